@@ -298,6 +298,10 @@ using device_actor = copying_actor::extend<
     caf::replies_to<end_region_request>::with<end_region_answer>,
     // From stores, before they take anything. (delayed: until the generation is reached, or the context ends)
     caf::replies_to<await_generation_request>::with<await_generation_answer>,
+    // From the devices: host memory that the process may read itself.
+    caf::reacts_to<add_memory>,
+    // From the devices. (delayed: until it reads that memory no more)
+    caf::replies_to<forget_memory>::with<retire_answer>,
     // From connections: a request ended early.
     caf::reacts_to<sweep_notice>>;
 
@@ -310,6 +314,10 @@ struct open_device_answer {
 using devices_actor = caf::typed_actor<
     // From connections, and from the mover of a tier. Makes the device's actor; no process is started yet.
     caf::replies_to<open_device_request>::with<open_device_answer>,
+    // From memory actors, for all devices: host memory that their processes may read, when it is committed.
+    caf::reacts_to<add_memory>,
+    // From memory actors. (delayed: until no device reads that memory)
+    caf::replies_to<forget_memory>::with<retire_answer>,
     // From connections: for all devices.
     caf::reacts_to<sweep_notice>>;
 

@@ -218,7 +218,8 @@ daemon_status decode(const wire::StatusAnswer& table) {
       status.devices.push_back({to_text(device->device()), to_text(device->state()),
                                 to_text(device->reason()), to_text(device->description()), device->pid(),
                                 device->regions(), device->region_bytes(), device->loaded_bytes(),
-                                device->stored_bytes(), device->starts(), device->failures()});
+                                device->stored_bytes(), device->starts(), device->failures(),
+                                device->pinned_bytes(), device->direct_bytes(), device->staged_bytes()});
   return status;
 }
 

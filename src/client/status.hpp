@@ -95,6 +95,9 @@ struct device_status {
   uint64_t stored_bytes = 0;
   uint64_t starts = 0; ///< of its process
   uint64_t failures = 0;
+  uint64_t pinned_bytes = 0; ///< of host memory that it reads itself
+  uint64_t direct_bytes = 0; ///< that it has read from there
+  uint64_t staged_bytes = 0; ///< that have passed staging memory, either way
 };
 
 struct daemon_status {

@@ -72,7 +72,8 @@ flatbuffers::Offset<wire::DeviceStatus> write_device(flatbuffers::FlatBufferBuil
   auto description = body.CreateString(shown.description);
   return wire::CreateDeviceStatus(body, name, state, reason, description, shown.pid,
                                   static_cast<uint32_t>(shown.regions), shown.region_bytes,
-                                  shown.loaded_bytes, shown.stored_bytes, shown.starts, shown.failures);
+                                  shown.loaded_bytes, shown.stored_bytes, shown.starts, shown.failures,
+                                  shown.pinned_bytes, shown.direct_bytes, shown.staged_bytes);
 }
 
 } // namespace

@@ -216,6 +216,11 @@ struct gpu_options {
   bool enabled = true;
   uint64_t staging_bytes = 64 * mebibyte;     ///< between arenas and the GPU, pinned by each GPU's process
   std::chrono::milliseconds deadline{30'000}; ///< of each answer of such a process; later ones end it
+  static constexpr std::array<std::string_view, 3> mapped_arenas{"shared", "all", "off"};
+  std::string map_arenas = "shared"; ///< of which trust groups: those that are not isolated, all, none
+  bool maps_arena(bool isolated) const {
+    return map_arenas == "all" || (map_arenas == "shared" && !isolated);
+  }
   uint64_t tier_bytes = 0; ///< of each trust group's tier in memory of a GPU; 0: there is none
   std::string tier_device; ///< of that tier: the UUID of a GPU, or "host"
   std::string tier_allocator = "size_class";

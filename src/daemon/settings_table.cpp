@@ -135,6 +135,7 @@ constexpr option_spec option_specs[] = {
     {"gpu", "enabled", kind::flag, restart, in<&s::gpu, &gpu_options::enabled>},
     {"gpu", "staging_bytes", kind::bytes, restart, in<&s::gpu, &gpu_options::staging_bytes>},
     {"gpu", "deadline", kind::duration, restart, in<&s::gpu, &gpu_options::deadline>},
+    {"gpu", "map_arenas", kind::text, restart, in<&s::gpu, &gpu_options::map_arenas>},
     {"gpu", "tier_bytes", kind::bytes, restart, in<&s::gpu, &gpu_options::tier_bytes>},
     {"gpu", "tier_device", kind::text, restart, in<&s::gpu, &gpu_options::tier_device>},
     {"gpu", "tier_allocator", kind::text, restart, in<&s::gpu, &gpu_options::tier_allocator>},

@@ -63,6 +63,7 @@ group_plan plan_of(const settings& with, const group_options& group, const std::
   plan.name = group.name;
   plan.path = with.listen[group.sockets.front()].path;
   plan.isolated = group.isolated;
+  plan.device_reads = with.gpu.enabled && with.gpu.maps_arena(group.isolated);
   plan.spaces_max = with.connection.group_spaces_max;
   plan.sessions = {with.connection.sessions_group_max, with.connection.session_bytes_group,
                    with.connection.sessions_max, with.connection.session_bytes};

@@ -34,6 +34,8 @@ result<void> copy_stream::submit(copy_request request) {
     return fail(errc::busy, std::to_string(queue_.size()) + " requests wait on the stream");
   if (!request.region || !request.object)
     return fail(errc::bad_request, "a copy without memory");
+  if (!(way_ == direction::load ? request.region : request.object)->writable())
+    return fail(errc::bad_request, "a copy into memory that is pinned for reading");
   auto slots = request.page ? request.page->page().slots() : 0;
   if (auto ok = gpu::check(request, request.region->bytes(), request.object->bytes(), slots); !ok)
     return ok;

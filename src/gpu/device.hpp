@@ -30,6 +30,8 @@ class memory {
  public:
   virtual ~memory() = default;
   virtual uint64_t bytes() const = 0;
+  /// False: copies only read it.
+  virtual bool writable() const { return true; }
   /// For another process. Errors: `unsupported` for memory that was not allocated by this device.
   virtual result<memory_handle> share() const = 0;
 };
@@ -89,6 +91,10 @@ class device {
   virtual result<std::shared_ptr<memory>> allocate(uint64_t bytes) = 0;
   /// Host memory, pinned for the device as long as the returned object exists, which also keeps the mapping.
   virtual result<std::shared_ptr<memory>> pin(std::shared_ptr<const mapping> pages) = 0;
+  /// `bytes` of mapped host memory from `offset` on, both in pages, pinned for loads alone: whoever has the mapping may only
+  /// read it. Errors: `unsupported` if the device cannot pin such memory.
+  virtual result<std::shared_ptr<memory>> pin_for_reading(std::shared_ptr<const mapping> pages,
+                                                          uint64_t offset, uint64_t bytes) = 0;
   /// Memory of another process. Errors: `denied`, `bad_request`, `gone`.
   virtual result<std::shared_ptr<memory>> import(memory_handle handle) = 0;
   virtual result<std::shared_ptr<attached_page>> attach(std::shared_ptr<const generation_page> page) = 0;

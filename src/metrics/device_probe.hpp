@@ -43,6 +43,9 @@ class device_probe {
   void loaded(uint64_t bytes) noexcept { loaded_bytes_.add(bytes); }
   void stored(uint64_t bytes) noexcept { stored_bytes_.add(bytes); }
   void signalled(uint64_t generations) noexcept { generations_.add(generations); }
+  void read_arena(uint64_t bytes) noexcept { direct_bytes_.add(bytes); }
+  void passed_staging(uint64_t bytes) noexcept { staged_bytes_.add(bytes); }
+  void pins(uint64_t bytes) noexcept { pinned_bytes_.set(bytes); }
   void started() noexcept { starts_.add(); }
   void failed() noexcept { failures_.add(); }
 
@@ -51,6 +54,7 @@ class device_probe {
     std::string description, reason;
     int32_t pid = 0;
     uint64_t regions = 0, region_bytes = 0, loaded_bytes = 0, stored_bytes = 0, starts = 0, failures = 0;
+    uint64_t pinned_bytes = 0, direct_bytes = 0, staged_bytes = 0;
   };
   shown show() const {
     std::lock_guard lock(mutex_);
@@ -63,7 +67,10 @@ class device_probe {
             loaded_bytes_.value(),
             stored_bytes_.value(),
             starts_.value(),
-            failures_.value()};
+            failures_.value(),
+            pinned_bytes_.value(),
+            direct_bytes_.value(),
+            staged_bytes_.value()};
   }
 
   void collect(sample_sink& sink) const {
@@ -82,6 +89,13 @@ class device_probe {
     sink.counter("terrace_device_generations_total",
                  "Generations of loads that the device has written for its clients.", of,
                  static_cast<double>(generations_.value()));
+    sink.gauge("terrace_device_pinned_bytes", "Bytes of host memory that the device reads itself.", of,
+               static_cast<double>(now.pinned_bytes));
+    sink.counter("terrace_device_direct_bytes_total", "Bytes that the device has read from there.", of,
+                 static_cast<double>(now.direct_bytes));
+    sink.counter("terrace_device_staged_bytes_total",
+                 "Bytes that passed staging memory on their way to or from the device.", of,
+                 static_cast<double>(now.staged_bytes));
     sink.counter("terrace_device_starts_total", "Starts of the device's process.", of,
                  static_cast<double>(now.starts));
     sink.counter("terrace_device_failures_total",
@@ -94,8 +108,8 @@ class device_probe {
   mutable std::mutex mutex_; ///< protects the three below
   device_phase phase_ = device_phase::idle;
   std::string description_, reason_;
-  gauge pid_, regions_, region_bytes_;
-  counter loaded_bytes_, stored_bytes_, generations_, starts_, failures_;
+  gauge pid_, regions_, region_bytes_, pinned_bytes_;
+  counter loaded_bytes_, stored_bytes_, generations_, starts_, failures_, direct_bytes_, staged_bytes_;
 };
 
 /// All devices that were asked for. Safe on any thread.

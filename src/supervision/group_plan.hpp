@@ -35,6 +35,7 @@ struct group_plan {
   uint64_t number = 1; ///< another one for each group
   std::string path;    ///< of its first socket
   bool isolated = false;
+  bool device_reads = false;  ///< processes of devices map its host memory and read from it
   size_t spaces_max = 65'536; ///< open or with objects
   session_bounds sessions;
   prompt_bounds prompts;

@@ -149,6 +149,7 @@ TEST(Settings, EveryBoundIsEnforced) {
       {"gpu.staging_bytes", [](settings& s) { s.gpu.staging_bytes = mebibyte - 1; }},
       {"gpu.staging_bytes", [](settings& s) { s.gpu.staging_bytes = mebibyte + 4096; }},
       {"gpu.deadline", [](settings& s) { s.gpu.deadline = std::chrono::milliseconds(99); }},
+      {"gpu.map_arenas", [](settings& s) { s.gpu.map_arenas = "some"; }},
       {"gpu.tier_bytes", [](settings& s) { s.gpu.tier_bytes = 4097; }},
       {"gpu.tier_device", [](settings& s) { s.gpu.tier_bytes = gibibyte; }},
       {"gpu.tier_device", [](settings& s) { with_gpu_tier(s).tier_device = "cuda:0"; }},

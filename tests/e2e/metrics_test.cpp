@@ -203,6 +203,7 @@ TEST_F(MetricsOfADaemon, AreThoseOfThePageAndEachHasAProducer) {
   engine_memory memory(device_kind::host, region_objects * object_bytes);
   auto region = engine->register_device_region(memory.shared(), patiently());
   ASSERT_TRUE(region) << region.error().text;
+  ASSERT_TRUE(eventually([&] { return device_of(engine).pinned_bytes != 0; }));
   auto chain = chain_of(777, 2);
   ASSERT_TRUE(store_from(engine, *region, chain, interleaved(2)));
   ASSERT_TRUE(load_into(engine, *region, chain, interleaved(2)));

@@ -41,6 +41,7 @@ struct simulation {
   SIM_CONTROL(hold_streams);
   SIM_CONTROL(release);
   SIM_CONTROL(hide);
+  SIM_CONTROL(lack);
   SIM_CONTROL(set_version);
   SIM_CONTROL(calls);
   SIM_CONTROL(violations);

@@ -90,6 +90,8 @@ void ask_device(device_pointer self, slice_work& work) {
   packet.what.copies = work.what.copies;
   if (const auto& arena = work.of->request.arena)
     packet.what.arena = region_of(*arena).id();
+  if (work.what.pinned)
+    packet.what.arena = work.what.pinned->region;
   uint64_t begin = packet.what.arena != 0 ? 0 : work.slot * work.staging->slot_bytes;
   for (gpu::strided_copy& copy : packet.what.copies)
     copy.object_offset += begin;
@@ -124,7 +126,7 @@ task<error> through_device(device_pointer self, slice_work& work) {
 }
 
 task<error> load_slice(device_pointer self, slice_work& work) {
-  if (work.of->request.arena) { // its slot counts it, and nothing passes through
+  if (work.of->request.arena || work.what.pinned) { // its slot counts it, and nothing passes through
     auto direct = co_await through_device(self, work);
     co_return direct;
   }
@@ -143,6 +145,15 @@ task<error> store_slice(device_pointer self, slice_work& work) {
   co_return published;
 }
 
+void count_slice(device_pointer self, const slice_work& work) {
+  work.of->bytes += work.what.bytes;
+  auto& probe = *self->state.with.probe;
+  if (work.what.pinned)
+    probe.read_arena(work.what.bytes);
+  else if (!work.of->request.arena)
+    probe.passed_staging(work.what.bytes);
+}
+
 task<> move_slice(device_pointer self, std::list<slice_work>::iterator at) {
   slice_work& work = *at;
   auto moving = is_load(*work.of) ? load_slice(self, work) : store_slice(self, work);
@@ -150,14 +161,17 @@ task<> move_slice(device_pointer self, std::list<slice_work>::iterator at) {
   auto& state = self->state;
   auto copy = work.of;
   if (failure.code == errc::ok)
-    copy->bytes += work.what.bytes;
+    count_slice(self, work);
   else if (copy->failure.code == errc::ok)
     copy->failure = failure;
+  if (work.arena_use != 0)
+    state.arenas.end_use(work.arena_use);
   --copy->in_flight;
   if (process_is_there(self, work))
     state.free_slots.push_back(work.slot);
   finish_copy(self, copy);
   start_slices(self);
+  pin_more(self);         // or forget what this has used
   state.slices.erase(at); // this frame, once it has suspended
 }
 
@@ -170,7 +184,11 @@ void start_slices(device_pointer self) {
     auto why = ended_copy(copy->request.context);
     if (why.code != errc::ok && copy->failure.code == errc::ok)
       copy->failure = why;
-    auto slice = copy->failure.code == errc::ok ? copy->slices.next(state.staging->slot_bytes) : std::nullopt;
+    bool direct = is_load(*copy) && !copy->request.arena;
+    auto slice = copy->failure.code == errc::ok
+                     ? copy->slices.next(state.staging->slot_bytes,
+                                         direct && !state.arenas.empty() ? &state.arenas : nullptr)
+                     : std::nullopt;
     if (!slice) {
       copy->cut = true;
       finish_copy(self, copy);
@@ -182,6 +200,8 @@ void start_slices(device_pointer self) {
     auto work = state.slices.emplace(state.slices.end());
     work->of = std::move(copy);
     work->what = std::move(*slice);
+    if (work->what.pinned)
+      work->arena_use = state.arenas.use(work->what.pinned->segment, work->of->request.owners);
     work->slot = state.free_slots.back();
     work->staging = state.staging;
     state.free_slots.pop_back();

@@ -72,6 +72,7 @@ void lose_process(device_pointer self, const error& why) {
   state.with.probe->failed();
   state.with.probe->enters(device_phase::degraded, why.text);
   state.with.warn(subject(self) + ": " + why.text);
+  state.arenas.lose(); // first: what it reads stays held
   error gone{errc::gone,
              subject(self) + ": " + why.text +
                  "; its regions are gone. Unregister them, which is answered when nothing accesses "
@@ -97,6 +98,7 @@ void on_process_ended(device_pointer self) {
     each.then(no_such_process(self), {});
   state.socket.reset();
   state.child = {};
+  end_arenas(self);
   state.staging.reset();
   state.free_slots.clear();
   auto ended = std::exchange(state.regions, {});
@@ -381,6 +383,8 @@ void on_child_started(device_pointer self, const child_started& notice) {
       of.free_slots.push_back(slot);
     of.with.probe->enters(device_phase::ready, text);
     of.with.log(subject(self) + " is ready: " + text);
+    of.arenas.serve();
+    pin_more(self);
     tell_watchers(self, true); // first, so that a tier asks for its memory while the first region is mapped
     go_on(self);
   });

@@ -1,4 +1,5 @@
-// The state of a device's actor, for its parts: the process and regions (device_process.cpp), copies (device_copies.cpp).
+// The state of a device's actor, for its parts: the process and regions (device_process.cpp), arenas that it
+// reads (device_arenas.cpp), copies (device_copies.cpp).
 // Private to it.
 #pragma once
 
@@ -11,6 +12,7 @@
 #include "coroutine/task_event.hpp"
 #include "gpu/process/device_child.hpp"
 #include "gpu/process/device_slices.hpp"
+#include "gpu/process/pinned_arenas.hpp"
 #include "runtime/io_messages.hpp"
 #include "transfer/stall_detector.hpp"
 
@@ -58,6 +60,7 @@ struct slice_work {
   device_copy_ptr of;
   gpu::device_slice what;
   size_t slot = 0;
+  uint64_t arena_use = 0;                  ///< of `arenas`; 0: none
   std::shared_ptr<device_staging> staging; ///< of the process that it is for
   error failure;                           ///< of the device
   task_event answered;                     ///< by the device
@@ -112,6 +115,7 @@ struct device_state {
   std::map<uint64_t, awaited_generation> awaited; ///< by the id of their request to the process
   fair_queue<device_copy_ptr> line{8 << 20};      ///< copies that are not cut to the end
   std::list<slice_work> slices;
+  gpu::pinned_arenas arenas; ///< that the process reads itself
 };
 
 using device_interface =
@@ -133,6 +137,15 @@ void on_child_started(device_pointer self, const child_started& notice);
 void on_device_io(device_pointer self, const runtime::io_done& done);
 void show_regions(device_pointer self);
 error no_such_process(device_pointer self);
+
+// ---- device_arenas.cpp ----
+
+void on_add_memory(device_pointer self, const add_memory& added);
+caf::result<retire_answer> on_forget_memory(device_pointer self, const forget_memory& gone);
+/// Has the process map, pin or forget the next piece, unless it is at one.
+void pin_more(device_pointer self);
+/// The process has ended.
+void end_arenas(device_pointer self);
 
 // ---- device_copies.cpp ----
 

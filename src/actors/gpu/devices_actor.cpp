@@ -1,6 +1,9 @@
 #include "actors/gpu/devices_actor.hpp"
 
+#include "base/countdown.hpp"
+#include "coroutine/answer.hpp"
 #include "gpu/process/opened_device.hpp"
+#include "transfer/mover_messages.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/exit_reason.hpp>
@@ -25,6 +28,7 @@ struct devices_state {
   const char* name = "devices";
   devices_arguments with;
   std::map<std::string, known_device> known;
+  std::vector<std::shared_ptr<const arena>> memory; ///< that their processes may read
 };
 using devices_pointer = devices_actor::stateful_pointer<devices_state>;
 
@@ -62,9 +66,33 @@ open_device_answer on_open(devices_pointer self, const open_device_request& requ
   device.probe = std::make_shared<metrics::device_probe>(*name);
   known_device made{spawn_device(self->system(), state.with.place(), device), device.probe, request.keep};
   self->link_to(made.actor); // they end together
+  for (const auto& segment : state.memory)
+    self->send(made.actor, add_memory{segment});
   state.with.board->add(device.probe);
   state.known.emplace(*name, made);
   return {{}, made.actor};
+}
+
+void on_add_memory(devices_pointer self, const add_memory& added) {
+  self->state.memory.push_back(added.segment);
+  for (const auto& [name, device] : self->state.known)
+    self->send(device.actor, added);
+}
+
+caf::result<retire_answer> on_forget_memory(devices_pointer self, const forget_memory& gone) {
+  auto& state = self->state;
+  std::erase_if(state.memory, [&](const auto& segment) { return segment->data() == gone.begin; });
+  auto reply = make_answer<retire_answer>(self);
+  auto promise = reply.promise();
+  auto devices = std::make_shared<countdown>([reply]() mutable { reply.deliver(retire_answer{}); });
+  for (const auto& [name, device] : state.known) {
+    devices->begin();
+    self->request(device.actor, caf::infinite, gone)
+        .then([devices](const retire_answer&) { devices->end(); },
+              [devices](const caf::error&) { devices->end(); }); // forgotten meanwhile: it had no process
+  }
+  devices->end();
+  return promise;
 }
 
 devices_actor::behavior_type devices_behavior(devices_pointer self,
@@ -72,6 +100,8 @@ devices_actor::behavior_type devices_behavior(devices_pointer self,
   self->state.with = *arguments;
   return {
       [self](const open_device_request& request) { return on_open(self, request); },
+      [self](const add_memory& added) { on_add_memory(self, added); },
+      [self](const forget_memory& gone) { return on_forget_memory(self, gone); },
       [self](const sweep_notice& notice) {
         for (const auto& [name, device] : self->state.known)
           self->send(device.actor, notice);

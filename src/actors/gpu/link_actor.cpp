@@ -27,6 +27,8 @@ struct link_state {
   std::shared_ptr<gpu::memory> staging;
   std::unordered_map<uint64_t, std::shared_ptr<gpu::memory>> regions;
   std::unordered_map<uint64_t, std::shared_ptr<gpu::attached_page>> pages;
+  std::unordered_map<uint64_t, std::shared_ptr<const mapping>>
+      arenas; ///< mapped, and pinned piece by piece as regions
   stream_actor loads, stores;
 };
 
@@ -117,6 +119,29 @@ error allocate_region(link_pointer self, const gpu::process_message& wanted) {
   return {};
 }
 
+error map_arena(link_pointer self, const process_packet& packet) {
+  if (!packet.descriptor)
+    return {errc::bad_request, "an arena without a descriptor"};
+  auto pages = mapping::map(packet.descriptor->get(), packet.what.bytes, false);
+  if (!pages)
+    return pages.error();
+  self->state.arenas[packet.what.region] = std::make_shared<const mapping>(std::move(*pages));
+  return {};
+}
+
+error pin_arena(link_pointer self, const gpu::process_message& wanted) {
+  auto& state = self->state;
+  auto arena = state.arenas.find(wanted.arena);
+  if (arena == state.arenas.end() || wanted.offset > arena->second->size() ||
+      wanted.bytes > arena->second->size() - wanted.offset)
+    return {errc::not_found, "a part of an arena that is not mapped"};
+  auto pinned = state.device->pin_for_reading(arena->second, wanted.offset, wanted.bytes);
+  if (!pinned)
+    return pinned.error();
+  state.regions[wanted.region] = std::move(*pinned);
+  return {};
+}
+
 error start_copy(link_pointer self, process_packet& packet) {
   auto& state = self->state;
   auto region = state.regions.find(packet.what.region);
@@ -179,9 +204,12 @@ void on_packet(link_pointer self, process_packet& packet) {
       failure = allocate_region(self, packet.what);
       answer_done(self, id, failure);
       return;
+    case process_verb::map_memory: answer_done(self, id, map_arena(self, packet)); return;
+    case process_verb::pin_memory: answer_done(self, id, pin_arena(self, packet.what)); return;
     case process_verb::forget:
       state.regions.erase(packet.what.region);
       state.pages.erase(packet.what.region);
+      state.arenas.erase(packet.what.region);
       answer_done(self, id, {});
       return;
     case process_verb::load:

@@ -48,6 +48,7 @@ void prepare_memory(supervisor_pointer self, size_t group) {
                                     .parts = state.groups[group],
                                     .prefault_piece_bytes = state.with.prefault_piece_bytes,
                                     .report_to = caf::actor_cast<supervisor_actor>(self),
+                                    .devices = plan.device_reads ? state.device_processes : devices_actor(),
                                     .log = state.with.log,
                                     .warn = state.with.warn,
                                     .detached = state.with.detached}));

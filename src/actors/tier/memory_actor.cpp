@@ -51,15 +51,23 @@ void drop(memory_pointer self, uint32_t number) {
            (left == 0 ? "" : ", " + std::to_string(left) + " bytes are still used by leases or clients"));
 }
 
-/// No object is there: when no mover refers to it either, it is dropped.
+/// No object is there: when no mover and no device refers to it either, it is dropped.
 void on_emptied(memory_pointer self, uint32_t number) {
-  const group_parts& parts = *self->state.with.parts;
+  const auto& with = self->state.with;
+  const group_parts& parts = *with.parts;
+  const forget_memory gone{parts.memory->segment(number)->data()};
   auto movers = std::make_shared<countdown>([self, number] { drop(self, number); });
   for (const tier_parts& tier : parts.tiers()) {
     if (!tier.mover)
       continue;
     movers->begin();
-    self->request(tier.mover, caf::infinite, forget_memory{parts.memory->segment(number)->data()})
+    self->request(tier.mover, caf::infinite, gone)
+        .then([movers](const retire_answer&) { movers->end(); },
+              [](const caf::error&) {}); // the daemon is shutting down
+  }
+  if (with.devices) {
+    movers->begin();
+    self->request(with.devices, caf::infinite, gone)
         .then([movers](const retire_answer&) { movers->end(); },
               [](const caf::error&) {}); // the daemon is shutting down
   }
@@ -85,6 +93,16 @@ void shrink(memory_pointer self) {
 
 // ---- growth ----
 
+/// That segments are committed. Pinning would commit them, so without prefault they are not passed on.
+void tell_devices(memory_pointer self, uint32_t first, uint32_t end) {
+  const auto& with = self->state.with;
+  if (!with.devices || with.prefault_piece_bytes == 0)
+    return;
+  for (uint32_t number = first; number < end; ++number)
+    if (auto segment = with.parts->memory->segment(number))
+      self->send(with.devices, add_memory{std::move(segment)});
+}
+
 void could_not_grow(const memory_state& state, const error& why) {
   state.with.warn(describe(state) + "; it could not grow: " + why.text);
 }
@@ -98,6 +116,7 @@ void end_growth(memory_pointer self, const error& failure) {
     could_not_grow(state, failure);
     return;
   }
+  tell_devices(self, joined->first, joined->end);
   for (uint32_t number = joined->first; number < joined->end; ++number)
     for (const tier_parts& tier : parts.tiers())
       if (tier.mover)
@@ -135,6 +154,8 @@ void on_committed(memory_pointer self, const error& failure) {
     end_growth(self, failure);
     shrink(self);
   } else {
+    if (failure.code == errc::ok)
+      tell_devices(self, 0, state.with.parts->memory->segments());
     caf::anon_send(state.with.report_to, memory_prepared{state.with.group, failure});
   }
   go_on(self);

@@ -16,6 +16,7 @@ struct memory_arguments {
   std::shared_ptr<group_parts> parts;
   uint64_t prefault_piece_bytes = 0; ///< 0: memory is committed on first access
   supervisor_actor report_to;        ///< gets `memory_prepared`
+  devices_actor devices{}; ///< whose processes read the memory when it is committed; null: none does
   std::function<void(const std::string&)> log;
   std::function<void(const std::string&)> warn;
   bool detached = true; ///< false in tests that run blocking work on the same thread

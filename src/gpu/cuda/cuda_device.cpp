@@ -40,6 +40,19 @@ class cuda_device : public device {
                                          pinned_pages{std::move(pages), std::move(*registration)}, range);
   }
 
+  result<std::shared_ptr<memory>> pin_for_reading(std::shared_ptr<const mapping> pages, uint64_t offset,
+                                                  uint64_t bytes) override {
+    if (!shared_->read_only_pins)
+      return fail(errc::unsupported, name_ + " cannot pin memory that is mapped for reading");
+    auto registration =
+        cuda::registration::make_read_only(shared_->context, pages->bytes().subspan(offset, bytes));
+    if (!registration)
+      return tl::unexpected(registration.error());
+    cuda::address_range range{registration->address(), bytes};
+    return std::make_shared<cuda_memory>(
+        shared_->context.get(), pinned_pages{std::move(pages), std::move(*registration)}, range, false);
+  }
+
   result<std::shared_ptr<memory>> import(memory_handle handle) override {
     if (handle.bytes == 0)
       return fail(errc::bad_request, "0 bytes of another process's memory");
@@ -144,6 +157,7 @@ result<std::shared_ptr<device>> make_cuda_device(std::shared_ptr<const cuda::dri
   auto shared = std::make_shared<cuda_shared>();
   shared->context = *context;
   shared->options = options;
+  shared->read_only_pins = properties->read_only_pins;
   if (options.method == copy_method::kernel || options.kernel_below_bytes > 0) {
     auto image = kernel_image();
     if (image.empty())

@@ -14,6 +14,7 @@ namespace terrace::gpu {
 struct cuda_shared {
   std::shared_ptr<const cuda::context> context;
   cuda_device_options options;
+  bool read_only_pins = false;
   cuda::module_handle module = nullptr;   ///< with the copy kernel; may be null
   cuda::function_handle kernel = nullptr; ///< terrace_copy_runs
 

@@ -18,10 +18,11 @@ struct pinned_pages {
 class cuda_memory : public memory {
  public:
   using owner = std::variant<cuda::allocation, cuda::ipc_import, cuda::virtual_memory, pinned_pages>;
-  cuda_memory(const cuda::context* home, owner made, cuda::address_range range)
-      : home_(home), owner_(std::move(made)), range_(range) {}
+  cuda_memory(const cuda::context* home, owner made, cuda::address_range range, bool writable = true)
+      : home_(home), owner_(std::move(made)), range_(range), writable_(writable) {}
 
   uint64_t bytes() const override { return range_.bytes; }
+  bool writable() const override { return writable_; }
   result<memory_handle> share() const override;
   cuda::device_pointer address() const { return range_.address; }
   /// Whether streams of `context` can copy it.
@@ -31,6 +32,7 @@ class cuda_memory : public memory {
   const cuda::context* home_; ///< kept by the owner
   owner owner_;
   cuda::address_range range_;
+  bool writable_;
 };
 
 class cuda_page : public attached_page {

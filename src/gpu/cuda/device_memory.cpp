@@ -34,10 +34,21 @@ result<ipc_import> ipc_import::open(std::shared_ptr<const context> context, cons
 }
 
 result<registration> registration::make(std::shared_ptr<const context> context, std::span<std::byte> memory) {
+  return make_with(std::move(context), memory.data(), memory.size(),
+                   host_register_portable | host_register_device_map);
+}
+
+result<registration> registration::make_read_only(std::shared_ptr<const context> context,
+                                                  std::span<const std::byte> memory) {
+  // The driver takes a pointer to bytes that may be written, whatever the flag says.
+  return make_with(std::move(context), const_cast<std::byte*>(memory.data()), memory.size(),
+                   host_register_portable | host_register_device_map | host_register_read_only);
+}
+
+result<registration> registration::make_with(std::shared_ptr<const context> context, void* begin,
+                                             size_t bytes, unsigned flags) {
   const auto& api = context->api();
-  void* begin = memory.data();
-  auto pinned = context->call("cuMemHostRegister", api.MemHostRegister, begin, memory.size(),
-                              host_register_portable | host_register_device_map);
+  auto pinned = context->call("cuMemHostRegister", api.MemHostRegister, begin, bytes, flags);
   if (!pinned)
     return tl::unexpected(pinned.error());
   registration made(context, begin, 0);

@@ -60,12 +60,17 @@ class registration : public owned<registration_kind> {
  public:
   registration() = default;
   static result<registration> make(std::shared_ptr<const context> context, std::span<std::byte> memory);
+  /// Pages that this process has mapped for reading. Errors: `unsupported` if the device cannot.
+  static result<registration> make_read_only(std::shared_ptr<const context> context,
+                                             std::span<const std::byte> memory);
   /// Its address on the device.
   device_pointer address() const { return address_; }
 
  private:
   registration(std::shared_ptr<const context> context, void* memory, device_pointer address)
       : owned(std::move(context), memory), address_(address) {}
+  static result<registration> make_with(std::shared_ptr<const context> context, void* begin, size_t bytes,
+                                        unsigned flags);
   device_pointer address_ = 0;
 };
 

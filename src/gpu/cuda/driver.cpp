@@ -103,6 +103,7 @@ result<std::vector<device_properties>> driver::devices() const {
                          can(device_attribute::posix_file_descriptor_handles);
     // Version 2 of these functions works on every device; there is no attribute for it.
     one.stream_memory_ops = api_.StreamWriteValue32 && api_.StreamWaitValue32;
+    one.read_only_pins = can(device_attribute::read_only_host_register);
     one.gpu_direct_rdma = can(device_attribute::gpu_direct_rdma);
     one.dma_buf = can(device_attribute::dma_buf);
     all.push_back(std::move(one));
@@ -215,6 +216,7 @@ std::string report(const result<std::shared_ptr<const driver>>& found) {
     say("IPC", one.ipc);
     say("VMM", one.virtual_memory);
     say("stream-memory-ops", one.stream_memory_ops);
+    say("read-only-pins", one.read_only_pins);
     say("GPUDirect", one.gpu_direct_rdma);
     say("dma-buf", one.dma_buf);
     text += '\n';

@@ -23,6 +23,7 @@ struct device_properties {
   bool ipc = false;               ///< memory and events can be shared by handles
   bool virtual_memory = false;    ///< memory can be shared by POSIX descriptors
   bool stream_memory_ops = false; ///< streams can write 32-bit values and wait for them
+  bool read_only_pins = false;    ///< it pins host memory that is mapped for reading
   bool gpu_direct_rdma = false;
   bool dma_buf = false;
 };

@@ -57,6 +57,7 @@ enum class device_attribute : uint32_t {
   host_register_supported = 99,
   virtual_memory_management = 102,
   posix_file_descriptor_handles = 103,
+  read_only_host_register = 113,
   gpu_direct_rdma = 116,
   dma_buf = 124,
   ipc_events = 125,

@@ -32,6 +32,11 @@ class host_device : public device {
     return std::make_shared<host_memory>(std::move(pages));
   }
 
+  result<std::shared_ptr<memory>> pin_for_reading(std::shared_ptr<const mapping> pages, uint64_t offset,
+                                                  uint64_t bytes) override {
+    return std::make_shared<host_memory>(std::move(pages), offset, bytes);
+  }
+
   result<std::shared_ptr<memory>> import(memory_handle handle) override {
     struct stat about = {};
     int seals =

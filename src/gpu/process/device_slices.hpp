@@ -7,6 +7,7 @@
 #pragma once
 
 #include "gpu/copy_request.hpp"
+#include "gpu/process/pinned_arenas.hpp"
 #include "transfer/copy_messages.hpp"
 
 #include <cstddef>
@@ -25,7 +26,9 @@ struct device_slice {
   };
   std::vector<span> spans;
   std::vector<strided_copy>
-      copies; ///< between the region and the slot, whose first byte has `object_offset` 0; or the device's arena
+      copies; ///< between the region and the slot, whose first byte has `object_offset` 0; or the device's arena, or `pinned`
+  std::optional<pinned_arenas::place>
+      pinned; ///< the region of the process that has the objects: there are no spans
   uint64_t bytes = 0;
 };
 
@@ -34,16 +37,15 @@ class device_slices {
   static constexpr size_t copies_max = 1024;   ///< of a slice
   static constexpr size_t pieces_max = 16'384; ///< of a slice: 100 us of a turn
 
-  /// Keeps the runs and the objects, not what the request says of memory.
-  explicit device_slices(const terrace::copy_request& of)
-      : runs_(of.runs), objects_(of.objects), in_device_(of.arena != nullptr) {
-    open();
-  }
+  /// Keeps the runs and the objects, not what the request says of memory. Objects are copied in the order of their
+  /// addresses, so that those of one pinned piece come together.
+  explicit device_slices(const terrace::copy_request& of);
 
   /// Everything is cut.
   bool complete() const { return !piece_; }
-  /// Nothing: that was the last. Precondition: `bytes_max` is not 0.
-  std::optional<device_slice> next(uint64_t bytes_max);
+  /// `arenas`: those that the device reads; null: everything passes the slot. Nothing: that was the last. Precondition:
+  /// `bytes_max` is not 0.
+  std::optional<device_slice> next(uint64_t bytes_max, const pinned_arenas* arenas = nullptr);
 
  private:
   void open();

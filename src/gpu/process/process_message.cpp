@@ -19,10 +19,11 @@ struct message_head {
   uint32_t text_bytes = 0;
   std::array<std::byte, 64> handle = {};
   uint64_t arena = 0;
+  uint64_t offset = 0;
   uint64_t page = 0;
   uint64_t signals = 0;
 };
-static_assert(sizeof(message_head) == 136 && sizeof(strided_copy) == 48);
+static_assert(sizeof(message_head) == 144 && sizeof(strided_copy) == 48);
 static_assert(sizeof(message_head) + copies_per_message_max * sizeof(strided_copy) + process_text_max <=
               process_message_bytes_max);
 
@@ -43,6 +44,7 @@ std::vector<uint8_t> encode(const process_message& message) {
   head.arena = message.arena;
   head.page = message.page;
   head.signals = message.signals;
+  head.offset = message.offset;
   size_t copies_bytes = message.copies.size() * sizeof(strided_copy);
   std::vector<uint8_t> bytes(sizeof head + copies_bytes + head.text_bytes);
   std::memcpy(bytes.data(), &head, sizeof head);
@@ -78,6 +80,7 @@ result<process_message> decode_process_message(std::span<const uint8_t> bytes) {
   message.arena = head.arena;
   message.page = head.page;
   message.signals = static_cast<uint32_t>(head.signals);
+  message.offset = head.offset;
   message.copies.resize(head.copies);
   if (copies_bytes != 0)
     std::memcpy(message.copies.data(), bytes.data() + sizeof head, copies_bytes);

@@ -26,10 +26,12 @@ enum class process_verb : uint32_t {
   await,    ///< `done` once the page of generations that comes along has reached `awaited`
   cancel,   ///< not answered: the await `id` ends, with or without its generation
   allocate, ///< new memory of the device of `bytes` becomes region `region`
+  map_memory, ///< the memfd of `bytes` that comes along is mapped for reading, as region `region`; nothing is copied from it
+  pin_memory, ///< `bytes` from `offset` on of region `arena`, mapped so, become region `region`, which loads may name as arena
   // From the process.
   done, ///< of request `id`: `code`, and `text` if it failed
 };
-constexpr uint32_t process_verbs = 11;
+constexpr uint32_t process_verbs = 13;
 
 struct process_message {
   process_verb verb = process_verb::done;
@@ -41,6 +43,7 @@ struct process_message {
   uint64_t page =
       0; ///< the region in which a load writes `signals` generations behind its copies, from `awaited` on; 0: none
   uint32_t signals = 0;
+  uint64_t offset = 0;
   generation awaited;
   std::array<std::byte, 64> handle = {};
   std::vector<strided_copy> copies;

@@ -1,6 +1,7 @@
 #include "actors/gpu/devices_actor.hpp"
 
 #include "tests/support/runtime_fixture.hpp"
+#include "transfer/mover_messages.hpp"
 
 #include <gtest/gtest.h>
 
@@ -56,6 +57,24 @@ TEST_F(Devices, TheOneOfATierIsNotForgotten) {
   for (int i = 0; i < 40; ++i)
     ASSERT_EQ(open("a0a1a2a3-a4a5-a6a7-a8a9-aaabacadae" + std::to_string(10 + i)).failure.code, errc::ok);
   EXPECT_EQ(open("host").device, kept);
+}
+
+TEST_F(Devices, MemoryIsForgottenByThoseThatHaveNoProcessAtOnce) {
+  auto segment = std::make_shared<const arena>(arena::create({.bytes = 1 << 20}).value());
+  caf::scoped_actor self(*system_);
+  auto forget = [&] {
+    bool answered = false;
+    self->request(devices_, caf::infinite, forget_memory{segment->data()})
+        .receive([&](const retire_answer& done) { answered = done.failure.code == errc::ok; },
+                 [](const caf::error&) {});
+    return answered;
+  };
+  open("host");
+  self->send(devices_, add_memory{segment});
+  open("GPU-a0a1a2a3-a4a5-a6a7-a8a9-aaabacadae00"); // is told, too
+  EXPECT_TRUE(forget());
+  EXPECT_TRUE(forget()) << "nobody knows it any more";
+  EXPECT_EQ(segment.use_count(), 1);
 }
 
 class NoDevices : public Devices {

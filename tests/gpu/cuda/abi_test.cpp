@@ -186,6 +186,7 @@ SAME_VALUE(device_attribute::virtual_memory_management,
            CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED);
 SAME_VALUE(device_attribute::posix_file_descriptor_handles,
            CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED);
+SAME_VALUE(device_attribute::read_only_host_register, CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED);
 SAME_VALUE(device_attribute::gpu_direct_rdma, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED);
 SAME_VALUE(device_attribute::dma_buf, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED);
 SAME_VALUE(device_attribute::ipc_events, CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED);

@@ -39,9 +39,9 @@ TEST_F(DriverTest, ReportsEachDeviceInALine) {
   EXPECT_EQ(report(loaded),
             "CUDA driver 13.0\n"
             "GPU-a0a1a2a3-a4a5-a6a7-a8a9-aaabacadae00 simulated device 0, 64 MiB, compute 9.0: IPC VMM "
-            "stream-memory-ops no GPUDirect no dma-buf\n"
+            "stream-memory-ops read-only-pins no GPUDirect no dma-buf\n"
             "GPU-a0a1a2a3-a4a5-a6a7-a8a9-aaabacadae01 simulated device 1, 64 MiB, compute 9.0: IPC VMM "
-            "stream-memory-ops no GPUDirect no dma-buf\n");
+            "stream-memory-ops read-only-pins no GPUDirect no dma-buf\n");
 }
 
 TEST_F(DriverTest, OptionalFunctionsMayBeMissing) {

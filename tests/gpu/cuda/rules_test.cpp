@@ -8,6 +8,8 @@
 #include <future>
 #include <thread>
 
+#include <sys/mman.h>
+
 namespace terrace::cuda {
 namespace {
 
@@ -114,6 +116,23 @@ TEST_F(RulesTest, ReadOnlyMemoryIsNotWritten) {
   EXPECT_EQ(home->raw(api().MemHostUnregister, begin), status::success);
   work.reset();
   expect_broken({"cuMemcpyAsync: writes to memory that is registered as read-only"});
+}
+
+TEST_F(RulesTest, WhatIsMappedForReadingIsRegisteredForReading) {
+  in_context();
+  void* begin = mmap(nullptr, 8192, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(begin, MAP_FAILED);
+  EXPECT_EQ(home->raw(api().MemHostRegister, begin, size_t{8192}, host_register_portable),
+            status::invalid_value);
+  EXPECT_EQ(home->raw(api().MemHostRegister, begin, size_t{8192}, host_register_read_only), status::success);
+  auto work = stream::make(home).value();
+  EXPECT_EQ(home->raw(api().StreamWriteValue32, work.get(), reinterpret_cast<device_pointer>(begin), 1u,
+                      write_value_default),
+            status::invalid_value);
+  EXPECT_EQ(home->raw(api().MemHostUnregister, begin), status::success);
+  work.reset();
+  munmap(begin, 8192);
+  expect_broken({"cuStreamWriteValue32: writes to memory that is registered as read-only"});
 }
 
 TEST_F(RulesTest, ReservedAddressesNeedMemoryAndAccess) {

@@ -58,6 +58,12 @@ CONTROL void sim_hide(const char* function) {
   m.hidden.insert(function);
 }
 
+CONTROL void sim_lack(terrace::cuda::device_attribute attribute) {
+  auto& m = machine::get();
+  std::lock_guard lock(m.mutex);
+  m.lacking.insert(attribute);
+}
+
 CONTROL void sim_set_version(int version) {
   auto& m = machine::get();
   std::lock_guard lock(m.mutex);

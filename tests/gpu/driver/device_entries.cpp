@@ -149,6 +149,8 @@ SIM_EXPORT status cuDeviceGetAttribute(int* value, device_attribute attribute, d
     case device_attribute::dma_buf: *value = 0; break;
     default: *value = 1;
   }
+  if (m.lacking.contains(attribute))
+    *value = 0;
   return status::success;
 }
 

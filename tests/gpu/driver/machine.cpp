@@ -63,9 +63,11 @@ void machine::start(unsigned device_count, uint64_t device_bytes, uint64_t seed)
   version = 13000;
   faults.clear();
   hidden.clear();
+  lacking.clear();
   execution_fault.reset();
   fault_of_reads = false;
   hang_in.clear();
+  hang_skip = 0;
   ++releases;
   held = false;
   calls.clear();
@@ -81,13 +83,24 @@ void machine::follow_script() {
   strict = true;
   std::ifstream script(path);
   std::string word, function;
-  while (script >> word >> function)
+  while (script >> word >> function) {
+    unsigned skip = 0;
+    if (auto plus = function.find('+'); plus != std::string::npos) {
+      skip = static_cast<unsigned>(std::stoul(function.substr(plus + 1)));
+      function.resize(plus);
+    }
     if (word == "hang") {
       hang_in = function;
+      hang_skip = skip;
+    } else if (word == "refuse") {
+      faults[function] = {status::invalid_value, skip, 1};
+    } else if (word == "lack") {
+      lacking.insert(device_attribute::read_only_host_register);
     } else if (word == "lose") {
       execution_fault = status::ecc_uncorrectable;
       fault_of_reads = function == "reads";
     }
+  }
 }
 
 void machine::violation(std::string text) {
@@ -213,7 +226,9 @@ entry::entry(const char* name, needs what) : lock(machine::get().mutex) {
     refused = status::not_permitted;
     return;
   }
-  if (m.hang_in == name) {
+  if (m.hang_in == name && m.hang_skip > 0) {
+    --m.hang_skip;
+  } else if (m.hang_in == name) {
     m.hang_in.clear();
     ++m.hanging;
     m.changed.notify_all();

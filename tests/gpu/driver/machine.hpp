@@ -140,9 +140,11 @@ struct machine {
 
   std::map<std::string, fault> faults;
   std::set<std::string> hidden;
+  std::set<device_attribute> lacking;
   std::optional<status> execution_fault;
   bool fault_of_reads = false; ///< it waits for a copy into memory of the host
   std::string hang_in;
+  unsigned hang_skip = 0; ///< calls before
   unsigned hanging = 0;
   uint64_t releases = 0;
   bool held = false;
@@ -154,8 +156,9 @@ struct machine {
 
   void start(unsigned device_count, uint64_t device_bytes, uint64_t seed);
   void violation(std::string text);
-  /// For processes that no test controls: faults of the file that TERRACE_SIMULATION names, "hang FUNCTION", "lose
-  /// context" or "lose reads"; there a violation ends the process.
+  /// For processes that no test controls: faults of the file that TERRACE_SIMULATION names, "hang FUNCTION", "refuse
+  /// FUNCTION" (with CUDA_ERROR_INVALID_VALUE), both once and with +N behind the name after N calls, "lose context", "lose
+  /// reads" or "lack read_only_pins"; there a violation ends the process.
   void follow_script();
   bool strict = false;
   template <class Handle>

@@ -49,6 +49,15 @@ std::shared_ptr<range> map(range::kind_t kind, int descriptor, uint64_t offset, 
   return made;
 }
 
+/// Whether this process has the pages mapped for writing (for reading). They exist afterwards, as pinned ones do.
+bool may_access(uint64_t base, uint64_t bytes, bool writes) {
+  uint64_t begin = base / allocation_unit * allocation_unit;
+  auto* pages = reinterpret_cast<void*>(begin);
+  int advice = writes ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
+  bool known = madvise(pages, 0, advice) == 0; // by this kernel
+  return !known || madvise(pages, round_up(base + bytes - begin, allocation_unit), advice) == 0;
+}
+
 } // namespace
 
 SIM_EXPORT status cuMemAlloc_v2(device_pointer* address, size_t bytes) {
@@ -122,13 +131,19 @@ SIM_EXPORT status cuMemHostRegister_v2(void* address, size_t bytes, unsigned fla
   }
   if (overlaps)
     return status::host_memory_already_registered;
+  bool reads = flags & host_register_read_only;
+  bool read_only_pins = !m.lacking.contains(device_attribute::read_only_host_register);
+  if (reads && !read_only_pins)
+    return status::not_supported;
+  if (!may_access(base, bytes, !reads))
+    return status::invalid_value;
   auto made = std::make_shared<range>();
   made->kind = range::registered;
   made->base = base;
   made->bytes = bytes;
   made->owner = m.current()->device;
   made->data = static_cast<std::byte*>(address);
-  made->writable = !(flags & host_register_read_only);
+  made->writable = !reads;
   m.ranges[base] = made;
   m.ended.erase(base);
   return status::success;

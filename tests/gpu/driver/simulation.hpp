@@ -27,6 +27,8 @@ void sim_hold_streams();
 void sim_release();
 /// Hides a function from cuGetProcAddress, as an older driver would.
 void sim_hide(const char* function);
+/// All devices say that they lack what this attribute names.
+void sim_lack(terrace::cuda::device_attribute attribute);
 /// What cuDriverGetVersion says.
 void sim_set_version(int version);
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <map>
 #include <random>
 #include <utility>
 
@@ -128,6 +129,80 @@ TEST(DeviceSlices, ObjectsOfADevicesArenaAreCopiedFromWhereTheyAre) {
     }
     EXPECT_TRUE(of.region == expected);
   }
+}
+
+TEST(DeviceSlices, WhatIsPinnedIsReadWhereItIsAndTheRestPassesTheSlot) {
+  constexpr uint64_t piece = 2 << 20;
+  for (uint64_t seed = 1; seed <= 30; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed);
+    auto memory = std::make_shared<const arena>(arena::create({.bytes = 4 * piece}).value());
+    layout of;
+    for (uint64_t object = 0, at = 0; object < 12; ++object) {
+      uint64_t bytes = 1 + random() % (piece / 8);
+      of.add({{at, bytes, bytes, 1 + random() % 4}});
+      at += 4 * bytes;
+    }
+    of.finish(12 * piece);
+    // Objects anywhere in the arena, in any order.
+    for (copied_object& object : of.request.objects) {
+      object.inside = memory->data() + random() % (3 * piece);
+      for (uint64_t at = 0; at < of.object_bytes[object.number]; at += 61)
+        object.inside[at] = static_cast<std::byte>(random());
+    }
+    pinned_arenas arenas(piece);
+    arenas.add(memory);
+    arenas.serve();
+    std::map<uint64_t, uint64_t> regions; // begins in the arena
+    for (uint64_t id = 1, steps = 1 + random() % 5; id <= steps; ++id)
+      if (auto step = arenas.next(id)) {
+        regions[id] = step->offset;
+        arenas.done({});
+      }
+    device_slices slices(of.request);
+    uint64_t direct = 0, slice_bytes = 1 + random() % piece;
+    while (auto slice = slices.next(slice_bytes, &arenas)) {
+      EXPECT_LE(slice->bytes, slice_bytes);
+      EXPECT_EQ(slice->spans.empty(), slice->pinned.has_value());
+      std::vector<std::byte> slot(slice_bytes);
+      const std::byte* from = slot.data();
+      for (const auto& span : slice->spans)
+        std::memcpy(slot.data() + span.at, span.inside, span.bytes);
+      if (slice->pinned) {
+        direct += slice->bytes;
+        from = memory->data() + regions.at(slice->pinned->region);
+      }
+      for (const strided_copy& copy : slice->copies)
+        for (uint64_t i = 0; i < copy.count; ++i) {
+          uint64_t at = copy.object_offset + i * copy.object_stride;
+          EXPECT_LE(at + copy.bytes, slice->pinned ? piece : slice_bytes) << "within one registration";
+          std::memcpy(of.region.data() + copy.region_offset + i * copy.region_stride, from + at, copy.bytes);
+        }
+    }
+    EXPECT_EQ(direct != 0, arenas.pinned_bytes() != 0);
+    EXPECT_TRUE(of.region == of.expected());
+  }
+}
+
+TEST(DeviceSlices, ObjectsOfOnePieceComeTogether) {
+  constexpr uint64_t piece = 2 << 20;
+  auto memory = std::make_shared<const arena>(arena::create({.bytes = 2 * piece}).value());
+  layout of;
+  for (uint64_t object = 0; object < 8; ++object)
+    of.add({{object * 4096, 4096, 0, 1}});
+  of.finish(8 * 4096);
+  for (copied_object& object : of.request.objects) // now here, now there
+    object.inside = memory->data() + object.number % 2 * piece + object.number * 8192;
+  pinned_arenas arenas(piece);
+  arenas.add(memory);
+  arenas.serve();
+  for (uint64_t id = 1; arenas.next(id); ++id)
+    arenas.done({});
+  device_slices slices(of.request);
+  size_t count = 0;
+  while (slices.next(piece, &arenas))
+    ++count;
+  EXPECT_EQ(count, 2U);
 }
 
 TEST(DeviceSlices, ARandomLayoutArrivesByteForByte) {

@@ -15,6 +15,7 @@ process_message sample() {
   message.arena = 13;
   message.page = 14;
   message.signals = 15;
+  message.offset = 16;
   message.awaited = {10, 11};
   message.handle.fill(std::byte{12});
   message.copies = {{1, 2, 3, 4, 5, 6}, {7, 8, 9, 10, 11, 12}};
@@ -33,6 +34,7 @@ TEST(ProcessMessage, ArrivesAsItWasSent) {
   EXPECT_EQ(read->arena, 13U);
   EXPECT_EQ(read->page, 14U);
   EXPECT_EQ(read->signals, 15U);
+  EXPECT_EQ(read->offset, 16U);
   EXPECT_EQ(read->awaited.slot, 10U);
   EXPECT_EQ(read->awaited.value, 11U);
   EXPECT_EQ(read->handle, sample().handle);
