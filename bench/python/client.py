@@ -15,11 +15,13 @@ import terrace
 import terrace.aio
 import torch
 from daemon import PATIENCE, Daemon
-from figures import of_libterrace, place, report
+from figures import SharedLoads, of_libterrace, place, report
 from terrace.link import HostPool
+from terrace.shared import memory_of
 from terrace.vllm.cache import PoolCache
 
 ROUNDS = 5
+LOAD_ROUNDS = 50
 LOOKUPS = 3000
 CHUNKS = 128
 SMALL = 4096
@@ -34,7 +36,8 @@ def daemon_with(host_bytes: int) -> Daemon:
 
 
 def spec_of(object_bytes: int) -> terrace.SpaceSpec:
-    return terrace.SpaceSpec(model="bench", dtype="u8", layout="opaque", pools=[terrace.Pool("kv", object_bytes=object_bytes)])
+    """As space_of in bench/workload.cpp, which opens the same one."""
+    return terrace.SpaceSpec(model="bench", dtype="bf16", layout="opaque", pools=[terrace.Pool("kv", object_bytes=object_bytes)])
 
 
 def chain_of(count: int, seed: int) -> list[bytes]:
@@ -106,7 +109,8 @@ async def await_lookups(socket: str, digests: bytes) -> list[float]:
 
 
 def python_load() -> None:
-    """A lease, and its objects copied into a tensor in shared memory by this process, as host_load_mapped does."""
+    """A lease, and its objects copied into a tensor in shared memory by this process. The limit is libterrace doing the same
+    with the same objects and the same memory, in turns."""
     server = daemon_with(1 << 30)
     values: list[float] = []
     limits: list[float] = []
@@ -127,10 +131,13 @@ def python_load() -> None:
                         daemon.load_under_lease(lease, list(tensor), first_chunk=first, chunks=DEPTH, timeout=PATIENCE)
                 return OBJECTS * LARGE / 1e9 / (time.perf_counter() - began)
 
-            load()
-            for _ in range(ROUNDS):
-                limits.append(of_libterrace("host_load")["host_load_mapped"])
-                values.append(median(load() for _ in range(ROUNDS)))
+            with memory_of(tensor) as memory:
+                libterrace = SharedLoads(server.socket, LARGE, chain, memory.descriptor)
+                load(), libterrace.rate()
+                for _ in range(LOAD_ROUNDS):
+                    values.append(load())
+                    limits.append(libterrace.rate())
+                libterrace.close()
     finally:
         server.stop()
     report("python_load", "GB/s", values, limits)

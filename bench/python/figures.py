@@ -6,14 +6,17 @@ import json
 import os
 import subprocess
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from statistics import median
 
 
 def report(name: str, unit: str, values: Sequence[float], limits: Sequence[float] = (), **more: float) -> None:
-    """Medians over rounds."""
+    """Medians over rounds; half of these have ratios within `ratio_spread` of each other's median."""
     line: dict[str, object] = {"name": name, "value": round(median(values), 3), "unit": unit, "rounds": len(values)}
     if limits:
         line |= {"limit": round(median(limits), 3), "ratio": round(median(values) / median(limits), 3)}
+        ratios = [value / limit for value, limit in zip(values, limits, strict=True)]
+        line["ratio_spread"] = round(median(abs(ratio - median(ratios)) for ratio in ratios), 3)
         if unit == "us":
             line["above_limit_us"] = round(median(values) - median(limits), 3)
     print(json.dumps({**line, **more}), flush=True)
@@ -27,6 +30,33 @@ def of_libterrace(benchmark: str, rounds: int = 5) -> dict[str, float]:
     if not found:
         raise RuntimeError(f"{benchmark} has printed no figures")
     return {line["name"]: float(line["value"]) for line in found}
+
+
+class SharedLoads:
+    """libterrace's loads of the same objects into the same memory (bench/shared_loads.cpp)."""
+
+    def __init__(self, socket: str, object_bytes: int, chain: Sequence[bytes], descriptor: int) -> None:
+        program = Path(os.environ["TERRACE_BENCH"]).with_name("terrace_shared_loads")
+        command = [str(program), socket, str(object_bytes), str(len(chain)), str(descriptor)]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=[descriptor])
+        self._say(b"".join(chain))
+
+    def rate(self) -> float:
+        """Of one pass, in GB/s."""
+        self._say(b"+")
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError("terrace_shared_loads has ended")
+        return float(line)
+
+    def close(self) -> None:
+        self._process.communicate()
+
+    def _say(self, what: bytes) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(what)
+        self._process.stdin.flush()
 
 
 def place(process: int, processors: Iterable[int]) -> None:
