@@ -15,7 +15,7 @@ import terrace
 import terrace.aio
 import torch
 from daemon import PATIENCE, Daemon
-from figures import SharedLoads, of_libterrace, place, report
+from figures import Beside, place, report
 from terrace.link import HostPool
 from terrace.shared import memory_of
 from terrace.vllm.cache import PoolCache
@@ -75,19 +75,22 @@ def python_lookup() -> None:
             space = daemon.open_space(spec_of(SMALL), timeout=PATIENCE)
             store(daemon, space, chain, SMALL)
 
+            libterrace = Beside(server.socket, SMALL, chain)
+
             def ask() -> None:
                 assert daemon.lookup(space, terrace.Prefix.of_digests(digests)).found_chunks == CHUNKS
 
             for _ in range(ROUNDS):
-                of_cpp = of_libterrace("lookup_latency")
                 for where, processors in places.items():
-                    limits[where].append(of_cpp[f"lookup_latency{where}_p50"])
-                    place(os.getpid(), [0] if where else processors)
+                    for process in (os.getpid(), libterrace.pid):
+                        place(process, [0] if where else processors)
                     place(server.process.pid, processors)
+                    limits[where].append(libterrace.measure())
                     microseconds(500, ask)
                     blocking[where].append(median(microseconds(LOOKUPS, ask)))
                     awaited[where].append(median(asyncio.run(await_lookups(server.socket, digests))))
                 place(os.getpid(), places[""])
+            libterrace.close()
     finally:
         server.stop()
     for where in places:
@@ -122,21 +125,23 @@ def python_load() -> None:
             prefix = terrace.Prefix.of_digests(chain)
             tensor = torch.empty(DEPTH, LARGE, dtype=torch.uint8).share_memory_()
 
+            rows = list(tensor)
+
             def load() -> float:
                 began = time.perf_counter()
-                found = daemon.lookup(space, prefix, lease=True, timeout=PATIENCE)
+                found = daemon.lookup(space, prefix, lease=True)
                 assert found.found_chunks == OBJECTS and found.lease is not None
                 with found.lease as lease:
                     for first in range(0, OBJECTS, DEPTH):
-                        daemon.load_under_lease(lease, list(tensor), first_chunk=first, chunks=DEPTH, timeout=PATIENCE)
+                        daemon.load_under_lease(lease, rows, first_chunk=first, chunks=DEPTH)
                 return OBJECTS * LARGE / 1e9 / (time.perf_counter() - began)
 
             with memory_of(tensor) as memory:
-                libterrace = SharedLoads(server.socket, LARGE, chain, memory.descriptor)
-                load(), libterrace.rate()
+                libterrace = Beside(server.socket, LARGE, chain, memory.descriptor)
+                load(), libterrace.measure()
                 for _ in range(LOAD_ROUNDS):
                     values.append(load())
-                    limits.append(libterrace.rate())
+                    limits.append(libterrace.measure())
                 libterrace.close()
     finally:
         server.stop()

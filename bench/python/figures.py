@@ -22,32 +22,28 @@ def report(name: str, unit: str, values: Sequence[float], limits: Sequence[float
     print(json.dumps({**line, **more}), flush=True)
 
 
-def of_libterrace(benchmark: str, rounds: int = 5) -> dict[str, float]:
-    """What the C++ client reaches now, in the same benchmark of ./bench/run: its figures by their names."""
-    command = [os.environ["TERRACE_BENCH"], "--terraced", os.environ["TERRACED"], "--rounds", str(rounds), benchmark]
-    lines = subprocess.run(command, capture_output=True, text=True).stdout.splitlines()
-    found = [json.loads(line) for line in lines if line.startswith("{")]
-    if not found:
-        raise RuntimeError(f"{benchmark} has printed no figures")
-    return {line["name"]: float(line["value"]) for line in found}
+class Beside:
+    """libterrace, with the same objects of the same daemon (bench/beside.cpp)."""
 
-
-class SharedLoads:
-    """libterrace's loads of the same objects into the same memory (bench/shared_loads.cpp)."""
-
-    def __init__(self, socket: str, object_bytes: int, chain: Sequence[bytes], descriptor: int) -> None:
-        program = Path(os.environ["TERRACE_BENCH"]).with_name("terrace_shared_loads")
-        command = [str(program), socket, str(object_bytes), str(len(chain)), str(descriptor)]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=[descriptor])
+    def __init__(self, socket: str, object_bytes: int, chain: Sequence[bytes], into: int | None = None) -> None:
+        """Looks the chain up, or loads it into a descriptor's memory."""
+        program = Path(os.environ["TERRACE_BENCH"]).with_name("terrace_beside")
+        command = [str(program), socket, str(object_bytes), str(len(chain)), *([] if into is None else [str(into)])]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                         pass_fds=[] if into is None else [into])
         self._say(b"".join(chain))
 
-    def rate(self) -> float:
-        """Of one pass, in GB/s."""
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def measure(self) -> float:
+        """One pass: microseconds of a lookup, or GB/s."""
         self._say(b"+")
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            raise RuntimeError("terrace_shared_loads has ended")
+            raise RuntimeError("terrace_beside has ended")
         return float(line)
 
     def close(self) -> None:
