@@ -15,11 +15,13 @@ import terrace
 import terrace.aio
 import torch
 from daemon import PATIENCE, Daemon
-from figures import of_libterrace, place, report
+from figures import Beside, place, report
 from terrace.link import HostPool
+from terrace.shared import memory_of
 from terrace.vllm.cache import PoolCache
 
 ROUNDS = 5
+LOAD_ROUNDS = 50
 LOOKUPS = 3000
 CHUNKS = 128
 SMALL = 4096
@@ -34,7 +36,8 @@ def daemon_with(host_bytes: int) -> Daemon:
 
 
 def spec_of(object_bytes: int) -> terrace.SpaceSpec:
-    return terrace.SpaceSpec(model="bench", dtype="u8", layout="opaque", pools=[terrace.Pool("kv", object_bytes=object_bytes)])
+    """As space_of in bench/workload.cpp, which opens the same one."""
+    return terrace.SpaceSpec(model="bench", dtype="bf16", layout="opaque", pools=[terrace.Pool("kv", object_bytes=object_bytes)])
 
 
 def chain_of(count: int, seed: int) -> list[bytes]:
@@ -72,19 +75,22 @@ def python_lookup() -> None:
             space = daemon.open_space(spec_of(SMALL), timeout=PATIENCE)
             store(daemon, space, chain, SMALL)
 
+            libterrace = Beside(server.socket, SMALL, chain)
+
             def ask() -> None:
                 assert daemon.lookup(space, terrace.Prefix.of_digests(digests)).found_chunks == CHUNKS
 
             for _ in range(ROUNDS):
-                of_cpp = of_libterrace("lookup_latency")
                 for where, processors in places.items():
-                    limits[where].append(of_cpp[f"lookup_latency{where}_p50"])
-                    place(os.getpid(), [0] if where else processors)
+                    for process in (os.getpid(), libterrace.pid):
+                        place(process, [0] if where else processors)
                     place(server.process.pid, processors)
+                    limits[where].append(libterrace.measure())
                     microseconds(500, ask)
                     blocking[where].append(median(microseconds(LOOKUPS, ask)))
                     awaited[where].append(median(asyncio.run(await_lookups(server.socket, digests))))
                 place(os.getpid(), places[""])
+            libterrace.close()
     finally:
         server.stop()
     for where in places:
@@ -106,7 +112,8 @@ async def await_lookups(socket: str, digests: bytes) -> list[float]:
 
 
 def python_load() -> None:
-    """A lease, and its objects copied into a tensor in shared memory by this process, as host_load_mapped does."""
+    """A lease, and its objects copied into a tensor in shared memory by this process. The limit is libterrace doing the same
+    with the same objects and the same memory, in turns."""
     server = daemon_with(1 << 30)
     values: list[float] = []
     limits: list[float] = []
@@ -118,19 +125,24 @@ def python_load() -> None:
             prefix = terrace.Prefix.of_digests(chain)
             tensor = torch.empty(DEPTH, LARGE, dtype=torch.uint8).share_memory_()
 
+            rows = list(tensor)
+
             def load() -> float:
                 began = time.perf_counter()
-                found = daemon.lookup(space, prefix, lease=True, timeout=PATIENCE)
+                found = daemon.lookup(space, prefix, lease=True)
                 assert found.found_chunks == OBJECTS and found.lease is not None
                 with found.lease as lease:
                     for first in range(0, OBJECTS, DEPTH):
-                        daemon.load_under_lease(lease, list(tensor), first_chunk=first, chunks=DEPTH, timeout=PATIENCE)
+                        daemon.load_under_lease(lease, rows, first_chunk=first, chunks=DEPTH)
                 return OBJECTS * LARGE / 1e9 / (time.perf_counter() - began)
 
-            load()
-            for _ in range(ROUNDS):
-                limits.append(of_libterrace("host_load")["host_load_mapped"])
-                values.append(median(load() for _ in range(ROUNDS)))
+            with memory_of(tensor) as memory:
+                libterrace = Beside(server.socket, LARGE, chain, memory.descriptor)
+                load(), libterrace.measure()
+                for _ in range(LOAD_ROUNDS):
+                    values.append(load())
+                    limits.append(libterrace.measure())
+                libterrace.close()
     finally:
         server.stop()
     report("python_load", "GB/s", values, limits)

@@ -6,27 +6,53 @@ import json
 import os
 import subprocess
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from statistics import median
 
 
 def report(name: str, unit: str, values: Sequence[float], limits: Sequence[float] = (), **more: float) -> None:
-    """Medians over rounds."""
+    """Medians over rounds; half of these have ratios within `ratio_spread` of each other's median."""
     line: dict[str, object] = {"name": name, "value": round(median(values), 3), "unit": unit, "rounds": len(values)}
     if limits:
         line |= {"limit": round(median(limits), 3), "ratio": round(median(values) / median(limits), 3)}
+        ratios = [value / limit for value, limit in zip(values, limits, strict=True)]
+        line["ratio_spread"] = round(median(abs(ratio - median(ratios)) for ratio in ratios), 3)
         if unit == "us":
             line["above_limit_us"] = round(median(values) - median(limits), 3)
     print(json.dumps({**line, **more}), flush=True)
 
 
-def of_libterrace(benchmark: str, rounds: int = 5) -> dict[str, float]:
-    """What the C++ client reaches now, in the same benchmark of ./bench/run: its figures by their names."""
-    command = [os.environ["TERRACE_BENCH"], "--terraced", os.environ["TERRACED"], "--rounds", str(rounds), benchmark]
-    lines = subprocess.run(command, capture_output=True, text=True).stdout.splitlines()
-    found = [json.loads(line) for line in lines if line.startswith("{")]
-    if not found:
-        raise RuntimeError(f"{benchmark} has printed no figures")
-    return {line["name"]: float(line["value"]) for line in found}
+class Beside:
+    """libterrace, with the same objects of the same daemon (bench/beside.cpp)."""
+
+    def __init__(self, socket: str, object_bytes: int, chain: Sequence[bytes], into: int | None = None) -> None:
+        """Looks the chain up, or loads it into a descriptor's memory."""
+        program = Path(os.environ["TERRACE_BENCH"]).with_name("terrace_beside")
+        command = [str(program), socket, str(object_bytes), str(len(chain)), *([] if into is None else [str(into)])]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                         pass_fds=[] if into is None else [into])
+        self._say(b"".join(chain))
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def measure(self) -> float:
+        """One pass: microseconds of a lookup, or GB/s."""
+        self._say(b"+")
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError("terrace_beside has ended")
+        return float(line)
+
+    def close(self) -> None:
+        self._process.communicate()
+
+    def _say(self, what: bytes) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(what)
+        self._process.stdin.flush()
 
 
 def place(process: int, processors: Iterable[int]) -> None:

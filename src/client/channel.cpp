@@ -242,7 +242,7 @@ void channel::end_polling(bool paid) {
     polling_.was_preempted(ns_now());
 }
 
-result<void> channel::receive(deadline until) {
+result<void> channel::receive(deadline until, on_signal signals) {
   constexpr auto no_answer = "the daemon did not answer in time";
   if (gone_)
     return tl::unexpected<error>(*gone_);
@@ -254,7 +254,7 @@ result<void> channel::receive(deadline until) {
       return ok;
     if (look_first && !polls && !at_once) {
       auto events = static_cast<short>(must_flush() ? POLLIN | POLLOUT : POLLIN);
-      auto ready = wait_for(socket_.get(), events, until);
+      auto ready = wait_for(socket_.get(), events, until, signals);
       if (!ready)
         return tl::unexpected<error>(ready.error());
       if (*ready == 0)
@@ -267,6 +267,8 @@ result<void> channel::receive(deadline until) {
     auto got =
         ::recvmsg(socket_.get(), header, protocol::receive_flags | (look_first || polls ? MSG_DONTWAIT : 0));
     if (got < 0 && errno == EAGAIN && at_once)
+      return fail(errc::deadline, no_answer);
+    if (got < 0 && errno == EINTR && signals == on_signal::returns)
       return fail(errc::deadline, no_answer);
     if (got < 0 && (errno == EINTR || errno == EAGAIN)) {
       polls = polls && polls_on(until);
@@ -382,10 +384,10 @@ result<answer> channel::wait(uint64_t id, deadline until) {
   }
 }
 
-result<uint32_t> channel::poll(deadline until) {
+result<uint32_t> channel::poll(deadline until, on_signal signals) {
   uint32_t count = take_in();
   while (count == 0 && in_flight_ > 0) {
-    auto ok = receive(until);
+    auto ok = receive(until, signals);
     count = take_in();
     if (!ok && count == 0) {
       if (ok.error().code == errc::deadline)

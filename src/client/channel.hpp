@@ -78,7 +78,7 @@ class channel {
   result<answer> wait(uint64_t id, deadline until);
 
   /// Receives available answers, or waits for one. Returns the number of answers received.
-  result<uint32_t> poll(deadline until);
+  result<uint32_t> poll(deadline until, on_signal signals);
 
   bool ready(uint64_t id);
 
@@ -121,7 +121,7 @@ class channel {
   result<void> make_room(deadline until);
   void lost_while_sending(int reason);
 
-  result<void> receive(deadline until);
+  result<void> receive(deadline until, on_signal signals = on_signal::goes_on);
   bool may_poll(const deadline& until);
   bool polls_on(const deadline& until);
   void end_polling(bool paid);

@@ -329,8 +329,9 @@ class connection {
   result<reservation> wait(ticket<reservation>& under_way, deadline until = {});
 
   /// Receives available answers; waits for at least one if there is none and `until` has not passed. Returns
-  /// the number of answers received; see any_ticket::ready. Returns 0 if nothing is in flight.
-  result<uint32_t> poll(deadline until);
+  /// the number of answers received; see any_ticket::ready. Returns 0 if nothing is in flight, and if `signals` says so when a
+  /// signal's handler has interrupted the wait.
+  result<uint32_t> poll(deadline until, on_signal signals = on_signal::goes_on);
 
   /// Asks the daemon to end a request, which is still answered: with `cancelled`, or with its result. False:
   /// the daemon does not know the request any more.

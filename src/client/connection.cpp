@@ -402,7 +402,9 @@ void connection::give_up(detail::any_ticket& under_way) {
   detail::any_ticket forgotten(std::move(under_way));
 }
 
-result<uint32_t> connection::poll(deadline until) { return core_->now()->poll(until); }
+result<uint32_t> connection::poll(deadline until, on_signal signals) {
+  return core_->now()->poll(until, signals);
+}
 
 // ---- calls that wait for their answer ----
 

@@ -1,5 +1,5 @@
 // Copies from the mapped arena, on the caller's thread.
-#include "client/client.hpp"
+#include "client/lease_parts.hpp"
 
 #include <cstring>
 
@@ -8,28 +8,31 @@ namespace terrace::client {
 result<uint64_t> connection::load_under_lease(const lease& held, chunk_range range,
                                               std::span<const std::span<uint8_t>> into, deadline until,
                                               std::span<const uint8_t> pools, earlier_places earlier) {
-  uint64_t bytes = 0;
-  size_t copied = 0;
-  bool even = range.count != 0 && into.size() % range.count == 0;
-  size_t per_chunk = even ? into.size() / range.count : 0; // 0: a part cannot be told from a mistake
-  while (true) {
-    auto located = read_lease(held.id(), range, until, pools, earlier);
+  lease_parts parts(range, into, earlier);
+  while (parts.more()) {
+    auto located = read_lease(held.id(), parts.range(), until, pools, parts.earlier());
     if (!located)
       return tl::unexpected<error>(located.error());
-    size_t came = located->objects.size();
-    bool part = came != 0 && per_chunk != 0 && came % per_chunk == 0 && came < into.size() - copied;
-    auto rest = into.subspan(copied);
-    auto some = copy_objects(located->objects, part || came == 0 ? rest.first(came) : rest);
-    if (!some)
-      return some;
-    bytes += *some;
-    if (!part)
-      return bytes;
-    copied += came;
-    range.first += static_cast<uint32_t>(came / per_chunk);
-    range.count -= static_cast<uint32_t>(came / per_chunk);
-    earlier = earlier_places::given_up;
+    if (auto copied = parts.copy(located->objects); !copied)
+      return tl::unexpected<error>(copied.error());
   }
+  return parts.bytes();
+}
+
+result<void> lease_parts::copy(std::span<const std::span<const uint8_t>> objects) {
+  size_t came = objects.size();
+  more_ = came != 0 && per_chunk_ != 0 && came % per_chunk_ == 0 && came < left_.size();
+  auto some = copy_objects(objects, more_ || came == 0 ? left_.first(came) : left_);
+  if (!some)
+    return tl::unexpected<error>(some.error());
+  bytes_ += *some;
+  if (!more_)
+    return {};
+  left_ = left_.subspan(came);
+  auto chunks = static_cast<uint32_t>(came / per_chunk_);
+  range_ = {range_.first + chunks, range_.count - chunks};
+  earlier_ = earlier_places::given_up;
+  return {};
 }
 
 result<uint64_t> copy_objects(std::span<const std::span<const uint8_t>> from,

@@ -62,7 +62,7 @@ void ask_for_buffers(int socket, uint32_t bytes) {
   ::setsockopt(socket, SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
 }
 
-result<short> wait_for(int socket, short events, deadline until) {
+result<short> wait_for(int socket, short events, deadline until, on_signal signals) {
   for (;;) {
     pollfd watched{socket, events, 0};
     timespec limit{};
@@ -74,6 +74,8 @@ result<short> wait_for(int socket, short events, deadline until) {
     int ready = ::ppoll(&watched, 1, until ? &limit : nullptr, nullptr);
     if (ready >= 0)
       return watched.revents;
+    if (errno == EINTR && signals == on_signal::returns)
+      return 0;
     if (errno != EINTR)
       return fail(errc::internal,
                   "cannot wait for the daemon's socket: " + std::string(std::strerror(errno)));

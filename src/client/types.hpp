@@ -19,6 +19,9 @@ namespace terrace::client {
 /// The time by which a call returns in any case. None: it waits for the answer or the end of the connection.
 using deadline = std::optional<std::chrono::steady_clock::time_point>;
 
+/// What a wait does after a signal's handler has run.
+enum class on_signal : uint8_t { goes_on, returns };
+
 inline deadline within(std::chrono::nanoseconds time) { return std::chrono::steady_clock::now() + time; }
 
 // ---- spaces ----

@@ -1,8 +1,13 @@
 #include "scripted_daemon.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <csignal>
 #include <future>
 #include <numeric>
+#include <thread>
+
+#include <pthread.h>
 
 using namespace terrace;
 using namespace terrace::client;
@@ -76,6 +81,37 @@ TEST(Pipelining, PollTakesInWhatHasComeAndTicketsTellTheyAreReady) {
   EXPECT_EQ(client.connected.wait(*second)->found_chunks, 2U);
   EXPECT_EQ(client.connected.wait(*first)->found_chunks, 1U);
   EXPECT_EQ(client.connected.poll(std::chrono::steady_clock::now()), 0U) << "the third is never answered";
+}
+
+extern "C" void ignore_signal(int) {}
+
+TEST(Pipelining, ASignalEndsAPollThatIsToReturnThen) {
+  scripted_daemon daemon(with_space([](peer& client) {
+    auto first = client.expect(kind::lookup);
+    client.expect(kind::lookup); // the client's poll has ended without an answer
+    client.answer_lookup(first, 1);
+    client.drain();
+  }));
+  opened client(daemon);
+  struct sigaction ignored {};
+  ignored.sa_handler = ignore_signal;
+  struct sigaction before {};
+  ASSERT_EQ(::sigaction(SIGUSR1, &ignored, &before), 0);
+  std::atomic<bool> over = false;
+  std::thread interrupter([&over, waiting = ::pthread_self()] {
+    while (!over)
+      ::pthread_kill(waiting, SIGUSR1);
+  });
+  auto first = client.submit();
+  EXPECT_EQ(client.connected.poll({}, on_signal::returns), 0U);
+  EXPECT_EQ(client.connected.poll(within(std::chrono::minutes(1)), on_signal::returns), 0U);
+  EXPECT_FALSE(first->ready());
+  auto second = client.submit();
+  EXPECT_EQ(client.connected.poll({}), 1U) << "others go on in spite of signals";
+  over = true;
+  interrupter.join();
+  ::sigaction(SIGUSR1, &before, nullptr);
+  EXPECT_EQ(client.connected.wait(*first)->found_chunks, 1U);
 }
 
 TEST(Pipelining, NothingInFlightIsNothingToPoll) {

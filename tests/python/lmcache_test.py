@@ -274,11 +274,12 @@ class Away(Cases):
         one = self.server()
         views = self.level1.filled([1])
         self.assertTrue(one.set([key(1)], views))
-        with self.assertLogs(LOG, "WARNING"):
+        with self.assertLogs(LOG, "WARNING") as log:
             self.daemon.kill()
             self.assertEqual(one.exists([key(1)]), [False])
             self.assertEqual(one.get([key(1)], views), [False])
             self.assertFalse(one.set([key(2)], views))
+            until(lambda: bool(log.output))  # of another thread, which may say it later
         self.daemon.start()
         until(lambda: one.set([key(3)], views))
         until(lambda: one.exists([key(3)]) == [True])

@@ -157,10 +157,11 @@ class Away(Cases):
     def test_a_daemon_that_is_killed_and_comes_back(self) -> None:
         one = self.door()
         one.store([1], [0])
-        with self.assertLogs(LOG, "WARNING"):
+        with self.assertLogs(LOG, "WARNING") as log:
             self.daemon.kill()
             self.assertFalse(one.store([2], [0]))
             self.assertEqual((one.found([1]), one.load([1], [0])), (0, 0))
+            until(lambda: bool(log.output))  # of another thread, which may say it later
         self.daemon.start()
         one.connect()
         self.assertTrue(one.store([3], [0]))

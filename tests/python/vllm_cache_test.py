@@ -255,6 +255,7 @@ class Away(Cases):
             self.daemon.terminate()
             self.assertEqual(one.ask([key(1)]), [False])
             self.assertFalse(one.store([key(2)], [0]).success)
+            until(lambda: bool(log.output))  # of another thread, which may say it later
         self.assertRegex(log.output[0], "is lost|has ended")
         self.daemon.start()
         one.connect()

@@ -21,18 +21,13 @@ lease_argument::lease_argument(nb::handle given) {
   id = held->id();
 }
 
-uint64_t located_handle::copy_into(nb::handle destinations) const {
-  std::vector<memory_argument> memory;
-  std::vector<std::span<uint8_t>> into;
-  for (nb::handle one : destinations) {
-    memory.emplace_back(one, memory_argument::access::writing);
-    into.push_back(memory.back().bytes());
-  }
+uint64_t located_handle::copy_into(nb::handle given) const {
+  destinations into(given);
   std::vector<std::span<const uint8_t>> from;
   for (nb::handle object : objects)
     from.emplace_back(nb::inst_ptr<exported_bytes>(object)->bytes);
   nb::gil_scoped_release others_run;
-  return value_of(client::copy_objects(from, into));
+  return value_of(client::copy_objects(from, into.bytes));
 }
 
 // ---- reservations ----

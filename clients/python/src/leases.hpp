@@ -44,7 +44,7 @@ struct located_handle {
   std::optional<client::missing_object> missing;
 
   /// Copies into other memory, one destination an object, and gives the number of bytes.
-  uint64_t copy_into(nb::handle destinations) const;
+  uint64_t copy_into(nb::handle given) const;
 };
 
 /// A reservation with all that may write to its memory: Python's handle and the objects' Buffers. It is aborted when the

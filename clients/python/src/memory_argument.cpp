@@ -57,6 +57,13 @@ void memory_argument::take_array(nb::handle object, access wanted) {
         "a tensor by DLPack)");
 }
 
+destinations::destinations(nb::handle list) {
+  for (nb::handle one : list) {
+    memory.emplace_back(one, memory_argument::access::writing);
+    bytes.push_back(memory.back().bytes());
+  }
+}
+
 void bind_memory_arguments(nb::module_& in) {
   in.def(
       "address_of",

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace terrace::python {
 
@@ -39,6 +40,14 @@ class memory_argument {
   std::span<uint8_t> bytes_;
   std::string format_;
   size_t item_bytes_ = 1;
+};
+
+/// Objects that bytes are copied into.
+struct destinations {
+  explicit destinations(nb::handle list);
+
+  std::vector<memory_argument> memory;
+  std::vector<std::span<uint8_t>> bytes; ///< parallel
 };
 
 void bind_memory_arguments(nb::module_& in);

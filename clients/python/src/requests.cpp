@@ -1,6 +1,7 @@
 #include "connection.hpp"
 
 #include "arguments.hpp"
+#include "client/lease_parts.hpp"
 #include "memory_argument.hpp"
 #include "prefix.hpp"
 #include "regions.hpp"
@@ -66,16 +67,22 @@ nb::object await_lookup(connection_handle& self, const nb::bytes& id, std::optio
   });
 }
 
+/// What was read under the lease before can be given up.
+void check_unused(const lease_argument& leased) {
+  if (!leased.held || leased.held->reads_in_use == 0)
+    return;
+  PyErr_SetString(PyExc_BufferError,
+                  "objects that were read under this lease are in use: release them first");
+  throw nb::python_error();
+}
+
 template <bool waits>
 nb::object read_lease(connection_handle& self, nb::handle lease, uint32_t first_chunk, uint32_t chunks,
                       nb::handle pools, bool give_up_earlier, std::optional<owned_options*> options,
                       const timeout& limit) {
   lease_argument leased(lease);
-  if (give_up_earlier && leased.held && leased.held->reads_in_use != 0) {
-    PyErr_SetString(PyExc_BufferError,
-                    "objects that were read under this lease are in use: release them first");
-    throw nb::python_error();
-  }
+  if (give_up_earlier)
+    check_unused(leased);
   auto earlier = give_up_earlier ? client::earlier_places::given_up : client::earlier_places::kept;
   auto wanted = numbers_of<uint8_t>(pools, "a pool's number");
   auto with = options_of(options);
@@ -83,6 +90,27 @@ nb::object read_lease(connection_handle& self, nb::handle lease, uint32_t first_
   return run<client::located_objects, waits>({self.in, leased.held}, until, [&](client::connection& daemon) {
     return daemon.submit_read_lease(leased.id, {first_chunk, chunks}, until, wanted, earlier, with);
   });
+}
+
+/// Objects are found and copied without the GIL, and no Python object is made for any of them.
+uint64_t load_under_lease(connection_handle& self, nb::handle lease, nb::handle into, uint32_t first_chunk,
+                          uint32_t chunks, nb::handle pools, const timeout& limit) {
+  lease_argument leased(lease);
+  destinations memory(into);
+  auto wanted = numbers_of<uint8_t>(pools, "a pool's number");
+  auto until = deadline_of(limit);
+  client::lease_parts parts({first_chunk, chunks}, memory.bytes);
+  while (parts.more()) {
+    if (parts.earlier() == client::earlier_places::given_up)
+      check_unused(leased);
+    auto located =
+        value_of(answer_of<client::located_objects>(*self.in, until, [&](client::connection& daemon) {
+          return daemon.submit_read_lease(leased.id, parts.range(), until, wanted, parts.earlier());
+        }));
+    nb::gil_scoped_release others_run;
+    value_of(parts.copy(located.objects));
+  }
+  return parts.bytes();
 }
 
 /// What loads and stores have in common.
@@ -239,6 +267,9 @@ void bind_requests(nb::module_& in, connection_class& to) {
   bind_both(to, "read_lease", read_lease<true>, read_lease<false>, nb::arg("lease"), nb::kw_only(),
             nb::arg("first_chunk") = 0, nb::arg("chunks") = 0, nb::arg("pools") = nothing,
             nb::arg("give_up_earlier") = false, nb::arg("options") = none, nb::arg("timeout") = none);
+  to.def("load_under_lease", load_under_lease, nb::arg("lease"), nb::arg("into"), nb::kw_only(),
+         nb::arg("first_chunk") = 0, nb::arg("chunks") = 0, nb::arg("pools") = nothing,
+         nb::arg("timeout") = none);
   bind_both(to, "load", load<true>, load<false>, nb::arg("space").none(), nb::arg("what"), nb::arg("region"),
             nb::arg("runs"), nb::kw_only(), nb::arg("first_chunk") = 0, nb::arg("chunks") = 0,
             nb::arg("runs_per_object") = nothing, nb::arg("pools") = nothing, nb::arg("arrivals") = none,

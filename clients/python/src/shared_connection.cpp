@@ -1,10 +1,6 @@
 #include "shared_connection.hpp"
 
-#include <algorithm>
-#include <cerrno>
-#include <ctime>
-
-#include <poll.h>
+#include <utility>
 
 namespace terrace::python {
 
@@ -77,25 +73,10 @@ void shared_connection::close() {
   daemon_.reset();
 }
 
-bool await_readable(int descriptor, client::deadline until) {
-  using namespace std::chrono;
-  for (;;) {
-    pollfd watched{descriptor, POLLIN, 0};
-    timespec limit{};
-    if (until) {
-      auto left = std::max<nanoseconds>(*until - steady_clock::now(), 0ns);
-      limit.tv_sec = duration_cast<seconds>(left).count();
-      limit.tv_nsec = (left % 1s).count();
-    }
-    int ready = ::ppoll(&watched, 1, until ? &limit : nullptr, nullptr);
-    if (ready >= 0)
-      return ready > 0;
-    if (errno != EINTR)
-      throw failure({errc::internal, "cannot wait for the daemon's socket"});
-    nb::gil_scoped_acquire python;
-    if (PyErr_CheckSignals() != 0)
-      throw nb::python_error();
-  }
+void serve_signals() {
+  nb::gil_scoped_acquire python;
+  if (PyErr_CheckSignals() != 0)
+    throw nb::python_error();
 }
 
 } // namespace terrace::python

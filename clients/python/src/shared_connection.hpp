@@ -121,8 +121,8 @@ class shared_connection {
 template <class T>
 result<T> await_answer(client::connection& daemon, client::ticket<T>& under_way, client::deadline until);
 
-/// What `await_answer` blocks in: until the descriptor can be read. False: `until` has passed. Throws python_error.
-bool await_readable(int descriptor, client::deadline until);
+/// Lets Python's handlers of signals run. Throws python_error when one raises.
+void serve_signals();
 
 inline client::deadline now() { return std::chrono::steady_clock::now(); }
 
@@ -130,9 +130,11 @@ template <class T>
 result<T> await_answer(client::connection& daemon, client::ticket<T>& under_way, client::deadline until) {
   bool in_time = true;
   while (in_time && !under_way.ready()) {
-    in_time = await_readable(daemon.descriptor(), until);
-    if (in_time)
-      (void) daemon.poll(now()); // a loss makes it ready
+    auto came = daemon.poll(until, client::on_signal::returns); // a loss makes it ready
+    if (came && *came == 0) {
+      serve_signals();
+      in_time = !until || std::chrono::steady_clock::now() < *until;
+    }
   }
   // Located objects may need a segment mapped first, which asks the daemon once more.
   return daemon.wait(under_way, in_time ? until : now());

@@ -81,8 +81,8 @@ struct ticket_handle {
 /// Sends a request by `submit(client::connection&)` and waits for its answer: one that ran out of time, or was
 /// interrupted, is cancelled.
 template <class T, class Submit>
-nb::object ask(const answer_context& with, client::deadline until, Submit&& submit) {
-  auto got = with.in->use(until, [&](client::connection& daemon) -> result<T> {
+result<T> answer_of(shared_connection& in, client::deadline until, Submit&& submit) {
+  return in.use(until, [&](client::connection& daemon) -> result<T> {
     result<client::ticket<T>> sent = submit(daemon);
     if (!sent)
       return tl::unexpected<error>(sent.error());
@@ -96,7 +96,12 @@ nb::object ask(const answer_context& with, client::deadline until, Submit&& subm
     } give_up{daemon, *sent};
     return await_answer(daemon, *sent, until);
   });
-  return to_python(with, value_of(std::move(got)));
+}
+
+/// The same as Python's result.
+template <class T, class Submit>
+nb::object ask(const answer_context& with, client::deadline until, Submit&& submit) {
+  return to_python(with, value_of(answer_of<T>(*with.in, until, submit)));
 }
 
 /// Sends it and gives a terrace.Ticket.

@@ -399,6 +399,19 @@ class Connection:
         """Where leased objects lie, without a copy. `Denied` in a group whose memory is not shared: use `load`. Fewer
         chunks than were asked for: host memory had no room for more. Ask for the rest with `give_up_earlier` when
         nothing of what was read before is in use (else BufferError)."""
+    def load_under_lease(
+        self,
+        lease: Lease | bytes,
+        into: Iterable[BytesLike],
+        *,
+        first_chunk: int = 0,
+        chunks: int = 0,
+        pools: Iterable[int] = (),
+        timeout: float | None = None,
+    ) -> int:
+        """Copies leased objects into any memory of this process, one destination an object: on this thread, without the
+        daemon. Gives the number of bytes. With `chunks`, what host memory has no room for at once comes part by part:
+        BufferError if objects that were read under the lease before are in use then."""
     def submit_read_lease(
         self,
         lease: Lease | bytes,

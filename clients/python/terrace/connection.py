@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from . import _libterrace
-from ._libterrace import Lease, Memory, Region, Space
-from .parts import Parts
+from ._libterrace import Memory, Region, Space
 from .shared import memory_of
 from .spaces import SpaceSpec
 from .status import Cleared, DaemonInfo, DaemonStatus, PoliciesStatus
-
-if TYPE_CHECKING:
-    from ._libterrace import BytesLike  # of the stub alone
 
 
 def default_socket() -> str:
@@ -76,28 +71,6 @@ class Connection(_libterrace.Connection):
         with memory_of(memory) as place:
             keeps = None if isinstance(memory, int) else memory
             return self._register(place.descriptor, nbytes or place.nbytes, place.base, keeps, timeout)
-
-    def load_under_lease(
-        self,
-        lease: Lease | bytes,
-        into: Iterable[BytesLike],
-        *,
-        first_chunk: int = 0,
-        chunks: int = 0,
-        pools: Iterable[int] = (),
-        timeout: float | None = None,
-    ) -> int:
-        """Copies leased objects into any memory of this process, one destination an object: on this thread, without the
-        daemon. Gives the number of bytes. With `chunks`, what host memory has no room for at once comes part by part."""
-        parts = Parts(into, first_chunk, chunks, timeout)
-        while parts.more:
-            parts.copy(
-                self.read_lease(
-                    lease, first_chunk=parts.first_chunk, chunks=parts.chunks, pools=pools,
-                    give_up_earlier=parts.give_up_earlier, timeout=parts.timeout,
-                )
-            )
-        return parts.nbytes
 
     def clear(self, space: Space | None = None, *, timeout: float | None = None) -> Cleared:
         """Forgets all objects of the space, or of the whole trust group; no restart brings them back."""
