@@ -89,19 +89,41 @@ std::unique_ptr<protocol::frame_builder> frame_channel::builder() {
   return idle;
 }
 
-void frame_channel::send(outgoing_frame frame) {
+void frame_channel::send(outgoing_frame frame, bool later) {
   assert(frame.builder->bytes().size() <= protocol::frame_bytes_max);
   line_.push_back(std::move(frame));
-  if (!out_->armed)
+  if (!later && !out_->armed)
     send_more();
 }
 
+void frame_channel::send_now(std::vector<uint64_t>& done) {
+  outgoing& out = *out_;
+  while (waits()) {
+    auto descriptors = join_line();
+    int32_t taken =
+        port_.send_now(socket_->get(), *out.message.prepare(out.left, descriptors), protocol::send_flags);
+    if (taken > 0) {
+      sent_bytes += static_cast<uint64_t>(taken);
+      out.left = out.left.subspan(static_cast<size_t>(taken));
+      descriptors.clear(); // sent with the first byte
+    }
+    if (out.left.empty())
+      take_back(done);
+    else
+      submit_send(descriptors); // which reports an error, too
+  }
+}
+
 void frame_channel::send_more() {
+  if (!line_.empty())
+    submit_send(join_line());
+}
+
+/// The next frames to be sent become `out_->left`. Returns the descriptors that go with them. Precondition: there is one.
+std::vector<int> frame_channel::join_line() {
   outgoing& out = *out_;
   out.frames.clear();
   out.joined.clear();
-  if (line_.empty())
-    return;
   // Descriptors are attached to the first byte of a message, so a frame with descriptors must be the first of
   // one.
   size_t bytes = 0;
@@ -121,7 +143,18 @@ void frame_channel::send_more() {
   std::vector<int> descriptors;
   for (const unique_fd& fd : out.frames.front().descriptors)
     descriptors.push_back(fd.get());
-  submit_send(descriptors);
+  return descriptors;
+}
+
+/// The frames are sent.
+void frame_channel::take_back(std::vector<uint64_t>& done) {
+  for (outgoing_frame& frame : out_->frames) {
+    done.push_back(frame.request);
+    frame.builder->shrink();
+    if (builders_.size() < idle_builders_max)
+      builders_.push_back(std::move(frame.builder));
+  }
+  out_->frames.clear();
 }
 
 void frame_channel::submit_send(std::span<const int> descriptors) {
@@ -150,12 +183,7 @@ bool frame_channel::sent(int32_t result, std::vector<uint64_t>& done) {
     submit_send({}); // the descriptors were sent with the first byte
     return true;
   }
-  for (outgoing_frame& frame : out.frames) {
-    done.push_back(frame.request);
-    frame.builder->shrink();
-    if (builders_.size() < idle_builders_max)
-      builders_.push_back(std::move(frame.builder));
-  }
+  take_back(done);
   send_more();
   return true;
 }

@@ -65,7 +65,13 @@ class frame_channel {
 
   /// A builder for the next frame.
   std::unique_ptr<protocol::frame_builder> builder();
-  void send(outgoing_frame frame);
+  /// `later`: not before `send_now`.
+  void send(outgoing_frame frame, bool later = false);
+  /// Frames wait for `send_now`.
+  bool waits() const { return !line_.empty() && !out_->armed; }
+  /// Sends the frames that wait, as far as the socket takes them now, and adds to `done` the requests whose answers it has
+  /// taken. The rest is submitted.
+  void send_now(std::vector<uint64_t>& done);
   /// The completion of `io_tag::send`: adds to `done` the requests whose answers the kernel has accepted.
   /// False: the peer accepts no more.
   bool sent(int32_t result, std::vector<uint64_t>& done);
@@ -92,6 +98,8 @@ class frame_channel {
     std::span<const uint8_t> left;      ///< not sent yet
     bool armed = false;
   };
+  std::vector<int> join_line();
+  void take_back(std::vector<uint64_t>& done);
   void send_more();
   void submit_send(std::span<const int> descriptors);
 

@@ -31,6 +31,10 @@ class io_port {
   /// descriptors received by recvmsg are closed.
   virtual operation_id submit(io_request request, const caf::strong_actor_ptr& owner, uint64_t tag) = 0;
 
+  /// Sends what the socket takes now, by a system call of its own, without an operation and its `io_done`: bytes, or -errno.
+  /// -EAGAIN: nothing; `submit` the rest.
+  virtual int32_t send_now(int fd, const msghdr& message, int flags) = 0;
+
   /// Asks the kernel to end the operation early; its `io_done` is still sent. No effect if the operation is
   /// unknown or complete.
   virtual void cancel(operation_id id) = 0;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <deque>
 
 namespace terrace::runtime {
@@ -15,6 +16,7 @@ class refusing_ring final : public ring {
   explicit refusing_ring(int error_number) : error_(error_number) {}
 
   void start(operation& op) override { refused_.push_back(&op); }
+  int32_t send_now(int, const msghdr&, int) override { return -EAGAIN; }
   void cancel(operation&) override {}
 
   size_t reap(std::span<completion> out) override {

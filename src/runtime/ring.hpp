@@ -35,6 +35,9 @@ class ring {
   /// or `wait`, or earlier if the submission queue is full.
   virtual void start(operation& op) = 0;
 
+  /// Sends without an operation: see io_port.
+  virtual int32_t send_now(int fd, const msghdr& message, int flags) = 0;
+
   /// Requests an early end of an operation whose completion has not been reaped. It still completes exactly
   /// once, with -ECANCELED or with its result.
   virtual void cancel(operation& op) = 0;

@@ -7,6 +7,7 @@
 #include <caf/mailbox_element.hpp>
 
 #include <array>
+#include <cerrno>
 
 namespace terrace::runtime {
 
@@ -27,6 +28,10 @@ operation_id ring_port::submit(io_request request, const caf::strong_actor_ptr& 
   record.tag = tag;
   ring_->start(record);
   return id;
+}
+
+int32_t ring_port::send_now(int fd, const msghdr& message, int flags) {
+  return closed_ || !ring_ ? -EAGAIN : ring_->send_now(fd, message, flags);
 }
 
 void ring_port::cancel(operation_id id) {

@@ -95,6 +95,14 @@ void simulated_ring::start(operation& op) {
   pending_.push_back({&op, now_ + op.request.after});
 }
 
+int32_t simulated_ring::send_now(int fd, const msghdr& message, int flags) {
+  constexpr auto code = io_code::sendmsg;
+  if (!sends_at_once_ || !failures_[code].empty() || held_codes_[code] || script_)
+    return -EAGAIN;
+  msghdr copy = message; // the kernel does not change it either
+  return attempt_transfer({.code = code, .fd = fd, .message = &copy, .flags = flags}).value_or(-EAGAIN);
+}
+
 void simulated_ring::cancel(operation& op) {
   auto found =
       std::find_if(pending_.begin(), pending_.end(), [&](const waiting& item) { return item.op == &op; });

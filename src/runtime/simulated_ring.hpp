@@ -46,6 +46,9 @@ class simulated_ring final : public ring {
     script_ = std::move(script);
   }
 
+  /// Whether sockets take what is sent without an operation; never while sends are to fail, are held or scripted.
+  void send_at_once(bool taken) { sends_at_once_ = taken; }
+
   /// Advances the ring's clock.
   void advance(std::chrono::nanoseconds by) { now_ += by; }
 
@@ -65,6 +68,7 @@ class simulated_ring final : public ring {
   // -- ring --
 
   void start(operation& op) override;
+  int32_t send_now(int fd, const msghdr& message, int flags) override;
   void cancel(operation& op) override;
   size_t reap(std::span<completion> out) override;
   bool has_unsubmitted() const override { return false; }
@@ -106,6 +110,7 @@ class simulated_ring final : public ring {
   std::chrono::nanoseconds now_{};
   bool grant_buffers_ = true;
   bool closed_ = false;
+  bool sends_at_once_ = true;
   int slots_ = 0;
   uint64_t cancelled_ = 0;
   std::array<uint64_t, io_code_count> started_{};

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <liburing.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -54,6 +55,11 @@ class uring final : public ring {
       }
     }
     backlog_.push_back(&op);
+  }
+
+  int32_t send_now(int fd, const msghdr& message, int flags) override {
+    auto sent = ::sendmsg(fd, &message, flags | MSG_DONTWAIT);
+    return sent < 0 ? -errno : static_cast<int32_t>(sent);
   }
 
   void cancel(operation& op) override {

@@ -41,9 +41,19 @@ probe_request prefix_search::probe() const {
   return {now_.objects, of_.hold, of_.note_access && probes_note_access(), now_.range};
 }
 
-void prefix_search::add_present(size_t tier, object_bitmap present) {
-  shares_[tier].present.merge(first_, present);
-  slice_.merge(0, present);
+/// `from`: the first of the slice's objects that it is about.
+void prefix_search::add_present(size_t tier, object_bitmap present, size_t from) {
+  shares_[tier].present.merge(first_ + from, present);
+  slice_.merge(from, present);
+}
+
+/// Of the slice; rounded down to whole words of a bitmap.
+size_t prefix_search::first_absent() const {
+  auto words = slice_.words();
+  size_t first = 0;
+  while (first < words.size() && words[first] == ~uint64_t{0})
+    ++first;
+  return slice_.count() == slice_.size() ? slice_.size() : first * 64;
 }
 
 void prefix_search::add(size_t tier, probe_answer found) {
@@ -63,11 +73,14 @@ void prefix_search::add(size_t tier, probe_answer found) {
 std::optional<prefix_search::counted> prefix_search::read(size_t tier, const tier_index& index) {
   if (of_.hold)
     return std::nullopt;
-  auto present = index.try_probe(*now_.objects, now_.range);
+  size_t from = first_absent();
+  if (from == slice_.size())
+    return counted{};
+  auto present = index.try_probe(*now_.objects, {now_.range.first + from, now_.range.count - from});
   if (!present)
     return std::nullopt;
   size_t hits = present->count(), objects = present->size();
-  add_present(tier, std::move(*present));
+  add_present(tier, std::move(*present), from);
   return counted{hits, objects - hits};
 }
 

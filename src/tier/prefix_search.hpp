@@ -35,7 +35,8 @@ class prefix_search {
   void add(size_t tier, probe_answer found);
 
   /// Reads a tier's index on this thread, so that a lookup does not wait for a tier that is busy, perhaps on a preempted
-  /// worker. Nullopt if the tier must be asked: the objects must be held, or the tier is modifying its index.
+  /// worker. Nullopt if the tier must be asked: the objects must be held, or the tier is modifying its index. Of a slower
+  /// tier only what is behind the leading objects that faster ones have: of these nothing more is to be known.
   struct counted {
     size_t hits = 0;
     size_t misses = 0;
@@ -47,7 +48,8 @@ class prefix_search {
 
  private:
   bool chain_goes_on() const;
-  void add_present(size_t tier, object_bitmap present);
+  void add_present(size_t tier, object_bitmap present, size_t from = 0);
+  size_t first_absent() const;
   /// Probes record accesses only if they see the whole request.
   bool probes_note_access() const;
 

@@ -7,10 +7,13 @@
 
 #include <poll.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <set>
+#include <utility>
 #include <vector>
 
 namespace terrace::runtime {
@@ -137,6 +140,20 @@ TYPED_TEST(RingContract, SendsReceivesAndPolls) {
   EXPECT_EQ(in->bytes.substr(0, 5), "hello");
   this->kernel->start(poll);
   EXPECT_NE(this->collect(1)[0].result & POLLOUT, 0);
+}
+
+TYPED_TEST(RingContract, SendsWithoutAnOperationWhatTheSocketTakes) {
+  test::socket_pair pair;
+  auto out = test::message_buffer::of(std::string(size_t{1} << 16, 'x'));
+  EXPECT_EQ(this->kernel->send_now(pair.fds[1], out->header, MSG_NOSIGNAL), 1 << 16);
+  int32_t taken = 1;
+  while (taken > 0)
+    taken = this->kernel->send_now(pair.fds[1], out->header, MSG_NOSIGNAL);
+  EXPECT_EQ(taken, -EAGAIN) << "it is full";
+  std::array<completion, 4> some;
+  EXPECT_EQ(this->kernel->reap(some), 0u);
+  ::close(std::exchange(pair.fds[0], -1));
+  EXPECT_EQ(this->kernel->send_now(pair.fds[1], out->header, MSG_NOSIGNAL), -EPIPE);
 }
 
 TYPED_TEST(RingContract, ACancelledReceiveEndsOnceWithEcanceled) {

@@ -140,6 +140,32 @@ TEST(PrefixSearch, WithTrailingPoolsEverythingIsSearched) {
   EXPECT_FALSE(one.probe().note_access) << "which states are used is known afterwards";
 }
 
+TEST(PrefixSearch, OfASlowerTierOnlyWhatIsBehindTheFasterOnesIsRead) {
+  tier_index host, disk;
+  publish(host, 0, 100);
+  publish(disk, 0, 120);
+  auto search = search_for(128, false, {tier_kind::host, tier_kind::disk});
+  ASSERT_TRUE(search.next_slice());
+  ASSERT_TRUE(search.read(0, host));
+  auto counted = search.read(1, disk);
+  ASSERT_TRUE(counted);
+  EXPECT_EQ(counted->hits, 120u - 64) << "whole words of a bitmap";
+  EXPECT_EQ(counted->misses, 8u);
+  auto found = search.take();
+  EXPECT_FALSE(found.plan_some());
+  ASSERT_EQ(found.plan().found_chunks, 120u);
+  EXPECT_EQ(found.plan().chunk_tiers[99], tier_kind::host);
+  EXPECT_EQ(found.plan().chunk_tiers[100], tier_kind::disk);
+
+  auto whole = search_for(100, false, {tier_kind::host, tier_kind::disk});
+  ASSERT_TRUE(whole.next_slice());
+  ASSERT_TRUE(whole.read(0, host));
+  auto shut = disk.table().shut();
+  counted = whole.read(1, disk);
+  ASSERT_TRUE(counted) << "it is not read at all";
+  EXPECT_EQ(counted->hits + counted->misses, 0u);
+}
+
 TEST(PrefixSearch, ReadsAnIndexUnlessTheObjectsMustBeHeld) {
   tier_index index;
   publish(index, 0, 4);

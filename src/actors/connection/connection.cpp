@@ -142,6 +142,27 @@ void connection::on_sent(int32_t bytes) {
     take(follows);
 }
 
+/// Sends what was answered. Most of it the socket takes at once; then requests that had to wait for credit have it.
+void connection::end_turn() {
+  std::vector<uint64_t> answered;
+  while (channel_->waits()) {
+    uint64_t before = channel_->sent_bytes;
+    answered.clear();
+    channel_->send_now(answered);
+    environment_->client_probe->sent(channel_->sent_bytes - before);
+    for (uint64_t id : answered)
+      answer_sent(id);
+    if (channel_->sending()) {
+      expect_reading(environment_->now());
+      break;
+    }
+    take(life_.sent(true, false, requests_.empty()));
+    if (life_.reads() && (!waiting_.empty() || !channel_->receiving()))
+      pump();
+  }
+  in_turn_ = false;
+}
+
 /// The process has ended, even if others have the socket open: release everything.
 void connection::on_peer_exit() {
   holdings_.end_readings();
@@ -249,11 +270,15 @@ void connection::answer(const request& what, errc outcome, std::unique_ptr<proto
   give_back_room(requests_.take_back_objects(what.id));
   requests_.charge(what.id, frame->bytes().size());
   account_memory(gate_.unfinished_bytes());
-  if (!channel_->sending()) {
-    deadlines_.took(now);
-    arm_timer(deadlines_.next(now, true)); // for a client that does not read
-  }
-  channel_->send({std::move(frame), std::move(descriptors), what.id});
+  if (!in_turn_ && !channel_->sending())
+    expect_reading(now);
+  channel_->send({std::move(frame), std::move(descriptors), what.id}, in_turn_);
+}
+
+/// The client is expected to take what is being sent.
+void connection::expect_reading(clock::time_point now) {
+  deadlines_.took(now);
+  arm_timer(deadlines_.next(now, true));
 }
 
 void connection::refuse(const request& what, const error& why) {

@@ -33,6 +33,7 @@
 #include <chrono>
 #include <deque>
 #include <functional>
+#include <utility>
 
 namespace terrace::actors {
 
@@ -66,6 +67,16 @@ class connection {
   ~connection();
 
   // ---- called by the actor ----
+
+  /// Handles a message. What it answers is sent at its end, not before: whatever it does meanwhile, such as sending other
+  /// messages, comes before what anybody does with the answers.
+  template <class F>
+  void in_turn(F&& work) {
+    assert(!in_turn_);
+    in_turn_ = looks_up_ = true;
+    work();
+    end_turn();
+  }
 
   void on_begin();
   void on_io_done(const runtime::io_done& done);
@@ -260,11 +271,11 @@ class connection {
         .then(
             [this, then = std::move(then)](answer_of<F> answer) mutable {
               --asked_;
-              then(answer);
+              in_turn([&] { then(answer); });
             },
             [this, lost = std::move(lost)](const caf::error&) mutable {
               --asked_;
-              lost();
+              in_turn(lost);
             });
   }
   template <class Actor, class Message>
@@ -281,7 +292,7 @@ class connection {
     gate_.sent_without_credit();
     auto read = [this] {
       gate_.read_without_credit();
-      pump();
+      in_turn([this] { pump(); });
     };
     self_->request(to, caf::infinite, std::move(message)).then(read, [read](const caf::error&) { read(); });
   }
@@ -336,6 +347,8 @@ class connection {
   bool may_govern(const request& what, const char* why);
   /// True if its trust group's memory may be mapped. Otherwise refuses the request. `instead`: what the client can use.
   bool may_map(const request& what, const char* instead);
+  /// True once in a turn: a client that sends many requests together does not make a long one of it.
+  bool may_look_up_at_once() { return in_turn_ && std::exchange(looks_up_, false); }
   actor_pool& idle_lookups() { return idle_lookups_; }
   actor_pool& idle_loads() { return idle_loads_; }
   actor_pool& idle_stores() { return idle_stores_; }
@@ -353,6 +366,7 @@ class connection {
   template <class F>
   using answer_of = decltype(argument_of(&F::operator())); ///< the type of a handler's argument
   void refuse_unbegun(const protocol::frame& frame);
+  void end_turn();
   void on_received(int32_t bytes);
   void on_sent(int32_t bytes);
   void on_peer_exit();
@@ -381,6 +395,7 @@ class connection {
   void violation(const protocol::frame& frame, const error& why);
   void answer(const request& what, errc outcome, std::unique_ptr<protocol::frame_builder> frame,
               std::vector<unique_fd> descriptors);
+  void expect_reading(clock::time_point now);
   void answer_sent(request_id id);
   std::function<void()> as_part_of(const request& what, std::function<void()> work);
   void sweep();
@@ -432,6 +447,8 @@ class connection {
   size_t asked_ = 0;    ///< answers of other actors that are awaited
   size_t resuming_ = 0; ///< parts of requests in the mailbox
   bool pumping_ = false;
+  bool in_turn_ = false;     ///< what is answered waits for its end
+  bool looks_up_ = false;    ///< in this turn a lookup may be made at once
   bool owner_ended_ = false; ///< the group was notified
   bool quits_ = false;       ///< the actor ends
   uint64_t quarantined_bytes_ = 0;

@@ -2,7 +2,7 @@
 #include "actors/connection/prefixes.hpp"
 #include "actors/connection/session_prefixes.hpp"
 #include "actors/connection/verbs.hpp"
-#include "actors/transfer/lookup_actor.hpp"
+#include "actors/transfer/lookup_at_once.hpp"
 #include "base/random_id.hpp"
 #include "connection/found_lease.hpp"
 #include "connection/lookup_answers.hpp"
@@ -178,6 +178,11 @@ void add_known(connection& client, subject& of, const searched_part& part, prefi
 /// Calls `then` with what was found, or refuses the request.
 void run_lookup(connection& client, const connection::request& what, lookup_request request,
                 std::function<void(const lookup_answer&)> then) {
+  if (client.may_look_up_at_once())
+    if (auto found = look_up_at_once(request)) {
+      then(*found);
+      return;
+    }
   caf::actor worker =
       client.idle_lookups().take([&client] { return spawn_lookup(client.system(), client.home()); });
   client.ask(what, worker, std::move(request), "the lookup's actor has ended",
