@@ -74,8 +74,9 @@ using messages = message_list<
     check_writes_request, check_writes_answer, check_group_request, check_group_answer,
     check_sessions_request, check_sessions_answer, check_owner_request, check_client_request,
     check_client_answer, import_region_request, import_region_answer, drop_region_notice, end_region_request,
-    end_region_answer, await_generation_request, await_generation_answer, open_device_request,
-    open_device_answer, watch_device_notice, device_changed_notice, serve_tier_notice, device_load_request>;
+    end_region_answer, share_region_request, share_region_answer, await_generation_request,
+    await_generation_answer, open_device_request, open_device_answer, watch_device_notice,
+    device_changed_notice, serve_tier_notice, device_load_request>;
 
 } // namespace terrace::actors
 
@@ -292,6 +293,8 @@ using device_actor = copying_actor::extend<
     caf::replies_to<import_region_request>::with<import_region_answer>,
     // From the mover of a tier in its memory, once.
     caf::reacts_to<watch_device_notice>,
+    // From the same, of that memory. (delayed: until the process has a descriptor)
+    caf::replies_to<share_region_request>::with<share_region_answer>,
     // From the last owner of a region.
     caf::reacts_to<drop_region_notice>,
     // From connections that have given up a region. (delayed: until nothing accesses it)

@@ -223,6 +223,7 @@ struct gpu_options {
   }
   uint64_t tier_bytes = 0; ///< of each trust group's tier in memory of a GPU; 0: there is none
   std::string tier_device; ///< of that tier: the UUID of a GPU, or "host"
+  bool tier_peers = true;  ///< loads into other GPUs read it where the driver lets them
   std::string tier_allocator = "size_class";
   uint64_t tier_slot_bytes = 0; ///< of "paged"
   std::string tier_policy = "kmg";

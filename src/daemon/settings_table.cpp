@@ -138,6 +138,7 @@ constexpr option_spec option_specs[] = {
     {"gpu", "map_arenas", kind::text, restart, in<&s::gpu, &gpu_options::map_arenas>},
     {"gpu", "tier_bytes", kind::bytes, restart, in<&s::gpu, &gpu_options::tier_bytes>},
     {"gpu", "tier_device", kind::text, restart, in<&s::gpu, &gpu_options::tier_device>},
+    {"gpu", "tier_peers", kind::flag, restart, in<&s::gpu, &gpu_options::tier_peers>},
     {"gpu", "tier_allocator", kind::text, restart, in<&s::gpu, &gpu_options::tier_allocator>},
     {"gpu", "tier_slot_bytes", kind::bytes, restart, in<&s::gpu, &gpu_options::tier_slot_bytes>},
     {"gpu", "tier_policy", kind::text, restart, in<&s::gpu, &gpu_options::tier_policy>},

@@ -106,6 +106,7 @@ group_plan plan_of(const settings& with, const group_options& group, const std::
     plan.gpu->slot_bytes = with.gpu.tier_slot_bytes;
     plan.gpu->policy = with.gpu.tier_policy;
     plan.gpu_device = with.gpu.tier_device;
+    plan.gpu_peers = with.gpu.tier_peers;
     plan.gpu_demotion = demotion_of(with.gpu.tier_demotion);
   }
   plan.quotas = with.quotas_of(group.name);

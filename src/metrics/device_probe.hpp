@@ -44,6 +44,7 @@ class device_probe {
   void stored(uint64_t bytes) noexcept { stored_bytes_.add(bytes); }
   void signalled(uint64_t generations) noexcept { generations_.add(generations); }
   void read_arena(uint64_t bytes) noexcept { direct_bytes_.add(bytes); }
+  void read_peer(uint64_t bytes) noexcept { peer_bytes_.add(bytes); }
   void passed_staging(uint64_t bytes) noexcept { staged_bytes_.add(bytes); }
   void pins(uint64_t bytes) noexcept { pinned_bytes_.set(bytes); }
   void started() noexcept { starts_.add(); }
@@ -93,6 +94,9 @@ class device_probe {
                static_cast<double>(now.pinned_bytes));
     sink.counter("terrace_device_direct_bytes_total", "Bytes that the device has read from there.", of,
                  static_cast<double>(now.direct_bytes));
+    sink.counter("terrace_device_peer_bytes_total",
+                 "Bytes that the device has read from tiers in memory of other devices.", of,
+                 static_cast<double>(peer_bytes_.value()));
     sink.counter("terrace_device_staged_bytes_total",
                  "Bytes that passed staging memory on their way to or from the device.", of,
                  static_cast<double>(now.staged_bytes));
@@ -109,7 +113,8 @@ class device_probe {
   device_phase phase_ = device_phase::idle;
   std::string description_, reason_;
   gauge pid_, regions_, region_bytes_, pinned_bytes_;
-  counter loaded_bytes_, stored_bytes_, generations_, starts_, failures_, direct_bytes_, staged_bytes_;
+  counter loaded_bytes_, stored_bytes_, generations_, starts_, failures_, direct_bytes_, staged_bytes_,
+      peer_bytes_;
 };
 
 /// All devices that were asked for. Safe on any thread.

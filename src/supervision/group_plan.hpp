@@ -50,6 +50,7 @@ struct group_plan {
   std::optional<tier_plan> disk;
   std::optional<tier_plan> gpu;                           ///< in memory of `gpu_device`
   std::string gpu_device;                                 ///< its name
+  bool gpu_peers = false;                                 ///< other devices read it
   demotion_mode gpu_demotion = demotion_mode::write_back; ///< from it to host memory
   std::vector<std::string> disk_files;                    ///< one per path, also without a disk
   std::string state_directory;                            ///< for clears that a volume cannot record

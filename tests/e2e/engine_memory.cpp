@@ -39,13 +39,13 @@ std::string to_string(device_kind kind) {
                                             : "cuda_descriptor";
 }
 
-engine_memory::engine_memory(device_kind kind, uint64_t bytes) {
+engine_memory::engine_memory(device_kind kind, uint64_t bytes, size_t number) {
   if (kind == device_kind::host) {
     name_ = "host";
     device_ = value_of(gpu::make_host_device());
   } else {
     auto driver = value_of(cuda::driver::open(TERRACE_SIMULATED_DRIVER));
-    auto uuid = value_of(driver->devices()).front().uuid;
+    auto uuid = value_of(driver->devices()).at(number).uuid;
     name_ = cuda::to_text(uuid);
     gpu::cuda_device_options options;
     options.virtual_memory = kind == device_kind::cuda_descriptor;

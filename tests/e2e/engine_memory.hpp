@@ -21,7 +21,8 @@ std::string to_string(device_kind kind);
 /// Throws if there is no such device.
 class engine_memory {
  public:
-  engine_memory(device_kind kind, uint64_t bytes);
+  /// `number`: of the GPU.
+  engine_memory(device_kind kind, uint64_t bytes, size_t number = 0);
 
   /// For `register_device_region`.
   client::device_allocation shared() const;

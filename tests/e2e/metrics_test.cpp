@@ -159,6 +159,7 @@ const std::set<std::string> raised_by_trouble = {
     "terrace_prompts_evicted_total",
     "terrace_device_failures_total",
     "terrace_device_generations_total",
+    "terrace_device_peer_bytes_total", // of a second GPU
     "terrace_recompute_requests_total",
     "terrace_recompute_tokens_total",
     "terrace_refused_total",

@@ -42,6 +42,7 @@ struct simulation {
   SIM_CONTROL(release);
   SIM_CONTROL(hide);
   SIM_CONTROL(lack);
+  SIM_CONTROL(lack_peers);
   SIM_CONTROL(set_version);
   SIM_CONTROL(calls);
   SIM_CONTROL(violations);

@@ -16,6 +16,7 @@ device_interface::behavior_type device_behavior(device_pointer self,
   return {
       [self](copy_request& request) { return on_copy(self, request); },
       [self](const import_region_request& request) { return on_import(self, request); },
+      [self](const share_region_request& request) { return on_share(self, request); },
       [self](const watch_device_notice& notice) { on_watch(self, notice); },
       [self](const drop_region_notice& notice) { on_drop(self, notice.region); },
       [self](const end_region_request& request) { return on_end_region(self, request.region); },

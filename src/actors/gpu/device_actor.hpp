@@ -34,8 +34,8 @@ struct device_arguments {
 /// A region, as connections and copies have it. Its end tells the device.
 class device_region final : public device_memory {
  public:
-  device_region(device_actor device, uint64_t id, uint64_t process)
-      : device_(std::move(device)), id_(id), process_(process) {}
+  device_region(device_actor device, uint64_t id, uint64_t process, bool peer)
+      : device_(std::move(device)), id_(id), process_(process), peer_(peer) {}
   ~device_region() override;
   device_region(const device_region&) = delete;
   device_region& operator=(const device_region&) = delete;
@@ -43,11 +43,13 @@ class device_region final : public device_memory {
   const device_actor& device() const { return device_; }
   uint64_t id() const { return id_; }
   uint64_t process() const { return process_; } ///< number of the process that maps it
+  bool peer() const { return peer_; }           ///< it is memory of another device
 
  private:
   device_actor device_;
   uint64_t id_;
   uint64_t process_;
+  bool peer_;
 };
 
 /// All device memory of the daemon is such a region.

@@ -61,7 +61,7 @@ void pin_more(device_pointer self) {
     return;
   }
   ask_process(self, std::move(*packet), true,
-              [self](const error& failure, const std::string&) { on_step(self, failure); });
+              [self](const error& failure, const process_packet&) { on_step(self, failure); });
 }
 
 void on_add_memory(device_pointer self, const add_memory& added) {
@@ -77,10 +77,20 @@ caf::result<retire_answer> on_forget_memory(device_pointer self, const forget_me
   return promise;
 }
 
+void quarantine_peers(device_pointer self) {
+  auto& state = self->state;
+  for (const slice_work& work : state.slices) {
+    const copy_request& request = work.of->request;
+    if (request.arena && region_of(*request.arena).peer())
+      state.quarantine.insert(state.quarantine.end(), request.owners.begin(), request.owners.end());
+  }
+}
+
 void end_arenas(device_pointer self) {
   auto& state = self->state;
   state.arenas.ended();
   state.with.probe->pins(0);
+  state.quarantine.clear();
 }
 
 } // namespace terrace::actors

@@ -97,7 +97,7 @@ void ask_device(device_pointer self, slice_work& work) {
     copy.object_offset += begin;
   --work.of->unsent;
   add_signals(*work.of, packet.what);
-  ask_process(self, std::move(packet), true, [&work](const error& failure, const std::string&) {
+  ask_process(self, std::move(packet), true, [&work](const error& failure, const process_packet&) {
     work.failure = failure;
     work.answered.set(); // `work` may be gone
   });
@@ -150,7 +150,9 @@ void count_slice(device_pointer self, const slice_work& work) {
   auto& probe = *self->state.with.probe;
   if (work.what.pinned)
     probe.read_arena(work.what.bytes);
-  else if (!work.of->request.arena)
+  else if (const auto& arena = work.of->request.arena; arena && region_of(*arena).peer())
+    probe.read_peer(work.what.bytes);
+  else if (!arena)
     probe.passed_staging(work.what.bytes);
 }
 
@@ -262,7 +264,7 @@ caf::result<await_generation_answer> on_await(device_pointer self, const await_g
     packet.descriptor = request.page;
     auto id = std::make_shared<uint64_t>(0);
     *id = ask_process(self, std::move(packet), false,
-                      [self, id, region = request.region](const error& failure, const std::string&) {
+                      [self, id, region = request.region](const error& failure, const process_packet&) {
                         auto found = self->state.awaited.find(*id);
                         if (found == self->state.awaited.end())
                           return;

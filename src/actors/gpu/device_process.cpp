@@ -72,7 +72,8 @@ void lose_process(device_pointer self, const error& why) {
   state.with.probe->failed();
   state.with.probe->enters(device_phase::degraded, why.text);
   state.with.warn(subject(self) + ": " + why.text);
-  state.arenas.lose(); // first: what it reads stays held
+  quarantine_peers(self); // first: what it reads stays held
+  state.arenas.lose();
   error gone{errc::gone,
              subject(self) + ": " + why.text +
                  "; its regions are gone. Unregister them, which is answered when nothing accesses "
@@ -143,7 +144,7 @@ void end_quietly(device_pointer self) {
   kill_process(self);
 }
 
-void on_region_mapped(device_pointer self, uint64_t id, uint64_t bytes, const error& failure,
+void on_region_mapped(device_pointer self, uint64_t id, uint64_t bytes, bool peer, const error& failure,
                       answer<import_region_answer>& reply) {
   auto& state = self->state;
   if (failure.code != errc::ok) {
@@ -152,7 +153,8 @@ void on_region_mapped(device_pointer self, uint64_t id, uint64_t bytes, const er
     reply.fail(failure);
   } else {
     import_region_answer done;
-    done.memory = std::make_shared<device_region>(caf::actor_cast<device_actor>(self), id, state.process);
+    done.memory =
+        std::make_shared<device_region>(caf::actor_cast<device_actor>(self), id, state.process, peer);
     state.regions[id].bytes = bytes;
     reply.deliver(std::move(done));
   }
@@ -164,7 +166,8 @@ void send_import(device_pointer self, waiting_import wanted) {
   auto& state = self->state;
   uint64_t id = state.next_id;
   uint64_t bytes = wanted.what.bytes;
-  state.regions[id]; // counts, and keeps the process
+  bool peer = wanted.what.peer;
+  state.regions[id].peer = peer; // counts, and keeps the process unless it is a peer's
   process_packet packet;
   packet.what.verb = wanted.what.own          ? process_verb::allocate
                      : wanted.what.page       ? process_verb::import_page
@@ -174,18 +177,18 @@ void send_import(device_pointer self, waiting_import wanted) {
   packet.what.bytes = bytes;
   packet.what.handle = wanted.what.handle;
   packet.descriptor = std::move(wanted.what.descriptor);
-  ask_process(
-      self, std::move(packet), true,
-      [self, id, bytes, reply = std::move(wanted.reply)](const error& failure, const std::string&) mutable {
-        on_region_mapped(self, id, bytes, failure, reply);
-      });
+  ask_process(self, std::move(packet), true,
+              [self, id, bytes, peer, reply = std::move(wanted.reply)](const error& failure,
+                                                                       const process_packet&) mutable {
+                on_region_mapped(self, id, bytes, peer, failure, reply);
+              });
 }
 
 void forget_region(device_pointer self, uint64_t id) {
   process_packet packet;
   packet.what.verb = process_verb::forget;
   packet.what.region = id;
-  ask_process(self, std::move(packet), true, [self, id](const error& failure, const std::string&) {
+  ask_process(self, std::move(packet), true, [self, id](const error& failure, const process_packet&) {
     auto& state = self->state;
     auto region = state.regions.find(id);
     if (failure.code != errc::ok || region == state.regions.end())
@@ -198,8 +201,9 @@ void forget_region(device_pointer self, uint64_t id) {
   });
 }
 
-void on_packet_from_process(device_pointer self, const gpu::process_message& message) {
+void on_packet_from_process(device_pointer self, const process_packet& packet) {
   auto& state = self->state;
+  const auto& message = packet.what;
   auto found = state.asked.find(message.id);
   if (message.verb != process_verb::done || found == state.asked.end()) {
     lose_process(self, {errc::internal, "its process sent something else than an answer"});
@@ -212,7 +216,7 @@ void on_packet_from_process(device_pointer self, const gpu::process_message& mes
     state.free_tags.push_back(*answered.watched);
   }
   error failure{message.code, message.code == errc::ok ? std::string() : message.text};
-  answered.then(failure, message.text);
+  answered.then(failure, packet);
   // The device is lost, and so is everything in its context.
   if (failure.code == errc::gone)
     lose_process(self, failure);
@@ -234,7 +238,7 @@ void on_received(device_pointer self, int32_t bytes) {
     return;
   }
   state.receiving = true;
-  on_packet_from_process(self, (*packet)->what);
+  on_packet_from_process(self, **packet);
   state.socket->receive();
 }
 
@@ -267,7 +271,7 @@ void on_deadline_tick(device_pointer self) {
 } // namespace
 
 uint64_t ask_process(device_pointer self, process_packet what, bool watched,
-                     std::function<void(const error&, const std::string&)> then) {
+                     std::function<void(const error&, const process_packet&)> then) {
   auto& state = self->state;
   uint64_t id = state.next_id++;
   what.what.id = id;
@@ -296,7 +300,8 @@ void go_on(device_pointer self) {
       state.imports.pop_front();
       send_import(self, std::move(next));
     }
-    if (state.regions.empty())
+    if (std::all_of(state.regions.begin(), state.regions.end(),
+                    [](const auto& one) { return one.second.peer; }))
       end_quietly(self);
   }
 }
@@ -305,7 +310,7 @@ caf::result<import_region_answer> on_import(device_pointer self, const import_re
   auto& state = self->state;
   auto reply = make_answer<import_region_answer>(self);
   auto promise = reply.promise();
-  if (request.own && state.now != device_state::phase::ready) {
+  if ((request.own || request.peer) && state.now != device_state::phase::ready) {
     reply.fail(no_such_process(self));
     return promise;
   }
@@ -316,6 +321,24 @@ caf::result<import_region_answer> on_import(device_pointer self, const import_re
   }
   state.imports.push_back({request, std::move(reply)});
   go_on(self);
+  return promise;
+}
+
+caf::result<share_region_answer> on_share(device_pointer self, const share_region_request& request) {
+  auto reply = make_answer<share_region_answer>(self);
+  auto promise = reply.promise();
+  const auto& memory = region_of(*request.memory);
+  if (self->state.now != device_state::phase::ready || memory.process() != self->state.process) {
+    reply.fail(no_such_process(self));
+    return promise;
+  }
+  process_packet packet;
+  packet.what.verb = process_verb::share;
+  packet.what.region = memory.id();
+  ask_process(self, std::move(packet), true,
+              [reply](const error& failure, const process_packet& answer) mutable {
+                reply.deliver(share_region_answer{failure, answer.descriptor});
+              });
   return promise;
 }
 
@@ -370,7 +393,7 @@ void on_child_started(device_pointer self, const child_started& notice) {
   begin.what.verb = process_verb::begin;
   begin.what.bytes = state.staging->memory.size();
   begin.descriptor = state.staging->descriptor;
-  ask_process(self, std::move(begin), true, [self](const error& failure, const std::string& text) {
+  ask_process(self, std::move(begin), true, [self](const error& failure, const process_packet& answer) {
     auto& of = self->state;
     if (of.now != device_state::phase::starting)
       return;
@@ -381,8 +404,8 @@ void on_child_started(device_pointer self, const child_started& notice) {
     of.now = device_state::phase::ready;
     for (size_t slot = 0; slot < device_staging::slots; ++slot)
       of.free_slots.push_back(slot);
-    of.with.probe->enters(device_phase::ready, text);
-    of.with.log(subject(self) + " is ready: " + text);
+    of.with.probe->enters(device_phase::ready, answer.what.text);
+    of.with.log(subject(self) + " is ready: " + answer.what.text);
     of.arenas.serve();
     pin_more(self);
     tell_watchers(self, true); // first, so that a tier asks for its memory while the first region is mapped
@@ -402,10 +425,14 @@ void on_device_io(device_pointer self, const runtime::io_done& done) {
 }
 
 void show_regions(device_pointer self) {
+  size_t count = 0;
   uint64_t bytes = 0;
   for (const auto& [id, region] : self->state.regions)
-    bytes += region.bytes;
-  self->state.with.probe->shows_regions(self->state.regions.size(), bytes);
+    if (!region.peer) {
+      ++count;
+      bytes += region.bytes;
+    }
+  self->state.with.probe->shows_regions(count, bytes);
 }
 
 error no_such_process(device_pointer self) {

@@ -69,12 +69,14 @@ struct slice_work {
 
 /// A request to the process.
 struct asked_of_process {
-  std::function<void(const error& failure, const std::string& text)> then; ///< `gone` if the process is lost
+  std::function<void(const error& failure, const process_packet& answer)>
+      then;                        ///< `gone` if the process is lost
   std::optional<uint64_t> watched; ///< its tag in the detector; none: it may take any time
 };
 
 struct mapped_region {
   uint64_t bytes = 0;
+  bool peer = false;    ///< memory of another device
   bool dropped = false; ///< by its last owner
   std::vector<caf::typed_response_promise<end_region_answer>> ends;
 };
@@ -115,7 +117,8 @@ struct device_state {
   std::map<uint64_t, awaited_generation> awaited; ///< by the id of their request to the process
   fair_queue<device_copy_ptr> line{8 << 20};      ///< copies that are not cut to the end
   std::list<slice_work> slices;
-  gpu::pinned_arenas arenas; ///< that the process reads itself
+  std::vector<keep_alive> quarantine; ///< of objects of other devices that a lost process may read
+  gpu::pinned_arenas arenas;          ///< that the process reads itself
 };
 
 using device_interface =
@@ -126,10 +129,11 @@ using device_pointer = caf::stateful_actor<device_state, runtime::homed<device_i
 
 /// Sends `what` with the next id, and calls `then` once. `watched`: its answer has a deadline. Returns the id.
 uint64_t ask_process(device_pointer self, process_packet what, bool watched,
-                     std::function<void(const error&, const std::string&)> then);
+                     std::function<void(const error&, const process_packet&)> then);
 /// Starts, ends or restarts the process as its regions need it.
 void go_on(device_pointer self);
 caf::result<import_region_answer> on_import(device_pointer self, const import_region_request& request);
+caf::result<share_region_answer> on_share(device_pointer self, const share_region_request& request);
 void on_watch(device_pointer self, const watch_device_notice& notice);
 void on_drop(device_pointer self, uint64_t region);
 caf::result<end_region_answer> on_end_region(device_pointer self, uint64_t region);
@@ -144,6 +148,8 @@ void on_add_memory(device_pointer self, const add_memory& added);
 caf::result<retire_answer> on_forget_memory(device_pointer self, const forget_memory& gone);
 /// Has the process map, pin or forget the next piece, unless it is at one.
 void pin_more(device_pointer self);
+/// The process is lost: what it reads of other devices is held until it has ended.
+void quarantine_peers(device_pointer self);
 /// The process has ended.
 void end_arenas(device_pointer self);
 

@@ -13,9 +13,20 @@ std::string device_tier_service::notice() const {
   return "it begins when a client registers memory of its device";
 }
 
+bool device_tier_service::reaches(const device_memory& region) const {
+  std::lock_guard lock(mutex_);
+  return !refused_.contains(region_of(region).device().id());
+}
+
+void device_tier_service::refuses(const device_actor& device) {
+  std::lock_guard lock(mutex_);
+  refused_.insert(device.id());
+}
+
 void device_tier_service::serves() {
   {
     std::lock_guard lock(mutex_);
+    refused_.clear(); // of the arena before
     why_.clear();
   }
   serves_.store(true, std::memory_order_release);

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 
 namespace terrace::actors {
@@ -24,6 +25,10 @@ class device_tier_service final : public tier_availability {
     return region_of(region).device().id() == device_.load();
   }
 
+  /// Whether loads into a region may read the tier: on its device, or on another one that has not been refused.
+  bool reaches(const device_memory& region) const;
+  void refuses(const device_actor& device);
+
   void opened(const device_actor& device) { device_ = device.id(); }
   void serves();
   /// `why`: empty if no process is expected to be there.
@@ -34,15 +39,22 @@ class device_tier_service final : public tier_availability {
   std::atomic<caf::actor_id> device_{caf::invalid_actor_id};
   mutable std::mutex mutex_;
   std::string why_;
+  std::set<caf::actor_id> refused_; ///< devices that cannot read its memory
 };
 
 /// Shared by the users of the tier.
 struct device_tier {
   gpu_tier_actor mover;
   std::shared_ptr<const device_tier_service> service;
+  bool peers = false; ///< other devices may read it
 
   bool serves(const device_memory* region) const {
     return region != nullptr && service->reads() && service->is_near(*region);
+  }
+  /// Loads into the region may come out of the tier, if it is not their own device then by a peer copy.
+  bool reaches(const device_memory* region) const {
+    return region != nullptr && service->reads() &&
+           (service->is_near(*region) || (peers && service->reaches(*region)));
   }
 };
 

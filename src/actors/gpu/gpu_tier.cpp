@@ -9,18 +9,26 @@
 #include <caf/typed_event_based_actor.hpp>
 
 #include <cassert>
+#include <map>
 
 namespace terrace::actors {
 
 namespace {
+
+/// The arena as another device's process has mapped it.
+struct peer_arena {
+  device_memory_ptr memory; ///< null: not yet
+  bool asked = false;       ///< for it
+};
 
 struct gpu_tier_state {
   const char* name = "gpu tier";
   gpu_tier_arguments with;
   tier_actor tier;
   device_actor device;
-  device_memory_ptr arena; ///< of the present process; null: none
-  arena_contents contents; ///< of that arena
+  device_memory_ptr arena;                   ///< of the present process; null: none
+  arena_contents contents;                   ///< of that arena
+  std::map<caf::actor_id, peer_arena> peers; ///< other devices that read it
 };
 
 using gpu_tier_pointer = gpu_tier_actor::stateful_pointer<gpu_tier_state>;
@@ -43,6 +51,7 @@ void refuse_arena(gpu_tier_pointer self, const error& why) {
 void lose_arena(gpu_tier_pointer self) {
   auto& state = self->state;
   state.contents.clear();
+  state.peers.clear();
   if (!std::exchange(state.arena, nullptr))
     return;
   refuse_arena(self, {errc::gone, "the device's process has ended, and with it what the tier had; it begins "
@@ -191,19 +200,72 @@ caf::result<move_answer> on_write(gpu_tier_pointer self, const write_request& re
   return promise;
 }
 
-// ---- on the device ----
+// ---- on devices ----
+
+void end_asking(gpu_tier_pointer self, const device_actor& device, const error& failure) {
+  auto& state = self->state;
+  state.peers[device.id()].asked = false;
+  if (failure.code == errc::ok || failure.code == errc::gone)
+    return; // the next load asks again, if it has to
+  state.with.service->refuses(device);
+  state.with.log(subject(self) + " is not read by another device: " + failure.text);
+}
+
+void ask_peer(gpu_tier_pointer self, const device_actor& device) {
+  auto& state = self->state;
+  state.peers[device.id()].asked = true;
+  auto arena = state.arena;
+  auto mapped = [self, device, arena](const import_region_answer& made) {
+    if (arena != self->state.arena)
+      return; // a later one is asked for anew
+    self->state.peers[device.id()].memory = made.memory;
+    end_asking(self, device, made.failure);
+  };
+  self->request(state.device, caf::infinite, share_region_request{arena})
+      .then(
+          [self, device, arena, mapped](const share_region_answer& shared) {
+            if (arena != self->state.arena)
+              return;
+            if (shared.failure.code != errc::ok) {
+              end_asking(self, device, shared.failure);
+              return;
+            }
+            import_region_request wanted;
+            wanted.descriptor = shared.descriptor;
+            wanted.bytes = self->state.with.bytes;
+            wanted.peer = true;
+            self->request(device, caf::infinite, wanted).then(mapped, [](const caf::error&) {
+            }); // it has ended
+          },
+          [](const caf::error&) {}); // the daemon is shutting down
+}
+
+/// The arena as the region's device has it. Null: not, or not yet. Then the load passes host memory.
+device_memory_ptr arena_for(gpu_tier_pointer self, const device_region& region) {
+  auto& state = self->state;
+  if (!state.arena || state.with.service->is_near(region))
+    return state.arena;
+  peer_arena& peer = state.peers[region.device().id()];
+  if (peer.memory && region_of(*peer.memory).process() == region.process())
+    return peer.memory;
+  if (!peer.asked)
+    ask_peer(self, region.device());
+  return nullptr;
+}
 
 caf::result<copy_answer> on_device_load(gpu_tier_pointer self, device_load_request& request) {
   auto& state = self->state;
   const auto& objects = request.copy.objects;
   assert(objects.size() == request.ids.size());
-  bool all = state.arena && state.with.service->is_near(*request.copy.outside.device);
+  const auto& region = region_of(*request.copy.outside.device);
+  device_memory_ptr arena = arena_for(self, region);
+  bool all = arena != nullptr;
   for (size_t i = 0; all && i < objects.size(); ++i)
     all = state.contents.has(request.ids[i], objects[i].at - object_header_bytes);
   if (!all)
     return copy_answer{{errc::not_found, subject(self) + " has lost an object"}, 0, {}};
-  request.copy.arena = state.arena;
-  return self->delegate(state.device, std::move(request.copy));
+  request.copy.arena = std::move(arena);
+  return self->delegate(region.device(), std::move(request.copy));
 }
 
 gpu_tier_actor::behavior_type gpu_tier_behavior(gpu_tier_pointer self,

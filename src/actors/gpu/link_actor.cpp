@@ -38,8 +38,10 @@ using link_pointer = caf::stateful_actor<link_state, runtime::homed<link_interfa
 /// With the daemon, or because the device is lost. The kernel and the driver take back what is left.
 [[noreturn]] void end_process(int code) { std::_Exit(code); }
 
-void answer_done(link_pointer self, uint64_t id, const error& failure, std::string text = {}) {
+void answer_done(link_pointer self, uint64_t id, const error& failure, std::string text = {},
+                 std::shared_ptr<unique_fd> descriptor = nullptr) {
   process_packet packet;
+  packet.descriptor = std::move(descriptor);
   packet.what.verb = process_verb::done;
   packet.what.id = id;
   packet.what.code = failure.code;
@@ -117,6 +119,21 @@ error allocate_region(link_pointer self, const gpu::process_message& wanted) {
     return memory.error();
   self->state.regions[wanted.region] = std::move(*memory);
   return {};
+}
+
+void share_region(link_pointer self, const gpu::process_message& wanted) {
+  auto region = self->state.regions.find(wanted.region);
+  if (region == self->state.regions.end()) {
+    answer_done(self, wanted.id, {errc::not_found, "a region that is not mapped"});
+    return;
+  }
+  auto handle = region->second->share();
+  if (!handle)
+    answer_done(self, wanted.id, handle.error());
+  else if (handle->kind != gpu::memory_handle::kind_t::descriptor)
+    answer_done(self, wanted.id, {errc::unsupported, "the device does not share memory by descriptors"});
+  else
+    answer_done(self, wanted.id, {}, {}, std::make_shared<unique_fd>(std::move(handle->descriptor)));
 }
 
 error map_arena(link_pointer self, const process_packet& packet) {
@@ -204,6 +221,7 @@ void on_packet(link_pointer self, process_packet& packet) {
       failure = allocate_region(self, packet.what);
       answer_done(self, id, failure);
       return;
+    case process_verb::share: share_region(self, packet.what); return;
     case process_verb::map_memory: answer_done(self, id, map_arena(self, packet)); return;
     case process_verb::pin_memory: answer_done(self, id, pin_arena(self, packet.what)); return;
     case process_verb::forget:

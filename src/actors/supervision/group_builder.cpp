@@ -264,7 +264,7 @@ result<void> join_gpu_tier(caf::actor_system& system, group_parts& group, const 
   tier.demotion = demotion_mode::off; // loads promote what they use
   tier.returning = plan.gpu_demotion;
   tier.write_bytes_in_progress = std::min(tier.write_bytes_in_progress, plan.gpu->bytes / 4);
-  tier.device = std::make_shared<const device_tier>(device_tier{mover, service});
+  tier.device = std::make_shared<const device_tier>(device_tier{mover, service, plan.gpu_peers});
   join_tier(system, group, std::move(tier));
   caf::anon_send(mover, serve_tier_notice{group.tier(tier_kind::gpu)->tier});
   return {};

@@ -257,7 +257,7 @@ void make_way(load_pointer self, const load_job& job, load_course& course, comin
 /// becomes false when the tier has lost what it held.
 task<result<bool>> load_on_device(load_pointer self, const load_job& job, load_course& course, bool& tries) {
   const tier_parts* tier = job.group->tier(tier_kind::gpu);
-  if (!tier || !tries || !tier->device->serves(job.target.device) || tier->index->empty())
+  if (!tier || !tries || !tier->device->reaches(job.target.device) || tier->index->empty())
     co_return false;
   device_window window(course, job.group->window_bytes);
   hold_ptr held = window.leased();

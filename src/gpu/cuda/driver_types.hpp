@@ -25,6 +25,7 @@ enum class status : uint32_t {
   no_binary_for_gpu = 209,
   ecc_uncorrectable = 214,
   nvlink_uncorrectable = 220,
+  peer_access_unsupported = 217,
   contained = 226,
   invalid_handle = 400,
   not_found = 500,

@@ -24,10 +24,20 @@ struct import_region_request {
   context_ptr context;
   bool own = false;  ///< not a client's: new memory of the device, of a process that is there already
   bool page = false; ///< the descriptor is a page of generations, which loads write
+  bool peer = false; ///< not a client's: memory of another device, which does not keep the process
 };
 struct import_region_answer {
   error failure;
   device_memory_ptr memory; ///< ends the mapping
+};
+
+/// Memory that the device has allocated, for the process of another one.
+struct share_region_request {
+  device_memory_ptr memory;
+};
+struct share_region_answer {
+  error failure; ///< `unsupported` if it is not shared by descriptors
+  std::shared_ptr<unique_fd> descriptor;
 };
 
 /// To the device from the last owner of a region.

@@ -32,7 +32,10 @@ result<opened_device> open_device(const std::string& name) {
   auto about = (*driver)->find_device(*uuid);
   if (!about)
     return tl::unexpected(about.error());
-  auto made = make_cuda_device(*driver, *uuid);
+  // What the process allocates, other devices may read: by a descriptor it outlives this process.
+  cuda_device_options options;
+  options.virtual_memory = about->virtual_memory;
+  auto made = make_cuda_device(*driver, *uuid, options);
   if (!made)
     return tl::unexpected(made.error());
   int version = (*driver)->version();

@@ -28,6 +28,7 @@ enum class process_verb : uint32_t {
   allocate, ///< new memory of the device of `bytes` becomes region `region`
   map_memory, ///< the memfd of `bytes` that comes along is mapped for reading, as region `region`; nothing is copied from it
   pin_memory, ///< `bytes` from `offset` on of region `arena`, mapped so, become region `region`, which loads may name as arena
+  share,      ///< `done` comes with a descriptor of region `region`, which was allocated
   // From the process.
   done, ///< of request `id`: `code`, and `text` if it failed
 };

@@ -64,6 +64,12 @@ CONTROL void sim_lack(terrace::cuda::device_attribute attribute) {
   m.lacking.insert(attribute);
 }
 
+CONTROL void sim_lack_peers() {
+  auto& m = machine::get();
+  std::lock_guard lock(m.mutex);
+  m.peers = false;
+}
+
 CONTROL void sim_set_version(int version) {
   auto& m = machine::get();
   std::lock_guard lock(m.mutex);

@@ -64,6 +64,7 @@ void machine::start(unsigned device_count, uint64_t device_bytes, uint64_t seed)
   faults.clear();
   hidden.clear();
   lacking.clear();
+  peers = true;
   execution_fault.reset();
   fault_of_reads = false;
   hang_in.clear();
@@ -94,6 +95,8 @@ void machine::follow_script() {
       hang_skip = skip;
     } else if (word == "refuse") {
       faults[function] = {status::invalid_value, skip, 1};
+    } else if (word == "lack" && function == "peers") {
+      peers = false;
     } else if (word == "lack") {
       lacking.insert(device_attribute::read_only_host_register);
     } else if (word == "lose") {

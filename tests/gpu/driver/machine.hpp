@@ -47,6 +47,7 @@ struct physical {
   int descriptor = -1;
   uint64_t bytes = 0;
   bool shareable = false;
+  int device = 0;
   ~physical();
 };
 
@@ -58,6 +59,7 @@ struct range {
     uint64_t bytes = 0;
     bool readable = false;
     bool writable = false;
+    int device = 0; ///< that has the memory
   };
 
   kind_t kind = device;
@@ -141,6 +143,7 @@ struct machine {
   std::map<std::string, fault> faults;
   std::set<std::string> hidden;
   std::set<device_attribute> lacking;
+  bool peers = true; ///< devices reach the memory of each other
   std::optional<status> execution_fault;
   bool fault_of_reads = false; ///< it waits for a copy into memory of the host
   std::string hang_in;
@@ -158,7 +161,7 @@ struct machine {
   void violation(std::string text);
   /// For processes that no test controls: faults of the file that TERRACE_SIMULATION names, "hang FUNCTION", "refuse
   /// FUNCTION" (with CUDA_ERROR_INVALID_VALUE), both once and with +N behind the name after N calls, "lose context", "lose
-  /// reads" or "lack read_only_pins"; there a violation ends the process.
+  /// reads", "lack read_only_pins" or "lack peers"; there a violation ends the process.
   void follow_script();
   bool strict = false;
   template <class Handle>

@@ -211,6 +211,8 @@ SIM_EXPORT status cuIpcOpenMemHandle_v2(device_pointer* address, ipc_memory_hand
     m.violation("cuIpcOpenMemHandle: in the process that made the handle");
     return status::invalid_context;
   }
+  if (record.device != static_cast<uint32_t>(m.current()->device) && !m.peers)
+    return status::peer_access_unsupported;
   for (const auto& [base, one] : m.ranges)
     if (one->kind == range::imported && one->slot_id == record.id) {
       ++one->opens;

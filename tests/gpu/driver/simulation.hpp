@@ -29,6 +29,8 @@ void sim_release();
 void sim_hide(const char* function);
 /// All devices say that they lack what this attribute names.
 void sim_lack(terrace::cuda::device_attribute attribute);
+/// No device reaches the memory of another one.
+void sim_lack_peers();
 /// What cuDriverGetVersion says.
 void sim_set_version(int version);
 

@@ -1,6 +1,7 @@
 // Virtual memory management: physical memory, addresses, and descriptors.
 #include "driver/machine.hpp"
 
+#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -14,13 +15,16 @@ using sim::vmm_page_bytes;
 
 namespace {
 
-constexpr char physical_name[] = "/memfd:sim-physical";
+constexpr char physical_name[] = "/memfd:sim-physical-";
 
-bool is_physical(int descriptor) {
+/// The device that has the memory, as the name of its memfd says; none: it is something else.
+std::optional<int> device_of(int descriptor) {
   char name[128] = {};
   auto path = "/proc/self/fd/" + std::to_string(descriptor);
-  return readlink(path.c_str(), name, sizeof name - 1) > 0 &&
-         std::strncmp(name, physical_name, sizeof physical_name - 1) == 0;
+  if (readlink(path.c_str(), name, sizeof name - 1) <= 0 ||
+      std::strncmp(name, physical_name, sizeof physical_name - 1) != 0)
+    return {};
+  return std::atoi(name + sizeof physical_name - 1);
 }
 
 /// The reservation that has [address, address + bytes) whole.
@@ -53,7 +57,9 @@ SIM_EXPORT status cuMemCreate(allocation_handle* handle, size_t bytes,
   auto made = std::make_shared<sim::physical>();
   made->bytes = bytes;
   made->shareable = properties->handles == handle_type::posix_file_descriptor;
-  made->descriptor = memfd_create(physical_name + 7, MFD_CLOEXEC);
+  made->device = properties->location.id;
+  auto name = physical_name + 7 + std::to_string(made->device);
+  made->descriptor = memfd_create(name.c_str(), MFD_CLOEXEC);
   if (made->descriptor < 0 || ftruncate(made->descriptor, static_cast<off_t>(bytes)) != 0)
     return status::out_of_memory;
   *handle = m.new_handle<allocation_handle>();
@@ -88,10 +94,11 @@ SIM_EXPORT status cuMemImportFromShareableHandle(allocation_handle* handle, void
   SIM_ENTER("cuMemImportFromShareableHandle", initialised);
   auto descriptor = static_cast<int>(reinterpret_cast<uintptr_t>(shareable));
   struct stat about = {};
-  if (type != handle_type::posix_file_descriptor || fstat(descriptor, &about) != 0 ||
-      !is_physical(descriptor))
+  auto device = device_of(descriptor);
+  if (type != handle_type::posix_file_descriptor || fstat(descriptor, &about) != 0 || !device)
     return status::invalid_value;
   auto made = std::make_shared<sim::physical>();
+  made->device = *device;
   made->bytes = static_cast<uint64_t>(about.st_size);
   made->shareable = true;
   made->descriptor = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
@@ -161,7 +168,7 @@ SIM_EXPORT status cuMemMap(device_pointer address, size_t bytes, size_t offset, 
   if (mmap(found->data + at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, it->second->descriptor,
            0) == MAP_FAILED)
     return status::map_failed;
-  found->parts[at] = {bytes, false, false};
+  found->parts[at] = {bytes, false, false, it->second->device};
   return status::success;
 }
 
@@ -173,6 +180,8 @@ SIM_EXPORT status cuMemSetAccess(device_pointer address, size_t bytes, const acc
   if (!found || count != 1 || descriptions->location.type != location_type::device ||
       !found->parts.contains(at) || found->parts[at].bytes != bytes)
     return status::invalid_value;
+  if (descriptions->location.id != found->parts[at].device && !m.peers)
+    return status::invalid_device;
   found->parts[at].readable = descriptions->flags != access::none;
   found->parts[at].writable = descriptions->flags == access::read_write;
   return status::success;
