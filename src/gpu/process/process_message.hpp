@@ -32,7 +32,7 @@ enum class process_verb : uint32_t {
   // From the process.
   done, ///< of request `id`: `code`, and `text` if it failed
 };
-constexpr uint32_t process_verbs = 13;
+constexpr uint32_t process_verbs = static_cast<uint32_t>(process_verb::done) + 1;
 
 struct process_message {
   process_verb verb = process_verb::done;
