@@ -54,7 +54,7 @@ TEST(ProcessMessage, OfAnyOtherLengthIsRefused) {
 
 TEST(ProcessMessage, NumbersOutOfBoundsAreRefused) {
   // verb, code, copies, bytes of the text, signals
-  for (size_t at : {size_t{0}, size_t{4}, size_t{40}, size_t{44}, size_t{128}}) {
+  for (size_t at : {size_t{0}, size_t{4}, size_t{40}, size_t{44}, size_t{136}}) {
     auto bytes = encode(sample());
     bytes[at + 3] = 0xff;
     EXPECT_FALSE(decode_process_message(bytes)) << at;
