@@ -41,6 +41,7 @@ terrace_cache::terrace_cache(const std::string& socket, const std::string& name,
 terrace_cache::~terrace_cache() { must(daemon_.unregister(std::move(region_)), "unregistering the region"); }
 
 restored terrace_cache::restore(std::span<const uint32_t> tokens, std::span<const uint32_t> table) {
+  bytes_by_tier_.clear();
   client::lookup_request request;
   request.in = space_;
   request.what = client::prefix::of_tokens(tokens);

@@ -46,7 +46,7 @@ struct lease_room {
 
 class found_prefix {
  public:
-  /// `tiers`: those that were searched, fastest first. `probed`: how many objects; nothing behind them is known.
+  /// `tiers`: those that were searched, in the order of tier_list.hpp. `probed`: how many objects; nothing behind them is known.
   found_prefix(prefix_subject of, std::vector<tier_share> tiers, size_t probed);
 
   found_prefix(const found_prefix&) = delete;

@@ -23,7 +23,7 @@ class prefix_search {
   static constexpr size_t slice_objects = 128;
   static_assert(slice_objects % 64 == 0);
 
-  /// `tiers`: to be searched, fastest first. `objects`: those of the prefix's chunks on all ranks.
+  /// `tiers`: to be searched, in the order of tier_list.hpp. `objects`: those of the prefix's chunks on all ranks.
   prefix_search(prefix_subject of, object_source objects, const std::vector<tier_kind>& tiers);
 
   /// Before `probe`, `read` and `add` of each slice. False: everything is searched, or the chain has ended.

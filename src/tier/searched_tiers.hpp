@@ -1,4 +1,4 @@
-// The tiers that a lookup searches, fastest first.
+// The tiers that a lookup searches, in the order of the group's list (tier_list.hpp).
 #pragma once
 
 #include "base/ids.hpp"

@@ -104,6 +104,11 @@ TEST_P(GpuDemotion, MovesAndPrefetchesMayGoThere) {
   EXPECT_EQ(moved->moved.bytes, 4 * object_bytes);
   EXPECT_EQ(client.lookup(chain, false, on_gpu).found_chunks, 4U);
   EXPECT_EQ(client.lookup(chain, false, on_host).found_chunks, 4U) << "the copies below stay";
+  EXPECT_EQ(client.lookup(chain).tiers, std::vector<tier_kind>(4, tier_kind::gpu));
+  auto present = move(client, chain, tier_kind::gpu);
+  ASSERT_TRUE(present) << present.error().text;
+  EXPECT_EQ(present->present.chunks, 4U);
+  EXPECT_EQ(present->moved.chunks, 0U);
   evict(client, chain, on_host);
   EXPECT_EQ(load(client, region, chain), 4 * object_bytes);
   auto again = move(client, chain, tier_kind::gpu);

@@ -213,6 +213,61 @@ TEST_P(LayerRing, WrongGenerationsAreRefused) {
   EXPECT_EQ(device_of(*engine).regions, 2U);
 }
 
+TEST_P(LayerRing, APageOfAnotherDeviceIsRefused) {
+  if (test::sanitized("thread"))
+    GTEST_SKIP() << "the simulated driver of another build is not run under ThreadSanitizer";
+  gpu_daemon daemon;
+  layered_engine engine(daemon.socket(), GetParam(), 8);
+  auto chain = chain_of(1, 8);
+  engine.store(chain);
+  engine_memory elsewhere(GetParam() == device_kind::host ? device_kind::cuda_handle : device_kind::host,
+                          4096);
+  auto memory = client::region::create("generations", 4096).value();
+  auto own = engine->register_generations(memory, engine.memory().shared().device, patiently()).value();
+  auto page = engine->register_generations(memory, elsewhere.shared().device, patiently());
+  ASSERT_TRUE(page) << page.error().text;
+  auto ring = client::layer_ring::make(memory, *page, {.layers = device_layers}).value();
+  auto load = ring->begin();
+  auto request = engine.load_of(chain);
+  request.layers = *load;
+  auto loaded = engine->load(request, patiently());
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().code, errc::bad_request) << loaded.error().text;
+}
+
+TEST_P(LayerRing, LayersOfWhichNothingIsCopiedHaveTheirGenerationsToo) {
+  gpu_daemon daemon;
+  layered_engine engine(daemon.socket(), GetParam(), 8);
+  engine_ring layers(engine, 3);
+  engine_stream stream(engine.memory(), layers.memory);
+  auto chain = chain_of(1, 8);
+  engine.store(chain);
+  for (uint32_t copied :
+       {0U, 1U, device_layers - 1}) { // the first layers; of the others the engine has all tokens
+    SCOPED_TRACE(copied);
+    auto load = layers.ring->begin();
+    ASSERT_TRUE(load) << load.error().text;
+    for (uint32_t layer = 0; layer < device_layers; ++layer)
+      stream.wait(load->layer(layer));
+    stream.write(load->passed());
+    auto found = (*engine).lookup(chain, true);
+    auto request = engine.load_of(chain);
+    std::vector<client::run> runs(request.runs.begin(), request.runs.end());
+    for (size_t i = 0; i < runs.size(); ++i)
+      if (i % device_layers >= copied)
+        runs[i].offset = client::run::skipped;
+    request.runs = runs;
+    request.lease = found.held.id();
+    request.layers = *load;
+    auto ticket = engine->submit_load(request, patiently());
+    ASSERT_TRUE(ticket) << ticket.error().text;
+    stream.finish(); // without the answer
+    auto loaded = layers.ring->end(*load, engine->wait(*ticket, patiently()));
+    ASSERT_TRUE(loaded) << loaded.error().text;
+    EXPECT_EQ(loaded->delivered_chunks, chain.size());
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Of, LayerRing, ::testing::Values(device_kind::host, device_kind::cuda_handle),
                          [](const auto& each) { return to_string(each.param); });
 

@@ -140,6 +140,29 @@ TEST(PrefixSearch, WithTrailingPoolsEverythingIsSearched) {
   EXPECT_FALSE(one.probe().note_access) << "which states are used is known afterwards";
 }
 
+TEST(PrefixSearch, AGpusTierIsFasterThanHostMemoryAndReadBehindIt) {
+  tier_index host, gpu, disk;
+  publish(host, 0, 100);
+  publish(gpu, 0, 90);
+  publish(disk, 0, 100);
+  auto search = search_for(100, false, {tier_kind::host, tier_kind::gpu, tier_kind::disk});
+  ASSERT_TRUE(search.next_slice());
+  ASSERT_TRUE(search.read(0, host));
+  auto counted = search.read(1, gpu);
+  ASSERT_TRUE(counted);
+  EXPECT_EQ(counted->hits, 90u);
+  EXPECT_EQ(counted->misses, 10u);
+  counted = search.read(2, disk);
+  ASSERT_TRUE(counted);
+  EXPECT_EQ(counted->hits, 0u) << "faster ones have everything";
+  auto found = search.take();
+  EXPECT_FALSE(found.plan_some());
+  ASSERT_EQ(found.plan().found_chunks, 100u);
+  EXPECT_EQ(found.plan().chunk_tiers[0], tier_kind::gpu);
+  EXPECT_EQ(found.plan().chunk_tiers[89], tier_kind::gpu);
+  EXPECT_EQ(found.plan().chunk_tiers[90], tier_kind::host);
+}
+
 TEST(PrefixSearch, OfASlowerTierOnlyWhatIsBehindTheFasterOnesIsRead) {
   tier_index host, disk;
   publish(host, 0, 100);

@@ -92,6 +92,25 @@ nb::object read_lease(connection_handle& self, nb::handle lease, uint32_t first_
   });
 }
 
+/// While it lives, what was read under the lease is in use: nobody may tell the daemon otherwise. Made and ended with the
+/// GIL. `of` may be null.
+class reading_in_place {
+ public:
+  explicit reading_in_place(held_lease* of) : of_(of) {
+    if (of_ != nullptr)
+      ++of_->reads_in_use;
+  }
+  ~reading_in_place() {
+    if (of_ != nullptr)
+      --of_->reads_in_use;
+  }
+  reading_in_place(const reading_in_place&) = delete;
+  reading_in_place& operator=(const reading_in_place&) = delete;
+
+ private:
+  held_lease* of_;
+};
+
 /// Objects are found and copied without the GIL, and no Python object is made for any of them.
 uint64_t load_under_lease(connection_handle& self, nb::handle lease, nb::handle into, uint32_t first_chunk,
                           uint32_t chunks, nb::handle pools, const timeout& limit) {
@@ -107,6 +126,7 @@ uint64_t load_under_lease(connection_handle& self, nb::handle lease, nb::handle 
         value_of(answer_of<client::located_objects>(*self.in, until, [&](client::connection& daemon) {
           return daemon.submit_read_lease(leased.id, parts.range(), until, wanted, parts.earlier());
         }));
+    reading_in_place uses(leased.held.get());
     nb::gil_scoped_release others_run;
     value_of(parts.copy(located.objects));
   }

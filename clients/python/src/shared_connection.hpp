@@ -131,6 +131,8 @@ result<T> await_answer(client::connection& daemon, client::ticket<T>& under_way,
   bool in_time = true;
   while (in_time && !under_way.ready()) {
     auto came = daemon.poll(until, client::on_signal::returns); // a loss makes it ready
+    if (!came && !under_way.ready())
+      return tl::unexpected(came.error()); // the connection is there, and cannot be waited for
     if (came && *came == 0) {
       serve_signals();
       in_time = !until || std::chrono::steady_clock::now() < *until;

@@ -219,7 +219,7 @@ connection::request connection::begin(const protocol::frame& frame, clock::time_
 void connection::refuse_unbegun(const protocol::frame& frame) {
   auto refusal = channel_->builder();
   protocol::write_error(*refusal, frame.request_id, no_memory_for(frame.kind));
-  channel_->send({std::move(refusal), {}, 0});
+  channel_->send({std::move(refusal), {}, 0}, in_turn_);
 }
 
 void connection::refuse_frame(const request& what, const protocol::frame& frame, const error& why) {

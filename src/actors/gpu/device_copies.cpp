@@ -126,7 +126,8 @@ task<error> through_device(device_pointer self, slice_work& work) {
 }
 
 task<error> load_slice(device_pointer self, slice_work& work) {
-  if (work.of->request.arena || work.what.pinned) { // its slot counts it, and nothing passes through
+  // Its slot counts it, and nothing passes through.
+  if (work.of->request.arena || work.what.pinned || work.what.copies.empty()) {
     auto direct = co_await through_device(self, work);
     co_return direct;
   }
@@ -191,11 +192,14 @@ void start_slices(device_pointer self) {
                      ? copy->slices.next(state.staging->slot_bytes,
                                          direct && !state.arenas.empty() ? &state.arenas : nullptr)
                      : std::nullopt;
+    if (!slice && !copy->begun && copy->failure.code == errc::ok && copy->request.generations.page)
+      slice.emplace(); // without bytes: for the generations alone
     if (!slice) {
       copy->cut = true;
       finish_copy(self, copy);
       continue;
     }
+    copy->begun = true;
     ++copy->in_flight;
     ++copy->unsent;
     state.line.push_front(flow_of(copy->request.context), copy, state.staging->slot_bytes);
@@ -229,8 +233,10 @@ caf::result<copy_answer> on_copy(device_pointer self, copy_request& request) {
   auto reply = make_answer<copy_answer>(self);
   auto promise = reply.promise();
   const auto& region = region_of(*request.outside.device);
+  // Each device counts its processes and regions for itself.
   auto of_same_process = [&region](const device_memory_ptr& other) {
-    return !other || region_of(*other).process() == region.process();
+    return !other ||
+           (region_of(*other).device() == region.device() && region_of(*other).process() == region.process());
   };
   bool same = of_same_process(request.arena) && of_same_process(request.generations.page);
   if (state.now != device_state::phase::ready || region.process() != state.process || !same) {
@@ -239,7 +245,7 @@ caf::result<copy_answer> on_copy(device_pointer self, copy_request& request) {
   }
   gpu::device_slices slices(request);
   auto copy = std::make_shared<device_copy>(
-      device_copy{std::move(request), std::move(slices), std::move(reply), 0, 0, 0, false, {}});
+      device_copy{std::move(request), std::move(slices), std::move(reply), 0, 0, 0, false, false, {}});
   state.line.push(flow_of(copy->request.context), copy, state.staging->slot_bytes);
   start_slices(self);
   return promise;

@@ -49,8 +49,9 @@ struct device_copy {
   answer<copy_answer> reply;
   uint64_t bytes = 0; ///< copied
   size_t in_flight = 0;
-  size_t unsent = 0; ///< slices that the device has not been given yet
-  bool cut = false;  ///< into its last slice
+  size_t unsent = 0;  ///< slices that the device has not been given yet
+  bool begun = false; ///< a slice was cut
+  bool cut = false;   ///< into its last slice
   error failure;
 };
 using device_copy_ptr = std::shared_ptr<device_copy>;

@@ -205,7 +205,7 @@ caf::result<move_answer> on_write(gpu_tier_pointer self, const write_request& re
 void end_asking(gpu_tier_pointer self, const device_actor& device, const error& failure) {
   auto& state = self->state;
   state.peers[device.id()].asked = false;
-  if (failure.code == errc::ok || failure.code == errc::gone)
+  if (failure.code == errc::ok || failure.code == errc::gone || failure.code == errc::busy)
     return; // the next load asks again, if it has to
   state.with.service->refuses(device);
   state.with.log(subject(self) + " is not read by another device: " + failure.text);

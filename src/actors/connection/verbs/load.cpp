@@ -3,6 +3,7 @@
 #include "actors/connection/run_lists.hpp"
 #include "actors/connection/verbs.hpp"
 #include "actors/connection/verbs/start_load.hpp"
+#include "actors/gpu/device_actor.hpp"
 #include "actors/transfer/lookup_actor.hpp"
 #include "connection/leased_part.hpp"
 
@@ -46,7 +47,9 @@ bool take_generations(connection& client, const connection::request& what, const
   auto page = client.find_region(what, wanted->region());
   if (!page)
     return false;
-  if (!target.region->device() || !page->page() || wanted->offset() % sizeof(uint32_t) != 0 ||
+  auto device = target.region->device();
+  if (!device || !page->page() || region_of(*page->page()).device() != region_of(*device).device() ||
+      wanted->offset() % sizeof(uint32_t) != 0 ||
       wanted->offset() / sizeof(uint32_t) >= gpu::generation_page::slots_max) {
     client.refuse(what, {errc::bad_request,
                          "generations: expected counters of 4 bytes in a region that was registered as "
