@@ -1,14 +1,14 @@
 #include "client/arrivals.hpp"
 
+#include "client/futex_wait.hpp"
+
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cassert>
-#include <chrono>
 #include <climits>
-#include <ctime>
 
 namespace terrace::client {
 
@@ -45,15 +45,8 @@ bool arrivals::wait(uint32_t counter, uint32_t chunks, deadline until) const {
       return true;
     if ((now & ended) != 0)
       return false;
-    timespec left{};
-    if (until) {
-      auto time = *until - std::chrono::steady_clock::now();
-      if (time <= time.zero())
-        return false;
-      auto seconds = std::chrono::duration_cast<std::chrono::seconds>(time);
-      left = {seconds.count(), std::chrono::nanoseconds(time - seconds).count()};
-    }
-    ::syscall(SYS_futex, &counters_[counter], FUTEX_WAIT, now, until ? &left : nullptr, nullptr, 0);
+    if (!futex_wait(counters_[counter], now, until))
+      return false;
   }
 }
 

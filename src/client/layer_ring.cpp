@@ -1,6 +1,7 @@
 #include "client/layer_ring.hpp"
 
 #include "client/channel.hpp"
+#include "client/futex_wait.hpp"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -9,9 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cassert>
-#include <chrono>
 #include <climits>
-#include <ctime>
 #include <string>
 #include <utility>
 
@@ -137,15 +136,8 @@ bool layer_ring::wait(const layered_load& load, uint32_t layer, deadline until) 
     uint32_t now = shared_word(counter).load(std::memory_order_acquire);
     if (has(now, load.value))
       return true;
-    timespec left{};
-    if (until) {
-      auto time = *until - std::chrono::steady_clock::now();
-      if (time <= time.zero())
-        return false;
-      auto seconds = std::chrono::duration_cast<std::chrono::seconds>(time);
-      left = {seconds.count(), std::chrono::nanoseconds(time - seconds).count()};
-    }
-    ::syscall(SYS_futex, &counter, FUTEX_WAIT, now, until ? &left : nullptr, nullptr, 0);
+    if (!futex_wait(counter, now, until))
+      return false;
   }
 }
 

@@ -10,15 +10,8 @@
 namespace terrace::e2e {
 namespace {
 
-class DeviceRegion : public ::testing::TestWithParam<device_kind> {
+class DeviceRegion : public device_fixture {
  protected:
-  void SetUp() override {
-    gpu_daemon::faults("");
-    if (GetParam() != device_kind::host && test::sanitized("thread"))
-      GTEST_SKIP() << "the simulated driver of another build is not run under ThreadSanitizer";
-  }
-  void TearDown() override { std::filesystem::remove(gpu_daemon::script()); }
-
   engine_memory memory() { return {GetParam(), region_objects * object_bytes}; }
 };
 

@@ -10,15 +10,13 @@ namespace {
 constexpr uint64_t segment_bytes = 8 * mebibyte;
 constexpr uint64_t objects_a_segment = 7; // each has a header block
 
-class GpuArena : public ::testing::TestWithParam<device_kind> {
+class GpuArena : public device_fixture {
  protected:
   void SetUp() override {
-    gpu_daemon::faults("");
-    if (GetParam() != device_kind::host && test::sanitized("thread"))
-      GTEST_SKIP() << "the simulated driver of another build is not run under ThreadSanitizer";
-    memory_.emplace(GetParam(), region_objects * object_bytes);
+    device_fixture::SetUp();
+    if (!IsSkipped())
+      memory_.emplace(GetParam(), region_objects * object_bytes);
   }
-  void TearDown() override { std::filesystem::remove(gpu_daemon::script()); }
 
   static daemon_options options(uint64_t segments, const std::string& gpu = "deadline = \"10s\"\n") {
     auto made = gpu_daemon::options_of(gpu);

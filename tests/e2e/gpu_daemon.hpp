@@ -101,4 +101,15 @@ inline client::device_status device_of(tester& by) {
   return status.devices.empty() ? client::device_status{} : status.devices.front();
 }
 
+/// For each kind of device; the simulated driver's processes have no faults when a test begins.
+class device_fixture : public ::testing::TestWithParam<device_kind> {
+ protected:
+  void SetUp() override {
+    gpu_daemon::faults("");
+    if (GetParam() != device_kind::host && test::sanitized("thread"))
+      GTEST_SKIP() << "the simulated driver of another build is not run under ThreadSanitizer";
+  }
+  void TearDown() override { std::filesystem::remove(gpu_daemon::script()); }
+};
+
 } // namespace terrace::e2e

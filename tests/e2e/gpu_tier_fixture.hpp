@@ -11,15 +11,13 @@ namespace terrace::e2e {
 constexpr auto in_gpu = static_cast<size_t>(tier_kind::gpu);
 constexpr uint32_t on_gpu = 1U << static_cast<unsigned>(tier_kind::gpu);
 
-class gpu_tier_fixture : public ::testing::TestWithParam<device_kind> {
+class gpu_tier_fixture : public device_fixture {
  protected:
   void SetUp() override {
-    gpu_daemon::faults("");
-    if (GetParam() != device_kind::host && test::sanitized("thread"))
-      GTEST_SKIP() << "the simulated driver of another build is not run under ThreadSanitizer";
-    memory_.emplace(GetParam(), region_objects * object_bytes);
+    device_fixture::SetUp();
+    if (!IsSkipped())
+      memory_.emplace(GetParam(), region_objects * object_bytes);
   }
-  void TearDown() override { std::filesystem::remove(gpu_daemon::script()); }
 
   /// A daemon with a tier for so many objects.
   daemon_options options(uint64_t objects, const std::string& more = {}) const {

@@ -9,15 +9,8 @@
 namespace terrace::e2e {
 namespace {
 
-class LayerRing : public ::testing::TestWithParam<device_kind> {
+class LayerRing : public device_fixture {
  protected:
-  void SetUp() override {
-    gpu_daemon::faults("");
-    if (GetParam() != device_kind::host && test::sanitized("thread"))
-      GTEST_SKIP() << "the simulated driver of another build is not run under ThreadSanitizer";
-  }
-  void TearDown() override { std::filesystem::remove(gpu_daemon::script()); }
-
   /// What an engine queues for a load of `chunks` chunks: each layer is read once it has arrived.
   static void compute(engine_stream& on, const layered_engine& engine, const client::layered_load& load,
                       size_t chunks) {

@@ -16,15 +16,8 @@ namespace {
 
 constexpr uint32_t chunks = 8;
 
-class LayeredDevice : public ::testing::TestWithParam<device_kind> {
+class LayeredDevice : public device_fixture {
  protected:
-  void SetUp() override {
-    gpu_daemon::faults("");
-    if (GetParam() != device_kind::host && test::sanitized("thread"))
-      GTEST_SKIP() << "the simulated driver of another build is not run under ThreadSanitizer";
-  }
-  void TearDown() override { std::filesystem::remove(gpu_daemon::script()); }
-
   static daemon_options with_disk() {
     auto options = gpu_daemon::options_of("");
     options.disk_bytes = 96 * mebibyte;
