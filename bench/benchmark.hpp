@@ -69,6 +69,8 @@ void resp_set(const settings&, const reporter&);
 void gpu_load(const settings&, const reporter&);
 void gpu_store(const settings&, const reporter&);
 void gpu_layer0(const settings&, const reporter&);
+void gpu_pieces(const settings&, const reporter&);
+void gpu_calls(const settings&, const reporter&);
 void device_overhead(const settings&, const reporter&);
 void gpu_reference_engine(const settings&, const reporter&);
 void ttft(const settings&, const reporter&);

@@ -27,8 +27,10 @@ struct token_engine {
     blocks = made(cuda::allocation::make(context, 2 * object_bytes));
     buffer = made(cuda::allocation::make(context, 2 * object_bytes));
     static constexpr std::byte any[64] = {};
-    gpu = made(
-        client::engine_device::open({.device = uuid, .driver = TERRACE_SIMULATED_DRIVER, .kernel = any}));
+    client::engine_device_options options{.device = uuid, .driver = test::driver_library(), .kernel = {}};
+    if (!test::on_real_driver())
+      options.kernel = any; // it runs the kernel's twin
+    gpu = made(client::engine_device::open(options));
     work = made(cuda::stream::make(context));
     pages = made(client::region::create("pages", 2 * object_bytes));
     pinned = made(cuda::registration::make(context, std::as_writable_bytes(pages.bytes())));
@@ -64,7 +66,7 @@ struct token_engine {
     return content;
   }
 
-  std::shared_ptr<const cuda::driver> driver = made(cuda::driver::open(TERRACE_SIMULATED_DRIVER));
+  std::shared_ptr<const cuda::driver> driver = made(cuda::driver::open(test::driver_library()));
   std::string uuid = cuda::to_text(made(driver->devices()).front().uuid);
   std::shared_ptr<const cuda::context> context = made(cuda::context::retain(driver, 0));
   cuda::allocation blocks, buffer;

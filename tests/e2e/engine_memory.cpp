@@ -4,6 +4,7 @@
 #include "gpu/cuda/cuda_device.hpp"
 #include "gpu/cuda/driver.hpp"
 #include "gpu/host/host_device.hpp"
+#include "tests/support/gpu_driver.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -39,12 +40,14 @@ std::string to_string(device_kind kind) {
                                             : "cuda_descriptor";
 }
 
+size_t gpus() { return value_of(value_of(cuda::driver::open(test::driver_library()))->devices()).size(); }
+
 engine_memory::engine_memory(device_kind kind, uint64_t bytes, size_t number) {
   if (kind == device_kind::host) {
     name_ = "host";
     device_ = value_of(gpu::make_host_device());
   } else {
-    auto driver = value_of(cuda::driver::open(TERRACE_SIMULATED_DRIVER));
+    auto driver = value_of(cuda::driver::open(test::driver_library()));
     auto uuid = value_of(driver->devices()).at(number).uuid;
     name_ = cuda::to_text(uuid);
     gpu::cuda_device_options options;

@@ -18,6 +18,9 @@ namespace terrace::e2e {
 enum class device_kind : uint8_t { host, cuda_handle, cuda_descriptor };
 std::string to_string(device_kind kind);
 
+/// How many GPUs the driver has.
+size_t gpus();
+
 /// Throws if there is no such device.
 class engine_memory {
  public:

@@ -220,6 +220,7 @@ INSTANTIATE_TEST_SUITE_P(Of, GpuArena, ::testing::Values(device_kind::host, devi
 class GpuArenaFault : public GpuArena {};
 
 TEST_P(GpuArenaFault, WhatCannotBePinnedPassesStagingMemory) {
+  SKIP_ON_REAL_DRIVER();
   struct wanted {
     const char* fault;
     uint64_t pinned;
@@ -253,6 +254,7 @@ TEST_P(GpuArenaFault, WhatCannotBePinnedPassesStagingMemory) {
 }
 
 TEST_P(GpuArenaFault, AHangEndsTheProcessAndNothingElse) {
+  SKIP_ON_REAL_DRIVER();
   for (const char* fault : {"hang cuMemcpyBatchAsync", "hang cuMemHostRegister+2"}) {
     SCOPED_TRACE(fault);
     gpu_daemon::faults(fault);
@@ -284,6 +286,7 @@ TEST_P(GpuArenaFault, AHangEndsTheProcessAndNothingElse) {
 }
 
 TEST_P(GpuArenaFault, ALostDeviceLosesNothingOfIt) {
+  SKIP_ON_REAL_DRIVER();
   gpu_daemon::faults("lose context"); // which it may notice at the deadline only
   daemon_under_test daemon(options(2, "deadline = \"2s\"\n"));
   tester client(daemon.socket());

@@ -1,7 +1,8 @@
-// A daemon whose processes of GPUs find the simulated driver, and what an engine's memory holds.
+// A daemon whose processes of GPUs find the driver of the tests, and what an engine's memory holds.
 #pragma once
 
 #include "engine_memory.hpp"
+#include "tests/support/gpu_driver.hpp"
 #include "workload.hpp"
 
 #include <stdlib.h>
@@ -18,15 +19,7 @@ constexpr uint64_t region_objects = 8;
 constexpr uint64_t piece_bytes = 64 << 10;
 constexpr uint64_t pieces = object_bytes / piece_bytes;
 
-/// In a process that is about to become the daemon. What is searched already stays: ThreadSanitizer has a CAF of its own.
-inline void find_simulated_driver() {
-  std::string path = std::filesystem::path(TERRACE_SIMULATED_DRIVER).parent_path();
-  if (const char* before = ::getenv("LD_LIBRARY_PATH"))
-    path += std::string(":") + before;
-  ::setenv("LD_LIBRARY_PATH", path.c_str(), 1);
-}
-
-/// A daemon whose processes find the simulated driver, with the faults that its script has when they start.
+/// A daemon whose processes find the tests' driver; the simulated one has the faults of its script when they start.
 struct gpu_daemon : daemon_under_test {
   explicit gpu_daemon(const std::string& gpu = "") : daemon_under_test(options_of(gpu)) {}
 
@@ -34,7 +27,7 @@ struct gpu_daemon : daemon_under_test {
     daemon_options options;
     options.more = "[gpu]\nstaging_bytes = \"2MiB\"\n" + gpu; // slots of 256 KiB: each object takes several
     options.before_exec = [faults_in = script()] {
-      find_simulated_driver();
+      test::find_driver();
       ::setenv("TERRACE_SIMULATION", faults_in.c_str(), 1);
     };
     return options;

@@ -226,6 +226,7 @@ TEST_P(GpuDemotion, HostMemoryThatOnlyStagesBringsChunksThere) {
 INSTANTIATE_TEST_SUITE_P(Of, GpuDemotion, tier_devices(), device_name);
 
 TEST(GpuDemotionFault, ALostDeviceLosesWhatItGivesBackAndNothingElse) {
+  SKIP_ON_REAL_DRIVER();
   if (test::sanitized("thread"))
     GTEST_SKIP() << "the simulated driver of another build is not run under ThreadSanitizer";
   gpu_daemon::faults("lose reads"); // nothing is read from the device before something is given back

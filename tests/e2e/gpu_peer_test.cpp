@@ -1,4 +1,4 @@
-// Loads into memory of one GPU of what a tier in memory of another one has, on the simulated driver.
+// Loads into memory of one GPU of what a tier in memory of another one has.
 #include "gpu_tier_fixture.hpp"
 
 #include <csignal>
@@ -11,6 +11,8 @@ class GpuPeer : public gpu_tier_fixture {
  protected:
   void SetUp() override {
     gpu_tier_fixture::SetUp();
+    if (GetParam() != device_kind::host && gpus() < 2)
+      GTEST_SKIP() << "there is one GPU";
     if (!IsSkipped())
       other_.emplace(GetParam(), region_objects * object_bytes, 1);
   }
@@ -84,6 +86,7 @@ TEST_P(GpuPeer, ATierIsReadByAnotherGpu) {
 }
 
 TEST_P(GpuPeer, WithoutAccessLoadsPassHostMemory) {
+  SKIP_ON_REAL_DRIVER();
   for (bool lacking : {true, false}) {
     gpu_daemon::faults(lacking ? "lack peers" : "");
     daemon_under_test daemon(with_metrics(lacking ? "" : "tier_peers = false\n"));

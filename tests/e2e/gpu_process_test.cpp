@@ -9,6 +9,7 @@ namespace {
 class DeviceFault : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(DeviceFault, EndsTheRequestsOfTheDeviceAndNothingElse) {
+  SKIP_ON_REAL_DRIVER();
   if (test::sanitized("thread"))
     GTEST_SKIP() << "the simulated driver of another build is not run under ThreadSanitizer";
   gpu_daemon::faults(GetParam());
@@ -61,10 +62,10 @@ TEST(Devices, CanBeSwitchedOff) {
 }
 
 TEST(Devices, AreShownByTheVersion) {
-  auto shown = run({program("TERRACED"), "--version"}, {}, find_simulated_driver);
+  auto shown = run({program("TERRACED"), "--version"}, {}, test::find_driver);
   EXPECT_EQ(shown.exit_code, 0);
   EXPECT_TRUE(shown.out.starts_with("terraced ")) << shown.out;
-  EXPECT_NE(shown.out.find("CUDA driver 13.0\nGPU-"), std::string::npos) << shown.out;
+  EXPECT_NE(shown.out.find(test::on_real_driver() ? "\nGPU-" : "CUDA driver 13.0\nGPU-"), std::string::npos) << shown.out;
 }
 
 } // namespace

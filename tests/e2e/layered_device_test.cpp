@@ -357,6 +357,7 @@ class LayeredFault : public ::testing::Test {
 };
 
 TEST_F(LayeredFault, NoPoolStaysOfAStoreThatTheDeviceLoses) {
+  SKIP_ON_REAL_DRIVER();
   gpu_daemon::faults("lose context");
   gpu_daemon daemon("deadline = \"1s\"\n");
   layered_engine engine(daemon.socket(), device_kind::cuda_handle, chunks);
@@ -374,6 +375,7 @@ TEST_F(LayeredFault, NoPoolStaysOfAStoreThatTheDeviceLoses) {
 }
 
 TEST_F(LayeredFault, UnregisteringWaitsForACopyThatHangs) {
+  SKIP_ON_REAL_DRIVER();
   gpu_daemon::faults("hang cuMemcpyBatchAsync");
   gpu_daemon daemon("deadline = \"1s\"\n");
   layered_engine engine(daemon.socket(), device_kind::cuda_handle, chunks);

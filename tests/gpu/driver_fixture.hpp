@@ -5,30 +5,20 @@
 #include "gpu/cuda/device_memory.hpp"
 #include "gpu/cuda/driver.hpp"
 #include "gpu/cuda/stream.hpp"
+#include "tests/support/gpu_driver.hpp"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <stdexcept>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace terrace::cuda {
 
-inline bool on_real_driver() {
-  const char* wanted = getenv("TERRACE_GPU_TESTS");
-  return wanted && std::string_view(wanted) == "real";
-}
-
-/// Of this build, unless the program was moved elsewhere (tools/bundle).
-inline std::string simulated_driver() {
-  const char* elsewhere = getenv("TERRACE_SIMULATED_DRIVER");
-  return elsewhere ? elsewhere : TERRACE_SIMULATED_DRIVER;
-}
-
-inline std::string driver_library() { return on_real_driver() ? "libcuda.so.1" : simulated_driver(); }
+using test::driver_library;
+using test::on_real_driver;
+using test::simulated_driver;
 
 /// The controls of the simulated driver.
 struct simulation {
@@ -52,6 +42,8 @@ struct simulation {
 
   template <class Function>
   static Function find(const char* name) {
+    if (on_real_driver()) // a second library of its name would be found instead of it
+      return nullptr;
     void* library =
         dlopen(simulated_driver().c_str(), RTLD_NOW | RTLD_LOCAL); // stays open, as the driver does
     if (!library)
@@ -108,10 +100,6 @@ class DriverTest : public testing::Test {
   std::shared_ptr<const context> home;
   bool lost = false; ///< the test ended the context, so nothing could be given back
 };
-
-#define SKIP_ON_REAL_DRIVER()                                                                                \
-  if (on_real_driver())                                                                                      \
-  GTEST_SKIP() << "needs the simulated driver's controls"
 
 /// Pages that may be pinned.
 class host_pages {

@@ -27,15 +27,9 @@ std::span<const std::byte> code() {
   return steps_image().empty() && !on_real_driver() ? std::span(&any, 1) : steps_image();
 }
 
-/// Its processes of GPUs find the simulated driver.
+/// Its processes of GPUs find the same driver.
 test::daemon_options with_driver(test::daemon_options options = {}) {
-  if (!on_real_driver())
-    options.before_exec = [] {
-      std::string path = std::filesystem::path(cuda::simulated_driver()).parent_path();
-      if (const char* before = ::getenv("LD_LIBRARY_PATH"))
-        path += std::string(":") + before;
-      ::setenv("LD_LIBRARY_PATH", path.c_str(), 1);
-    };
+  options.before_exec = test::find_driver;
   return options;
 }
 

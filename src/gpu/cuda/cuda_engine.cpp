@@ -8,7 +8,8 @@ namespace terrace::gpu {
 
 namespace {
 
-constexpr size_t members_per_call = 4096;
+/// The device begins when a call has taken all of its members, so the first calls of a part are short.
+constexpr size_t members_of_first_call = 32, members_per_call = 4096;
 
 } // namespace
 
@@ -126,7 +127,7 @@ result<void> cuda_engine::copy_batch_of(const std::vector<run>& runs) {
   std::vector<cuda::device_pointer> destinations, sources;
   std::vector<size_t> bytes;
   cuda::copy_attributes attributes;
-  size_t begin = 0;
+  size_t begin = 0, most = members_of_first_call;
   auto flush = [&]() -> result<void> {
     if (bytes.empty())
       return {};
@@ -142,9 +143,11 @@ result<void> cuda_engine::copy_batch_of(const std::vector<run>& runs) {
       destinations.push_back(one.destination + i * one.destination_stride);
       sources.push_back(one.source + i * one.source_stride);
       bytes.push_back(one.bytes);
-      if (bytes.size() == members_per_call)
+      if (bytes.size() == most) {
         if (auto done = flush(); !done)
           return done;
+        most = std::min(most * 2, members_per_call);
+      }
     }
   return flush();
 }
