@@ -2,6 +2,9 @@
 // is none. The names of the figures say which.
 #include "bench/gpu_setup.hpp"
 
+#include <atomic>
+#include <thread>
+
 namespace terrace::bench {
 
 namespace {
@@ -33,12 +36,8 @@ void measure_rates(const settings& options, const reporter& report, gpu::directi
                        .aim = 0.93,
                        .direction = better::higher,
                        .bounded = counts}));
-  report(of_rounds({.name = name + "_tokens_" + on.kind,
-                    .unit = "GB/s",
-                    .floor = 0.5,
-                    .aim = 0.8,
-                    .direction = better::higher,
-                    .bounded = counts},
+  // How an engine copies such pieces: `gpu_pieces`.
+  report(of_rounds({.name = name + "_tokens_" + on.kind, .unit = "GB/s", .direction = better::higher, .bounded = false},
                    sides.values[1], sides.limits[0]));
 }
 
@@ -58,15 +57,18 @@ void gpu_layer0(const settings& options, const reporter& report) {
   transfer(*stream, on.whole());
   std::vector<double> first, share;
   for (int i = 0; i < options.rounds; ++i) {
-    std::vector<gpu::copy_request> one;
-    one.push_back(on.of_blocks());
-    std::optional<double> usable;
+    auto request = on.of_blocks();
+    std::atomic<double> usable = 0;
     double begin = seconds_now();
-    double all = transfer(*stream, std::move(one), [&] {
-      if (!usable && on.page->has({0, on.generation}))
-        usable = seconds_now() - begin;
+    // As the engine's stream does, which needs no thread for it; this one is still busy with the layers that follow.
+    std::thread watches([&] {
+      while (!on.page->has({0, on.generation}))
+        ;
+      usable = seconds_now() - begin;
     });
-    first.push_back(usable.value_or(all) * 1e6);
+    double all = transfer(*stream, std::move(request));
+    watches.join();
+    first.push_back(usable * 1e6);
     share.push_back(all * 1e6 / gpu_layers);
   }
   report(of_rounds({.name = "gpu_layer0_" + on.kind, .unit = "us", .floor = 2, .aim = 1.5}, first, share));

@@ -46,6 +46,8 @@ struct pieces_of_size {
   }
 };
 
+/// K and V of a token in a layer of an 8B-class model.
+constexpr uint64_t token_bytes = 2 * half_token_bytes;
 constexpr uint64_t pieces_bytes = 256ULL << 20, pieces_parts = 32;
 
 uint64_t address_of(const std::shared_ptr<gpu::memory>& memory) {
@@ -180,8 +182,10 @@ void gpu_pieces(const settings& options, const reporter& report) {
       for (size_t i = 0; i < sides.values.size(); ++i)
         report(of_rounds({.name = name + std::to_string(piece >> 10) + "KiB_" + (i < 3 ? methods[i] : "buffer"),
                           .unit = "GB/s",
+                          .floor = 0.5,
+                          .aim = 0.8,
                           .direction = better::higher,
-                          .bounded = false},
+                          .bounded = i == 3 && piece == token_bytes},
                          sides.values[i], sides.limits[0]));
     }
   }
@@ -200,6 +204,7 @@ void gpu_calls(const settings& options, const reporter& report) {
   auto pages = host_pages(1 << 20);
   auto pinned = must(cuda::registration::make(context, pages->bytes()), "pinning");
   auto event = must(cuda::event::make(context), "making an event");
+  auto other = must(cuda::stream::make(context), "making a stream");
   auto to = memory.get().address, from = pinned.address();
   auto copy = [&] { return context->call("cuMemcpyAsync", api.MemcpyAsync, to, from, size_t{64}, stream.get()); };
   auto batch = [&](size_t members) {
@@ -232,6 +237,37 @@ void gpu_calls(const settings& options, const reporter& report) {
                         {"write_value", write},
                         {"host_function", host_function},
                         {"record", [&] { return event.record(stream); }},
+                        {"copy_write", [&]() -> result<void> {
+                           auto ok = copy();
+                           return ok ? write() : ok;
+                         }},
+                        {"copy_function", [&]() -> result<void> {
+                           auto ok = copy();
+                           return ok ? host_function() : ok;
+                         }},
+                        {"write_function", [&]() -> result<void> {
+                           auto ok = write();
+                           return ok ? host_function() : ok;
+                         }},
+                        {"copy_record", [&]() -> result<void> {
+                           auto ok = copy();
+                           return ok ? event.record(stream) : ok;
+                         }},
+                        {"copy_record_write", [&]() -> result<void> { // the value and the function on a stream of their own
+                           for (auto ok : {copy(), event.record(stream), event.block(other)})
+                             if (!ok)
+                               return ok;
+                           return context->call("cuStreamWriteValue32", api.StreamWriteValue32, other.get(), from + 8192, 1u,
+                                                cuda::write_value_default);
+                         }},
+                        {"eight_copies_write_function", [&]() -> result<void> {
+                           for (int i = 0; i < 8; ++i)
+                             if (auto ok = copy(); !ok)
+                               return ok;
+                           if (auto ok = write(); !ok)
+                             return ok;
+                           return host_function();
+                         }},
                         {"copy_write_function", [&]() -> result<void> {
                            if (auto ok = copy(); !ok)
                              return ok;

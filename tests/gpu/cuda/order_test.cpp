@@ -76,16 +76,18 @@ TEST_F(OrderTest, HostFunctionsComeInOrderAndAfterTheCopies) {
 TEST_F(OrderTest, AValueIsWrittenAfterWhatIsBeforeIt) {
   if (!api().StreamWriteValue32)
     GTEST_SKIP() << "the driver has no stream memory operations";
+  // Copies between two places of host memory may block, so they go by way of the device.
+  auto memory = allocation::make(home, 1 << 16).value();
   auto second = stream::make(home).value();
   for (uint32_t round = 1; round <= 30; ++round) {
     fill(pages.bytes().subspan(4096, 1 << 16), round);
     // The second stream waits for the first by a value alone, and is started first.
     ASSERT_TRUE(home->call("cuStreamWaitValue32", api().StreamWaitValue32, second.get(), at(0), round,
                            wait_value_geq));
-    ASSERT_TRUE(home->call("cuMemcpyAsync", api().MemcpyAsync, at(1 << 18), at(1 << 17), size_t{1 << 16},
-                           second.get()));
-    ASSERT_TRUE(
-        home->call("cuMemcpyAsync", api().MemcpyAsync, at(1 << 17), at(4096), size_t{1 << 16}, work.get()));
+    ASSERT_TRUE(home->call("cuMemcpyAsync", api().MemcpyAsync, at(1 << 18), memory.get().address,
+                           size_t{1 << 16}, second.get()));
+    ASSERT_TRUE(home->call("cuMemcpyAsync", api().MemcpyAsync, memory.get().address, at(4096),
+                           size_t{1 << 16}, work.get()));
     ASSERT_TRUE(home->call("cuStreamWriteValue32", api().StreamWriteValue32, work.get(), at(0), round,
                            write_value_default));
     ASSERT_TRUE(second.synchronize());
