@@ -190,6 +190,7 @@ write_through_notice write_passage::onward(const result& written, const hold_ptr
 
 void write_passage::end() {
   what_.held.reset();
+  what_.credit.reset(); // whoever is told may ask for the next one
   if (auto ended = std::exchange(what_.ended, {}))
     ended(std::move(told_));
 }

@@ -107,7 +107,7 @@ class write_passage {
   // ---- for whoever asked for the notice's objects to be written ----
 
   demote_answer& told() { return told_; }
-  /// Ends the hold and answers, if somebody asked.
+  /// Ends the hold, returns the credit and answers, if somebody asked.
   void end();
 
  private:

@@ -118,7 +118,10 @@ TEST_F(Demotion, OffWritesNothing) {
 }
 
 TEST_F(Demotion, SelectiveWritesAtTheSecondUse) {
-  start("selective");
+  // Half of host memory has credit at a time, and what finds none comes at a later use.
+  daemon_ = std::make_unique<daemon_under_test>(with("selective", 192 * mebibyte, 2 * host_memory, {}));
+  ASSERT_TRUE(daemon_->await_log("joined"));
+  client_ = std::make_unique<tester>(daemon_->socket());
   auto loaded = chain_of(1, 4), leased = chain_of(2, 4), unused = chain_of(3, 4);
   for (const auto& each : {loaded, leased, unused})
     EXPECT_EQ(client_->store(each), 4U);

@@ -11,10 +11,7 @@ namespace {
 class GpuDemotion : public gpu_tier_fixture {};
 
 TEST_P(GpuDemotion, WhatItEvictsComesBackToHostMemory) {
-  auto with = options(4);
-  auto port = test::free_port();
-  with.metrics = "127.0.0.1:" + std::to_string(port);
-  daemon_under_test daemon(with);
+  daemon_under_test daemon(with_metrics(4));
   tester client(daemon.socket());
   auto region = registered(client);
   auto chain = chain_of(1, 4), other = chain_of(2, 4);
@@ -24,10 +21,8 @@ TEST_P(GpuDemotion, WhatItEvictsComesBackToHostMemory) {
   EXPECT_EQ(client.lookup(chain, false, on_gpu).found_chunks, 0U);
   EXPECT_EQ(client.lookup(chain, false, on_host).found_chunks, 4U);
   EXPECT_EQ(client.load_and_check(chain), 4U) << "every byte";
-  auto scraped = test::scrape(port);
-  EXPECT_EQ(test::number_behind(scraped, "terrace_tier_demoted_total{group=\"default\",tier=\"gpu\"}"), 4);
-  EXPECT_EQ(test::number_behind(scraped, "terrace_tier_demoted_bytes_total{group=\"default\",tier=\"gpu\"}"),
-            static_cast<double>(4 * object_bytes));
+  EXPECT_EQ(counted("demoted_total"), 4);
+  EXPECT_EQ(counted("demoted_bytes_total"), static_cast<double>(4 * object_bytes));
   EXPECT_TRUE(daemon.check());
   EXPECT_EQ(daemon.terminate(), 0);
 }
@@ -44,13 +39,29 @@ TEST_P(GpuDemotion, WhatItEvictsIsLostIfDemotionIsOff) {
 }
 
 TEST_P(GpuDemotion, WhatIsUsedThereAgainIsCopiedToHostMemoryIfDemotionIsSelective) {
-  daemon_under_test daemon(options(4, "tier_demotion = \"selective\"\n"));
+  daemon_under_test daemon(options(8, "tier_demotion = \"selective\"\n")); // half of them at a time
   tester client(daemon.socket());
   auto region = registered(client);
   auto chain = chain_of(1, 4);
   only_there(client, region, chain);
-  for (int use = 0; use < 2; ++use)
-    EXPECT_EQ(load(client, region, chain), 4 * object_bytes);
+  EXPECT_EQ(load(client, region, chain), 4 * object_bytes);
+  ASSERT_TRUE(eventually([&] { return client.lookup(chain, false, on_host).found_chunks == 4; }));
+  EXPECT_EQ(client.lookup(chain, false, on_gpu).found_chunks, 4U);
+}
+
+TEST_P(GpuDemotion, WhatFindsNoCreditIsCopiedAtALaterUseIfDemotionIsSelective) {
+  daemon_under_test daemon(with_metrics(4, "tier_demotion = \"selective\"\n"));
+  tester client(daemon.socket());
+  auto region = registered(client);
+  auto chain = chain_of(1, 4);
+  only_there(client, region, chain);
+  EXPECT_EQ(load(client, region, chain), 4 * object_bytes);
+  // The next use counts when all that this one asked for is written or refused.
+  ASSERT_TRUE(eventually([&] {
+    return counted("demoted_total") + counted("demotions_failed_total", ",reason=\"no_room\"") == 4;
+  }));
+  EXPECT_GE(client.lookup(chain, false, on_host).found_chunks, 2U) << "half of the tier at a time";
+  EXPECT_EQ(load(client, region, chain), 4 * object_bytes);
   ASSERT_TRUE(eventually([&] { return client.lookup(chain, false, on_host).found_chunks == 4; }));
   EXPECT_EQ(client.lookup(chain, false, on_gpu).found_chunks, 4U);
 }
@@ -67,7 +78,7 @@ TEST_P(GpuDemotion, ItsProcessMayDieWhileItGivesBack) {
   ASSERT_EQ(::kill(process, SIGSTOP), 0);
   auto moving = std::async(std::launch::async, [&] { return move(mover, other, tier_kind::gpu); });
   // It waits for the victims, which wait for the process.
-  ASSERT_TRUE(eventually([&] { return client.tier("host").leased_objects != 0; }));
+  ASSERT_TRUE(eventually([&] { return client.tier("host").used_bytes > before; })) << "it is reserved";
   EXPECT_EQ(client.load_and_check(other), 4U) << "host memory serves";
   ASSERT_EQ(::kill(process, SIGKILL), 0);
   auto moved = moving.get();
@@ -156,6 +167,8 @@ TEST_P(GpuDemotion, APromptOnDiskMovesThereByTheCommandAndEndsOnDisk) {
     EXPECT_EQ(done.exit_code, 0) << done.err;
     EXPECT_NE(done.out.find("4 chunks, 4.00 MiB"), std::string::npos) << done.out;
     EXPECT_EQ(load(client, region, chain), 4 * object_bytes);
+    // What somebody holds does not leave, and a load ends its holds after it is answered.
+    ASSERT_TRUE(eventually([&] { return client.tier("gpu").leased_objects == 0; }));
     evict(client, chain, on_host | on_disk);
     down = move(client, chain, tier_kind::disk);
     ASSERT_TRUE(down) << down.error().text;

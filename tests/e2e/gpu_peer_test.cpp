@@ -16,12 +16,6 @@ class GpuPeer : public gpu_tier_fixture {
     if (!IsSkipped())
       other_.emplace(GetParam(), region_objects * object_bytes, 1);
   }
-  daemon_options with_metrics(const std::string& more = {}) {
-    auto made = options(8, more);
-    port_ = test::free_port();
-    made.metrics = "127.0.0.1:" + std::to_string(port_);
-    return made;
-  }
   double peer_bytes() const {
     return test::number_behind(test::scrape(port_),
                                "terrace_device_peer_bytes_total{device=\"" + other_->shared().device + "\"}");
@@ -56,11 +50,10 @@ class GpuPeer : public gpu_tier_fixture {
   }
 
   std::optional<engine_memory> other_;
-  uint16_t port_ = 0;
 };
 
 TEST_P(GpuPeer, ATierIsReadByAnotherGpu) {
-  daemon_under_test daemon(with_metrics());
+  daemon_under_test daemon(with_metrics(8));
   tester client(daemon.socket());
   auto region = registered(client);
   auto there = registered_there(client);
@@ -89,7 +82,7 @@ TEST_P(GpuPeer, WithoutAccessLoadsPassHostMemory) {
   SKIP_ON_REAL_DRIVER();
   for (bool lacking : {true, false}) {
     gpu_daemon::faults(lacking ? "lack peers" : "");
-    daemon_under_test daemon(with_metrics(lacking ? "" : "tier_peers = false\n"));
+    daemon_under_test daemon(with_metrics(8, lacking ? "" : "tier_peers = false\n"));
     tester client(daemon.socket());
     auto region = registered(client);
     auto there = registered_there(client);
@@ -108,7 +101,7 @@ TEST_P(GpuPeer, WithoutAccessLoadsPassHostMemory) {
 }
 
 TEST_P(GpuPeer, TheReaderMayDie) {
-  daemon_under_test daemon(with_metrics());
+  daemon_under_test daemon(with_metrics(8));
   tester client(daemon.socket()), witness(daemon.socket(), "witness");
   auto region = registered(client);
   auto there = registered_there(client);
@@ -137,7 +130,7 @@ TEST_P(GpuPeer, TheReaderMayDie) {
 }
 
 TEST_P(GpuPeer, TheOneThatHasTheTierMayDie) {
-  daemon_under_test daemon(with_metrics());
+  daemon_under_test daemon(with_metrics(8));
   tester client(daemon.socket());
   auto region = registered(client);
   auto there = registered_there(client);

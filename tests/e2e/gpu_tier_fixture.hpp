@@ -26,6 +26,18 @@ class gpu_tier_fixture : public device_fixture {
                                        "\ntier_allocator = \"free_list\"\ntier_policy = \"lru\"\n" + more);
     return made;
   }
+  /// With metrics at `port_`.
+  daemon_options with_metrics(uint64_t objects, const std::string& more = {}) {
+    auto made = options(objects, more);
+    port_ = test::free_port();
+    made.metrics = "127.0.0.1:" + std::to_string(port_);
+    return made;
+  }
+  /// A metric of the tier.
+  double counted(const std::string& name, const std::string& more_labels = {}) const {
+    return test::number_behind(
+        test::scrape(port_), "terrace_tier_" + name + "{group=\"default\",tier=\"gpu\"" + more_labels + "}");
+  }
   client::registered_region registered(tester& by) {
     auto region = by->register_device_region(memory_->shared(), patiently());
     if (!region)
@@ -54,6 +66,8 @@ class gpu_tier_fixture : public device_fixture {
   void only_there(tester& by, const client::registered_region& region, const std::vector<digest>& chain) {
     by.store(chain);
     ASSERT_TRUE(promoted(by, region, chain));
+    // The promotion ends its holds after what it wrote is found: until then nothing is freed.
+    ASSERT_TRUE(eventually([&] { return by.tier("host").leased_objects == 0; }));
     evict(by, chain, on_host);
     EXPECT_EQ(by.lookup(chain, false, on_host).found_chunks, 0U);
   }
@@ -67,6 +81,7 @@ class gpu_tier_fixture : public device_fixture {
   }
 
   std::optional<engine_memory> memory_;
+  uint16_t port_ = 0;
 };
 
 /// The kinds of devices on which it is tested.

@@ -9,10 +9,7 @@ namespace {
 class GpuTier : public gpu_tier_fixture {};
 
 TEST_P(GpuTier, WhatIsLoadedAgainIsCopiedOnTheDevice) {
-  auto with = options(8);
-  auto port = test::free_port();
-  with.metrics = "127.0.0.1:" + std::to_string(port);
-  daemon_under_test daemon(with);
+  daemon_under_test daemon(with_metrics(8));
   tester client(daemon.socket());
   auto chain = chain_of(1, 6);
   client.store(chain);
@@ -28,10 +25,8 @@ TEST_P(GpuTier, WhatIsLoadedAgainIsCopiedOnTheDevice) {
   EXPECT_EQ(shown.objects, chain.size());
   EXPECT_EQ(shown.capacity_bytes, 8 * (object_bytes + 4096));
   EXPECT_EQ(shown.bytes_read, chain.size() * object_bytes);
-  auto scraped = test::scrape(port);
-  EXPECT_EQ(test::number_behind(scraped, "terrace_tier_objects{group=\"default\",tier=\"gpu\"}"), 6);
-  EXPECT_EQ(test::number_behind(scraped, "terrace_tier_read_bytes_total{group=\"default\",tier=\"gpu\"}"),
-            static_cast<double>(chain.size() * object_bytes));
+  EXPECT_EQ(counted("objects"), 6);
+  EXPECT_EQ(counted("read_bytes_total"), static_cast<double>(chain.size() * object_bytes));
   // Into memory of the host it passes host memory, and is there again.
   EXPECT_EQ(client.load_and_check(chain), chain.size());
   EXPECT_EQ(client.lookup(chain, false, on_host).found_chunks, chain.size());

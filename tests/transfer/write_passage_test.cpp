@@ -240,11 +240,18 @@ TEST_F(WritePassage, ItsEndIsToldToWhoeverAsked) {
   notice.objects = chain(1, 2, payload);
   notice.held = std::make_shared<object_hold>(
       release_sink_ptr{}, std::vector<object_place>{{object_id{1}, 0, payload, physical}, {}});
+  struct counting_sink final : credit_sink {
+    uint64_t returned = 0;
+    void give_back(uint64_t bytes) override { returned += bytes; }
+  };
+  auto credits = std::make_shared<counting_sink>();
+  notice.credit = std::make_shared<write_credit>(credits, payload);
   std::weak_ptr<object_hold> held = notice.held;
   uint64_t told = 0;
   notice.ended = [&](const demote_answer& answer) {
     told = answer.done.lost_in_all();
     EXPECT_TRUE(held.expired()) << "the hold ends first";
+    EXPECT_EQ(credits->returned, payload) << "and another demotion may have the credit";
   };
   write_passage pass(std::move(notice));
   EXPECT_EQ(pass.wanted(), 1u);

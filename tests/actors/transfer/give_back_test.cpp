@@ -141,6 +141,27 @@ TEST_F(GiveBack, SelectiveMeansAtTheSecondUse) {
   EXPECT_EQ(present(gpu(), 0, 4), 4u);
 }
 
+TEST_F(GiveBack, WhatFindsNoCreditComesAtAUseAfterThose) {
+  begin(demotion_mode::selective);
+  only_there(0, 4);
+  auto use = [&] {
+    auto used = ask<probe_answer>(gpu(), probe_request{chain(0, 4, payload), false, true});
+    settle();
+  };
+  fast->gated = true;
+  use();
+  EXPECT_EQ(fast->waiting.size(), 2u) << "half of the tier";
+  use();
+  EXPECT_EQ(fast->waiting.size(), 2u);
+  let_go();
+  EXPECT_EQ(present(group->host, 0, 4), 2u) << "the second use came while they were copied";
+  EXPECT_EQ(counted("terrace_tier_demoted_total"), 2);
+  EXPECT_EQ(counted("terrace_tier_demotions_failed_total"), 2);
+  use();
+  EXPECT_EQ(present(group->host, 0, 4), 4u);
+  EXPECT_EQ(counted("terrace_tier_demoted_total"), 4);
+}
+
 TEST_F(GiveBack, WhatTheDiskHasIsDropped) {
   begin(demotion_mode::write_back, {.host_objects = 8, .disk_objects = 32});
   only_there(0, 4);
