@@ -70,6 +70,7 @@ void gpu_load(const settings&, const reporter&);
 void gpu_store(const settings&, const reporter&);
 void gpu_layer0(const settings&, const reporter&);
 void gpu_pieces(const settings&, const reporter&);
+void gpu_daemon(const settings&, const reporter&);
 void gpu_calls(const settings&, const reporter&);
 void device_overhead(const settings&, const reporter&);
 void gpu_reference_engine(const settings&, const reporter&);

@@ -60,6 +60,7 @@ std::span<const benchmark> benchmarks() {
       {"gpu_store", "the same, out of blocks", gpu_store},
       {"gpu_layer0", "time until the first of 32 layers is usable", gpu_layer0},
       {"gpu_pieces", "256 MiB in pieces of 1 to 64 KiB, by copy engines and by the kernel; nothing without a GPU", gpu_pieces},
+      {"gpu_daemon", "1 GiB in and out of blocks on the GPU through a daemon; nothing without a GPU", gpu_daemon},
       {"gpu_calls", "what calls of the driver cost; nothing without a GPU", gpu_calls},
       {"device_overhead", "processor time of a transferred object, and of a layer", device_overhead},
       {"gemm_disturbance", "matrix products on the GPU while the daemon loads into it, and alone",
