@@ -20,6 +20,15 @@ void completion_queue::push(over_part part) {
   signal();
 }
 
+void completion_queue::push(std::span<const uint64_t> tickets) {
+  {
+    std::lock_guard lock(mutex_);
+    for (uint64_t ticket : tickets)
+      parts_.push_back({ticket, {}});
+  }
+  signal();
+}
+
 void completion_queue::signal() {
   uint64_t one = 1;
   // Fails only with 2^64 - 2 pending signals, and then it is readable anyway.

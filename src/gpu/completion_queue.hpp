@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -30,6 +31,8 @@ class completion_queue {
   int descriptor() const { return descriptor_.get(); }
 
   void push(over_part part);
+  /// Without failures, in this order.
+  void push(std::span<const uint64_t> tickets);
   /// Makes the descriptor readable without a part.
   void signal();
   /// All completions, in order of arrival. Afterwards the descriptor is not readable until there are more.

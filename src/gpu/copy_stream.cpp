@@ -94,6 +94,14 @@ copy_stream::entry* copy_stream::find(uint64_t serial) {
 }
 
 void copy_stream::issue_more() {
+  issue_all();
+  if (lost_)
+    return;
+  if (auto ok = engine_->flush(); !ok)
+    lose(ok.error());
+}
+
+void copy_stream::issue_all() {
   for (auto& one : queue_) {
     while (!lost_ && !one.failure && one.issued < one.parts) {
       if (flight_.size() >= options_.parts_in_flight_max)

@@ -88,6 +88,7 @@ class copy_stream {
               std::shared_ptr<completion_queue> completions, std::unique_ptr<copy_engine> engine);
   entry* find(uint64_t serial);
   void issue_more();
+  void issue_all();
   bool issue(entry& owner, std::optional<size_t> part);
   void finish(over_part over);
   void collect(std::vector<completion>& ended);

@@ -68,12 +68,16 @@ class copy_engine {
   /// Returns when no memory is accessed any more. Does not wait for a lost device: see `check`.
   virtual ~copy_engine() = default;
 
-  /// Starts a step after all others of this engine. When it has ended, its ticket is in the completion queue,
-  /// with or without a failure. What a failed part has written is undefined; it signals nothing, and neither
+  /// Starts a step after all others of this engine. When it has ended and `flush` was called since, its ticket is in the
+  /// completion queue, with or without a failure. What a failed part has written is undefined; it signals nothing, and neither
   /// do later parts of the same request. Errors: `gone` if the device is lost: no more tickets will arrive,
   /// and the memory of the steps may be accessed until the process exits. Any other error: the step has
   /// already failed; its ticket still arrives once nothing of it remains.
   virtual result<void> issue(const step& wanted) = 0;
+
+  /// The owner has no more steps for now: what was issued and may have been kept for a later report is reported when it has
+  /// ended. Errors: `gone`, as above.
+  virtual result<void> flush() { return {}; }
 
   /// Errors: `gone`, as above. For owners whose deadline for a completion has passed, because a lost device
   /// is not always reported.

@@ -123,7 +123,10 @@ void engine_stream::queue(gpu::copy_engine::step step) {
   step.region = from_;
   step.object = read_into_.get();
   step.page = page_.get();
-  if (auto ok = engine_->issue(step); !ok)
+  auto ok = engine_->issue(step);
+  if (ok)
+    ok = engine_->flush();
+  if (!ok)
     throw std::runtime_error(ok.error().text);
 }
 

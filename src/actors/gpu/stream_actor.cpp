@@ -114,7 +114,10 @@ void on_stream_await(stream_pointer self, const stream_await& wanted) {
   step.await = wanted.awaited;
   on.what = wanted;
   // A failed step still has its ticket, unless the device is lost.
-  if (auto ok = on.engine->issue(step); !ok && ok.error().code == errc::gone) {
+  auto ok = on.engine->issue(step);
+  if (ok)
+    ok = on.engine->flush();
+  if (!ok && ok.error().code == errc::gone) {
     on.what.reset();
     tell_over(self, wanted.id, ok.error());
   }

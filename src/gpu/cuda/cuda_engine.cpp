@@ -3,6 +3,7 @@
 #include "gpu/kernels/copy_runs.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace terrace::gpu {
 
@@ -10,6 +11,9 @@ namespace {
 
 /// The device begins when a call has taken all of its members, so the first calls of a part are short.
 constexpr size_t members_of_first_call = 32, members_per_call = 4096;
+
+/// The end of so much is reported while later steps go on, so that the owner has room for more of them.
+constexpr uint64_t bytes_of_a_fence = 8 << 20;
 
 } // namespace
 
@@ -41,22 +45,34 @@ result<void> cuda_engine::check() {
 }
 
 result<void> cuda_engine::issue(const step& wanted) {
-  while (!fences_.empty() && fences_.front()->over.load(std::memory_order_acquire))
-    fences_.pop_front();
   auto started = lost_ ? fail(errc::gone, "the device is lost") : start(wanted);
   if (!started && started.error().code == errc::gone) {
     lost_ = true;
     return started;
   }
   // Also after a failure: some copies may have been started.
+  untold_.push_back(wanted.ticket);
+  untold_bytes_ += wanted.part ? bytes_of(*wanted.part) : 0;
+  if (untold_bytes_ >= bytes_of_a_fence)
+    if (auto told = flush(); !told)
+      return told;
+  return started;
+}
+
+result<void> cuda_engine::flush() {
+  while (!fences_.empty() && fences_.front()->over.load(std::memory_order_acquire))
+    fences_.pop_front();
+  if (untold_.empty() || lost_)
+    return {};
   fences_.push_back(std::make_unique<fence>());
   fences_.back()->completions = completions_;
-  fences_.back()->ticket = wanted.ticket;
+  fences_.back()->tickets = std::exchange(untold_, {});
+  untold_bytes_ = 0;
   auto fenced = home().call(
       "cuLaunchHostFunc", api().LaunchHostFunc, stream_.get(),
       +[](void* argument) {
         auto& self = *static_cast<fence*>(argument);
-        self.completions->push({self.ticket, {}});
+        self.completions->push(self.tickets);
         self.over.store(true, std::memory_order_release);
       },
       static_cast<void*>(fences_.back().get()));
@@ -65,7 +81,7 @@ result<void> cuda_engine::issue(const step& wanted) {
     lost_ = true;
     return fail(errc::gone, "cannot follow what was started: " + fenced.error().text);
   }
-  return started;
+  return {};
 }
 
 result<void> cuda_engine::start(const step& wanted) {

@@ -31,6 +31,7 @@ class cuda_engine : public copy_engine {
   ~cuda_engine() override;
 
   result<void> issue(const step& wanted) override;
+  result<void> flush() override;
   result<void> check() override;
 
  private:
@@ -43,10 +44,10 @@ class cuda_engine : public copy_engine {
     uint64_t bytes = 0;
     uint64_t count = 1;
   };
-  /// The argument of a host function.
+  /// The argument of a host function. It costs more than 20 us, so small steps share one.
   struct fence {
     std::shared_ptr<completion_queue> completions;
-    uint64_t ticket = 0;
+    std::vector<uint64_t> tickets;
     std::atomic<bool> over = false;
   };
 
@@ -63,6 +64,8 @@ class cuda_engine : public copy_engine {
   cuda::stream stream_;
   std::shared_ptr<completion_queue> completions_;
   std::deque<std::unique_ptr<fence>> fences_; ///< of steps in flight
+  std::vector<uint64_t> untold_;              ///< issued, without a host function behind them
+  uint64_t untold_bytes_ = 0;
   bool lost_ = false;
 };
 

@@ -84,7 +84,10 @@ class cuda_under_test : public device_under_test {
   }
   bool has_controls() override { return !cuda::on_real_driver(); }
   void hold() override { sim_.hold_streams(); }
-  void release() override { sim_.release(); }
+  void release() override {
+    if (has_controls())
+      sim_.release();
+  }
   void fail_part(unsigned skip) override { sim_.fail(function_, cuda::status::invalid_value, skip, 1); }
   void lose() override { sim_.fail_execution(cuda::status::ecc_uncorrectable); }
   std::vector<std::string> broken_rules() override {
