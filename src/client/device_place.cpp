@@ -72,11 +72,12 @@ result<device_place> find_device_memory(const device_range& range) {
                                        hexadecimal(base));
   cuda::ipc_memory_handle handle;
   if (auto ok = (*context)->call("cuIpcGetMemHandle", api.IpcGetMemHandle, &handle, base); !ok)
-    return fail(errc::unsupported,
-                "expected memory that is shared by handle, as that of cudaMalloc, got " + text_of(range) +
-                    ": " + ok.error().text +
-                    ". Expandable segments and cudaMallocAsync cannot be shared: allocate this memory "
-                    "without them (PyTorch: no expandable_segments and no backend in PYTORCH_CUDA_ALLOC_CONF)");
+    return fail(
+        errc::unsupported,
+        "expected memory that is shared by handle, as that of cudaMalloc, got " + text_of(range) + ": " +
+            ok.error().text +
+            ". Expandable segments and cudaMallocAsync cannot be shared: allocate this memory "
+            "without them (PyTorch: no expandable_segments and no backend in PYTORCH_CUDA_ALLOC_CONF)");
   place.allocation.device = cuda::to_text(uuid);
   place.allocation.bytes = place.offset + range.bytes;
   std::copy(std::begin(handle.reserved), std::end(handle.reserved), place.allocation.handle.begin());

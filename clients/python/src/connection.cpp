@@ -93,14 +93,14 @@ nb::object register_generations(connection_handle& self, nb::object memory, cons
                                 const timeout& limit) {
   const auto& page = *nb::cast<const shared_memory&>(memory).region;
   auto until = deadline_of(limit);
-  auto region = value_of(self.in->use(until, [&](client::connection& daemon) {
-    return daemon.register_generations(page, device, until);
-  }));
+  auto region = value_of(self.in->use(
+      until, [&](client::connection& daemon) { return daemon.register_generations(page, device, until); }));
   auto base = reinterpret_cast<uintptr_t>(page.data());
   return nb::cast(std::make_unique<region_handle>(self.in, std::move(region), base, std::move(memory)));
 }
 
-nb::tuple move(connection_handle& self, space_handle& space, nb::handle what, uint8_t to, const timeout& limit) {
+nb::tuple move(connection_handle& self, space_handle& space, nb::handle what, uint8_t to,
+               const timeout& limit) {
   prefix_argument prefix(what);
   client::prompt_request request{.in = space_in(self.in, space), .what = prefix.view()};
   auto until = deadline_of(limit);
@@ -117,8 +117,8 @@ nb::tuple evict(connection_handle& self, space_handle& space, nb::handle what, n
   client::prompt_request request{
       .in = space_in(self.in, space), .what = prefix.view(), .tiers = tiers_of(tiers)};
   auto until = deadline_of(limit);
-  auto evicted = value_of(
-      self.in->use(until, [&](client::connection& daemon) { return daemon.evict(request, until); }));
+  auto evicted =
+      value_of(self.in->use(until, [&](client::connection& daemon) { return daemon.evict(request, until); }));
   return nb::make_tuple(evicted.objects, evicted.bytes);
 }
 

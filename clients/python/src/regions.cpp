@@ -61,8 +61,8 @@ void region_handle::unregister(client::deadline until) {
   client::registered_region region = std::move(region_); // no other thread's from now on
   result<void> ended;
   try {
-    ended = in_->use(
-        until, [&](client::connection& daemon) { return daemon.unregister(std::move(region), until); });
+    ended = in_->use(until,
+                     [&](client::connection& daemon) { return daemon.unregister(std::move(region), until); });
   } catch (...) {
     region_ = std::move(region); // there was no turn
     throw;
@@ -199,8 +199,8 @@ void bind_regions(nb::module_& in) {
           nb::arg("memory"))
       .def(
           "unregister",
-          [](region_handle& self, const timeout& limit) { self.unregister(deadline_of(limit)); }, nb::kw_only(),
-          nb::arg("timeout") = nb::none())
+          [](region_handle& self, const timeout& limit) { self.unregister(deadline_of(limit)); },
+          nb::kw_only(), nb::arg("timeout") = nb::none())
       .def("__enter__", [](nb::handle self) { return nb::borrow(self); })
       .def("__exit__", [](region_handle& self, const nb::args&) { self.unregister({}); })
       .def("__repr__", [](const region_handle& self) {
