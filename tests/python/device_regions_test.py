@@ -61,6 +61,8 @@ class OnGpu(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls) -> None:
+        if "TERRACE_SIMULATED_DRIVER" not in os.environ:
+            raise unittest.SkipTest("TERRACE_SIMULATED_DRIVER does not name the simulated driver")
         cls.gpu = Gpu()
         cls.addClassCleanup(cls.gpu.close)
         cls.server = Daemon(gpu=f'tier_bytes = "1MiB"\ntier_device = "{cls.gpu.uuid}"', environment=ENVIRONMENT)
