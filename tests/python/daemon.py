@@ -24,9 +24,11 @@ class Daemon:
 
     def __init__(
         self, host_bytes: int = 32 << 20, more: str = "", connection: str = "", disk_bytes: int = 0, host: str = "",
-        workers: int = 2, metrics: bool = False,
+        workers: int = 2, metrics: bool = False, gpu: str = "", environment: dict[str, str] | None = None,
     ) -> None:
-        """`more`, `connection`, `host`: lines of [[listen]], [connection] and [host]. Without `disk_bytes` there is no disk."""
+        """`more`, `connection`, `host`, `gpu`: lines of [[listen]], [connection], [host] and [gpu]. Without `disk_bytes` there is no
+        disk. `environment`: of its process, beside this one's."""
+        self.environment = environment or {}
         self.folder = Path(tempfile.mkdtemp(prefix="terrace-python-"))
         self.socket = str(self.folder / "terrace.sock")
         (self.folder / "state").mkdir()
@@ -48,6 +50,8 @@ path = "{self.folder / "state"}"
 {f"bytes = {disk_bytes}" if disk_bytes else ""}
 [metrics]
 {'address = "127.0.0.1:0"' if metrics else "enabled = false"}
+[gpu]
+{gpu}
 """
         )
         self.start()
@@ -61,7 +65,7 @@ path = "{self.folder / "state"}"
             with open(self.folder / "log", "ab") as log:
                 self.process = subprocess.Popen(
                     [os.environ["TERRACED"], "--config", str(self.folder / "terraced.toml")],
-                    env={**os.environ, "NOTIFY_SOCKET": str(notify)}, stdout=log, stderr=log,
+                    env={**os.environ, **self.environment, "NOTIFY_SOCKET": str(notify)}, stdout=log, stderr=log,
                 )
             while b"READY=1" not in ready.recv(4096):
                 pass

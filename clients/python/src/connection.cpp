@@ -1,6 +1,8 @@
 #include "connection.hpp"
 
 #include "arguments.hpp"
+#include "client/device_place.hpp"
+#include "prefix.hpp"
 #include "regions.hpp"
 #include "spaces.hpp"
 
@@ -58,6 +60,66 @@ nb::object register_descriptor(connection_handle& self, int descriptor, uint64_t
   auto region = value_of(self.in->use(
       until, [&](client::connection& daemon) { return daemon.register_region(descriptor, bytes, until); }));
   return nb::cast(std::make_unique<region_handle>(self.in, std::move(region), base, std::move(keeps)));
+}
+
+region_handle* registered_of(connection_handle& self, const client::device_allocation& memory,
+                             const timeout& limit, uintptr_t base, nb::object keeps, device_part part) {
+  auto until = deadline_of(limit);
+  auto region = value_of(self.in->use(
+      until, [&](client::connection& daemon) { return daemon.register_device_region(memory, until); }));
+  return new region_handle(self.in, std::move(region), base, std::move(keeps), std::move(part));
+}
+
+/// Memory of a GPU, which the driver of this process knows.
+region_handle* register_device(connection_handle& self, uint64_t address, uint64_t bytes, nb::object keeps,
+                               const timeout& limit) {
+  auto place = [&] {
+    nb::gil_scoped_release others_run;
+    return client::find_device_memory({.address = address, .bytes = bytes});
+  }();
+  auto found = value_of(std::move(place));
+  return registered_of(self, found.allocation, limit, 0, std::move(keeps),
+                       {found.allocation.device, found.offset, bytes});
+}
+
+/// Memory of the device in host memory.
+region_handle* register_host_device(connection_handle& self, int descriptor, uint64_t bytes, uintptr_t base,
+                                    nb::object keeps, const timeout& limit) {
+  client::device_allocation memory{.device = "host", .bytes = bytes, .descriptor = descriptor};
+  return registered_of(self, memory, limit, base, std::move(keeps), {memory.device, 0, bytes});
+}
+
+nb::object register_generations(connection_handle& self, nb::object memory, const std::string& device,
+                                const timeout& limit) {
+  const auto& page = *nb::cast<const shared_memory&>(memory).region;
+  auto until = deadline_of(limit);
+  auto region = value_of(self.in->use(
+      until, [&](client::connection& daemon) { return daemon.register_generations(page, device, until); }));
+  auto base = reinterpret_cast<uintptr_t>(page.data());
+  return nb::cast(std::make_unique<region_handle>(self.in, std::move(region), base, std::move(memory)));
+}
+
+nb::tuple move(connection_handle& self, space_handle& space, nb::handle what, uint8_t to,
+               const timeout& limit) {
+  prefix_argument prefix(what);
+  client::prompt_request request{.in = space_in(self.in, space), .what = prefix.view()};
+  auto until = deadline_of(limit);
+  auto moved = value_of(self.in->use(until, [&](client::connection& daemon) {
+    return daemon.move(request, static_cast<tier_kind>(to), until);
+  }));
+  return nb::make_tuple(moved.requested_chunks, moved.moved.chunks, moved.present.chunks,
+                        moved.missing.chunks, moved.held.chunks, moved.failed.chunks, moved.moved.bytes);
+}
+
+nb::tuple evict(connection_handle& self, space_handle& space, nb::handle what, nb::handle tiers,
+                const timeout& limit) {
+  prefix_argument prefix(what);
+  client::prompt_request request{
+      .in = space_in(self.in, space), .what = prefix.view(), .tiers = tiers_of(tiers)};
+  auto until = deadline_of(limit);
+  auto evicted =
+      value_of(self.in->use(until, [&](client::connection& daemon) { return daemon.evict(request, until); }));
+  return nb::make_tuple(evicted.objects, evicted.bytes);
 }
 
 nb::dict daemon_of(connection_handle& self) {
@@ -134,6 +196,15 @@ connection_class bind_connection(nb::module_& in) {
       .def("close_space", close_space, nb::arg("space"), nb::kw_only(), nb::arg("timeout") = nb::none())
       .def("_register", register_descriptor, nb::arg("descriptor"), nb::arg("nbytes"), nb::arg("base") = 0,
            nb::arg("keeps") = nb::none(), nb::arg("timeout") = nb::none())
+      .def("_register_device", register_device, nb::arg("address"), nb::arg("nbytes"),
+           nb::arg("keeps") = nb::none(), nb::arg("timeout") = nb::none())
+      .def("_register_host_device", register_host_device, nb::arg("descriptor"), nb::arg("nbytes"),
+           nb::arg("base") = 0, nb::arg("keeps") = nb::none(), nb::arg("timeout") = nb::none())
+      .def("register_generations", register_generations, nb::arg("memory"), nb::arg("device"), nb::kw_only(),
+           nb::arg("timeout") = nb::none())
+      .def("_move", move, nb::arg("space"), nb::arg("what"), nb::arg("to"), nb::arg("timeout") = nb::none())
+      .def("_evict", evict, nb::arg("space"), nb::arg("what"), nb::arg("tiers"),
+           nb::arg("timeout") = nb::none())
       .def("end_inference", end_inference, nb::arg("inference"), nb::kw_only(),
            nb::arg("output_tokens") = nb::none(), nb::arg("reason") = 0, nb::arg("session_closed") = false,
            nb::arg("think_time") = nb::none(), nb::arg("time_ns") = nb::none(),

@@ -9,6 +9,8 @@ namespace terrace::python {
 client::run region_handle::run_of(nb::handle memory) const {
   auto bytes = memory_argument(memory, memory_argument::access::reading).bytes();
   auto address = reinterpret_cast<uintptr_t>(bytes.data());
+  if (base_ == 0 && !part_.device.empty())
+    refuse("expected offsets in memory of a device, got memory");
   if (base_ == 0)
     refuse("expected a region that was registered by its memory, got one that was registered by a "
            "descriptor: name "
@@ -19,16 +21,65 @@ client::run region_handle::run_of(nb::handle memory) const {
   return {.offset = address - base_, .bytes = bytes.size(), .stride = bytes.size(), .count = 1};
 }
 
-void region_handle::unregister() {
+void region_handle::place(std::vector<client::run>& runs) const {
+  if (part_.device.empty())
+    return;
+  for (client::run& run : runs) {
+    if (run.offset == client::run::skipped)
+      continue;
+    uint64_t end = 0;
+    bool beyond = run.count > 0 && __builtin_mul_overflow(run.stride, run.count - 1, &end);
+    beyond = beyond || __builtin_add_overflow(end, run.bytes, &end) ||
+             __builtin_add_overflow(end, run.offset, &end) || end > part_.bytes;
+    if (beyond)
+      refuse("expected runs inside of the " + std::to_string(part_.bytes) +
+             " bytes that were registered, got " + std::to_string(run.count) + " pieces of " +
+             std::to_string(run.bytes) + " bytes from " + std::to_string(run.offset) + " on, " +
+             std::to_string(run.stride) + " apart");
+    run.offset += part_.offset;
+  }
+}
+
+region_handle::~region_handle() {
+  if (region_ && !part_.device.empty()) {
+    // Whoever dropped it cannot wait, so its memory stays.
+    in_->keep_until_closed(std::pair(std::move(region_), std::move(keeps_)));
+    return;
+  }
   if (region_)
     in_->give_back(std::move(region_));
+}
+
+void region_handle::unregister(client::deadline until) {
+  if (!region_)
+    return;
+  if (part_.device.empty() || in_->closed()) {
+    in_->give_back(std::move(region_));
+    keeps_.reset();
+    return;
+  }
+  client::registered_region region = std::move(region_); // no other thread's from now on
+  result<void> ended;
+  try {
+    ended = in_->use(until,
+                     [&](client::connection& daemon) { return daemon.unregister(std::move(region), until); });
+  } catch (...) {
+    region_ = std::move(region); // there was no turn
+    throw;
+  }
+  if (!ended)
+    in_->keep_until_closed(std::move(keeps_)); // it may be accessed still
   keeps_.reset();
+  value_of(std::move(ended));
 }
 
 std::vector<client::run> runs_of(const region_handle& region, nb::handle list) {
-  if (nb::isinstance<row_runs>(list))
-    return nb::cast<const row_runs&>(list).runs;
   std::vector<client::run> runs;
+  if (nb::isinstance<row_runs>(list)) {
+    runs = nb::cast<const row_runs&>(list).runs;
+    region.place(runs);
+    return runs;
+  }
   for (nb::handle one : list) {
     if (!nb::isinstance<nb::tuple>(one)) {
       runs.push_back(region.run_of(one));
@@ -44,6 +95,7 @@ std::vector<client::run> runs_of(const region_handle& region, nb::handle list) {
     run.count = members == 4 ? part_of<uint64_t>(one[3], "a number of bytes") : 1;
     runs.push_back(run);
   }
+  region.place(runs);
   return runs;
 }
 
@@ -102,15 +154,19 @@ void bind_regions(nb::module_& in) {
   nb::class_<row_runs>(in, "Rows")
       .def(
           "__init__",
-          [](row_runs* self, nb::handle rows, uint64_t row_bytes, uint64_t offset) {
+          [](row_runs* self, nb::handle rows, uint64_t row_bytes, uint64_t offset, uint64_t stride,
+             uint64_t count) {
             auto numbers = read_numbers(rows, "rows");
             new (self) row_runs;
             self->runs.reserve(numbers.size());
             for (uint64_t row : numbers)
-              self->runs.push_back(
-                  {.offset = offset + row * row_bytes, .bytes = row_bytes, .stride = row_bytes, .count = 1});
+              self->runs.push_back({.offset = offset + row * row_bytes,
+                                    .bytes = row_bytes,
+                                    .stride = stride > 0 ? stride : row_bytes,
+                                    .count = count});
           },
-          nb::arg("rows"), nb::arg("row_bytes"), nb::kw_only(), nb::arg("offset") = 0)
+          nb::arg("rows"), nb::arg("row_bytes"), nb::kw_only(), nb::arg("offset") = 0, nb::arg("stride") = 0,
+          nb::arg("count") = 1)
       .def("__len__", [](const row_runs& self) { return self.runs.size(); })
       .def("__repr__",
            [](const row_runs& self) { return "<terrace.Rows: " + std::to_string(self.runs.size()) + ">"; });
@@ -130,7 +186,8 @@ void bind_regions(nb::module_& in) {
       });
 
   nb::class_<region_handle>(in, "Region")
-      .def_prop_ro("nbytes", [](const region_handle& self) { return self.region().bytes(); })
+      .def_prop_ro("nbytes", &region_handle::bytes)
+      .def_prop_ro("device", &region_handle::device)
       .def_prop_ro("mapped", [](const region_handle& self) { return self.region().mapped(); })
       .def_prop_ro("registered", &region_handle::registered)
       .def(
@@ -140,11 +197,15 @@ void bind_regions(nb::module_& in) {
             return nb::make_tuple(run.offset, run.bytes);
           },
           nb::arg("memory"))
-      .def("unregister", &region_handle::unregister)
+      .def(
+          "unregister",
+          [](region_handle& self, const timeout& limit) { self.unregister(deadline_of(limit)); },
+          nb::kw_only(), nb::arg("timeout") = nb::none())
       .def("__enter__", [](nb::handle self) { return nb::borrow(self); })
-      .def("__exit__", [](region_handle& self, const nb::args&) { self.unregister(); })
+      .def("__exit__", [](region_handle& self, const nb::args&) { self.unregister({}); })
       .def("__repr__", [](const region_handle& self) {
-        return "<terrace.Region of " + std::to_string(self.region().bytes()) + " bytes" +
+        return "<terrace.Region of " + std::to_string(self.bytes()) + " bytes" +
+               (self.device().empty() ? "" : " of " + self.device()) +
                (self.registered() ? ">" : ", unregistered>");
       });
 }

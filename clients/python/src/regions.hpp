@@ -9,6 +9,7 @@
 #include <nanobind/nanobind.h>
 
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace terrace::python {
@@ -18,32 +19,48 @@ struct shared_memory : exported_bytes {
   std::shared_ptr<client::region> region;
 };
 
+/// Memory of a device that a region has.
+struct device_part {
+  std::string device;  ///< as the daemon names it; empty: it is shared memory
+  uint64_t offset = 0; ///< in the region, of the memory that Python named
+  uint64_t bytes = 0;  ///< of that
+};
+
 /// Python's terrace.Region.
 class region_handle {
  public:
   /// `base`: where the file's first byte lies, or would lie, in this process; 0: not known. `keeps`: the object whose
   /// memory it is, which must stay mapped for `run_of` to mean what it says.
   region_handle(std::shared_ptr<shared_connection> in, client::registered_region region, uintptr_t base,
-                nb::object keeps)
-      : in_(std::move(in)), region_(std::move(region)), base_(base), keeps_(std::move(keeps)) {}
-  ~region_handle() { unregister(); }
+                nb::object keeps, device_part part = {})
+      : in_(std::move(in)), region_(std::move(region)), base_(base), keeps_(std::move(keeps)),
+        part_(std::move(part)) {}
+  ~region_handle();
   region_handle(const region_handle&) = delete;
   region_handle& operator=(const region_handle&) = delete;
 
   const std::shared_ptr<shared_connection>& in() const { return in_; }
   const client::registered_region& region() const { return region_; }
   bool registered() const { return static_cast<bool>(region_); }
+  const std::string& device() const { return part_.device; }
+  uint64_t bytes() const { return part_.device.empty() ? region_.bytes() : part_.bytes; }
 
   /// Where an object's bytes lie in the region. Refuses what lies elsewhere.
   client::run run_of(nb::handle memory) const;
 
-  void unregister();
+  /// From places in Python's memory to places in the region. Refuses what lies outside, if it is a device's: around it may be memory of
+  /// somebody else's.
+  void place(std::vector<client::run>& runs) const;
+
+  /// Memory of a device is let go when nothing accesses it any more; until then, and after an error, it is kept.
+  void unregister(client::deadline until);
 
  private:
   std::shared_ptr<shared_connection> in_;
   client::registered_region region_;
   uintptr_t base_;
   nb::object keeps_;
+  device_part part_;
 };
 
 /// Python's terrace.Arrivals. Keeps the memory mapped and the region registered while it is alive.

@@ -89,6 +89,25 @@ nb::dict to_dict(const client::client_status& c) {
   return d;
 }
 
+nb::dict to_dict(const client::device_status& one) {
+  nb::dict d;
+  d["device"] = one.device;
+  d["state"] = one.state;
+  d["reason"] = one.reason;
+  d["description"] = one.description;
+  d["pid"] = one.pid;
+  d["regions"] = one.regions;
+  d["region_bytes"] = one.region_bytes;
+  d["loaded_bytes"] = one.loaded_bytes;
+  d["stored_bytes"] = one.stored_bytes;
+  d["starts"] = one.starts;
+  d["failures"] = one.failures;
+  d["pinned_bytes"] = one.pinned_bytes;
+  d["direct_bytes"] = one.direct_bytes;
+  d["staged_bytes"] = one.staged_bytes;
+  return d;
+}
+
 nb::dict to_dict(const client::daemon_status& s) {
   nb::dict d;
   d["version"] = s.version;
@@ -98,6 +117,7 @@ nb::dict to_dict(const client::daemon_status& s) {
   d["ring"] = nb::cast(s.ring);
   d["groups"] = list_of(s.groups, [](const auto& one) { return to_dict(one); });
   d["clients"] = list_of(s.clients, [](const auto& one) { return to_dict(one); });
+  d["devices"] = list_of(s.devices, [](const auto& one) { return to_dict(one); });
   return d;
 }
 

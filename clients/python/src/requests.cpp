@@ -192,10 +192,26 @@ nb::object load(connection_handle& self, std::optional<space_handle*> space, nb:
       [&](client::connection& daemon) { return daemon.submit_load(request, until); });
 }
 
+/// A tuple (region, offset, value).
+std::optional<client::generation> generation_of(connection_handle& self, nb::handle given) {
+  if (given.is_none())
+    return {};
+  bool complete = nb::isinstance<nb::tuple>(given) && nb::len(given) == 3;
+  if (!complete || !nb::isinstance<region_handle>(given[0]))
+    throw nb::type_error("expected a generation as (region, offset, value)");
+  const auto& region = nb::cast<const region_handle&>(given[0]);
+  if (region.in() != self.in || !region.registered())
+    refuse("expected a generation in a region that is registered with this connection");
+  return client::generation{.in = &region.region(),
+                            .offset = part_of<uint64_t>(given[1], "a number of bytes"),
+                            .value = part_of<uint32_t>(given[2], "a counter's value")};
+}
+
 template <bool waits>
 nb::object store(connection_handle& self, space_handle& space, nb::handle what, region_handle& region,
                  nb::handle runs, uint32_t first_chunk, uint32_t chunks, nb::handle runs_per_object,
-                 nb::handle pools, std::optional<owned_options*> options, const timeout& limit) {
+                 nb::handle pools, nb::handle after, std::optional<owned_options*> options,
+                 const timeout& limit) {
   prefix_argument prefix(what);
   transfer lists(self, region, runs, runs_per_object, pools);
   client::store_request request{.in = space_in(self.in, space),
@@ -205,7 +221,8 @@ nb::object store(connection_handle& self, space_handle& space, nb::handle what, 
                                 .runs = lists.runs,
                                 .runs_per_object = lists.runs_per_object,
                                 .pools = lists.pools,
-                                .options = options_of(options)};
+                                .options = options_of(options),
+                                .after = generation_of(self, after)};
   auto until = deadline_of(limit);
   return run<client::store_result, waits>({self.in, nullptr}, until, [&](client::connection& daemon) {
     return daemon.submit_store(request, until);
@@ -296,8 +313,8 @@ void bind_requests(nb::module_& in, connection_class& to) {
             nb::arg("options") = none, nb::arg("timeout") = none);
   bind_both(to, "store", store<true>, store<false>, nb::arg("space"), nb::arg("what"), nb::arg("region"),
             nb::arg("runs"), nb::kw_only(), nb::arg("first_chunk") = 0, nb::arg("chunks") = 0,
-            nb::arg("runs_per_object") = nothing, nb::arg("pools") = nothing, nb::arg("options") = none,
-            nb::arg("timeout") = none);
+            nb::arg("runs_per_object") = nothing, nb::arg("pools") = nothing, nb::arg("after") = none,
+            nb::arg("options") = none, nb::arg("timeout") = none);
   bind_both(to, "reserve", reserve<true>, reserve<false>, nb::arg("space"), nb::arg("what"), nb::kw_only(),
             nb::arg("first_chunk") = 0, nb::arg("chunks") = 0, nb::arg("pools") = nothing,
             nb::arg("options") = none, nb::arg("timeout") = none);

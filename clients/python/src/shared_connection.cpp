@@ -10,7 +10,10 @@ shared_connection::~shared_connection() {
       (void) new client::connection(std::move(*daemon_));
     for (auto& left : left_)
       (void) left.release();
+    for (auto& one : kept_)
+      (void) one.release();
   }
+  daemon_.reset(); // before what was kept for it
 }
 
 void shared_connection::check_process() const {
@@ -67,10 +70,13 @@ void shared_connection::close() {
     daemon_.reset();
     return;
   }
-  nb::gil_scoped_release others_run;
-  std::lock_guard mine(in_turn_);
-  end_left_handles_inside();
-  daemon_.reset();
+  {
+    nb::gil_scoped_release others_run;
+    std::lock_guard mine(in_turn_);
+    end_left_handles_inside();
+    daemon_.reset();
+  }
+  kept_.clear();
 }
 
 void serve_signals() {

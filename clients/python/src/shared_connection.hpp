@@ -17,6 +17,8 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <unistd.h>
@@ -72,6 +74,12 @@ class shared_connection {
     give_back(std::move(handle), [](client::connection&, Handle&) {});
   }
 
+  /// Keeps what may not end before the connection. With the GIL.
+  template <class Thing>
+  void keep_until_closed(Thing&& thing) {
+    kept_.push_back(std::make_unique<kept<std::decay_t<Thing>>>(std::forward<Thing>(thing)));
+  }
+
   /// Ends the connection when nobody is inside any more.
   void close();
   bool closed() const { return closed_; } ///< with the GIL
@@ -87,6 +95,15 @@ class shared_connection {
     void before_end(client::connection& in) override { first(in, handle); }
     Handle handle;
     First first;
+  };
+
+  struct kept_thing {
+    virtual ~kept_thing() = default;
+  };
+  template <class Thing>
+  struct kept : kept_thing {
+    explicit kept(Thing&& what) : thing(std::move(what)) {}
+    Thing thing;
   };
 
   /// Being inside. At its end, handles that were left meanwhile are given back.
@@ -114,6 +131,7 @@ class shared_connection {
   bool closed_ = false; ///< guarded by the GIL
   std::mutex left_guard_;
   std::vector<std::unique_ptr<left_thing>> left_;
+  std::vector<std::unique_ptr<kept_thing>> kept_; ///< guarded by the GIL
 };
 
 /// Waits for the ticket's answer, inside of a turn and without the GIL. A signal lets Python run its handler; what the

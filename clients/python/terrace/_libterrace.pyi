@@ -107,7 +107,8 @@ class Space:
 
 @final
 class Region:
-    """Memory that the daemon knows. Unregistered at the end of a `with` block, by `unregister`, or with its last reference."""
+    """Memory that the daemon knows. Unregistered at the end of a `with` block, by `unregister`, or with its last reference; if it is
+    memory of a device, the last one lets the memory go when the connection is closed."""
 
     def __enter__(self) -> Region: ...
     def __exit__(
@@ -120,9 +121,14 @@ class Region:
         """The daemon has it mapped, because it is sealed; otherwise it reads and writes through the descriptor, slower."""
     @property
     def registered(self) -> bool: ...
+    @property
+    def device(self) -> str:
+        """The UUID of the GPU that has the memory, or "host"; empty: it is shared memory."""
     def run_of(self, memory: BytesLike) -> tuple[int, int]:
         """Where these bytes lie in the region: (offset, bytes)."""
-    def unregister(self) -> None: ...
+    def unregister(self, *, timeout: float | None = None) -> None:
+        """Of memory of a device: waits until nothing accesses it any more. After an error it may be accessed still, and is kept until
+        the connection is closed. Of other memory it does not wait."""
 
 @final
 class Arrivals:
@@ -142,9 +148,12 @@ class Arrivals:
 @final
 class Rows:
     """The runs of objects that lie in rows of one size: for `rows` a run each, of `row_bytes` bytes, at `offset` and
-    `row * row_bytes`. An array of 4-byte or 8-byte integers is read at once."""
+    `row * row_bytes`. With `count`: of so many pieces each, `stride` bytes apart, as those of a block in each layer. An array of
+    4-byte or 8-byte integers is read at once."""
 
-    def __init__(self, rows: Tokens, row_bytes: int, *, offset: int = 0) -> None: ...
+    def __init__(
+        self, rows: Tokens, row_bytes: int, *, offset: int = 0, stride: int = 0, count: int = 1
+    ) -> None: ...
     def __len__(self) -> int: ...
 
 @final
@@ -337,6 +346,20 @@ class Connection:
     def _register(
         self, descriptor: int, nbytes: int, base: int = 0, keeps: object = None, timeout: float | None = None
     ) -> Region: ...
+    def _register_device(
+        self, address: int, nbytes: int, keeps: object = None, timeout: float | None = None
+    ) -> Region: ...
+    def _register_host_device(
+        self, descriptor: int, nbytes: int, base: int = 0, keeps: object = None, timeout: float | None = None
+    ) -> Region: ...
+    def register_generations(self, memory: Memory, device: str, *, timeout: float | None = None) -> Region:
+        """Counters of 32 bits, at most 256 KiB, that the device ("host", or the UUID of a GPU) may write: for `after` of stores."""
+    def _move(
+        self, space: Space, what: Prefix | Tokens, to: int, timeout: float | None = None
+    ) -> tuple[int, int, int, int, int, int, int]: ...
+    def _evict(
+        self, space: Space, what: Prefix | Tokens, tiers: Iterable[int], timeout: float | None = None
+    ) -> tuple[int, int]: ...
     def _clear(self, space: Space | None = None, timeout: float | None = None) -> tuple[int, int]: ...
     def _status(self, timeout: float | None = None) -> dict[str, Any]: ...
     def _policies(self, timeout: float | None = None) -> dict[str, Any]: ...
@@ -467,10 +490,13 @@ class Connection:
         chunks: int = 0,
         runs_per_object: Iterable[int] = (),
         pools: Iterable[int] = (),
+        after: tuple[Region, int, int] | None = None,
         options: Options | None = None,
         timeout: float | None = None,
     ) -> Stored:
-        """The daemon copies out of a region, which may be written again when the answer is here."""
+        """The daemon copies out of a region, which may be written again when the answer is here. `after`, of memory of a device:
+        (region, offset, value), a counter of 4 bytes that must have reached this value before anything is read; its region is a
+        `Memory` of at most 256 KiB. One request at a time may wait for it."""
     def submit_store(
         self,
         space: Space,
@@ -482,6 +508,7 @@ class Connection:
         chunks: int = 0,
         runs_per_object: Iterable[int] = (),
         pools: Iterable[int] = (),
+        after: tuple[Region, int, int] | None = None,
         options: Options | None = None,
         timeout: float | None = None,
     ) -> Ticket[Stored]: ...

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _libterrace
-from ._libterrace import Memory, Region, Space
+from ._libterrace import Memory, Prefix, Region, Space
+from .devices import span_of
+from .errors import BadRequest
 from .shared import memory_of
 from .spaces import SpaceSpec
-from .status import Cleared, DaemonInfo, DaemonStatus, PoliciesStatus
+from .status import Cleared, DaemonInfo, DaemonStatus, Moved, PoliciesStatus
+
+if TYPE_CHECKING:
+    from ._libterrace import Tokens  # of the stub alone
 
 
 def default_socket() -> str:
@@ -71,6 +77,35 @@ class Connection(_libterrace.Connection):
         with memory_of(memory) as place:
             keeps = None if isinstance(memory, int) else memory
             return self._register(place.descriptor, nbytes or place.nbytes, place.base, keeps, timeout)
+
+    def register_device_region(
+        self, memory: Any, nbytes: int | None = None, *, device: str = "", timeout: float | None = None
+    ) -> Region:
+        """Lets the daemon copy from and to memory of a GPU. `memory`: a contiguous CUDA tensor, its storage, any object with
+        `__cuda_array_interface__`, or an address with its size in `nbytes`. It must be of cudaMalloc, as PyTorch's is by default;
+        `Unsupported` for expandable segments and cudaMallocAsync. The region keeps the object. Runs count from its first byte.
+        With `device="host"`: a `Memory`, which the daemon treats as that of a device, for machines without a GPU.
+
+        Requests fail with `Gone` when the daemon's process of that GPU has ended: unregister the region then, and register it again.
+        Unregister it before the memory is freed, or the connection closed: one whose last reference goes keeps its memory until then."""
+        if device == "host":
+            with memory_of(memory) as place:
+                keeps = None if isinstance(memory, int) else memory
+                return self._register_host_device(place.descriptor, nbytes or place.nbytes, place.base, keeps, timeout)
+        if device:
+            raise BadRequest(f'expected "host", or no device for memory of a GPU, which tells its own, got {device!r}')
+        address, whole = span_of(memory, nbytes)
+        return self._register_device(address, whole, None if isinstance(memory, int) else memory, timeout)
+
+    def move(self, space: Space, what: Prefix | Tokens, to: int, *, timeout: float | None = None) -> Moved:
+        """Moves a prompt's chunks to a `Tier`; into a GPU's tier they are copied. For the daemon's own user."""
+        return Moved(*self._move(space, what, to, timeout))
+
+    def evict(
+        self, space: Space, what: Prefix | Tokens, tiers: Iterable[int] = (), *, timeout: float | None = None
+    ) -> Cleared:
+        """Removes a prompt's chunks from these `Tier`s, or from all. For the daemon's own user."""
+        return Cleared(*self._evict(space, what, tiers, timeout))
 
     def clear(self, space: Space | None = None, *, timeout: float | None = None) -> Cleared:
         """Forgets all objects of the space, or of the whole trust group; no restart brings them back."""

@@ -94,6 +94,26 @@ class ClientStatus:
 
 
 @dataclass(frozen=True)
+class DeviceStatus:
+    """A device of which clients have registered memory since the daemon started."""
+
+    device: str  #: its UUID, or "host"
+    state: str
+    reason: str  #: if it is degraded
+    description: str
+    pid: int  #: of its process; 0: there is none
+    regions: int
+    region_bytes: int
+    loaded_bytes: int
+    stored_bytes: int
+    starts: int  #: of its process
+    failures: int
+    pinned_bytes: int  #: of host memory that it reads itself
+    direct_bytes: int  #: that it has read from there
+    staged_bytes: int  #: that have passed staging memory, either way
+
+
+@dataclass(frozen=True)
 class DaemonStatus:
     version: str
     boot: bytes
@@ -102,6 +122,7 @@ class DaemonStatus:
     ring: list[str]  #: what the kernel granted
     groups: list[GroupStatus]
     clients: list[ClientStatus]
+    devices: list[DeviceStatus]
 
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> DaemonStatus:
@@ -113,7 +134,9 @@ class DaemonStatus:
             })
             for group in said["groups"]
         ]
-        return cls(**{**said, "groups": groups, "clients": [ClientStatus(**client) for client in said["clients"]]})
+        clients = [ClientStatus(**client) for client in said["clients"]]
+        devices = [DeviceStatus(**device) for device in said["devices"]]
+        return cls(**{**said, "groups": groups, "clients": clients, "devices": devices})
 
 
 @dataclass(frozen=True)
@@ -166,3 +189,16 @@ class Cleared:
 
     objects: int
     nbytes: int
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Chunks of a prompt that were to be moved to a tier."""
+
+    requested_chunks: int
+    moved_chunks: int
+    present_chunks: int  #: were there already
+    missing_chunks: int  #: are in no tier, or behind such a chunk
+    held_chunks: int  #: are there now, and stay above as well, because somebody holds them
+    failed_chunks: int
+    moved_bytes: int

@@ -7,5 +7,5 @@ import shutil
 source = pathlib.Path(os.environ["MESON_SOURCE_ROOT"])
 rooms = source.parent.parent / "src"
 if not (source / "libterrace").exists():
-    for room in ("base", "protocol", "client"):
+    for room in ("base", "protocol", "client", "gpu"):
         shutil.copytree(rooms / room, pathlib.Path(os.environ["MESON_DIST_ROOT"]) / "libterrace" / room)

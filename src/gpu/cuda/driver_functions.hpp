@@ -40,6 +40,7 @@
   X(required, 3020, cuMemcpy2DAsync_v2, Memcpy2DAsync, (const copy_2d* copy, stream_handle stream)) \
   X(required, 3020, cuMemcpy3DAsync_v2, Memcpy3DAsync, (const copy_3d* copy, stream_handle stream)) \
   X(required, 6050, cuMemHostRegister_v2, MemHostRegister, (void* address, size_t bytes, unsigned flags)) \
+  X(required, 4000, cuPointerGetAttribute, PointerGetAttribute, (void* value, pointer_attribute attribute, device_pointer address)) \
   X(required, 4000, cuMemHostUnregister, MemHostUnregister, (void* address)) \
   X(required, 3020, cuMemHostGetDevicePointer_v2, MemHostGetDevicePointer, (device_pointer* device, void* address, unsigned flags)) \
   X(required, 10000, cuLaunchHostFunc, LaunchHostFunc, (stream_handle stream, host_function function, void* argument)) \

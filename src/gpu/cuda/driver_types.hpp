@@ -64,6 +64,9 @@ enum class device_attribute : uint32_t {
   ipc_events = 125,
 };
 
+/// CUpointer_attribute.
+enum class pointer_attribute : uint32_t { memory_type = 2, device_ordinal = 9 };
+
 using device_ordinal = int;                   ///< CUdevice
 using device_pointer = unsigned long long;    ///< CUdeviceptr
 using allocation_handle = unsigned long long; ///< CUmemGenericAllocationHandle

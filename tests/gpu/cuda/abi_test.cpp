@@ -190,6 +190,9 @@ SAME_VALUE(device_attribute::posix_file_descriptor_handles,
 SAME_VALUE(device_attribute::read_only_host_register, CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED);
 SAME_VALUE(device_attribute::gpu_direct_rdma, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED);
 SAME_VALUE(device_attribute::dma_buf, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED);
+SAME_SIZE(pointer_attribute, CUpointer_attribute);
+SAME_VALUE(pointer_attribute::memory_type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
+SAME_VALUE(pointer_attribute::device_ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL);
 SAME_VALUE(device_attribute::ipc_events, CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED);
 
 SAME_VALUE(stream_non_blocking, CU_STREAM_NON_BLOCKING);

@@ -49,6 +49,13 @@ std::shared_ptr<range> map(range::kind_t kind, int descriptor, uint64_t offset, 
   return made;
 }
 
+/// The range that the address lies in; null: none.
+std::shared_ptr<range> range_around(sim::machine& m, uint64_t address) {
+  auto it = m.ranges.upper_bound(address);
+  auto found = it == m.ranges.begin() ? nullptr : std::prev(it)->second;
+  return found && address < found->base + found->bytes ? found : nullptr;
+}
+
 /// Whether this process has the pages mapped for writing (for reading). They exist afterwards, as pinned ones do.
 bool may_access(uint64_t base, uint64_t bytes, bool writes) {
   uint64_t begin = base / allocation_unit * allocation_unit;
@@ -107,15 +114,31 @@ SIM_EXPORT status cuMemGetInfo_v2(size_t* free, size_t* total) {
 
 SIM_EXPORT status cuMemGetAddressRange_v2(device_pointer* base, size_t* bytes, device_pointer address) {
   SIM_ENTER("cuMemGetAddressRange", context);
-  auto it = m.ranges.upper_bound(address);
-  auto found = it == m.ranges.begin() ? nullptr : std::prev(it)->second;
-  if (!found || found->kind == range::registered || address >= found->base + found->bytes)
+  auto found = range_around(m, address);
+  if (!found || found->kind == range::registered)
     return status::not_found;
   if (base)
     *base = found->base;
   if (bytes)
     *bytes = found->bytes;
   return status::success;
+}
+
+SIM_EXPORT status cuPointerGetAttribute(void* value, pointer_attribute attribute, device_pointer address) {
+  SIM_ENTER("cuPointerGetAttribute", initialised);
+  auto found = range_around(m, address);
+  if (!found)
+    return status::invalid_value;
+  switch (attribute) {
+    case pointer_attribute::memory_type:
+      *static_cast<memory_type*>(value) =
+          found->kind == range::registered ? memory_type::host : memory_type::device;
+      return status::success;
+    case pointer_attribute::device_ordinal:
+      *static_cast<device_ordinal*>(value) = found->owner;
+      return status::success;
+  }
+  return status::invalid_value;
 }
 
 SIM_EXPORT status cuMemHostRegister_v2(void* address, size_t bytes, unsigned flags) {
@@ -165,9 +188,8 @@ SIM_EXPORT status cuMemHostUnregister(void* address) {
 SIM_EXPORT status cuMemHostGetDevicePointer_v2(device_pointer* device, void* address, unsigned flags) {
   SIM_ENTER("cuMemHostGetDevicePointer", context);
   auto at = reinterpret_cast<uint64_t>(address);
-  auto it = m.ranges.upper_bound(at);
-  auto found = it == m.ranges.begin() ? nullptr : std::prev(it)->second;
-  if (flags != 0 || !found || found->kind != range::registered || at >= found->base + found->bytes)
+  auto found = range_around(m, at);
+  if (flags != 0 || !found || found->kind != range::registered)
     return status::invalid_value;
   *device = at;
   return status::success;
@@ -176,6 +198,8 @@ SIM_EXPORT status cuMemHostGetDevicePointer_v2(device_pointer* device, void* add
 SIM_EXPORT status cuIpcGetMemHandle(ipc_memory_handle* handle, device_pointer address) {
   SIM_ENTER("cuIpcGetMemHandle", context);
   auto found = m.range_at(address);
+  if (found && found->kind == range::reserved)
+    return status::invalid_value; // virtual memory has descriptors instead
   if (!found || found->kind != range::device) {
     m.violation("cuIpcGetMemHandle: not the begin of an allocation of cuMemAlloc");
     return status::invalid_value;
