@@ -37,8 +37,9 @@ void measure_rates(const settings& options, const reporter& report, gpu::directi
                        .direction = better::higher,
                        .bounded = counts}));
   // How an engine copies such pieces: `gpu_pieces`.
-  report(of_rounds({.name = name + "_tokens_" + on.kind, .unit = "GB/s", .direction = better::higher, .bounded = false},
-                   sides.values[1], sides.limits[0]));
+  report(of_rounds(
+      {.name = name + "_tokens_" + on.kind, .unit = "GB/s", .direction = better::higher, .bounded = false},
+      sides.values[1], sides.limits[0]));
 }
 
 } // namespace

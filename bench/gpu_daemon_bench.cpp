@@ -18,7 +18,8 @@ constexpr uint64_t object_blocks_bytes = blocks_of_object * whole_block_bytes; /
 class engine_blocks {
  public:
   engine_blocks(client::connection& by, const gpu_setup& on)
-      : context_(must(cuda::context::retain(must(cuda::driver::open(), "opening the driver"), 0), "a context")),
+      : context_(
+            must(cuda::context::retain(must(cuda::driver::open(), "opening the driver"), 0), "a context")),
         memory_(must(cuda::allocation::make(context_, on.bytes()), "allocating a region")) {
     auto handle = must(memory_.share(), "sharing a region");
     client::device_allocation shared{.device = on.uuid, .bytes = on.bytes()};
@@ -64,7 +65,11 @@ void gpu_daemon(const settings& options, const reporter& report) {
     chain = digests_of(on.bytes() / object_blocks_bytes, ++seed);
     auto prefix = client::prefix::of_digests(chain);
     double seconds = seconds_of([&] {
-      must(by.store({.in = space, .what = prefix, .region = &engine.region(), .runs = engine.runs(), .runs_per_object = engine.runs_per_object()}),
+      must(by.store({.in = space,
+                     .what = prefix,
+                     .region = &engine.region(),
+                     .runs = engine.runs(),
+                     .runs_per_object = engine.runs_per_object()}),
            "storing");
     });
     return rate(seconds);
@@ -72,18 +77,29 @@ void gpu_daemon(const settings& options, const reporter& report) {
   auto load = [&] {
     auto prefix = client::prefix::of_digests(chain);
     return rate(seconds_of([&] {
-      must(by.load({.in = space, .what = prefix, .region = &engine.region(), .runs = engine.runs(), .runs_per_object = engine.runs_per_object()}), "loading");
+      must(by.load({.in = space,
+                    .what = prefix,
+                    .region = &engine.region(),
+                    .runs = engine.runs(),
+                    .runs_per_object = engine.runs_per_object()}),
+           "loading");
     }));
   };
   auto direct_bytes = [&] { return must(by.status(), "asking for status").devices.at(0).direct_bytes; };
   store();
-  for (uint64_t before = direct_bytes(); load(), direct_bytes() - before != on.bytes(); before = direct_bytes())
+  for (uint64_t before = direct_bytes(); load(), direct_bytes() - before != on.bytes();
+       before = direct_bytes())
     ; // until the process has pinned what they are read from
   transfer(*loads, on.whole());
   transfer(*stores, on.whole());
   auto sides = interleave(
-      options.rounds, [&] { return std::vector{store(), load()}; },
-      [&] { return std::vector{rate(transfer(*stores, on.whole())), rate(transfer(*loads, on.whole()))}; });
+      options.rounds,
+      [&] {
+        return std::vector{store(), load()};
+      },
+      [&] {
+        return std::vector{rate(transfer(*stores, on.whole())), rate(transfer(*loads, on.whole()))};
+      });
   for (size_t i : {1, 0})
     report(of_rounds({.name = i == 1 ? "gpu_daemon_load" : "gpu_daemon_store",
                       .unit = "GB/s",

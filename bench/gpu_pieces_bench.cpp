@@ -19,7 +19,8 @@ struct pieces_of_size {
   uint64_t piece, runs;
   std::vector<uint64_t> places;
 
-  pieces_of_size(uint64_t bytes, uint64_t piece_bytes) : piece(piece_bytes), runs(bytes / piece_bytes / of_run) {
+  pieces_of_size(uint64_t bytes, uint64_t piece_bytes)
+      : piece(piece_bytes), runs(bytes / piece_bytes / of_run) {
     places.resize(runs);
     std::iota(places.begin(), places.end(), 0);
     std::shuffle(places.begin(), places.end(), std::mt19937(5));
@@ -41,7 +42,8 @@ struct pieces_of_size {
   std::vector<client::device_run> device_runs(uint64_t base, uint64_t first, uint64_t count) const {
     std::vector<client::device_run> made;
     for (uint64_t i = first; i < first + count; ++i)
-      made.push_back({.address = base + places[i] * piece, .bytes = piece, .stride = stride(), .count = of_run});
+      made.push_back(
+          {.address = base + places[i] * piece, .bytes = piece, .stride = stride(), .count = of_run});
     return made;
   }
 };
@@ -59,15 +61,18 @@ class buffered_pieces {
  public:
   explicit buffered_pieces(gpu_setup& on)
       : on_(on), page_memory_(must(client::region::create("generations", 4096), "making a page")),
-        gpu_(must(client::engine_device::open({.device = on.uuid, .kernel = {}}), "opening the engine's GPU")),
+        gpu_(
+            must(client::engine_device::open({.device = on.uuid, .kernel = {}}), "opening the engine's GPU")),
         buffer_(must(on.device->allocate(pieces_bytes), "allocating a buffer")),
-        context_(must(cuda::context::retain(must(cuda::driver::open(), "opening the driver"), 0), "a context")),
+        context_(
+            must(cuda::context::retain(must(cuda::driver::open(), "opening the driver"), 0), "a context")),
         work_(must(cuda::stream::make(context_), "making a stream")) {
     must(gpu_->attach(page_memory_), "attaching a page");
-    page_ = must(on.device->attach(std::make_shared<const gpu::generation_page>(must(
-                     gpu::generation_page::open(unique_fd(::fcntl(page_memory_.descriptor(), F_DUPFD_CLOEXEC, 0))),
-                     "opening a page"))),
-                 "attaching a page");
+    page_ = must(
+        on.device->attach(std::make_shared<const gpu::generation_page>(must(
+            gpu::generation_page::open(unique_fd(::fcntl(page_memory_.descriptor(), F_DUPFD_CLOEXEC, 0))),
+            "opening a page"))),
+        "attaching a page");
   }
 
   /// Seconds.
@@ -80,7 +85,8 @@ class buffered_pieces {
       must(stream.submit(std::move(request)), "submitting a copy");
       for (uint64_t i = 0; i < pieces_parts; ++i) {
         must(gpu_->wait(work_.get(), counter(i)), "waiting");
-        must(gpu_->scatter(work_.get(), runs_of(pieces, i), address_of(buffer_) + i * part_bytes), "scattering");
+        must(gpu_->scatter(work_.get(), runs_of(pieces, i), address_of(buffer_) + i * part_bytes),
+             "scattering");
       }
       end(stream);
       must(work_.synchronize(), "scattering");
@@ -90,12 +96,17 @@ class buffered_pieces {
     ++generation_;
     return seconds_of([&] {
       for (uint64_t i = 0; i < pieces_parts; ++i) {
-        must(gpu_->gather(work_.get(), runs_of(pieces, i), address_of(buffer_) + i * part_bytes), "gathering");
+        must(gpu_->gather(work_.get(), runs_of(pieces, i), address_of(buffer_) + i * part_bytes),
+             "gathering");
         must(gpu_->write(work_.get(), counter(i)), "writing");
       }
       for (uint64_t i = 0; i < pieces_parts; ++i) {
-        gpu::copy_request request{
-            on_.next_id++, buffer_, on_.arena, page_, gpu::generation{static_cast<uint32_t>(i), generation_}, {}};
+        gpu::copy_request request{on_.next_id++,
+                                  buffer_,
+                                  on_.arena,
+                                  page_,
+                                  gpu::generation{static_cast<uint32_t>(i), generation_},
+                                  {}};
         request.parts.push_back(whole_part(i, {}));
         must(stream.submit(std::move(request)), "submitting a copy");
       }
@@ -117,7 +128,9 @@ class buffered_pieces {
     auto count = pieces.runs / pieces_parts;
     return pieces.device_runs(address_of(on_.region), part * count, count);
   }
-  static void end(gpu::copy_stream& stream) { transfer(stream, std::vector<gpu::copy_request>{}, [] {}); }
+  static void end(gpu::copy_stream& stream) {
+    transfer(stream, std::vector<gpu::copy_request>{}, [] {});
+  }
 
   gpu_setup& on_;
   client::region page_memory_;
@@ -180,13 +193,14 @@ void gpu_pieces(const settings& options, const reporter& report) {
       auto sides = interleave(options.rounds, measure,
                               [&] { return std::vector{rate(at_once(setups[0], *streams[0]))}; });
       for (size_t i = 0; i < sides.values.size(); ++i)
-        report(of_rounds({.name = name + std::to_string(piece >> 10) + "KiB_" + (i < 3 ? methods[i] : "buffer"),
-                          .unit = "GB/s",
-                          .floor = 0.5,
-                          .aim = 0.8,
-                          .direction = better::higher,
-                          .bounded = i == 3 && piece == token_bytes},
-                         sides.values[i], sides.limits[0]));
+        report(
+            of_rounds({.name = name + std::to_string(piece >> 10) + "KiB_" + (i < 3 ? methods[i] : "buffer"),
+                       .unit = "GB/s",
+                       .floor = 0.5,
+                       .aim = 0.8,
+                       .direction = better::higher,
+                       .bounded = i == 3 && piece == token_bytes},
+                      sides.values[i], sides.limits[0]));
     }
   }
 }
@@ -206,7 +220,9 @@ void gpu_calls(const settings& options, const reporter& report) {
   auto event = must(cuda::event::make(context), "making an event");
   auto other = must(cuda::stream::make(context), "making a stream");
   auto to = memory.get().address, from = pinned.address();
-  auto copy = [&] { return context->call("cuMemcpyAsync", api.MemcpyAsync, to, from, size_t{64}, stream.get()); };
+  auto copy = [&] {
+    return context->call("cuMemcpyAsync", api.MemcpyAsync, to, from, size_t{64}, stream.get());
+  };
   auto batch = [&](size_t members) {
     std::vector<cuda::device_pointer> destinations, sources;
     std::vector<size_t> bytes(members, 64);
@@ -216,12 +232,12 @@ void gpu_calls(const settings& options, const reporter& report) {
     }
     cuda::copy_attributes attributes;
     size_t begin = 0;
-    return context->call("cuMemcpyBatchAsync", api.MemcpyBatchAsync, destinations.data(), sources.data(), bytes.data(),
-                         bytes.size(), &attributes, &begin, size_t{1}, stream.get());
+    return context->call("cuMemcpyBatchAsync", api.MemcpyBatchAsync, destinations.data(), sources.data(),
+                         bytes.data(), bytes.size(), &attributes, &begin, size_t{1}, stream.get());
   };
   auto host_function = [&] {
-    return context->call("cuLaunchHostFunc", api.LaunchHostFunc, stream.get(), +[](void*) {},
-                         static_cast<void*>(nullptr));
+    return context->call(
+        "cuLaunchHostFunc", api.LaunchHostFunc, stream.get(), +[](void*) {}, static_cast<void*>(nullptr));
   };
   auto write = [&] {
     return context->call("cuStreamWriteValue32", api.StreamWriteValue32, stream.get(), from + 8192, 1u,
@@ -237,30 +253,36 @@ void gpu_calls(const settings& options, const reporter& report) {
                         {"write_value", write},
                         {"host_function", host_function},
                         {"record", [&] { return event.record(stream); }},
-                        {"copy_write", [&]() -> result<void> {
+                        {"copy_write",
+                         [&]() -> result<void> {
                            auto ok = copy();
                            return ok ? write() : ok;
                          }},
-                        {"copy_function", [&]() -> result<void> {
+                        {"copy_function",
+                         [&]() -> result<void> {
                            auto ok = copy();
                            return ok ? host_function() : ok;
                          }},
-                        {"write_function", [&]() -> result<void> {
+                        {"write_function",
+                         [&]() -> result<void> {
                            auto ok = write();
                            return ok ? host_function() : ok;
                          }},
-                        {"copy_record", [&]() -> result<void> {
+                        {"copy_record",
+                         [&]() -> result<void> {
                            auto ok = copy();
                            return ok ? event.record(stream) : ok;
                          }},
-                        {"copy_record_write", [&]() -> result<void> { // the value and the function on a stream of their own
+                        {"copy_record_write",
+                         [&]() -> result<void> { // the value and the function on a stream of their own
                            for (auto ok : {copy(), event.record(stream), event.block(other)})
                              if (!ok)
                                return ok;
-                           return context->call("cuStreamWriteValue32", api.StreamWriteValue32, other.get(), from + 8192, 1u,
-                                                cuda::write_value_default);
+                           return context->call("cuStreamWriteValue32", api.StreamWriteValue32, other.get(),
+                                                from + 8192, 1u, cuda::write_value_default);
                          }},
-                        {"eight_copies_write_function", [&]() -> result<void> {
+                        {"eight_copies_write_function",
+                         [&]() -> result<void> {
                            for (int i = 0; i < 8; ++i)
                              if (auto ok = copy(); !ok)
                                return ok;
@@ -293,7 +315,8 @@ void gpu_calls(const settings& options, const reporter& report) {
       wall.push_back((seconds_now() - begin) / count * 1e6);
     }
     for (auto& [what, samples] : {std::pair("_cpu", processor), {"_call", called}, {"_wall", wall}})
-      report(of_rounds({.name = std::string("gpu_call_") + each.name + what, .unit = "us", .bounded = false}, samples));
+      report(of_rounds({.name = std::string("gpu_call_") + each.name + what, .unit = "us", .bounded = false},
+                       samples));
   }
 }
 

@@ -188,9 +188,11 @@ void start_slices(device_pointer self) {
     if (why.code != errc::ok && copy->failure.code == errc::ok)
       copy->failure = why;
     bool direct = is_load(*copy) && !copy->request.arena;
+    // What passes no bus is copied many times as fast.
+    const bool inside = is_load(*copy) && copy->request.arena;
+    const uint64_t bytes_max = state.staging->slot_bytes * (inside ? device_staging::slots : 1);
     auto slice = copy->failure.code == errc::ok
-                     ? copy->slices.next(state.staging->slot_bytes,
-                                         direct && !state.arenas.empty() ? &state.arenas : nullptr)
+                     ? copy->slices.next(bytes_max, direct && !state.arenas.empty() ? &state.arenas : nullptr)
                      : std::nullopt;
     if (!slice && !copy->begun && copy->failure.code == errc::ok && copy->request.generations.page)
       slice.emplace(); // without bytes: for the generations alone

@@ -87,13 +87,20 @@ class cuda_device : public device {
   }
 
   result<std::unique_ptr<copy_engine>> make_engine(std::shared_ptr<completion_queue> completions) override {
-    auto stream = cuda::stream::make(shared_->context);
-    if (!stream)
-      return tl::unexpected(stream.error());
-    return std::make_unique<cuda_engine>(shared_, std::move(*stream), std::move(completions));
+    auto stream = cuda::stream::make(shared_->context), reports = cuda::stream::make(shared_->context);
+    auto issued = cuda::event::make(shared_->context);
+    for (const error* failure : {error_of(stream), error_of(reports), error_of(issued)})
+      if (failure != nullptr)
+        return tl::unexpected(*failure);
+    return std::make_unique<cuda_engine>(shared_, std::move(*stream), std::move(*reports), std::move(*issued),
+                                         std::move(completions));
   }
 
  private:
+  template <class Made>
+  static const error* error_of(const result<Made>& made) {
+    return made ? nullptr : &made.error();
+  }
   static cuda::address_range range_of(const cuda::virtual_memory& made) { return made.range(); }
   template <class Made>
   static cuda::address_range range_of(const Made& made) {
@@ -158,18 +165,10 @@ result<std::shared_ptr<device>> make_cuda_device(std::shared_ptr<const cuda::dri
   shared->context = *context;
   shared->options = options;
   shared->read_only_pins = properties->read_only_pins;
-  if (options.method == copy_method::kernel || options.kernel_below_bytes > 0) {
-    auto image = kernel_image();
-    if (image.empty())
-      return fail(errc::unsupported, "built without NVIDIA's toolkit, so without kernels");
-    const void* code = image.data();
-    if (auto ok = (*context)->call("cuModuleLoadData", api.ModuleLoadData, &shared->module, code); !ok)
-      return tl::unexpected(ok.error());
-    auto found = (*context)->call("cuModuleGetFunction", api.ModuleGetFunction, &shared->kernel,
-                                  shared->module, copy_kernel_name);
-    if (!found)
-      return tl::unexpected(found.error());
-  }
+  const bool needed = options.method == copy_method::kernel || options.kernel_below_bytes > 0;
+  if (needed || options.method == copy_method::automatic)
+    if (auto loaded = shared->load_kernel(); !loaded && (needed || loaded.error().code == errc::gone))
+      return tl::unexpected(loaded.error());
   return std::make_shared<cuda_device>(std::move(shared), std::move(name));
 }
 

@@ -8,7 +8,9 @@ namespace terrace::gpu {
 
 /// How the pieces of a part are copied.
 enum class copy_method : uint8_t {
-  automatic, ///< small pieces by the kernel if enabled; otherwise batches if the driver has them, else planes
+  /// Small pieces by the kernel if enabled, and pieces from one place on the device to another if it can be loaded; otherwise
+  /// batches if the driver has them, else planes.
+  automatic,
   batch,     ///< one call, with each piece as a member
   planes,    ///< each strided copy as one 2D copy
   single,    ///< one call per piece

@@ -15,7 +15,24 @@ constexpr size_t members_of_first_call = 32, members_per_call = 4096;
 /// The end of so much is reported while later steps go on, so that the owner has room for more of them.
 constexpr uint64_t bytes_of_a_fence = 8 << 20;
 
+/// From one place on the device to another a copy engine takes 4 us for each piece (H100), however small it is.
+constexpr uint64_t kernel_inside_below_bytes = 1 << 20;
+
+/// Of the kernel, for each run: few where the bus is slower than any of them.
+constexpr unsigned blocks_across_bus = 32, blocks_inside = 256;
+
 } // namespace
+
+result<void> cuda_shared::load_kernel() {
+  auto image = kernel_image();
+  if (image.empty())
+    return fail(errc::unsupported, "built without NVIDIA's toolkit, so without kernels");
+  const auto& api = context->api();
+  const void* code = image.data();
+  if (auto ok = context->call("cuModuleLoadData", api.ModuleLoadData, &module, code); !ok)
+    return ok;
+  return context->call("cuModuleGetFunction", api.ModuleGetFunction, &kernel, module, copy_kernel_name);
+}
 
 cuda_shared::~cuda_shared() {
   if (module)
@@ -25,7 +42,7 @@ cuda_shared::~cuda_shared() {
 cuda_engine::~cuda_engine() {
   // Host functions of a lost context are not called, but the driver does not say whether one is still
   // pending: what they point to is leaked until the process exits, which it should do soon.
-  if (lost_ || !stream_.synchronize()) {
+  if (lost_ || !stream_.synchronize() || !reports_.synchronize()) {
     static auto& left = *new std::vector<std::unique_ptr<fence>>;
     static std::mutex mutex;
     std::lock_guard lock(mutex);
@@ -68,14 +85,18 @@ result<void> cuda_engine::flush() {
   fences_.back()->completions = completions_;
   fences_.back()->tickets = std::exchange(untold_, {});
   untold_bytes_ = 0;
-  auto fenced = home().call(
-      "cuLaunchHostFunc", api().LaunchHostFunc, stream_.get(),
-      +[](void* argument) {
-        auto& self = *static_cast<fence*>(argument);
-        self.completions->push(self.tickets);
-        self.over.store(true, std::memory_order_release);
-      },
-      static_cast<void*>(fences_.back().get()));
+  auto fenced = issued_.record(stream_);
+  if (fenced)
+    fenced = issued_.block(reports_);
+  if (fenced)
+    fenced = home().call(
+        "cuLaunchHostFunc", api().LaunchHostFunc, reports_.get(),
+        +[](void* argument) {
+          auto& self = *static_cast<fence*>(argument);
+          self.completions->push(self.tickets);
+          self.over.store(true, std::memory_order_release);
+        },
+        static_cast<void*>(fences_.back().get()));
   if (!fenced) {
     // Without a fence it would be unknown when the memory is free again.
     lost_ = true;
@@ -113,30 +134,40 @@ result<void> cuda_engine::start(const step& wanted) {
     }
     runs.push_back(made);
   }
-  if (auto copied = copy(runs); !copied || !wanted.part->signal)
+  if (auto copied = copy(runs, region->on_device() && object->on_device()); !copied || !wanted.part->signal)
     return copied;
   auto address = static_cast<const cuda_page*>(wanted.page)->address_of(wanted.part->signal->slot);
   return home().call("cuStreamWriteValue32", api().StreamWriteValue32, stream_.get(), address,
                      wanted.part->signal->value, cuda::write_value_default);
 }
 
-result<void> cuda_engine::copy(const std::vector<run>& runs) {
+template <class Smaller>
+result<void> cuda_engine::copy_divided(const std::vector<run>& runs, unsigned blocks_max, Smaller&& smaller) {
+  std::vector<run> large, rest;
+  std::partition_copy(runs.begin(), runs.end(), std::back_inserter(rest), std::back_inserter(large), smaller);
+  if (!rest.empty())
+    if (auto copied = copy_by_kernel(rest, blocks_max); !copied)
+      return copied;
+  if (large.empty())
+    return {};
+  return api().MemcpyBatchAsync ? copy_batch_of(large) : copy_planes(large);
+}
+
+result<void> cuda_engine::copy(const std::vector<run>& runs, bool inside_device) {
   switch (shared_->options.method) {
     case copy_method::batch: return copy_batch_of(runs);
     case copy_method::planes: return copy_planes(runs);
     case copy_method::single: return copy_single(runs);
-    case copy_method::kernel: return copy_by_kernel(runs);
+    case copy_method::kernel: return copy_by_kernel(runs, blocks_across_bus);
     case copy_method::automatic: break;
   }
-  auto small = [&](const run& one) { return one.bytes < shared_->options.kernel_below_bytes; };
-  if (shared_->kernel && std::any_of(runs.begin(), runs.end(), small)) {
-    std::vector<run> large, rest;
-    std::partition_copy(runs.begin(), runs.end(), std::back_inserter(rest), std::back_inserter(large), small);
-    if (auto copied = copy_by_kernel(rest); !copied || large.empty())
-      return copied;
-    return api().MemcpyBatchAsync ? copy_batch_of(large) : copy_planes(large);
-  }
-  return api().MemcpyBatchAsync ? copy_batch_of(runs) : copy_planes(runs);
+  if (!shared_->kernel)
+    return api().MemcpyBatchAsync ? copy_batch_of(runs) : copy_planes(runs);
+  if (inside_device)
+    return copy_divided(runs, blocks_inside,
+                        [](const run& one) { return one.bytes < kernel_inside_below_bytes; });
+  return copy_divided(runs, blocks_across_bus,
+                      [this](const run& one) { return one.bytes < shared_->options.kernel_below_bytes; });
 }
 
 result<void> cuda_engine::copy_batch_of(const std::vector<run>& runs) {
@@ -197,7 +228,7 @@ result<void> cuda_engine::copy_single(const std::vector<run>& runs) {
   return {};
 }
 
-result<void> cuda_engine::copy_by_kernel(const std::vector<run>& runs) {
+result<void> cuda_engine::copy_by_kernel(const std::vector<run>& runs, unsigned blocks_max) {
   for (size_t begin = 0; begin < runs.size(); begin += copy_batch::runs_max) {
     copy_batch batch;
     uint64_t units = 0;
@@ -208,8 +239,7 @@ result<void> cuda_engine::copy_by_kernel(const std::vector<run>& runs) {
       units = std::max(units, one.bytes / unit_bytes(batch.run[batch.runs]) * one.count);
       ++batch.runs;
     }
-    // A row of blocks per run; few blocks each, because the bus is slower than any of them.
-    constexpr unsigned threads = 256, blocks_max = 32;
+    constexpr unsigned threads = 256; // a row of blocks per run
     auto blocks = static_cast<unsigned>(std::clamp<uint64_t>((units + threads - 1) / threads, 1, blocks_max));
     void* parameters[] = {&batch};
     auto launched =

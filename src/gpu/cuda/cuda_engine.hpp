@@ -18,16 +18,20 @@ struct cuda_shared {
   cuda::module_handle module = nullptr;   ///< with the copy kernel; may be null
   cuda::function_handle kernel = nullptr; ///< terrace_copy_runs
 
+  /// Errors: `unsupported` if built without it; the driver's.
+  result<void> load_kernel();
   ~cuda_shared();
 };
 
-/// Completions come from host functions, which the driver calls on its own thread in the order of the stream.
-/// After an error in the context it calls none; `check` detects that.
+/// Completions come from host functions, which the driver calls on its own thread. They are in a stream of their own, which waits for
+/// an event of the copies' stream: what is behind a host function waits for its end, and copies must not.
+/// After an error in the context none are called; `check` detects that.
 class cuda_engine : public copy_engine {
  public:
-  cuda_engine(std::shared_ptr<const cuda_shared> shared, cuda::stream stream,
-              std::shared_ptr<completion_queue> completions)
-      : shared_(std::move(shared)), stream_(std::move(stream)), completions_(std::move(completions)) {}
+  cuda_engine(std::shared_ptr<const cuda_shared> shared, cuda::stream stream, cuda::stream reports,
+              cuda::event issued, std::shared_ptr<completion_queue> completions)
+      : shared_(std::move(shared)), stream_(std::move(stream)), reports_(std::move(reports)),
+        issued_(std::move(issued)), completions_(std::move(completions)) {}
   ~cuda_engine() override;
 
   result<void> issue(const step& wanted) override;
@@ -52,16 +56,20 @@ class cuda_engine : public copy_engine {
   };
 
   result<void> start(const step& wanted);
-  result<void> copy(const std::vector<run>& runs);
+  result<void> copy(const std::vector<run>& runs, bool inside_device);
   result<void> copy_batch_of(const std::vector<run>& runs);
   result<void> copy_planes(const std::vector<run>& runs);
   result<void> copy_single(const std::vector<run>& runs);
-  result<void> copy_by_kernel(const std::vector<run>& runs);
+  result<void> copy_by_kernel(const std::vector<run>& runs, unsigned blocks_max);
+  /// `smaller` ones by the kernel, the others by the copy engines.
+  template <class Smaller>
+  result<void> copy_divided(const std::vector<run>& runs, unsigned blocks_max, Smaller&& smaller);
   const cuda::context& home() const { return *shared_->context; }
   const cuda::functions& api() const { return home().api(); }
 
   std::shared_ptr<const cuda_shared> shared_;
-  cuda::stream stream_;
+  cuda::stream stream_, reports_;
+  cuda::event issued_; ///< everything that `reports_` tells of
   std::shared_ptr<completion_queue> completions_;
   std::deque<std::unique_ptr<fence>> fences_; ///< of steps in flight
   std::vector<uint64_t> untold_;              ///< issued, without a host function behind them

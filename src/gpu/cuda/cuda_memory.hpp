@@ -25,6 +25,8 @@ class cuda_memory : public memory {
   bool writable() const override { return writable_; }
   result<memory_handle> share() const override;
   cuda::device_pointer address() const { return range_.address; }
+  /// Of a GPU, not pinned pages.
+  bool on_device() const { return !std::holds_alternative<pinned_pages>(owner_); }
   /// Whether streams of `context` can copy it.
   bool reachable_from(const cuda::context& context) const { return home_ == &context; }
 
