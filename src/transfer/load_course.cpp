@@ -35,6 +35,15 @@ transfer_window load_course::window_from(size_t first, uint64_t bytes_max) const
   return window;
 }
 
+bool load_course::leased_in_host(const transfer_window& window) const {
+  hold_ptr held = held_in(of.leased, tier_kind::host);
+  if (!held || held->places().size() < window.end)
+    return false;
+  auto first = held->places().begin();
+  return std::all_of(first + static_cast<ptrdiff_t>(window.begin), first + static_cast<ptrdiff_t>(window.end),
+                     std::mem_fn(&object_place::present));
+}
+
 bool load_course::passes() {
   uint64_t size = memory.size();
   uint64_t room = size - std::min(size, others_hold);

@@ -96,6 +96,8 @@ struct load_course {
   /// which others of them may hold; those behind the first are given up when it has to.
   static constexpr size_t windows_max = 8;
   bool of_lease() const { return of.copies() && of.held_by; }
+  /// True if the lease holds all of it in host memory.
+  bool leased_in_host(const transfer_window& window) const;
   bool reads_ahead() const { return fruitless == 0 && !alone; }
 
   /// True for a load that keeps what it brings, and whose connection is charged for that.

@@ -93,6 +93,29 @@ TEST_P(GpuTier, ALeaseKeepsWhatItHoldsThere) {
   EXPECT_TRUE(memory_->read() == laid_out(chain, runs));
 }
 
+TEST_P(GpuTier, ALeaseMayHoldLessThereThanIsLoadedFromThere) {
+  daemon_under_test daemon(options(8, "[lease]\ndisk_percent = 50\n"));
+  tester client(daemon.socket());
+  auto region = registered(client);
+  auto chain = chain_of(1, 8);
+  client.store(chain);
+  ASSERT_TRUE(promoted(client, region, chain));
+  auto held = client.lookup(chain, true);
+  ASSERT_EQ(held.found_chunks, 8U);
+  EXPECT_LT(client.tier("gpu").leased_objects, 8U);
+  auto runs = interleaved(8);
+  auto request = client.load_of(chain);
+  request.what = {};
+  request.lease = held.held.id();
+  request.region = &region;
+  request.runs = runs;
+  memory_->write(std::vector<uint8_t>(memory_->bytes(), 0x5a));
+  auto loaded = client->load(request, patiently());
+  ASSERT_TRUE(loaded) << loaded.error().text;
+  EXPECT_EQ(loaded->bytes_by_tier.at(in_gpu), 8 * object_bytes);
+  EXPECT_TRUE(memory_->read() == laid_out(chain, runs));
+}
+
 TEST_P(GpuTier, IsLostWithItsProcessAndBeginsAgain) {
   daemon_under_test daemon(options(8));
   tester client(daemon.socket());

@@ -223,6 +223,8 @@ std::unique_ptr<coming_window> begin_window(load_pointer self, const load_job& j
 /// Those behind the first are read meanwhile, if a lease says that they are there.
 void begin_windows(load_pointer self, const load_job& job, load_course& course, coming_windows& coming) {
   bool small = course.of_lease() && below_of(*job.group).reads && !course.passes();
+  if (small && coming.empty() && course.leased_in_host(course.next_window(job.group->window_bytes)))
+    small = false; // nothing of it is read from below
   bool ahead = small && course.reads_ahead();
   uint64_t bytes = job.group->window_bytes / (small ? load_course::windows_max : 1);
   size_t next = coming.empty() ? course.begin : coming.back()->window.end();
@@ -260,16 +262,14 @@ task<result<bool>> load_on_device(load_pointer self, const load_job& job, load_c
   if (!tier || !tries || !tier->device->reaches(job.target.device) || tier->index->empty())
     co_return false;
   device_window window(course, job.group->window_bytes);
-  hold_ptr held = window.leased();
-  if (!held) {
+  if (!window.take_held(window.leased())) { // a lease may hold less there than the tier has
     probe_request wanted{window.objects(), true, job.note_access};
     auto found = co_await ask<probe_answer>(self, tier->tier, std::move(wanted), "GPU tier");
     if (!found)
       co_return tl::unexpected(found.error());
-    held = found->held;
+    if (!window.take_held(found->held))
+      co_return false;
   }
-  if (!window.take_held(std::move(held)))
-    co_return false;
   auto request = window.request();
   auto copied = co_await ask<copy_answer>(self, tier->device->mover, std::move(request), "GPU tier");
   auto lost = failure_of(copied);

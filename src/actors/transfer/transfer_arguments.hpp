@@ -55,12 +55,14 @@ struct group_parts : tier_list<tier_parts>, volume_state {
   std::shared_ptr<std::atomic<bool>> checking =
       std::make_shared<std::atomic<bool>>(false);      ///< one check at a time
   std::shared_ptr<const std::atomic<bool>> cost_model; ///< what clients compute faster is left to them
-  std::atomic<uint64_t> window_bytes{64ULL
-                                     << 20}; ///< limit of the arena bytes that a transfer holds at a time
+  std::atomic<uint64_t> window_bytes{window_bytes_max}; ///< limit of the arena bytes that a transfer holds at a time
 
+  /// Copies of a window end before those of the next one begin, so it is long beside the time that this takes: 5 ms on a bus of
+  /// 50 GB/s.
+  static constexpr uint64_t window_bytes_max = 256ULL << 20;
   /// After the arena was resized: a window is at most an eighth of it.
   void fit_window() {
-    window_bytes = std::min<uint64_t>(64ULL << 20, std::max<uint64_t>(memory->size() / 8, 1));
+    window_bytes = std::min<uint64_t>(window_bytes_max, std::max<uint64_t>(memory->size() / 8, 1));
   }
 
   /// Of the tiers that serve.
