@@ -14,7 +14,9 @@
 
 #include <cmath>
 #include <filesystem>
+#include <memory>
 #include <optional>
+#include <string>
 
 namespace terrace::bench {
 namespace {
@@ -47,10 +49,13 @@ class DeviceEngine : public engine_fixture {
     auto device = (*driver)->devices().value().front();
     auto context = cuda::context::retain(*driver, device.ordinal);
     ASSERT_TRUE(context) << context.error().text;
-    model_.emplace(*context, cuda::to_text(device.uuid), code(), small_shape());
+    context_ = *context;
+    uuid_ = cuda::to_text(device.uuid);
+    model_.emplace(context_, uuid_, code(), small_shape());
   }
   void TearDown() override {
     model_.reset();
+    context_.reset();
     if (on_real_driver() || IsSkipped())
       return;
     EXPECT_EQ(cuda::simulation().broken_rules(), std::vector<std::string>());
@@ -61,10 +66,16 @@ class DeviceEngine : public engine_fixture {
     return {daemon.socket(), "test", model().shape(), kv};
   }
 
+  std::shared_ptr<const cuda::context> context_;
+  std::string uuid_;
   std::optional<device_transformer> model_;
+  /// Those that have more tokens than a part of attention, just one, and one more.
+  std::vector<std::vector<uint32_t>> long_prompts_{prompt_of(6, 200), prompt_of(7, part_tokens),
+                                                   prompt_of(8, part_tokens + 1)};
 };
 
 TEST_F(DeviceEngine, ComputesWhatAProcessorDoes) {
+  prompts_.insert(prompts_.end(), long_prompts_.begin(), long_prompts_.end());
   auto computed = run_alone(prompts_);
   transformer processor(small_shape());
   auto kv = processor.make_kv(plenty);
@@ -96,6 +107,18 @@ TEST_F(DeviceEngine, DividesBatchesAndPreemptsWithoutChangingABit) {
   auto crowded = run(prompts_, nullptr, *few);
   EXPECT_GT(crowded.times.preemptions, 0U);
   EXPECT_TRUE(same_bits(crowded.logits, expected.logits));
+}
+
+TEST_F(DeviceEngine, TakesTokensInPartsAndRowsInGroupsWithoutChangingABit) {
+  auto expected = run_alone(long_prompts_);
+  for (uint64_t scores_bytes_max : {0, 5000}) { // a row, and a few, at a time
+    model_.emplace(context_, uuid_, code(), small_shape(), scores_bytes_max);
+    for (size_t prefill_tokens : {7, 150, 1024}) {
+      auto kv = model().make_kv(plenty);
+      auto found = run(long_prompts_, nullptr, *kv, {.running_max = 3, .prefill_tokens = prefill_tokens});
+      EXPECT_TRUE(same_bits(found.logits, expected.logits)) << scores_bytes_max << ", " << prefill_tokens;
+    }
+  }
 }
 
 TEST_F(DeviceEngine, RestoredPromptsGiveTheSameBits) {

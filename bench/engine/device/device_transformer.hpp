@@ -39,9 +39,11 @@ class device_program {
 /// The program ends if the device refuses something.
 class device_transformer final : public language_model {
  public:
-  /// `code`: steps_image(), which must not be empty. `uuid`: of the context's device.
+  /// `code`: steps_image(), which must not be empty. `uuid`: of the context's device. Attention takes as many rows at once as have
+  /// their scores in `scores_bytes_max`, at least one; the results are the same. 64 MiB stay in a large device's cache.
   device_transformer(std::shared_ptr<const cuda::context> on, std::string uuid,
-                     std::span<const std::byte> code, const model_shape& shape);
+                     std::span<const std::byte> code, const model_shape& shape,
+                     uint64_t scores_bytes_max = 64 << 20);
 
   const model_shape& shape() const override { return shape_; }
   std::unique_ptr<paged_kv> make_kv(size_t blocks) override;
@@ -53,14 +55,24 @@ class device_transformer final : public language_model {
   };
   /// What a step works in.
   struct scratch {
-    float *hidden, *normed, *qkv, *mixed, *gate, *up, *logits;
     device_row* rows;
     uint32_t *tables, *every, *wanted; ///< the blocks of requests; all rows; those that want logits
+    float *hidden, *normed, *squares, *qkv, *mixed, *gate, *up, *logits;
+    group_floats* scores; ///< these of rows that are together
+    float* taken;
+    part_share* shares;
+  };
+  /// How much a step computes.
+  struct counts {
+    size_t rows = 0, wanted = 0, table_entries = 0;
+    size_t tokens = 0;   ///< that a row sees at most, in whole parts
+    size_t together = 0; ///< rows whose attention is computed at once
   };
   void upload(const model_weights& weights);
-  void make_room(size_t rows, size_t blocks);
+  void make_room();
   void send(std::span<const row> rows);
   void attend(size_t number, const device_kv_view& kv);
+  void mix(size_t begin, size_t count, const device_kv_view& kv);
   void feed_forward(const layer& with);
   void normalize(const float* weight, const uint32_t* chosen, size_t count);
   void multiply(float* out, const float* rows, const float* weights, size_t count, size_t inputs,
@@ -74,9 +86,10 @@ class device_transformer final : public language_model {
   std::vector<layer> layers_;
   const float *embedding_ = nullptr, *head_ = nullptr, *final_norm_ = nullptr, *cosine_ = nullptr,
               *sine_ = nullptr;
-  size_t rows_max_ = 0, blocks_max_ = 0;
+  uint64_t scores_bytes_max_;
   scratch at_{};
-  size_t count_ = 0, wanted_ = 0, table_entries_ = 0; ///< of the rows that are computed
+  counts count_;
+  std::vector<std::byte> packed_; ///< what a step sends
   std::vector<float> logits_;
 };
 

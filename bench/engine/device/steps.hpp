@@ -6,24 +6,12 @@
 // visit(pointer, number of elements, whether it is written).
 #pragma once
 
-#include "bench/engine/kernels.hpp"
+#include "bench/engine/device/attend_steps.hpp"
+#include "bench/engine/device/step_data.hpp"
 
 #include <math.h>
 
-#if defined(__CUDACC__)
-#define TERRACE_ENGINE_HOST_DEVICE __host__ __device__
-#else
-#define TERRACE_ENGINE_HOST_DEVICE
-#endif
-
 namespace terrace::bench {
-
-/// A token that is computed.
-struct device_row {
-  uint32_t token = 0;
-  uint32_t position = 0;
-  uint32_t table = 0; ///< where its request's blocks begin in the list of all
-};
 
 /// hidden[row] = embedding[its token]; an output is a number.
 struct embed_step {
@@ -45,170 +33,115 @@ struct embed_step {
   }
 };
 
-/// to[i] = from[its row] divided by its root mean square, times the weight; an output is a row.
+/// sums[row][part]: of the squares of a row's numbers at part, part + 32, and so on; an output is a sum.
+struct square_step {
+  static constexpr const char* name = "terrace_engine_square";
+  static constexpr uint64_t parts = 32;
+  float* sums;
+  const float* from;
+  const uint32_t* chosen; ///< rows of `from`
+  uint64_t count, width, from_count;
+
+  uint64_t outputs() const { return count * parts; }
+  TERRACE_ENGINE_HOST_DEVICE void at(uint64_t i) const {
+    const float* x = from + chosen[i / parts] * width;
+    float sum = 0;
+    for (uint64_t k = i % parts; k < width; k += parts)
+      sum += x[k] * x[k];
+    sums[i] = sum;
+  }
+  template <class Visit>
+  void addresses(Visit&& visit) {
+    visit(sums, count * parts, true);
+    visit(from, from_count * width, false);
+    visit(chosen, count, false);
+  }
+};
+
+/// to[i] = from[its row] divided by its root mean square, times the weight; an output is a number.
 struct normalize_step {
   static constexpr const char* name = "terrace_engine_normalize";
   float* to;
   const float* from;
   const float* weight;
+  const float* squares;   ///< [count][square_step::parts]
   const uint32_t* chosen; ///< rows of `from`
   uint64_t count, width, from_count;
 
-  uint64_t outputs() const { return count; }
+  uint64_t outputs() const { return count * width; }
   TERRACE_ENGINE_HOST_DEVICE void at(uint64_t i) const {
-    const float* x = from + chosen[i] * width;
+    const uint64_t row = i / width, k = i % width;
+    const auto* squared = reinterpret_cast<const four_floats*>(squares + row * square_step::parts);
     float sum = 0;
-    for (uint64_t k = 0; k < width; ++k)
-      sum += x[k] * x[k];
+    for (uint64_t p = 0; p < square_step::parts / 4; ++p)
+      for (float x : squared[p].of)
+        sum += x;
     const float scale = 1 / sqrtf(sum / static_cast<float>(width) + 1e-5F);
-    for (uint64_t k = 0; k < width; ++k)
-      to[i * width + k] = x[k] * scale * weight[k];
+    to[i] = from[chosen[row] * width + k] * scale * weight[k];
   }
   template <class Visit>
   void addresses(Visit&& visit) {
     visit(to, count * width, true);
     visit(from, from_count * width, false);
     visit(weight, width, false);
+    visit(squares, count * square_step::parts, false);
     visit(chosen, count, false);
   }
 };
 
-/// out[count][columns] = rows[count][inputs] * weights, in panels of 16 columns; an output is a number. Threads that are
-/// neighbours read neighbouring weights.
+/// out[count][columns] = rows[count][inputs] * weights, in panels of 16 columns; an output is a column of four rows, so that a
+/// weight is read once for them. 32 neighbours have neighbouring columns, and the next 32 have the same ones of the next rows.
+/// Weights are read in batches of up to 32, as their way is long.
 struct multiply_step {
   static constexpr const char* name = "terrace_engine_multiply";
+  static constexpr uint64_t tile_rows = 4, tile_columns = 32, tiles = 4, batch = 32;
   float* out;
   const float* rows;
   const float* weights;
   uint64_t count, inputs, columns;
 
-  uint64_t outputs() const { return count * columns; }
+  TERRACE_ENGINE_HOST_DEVICE uint64_t across() const { return (columns + tile_columns - 1) / tile_columns; }
+  uint64_t outputs() const {
+    constexpr uint64_t together = tile_rows * tiles;
+    return (count + together - 1) / together * across() * tiles * tile_columns;
+  }
   TERRACE_ENGINE_HOST_DEVICE void at(uint64_t i) const {
-    const uint64_t column = i % columns;
-    const float* row = rows + i / columns * inputs;
+    const uint64_t tile = i / tile_columns % tiles, group = i / tile_columns / tiles;
+    const uint64_t column = group % across() * tile_columns + i % tile_columns;
+    const uint64_t first = (group / across() * tiles + tile) * tile_rows;
+    if (column >= columns || first >= count)
+      return;
     const float* panel = weights + column / block_tokens * block_tokens * inputs + column % block_tokens;
-    float sum = 0;
-    for (uint64_t k = 0; k < inputs; ++k)
-      sum += row[k] * panel[k * block_tokens];
-    out[i] = sum;
+    const float* row[tile_rows];
+    for (uint64_t r = 0; r < tile_rows; ++r) // behind the last row it is computed again, and not written
+      row[r] = rows + (first + r < count ? first + r : count - 1) * inputs;
+    float sums[tile_rows] = {};
+    uint64_t k = 0;
+    for (; k + batch <= inputs; k += batch)
+      add<batch>(sums, row, panel, k);
+    for (; k < inputs; k += block_tokens)
+      add<block_tokens>(sums, row, panel, k);
+    for (uint64_t r = 0; r < tile_rows && first + r < count; ++r)
+      out[(first + r) * columns + column] = sums[r];
+  }
+  template <uint64_t size>
+  TERRACE_ENGINE_HOST_DEVICE static void add(float (&sums)[tile_rows], const float* const (&row)[tile_rows],
+                                             const float* panel, uint64_t begin) {
+    float weight[size];
+    for (uint64_t k = 0; k < size; ++k)
+      weight[k] = panel[(begin + k) * block_tokens];
+    for (uint64_t k = 0; k < size; k += 4)
+      for (uint64_t r = 0; r < tile_rows; ++r) {
+        const four_floats x = *reinterpret_cast<const four_floats*>(row[r] + begin + k);
+        for (uint64_t j = 0; j < 4; ++j)
+          sums[r] += x.of[j] * weight[k + j];
+      }
   }
   template <class Visit>
   void addresses(Visit&& visit) {
     visit(out, count * columns, true);
     visit(rows, count * inputs, false);
     visit(weights, inputs * columns, false);
-  }
-};
-
-/// The paged KV as a layer sees it.
-struct device_kv_view {
-  float* blocks;          ///< all layers of all blocks
-  const uint32_t* tables; ///< the blocks of all requests of the step
-  uint64_t floats, block_floats, layer_offset, table_entries;
-
-  TERRACE_ENGINE_HOST_DEVICE float* layer(const device_row& row, uint64_t position) const {
-    return blocks + tables[row.table + position / block_tokens] * block_floats + layer_offset;
-  }
-};
-
-/// Rotates queries and keys, and puts K and V where their block has them; an output is a head of a row: those of queries, keys
-/// and values.
-struct place_step {
-  static constexpr const char* name = "terrace_engine_place";
-  float* qkv; ///< [count][query heads, key heads, value heads]
-  const device_row* rows;
-  const float* cosine;
-  const float* sine;
-  device_kv_view kv;
-  uint64_t count, kv_heads, positions;
-
-  TERRACE_ENGINE_HOST_DEVICE uint64_t heads() const { return (group_size + 2) * kv_heads; }
-  uint64_t outputs() const { return count * heads(); }
-  TERRACE_ENGINE_HOST_DEVICE void at(uint64_t i) const {
-    constexpr uint64_t half = head_size / 2;
-    const device_row row = rows[i / heads()];
-    const uint64_t slot = row.position % block_tokens;
-    uint64_t head = i % heads();
-    float* x = qkv + i * head_size;
-    if (head < (group_size + 1) * kv_heads)
-      for (uint64_t k = 0; k < half; ++k) {
-        const float a = x[k], b = x[k + half];
-        const float c = cosine[row.position * half + k], s = sine[row.position * half + k];
-        x[k] = a * c - b * s;
-        x[k + half] = b * c + a * s;
-      }
-    if (head < group_size * kv_heads)
-      return;
-    head -= group_size * kv_heads;
-    float* to = kv.layer(row, row.position);
-    if (head < kv_heads)
-      for (uint64_t k = 0; k < head_size; ++k)
-        to[(head * head_size + k) * block_tokens + slot] = x[k];
-    else
-      for (uint64_t k = 0; k < head_size; ++k)
-        to[(head * block_tokens + slot) * head_size + k] = x[k]; // values are behind all keys
-  }
-  template <class Visit>
-  void addresses(Visit&& visit) {
-    visit(qkv, count * heads() * head_size, true);
-    visit(rows, count, false);
-    visit(cosine, positions * head_size / 2, false);
-    visit(sine, positions * head_size / 2, false);
-    visit(kv.blocks, kv.floats, true);
-    visit(kv.tables, kv.table_entries, false);
-  }
-};
-
-/// What each query head takes of the values that it sees; an output is a query head of a row. The softmax is kept up to date
-/// token by token, so nothing but the result is written.
-struct attend_step {
-  static constexpr const char* name = "terrace_engine_attend";
-  float* out; ///< [count][query heads]
-  const float* qkv;
-  const device_row* rows;
-  device_kv_view kv;
-  uint64_t count, kv_heads;
-
-  TERRACE_ENGINE_HOST_DEVICE uint64_t heads() const { return group_size * kv_heads; }
-  uint64_t outputs() const { return count * heads(); }
-  TERRACE_ENGINE_HOST_DEVICE void at(uint64_t i) const {
-    constexpr float scale = 0.17677670F; // 1 / sqrt(head_size)
-    const device_row row = rows[i / heads()];
-    const uint64_t kv_head = i % heads() / group_size;
-    const float* query = qkv + (i / heads() * (group_size + 2) * kv_heads + i % heads()) * head_size;
-    float taken[head_size] = {};
-    float most = 0, sum = 0;
-    for (uint64_t t = 0; t <= row.position; ++t) {
-      const float* block = kv.layer(row, t);
-      const float* key = block + kv_head * head_size * block_tokens + t % block_tokens;
-      const float* value =
-          block + (kv_heads * block_tokens + kv_head * block_tokens + t % block_tokens) * head_size;
-      float score = 0;
-      for (uint64_t k = 0; k < head_size; ++k)
-        score += query[k] * key[k * block_tokens];
-      score *= scale;
-      if (t == 0 || score > most) {
-        const float less = t == 0 ? 0 : expf(most - score);
-        sum *= less;
-        for (float& x : taken)
-          x *= less;
-        most = score;
-      }
-      const float part = expf(score - most);
-      sum += part;
-      for (uint64_t k = 0; k < head_size; ++k)
-        taken[k] += part * value[k];
-    }
-    for (uint64_t k = 0; k < head_size; ++k)
-      out[i * head_size + k] = taken[k] / sum;
-  }
-  template <class Visit>
-  void addresses(Visit&& visit) {
-    visit(out, count * heads() * head_size, true);
-    visit(qkv, count * (group_size + 2) * kv_heads * head_size, false);
-    visit(rows, count, false);
-    visit(kv.blocks, kv.floats, false);
-    visit(kv.tables, kv.table_entries, false);
   }
 };
 
@@ -247,6 +180,7 @@ struct add_step {
   }
 };
 
-#define TERRACE_ENGINE_STEPS(X) X(embed) X(normalize) X(multiply) X(place) X(attend) X(gate) X(add)
+#define TERRACE_ENGINE_STEPS(X)                                                                              \
+  X(embed) X(square) X(normalize) X(multiply) X(place) X(score) X(mix) X(combine) X(gate) X(add)
 
 } // namespace terrace::bench
