@@ -53,8 +53,8 @@ class second_use {
     return true;
   }
 
-  segmented_array<uint32_t>
-      seen_; ///< by slot: the last stay of which a use was seen, and 1 if its next use is told again
+  /// By slot: the last stay of which a use was seen, and 1 if its next use is told again.
+  segmented_array<uint32_t> seen_;
 };
 
 } // namespace terrace
