@@ -10,7 +10,7 @@ namespace terrace {
 enum class demotion_mode : uint8_t {
   write_through, ///< once it is stored
   write_back,    ///< when it is evicted, which waits until it is written
-  selective,     ///< at its second use
+  selective,     ///< at its second use, and when it is evicted if it was used and is no longer below
   off,           ///< never
 };
 

@@ -177,6 +177,11 @@ class residency {
   void watch_uses() { watches_uses_ = true; }
   std::vector<object_id> take_second_uses() { return uses_.take(std::exchange(used_, {})); }
   void forget_second_uses(const std::vector<object_id>& ids) { uses_.forget(ids); }
+  /// Those that were used for the second time since they are here, in their order.
+  std::vector<object_id> used_twice(std::vector<object_id> ids) const {
+    std::erase_if(ids, [this](object_id id) { return !uses_.was_used(id); });
+    return ids;
+  }
 
   /// The victims that can be evicted now are `demoting`. Their ids, parallel; 0 for the others.
   std::vector<object_id> begin_demotion(const std::vector<entry_key>& victims);

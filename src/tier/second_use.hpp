@@ -1,4 +1,6 @@
-// Which uses of an object are its second one (the first is that it was stored): then it is written to the tiers below.
+// Which uses of an object are its second one (the first is that it was stored): then it is written to the tiers below. And
+// which objects were used a second time: these are written again before they leave, if the tiers below have lost them since
+// (decision 088).
 //
 // Pure; used by one thread at a time.
 #pragma once
@@ -26,24 +28,33 @@ class second_use {
   /// They were not written after all: their next use counts as the second one again.
   void forget(const std::vector<object_id>& ids) {
     for (object_id id : ids)
-      if (uint32_t slot = resident_table::slot_of(id); slot < seen_.size() && seen_[slot] == stay_of(id))
-        seen_[slot] = 0;
+      if (uint32_t slot = resident_table::slot_of(id); slot < seen_.size() && seen_[slot] == told(id))
+        seen_[slot] = again(id);
+  }
+
+  /// Whether a second use was seen.
+  bool was_used(object_id id) const {
+    uint32_t slot = resident_table::slot_of(id);
+    return id != object_id{} && slot < seen_.size() && (seen_[slot] == told(id) || seen_[slot] == again(id));
   }
 
  private:
-  /// An object's stay in its slot; never 0, because generations begin at 1.
-  static uint32_t stay_of(object_id id) { return static_cast<uint32_t>(static_cast<uint64_t>(id) >> 32); }
+  /// An object's stay in its slot, without its highest bit (a slot would have to be used 2^31 times in between); never 0 in
+  /// practice, because generations begin at 1.
+  static uint32_t told(object_id id) { return static_cast<uint32_t>(static_cast<uint64_t>(id) >> 31) & ~1U; }
+  static uint32_t again(object_id id) { return told(id) | 1; } ///< the next use is told again
   bool mark(object_id id) {
     uint32_t slot = resident_table::slot_of(id);
     while (seen_.size() <= slot)
       seen_.push_back(0);
-    if (seen_[slot] == stay_of(id))
+    if (seen_[slot] == told(id))
       return false;
-    seen_[slot] = stay_of(id);
+    seen_[slot] = told(id);
     return true;
   }
 
-  segmented_array<uint32_t> seen_; ///< by slot: the last stay of which a use was seen
+  /// By slot: the last stay of which a use was seen, and 1 if its next use is told again.
+  segmented_array<uint32_t> seen_;
 };
 
 } // namespace terrace

@@ -46,6 +46,11 @@ class Demotion : public ::testing::Test {
       EXPECT_EQ(client_->load_and_check(chain_of(seed, 8)), 8U) << "chain " << seed;
   }
   uint64_t on_disk_now() { return client_->tier("disk").objects; }
+  bool evict_from_disk(const std::vector<digest>& chain) {
+    auto gone = (*client_)->evict(
+        {.in = client_->space(), .what = client::prefix::of_digests(chain), .tiers = on_disk}, patiently());
+    return gone.has_value();
+  }
   bool disk_gets(uint64_t objects) {
     return eventually([&] { return on_disk_now() == objects; });
   }
@@ -139,6 +144,27 @@ TEST_F(Demotion, SelectiveWritesAtTheSecondUse) {
   EXPECT_EQ(client_->tier("disk").bytes_written, 12 * object_bytes) << "each once";
   start_again("12 objects found");
   EXPECT_EQ(client_->load_and_check(loaded), 4U);
+}
+
+TEST_F(Demotion, SelectiveWritesWhatWasUsedAgainIfTheDiskHasLostIt) {
+  start("selective");
+  auto used = chain_of(1, 4), unused = chain_of(2, 4);
+  EXPECT_EQ(client_->store(used), 4U);
+  EXPECT_EQ(client_->store(unused), 4U);
+  EXPECT_EQ(client_->load_and_check(used), 4U);
+  EXPECT_TRUE(disk_gets(4));
+  ASSERT_TRUE(eventually([&] { return evict_from_disk(used) && on_disk_now() == 0; }));
+  EXPECT_EQ(client_->load_and_check(used), 4U);
+  EXPECT_EQ(on_disk_now(), 0U);
+  store_chains(10, 3);
+  EXPECT_EQ(client_->lookup(used, false, on_host).found_chunks, 0U);
+  EXPECT_EQ(client_->lookup(used, false, on_disk).found_chunks, 4U);
+  EXPECT_EQ(client_->lookup(unused).found_chunks, 0U);
+  EXPECT_EQ(client_->load_and_check(used), 4U);
+  EXPECT_EQ(metric("terrace_tier_demoted_total", "tier=\"host\""), 8);
+  EXPECT_EQ(metric("terrace_tier_demotions_failed_total"), 0);
+  EXPECT_GT(metric("terrace_tier_demotion_wait_seconds_count"), 0);
+  expect_nothing_dropped();
 }
 
 TEST_F(Demotion, AFullDiskMakesRoomForWhatIsEvicted) {
@@ -241,6 +267,29 @@ TEST_F(Demotion, MemoryThatIsGivenBackIsWrittenFirst) {
   EXPECT_TRUE(daemon_->await_log("segment 1 was removed"));
   EXPECT_TRUE(eventually([&] { return client_->tier("host").leaving_bytes == 0; }));
   expect_chains(1, 3);
+  expect_nothing_dropped();
+}
+
+TEST_F(Demotion, WhatWasUsedIsWrittenBeforeItsMemoryIsGivenBackIfTheDiskHasLostIt) {
+  constexpr uint64_t segment_bytes = 8 * mebibyte;
+  const std::string segments = "segment_bytes = \"8MiB\"\n";
+  daemon_ =
+      std::make_unique<daemon_under_test>(with("selective", 192 * mebibyte, 4 * segment_bytes, segments));
+  ASSERT_TRUE(daemon_->await_log("joined"));
+  client_ = std::make_unique<tester>(daemon_->socket());
+  auto used = chain_of(9, 4);
+  store_chains(1, 3);
+  EXPECT_EQ(client_->store(used), 4U); // in the last segment
+  EXPECT_EQ(client_->load_and_check(used), 4U);
+  EXPECT_TRUE(disk_gets(4));
+  ASSERT_TRUE(eventually([&] { return evict_from_disk(used) && on_disk_now() == 0; }));
+  daemon_->configure(with("selective", 192 * mebibyte, segment_bytes, segments));
+  daemon_->signal(SIGHUP);
+  EXPECT_TRUE(daemon_->await_log("has " + std::to_string(segment_bytes) + " bytes of host memory"));
+  EXPECT_TRUE(eventually([&] { return client_->tier("host").leaving_bytes == 0; }));
+  EXPECT_EQ(client_->lookup(used, false, on_disk).found_chunks, 4U);
+  EXPECT_EQ(on_disk_now(), 4U) << "nothing else was used";
+  EXPECT_EQ(client_->load_and_check(used), 4U);
   expect_nothing_dropped();
 }
 

@@ -66,6 +66,37 @@ TEST_P(GpuDemotion, WhatFindsNoCreditIsCopiedAtALaterUseIfDemotionIsSelective) {
   EXPECT_EQ(client.lookup(chain, false, on_gpu).found_chunks, 4U);
 }
 
+TEST_P(GpuDemotion, WhatWasUsedThereComesBackIfHostMemoryHasEvictedItSinceAndDemotionIsSelective) {
+  daemon_under_test daemon(with_metrics(4, "tier_demotion = \"selective\"\n"));
+  tester client(daemon.socket());
+  auto region = registered(client);
+  auto chain = chain_of(1, 4), other = chain_of(2, 4), unused = chain_of(3, 4);
+  auto only_in_tier = [&](const std::vector<digest>& what) {
+    return eventually([&] {
+      evict(client, what, on_host);
+      return client.lookup(what, false, on_host).found_chunks == 0;
+    });
+  };
+  client.store(chain);
+  ASSERT_TRUE(promoted(client, region, chain));
+  EXPECT_EQ(load(client, region, chain), 4 * object_bytes); // host memory has it
+  ASSERT_TRUE(only_in_tier(chain));
+  EXPECT_EQ(load(client, region, chain), 4 * object_bytes);
+  client.store(unused);
+  ASSERT_TRUE(promoted(client, region, unused));
+  EXPECT_EQ(client.lookup(chain, false, on_gpu).found_chunks, 0U);
+  EXPECT_EQ(client.lookup(chain, false, on_host).found_chunks, 4U);
+  EXPECT_EQ(client.load_and_check(chain), 4U) << "every byte";
+  EXPECT_EQ(counted("demoted_total"), 4);
+  ASSERT_TRUE(only_in_tier(unused));
+  client.store(other);
+  ASSERT_TRUE(promoted(client, region, other));
+  EXPECT_EQ(client.lookup(unused).found_chunks, 0U);
+  EXPECT_EQ(counted("demoted_total"), 4);
+  EXPECT_TRUE(daemon.check());
+  EXPECT_EQ(daemon.terminate(), 0);
+}
+
 TEST_P(GpuDemotion, ItsProcessMayDieWhileItGivesBack) {
   daemon_under_test daemon(options(4));
   tester client(daemon.socket()), mover(daemon.socket(), "mover");

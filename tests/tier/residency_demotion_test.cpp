@@ -271,4 +271,14 @@ TEST_F(ResidencyDemotion, SecondUsesAreToldOnce) {
   tier.forget_second_uses({places[1].id});
   tier.use({places[0].id, places[1].id});
   EXPECT_EQ(tier.take_second_uses(), ids{places[1].id});
+  EXPECT_EQ(tier.used_twice({places[1].id, object_id{}, places[0].id}), (ids{places[1].id, places[0].id}));
+}
+
+TEST_F(ResidencyDemotion, WhatWasNotUsedIsNotAmongTheUsed) {
+  auto places = store(0, 3);
+  tier.watch_uses();
+  tier.use({places[1].id});
+  EXPECT_TRUE(tier.used_twice({places[1].id}).empty()) << "not before it is taken";
+  tier.take_second_uses();
+  EXPECT_EQ(tier.used_twice({places[2].id, places[1].id, places[0].id}), ids{places[1].id});
 }

@@ -133,6 +133,18 @@ bool write_objects(tier_pointer self, const std::vector<object_id>& ids, const s
   return true;
 }
 
+/// Before objects leave, all of them go to the tiers below that get what is evicted. If these get what is used for the
+/// second time, what was used goes, because they may have lost it since (decision 088). False: nothing goes anywhere.
+bool write_what_leaves(tier_pointer self, std::vector<object_id> ids, ended_demotion over) {
+  auto& state = self->state;
+  auto to = state.below.with(demotion_mode::write_back);
+  if (to.empty()) {
+    to = state.below.with(demotion_mode::selective);
+    ids = state.objects().used_twice(std::move(ids));
+  }
+  return !to.empty() && !ids.empty() && write_objects(self, ids, to, true, std::move(over));
+}
+
 // ---- at the end ----
 
 constexpr size_t written_down_together = 512;
@@ -171,20 +183,19 @@ void on_tier_joined(tier_pointer self, const tier_joined_notice& notice) {
   if (notice.what->further)
     return;
   if (needs_origins(notice.what->mode))
-    state.objects().keep_origins(notice.what->mode == demotion_mode::write_back);
+    state.objects().keep_origins(true);
   if (notice.what->mode == demotion_mode::selective)
     state.objects().watch_uses();
 }
 
 bool bring_victims_down(tier_pointer self, std::function<void()> over) {
   auto& state = self->state;
-  auto to = state.below.with(demotion_mode::write_back);
-  if (to.empty())
+  if (!state.below.get_what_leaves())
     return false;
   auto ids = state.changes.begin_demotion();
   std::reverse(ids.begin(), ids.end()); // a chain's end is the first victim
   auto since = demotion_clock::now();
-  return write_objects(self, ids, to, true, [self, since, over = std::move(over)](const demotion&) {
+  return write_what_leaves(self, std::move(ids), [self, since, over = std::move(over)](const demotion&) {
     self->state.probe->waited_for_demotion(demotion_clock::now() - since);
     over();
   });
@@ -201,8 +212,7 @@ void bring_down_due(tier_pointer self) {
   if (leaving.empty())
     return;
   auto leave = [self, leaving](const demotion&) { self->state.objects().leave_now(leaving); };
-  auto to = state.below.with(demotion_mode::write_back);
-  if (to.empty() || !write_objects(self, leaving, to, true, leave))
+  if (!write_what_leaves(self, leaving, leave))
     state.objects().leave_now(leaving);
 }
 

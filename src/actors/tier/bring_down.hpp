@@ -14,8 +14,9 @@ namespace terrace::actors {
 /// A tier has joined below this one.
 void on_tier_joined(tier_pointer self, const tier_joined_notice& notice);
 
-/// The victims of the round go to the tiers below that get what is evicted. False: there are none, or these have all of
-/// them: nothing has to be waited for. Otherwise `over` is called when they have been written, or cannot be.
+/// The victims of the round go to the tiers below that get what is evicted; to those that get what is used for the second
+/// time, the victims that were. False: there are none, or these have all of them: nothing has to be waited for. Otherwise
+/// `over` is called when they have been written, or cannot be.
 bool bring_victims_down(tier_pointer self, std::function<void()> over);
 
 /// What was used for the second time, and what is to leave with its segment. Call after every change.

@@ -7,6 +7,7 @@
 #include "tier/tier_availability.hpp"
 #include "tier/tier_index.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -43,6 +44,11 @@ struct tiers_below {
       if (each.mode == mode && !each.further)
         some.push_back(each);
     return some;
+  }
+  /// All of it, or some.
+  bool get_what_leaves() const {
+    return std::any_of(all.begin(), all.end(),
+                       [](const tier_below& each) { return needs_origins(each.mode) && !each.further; });
   }
 };
 

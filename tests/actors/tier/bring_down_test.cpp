@@ -20,6 +20,11 @@ struct BringDown : group_fixture {
            .admission = admission,
            .demotion = mode});
   }
+  void begin_selective() {
+    TearDown();
+    folder.clear();
+    begin(demotion_mode::selective);
+  }
   write_down_answer write_down(std::chrono::steady_clock::time_point until) {
     auto answer = ask<write_down_answer>(group->host, write_down_request{until});
     settle();
@@ -195,9 +200,7 @@ TEST_F(BringDown, WhatARuleDoesNotAdmitIsLost) {
 }
 
 TEST_F(BringDown, AtTheSecondUseIfItIsSelective) {
-  TearDown();
-  folder.clear();
-  begin(demotion_mode::selective);
+  begin_selective();
   store(0, 6);
   EXPECT_EQ(present(disk_tier(), 0, 6), 0u);
   load(0, 3);
@@ -209,4 +212,53 @@ TEST_F(BringDown, AtTheSecondUseIfItIsSelective) {
   EXPECT_EQ(store(100, 8).stored_chunks, 8u);
   EXPECT_EQ(load(0, 6).chunks, 6u);
   EXPECT_EQ(metric("terrace_tier_demoted_total"), 6) << "what came from there is there";
+}
+
+TEST_F(BringDown, WhatTheDiskLosesAfterItsSecondUseIsWrittenAsItIsEvicted) {
+  begin_selective();
+  store(0, 8);
+  load(0, 4);
+  EXPECT_EQ(present(disk_tier(), 0, 8), 4u);
+  forget(disk_tier(), 0, 4);
+  load(0, 4);
+  EXPECT_EQ(present(disk_tier(), 0, 8), 0u) << "a use looks once";
+  EXPECT_EQ(store(100, 8).stored_chunks, 8u);
+  EXPECT_EQ(present(disk_tier(), 0, 8), 4u) << "what was not used is lost";
+  EXPECT_EQ(load(0, 4).chunks, 4u);
+  for (uint64_t n = 0; n < 4; ++n)
+    EXPECT_TRUE(delivered(n)) << n;
+  EXPECT_EQ(metric("terrace_tier_demoted_total"), 8);
+}
+
+TEST_F(BringDown, AUsedVictimThatCannotBeWrittenIsLost) {
+  begin_selective();
+  store(0, 8);
+  load(0, 8);
+  forget(disk_tier(), 0, 8);
+  ring.hold(io_code::write);
+  auto stored = begin_store(100, 1);
+  wait_out();
+  wait_out();
+  EXPECT_FALSE(*stored) << "all else is above the victim in its chain";
+  ring.release(io_code::write);
+  settle();
+  ASSERT_TRUE(*stored);
+  EXPECT_EQ((*stored)->stored_chunks, 1u);
+  EXPECT_GE(metric("terrace_tier_demotions_failed_total", "failed"), 1);
+  EXPECT_EQ(report(group->host).held_objects, 0u);
+}
+
+TEST_F(BringDown, WhatCameFromTheDiskAndWasUsedReturnsThereIfItIsLostThere) {
+  begin_selective();
+  store(0, 4);
+  load(0, 4);
+  store(100, 8);
+  EXPECT_EQ(present(group->host, 0, 4), 0u);
+  EXPECT_EQ(load(0, 4).chunks, 4u);
+  load(0, 4);
+  EXPECT_EQ(metric("terrace_tier_demoted_total"), 4) << "it is there";
+  forget(disk_tier(), 0, 4);
+  store(200, 8);
+  EXPECT_EQ(present(group->host, 0, 4), 0u);
+  EXPECT_EQ(present(disk_tier(), 0, 4), 4u);
 }

@@ -9,7 +9,12 @@ using namespace terrace::actors;
 using namespace terrace::actors::test;
 
 namespace {
-struct GiveBack : fast_tier_fixture {};
+struct GiveBack : fast_tier_fixture {
+  void use(uint64_t first, size_t count) {
+    auto used = ask<probe_answer>(gpu(), probe_request{chain(first, count, payload), false, true});
+    settle();
+  }
+};
 } // namespace
 
 TEST_F(GiveBack, WhatNoTierBelowHasComesToHostMemory) {
@@ -133,10 +138,7 @@ TEST_F(GiveBack, SelectiveMeansAtTheSecondUse) {
   begin(demotion_mode::selective);
   only_there(0, 4);
   EXPECT_EQ(present(group->host, 0, 4), 0u);
-  for (int use = 0; use < 2; ++use) {
-    auto used = ask<probe_answer>(gpu(), probe_request{chain(1, 1, payload), false, true});
-    settle();
-  }
+  use(1, 1);
   EXPECT_EQ(present(group->host, 0, 4), 1u);
   EXPECT_EQ(present(gpu(), 0, 4), 4u);
 }
@@ -144,22 +146,86 @@ TEST_F(GiveBack, SelectiveMeansAtTheSecondUse) {
 TEST_F(GiveBack, WhatFindsNoCreditComesAtAUseAfterThose) {
   begin(demotion_mode::selective);
   only_there(0, 4);
-  auto use = [&] {
-    auto used = ask<probe_answer>(gpu(), probe_request{chain(0, 4, payload), false, true});
-    settle();
-  };
   fast->gated = true;
-  use();
+  use(0, 4);
   EXPECT_EQ(fast->waiting.size(), 2u) << "half of the tier";
-  use();
+  use(0, 4);
   EXPECT_EQ(fast->waiting.size(), 2u);
   let_go();
   EXPECT_EQ(present(group->host, 0, 4), 2u) << "the second use came while they were copied";
   EXPECT_EQ(counted("terrace_tier_demoted_total"), 2);
   EXPECT_EQ(counted("terrace_tier_demotions_failed_total"), 2);
-  use();
+  use(0, 4);
   EXPECT_EQ(present(group->host, 0, 4), 4u);
   EXPECT_EQ(counted("terrace_tier_demoted_total"), 4);
+}
+
+TEST_F(GiveBack, WhatHostMemoryLosesAfterItsSecondUseComesAsItIsEvicted) {
+  begin(demotion_mode::selective);
+  store(0, 4);
+  promote(0, 4);
+  use(0, 4);
+  EXPECT_EQ(fast->reads, 0u) << "it is there";
+  forget_host(0, 4);
+  use(0, 4);
+  EXPECT_EQ(fast->reads, 0u) << "a use looks once";
+  EXPECT_EQ(store(100, 4).stored_chunks, 4u);
+  promote(100, 4);
+  EXPECT_EQ(present(gpu(), 100, 4), 4u);
+  EXPECT_EQ(present(gpu(), 0, 4), 0u);
+  EXPECT_EQ(load(0, 4).chunks, 4u);
+  for (uint64_t n = 0; n < 4; ++n)
+    EXPECT_TRUE(delivered(n)) << n;
+  EXPECT_EQ(counted("terrace_tier_demoted_total"), 4);
+}
+
+TEST_F(GiveBack, WhatHostMemoryLosesAfterItWasCopiedComesAgain) {
+  begin(demotion_mode::selective);
+  only_there(0, 4);
+  use(0, 2);
+  EXPECT_EQ(present(group->host, 0, 4), 2u);
+  forget_host(0, 2);
+  store(100, 4);
+  promote(100, 4);
+  EXPECT_EQ(present(gpu(), 100, 4), 4u);
+  EXPECT_EQ(present(group->host, 0, 4), 2u) << "what was not used is lost";
+  EXPECT_EQ(counted("terrace_tier_demoted_total"), 4);
+}
+
+TEST_F(GiveBack, WhatFoundNoCreditComesAsItIsEvictedAtTheLatest) {
+  begin(demotion_mode::selective);
+  only_there(0, 4);
+  fast->gated = true;
+  use(0, 4);
+  let_go();
+  EXPECT_EQ(present(group->host, 0, 4), 2u) << "half of the tier";
+  store(100, 4);
+  promote(100, 4);
+  EXPECT_EQ(present(gpu(), 100, 4), 4u);
+  EXPECT_EQ(present(group->host, 0, 4), 4u);
+}
+
+TEST_F(GiveBack, WhatWasUsedIsDroppedIfHostMemoryHasNoRoom) {
+  begin(demotion_mode::selective);
+  only_there(0, 4);
+  use(0, 2);
+  forget_host(0, 2);
+  EXPECT_EQ(store(100, 8).stored_chunks, 8u);
+  auto held = hold(group->host, 100, 8);
+  promote(100, 4);
+  EXPECT_EQ(present(gpu(), 100, 4), 4u);
+  EXPECT_EQ(present(group->host, 0, 4), 0u);
+  EXPECT_EQ(counted("terrace_tier_demotions_failed_total"), 2);
+}
+
+TEST_F(GiveBack, WhatWasNotUsedIsLostIfItIsSelective) {
+  begin(demotion_mode::selective);
+  only_there(0, 4);
+  store(100, 4);
+  promote(100, 4);
+  EXPECT_EQ(present(gpu(), 100, 4), 4u);
+  EXPECT_EQ(present(group->host, 0, 4), 0u);
+  EXPECT_EQ(fast->reads, 0u);
 }
 
 TEST_F(GiveBack, WhatTheDiskHasIsDropped) {
