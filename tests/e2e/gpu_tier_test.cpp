@@ -94,7 +94,9 @@ TEST_P(GpuTier, ALeaseKeepsWhatItHoldsThere) {
 }
 
 TEST_P(GpuTier, ALeaseMayHoldLessThereThanIsLoadedFromThere) {
-  daemon_under_test daemon(options(8, "[lease]\ndisk_percent = 50\n"));
+  auto half = options(8);
+  half.lease = "disk_percent = 50\n";
+  daemon_under_test daemon(half);
   tester client(daemon.socket());
   auto region = registered(client);
   auto chain = chain_of(1, 8);
