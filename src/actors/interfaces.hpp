@@ -74,9 +74,8 @@ using messages = message_list<
     check_writes_request, check_writes_answer, check_group_request, check_group_answer,
     check_sessions_request, check_sessions_answer, check_owner_request, check_client_request,
     check_client_answer, import_region_request, import_region_answer, drop_region_notice, end_region_request,
-    end_region_answer, share_region_request, share_region_answer, await_generation_request,
-    await_generation_answer, open_device_request, open_device_answer, watch_device_notice,
-    device_changed_notice, serve_tier_notice, device_load_request>;
+    end_region_answer, share_region_request, share_region_answer, open_device_request, open_device_answer,
+    watch_device_notice, device_changed_notice, serve_tier_notice, device_load_request>;
 
 } // namespace terrace::actors
 
@@ -297,16 +296,12 @@ using device_actor = copying_actor::extend<
     caf::replies_to<share_region_request>::with<share_region_answer>,
     // From the last owner of a region.
     caf::reacts_to<drop_region_notice>,
-    // From connections that have given up a region. (delayed: until nothing accesses it)
+    // From connections: of a region that is new, and again when they have given it up. (delayed: until nothing accesses it)
     caf::replies_to<end_region_request>::with<end_region_answer>,
-    // From stores, before they take anything. (delayed: until the generation is reached, or the context ends)
-    caf::replies_to<await_generation_request>::with<await_generation_answer>,
     // From the devices: host memory that the process may read itself.
     caf::reacts_to<add_memory>,
     // From the devices. (delayed: until it reads that memory no more)
-    caf::replies_to<forget_memory>::with<retire_answer>,
-    // From connections: a request ended early.
-    caf::reacts_to<sweep_notice>>;
+    caf::replies_to<forget_memory>::with<retire_answer>>;
 
 struct open_device_answer {
   error failure;
@@ -320,9 +315,7 @@ using devices_actor = caf::typed_actor<
     // From memory actors, for all devices: host memory that their processes may read, when it is committed.
     caf::reacts_to<add_memory>,
     // From memory actors. (delayed: until no device reads that memory)
-    caf::replies_to<forget_memory>::with<retire_answer>,
-    // From connections: for all devices.
-    caf::reacts_to<sweep_notice>>;
+    caf::replies_to<forget_memory>::with<retire_answer>>;
 
 /// GPU TIER: a mover between host memory and memory of a device, which also copies to regions of that device.
 using gpu_tier_actor = mover_actor::extend_with<device_watcher>::extend<

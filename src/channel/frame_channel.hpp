@@ -23,6 +23,7 @@ constexpr uint64_t send = 2;
 constexpr uint64_t peer_exit = 3;
 constexpr uint64_t timer = 4;
 constexpr uint64_t hang_up = 5;
+constexpr uint64_t bell = 6; ///< not the channel's
 } // namespace io_tag
 
 /// A finished frame, its descriptors, and the request it answers.

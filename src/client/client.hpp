@@ -20,6 +20,7 @@
 #include "base/error.hpp"
 #include "base/unique_fd.hpp"
 #include "client/arrivals.hpp"
+#include "client/bell.hpp"
 #include "client/handles.hpp"
 #include "client/layer_ring.hpp"
 #include "client/operators.hpp"
@@ -138,6 +139,8 @@ class connection {
   /// memory (layer_ring.hpp). It is a region like any other as well.
   result<registered_region> register_generations(const region& memory, const std::string& device,
                                                  deadline until = {});
+  /// The bell of this connection, the same each time. Stores whose `after` has not been reached when they come need one.
+  result<client::bell> bell(deadline until = {});
   /// Waits until the daemon accesses nothing of it any more, and no device for it: then the memory may be freed.
   result<void> unregister(registered_region region, deadline until = {});
 

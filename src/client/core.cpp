@@ -4,6 +4,8 @@
 #include "client/socket.hpp"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 
 #include <fcntl.h>
 
@@ -48,6 +50,13 @@ result<void> core::start(unique_fd socket, deadline until) {
     if (entry.memory)
       if (auto ok = announce(*fresh, entry, until); !ok)
         return ok;
+  if (bell_) {
+    auto rung = bell_of(*fresh, until);
+    if (!rung)
+      return tl::unexpected<error>(rung.error());
+    if (!bell_->becomes(*rung))
+      return fail(errc::busy, "cannot duplicate the bell's descriptor: " + std::string(std::strerror(errno)));
+  }
 
   if (info->boot != info_.boot)
     ended_.clear(); // their daemon has ended, and its quarantine with it
@@ -59,6 +68,28 @@ result<void> core::start(unique_fd socket, deadline until) {
   info_ = std::move(*info);
   failures_ = 0;
   return {};
+}
+
+// ---- the bell ----
+
+result<unique_fd> core::bell_of(channel& at, deadline until) {
+  return ask<kind::bell>(
+      at, until, [](body_builder& body) { return wire::CreateBell(body); },
+      [](const wire::BellAnswer&, answer& with) -> result<unique_fd> {
+        if (with.descriptors.empty())
+          return fail(errc::internal, "expected a descriptor with the bell, got none");
+        return std::move(with.descriptors[0]);
+      });
+}
+
+result<bell> core::ring_with(deadline until) {
+  if (!bell_) {
+    auto rung = bell_of(*channel_, until);
+    if (!rung)
+      return tl::unexpected<error>(rung.error());
+    bell_.emplace(std::move(*rung));
+  }
+  return *bell_;
 }
 
 void core::back_off() {

@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <random>
 #include <type_traits>
 #include <vector>
@@ -46,6 +47,9 @@ class core {
   /// The same, and waits for the answer.
   result<void> end_region(uint32_t slot, deadline until);
 
+  /// The bell, which the daemon makes at the first call.
+  result<bell> ring_with(deadline until);
+
   struct region_entry {
     unique_fd memory; ///< empty: the slot is free
     wire::RegionKind kind = wire::RegionKind::memfd;
@@ -75,6 +79,7 @@ class core {
   static result<daemon_info> shake_hands(channel& with, const hello_request& hello, deadline until);
   static result<void> open(channel& at, space_entry& entry, deadline until);
   static result<void> announce(channel& at, region_entry& entry, deadline until);
+  static result<unique_fd> bell_of(channel& at, deadline until);
   void back_off();
 
   connect_options options_;
@@ -83,6 +88,7 @@ class core {
   daemon_info info_;
   std::vector<space_entry> spaces_;
   std::vector<region_entry> regions_;
+  std::optional<bell> bell_;         ///< none: nobody has asked for it
   std::vector<ended_channel> ended_; ///< all of the boot in info_
   std::chrono::steady_clock::time_point next_attempt_{};
   uint32_t failures_ = 0;

@@ -107,6 +107,20 @@ result<void> engine_device::write(void* stream, const layer_counter& counter) co
                       counter.value, cuda::write_value_default);
 }
 
+result<void> engine_device::ring(void* stream, const bell& of) const {
+  auto kept = std::make_unique<bell>(of);
+  auto rings = [](void* one) {
+    std::unique_ptr<bell> own(static_cast<bell*>(one));
+    own->ring();
+  };
+  const auto& context = *parts_->context;
+  auto queued = context.call("cuLaunchHostFunc", context.api().LaunchHostFunc, stream_of(stream), +rings,
+                             static_cast<void*>(kept.get()));
+  if (queued)
+    (void) kept.release(); // the function's; it stays if the context is lost, because then it is not called
+  return queued;
+}
+
 // ---- small pieces ----
 
 bool engine_device::has_kernel() const { return parts_->kernel != nullptr; }

@@ -3,7 +3,8 @@
 //   auto gpu = engine_device::open({.device = uuid});
 //   (*gpu)->attach(*page_memory);                            // that of a layer_ring, or of what stores wait for
 //   (*gpu)->gather(stream, blocks, buffer);                  // before a store of `buffer`, a region, ...
-//   (*gpu)->write(stream, computed);                         // ... which waits for this counter (store_request::after)
+//   (*gpu)->write(stream, computed);                         // ... which waits for this counter (store_request::after) ...
+//   (*gpu)->ring(stream, *daemon->bell());                   // ... until the daemon is told to look
 //   (*gpu)->wait(stream, load.layer(0));                     // after a load into `buffer`, ...
 //   (*gpu)->scatter(stream, blocks, buffer);                 // ... into the blocks
 //   (*gpu)->write(stream, load.passed());
@@ -12,6 +13,7 @@
 #pragma once
 
 #include "base/error.hpp"
+#include "client/bell.hpp"
 #include "client/region.hpp"
 #include "client/types.hpp"
 
@@ -58,6 +60,9 @@ class engine_device {
   result<void> wait(void* stream, const layer_counter& counter) const;
   /// The counter becomes this value when everything before it in the stream is done.
   result<void> write(void* stream, const layer_counter& counter) const;
+  /// The bell rings when everything before it in the stream is done: the write of a counter. It stays open until then, whatever becomes
+  /// of other handles. What is behind it in the stream begins afterwards, so one for several counters is enough.
+  result<void> ring(void* stream, const bell& of) const;
 
   // ---- small pieces ----
 

@@ -1,5 +1,6 @@
 #include "client/layer_ring.hpp"
 
+#include "base/reached.hpp"
 #include "client/channel.hpp"
 #include "client/futex_wait.hpp"
 
@@ -19,9 +20,6 @@ namespace terrace::client {
 namespace {
 
 std::atomic_ref<uint32_t> shared_word(uint32_t& counter) { return std::atomic_ref<uint32_t>(counter); }
-
-/// As cuStreamWaitValue32 compares: counters wrap around.
-bool has(uint32_t now, uint32_t value) { return static_cast<int32_t>(now - value) >= 0; }
 
 } // namespace
 
@@ -55,14 +53,14 @@ result<std::unique_ptr<layer_ring>> layer_ring::make(const region& memory, const
 }
 
 bool layer_ring::reached(uint32_t index, uint32_t value) const {
-  return has(shared_word(counters_[index]).load(std::memory_order_acquire), value);
+  return terrace::reached(shared_word(counters_[index]).load(std::memory_order_acquire), value);
 }
 
 /// Forward alone: the device may have written it meanwhile.
 void layer_ring::raise(uint32_t index, uint32_t value) {
   auto counter = shared_word(counters_[index]);
   uint32_t now = counter.load(std::memory_order_relaxed);
-  while (!has(now, value) &&
+  while (!terrace::reached(now, value) &&
          !counter.compare_exchange_weak(now, value, std::memory_order_release, std::memory_order_relaxed)) {
   }
   ::syscall(SYS_futex, &counters_[index], FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
@@ -134,7 +132,7 @@ bool layer_ring::wait(const layered_load& load, uint32_t layer, deadline until) 
   uint32_t& counter = counters_[index_of(load, layer)];
   while (true) {
     uint32_t now = shared_word(counter).load(std::memory_order_acquire);
-    if (has(now, load.value))
+    if (terrace::reached(now, load.value))
       return true;
     if (!futex_wait(counter, now, until))
       return false;

@@ -48,6 +48,8 @@ result<void> connection::end_inference(const inference_end& what, deadline until
       [](const wire::EndInferenceAnswer&) {});
 }
 
+result<bell> connection::bell(deadline until) { return core_->ring_with(until); }
+
 result<clear_result> connection::clear(const space* only, deadline until) {
   uint32_t number = 0;
   if (only != nullptr) {

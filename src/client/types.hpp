@@ -312,7 +312,8 @@ struct store_request {
   std::span<const uint32_t> runs_per_object; ///< empty: one run each
   std::span<const uint8_t> pools;            ///< as in load_request
   request_options options;
-  /// Of a region in device memory: nothing of it is read before. Only one request at a time may wait for a counter.
+  /// Of a region in device memory: nothing of it is read before. Whoever writes the counter then rings the connection's bell
+  /// (connection::bell), which must have been asked for unless the counter has been reached when the request is sent.
   std::optional<generation> after{};
 };
 

@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/mapping.hpp"
+#include "base/reached.hpp"
 #include "base/unique_fd.hpp"
 
 #include <atomic>
@@ -11,9 +12,7 @@
 
 namespace terrace::gpu {
 
-/// Whether a counter with the value `now` has reached `wanted`. Counters wrap around: values up to 2^31 - 1
-/// ahead of `wanted` have reached it. This is the comparison of cuStreamWaitValue32.
-constexpr bool reached(uint32_t now, uint32_t wanted) { return static_cast<int32_t>(now - wanted) >= 0; }
+using terrace::reached;
 
 /// A generation of a slot.
 struct generation {

@@ -62,6 +62,9 @@ void client_probe::collect(const labels& of, sample_sink& sink) const {
   count("terrace_connections_accepted_total", "Accepted connections.", accepted_);
   count("terrace_received_bytes_total", "Bytes of frames received from clients.", received_bytes_);
   count("terrace_sent_bytes_total", "Bytes of frames sent to clients.", sent_bytes_);
+  count("terrace_connection_rings_total", "Times a client's bell was heard.", rings_);
+  level("terrace_connection_awaited_counters", "Stores that wait for a counter of their client.",
+        awaited_counters_);
   count("terrace_connection_stalls_total",
         "Number of times a request had to wait because its connection was out of credit.", stalls_);
   level("terrace_request_memory_bytes",

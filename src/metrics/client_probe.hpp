@@ -27,7 +27,10 @@ class client_probe {
   void refused(refusal reason) noexcept { refused_[static_cast<size_t>(reason)].add(); }
   void received(uint64_t bytes) noexcept { received_bytes_.add(bytes); } ///< of frames
   void sent(uint64_t bytes) noexcept { sent_bytes_.add(bytes); }
-  void stopped_reading() noexcept { stalls_.add(); } ///< out of credit
+  void rung() noexcept { rings_.add(); } ///< by a client that has written a counter
+  void awaits_counter() noexcept { awaited_counters_.add(); }
+  void awaits_no_counter() noexcept { awaited_counters_.subtract(); } ///< exactly once per `awaits_counter`
+  void stopped_reading() noexcept { stalls_.add(); }                  ///< out of credit
   /// The requests of a connection took `before`, and take `now`.
   void requests_take(uint64_t before, uint64_t now) noexcept {
     request_bytes_.add(now);
@@ -82,6 +85,8 @@ class client_probe {
   gauge connections_, request_bytes_, staged_bytes_, quarantined_bytes_, leases_, old_leases_;
   counter accepted_, received_bytes_, sent_bytes_, stalls_, leases_taken_, leases_shortened_, leases_revoked_;
   counter checks_, check_differences_;
+  gauge awaited_counters_;
+  counter rings_;
   counter recompute_requests_, recompute_tokens_, no_load_requests_, no_store_requests_;
   counter events_told_, subscribers_lost_;
   std::array<counter, refusals> refused_;

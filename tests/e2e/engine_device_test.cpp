@@ -96,8 +96,9 @@ TEST(TokenBlocks, AreGatheredForAStoreAndScatteredAfterALoad) {
   engine.write(content);
   std::vector<client::run> runs{{.offset = 0, .bytes = object_bytes},
                                 {.offset = object_bytes, .bytes = object_bytes}};
-  // The store waits for the kernel, behind which the engine's stream writes a counter of the same page.
+  // The store waits for the kernel, behind which the engine's stream writes a counter of the same page, and rings.
   client::layer_counter gathered{2048, 1};
+  auto bell = made(client->bell(patiently()));
   auto stored = client.store_of(chain);
   stored.region = &region;
   stored.runs = runs;
@@ -106,6 +107,7 @@ TEST(TokenBlocks, AreGatheredForAStoreAndScatteredAfterALoad) {
   void* stream = engine.work.get();
   ASSERT_TRUE(engine.gpu->gather(stream, engine.pieces, engine.buffer.get().address));
   ASSERT_TRUE(engine.gpu->write(stream, gathered));
+  ASSERT_TRUE(engine.gpu->ring(stream, bell));
   auto done = client->wait(store, patiently());
   ASSERT_TRUE(done) << done.error().text;
   EXPECT_EQ(client.load_and_check(chain), 2U);

@@ -146,6 +146,8 @@ void put_under_load(daemon_under_test& daemon) {
 /// Counters that stay 0 unless something fails, is exhausted or crowded; other tests raise them.
 const std::set<std::string> raised_by_trouble = {
     "terrace_check_differences_total",
+    "terrace_connection_rings_total",
+    "terrace_connection_awaited_counters",
     "terrace_connection_stalls_total",
     "terrace_copier_failures_total",
     "terrace_disk_contended_operations_total",

@@ -58,6 +58,7 @@ std::vector<sample_frame> sample_frames() {
       1);
   sample(kind::unregister_region, [](builder& b) { return wire::CreateUnregisterRegion(b, 1); });
   sample(kind::map_segment, [](builder& b) { return wire::CreateMapSegment(b, 1); });
+  sample(kind::bell, [](builder& b) { return wire::CreateBell(b); });
   sample(kind::lookup, [&](builder& b) { return wire::CreateLookup(b, 1, by_digests(b), true, 2, 100); });
   sample(kind::read_lease, [&](builder& b) { return wire::CreateReadLease(b, b.CreateVector(id), 0, 2); });
   sample(kind::load, [&](builder& b) {

@@ -6,6 +6,11 @@
 
 #include <cstring>
 
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
 namespace terrace::cuda {
 namespace {
 
@@ -108,6 +113,33 @@ TEST_F(EngineDevice, StreamsWaitForCountersAndWriteThem) {
   EXPECT_EQ(std::atomic_ref(words[2]).load(), 9U);
 }
 
+TEST_F(EngineDevice, StreamsRingABellBehindWhatTheyHaveWritten) {
+  auto gpu = opened();
+  ASSERT_TRUE(gpu) << gpu.error().text;
+  auto memory = client::region::create("counters", 4096).value();
+  ASSERT_TRUE((*gpu)->attach(memory));
+  auto* words = reinterpret_cast<uint32_t*>(memory.data());
+  auto work = stream::make(in_context()).value();
+  unique_fd event(::eventfd(0, EFD_CLOEXEC)), heard(::fcntl(event.get(), F_DUPFD_CLOEXEC, 0));
+  int its_number = event.get();
+  {
+    client::bell bell(std::move(event));
+    ASSERT_TRUE((*gpu)->wait(work.get(), {4, 1}));
+    ASSERT_TRUE((*gpu)->write(work.get(), {8, 9}));
+    ASSERT_TRUE((*gpu)->ring(work.get(), bell));
+    ASSERT_TRUE((*gpu)->ring(work.get(), bell));
+  }
+  EXPECT_NE(::fcntl(its_number, F_GETFD), -1) << "it stays open until the stream has rung it";
+  pollfd ready{heard.get(), POLLIN, 0};
+  EXPECT_EQ(::poll(&ready, 1, 0), 0);
+  std::atomic_ref(words[1]).store(1, std::memory_order_release);
+  uint64_t rings = 0;
+  ASSERT_EQ(::read(heard.get(), &rings, sizeof rings), 8);
+  EXPECT_EQ(std::atomic_ref(words[2]).load(std::memory_order_acquire), 9U) << "it rang before the counter";
+  ASSERT_TRUE(work.synchronize());
+  EXPECT_EQ(::fcntl(its_number, F_GETFD), -1);
+}
+
 TEST_F(EngineDevice, SaysWhatIsMissing) {
   auto code_of = [](const client::engine_device_options& options) {
     auto gpu = engine_device::open(options);
@@ -142,6 +174,11 @@ TEST_F(EngineDevice, ErrorsOfTheDriverAreReported) {
   EXPECT_FALSE((*gpu)->attach(memory));
   ASSERT_TRUE((*gpu)->attach(memory));
   auto work = stream::make(in_context()).value();
+  unique_fd event(::eventfd(0, EFD_CLOEXEC));
+  int its_number = event.get();
+  sim.fail("cuLaunchHostFunc", status::out_of_memory, 0, 1);
+  EXPECT_FALSE((*gpu)->ring(work.get(), client::bell(std::move(event))));
+  EXPECT_EQ(::fcntl(its_number, F_GETFD), -1) << "a bell that nobody rings is closed";
   auto blocks = allocation::make(in_context(), 4096).value();
   sim.fail("cuLaunchKernel", status::out_of_memory, 0, 1);
   std::vector<device_run> one{{.address = blocks.get().address, .bytes = 16}};

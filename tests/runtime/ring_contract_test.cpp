@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -117,6 +118,26 @@ TYPED_TEST(RingContract, ReadsWhatItWroteByAnyForm) {
   this->kernel->start(sync);
   EXPECT_EQ(this->collect(1)[0].result, 0);
   ::close(file);
+}
+
+TYPED_TEST(RingContract, AReadOfAnEventWaitsForIt) {
+  int event = ::eventfd(0, EFD_CLOEXEC);
+  uint64_t count = 0;
+  for (uint64_t expected : {1, 5}) {
+    operation read{.request = {.code = io_code::read, .fd = event, .data = &count, .length = sizeof count}};
+    this->kernel->start(read);
+    this->kernel->enter();
+    EXPECT_FALSE(this->kernel->has_ready());
+    ASSERT_EQ(::write(event, &expected, sizeof expected), 8);
+    EXPECT_EQ(this->collect(1)[0].result, 8);
+    EXPECT_EQ(count, expected);
+  }
+  operation read{.request = {.code = io_code::read, .fd = event, .data = &count, .length = sizeof count}};
+  this->kernel->start(read);
+  this->kernel->enter();
+  this->kernel->cancel(read);
+  EXPECT_EQ(this->collect(1)[0].result, -ECANCELED);
+  ::close(event);
 }
 
 TYPED_TEST(RingContract, AnErrorIsANegativeErrno) {

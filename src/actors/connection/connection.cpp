@@ -34,7 +34,8 @@ connection::connection(self_pointer owner, unique_fd socket, peer who, client_pt
                 environment_->teardown, environment_->group->lease_ends),
       regions_(region_budget::make(
           {"the connection", "connection.region_bytes", environment_->limits.region_bytes},
-          environment_->regions)) {}
+          environment_->regions)),
+      bell_(owner->port(), caf::actor_cast<caf::strong_actor_ptr>(owner)) {}
 
 connection::~connection() {
   log_.debug([] { return std::string("has ended"); });
@@ -108,6 +109,7 @@ void connection::on_io_done(const runtime::io_done& done) {
     case io_tag::peer_exit: on_peer_exit(); return;
     case io_tag::timer: on_timer(); return;
     case io_tag::hang_up: on_hang_up(done.result); return;
+    case io_tag::bell: on_bell(done.result); return;
     default: return;
   }
 }
@@ -319,8 +321,6 @@ bool connection::cancel_waiting(request_id id, errc why) {
 /// Answers everything that waits for requests that have ended.
 void connection::sweep() {
   caf::anon_send(group().group, sweep_notice{});
-  if (environment_->devices)
-    caf::anon_send(environment_->devices, sweep_notice{});
   for (const tier_parts& tier : group().tiers()) {
     caf::anon_send(tier.tier, sweep_notice{});
     if (tier.write_through)
@@ -328,11 +328,12 @@ void connection::sweep() {
   }
 }
 
-/// What waits for the teardown, or for room, goes on, to refuse its request; it does nothing when its turn comes.
+/// What waits for the teardown, for room or for a counter goes on, to refuse its request; it does nothing when its turn comes.
 void connection::resume_ended() {
   for (auto& work : after_teardown_.take_ended())
     self_->send(self_, resume_notice{std::move(work)});
   refuse_roomless();
+  refuse_ended_waits();
 }
 
 void connection::end(const error& why) {
@@ -368,6 +369,9 @@ void connection::close() {
   if (environment_->teardown && !waiting_.empty())
     environment_->teardown->destroy(std::move(waiting_)); // descriptors, see `discard`
   waiting_.clear();
+  bell_.take_down();
+  for (size_t each = waits_.take_all().size(); each != 0; --each)
+    environment_->client_probe->awaits_no_counter();
   account_memory(0);
   gate_.pass_on();
   if (holdings_.present_staging() != nullptr)

@@ -6,6 +6,7 @@
 // client are released.
 #pragma once
 
+#include "actors/connection/client_bell.hpp"
 #include "actors/connection/client_record.hpp"
 #include "actors/transfer/transfer_arguments.hpp"
 #include "base/idle_pool.hpp"
@@ -17,6 +18,7 @@
 #include "connection/client_holdings.hpp"
 #include "connection/client_log.hpp"
 #include "connection/connection_life.hpp"
+#include "connection/counter_waits.hpp"
 #include "connection/reading_gate.hpp"
 #include "connection/request_table.hpp"
 #include "connection/teardown_line.hpp"
@@ -316,6 +318,19 @@ class connection {
   void when_ended(const request& what, const teardown_line::work& work) {
     after_teardown_.add(what.context, work);
   }
+  // ---- counters of the client (connection_bell.cpp) ----
+
+  /// The descriptor of the client's bell, for the client.
+  result<unique_fd> bell();
+  /// Calls `then` once the counter has the value: at once, or when the client rings. Refuses the request if it ends before,
+  /// or the region of the counter or the memory does, and without a bell.
+  void when_counted(const request& what, const client_counter& counter, uint32_t value,
+                    device_memory_ptr memory, std::function<void()> then);
+  /// The client has unregistered this region.
+  void end_waits_in(const client_region& counters);
+  /// From now on waits for counters end with this memory. Once for each.
+  void watch_device_memory(const device_memory_ptr& memory);
+
   /// Called on any thread, runs `work` on the connection's, unless it has ended.
   std::function<void()> on_any_thread(std::function<void()> work);
   /// Continues with `work` when everything that is being unmapped by now has been, or the request ends.
@@ -372,6 +387,8 @@ class connection {
   void on_peer_exit();
   void on_hang_up(int32_t events);
   void on_timer();
+  void on_bell(int32_t result);
+  void refuse_ended_waits();
   void pump();
   void account_memory(uint64_t unfinished_frame);
   void expect_rest_of_frame(uint64_t bytes);
@@ -381,9 +398,11 @@ class connection {
   uint32_t requests_max() const { // and one that is refused, see `cancel_waiting`
     return environment_->limits.credit_requests + protocol::giving_back_requests_max;
   }
-  /// A request awaits at most one answer of each tier, of the group and of the policy, or one of a device; and a check of
-  /// the group's, one of it.
-  size_t asked_max() const { return requests_max() * (group().tiers().size() + 2) + 1; }
+  /// A request awaits at most one answer of each tier, of the group and of the policy, or one of a device; a check of
+  /// the group's, one of it; and a region, one of its device.
+  size_t asked_max() const {
+    return requests_max() * (group().tiers().size() + 2) + 1 + environment_->limits.regions_max;
+  }
   void serve(protocol::frame& frame, std::optional<clock::time_point> arrived = {}); // now, unless it waited
   bool serve_waiting();
   void discard(protocol::frame frame);
@@ -435,6 +454,8 @@ class connection {
   region_budget_ptr regions_;
   actor_pool idle_lookups_, idle_loads_, idle_stores_;
   teardown_line after_teardown_;
+  client_bell bell_;
+  counter_waits waits_;
   /// Requests that wait for room for their objects. The first one waits in the line of the trust group.
   struct roomless {
     request what;

@@ -60,7 +60,7 @@ void pin_more(device_pointer self) {
     on_step(self, packet.error());
     return;
   }
-  ask_process(self, std::move(*packet), true,
+  ask_process(self, std::move(*packet),
               [self](const error& failure, const process_packet&) { on_step(self, failure); });
 }
 

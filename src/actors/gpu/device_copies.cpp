@@ -13,9 +13,6 @@ namespace {
 
 using gpu::process_verb;
 
-/// Awaited at a time, each on a stream of its own.
-constexpr size_t awaited_max = 64;
-
 error ended_copy(const context_ptr& context) { return why_ended(context, "copy"); }
 
 bool is_load(const device_copy& copy) { return copy.request.direction == copy_direction::out_of_arena; }
@@ -77,7 +74,7 @@ void add_signals(const device_copy& copy, gpu::process_message& what) {
   if (!wanted.page || copy.unsent != 0 || !copy.slices.complete() || copy.failure.code != errc::ok)
     return;
   what.page = region_of(*wanted.page).id();
-  what.awaited = {wanted.slot, wanted.value};
+  what.signal = {wanted.slot, wanted.value};
   what.signals = wanted.count;
 }
 
@@ -97,7 +94,7 @@ void ask_device(device_pointer self, slice_work& work) {
     copy.object_offset += begin;
   --work.of->unsent;
   add_signals(*work.of, packet.what);
-  ask_process(self, std::move(packet), true, [&work](const error& failure, const process_packet&) {
+  ask_process(self, std::move(packet), [&work](const error& failure, const process_packet&) {
     work.failure = failure;
     work.answered.set(); // `work` may be gone
   });
@@ -251,56 +248,6 @@ caf::result<copy_answer> on_copy(device_pointer self, copy_request& request) {
   state.line.push(flow_of(copy->request.context), copy, state.staging->slot_bytes);
   start_slices(self);
   return promise;
-}
-
-caf::result<await_generation_answer> on_await(device_pointer self, const await_generation_request& request) {
-  auto& state = self->state;
-  auto reply = make_answer<await_generation_answer>(self);
-  auto promise = reply.promise();
-  if (auto why = ended_copy(request.context); why.code != errc::ok) {
-    reply.fail(why);
-  } else if (state.now != device_state::phase::ready ||
-             region_of(*request.region).process() != state.process) {
-    reply.fail(no_such_process(self));
-  } else if (state.awaited.size() >= awaited_max) {
-    reply.fail({errc::busy, "stores wait for " + std::to_string(awaited_max) +
-                                " generations on the device, as many as can at a time; try again"});
-  } else {
-    process_packet packet;
-    packet.what.verb = process_verb::await;
-    packet.what.awaited = request.wanted;
-    packet.descriptor = request.page;
-    auto id = std::make_shared<uint64_t>(0);
-    *id = ask_process(self, std::move(packet), false,
-                      [self, id, region = request.region](const error& failure, const process_packet&) {
-                        auto found = self->state.awaited.find(*id);
-                        if (found == self->state.awaited.end())
-                          return;
-                        await_generation_answer done{failure};
-                        found->second.reply.deliver(std::move(done));
-                        self->state.awaited.erase(found);
-                      });
-    state.awaited.emplace(*id, awaited_generation{request.context, std::move(reply), false});
-  }
-  return promise;
-}
-
-/// The process ends waits of requests that have ended; the stream that waits is free then.
-void on_sweep(device_pointer self) {
-  auto& state = self->state;
-  for (auto& [id, each] : state.awaited) {
-    auto why = ended_copy(each.context);
-    if (why.code == errc::ok || each.ended)
-      continue;
-    each.ended = true;
-    each.reply.fail(why);
-    process_packet packet;
-    packet.what.verb = process_verb::cancel;
-    packet.what.id = id;
-    state.socket->send(std::move(packet));
-    state.sending = true;
-  }
-  start_slices(self);
 }
 
 } // namespace terrace::actors

@@ -63,6 +63,15 @@ void tell_watchers(device_pointer self, bool serves) {
     self->send(each, device_changed_notice{serves});
 }
 
+void fail_questions(device_pointer self, const error& why) {
+  auto& state = self->state;
+  for (auto& [id, each] : std::exchange(state.asked, {})) {
+    state.watch.ended(each.watched);
+    state.free_tags.push_back(each.watched);
+    each.then(why, {});
+  }
+}
+
 /// The process is being ended, and what it has in flight is in its hands until then.
 void lose_process(device_pointer self, const error& why) {
   auto& state = self->state;
@@ -78,13 +87,7 @@ void lose_process(device_pointer self, const error& why) {
              subject(self) + ": " + why.text +
                  "; its regions are gone. Unregister them, which is answered when nothing accesses "
                  "them any more, and register them again"};
-  for (auto& [id, each] : std::exchange(state.asked, {})) {
-    if (each.watched) {
-      state.watch.ended(*each.watched);
-      state.free_tags.push_back(*each.watched);
-    }
-    each.then(gone, {});
-  }
+  fail_questions(self, gone);
   fail_imports(self, {why.code, subject(self) + ": " + why.text});
   fail_line(self, gone);
   tell_watchers(self, false);
@@ -95,8 +98,7 @@ void on_process_ended(device_pointer self) {
   auto& state = self->state;
   if (state.receiving || state.sending || state.watching_exit)
     return;
-  for (auto& [id, each] : std::exchange(state.asked, {})) // awaits that were given up
-    each.then(no_such_process(self), {});
+  fail_questions(self, no_such_process(self)); // those of one that was ended with its last region
   state.socket.reset();
   state.child = {};
   end_arenas(self);
@@ -147,18 +149,20 @@ void end_quietly(device_pointer self) {
 void on_region_mapped(device_pointer self, uint64_t id, uint64_t bytes, bool peer, const error& failure,
                       answer<import_region_answer>& reply) {
   auto& state = self->state;
-  if (failure.code != errc::ok) {
-    if (state.now == device_state::phase::ready)
-      state.regions.erase(id);
-    reply.fail(failure);
-  } else {
+  bool mapped = failure.code == errc::ok;
+  if (mapped)
+    state.regions[id].bytes = bytes;
+  else if (state.now == device_state::phase::ready)
+    state.regions.erase(id);
+  show_regions(self); // before anybody is told
+  if (mapped) {
     import_region_answer done;
     done.memory =
         std::make_shared<device_region>(caf::actor_cast<device_actor>(self), id, state.process, peer);
-    state.regions[id].bytes = bytes;
     reply.deliver(std::move(done));
+  } else {
+    reply.fail(failure);
   }
-  show_regions(self);
   go_on(self);
 }
 
@@ -177,7 +181,7 @@ void send_import(device_pointer self, waiting_import wanted) {
   packet.what.bytes = bytes;
   packet.what.handle = wanted.what.handle;
   packet.descriptor = std::move(wanted.what.descriptor);
-  ask_process(self, std::move(packet), true,
+  ask_process(self, std::move(packet),
               [self, id, bytes, peer, reply = std::move(wanted.reply)](const error& failure,
                                                                        const process_packet&) mutable {
                 on_region_mapped(self, id, bytes, peer, failure, reply);
@@ -188,7 +192,7 @@ void forget_region(device_pointer self, uint64_t id) {
   process_packet packet;
   packet.what.verb = process_verb::forget;
   packet.what.region = id;
-  ask_process(self, std::move(packet), true, [self, id](const error& failure, const process_packet&) {
+  ask_process(self, std::move(packet), [self, id](const error& failure, const process_packet&) {
     auto& state = self->state;
     auto region = state.regions.find(id);
     if (failure.code != errc::ok || region == state.regions.end())
@@ -211,10 +215,8 @@ void on_packet_from_process(device_pointer self, const process_packet& packet) {
   }
   auto answered = std::move(found->second);
   state.asked.erase(found);
-  if (answered.watched) {
-    state.watch.ended(*answered.watched);
-    state.free_tags.push_back(*answered.watched);
-  }
+  state.watch.ended(answered.watched);
+  state.free_tags.push_back(answered.watched);
   error failure{message.code, message.code == errc::ok ? std::string() : message.text};
   answered.then(failure, packet);
   // The device is lost, and so is everything in its context.
@@ -270,24 +272,20 @@ void on_deadline_tick(device_pointer self) {
 
 } // namespace
 
-uint64_t ask_process(device_pointer self, process_packet what, bool watched,
-                     std::function<void(const error&, const process_packet&)> then) {
+void ask_process(device_pointer self, process_packet what,
+                 std::function<void(const error&, const process_packet&)> then) {
   auto& state = self->state;
   uint64_t id = state.next_id++;
   what.what.id = id;
-  asked_of_process asked{std::move(then), std::nullopt};
-  if (watched) {
-    if (state.free_tags.empty())
-      state.free_tags.push_back(state.tags++);
-    asked.watched = state.free_tags.back();
-    state.free_tags.pop_back();
-    state.watch.started(*asked.watched, 0);
-  }
-  state.asked.emplace(id, std::move(asked));
+  if (state.free_tags.empty())
+    state.free_tags.push_back(state.tags++);
+  uint64_t tag = state.free_tags.back();
+  state.free_tags.pop_back();
+  state.watch.started(tag, 0);
+  state.asked.emplace(id, asked_of_process{std::move(then), tag});
   state.socket->send(std::move(what));
   state.sending = true;
   keep_ticking(self, state.watch, state.ticking, state.with.deadline, deadline_tag);
-  return id;
 }
 
 void go_on(device_pointer self) {
@@ -335,10 +333,9 @@ caf::result<share_region_answer> on_share(device_pointer self, const share_regio
   process_packet packet;
   packet.what.verb = process_verb::share;
   packet.what.region = memory.id();
-  ask_process(self, std::move(packet), true,
-              [reply](const error& failure, const process_packet& answer) mutable {
-                reply.deliver(share_region_answer{failure, answer.descriptor});
-              });
+  ask_process(self, std::move(packet), [reply](const error& failure, const process_packet& answer) mutable {
+    reply.deliver(share_region_answer{failure, answer.descriptor});
+  });
   return promise;
 }
 
@@ -393,7 +390,7 @@ void on_child_started(device_pointer self, const child_started& notice) {
   begin.what.verb = process_verb::begin;
   begin.what.bytes = state.staging->memory.size();
   begin.descriptor = state.staging->descriptor;
-  ask_process(self, std::move(begin), true, [self](const error& failure, const process_packet& answer) {
+  ask_process(self, std::move(begin), [self](const error& failure, const process_packet& answer) {
     auto& of = self->state;
     if (of.now != device_state::phase::starting)
       return;

@@ -71,8 +71,8 @@ struct slice_work {
 /// A request to the process.
 struct asked_of_process {
   std::function<void(const error& failure, const process_packet& answer)>
-      then;                        ///< `gone` if the process is lost
-  std::optional<uint64_t> watched; ///< its tag in the detector; none: it may take any time
+      then;             ///< `gone` if the process is lost
+  uint64_t watched = 0; ///< its tag in the detector
 };
 
 struct mapped_region {
@@ -85,13 +85,6 @@ struct mapped_region {
 struct waiting_import {
   import_region_request what;
   answer<import_region_answer> reply;
-};
-
-/// A store that waits for its engine.
-struct awaited_generation {
-  context_ptr context;
-  answer<await_generation_answer> reply;
-  bool ended = false; ///< answered; the process has been told
 };
 
 struct device_state {
@@ -113,10 +106,9 @@ struct device_state {
   uint64_t next_id = 1;
   std::unordered_map<uint64_t, asked_of_process> asked;
   std::map<uint64_t, mapped_region> regions;
-  std::deque<waiting_import> imports;             ///< before there is a process
-  std::vector<device_watcher> watchers;           ///< one for each tier in its memory
-  std::map<uint64_t, awaited_generation> awaited; ///< by the id of their request to the process
-  fair_queue<device_copy_ptr> line{8 << 20};      ///< copies that are not cut to the end
+  std::deque<waiting_import> imports;        ///< before there is a process
+  std::vector<device_watcher> watchers;      ///< one for each tier in its memory
+  fair_queue<device_copy_ptr> line{8 << 20}; ///< copies that are not cut to the end
   std::list<slice_work> slices;
   std::vector<keep_alive> quarantine; ///< of objects of other devices that a lost process may read
   gpu::pinned_arenas arenas;          ///< that the process reads itself
@@ -128,9 +120,9 @@ using device_pointer = caf::stateful_actor<device_state, runtime::homed<device_i
 
 // ---- device_process.cpp ----
 
-/// Sends `what` with the next id, and calls `then` once. `watched`: its answer has a deadline. Returns the id.
-uint64_t ask_process(device_pointer self, process_packet what, bool watched,
-                     std::function<void(const error&, const process_packet&)> then);
+/// Sends `what` with the next id, and calls `then` once: with the answer, which has a deadline, or as `gone`.
+void ask_process(device_pointer self, process_packet what,
+                 std::function<void(const error&, const process_packet&)> then);
 /// Starts, ends or restarts the process as its regions need it.
 void go_on(device_pointer self);
 caf::result<import_region_answer> on_import(device_pointer self, const import_region_request& request);
@@ -157,8 +149,6 @@ void end_arenas(device_pointer self);
 // ---- device_copies.cpp ----
 
 caf::result<copy_answer> on_copy(device_pointer self, copy_request& request);
-caf::result<await_generation_answer> on_await(device_pointer self, const await_generation_request& request);
-void on_sweep(device_pointer self);
 /// Starts slices while there are slots.
 void start_slices(device_pointer self);
 /// Of copies that wait for a slot.

@@ -102,10 +102,6 @@ devices_actor::behavior_type devices_behavior(devices_pointer self,
       [self](const open_device_request& request) { return on_open(self, request); },
       [self](const add_memory& added) { on_add_memory(self, added); },
       [self](const forget_memory& gone) { return on_forget_memory(self, gone); },
-      [self](const sweep_notice& notice) {
-        for (const auto& [name, device] : self->state.known)
-          self->send(device.actor, notice);
-      },
   };
 }
 

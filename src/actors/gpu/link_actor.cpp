@@ -96,20 +96,17 @@ error import_region(link_pointer self, process_packet& packet) {
   return {};
 }
 
-result<std::shared_ptr<gpu::attached_page>> attach_page(link_pointer self, process_packet& packet) {
+error import_page(link_pointer self, process_packet& packet) {
+  auto& state = self->state;
   if (!packet.descriptor)
-    return fail(errc::bad_request, "no descriptor of a page of generations came along");
+    return {errc::bad_request, "no descriptor of a page of generations came along"};
   auto page = gpu::generation_page::open(std::move(*packet.descriptor));
   if (!page)
-    return tl::unexpected(page.error());
-  return self->state.device->attach(std::make_shared<const gpu::generation_page>(std::move(*page)));
-}
-
-error import_page(link_pointer self, process_packet& packet) {
-  auto attached = attach_page(self, packet);
+    return page.error();
+  auto attached = state.device->attach(std::make_shared<const gpu::generation_page>(std::move(*page)));
   if (!attached)
     return attached.error();
-  self->state.pages[packet.what.region] = std::move(*attached);
+  state.pages[packet.what.region] = std::move(*attached);
   return {};
 }
 
@@ -170,7 +167,7 @@ error start_copy(link_pointer self, process_packet& packet) {
                    packet.what.arena != 0 ? arena->second : state.staging,
                    std::move(packet.what.copies),
                    nullptr,
-                   packet.what.awaited,
+                   packet.what.signal,
                    packet.what.signals};
   if (packet.what.signals != 0) {
     auto page = state.pages.find(packet.what.page);
@@ -179,18 +176,6 @@ error start_copy(link_pointer self, process_packet& packet) {
     copy.page = page->second;
   }
   self->send(packet.what.verb == process_verb::load ? state.loads : state.stores, std::move(copy));
-  return {};
-}
-
-error start_await(link_pointer self, process_packet& packet) {
-  auto attached = attach_page(self, packet);
-  if (!attached)
-    return attached.error();
-  const gpu::generation_page& page = (*attached)->page();
-  if (packet.what.awaited.slot >= page.slots())
-    return {errc::bad_request, "awaits generation " + std::to_string(packet.what.awaited.slot) +
-                                   " of a page of " + std::to_string(page.slots())};
-  self->send(self->state.stores, stream_await{packet.what.id, std::move(*attached), packet.what.awaited});
   return {};
 }
 
@@ -232,8 +217,6 @@ void on_packet(link_pointer self, process_packet& packet) {
       return;
     case process_verb::load:
     case process_verb::store: failure = start_copy(self, packet); break;
-    case process_verb::await: failure = start_await(self, packet); break;
-    case process_verb::cancel: self->send(state.stores, stream_cancel{id}); return;
     default: failure = {errc::bad_request, "an answer came instead of a request"};
   }
   if (failure.code != errc::ok)

@@ -1,5 +1,6 @@
 #include "actors/gpu/stream_actor.hpp"
 
+#include "gpu/process/process_message.hpp"
 #include "runtime/io_messages.hpp"
 
 #include <caf/actor_cast.hpp>
@@ -15,40 +16,29 @@ namespace terrace::actors {
 
 namespace {
 
-/// A device stream on which one generation is awaited at a time.
-struct wait_stream {
-  std::shared_ptr<gpu::completion_queue> completions;
-  std::unique_ptr<gpu::copy_engine> engine; ///< ends before the queue
-  std::optional<stream_await> what;         ///< none: it is idle
-  uint64_t tickets = 0;
-};
-
 struct stream_state {
   const char* name = "stream";
-  std::shared_ptr<gpu::device> device;
   stream_owner owner;
   std::unique_ptr<gpu::copy_stream> copies;
-  std::vector<std::unique_ptr<wait_stream>> waits; ///< by tag
 };
 
-constexpr uint64_t copies_tag = UINT64_MAX;
+constexpr uint64_t copies_tag = 1;
 
 using stream_interface = stream_actor::extend<caf::reacts_to<runtime::io_done>>;
 using stream_pointer = caf::stateful_actor<stream_state, runtime::homed<stream_interface::base>>*;
 
 struct stream_seed {
-  std::shared_ptr<gpu::device> device;
   std::unique_ptr<gpu::copy_stream> copies;
   stream_owner owner;
 };
 
-/// One completion when the descriptor is readable.
-void watch_stream(stream_pointer self, int descriptor, uint64_t tag) {
+/// One completion when copies have ended.
+void watch_copies(stream_pointer self) {
   runtime::io_request request;
   request.code = runtime::io_code::poll;
-  request.fd = descriptor;
+  request.fd = self->state.copies->descriptor();
   request.events = POLLIN;
-  self->port().submit(std::move(request), caf::actor_cast<caf::strong_actor_ptr>(self), tag);
+  self->port().submit(std::move(request), caf::actor_cast<caf::strong_actor_ptr>(self), copies_tag);
 }
 
 void tell_over(stream_pointer self, uint64_t id, error failure) {
@@ -56,6 +46,7 @@ void tell_over(stream_pointer self, uint64_t id, error failure) {
 }
 
 void on_stream_copy(stream_pointer self, stream_copy& wanted) {
+  assert(wanted.copies.size() <= gpu::copies_per_message_max); // it came as one
   gpu::copy_request request;
   request.id = wanted.id;
   request.region = std::move(wanted.region);
@@ -72,94 +63,20 @@ void on_stream_copy(stream_pointer self, stream_copy& wanted) {
 void on_copies_ready(stream_pointer self) {
   for (gpu::completion& each : self->state.copies->drain())
     tell_over(self, each.id, each.failure ? std::move(*each.failure) : error{});
-  watch_stream(self, self->state.copies->descriptor(), copies_tag);
-}
-
-/// An idle stream for waits, or a new one.
-result<size_t> take_wait_stream(stream_pointer self) {
-  auto& waits = self->state.waits;
-  for (size_t i = 0; i < waits.size(); ++i)
-    if (!waits[i]->what)
-      return i;
-  auto queue = gpu::completion_queue::make();
-  if (!queue)
-    return tl::unexpected(queue.error());
-  auto engine = self->state.device->make_engine(*queue);
-  if (!engine)
-    return tl::unexpected(engine.error());
-  auto made = std::make_unique<wait_stream>();
-  made->completions = std::move(*queue);
-  made->engine = std::move(*engine);
-  waits.push_back(std::move(made));
-  watch_stream(self, waits.back()->completions->descriptor(), waits.size() - 1);
-  return waits.size() - 1;
-}
-
-void on_stream_await(stream_pointer self, const stream_await& wanted) {
-  if (wanted.page->page().has(wanted.awaited)) {
-    tell_over(self, wanted.id, {});
-    return;
-  }
-  auto number = take_wait_stream(self);
-  if (!number) {
-    tell_over(self, wanted.id, number.error());
-    return;
-  }
-  wait_stream& on = *self->state.waits[*number];
-  assert(!on.what); // one wait on each stream
-  gpu::copy_engine::step step;
-  step.ticket = step.request = ++on.tickets;
-  step.way = gpu::direction::store;
-  step.page = wanted.page.get();
-  step.await = wanted.awaited;
-  on.what = wanted;
-  // A failed step still has its ticket, unless the device is lost.
-  auto ok = on.engine->issue(step);
-  if (ok)
-    ok = on.engine->flush();
-  if (!ok && ok.error().code == errc::gone) {
-    on.what.reset();
-    tell_over(self, wanted.id, ok.error());
-  }
-}
-
-/// The wait ends as if the generation had come: the engine's stream does not know of cancellations.
-void on_stream_cancel(stream_pointer self, const stream_cancel& which) {
-  for (auto& each : self->state.waits)
-    if (each->what && each->what->id == which.id)
-      each->what->page->page().advance(each->what->awaited);
-}
-
-void on_wait_ready(stream_pointer self, size_t number) {
-  wait_stream& on = *self->state.waits[number];
-  for (gpu::over_part& over : on.completions->take()) {
-    if (!on.what)
-      continue;
-    auto id = on.what->id;
-    on.what.reset();
-    tell_over(self, id, over.failure ? std::move(*over.failure) : error{});
-  }
-  watch_stream(self, on.completions->descriptor(), number);
+  watch_copies(self);
 }
 
 stream_interface::behavior_type stream_behavior(stream_pointer self,
                                                 const std::shared_ptr<stream_seed>& seed) {
   auto& state = self->state;
-  state.device = std::move(seed->device);
   state.copies = std::move(seed->copies);
   state.owner = std::move(seed->owner);
-  watch_stream(self, state.copies->descriptor(), copies_tag);
+  watch_copies(self);
   return {
       [self](stream_copy& wanted) { on_stream_copy(self, wanted); },
-      [self](const stream_await& wanted) { on_stream_await(self, wanted); },
-      [self](const stream_cancel& which) { on_stream_cancel(self, which); },
       [self](const runtime::io_done& done) {
-        if (done.result < 0)
-          return; // the process ends
-        if (done.tag == copies_tag)
+        if (done.result >= 0) // otherwise the process ends
           on_copies_ready(self);
-        else
-          on_wait_ready(self, static_cast<size_t>(done.tag));
       },
   };
 }
@@ -169,11 +86,10 @@ stream_interface::behavior_type stream_behavior(stream_pointer self,
 result<stream_actor> spawn_stream(caf::actor_system& system, const runtime::home& home,
                                   std::shared_ptr<gpu::device> device, gpu::direction way,
                                   stream_owner owner) {
-  auto copies = gpu::copy_stream::open(device, way);
+  auto copies = gpu::copy_stream::open(std::move(device), way);
   if (!copies)
     return tl::unexpected(copies.error());
-  auto seed =
-      std::make_shared<stream_seed>(stream_seed{std::move(device), std::move(*copies), std::move(owner)});
+  auto seed = std::make_shared<stream_seed>(stream_seed{std::move(*copies), std::move(owner)});
   return stream_actor(runtime::spawn_homed(system, home, stream_behavior, seed));
 }
 

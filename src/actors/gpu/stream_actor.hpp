@@ -1,7 +1,8 @@
-// STREAM: in the process of a GPU, the copies of one direction and the generations that stores wait for.
+// STREAM: in the process of a GPU, the copies of one direction.
 //
-// It owns a copy_stream (gpu/copy_stream.hpp). Its completions come through an eventfd in the ring. A wait has a stream of
-// its own, so that it holds up nothing else; streams of waits that are over are used again.
+// It owns a copy_stream (gpu/copy_stream.hpp). Its completions come through an eventfd in the ring. Nothing in it waits for an
+// engine: cuMemHostUnregister, for which regions, pages and arenas of all clients come, returns when all streams of the process are
+// idle (docs/decisions/094).
 #pragma once
 
 #include "gpu/copy_stream.hpp"
@@ -21,22 +22,13 @@ struct stream_copy {
   gpu::generation signal;                   ///< written behind the copies
   uint32_t signals = 0;                     ///< with the slots that follow
 };
-struct stream_await {
-  uint64_t id = 0;
-  std::shared_ptr<gpu::attached_page> page;
-  gpu::generation awaited;
-};
-struct stream_cancel {
-  uint64_t id = 0; ///< of an await
-};
-/// To the link: a copy or an await has ended.
+/// To the link: a copy has ended.
 struct stream_over {
   uint64_t id = 0;
   error failure;
 };
 
-using stream_actor = caf::typed_actor<caf::reacts_to<stream_copy>, caf::reacts_to<stream_await>,
-                                      caf::reacts_to<stream_cancel>>;
+using stream_actor = caf::typed_actor<caf::reacts_to<stream_copy>>;
 using stream_owner = caf::typed_actor<caf::reacts_to<stream_over>>;
 
 /// Errors: the driver's.
@@ -47,6 +39,4 @@ result<stream_actor> spawn_stream(caf::actor_system& system, const runtime::home
 } // namespace terrace::actors
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::stream_copy)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::stream_await)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::stream_cancel)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::stream_over)

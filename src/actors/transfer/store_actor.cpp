@@ -9,7 +9,6 @@
 #include <caf/stateful_actor.hpp>
 
 #include <algorithm>
-#include <cassert>
 #include <vector>
 
 namespace terrace::actors {
@@ -115,21 +114,7 @@ task<error> take_credits(store_pointer self, const store_job& job, const store_w
   co_return error{};
 }
 
-/// The engine has written what is to be stored, before the store takes any memory.
-task<error> await_engine(store_pointer self, const store_job& job) {
-  assert(job.source.device != nullptr); // the verb refuses others
-  const device_actor& device = region_of(*job.source.device).device();
-  await_generation_request wanted = *job.after;
-  auto reached = co_await ask<await_generation_answer>(self, device, std::move(wanted), "device");
-  co_return failure_of(reached);
-}
-
 task<error> store_all(store_pointer self, const store_job& job, store_result& done) {
-  if (job.after) {
-    auto failure = co_await await_engine(self, job);
-    if (failure.code != errc::ok)
-      co_return failure;
-  }
   unsigned halvings = 0; // of the window, because there was no space for more
   for (size_t begin = 0; begin != job.objects->size();) {
     auto part = window_at(job.objects, job.objects_per_chunk, begin,

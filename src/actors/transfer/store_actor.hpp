@@ -10,7 +10,6 @@
 #include "transfer/scatter_gather.hpp"
 
 #include <memory>
-#include <optional>
 
 namespace terrace::actors {
 
@@ -21,7 +20,6 @@ struct store_job {
   size_t objects_per_chunk = 1;
   std::shared_ptr<const scatter_gather> runs;
   outside_memory source;
-  std::optional<await_generation_request> after; ///< for memory of a device: nothing is read before
   context_ptr context;
 };
 

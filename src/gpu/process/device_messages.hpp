@@ -1,9 +1,8 @@
-// Messages to the actor of a device: regions, and generations that a store waits for.
+// Messages to the actor of a device, about regions.
 #pragma once
 
 #include "base/error.hpp"
 #include "base/unique_fd.hpp"
-#include "gpu/generation_page.hpp"
 #include "memory/device_memory.hpp"
 #include "tier/request_context.hpp"
 
@@ -50,17 +49,6 @@ struct end_region_request {
   uint64_t region = 0;
 };
 struct end_region_answer {};
-
-/// Answered when the page has reached the generation, or the context ends. The page is the first bytes of a memfd.
-struct await_generation_request {
-  std::shared_ptr<unique_fd> page;
-  gpu::generation wanted;
-  device_memory_ptr region; ///< that is read then
-  context_ptr context;
-};
-struct await_generation_answer {
-  error failure;
-};
 
 /// To whoever watches a device: its process serves, or is lost with all memory of it.
 struct device_changed_notice {

@@ -36,8 +36,8 @@ std::vector<uint8_t> encode(const process_message& message) {
   head.id = message.id;
   head.region = message.region;
   head.bytes = message.bytes;
-  head.slot = message.awaited.slot;
-  head.value = message.awaited.value;
+  head.slot = message.signal.slot;
+  head.value = message.signal.value;
   head.copies = static_cast<uint32_t>(message.copies.size());
   head.text_bytes = static_cast<uint32_t>(std::min(message.text.size(), process_text_max));
   head.handle = message.handle;
@@ -75,7 +75,7 @@ result<process_message> decode_process_message(std::span<const uint8_t> bytes) {
   message.id = head.id;
   message.region = head.region;
   message.bytes = head.bytes;
-  message.awaited = {head.slot, head.value};
+  message.signal = {head.slot, head.value};
   message.handle = head.handle;
   message.arena = head.arena;
   message.page = head.page;

@@ -23,8 +23,6 @@ enum class process_verb : uint32_t {
   forget,        ///< region `region`, of which nothing is in flight
   load,     ///< copies from staging memory, or from `arena`, into `region`; `copies` are in order of nothing
   store,    ///< copies from `region` into staging memory
-  await,    ///< `done` once the page of generations that comes along has reached `awaited`
-  cancel,   ///< not answered: the await `id` ends, with or without its generation
   allocate, ///< new memory of the device of `bytes` becomes region `region`
   map_memory, ///< the memfd of `bytes` that comes along is mapped for reading, as region `region`; nothing is copied from it
   pin_memory, ///< `bytes` from `offset` on of region `arena`, mapped so, become region `region`, which loads may name as arena
@@ -42,10 +40,10 @@ struct process_message {
   uint64_t bytes = 0;
   uint64_t arena = 0; ///< the region from which a load copies; 0: staging memory
   uint64_t page =
-      0; ///< the region in which a load writes `signals` generations behind its copies, from `awaited` on; 0: none
+      0; ///< the region in which a load writes `signals` generations behind its copies, from `signal` on; 0: none
   uint32_t signals = 0;
   uint64_t offset = 0;
-  generation awaited;
+  generation signal;
   std::array<std::byte, 64> handle = {};
   std::vector<strided_copy> copies;
   std::string text;

@@ -36,14 +36,6 @@ class StreamActor : public ::testing::Test {
     owner_ = nullptr;
   }
   std::future<stream_over> next() { return expected_->emplace_back().get_future(); }
-  std::shared_ptr<gpu::attached_page> page(const gpu::generation_page& of) {
-    unique_fd own(::dup(of.descriptor()));
-    return device_
-        ->attach(
-            std::make_shared<const gpu::generation_page>(gpu::generation_page::open(std::move(own)).value()))
-        .value();
-  }
-
   test::runtime_system system_{1};
   std::optional<error> fault_;
   std::shared_ptr<std::deque<stream_overs>> expected_ = std::make_shared<std::deque<stream_overs>>();
@@ -70,21 +62,6 @@ TEST_F(StreamActor, AFailedCopyIsToldWithItsReason) {
   auto first = next();
   caf::anon_send(stream_, stream_copy{5, region_, staging_, {{0, 0, 4096, 0, 0, 1}}});
   EXPECT_EQ(first.get().failure.text, "by the test");
-}
-
-TEST_F(StreamActor, CopiesPassAWaitUntilItsGenerationComes) {
-  auto words = gpu::generation_page::make(4).value();
-  auto copied = next(), reached = next(), given_up = next(), at_once = next();
-  caf::anon_send(stream_, stream_await{1, page(words), {2, 7}});
-  caf::anon_send(stream_, stream_await{2, page(words), {3, 7}});
-  caf::anon_send(stream_, stream_copy{3, region_, staging_, {{0, 0, 4096, 0, 0, 1}}});
-  EXPECT_EQ(copied.get().id, 3U);
-  words.write({2, 7});
-  EXPECT_EQ(reached.get().id, 1U);
-  caf::anon_send(stream_, stream_cancel{2});
-  EXPECT_EQ(given_up.get().id, 2U);
-  caf::anon_send(stream_, stream_await{4, page(words), {2, 6}}); // passed already
-  EXPECT_EQ(at_once.get().id, 4U);
 }
 
 } // namespace

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <mutex>
 #include <random>
+#include <thread>
 
 namespace terrace::cuda {
 namespace {
@@ -33,6 +34,31 @@ class OrderTest : public DriverTest {
   registration pinned;
   stream work;
 };
+
+TEST_F(OrderTest, UnregisteringWaitsForAllStreamsOfTheContext) {
+  if (!api().StreamWaitValue32)
+    GTEST_SKIP() << "no stream memory operations";
+  host_pages others(4096);
+  auto unrelated = registration::make(home, others.bytes()).value();
+  word(0).store(0);
+  ASSERT_TRUE(
+      home->call("cuStreamWaitValue32", api().StreamWaitValue32, work.get(), at(0), 1U, wait_value_geq));
+  std::atomic<bool> asked = false, let_go = false;
+  std::thread unregisters([&] {
+    asked = true;
+    unrelated.reset();
+    EXPECT_TRUE(let_go) << "it returned while a stream waited for a value in other memory";
+  });
+  auto begun = [&] { return on_real_driver() ? asked.load() : sim.calls("cuMemHostUnregister") != 0; };
+  while (!begun())
+    std::this_thread::yield();
+  for (int i = 0; i < 1000; ++i) // time for a driver that does not wait
+    EXPECT_FALSE(work.idle().value());
+  let_go = true;
+  word(0).store(1, std::memory_order_release);
+  unregisters.join();
+  ASSERT_TRUE(work.synchronize());
+}
 
 TEST_F(OrderTest, AStreamIsInOrder) {
   auto memory = allocation::make(home, 1 << 16).value();

@@ -197,6 +197,7 @@ std::shared_ptr<event> machine::find(event_handle handle) {
 void machine::push(const std::shared_ptr<stream>& to, operation what) {
   for (auto& one : what.pins)
     ++one->pins;
+  ++to->home->unfinished;
   to->queue.push_back(std::move(what));
   changed.notify_all();
 }
@@ -299,6 +300,7 @@ void run_stream(std::shared_ptr<stream> self) {
       --one->pins;
     operation = {};
     self->busy = false;
+    --self->home->unfinished;
     m.changed.notify_all();
   }
 }

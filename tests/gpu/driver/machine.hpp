@@ -26,6 +26,7 @@ constexpr uint64_t vmm_page_bytes = 2 << 20;
 struct context {
   int device = 0;
   unsigned retains = 0;
+  uint64_t unfinished = 0;       ///< operations of its streams
   status lost = status::success; ///< the sticky error that ended it
 };
 

@@ -181,6 +181,10 @@ SIM_EXPORT status cuMemHostUnregister(void* address) {
                                        : "cuMemHostUnregister: never registered");
     return status::host_memory_not_registered;
   }
+  // As on real devices: it returns when all streams of the context are idle, also those that wait for a value in memory.
+  auto home = m.current();
+  if (found->pins == 0)
+    m.changed.wait(entered.lock, [&] { return home->unfinished == 0 || home->lost != status::success; });
   m.drop(found, "cuMemHostUnregister");
   return status::success;
 }

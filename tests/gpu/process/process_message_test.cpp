@@ -16,7 +16,7 @@ process_message sample() {
   message.page = 14;
   message.signals = 15;
   message.offset = 16;
-  message.awaited = {10, 11};
+  message.signal = {10, 11};
   message.handle.fill(std::byte{12});
   message.copies = {{1, 2, 3, 4, 5, 6}, {7, 8, 9, 10, 11, 12}};
   message.text = "why";
@@ -35,8 +35,8 @@ TEST(ProcessMessage, ArrivesAsItWasSent) {
   EXPECT_EQ(read->page, 14U);
   EXPECT_EQ(read->signals, 15U);
   EXPECT_EQ(read->offset, 16U);
-  EXPECT_EQ(read->awaited.slot, 10U);
-  EXPECT_EQ(read->awaited.value, 11U);
+  EXPECT_EQ(read->signal.slot, 10U);
+  EXPECT_EQ(read->signal.value, 11U);
   EXPECT_EQ(read->handle, sample().handle);
   ASSERT_EQ(read->copies.size(), 2U);
   EXPECT_EQ(read->copies[1].region_offset, 7U);

@@ -6,6 +6,7 @@
 #include "actors/gpu/device_actor.hpp"
 #include "actors/transfer/lookup_actor.hpp"
 #include "connection/leased_part.hpp"
+#include "gpu/generation_page.hpp"
 
 namespace terrace::actors::verbs {
 

@@ -19,10 +19,13 @@ struct registration {
 
 void add_region(connection& client, const connection::request& what, client_region_ptr region) {
   bool mapped = region->mapped();
+  auto on_device = region->device();
   auto id = client.holdings().add(std::move(region));
   client.show();
   if (!client.ok(what, id))
     return;
+  if (on_device)
+    client.watch_device_memory(on_device);
   client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
     return wire::CreateRegisterRegionAnswer(body, static_cast<uint32_t>(*id), mapped);
   });

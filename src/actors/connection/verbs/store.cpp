@@ -5,8 +5,6 @@
 #include "actors/connection/verbs/run_transfer.hpp"
 #include "actors/transfer/store_actor.hpp"
 
-#include <fcntl.h>
-
 #include <optional>
 
 namespace terrace::actors::verbs {
@@ -28,9 +26,15 @@ void start(connection& client, const connection::request& what, store_job job,
                              });
 }
 
-/// What a store out of a device's memory waits for. False: it is wrong, and the request was refused.
-bool take_generation(connection& client, const connection::request& what, const wire::Store& asked,
-                     const client_region_ptr& region, std::optional<await_generation_request>& after) {
+/// What a store out of a device's memory waits for.
+struct awaited_counter {
+  client_counter counter;
+  uint32_t value = 0;
+};
+
+/// False: it is wrong, and the request was refused.
+bool take_counter(connection& client, const connection::request& what, const wire::Store& asked,
+                  const client_region_ptr& region, std::optional<awaited_counter>& after) {
   if (asked.after() == nullptr)
     return true;
   if (!region->device()) {
@@ -39,31 +43,19 @@ bool take_generation(connection& client, const connection::request& what, const 
                                       "host memory writes it before its request"});
     return false;
   }
-  auto page = client.find_region(what, asked.after()->region());
-  if (!page)
+  auto counters = client.find_region(what, asked.after()->region());
+  if (!counters)
     return false;
-  if (page->device() || asked.after()->offset() % sizeof(uint32_t) != 0 ||
-      asked.after()->offset() / sizeof(uint32_t) >= gpu::generation_page::slots_max) {
-    client.refuse(what, {errc::bad_request, "after: expected a counter of 4 bytes in the first " +
-                                                std::to_string(gpu::generation_page::slots_max * 4) +
-                                                " bytes of a region that is a memfd"});
+  auto counter = client_counter::in(std::move(counters), asked.after()->offset());
+  if (!client.ok(what, counter))
     return false;
-  }
-  auto own = std::make_shared<unique_fd>(::fcntl(page->fd(), F_DUPFD_CLOEXEC, 0));
-  if (!*own) {
-    client.refuse(what, {errc::busy, "the daemon has no descriptors left"});
-    return false;
-  }
-  gpu::generation wanted{static_cast<uint32_t>(asked.after()->offset() / sizeof(uint32_t)),
-                         asked.after()->value()};
-  after = {std::move(own), wanted, region->device(), what.context};
+  after = {std::move(*counter), asked.after()->value()};
   return true;
 }
 
 void store_objects(connection& client, const connection::request& what, const run_lists& runs,
                    const std::shared_ptr<const client_region>& region, const client_space_ptr& in,
-                   const batch_ptr& objects, size_t per_chunk,
-                   const std::optional<await_generation_request>& after) {
+                   const batch_ptr& objects, size_t per_chunk, const std::optional<awaited_counter>& after) {
   with_runs(
       client, what, runs, objects, region->size(),
       [&client, what, region, in, objects, per_chunk, after](std::shared_ptr<const scatter_gather> checked) {
@@ -80,9 +72,14 @@ void store_objects(connection& client, const connection::request& what, const ru
         job.objects_per_chunk = per_chunk;
         job.runs = std::move(checked);
         job.source = outside(region);
-        job.after = after;
         job.context = what.context;
-        start(client, what, std::move(job), in->probe);
+        if (!after) {
+          start(client, what, std::move(job), in->probe);
+          return;
+        }
+        // Before the store takes any memory.
+        client.when_counted(what, after->counter, after->value, region->device(),
+                            [&client, what, job, probe = in->probe] { start(client, what, job, probe); });
       });
 }
 
@@ -97,8 +94,8 @@ void store(connection& client, const connection::request& what, const wire::Stor
   auto region = client.find_region(what, asked.region());
   if (!region)
     return;
-  std::optional<await_generation_request> after;
-  if (!take_generation(client, what, asked, region, after))
+  std::optional<awaited_counter> after;
+  if (!take_counter(client, what, asked, region, after))
     return;
   if (client.stores_nothing(asked.options(), *in)) {
     client.reply(what,

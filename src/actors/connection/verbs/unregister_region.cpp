@@ -10,6 +10,7 @@ void unregister_region(connection& client, const connection::request& what,
   if (!region)
     return;
   client.holdings().remove(static_cast<region_id>(asked.region()));
+  client.end_waits_in(*region);
   client.show();
   const device_memory_ptr& on_device = region->device() ? region->device() : region->page();
   if (!on_device) {

@@ -1,0 +1,63 @@
+// Requests that wait for a counter of the client, and the bell that says when to look.
+#include "actors/connection/connection.hpp"
+#include "actors/gpu/device_actor.hpp"
+
+#include <cassert>
+
+namespace terrace::actors {
+
+result<unique_fd> connection::bell() { return bell_.descriptor(); }
+
+void connection::when_counted(const request& what, const client_counter& counter, uint32_t value,
+                              device_memory_ptr memory, std::function<void()> then) {
+  if (counter.has(value)) {
+    then();
+  } else if (!bell_.hangs()) {
+    refuse(what,
+           {errc::bad_request, "the counter has not been reached: expected a bell (Bell), which tells the "
+                               "daemon when it has been, or the request when it has been"});
+  } else if (auto ended = why_ended(what.context, "wait"); ok(what, ended)) {
+    assert(waits_.size() < requests_max());
+    environment_->client_probe->awaits_counter();
+    waits_.add({counter, value, std::move(memory), what.context,
+                [this, what, go_on = std::move(then)](const error& why) {
+                  environment_->client_probe->awaits_no_counter();
+                  if (ok(what, why))
+                    resume(what, go_on);
+                }});
+  }
+}
+
+void connection::on_bell(int32_t result) {
+  if (!bell_.heard(result))
+    return;
+  environment_->client_probe->rung();
+  for (auto& each : waits_.take_reached())
+    each.then({});
+}
+
+void connection::refuse_ended_waits() {
+  for (auto& each : waits_.take_ended())
+    each.then({each.context->ended.load(), "the request ended while it waited for a counter of its client"});
+}
+
+void connection::end_waits_in(const client_region& counters) {
+  for (auto& each : waits_.take_counted_in(counters))
+    each.then({errc::gone, "the region of the counter that the request waited for was unregistered"});
+}
+
+/// Without the memory there is nothing to wait for.
+void connection::watch_device_memory(const device_memory_ptr& memory) {
+  const auto& region = region_of(*memory);
+  auto ended = [this, which = std::weak_ptr(memory)] {
+    if (auto gone = which.lock())
+      for (auto& each : waits_.take_for(*gone))
+        each.then({errc::gone, "the process that mapped the region has ended while the request waited for a "
+                               "counter; unregister the region and register it again"});
+  };
+  ask(
+      region.device(), end_region_request{region.id()}, [ended](const end_region_answer&) { ended(); },
+      ended);
+}
+
+} // namespace terrace::actors
