@@ -93,4 +93,14 @@ TEST_F(DeviceWindow, HasWhatTheLeaseHoldsInTheTier) {
   EXPECT_TRUE(leased->places()[3].present());
 }
 
+TEST_F(DeviceWindow, ALeaseMayHoldAllOfAWindowInHostMemory) {
+  EXPECT_FALSE(course.leased_in_host(course.next_window(UINT64_MAX)));
+  of.leased = {{tier_kind::host, held(8, {0, 1, 2, 3, 4, 5, 6})}, {tier_kind::gpu, held(8, {7})}};
+  EXPECT_FALSE(course.leased_in_host(course.next_window(UINT64_MAX)));
+  of.leased.front().held = held(8, {2, 3, 4, 5, 6, 7});
+  EXPECT_FALSE(course.leased_in_host(course.next_window(UINT64_MAX)));
+  course.begin = 2;
+  EXPECT_TRUE(course.leased_in_host(course.next_window(UINT64_MAX)));
+}
+
 } // namespace
