@@ -81,6 +81,8 @@ class client_holdings {
   result<client_region_ptr> registered(uint32_t number) const;
   /// Transfers in flight keep it until they are done. Null: none.
   client_region_ptr remove(region_id id);
+  /// It is still registered.
+  bool has(const client_region& region) const;
   uint32_t regions() const { return static_cast<uint32_t>(regions_.size()); }
   uint64_t region_bytes() const { return region_bytes_; }
 

@@ -31,10 +31,10 @@ bool client_bell::heard(int32_t result) {
   if (!shared_)
     return false;
   bool polled = std::exchange(polls_, false);
-  if (result == -EAGAIN) // the client has made it non-blocking
-    poll();
-  else if (result > 0 || result == -EINTR)
+  if (result > 0 || result == -EINTR)
     read();
+  else // the client has made it non-blocking, or there was no memory
+    poll();
   return result > 0 && !polled;
 }
 

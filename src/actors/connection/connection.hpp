@@ -328,6 +328,7 @@ class connection {
                     device_memory_ptr memory, std::function<void()> then);
   /// The client has unregistered this region.
   void end_waits_in(const client_region& counters);
+  error end_of(const client_counter& counter, const device_memory_ptr& memory) const;
   /// From now on waits for counters end with this memory. Once for each.
   void watch_device_memory(const device_memory_ptr& memory);
 
@@ -456,6 +457,7 @@ class connection {
   teardown_line after_teardown_;
   client_bell bell_;
   counter_waits waits_;
+  std::vector<std::weak_ptr<const device_memory>> lost_memory_; ///< still registered, of a process that has ended
   /// Requests that wait for room for their objects. The first one waits in the line of the trust group.
   struct roomless {
     request what;

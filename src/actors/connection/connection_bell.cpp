@@ -2,6 +2,7 @@
 #include "actors/connection/connection.hpp"
 #include "actors/gpu/device_actor.hpp"
 
+#include <algorithm>
 #include <cassert>
 
 namespace terrace::actors {
@@ -12,6 +13,8 @@ void connection::when_counted(const request& what, const client_counter& counter
                               device_memory_ptr memory, std::function<void()> then) {
   if (counter.has(value)) {
     then();
+  } else if (auto gone = end_of(counter, memory); !ok(what, gone)) {
+    return; // it came while the request was on its way here
   } else if (!bell_.hangs()) {
     refuse(what,
            {errc::bad_request, "the counter has not been reached: expected a bell (Bell), which tells the "
@@ -26,6 +29,17 @@ void connection::when_counted(const request& what, const client_counter& counter
                     resume(what, go_on);
                 }});
   }
+}
+
+/// The reason why such a wait would never end.
+error connection::end_of(const client_counter& counter, const device_memory_ptr& memory) const {
+  if (!holdings_.has(*counter.region()))
+    return {errc::gone, "the region of the counter that the request waits for was unregistered"};
+  auto same = [&](const auto& each) { return each.lock() == memory; };
+  if (std::any_of(lost_memory_.begin(), lost_memory_.end(), same))
+    return {errc::gone,
+            "the process that mapped the region has ended; unregister the region and register it again"};
+  return {};
 }
 
 void connection::on_bell(int32_t result) {
@@ -50,10 +64,14 @@ void connection::end_waits_in(const client_region& counters) {
 void connection::watch_device_memory(const device_memory_ptr& memory) {
   const auto& region = region_of(*memory);
   auto ended = [this, which = std::weak_ptr(memory)] {
-    if (auto gone = which.lock())
-      for (auto& each : waits_.take_for(*gone))
-        each.then({errc::gone, "the process that mapped the region has ended while the request waited for a "
-                               "counter; unregister the region and register it again"});
+    std::erase_if(lost_memory_, [](const auto& each) { return each.expired(); });
+    auto gone = which.lock();
+    if (!gone)
+      return;
+    lost_memory_.push_back(which);
+    for (auto& each : waits_.take_for(*gone))
+      each.then({errc::gone, "the process that mapped the region has ended while the request waited for a "
+                             "counter; unregister the region and register it again"});
   };
   ask(
       region.device(), end_region_request{region.id()}, [ended](const end_region_answer&) { ended(); },

@@ -186,7 +186,8 @@ void start_slices(device_pointer self) {
       copy->failure = why;
     bool direct = is_load(*copy) && !copy->request.arena;
     // What passes no bus is copied many times as fast.
-    const bool inside = is_load(*copy) && copy->request.arena;
+    const auto& arena = copy->request.arena;
+    const bool inside = is_load(*copy) && arena && !region_of(*arena).peer();
     const uint64_t bytes_max = state.staging->slot_bytes * (inside ? device_staging::slots : 1);
     auto slice = copy->failure.code == errc::ok
                      ? copy->slices.next(bytes_max, direct && !state.arenas.empty() ? &state.arenas : nullptr)
@@ -201,7 +202,7 @@ void start_slices(device_pointer self) {
     copy->begun = true;
     ++copy->in_flight;
     ++copy->unsent;
-    state.line.push_front(flow_of(copy->request.context), copy, state.staging->slot_bytes);
+    state.line.push_front(flow_of(copy->request.context), copy, bytes_max);
     auto work = state.slices.emplace(state.slices.end());
     work->of = std::move(copy);
     work->what = std::move(*slice);

@@ -5,6 +5,7 @@
 #include "transfer/below_reading.hpp"
 #include "transfer/device_window.hpp"
 #include "transfer/load_window.hpp"
+#include "transfer/notice_parts.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/event_based_actor.hpp>
@@ -167,6 +168,11 @@ task<error> bring_window(load_pointer self, const load_job& job, load_window& wi
   }
 }
 
+void tell_below(load_pointer self, const load_job& job, const tier_parts& tier, write_through_notice notice) {
+  for (auto& part : parts_of(std::move(notice), job.objects_per_chunk, job.group->window_bytes))
+    self->send(tier.write_through, std::move(part));
+}
+
 /// Objects served from host memory may be missing in tiers below.
 void offer_again(load_pointer self, const load_job& job, const load_window& window) {
   hold_ptr held = window.from_host();
@@ -174,7 +180,7 @@ void offer_again(load_pointer self, const load_job& job, const load_window& wind
     return;
   for (const tier_parts& tier : job.group->tiers())
     if (tier.second_looks && tier.second_looks->load(std::memory_order_relaxed) && tier.writes())
-      self->send(tier.write_through, write_through_notice{job.in, window.objects(), held, {}});
+      tell_below(self, job, tier, write_through_notice{job.in, window.objects(), held, {}});
 }
 
 /// A load into memory of a device is the second use of what host memory had: the device's tier gets it as well.
@@ -183,7 +189,7 @@ void promote(load_pointer self, const load_job& job, const load_window& window) 
   if (!tier || !tier->device->serves(job.target.device))
     return;
   if (hold_ptr held = window.from_host())
-    self->send(tier->write_through, write_through_notice{job.in, window.objects(), held, {}});
+    tell_below(self, job, *tier, write_through_notice{job.in, window.objects(), held, {}});
 }
 
 void deliver(load_pointer self, const load_job& job, load_window& window) {
@@ -223,10 +229,11 @@ std::unique_ptr<coming_window> begin_window(load_pointer self, const load_job& j
 /// Those behind the first are read meanwhile, if a lease says that they are there.
 void begin_windows(load_pointer self, const load_job& job, load_course& course, coming_windows& coming) {
   bool small = course.of_lease() && below_of(*job.group).reads && !course.passes();
-  if (small && coming.empty() && course.leased_in_host(course.next_window(job.group->window_bytes)))
+  const uint64_t most = job.target.device ? job.group->device_window_bytes : job.group->window_bytes;
+  if (small && coming.empty() && course.leased_in_host(course.next_window(most)))
     small = false; // nothing of it is read from below
   bool ahead = small && course.reads_ahead();
-  uint64_t bytes = job.group->window_bytes / (small ? load_course::windows_max : 1);
+  uint64_t bytes = small ? job.group->window_bytes / load_course::windows_max : most;
   size_t next = coming.empty() ? course.begin : coming.back()->window.end();
   while (coming.empty() ||
          (ahead && coming.size() < load_course::windows_max && next < job.objects->size())) {
@@ -261,7 +268,7 @@ task<result<bool>> load_on_device(load_pointer self, const load_job& job, load_c
   const tier_parts* tier = job.group->tier(tier_kind::gpu);
   if (!tier || !tries || !tier->device->reaches(job.target.device) || tier->index->empty())
     co_return false;
-  device_window window(course, job.group->window_bytes);
+  device_window window(course, job.group->device_window_bytes);
   if (!window.take_held(window.leased())) { // a lease may hold less there than the tier has
     probe_request wanted{window.objects(), true, job.note_access};
     auto found = co_await ask<probe_answer>(self, tier->tier, std::move(wanted), "GPU tier");

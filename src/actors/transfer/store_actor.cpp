@@ -1,6 +1,7 @@
 #include "actors/transfer/store_actor.hpp"
 
 #include "actors/transfer/transfer_steps.hpp"
+#include "transfer/notice_parts.hpp"
 #include "transfer/store_window.hpp"
 #include "transfer/windows.hpp"
 
@@ -66,8 +67,10 @@ task<result<rest>> store_round(store_pointer self, const store_job& job, store_w
   if (!published)
     co_return tl::unexpected(published.error());
   for (const tier_credit& each : credits)
-    self->send(each.to,
-               write_through_notice{job.in, window.objects(), published->held, each.credit, checksums});
+    for (auto& part :
+         parts_of(write_through_notice{job.in, window.objects(), published->held, each.credit, checksums},
+                  job.objects_per_chunk, job.group->window_bytes))
+      self->send(each.to, std::move(part));
   co_return left;
 }
 
@@ -116,9 +119,9 @@ task<error> take_credits(store_pointer self, const store_job& job, const store_w
 
 task<error> store_all(store_pointer self, const store_job& job, store_result& done) {
   unsigned halvings = 0; // of the window, because there was no space for more
+  const auto& window_bytes = job.source.device ? job.group->device_window_bytes : job.group->window_bytes;
   for (size_t begin = 0; begin != job.objects->size();) {
-    auto part = window_at(job.objects, job.objects_per_chunk, begin,
-                          job.group->window_bytes >> std::min(halvings, 63U));
+    auto part = window_at(job.objects, job.objects_per_chunk, begin, window_bytes >> std::min(halvings, 63U));
     store_window window(begin, part.objects);
     std::vector<tier_credit> credits;
     auto refused = co_await take_credits(self, job, window, credits);

@@ -55,14 +55,20 @@ struct group_parts : tier_list<tier_parts>, volume_state {
   std::shared_ptr<std::atomic<bool>> checking =
       std::make_shared<std::atomic<bool>>(false);      ///< one check at a time
   std::shared_ptr<const std::atomic<bool>> cost_model; ///< what clients compute faster is left to them
-  std::atomic<uint64_t> window_bytes{window_bytes_max}; ///< limit of the arena bytes that a transfer holds at a time
-
+  static constexpr uint64_t window_bytes_max = 64ULL << 20;
   /// Copies of a window end before those of the next one begin, so it is long beside the time that this takes: 5 ms on a bus of
   /// 50 GB/s.
-  static constexpr uint64_t window_bytes_max = 256ULL << 20;
+  static constexpr uint64_t device_window_bytes_max = 256ULL << 20;
+  std::atomic<uint64_t> window_bytes{
+      window_bytes_max}; ///< limit of the arena bytes that a transfer holds at a time
+  /// The same for transfers out of memory of a device and into it.
+  std::atomic<uint64_t> device_window_bytes{device_window_bytes_max};
+
   /// After the arena was resized: a window is at most an eighth of it.
   void fit_window() {
-    window_bytes = std::min<uint64_t>(window_bytes_max, std::max<uint64_t>(memory->size() / 8, 1));
+    const uint64_t eighth = std::max<uint64_t>(memory->size() / 8, 1);
+    window_bytes = std::min(window_bytes_max, eighth);
+    device_window_bytes = std::min(device_window_bytes_max, eighth);
   }
 
   /// Of the tiers that serve.

@@ -62,6 +62,9 @@ result<void> cuda_engine::check() {
 }
 
 result<void> cuda_engine::issue(const step& wanted) {
+  if (!wanted.part) // what is before a wait does not end behind it
+    if (auto told = flush(); !told)
+      return told;
   auto started = lost_ ? fail(errc::gone, "the device is lost") : start(wanted);
   if (!started && started.error().code == errc::gone) {
     lost_ = true;
