@@ -49,6 +49,24 @@ class Asyncio(unittest.IsolatedAsyncioTestCase):
         reservation.write([bytes(OBJECT_BYTES)])
         self.assertEqual((await self.daemon.commit(reservation)).stored_chunks, 1)
 
+    async def test_a_store_waits_for_its_counter_and_a_ring(self) -> None:
+        memory, page = terrace.Memory(OBJECT_BYTES), terrace.Memory(4096)
+        region = await self.daemon.register_device_region(memory, device="host", timeout=PATIENCE)
+        counters = await self.daemon.register_generations(page, "host", timeout=PATIENCE)
+        bell = await self.daemon.bell(timeout=PATIENCE)
+        prefix = Prefix.of_digests(chain_of(3, 1))
+        storing = asyncio.create_task(
+            self.daemon.store(self.space, prefix, region, [(0, OBJECT_BYTES)], after=(counters, 0, 1), timeout=PATIENCE)
+        )
+        await asyncio.sleep(0)  # it is sent
+        self.assertEqual((await self.daemon.lookup(self.space, prefix, timeout=PATIENCE)).found_chunks, 0)
+        self.assertFalse(storing.done())
+        memoryview(page)[:4] = (1).to_bytes(4, "little")
+        bell.ring()
+        self.assertEqual((await storing).stored_chunks, 1)
+        await asyncio.to_thread(region.unregister)
+        await asyncio.to_thread(counters.unregister)
+
     async def test_many_requests_are_under_way_at_a_time(self) -> None:
         """More than the daemon's credits: what is too much waits outside, not in a send."""
         count = 3 * self.daemon.daemon.credit_requests

@@ -172,6 +172,7 @@ class OnGpu(unittest.TestCase):
         page = terrace.Memory(4096)
         counters = self.daemon.register_generations(page, self.gpu.uuid, timeout=PATIENCE)
         self.addCleanup(counters.unregister)
+        bell = self.daemon.bell(timeout=PATIENCE)
         chain = chain_of(204, 1)
         ticket = self.daemon.submit_store(self.space, Prefix.of_digests(chain), region, [(0, OBJECT_BYTES)],
                                           after=(counters, 8, 3), timeout=PATIENCE)
@@ -179,7 +180,7 @@ class OnGpu(unittest.TestCase):
         self.daemon.poll()
         self.assertFalse(ticket.done)
         self.array.write(content_of(chain[0]), BEFORE)
-        self.gpu_writes(page, 8, 3)
+        self.gpu_writes(page, 8, 3, bell)
         self.assertEqual(ticket.result(PATIENCE).stored_chunks, 1)
         self.array.write(bytes(OBJECT_BYTES), BEFORE)
         self.daemon.load(self.space, Prefix.of_digests(chain), region, [(0, OBJECT_BYTES)], timeout=PATIENCE)
@@ -196,13 +197,17 @@ class OnGpu(unittest.TestCase):
             self.daemon.store(self.space, prefix, region, run, after=(counters, 8, 1), timeout=PATIENCE)
         with self.assertRaises(terrace.NotFound):
             self.daemon.register_generations(page, "GPU-00000000-0000-0000-0000-000000000000", timeout=PATIENCE)
+        with self.assertRaises(terrace.NotFound):
+            bell.ring_after(4096, "GPU-00000000-0000-0000-0000-000000000000")
 
-    def gpu_writes(self, page: terrace.Memory, offset: int, value: int) -> None:
-        """As a stream of the GPU does, behind its work."""
+    def gpu_writes(self, page: terrace.Memory, offset: int, value: int, bell: terrace.Bell) -> None:
+        """As a stream of the GPU does, behind its work; then it rings."""
         address = terrace._libterrace.address_of(page)[0]
         self.gpu.call("cuMemHostRegister_v2", address, page.nbytes, 3)
         try:
             self.gpu.call("cuStreamWriteValue32_v2", self.gpu._stream, address + offset, value, 0)
+            assert self.gpu._stream.value is not None
+            bell.ring_after(self.gpu._stream.value, self.gpu.uuid)
             self.gpu.call("cuStreamSynchronize", self.gpu._stream)
         finally:
             self.gpu.call("cuMemHostUnregister", address)
@@ -275,12 +280,13 @@ class OnGpu(unittest.TestCase):
         page = terrace.Memory(4096)
         counters = self.daemon.register_generations(page, self.gpu.uuid, timeout=PATIENCE)
         self.addCleanup(counters.unregister)
+        bell = self.daemon.bell(timeout=PATIENCE)
         ticket = self.daemon.submit_store(self.space, Prefix.of_digests(chain_of(208, 1)), region, [(0, OBJECT_BYTES)],
                                           after=(counters, 0, 1), timeout=PATIENCE)
         with self.assertRaises(terrace.DeadlineExceeded):
             region.unregister(timeout=0)  # the store may read it
         self.assertFalse(region.registered)
-        self.gpu_writes(page, 0, 1)
+        self.gpu_writes(page, 0, 1, bell)
         ticket.result(PATIENCE)
 
     def test_a_region_keeps_its_memory(self) -> None:

@@ -1,5 +1,6 @@
 // The compiled half of the package: libterrace's interface as Python's classes. terrace/_libterrace.pyi says what each
 // member takes and gives.
+#include "bell.hpp"
 #include "connection.hpp"
 #include "exported_bytes.hpp"
 #include "failure.hpp"
@@ -27,4 +28,5 @@ NB_MODULE(_libterrace, module) {
   auto connection = bind_connection(module);
   bind_requests(module, connection);
   bind_reports(connection);
+  bind_bell(module, connection);
 }

@@ -12,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, version as _version
 
 from ._libterrace import (
     Arrivals,
+    Bell,
     Buffer,
     Lease,
     Loaded,
@@ -66,6 +67,7 @@ except PackageNotFoundError:  # a tree that is not installed
 __all__ = [
     "Arrivals",
     "BadRequest",
+    "Bell",
     "Buffer",
     "Busy",
     "Cancelled",

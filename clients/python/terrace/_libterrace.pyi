@@ -146,6 +146,19 @@ class Arrivals:
         """The request has ended: whoever waits returns."""
 
 @final
+class Bell:
+    """Tells the daemon to look at the counters that stores wait for (`after`). Rings for its connection, also after that has
+    reconnected. Usable on any thread, also while others wait in the connection."""
+
+    def ring(self) -> None:
+        """Once a counter has been written. Never waits."""
+    def ring_after(self, stream: int, device: str) -> None:
+        """Rings when all that is in a GPU's stream by now is done: a write of the counter. `stream`: as PyTorch's `cuda_stream`, and
+        not the default one. `device`: the GPU's UUID, as `Region.device`. `Unsupported` without a driver."""
+    def fileno(self) -> int:
+        """An eventfd: whoever writes the number 1 to it, as 8 bytes, rings. Not changed by a reconnect."""
+
+@final
 class Rows:
     """The runs of objects that lie in rows of one size: for `rows` a run each, of `row_bytes` bytes, at `offset` and
     `row * row_bytes`. With `count`: of so many pieces each, `stride` bytes apart, as those of a block in each layer. An array of
@@ -354,6 +367,8 @@ class Connection:
     ) -> Region: ...
     def register_generations(self, memory: Memory, device: str, *, timeout: float | None = None) -> Region:
         """Counters of 32 bits, at most 256 KiB, that the device ("host", or the UUID of a GPU) may write: for `after` of stores."""
+    def bell(self, *, timeout: float | None = None) -> Bell:
+        """The connection's, the same each time. A store whose `after` has not been reached yet needs that it was asked for before."""
     def _move(
         self, space: Space, what: Prefix | Tokens, to: int, timeout: float | None = None
     ) -> tuple[int, int, int, int, int, int, int]: ...
@@ -495,8 +510,9 @@ class Connection:
         timeout: float | None = None,
     ) -> Stored:
         """The daemon copies out of a region, which may be written again when the answer is here. `after`, of memory of a device:
-        (region, offset, value), a counter of 4 bytes that must have reached this value before anything is read; its region is a
-        `Memory` of at most 256 KiB. One request at a time may wait for it."""
+        (region, offset, value), a counter of 4 bytes that must have reached this value before anything is read; its region is of
+        `register_generations`. Whoever has written it rings the connection's `bell`; if nobody has asked for a bell, a counter that has
+        not been reached is a `BadRequest`."""
     def submit_store(
         self,
         space: Space,

@@ -92,6 +92,7 @@ class Connection:
     register_region = _calls(blocking.Connection.register_region)
     register_device_region = _calls(blocking.Connection.register_device_region)
     register_generations = _calls(blocking.Connection.register_generations)
+    bell = _calls(blocking.Connection.bell)
     move = _calls(blocking.Connection.move)
     evict = _calls(blocking.Connection.evict)
     cancel_lookup = _calls(blocking.Connection.cancel_lookup)
