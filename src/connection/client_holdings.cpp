@@ -69,7 +69,8 @@ client_region_ptr client_holdings::region(region_id id) const {
 }
 
 bool client_holdings::has(const client_region& region) const {
-  return std::any_of(regions_.begin(), regions_.end(), [&](const auto& each) { return each.second.get() == &region; });
+  return std::any_of(regions_.begin(), regions_.end(),
+                     [&](const auto& each) { return each.second.get() == &region; });
 }
 
 result<client_region_ptr> client_holdings::registered(uint32_t number) const {

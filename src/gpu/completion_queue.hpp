@@ -7,9 +7,9 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace terrace::gpu {

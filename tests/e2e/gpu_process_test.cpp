@@ -65,7 +65,8 @@ TEST(Devices, AreShownByTheVersion) {
   auto shown = run({program("TERRACED"), "--version"}, {}, test::find_driver);
   EXPECT_EQ(shown.exit_code, 0);
   EXPECT_TRUE(shown.out.starts_with("terraced ")) << shown.out;
-  EXPECT_NE(shown.out.find(test::on_real_driver() ? "\nGPU-" : "CUDA driver 13.0\nGPU-"), std::string::npos) << shown.out;
+  EXPECT_NE(shown.out.find(test::on_real_driver() ? "\nGPU-" : "CUDA driver 13.0\nGPU-"), std::string::npos)
+      << shown.out;
 }
 
 } // namespace

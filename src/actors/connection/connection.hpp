@@ -457,7 +457,8 @@ class connection {
   teardown_line after_teardown_;
   client_bell bell_;
   counter_waits waits_;
-  std::vector<std::weak_ptr<const device_memory>> lost_memory_; ///< still registered, of a process that has ended
+  std::vector<std::weak_ptr<const device_memory>>
+      lost_memory_; ///< still registered, of a process that has ended
   /// Requests that wait for room for their objects. The first one waits in the line of the trust group.
   struct roomless {
     request what;

@@ -11,10 +11,10 @@ enum class copy_method : uint8_t {
   /// Small pieces by the kernel if enabled, and pieces from one place on the device to another if it can be loaded; otherwise
   /// batches if the driver has them, else planes.
   automatic,
-  batch,     ///< one call, with each piece as a member
-  planes,    ///< each strided copy as one 2D copy
-  single,    ///< one call per piece
-  kernel,    ///< the copy kernel
+  batch,  ///< one call, with each piece as a member
+  planes, ///< each strided copy as one 2D copy
+  single, ///< one call per piece
+  kernel, ///< the copy kernel
 };
 
 struct cuda_device_options {
