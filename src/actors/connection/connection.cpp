@@ -383,6 +383,8 @@ void connection::close() {
   record_->requests_in_flight = 0;
   show();
   channel_->shut();
+  if (std::exchange(flooded_, false))
+    trim_memory();
 }
 
 /// The socket is closed. Memory that a living process may still be reading is kept until it dies or confirms.

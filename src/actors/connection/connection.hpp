@@ -391,6 +391,7 @@ class connection {
   void on_bell(int32_t result);
   void refuse_ended_waits();
   void pump();
+  void trim_memory(); ///< what was freed goes back to the kernel
   void account_memory(uint64_t unfinished_frame);
   void expect_rest_of_frame(uint64_t bytes);
   /// A request in flight sends at most one message to the policy and one to the group, and ends one lease; a lease that
@@ -455,6 +456,9 @@ class connection {
   region_budget_ptr regions_;
   actor_pool idle_lookups_, idle_loads_, idle_stores_;
   teardown_line after_teardown_;
+  /// Its requests took so much at a time: what is freed after the flood, answers that were still being sent, goes back when it ends.
+  static constexpr uint64_t flood_bytes = 1 << 20;
+  bool flooded_ = false;
   client_bell bell_;
   counter_waits waits_;
   std::vector<std::weak_ptr<const device_memory>>

@@ -84,10 +84,15 @@ void connection::discard(protocol::frame frame) {
     environment_->teardown->destroy(std::move(frame.descriptors));
 }
 
+void connection::trim_memory() {
+  self_->system().spawn<caf::detached>([] { ::malloc_trim(0); }); // it takes milliseconds
+}
+
 void connection::account_memory(uint64_t unfinished_frame) {
   auto change = gate_.account(requests_.group_bytes() + waiting_.bytes(), unfinished_frame);
+  flooded_ = flooded_ || change.now >= flood_bytes;
   if (change.flood_over)
-    self_->system().spawn<caf::detached>([] { ::malloc_trim(0); }); // it takes milliseconds
+    trim_memory();
   environment_->client_probe->requests_take(change.before, change.now);
 }
 
