@@ -33,7 +33,7 @@ bool client_bell::heard(int32_t result) {
   bool polled = std::exchange(polls_, false);
   if (result > 0 || result == -EINTR)
     read();
-  else // the client has made it non-blocking, or there was no memory
+  else if (result != -ECANCELED) // the client has made it non-blocking, or there was no memory
     poll();
   return result > 0 && !polled;
 }

@@ -86,6 +86,14 @@ TEST_F(ClientBell, OneThatTheClientHasMadeNonBlockingIsPolled) {
   EXPECT_EQ(port_.submitted.size(), 4U);
 }
 
+TEST_F(ClientBell, AReadThatFailsIsTriedAgainUnlessItWasCancelled) {
+  auto mine = bell_.descriptor();
+  EXPECT_FALSE(bell_.heard(-ENOMEM));
+  EXPECT_EQ(last(), runtime::io_code::poll);
+  EXPECT_FALSE(bell_.heard(-ECANCELED)) << "the ring ends";
+  EXPECT_EQ(port_.submitted.size(), 2U);
+}
+
 TEST_F(ClientBell, TakenDownItListensNoMore) {
   auto mine = bell_.descriptor();
   bell_.take_down();
