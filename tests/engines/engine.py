@@ -61,6 +61,11 @@ class Engine:
         self.begin(command, **arguments)
         return self.answer()
 
+    @property
+    def times_connected(self) -> int:
+        """Of all its connections together: each is logged once it is used, which is later than the daemon has it."""
+        return self.whole_log().count("connected to the Terrace daemon at")
+
     def log_text(self) -> str:
         return Path(self.log.name).read_text(errors="replace")[-6000:]
 

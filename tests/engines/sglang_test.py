@@ -5,10 +5,12 @@ Two engine processes serve all cases, because a start takes half a minute of a p
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import time
 import unittest
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,7 @@ PROMPT = 300  # tokens: 9 whole pages and a rest
 ANSWER = 16  # tokens; the last of them has no KV
 PAGES = (PROMPT + ANSWER - 1) // PAGE
 WHOLE = PROMPT // PAGE * PAGE
+CONNECTIONS = 3  # of an engine to the daemon
 
 
 class SglangHiCache(unittest.TestCase):
@@ -58,15 +61,15 @@ class SglangHiCache(unittest.TestCase):
         with terrace.connect(self.server.socket, observes=True, timeout=PATIENCE) as observer:
             return {tier.tier: tier for tier in observer.status(timeout=PATIENCE).groups[0].tiers}
 
-    def connected(self, *engines: Engine) -> None:
-        """Each of these engines has its three connections."""
-
-        def all_of_them() -> bool:
-            with terrace.connect(self.server.socket, observes=True, timeout=PATIENCE) as observer:
-                pids = [client.pid for client in observer.status(timeout=PATIENCE).clients]
-                return all(sum(pid in engine.clients for pid in pids) == 3 for engine in engines)
-
-        until(all_of_them)
+    @contextlib.contextmanager
+    def reconnecting(self) -> Iterator[None]:
+        """The daemon ends inside and starts again; afterwards both engines use all their connections to the new one."""
+        engines = (self.first, self.second)
+        before = [engine.times_connected for engine in engines]
+        yield
+        self.await_disk()
+        for engine, times in zip(engines, before):
+            until(lambda: engine.times_connected >= times + CONNECTIONS)
 
     def cold(self, engine: Engine, prompts: list[list[int]]) -> list[list[int]]:
         """The right tokens: computed, and stored on disk as well."""
@@ -137,11 +140,10 @@ class SglangHiCache(unittest.TestCase):
     def test_damaged_bytes_on_disk_are_computed_again(self) -> None:
         prompts = prompts_of(108, 2)
         right = self.cold(self.first, prompts)
-        self.server.terminate()
-        damage(self.server.folder / "state/terrace.extents")
-        self.server.start()
-        self.await_disk()
-        self.connected(self.first, self.second)
+        with self.reconnecting():
+            self.server.terminate()
+            damage(self.server.folder / "state/terrace.extents")
+            self.server.start()
         made = self.loaded(self.first, prompts)
         self.assertEqual((made["tokens"], made["stored"]), (right, [0] * 2))
 
@@ -150,16 +152,15 @@ class SglangHiCache(unittest.TestCase):
         right = self.cold(self.first, prompts)
         for delay in (0.0, 0.02, 0.1):
             self.forget(self.first)
-            self.first.begin("generate", prompts=prompts)
-            time.sleep(delay)
-            self.server.kill()
-            made = self.first.answer()
-            self.assertEqual(made["tokens"], right, delay)
-            away = self.loaded(self.first, prompts)
-            self.assertEqual((away["tokens"], away["cached"]), (right, [0] * 2))
-            self.server.start()
-            self.await_disk()
-            self.connected(self.first, self.second)
+            with self.reconnecting():
+                self.first.begin("generate", prompts=prompts)
+                time.sleep(delay)
+                self.server.kill()
+                made = self.first.answer()
+                self.assertEqual(made["tokens"], right, delay)
+                away = self.loaded(self.first, prompts)
+                self.assertEqual((away["tokens"], away["cached"]), (right, [0] * 2))
+                self.server.start()
 
     def test_a_daemon_that_stands_still_is_gone_on_without(self) -> None:
         prompts = prompts_of(110)
@@ -180,10 +181,9 @@ class SglangHiCache(unittest.TestCase):
         self.assertEqual((made["tokens"], made["stored"]), (right, [WHOLE]))
 
     def restart(self) -> None:
-        self.server.terminate()
-        self.server.start()
-        self.await_disk()
-        self.connected(self.first, self.second)
+        with self.reconnecting():
+            self.server.terminate()
+            self.server.start()
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from vllm import LLM, SamplingParams
 from vllm.config import KVTransferConfig
 
 BLOCK = 32
+LOOKUP_SECONDS = 2.0  # a late answer is a miss, which a busy machine must not make of it
 
 
 class Engine:
@@ -67,7 +68,8 @@ class Tier:
         self._offloading = cpu_offloading
         extra = {
             "spec_name": "CpuTieringSpec", "spec_module_path": "cpu_offloading", "cpu_bytes_to_use": 32 << 20,
-            "secondary_tiers": [{"type": "TerraceTier", "module_path": "terrace.vllm.tier", "socket": socket}],
+            "secondary_tiers": [{"type": "TerraceTier", "module_path": "terrace.vllm.tier", "socket": socket,
+                                 "lookup_seconds": LOOKUP_SECONDS}],
         }
         return KVTransferConfig(kv_connector="OffloadingConnector", kv_role="kv_both", kv_connector_extra_config=extra)
 
@@ -91,7 +93,7 @@ class Connector:
         options = json.loads(os.environ.get("TERRACE_TEST_OPTIONS", "{}"))
         return KVTransferConfig(
             kv_connector="TerraceConnector", kv_connector_module_path="terrace.vllm.connector", kv_role="kv_both",
-            kv_load_failure_policy="recompute", kv_connector_extra_config={"socket": socket, **options},
+            kv_load_failure_policy="recompute", kv_connector_extra_config={"socket": socket, "lookup_seconds": LOOKUP_SECONDS, **options},
         )
 
     def settle(self, engine: Engine) -> bool:

@@ -6,10 +6,11 @@ Two engine processes serve all cases of a door, because a start takes 10 seconds
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 import unittest
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import terrace
@@ -49,15 +50,14 @@ class Door(unittest.TestCase):
         with terrace.connect(self.server.socket, observes=True, timeout=PATIENCE) as observer:
             return {tier.tier: tier for tier in observer.status(timeout=PATIENCE).groups[0].tiers}
 
-    def connected(self, *engines: Engine) -> None:
-        """The daemon has these engines' connections."""
-
-        def both() -> bool:
-            with terrace.connect(self.server.socket, observes=True, timeout=PATIENCE) as observer:
-                pids = [client.pid for client in observer.status(timeout=PATIENCE).clients]
-                return all(sum(pid in engine.clients for pid in pids) == self.connections for engine in engines)
-
-        until(both)
+    @contextlib.contextmanager
+    def reconnecting(self, *engines: Engine) -> Iterator[None]:
+        """The daemon ends inside and starts again; afterwards these engines use all their connections to the new one."""
+        before = [engine.times_connected for engine in engines]
+        yield
+        self.await_disk()
+        for engine, times in zip(engines, before):
+            until(lambda: engine.times_connected >= times + self.connections)
 
     def generate(self, engine: Engine, prompts: list[list[int]]) -> dict[str, Any]:
         made = engine.call("generate", prompts=prompts)
@@ -150,16 +150,15 @@ class Cases(Door):
         right = self.cold(self.first, prompts)
         for delay in (0.0, 0.005, 0.02, 0.1):
             self.first.call("forget")
-            self.first.begin("generate", prompts=prompts)
-            time.sleep(delay)
-            self.server.kill()
-            made = self.first.answer()
-            self.assertEqual(made["tokens"], right, delay)
-            away = self.loaded(self.first, prompts)
-            self.assertEqual((away["tokens"], away["cached"]), (right, [0] * 4))
-            self.server.start()
-            self.await_disk()
-            self.connected(self.first, self.second)
+            with self.reconnecting(self.first, self.second):
+                self.first.begin("generate", prompts=prompts)
+                time.sleep(delay)
+                self.server.kill()
+                made = self.first.answer()
+                self.assertEqual(made["tokens"], right, delay)
+                away = self.loaded(self.first, prompts)
+                self.assertEqual((away["tokens"], away["cached"]), (right, [0] * 4))
+                self.server.start()
 
     def test_a_daemon_that_stands_still_is_gone_on_without(self) -> None:
         prompts = prompts_of(10)
@@ -189,11 +188,10 @@ class Cases(Door):
         """What was damaged was not used."""
 
     def restart(self, between: Callable[[], None] = lambda: None) -> None:
-        self.server.terminate()
-        between()
-        self.server.start()
-        self.await_disk()
-        self.connected(self.first, self.second)
+        with self.reconnecting(self.first, self.second):
+            self.server.terminate()
+            between()
+            self.server.start()
 
 
 class VllmTier(Cases):

@@ -101,6 +101,7 @@ class Link:
             self.session = session = self._connect()
             self.tried.set()
             if session is not None:
+                self._log.info("connected to the Terrace daemon at %s", self._path)  # it is used from now on
                 self._attend(session)
         self.session = None
         if self._pool is not None:
@@ -143,9 +144,7 @@ class Link:
         pause = BACKOFF_LEAST
         while not self._stop.is_set():
             try:
-                made = self._attempt()
-                self._log.info("connected to the Terrace daemon at %s", self._path)
-                return made
+                return self._attempt()
             except (Error, OSError) as problem:
                 if str(problem) != told:
                     told = str(problem)
