@@ -74,11 +74,13 @@ void gpu_daemon(const settings& options, const reporter& report) {
     });
     return rate(seconds);
   };
-  auto load = [&] {
+  auto load = [&] { // under a lease, as engines do
     auto prefix = client::prefix::of_digests(chain);
     return rate(seconds_of([&] {
-      must(by.load({.in = space,
-                    .what = prefix,
+      auto found = must(by.lookup({.in = space, .what = prefix, .lease = true}), "looking up");
+      if (found.found_chunks != chain.size())
+        give_up("the chain is not there, or cannot be leased");
+      must(by.load({.lease = found.held.id(),
                     .region = &engine.region(),
                     .runs = engine.runs(),
                     .runs_per_object = engine.runs_per_object()}),

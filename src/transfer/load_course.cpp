@@ -44,6 +44,10 @@ bool load_course::leased_in_host(const transfer_window& window) const {
                      std::mem_fn(&object_place::present));
 }
 
+uint64_t load_course::device_window_bytes(uint64_t most) const {
+  return !of.arrivals && of_lease() && leased_in_host(next_window(UINT64_MAX)) ? UINT64_MAX : most;
+}
+
 bool load_course::passes() {
   uint64_t size = memory.size();
   uint64_t room = size - std::min(size, others_hold);

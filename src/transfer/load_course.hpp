@@ -98,6 +98,9 @@ struct load_course {
   bool of_lease() const { return of.copies() && of.held_by; }
   /// True if the lease holds all of it in host memory.
   bool leased_in_host(const transfer_window& window) const;
+  /// Of the next window of a load into memory of a device. What a lease holds in host memory anyway is one window, so that no time
+  /// passes between windows; but whoever watches chunks arrive is told of them window by window, of `most` bytes.
+  uint64_t device_window_bytes(uint64_t most) const;
   bool reads_ahead() const { return fruitless == 0 && !alone; }
 
   /// True for a load that keeps what it brings, and whose connection is charged for that.

@@ -30,6 +30,9 @@ class TimeToFirstToken(unittest.TestCase):
             self.assertEqual(line["limit"], lines["ttft_computed"]["value"])
             self.assertEqual(line["bytes"], lines["ttft_computed"]["prefix_bytes"])
             self.assertGreater(lines[f"load_{tier}"]["value"], 0)
+        declared = lines["ttft_disk_declared"]
+        self.assertEqual(declared["limit"], lines["ttft_computed"]["value"])
+        self.assertGreater(declared["tokens_per_s"], 0)
 
     def test_what_it_cannot_do_it_says(self) -> None:
         done = self.run_with("--prefix", "65")

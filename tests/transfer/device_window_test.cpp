@@ -1,6 +1,7 @@
 #include "transfer/device_window.hpp"
 
 #include "storage/object_header.hpp"
+#include "tests/support/counters.hpp"
 #include "tests/tier/objects.hpp"
 
 #include <gtest/gtest.h>
@@ -101,6 +102,20 @@ TEST_F(DeviceWindow, ALeaseMayHoldAllOfAWindowInHostMemory) {
   EXPECT_FALSE(course.leased_in_host(course.next_window(UINT64_MAX)));
   course.begin = 2;
   EXPECT_TRUE(course.leased_in_host(course.next_window(UINT64_MAX)));
+}
+
+TEST_F(DeviceWindow, IsTheWholeLoadIfALeaseHoldsAllOfItInHostMemory) {
+  of.leased = {{tier_kind::host, held(8, {0, 1, 2, 3, 4, 5, 6, 7})}};
+  EXPECT_EQ(course.device_window_bytes(1000), 1000U) << "it does not load under the lease";
+  of.held_by = std::make_shared<int>();
+  of.runs = std::make_shared<const scatter_gather>();
+  EXPECT_EQ(course.device_window_bytes(1000), UINT64_MAX);
+  client_counters client;
+  of.arrivals = client.first(1);
+  EXPECT_EQ(course.device_window_bytes(1000), 1000U) << "somebody watches chunks arrive";
+  of.arrivals = nullptr;
+  of.leased = {{tier_kind::host, held(8, {0, 1, 2, 3, 4, 5, 6})}};
+  EXPECT_EQ(course.device_window_bytes(1000), 1000U);
 }
 
 } // namespace

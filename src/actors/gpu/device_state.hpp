@@ -35,7 +35,7 @@ struct child_started {
 
 /// Staging memory of a process, in slots.
 struct device_staging {
-  static constexpr size_t slots = 8;
+  static constexpr size_t slots = 16;
   std::shared_ptr<unique_fd> descriptor;
   mapping memory;
   uint64_t slot_bytes = 0;

@@ -60,10 +60,9 @@ void on_stream_copy(stream_pointer self, stream_copy& wanted) {
     tell_over(self, wanted.id, ok.error());
 }
 
-void on_copies_ready(stream_pointer self) {
+void tell_ended(stream_pointer self) {
   for (gpu::completion& each : self->state.copies->drain())
     tell_over(self, each.id, each.failure ? std::move(*each.failure) : error{});
-  watch_copies(self);
 }
 
 stream_interface::behavior_type stream_behavior(stream_pointer self,
@@ -73,10 +72,16 @@ stream_interface::behavior_type stream_behavior(stream_pointer self,
   state.owner = std::move(seed->owner);
   watch_copies(self);
   return {
-      [self](stream_copy& wanted) { on_stream_copy(self, wanted); },
+      [self](stream_copy& wanted) {
+        on_stream_copy(self, wanted);
+        // The calls of one copy may take as long as the copy: the ends of earlier ones do not wait behind those that follow.
+        tell_ended(self);
+      },
       [self](const runtime::io_done& done) {
-        if (done.result >= 0) // otherwise the process ends
-          on_copies_ready(self);
+        if (done.result < 0) // the process ends
+          return;
+        tell_ended(self);
+        watch_copies(self);
       },
   };
 }

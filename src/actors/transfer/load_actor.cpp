@@ -229,7 +229,8 @@ std::unique_ptr<coming_window> begin_window(load_pointer self, const load_job& j
 /// Those behind the first are read meanwhile, if a lease says that they are there.
 void begin_windows(load_pointer self, const load_job& job, load_course& course, coming_windows& coming) {
   bool small = course.of_lease() && below_of(*job.group).reads && !course.passes();
-  const uint64_t most = job.target.device ? job.group->device_window_bytes : job.group->window_bytes;
+  const uint64_t most = job.target.device ? course.device_window_bytes(job.group->device_window_bytes.load())
+                                          : job.group->window_bytes.load();
   if (small && coming.empty() && course.leased_in_host(course.next_window(most)))
     small = false; // nothing of it is read from below
   bool ahead = small && course.reads_ahead();

@@ -9,10 +9,10 @@ namespace terrace::gpu {
 /// How the pieces of a part are copied.
 enum class copy_method : uint8_t {
   /// Small pieces by the kernel if enabled, and pieces from one place on the device to another if it can be loaded; otherwise
-  /// batches if the driver has them, else planes.
+  /// strided copies of several pieces as planes, and the rest as batches if the driver has them, else one by one.
   automatic,
   batch,  ///< one call, with each piece as a member
-  planes, ///< each strided copy as one 2D copy
+  planes, ///< each strided copy of several pieces as one 2D copy, the rest one by one
   single, ///< one call per piece
   kernel, ///< the copy kernel
 };

@@ -59,6 +59,10 @@ class cuda_engine : public copy_engine {
   result<void> copy(const std::vector<run>& runs, bool inside_device);
   result<void> copy_batch_of(const std::vector<run>& runs);
   result<void> copy_planes(const std::vector<run>& runs);
+  /// Planes where runs are planes, else batches, or single copies without them.
+  result<void> copy_by_engines(const std::vector<run>& runs);
+  static bool is_plane(const run& one);
+  result<void> copy_plane(const run& one);
   result<void> copy_single(const std::vector<run>& runs);
   result<void> copy_by_kernel(const std::vector<run>& runs, unsigned blocks_max);
   /// `smaller` ones by the kernel, the others by the copy engines.

@@ -5,7 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <future>
+#include <thread>
 
 namespace terrace::actors {
 namespace {
@@ -62,6 +64,81 @@ TEST_F(StreamActor, AFailedCopyIsToldWithItsReason) {
   auto first = next();
   caf::anon_send(stream_, stream_copy{5, region_, staging_, {{0, 0, 4096, 0, 0, 1}}});
   EXPECT_EQ(first.get().failure.text, "by the test");
+}
+
+/// Copies at once, and lets the test into each of its calls.
+class called_device : public gpu::device {
+ public:
+  using call = std::function<void(uint64_t ticket)>;
+  explicit called_device(call on_issue) : on_issue_(std::move(on_issue)) {}
+
+  std::string name() const override { return "called"; }
+  result<std::shared_ptr<gpu::memory>> allocate(uint64_t) override { return std::make_shared<page>(); }
+  result<std::shared_ptr<gpu::memory>> pin(std::shared_ptr<const mapping>) override { return none(); }
+  result<std::shared_ptr<gpu::memory>> pin_for_reading(std::shared_ptr<const mapping>, uint64_t,
+                                                       uint64_t) override {
+    return none();
+  }
+  result<std::shared_ptr<gpu::memory>> import(gpu::memory_handle) override { return none(); }
+  result<std::shared_ptr<gpu::attached_page>> attach(std::shared_ptr<const gpu::generation_page>) override {
+    return none();
+  }
+  result<std::unique_ptr<gpu::copy_engine>>
+  make_engine(std::shared_ptr<gpu::completion_queue> completions) override {
+    return std::make_unique<engine>(on_issue_, std::move(completions));
+  }
+
+ private:
+  static tl::unexpected<error> none() { return fail(errc::unsupported, "not by this device"); }
+  struct page : gpu::memory {
+    uint64_t bytes() const override { return 4096; }
+    result<gpu::memory_handle> share() const override { return none(); }
+  };
+  class engine : public gpu::copy_engine {
+   public:
+    engine(call on_issue, std::shared_ptr<gpu::completion_queue> completions)
+        : on_issue_(std::move(on_issue)), completions_(std::move(completions)) {}
+    result<void> issue(const step& wanted) override {
+      on_issue_(wanted.ticket);
+      completions_->push({wanted.ticket, {}});
+      return {};
+    }
+    result<void> check() override { return {}; }
+
+   private:
+    call on_issue_;
+    std::shared_ptr<gpu::completion_queue> completions_;
+  };
+  call on_issue_;
+};
+
+/// A driver's calls for a copy may take as long as the copy.
+TEST_F(StreamActor, TellsThatACopyIsOverBeforeItBeginsTheOneThatWaitsBehindIt) {
+  std::promise<void> both_sent, first_told;
+  auto told = first_told.get_future();
+  bool in_time = false;
+  auto device = std::make_shared<called_device>([&, sent = both_sent.get_future().share()](uint64_t ticket) {
+    if (ticket == 1)
+      sent.wait();
+    else
+      in_time = told.wait_for(std::chrono::minutes(1)) == std::future_status::ready;
+  });
+  auto first = next(), second = next();
+  auto owner = system_->spawn<caf::detached>(owner_of, expected_); // the only worker waits in the device
+  auto stream = spawn_stream(*system_, system_.pool().at(0), device, gpu::direction::store, owner).value();
+  std::thread tells([&] {
+    first.wait();
+    first_told.set_value();
+  });
+  auto memory = device->allocate(4096).value();
+  for (uint64_t id : {5, 6})
+    caf::anon_send(stream, stream_copy{id, memory, memory, {{0, 0, 4096, 0, 0, 1}}});
+  both_sent.set_value();
+  tells.join();
+  EXPECT_EQ(second.get().id, 6U);
+  EXPECT_TRUE(in_time);
+  caf::anon_send_exit(stream, caf::exit_reason::user_shutdown);
+  caf::anon_send_exit(owner, caf::exit_reason::user_shutdown);
 }
 
 } // namespace
