@@ -207,7 +207,8 @@ result<void> cuda_engine::copy_batch_of(const std::vector<run>& runs) {
 
 bool cuda_engine::is_plane(const run& one) {
   // Pieces do not overlap: `check` has refused such requests.
-  return one.count >= rows_of_plane_min && one.source_stride <= pitch_max && one.destination_stride <= pitch_max;
+  return one.count >= rows_of_plane_min && one.source_stride <= pitch_max &&
+         one.destination_stride <= pitch_max;
 }
 
 result<void> cuda_engine::copy_plane(const run& one) {
