@@ -4,7 +4,7 @@ client that was killed has left nothing behind.
     serving.py --terraced PROGRAM --folder FOLDER [--device cuda|cpu] [--host-bytes N] [--region-bytes N] [--rounds N]
 
 Prints a line of JSON for each figure, and what it is doing to stderr. Needs the package terrace, and for a GPU PyTorch. On a processor
-(`--device cpu`) the device in host memory stands in for the GPU, and pins nothing.
+(`--device cpu`) the device in host memory stands in for the GPU.
 """
 
 from __future__ import annotations
