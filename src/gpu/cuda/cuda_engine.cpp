@@ -1,5 +1,6 @@
 #include "gpu/cuda/cuda_engine.hpp"
 
+#include "gpu/cuda/plane.hpp"
 #include "gpu/kernels/copy_runs.hpp"
 
 #include <algorithm>
@@ -14,11 +15,6 @@ constexpr size_t members_of_first_call = 32, members_per_call = 4096;
 
 /// The end of so much is reported while later steps go on, so that the owner has room for more of them.
 constexpr uint64_t bytes_of_a_fence = 8 << 20;
-
-/// A plane is one call, however many rows it has; a batch takes 0.3 to 0.8 us of a processor for each (H100, H200).
-constexpr uint64_t rows_of_plane_min = 4;
-/// CU_DEVICE_ATTRIBUTE_MAX_PITCH of all devices.
-constexpr uint64_t pitch_max = (1ULL << 31) - 1;
 
 /// From one place on the device to another a copy engine takes 4 us for each piece (H100), however small it is.
 constexpr uint64_t kernel_inside_below_bytes = 1 << 20;
@@ -206,9 +202,7 @@ result<void> cuda_engine::copy_batch_of(const std::vector<run>& runs) {
 }
 
 bool cuda_engine::is_plane(const run& one) {
-  // Pieces do not overlap: `check` has refused such requests.
-  return one.count >= rows_of_plane_min && one.source_stride <= pitch_max &&
-         one.destination_stride <= pitch_max;
+  return gpu::is_plane(one.count, one.source_stride, one.destination_stride);
 }
 
 result<void> cuda_engine::copy_plane(const run& one) {
