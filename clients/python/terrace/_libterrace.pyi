@@ -128,7 +128,7 @@ class Region:
         """Where these bytes lie in the region: (offset, bytes)."""
     def unregister(self, *, timeout: float | None = None) -> None:
         """Of memory of a device: waits until nothing accesses it any more. After an error it may be accessed still, and is kept until
-        the connection is closed. Of other memory it does not wait."""
+        the connection is closed (`Gone`), or for ever. Of other memory it does not wait."""
 
 @final
 class Arrivals:
@@ -385,7 +385,9 @@ class Connection:
         """Readable when answers have come (then call `poll`). Changes with `reconnect`."""
     def poll(self) -> int:
         """Takes in the answers that have come, and gives their number. Never waits."""
-    def close(self) -> None: ...
+    def close(self, *, timeout: float | None = None) -> None:
+        """Waits until no device accesses the memory of regions that were not unregistered, and then lets it go: as long as `timeout`, or
+        for a minute. Memory of which the daemon has not said so by then is never let go. Of other memory it does not wait."""
     def reconnect(self, timeout: float | None = None) -> bool:
         """One attempt, or `Gone` at once while it is too early for another. Opens the spaces and registers the regions
         anew; leases, reservations and tickets are gone. True: it is the same daemon."""

@@ -195,10 +195,11 @@ void forget_region(device_pointer self, uint64_t id) {
     auto region = state.regions.find(id);
     if (failure.code != errc::ok || region == state.regions.end())
       return; // it ends with the process
-    for (auto& end : region->second.ends)
-      end.deliver(end_region_answer{});
+    auto ends = std::move(region->second.ends);
     state.regions.erase(region);
-    show_regions(self);
+    show_regions(self); // before anybody is told
+    for (auto& end : ends)
+      end.deliver(end_region_answer{});
     go_on(self);
   });
 }
