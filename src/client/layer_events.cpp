@@ -25,7 +25,7 @@ static_assert(protocol::region_event_bytes == sizeof(uint32_t) + handle_bytes);
 /// The counters of a ring say what was recorded; the ring's last counter of a slot has an event that nobody uses.
 struct layer_events::parts {
   struct slot {
-    std::atomic<uint32_t> ended = 0;         ///< the value of the last load that has ended
+    std::atomic<uint32_t> ended = 0;          ///< the value of the last load that has ended
     std::optional<layered_load> passing = {}; ///< behind whose waits `passed` was recorded
     cuda::event passed;
   };
@@ -163,9 +163,8 @@ result<void> layer_events::pass(const layered_load& load, void* stream) {
   parts& all = *parts_;
   parts::slot& one = all.slots[load.slot];
   const auto& context = *all.context;
-  auto recorded =
-      context.call("cuEventRecord", context.api().EventRecord, one.passed.get(),
-                   static_cast<cuda::stream_handle>(stream));
+  auto recorded = context.call("cuEventRecord", context.api().EventRecord, one.passed.get(),
+                               static_cast<cuda::stream_handle>(stream));
   if (recorded)
     one.passing = load;
   return recorded;

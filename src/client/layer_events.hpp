@@ -25,9 +25,9 @@
 namespace terrace::client {
 
 struct layer_events_options {
-  std::string device;  ///< the UUID of the GPU
-  uint32_t loads = 3;  ///< slots, at least 3
-  uint32_t layers = 1; ///< most pools of a load; (layers + 1) * loads is at most 1,024
+  std::string device;                  ///< the UUID of the GPU
+  uint32_t loads = 3;                  ///< slots, at least 3
+  uint32_t layers = 1;                 ///< most pools of a load; (layers + 1) * loads is at most 1,024
   std::string driver = "libcuda.so.1"; ///< the library
 };
 

@@ -16,8 +16,8 @@ namespace terrace::e2e {
 class cuda_stream {
  public:
   explicit cuda_stream(const engine_memory& of)
-      : from_(of.address()), context_(value(cuda::context::retain(
-                                 value(cuda::driver::open(test::driver_library())), 0))),
+      : from_(of.address()),
+        context_(value(cuda::context::retain(value(cuda::driver::open(test::driver_library())), 0))),
         pages_(value(client::region::create("reads", reads_max + sizeof(uint32_t)))),
         pinned_(value(cuda::registration::make(context_, std::as_writable_bytes(pages_.bytes())))),
         stream_(value(cuda::stream::make(context_))) {}
@@ -37,9 +37,7 @@ class cuda_stream {
     call("cuStreamWaitValue32", context_->api().StreamWaitValue32, stream_.get(),
          pinned_.address() + reads_max, ++holds_, static_cast<unsigned>(cuda::wait_value_geq));
   }
-  void release() {
-    std::atomic_ref(*reinterpret_cast<uint32_t*>(pages_.data() + reads_max)).store(holds_);
-  }
+  void release() { std::atomic_ref(*reinterpret_cast<uint32_t*>(pages_.data() + reads_max)).store(holds_); }
   bool idle() const { return value(stream_.idle()); }
 
   /// Blocks until everything has happened. Returns what was read, one after the other.

@@ -377,7 +377,8 @@ TEST_P(LayerEvents, WrongOnesAreRefused) {
     wrong = fine;
     wrong.loads = 100;
     EXPECT_NE(made(wrong), errc::ok);
-    EXPECT_TRUE(eventually([&] { return device_of(*engine).regions == 1; })) << "those it had made have ended";
+    EXPECT_TRUE(eventually([&] { return device_of(*engine).regions == 1; }))
+        << "those it had made have ended";
   }
   // A load of four layers, and events for three of them.
   auto page = engine->register_generations(memory, device, patiently(), device_layers - 1).value();

@@ -192,8 +192,7 @@ connection_class bind_connection(nb::module_& in) {
           },
           nb::arg("timeout") = nb::none())
       .def(
-          "close",
-          [](connection_handle& self, const timeout& limit) { self.in->close(deadline_of(limit)); },
+          "close", [](connection_handle& self, const timeout& limit) { self.in->close(deadline_of(limit)); },
           nb::kw_only(), nb::arg("timeout") = nb::none())
       .def("_open_space", open_space, nb::arg("described"), nb::arg("timeout") = nb::none())
       .def("close_space", close_space, nb::arg("space"), nb::kw_only(), nb::arg("timeout") = nb::none())

@@ -55,7 +55,7 @@ void region_handle::unregister(client::deadline until) {
     return;
   }
   if (in_->closed())
-    return; // whoever closes the connection does it
+    return;                                                    // whoever closes the connection does it
   client::registered_region region = std::move(held_->region); // no other thread's from now on
   held_->in_doubt = true;
   result<void> ended;
