@@ -39,7 +39,7 @@ struct layer_events_options {
 /// On the connection's own thread give it a time, because then nobody hears of a load that has failed.
 class layer_events {
  public:
-  /// Registers the page and opens the events. Errors: `unsupported` without a driver, or if the GPU has no such events; `not_found`, if
+  /// Registers the page and opens the events. `daemon` outlives this and stays where it is. Errors: `unsupported` without a driver, or if the GPU has no such events; `not_found`, if
   /// the driver does not show this GPU; `bad_request`; the daemon's.
   static result<std::unique_ptr<layer_events>> make(connection& daemon, const layer_events_options& options,
                                                     deadline until = {});

@@ -3,7 +3,6 @@
 
 #include "cuda_stream.hpp"
 #include "layered_device.hpp"
-#include "protocol/limits.hpp"
 #include "tests/support/child_process.hpp"
 
 #include <csignal>
@@ -17,6 +16,7 @@ namespace terrace::e2e {
 namespace {
 
 constexpr uint32_t chunks = 8;
+constexpr uint64_t event_bytes = sizeof(uint32_t) + sizeof(cuda::ipc_event_handle); ///< of a page
 
 class LayerEvents : public device_fixture {
  protected:
@@ -84,7 +84,7 @@ class LayerEvents : public device_fixture {
 /// A page with events by the protocol alone.
 struct raw_events {
   raw_events(layered_engine& of, const std::shared_ptr<const cuda::context>& context, uint32_t count)
-      : memory(client::region::create("events", count * protocol::region_event_bytes).value()),
+      : memory(client::region::create("events", count * event_bytes).value()),
         page(of->register_generations(memory, of.memory().shared().device, patiently(), count).value()) {
     for (uint32_t i = 0; i < count; ++i) {
       cuda::ipc_event_handle handle;
