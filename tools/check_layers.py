@@ -52,7 +52,7 @@ ROOMS = {
 }
 # Single headers of other rooms that a room may include.
 HEADERS = {
-    "client": {"gpu/cuda/context.hpp", "gpu/cuda/device_memory.hpp", "gpu/kernels/copy_runs.hpp", "gpu/kernels/kernel_image.hpp"},
+    "client": {"gpu/cuda/context.hpp", "gpu/cuda/device_memory.hpp", "gpu/cuda/stream.hpp", "gpu/kernels/copy_runs.hpp", "gpu/kernels/kernel_image.hpp"},
     "tier": {"storage/index_record.hpp", "storage/object_header.hpp", "storage/pending_clear.hpp"},
 }
 # Which rooms may include a library. Not listed: everybody.

@@ -136,9 +136,11 @@ class connection {
   /// in any region. `gone` of a request: the process of the GPU has ended; unregister the region and register it again.
   result<registered_region> register_device_region(const device_allocation& memory, deadline until = {});
   /// Memory of at most 256 KiB in which the device ("host", or the UUID of a GPU) writes the generations of loads into its
-  /// memory (layer_ring.hpp). It is a region like any other as well.
+  /// memory (layer_ring.hpp). It is a region like any other as well. `events`: so many of them, from the first one on, say that an
+  /// event of the GPU's process was recorded, whose handle is at the end of the memory (layer_events.hpp). Close what was opened
+  /// before it is unregistered.
   result<registered_region> register_generations(const region& memory, const std::string& device,
-                                                 deadline until = {});
+                                                 deadline until = {}, uint32_t events = 0);
   /// The bell of this connection, the same each time. Stores whose `after` has not been reached when they come need one.
   result<client::bell> bell(deadline until = {});
   /// Waits until the daemon accesses nothing of it any more, and no device for it: then the memory may be freed.

@@ -106,12 +106,12 @@ result<registered_region> connection::register_device_region(const device_alloca
 }
 
 result<registered_region> connection::register_generations(const region& memory, const std::string& device,
-                                                           deadline until) {
+                                                           deadline until, uint32_t events) {
   unique_fd own(::fcntl(memory.descriptor(), F_DUPFD_CLOEXEC, 0));
   if (!own)
     return fail(errc::bad_request,
                 "cannot duplicate the memory's descriptor: " + std::string(std::strerror(errno)));
-  auto slot = core_->register_generations(std::move(own), memory.size(), device, until);
+  auto slot = core_->register_generations(std::move(own), memory.size(), device, events, until);
   if (!slot)
     return pass_on(slot);
   registered_region made;

@@ -191,7 +191,7 @@ result<void> core::announce(channel& at, region_entry& entry, deadline until) {
         auto handle = entry.kind == wire::RegionKind::cuda_ipc
                           ? body.CreateVector(entry.handle.data(), entry.handle.size())
                           : flatbuffers::Offset<flatbuffers::Vector<uint8_t>>();
-        return wire::CreateRegisterRegion(body, entry.kind, entry.bytes, device, handle);
+        return wire::CreateRegisterRegion(body, entry.kind, entry.bytes, device, handle, entry.events);
       },
       [&](const wire::RegisterRegionAnswer& table) {
         entry.id = table.region();
@@ -219,11 +219,12 @@ result<uint32_t> core::register_device_region(unique_fd memory, const device_all
 }
 
 result<uint32_t> core::register_generations(unique_fd memory, uint64_t bytes, const std::string& device,
-                                            deadline until) {
+                                            uint32_t events, deadline until) {
   region_entry entry;
   entry.memory = std::move(memory);
   entry.kind = wire::RegionKind::generations;
   entry.device = device;
+  entry.events = events;
   entry.bytes = bytes;
   return add_region(std::move(entry), until);
 }

@@ -42,7 +42,7 @@ class core {
   result<uint32_t> register_region(unique_fd memory, uint64_t bytes, deadline until);
   result<uint32_t> register_device_region(unique_fd memory, const device_allocation& what, deadline until);
   result<uint32_t> register_generations(unique_fd memory, uint64_t bytes, const std::string& device,
-                                        deadline until);
+                                        uint32_t events, deadline until);
   void unregister_region(uint32_t slot);
   /// The same, and waits for the answer.
   result<void> end_region(uint32_t slot, deadline until);
@@ -56,7 +56,8 @@ class core {
     std::string device{};             ///< not for memfd
     std::array<uint8_t, 64> handle{}; ///< cuda_ipc
     uint64_t bytes = 0;
-    uint32_t id = 0; ///< in the current channel
+    uint32_t events = 0; ///< generations
+    uint32_t id = 0;     ///< in the current channel
     bool mapped = false;
   };
   const region_entry& region_at(uint32_t slot) const { return regions_[slot]; }

@@ -25,6 +25,8 @@ void registered_region::unregister() {
   core_.reset();
 }
 
+std::shared_ptr<detail::channel> registered_region::channel() const { return core_ ? core_->now() : nullptr; }
+
 namespace detail {
 
 any_ticket::~any_ticket() {

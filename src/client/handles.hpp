@@ -117,6 +117,8 @@ class registered_region {
 
  private:
   friend class connection;
+  friend class layer_events;
+  std::shared_ptr<detail::channel> channel() const; ///< on which it was registered last; null: it is not
   std::shared_ptr<detail::core> core_;
   uint32_t slot_ = 0;
   uint64_t bytes_ = 0;

@@ -310,6 +310,9 @@ void client_holdings::show(client_state& shown) const {
 // ---- the end ----
 
 std::vector<client_holdings::ended_lease> client_holdings::close() {
+  for (const auto& [id, region] : regions_)
+    if (region->page() && region->page()->opened())
+      opened_pages_.push_back(region->page());
   regions_.clear();
   region_bytes_ = 0;
   staging_.reset();
@@ -325,6 +328,15 @@ std::vector<client_holdings::ended_lease> client_holdings::close() {
   }
   end(std::move(gone), lease_objects_);
   return ended;
+}
+
+void client_holdings::client_ended() {
+  end_readings();
+  for (const auto& [id, region] : regions_)
+    if (region->page())
+      region->page()->events_closed();
+  for (const auto& page : std::exchange(opened_pages_, {}))
+    page->events_closed();
 }
 
 void client_holdings::end_readings() {

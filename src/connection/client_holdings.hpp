@@ -157,12 +157,16 @@ class client_holdings {
 
   // ---- the end ----
 
-  /// Releases everything except the segments, and what a living client may still be reading under its leases.
+  /// Releases everything except the segments, and what a living client may still use: what it reads under its leases, and events
+  /// that it has opened.
   /// Returns the leases it owned, which have ended for other readers too.
   std::vector<ended_lease> close();
 
-  /// The client's process has ended and no longer reads anything.
-  void end_readings();
+  /// Such events are kept.
+  bool keeps_events() const { return !opened_pages_.empty(); }
+
+  /// The client's process has ended, or has said that it uses nothing of this any more.
+  void client_ended();
   void drop_segments() { segments_.clear(); }
 
   /// Bytes held for reading, counted as often as they are held.
@@ -188,6 +192,7 @@ class client_holdings {
   result<void> commit(lease_reading& work);
   void tell(lease_reading& work, held_lease& held);
   void stop_reading(held_lease& held);
+  void end_readings();
   /// Destroys what held so many objects.
   template <class T>
   void end(T what, uint64_t objects) {
@@ -202,6 +207,7 @@ class client_holdings {
   std::map<region_id, client_region_ptr> regions_;
   uint64_t region_bytes_ = 0;
   uint32_t next_region_ = 1;
+  std::vector<device_memory_ptr> opened_pages_; ///< after `close`: whose events the client may have open
   std::unique_ptr<staging> staging_;
   std::map<uint32_t, std::shared_ptr<const arena>> segments_;
   lease_map leases_;

@@ -36,7 +36,10 @@ class memory {
   virtual result<memory_handle> share() const = 0;
 };
 
-/// A page of generations that the device can write and wait for.
+constexpr uint64_t event_handle_bytes = 64;
+
+/// A page of generations that the device can write and wait for. One with events cannot be waited for, and its generations say that
+/// an event was recorded behind the bytes, not that these have arrived: whoever has seen a generation lets a stream wait for its event.
 class attached_page {
  public:
   virtual ~attached_page() = default;
@@ -101,7 +104,15 @@ class device {
                                                           uint64_t offset, uint64_t bytes) = 0;
   /// Memory of another process. Errors: `denied`, `bad_request`, `gone`.
   virtual result<std::shared_ptr<memory>> import(memory_handle handle) = 0;
+  /// Errors: `unsupported` if the device has no memory operations in its streams.
   virtual result<std::shared_ptr<attached_page>> attach(std::shared_ptr<const generation_page> page) = 0;
+  /// With an event for each of the first `events` generations, for other processes: their handles are the last
+  /// `event_handle_bytes` x `events` bytes of the page. The events end with the returned object, which must outlive the imports.
+  /// Precondition: they have room behind the generations. Errors: `unsupported` if the device has no such events; `no_space`.
+  virtual result<std::shared_ptr<attached_page>> attach_with_events(std::shared_ptr<const generation_page>,
+                                                                    uint32_t) {
+    return fail(errc::unsupported, name() + " has no events that other processes can wait for");
+  }
   /// A separate stream, which reports its completions to `completions`.
   virtual result<std::unique_ptr<copy_engine>> make_engine(std::shared_ptr<completion_queue> completions) = 0;
 };

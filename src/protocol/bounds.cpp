@@ -268,6 +268,12 @@ result<void> check(const wire::RegisterRegion& table) {
     return ok;
   if (auto ok = check_number("bytes of a region", table.bytes(), 1, region_bytes_max); !ok)
     return ok;
+  if (auto ok = check_number("events of a region", table.events(), 0, region_events_max); !ok)
+    return ok;
+  if (table.events() != 0 &&
+      (table.kind() != wire::RegionKind::generations || table.bytes() < table.events() * region_event_bytes))
+    return refuse("expected events only with generations, in a region of at least " +
+                  std::to_string(region_event_bytes) + " bytes for each");
   if (table.kind() == wire::RegionKind::memfd)
     return {};
   if (auto ok = check_text("device of a region", table.device(), name_bytes_max, false); !ok)

@@ -59,6 +59,7 @@ inline constexpr std::array bounds_table{
     bound{"pieces of all runs", 0, runs_max, ""},
     bound{"`bytes` of a run", 1, object_bytes_max, "bytes"},
     bound{"`bytes` of a region", 1, region_bytes_max, "bytes"},
+    bound{"`events` of a region", 0, region_events_max, ""},
     bound{"`trace`", 0, name_bytes_max, "bytes"},
     bound{"`lease`", 16, 16, "bytes"},
     bound{"`lookup_id` of `AwaitLookup`", 16, 16, "bytes"},

@@ -36,6 +36,8 @@ constexpr size_t name_bytes_max =
 constexpr size_t answer_tables_max = 262'144; ///< of one answer (status lists clients and tiers)
 constexpr size_t request_tables_max = 8'192;  ///< of one request
 constexpr uint64_t region_bytes_max = 1ULL << 44;
+constexpr uint32_t region_events_max = 1024;
+constexpr uint64_t region_event_bytes = sizeof(uint32_t) + 64; ///< a generation, and the handle of its event
 constexpr uint64_t object_bytes_max = 1ULL << 30;  ///< no object crosses a registered slot of 1 GiB
 constexpr uint32_t socket_buffer_bytes = 1U << 20; ///< requested on both ends
 

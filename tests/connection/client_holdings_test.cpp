@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <utility>
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -22,10 +23,10 @@ struct ClientHoldings : testing::Test {
   client_holdings::clock::time_point now{};
   uint8_t last_id = 0;
 
-  static client_region_ptr region(uint64_t bytes) {
+  static client_region_ptr region(uint64_t bytes, device_memory_ptr page = nullptr) {
     unique_fd memory(::memfd_create("region", MFD_CLOEXEC));
     EXPECT_EQ(::ftruncate(memory.get(), static_cast<off_t>(bytes)), 0);
-    auto opened = client_region::open(std::move(memory), bytes);
+    auto opened = client_region::open(std::move(memory), bytes, {{}, nullptr, {}, std::move(page)});
     EXPECT_TRUE(opened);
     return *opened;
   }
@@ -357,7 +358,7 @@ TEST_F(ClientHoldings, AnEndedProcessReadsNothing) {
   auto taken = lease_on(hold(1, 1));
   holdings.add(taken);
   ASSERT_TRUE(read(taken, {place(1)}, {taken->held.front().held}));
-  holdings.end_readings();
+  holdings.client_ended();
   EXPECT_EQ(holdings.close().size(), 1u) << "the lease is counted as ended";
   EXPECT_EQ(holdings.leases(), 0u);
 }
@@ -426,9 +427,43 @@ TEST_F(ClientHoldings, AnEndedProcessReadsNothingUnderARevokedLease) {
   ASSERT_TRUE(holdings.revoke(taken->id));
   EXPECT_TRUE(holdings.close().empty()) << "it ended when it was revoked";
   EXPECT_EQ(holdings.reading_bytes(), 4096u);
-  holdings.end_readings();
+  holdings.client_ended();
   EXPECT_EQ(holdings.reading_bytes(), 0u);
   EXPECT_EQ(holdings.revoked_bytes(), 0u);
+}
+
+TEST_F(ClientHoldings, EventsThatALivingClientMayHaveOpenAreKept) {
+  auto opened = std::make_shared<device_memory>(4);
+  auto plain = std::make_shared<device_memory>();
+  std::weak_ptr<device_memory> kept = opened, dropped = plain;
+  for (const auto& page : {opened, plain})
+    page->give_events();
+  EXPECT_TRUE(opened->opened());
+  EXPECT_FALSE(plain->opened()) << "it has none";
+  ASSERT_TRUE(holdings.add(region(4096, std::exchange(opened, nullptr))));
+  ASSERT_TRUE(holdings.add(region(4096, std::exchange(plain, nullptr))));
+  EXPECT_FALSE(holdings.keeps_events());
+  holdings.close();
+  EXPECT_TRUE(holdings.keeps_events());
+  EXPECT_TRUE(dropped.expired());
+  opened = kept.lock();
+  ASSERT_TRUE(opened);
+  EXPECT_TRUE(opened->opened());
+  holdings.client_ended();
+  EXPECT_FALSE(holdings.keeps_events());
+  EXPECT_FALSE(opened->opened());
+  opened.reset();
+  EXPECT_TRUE(kept.expired());
+}
+
+TEST_F(ClientHoldings, AClientThatDiesBeforeItsSocketIsClosedHasNothingOpen) {
+  auto page = std::make_shared<device_memory>(4);
+  page->give_events();
+  ASSERT_TRUE(holdings.add(region(4096, page)));
+  holdings.client_ended();
+  EXPECT_FALSE(page->opened());
+  holdings.close();
+  EXPECT_FALSE(holdings.keeps_events());
 }
 
 TEST_F(ClientHoldings, ErrorsSayWhatWasNotOpenedOrRegistered) {

@@ -2,6 +2,7 @@
 
 #include "gpu/copy_stream.hpp"
 #include "gpu/cuda/cuda_device.hpp"
+#include "gpu/cuda/cuda_memory.hpp"
 #include "gpu/cuda/driver.hpp"
 #include "gpu/host/host_device.hpp"
 #include "tests/support/gpu_driver.hpp"
@@ -69,6 +70,8 @@ client::device_allocation engine_memory::shared() const {
                    [](std::byte byte) { return static_cast<uint8_t>(byte); });
   return made;
 }
+
+uint64_t engine_memory::address() const { return dynamic_cast<const gpu::cuda_memory&>(*memory_).address(); }
 
 void engine_memory::write(std::span<const uint8_t> all) {
   std::vector<uint8_t> bytes(all.begin(), all.end());

@@ -30,6 +30,7 @@ class engine_memory {
   /// For `register_device_region`.
   client::device_allocation shared() const;
   uint64_t bytes() const { return memory_->bytes(); }
+  uint64_t address() const; ///< of a GPU's memory
 
   void write(std::span<const uint8_t> all);
   std::vector<uint8_t> read();

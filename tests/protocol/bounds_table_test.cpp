@@ -182,6 +182,13 @@ const std::map<std::string_view, trial>& trials() {
        [](uint64_t v) {
          return loaded({{0, v, 0, 1}});
        }},
+      {"`events` of a region",
+       [](uint64_t v) {
+         return parsed<wire::RegisterRegion>([&](body_builder& b) {
+           return wire::CreateRegisterRegionDirect(b, wire::RegionKind::generations, 1 << 20, "host", nullptr,
+                                                   static_cast<uint32_t>(v));
+         });
+       }},
       {"`bytes` of a region",
        [](uint64_t v) {
          return parsed<wire::RegisterRegion>(

@@ -400,6 +400,18 @@ TEST(RequestBounds, RegionsAndRanges) {
   expect_fine<wire::RegisterRegion>([](body_builder& b) {
     return wire::CreateRegisterRegionDirect(b, wire::RegionKind::generations, 4096, "host");
   });
+  auto with_events = [](wire::RegionKind kind, uint64_t bytes, uint32_t events) {
+    return [=](body_builder& b) {
+      return wire::CreateRegisterRegionDirect(b, kind, bytes, "host", nullptr, events);
+    };
+  };
+  expect_fine<wire::RegisterRegion>(with_events(wire::RegionKind::generations, 68, 1));
+  expect_fine<wire::RegisterRegion>(with_events(wire::RegionKind::generations, 68 * 1024, 1024));
+  for (const auto& wrong :
+       {with_events(wire::RegionKind::generations, 67, 1), with_events(wire::RegionKind::memfd, 68, 1),
+        with_events(wire::RegionKind::device_memory, 68, 1),
+        with_events(wire::RegionKind::generations, 1 << 20, 1025)})
+    expect_refused<wire::RegisterRegion>("events", wrong);
   expect_refused<wire::RegisterRegion>("device of a region", [](body_builder& b) {
     return wire::CreateRegisterRegion(b, wire::RegionKind::generations, 4096);
   });

@@ -9,6 +9,7 @@ import signal
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import types
@@ -379,6 +380,69 @@ class OnGpu(unittest.TestCase):
             thread.join()
         self.assertEqual(found, [1] * 20)
         self.assertFalse(region.registered)
+
+
+class AtTheEnd(unittest.TestCase):
+    """Of a connection whose regions were not unregistered, while the process of the GPU hangs in a copy."""
+
+    def setUp(self) -> None:
+        if "TERRACE_SIMULATED_DRIVER" not in os.environ:
+            self.skipTest("TERRACE_SIMULATED_DRIVER does not name the simulated driver")
+
+    def loading(self, deadline: str) -> tuple[terrace.Connection, View, int]:
+        """A connection with a load into the memory, and the process that does it."""
+        gpu = Gpu()
+        self.addCleanup(gpu.close)
+        array = DeviceArray(gpu, OBJECT_BYTES)
+        self.addCleanup(array.free)
+        with tempfile.NamedTemporaryFile("w", delete=False) as faults:
+            faults.write("hang cuMemcpyBatchAsync\n")
+        self.addCleanup(os.unlink, faults.name)
+        environment = {**ENVIRONMENT, "TERRACE_SIMULATION": faults.name}
+        server = Daemon(gpu=f'deadline = "{deadline}"', environment=environment)
+        self.addCleanup(server.stop)
+        daemon = terrace.connect(server.socket, timeout=PATIENCE)
+        space = daemon.open_space(SPEC, timeout=PATIENCE)
+        chain = chain_of(230, 1)
+        pages = terrace.Memory(OBJECT_BYTES)
+        memoryview(pages)[:] = content_of(chain[0])
+        here = daemon.register_region(pages, timeout=PATIENCE)
+        prefix = Prefix.of_digests(chain)
+        daemon.store(space, prefix, here, [(0, OBJECT_BYTES)], timeout=PATIENCE)
+        memory = View(array, 0, OBJECT_BYTES)
+        region = daemon.register_device_region(memory, timeout=PATIENCE)
+        (device,) = daemon.status(timeout=PATIENCE).devices
+        daemon.submit_load(space, prefix, region, [(0, OBJECT_BYTES)], timeout=PATIENCE)
+        return daemon, memory, device.pid
+
+    def test_memory_is_let_go_when_nothing_accesses_it(self) -> None:
+        daemon, memory, pid = self.loading(deadline="1s")
+        accessed: list[bool] = []
+        alive = weakref.ref(memory, lambda _: accessed.append(os.path.exists(f"/proc/{pid}")))
+        del memory
+        gc.collect()
+        self.assertIsNotNone(alive())
+        daemon.close(timeout=PATIENCE)
+        gc.collect()
+        self.assertEqual(accessed, [False])
+
+    def test_memory_of_a_connection_that_is_dropped_too(self) -> None:
+        daemon, memory, pid = self.loading(deadline="1s")
+        accessed: list[bool] = []
+        alive = weakref.ref(memory, lambda _: accessed.append(os.path.exists(f"/proc/{pid}")))
+        del memory, daemon
+        gc.collect()
+        self.assertIsNone(alive())
+        self.assertEqual(accessed, [False])
+
+    def test_memory_that_may_be_accessed_is_never_let_go(self) -> None:
+        daemon, memory, pid = self.loading(deadline="60s")
+        alive = weakref.ref(memory)
+        del memory
+        daemon.close(timeout=0.1)
+        gc.collect()
+        self.assertTrue(os.path.exists(f"/proc/{pid}"))
+        self.assertIsNotNone(alive())
 
 
 class OnHost(unittest.TestCase):

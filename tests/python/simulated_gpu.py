@@ -56,9 +56,21 @@ class Gpu:
         self.call("cuCtxPopCurrent_v2", None)
         self.call("cuDevicePrimaryCtxRelease_v2", 0)
 
-    def copy(self, to: int, source: int, nbytes: int) -> None:
+    @property
+    def stream(self) -> int:
+        """As PyTorch's `cuda_stream`."""
+        assert self._stream.value is not None
+        return self._stream.value
+
+    def queue_copy(self, to: int, source: int, nbytes: int) -> None:
         self.call("cuMemcpyAsync", ctypes.c_uint64(to), ctypes.c_uint64(source), ctypes.c_size_t(nbytes), self._stream)
+
+    def finish(self) -> None:
         self.call("cuStreamSynchronize", self._stream)
+
+    def copy(self, to: int, source: int, nbytes: int) -> None:
+        self.queue_copy(to, source, nbytes)
+        self.finish()
 
 
 class DeviceArray:

@@ -191,7 +191,9 @@ connection_class bind_connection(nb::module_& in) {
                 self.in->use(until, [&](client::connection& daemon) { return daemon.reconnect(until); }));
           },
           nb::arg("timeout") = nb::none())
-      .def("close", [](connection_handle& self) { self.in->close(); })
+      .def(
+          "close", [](connection_handle& self, const timeout& limit) { self.in->close(deadline_of(limit)); },
+          nb::kw_only(), nb::arg("timeout") = nb::none())
       .def("_open_space", open_space, nb::arg("described"), nb::arg("timeout") = nb::none())
       .def("close_space", close_space, nb::arg("space"), nb::kw_only(), nb::arg("timeout") = nb::none())
       .def("_register", register_descriptor, nb::arg("descriptor"), nb::arg("nbytes"), nb::arg("base") = 0,

@@ -4,6 +4,7 @@
 #include "connection.hpp"
 #include "exported_bytes.hpp"
 #include "failure.hpp"
+#include "layers.hpp"
 #include "leases.hpp"
 #include "memory_argument.hpp"
 #include "prefix.hpp"
@@ -23,6 +24,7 @@ NB_MODULE(_libterrace, module) {
   bind_prefix(module);
   bind_spaces(module);
   bind_regions(module);
+  bind_layers(module);
   bind_leases(module);
   bind_tickets(module);
   auto connection = bind_connection(module);

@@ -15,8 +15,8 @@ client::run region_handle::run_of(nb::handle memory) const {
     refuse("expected a region that was registered by its memory, got one that was registered by a "
            "descriptor: name "
            "offsets instead");
-  if (address < base_ || address - base_ > region_.bytes() ||
-      bytes.size() > region_.bytes() - (address - base_))
+  if (address < base_ || address - base_ > region().bytes() ||
+      bytes.size() > region().bytes() - (address - base_))
     refuse("expected memory inside of the region, got some that lies elsewhere");
   return {.offset = address - base_, .bytes = bytes.size(), .stride = bytes.size(), .count = 1};
 }
@@ -41,35 +41,39 @@ void region_handle::place(std::vector<client::run>& runs) const {
 }
 
 region_handle::~region_handle() {
-  if (region_ && !part_.device.empty()) {
-    // Whoever dropped it cannot wait, so its memory stays.
-    in_->keep_until_closed(std::pair(std::move(region_), std::move(keeps_)));
-    return;
-  }
-  if (region_)
-    in_->give_back(std::move(region_));
+  // Whoever drops one of a device cannot wait, so its memory stays.
+  if (part_.device.empty() && registered())
+    in_->give_back(std::move(held_->region));
 }
 
 void region_handle::unregister(client::deadline until) {
-  if (!region_)
+  if (!registered())
     return;
-  if (part_.device.empty() || in_->closed()) {
-    in_->give_back(std::move(region_));
-    keeps_.reset();
+  if (part_.device.empty()) {
+    in_->give_back(std::move(held_->region));
+    held_->keeps.reset();
     return;
   }
-  client::registered_region region = std::move(region_); // no other thread's from now on
+  if (in_->closed())
+    return;                                                    // whoever closes the connection does it
+  client::registered_region region = std::move(held_->region); // no other thread's from now on
+  held_->in_doubt = true;
   result<void> ended;
   try {
     ended = in_->use(until,
                      [&](client::connection& daemon) { return daemon.unregister(std::move(region), until); });
   } catch (...) {
-    region_ = std::move(region); // there was no turn
+    if (!in_->closed()) { // there was no turn
+      held_->region = std::move(region);
+      held_->in_doubt = false;
+    }
     throw;
   }
-  if (!ended)
-    in_->keep_until_closed(std::move(keeps_)); // it may be accessed still
-  keeps_.reset();
+  held_->in_doubt = !ended && ended.error().code != errc::gone;
+  if (ended) {
+    in_->let_go(held_);
+    held_->keeps.reset();
+  }
   value_of(std::move(ended));
 }
 

@@ -33,17 +33,21 @@ class region_handle {
   /// memory it is, which must stay mapped for `run_of` to mean what it says.
   region_handle(std::shared_ptr<shared_connection> in, client::registered_region region, uintptr_t base,
                 nb::object keeps, device_part part = {})
-      : in_(std::move(in)), region_(std::move(region)), base_(base), keeps_(std::move(keeps)),
-        part_(std::move(part)) {}
+      : in_(std::move(in)),
+        held_(std::make_shared<shared_connection::held_region>(std::move(region), std::move(keeps))),
+        base_(base), part_(std::move(part)) {
+    if (!part_.device.empty())
+      in_->keep(held_);
+  }
   ~region_handle();
   region_handle(const region_handle&) = delete;
   region_handle& operator=(const region_handle&) = delete;
 
   const std::shared_ptr<shared_connection>& in() const { return in_; }
-  const client::registered_region& region() const { return region_; }
-  bool registered() const { return static_cast<bool>(region_); }
+  const client::registered_region& region() const { return held_->region; }
+  bool registered() const { return static_cast<bool>(region()); }
   const std::string& device() const { return part_.device; }
-  uint64_t bytes() const { return part_.device.empty() ? region_.bytes() : part_.bytes; }
+  uint64_t bytes() const { return part_.device.empty() ? region().bytes() : part_.bytes; }
 
   /// Where an object's bytes lie in the region. Refuses what lies elsewhere.
   client::run run_of(nb::handle memory) const;
@@ -57,9 +61,8 @@ class region_handle {
 
  private:
   std::shared_ptr<shared_connection> in_;
-  client::registered_region region_;
+  std::shared_ptr<shared_connection::held_region> held_; ///< the connection keeps that of a device, too
   uintptr_t base_;
-  nb::object keeps_;
   device_part part_;
 };
 

@@ -2,6 +2,7 @@
 
 #include "arguments.hpp"
 #include "client/lease_parts.hpp"
+#include "layers.hpp"
 #include "memory_argument.hpp"
 #include "prefix.hpp"
 #include "regions.hpp"
@@ -9,6 +10,7 @@
 #include "ticket.hpp"
 
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
 
 namespace terrace::python {
 
@@ -147,11 +149,23 @@ struct transfer {
   std::vector<uint8_t> pools;
 };
 
+/// Null for None.
+std::shared_ptr<load_slot> slot_of(const connection_handle& self, nb::handle given) {
+  if (given.is_none())
+    return nullptr;
+  if (!nb::isinstance<load_slot>(given))
+    throw nb::type_error("expected layers as what LayerRing.begin gives");
+  auto slot = nb::cast<std::shared_ptr<load_slot>>(given);
+  if (slot->of->in != self.in || slot->ended)
+    refuse("expected a load that a ring of this connection has begun and that has not ended");
+  return slot;
+}
+
 template <bool waits>
 nb::object load(connection_handle& self, std::optional<space_handle*> space, nb::handle what,
                 region_handle& region, nb::handle runs, uint32_t first_chunk, uint32_t chunks,
                 nb::handle runs_per_object, nb::handle pools, std::optional<arrivals_handle*> arrivals,
-                std::optional<owned_options*> options, const timeout& limit) {
+                nb::object layers, std::optional<owned_options*> options, const timeout& limit) {
   transfer lists(self, region, runs, runs_per_object, pools);
   const client::arrivals* progress = arrivals && *arrivals ? &(*arrivals)->counters() : nullptr;
   if (progress != nullptr && !(*arrivals)->region().registered())
@@ -186,10 +200,28 @@ nb::object load(connection_handle& self, std::optional<space_handle*> space, nb:
         progress->end();
     }
   } ended{waits ? progress : nullptr};
+  answer_context with{self.in, leased ? leased->held : nullptr};
+  auto slot = slot_of(self, layers);
+  if (slot != nullptr) {
+    request.layers = slot->load;
+    with.ended = [slot](errc answer) { slot->end(answer); };
+  }
   auto until = deadline_of(limit);
-  return run<client::load_result, waits>(
-      {self.in, leased ? leased->held : nullptr}, until,
-      [&](client::connection& daemon) { return daemon.submit_load(request, until); });
+  try {
+    auto given = run<client::load_result, waits>(
+        with, until, [&](client::connection& daemon) { return daemon.submit_load(request, until); });
+    if (waits && slot)
+      slot->end(errc::ok);
+    return given;
+  } catch (const failure& why) {
+    if (slot)
+      slot->end(why.why().code);
+    throw;
+  } catch (...) { // a signal; the request is given up
+    if (slot)
+      slot->end(errc::cancelled);
+    throw;
+  }
 }
 
 /// A tuple (region, offset, value).
@@ -310,7 +342,7 @@ void bind_requests(nb::module_& in, connection_class& to) {
   bind_both(to, "load", load<true>, load<false>, nb::arg("space").none(), nb::arg("what"), nb::arg("region"),
             nb::arg("runs"), nb::kw_only(), nb::arg("first_chunk") = 0, nb::arg("chunks") = 0,
             nb::arg("runs_per_object") = nothing, nb::arg("pools") = nothing, nb::arg("arrivals") = none,
-            nb::arg("options") = none, nb::arg("timeout") = none);
+            nb::arg("layers") = none, nb::arg("options") = none, nb::arg("timeout") = none);
   bind_both(to, "store", store<true>, store<false>, nb::arg("space"), nb::arg("what"), nb::arg("region"),
             nb::arg("runs"), nb::kw_only(), nb::arg("first_chunk") = 0, nb::arg("chunks") = 0,
             nb::arg("runs_per_object") = nothing, nb::arg("pools") = nothing, nb::arg("after") = none,

@@ -4,16 +4,47 @@
 
 namespace terrace::python {
 
+namespace {
+
+/// Of a connection that nobody has closed: more than the daemon gives the process of a GPU (gpu.deadline).
+constexpr std::chrono::seconds patience{60};
+
+} // namespace
+
 shared_connection::~shared_connection() {
   if (forked()) {
     if (daemon_) // its end closes our copy of the socket; nothing is sent
       (void) new client::connection(std::move(*daemon_));
     for (auto& left : left_)
       (void) left.release();
-    for (auto& one : kept_)
-      (void) one.release();
+    for (auto& each : device_regions_)
+      (void) new std::shared_ptr(std::move(each));
+  } else if (daemon_) {
+    end_device_regions(client::within(patience));
   }
-  daemon_.reset(); // before what was kept for it
+}
+
+/// With the GIL, in a turn or alone. The connection has ended then.
+void shared_connection::end_device_regions(client::deadline until) {
+  auto held = std::exchange(device_regions_, {});
+  std::vector<client::registered_region> regions;
+  for (auto& each : held)
+    regions.push_back(std::move(each->region));
+  std::vector<bool> in_doubt;
+  {
+    nb::gil_scoped_release others_run;
+    for (auto& region : regions) {
+      auto ended = region ? daemon_->unregister(std::move(region), until) : result<void>();
+      in_doubt.push_back(!ended &&
+                         ended.error().code != errc::gone); // without a daemon no process of a GPU lives
+    }
+    daemon_.reset();
+  }
+  for (size_t i = 0; i < held.size(); ++i)
+    if (in_doubt[i] || held[i]->in_doubt)
+      (void) held[i]->keeps.release();
+    else
+      held[i]->keeps.reset();
 }
 
 void shared_connection::check_process() const {
@@ -62,7 +93,7 @@ void shared_connection::end_left_handles_inside() {
       thing->before_end(*daemon_);
 }
 
-void shared_connection::close() {
+void shared_connection::close(client::deadline until) {
   closed_ = true;
   if (forked()) {
     if (daemon_)
@@ -70,13 +101,12 @@ void shared_connection::close() {
     daemon_.reset();
     return;
   }
-  {
-    nb::gil_scoped_release others_run;
-    std::lock_guard mine(in_turn_);
-    end_left_handles_inside();
-    daemon_.reset();
-  }
-  kept_.clear();
+  nb::gil_scoped_release others_run;
+  std::lock_guard mine(in_turn_);
+  end_left_handles_inside();
+  nb::gil_scoped_acquire python;
+  if (daemon_)
+    end_device_regions(until ? until : client::within(patience));
 }
 
 void serve_signals() {

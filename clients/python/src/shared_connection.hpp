@@ -74,14 +74,19 @@ class shared_connection {
     give_back(std::move(handle), [](client::connection&, Handle&) {});
   }
 
-  /// Keeps what may not end before the connection. With the GIL.
-  template <class Thing>
-  void keep_until_closed(Thing&& thing) {
-    kept_.push_back(std::make_unique<kept<std::decay_t<Thing>>>(std::forward<Thing>(thing)));
-  }
+  /// A region, and whose memory it is.
+  struct held_region {
+    client::registered_region region; ///< empty: it was unregistered
+    nb::object keeps;
+    bool in_doubt = false; ///< the daemon has not said that nothing accesses the memory any more
+  };
+  /// One in memory of a device: its memory is kept until the daemon says so, at the latest to `close`. With the GIL.
+  void keep(std::shared_ptr<held_region> region) { device_regions_.push_back(std::move(region)); }
+  void let_go(const std::shared_ptr<held_region>& region) { std::erase(device_regions_, region); }
 
-  /// Ends the connection when nobody is inside any more.
-  void close();
+  /// Ends the connection when nobody is inside any more. Before, regions in memory of devices are unregistered, and their memory is
+  /// let go afterwards; never, if the daemon does not answer by then, because a device may write there. With the GIL.
+  void close(client::deadline until);
   bool closed() const { return closed_; } ///< with the GIL
 
  private:
@@ -95,15 +100,6 @@ class shared_connection {
     void before_end(client::connection& in) override { first(in, handle); }
     Handle handle;
     First first;
-  };
-
-  struct kept_thing {
-    virtual ~kept_thing() = default;
-  };
-  template <class Thing>
-  struct kept : kept_thing {
-    explicit kept(Thing&& what) : thing(std::move(what)) {}
-    Thing thing;
   };
 
   /// Being inside. At its end, handles that were left meanwhile are given back.
@@ -121,6 +117,7 @@ class shared_connection {
 
   bool forked() const { return ::getpid() != process_; }
   void check_process() const;
+  void end_device_regions(client::deadline until);
   bool has_left_handles();
   void end_left_handles();
   void end_left_handles_inside();
@@ -131,7 +128,7 @@ class shared_connection {
   bool closed_ = false; ///< guarded by the GIL
   std::mutex left_guard_;
   std::vector<std::unique_ptr<left_thing>> left_;
-  std::vector<std::unique_ptr<kept_thing>> kept_; ///< guarded by the GIL
+  std::vector<std::shared_ptr<held_region>> device_regions_; ///< guarded by the GIL
 };
 
 /// Waits for the ticket's answer, inside of a turn and without the GIL. A signal lets Python run its handler; what the

@@ -6,6 +6,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <functional>
 #include <memory>
 
 namespace terrace::python {
@@ -14,6 +15,8 @@ namespace terrace::python {
 struct answer_context {
   std::shared_ptr<shared_connection> in;
   std::shared_ptr<held_lease> held; ///< of what is read: the objects keep it
+  /// Called once with how the request ended: as its answer says, or given up. With the GIL.
+  std::function<void(errc)> ended = {};
 };
 
 nb::object to_python(const answer_context& with, client::lookup_result&& found);
@@ -44,6 +47,7 @@ class ticket_of final : public ticket {
   ~ticket_of() override {
     if (under_way_)
       with_.in->give_back(std::move(under_way_));
+    end(errc::cancelled);
   }
 
   bool done() override {
@@ -59,6 +63,8 @@ class ticket_of final : public ticket {
       refuse("expected a request under way, got one whose result was taken, or that was cancelled");
     auto got = with_.in->use(
         until, [&](client::connection& daemon) { return await_answer(daemon, under_way_, until); });
+    if (!under_way_)
+      end(got ? errc::ok : got.error().code);
     return to_python(with_, value_of(std::move(got)));
   }
 
@@ -66,9 +72,15 @@ class ticket_of final : public ticket {
     if (under_way_)
       with_.in->give_back(std::move(under_way_),
                           [](client::connection& daemon, client::ticket<T>& left) { daemon.give_up(left); });
+    end(errc::cancelled);
   }
 
  private:
+  void end(errc answer) {
+    if (auto tell = std::exchange(with_.ended, nullptr))
+      tell(answer);
+  }
+
   answer_context with_;
   client::ticket<T> under_way_;
 };

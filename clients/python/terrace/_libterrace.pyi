@@ -128,7 +128,7 @@ class Region:
         """Where these bytes lie in the region: (offset, bytes)."""
     def unregister(self, *, timeout: float | None = None) -> None:
         """Of memory of a device: waits until nothing accesses it any more. After an error it may be accessed still, and is kept until
-        the connection is closed. Of other memory it does not wait."""
+        the connection is closed (`Gone`), or for ever. Of other memory it does not wait."""
 
 @final
 class Arrivals:
@@ -157,6 +157,39 @@ class Bell:
         not the default one. `device`: the GPU's UUID, as `Region.device`. `Unsupported` without a driver."""
     def fileno(self) -> int:
         """An eventfd: whoever writes the number 1 to it, as 8 bytes, rings. Not changed by a reconnect."""
+
+@final
+class LayeredLoad:
+    """A slot of a `LayerRing`, for one load of as many pools as it has layers: `layers` of `load` and `submit_load`. It ends with the load's
+    answer, or with the last reference to its ticket."""
+
+    def wait_on(self, stream: int, layer: int) -> None:
+        """What follows in a GPU's stream begins when the load's `layer`th pool has arrived, or the load has ended: then its answer says
+        whether it counts. May come before the load is sent. `stream`: as PyTorch's `cuda_stream`, and not the default one."""
+    def pass_on(self, stream: int) -> None:
+        """Behind the stream's last wait: the slot may be used again when the stream has come there."""
+    def pass_now(self) -> None:
+        """For a load whose layers no stream waits for."""
+    def arrived(self, layer: int) -> bool: ...
+    def wait(self, layer: int, *, timeout: float | None = None) -> bool:
+        """Waits on this thread, while others use the connection. False: it has not arrived in time."""
+    def end(self) -> None:
+        """Of a slot that no load was sent with."""
+
+@final
+class LayerRing:
+    """Generations of loads into memory of a GPU, for whose layers its streams wait without a processor. Another one is needed when its region
+    was unregistered, as after `Gone`."""
+
+    def __init__(
+        self, memory: Memory, region: Region, device: str, *, layers: int, loads: int = 3, offset: int = 0
+    ) -> None:
+        """In `memory`, from `offset` on, which is registered as `region` by `register_generations`. `device`: the GPU's UUID, as
+        `Region.device`. `loads`: slots, at least 3."""
+    def begin(self, *, timeout: float | None = None) -> LayeredLoad:
+        """The next slot. `Busy`: its load has not ended, or its stream has not passed."""
+    @staticmethod
+    def bytes_for(loads: int, layers: int) -> int: ...
 
 @final
 class Rows:
@@ -385,7 +418,9 @@ class Connection:
         """Readable when answers have come (then call `poll`). Changes with `reconnect`."""
     def poll(self) -> int:
         """Takes in the answers that have come, and gives their number. Never waits."""
-    def close(self) -> None: ...
+    def close(self, *, timeout: float | None = None) -> None:
+        """Waits until no device accesses the memory of regions that were not unregistered, and then lets it go: as long as `timeout`, or
+        for a minute. Memory of which the daemon has not said so by then is never let go. Of other memory it does not wait."""
     def reconnect(self, timeout: float | None = None) -> bool:
         """One attempt, or `Gone` at once while it is too early for another. Opens the spaces and registers the regions
         anew; leases, reservations and tickets are gone. True: it is the same daemon."""
@@ -473,12 +508,14 @@ class Connection:
         runs_per_object: Iterable[int] = (),
         pools: Iterable[int] = (),
         arrivals: Arrivals | None = None,
+        layers: LayeredLoad | None = None,
         options: Options | None = None,
         timeout: float | None = None,
     ) -> Loaded:
         """The daemon copies into a region. `what` may be a lease, or the 16 bytes of its id; `space` may be None then.
         `runs`: `Rows`, or of each object (offset, bytes[, stride, count]) or memory that lies in the region.
-        `arrivals`: one counter for each requested pool; with `submit_load` call its `end` when the ticket is done."""
+        `arrivals`: one counter for each requested pool; with `submit_load` call its `end` when the ticket is done.
+        `layers`: of a `LayerRing`, into memory of its GPU."""
     def submit_load(
         self,
         space: Space | None,
@@ -491,6 +528,7 @@ class Connection:
         runs_per_object: Iterable[int] = (),
         pools: Iterable[int] = (),
         arrivals: Arrivals | None = None,
+        layers: LayeredLoad | None = None,
         options: Options | None = None,
         timeout: float | None = None,
     ) -> Ticket[Loaded]: ...

@@ -167,7 +167,7 @@ void connection::end_turn() {
 
 /// The process has ended, even if others have the socket open: release everything.
 void connection::on_peer_exit() {
-  holdings_.end_readings();
+  holdings_.client_ended();
   life_.process_ended();
   show_phase();
   quit();
@@ -392,7 +392,7 @@ void connection::finish() {
   if (life_.now() == connection_phase::quarantined)
     return; // an answer that was being sent when the socket closed
   close();
-  bool kept = life_.quarantine(holdings_.leases() != 0);
+  bool kept = life_.quarantine(holdings_.leases() != 0 || holdings_.keeps_events());
   show_phase();
   if (!kept) {
     quit();
@@ -403,7 +403,12 @@ void connection::finish() {
   log_.end("closed its socket; objects that it may be reading are kept until it ends", environment_->now());
 }
 
-void connection::on_confirmed(pid_t pid) { take(life_.confirmed(pid)); }
+void connection::on_confirmed(pid_t pid) {
+  auto follows = life_.confirmed(pid);
+  if (follows == next::quit)
+    holdings_.client_ended();
+  take(follows);
+}
 
 void connection::on_drain() {
   auto follows = life_.drain(requests_.empty());

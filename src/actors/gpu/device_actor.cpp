@@ -18,7 +18,7 @@ device_interface::behavior_type device_behavior(device_pointer self,
       [self](const import_region_request& request) { return on_import(self, request); },
       [self](const share_region_request& request) { return on_share(self, request); },
       [self](const watch_device_notice& notice) { on_watch(self, notice); },
-      [self](const drop_region_notice& notice) { on_drop(self, notice.region); },
+      [self](const drop_region_notice& notice) { on_drop(self, notice); },
       [self](const end_region_request& request) { return on_end_region(self, request.region); },
       [self](const add_memory& added) { on_add_memory(self, added); },
       [self](const forget_memory& gone) { return on_forget_memory(self, gone); },
@@ -31,7 +31,7 @@ device_interface::behavior_type device_behavior(device_pointer self,
 
 device_region::~device_region() {
   assert(id_ != 0); // told once
-  caf::anon_send(device_, drop_region_notice{id_});
+  caf::anon_send(device_, drop_region_notice{id_, opened()});
 }
 
 device_actor spawn_device(caf::actor_system& system, const runtime::home& home, device_arguments arguments) {

@@ -34,8 +34,8 @@ struct device_arguments {
 /// A region, as connections and copies have it. Its end tells the device.
 class device_region final : public device_memory {
  public:
-  device_region(device_actor device, uint64_t id, uint64_t process, bool peer)
-      : device_(std::move(device)), id_(id), process_(process), peer_(peer) {}
+  device_region(device_actor device, uint64_t id, uint64_t process, bool peer, uint32_t events)
+      : device_memory(events), device_(std::move(device)), id_(id), process_(process), peer_(peer) {}
   ~device_region() override;
   device_region(const device_region&) = delete;
   device_region& operator=(const device_region&) = delete;

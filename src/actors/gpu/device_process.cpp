@@ -146,19 +146,19 @@ void end_quietly(device_pointer self) {
   kill_process(self);
 }
 
-void on_region_mapped(device_pointer self, uint64_t id, uint64_t bytes, bool peer, const error& failure,
-                      answer<import_region_answer>& reply) {
+void on_region_mapped(device_pointer self, uint64_t id, const import_region_request& wanted,
+                      const error& failure, answer<import_region_answer>& reply) {
   auto& state = self->state;
   bool mapped = failure.code == errc::ok;
   if (mapped)
-    state.regions[id].bytes = bytes;
+    state.regions[id].bytes = wanted.bytes;
   else if (state.now == device_state::phase::ready)
     state.regions.erase(id);
   show_regions(self); // before anybody is told
   if (mapped) {
     import_region_answer done;
-    done.memory =
-        std::make_shared<device_region>(caf::actor_cast<device_actor>(self), id, state.process, peer);
+    done.memory = std::make_shared<device_region>(caf::actor_cast<device_actor>(self), id, state.process,
+                                                  wanted.peer, wanted.events);
     reply.deliver(std::move(done));
   } else {
     reply.fail(failure);
@@ -169,22 +169,20 @@ void on_region_mapped(device_pointer self, uint64_t id, uint64_t bytes, bool pee
 void send_import(device_pointer self, waiting_import wanted) {
   auto& state = self->state;
   uint64_t id = state.next_id;
-  uint64_t bytes = wanted.what.bytes;
-  bool peer = wanted.what.peer;
-  state.regions[id].peer = peer; // counts, and keeps the process unless it is a peer's
+  state.regions[id].peer = wanted.what.peer; // counts, and keeps the process unless it is a peer's
   process_packet packet;
   packet.what.verb = wanted.what.own          ? process_verb::allocate
                      : wanted.what.page       ? process_verb::import_page
                      : wanted.what.descriptor ? process_verb::import_memory
                                               : process_verb::import_handle;
   packet.what.region = id;
-  packet.what.bytes = bytes;
+  packet.what.bytes = wanted.what.bytes;
   packet.what.handle = wanted.what.handle;
+  packet.what.signals = wanted.what.events;
   packet.descriptor = std::move(wanted.what.descriptor);
   ask_process(self, std::move(packet),
-              [self, id, bytes, peer, reply = std::move(wanted.reply)](const error& failure,
-                                                                       const process_packet&) mutable {
-                on_region_mapped(self, id, bytes, peer, failure, reply);
+              [self, id, wanted = std::move(wanted)](const error& failure, const process_packet&) mutable {
+                on_region_mapped(self, id, wanted.what, failure, wanted.reply);
               });
 }
 
@@ -197,10 +195,11 @@ void forget_region(device_pointer self, uint64_t id) {
     auto region = state.regions.find(id);
     if (failure.code != errc::ok || region == state.regions.end())
       return; // it ends with the process
-    for (auto& end : region->second.ends)
-      end.deliver(end_region_answer{});
+    auto ends = std::move(region->second.ends);
     state.regions.erase(region);
-    show_regions(self);
+    show_regions(self); // before anybody is told
+    for (auto& end : ends)
+      end.deliver(end_region_answer{});
     go_on(self);
   });
 }
@@ -347,13 +346,13 @@ void on_watch(device_pointer self, const watch_device_notice& notice) {
     self->send(notice.who, device_changed_notice{true});
 }
 
-void on_drop(device_pointer self, uint64_t id) {
+void on_drop(device_pointer self, const drop_region_notice& notice) {
   auto& state = self->state;
-  auto region = state.regions.find(id);
+  auto region = state.regions.find(notice.region);
   if (region == state.regions.end() || std::exchange(region->second.dropped, true))
     return;
-  if (state.now == device_state::phase::ready)
-    forget_region(self, id);
+  if (state.now == device_state::phase::ready && !notice.opened)
+    forget_region(self, notice.region);
 }
 
 caf::result<end_region_answer> on_end_region(device_pointer self, uint64_t id) {

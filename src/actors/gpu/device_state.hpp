@@ -128,7 +128,7 @@ void go_on(device_pointer self);
 caf::result<import_region_answer> on_import(device_pointer self, const import_region_request& request);
 caf::result<share_region_answer> on_share(device_pointer self, const share_region_request& request);
 void on_watch(device_pointer self, const watch_device_notice& notice);
-void on_drop(device_pointer self, uint64_t region);
+void on_drop(device_pointer self, const drop_region_notice& notice);
 caf::result<end_region_answer> on_end_region(device_pointer self, uint64_t region);
 void on_child_started(device_pointer self, const child_started& notice);
 void on_device_io(device_pointer self, const runtime::io_done& done);

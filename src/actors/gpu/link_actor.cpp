@@ -103,7 +103,12 @@ error import_page(link_pointer self, process_packet& packet) {
   auto page = gpu::generation_page::open(std::move(*packet.descriptor));
   if (!page)
     return page.error();
-  auto attached = state.device->attach(std::make_shared<const gpu::generation_page>(std::move(*page)));
+  auto shared = std::make_shared<const gpu::generation_page>(std::move(*page));
+  const uint32_t events = packet.what.signals;
+  if (events * (sizeof(uint32_t) + gpu::event_handle_bytes) > shared->memory().size())
+    return {errc::bad_request, "a page that has no room for its events"};
+  auto attached = events == 0 ? state.device->attach(std::move(shared))
+                              : state.device->attach_with_events(std::move(shared), events);
   if (!attached)
     return attached.error();
   state.pages[packet.what.region] = std::move(*attached);

@@ -80,10 +80,21 @@ class cuda_device : public device {
   }
 
   result<std::shared_ptr<attached_page>> attach(std::shared_ptr<const generation_page> page) override {
+    if (!shared_->stream_memory_ops)
+      return fail(errc::unsupported,
+                  name_ + " has no stream memory operations: register generations with events");
     auto registration = cuda::registration::make(shared_->context, page->memory().bytes());
     if (!registration)
       return tl::unexpected(registration.error());
-    return std::make_shared<cuda_page>(std::move(page), std::move(*registration));
+    return std::make_shared<cuda_counters>(std::move(page), std::move(*registration));
+  }
+
+  result<std::shared_ptr<attached_page>> attach_with_events(std::shared_ptr<const generation_page> page,
+                                                            uint32_t events) override {
+    auto made = cuda_events::make(shared_->context, std::move(page), events);
+    if (!made)
+      return tl::unexpected(made.error());
+    return std::shared_ptr<attached_page>(std::move(*made));
   }
 
   result<std::unique_ptr<copy_engine>> make_engine(std::shared_ptr<completion_queue> completions) override {
@@ -152,8 +163,6 @@ result<std::shared_ptr<device>> make_cuda_device(std::shared_ptr<const cuda::dri
     return tl::unexpected(properties.error());
   const auto& api = driver->api();
   auto name = properties->name + " (" + to_text(uuid) + ")";
-  if (!properties->stream_memory_ops)
-    return fail(errc::unsupported, name + " has no stream memory operations, by which layers are ordered");
   if (options.virtual_memory && !properties->virtual_memory)
     return fail(errc::unsupported, name + " cannot share memory by descriptors");
   if (options.method == copy_method::batch && !api.MemcpyBatchAsync)
@@ -165,6 +174,7 @@ result<std::shared_ptr<device>> make_cuda_device(std::shared_ptr<const cuda::dri
   shared->context = *context;
   shared->options = options;
   shared->read_only_pins = properties->read_only_pins;
+  shared->stream_memory_ops = properties->stream_memory_ops;
   const bool needed = options.method == copy_method::kernel || options.kernel_below_bytes > 0;
   if (needed || options.method == copy_method::automatic)
     if (auto loaded = shared->load_kernel(); !loaded && (needed || loaded.error().code == errc::gone))

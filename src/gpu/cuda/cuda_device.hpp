@@ -27,7 +27,7 @@ struct cuda_device_options {
 };
 
 /// The first one in a process creates the device's context. Errors: the driver's; `unsupported` if it lacks
-/// stream memory operations or anything that `options` require.
+/// anything that `options` require.
 result<std::shared_ptr<device>> make_cuda_device(std::shared_ptr<const cuda::driver> driver,
                                                  const cuda::device_uuid& uuid,
                                                  cuda_device_options options = {});

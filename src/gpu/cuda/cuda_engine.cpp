@@ -110,11 +110,9 @@ result<void> cuda_engine::flush() {
 }
 
 result<void> cuda_engine::start(const step& wanted) {
-  if (!wanted.part) {
-    auto address = static_cast<const cuda_page*>(wanted.page)->address_of(wanted.await->slot);
-    return home().call("cuStreamWaitValue32", api().StreamWaitValue32, stream_.get(), address,
-                       wanted.await->value, cuda::wait_value_geq);
-  }
+  const auto* page = static_cast<const cuda_page*>(wanted.page);
+  if (!wanted.part)
+    return page->await(stream_, *wanted.await);
   auto* region = dynamic_cast<const cuda_memory*>(wanted.region);
   auto* object = dynamic_cast<const cuda_memory*>(wanted.object);
   if (!region || !object || !region->reachable_from(home()) || !object->reachable_from(home()))
@@ -140,9 +138,7 @@ result<void> cuda_engine::start(const step& wanted) {
   }
   if (auto copied = copy(runs, region->on_device() && object->on_device()); !copied || !wanted.part->signal)
     return copied;
-  auto address = static_cast<const cuda_page*>(wanted.page)->address_of(wanted.part->signal->slot);
-  return home().call("cuStreamWriteValue32", api().StreamWriteValue32, stream_.get(), address,
-                     wanted.part->signal->value, cuda::write_value_default);
+  return page->signal(stream_, *wanted.part->signal);
 }
 
 template <class Smaller>

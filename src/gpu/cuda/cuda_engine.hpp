@@ -3,6 +3,7 @@
 
 #include "gpu/cuda/cuda_device.hpp"
 #include "gpu/cuda/cuda_memory.hpp"
+#include "gpu/cuda/cuda_page.hpp"
 #include "gpu/cuda/stream.hpp"
 
 #include <atomic>
@@ -15,6 +16,7 @@ struct cuda_shared {
   std::shared_ptr<const cuda::context> context;
   cuda_device_options options;
   bool read_only_pins = false;
+  bool stream_memory_ops = false;
   cuda::module_handle module = nullptr;   ///< with the copy kernel; may be null
   cuda::function_handle kernel = nullptr; ///< terrace_copy_runs
 

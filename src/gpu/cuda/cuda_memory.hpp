@@ -1,4 +1,4 @@
-// Memory and pages of a GPU behind the device interface.
+// Memory of a GPU behind the device interface.
 #pragma once
 
 #include "gpu/cuda/device_memory.hpp"
@@ -35,18 +35,6 @@ class cuda_memory : public memory {
   owner owner_;
   cuda::address_range range_;
   bool writable_;
-};
-
-class cuda_page : public attached_page {
- public:
-  cuda_page(std::shared_ptr<const generation_page> page, cuda::registration registration)
-      : attached_page(std::move(page)), registration_(std::move(registration)) {}
-  cuda::device_pointer address_of(uint32_t slot) const {
-    return registration_.address() + slot * sizeof(uint32_t);
-  }
-
- private:
-  cuda::registration registration_; ///< ends before the page
 };
 
 } // namespace terrace::gpu

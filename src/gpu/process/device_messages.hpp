@@ -21,9 +21,10 @@ struct import_region_request {
   std::array<std::byte, 64> handle = {}; ///< of CUDA IPC
   uint64_t bytes = 0;
   context_ptr context;
-  bool own = false;  ///< not a client's: new memory of the device, of a process that is there already
-  bool page = false; ///< the descriptor is a page of generations, which loads write
-  bool peer = false; ///< not a client's: memory of another device, which does not keep the process
+  bool own = false;    ///< not a client's: new memory of the device, of a process that is there already
+  bool page = false;   ///< the descriptor is a page of generations, which loads write
+  uint32_t events = 0; ///< of the page, for the client
+  bool peer = false;   ///< not a client's: memory of another device, which does not keep the process
 };
 struct import_region_answer {
   error failure;
@@ -42,6 +43,7 @@ struct share_region_answer {
 /// To the device from the last owner of a region.
 struct drop_region_notice {
   uint64_t region = 0;
+  bool opened = false; ///< a client may have its events open, so it stays until the process has ended
 };
 
 /// Answered when nothing accesses the region any more: its mapping has ended, or the process.

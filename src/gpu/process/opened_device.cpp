@@ -43,6 +43,8 @@ result<opened_device> open_device(const std::string& name) {
                      std::to_string(version % 1000 / 10);
   text += about->ipc ? ", handles" : ", no handles";
   text += about->virtual_memory ? ", descriptors" : ", no descriptors";
+  if (!about->stream_memory_ops)
+    text += ", no stream memory operations";
   return opened_device{std::move(*made), std::move(text)};
 }
 

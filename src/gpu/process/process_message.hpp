@@ -19,8 +19,9 @@ enum class process_verb : uint32_t {
   begin, ///< with the descriptor of the staging memory of `bytes`; `done` has the device's description
   import_handle, ///< `handle` becomes region `region` of `bytes`
   import_memory, ///< the same for the descriptor that comes along
-  import_page,   ///< the page of generations that comes along becomes region `region`, for loads that signal
-  forget,        ///< region `region`, of which nothing is in flight
+  import_page, ///< the page of generations that comes along becomes region `region`, for loads that signal; its first `signals`
+               ///< generations have an event each, and the page its handles
+  forget,      ///< region `region`, of which nothing is in flight
   load,     ///< copies from staging memory, or from `arena`, into `region`; `copies` are in order of nothing
   store,    ///< copies from `region` into staging memory
   allocate, ///< new memory of the device of `bytes` becomes region `region`

@@ -1,5 +1,6 @@
 #include "driver_fixture.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <future>
 
@@ -48,6 +49,31 @@ TEST_F(EventTest, AWaitForWhatWasNeverRecordedDoesNotWait) {
   auto event = event::make(in_context()).value();
   ASSERT_TRUE(event.block(stream));
   EXPECT_TRUE(stream.synchronize());
+}
+
+TEST_F(EventTest, AWaitIsForTheLatestRecordBeforeItsCall) {
+  auto records = stream::make(in_context()).value();
+  auto first = stream::make(in_context()).value(), second = stream::make(in_context()).value();
+  auto event = event::make_shared(in_context()).value();
+  host_pages pages(4096);
+  auto pinned = registration::make(in_context(), pages.bytes()).value();
+  auto* word = reinterpret_cast<uint32_t*>(pages.bytes().data());
+  auto record_behind = [&](uint32_t value) {
+    return home->call("cuStreamWaitValue32", home->api().StreamWaitValue32, records.get(), pinned.address(),
+                      value, static_cast<unsigned>(wait_value_geq)) &&
+           event.record(records);
+  };
+  ASSERT_TRUE(record_behind(1));
+  ASSERT_TRUE(event.block(first));
+  ASSERT_TRUE(record_behind(2));
+  ASSERT_TRUE(event.block(second));
+  EXPECT_EQ(first.idle(), false);
+  std::atomic_ref(*word).store(1);
+  EXPECT_TRUE(first.synchronize()) << "recorded again, the event is another one for later waits alone";
+  EXPECT_EQ(second.idle(), false);
+  std::atomic_ref(*word).store(2);
+  EXPECT_TRUE(second.synchronize());
+  EXPECT_TRUE(records.synchronize());
 }
 
 TEST_F(EventTest, MayEndBeforeItIsReached) {

@@ -107,6 +107,31 @@ const peer_role waits_for_event("waits for an event", [](peer_socket& socket) ->
   return work.synchronize() ? broken_rules_of_peer() : "the wait failed";
 });
 
+const peer_role keeps_event("keeps an event open", [](peer_socket& socket) -> std::string {
+  auto handle = socket.receive_value<ipc_event_handle>();
+  auto home = open_context();
+  auto event = event::open(home, *handle);
+  if (!event)
+    return event.error().text;
+  socket.send("open");
+  socket.receive();
+  return {};
+});
+
+const peer_role records("records, and the record is never reached", [](peer_socket& socket) -> std::string {
+  auto home = open_context();
+  auto work = stream::make(home).value();
+  auto event = event::make_shared(home).value();
+  socket.send_value(event.share().value());
+  socket.receive(); // it is open
+  simulation().hold_streams();
+  if (!event.record(work))
+    return "cannot record";
+  socket.send("recorded");
+  socket.receive(); // never comes
+  return "survived";
+});
+
 const peer_role dies("dies with memory open", [](peer_socket& socket) -> std::string {
   auto handle = socket.receive_value<ipc_memory_handle>();
   auto home = open_context();
@@ -153,6 +178,46 @@ TEST_F(ProcessTest, ExportedMemoryOutlivesItsImports) {
   peer.socket().send("close");
   EXPECT_EQ(peer.wait(), 0);
   expect_broken({"cuMemFree: another process still has it open"});
+}
+
+TEST_F(ProcessTest, ExportedEventsOutliveTheirImports) {
+  SKIP_ON_REAL_DRIVER();
+  auto event = event::make_shared(in_context()).value();
+  peer_process peer("keeps an event open");
+  ASSERT_TRUE(peer.socket().send_value(event.share().value()));
+  ASSERT_EQ(peer.socket().receive(), "open");
+  event.reset(); // too early
+  peer.socket().send("close");
+  EXPECT_EQ(peer.wait(), 0);
+  expect_broken({"cuEventDestroy: another process still has it open"});
+}
+
+TEST_F(ProcessTest, AnImporterThatDiedHoldsNoEvent) {
+  SKIP_ON_REAL_DRIVER();
+  auto event = event::make_shared(in_context()).value();
+  peer_process peer("keeps an event open");
+  ASSERT_TRUE(peer.socket().send_value(event.share().value()));
+  ASSERT_EQ(peer.socket().receive(), "open");
+  peer.kill();
+  peer.wait();
+  event.reset();
+}
+
+// As seen on an H200 with driver 580 (docs/gpu.md).
+TEST_F(ProcessTest, AStreamWaitsForEverForTheRecordOfAProcessThatWasKilled) {
+  SKIP_ON_REAL_DRIVER();
+  auto work = stream::make(in_context()).value();
+  peer_process peer("records, and the record is never reached");
+  auto handle = peer.socket().receive_value<ipc_event_handle>();
+  ASSERT_TRUE(handle);
+  auto event = event::open(home, *handle).value();
+  peer.socket().send("open");
+  ASSERT_EQ(peer.socket().receive(), "recorded");
+  ASSERT_TRUE(event.block(work));
+  peer.kill();
+  peer.wait();
+  EXPECT_EQ(work.idle(), false);
+  EXPECT_EQ(event.done(), false);
 }
 
 TEST_F(ProcessTest, AnImporterThatDiedHoldsNothing) {

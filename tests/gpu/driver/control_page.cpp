@@ -3,7 +3,9 @@
 #include <csignal>
 #include <cstdio>
 #include <fcntl.h>
+#include <fstream>
 #include <new>
+#include <string>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -16,6 +18,17 @@ constexpr size_t page_bytes = sizeof(control_slot) * control_page::slots;
 control_slot* map(int descriptor) {
   void* data = mmap(nullptr, page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
   return data == MAP_FAILED ? nullptr : static_cast<control_slot*>(data);
+}
+
+/// One that has ended, and whose parent has not looked yet, has nothing open.
+bool lives(pid_t process) {
+  if (process == 0 || kill(process, 0) != 0)
+    return false;
+  std::ifstream about("/proc/" + std::to_string(process) + "/stat");
+  std::string line;
+  std::getline(about, line);
+  auto name_end = line.rfind(')');
+  return name_end != std::string::npos && line.compare(name_end, 3, ") Z") != 0;
 }
 
 } // namespace
@@ -75,10 +88,8 @@ void remove_importer(control_slot& slot) {
 
 int importers(const control_slot& slot) {
   int count = 0;
-  for (const auto& importer : slot.importers) {
-    auto process = importer.load();
-    count += process != 0 && kill(process, 0) == 0;
-  }
+  for (const auto& importer : slot.importers)
+    count += lives(importer.load());
   return count;
 }
 

@@ -97,6 +97,8 @@ void machine::follow_script() {
       faults[function] = {status::invalid_value, skip, 1};
     } else if (word == "lack" && function == "peers") {
       peers = false;
+    } else if (word == "lack" && function == "stream_memory_ops") {
+      hidden.insert({"cuStreamWriteValue32", "cuStreamWaitValue32"});
     } else if (word == "lack") {
       lacking.insert(device_attribute::read_only_host_register);
     } else if (word == "lose") {

@@ -60,7 +60,8 @@ bool take_generations(connection& client, const connection::request& what, const
   target.generations.page = page->page();
   target.generations.slot = static_cast<uint32_t>(wanted->offset() / sizeof(uint32_t));
   target.generations.value = wanted->value();
-  target.generations_end = page->size() / sizeof(uint32_t);
+  const uint32_t events = page->page()->events();
+  target.generations_end = events != 0 ? events : page->size() / sizeof(uint32_t);
   return true;
 }
 
@@ -117,7 +118,8 @@ void load_objects(connection& client, const connection::request& what, load_targ
       target.generations.slot + subject.scope.pools.size() > target.generations_end) {
     client.refuse(what,
                   {errc::bad_request, "generations: expected " + std::to_string(subject.scope.pools.size()) +
-                                          " counters inside their region, one for each pool"});
+                                          " counters inside their region, one for each pool, all with an "
+                                          "event if some have one"});
     return;
   }
   with_runs(client, what, target.runs, subject.objects, target.region->size(),

@@ -20,10 +20,13 @@ struct registration {
 void add_region(connection& client, const connection::request& what, client_region_ptr region) {
   bool mapped = region->mapped();
   auto on_device = region->device();
+  auto page = region->page();
   auto id = client.holdings().add(std::move(region));
   client.show();
   if (!client.ok(what, id))
     return;
+  if (page)
+    page->give_events();
   if (on_device)
     client.watch_device_memory(on_device);
   client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
@@ -78,6 +81,7 @@ void register_of_device(connection& client, const connection::request& what,
   wanted.bytes = asked.bytes();
   wanted.context = what.context;
   wanted.page = asked.kind() == wire::RegionKind::generations;
+  wanted.events = asked.events();
   registration here{memory, asked.bytes(), {}, false};
   if (wanted.page) {
     wanted.descriptor = std::make_shared<unique_fd>(::fcntl(memory->get(), F_DUPFD_CLOEXEC, 0));

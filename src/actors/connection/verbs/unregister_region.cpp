@@ -17,6 +17,7 @@ void unregister_region(connection& client, const connection::request& what,
     client.reply(what, wire::CreateUnregisterRegionAnswer);
     return;
   }
+  on_device->events_closed(); // as the client says by this request
   // Afterwards the client may free its memory, so it waits for the device.
   const auto& memory = region_of(*on_device);
   auto reply = [&client, what] { client.reply(what, wire::CreateUnregisterRegionAnswer); };
