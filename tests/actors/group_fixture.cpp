@@ -46,12 +46,13 @@ void group_fixture::start(const parts_wanted& parts) {
   in = std::make_shared<opened_space>(opened_space{space_id{1}, spec, spec.fingerprint()});
   std::vector<copier_pool::member> copiers;
   for (size_t i = 0; i < wanted.copiers; ++i) {
-    auto load = std::make_shared<copier_load>();
-    if (wanted.gated_copier)
+    if (wanted.gated_copier) {
       gates.push_back(sys.spawn(gated_copier));
-    auto copier = wanted.gated_copier
-                      ? caf::actor_cast<copier_actor>(gates.back())
-                      : spawn_copier(sys, {.piece_bytes = 4096, .load = load, .detached = false});
+      copiers.push_back({caf::actor_cast<copier_actor>(gates.back()), nullptr});
+      continue;
+    }
+    auto load = std::make_shared<copier_load>();
+    auto copier = spawn_copier(sys, {.piece_bytes = 4096, .load = load, .detached = false});
     copiers.push_back({std::move(copier), std::move(load)});
   }
   if (wanted.gated_copier)

@@ -70,14 +70,14 @@ caf::result<Answer> take(copier_pointer self, Request& request) {
   auto reply = make_answer<Answer>(self);
   uint64_t bytes = copy_line::payload_of(request);
   state.probe->queued(bytes);
-  state.load->begins();
   bool turning = !state.line->empty();
   state.line->add(std::move(request), [&state, bytes, reply](Answer value) mutable {
     uint64_t moved = bytes;
     if constexpr (requires { value.bytes; })
       moved = value.bytes;
     state.probe->finished(bytes, moved, value.failure.code == errc::gone);
-    state.load->ends(); // before whoever is answered asks again
+    if (state.load)
+      state.load->ends(); // before whoever is answered asks again
     reply.deliver(std::move(value));
   });
   if (!turning)
@@ -107,8 +107,6 @@ copier_interface::behavior_type copier_behavior(copier_pointer self, const copie
 copier_actor spawn_copier(caf::actor_system& system, copier_arguments arguments) {
   if (!arguments.probe)
     arguments.probe = std::make_shared<metrics::copier_probe>();
-  if (!arguments.load)
-    arguments.load = std::make_shared<copier_load>();
   if (arguments.detached)
     return system.spawn<caf::detached>(copier_behavior, arguments);
   return system.spawn(copier_behavior, arguments);

@@ -12,12 +12,12 @@
 
 namespace terrace::actors {
 
-/// Whether a copier has something to do. Written by the copier, safe on any thread.
+/// Requests that a copier has been sent and has not answered. Safe on any thread.
 class copier_load {
  public:
   void begins() { requests_.fetch_add(1, std::memory_order_relaxed); }
   void ends() { requests_.fetch_sub(1, std::memory_order_relaxed); }
-  bool idle() const { return requests_.load(std::memory_order_relaxed) == 0; }
+  uint32_t requests() const { return requests_.load(std::memory_order_relaxed); }
 
  private:
   std::atomic<uint32_t> requests_{0};
@@ -28,7 +28,7 @@ struct copier_arguments {
   int nice = 0;          ///< of its thread, if it is detached: 0 to 19, see runtime/thread_priority.hpp
   uint32_t slice_us = 0; ///< what a detached one asks of the kernel; 0: nothing
   std::shared_ptr<metrics::copier_probe> probe;
-  std::shared_ptr<copier_load> load; ///< may be null, like the probe
+  std::shared_ptr<copier_load> load; ///< that of its pool, which counts what it sends; null: nobody counts
   bool detached = true;              ///< false in tests that run everything on one thread
 };
 

@@ -6,29 +6,30 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace terrace::actors {
 
-/// Immutable except for the turn. Safe on any thread.
+/// Immutable except for the turn and the loads. Safe on any thread.
 class copier_pool {
  public:
   struct member {
     copier_actor copier;
-    std::shared_ptr<const copier_load> load; ///< null: not known, taken for idle
+    std::shared_ptr<copier_load> load; ///< null: it counts as idle
   };
   /// At least one.
   explicit copier_pool(std::vector<member> members) : members_(std::move(members)) {}
 
   const std::vector<member>& all() const { return members_; }
 
-  /// They take turns, and those that are idle come before the others.
+  /// The copier for one request, which must be sent to it: one of those that have the fewest. These take turns.
   const copier_actor& next();
 
-  /// For a copy of up to `parts_max` parts: those that are idle, and all of them only if nobody else is served; otherwise at most
-  /// half of the copiers. So what comes next finds idle ones, and a copy is not divided while there is enough to do. At least
-  /// one, the next.
-  std::vector<copier_actor> some(size_t parts_max);
+  /// How many parts a copy of up to `parts_max` is divided into now: as many as copiers are idle, and all of them only if nobody
+  /// is served; otherwise at most half of the copiers. So what comes next finds idle ones, and nothing is divided while there is
+  /// enough to do. At least 1.
+  size_t parts_now(size_t parts_max) const;
 
  private:
   std::vector<member> members_;

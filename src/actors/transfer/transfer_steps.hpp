@@ -30,15 +30,16 @@ task<result<copy_answer>> copy_by(Self self, const group_parts& group, copy_requ
     auto copied = co_await ask<copy_answer>(self, device, std::move(what), "device");
     co_return copied;
   }
-  auto copiers = group.copiers->some(copy_parts_max(what));
-  auto parts = parts_of(std::move(what), copiers.size());
+  const size_t count = group.copiers->parts_now(copy_parts_max(what));
+  auto parts = parts_of(std::move(what), count);
   if (parts.size() == 1) {
-    auto copied = co_await ask<copy_answer>(self, copiers.front(), std::move(parts.front()), "copier");
+    const copier_actor& copier = group.copiers->next();
+    auto copied = co_await ask<copy_answer>(self, copier, std::move(parts.front()), "copier");
     co_return copied;
   }
   std::vector<question<copier_actor, copy_request>> questions;
-  for (size_t i = 0; i < parts.size(); ++i)
-    questions.push_back({copiers[i], std::move(parts[i])});
+  for (copy_request& part : parts)
+    questions.push_back({group.copiers->next(), std::move(part)});
   auto answers = co_await ask_all<copy_answer>(self, std::move(questions), "copier");
   std::vector<copy_answer> copied;
   for (auto& each : answers) {
