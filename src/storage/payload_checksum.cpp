@@ -1,6 +1,9 @@
 #include "storage/payload_checksum.hpp"
 
 #include <xxhash.h>
+#ifdef TERRACE_XXHASH_DISPATCHES // the same values, with the instructions that the processor has (decision 105)
+#include <xxh_x86dispatch.h>
+#endif
 
 #include <new>
 

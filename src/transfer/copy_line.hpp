@@ -33,8 +33,8 @@ class copy_line {
   /// The payload of a request, in bytes.
   static uint64_t payload_of(const copy_request& request) {
     uint64_t bytes = 0;
-    for (const copied_object& object : request.objects)
-      bytes += request.runs->bytes(object.number);
+    for (size_t i = 0; i < request.objects.size(); ++i)
+      bytes += request.runs->count(request.objects[i].number, request.range_of(i)).bytes;
     return bytes;
   }
   template <class Request>

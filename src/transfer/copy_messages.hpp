@@ -13,6 +13,7 @@
 #include "transfer/device_generations.hpp"
 #include "transfer/scatter_gather.hpp"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -21,16 +22,34 @@
 
 namespace terrace {
 
+/// What the parts of one copy know of each other, on the threads of their copiers.
+class copy_parts {
+ public:
+  explicit copy_parts(size_t parts) : left_(parts) {}
+
+  /// One is copied. True: that was the last one, and the bytes of all are visible to the caller.
+  bool copied() { return left_.fetch_sub(1, std::memory_order_acq_rel) == 1; }
+  /// One has failed. True: it is the first.
+  bool fail() { return !failed_.exchange(true, std::memory_order_relaxed); }
+  /// The others end as soon as they notice.
+  bool failed() const { return failed_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<size_t> left_;
+  std::atomic<bool> failed_{false};
+};
+
 /// An object whose payload is at `inside` in the arena, and in the runs of its request has this number.
 struct copied_object {
   std::byte* inside = nullptr; ///< null if the request has a device's arena
   size_t number = 0;
-  uint64_t at = 0; ///< in that arena
+  uint64_t at = 0;    ///< in that arena
+  uint64_t bytes = 0; ///< of the payload; 0: the copy is not divided by it
 };
 enum class copy_direction : uint8_t { into_arena, out_of_arena };
 /// Copies the objects in order, piece by piece. The copier derives the pieces from the runs, a part at a time: a request
 /// may have a million of them. Ends early with `cancelled` if the context ended, with `gone` if the outside
-/// memory shrank.
+/// memory shrank. A part of a copy (transfer/copy_parts.hpp) may begin and end inside an object.
 struct copy_request {
   copy_direction direction = copy_direction::into_arena;
   outside_memory outside;
@@ -41,7 +60,14 @@ struct copy_request {
   arrival arrived{};         ///< announced when everything is copied
   device_generations generations{}; ///< written by the device behind its copies
   context_ptr context;
-  std::vector<keep_alive> owners; ///< holds and reservations of all arena bytes that are accessed
+  std::vector<keep_alive> owners;      ///< holds and reservations of all arena bytes that are accessed
+  uint64_t begin = 0;                  ///< in the first object's payload
+  uint64_t end = UINT64_MAX;           ///< in the last one's
+  std::shared_ptr<copy_parts> parts{}; ///< of which this is one; null: it is all
+
+  payload_range range_of(size_t object) const {
+    return {object == 0 ? begin : 0, object + 1 == objects.size() ? end : UINT64_MAX};
+  }
 };
 struct copy_answer {
   error failure;

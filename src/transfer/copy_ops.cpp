@@ -24,6 +24,8 @@ constexpr uint64_t in_cache_bytes = 256 << 10;
 constexpr uint64_t mapped_piece_cost = 256;
 constexpr uint64_t file_piece_cost = 16 << 10;
 
+constexpr const char* ended_meanwhile = "the request ended while its bytes were copied";
+
 error shrunk(const outside_memory& outside, uint64_t offset, uint64_t bytes) {
   return {errc::gone, "the region's file no longer holds bytes " + std::to_string(offset) + " to " +
                           std::to_string(offset + bytes) + " of " + std::to_string(outside.bytes) +
@@ -91,10 +93,9 @@ uint64_t piece_cost(const outside_memory& outside) {
 
 byte_copy::byte_copy(copy_request what, uint64_t piece_bytes)
     : request_(std::move(what)), piece_bytes_(piece_bytes), each_(piece_cost(request_.outside)) {
-  for (const copied_object& object : request_.objects) {
-    uint64_t bytes = request_.runs->bytes(object.number);
-    bytes_ += bytes;
-    left_ += bytes + request_.runs->piece_count(object.number) * each_;
+  for (size_t i = 0; i < request_.objects.size(); ++i) {
+    auto content = request_.runs->count(request_.objects[i].number, request_.range_of(i));
+    left_ += content.bytes + content.pieces * each_;
   }
   if (request_.checksums) {
     piece_bytes_ = std::min(piece_bytes_, in_cache_bytes);
@@ -105,7 +106,7 @@ byte_copy::byte_copy(copy_request what, uint64_t piece_bytes)
 
 void byte_copy::open_object() {
   while (object_ != request_.objects.size()) {
-    pieces_ = request_.runs->pieces(request_.objects[object_].number);
+    pieces_ = request_.runs->pieces(request_.objects[object_].number, request_.range_of(object_));
     piece_ = pieces_.next();
     if (piece_)
       return;
@@ -130,7 +131,9 @@ bool byte_copy::go_on(uint64_t budget) {
   uint64_t spent = 0;
   while (piece_) {
     if (request_.context && !request_.context->live())
-      return ends({request_.context->ended.load(), "the request ended while its bytes were copied"});
+      return ends({request_.context->ended.load(), ended_meanwhile});
+    if (request_.parts && request_.parts->failed())
+      return ends({errc::cancelled, ended_meanwhile});
     if (spent >= budget)
       return false;
     std::byte* inside = request_.objects[object_].inside + piece_->object_offset + done_;
@@ -153,7 +156,8 @@ bool byte_copy::go_on(uint64_t budget) {
 }
 
 bool byte_copy::ends(error why) {
-  answer_.failure = std::move(why);
+  const bool first = !request_.parts || request_.parts->fail();
+  answer_.failure = first ? std::move(why) : error{errc::cancelled, ended_meanwhile};
   left_ = 0;
   return true;
 }

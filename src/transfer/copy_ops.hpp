@@ -20,14 +20,13 @@ class byte_copy {
  public:
   byte_copy(copy_request what, uint64_t piece_bytes);
 
-  uint64_t bytes() const { return bytes_; } ///< in total
-  uint64_t left() const { return left_; }   ///< cost of the rest
+  uint64_t left() const { return left_; } ///< cost of the rest
 
   /// Goes on until `budget` is spent, and one part of a piece more at most. True: it is done.
   bool go_on(uint64_t budget);
-  /// Once it is done. Announces what has arrived.
+  /// Once, when it is done. Announces what has arrived.
   copy_answer take_answer() {
-    if (answer_.failure.code == errc::ok)
+    if (answer_.failure.code == errc::ok && (!request_.parts || request_.parts->copied()))
       request_.arrived.announce();
     return std::move(answer_);
   }
@@ -45,7 +44,6 @@ class byte_copy {
   piece_cursor pieces_;               ///< of the current object, after the current piece
   std::optional<object_piece> piece_; ///< the current one; empty: everything is copied
   uint64_t done_ = 0;                 ///< of the current piece
-  uint64_t bytes_ = 0;
   uint64_t left_ = 0;
   std::optional<payload_checksummer> sum_;
 };

@@ -251,6 +251,13 @@ device_generations load_window::generations(size_t first, size_t count) const {
   return last && of.generations.page ? of.generations.part(first, count) : device_generations{};
 }
 
+copied_object load_window::copied(size_t object) const {
+  const object_place& place = places_[object];
+  return {.inside = payload_at(course_.memory, place),
+          .number = course_.of.order.number_of(part_.begin + object),
+          .bytes = place.payload_bytes};
+}
+
 copy_request load_window::copy() const {
   copy_request request = begin_copy();
   const layer_order& order = course_.of.order;
@@ -258,7 +265,7 @@ copy_request load_window::copy() const {
   request.arrived.count = course_.of.objects_per_chunk;
   request.generations = generations(request.arrived.first, request.arrived.count);
   for (size_t i = 0; i < usable_; ++i)
-    request.objects.push_back({payload_at(course_.memory, places_[i]), order.number_of(part_.begin + i)});
+    request.objects.push_back(copied(i));
   return request;
 }
 
@@ -268,7 +275,7 @@ copy_request load_window::copy_pool(size_t pool) const {
   request.arrived.count = 1;
   request.generations = generations(pool, 1);
   for (size_t i = pool; i < usable_; i += course_.of.objects_per_chunk)
-    request.objects.push_back({payload_at(course_.memory, places_[i]), part_.begin + i});
+    request.objects.push_back(copied(i));
   return request;
 }
 

@@ -108,6 +108,7 @@ class load_window {
 
  private:
   copy_request begin_copy() const;
+  copied_object copied(size_t object) const;
   device_generations generations(size_t first, size_t count) const;
   void keep(const acquire_answer& acquired);
   void find_gap(const below_reading& reading);

@@ -1,6 +1,8 @@
 #include "transfer/scatter_gather.hpp"
 
+#include <algorithm>
 #include <string>
+#include <utility>
 
 namespace terrace {
 
@@ -101,15 +103,30 @@ result<scatter_gather> scatter_gather::make(std::span<const region_run> runs,
   return maker.take();
 }
 
+piece_cursor::piece_cursor(std::span<const region_run> runs, payload_range part)
+    : runs_(runs), object_offset_(part.begin), end_(part.end) {
+  uint64_t before = part.begin;
+  while (!runs_.empty() && before >= runs_.front().count * runs_.front().bytes) {
+    before -= runs_.front().count * runs_.front().bytes;
+    runs_ = runs_.subspan(1);
+  }
+  if (before != 0 && !runs_.empty()) {
+    piece_ = before / runs_.front().bytes;
+    within_ = before % runs_.front().bytes;
+  }
+}
+
 piece_cursor::range piece_cursor::here() const {
   const region_run& run = runs_.front();
+  uint64_t begin = run.offset + piece_ * run.stride + within_;
   if (run.stride == run.bytes)
-    return {run.offset + piece_ * run.stride, (run.count - piece_) * run.bytes};
-  return {run.offset + piece_ * run.stride, run.bytes};
+    return {begin, (run.count - piece_) * run.bytes - within_};
+  return {begin, run.bytes - within_};
 }
 
 void piece_cursor::advance() {
   const region_run& run = runs_.front();
+  within_ = 0;
   if (run.stride != run.bytes && ++piece_ != run.count)
     return;
   runs_ = runs_.subspan(1);
@@ -118,10 +135,10 @@ void piece_cursor::advance() {
 
 std::optional<object_piece> piece_cursor::next() {
   while (!runs_.empty() && runs_.front().is_skipped()) {
-    object_offset_ += runs_.front().bytes;
+    object_offset_ += runs_.front().bytes - std::exchange(within_, 0);
     runs_ = runs_.subspan(1);
   }
-  if (runs_.empty())
+  if (runs_.empty() || object_offset_ >= end_)
     return std::nullopt;
   range first = here();
   object_piece piece{object_offset_, first.offset, first.bytes};
@@ -130,28 +147,35 @@ std::optional<object_piece> piece_cursor::next() {
     piece.bytes += here().bytes;
     advance();
   }
+  piece.bytes = std::min(piece.bytes, end_ - object_offset_);
   object_offset_ += piece.bytes;
   return piece;
 }
 
-uint64_t scatter_gather::piece_count(size_t object) const {
-  uint64_t count = 0, end = 0;
+scatter_gather::content scatter_gather::count(size_t object, payload_range part) const {
+  content sum;
+  uint64_t at = 0;                        // of the payload, where the run begins
+  uint64_t reached = region_run::skipped; // in the region, by the pieces so far
   for (const region_run& run : runs(object)) {
+    const uint64_t all = run.count * run.bytes;
+    const uint64_t begin = std::clamp(part.begin, at, at + all) - at;
+    const uint64_t end = std::clamp(part.end, at, at + all) - at;
+    at += all;
+    if (begin == end)
+      continue;
     if (run.is_skipped()) {
-      end = region_run::skipped;
+      reached = region_run::skipped;
       continue;
     }
-    bool continues = count != 0 && run.offset == end;
-    count += (run.stride == run.bytes ? 1 : run.count) - (continues ? 1 : 0);
-    end = run.offset + (run.count - 1) * run.stride + run.bytes;
+    auto place = [&run](uint64_t offset) {
+      return run.offset + offset / run.bytes * run.stride + offset % run.bytes;
+    };
+    const bool continues = place(begin) == reached;
+    sum.bytes += end - begin;
+    sum.pieces +=
+        (run.stride == run.bytes ? 1 : (end - 1) / run.bytes - begin / run.bytes + 1) - (continues ? 1 : 0);
+    reached = place(end - 1) + 1;
   }
-  return count;
-}
-
-uint64_t scatter_gather::bytes(size_t object) const {
-  uint64_t sum = 0;
-  for (const region_run& run : runs(object))
-    sum += run.is_skipped() ? 0 : run.count * run.bytes;
   return sum;
 }
 

@@ -31,12 +31,18 @@ struct object_piece {
   uint64_t bytes = 0;
 };
 
-/// The pieces of one object, one after the other; adjacent ones are merged. A run of a million pieces takes no memory,
-/// and one whose pieces are adjacent is one piece. Refers to the runs.
+/// A part of a payload.
+struct payload_range {
+  uint64_t begin = 0;
+  uint64_t end = UINT64_MAX; ///< or the payload's, if that is less
+};
+
+/// The pieces of one object, or of a part of it, one after the other; adjacent ones are merged. A run of a million pieces takes
+/// no memory, and one whose pieces are adjacent is one piece. Refers to the runs.
 class piece_cursor {
  public:
   piece_cursor() = default;
-  explicit piece_cursor(std::span<const region_run> runs) : runs_(runs) {}
+  explicit piece_cursor(std::span<const region_run> runs, payload_range part = {});
 
   std::optional<object_piece> next(); ///< nothing: that was the last
 
@@ -49,8 +55,10 @@ class piece_cursor {
   void advance();
 
   std::span<const region_run> runs_;
-  uint64_t piece_ = 0; ///< of the first run
+  uint64_t piece_ = 0;  ///< of the first run
+  uint64_t within_ = 0; ///< that piece, or a skipped run
   uint64_t object_offset_ = 0;
+  uint64_t end_ = UINT64_MAX; ///< of the part
 };
 
 /// The runs of all objects of a request. Immutable after `make`.
@@ -70,10 +78,15 @@ class scatter_gather {
   std::span<const region_run> runs(size_t object) const {
     return runs_.subspan(first_run_[object], first_run_[object + 1] - first_run_[object]);
   }
-  piece_cursor pieces(size_t object) const { return piece_cursor(runs(object)); }
-  uint64_t
-  piece_count(size_t object) const;    ///< how many the cursor has; takes as long as the object has runs
-  uint64_t bytes(size_t object) const; ///< with a place
+  piece_cursor pieces(size_t object, payload_range part = {}) const {
+    return piece_cursor(runs(object), part);
+  }
+  struct content {
+    uint64_t bytes = 0;  ///< with a place
+    uint64_t pieces = 0; ///< as many as the cursor has
+  };
+  /// Takes as long as the object has runs.
+  content count(size_t object, payload_range part = {}) const;
 
  private:
   friend class scatter_gather_maker;

@@ -70,7 +70,9 @@ copy_request store_window::copy(const acquire_answer& acquired, std::shared_ptr<
   request.checksums = sums;
   for (size_t i = 0; i < acquired.states.size(); ++i)
     if (acquired.states[i] == acquired_state::reserved)
-      request.objects.push_back({payload_at(memory, acquired.places[i]), begin_ + i});
+      request.objects.push_back({.inside = payload_at(memory, acquired.places[i]),
+                                 .number = begin_ + i,
+                                 .bytes = acquired.places[i].payload_bytes});
   return request;
 }
 

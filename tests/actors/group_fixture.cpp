@@ -44,14 +44,20 @@ void group_fixture::start(const parts_wanted& parts) {
   auto spec = terrace::testing::small_space();
   spec.pools[0].object_bytes = payload;
   in = std::make_shared<opened_space>(opened_space{space_id{1}, spec, spec.fingerprint()});
-  copier_actor copier;
-  if (wanted.gated_copier) {
-    gate = sys.spawn(gated_copier);
-    copier = caf::actor_cast<copier_actor>(gate);
-  } else {
-    copier = spawn_copier(sys, {.piece_bytes = 4096, .detached = false});
+  std::vector<copier_pool::member> copiers;
+  for (size_t i = 0; i < wanted.copiers; ++i) {
+    if (wanted.gated_copier) {
+      gates.push_back(sys.spawn(gated_copier));
+      copiers.push_back({caf::actor_cast<copier_actor>(gates.back()), nullptr});
+      continue;
+    }
+    auto load = std::make_shared<copier_load>();
+    auto copier = spawn_copier(sys, {.piece_bytes = 4096, .load = load, .detached = false});
+    copiers.push_back({std::move(copier), std::move(load)});
   }
-  copiers_ = std::make_shared<copier_pool>(std::vector{copier});
+  if (wanted.gated_copier)
+    gate = gates.front();
+  copiers_ = std::make_shared<copier_pool>(std::move(copiers));
   plan_ = {};
   plan_.name = "test";
   plan_.host.bytes = wanted.host_objects * physical;
@@ -124,12 +130,13 @@ void group_fixture::end() {
     for (const caf::actor& one : actors_of(*group))
       stop(one);
   if (copiers_)
-    for (const copier_actor& one : copiers_->all())
-      stop(one);
+    for (const auto& one : copiers_->all())
+      stop(one.copier);
   copiers_.reset();
   paths.reset();
   service.reset();
   gate = {};
+  gates.clear();
   account.reset();
   group.reset();
   settle();

@@ -47,6 +47,7 @@ class group_fixture : public terrace::test::actor_fixture {
     uint64_t disk_objects = 0; ///< 0: no disk; of each path
     size_t disk_paths = 1;
     bool gated_copier = false;
+    size_t copiers = 1; ///< gated ones always count as idle
     std::string policy = "lru";
     uint64_t window_objects = 0; ///< of a transfer; 0: as many as host memory has
     disk_admission admission;
@@ -134,8 +135,9 @@ class group_fixture : public terrace::test::actor_fixture {
   std::shared_ptr<const disk_paths> paths; ///< of its disk
   std::shared_ptr<disk_service> service;   ///< of these
   space_ptr in;
-  account_ptr account; ///< of all lookups and loads, or that of the client whose turn it is
-  caf::actor gate;     ///< of a gated copier
+  account_ptr account;           ///< of all lookups and loads, or that of the client whose turn it is
+  caf::actor gate;               ///< of a gated copier
+  std::vector<caf::actor> gates; ///< of all
   std::filesystem::path folder;
 
  private:

@@ -48,8 +48,8 @@ connection_limits small_limits() {
 } // namespace
 
 verb_group::verb_group(const options& chosen) : simulated_actors(chosen.shuffled ? 7 : 0) {
-  copiers_ = std::make_shared<actors::copier_pool>(
-      std::vector{actors::spawn_copier(sys, {.piece_bytes = 1024, .detached = false})});
+  copiers_ = std::make_shared<actors::copier_pool>(std::vector{actors::copier_pool::member{
+      actors::spawn_copier(sys, {.piece_bytes = 1024, .detached = false}), nullptr}});
   auto built = actors::build_group(sys, plan_of(chosen), probes_, copiers_);
   if (!built)
     broken(built.error().text);
@@ -76,8 +76,8 @@ verb_group::verb_group(const options& chosen) : simulated_actors(chosen.shuffled
 verb_group::~verb_group() {
   for (const caf::actor& one : actors::actors_of(*group_))
     stop(one);
-  for (const actors::copier_actor& one : copiers_->all())
-    stop(one);
+  for (const auto& one : copiers_->all())
+    stop(one.copier);
 }
 
 unique_fd verb_group::connect(pid_t pid, uid_t uid, std::shared_ptr<unique_fd> process) {

@@ -1,6 +1,7 @@
 #include "storage/payload_checksum.hpp"
 
 #include <gtest/gtest.h>
+#include <xxhash.h>
 
 #include <random>
 #include <vector>
@@ -13,6 +14,26 @@ TEST(PayloadChecksum, IsXxh3OfTheBytes) {
   EXPECT_EQ(payload_checksum({}), 0x2d06800538d394c2u);
   const char text[] = "abc";
   EXPECT_EQ(payload_checksum(std::as_bytes(std::span(text, 3))), 0x78af5f94892f3950u);
+}
+
+// Another daemon, on another processor, reads the volume.
+TEST(PayloadChecksum, IsTheSameWhateverInstructionsComputeIt) {
+  unsigned seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  std::vector<std::byte> payload(70'000);
+  for (auto& b : payload)
+    b = static_cast<std::byte>(random());
+  payload_checksummer sum;
+  for (size_t bytes = 0; bytes <= payload.size(); bytes += bytes < 1100 ? 1 : 997) {
+    std::span<const std::byte> of(payload.data(), bytes);
+    const uint64_t plain = XXH3_64bits(of.data(), of.size());
+    EXPECT_EQ(payload_checksum(of), plain) << bytes;
+    sum.restart();
+    sum.update(of.first(bytes / 3));
+    sum.update(of.subspan(bytes / 3));
+    EXPECT_EQ(sum.value(), plain) << bytes;
+  }
 }
 
 TEST(PayloadChecksum, PiecesOfAnySizeGiveTheSameValue) {

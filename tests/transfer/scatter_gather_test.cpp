@@ -10,7 +10,7 @@ std::vector<object_piece> pieces_of(const scatter_gather& runs, size_t object) {
   auto pieces = runs.pieces(object);
   while (auto piece = pieces.next())
     list.push_back(*piece);
-  EXPECT_EQ(list.size(), runs.piece_count(object));
+  EXPECT_EQ(list.size(), runs.count(object).pieces);
   return list;
 }
 
@@ -38,6 +38,30 @@ TEST(ObjectRuns, StridedRunsBecomePiecesInOrder) {
   EXPECT_EQ(pieces[3].object_offset, 15u);
 }
 
+TEST(ObjectRuns, APartHasTheRestOfAPieceAndTheBeginningOfAnother) {
+  std::vector<region_run> runs{
+      {10, 5, 100, 3}, {1000, 7, 0, 1}, {region_run::skipped, 4, 0, 1}, {1007, 2, 0, 1}};
+  std::vector<uint32_t> per_object{4};
+  std::vector<uint64_t> objects{28};
+  auto made = scatter_gather::make(runs, per_object, objects, 2000);
+  ASSERT_TRUE(made) << made.error().text;
+  auto all = made->pieces(0, {7, 27});
+  for (const object_piece& expected : {object_piece{7, 112, 3}, {10, 210, 5}, {15, 1000, 7}, {26, 1007, 1}}) {
+    auto piece = all.next();
+    ASSERT_TRUE(piece);
+    EXPECT_EQ(piece->object_offset, expected.object_offset);
+    EXPECT_EQ(piece->region_offset, expected.region_offset);
+    EXPECT_EQ(piece->bytes, expected.bytes);
+  }
+  EXPECT_FALSE(all.next());
+  EXPECT_EQ(made->count(0, {7, 27}).bytes, 16u);
+  EXPECT_EQ(made->count(0, {7, 27}).pieces, 4u);
+  EXPECT_EQ(made->count(0, {23, 26}).bytes, 0u) << "all of it is skipped";
+  EXPECT_FALSE(made->pieces(0, {23, 26}).next());
+  EXPECT_EQ(made->count(0, {17, 17}).pieces, 0u);
+  EXPECT_FALSE(made->pieces(0, {28, UINT64_MAX}).next());
+}
+
 TEST(ObjectRuns, NeighboursMerge) {
   std::vector<region_run> runs{{0, 8, 8, 4}, {32, 8, 0, 1}};
   std::vector<uint32_t> per_object{2};
@@ -61,8 +85,8 @@ TEST(ObjectRuns, ARunMayContinueTheOneBeforeItForItsFirstPieceOnly) {
   EXPECT_EQ(pieces[1].object_offset, 16u);
   EXPECT_EQ(pieces[2].region_offset, 40u);
   EXPECT_EQ(pieces[2].bytes, 16u);
-  EXPECT_EQ(made->bytes(0), 40u);
-  EXPECT_EQ(made->bytes(1), 1u);
+  EXPECT_EQ(made->count(0).bytes, 40u);
+  EXPECT_EQ(made->count(1).bytes, 1u);
 }
 
 TEST(ObjectRuns, AreTheSameHoweverManyAreCheckedAtATime) {
@@ -105,8 +129,8 @@ TEST(ObjectRuns, BytesWithoutAPlaceAreInNoPiece) {
   auto made = scatter_gather::make(runs, per_object, sizes, 1000);
   ASSERT_TRUE(made) << made.error().text;
   EXPECT_TRUE(made->skips());
-  EXPECT_EQ(made->bytes(0), 28u);
-  EXPECT_EQ(made->piece_count(0), 3u);
+  EXPECT_EQ(made->count(0).bytes, 28u);
+  EXPECT_EQ(made->count(0).pieces, 3u);
   std::vector<std::tuple<uint64_t, uint64_t, uint64_t>> pieces;
   auto cursor = made->pieces(0);
   while (auto piece = cursor.next())
@@ -114,7 +138,7 @@ TEST(ObjectRuns, BytesWithoutAPlaceAreInNoPiece) {
   EXPECT_EQ(pieces,
             (std::vector<std::tuple<uint64_t, uint64_t, uint64_t>>{{30, 0, 10}, {40, 100, 10}, {62, 10, 8}}));
   EXPECT_FALSE(made->pieces(1).next());
-  EXPECT_EQ(made->bytes(1), 0u);
+  EXPECT_EQ(made->count(1).bytes, 0u);
   EXPECT_FALSE(scatter_gather::make(std::vector<region_run>{{0, 10, 0, 1}}, {}, std::vector<uint64_t>{10}, 10)
                    ->skips());
 }

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "actors/interfaces.hpp"
-#include "actors/transfer/copier_actor.hpp"
+#include "actors/transfer/copier_pool.hpp"
 #include "disk/disk_opening.hpp"
 #include "disk/shared_devices.hpp"
 #include "metrics/path_probes.hpp"

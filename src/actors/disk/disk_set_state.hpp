@@ -2,7 +2,7 @@
 #pragma once
 
 #include "actors/interfaces.hpp"
-#include "actors/transfer/copier_actor.hpp"
+#include "actors/transfer/copier_pool.hpp"
 #include "disk/damage_reports.hpp"
 #include "disk/disk_paths.hpp"
 #include "disk/disk_service.hpp"

@@ -10,7 +10,7 @@
 #pragma once
 
 #include "actors/interfaces.hpp"
-#include "actors/transfer/copier_actor.hpp"
+#include "actors/transfer/copier_pool.hpp"
 #include "memory/teardown.hpp"
 #include "metrics/device_probe.hpp"
 #include "runtime/home.hpp"

@@ -146,8 +146,8 @@ void end_groups(supervisor_pointer self) {
   if (state.device_processes)
     end(state.device_processes);
   if (state.copiers)
-    for (const copier_actor& copier : state.copiers->all())
-      end(copier);
+    for (const auto& one : state.copiers->all())
+      end(one.copier);
   if (state.metrics)
     end(state.metrics);
 }

@@ -61,15 +61,18 @@ void prepare_memory(supervisor_pointer self, size_t group) {
 
 error start(supervisor_pointer self) {
   auto& state = self->state;
-  std::vector<copier_actor> copiers;
-  for (uint32_t i = 0; i < state.with.copiers; ++i)
-    copiers.push_back(spawn_copier(self->system(), {.piece_bytes = state.with.copy_piece_bytes,
-                                                    .nice = state.with.copier_nice,
-                                                    .slice_us = state.with.copier_slice_us,
-                                                    .probe = state.with.copier_probe,
-                                                    .detached = state.with.detached}));
-  for (const copier_actor& copier : copiers)
+  std::vector<copier_pool::member> copiers;
+  for (uint32_t i = 0; i < state.with.copiers; ++i) {
+    auto load = std::make_shared<copier_load>();
+    auto copier = spawn_copier(self->system(), {.piece_bytes = state.with.copy_piece_bytes,
+                                                .nice = state.with.copier_nice,
+                                                .slice_us = state.with.copier_slice_us,
+                                                .probe = state.with.copier_probe,
+                                                .load = load,
+                                                .detached = state.with.detached});
     self->monitor(copier);
+    copiers.push_back({std::move(copier), std::move(load)});
+  }
   state.copiers = std::make_shared<copier_pool>(std::move(copiers));
   if (state.with.detached) {
     devices_arguments devices = state.with.devices;

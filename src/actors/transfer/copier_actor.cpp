@@ -27,6 +27,7 @@ struct copier_state {
   const char* name = "copier";
   std::unique_ptr<copy_line> line;
   std::shared_ptr<metrics::copier_probe> probe;
+  std::shared_ptr<copier_load> load;
   bool detached = false;
   std::chrono::nanoseconds worked{0}; ///< since others were let run
 };
@@ -70,11 +71,13 @@ caf::result<Answer> take(copier_pointer self, Request& request) {
   uint64_t bytes = copy_line::payload_of(request);
   state.probe->queued(bytes);
   bool turning = !state.line->empty();
-  state.line->add(std::move(request), [probe = state.probe, bytes, reply](Answer value) mutable {
+  state.line->add(std::move(request), [&state, bytes, reply](Answer value) mutable {
     uint64_t moved = bytes;
     if constexpr (requires { value.bytes; })
       moved = value.bytes;
-    probe->finished(bytes, moved, value.failure.code == errc::gone);
+    state.probe->finished(bytes, moved, value.failure.code == errc::gone);
+    if (state.load)
+      state.load->ends(); // before whoever is answered asks again
     reply.deliver(std::move(value));
   });
   if (!turning)
@@ -90,6 +93,7 @@ copier_interface::behavior_type copier_behavior(copier_pointer self, const copie
   self->state.detached = with.detached;
   self->state.line = std::make_unique<copy_line>(with.piece_bytes);
   self->state.probe = with.probe;
+  self->state.load = with.load;
   return {
       [self](copy_request& request) { return take<copy_answer>(self, request); },
       [self](seal_request& request) { return take<seal_answer>(self, request); },

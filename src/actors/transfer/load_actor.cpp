@@ -322,8 +322,7 @@ task<result<bool>> load_by_pool(load_pointer self, const load_job& job, load_cou
   for (size_t pool = 0; pool < job.objects_per_chunk; ++pool)
     for (load_window& window : windows) {
       auto copy = window.copy_pool(pool);
-      copying_actor copier = copier_of(*job.group, job.target);
-      auto copied = co_await ask<copy_answer>(self, copier, std::move(copy), "copier");
+      auto copied = co_await copy_by(self, *job.group, std::move(copy));
       if (auto lost = failure_of(copied); lost.code != errc::ok)
         co_return tl::unexpected(lost);
     }
@@ -363,8 +362,7 @@ task<error> load_by_chunk(load_pointer self, const load_job& job, load_course& c
     }
     if (window.copies()) {
       auto copy = window.copy();
-      copying_actor copier = copier_of(*job.group, job.target);
-      auto copied = co_await ask<copy_answer>(self, copier, std::move(copy), "copier");
+      auto copied = co_await copy_by(self, *job.group, std::move(copy));
       if (auto lost = failure_of(copied); lost.code != errc::ok)
         co_return lost;
     }

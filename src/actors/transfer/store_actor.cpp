@@ -48,8 +48,7 @@ task<result<rest>> store_round(store_pointer self, const store_job& job, store_w
       window.copy(*acquired, job.runs, *job.group->memory, !credits.empty()); // tiers below need the sums
   copy.outside = job.source;
   copy.context = job.context;
-  copying_actor copier = copier_of(*job.group, job.source);
-  auto copied = co_await ask<copy_answer>(self, copier, std::move(copy), "copier");
+  auto copied = co_await copy_by(self, *job.group, std::move(copy));
   if (auto failure = failure_of(copied); failure.code != errc::ok)
     co_return tl::unexpected(failure); // the reservation ends with `acquired`: nothing of it was visible
 

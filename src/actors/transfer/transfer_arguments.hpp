@@ -2,7 +2,7 @@
 #pragma once
 
 #include "actors/interfaces.hpp"
-#include "actors/transfer/copier_actor.hpp"
+#include "actors/transfer/copier_pool.hpp"
 #include "actors/transfer/tier_parts.hpp"
 #include "disk/volume_state.hpp"
 #include "index/tenant_directory.hpp"

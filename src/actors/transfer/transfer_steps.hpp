@@ -6,10 +6,12 @@
 #include "actors/transfer/transfer_arguments.hpp"
 #include "coroutine/answer.hpp"
 #include "coroutine/ask.hpp"
+#include "transfer/copy_parts.hpp"
 
 #include <caf/behavior.hpp>
 
 #include <cassert>
+#include <vector>
 
 namespace terrace::actors {
 
@@ -19,11 +21,33 @@ error failure_of(const result<Answer>& answer) {
   return answer ? answer->failure : answer.error();
 }
 
-/// Who copies between the arena and this memory: its device, or the next copier.
-inline copying_actor copier_of(const group_parts& group, const outside_memory& memory) {
-  if (memory.device != nullptr)
-    return region_of(*memory.device).device();
-  return group.copiers->next();
+/// The answer of who copies between the arena and the outside memory: its device, or a copier. Several copiers, if what is copied is
+/// long and they are idle.
+template <class Self>
+task<result<copy_answer>> copy_by(Self self, const group_parts& group, copy_request what) {
+  if (what.outside.device != nullptr) {
+    auto device = region_of(*what.outside.device).device();
+    auto copied = co_await ask<copy_answer>(self, device, std::move(what), "device");
+    co_return copied;
+  }
+  const size_t count = group.copiers->parts_now(copy_parts_max(what));
+  auto parts = parts_of(std::move(what), count);
+  if (parts.size() == 1) {
+    const copier_actor& copier = group.copiers->next();
+    auto copied = co_await ask<copy_answer>(self, copier, std::move(parts.front()), "copier");
+    co_return copied;
+  }
+  std::vector<question<copier_actor, copy_request>> questions;
+  for (copy_request& part : parts)
+    questions.push_back({group.copiers->next(), std::move(part)});
+  auto answers = co_await ask_all<copy_answer>(self, std::move(questions), "copier");
+  std::vector<copy_answer> copied;
+  for (auto& each : answers) {
+    if (!each)
+      co_return tl::unexpected(each.error());
+    copied.push_back(std::move(*each));
+  }
+  co_return joined(std::move(copied));
 }
 
 /// One job from start to answer. After a failure the actor ends.

@@ -50,8 +50,8 @@ struct LargeStart : terrace::test::actor_fixture {
       for (const caf::actor& one : actors_of(*group))
         stop(one);
     if (copiers)
-      for (const copier_actor& one : copiers->all())
-        stop(one);
+      for (const auto& one : copiers->all())
+        stop(one.copier);
     stop(receiver);
     group.reset();
   }
@@ -85,8 +85,8 @@ struct LargeStart : terrace::test::actor_fixture {
     plan.disk = tier_plan{.allocator = "size_class", .policy = "lru"};
     plan.disk_files = {file};
     plan.detached = false;
-    copiers = std::make_shared<copier_pool>(
-        std::vector{spawn_copier(sys, {.piece_bytes = 4096, .detached = false})});
+    copiers = std::make_shared<copier_pool>(std::vector{
+        copier_pool::member{spawn_copier(sys, {.piece_bytes = 4096, .detached = false}), nullptr}});
     auto built = build_group(sys, plan, probes, copiers);
     ASSERT_TRUE(built) << built.error().text;
     group = *built;
