@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cassert>
 #include <cerrno>
 
@@ -12,6 +13,7 @@ namespace {
 constexpr size_t joined_bytes_max =
     64 << 10; ///< small answers that are ready together are sent in one system call
 constexpr size_t idle_builders_max = 8;
+constexpr size_t quiet_bytes_max = 16 << 10; ///< of answers that count as sent when they are submitted
 
 protocol::frame_decoder::options decoding(const teardown_ptr& teardown) {
   protocol::frame_decoder::options with;
@@ -82,6 +84,8 @@ bool frame_channel::hung_up(int32_t result) {
 }
 
 std::unique_ptr<protocol::frame_builder> frame_channel::builder() {
+  if (!out_->armed && !out_->quiet.in_flight)
+    take_back(); // of what was sent quietly
   if (builders_.empty())
     return std::make_unique<protocol::frame_builder>();
   auto idle = std::move(builders_.back());
@@ -96,33 +100,61 @@ void frame_channel::send(outgoing_frame frame, bool later) {
     send_more();
 }
 
-void frame_channel::send_now(std::vector<uint64_t>& done) {
+void frame_channel::send_line(std::vector<uint64_t>& done) {
   outgoing& out = *out_;
-  while (waits()) {
-    auto descriptors = join_line();
-    int32_t taken =
-        port_.send_now(socket_->get(), *out.message.prepare(out.left, descriptors), protocol::send_flags);
-    if (taken > 0) {
-      sent_bytes += static_cast<uint64_t>(taken);
-      out.left = out.left.subspan(static_cast<size_t>(taken));
-      descriptors.clear(); // sent with the first byte
-    }
-    if (out.left.empty())
-      take_back(done);
-    else
-      submit_send(descriptors); // which reports an error, too
+  if (!waits())
+    return;
+  if (out.quiet.in_flight) {
+    announce();
+    return;
   }
+  auto descriptors = join_line();
+  if (!may_be_quiet()) {
+    submit_send(descriptors);
+    return;
+  }
+  for (const outgoing_frame& frame : out.frames)
+    done.push_back(frame.request);
+  out.counted = true;
+  sent_bytes += out.left.size();
+  out.quiet = {.in_flight = true};
+  runtime::io_request request;
+  request.code = runtime::io_code::send;
+  request.fd = socket_->get();
+  request.data = const_cast<uint8_t*>(out.left.data());
+  request.length = static_cast<uint32_t>(out.left.size());
+  request.flags = protocol::send_flags;
+  request.quiet = &out.quiet;
+  request.keep_alive = out_;
+  port_.submit(std::move(request), owner_, io_tag::send);
+}
+
+/// Few bytes of answers alone: what is sent outside any request ends the connection, which has to know that it was sent.
+bool frame_channel::may_be_quiet() const {
+  return out_->left.size() <= quiet_bytes_max &&
+         std::none_of(out_->frames.begin(), out_->frames.end(), [](const outgoing_frame& frame) {
+           return frame.request == 0 || !frame.descriptors.empty();
+         });
+}
+
+/// What is being sent quietly is to complete: more follows.
+void frame_channel::announce() {
+  out_->quiet.announced = true;
+  out_->armed = true;
 }
 
 void frame_channel::send_more() {
-  if (!line_.empty())
+  if (out_->quiet.in_flight)
+    announce();
+  else if (!line_.empty())
     submit_send(join_line());
 }
 
 /// The next frames to be sent become `out_->left`. Returns the descriptors that go with them. Precondition: there is one.
 std::vector<int> frame_channel::join_line() {
   outgoing& out = *out_;
-  out.frames.clear();
+  take_back();
+  out.counted = false;
   out.joined.clear();
   // Descriptors are attached to the first byte of a message, so a frame with descriptors must be the first of
   // one.
@@ -147,9 +179,8 @@ std::vector<int> frame_channel::join_line() {
 }
 
 /// The frames are sent.
-void frame_channel::take_back(std::vector<uint64_t>& done) {
+void frame_channel::take_back() {
   for (outgoing_frame& frame : out_->frames) {
-    done.push_back(frame.request);
     frame.builder->shrink();
     if (builders_.size() < idle_builders_max)
       builders_.push_back(std::move(frame.builder));
@@ -158,7 +189,6 @@ void frame_channel::take_back(std::vector<uint64_t>& done) {
 }
 
 void frame_channel::submit_send(std::span<const int> descriptors) {
-  assert(!out_->armed);
   out_->armed = true;
   runtime::io_request request;
   request.code = runtime::io_code::sendmsg;
@@ -171,20 +201,24 @@ void frame_channel::submit_send(std::span<const int> descriptors) {
 
 bool frame_channel::sent(int32_t result, std::vector<uint64_t>& done) {
   outgoing& out = *out_;
-  assert(out.armed);
+  assert(out.armed || out.quiet.in_flight);
   out.armed = false;
+  out.quiet = {};
   if (result == -EINTR || result == -EAGAIN)
     result = 0;
   else if (result <= 0)
     return false;
-  sent_bytes += static_cast<uint64_t>(result);
+  if (!out.counted)
+    sent_bytes += static_cast<uint64_t>(result);
   out.left = out.left.subspan(static_cast<size_t>(result));
   if (!out.left.empty()) {
     submit_send({}); // the descriptors were sent with the first byte
     return true;
   }
-  take_back(done);
-  send_more();
+  if (!out.counted)
+    for (const outgoing_frame& frame : out.frames)
+      done.push_back(frame.request);
+  take_back();
   return true;
 }
 

@@ -66,13 +66,13 @@ class frame_channel {
 
   /// A builder for the next frame.
   std::unique_ptr<protocol::frame_builder> builder();
-  /// `later`: not before `send_now`.
+  /// `later`: not before `send_line`.
   void send(outgoing_frame frame, bool later = false);
-  /// Frames wait for `send_now`.
+  /// Frames wait for `send_line`.
   bool waits() const { return !line_.empty() && !out_->armed; }
-  /// Sends the frames that wait, as far as the socket takes them now, and adds to `done` the requests whose answers it has
-  /// taken. The rest is submitted.
-  void send_now(std::vector<uint64_t>& done);
+  /// Submits frames that wait. Answers that are few bytes, without descriptors, count as sent: their requests are added to
+  /// `done`, and `io_tag::send` completes only if the socket does not take all of them at once.
+  void send_line(std::vector<uint64_t>& done);
   /// The completion of `io_tag::send`: adds to `done` the requests whose answers the kernel has accepted.
   /// False: the peer accepts no more.
   bool sent(int32_t result, std::vector<uint64_t>& done);
@@ -97,10 +97,14 @@ class frame_channel {
     std::vector<outgoing_frame> frames; ///< being sent
     std::vector<uint8_t> joined;        ///< their bytes if there are several
     std::span<const uint8_t> left;      ///< not sent yet
-    bool armed = false;
+    bool armed = false;                 ///< a completion will come
+    bool counted = false;               ///< the frames count as sent
+    runtime::quiet_send quiet;
   };
   std::vector<int> join_line();
-  void take_back(std::vector<uint64_t>& done);
+  bool may_be_quiet() const;
+  void announce();
+  void take_back();
   void send_more();
   void submit_send(std::span<const int> descriptors);
 

@@ -13,7 +13,7 @@
 namespace terrace::runtime {
 
 /// The result of an operation, sent to its actor exactly once per operation, also if it was cancelled
-/// (-ECANCELED), unless the actor has ended.
+/// (-ECANCELED), unless the actor has ended; of a quiet_send only if it has to be told.
 struct io_done {
   uint64_t tag = 0;
   operation_id id{};
@@ -30,10 +30,6 @@ class io_port {
   /// The result is sent to `owner` as `io_done{tag}`. If the owner has ended, an accepted descriptor and
   /// descriptors received by recvmsg are closed.
   virtual operation_id submit(io_request request, const caf::strong_actor_ptr& owner, uint64_t tag) = 0;
-
-  /// Sends what the socket takes now, by a system call of its own, without an operation and its `io_done`: bytes, or -errno.
-  /// -EAGAIN: nothing; `submit` the rest.
-  virtual int32_t send_now(int fd, const msghdr& message, int flags) = 0;
 
   /// Asks the kernel to end the operation early; its `io_done` is still sent. No effect if the operation is
   /// unknown or complete.

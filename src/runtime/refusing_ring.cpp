@@ -16,7 +16,6 @@ class refusing_ring final : public ring {
   explicit refusing_ring(int error_number) : error_(error_number) {}
 
   void start(operation& op) override { refused_.push_back(&op); }
-  int32_t send_now(int, const msghdr&, int) override { return -EAGAIN; }
   void cancel(operation&) override {}
 
   size_t reap(std::span<completion> out) override {

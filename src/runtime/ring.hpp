@@ -32,11 +32,8 @@ class ring {
   virtual ~ring() = default;
 
   /// Accepts the operation; never fails and never blocks. It is submitted to the kernel by the next `enter`
-  /// or `wait`, or earlier if the submission queue is full.
+  /// or `wait`, or earlier if the submission queue is full. A `send` ends with that call, with what the socket takes then.
   virtual void start(operation& op) = 0;
-
-  /// Sends without an operation: see io_port.
-  virtual int32_t send_now(int fd, const msghdr& message, int flags) = 0;
 
   /// Requests an early end of an operation whose completion has not been reaped. It still completes exactly
   /// once, with -ECANCELED or with its result.

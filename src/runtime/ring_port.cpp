@@ -8,8 +8,17 @@
 
 #include <array>
 #include <cerrno>
+#include <utility>
 
 namespace terrace::runtime {
+
+namespace {
+
+bool ends_quietly(const io_request& request, int32_t result) {
+  return request.quiet != nullptr && !request.quiet->announced && std::cmp_equal(result, request.length);
+}
+
+} // namespace
 
 void ring_port::open(std::unique_ptr<ring> kernel, caf::execution_unit* unit) {
   ring_ = std::move(kernel);
@@ -28,10 +37,6 @@ operation_id ring_port::submit(io_request request, const caf::strong_actor_ptr& 
   record.tag = tag;
   ring_->start(record);
   return id;
-}
-
-int32_t ring_port::send_now(int fd, const msghdr& message, int flags) {
-  return closed_ || !ring_ ? -EAGAIN : ring_->send_now(fd, message, flags);
 }
 
 void ring_port::cancel(operation_id id) {
@@ -77,6 +82,13 @@ size_t ring_port::deliver() {
 }
 
 void ring_port::finish(actor_operation& record, int32_t result, uint32_t flags) {
+  if (ends_quietly(record.request, result)) {
+    record.request.quiet->in_flight = false;
+    auto owner = std::move(record.owner); // released last, as below
+    record.request = {};
+    pool_.give_back(record);
+    return;
+  }
   io_done done{record.tag, pool_.id_of(record), result, flags};
   auto owner = std::move(record.owner);
   auto message = carries_descriptors(record.request, result)

@@ -23,7 +23,6 @@ class ring_port final : public io_port {
   void forward_cancels(std::function<void(operation_id)> to) { forward_ = std::move(to); }
 
   operation_id submit(io_request request, const caf::strong_actor_ptr& owner, uint64_t tag) override;
-  int32_t send_now(int fd, const msghdr& message, int flags) override;
   void cancel(operation_id id) override;
   int register_arena(void* data, uint64_t size) override;
   void unregister_arena(int slot, uint64_t size) override;

@@ -80,6 +80,10 @@ size_t simulated_ring::in_flight(io_code code) const {
 void simulated_ring::start(operation& op) {
   auto code = op.request.code;
   ++started_[static_cast<size_t>(code)];
+  if (code == io_code::send) {
+    complete(op, send(op.request));
+    return;
+  }
   auto& failures = failures_[code];
   if (!failures.empty()) {
     auto error_number = failures.front();
@@ -95,12 +99,14 @@ void simulated_ring::start(operation& op) {
   pending_.push_back({&op, now_ + op.request.after});
 }
 
-int32_t simulated_ring::send_now(int fd, const msghdr& message, int flags) {
+/// What the socket takes now.
+int32_t simulated_ring::send(const io_request& r) {
   constexpr auto code = io_code::sendmsg;
   if (!sends_at_once_ || !failures_[code].empty() || held_codes_[code] || script_)
     return -EAGAIN;
-  msghdr copy = message; // the kernel does not change it either
-  return attempt_transfer({.code = code, .fd = fd, .message = &copy, .flags = flags}).value_or(-EAGAIN);
+  uint32_t limit = limits_[code];
+  uint32_t bytes = limit == 0 ? r.length : std::min(r.length, limit);
+  return outcome(::send(r.fd, r.data, bytes, r.flags | MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
 void simulated_ring::cancel(operation& op) {

@@ -46,7 +46,7 @@ class simulated_ring final : public ring {
     script_ = std::move(script);
   }
 
-  /// Whether sockets take what is sent without an operation; never while sends are to fail, are held or scripted.
+  /// Whether sockets take what `send` sends; never while a `sendmsg` is to fail, is held or scripted.
   void send_at_once(bool taken) { sends_at_once_ = taken; }
 
   /// Advances the ring's clock.
@@ -68,7 +68,6 @@ class simulated_ring final : public ring {
   // -- ring --
 
   void start(operation& op) override;
-  int32_t send_now(int fd, const msghdr& message, int flags) override;
   void cancel(operation& op) override;
   size_t reap(std::span<completion> out) override;
   bool has_unsubmitted() const override { return false; }
@@ -93,6 +92,7 @@ class simulated_ring final : public ring {
   };
 
   void turn();
+  int32_t send(const io_request& request);
   void complete(operation& op, int32_t result);
   std::optional<int32_t> attempt(const waiting& item);
   std::optional<int32_t> attempt_transfer(const io_request& request);

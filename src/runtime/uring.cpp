@@ -57,11 +57,6 @@ class uring final : public ring {
     backlog_.push_back(&op);
   }
 
-  int32_t send_now(int fd, const msghdr& message, int flags) override {
-    auto sent = ::sendmsg(fd, &message, flags | MSG_DONTWAIT);
-    return sent < 0 ? -errno : static_cast<int32_t>(sent);
-  }
-
   void cancel(operation& op) override {
     if (std::erase(backlog_, &op) + std::erase(receives_, &op) != 0) {
       ended_early_.push_back(&op);
@@ -91,9 +86,11 @@ class uring final : public ring {
       if (data == wake_data)
         wake_armed_ = false;
       else if (data != cancel_data)
-        out[n++] = {reinterpret_cast<operation*>(data), cqe->res, cqe->flags};
+        out[n++] = ended(*reinterpret_cast<operation*>(data), *cqe);
     }
     io_uring_cq_advance(&ring_, seen);
+    if (n < out.size())
+      n += reap_sends(out.subspan(n));
     // A cancel that waits for room must not outlive its operation, because the record may then belong to
     // another one.
     for (size_t i = 0; i < n && !cancels_.empty(); ++i)
@@ -110,7 +107,7 @@ class uring final : public ring {
   }
 
   bool has_ready() const override {
-    return io_uring_cq_ready(&ring_) != 0 || !ended_early_.empty() || wants_enter();
+    return io_uring_cq_ready(&ring_) != 0 || !ended_early_.empty() || wants_enter() || has_sent();
   }
 
   int enter() override {
@@ -126,7 +123,7 @@ class uring final : public ring {
     arm_wake();
     if (change_a_slot())
       return lasting(io_uring_submit_and_get_events(&ring_));
-    if (!ended_early_.empty() || !wake_armed_)
+    if (!ended_early_.empty() || !wake_armed_ || awaits_a_send())
       return lasting(io_uring_submit_and_get_events(&ring_));
     return lasting(io_uring_submit_and_wait(&ring_, 1));
   }
@@ -184,7 +181,11 @@ class uring final : public ring {
     io_uring_sqe_set_data64(&sqe, cancel_data);
   }
 
-  void prepare(io_uring_sqe& sqe, operation& op) const;
+  completion ended(operation& op, const io_uring_cqe& cqe);
+  size_t reap_sends(std::span<completion> out);
+  bool has_sent() const;
+  bool awaits_a_send() const;
+  void prepare(io_uring_sqe& sqe, operation& op);
   bool change_a_slot();
   int register_next_slot();
   void arm_wake();
@@ -200,10 +201,39 @@ class uring final : public ring {
   std::vector<operation*> receives_;   // started since the last submission
   std::deque<operation*> backlog_;     // waiting because the kernel's queue was full
   std::deque<operation*> ended_early_; // cancelled before submission
+  std::vector<operation*> sends_;      // submitted, or about to be: they complete only if they fail
   std::vector<operation*> cancels_;    // waiting because the kernel's queue was full
 };
 
-void uring::prepare(io_uring_sqe& sqe, operation& op) const {
+completion uring::ended(operation& op, const io_uring_cqe& cqe) {
+  if (!sends_.empty() && op.request.code == io_code::send)
+    std::erase(sends_, &op);
+  return {&op, cqe.res, cqe.flags};
+}
+
+/// The kernel has taken what was submitted, and what it completed was reaped: the remaining sends have succeeded.
+bool uring::has_sent() const {
+  return !sends_.empty() && io_uring_sq_ready(&ring_) == 0 && io_uring_cq_ready(&ring_) == 0 &&
+         (IO_URING_READ_ONCE(*ring_.sq.kflags) & IORING_SQ_CQ_OVERFLOW) == 0;
+}
+
+bool uring::awaits_a_send() const {
+  return std::any_of(sends_.begin(), sends_.end(), [](const operation* op) {
+    return op->request.quiet == nullptr || op->request.quiet->announced;
+  });
+}
+
+size_t uring::reap_sends(std::span<completion> out) {
+  if (!has_sent())
+    return 0;
+  size_t n = std::min(out.size(), sends_.size());
+  for (size_t i = 0; i < n; ++i)
+    out[i] = {sends_[i], static_cast<int32_t>(sends_[i]->request.length), 0};
+  sends_.erase(sends_.begin(), sends_.begin() + static_cast<ptrdiff_t>(n));
+  return n;
+}
+
+void uring::prepare(io_uring_sqe& sqe, operation& op) {
   auto& r = op.request;
   bool fixed = slots_.holds(r.fixed_buffer, r.data, r.length);
   switch (r.code) {
@@ -218,6 +248,15 @@ void uring::prepare(io_uring_sqe& sqe, operation& op) const {
       break;
     case io_code::sendmsg:
       io_uring_prep_sendmsg(&sqe, r.fd, r.message, static_cast<unsigned>(r.flags));
+      break;
+    case io_code::send:
+      // The kernel takes all of it while it is submitted, or else completes it. A success without a completion does not
+      // end the wait for a request. Since Linux 5.17 and 5.19; deferred task work is newer.
+      io_uring_prep_send(&sqe, r.fd, r.data, r.length, r.flags | MSG_DONTWAIT | MSG_WAITALL);
+      if ((flags_ & IORING_SETUP_DEFER_TASKRUN) != 0) {
+        sqe.flags |= IOSQE_CQE_SKIP_SUCCESS;
+        sends_.push_back(&op);
+      }
       break;
     case io_code::read:
       if (fixed)

@@ -5,8 +5,12 @@
 #include "tests/support/scrape.hpp"
 #include "workload.hpp"
 
+#include <sys/socket.h>
+
+#include <algorithm>
 #include <atomic>
 #include <thread>
+#include <vector>
 
 namespace terrace::e2e {
 namespace {
@@ -80,6 +84,31 @@ TEST(BoundedWork, ALongPromptDelaysNobodyAndKeepsItsDeadline) {
   EXPECT_EQ(found.error().code, errc::deadline) << found.error().text;
   EXPECT_TRUE(hostile->status(patiently()));
   EXPECT_TRUE(eventually([&] { return daemon.turns("connection") >= 100; })) << "it is hashed in slices";
+}
+
+TEST(BoundedWork, SmallAnswersThatAreNotReadComeOnceEachWhenTheyAre) {
+  daemon_under_test daemon({.workers = 1});
+  test::raw_client deaf(daemon.socket());
+  ASSERT_TRUE(deaf.greet());
+  constexpr uint64_t requests = 1'000; // their answers are more than a socket holds
+  std::thread writer([&deaf] {
+    for (uint64_t id = 2; id < 2 + requests; ++id)
+      EXPECT_TRUE(deaf.send(test::status_frame(id)));
+  });
+  tester other(daemon.socket());
+  for (int i = 0; i < 100; ++i)
+    EXPECT_TRUE(other->status(patiently())) << "nobody else waits for it";
+  std::vector<int> answers(2 + requests);
+  for (uint64_t i = 0; i < requests; ++i) {
+    auto one = deaf.receive();
+    if (!one || one->id >= answers.size())
+      break;
+    EXPECT_EQ(one->code(), errc::ok);
+    ++answers[one->id];
+  }
+  ::shutdown(deaf.descriptor(), SHUT_RDWR); // should answers be missing, the writer ends, too
+  writer.join();
+  EXPECT_EQ(std::count(answers.begin(), answers.end(), 1), static_cast<std::ptrdiff_t>(requests));
 }
 
 TEST(BoundedWork, NamesAndIdentifiersHave256Bytes) {

@@ -163,18 +163,72 @@ TYPED_TEST(RingContract, SendsReceivesAndPolls) {
   EXPECT_NE(this->collect(1)[0].result & POLLOUT, 0);
 }
 
-TYPED_TEST(RingContract, SendsWithoutAnOperationWhatTheSocketTakes) {
+operation send_of(int fd, std::string& bytes) {
+  return {.request = {.code = io_code::send,
+                      .fd = fd,
+                      .data = bytes.data(),
+                      .length = static_cast<uint32_t>(bytes.size()),
+                      .flags = MSG_NOSIGNAL}};
+}
+
+TYPED_TEST(RingContract, ASendEndsAtOnceWithWhatTheSocketTakes) {
   test::socket_pair pair;
-  auto out = test::message_buffer::of(std::string(size_t{1} << 16, 'x'));
-  EXPECT_EQ(this->kernel->send_now(pair.fds[1], out->header, MSG_NOSIGNAL), 1 << 16);
-  int32_t taken = 1;
-  while (taken > 0)
-    taken = this->kernel->send_now(pair.fds[1], out->header, MSG_NOSIGNAL);
-  EXPECT_EQ(taken, -EAGAIN) << "it is full";
-  std::array<completion, 4> some;
-  EXPECT_EQ(this->kernel->reap(some), 0u);
-  ::close(std::exchange(pair.fds[0], -1));
-  EXPECT_EQ(this->kernel->send_now(pair.fds[1], out->header, MSG_NOSIGNAL), -EPIPE);
+  std::string bytes(size_t{1} << 16, 'x');
+  auto send = [&](std::string& what) {
+    operation op = send_of(pair.fds[1], what);
+    this->kernel->start(op);
+    return this->collect(1)[0].result;
+  };
+  EXPECT_EQ(send(bytes), 1 << 16);
+  std::string many(size_t{1} << 22, 'y');
+  int32_t taken = send(many);
+  EXPECT_GT(taken, 0);
+  EXPECT_LT(taken, 1 << 22) << "more than the socket holds";
+  EXPECT_EQ(send(bytes), -EAGAIN) << "it is full";
+  std::string in((size_t{1} << 16) + (size_t{1} << 22), ' ');
+  size_t got = 0;
+  for (ssize_t n = 0; (n = ::recv(pair.fds[0], in.data() + got, in.size() - got, MSG_DONTWAIT)) > 0;)
+    got += static_cast<size_t>(n);
+  EXPECT_EQ(got, (size_t{1} << 16) + static_cast<size_t>(taken));
+  EXPECT_EQ(send(bytes), 1 << 16) << "there is room again";
+  pair.close_one(0);
+  EXPECT_EQ(send(bytes), -EPIPE);
+}
+
+TYPED_TEST(RingContract, SendsThatStartTogetherHaveTheirOwnEnds) {
+  constexpr size_t count = 20; // more than the kernel's queue holds
+  std::vector<test::socket_pair> pairs(count);
+  std::string bytes = "answer";
+  std::vector<operation> sends;
+  for (size_t i = 0; i < count; ++i) {
+    if (i % 3 == 1)
+      pairs[i].close_one(0);
+    sends.push_back(send_of(pairs[i].fds[1], bytes));
+  }
+  for (operation& each : sends)
+    this->kernel->start(each);
+  std::set<operation*> ended;
+  for (auto& done : this->collect(count)) {
+    EXPECT_TRUE(ended.insert(done.op).second);
+    EXPECT_EQ(done.result, (done.op - sends.data()) % 3 == 1 ? -EPIPE : 6);
+  }
+  std::array<completion, 1> more;
+  this->kernel->enter();
+  EXPECT_EQ(this->kernel->reap(more), 0u);
+}
+
+TYPED_TEST(RingContract, ACancelledSendEndsOnce) {
+  test::socket_pair pair;
+  std::string bytes = "answer";
+  operation send = send_of(pair.fds[1], bytes);
+  this->kernel->start(send);
+  this->kernel->cancel(send);
+  auto done = this->collect(1);
+  EXPECT_EQ(done[0].op, &send);
+  EXPECT_TRUE(done[0].result == 6 || done[0].result == -ECANCELED);
+  std::array<completion, 1> more;
+  this->kernel->enter();
+  EXPECT_EQ(this->kernel->reap(more), 0u);
 }
 
 TYPED_TEST(RingContract, ACancelledReceiveEndsOnceWithEcanceled) {

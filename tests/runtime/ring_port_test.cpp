@@ -80,6 +80,55 @@ TEST_F(RingPort, ADeadlineIsATimeoutOfTheRing) {
   EXPECT_EQ(log->front().result, -ETIME);
 }
 
+/// Bytes that are sent quietly.
+struct quiet_bytes {
+  std::string bytes = "answer";
+  quiet_send quiet{.in_flight = true};
+};
+
+io_request send_quietly(int fd, const std::shared_ptr<quiet_bytes>& what) {
+  return {.code = io_code::send,
+          .fd = fd,
+          .data = what->bytes.data(),
+          .length = static_cast<uint32_t>(what->bytes.size()),
+          .quiet = &what->quiet,
+          .keep_alive = what};
+}
+
+TEST_F(RingPort, NobodyHearsOfAQuietSendUnlessItIsAnnounced) {
+  test::socket_pair pair;
+  auto what = std::make_shared<quiet_bytes>();
+  port().submit(send_quietly(pair.fds[1], what), address(), 7);
+  EXPECT_GT(what.use_count(), 1) << "the kernel has not read it yet";
+  settle();
+  EXPECT_FALSE(what->quiet.in_flight);
+  EXPECT_EQ(what.use_count(), 1);
+  EXPECT_TRUE(log->empty());
+  what->quiet = {.in_flight = true};
+  port().submit(send_quietly(pair.fds[1], what), address(), 8);
+  what->quiet.announced = true;
+  settle();
+  ASSERT_EQ(log->size(), 1u);
+  EXPECT_EQ(log->front().tag, 8u);
+  EXPECT_EQ(log->front().result, 6);
+}
+
+TEST_F(RingPort, AQuietSendThatDoesNotSucceedIsToldAndStaysInFlight) {
+  test::socket_pair pair;
+  auto what = std::make_shared<quiet_bytes>();
+  ring.shorten(io_code::sendmsg, 2);
+  port().submit(send_quietly(pair.fds[1], what), address(), 7);
+  settle();
+  ASSERT_EQ(log->size(), 1u);
+  EXPECT_EQ(log->back().result, 2);
+  EXPECT_TRUE(what->quiet.in_flight) << "the rest is to be sent before anything else";
+  ring.send_at_once(false);
+  port().submit(send_quietly(pair.fds[1], what), address(), 7);
+  settle();
+  ASSERT_EQ(log->size(), 2u);
+  EXPECT_EQ(log->back().result, -EAGAIN);
+}
+
 TEST_F(RingPort, ARecordKeepsTheBufferUntilItsCompletionIsReaped) {
   test::socket_pair pair;
   auto buffer = std::make_shared<test::message_buffer>(64);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <sys/mman.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
@@ -69,6 +70,41 @@ TEST(Uring, AWakeFromAnotherThreadEndsTheWait) {
   }
   kernel->close();
   kernel->wake(); // still allowed
+}
+
+TEST(Uring, AQuietSendDoesNotEndTheWaitThatSubmitsIt) {
+  auto kernel = small_ring();
+  if (!kernel->features().defer_taskrun)
+    GTEST_SKIP() << "this kernel completes every operation";
+  test::socket_pair answers, requests;
+  std::string out = "a";
+  auto in = std::make_shared<test::message_buffer>(16);
+  quiet_send quiet{.in_flight = true};
+  operation send{.request = {.code = io_code::send,
+                             .fd = answers.fds[1],
+                             .data = out.data(),
+                             .length = 1,
+                             .flags = MSG_NOSIGNAL,
+                             .quiet = &quiet}};
+  operation receive{.request = test::receive_into(requests.fds[1], in)};
+  kernel->start(receive);
+  kernel->start(send);
+  std::thread client{[&] { // asks again when it is answered
+    char byte;
+    EXPECT_EQ(::recv(answers.fds[0], &byte, 1, 0), 1);
+    EXPECT_EQ(::send(requests.fds[0], "b", 1, 0), 1);
+  }};
+  kernel->wait();
+  client.join();
+  std::array<completion, 4> done;
+  EXPECT_EQ(kernel->reap(done), 2u);
+  quiet.announced = true; // now its end matters
+  kernel->start(send);
+  kernel->wait();
+  ASSERT_EQ(kernel->reap(done), 1u);
+  EXPECT_EQ(done[0].op, &send);
+  EXPECT_EQ(done[0].result, 1);
+  kernel->close();
 }
 
 TEST(Uring, ReadsIntoARegisteredArenaAndIntoPlainMemoryAlike) {

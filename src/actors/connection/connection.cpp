@@ -136,7 +136,12 @@ void connection::on_sent(int32_t bytes) {
   environment_->client_probe->sent(channel_->sent_bytes - before);
   for (uint64_t id : answered)
     answer_sent(id);
-  deadlines_.took(environment_->now());
+  if (channel_->sending())
+    expect_reading(environment_->now());
+  else
+    deadlines_.took(environment_->now());
+  if (open && channel_->waits())
+    return; // at the end of the turn
   auto follows = life_.sent(open, channel_->sending(), requests_.empty());
   if (follows == next::go_on)
     pump();
@@ -150,7 +155,7 @@ void connection::end_turn() {
   while (channel_->waits()) {
     uint64_t before = channel_->sent_bytes;
     answered.clear();
-    channel_->send_now(answered);
+    channel_->send_line(answered);
     environment_->client_probe->sent(channel_->sent_bytes - before);
     for (uint64_t id : answered)
       answer_sent(id);

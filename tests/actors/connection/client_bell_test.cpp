@@ -26,7 +26,6 @@ class listening_port final : public runtime::io_port {
     submitted.push_back(std::move(request));
     return static_cast<runtime::operation_id>(submitted.size());
   }
-  int32_t send_now(int, const msghdr&, int) override { return -EAGAIN; }
   void cancel(runtime::operation_id id) override { cancelled.push_back(id); }
   int register_arena(void*, uint64_t) override { return -1; }
   void unregister_arena(int, uint64_t) override {}

@@ -144,14 +144,15 @@ TEST_F(Connection, FramesMayArriveByteByByte) {
 
 // ---- answers leave at the end of the turn ----
 
-TEST_F(Connection, SendsAnswersWithoutAnOperationIfTheSocketTakesThem) {
+TEST_F(Connection, HearsNothingOfAnswersThatTheSocketTakes) {
   ready();
   send_status(20);
   EXPECT_EQ(answer().id, 20u);
   EXPECT_EQ(ring.started(io_code::sendmsg), 0u);
+  EXPECT_EQ(environment->clients->all().at(0)->requests_in_flight.load(), 0u);
 }
 
-TEST_F(Connection, WhatTheSocketDoesNotTakeIsSentByTheRing) {
+TEST_F(Connection, WhatTheSocketDoesNotTakeIsSentLater) {
   ready();
   ring.shorten(io_code::sendmsg, 100);
   send_status(20);
