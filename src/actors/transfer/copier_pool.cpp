@@ -5,6 +5,10 @@
 namespace terrace::actors {
 
 namespace {
+/// With fewer copiers nothing is divided: they have no more processors than the worker and the client that wait for them, and
+/// loads in parts were a tenth slower with two (decision 104).
+constexpr size_t dividing_copiers = 4;
+
 uint32_t requests_of(const copier_pool::member& one) { return one.load ? one.load->requests() : 0; }
 } // namespace
 
@@ -25,9 +29,9 @@ const copier_actor& copier_pool::next() {
 }
 
 size_t copier_pool::parts_now(size_t parts_max) const {
-  if (parts_max == 1)
-    return 1;
   const size_t all = members_.size();
+  if (parts_max == 1 || all < dividing_copiers)
+    return 1;
   const auto idle = static_cast<size_t>(std::count_if(
       members_.begin(), members_.end(), [](const member& one) { return requests_of(one) == 0; }));
   const size_t most = idle == all ? all : std::min(idle, all / 2);

@@ -33,8 +33,9 @@ task<result<copy_answer>> copy_by(Self self, const group_parts& group, copy_requ
   const size_t count = group.copiers->parts_now(copy_parts_max(what));
   auto parts = parts_of(std::move(what), count);
   if (parts.size() == 1) {
+    copy_request whole = std::move(parts.front());
     const copier_actor& copier = group.copiers->next();
-    auto copied = co_await ask<copy_answer>(self, copier, std::move(parts.front()), "copier");
+    auto copied = co_await ask<copy_answer>(self, copier, std::move(whole), "copier");
     co_return copied;
   }
   std::vector<question<copier_actor, copy_request>> questions;
