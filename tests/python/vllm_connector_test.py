@@ -11,10 +11,10 @@ from types import SimpleNamespace
 import numpy
 import terrace
 from daemon import PATIENCE, Daemon
-from terrace.vllm.orders import Blocks
 from terrace.vllm.plan import Part, Plan
 from terrace.vllm.scheduler_side import SchedulerSide
-from terrace.vllm.worker_side import COUNTERS_BYTES, Limits, WorkerSide
+from terrace.vllm.staging import COUNTERS_BYTES, HostStaging
+from terrace.vllm.worker_side import Limits, WorkerSide
 
 CHUNK = 16
 BLOCKS = 64
@@ -45,18 +45,16 @@ class ArrayMover:
             for name, size in zip(part.layers, part.layer_bytes):
                 self.places[name] = (part.group, staging[:, at:at + size])
                 at += size
-        self.flushed = 0
 
-    def gather(self, blocks: Blocks, slot: int) -> None:
+    def rows(self, blocks: Sequence[int]) -> list[int]:
+        return list(blocks)
+
+    def gather(self, rows: Sequence[list[int]], slot: int) -> None:
         for name, (group, places) in self.places.items():
-            numbers = list(blocks[group])
-            places[slot:slot + len(numbers)] = self.kv[name][numbers]
+            places[slot:slot + len(rows[group])] = self.kv[name][rows[group]]
 
-    def scatter(self, layer: str, blocks: Sequence[int], slot: int) -> None:
-        self.kv[layer][list(blocks)] = self.places[layer][1][slot:slot + len(blocks)]
-
-    def flush(self) -> None:
-        self.flushed += 1
+    def scatter(self, layer: str, rows: list[int], slot: int) -> None:
+        self.kv[layer][rows] = self.places[layer][1][slot:slot + len(rows)]
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -88,7 +86,8 @@ class Engine:
         self.mover = ArrayMover(self.plan, self.memory)
         log = __import__("logging").getLogger("terrace.vllm")
         self.scheduler = SchedulerSide(socket, self.plan, name="test", lookup_seconds=lookup, layered=layered, log=log)
-        self.worker = WorkerSide(socket, self.plan, self.memory, self.mover, name="test", limits=Limits(load=load), log=log)
+        staging = HostStaging(self.plan, self.memory, self.mover)
+        self.worker = WorkerSide(socket, self.plan, staging, name="test", limits=Limits(load=load), log=log)
         self.groups = self.plan.groups
 
     def connect(self) -> None:
@@ -365,10 +364,10 @@ class Away(Cases):
         one.step(request, [[4, 5, 6, 7]], 3 * CHUNK, 1, between=self.daemon.pause)
         self.addCleanup(self.daemon.resume)
         self.assertEqual(one.worker.failed_blocks(), {4, 5, 6})
-        self.assertEqual(one.worker._slots.left, 5)  # the daemon may still write into the others
+        self.assertEqual(one.worker.slots_left, 5)  # the daemon may still write into the others
         self.daemon.resume()
         one.worker.drain(PATIENCE)
-        self.assertEqual(one.worker._slots.left, 8)
+        self.assertEqual(one.worker.slots_left, 8)
 
     def test_a_lookup_without_an_answer_is_a_miss_and_others_do_not_wait(self) -> None:
         one = self.engine(lookup=0.1)

@@ -6,6 +6,12 @@
 
 namespace terrace::python {
 
+ring_parts::~ring_parts() {
+  // The page is unpinned, which waits for all streams: somebody else may have to let them go, with the GIL.
+  nb::gil_scoped_release others_run;
+  gpu.reset();
+}
+
 const client::engine_device& ring_parts::opened_gpu() {
   if (!gpu) {
     auto opened = value_of(client::engine_device::open({.device = device}));

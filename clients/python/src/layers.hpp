@@ -24,6 +24,7 @@ struct ring_parts {
   std::unique_ptr<client::engine_device> gpu; ///< opened for the first stream; ends first
 
   const client::engine_device& opened_gpu();
+  ~ring_parts();
 };
 
 /// Python's terrace.LayeredLoad. Keeps the ring.

@@ -10,6 +10,7 @@
 #include "prefix.hpp"
 #include "regions.hpp"
 #include "spaces.hpp"
+#include "stream_memory.hpp"
 #include "ticket.hpp"
 
 #include <nanobind/nanobind.h>
@@ -25,6 +26,7 @@ NB_MODULE(_libterrace, module) {
   bind_spaces(module);
   bind_regions(module);
   bind_layers(module);
+  bind_stream_memory(module);
   bind_leases(module);
   bind_tickets(module);
   auto connection = bind_connection(module);

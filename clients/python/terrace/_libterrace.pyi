@@ -174,7 +174,8 @@ class LayeredLoad:
     def wait(self, layer: int, *, timeout: float | None = None) -> bool:
         """Waits on this thread, while others use the connection. False: it has not arrived in time."""
     def end(self) -> None:
-        """Of a slot that no load was sent with."""
+        """Of a slot that no load was sent with; or whose load nobody waits for any longer: its streams go on, and the slot is used again once
+        the daemon has answered."""
 
 @final
 class LayerRing:
@@ -190,6 +191,31 @@ class LayerRing:
         """The next slot. `Busy`: its load has not ended, or its stream has not passed."""
     @staticmethod
     def bytes_for(loads: int, layers: int) -> int: ...
+
+@final
+class DeviceMemory:
+    """Memory of a GPU that `Connection.register_device_region` takes, whatever a framework allocates with: it is of cuMemAlloc. Freed with its
+    last reference, which a region is one of; nothing accesses it any more then."""
+
+    def __init__(self, nbytes: int, device: str) -> None:
+        """`device`: the GPU's UUID. `NoSpace`; `Unsupported` without a driver."""
+    @property
+    def address(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]: ...
+
+@final
+class StoreCounter:
+    """A counter that a GPU's streams raise, for `after` of stores. Another one is needed when its region was unregistered, as after `Gone`."""
+
+    def __init__(self, memory: Memory, region: Region, device: str, *, offset: int = 0) -> None:
+        """In `memory` at `offset`, which is registered as `region` by `register_generations`, and has no other counters that streams
+        use. `device`: the GPU's UUID, as `Region.device`. `Unsupported` without a driver."""
+    def raise_after(self, stream: int) -> tuple[Region, int, int]:
+        """When all that is in a GPU's stream by now is done, the counter has its next value. Gives `after` for the store that waits for that;
+        `Bell.ring_after` comes behind it. `stream`: as PyTorch's `cuda_stream`, the same each time, and not the default one."""
 
 @final
 class Rows:

@@ -1,4 +1,4 @@
-"""The connection of a host pool to the daemon, which comes and goes. A thread connects, so that nobody waits for it."""
+"""The connection of an engine's memory to the daemon, which comes and goes. A thread connects, so that nobody waits for it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import struct
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from .connection import Connection
 from .errors import Error
@@ -22,6 +23,23 @@ HANDSHAKE_SECONDS = 10.0
 BACKOFF_LEAST = 0.05  # seconds between attempts: doubled after each, up to the most
 BACKOFF_MOST = 2.0
 CLOSE_SECONDS = 2.0
+DEVICE_SECONDS = 4000.0  # by then the daemon has ended any process of a GPU that does not answer (gpu.deadline)
+
+
+@dataclass(frozen=True)
+class Registered:
+    """Memory that a connection has registered, with what goes with it."""
+
+    region: Region
+    process: int | None = None  #: a pidfd of what accesses it instead of the daemon's own process, and ends with that; closed by the link
+
+
+class Pool(Protocol):
+    """Memory of an engine, which each connection registers anew."""
+
+    def register(self, connection: Connection, timeout: float) -> Registered: ...
+    def close(self) -> None:
+        """No connection will be made any more."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +51,12 @@ class HostPool:
     offset: int = 0  #: of the first row in the file
     row_bytes: int = 0  #: 0: they are not of one size
 
+    def register(self, connection: Connection, timeout: float) -> Registered:
+        return Registered(connection.register_region(self.descriptor, self.file_bytes, timeout=timeout))
+
+    def close(self) -> None:
+        os.close(self.descriptor)
+
 
 @dataclass(frozen=True)
 class Session:
@@ -40,7 +64,7 @@ class Session:
 
     connection: Connection
     spaces: Sequence[Space]  #: by group
-    registered: Region | None  #: the pool, if there is one
+    registered: Registered | None  #: the pool, if there is one
     boot: bytes
     number: int  #: of the connection, in the daemon's status
     process: int | None  #: a pidfd of the daemon; None where its processes cannot be seen
@@ -48,16 +72,16 @@ class Session:
     @property
     def region(self) -> Region:
         assert self.registered is not None
-        return self.registered
+        return self.registered.region
 
 
 class Link:
     """`session` is None while the daemon is away. A session that the user has reported as `lost` is in `ended` once the
     daemon can no longer touch the pool for it: until then transfers that were under way may still read and write their rows.
-    When the daemon's process ends, `session` changes without a report, and nothing of it is left."""
+    When the daemon's process ends (or that of a GPU, whose memory the pool is), `session` changes without a report, and nothing of it is left."""
 
     def __init__(
-        self, path: str, name: str, specs: Sequence[SpaceSpec], pool: HostPool | None, log: logging.Logger
+        self, path: str, name: str, specs: Sequence[SpaceSpec], pool: Pool | None, log: logging.Logger
     ) -> None:
         """`pool` is None for users who move no bytes."""
         self.session: Session | None = None
@@ -105,28 +129,37 @@ class Link:
                 self._attend(session)
         self.session = None
         if self._pool is not None:
-            os.close(self._pool.descriptor)
+            self._pool.close()
 
     def _attend(self, session: Session) -> None:
         """Returns when the session is over and the daemon does nothing more for it."""
+        device = None if session.registered is None else session.registered.process
+        reported = self._await_loss(session, session.process if device is None else device)
+        self.session = None
+        session.connection.close(timeout=DEVICE_SECONDS)
+        if reported:
+            self._await_end(session)
+            if device is not None and session.process is not None and await_readable([session.process], 0):
+                self._await_loss(session, device)
+            self.ended.put(session)
+        elif not self._stop.is_set():
+            what = "the Terrace daemon" if device is None else "the GPU's process of the Terrace daemon"
+            self._log.warning("%s at %s has ended; going on without it until it is back", what, self._path)
+        for process in (session.process, device):
+            if process is not None:
+                os.close(process)
+
+    def _await_loss(self, session: Session, process: int | None) -> bool:
+        """Until the process has ended, or the session was reported as lost: whether it was."""
         reported = False
-        while not self._stop.is_set():
-            watched = [self._wake] if session.process is None else [self._wake, session.process]
-            ready = await_readable(watched)
+        while not reported and not self._stop.is_set():
+            ready = await_readable([self._wake] if process is None else [self._wake, process])
             if self._wake in ready:
                 os.eventfd_read(self._wake)
             reported = self._take_lost(session)
-            if reported or session.process in ready:
+            if process in ready:
                 break
-        self.session = None
-        session.connection.close()
-        if reported:
-            self._await_end(session)
-            self.ended.put(session)
-        elif not self._stop.is_set():
-            self._log.warning("the Terrace daemon at %s has ended; going on without it until it is back", self._path)
-        if session.process is not None:
-            os.close(session.process)
+        return reported
 
     def _take_lost(self, current: Session | None) -> bool:
         """Whether `current` was reported. Others had ended with their processes before."""
@@ -161,13 +194,9 @@ class Link:
         try:
             process = _process_of(connection)
             spaces = [connection.open_space(spec, timeout=HANDSHAKE_SECONDS) for spec in self._specs]
-            region = None
-            if self._pool is not None:
-                region = connection.register_region(
-                    self._pool.descriptor, self._pool.file_bytes, timeout=HANDSHAKE_SECONDS
-                )
             daemon = connection.daemon
-            return Session(connection, spaces, region, daemon.boot, daemon.connection, process)
+            registered = None if self._pool is None else self._pool.register(connection, HANDSHAKE_SECONDS)
+            return Session(connection, spaces, registered, daemon.boot, daemon.connection, process)
         except BaseException:
             connection.close()
             if process is not None:

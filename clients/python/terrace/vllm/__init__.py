@@ -2,5 +2,5 @@
 `terrace.vllm.connector.TerraceConnector` a connector without vLLM's host pool.
 
 Only `terrace.vllm.tier`, `terrace.vllm.plugin`, `terrace.vllm.connector` and `terrace.vllm.metrics` import vLLM, and
-`terrace.vllm.cpu_kv_mover` PyTorch. docs/engines/vllm.md explains the use.
+`terrace.vllm.torch_kv_mover` and `terrace.vllm.make_staging` PyTorch. docs/engines/vllm.md explains the use.
 """

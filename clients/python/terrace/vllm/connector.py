@@ -4,7 +4,6 @@ vLLM's own host pool. vLLM makes one object in its scheduler and one in each wor
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,15 +12,14 @@ from vllm.distributed.kv_transfer.kv_connector.v1 import base  # type: ignore[im
 from vllm.logger import init_logger  # type: ignore[import-not-found]
 from vllm.platforms import current_platform  # type: ignore[import-not-found]
 
-from .._libterrace import Memory
 from ..connection import default_socket
 from ..weights import revision_of
-from .cpu_kv_mover import CpuKvMover
+from .make_staging import staging_for
 from .orders import LoadOrder, Report, StoreOrder
 from .plan import LAYER_PARTS, Plan, Unusable, plan_of
 from .scheduler_side import SchedulerSide
 from .metrics import PrometheusMetrics, Statistics
-from .worker_side import COUNTERS_BYTES, Limits, WorkerSide
+from .worker_side import Limits, WorkerSide
 
 logger = init_logger("vllm.terrace")
 
@@ -179,19 +177,12 @@ class TerraceConnector(base.KVConnectorBase_V1, base.SupportsHMA):  # type: igno
         if self._plan is None:
             return
         try:
-            slots = (self._options.staging_bytes - COUNTERS_BYTES) // self._plan.slot_bytes
-            if slots < 1:
-                raise Unusable(f"expected staging_bytes for a block, which takes {self._plan.slot_bytes + COUNTERS_BYTES}, got"
-                               f" {self._options.staging_bytes}")
-            memory = Memory(COUNTERS_BYTES + slots * self._plan.slot_bytes, name="terrace-vllm-staging")
-            if any(str(_device_of(cache)) != "cpu" for cache in kv_caches.values()):
-                raise Unusable("expected KV in host memory: use the tier, terrace.vllm.tier, for that of a GPU")
-            mover = CpuKvMover(self._plan, kv_caches, self._blocks, memory, COUNTERS_BYTES, slots)
+            staging = staging_for(self._plan, kv_caches, self._blocks, self._options.staging_bytes)
         except Unusable as reason:
             self._give_up(reason)
             return
         limits = Limits(self._options.load_seconds, self._options.store_seconds)
-        self._worker = WorkerSide(self._socket, self._plan, memory, mover, name=self._options.name, limits=limits, log=logger)
+        self._worker = WorkerSide(self._socket, self._plan, staging, name=self._options.name, limits=limits, log=logger)
 
     def handle_preemptions(self, kv_connector_metadata: Any) -> None:
         if self._worker is not None:
@@ -249,7 +240,3 @@ class TerraceConnector(base.KVConnectorBase_V1, base.SupportsHMA):  # type: igno
     def _orders(self) -> Orders:
         made = self._connector_metadata
         return made if isinstance(made, Orders) else Orders()
-
-
-def _device_of(cache: Any) -> Any:
-    return _device_of(cache[0]) if isinstance(cache, Sequence) else cache.device.type

@@ -3,20 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
-
-from .orders import Blocks
+from typing import Any, Protocol
 
 
 class KvMover(Protocol):
-    """Blocks are those of each group, one for each chunk; chunk i lies in slot `slot + i`."""
+    """Blocks are one for each chunk; chunk i lies in slot `slot + i`."""
 
-    def gather(self, blocks: Blocks, slot: int) -> None:
-        """All layers' KV into slots, whose bytes may be read when it returns. The blocks may be written again then, or when
-        `flush` says so."""
+    def rows(self, blocks: Sequence[int]) -> Any:
+        """The blocks as the copies below take them: its length is their number, and `[:n]` are the first of them."""
 
-    def scatter(self, layer: str, blocks: Sequence[int], slot: int) -> None:
-        """A layer's KV out of slots. What the engine runs afterwards sees it."""
+    def gather(self, rows: Sequence[Any], slot: int) -> None:
+        """All layers' KV into slots, out of each group's blocks."""
 
-    def flush(self) -> None:
-        """Returns when no earlier copy touches a block any more."""
+    def scatter(self, layer: str, rows: Any, slot: int) -> None:
+        """A layer's KV out of slots."""
+
+
+class Mark(Protocol):
+    """A place in a stream."""
+
+    @property
+    def passed(self) -> bool: ...
+    def wait(self) -> None: ...
+
+
+class StreamMover(KvMover, Protocol):
+    """Of KV in memory of a GPU: its copies are put into a stream of its own, and the methods return at once."""
+
+    @property
+    def stream(self) -> int:
+        """As PyTorch's `cuda_stream`."""
+
+    def follow(self) -> None:
+        """The stream waits for what the engine has put into its own."""
+
+    def lead(self) -> None:
+        """What the engine puts into its stream from now on waits for the copies."""
+
+    def mark(self) -> Mark:
+        """Behind everything that was put into the stream."""

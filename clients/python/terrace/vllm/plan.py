@@ -55,6 +55,12 @@ class Plan:
         with several workers, those that have all their KV would go on with what another one computes from wrong KV."""
         return self.groups == 1 and self.workers == 1
 
+    def runs(self, offset: int, parts: Sequence[Part], slot: int, chunks: int) -> list[tuple[int, int]]:
+        """Where these parts of chunks lie in slots, of which the first begins at `offset`."""
+        places = [(part.offset, part.nbytes) for part in parts]
+        first = [offset + (slot + i) * self.slot_bytes for i in range(chunks)]
+        return [(begin + inside, nbytes) for begin in first for inside, nbytes in places]
+
     def of_rank(self, rank: int) -> Plan:
         return replace(self, spec=replace(self.spec, rank=rank))
 

@@ -1,0 +1,122 @@
+"""Staging memory of a GPU. The daemon's process of that GPU reads and writes its slots; copies between slots and blocks are put into a stream,
+which waits for what comes and says when something is to be fetched, so that the worker waits for neither."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from .._libterrace import Bell, LayeredLoad, LayerRing, Memory, Region, StoreCounter
+from ..connection import Connection
+from ..errors import Busy, Gone
+from ..link import Registered, Session
+from .kv_mover import Mark, StreamMover
+from .plan import Plan
+
+LOADS = 16  # layered ones at the same time, whose layers the stream waits for
+PAGE_BYTES = 4096
+
+
+@dataclass(frozen=True, kw_only=True)
+class _OfSession(Registered):
+    ring: LayerRing
+    counter: StoreCounter
+    bell: Bell
+
+
+class DevicePool:
+    """Registers the memory, and pages of counters that are each connection's own: what a lost one still writes harms no other."""
+
+    def __init__(self, memory: Any, device: str, parts: int) -> None:
+        self._memory, self._device, self._parts = memory, device, parts
+
+    def register(self, connection: Connection, timeout: float) -> Registered:
+        pages = [Memory(max(PAGE_BYTES, LayerRing.bytes_for(LOADS, self._parts))), Memory(PAGE_BYTES)]
+        # Before the memory: at the end of the connection their ends come first, and with them that of stores that wait.
+        known = [connection.register_generations(page, self._device, timeout=timeout) for page in pages]
+        region = connection.register_device_region(self._memory, timeout=timeout)
+        ring = LayerRing(pages[0], known[0], self._device, layers=self._parts, loads=LOADS)
+        counter = StoreCounter(pages[1], known[1], self._device)
+        bell = connection.bell(timeout=timeout)
+        process = _process_of(connection, self._device, timeout)
+        return _OfSession(region, process, ring=ring, counter=counter, bell=bell)
+
+    def close(self) -> None:
+        pass  # the last region lets the memory go
+
+
+class DeviceLayers:
+    by_stream = True
+    arrivals = None
+
+    def __init__(self, slot: LayeredLoad, stream: int) -> None:
+        self.slot = slot
+        self._stream = stream
+
+    def ready(self, part: int, chunks: int, seconds: float) -> bool:
+        self.slot.wait_on(self._stream, part)
+        return True
+
+    def chunks(self, part: int) -> int:
+        return 0  # the answer says it
+
+    def passed(self) -> None:
+        self.slot.pass_on(self._stream)
+
+    def end(self) -> None:
+        self.slot.end()
+
+    def give_back(self) -> None:
+        pass
+
+
+class DeviceStaging:
+    of_device = True
+    offset = 0
+
+    def __init__(self, plan: Plan, memory: Any, device: str, mover: StreamMover) -> None:
+        """`memory`: what `Connection.register_device_region` takes, with at least one slot; of the GPU with the UUID `device`."""
+        self.pool = DevicePool(memory, device, len(plan.parts))
+        self.mover = mover
+        self.slots = memory.nbytes // plan.slot_bytes
+        self._device = device
+
+    def begin_layers(self, session: Session) -> DeviceLayers | None:
+        try:
+            return DeviceLayers(_of(session).ring.begin(), self.mover.stream)
+        except (Busy, Gone):
+            return None
+
+    @contextmanager
+    def ordered(self) -> Iterator[None]:
+        self.mover.follow()
+        yield
+        self.mover.lead()
+
+    def gathered(self, session: Session) -> tuple[Region, int, int]:
+        mine = _of(session)
+        after = mine.counter.raise_after(self.mover.stream)
+        mine.bell.ring_after(self.mover.stream, self._device)
+        return after
+
+    def mark(self) -> Mark:
+        return self.mover.mark()
+
+
+def _of(session: Session) -> _OfSession:
+    assert isinstance(session.registered, _OfSession)
+    return session.registered
+
+
+def _process_of(connection: Connection, device: str, timeout: float) -> int | None:
+    """A pidfd of the daemon's process of this GPU."""
+    pids = [one.pid for one in connection.status(timeout=timeout).devices if one.device == device]
+    if not pids or pids[0] == 0:
+        raise Gone(f"the daemon has no process of {device}")  # it has ended since
+    try:
+        return os.pidfd_open(pids[0])
+    except ProcessLookupError:
+        raise Gone(f"the daemon's process of {device} has ended") from None

@@ -1,0 +1,75 @@
+"""Lets streams go that wait for layers of loads. A load that fails is told by its answer alone, and a stream that waits for its layers goes on
+when somebody has taken that: the worker's thread may be waiting for the stream just then."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from dataclasses import dataclass
+
+from ..errors import Error
+from ..link import Session, await_readable
+from .requests import Request
+
+
+@dataclass(slots=True)
+class _Watched:
+    session: Session
+    request: Request
+    until: float
+
+
+class LayerWatch:
+    """A thread, which sleeps while there are no such loads."""
+
+    def __init__(self, lock: threading.Lock) -> None:
+        """`lock`: whoever uses the connection has it, or answers that are there would not be seen."""
+        self.came = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)  #: readable when the thread has taken answers in
+        self._lock = lock
+        self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._watched: list[_Watched] = []
+        self._stop = False
+        self._thread = threading.Thread(target=self._run, name="terrace-layers", daemon=True)
+        self._thread.start()
+
+    def add(self, session: Session, request: Request, until: float) -> None:
+        """With the lock. Once `until` is over, its layers are waited for no longer."""
+        self._watched.append(_Watched(session, request, until))
+        os.eventfd_write(self._wake, 1)
+
+    def close(self) -> None:
+        with self._lock:
+            self._stop = True
+        os.eventfd_write(self._wake, 1)
+        self._thread.join()
+        os.close(self._wake)
+        os.close(self.came)
+
+    def _run(self) -> None:
+        while not self._stop:
+            descriptors, seconds = [self._wake], None
+            with self._lock:
+                self._watched = [one for one in self._watched if not (one.request.over or one.request.given_up)]
+                if self._watched:
+                    seconds = max(0.0, min(one.until for one in self._watched) - time.monotonic())
+                for one in self._watched[:1]:  # all of one session, or about to end
+                    try:
+                        descriptors.append(one.session.connection.fileno())
+                    except Error:
+                        seconds = 0.0  # it was closed, which ends its requests
+            if self._wake in await_readable(descriptors, seconds):
+                os.eventfd_read(self._wake)
+            self._look()
+
+    def _look(self) -> None:
+        with self._lock:
+            for one in self._watched[:1]:
+                with contextlib.suppress(Error):  # a loss shows in what is asked
+                    one.session.connection.poll()
+            for one in self._watched:
+                if not one.request.take() and time.monotonic() >= one.until:
+                    one.request.give_up()
+            if self._watched:
+                os.eventfd_write(self.came, 1)

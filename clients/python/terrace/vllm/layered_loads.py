@@ -1,0 +1,150 @@
+"""Loads that are started before the step that uses them; each layer is copied to its blocks when the model comes to it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from .._libterrace import Loaded
+from .loads import Load, Loads
+from .plan import Part
+from .requests import Result, Window
+from .staging import Staging
+from .transfers import Transfers
+
+SLICE_SECONDS = 0.01  # of a wait for arrivals, between which answers are taken: nothing waits for both
+
+
+@dataclass(slots=True)
+class _Layered:
+    """A window whose layers are taken one by one."""
+
+    load: Load
+    window: Window
+    first: int  #: chunk of the order
+    rows: Any  #: the window's blocks
+    came: int  #: chunks that all layers so far have
+    over: bool = False  #: the request has ended
+    delivered: int = 0  #: chunks, by its answer
+    layers: set[str] = field(default_factory=set)  #: that are in their blocks
+
+    def end(self, result: Result) -> None:
+        self.over = True
+        self.delivered = result.delivered_chunks if isinstance(result, Loaded) else 0
+        if self.window.layers is not None:
+            self.window.layers.end()
+
+
+class LayeredLoads:
+    def __init__(self, transfers: Transfers, staging: Staging, loads: Loads, on_end: Callable[[Load], None]) -> None:
+        self._transfers, self._staging, self._loads, self._on_end = transfers, staging, loads, on_end
+        self._part_of: dict[str, tuple[int, Part]] = {
+            layer: (number, part) for number, part in enumerate(loads.plan.parts) for layer in part.layers
+        }
+        self._windows: list[_Layered] = []
+
+    def begin(self, load: Load) -> None:
+        """Sends its last window; those before, for which staging memory is too small, are completed."""
+        chunks = load.order.chunks
+        while load.good and load.sent < chunks:
+            window = self._transfers.take(chunks - load.sent)
+            if window is None and self._windows:
+                earlier = self._windows.pop(0)
+                self._finish(earlier, used=False)
+                self._on_end(earlier.load)
+            elif window is None:
+                if not self._transfers.wait(lambda: self._transfers.slots.left > 0, self._loads.seconds):
+                    load.fail(load.sent)
+            else:
+                one = self._send(load, window)
+                if load.sent < chunks:
+                    self._finish(one, used=False)
+                else:
+                    self._windows.append(one)
+                    return
+        self._on_end(load)
+
+    def layer(self, name: str) -> None:
+        """What the engine does next finds this layer's KV in its blocks, or it will not come."""
+        if self._windows and name in self._part_of:
+            with self._staging.ordered():
+                for one in self._windows:
+                    self._take_layer(one, name)
+
+    def finish(self) -> None:
+        """The model has run."""
+        windows, self._windows = self._windows, []
+        for one in windows:
+            self._finish(one, used=True)
+            self._on_end(one.load)
+
+    def _send(self, load: Load, window: Window) -> _Layered:
+        first, chunks = load.sent, window.chunks
+        load.sent += chunks
+        rows = self._staging.mover.rows(load.order.blocks[0][first : first + chunks])
+        one = _Layered(load, window, first, rows, came=chunks)
+        session = self._transfers.session()
+        if session is not None:
+            with self._transfers.lock:
+                window.layers = self._staging.begin_layers(session)
+        self._loads.send(load, self._loads.plan.parts, first, chunks, window.slot, window, one.end, window.layers)
+        return one
+
+    def _take_layer(self, one: _Layered, name: str) -> None:
+        if name in one.layers:
+            return
+        one.came = min(one.came, self._await_part(one, self._part_of[name][0]))
+        one.layers.add(name)
+        if one.came:
+            self._staging.mover.scatter(name, one.rows[: one.came], one.window.slot)
+
+    def _await_part(self, one: _Layered, part: int) -> int:
+        """Chunks of it that have come: all, or those before the load ended early."""
+        layers, chunks = one.window.layers, one.window.chunks
+        while not one.over:
+            if layers is not None:
+                if layers.ready(part, chunks, SLICE_SECONDS):
+                    return chunks
+            else:
+                self._transfers.await_answer(SLICE_SECONDS)
+            self._transfers.receive()
+            if self._is_late(one):
+                break
+        return max(one.delivered, min(layers.chunks(part), chunks) if layers is not None else 0)
+
+    def _finish(self, one: _Layered, used: bool) -> None:
+        """`used`: the model has run, and layers that it did not wait for were wrong."""
+        left = [name for name in self._part_of if name not in one.layers]
+        if used and left:
+            self._transfers.tell("layers", f'the engine did not wait for the KV of {", ".join(left)}: set "layered": false')
+            one.came = 0
+        elif left:
+            with self._staging.ordered():
+                for name in left:
+                    self._take_layer(one, name)
+        layers = one.window.layers
+        if layers is not None:
+            layers.passed()
+            if layers.by_stream:
+                self._await_end(one)
+                one.came = min(one.came, one.delivered)
+        if one.came < one.window.chunks:
+            one.load.fail(one.first + one.came)
+        self._transfers.done_with(one.window)
+
+    def _await_end(self, one: _Layered) -> None:
+        """Its answer; the streams have not waited for more than its counters, which also rise when it fails."""
+        while not one.over and not self._is_late(one):
+            self._transfers.receive()
+            if not one.over:
+                self._transfers.await_answer(SLICE_SECONDS)
+        if not one.over and one.window.layers is not None:
+            one.window.layers.end()
+
+    def _is_late(self, one: _Layered) -> bool:
+        if time.monotonic() <= one.load.began + self._loads.seconds:
+            return False
+        self._transfers.tell("slow", f"a load did not come within {self._loads.seconds} s: its tokens are computed")
+        return True

@@ -1,0 +1,53 @@
+"""Staging memory where an engine's KV is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch  # type: ignore[import-not-found]
+
+from .._libterrace import DeviceMemory, Memory
+from ..errors import Error
+from .device_staging import DeviceStaging
+from .plan import Plan, Unusable
+from .staging import COUNTERS_BYTES, HostStaging, Staging
+from .torch_kv_mover import CudaKvMover, TorchKvMover
+
+
+def staging_for(plan: Plan, kv_caches: dict[str, Any], blocks: int, nbytes: int) -> Staging:
+    """Raises Unusable."""
+    slots = (nbytes - COUNTERS_BYTES) // plan.slot_bytes
+    if slots < 1:
+        raise Unusable(f"expected staging_bytes for a block, which takes {plan.slot_bytes + COUNTERS_BYTES}, got {nbytes}")
+    devices = {device for cache in kv_caches.values() for device in _devices_of(cache)}
+    kinds = {device.type for device in devices}
+    if kinds == {"cpu"}:
+        memory = Memory(COUNTERS_BYTES + slots * plan.slot_bytes, name="terrace-vllm-staging")
+        staging = torch.from_dlpack(memory)[COUNTERS_BYTES:].view(slots, plan.slot_bytes)
+        return HostStaging(plan, memory, TorchKvMover(plan, kv_caches, blocks, staging))
+    if kinds != {"cuda"} or len(devices) != 1:
+        named = ", ".join(sorted(str(device) for device in devices))
+        raise Unusable(f"expected KV in memory of the host or of one GPU of CUDA, got it in {named}")
+    (device,) = devices
+    return _on_gpu(plan, kv_caches, blocks, slots, device)
+
+
+def _on_gpu(plan: Plan, kv_caches: dict[str, Any], blocks: int, slots: int, device: Any) -> Staging:
+    uuid = str(torch.cuda.get_device_properties(device).uuid)
+    if not uuid.startswith("GPU-"):
+        uuid = f"GPU-{uuid}"
+    try:
+        # Not PyTorch's, which may lie in segments that have no handle.
+        memory = DeviceMemory(slots * plan.slot_bytes, uuid)
+    except Error as problem:
+        raise Unusable(f"expected {slots * plan.slot_bytes} bytes of {uuid} for staging_bytes: {problem}") from None
+    staging = torch.as_tensor(memory, device=device).view(slots, plan.slot_bytes)
+    return DeviceStaging(plan, memory, uuid, CudaKvMover(plan, kv_caches, blocks, staging))
+
+
+def _devices_of(cache: Any) -> list[Any]:
+    """A layer's KV is a tensor, or several."""
+    if isinstance(cache, Sequence):
+        return [device for one in cache for device in _devices_of(one)]
+    return [cache.device]

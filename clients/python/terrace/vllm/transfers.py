@@ -1,0 +1,199 @@
+"""The requests of a worker that are under way, over connections that come and go, and the slots of staging memory that they use."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable
+
+from .._libterrace import Loaded, Stored, Ticket
+from ..errors import Error, Gone
+from ..link import Link, Session, await_readable
+from .kv_mover import Mark
+from .layer_watch import LayerWatch
+from .requests import Request, Result, Window
+from .slots import Slots
+from .staging import Staging
+
+SECONDS_BETWEEN_LINES = 60.0  # in the log, of the same kind
+SLICE_SECONDS = 0.05  # of a wait for answers, between which is looked for what tells nobody
+
+
+class Transfers:
+    """Used by one thread. Slots that a lost daemon may still work on, or copies of a stream, are not given again until that has ended."""
+
+    def __init__(self, link: Link, staging: Staging, log: logging.Logger) -> None:
+        self.slots = Slots(staging.slots)
+        self._link, self._staging, self._log = link, staging, log
+        self.lock = threading.Lock()  #: around all that is asked of the session's connection
+        self._watch = LayerWatch(self.lock) if staging.of_device else None
+        self._used: Session | None = None  # of all requests
+        self._under_way: list[Request] = []
+        self._returning: list[tuple[Mark, Window]] = []  # in the stream's order
+        self._stranded: dict[int, list[Window]] = {}  # by id() of the lost session
+        self._told: dict[str, float] = {}
+
+    def take(self, most: int) -> Window | None:
+        """At most so many slots; None: there are none."""
+        slot, count = self.slots.take(most)
+        return Window(slot, count) if count else None
+
+    def done_with(self, window: Window) -> None:
+        """Of one of its users. Copies of the last one may be queued still."""
+        window.users -= 1
+        if window.users:
+            return
+        mark = self._staging.mark()
+        if mark is None:
+            self._free(window)
+        else:
+            self._returning.append((mark, window))
+
+    def send(
+        self, session: Session, window: Window, what: str, submit: Callable[[], Ticket[Loaded] | Ticket[Stored]],
+        on_end: Callable[[Result], None], watched_until: float | None = None,
+    ) -> bool:
+        """`on_end` is called by `receive`, or now, if the request cannot be sent (False). `watched_until`: a stream may wait for its layers
+        as long as that."""
+        with self.lock:
+            try:
+                request = Request(submit(), window, on_end)
+            except Error as problem:
+                refused = problem
+            else:
+                window.users += 1
+                self._under_way.append(request)
+                if self._watch is not None and watched_until is not None:
+                    self._watch.add(session, request, watched_until)
+                return True
+        on_end(None)
+        if session.connection.alive and not self._is_loss(refused):
+            self.tell(what, f"{what} failed: {refused}")
+        else:
+            self._lose(session, str(refused))
+        return False
+
+    def receive(self) -> None:
+        """Ends what has been answered."""
+        while self._returning and self._returning[0][0].passed:
+            self._free(self._returning.pop(0)[1])
+        self._take_ended()
+        session = self.session()
+        if session is None or not self._under_way:
+            return
+        why = ""
+        with self.lock:
+            try:
+                session.connection.poll()
+            except Error as problem:
+                why = str(problem)
+            came = [one for one in self._under_way if one.take()]
+        lost = not session.connection.alive
+        for one in came:
+            if one.problem is not None and (lost or self._is_loss(one.problem)):
+                lost, why = True, why or str(one.problem)  # its slots may still be in use
+                continue
+            if one.problem is not None:
+                self.tell("moved", f"a load or a store failed: {one.problem}")
+            self._under_way.remove(one)
+            one.on_end(one.result)
+            self.done_with(one.window)
+        if lost:
+            self._lose(session, why)
+
+    def await_answer(self, seconds: float) -> None:
+        """Or until it is time to look again."""
+        session = self.session()
+        if session is None or not self._under_way:
+            self._take_ended(seconds)
+            return
+        descriptors = [] if self._watch is None else [self._watch.came]
+        with contextlib.suppress(Error):
+            ready = await_readable([session.connection.fileno(), *descriptors], seconds)
+            if ready.intersection(descriptors):
+                os.eventfd_read(descriptors[0])
+
+    def wait(self, condition: Callable[[], bool], seconds: float) -> bool:
+        """Until what is under way brings the condition about. False: it does not, or the time is over."""
+        until = time.monotonic() + seconds
+        self.receive()
+        while not condition():
+            left = until - time.monotonic()
+            if left <= 0 or not (self._under_way or self._stranded or self._returning):
+                return False
+            if self._returning:
+                self._returning[0][0].wait()  # what the stream has been given ends by itself
+            else:
+                self.await_answer(min(left, SLICE_SECONDS))
+            self.receive()
+        return True
+
+    def drain(self, seconds: float) -> bool:
+        """Waits until all slots are free. False: `seconds` are over."""
+        return self.wait(lambda: not (self._under_way or self._stranded or self._returning), seconds)
+
+    def close(self) -> None:
+        """Nobody waits for layers any more."""
+        with self.lock:
+            for one in self._under_way:
+                one.give_up()
+        if self._watch is not None:
+            self._watch.close()
+
+    def tell(self, kind: str, text: str) -> None:
+        """At most once a minute of each kind."""
+        now = time.monotonic()
+        if now - self._told.get(kind, -SECONDS_BETWEEN_LINES) >= SECONDS_BETWEEN_LINES:
+            self._told[kind] = now
+            self._log.warning("Terrace: %s", text)
+
+    # ---- losing the daemon ----
+
+    def session(self) -> Session | None:
+        """The connection to use. When the daemon's process ended, what was under way has ended too."""
+        session = self._link.session
+        if session is not self._used:
+            for window in self._abandon():
+                self.done_with(window)
+            self._used = session
+        return session
+
+    def _is_loss(self, problem: Error) -> bool:
+        """The GPU's process may have been lost alone: the next session has another one."""
+        return self._staging.of_device and isinstance(problem, Gone)
+
+    def _lose(self, session: Session, why: str) -> None:
+        """The connection ended; perhaps the daemon still works on its requests."""
+        self._stranded[id(session)] = self._abandon()
+        self._used = None
+        self._link.lost(session, why or "the connection ended")
+
+    def _abandon(self) -> list[Window]:
+        with self.lock:
+            abandoned, self._under_way = self._under_way, []
+            for one in abandoned:
+                one.over = True
+                one.give_up()
+        for one in abandoned:
+            one.on_end(None)
+        return [one.window for one in abandoned]
+
+    def _take_ended(self, seconds: float = 0.0) -> None:
+        """Slots of lost sessions that the daemon no longer touches."""
+        while self._stranded:
+            try:
+                session = self._link.ended.get(timeout=seconds) if seconds else self._link.ended.get_nowait()
+            except queue.Empty:
+                return
+            seconds = 0.0
+            for window in self._stranded.pop(id(session), ()):
+                self.done_with(window)
+
+    def _free(self, window: Window) -> None:
+        self.slots.give_back(window.slot, window.chunks)
+        if window.layers is not None:
+            window.layers.give_back()
