@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import time
+from typing import Any
 
 from vllm import LLM, SamplingParams
 from vllm.config import KVTransferConfig
@@ -104,16 +105,16 @@ class Connector:
     def wrong_loads(self, on: bool) -> None:
         from vllm.distributed.kv_transfer import get_kv_transfer_group
 
-        mover = get_kv_transfer_group()._worker._mover
+        mover = get_kv_transfer_group()._worker._staging.mover
         if not on:
             del mover.scatter
             return
         right = mover.scatter
 
-        def wrong(layer: str, blocks: list[int], slot: int) -> None:
-            right(layer, blocks, slot)
+        def wrong(layer: str, rows: Any, slot: int) -> None:
+            right(layer, rows, slot)
             for plane in mover._layers[layer][1]:
-                plane.rows[list(blocks)] = 0
+                plane.rows[rows] = 0
 
         mover.scatter = wrong
 

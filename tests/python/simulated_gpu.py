@@ -44,6 +44,19 @@ class Gpu:
         if code := getattr(self._driver, name)(*words):
             raise RuntimeError(f"{name}: error {code}")
 
+    def ready(self, name: str, *arguments: Any) -> bool:
+        """Of a call that asks. Its code 600 says: not yet."""
+        code = getattr(self._driver, name)(*arguments)
+        if code not in (0, 600):
+            raise RuntimeError(f"{name}: error {code}")
+        return code == 0
+
+    def violations(self) -> list[str]:
+        """Rules of the driver that this process has broken."""
+        text = self._driver.sim_violation
+        text.argtypes, text.restype = [ctypes.c_size_t], ctypes.c_char_p
+        return [text(i).decode() for i in range(self._driver.sim_violations())]
+
     @property
     def uuid(self) -> str:
         raw = (ctypes.c_ubyte * 16)()

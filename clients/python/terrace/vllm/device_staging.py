@@ -11,13 +11,14 @@ from typing import Any
 
 from .._libterrace import Bell, LayeredLoad, LayerRing, Memory, Region, StoreCounter
 from ..connection import Connection
-from ..errors import Busy, Gone
+from ..errors import Busy, Error, Gone
 from ..link import Registered, Session
 from .kv_mover import Mark, StreamMover
 from .plan import Plan
 
 LOADS = 16  # layered ones at the same time, whose layers the stream waits for
 PAGE_BYTES = 4096
+STATUS_SECONDS = 1.0  # of a wait for the state of the GPU, when something is gone
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +26,7 @@ class _OfSession(Registered):
     ring: LayerRing
     counter: StoreCounter
     bell: Bell
+    pid: int  #: of `process`
 
 
 class DevicePool:
@@ -41,8 +43,12 @@ class DevicePool:
         ring = LayerRing(pages[0], known[0], self._device, layers=self._parts, loads=LOADS)
         counter = StoreCounter(pages[1], known[1], self._device)
         bell = connection.bell(timeout=timeout)
-        process = _process_of(connection, self._device, timeout)
-        return _OfSession(region, process, ring=ring, counter=counter, bell=bell)
+        pid = _pid_of(connection, self._device, timeout)
+        try:
+            process = os.pidfd_open(pid)
+        except OSError:
+            raise Gone(f"the daemon's process of {self._device} has ended, or cannot be seen") from None
+        return _OfSession(region, process, ring=ring, counter=counter, bell=bell, pid=pid)
 
     def close(self) -> None:
         pass  # the last region lets the memory go
@@ -74,7 +80,7 @@ class DeviceLayers:
 
 
 class DeviceStaging:
-    of_device = True
+    by_stream = True
     offset = 0
 
     def __init__(self, plan: Plan, memory: Any, device: str, mover: StreamMover) -> None:
@@ -89,6 +95,12 @@ class DeviceStaging:
             return DeviceLayers(_of(session).ring.begin(), self.mover.stream)
         except (Busy, Gone):
             return None
+
+    def lost(self, session: Session) -> bool:
+        try:
+            return _pid_of(session.connection, self._device, STATUS_SECONDS) != _of(session).pid
+        except Error:
+            return True
 
     @contextmanager
     def ordered(self) -> Iterator[None]:
@@ -111,12 +123,7 @@ def _of(session: Session) -> _OfSession:
     return session.registered
 
 
-def _process_of(connection: Connection, device: str, timeout: float) -> int | None:
-    """A pidfd of the daemon's process of this GPU."""
-    pids = [one.pid for one in connection.status(timeout=timeout).devices if one.device == device]
-    if not pids or pids[0] == 0:
-        raise Gone(f"the daemon has no process of {device}")  # it has ended since
-    try:
-        return os.pidfd_open(pids[0])
-    except ProcessLookupError:
-        raise Gone(f"the daemon's process of {device} has ended") from None
+def _pid_of(connection: Connection, device: str, timeout: float) -> int:
+    """Of the daemon's process of this GPU; 0: it has none that serves."""
+    devices = connection.status(timeout=timeout).devices
+    return next((one.pid for one in devices if one.device == device and one.state == "ready"), 0)

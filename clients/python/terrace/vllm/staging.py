@@ -54,8 +54,11 @@ class Staging(Protocol):
     @property
     def mover(self) -> KvMover: ...
     @property
-    def of_device(self) -> bool:
-        """In memory of a GPU: the process that accesses it may be gone while the daemon is there."""
+    def by_stream(self) -> bool:
+        """Streams wait for what comes."""
+
+    def lost(self, session: Session) -> bool:
+        """Something is gone: whether that is what accesses the memory, although the daemon is there."""
 
     def begin_layers(self, session: Session) -> Layers | None:
         """For a load of all parts. None: all counters are in use, so its answer has to be waited for."""
@@ -95,7 +98,7 @@ class HostLayers:
 
 
 class HostStaging:
-    of_device = False
+    by_stream = False
     offset = COUNTERS_BYTES
 
     def __init__(self, plan: Plan, memory: Memory, mover: KvMover) -> None:
@@ -111,6 +114,9 @@ class HostStaging:
             return None
         row = self._rows.pop()
         return HostLayers(Arrivals(self._memory, session.region, row * 4 * self._parts, self._parts), row, self._rows)
+
+    def lost(self, session: Session) -> bool:
+        return False
 
     def ordered(self) -> AbstractContextManager[None]:
         return nullcontext()

@@ -30,7 +30,7 @@ class Transfers:
         self.slots = Slots(staging.slots)
         self._link, self._staging, self._log = link, staging, log
         self.lock = threading.Lock()  #: around all that is asked of the session's connection
-        self._watch = LayerWatch(self.lock) if staging.of_device else None
+        self._watch = LayerWatch(self.lock) if staging.by_stream else None
         self._used: Session | None = None  # of all requests
         self._under_way: list[Request] = []
         self._returning: list[tuple[Mark, Window]] = []  # in the stream's order
@@ -71,7 +71,7 @@ class Transfers:
                     self._watch.add(session, request, watched_until)
                 return True
         on_end(None)
-        if session.connection.alive and not self._is_loss(refused):
+        if session.connection.alive and not self._is_loss(session, refused):
             self.tell(what, f"{what} failed: {refused}")
         else:
             self._lose(session, str(refused))
@@ -94,7 +94,7 @@ class Transfers:
             came = [one for one in self._under_way if one.take()]
         lost = not session.connection.alive
         for one in came:
-            if one.problem is not None and (lost or self._is_loss(one.problem)):
+            if one.problem is not None and (lost or self._is_loss(session, one.problem)):
                 lost, why = True, why or str(one.problem)  # its slots may still be in use
                 continue
             if one.problem is not None:
@@ -162,9 +162,12 @@ class Transfers:
             self._used = session
         return session
 
-    def _is_loss(self, problem: Error) -> bool:
+    def _is_loss(self, session: Session, problem: Error) -> bool:
         """The GPU's process may have been lost alone: the next session has another one."""
-        return self._staging.of_device and isinstance(problem, Gone)
+        if not isinstance(problem, Gone):
+            return False
+        with self.lock:
+            return self._staging.lost(session)
 
     def _lose(self, session: Session, why: str) -> None:
         """The connection ended; perhaps the daemon still works on its requests."""

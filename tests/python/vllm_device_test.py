@@ -1,0 +1,310 @@
+"""The connector's worker side with KV in memory of the simulated GPU: first all that it does with memory of the host, then the order of
+streams, and what may be lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+import threading
+import unittest
+from typing import Any
+
+import terrace
+import vllm_connector_test as on_host
+from daemon import PATIENCE, Daemon
+from simulated_gpu import ENVIRONMENT, Gpu
+from simulated_kv import Pinned, SimulatedKv
+from terrace.vllm.device_staging import LOADS, DeviceStaging
+from vllm_connector_test import BLOCKS, BYTES, CHUNK, Request, content, plan_with, until
+
+
+class Engine(on_host.Engine):
+    gpu: Gpu
+
+    def staging(self, slots: int) -> DeviceStaging:
+        self.mover: SimulatedKv = SimulatedKv(self.gpu, self.plan, BYTES, BLOCKS, slots)
+        return DeviceStaging(self.plan, self.mover.staging, self.gpu.uuid, self.mover)
+
+    def close(self) -> None:
+        super().close()
+        self.mover.close()
+
+
+class OnGpu(on_host.Cases):
+    kind = Engine
+    gpu: Gpu
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        if "TERRACE_SIMULATED_DRIVER" not in os.environ:
+            raise unittest.SkipTest("TERRACE_SIMULATED_DRIVER does not name the simulated driver")
+        cls.gpu = Engine.gpu = Gpu()
+        cls.addClassCleanup(cls.gpu.close)
+
+    def start(self) -> Daemon:
+        with tempfile.NamedTemporaryFile("w", delete=False) as self.script:
+            pass
+        self.addCleanup(os.unlink, self.script.name)
+        self.addCleanup(lambda: self.assertEqual(self.gpu.violations(), []))
+        return Daemon(gpu='deadline = "1s"', environment={**ENVIRONMENT, "TERRACE_SIMULATION": self.script.name})
+
+    def pinned(self, nbytes: int) -> Pinned:
+        made = Pinned(self.gpu, nbytes)
+        self.addCleanup(made.close)
+        return made
+
+
+class Loads(OnGpu, on_host.Loads):
+    pass
+
+
+class Away(OnGpu, on_host.Away):
+    pass
+
+
+class Several(OnGpu, on_host.Several):
+    pass
+
+
+class Order(OnGpu):
+    """What streams wait for, and the worker's thread does not."""
+
+    def stored(self, one: on_host.Engine, request: Request) -> int:
+        with terrace.connect(self.daemon.socket, timeout=PATIENCE) as other:
+            space = other.open_space(one.plan.spec, timeout=PATIENCE)
+            return other.lookup(space, terrace.Prefix.of_digests(request.block_hashes), timeout=PATIENCE).found_chunks
+
+    def loading(self, one: on_host.Engine, request: Request, blocks: list[int]) -> list[Any]:
+        """The orders of a step that loads all of a request layer by layer."""
+        self.assertEqual(one.matched(request)[0], len(request.block_hashes) * CHUNK)
+        one.scheduler.allocated(request, [blocks], len(request.block_hashes) * CHUNK)
+        return one.loads(request, [blocks])
+
+    def test_a_layered_load_is_waited_for_by_the_stream_alone(self) -> None:
+        one = self.engine()
+        request = Request("r", 3)
+        one.compute(request, [1, 2, 3])
+        loads = self.loading(one, request, [4, 5, 6, 7])
+        self.daemon.pause()
+        self.addCleanup(self.daemon.resume)
+        one.worker.begin(loads)
+        seen = self.pinned(8 + sum(BYTES.values()))
+        at = 8
+        for name in BYTES:  # as the model does
+            one.worker.layer(name)
+            one.mover.engine.copy(seen.address + at, one.mover.address(name, 6), BYTES[name])
+            at += BYTES[name]
+        self.assertFalse(one.mover.mark().passed)  # and nobody has waited
+        self.daemon.resume()
+        one.worker.save([], 0)
+        one.mover.engine.finish()
+        self.assertEqual(seen.pages[8:], b"".join(content(request.block_hashes[2], name) for name in BYTES))
+        self.assertEqual((one.worker.failed_blocks(), one.worker.counters.loads), (set(), 1))
+
+    def test_a_step_may_load_more_than_there_are_counters_for(self) -> None:
+        one = self.engine(slots=2 * (LOADS + 2))
+        requests = [Request(f"r{i}", 2, 60 + i) for i in range(LOADS + 2)]
+        for request in requests:
+            one.compute(request, [1, 2])
+        loads = [order for i, request in enumerate(requests) for order in self.loading(one, request, [2 * i + 10, 2 * i + 11, 3])]
+        one.worker.begin(loads)
+        for name in BYTES:
+            one.worker.layer(name)
+        one.worker.save([], 0)
+        for i, request in enumerate(requests):
+            self.assertTrue(one.has(request, 0, 2 * i + 10) and one.has(request, 1, 2 * i + 11), i)
+        self.assertEqual((one.worker.failed_blocks(), one.worker.counters.loads), (set(), LOADS + 2))
+
+    def test_a_store_waits_for_the_engines_stream_and_blocks_may_be_written_again(self) -> None:
+        one = self.engine()
+        request = Request("r", 3)
+        one.fill(request, [1, 2, 3])
+        one.scheduler.allocated(request, [[1, 2, 3]], 0)
+        gate = self.pinned(4096 + 16384)
+        gate.hold(one.mover.engine)
+        one.step(request, [[1, 2, 3]], 0, 3 * CHUNK)  # returns, although the engine has computed nothing yet
+        one.worker.flush()
+        for name, size in BYTES.items():
+            for block in (1, 2, 3):
+                one.mover.engine.copy(one.mover.address(name, block), gate.address + 4096, size)
+        for _ in range(3):
+            self.assertEqual(self.stored(one, request), 0)
+        self.assertEqual(one.worker.slots_left, 32 - 3)
+        gate.release()
+        self.assertTrue(one.worker.drain(PATIENCE))
+        self.assertEqual((self.stored(one, request), one.worker.slots_left), (3, 32))
+        self.assertFalse(one.has(request, 0, 1))
+        one.worker.begin(self.loading(one, request, [4, 5, 6, 7]))
+        self.finish_step(one)
+        self.assertTrue(all(one.has(request, i, 4 + i) for i in range(3)))
+
+    def finish_step(self, one: on_host.Engine) -> None:
+        for name in BYTES:
+            one.worker.layer(name)
+        one.worker.save([], 0)
+
+    def test_a_load_that_fails_lets_an_engine_go_that_waits_for_its_stream(self) -> None:
+        """Its thread cannot take the answer."""
+        one = self.engine()
+        request = Request("r", 3)
+        one.compute(request, [1, 2, 3])
+        loads = self.loading(one, request, [4, 5, 6, 7])
+        for lease, _, _ in one.scheduler._leases.values():
+            lease.release()
+        until(lambda: self.leases() == 0)
+        one.worker.begin(loads)
+        for name in BYTES:
+            one.worker.layer(name)
+        one.mover.engine.finish()
+        one.worker.save([], 0)
+        self.assertEqual((one.worker.failed_blocks(), one.worker.slots_left + 3), ({4, 5, 6}, 32 + 3))
+        self.assertTrue(one.worker.connected)  # the lease is gone, and nothing else
+
+    def test_so_does_one_without_an_answer_in_time(self) -> None:
+        one = self.engine(load=0.2)
+        request = Request("r", 3)
+        one.compute(request, [1, 2, 3])
+        loads = self.loading(one, request, [4, 5, 6, 7])
+        self.daemon.pause()
+        self.addCleanup(self.daemon.resume)
+        one.worker.begin(loads)
+        for name in BYTES:
+            one.worker.layer(name)
+        one.mover.engine.finish()
+        one.worker.save([], 0)
+        self.assertEqual((one.worker.failed_blocks(), one.worker.slots_left), ({4, 5, 6}, 32 - 3))
+        self.daemon.resume()
+        self.assertTrue(one.worker.drain(PATIENCE))
+        self.assertEqual(one.worker.slots_left, 32)
+
+    def test_a_load_that_brings_less_is_told_by_its_blocks(self) -> None:
+        one = self.engine()
+        request = Request("r", 4)
+        one.compute(request, [1, 2, 3, 4])
+        (order,) = self.loading(one, request, [4, 5, 6, 7, 8])
+        longer = type(order)(order.number, order.request, order.lease, order.first_chunk, [[10, 11, 12, 13, 14, 15]], True)
+        one.worker.begin([longer])  # of more than the lease has
+        self.finish_step(one)
+        self.assertEqual(one.worker.counters.loads_failed, 1)
+        self.assertLessEqual({14, 15}, one.worker.failed_blocks())
+        one.mover.engine.finish()
+
+
+class Lost(OnGpu):
+    """The daemon's process of the GPU, while it copies or hangs."""
+
+    def host_stores(self, one: on_host.Engine, request: Request) -> None:
+        """From memory of the host, so that the GPU's process copies nothing yet."""
+        with terrace.connect(self.daemon.socket, timeout=PATIENCE) as other:
+            space = other.open_space(one.plan.spec, timeout=PATIENCE)
+            chunks = len(request.block_hashes)
+            memory = terrace.Memory(chunks * one.plan.slot_bytes)
+            view = memoryview(memory)
+            for i, digest in enumerate(request.block_hashes):
+                view[i * 16384:(i + 1) * 16384] = b"".join(content(digest, name) for name in BYTES)
+            with other.register_region(memory, timeout=PATIENCE) as region:
+                runs = one.plan.runs(0, one.plan.parts, 0, chunks)
+                other.store(space, terrace.Prefix.of_digests(request.block_hashes), region, runs, timeout=PATIENCE)
+            del view
+
+    def fault(self, text: str) -> None:
+        """Of processes of the GPU that begin from now on."""
+        with open(self.script.name, "w") as script:
+            script.write(text)
+
+    def pid(self) -> int:
+        with terrace.connect(self.daemon.socket, observes=True, timeout=PATIENCE) as observer:
+            return observer.status(timeout=PATIENCE).devices[0].pid
+
+    def serves_again(self, one: on_host.Engine, lost: int) -> None:
+        until(lambda: one.worker.connected and self.pid() not in (0, lost))
+        self.assertTrue(one.worker.drain(PATIENCE))
+        self.assertEqual(one.worker.slots_left, 32)
+        request = Request("again", 3, 90)
+        one.compute(request, [1, 2, 3])
+        self.assertEqual(one.matched(request)[0], 3 * CHUNK)
+        one.scheduler.allocated(request, [[4, 5, 6, 7]], 3 * CHUNK)
+        one.step(request, [[4, 5, 6, 7]], 3 * CHUNK, 1)
+        self.assertTrue(all(one.has(request, i, 4 + i) for i in range(3)))
+
+    def hanging(self) -> on_host.Engine:
+        """With a process of the GPU that does not return from its first copy."""
+        self.fault("hang copies\n")
+        one = self.engine()
+        self.fault("")
+        return one
+
+    def kill_soon(self, pid: int) -> None:
+        """While the thread of the worker is busy."""
+        killer = threading.Thread(target=os.kill, args=(pid, signal.SIGKILL))
+        self.addCleanup(killer.join)
+        killer.start()
+
+    def test_a_process_that_is_lost_in_a_load_ends_it_and_another_one_serves(self) -> None:
+        for killed in (True, False):
+            for layered in (True, False):
+                with self.subTest(killed=killed, layered=layered):
+                    self.fault("hang copies\n")
+                    one = self.engine(layered=layered)
+                    self.fault("")
+                    lost = self.pid()
+                    request = Request("r", 3, 70 + 2 * killed + layered)
+                    self.host_stores(one, request)
+                    self.assertEqual(one.matched(request), (3 * CHUNK, not layered))
+                    one.scheduler.allocated(request, [[4, 5, 6, 7]], 3 * CHUNK)
+                    between = (lambda: self.kill_soon(lost)) if killed else (lambda: None)
+                    if layered:
+                        one.step(request, [[4, 5, 6, 7]], 3 * CHUNK, 1, between=between)
+                        one.mover.engine.finish()
+                    else:
+                        self.assertEqual(one.between_steps(request, [[4, 5, 6, 7]], between), {"r"})
+                    self.assertEqual(one.worker.failed_blocks(), {4, 5, 6})
+                    self.serves_again(one, lost)
+                    one.close()
+
+    def test_a_process_that_is_lost_in_a_store_costs_that_store(self) -> None:
+        for killed in (True, False):
+            with self.subTest(killed=killed):
+                one = self.hanging()
+                lost = self.pid()
+                request = Request("r", 3, 80 + killed)
+                one.fill(request, [1, 2, 3])
+                one.scheduler.allocated(request, [[1, 2, 3]], 0)
+                one.step(request, [[1, 2, 3]], 0, 3 * CHUNK)
+                self.assertEqual(one.worker.slots_left, 32 - 3)
+                if killed:
+                    os.kill(lost, signal.SIGKILL)
+                self.serves_again(one, lost)
+                self.assertEqual(one.worker.counters.stores_failed, 1)
+                one.close()
+
+    def test_a_process_that_ends_while_nothing_is_copied_is_followed_by_another(self) -> None:
+        one = self.engine()
+        lost = self.pid()
+        os.kill(lost, signal.SIGKILL)
+        self.serves_again(one, lost)
+
+    def test_slots_that_a_hanging_process_may_write_are_not_given_again(self) -> None:
+        one = self.hanging()
+        lost = self.pid()
+        request = Request("r", 3, 85)
+        self.host_stores(one, request)
+        self.assertEqual(one.matched(request)[0], 3 * CHUNK)
+        one.scheduler.allocated(request, [[4, 5, 6, 7]], 3 * CHUNK)
+        one.step(request, [[4, 5, 6, 7]], 3 * CHUNK, 1)
+        one.mover.engine.finish()
+        left: list[int] = []
+
+        def ended() -> bool:
+            alive = os.path.exists(f"/proc/{lost}")
+            one.worker.received()
+            left.append(one.worker.slots_left if alive else 29)
+            return one.worker.slots_left == 32
+
+        until(ended)
+        self.assertEqual(set(left), {29})
+
+
+if __name__ == "__main__":
+    unittest.main()
