@@ -1,4 +1,5 @@
 // Memory that is known by its address alone, on the simulated driver or a real one.
+#include "client/device_memory.hpp"
 #include "client/device_place.hpp"
 
 #include "driver_fixture.hpp"
@@ -94,6 +95,34 @@ TEST_F(DevicePlace, ErrorsOfTheDriverAreReported) {
   sim.hide("cuIpcGetMemHandle");
   EXPECT_EQ(code_of(here, "shared by handle"), errc::unsupported);
   EXPECT_EQ(code_of(here), errc::unsupported);
+}
+
+class DeviceMemory : public DriverTest {
+ protected:
+  result<std::unique_ptr<client::device_memory>> make(uint64_t bytes, const std::string& device = {}) const {
+    auto first = to_text(loaded->devices().value().front().uuid);
+    return client::device_memory::make(
+        {.device = device.empty() ? first : device, .bytes = bytes, .driver = driver_library()});
+  }
+};
+
+TEST_F(DeviceMemory, CanBeRegistered) {
+  auto memory = make(1 << 20);
+  ASSERT_TRUE(memory) << memory.error().text;
+  EXPECT_EQ((*memory)->bytes(), 1U << 20);
+  auto place = find_device_memory(
+      {.address = (*memory)->address(), .bytes = (*memory)->bytes(), .driver = driver_library()});
+  ASSERT_TRUE(place) << place.error().text;
+  EXPECT_EQ(place->allocation.device, to_text(loaded->devices().value().front().uuid));
+}
+
+TEST_F(DeviceMemory, IsRefusedWithAReason) {
+  EXPECT_EQ(make(0).error().code, errc::bad_request);
+  EXPECT_EQ(make(4096, "no UUID").error().code, errc::bad_request);
+  EXPECT_EQ(make(4096, "GPU-00000000-0000-0000-0000-00000000ffff").error().code, errc::not_found);
+  EXPECT_EQ(make(uint64_t{1} << 50).error().code, errc::no_space);
+  EXPECT_EQ(client::device_memory::make({.device = "", .bytes = 1, .driver = "libnone.so.1"}).error().code,
+            errc::unsupported);
 }
 
 } // namespace

@@ -40,7 +40,10 @@ class LayerWatch:
         os.eventfd_write(self._wake, 1)
 
     def close(self) -> None:
+        """A second time does nothing."""
         with self._lock:
+            if self._stop:
+                return
             self._stop = True
         os.eventfd_write(self._wake, 1)
         self._thread.join()
