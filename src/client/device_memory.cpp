@@ -25,8 +25,7 @@ result<std::unique_ptr<device_memory>> device_memory::make(const device_memory_o
   auto made = cuda::allocation::make(*context, options.bytes);
   if (!made)
     return tl::unexpected(made.error());
-  return std::unique_ptr<device_memory>(
-      new device_memory(std::make_unique<parts>(parts{std::move(*made)})));
+  return std::unique_ptr<device_memory>(new device_memory(std::make_unique<parts>(parts{std::move(*made)})));
 }
 
 uint64_t device_memory::address() const { return parts_->memory.get().address; }

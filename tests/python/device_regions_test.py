@@ -276,6 +276,46 @@ class OnGpu(unittest.TestCase):
         with self.assertRaisesRegex(terrace.BadRequest, '"host"'):
             self.daemon.register_device_region(self.memory, device=self.gpu.uuid, timeout=PATIENCE)
 
+    def test_memory_of_our_own_is_registered(self) -> None:
+        memory = terrace.DeviceMemory(CHUNKS * OBJECT_BYTES, self.gpu.uuid)
+        self.assertEqual((memory.nbytes, memory.__cuda_array_interface__["shape"]), (CHUNKS * OBJECT_BYTES, (CHUNKS * OBJECT_BYTES,)))
+        region = self.region(memory)
+        self.assertEqual((region.nbytes, region.device), (memory.nbytes, self.gpu.uuid))
+        del memory  # the region has it
+        chain = chain_of(212, 1)
+        self.daemon.store(self.space, Prefix.of_digests(chain), region, [(0, OBJECT_BYTES)], timeout=PATIENCE)
+        region.unregister(timeout=PATIENCE)
+        for wrong, device, error in ((0, self.gpu.uuid, terrace.BadRequest), (4096, "host", terrace.BadRequest),
+                                     (4096, "GPU-00000000-0000-0000-0000-000000000000", terrace.NotFound),
+                                     (1 << 50, self.gpu.uuid, terrace.NoSpace)):
+            self.assertRaises(error, terrace.DeviceMemory, wrong, device)
+
+    def test_a_stream_raises_the_counter_that_a_store_waits_for(self) -> None:
+        region = self.region()
+        page = terrace.Memory(4096)
+        counters = self.daemon.register_generations(page, self.gpu.uuid, timeout=PATIENCE)
+        counter = terrace.StoreCounter(page, counters, self.gpu.uuid, offset=8)
+        bell = self.daemon.bell(timeout=PATIENCE)
+        for value in (1, 2):
+            chain = chain_of(212 + value, 1)
+            self.array.write(content_of(chain[0]), BEFORE)
+            after = counter.raise_after(self.gpu.stream)
+            bell.ring_after(self.gpu.stream, self.gpu.uuid)
+            self.assertEqual(after[1:], (8, value))
+            ticket = self.daemon.submit_store(self.space, Prefix.of_digests(chain), region, [(0, OBJECT_BYTES)], after=after,
+                                              timeout=PATIENCE)
+            self.assertEqual(ticket.result(PATIENCE).stored_chunks, 1)
+            self.assertEqual(struct.unpack_from("I", memoryview(page), 8), (value,))
+        with self.assertRaisesRegex(terrace.BadRequest, "the default one"):
+            counter.raise_after(0)
+        for offset in (2, 4096):
+            with self.assertRaisesRegex(terrace.BadRequest, "inside of the memory"):
+                terrace.StoreCounter(page, counters, self.gpu.uuid, offset=offset)
+        with self.assertRaises(TypeError):
+            terrace.StoreCounter(page, page, self.gpu.uuid)  # type: ignore[arg-type]
+        del counter  # which has the page and its region
+        self.addCleanup(counters.unregister)
+
     def test_unregistering_waits_for_copies(self) -> None:
         region = self.region()
         page = terrace.Memory(4096)
@@ -479,11 +519,13 @@ class OnHost(unittest.TestCase):
             "daemon = terrace.connect(sys.argv[1])\n"
             "try: daemon.register_device_region(4096, 4096)\n"
             "except terrace.Unsupported as error: print(error)\n"
+            "try: terrace.DeviceMemory(4096, 'GPU-00000000-0000-0000-0000-000000000000')\n"
+            "except terrace.Unsupported as error: print(error)\n"
         )
         environment = {**os.environ, "LD_LIBRARY_PATH": ""}
         said = subprocess.run([sys.executable, "-c", program, server.socket], env=environment, text=True, check=True,
                               stdout=subprocess.PIPE).stdout
-        self.assertIn("no CUDA driver", said)
+        self.assertEqual(said.count("no CUDA driver"), 2)
 
 
 if __name__ == "__main__":
