@@ -34,9 +34,10 @@ def staging_for(plan: Plan, kv_caches: dict[str, Any], blocks: int, nbytes: int)
 
 
 def _on_gpu(plan: Plan, kv_caches: dict[str, Any], blocks: int, slots: int, device: Any) -> Staging:
-    uuid = str(torch.cuda.get_device_properties(device).uuid)
-    if not uuid.startswith("GPU-"):
-        uuid = f"GPU-{uuid}"
+    told = getattr(torch.cuda.get_device_properties(device), "uuid", None)
+    if told is None:
+        raise Unusable("expected a PyTorch that tells the UUID of a GPU: use a newer one")
+    uuid = "GPU-" + str(told).removeprefix("GPU-")
     try:
         # Not PyTorch's, which may lie in segments that have no handle.
         memory = DeviceMemory(slots * plan.slot_bytes, uuid)
