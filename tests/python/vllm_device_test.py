@@ -119,10 +119,15 @@ class Order(OnGpu):
     def test_a_store_waits_for_the_engines_stream_and_blocks_may_be_written_again(self) -> None:
         one = self.engine()
         request = Request("r", 3)
-        one.fill(request, [1, 2, 3])
         one.scheduler.allocated(request, [[1, 2, 3]], 0)
-        gate = self.pinned(4096 + 16384)
+        gate = self.pinned(4096 + 4 * 16384)
         gate.hold(one.mover.engine)
+        at = 4096 + 16384
+        for name, size in BYTES.items():  # the model, whose KV comes later
+            for digest, block in zip(request.block_hashes, (1, 2, 3)):
+                gate.pages[at:at + size] = content(digest, name)
+                one.mover.engine.copy(one.mover.address(name, block), gate.address + at, size)
+                at += size
         one.step(request, [[1, 2, 3]], 0, 3 * CHUNK)  # returns, although the engine has computed nothing yet
         one.worker.flush()
         for name, size in BYTES.items():
@@ -153,9 +158,12 @@ class Order(OnGpu):
         for lease, _, _ in one.scheduler._leases.values():
             lease.release()
         until(lambda: self.leases() == 0)
+        self.daemon.pause()  # so that the answer comes when the thread waits for the stream
+        self.addCleanup(self.daemon.resume)
         one.worker.begin(loads)
         for name in BYTES:
             one.worker.layer(name)
+        self.daemon.resume()
         one.mover.engine.finish()
         one.worker.save([], 0)
         self.assertTrue(one.worker.drain(PATIENCE))
@@ -178,6 +186,22 @@ class Order(OnGpu):
         self.daemon.resume()
         self.assertTrue(one.worker.drain(PATIENCE))
         self.assertEqual(one.worker.slots_left, 32)
+
+    def test_slots_are_given_again_when_the_stream_has_read_them(self) -> None:
+        one = self.engine()
+        request = Request("r", 3)
+        one.compute(request, [1, 2, 3])
+        loads = self.loading(one, request, [4, 5, 6, 7])
+        gate = self.pinned(4096)
+        gate.hold(one.mover.engine)  # which still writes these blocks for another request
+        one.worker.begin(loads)
+        self.finish_step(one)  # with the load's answer
+        one.worker.received()
+        self.assertEqual((one.worker.counters.loads, one.worker.slots_left), (1, 32 - 3))
+        gate.release()
+        self.assertTrue(one.worker.drain(PATIENCE))
+        self.assertEqual(one.worker.slots_left, 32)
+        self.assertTrue(all(one.has(request, i, 4 + i) for i in range(3)))
 
     def test_a_load_that_is_refused_is_told_by_its_blocks(self) -> None:
         one = self.engine()
@@ -219,7 +243,7 @@ class Lost(OnGpu):
 
     def serves_again(self, one: on_host.Engine, lost: int) -> None:
         one.report()  # of the failure: nothing would be stored before
-        until(lambda: one.worker.connected and self.pid() not in (0, lost))
+        until(lambda: self.pid() not in (0, lost) and one.worker.connected)  # in this order: by the new session
         self.assertTrue(one.worker.drain(PATIENCE))
         self.assertEqual(one.worker.slots_left, 32)
         request = Request("again", 3, 90)
