@@ -121,9 +121,8 @@ TEST_F(DeviceMemory, IsRefusedWithAReason) {
   EXPECT_EQ(make(4096, "no UUID").error().code, errc::bad_request);
   EXPECT_EQ(make(4096, "GPU-00000000-0000-0000-0000-00000000ffff").error().code, errc::not_found);
   EXPECT_EQ(make(uint64_t{1} << 50).error().code, errc::no_space);
-  client::device_memory_options nowhere{.device = to_text(loaded->devices().value().front().uuid),
-                                        .bytes = 1,
-                                        .driver = "libnone.so.1"};
+  client::device_memory_options nowhere{
+      .device = to_text(loaded->devices().value().front().uuid), .bytes = 1, .driver = "libnone.so.1"};
   EXPECT_EQ(client::device_memory::make(nowhere).error().code, errc::unsupported);
 }
 
