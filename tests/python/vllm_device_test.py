@@ -7,6 +7,7 @@ import os
 import signal
 import tempfile
 import unittest
+from types import SimpleNamespace
 from typing import Any
 
 import terrace
@@ -15,6 +16,7 @@ from daemon import PATIENCE, Daemon
 from simulated_gpu import ENVIRONMENT, Gpu
 from simulated_kv import Pinned, SimulatedKv
 from terrace.link import await_readable
+from terrace.vllm import requests
 from terrace.vllm.device_staging import LOADS, DeviceStaging
 from vllm_connector_test import BLOCKS, BYTES, CHUNK, Request, content, plan_with, until
 
@@ -65,6 +67,18 @@ class Away(OnGpu, on_host.Away):
 
 class Several(OnGpu, on_host.Several):
     pass
+
+
+class Requests(unittest.TestCase):
+    def test_an_answer_after_streams_were_let_go_does_not_count(self) -> None:
+        """They have read what was there before."""
+        ticket: Any = SimpleNamespace(done=True, result=lambda timeout: "loaded")
+        for given_up, result in ((False, "loaded"), (True, None)):
+            request = requests.Request(ticket, requests.Window(0, 1), lambda result: None)
+            if given_up:
+                request.give_up()
+            self.assertTrue(request.take())
+            self.assertEqual(request.result, result)
 
 
 class Order(OnGpu):
@@ -271,6 +285,11 @@ class Lost(OnGpu):
         return one.loads(request, [[4, 5, 6, 7]])
 
     def lose_in_a_load(self, layered: bool, killed: bool) -> None:
+        with self.assertLogs("terrace.vllm", "WARNING") as log:
+            self.lose_and_go_on(layered, killed)
+        self.assertNotIn("did not come within", "".join(log.output))  # nobody has waited for that
+
+    def lose_and_go_on(self, layered: bool, killed: bool) -> None:
         one = self.hanging(layered=layered)
         lost = self.pid()
         one.worker.begin(self.load_order(one, Request("r", 3, 70)))

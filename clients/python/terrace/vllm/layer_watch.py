@@ -7,6 +7,7 @@ import contextlib
 import os
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..errors import Error
@@ -52,27 +53,33 @@ class LayerWatch:
 
     def _run(self) -> None:
         while not self._stop:
-            descriptors, seconds = [self._wake], None
+            descriptors, seconds, process = [self._wake], None, None
+            watched: list[_Watched] = []
             with self._lock:
                 self._watched = [one for one in self._watched if not (one.request.over or one.request.given_up)]
                 if self._watched:
                     seconds = max(0.0, min(one.until for one in self._watched) - time.monotonic())
-                for one in self._watched[:1]:  # all of one session, or about to end
+                watched = list(self._watched)
+                for one in watched[:1]:  # all of one session, or about to end
                     try:
                         descriptors.append(one.session.connection.fileno())
+                        process = None if one.session.registered is None else one.session.registered.process
+                        descriptors += [] if process is None else [process]
                     except Error:
                         seconds = 0.0  # it was closed, which ends its requests
-            if self._wake in await_readable(descriptors, seconds):
+            ready = await_readable(descriptors, seconds)
+            if self._wake in ready:
                 os.eventfd_read(self._wake)
-            self._look()
+            self._look(watched, process in ready)
 
-    def _look(self) -> None:
+    def _look(self, watched: Sequence[_Watched], ended: bool) -> None:
+        """`ended`: the GPU's process has. Then the link closes the connection, perhaps before the answers were seen."""
         with self._lock:
-            for one in self._watched[:1]:
+            for one in watched[:1]:
                 with contextlib.suppress(Error):  # a loss shows in what is asked
                     one.session.connection.poll()
-            for one in self._watched:
-                if not one.request.take() and time.monotonic() >= one.until:
+            for one in watched:
+                if not one.request.take() and ((ended and one.session is watched[0].session) or time.monotonic() >= one.until):
                     one.request.give_up()
-            if self._watched:
+            if watched:
                 os.eventfd_write(self.came, 1)

@@ -38,7 +38,8 @@ class Request:
         """Its answer, if that is there."""
         if not self.over and self.ticket.done:
             try:
-                self.result = self.ticket.result(0)
+                result = self.ticket.result(0)
+                self.result = None if self.given_up else result
             except Error as problem:
                 self.problem = problem
             self.over = True
@@ -46,7 +47,7 @@ class Request:
         return self.over
 
     def give_up(self) -> None:
-        """Streams that wait for its layers go on. The daemon may still write its slots."""
+        """Streams that wait for its layers go on, so it has failed, whatever its answer says. The daemon may still write its slots."""
         self.given_up = True
         if self.window.layers is not None:
             self.window.layers.end()
