@@ -34,6 +34,7 @@ class DevicePool:
 
     def __init__(self, memory: Any, device: str, parts: int) -> None:
         self._memory, self._device, self._parts = memory, device, parts
+        self._made: list[_OfSession] = []  # their pages stay pinned: unpinning waits for all streams, on whatever thread drops the last
 
     def register(self, connection: Connection, timeout: float) -> Registered:
         pages = [Memory(max(PAGE_BYTES, LayerRing.bytes_for(LOADS, self._parts))), Memory(PAGE_BYTES)]
@@ -48,10 +49,12 @@ class DevicePool:
             process = os.pidfd_open(pid)
         except OSError:
             raise Gone(f"the daemon's process of {self._device} has ended, or cannot be seen") from None
-        return _OfSession(region, process, ring=ring, counter=counter, bell=bell, pid=pid)
+        made = _OfSession(region, process, ring=ring, counter=counter, bell=bell, pid=pid)
+        self._made.append(made)
+        return made
 
     def close(self) -> None:
-        pass  # the last region lets the memory go
+        self._made.clear()  # the last region lets the memory go
 
 
 class DeviceLayers:

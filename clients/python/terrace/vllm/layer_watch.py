@@ -48,6 +48,7 @@ class LayerWatch:
             self._stop = True
         os.eventfd_write(self._wake, 1)
         self._thread.join()
+        self._watched.clear()
         os.close(self._wake)
         os.close(self.came)
 

@@ -143,6 +143,7 @@ class Transfers:
                 one.give_up()
         if self._watch is not None:
             self._watch.close()
+        self._used = None
 
     def tell(self, kind: str, text: str) -> None:
         """At most once a minute of each kind."""
