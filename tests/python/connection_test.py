@@ -278,6 +278,8 @@ class Death(unittest.TestCase):
         self.assertIsInstance(raised[0], terrace.Gone)
         self.assertFalse(daemon.alive)
         with self.assertRaises(terrace.Gone):
+            daemon.fileno()
+        with self.assertRaises(terrace.Gone):
             daemon.lookup(space, [1] * 16)
         self.assertEqual(bytes(view), bytes(OBJECT_BYTES))
         lease.release()

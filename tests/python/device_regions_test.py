@@ -109,6 +109,23 @@ class OnGpu(unittest.TestCase):
         self.assertEqual(self.array.read(0, BEFORE), b"\x5a" * BEFORE)  # nothing before it was written
         self.assertEqual(self.array.read(BEFORE), b"".join(map(content_of, chain)))
 
+    def test_a_connection_that_is_being_closed_is_gone_for_others_at_once(self) -> None:
+        """Although closing waits for the daemon."""
+        daemon = terrace.connect(self.server.socket, timeout=PATIENCE)
+        daemon.register_device_region(self.memory, timeout=PATIENCE)
+        self.server.pause()
+        self.addCleanup(self.server.resume)
+        closing = threading.Thread(target=daemon.close, kwargs={"timeout": PATIENCE})
+        closing.start()
+        while daemon.alive:
+            time.sleep(0.001)
+        for ask in (daemon.fileno, daemon.status):
+            with self.assertRaises(terrace.Gone):
+                ask()
+        self.assertTrue(closing.is_alive())
+        self.server.resume()
+        closing.join()
+
     def test_rows_have_pieces_too(self) -> None:
         region = self.region()
         chain = chain_of(201, CHUNKS)

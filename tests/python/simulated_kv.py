@@ -116,6 +116,11 @@ class SimulatedKv:
         self.engine.finish()
         return self.kv[layer].read(block * self._sizes[layer], self._sizes[layer])
 
+    @property
+    def computed(self) -> _Mark:
+        """Behind all that the engine has queued."""
+        return _Mark(self.gpu, self._event(self.engine))
+
     # ---- as a StreamMover ----
 
     @property

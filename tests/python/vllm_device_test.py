@@ -3,12 +3,18 @@ streams, and what may be lost."""
 
 from __future__ import annotations
 
+import faulthandler
+import gc
 import os
 import signal
+import socket
 import tempfile
+import threading
 import unittest
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import terrace
 import vllm_connector_test as on_host
@@ -43,6 +49,11 @@ class OnGpu(on_host.Cases):
             raise unittest.SkipTest("TERRACE_SIMULATED_DRIVER does not name the simulated driver")
         cls.gpu = Engine.gpu = Gpu()
         cls.addClassCleanup(cls.gpu.close)
+
+    def setUp(self) -> None:
+        faulthandler.dump_traceback_later(5 * PATIENCE, exit=True)  # a thread that waits for a stream cannot be told to stop
+        self.addCleanup(faulthandler.cancel_dump_traceback_later)
+        super().setUp()
 
     def start(self) -> Daemon:
         with tempfile.NamedTemporaryFile("w", delete=False) as self.script:
@@ -79,6 +90,22 @@ class Requests(unittest.TestCase):
                 request.give_up()
             self.assertTrue(request.take())
             self.assertEqual(request.result, result)
+
+
+class BeforeTurn:
+    """A lock that calls a function before a thread's turn: the second, which is the first that follows on a sleep of the watch's."""
+
+    def __init__(self, lock: threading.Lock, call: Callable[[], None]) -> None:
+        self._lock, self._call, self._turns = lock, call, 0
+
+    def __enter__(self) -> None:
+        self._turns += 1
+        if self._turns == 2:
+            self._call()
+        self._lock.acquire()
+
+    def __exit__(self, *unused: object) -> None:
+        self._lock.release()
 
 
 class Order(OnGpu):
@@ -183,6 +210,69 @@ class Order(OnGpu):
         self.assertTrue(one.worker.drain(PATIENCE))
         self.assertEqual((one.worker.failed_blocks(), one.worker.slots_left), ({4, 5, 6}, 32))
         self.assertTrue(one.worker.connected)  # the lease is gone, and nothing else
+
+    def waiting(self, one: on_host.Engine, seed: int) -> None:
+        """Its stream waits for a load that the daemon does not answer."""
+        request = Request(f"waiting{seed}", 3, seed)
+        one.compute(request, [1, 2, 3])
+        loads = self.loading(one, request, [4, 5, 6, 7])
+        self.daemon.pause()
+        self.addCleanup(self.daemon.resume)
+        one.worker.begin(loads)
+        for name in BYTES:
+            one.worker.layer(name)
+        self.assertFalse(one.mover.computed.passed)
+
+    def has_failed(self, one: on_host.Engine) -> None:
+        until(lambda: one.mover.computed.passed)
+        self.daemon.resume()
+        one.worker.save([], 0)
+        self.assertEqual(one.worker.failed_blocks(), {4, 5, 6})
+        self.assertTrue(one.worker.drain(PATIENCE))
+        one.report()
+
+    def loads_again(self, one: on_host.Engine, seed: int) -> None:
+        one.connect()
+        self.waiting(one, seed)
+        self.daemon.resume()
+        until(lambda: one.mover.computed.passed)
+        one.worker.save([], one.scheduler.failures_seen)
+        self.assertEqual(one.worker.failed_blocks(), set())
+
+    def test_a_connection_that_is_lost_when_something_else_is_sent_lets_it_go(self) -> None:
+        """Who sent sees the loss, and the thread that watches has not."""
+        one = self.engine()
+        self.waiting(one, 50)
+        transfers = one.worker._transfers
+        session, watch = transfers.session(), transfers._watch
+        assert session is not None and watch is not None
+
+        def lose() -> None:
+            with transfers.lock, socket.socket(fileno=os.dup(session.connection.fileno())) as other:
+                other.shutdown(socket.SHUT_RDWR)
+                with self.assertRaises(terrace.Gone):
+                    session.connection.poll()
+            transfers.await_answer(0)  # the worker's thread looks before it has learned of it
+            lost.set()
+
+        lost = threading.Event()
+        with mock.patch.object(watch, "_lock", BeforeTurn(transfers.lock, lose)):
+            os.eventfd_write(watch._wake, 1)
+            self.assertTrue(lost.wait(PATIENCE))
+        self.has_failed(one)
+        self.loads_again(one, 51)  # the thread goes on
+
+    def test_so_does_a_mistake_of_the_thread_that_watches(self) -> None:
+        one = self.engine()
+        self.waiting(one, 52)
+        transfers = one.worker._transfers
+        watch = transfers._watch
+        assert watch is not None
+        with self.assertLogs("terrace.vllm", "ERROR"), mock.patch.object(watch, "_look", side_effect=ValueError):
+            os.eventfd_write(watch._wake, 1)
+            until(lambda: one.mover.computed.passed)
+        self.has_failed(one)
+        self.loads_again(one, 53)
 
     def test_so_does_one_without_an_answer_in_time(self) -> None:
         one = self.engine(load=0.2)
@@ -310,6 +400,45 @@ class Lost(OnGpu):
 
     def test_a_process_that_hangs_in_a_load_ends_it_and_another_one_serves(self) -> None:
         self.lose_in_a_load(layered=True, killed=False)
+
+    def test_a_process_that_is_killed_in_the_load_after_another_loss(self) -> None:
+        """Nobody unpins what the first session had while streams wait in the second one."""
+        one = self.hanging()
+        gate = self.pinned(4096)
+        for seed, next_fault in ((70, "hang copies\n"), (71, "")):
+            lost = self.pid()
+            order = self.load_order(one, Request(f"r{seed}", 3, seed))
+            gate.hold(one.mover.engine)
+            one.worker.begin(order)
+            for name in BYTES:
+                one.worker.layer(name)
+            gc.collect()
+            self.fault(next_fault)
+            os.kill(lost, signal.SIGKILL)
+            gate.release()
+            one.mover.engine.finish()
+            one.worker.save([], 0)
+            self.assertEqual(one.worker.failed_blocks(), {4, 5, 6})
+            one.report()
+            until(lambda: self.pid() not in (0, lost) and one.worker.connected)
+            self.assertTrue(one.worker.drain(PATIENCE))
+        self.serves_again(one, lost)
+
+    def test_a_process_that_is_killed_while_the_daemon_stands_still(self) -> None:
+        """Then closing the connection takes as long as that."""
+        one = self.hanging()
+        lost = self.pid()
+        one.worker.begin(self.load_order(one, Request("r", 3, 72)))
+        self.daemon.pause()
+        self.addCleanup(self.daemon.resume)
+        os.kill(lost, signal.SIGKILL)
+        for name in BYTES:
+            one.worker.layer(name)
+        one.mover.engine.finish()
+        one.worker.save([], 0)
+        self.assertEqual((one.worker.failed_blocks(), one.worker.connected), ({4, 5, 6}, False))
+        self.daemon.resume()
+        self.serves_again(one, lost)
 
     def test_a_process_that_is_killed_in_a_load_between_steps(self) -> None:
         self.lose_in_a_load(layered=False, killed=True)

@@ -42,6 +42,16 @@ void bind_bell(nb::module_& in, connection_class& to) {
             value_of(std::move(queued));
           },
           nb::arg("stream"), nb::arg("device"))
+      .def(
+          "open",
+          [](bell_handle& self, const std::string& device) {
+            auto opened = [&] {
+              nb::gil_scoped_release others_run;
+              return self.open(device);
+            }();
+            value_of(std::move(opened));
+          },
+          nb::arg("device"))
       .def("fileno", &bell_handle::descriptor);
   to.def(
       "bell",

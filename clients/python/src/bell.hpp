@@ -27,9 +27,10 @@ class bell_handle {
   /// need it.
   result<void> ring_after(uintptr_t stream, const std::string& device);
 
- private:
+  /// The GPU whose streams ring. The first to ask waits for the driver.
   result<const client::engine_device*> open(const std::string& device);
 
+ private:
   const client::bell bell_;
   std::mutex guard_;
   std::map<std::string, std::unique_ptr<client::engine_device>> gpus_; ///< by UUID; opened once

@@ -181,7 +181,10 @@ connection_class bind_connection(nb::module_& in) {
                    })
       .def("fileno",
            [](connection_handle& self) {
-             return self.in->use({}, [](client::connection& daemon) { return daemon.descriptor(); });
+             int open = self.in->use({}, [](client::connection& daemon) { return daemon.descriptor(); });
+             if (open < 0)
+               throw failure({errc::gone, "expected a connection that is alive, got one that was lost"});
+             return open;
            })
       .def(
           "reconnect",

@@ -120,6 +120,7 @@ void bind_layers(nb::module_& in) {
             return std::make_shared<load_slot>(load_slot{self.parts, load});
           },
           nb::kw_only(), nb::arg("timeout") = nb::none())
+      .def("open", [](ring_handle& self) { (void) self.parts->opened_gpu(); })
       .def_static(
           "bytes_for",
           [](uint32_t loads, uint32_t layers) { return client::layer_ring::bytes_for(loads, layers); },

@@ -21,7 +21,7 @@ struct ring_parts {
   nb::object region; ///< that of the memory
   std::string device;
   std::unique_ptr<client::layer_ring> ring;
-  std::unique_ptr<client::engine_device> gpu; ///< opened for the first stream; ends first
+  std::unique_ptr<client::engine_device> gpu; ///< opened for the first stream, or before; ends first
 
   const client::engine_device& opened_gpu();
   ~ring_parts();

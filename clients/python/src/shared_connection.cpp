@@ -9,6 +9,8 @@ namespace {
 /// Of a connection that nobody has closed: more than the daemon gives the process of a GPU (gpu.deadline).
 constexpr std::chrono::seconds patience{60};
 
+constexpr const char* closed_text = "this connection was closed";
+
 } // namespace
 
 shared_connection::~shared_connection() {
@@ -53,6 +55,11 @@ void shared_connection::check_process() const {
            "), got its child: connect again after a fork");
 }
 
+void shared_connection::check_open() const {
+  if (closed_)
+    throw failure({errc::gone, closed_text});
+}
+
 shared_connection::turn::turn(shared_connection& in, client::deadline until) : in_(in) {
   if (!until)
     in.in_turn_.lock();
@@ -61,7 +68,7 @@ shared_connection::turn::turn(shared_connection& in, client::deadline until) : i
   if (in.daemon_)
     return;
   in.in_turn_.unlock();
-  throw failure({errc::gone, "this connection was closed"});
+  throw failure({errc::gone, closed_text});
 }
 
 shared_connection::turn::~turn() {

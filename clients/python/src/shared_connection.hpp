@@ -35,10 +35,11 @@ class shared_connection {
   shared_connection& operator=(const shared_connection&) = delete;
 
   /// Calls `call(client::connection&)` without the GIL, in turn. Throws `deadline` when the turn does not come in time,
-  /// `gone` after `close`, `bad_request` in a forked child.
+  /// `gone` once `close` was called, `bad_request` in a forked child.
   template <class Call>
   auto use(client::deadline until, Call&& call) {
     check_process();
+    check_open();
     nb::gil_scoped_release others_run;
     turn mine(*this, until);
     return call(*daemon_);
@@ -117,6 +118,7 @@ class shared_connection {
 
   bool forked() const { return ::getpid() != process_; }
   void check_process() const;
+  void check_open() const; ///< `close` is inside for long, and what comes after it gets nothing
   void end_device_regions(client::deadline until);
   bool has_left_handles();
   void end_left_handles();

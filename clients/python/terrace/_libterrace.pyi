@@ -155,6 +155,8 @@ class Bell:
     def ring_after(self, stream: int, device: str) -> None:
         """Rings when all that is in a GPU's stream by now is done: a write of the counter. `stream`: as PyTorch's `cuda_stream`, and
         not the default one. `device`: the GPU's UUID, as `Region.device`. `Unsupported` without a driver."""
+    def open(self, device: str) -> None:
+        """Finds the GPU now, and not when one of its streams rings first."""
     def fileno(self) -> int:
         """An eventfd: whoever writes the number 1 to it, as 8 bytes, rings. Not changed by a reconnect."""
 
@@ -189,6 +191,8 @@ class LayerRing:
         `Region.device`. `loads`: slots, at least 3."""
     def begin(self, *, timeout: float | None = None) -> LayeredLoad:
         """The next slot. `Busy`: its load has not ended, or its stream has not passed."""
+    def open(self) -> None:
+        """Finds the GPU and pins the memory now, and not for the first stream that waits."""
     @staticmethod
     def bytes_for(loads: int, layers: int) -> int: ...
 

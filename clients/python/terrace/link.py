@@ -68,6 +68,7 @@ class Session:
     boot: bytes
     number: int  #: of the connection, in the daemon's status
     process: int | None  #: a pidfd of the daemon; None where its processes cannot be seen
+    descriptor: int  #: `connection.fileno()`, for who must not wait for its turn to ask: any file or none once the connection has ended
 
     @property
     def region(self) -> Region:
@@ -196,7 +197,7 @@ class Link:
             spaces = [connection.open_space(spec, timeout=HANDSHAKE_SECONDS) for spec in self._specs]
             daemon = connection.daemon
             registered = None if self._pool is None else self._pool.register(connection, HANDSHAKE_SECONDS)
-            return Session(connection, spaces, registered, daemon.boot, daemon.connection, process)
+            return Session(connection, spaces, registered, daemon.boot, daemon.connection, process, connection.fileno())
         except BaseException:
             connection.close()
             if process is not None:

@@ -4,6 +4,7 @@ when somebody has taken that: the worker's thread may be waiting for the stream 
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import threading
 import time
@@ -25,10 +26,10 @@ class _Watched:
 class LayerWatch:
     """A thread, which sleeps while there are no such loads."""
 
-    def __init__(self, lock: threading.Lock) -> None:
+    def __init__(self, lock: threading.Lock, log: logging.Logger) -> None:
         """`lock`: whoever uses the connection has it, or answers that are there would not be seen."""
         self.came = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)  #: readable when the thread has taken answers in
-        self._lock = lock
+        self._lock, self._log = lock, log
         self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._watched: list[_Watched] = []
         self._stop = False
@@ -54,24 +55,28 @@ class LayerWatch:
 
     def _run(self) -> None:
         while not self._stop:
-            descriptors, seconds, process = [self._wake], None, None
-            watched: list[_Watched] = []
-            with self._lock:
-                self._watched = [one for one in self._watched if not (one.request.over or one.request.given_up)]
-                if self._watched:
-                    seconds = max(0.0, min(one.until for one in self._watched) - time.monotonic())
-                watched = list(self._watched)
-                for one in watched[:1]:  # all of one session, or about to end
-                    try:
-                        descriptors.append(one.session.connection.fileno())
-                        process = None if one.session.registered is None else one.session.registered.process
-                        descriptors += [] if process is None else [process]
-                    except Error:
-                        seconds = 0.0  # it was closed, which ends its requests
-            ready = await_readable(descriptors, seconds)
-            if self._wake in ready:
-                os.eventfd_read(self._wake)
-            self._look(watched, process in ready)
+            try:
+                self._attend()
+            except Exception:  # a mistake of ours, for which no engine shall stand still
+                self._log.exception("Terrace: loads are given up")
+                self._give_up_all()
+
+    def _attend(self) -> None:
+        """Until something may have changed. Nothing of a session is kept from one call to the next but what is watched."""
+        descriptors, seconds, process = [self._wake], None, None
+        with self._lock:
+            self._watched = watched = [one for one in self._watched if not (one.request.over or one.request.given_up)]
+            if watched:
+                session = watched[0].session  # all are of one, or about to end
+                process = None if session.registered is None else session.registered.process
+                descriptors += [session.descriptor] if process is None else [session.descriptor, process]
+                seconds = max(0.0, min(one.until for one in watched) - time.monotonic())
+                if not session.connection.alive:  # lost or closed, which ends its requests: its descriptors tell nothing any more
+                    seconds = 0.0
+        ready = await_readable(descriptors, seconds)
+        if self._wake in ready:
+            os.eventfd_read(self._wake)
+        self._look(watched, process in ready)
 
     def _look(self, watched: Sequence[_Watched], ended: bool) -> None:
         """`ended`: the GPU's process has. Then the link closes the connection, perhaps before the answers were seen."""
@@ -84,3 +89,10 @@ class LayerWatch:
                     one.request.give_up()
             if watched:
                 os.eventfd_write(self.came, 1)
+
+    def _give_up_all(self) -> None:
+        with self._lock:
+            for one in self._watched:
+                one.request.give_up()
+            self._watched.clear()
+            os.eventfd_write(self.came, 1)

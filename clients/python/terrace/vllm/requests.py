@@ -41,7 +41,7 @@ class Request:
                 result = self.ticket.result(0)
                 self.result = None if self.given_up else result
             except Error as problem:
-                self.problem = problem
+                self.problem = problem.with_traceback(None)  # or that keeps this request, and with it its session
             self.over = True
             self.give_up()  # the answer has done that, unless it could not be taken
         return self.over

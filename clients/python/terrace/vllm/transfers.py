@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import queue
@@ -30,7 +29,7 @@ class Transfers:
         self.slots = Slots(staging.slots)
         self._link, self._staging, self._log = link, staging, log
         self.lock = threading.Lock()  #: around all that is asked of the session's connection
-        self._watch = LayerWatch(self.lock) if staging.by_stream else None
+        self._watch = LayerWatch(self.lock, log) if staging.by_stream else None
         self._used: Session | None = None  # of all requests
         self._under_way: list[Request] = []
         self._returning: list[tuple[Mark, Window]] = []  # in the stream's order
@@ -112,10 +111,9 @@ class Transfers:
             self._take_ended(seconds)
             return
         descriptors = [] if self._watch is None else [self._watch.came]
-        with contextlib.suppress(Error):
-            ready = await_readable([session.connection.fileno(), *descriptors], seconds)
-            if ready.intersection(descriptors):
-                os.eventfd_read(descriptors[0])
+        ready = await_readable([session.descriptor, *descriptors], seconds)
+        if ready.intersection(descriptors):
+            os.eventfd_read(descriptors[0])
 
     def wait(self, condition: Callable[[], bool], seconds: float) -> bool:
         """Until what is under way brings the condition about. False: it does not, or the time is over."""
