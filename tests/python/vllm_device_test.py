@@ -193,29 +193,33 @@ class Order(OnGpu):
     def test_a_load_that_fails_lets_an_engine_go_that_waits_for_its_stream(self) -> None:
         """Its thread cannot take the answer."""
         one = self.engine()
-        request = Request("r", 3)
-        one.compute(request, [1, 2, 3])
-        loads = self.loading(one, request, [4, 5, 6, 7])
-        for lease, _, _ in one.scheduler._leases.values():
-            lease.release()
-        until(lambda: self.leases() == 0)
-        self.daemon.pause()  # so that the answer comes when the thread waits for the stream
-        self.addCleanup(self.daemon.resume)
-        one.worker.begin(loads)
-        for name in BYTES:
-            one.worker.layer(name)
-        self.daemon.resume()
-        one.mover.engine.finish()
-        one.worker.save([], 0)
-        self.assertTrue(one.worker.drain(PATIENCE))
-        self.assertEqual((one.worker.failed_blocks(), one.worker.slots_left), ({4, 5, 6}, 32))
-        self.assertTrue(one.worker.connected)  # the lease is gone, and nothing else
 
-    def waiting(self, one: on_host.Engine, seed: int) -> None:
-        """Its stream waits for a load that the daemon does not answer."""
+        def release() -> None:
+            for lease, _, _ in one.scheduler._leases.values():
+                lease.release()
+            until(lambda: self.leases() == 0)
+
+        def clear() -> None:
+            with terrace.connect(self.daemon.socket, timeout=PATIENCE) as other:
+                other.clear(timeout=PATIENCE)
+
+        for seed, lose in ((40, release), (41, clear)):
+            self.waiting(one, seed, lose)
+            self.daemon.resume()  # the answer comes when the thread waits for the stream
+            one.mover.engine.finish()
+            one.worker.save([], 0)
+            self.assertTrue(one.worker.drain(PATIENCE))
+            self.assertEqual((one.worker.failed_blocks(), one.worker.slots_left), ({4, 5, 6}, 32))
+            self.assertTrue(one.worker.connected)  # the lease is gone, and nothing else
+            one.report()
+            self.loads_again(one, seed + 10)
+
+    def waiting(self, one: on_host.Engine, seed: int, before: Callable[[], None] = lambda: None) -> None:
+        """Its stream waits for a load that the daemon does not answer, and its thread does not."""
         request = Request(f"waiting{seed}", 3, seed)
         one.compute(request, [1, 2, 3])
         loads = self.loading(one, request, [4, 5, 6, 7])
+        before()
         self.daemon.pause()
         self.addCleanup(self.daemon.resume)
         one.worker.begin(loads)
@@ -260,7 +264,7 @@ class Order(OnGpu):
             os.eventfd_write(watch._wake, 1)
             self.assertTrue(lost.wait(PATIENCE))
         self.has_failed(one)
-        self.loads_again(one, 51)  # the thread goes on
+        self.loads_again(one, 61)  # the thread goes on
 
     def test_so_does_a_mistake_of_the_thread_that_watches(self) -> None:
         one = self.engine()
@@ -272,7 +276,7 @@ class Order(OnGpu):
             os.eventfd_write(watch._wake, 1)
             until(lambda: one.mover.computed.passed)
         self.has_failed(one)
-        self.loads_again(one, 53)
+        self.loads_again(one, 63)
 
     def test_so_does_one_without_an_answer_in_time(self) -> None:
         one = self.engine(load=0.2)

@@ -85,6 +85,8 @@ class LayeredLoads:
         load.sent += chunks
         rows = self._staging.mover.rows(load.order.blocks[0][first : first + chunks])
         one = _Layered(load, window, first, rows, came=chunks)
+        if self._staging.by_stream:
+            self._transfers.receive()  # counters of a GPU that is lost are not used again
         session = self._transfers.session()
         if session is not None:
             with self._transfers.lock:

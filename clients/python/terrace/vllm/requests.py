@@ -37,13 +37,15 @@ class Request:
     def take(self) -> bool:
         """Its answer, if that is there."""
         if not self.over and self.ticket.done:
+            if self.window.layers is not None:
+                self.window.layers.end()  # before an answer that says gone ends the whole ring: that may be the lease alone
             try:
                 result = self.ticket.result(0)
                 self.result = None if self.given_up else result
             except Error as problem:
                 self.problem = problem.with_traceback(None)  # or that keeps this request, and with it its session
             self.over = True
-            self.give_up()  # the answer has done that, unless it could not be taken
+            self.given_up = True
         return self.over
 
     def give_up(self) -> None:
