@@ -51,6 +51,14 @@ class Gpu:
             raise RuntimeError(f"{name}: error {code}")
         return code == 0
 
+    def fail(self, name: str, code: int = 2) -> None:
+        """The next call of this function in this process; it does nothing. Without the name's version."""
+        self._driver.sim_fail(name.encode(), code, 0, 1)
+
+    def calls(self, name: str) -> int:
+        self._driver.sim_calls.restype = ctypes.c_uint64
+        return int(self._driver.sim_calls(name.encode()))
+
     def violations(self) -> list[str]:
         """Rules of the driver that this process has broken."""
         text = self._driver.sim_violation

@@ -1,12 +1,10 @@
 """The connector's worker side with KV in memory of the simulated GPU: first all that it does with memory of the host, then the order of
-streams, and what may be lost."""
+streams; vllm_device_loss_test.py has what may be lost."""
 
 from __future__ import annotations
 
 import faulthandler
-import gc
 import os
-import signal
 import socket
 import tempfile
 import threading
@@ -21,7 +19,6 @@ import vllm_connector_test as on_host
 from daemon import PATIENCE, Daemon
 from simulated_gpu import ENVIRONMENT, Gpu
 from simulated_kv import Pinned, SimulatedKv
-from terrace.link import await_readable
 from terrace.vllm import requests
 from terrace.vllm.device_staging import LOADS, DeviceStaging
 from vllm_connector_test import BLOCKS, BYTES, CHUNK, Request, content, plan_with, until
@@ -108,19 +105,47 @@ class BeforeTurn:
         self._lock.release()
 
 
-class Order(OnGpu):
+class Steps(OnGpu):
+    def loading(self, one: on_host.Engine, request: Request, blocks: list[int]) -> list[Any]:
+        """The orders of a step that loads all of a request layer by layer."""
+        self.assertEqual(one.matched(request)[0], len(request.block_hashes) * CHUNK)
+        one.scheduler.allocated(request, [blocks], len(request.block_hashes) * CHUNK)
+        return one.loads(request, [blocks])
+
+    def finish_step(self, one: on_host.Engine) -> None:
+        for name in BYTES:
+            one.worker.layer(name)
+        one.worker.save([], 0)
+
+    def waiting(self, one: on_host.Engine, seed: int, before: Callable[[], None] = lambda: None) -> None:
+        """Its stream waits for a load that the daemon does not answer, and its thread does not."""
+        request = Request(f"waiting{seed}", 3, seed)
+        one.compute(request, [1, 2, 3])
+        loads = self.loading(one, request, [4, 5, 6, 7])
+        before()
+        self.daemon.pause()
+        self.addCleanup(self.daemon.resume)
+        one.worker.begin(loads)
+        for name in BYTES:
+            one.worker.layer(name)
+        self.assertFalse(one.mover.computed.passed)
+
+    def loads_again(self, one: on_host.Engine, seed: int) -> None:
+        one.connect()
+        self.waiting(one, seed)
+        self.daemon.resume()
+        until(lambda: one.mover.computed.passed)
+        one.worker.save([], one.scheduler.failures_seen)
+        self.assertEqual(one.worker.failed_blocks(), set())
+
+
+class Order(Steps):
     """What streams wait for, and the worker's thread does not."""
 
     def stored(self, one: on_host.Engine, request: Request) -> int:
         with terrace.connect(self.daemon.socket, timeout=PATIENCE) as other:
             space = other.open_space(one.plan.spec, timeout=PATIENCE)
             return other.lookup(space, terrace.Prefix.of_digests(request.block_hashes), timeout=PATIENCE).found_chunks
-
-    def loading(self, one: on_host.Engine, request: Request, blocks: list[int]) -> list[Any]:
-        """The orders of a step that loads all of a request layer by layer."""
-        self.assertEqual(one.matched(request)[0], len(request.block_hashes) * CHUNK)
-        one.scheduler.allocated(request, [blocks], len(request.block_hashes) * CHUNK)
-        return one.loads(request, [blocks])
 
     def test_a_layered_load_is_waited_for_by_the_stream_alone(self) -> None:
         one = self.engine()
@@ -185,11 +210,6 @@ class Order(OnGpu):
         self.finish_step(one)
         self.assertTrue(all(one.has(request, i, 4 + i) for i in range(3)))
 
-    def finish_step(self, one: on_host.Engine) -> None:
-        for name in BYTES:
-            one.worker.layer(name)
-        one.worker.save([], 0)
-
     def test_a_load_that_fails_lets_an_engine_go_that_waits_for_its_stream(self) -> None:
         """Its thread cannot take the answer."""
         one = self.engine()
@@ -214,19 +234,6 @@ class Order(OnGpu):
             one.report()
             self.loads_again(one, seed + 10)
 
-    def waiting(self, one: on_host.Engine, seed: int, before: Callable[[], None] = lambda: None) -> None:
-        """Its stream waits for a load that the daemon does not answer, and its thread does not."""
-        request = Request(f"waiting{seed}", 3, seed)
-        one.compute(request, [1, 2, 3])
-        loads = self.loading(one, request, [4, 5, 6, 7])
-        before()
-        self.daemon.pause()
-        self.addCleanup(self.daemon.resume)
-        one.worker.begin(loads)
-        for name in BYTES:
-            one.worker.layer(name)
-        self.assertFalse(one.mover.computed.passed)
-
     def has_failed(self, one: on_host.Engine) -> None:
         until(lambda: one.mover.computed.passed)
         self.daemon.resume()
@@ -234,14 +241,6 @@ class Order(OnGpu):
         self.assertEqual(one.worker.failed_blocks(), {4, 5, 6})
         self.assertTrue(one.worker.drain(PATIENCE))
         one.report()
-
-    def loads_again(self, one: on_host.Engine, seed: int) -> None:
-        one.connect()
-        self.waiting(one, seed)
-        self.daemon.resume()
-        until(lambda: one.mover.computed.passed)
-        one.worker.save([], one.scheduler.failures_seen)
-        self.assertEqual(one.worker.failed_blocks(), set())
 
     def test_a_connection_that_is_lost_when_something_else_is_sent_lets_it_go(self) -> None:
         """Who sent sees the loss, and the thread that watches has not."""
@@ -321,178 +320,6 @@ class Order(OnGpu):
         self.finish_step(one)
         one.mover.engine.finish()
         self.assertEqual((one.worker.failed_blocks(), one.worker.counters.loads_failed), ({10, 11, 12, 13, 14, 15}, 1))
-
-
-class Lost(OnGpu):
-    """The daemon's process of the GPU, while it copies or hangs."""
-
-    def host_stores(self, one: on_host.Engine, request: Request) -> None:
-        """From memory of the host, so that the GPU's process copies nothing yet."""
-        with terrace.connect(self.daemon.socket, timeout=PATIENCE) as other:
-            space = other.open_space(one.plan.spec, timeout=PATIENCE)
-            chunks = len(request.block_hashes)
-            memory = terrace.Memory(chunks * one.plan.slot_bytes)
-            view = memoryview(memory)
-            for i, digest in enumerate(request.block_hashes):
-                view[i * 16384:(i + 1) * 16384] = b"".join(content(digest, name) for name in BYTES)
-            with other.register_region(memory, timeout=PATIENCE) as region:
-                runs = one.plan.runs(0, one.plan.parts, 0, chunks)
-                other.store(space, terrace.Prefix.of_digests(request.block_hashes), region, runs, timeout=PATIENCE)
-            del view
-
-    def fault(self, text: str) -> None:
-        """Of processes of the GPU that begin from now on."""
-        with open(self.script.name, "w") as script:
-            script.write(text)
-
-    def pid(self) -> int:
-        with terrace.connect(self.daemon.socket, observes=True, timeout=PATIENCE) as observer:
-            return observer.status(timeout=PATIENCE).devices[0].pid
-
-    def serves_again(self, one: on_host.Engine, lost: int) -> None:
-        one.report()  # of the failure: nothing would be stored before
-        until(lambda: self.pid() not in (0, lost) and one.worker.connected)  # in this order: by the new session
-        self.assertTrue(one.worker.drain(PATIENCE))
-        self.assertEqual(one.worker.slots_left, 32)
-        request = Request("again", 3, 90)
-        one.compute(request, [1, 2, 3])
-        tokens, between = one.matched(request)
-        self.assertEqual(tokens, 3 * CHUNK)
-        one.scheduler.allocated(request, [[4, 5, 6, 7]], 3 * CHUNK)
-        if between:
-            one.between_steps(request, [[4, 5, 6, 7]])
-        else:
-            one.step(request, [[4, 5, 6, 7]], 3 * CHUNK, 1)
-        self.assertTrue(all(one.has(request, i, 4 + i) for i in range(3)))
-
-    def hanging(self, **settings: Any) -> on_host.Engine:
-        """With a process of the GPU that does not return from its first copy."""
-        self.fault("hang copies\n")
-        one = self.engine(**settings)
-        self.fault("")
-        return one
-
-    def load_order(self, one: on_host.Engine, request: Request) -> list[Any]:
-        self.host_stores(one, request)
-        self.assertEqual(one.matched(request)[0], 3 * CHUNK)
-        one.scheduler.allocated(request, [[4, 5, 6, 7]], 3 * CHUNK)
-        return one.loads(request, [[4, 5, 6, 7]])
-
-    def lose_in_a_load(self, layered: bool, killed: bool) -> None:
-        with self.assertLogs("terrace.vllm", "WARNING") as log:
-            self.lose_and_go_on(layered, killed)
-        self.assertNotIn("did not come within", "".join(log.output))  # nobody has waited for that
-
-    def lose_and_go_on(self, layered: bool, killed: bool) -> None:
-        one = self.hanging(layered=layered)
-        lost = self.pid()
-        one.worker.begin(self.load_order(one, Request("r", 3, 70)))
-        if killed:
-            os.kill(lost, signal.SIGKILL)
-        if layered:
-            for name in BYTES:
-                one.worker.layer(name)
-            one.mover.engine.finish()  # although nobody takes the answer meanwhile
-            one.worker.save([], 0)
-        else:
-            until(lambda: one.worker.received() == ({"r"}, {"r"}))
-        self.assertEqual(one.worker.failed_blocks(), {4, 5, 6})
-        self.serves_again(one, lost)
-
-    def test_a_process_that_is_killed_in_a_load_ends_it_and_another_one_serves(self) -> None:
-        self.lose_in_a_load(layered=True, killed=True)
-
-    def test_a_process_that_hangs_in_a_load_ends_it_and_another_one_serves(self) -> None:
-        self.lose_in_a_load(layered=True, killed=False)
-
-    def test_a_process_that_is_killed_in_the_load_after_another_loss(self) -> None:
-        """Nobody unpins what the first session had while streams wait in the second one."""
-        one = self.hanging()
-        gate = self.pinned(4096)
-        for seed, next_fault in ((70, "hang copies\n"), (71, "")):
-            lost = self.pid()
-            order = self.load_order(one, Request(f"r{seed}", 3, seed))
-            gate.hold(one.mover.engine)
-            one.worker.begin(order)
-            for name in BYTES:
-                one.worker.layer(name)
-            gc.collect()
-            self.fault(next_fault)
-            os.kill(lost, signal.SIGKILL)
-            gate.release()
-            one.mover.engine.finish()
-            one.worker.save([], 0)
-            self.assertEqual(one.worker.failed_blocks(), {4, 5, 6})
-            one.report()
-            until(lambda: self.pid() not in (0, lost) and one.worker.connected)
-            self.assertTrue(one.worker.drain(PATIENCE))
-        self.serves_again(one, lost)
-
-    def test_a_process_that_is_killed_while_the_daemon_stands_still(self) -> None:
-        """Then closing the connection takes as long as that."""
-        one = self.hanging()
-        lost = self.pid()
-        one.worker.begin(self.load_order(one, Request("r", 3, 72)))
-        self.daemon.pause()
-        self.addCleanup(self.daemon.resume)
-        os.kill(lost, signal.SIGKILL)
-        for name in BYTES:
-            one.worker.layer(name)
-        one.mover.engine.finish()
-        one.worker.save([], 0)
-        self.assertEqual((one.worker.failed_blocks(), one.worker.connected), ({4, 5, 6}, False))
-        self.daemon.resume()
-        self.serves_again(one, lost)
-
-    def test_a_process_that_is_killed_in_a_load_between_steps(self) -> None:
-        self.lose_in_a_load(layered=False, killed=True)
-
-    def test_a_process_that_hangs_in_a_load_between_steps(self) -> None:
-        self.lose_in_a_load(layered=False, killed=False)
-
-    def lose_in_a_store(self, killed: bool) -> None:
-        one = self.hanging()
-        lost = self.pid()
-        request = Request("r", 3, 80)
-        one.fill(request, [1, 2, 3])
-        one.scheduler.allocated(request, [[1, 2, 3]], 0)
-        one.step(request, [[1, 2, 3]], 0, 3 * CHUNK)
-        if killed:
-            os.kill(lost, signal.SIGKILL)
-        self.serves_again(one, lost)
-        self.assertEqual(one.worker.counters.stores_failed, 1)
-
-    def test_a_process_that_is_killed_in_a_store_costs_that_store(self) -> None:
-        self.lose_in_a_store(killed=True)
-
-    def test_a_process_that_hangs_in_a_store_costs_that_store(self) -> None:
-        self.lose_in_a_store(killed=False)
-
-    def test_a_process_that_ends_while_nothing_is_copied_is_followed_by_another(self) -> None:
-        one = self.engine()
-        lost = self.pid()
-        os.kill(lost, signal.SIGKILL)
-        self.serves_again(one, lost)
-
-    def test_slots_that_a_hanging_process_may_write_are_not_given_again(self) -> None:
-        one = self.hanging(load=0.2)
-        process = os.pidfd_open(self.pid())
-        self.addCleanup(os.close, process)
-        one.worker.begin(self.load_order(one, Request("r", 3, 85)))
-        for name in BYTES:
-            one.worker.layer(name)
-        one.worker.save([], 0)  # without its answer
-        one.mover.engine.finish()
-        self.assertTrue(one.worker.slots_left == 32 - 3 or await_readable([process], 0))
-
-        def free() -> bool:
-            one.worker.received()
-            given_back = one.worker.slots_left == 32
-            self.assertTrue(not given_back or await_readable([process], 0))
-            return given_back
-
-        until(free)
-        self.assertEqual(one.worker.failed_blocks(), {4, 5, 6})
 
 
 if __name__ == "__main__":

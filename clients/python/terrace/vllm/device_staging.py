@@ -41,14 +41,20 @@ class DevicePool:
         # Before the memory: at the end of the connection their ends come first, and with them that of stores that wait.
         known = [connection.register_generations(page, self._device, timeout=timeout) for page in pages]
         region = connection.register_device_region(self._memory, timeout=timeout)
-        ring = LayerRing(pages[0], known[0], self._device, layers=self._parts, loads=LOADS)
-        counter = StoreCounter(pages[1], known[1], self._device)
-        bell = connection.bell(timeout=timeout)
         pid = _pid_of(connection, self._device, timeout)
         try:
             process = os.pidfd_open(pid)
         except OSError:
             raise Gone(f"the daemon's process of {self._device} has ended, or cannot be seen") from None
+        try:
+            ring = LayerRing(pages[0], known[0], self._device, layers=self._parts, loads=LOADS)
+            counter = StoreCounter(pages[1], known[1], self._device)
+            bell = connection.bell(timeout=timeout)
+            ring.open()  # here, and not in a step
+            bell.open(self._device)
+        except BaseException:
+            os.close(process)
+            raise
         made = _OfSession(region, process, ring=ring, counter=counter, bell=bell, pid=pid)
         self._made.append(made)
         return made

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .._libterrace import Loaded
+from ..errors import Error
+from ..link import Session
 from .loads import Load, Loads
 from .plan import Part
 from .requests import Result, Window
@@ -26,6 +28,7 @@ class _Layered:
     first: int  #: chunk of the order
     rows: Any  #: the window's blocks
     came: int  #: chunks that all layers so far have
+    session: Session | None = None
     over: bool = False  #: the request has ended
     delivered: int = 0  #: chunks, by its answer
     layers: set[str] = field(default_factory=set)  #: that are in their blocks
@@ -87,7 +90,7 @@ class LayeredLoads:
         one = _Layered(load, window, first, rows, came=chunks)
         if self._staging.by_stream:
             self._transfers.receive()  # counters of a GPU that is lost are not used again
-        session = self._transfers.session()
+        one.session = session = self._transfers.session()
         if session is not None:
             with self._transfers.lock:
                 window.layers = self._staging.begin_layers(session)
@@ -107,8 +110,12 @@ class LayeredLoads:
         layers, chunks = one.window.layers, one.window.chunks
         while not one.over:
             if layers is not None:
-                if layers.ready(part, chunks, SLICE_SECONDS):
-                    return chunks
+                try:
+                    if layers.ready(part, chunks, SLICE_SECONDS):
+                        return chunks
+                except Error as problem:
+                    self._transfers.broken(one.session, str(problem))
+                    return 0
             else:
                 self._transfers.await_answer(SLICE_SECONDS)
             self._transfers.receive()
@@ -128,7 +135,11 @@ class LayeredLoads:
                     self._take_layer(one, name)
         layers = one.window.layers
         if layers is not None:
-            layers.passed()
+            try:
+                layers.passed()
+            except Error as problem:
+                self._transfers.broken(one.session, str(problem))
+                one.came = 0
             if layers.by_stream:
                 self._await_end(one)
                 one.came = min(one.came, one.delivered)

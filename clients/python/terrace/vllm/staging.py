@@ -27,13 +27,13 @@ class Layers(Protocol):
     @property
     def slot(self) -> LayeredLoad | None: ...
     def ready(self, part: int, chunks: int, seconds: float) -> bool:
-        """So many chunks of it have come, or will have for what the stream does next. False: not in time."""
+        """So many chunks of it have come, or will have for what the stream does next. False: not in time. Error: the driver refuses."""
 
     def chunks(self, part: int) -> int:
         """That have come, of a load that has ended."""
 
     def passed(self) -> None:
-        """Nobody will wait any more."""
+        """Nobody will wait any more. Error: the driver refuses."""
 
     def end(self) -> None:
         """The load has ended, or nobody waits for it any longer. Any number of times."""
@@ -67,7 +67,7 @@ class Staging(Protocol):
         """Copies inside of it see what the engine has done, and it will see what they do."""
 
     def gathered(self, session: Session) -> tuple[Region, int, int] | None:
-        """What a store waits for (`after`) of what was gathered by now; None: it is there."""
+        """What a store waits for (`after`) of what was gathered by now; None: it is there. Error: the driver refuses."""
 
     def mark(self) -> Mark | None:
         """Behind all copies that were made or are to be made; None: they were made."""

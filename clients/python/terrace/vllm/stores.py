@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .._libterrace import Prefix
+from ..errors import Error
 from .orders import StoreOrder
 from .plan import Plan
 from .requests import Result
@@ -42,7 +43,12 @@ class Stores:
         with self._staging.ordered():
             rows = [self._staging.mover.rows(of_group[done : done + taken]) for of_group in order.blocks]
             self._staging.mover.gather(rows, window.slot)
-        after = self._staging.gathered(session)
+        try:
+            after = self._staging.gathered(session)
+        except Error as problem:
+            self._transfers.broken(session, str(problem))
+            self._transfers.done_with(window)
+            return 0
         parent = order.digests[done - 1] if done else order.parent
         chain = [*([parent] if parent else []), *order.digests[done : done + taken]]
         runs = self._plan.runs(self._staging.offset, self._plan.parts, window.slot, taken)

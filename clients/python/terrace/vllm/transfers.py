@@ -161,6 +161,11 @@ class Transfers:
             self._used = session
         return session
 
+    def broken(self, session: Session | None, why: str) -> None:
+        """The GPU's driver refuses what goes with the session: another one may have better luck."""
+        if session is not None and session is self.session():
+            self._lose(session, why)
+
     def _is_loss(self, session: Session, problem: Error) -> bool:
         """The GPU's process may have been lost alone: the next session has another one."""
         if not isinstance(problem, Gone):
