@@ -112,7 +112,10 @@ class OnGpu(unittest.TestCase):
     def test_a_connection_that_is_being_closed_is_gone_for_others_at_once(self) -> None:
         """Although closing waits for the daemon."""
         daemon = terrace.connect(self.server.socket, timeout=PATIENCE)
-        daemon.register_device_region(self.memory, timeout=PATIENCE)
+        region = daemon.register_device_region(self.memory, timeout=PATIENCE)
+        number = daemon.daemon.connection
+        space = daemon.open_space(SPEC, timeout=PATIENCE)
+        ticket = daemon.submit_lookup(space, Prefix.of_digests(chain_of(206, 1)), timeout=PATIENCE)
         self.server.pause()
         self.addCleanup(self.server.resume)
         closing = threading.Thread(target=daemon.close, kwargs={"timeout": PATIENCE})
@@ -122,9 +125,15 @@ class OnGpu(unittest.TestCase):
         for ask in (daemon.fileno, daemon.status):
             with self.assertRaises(terrace.Gone):
                 ask()
-        self.assertTrue(closing.is_alive())
+        closing.join(0.1)
+        self.assertTrue(closing.is_alive())  # or they have waited for it
+        del ticket
         self.server.resume()
-        closing.join()
+        closing.join(PATIENCE)
+        until = time.monotonic() + PATIENCE
+        while number in {client.connection for client in self.daemon.status(timeout=PATIENCE).clients}:
+            self.assertLess(time.monotonic(), until)  # what was left meanwhile does not keep it
+        del region
 
     def test_rows_have_pieces_too(self) -> None:
         region = self.region()

@@ -108,12 +108,15 @@ void shared_connection::close(client::deadline until) {
     daemon_.reset();
     return;
   }
-  nb::gil_scoped_release others_run;
-  std::lock_guard mine(in_turn_);
-  end_left_handles_inside();
-  nb::gil_scoped_acquire python;
-  if (daemon_)
-    end_device_regions(until ? until : client::within(patience));
+  {
+    nb::gil_scoped_release others_run;
+    std::lock_guard mine(in_turn_);
+    end_left_handles_inside();
+    nb::gil_scoped_acquire python;
+    if (daemon_)
+      end_device_regions(until ? until : client::within(patience));
+  }
+  end_left_handles(); // of those that came since, which keep the socket open
 }
 
 void serve_signals() {

@@ -445,7 +445,7 @@ class Connection:
     def alive(self) -> bool:
         """False once the daemon is lost. Asks nobody: a loss shows when a call meets it."""
     def fileno(self) -> int:
-        """Readable when answers have come (then call `poll`). Changes with `reconnect`."""
+        """Readable when answers have come (then call `poll`). Changes with `reconnect`. `Gone` when the daemon is lost."""
     def poll(self) -> int:
         """Takes in the answers that have come, and gives their number. Never waits."""
     def close(self, *, timeout: float | None = None) -> None:
