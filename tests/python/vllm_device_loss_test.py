@@ -212,9 +212,15 @@ class Refused(Steps):
         one = self.engine()
         for seed, function in ((80, "cuStreamWaitValue32"), (81, "cuStreamWriteValue32")):
             one.compute(Request(f"r{seed}", 3, seed), [1, 2, 3])
-            one.worker.begin(self.loading(one, Request(f"s{seed}", 3, seed), [4, 5, 6, 7]))
+            loads = self.loading(one, Request(f"s{seed}", 3, seed), [4, 5, 6, 7])
+            self.daemon.pause()  # or the answer may be there, for which no stream waits
+            self.addCleanup(self.daemon.resume)
+            one.worker.begin(loads)
             self.gpu.fail(function)
-            self.finish_step(one)
+            for name in BYTES:
+                one.worker.layer(name)
+            self.daemon.resume()
+            one.worker.save([], one.scheduler.failures_seen)
             one.mover.engine.finish()
             self.assertEqual(one.worker.failed_blocks(), {4, 5, 6})
             self.serves_again(one, seed + 10)

@@ -41,6 +41,10 @@ class LayerWatch:
         self._watched.append(_Watched(session, request, until))
         os.eventfd_write(self._wake, 1)
 
+    def abandoned(self) -> None:
+        """With the lock. Lets go of requests that were given up: they keep their connection open."""
+        os.eventfd_write(self._wake, 1)
+
     def close(self) -> None:
         """A second time does nothing."""
         with self._lock:

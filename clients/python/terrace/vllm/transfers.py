@@ -185,6 +185,8 @@ class Transfers:
             for one in abandoned:
                 one.over = True
                 one.give_up()
+            if self._watch is not None:
+                self._watch.abandoned()
         for one in abandoned:
             one.on_end(None)
         return [one.window for one in abandoned]
