@@ -146,6 +146,8 @@ class Link:
         elif not self._stop.is_set():
             what = "the Terrace daemon" if device is None else "the GPU's process of the Terrace daemon"
             self._log.warning("%s at %s has ended; going on without it until it is back", what, self._path)
+        if device is not None and session.process is not None and await_readable([session.process], 0):
+            await_readable([device])  # it ends with its daemon, and may access the pool until then
         for process in (session.process, device):
             if process is not None:
                 os.close(process)
