@@ -9,7 +9,7 @@ using namespace terrace::test;
 
 TEST(RecentKeys, KnowsWhatWasAddedLately) {
   recent_keys keys;
-  auto some = chain(1, 64, 4096), others = chain(2, 64, 4096);
+  auto some = chain(0, 64, 4096), others = chain(1000, 64, 4096);
   for (const object_key& key : some->keys)
     EXPECT_FALSE(keys.has(key));
   for (const object_key& key : some->keys)
