@@ -140,6 +140,8 @@ class volume_opener {
       file.buffered_reason_ =
           options_.direct ? try_direct(openings_[i]->fd()) : "O_DIRECT is turned off in the configuration";
       file.fd_ = openings_[i]->keep();
+      if (file.direct())
+        file.for_readers_ = open_for_readers(file.fd(), file.path());
       opened.files.push_back(std::move(file));
     }
     return opened;

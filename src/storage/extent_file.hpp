@@ -10,12 +10,14 @@
 
 #include "base/error.hpp"
 #include "base/ids.hpp"
+#include "base/named_file.hpp"
 #include "base/unique_fd.hpp"
 #include "storage/path_set.hpp"
 #include "storage/superblock.hpp"
 #include "storage/volume_layout.hpp"
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -98,6 +100,10 @@ class extent_file {
   const std::string& buffered_reason() const { return buffered_reason_; }
   uint64_t alignment_bytes() const;
 
+  /// The same file, opened once more for reading alone with O_DIRECT and without the lock, for another process. Null without
+  /// O_DIRECT.
+  const std::shared_ptr<named_file>& for_readers() const { return for_readers_; }
+
  private:
   friend class volume_opener;
   extent_file() = default;
@@ -107,6 +113,7 @@ class extent_file {
   superblock block_;
   bool made_new_ = false;
   std::string buffered_reason_;
+  std::shared_ptr<named_file> for_readers_;
   std::string damaged_superblock_;
 };
 

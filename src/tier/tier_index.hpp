@@ -53,6 +53,16 @@ class tier_index {
     return read && lacks;
   }
 
+  /// Safe on any thread: how many of the first objects are not there, nor being written. 0 while the tier modifies its index.
+  size_t first_present(const object_batch& objects) const {
+    size_t first = 0;
+    bool read = table_.read([&](const resident_table& table) {
+      while (first < objects.size() && !table.find(objects.keys[first]))
+        ++first;
+    });
+    return read ? first : 0;
+  }
+
   /// Safe on any thread: which objects of the range are present, parallel to it. Nullopt while the tier
   /// modifies its index: then ask the tier.
   std::optional<object_bitmap> try_probe(const object_batch& objects, object_range range) const {

@@ -10,11 +10,7 @@ hold_ptr device_window::leased() const {
   hold_ptr held = held_in(course_.of.leased, tier_kind::gpu);
   if (!held || held->places().size() < part_.end)
     return nullptr;
-  auto first = held->places().begin();
-  std::vector<object_place> places(first + static_cast<ptrdiff_t>(part_.begin),
-                                   first + static_cast<ptrdiff_t>(part_.end));
-  return hold_ptr(new object_hold(release_sink_ptr{}, std::move(places)),
-                  [held](object_hold* part) { delete part; });
+  return window_of(held, part_);
 }
 
 bool device_window::take_held(hold_ptr held) {

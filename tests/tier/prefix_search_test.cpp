@@ -189,6 +189,18 @@ TEST(PrefixSearch, OfASlowerTierOnlyWhatIsBehindTheFasterOnesIsRead) {
   EXPECT_EQ(counted->hits + counted->misses, 0u);
 }
 
+TEST(TierIndex, CountsWhatItDoesNotHaveFromTheBeginningOn) {
+  tier_index index;
+  auto wanted = chain(0, 6);
+  EXPECT_EQ(index.first_present(*wanted), 6u);
+  index.table().insert({.key = key_of(4), .physical_bytes = 8192, .payload_bytes = 4096});
+  EXPECT_EQ(index.first_present(*wanted), 4u) << "it is being written";
+  publish(index, 2, 1);
+  EXPECT_EQ(index.first_present(*wanted), 2u);
+  auto shut = index.table().shut();
+  EXPECT_EQ(index.first_present(*wanted), 0u) << "it is being changed";
+}
+
 TEST(PrefixSearch, ReadsAnIndexUnlessTheObjectsMustBeHeld) {
   tier_index index;
   publish(index, 0, 4);

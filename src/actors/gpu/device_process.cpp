@@ -81,7 +81,7 @@ void lose_process(device_pointer self, const error& why) {
   state.with.probe->failed();
   state.with.probe->enters(device_phase::degraded, why.text);
   state.with.warn(subject(self) + ": " + why.text);
-  quarantine_peers(self); // first: what it reads stays held
+  quarantine_reads(self); // first: what it reads stays held
   state.arenas.lose();
   error gone{errc::gone,
              subject(self) + ": " + why.text +
@@ -90,6 +90,7 @@ void lose_process(device_pointer self, const error& why) {
   fail_questions(self, gone);
   fail_imports(self, {why.code, subject(self) + ": " + why.text});
   fail_line(self, gone);
+  lose_reads(self, gone);
   tell_watchers(self, false);
 }
 
@@ -102,6 +103,7 @@ void on_process_ended(device_pointer self) {
   state.socket.reset();
   state.child = {};
   end_arenas(self);
+  lose_reads(self, no_such_process(self));
   state.staging.reset();
   state.free_slots.clear();
   auto ended = std::exchange(state.regions, {});
@@ -158,7 +160,7 @@ void on_region_mapped(device_pointer self, uint64_t id, const import_region_requ
   if (mapped) {
     import_region_answer done;
     done.memory = std::make_shared<device_region>(caf::actor_cast<device_actor>(self), id, state.process,
-                                                  wanted.peer, wanted.events);
+                                                  wanted.peer, wanted.events, state.reads.direct);
     reply.deliver(std::move(done));
   } else {
     reply.fail(failure);

@@ -1,5 +1,5 @@
 // The state of a device's actor, for its parts: the process and regions (device_process.cpp), arenas that it
-// reads (device_arenas.cpp), copies (device_copies.cpp).
+// reads (device_arenas.cpp), copies (device_copies.cpp), files that it reads (device_reads.cpp).
 // Private to it.
 #pragma once
 
@@ -11,6 +11,7 @@
 #include "coroutine/task.hpp"
 #include "coroutine/task_event.hpp"
 #include "gpu/process/device_child.hpp"
+#include "gpu/process/device_messages.hpp"
 #include "gpu/process/device_slices.hpp"
 #include "gpu/process/pinned_arenas.hpp"
 #include "runtime/io_messages.hpp"
@@ -68,6 +69,58 @@ struct slice_work {
   task<> progress;                         ///< last: it refers to the others
 };
 
+/// A request to read files, in progress.
+struct direct_read {
+  direct_read_request request;
+  answer<direct_read_answer> reply;
+  std::vector<uint64_t> extent_bytes; ///< parallel to the objects
+  uint64_t batch_bytes = 0;
+  size_t begun = 0;        ///< objects
+  std::vector<bool> there; ///< in the region
+  size_t in_flight = 0;    ///< batches
+  bool stopped = false;    ///< no more are begun
+  bool answered = false;
+  error failure;
+};
+using direct_read_ptr = std::shared_ptr<direct_read>;
+
+/// A batch of it, in a slot of the device's memory.
+struct disk_work {
+  direct_read_ptr of;
+  size_t begin = 0; ///< objects [begin, end)
+  size_t end = 0;
+  uint64_t slot = 0;
+  uint64_t process = 0;
+  error failure;
+  uint64_t good = 0; ///< by bits
+  std::string why;   ///< of the first that is not
+  task_event answered;
+  task<> progress; ///< last: it refers to the others
+};
+
+/// What the process reads itself from files.
+struct device_reads {
+  enum class phase : uint8_t { unknown, opening, ready, refused };
+  struct file {
+    std::shared_ptr<named_file> kept; ///< so that nothing else has its address
+    uint64_t number = 0;
+    phase now = phase::unknown;
+  };
+
+  std::shared_ptr<direct_reads> direct; ///< null: switched off
+  phase now = phase::unknown;
+  device_memory_ptr slots; ///< as copies name them
+  std::vector<uint64_t> free_slots;
+  std::map<const named_file*, file> files;
+  fair_queue<direct_read_ptr> line{8 << 20}; ///< what is not begun to the end
+  std::list<disk_work> works;
+
+  /// Of batches in this process. After as many, something is wrong with reading in this way.
+  static constexpr size_t failures_max = 16;
+  size_t failures = 0;
+  std::string refused_file; ///< the last one, and why
+};
+
 /// A request to the process.
 struct asked_of_process {
   std::function<void(const error& failure, const process_packet& answer)>
@@ -110,8 +163,10 @@ struct device_state {
   std::vector<device_watcher> watchers;      ///< one for each tier in its memory
   fair_queue<device_copy_ptr> line{8 << 20}; ///< copies that are not cut to the end
   std::list<slice_work> slices;
-  std::vector<keep_alive> quarantine; ///< of objects of other devices that a lost process may read
-  gpu::pinned_arenas arenas;          ///< that the process reads itself
+  std::vector<keep_alive>
+      quarantine; ///< of objects of other devices and of files that a lost process may read
+  device_reads reads;
+  gpu::pinned_arenas arenas; ///< that the process reads itself
 };
 
 using device_interface =
@@ -141,8 +196,8 @@ void on_add_memory(device_pointer self, const add_memory& added);
 caf::result<retire_answer> on_forget_memory(device_pointer self, const forget_memory& gone);
 /// Has the process map, pin or forget the next piece, unless it is at one.
 void pin_more(device_pointer self);
-/// The process is lost: what it reads of other devices is held until it has ended.
-void quarantine_peers(device_pointer self);
+/// The process is lost: what it reads of other devices and of files is held until it has ended.
+void quarantine_reads(device_pointer self);
 /// The process has ended.
 void end_arenas(device_pointer self);
 
@@ -153,6 +208,13 @@ caf::result<copy_answer> on_copy(device_pointer self, copy_request& request);
 void start_slices(device_pointer self);
 /// Of copies that wait for a slot.
 void fail_line(device_pointer self, const error& why);
+
+// ---- device_reads.cpp ----
+
+void begin_reads(device_pointer self);
+caf::result<direct_read_answer> on_direct_read(device_pointer self, direct_read_request& request);
+/// The process is lost, or has ended: the next one begins anew.
+void lose_reads(device_pointer self, const error& why);
 
 } // namespace terrace::actors
 

@@ -35,6 +35,7 @@ struct tier_parts {
       meter; ///< how fast it is read; null: nobody measures it, and it is always read
   std::shared_ptr<const device_tier>
       device; ///< of a GPU tier: it also copies to regions of its device, and what it had is lost while it does not read
+  disk_set_actor direct; ///< of a disk tier that devices may read themselves; null: none may
   /// Whether objects served by the first tier are offered to this one again, because it may lack them. Null:
   /// never.
   std::shared_ptr<const std::atomic<bool>> second_looks;

@@ -95,6 +95,8 @@ void machine::follow_script() {
       hang_skip = skip;
     } else if (word == "refuse") {
       faults[function] = {status::invalid_value, skip, 1};
+    } else if (word == "halve") {
+      faults[function] = {static_cast<status>(9999), skip, 1};
     } else if (word == "lack" && function == "peers") {
       peers = false;
     } else if (word == "lack" && function == "stream_memory_ops") {

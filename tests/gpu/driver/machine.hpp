@@ -161,7 +161,7 @@ struct machine {
   void start(unsigned device_count, uint64_t device_bytes, uint64_t seed);
   void violation(std::string text);
   /// For processes that no test controls: faults of the file that TERRACE_SIMULATION names, "hang FUNCTION", "refuse
-  /// FUNCTION" (with CUDA_ERROR_INVALID_VALUE), both once and with +N behind the name after N calls, "lose context", "lose
+  /// FUNCTION" (with CUDA_ERROR_INVALID_VALUE), "halve cuFileRead", all once and with +N behind the name after N calls, "lose context", "lose
   /// reads", "lack read_only_pins", "lack stream_memory_ops" or "lack peers"; there a violation ends the process.
   void follow_script();
   bool strict = false;
