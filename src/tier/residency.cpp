@@ -11,6 +11,12 @@ namespace terrace {
 namespace {
 extent extent_of(const resident& object) { return {object.offset(), object.physical_bytes()}; }
 
+/// For so many more: growing step by step would copy each of them again.
+void make_room(std::vector<policy_note>& notes, size_t more) {
+  if (notes.capacity() - notes.size() < more)
+    notes.reserve(std::max(notes.size() + more, 2 * notes.capacity()));
+}
+
 /// `of(i)`: object i, or null.
 template <class Of, class Visit>
 void objects_in_access_order(size_t objects, Of&& of, Visit&& visit) {
@@ -55,6 +61,7 @@ residency::found residency::probe(const object_batch& objects, bool hold, bool n
   answer.present = object_bitmap(keys.size());
   if (hold)
     answer.places.resize(keys.size());
+  make_room(notes_.notes, keys.size() * (size_t{hold} + size_t{note_access}));
   objects_in_access_order(
       ids.size(), [&](size_t i) { return residents().get(ids[i]); },
       [&](size_t i, const resident& object) {
@@ -179,6 +186,7 @@ std::vector<object_place> residency::publish(const std::vector<object_place>& pl
 
 std::vector<extent> residency::release(const std::vector<object_id>& ids) {
   std::vector<extent> freed;
+  make_room(notes_.notes, ids.size());
   for (object_id id : ids) {
     if (!residents().release(id))
       continue;

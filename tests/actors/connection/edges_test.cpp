@@ -232,7 +232,7 @@ TEST_F(Edges, AsManyPromptsAsTheCreditAllowsAreHashedAtATime) {
   }
   ring.hold(io_code::sendmsg); // requests stay in flight behind the first answer, which is not sent
   ASSERT_TRUE(client->send(frames));
-  for (size_t jobs = 0; jobs < 20 && in_flight() < credit; ++jobs)
+  for (size_t jobs = 0; jobs < 50 && in_flight() < credit; ++jobs)
     run_some(1);
   EXPECT_EQ(in_flight(), credit) << "each waits for its next slice";
   ring.release(io_code::sendmsg);
