@@ -76,7 +76,7 @@ void on_opened(device_pointer self, uint64_t region, const error& failure) {
   }
   reads.now = phase::ready;
   reads.slots = std::make_shared<device_region>(caf::actor_cast<device_actor>(self), region, state.process,
-                                                false, nullptr);
+                                                false, 0U, nullptr);
   for (uint64_t slot = 0; slot < slots; ++slot)
     reads.free_slots.push_back(slot);
   for (auto& [which, file] : reads.files)

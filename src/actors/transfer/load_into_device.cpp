@@ -28,7 +28,7 @@ task<error> announce(load_pointer self, const load_job& job, const direct_window
   if (!wanted)
     co_return error{};
   auto request = std::move(*wanted);
-  copying_actor device = copier_of(*job.group, job.target);
+  copying_actor device = region_of(*job.target.device).device();
   auto told = co_await ask<copy_answer>(self, device, std::move(request), "copier");
   co_return failure_of(told);
 }
