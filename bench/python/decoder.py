@@ -139,10 +139,10 @@ class Decoder:
             x = x + F.linear(F.silu(gate, inplace=True).mul_(up), down)
         return F.linear(self._normed(x[-1:]), self.head)[0]
 
-    def prefill(self, tokens: Tensor, table: Tensor, piece: int) -> Tensor:
-        """All of them, so many at a time."""
-        for start in range(0, len(tokens), piece):
-            logits = self.forward(tokens[start : start + piece], table, start)
+    def prefill(self, tokens: Tensor, table: Tensor, piece: int, start: int = 0) -> Tensor:
+        """All of them from `start` on, so many at a time."""
+        for begin in range(start, len(tokens), piece):
+            logits = self.forward(tokens[begin : begin + piece], table, begin)
         return logits
 
     def _normed(self, x: Tensor) -> Tensor:

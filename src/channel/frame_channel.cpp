@@ -100,7 +100,7 @@ void frame_channel::send(outgoing_frame frame, bool later) {
     send_more();
 }
 
-void frame_channel::send_line(std::vector<uint64_t>& done) {
+void frame_channel::send_line(std::vector<uint64_t>& done, bool last) {
   outgoing& out = *out_;
   if (!waits())
     return;
@@ -109,7 +109,7 @@ void frame_channel::send_line(std::vector<uint64_t>& done) {
     return;
   }
   auto descriptors = join_line();
-  if (!may_be_quiet()) {
+  if (last || !may_be_quiet()) {
     submit_send(descriptors);
     return;
   }

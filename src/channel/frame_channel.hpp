@@ -71,8 +71,9 @@ class frame_channel {
   /// Frames wait for `send_line`.
   bool waits() const { return !line_.empty() && !out_->armed; }
   /// Submits frames that wait. Answers that are few bytes, without descriptors, count as sent: their requests are added to
-  /// `done`, and `io_tag::send` completes only if the socket does not take all of them at once.
-  void send_line(std::vector<uint64_t>& done);
+  /// `done`, and `io_tag::send` completes only if the socket does not take all of them at once. `last`: the channel is shut when all is
+  /// sent, so nothing counts as sent before it is.
+  void send_line(std::vector<uint64_t>& done, bool last = false);
   /// The completion of `io_tag::send`: adds to `done` the requests whose answers the kernel has accepted.
   /// False: the peer accepts no more.
   bool sent(int32_t result, std::vector<uint64_t>& done);

@@ -68,7 +68,8 @@ class layer_events {
   }
   void end(const layered_load& load, errc answer);
 
-  /// After `gone`: closes the events, and registers and opens new ones. Errors: `busy`, if a stream has not passed its waits. If the
+  /// After `gone`: closes the events, and registers and opens new ones. `pass` was called for every load that a stream waits for, and no
+  /// `wait` is in progress. Errors: `busy`, if a stream has not passed its waits. If the
   /// GPU's process has ended between a record and its bytes, it never will, and no call can help it: end this process (docs/gpu.md).
   result<void> restart(deadline until = {});
   /// Closes the events and waits until the daemon has answered that the page is unregistered. Only `restart` may follow.

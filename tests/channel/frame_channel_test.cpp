@@ -39,9 +39,9 @@ class FrameChannel : public test::actor_fixture {
   }
 
   /// Sends the line; the requests that count as answered.
-  std::vector<uint64_t> send_line() {
+  std::vector<uint64_t> send_line(bool last = false) {
     std::vector<uint64_t> done;
-    channel->send_line(done);
+    channel->send_line(done, last);
     return done;
   }
 
@@ -75,6 +75,19 @@ class FrameChannel : public test::actor_fixture {
       unique_fd(std::exchange(pair.fds[1], -1)), port(), caf::actor_cast<caf::strong_actor_ptr>(owner));
   bool open = true;
 };
+
+/// Of what is behind the first, nothing would be sent if the channel were shut when that counts as sent.
+TEST_F(FrameChannel, OfTheLastLineNothingCountsAsSentBeforeItIs) {
+  auto expected = queue(1) + queue(2, 70 << 10) + queue(0);
+  EXPECT_EQ(send_line(true), answered{});
+  EXPECT_TRUE(channel->sending());
+  EXPECT_EQ(complete(), answered{1});
+  EXPECT_TRUE(channel->waits());
+  EXPECT_EQ(send_line(true), answered{});
+  EXPECT_EQ(complete(), (answered{2, 0}));
+  EXPECT_FALSE(channel->waits());
+  EXPECT_EQ(received(), expected);
+}
 
 TEST_F(FrameChannel, SmallAnswersOfATurnLeaveTogetherAndCountAsSent) {
   auto expected = queue(1);

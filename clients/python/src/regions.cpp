@@ -60,10 +60,17 @@ void region_handle::unregister(client::deadline until) {
   held_->in_doubt = true;
   result<void> ended;
   try {
-    ended = in_->use(until,
-                     [&](client::connection& daemon) { return daemon.unregister(std::move(region), until); });
+    ended = in_->use(until, [&](client::connection& daemon) {
+      auto done = daemon.unregister(std::move(region), until);
+      if (done) // before `close` may look, in a turn of its own
+        held_->in_doubt = false;
+      return done;
+    });
   } catch (...) {
-    if (!in_->closed()) { // there was no turn
+    // There was no turn. Whoever closes the connection may have been and gone: then it ends in another thread's turn.
+    if (in_->closed()) {
+      in_->give_back(std::move(region));
+    } else {
       held_->region = std::move(region);
       held_->in_doubt = false;
     }

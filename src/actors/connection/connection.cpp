@@ -155,7 +155,7 @@ void connection::end_turn() {
   while (channel_->waits()) {
     uint64_t before = channel_->sent_bytes;
     answered.clear();
-    channel_->send_line(answered);
+    channel_->send_line(answered, life_.ends());
     environment_->client_probe->sent(channel_->sent_bytes - before);
     for (uint64_t id : answered)
       answer_sent(id);
