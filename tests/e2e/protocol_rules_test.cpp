@@ -22,6 +22,7 @@ struct trial {
   frame_bytes frame;
   std::string refused;      ///< empty: it is no mistake
   errc answered = errc::ok; ///< what is no mistake
+  std::vector<int> with{};  ///< descriptors
 };
 
 using texts = std::vector<std::string>;
@@ -69,7 +70,7 @@ class ProtocolRules : public ::testing::Test {
 
   void expect(const trial& one) {
     SCOPED_TRACE(one.refused.empty() ? "to be served" : "refused: " + one.refused);
-    client_.send(one.frame);
+    client_.send(one.frame, one.with);
     auto said = answer();
     EXPECT_EQ(said.id, 2U);
     if (one.refused.empty()) {
@@ -95,6 +96,7 @@ class ProtocolRules : public ::testing::Test {
 
   daemon_under_test daemon_;
   raw_client client_{daemon_.socket()};
+  client::region page_ = client::region::create("rules", 4096).value();
   uint32_t space_ = 0, xxh3_ = 0, region_ = 0;
 };
 
@@ -360,6 +362,21 @@ void ProtocolRules::add_rows_of_transfers(std::map<std::string, std::vector<tria
       {load_of({.arrivals = wire::Arrivals(region_size, region_)}), "inside the region"},
       {prefetch(space_, {.arrivals = wire::Arrivals(0, region_)}), ""},
       {prefetch(space_, {.arrivals = wire::Arrivals(region_size, region_)}), "inside the region"},
+  };
+  auto generations = [&](uint32_t events, uint64_t bytes,
+                         wire::RegionKind kind = wire::RegionKind::generations) {
+    return frame_with(
+        kind::register_region, 2,
+        [&](FlatBufferBuilder& b) {
+          return wire::CreateRegisterRegion(b, kind, bytes, b.CreateString("host"), 0, events);
+        },
+        1);
+  };
+  const std::vector<int> with{page_.descriptor()};
+  to["`events`"] = {
+      {generations(1, 68), "", errc::unsupported, with}, // by this device
+      {generations(1, 67), "in a region of at least 68 bytes for each", errc::ok, with},
+      {generations(1, 4096, wire::RegionKind::memfd), "events only with generations", errc::ok, with},
   };
   to["`runs_per_object`"] = {
       {store_of({.runs = {whole, half, half}, .runs_per_object = {{1, 2}}}), ""},
