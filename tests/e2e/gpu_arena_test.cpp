@@ -255,7 +255,7 @@ TEST_P(GpuArenaFault, WhatCannotBePinnedPassesStagingMemory) {
 
 TEST_P(GpuArenaFault, AHangEndsTheProcessAndNothingElse) {
   SKIP_ON_REAL_DRIVER();
-  for (const char* fault : {"hang cuMemcpyBatchAsync", "hang cuMemHostRegister+2"}) {
+  for (const char* fault : {"hang copies", "hang cuMemHostRegister+2"}) {
     SCOPED_TRACE(fault);
     gpu_daemon::faults(fault);
     daemon_under_test daemon(options(2, "deadline = \"5s\"\n"));

@@ -44,7 +44,7 @@ TEST_P(DeviceFault, EndsTheRequestsOfTheDeviceAndNothingElse) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, DeviceFault,
-                         ::testing::Values("hang cuMemcpyBatchAsync", "hang cuIpcOpenMemHandle",
+                         ::testing::Values("hang copies", "hang cuIpcOpenMemHandle",
                                            "hang cuInit", "lose context"),
                          [](const auto& each) {
                            std::string name = each.param;

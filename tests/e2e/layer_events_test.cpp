@@ -206,7 +206,7 @@ TEST_P(LayerEvents, ALoadThatFailsLetsItsWaitersGo) {
 
 TEST_P(LayerEvents, AProcessThatIsKilledWhileItCopiesLetsWaitersGo) {
   SKIP_ON_REAL_DRIVER();
-  gpu_daemon::faults("hang cuMemcpyBatchAsync");
+  gpu_daemon::faults("hang copies");
   gpu_daemon daemon;
   layered_engine engine(daemon.socket(), GetParam(), chunks);
   auto events = events_of(engine);

@@ -380,7 +380,7 @@ TEST_F(LayeredFault, NoPoolStaysOfAStoreThatTheDeviceLoses) {
 
 TEST_F(LayeredFault, UnregisteringWaitsForACopyThatHangs) {
   SKIP_ON_REAL_DRIVER();
-  gpu_daemon::faults("hang cuMemcpyBatchAsync");
+  gpu_daemon::faults("hang copies");
   gpu_daemon daemon("deadline = \"1s\"\n");
   layered_engine engine(daemon.socket(), device_kind::cuda_handle, chunks);
   auto chain = chain_of(1, chunks);

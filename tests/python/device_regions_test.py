@@ -396,7 +396,7 @@ class AtTheEnd(unittest.TestCase):
         array = DeviceArray(gpu, OBJECT_BYTES)
         self.addCleanup(array.free)
         with tempfile.NamedTemporaryFile("w", delete=False) as faults:
-            faults.write("hang cuMemcpyBatchAsync\n")
+            faults.write("hang copies\n")
         self.addCleanup(os.unlink, faults.name)
         environment = {**ENVIRONMENT, "TERRACE_SIMULATION": faults.name}
         server = Daemon(gpu=f'deadline = "{deadline}"', environment=environment)

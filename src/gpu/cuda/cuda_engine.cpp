@@ -2,6 +2,7 @@
 
 #include "gpu/cuda/plane.hpp"
 #include "gpu/kernels/copy_runs.hpp"
+#include "gpu/kernels/kernel_image.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <string_view>
 #include <sys/mman.h>
 #include <thread>
 #include <unistd.h>
@@ -234,9 +235,10 @@ entry::entry(const char* name, needs what) : lock(machine::get().mutex) {
     refused = status::not_permitted;
     return;
   }
-  if (m.hang_in == name && m.hang_skip > 0) {
+  bool hangs = m.hang_in == name || (m.hang_in == "copies" && std::string_view(name).starts_with("cuMemcpy"));
+  if (hangs && m.hang_skip > 0) {
     --m.hang_skip;
-  } else if (m.hang_in == name) {
+  } else if (hangs) {
     m.hang_in.clear();
     ++m.hanging;
     m.changed.notify_all();

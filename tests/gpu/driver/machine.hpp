@@ -147,7 +147,7 @@ struct machine {
   bool peers = true; ///< devices reach the memory of each other
   std::optional<status> execution_fault;
   bool fault_of_reads = false; ///< it waits for a copy into memory of the host
-  std::string hang_in;
+  std::string hang_in; ///< a function, or `copies`: whichever of them copies first
   unsigned hang_skip = 0; ///< calls before
   unsigned hanging = 0;
   uint64_t releases = 0;
