@@ -25,7 +25,8 @@ struct disk_extent {
 /// What has become of a batch.
 struct read_batch {
   error failure;     ///< `bad_request`; `gone` if the device is lost
-  uint64_t good = 0; ///< bit i: extent i is in its slot, with its header and checksum as expected
+  uint64_t good = 0;   ///< bit i: extent i is in its slot, with its header and checksum as expected
+  uint64_t unread = 0; ///< bit i: the library could not read extent i
   std::string why;   ///< of the first that is not
 };
 
@@ -45,6 +46,8 @@ class disk_reader {
 
   /// The file, open for O_DIRECT, has this number from now on. Errors: `unsupported` if it cannot be read directly.
   virtual void add_file(uint64_t number, unique_fd descriptor, std::function<void(result<void>)> done) = 0;
+  /// Nothing has this number any more. What reads the file goes on.
+  virtual void remove_file(uint64_t number) = 0;
   /// Precondition: nothing else uses the slot.
   virtual void read(uint64_t slot, std::vector<disk_extent> extents,
                     std::function<void(read_batch)> done) = 0;

@@ -1,10 +1,15 @@
 // A few threads for calls that block.
 #pragma once
 
+#include "base/error.hpp"
+
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
+#include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -13,9 +18,19 @@ namespace terrace::gpu {
 /// Jobs begin in the order in which they were added. Safe on all threads.
 class worker_threads {
  public:
-  explicit worker_threads(size_t count) {
-    for (size_t i = 0; i < count; ++i)
-      threads_.emplace_back([this] { run(); });
+  using starter = std::function<std::thread(std::function<void()>)>;
+
+  /// Errors: `no_space` if the system has no more threads. `start`: for tests.
+  static result<std::unique_ptr<worker_threads>> make(size_t count, const starter& start = in_a_thread) {
+    std::unique_ptr<worker_threads> made(new worker_threads);
+    made->threads_.reserve(count);
+    try {
+      for (size_t i = 0; i < count; ++i)
+        made->threads_.push_back(start([all = made.get()] { all->run(); }));
+    } catch (const std::system_error& why) {
+      return fail(errc::no_space, "no thread for calls that block: " + std::string(why.what()));
+    }
+    return made;
   }
   /// Waits for all jobs.
   ~worker_threads() {
@@ -38,6 +53,9 @@ class worker_threads {
   }
 
  private:
+  worker_threads() = default;
+  static std::thread in_a_thread(std::function<void()> what) { return std::thread(std::move(what)); }
+
   void run() {
     std::unique_lock lock(mutex_);
     for (;;) {

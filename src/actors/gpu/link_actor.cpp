@@ -56,9 +56,8 @@ using link_pointer = caf::stateful_actor<link_state, runtime::homed<link_interfa
 [[noreturn]] void end_process(int code) { std::_Exit(code); }
 
 void answer_done(link_pointer self, uint64_t id, const error& failure, std::string text = {},
-                 std::shared_ptr<unique_fd> descriptor = nullptr, uint64_t bytes = 0) {
+                 std::shared_ptr<unique_fd> descriptor = nullptr) {
   process_packet packet;
-  packet.what.bytes = bytes;
   packet.descriptor = std::move(descriptor);
   packet.what.verb = process_verb::done;
   packet.what.id = id;
@@ -243,7 +242,7 @@ error add_file(link_pointer self, process_packet& packet) {
     return {errc::bad_request, "a file without a reader or a descriptor"};
   state.reader->add_file(packet.what.region, std::move(*packet.descriptor),
                          [over = over_of(self, packet.what.id)](const result<void>& how) {
-                           over({how ? error{} : how.error(), 0, {}});
+                           over({how ? error{} : how.error(), 0, 0, {}});
                          });
   return {};
 }
@@ -257,7 +256,14 @@ error read_files(link_pointer self, gpu::process_message& wanted) {
 }
 
 void on_reader_over(link_pointer self, const reader_over& over) {
-  answer_done(self, over.id, over.how.failure, over.how.why, nullptr, over.how.good);
+  process_packet packet;
+  packet.what.verb = process_verb::done;
+  packet.what.id = over.id;
+  packet.what.code = over.how.failure.code;
+  packet.what.text = over.how.failure.code == errc::ok ? over.how.why : over.how.failure.text;
+  packet.what.bytes = over.how.good;
+  packet.what.offset = over.how.unread;
+  self->state.socket->send(std::move(packet));
 }
 
 void on_packet(link_pointer self, process_packet& packet) {
@@ -294,6 +300,11 @@ void on_packet(link_pointer self, process_packet& packet) {
       state.regions.erase(packet.what.region);
       state.pages.erase(packet.what.region);
       state.arenas.erase(packet.what.region);
+      answer_done(self, id, {});
+      return;
+    case process_verb::remove_file:
+      if (state.reader)
+        state.reader->remove_file(packet.what.region);
       answer_done(self, id, {});
       return;
     case process_verb::load:

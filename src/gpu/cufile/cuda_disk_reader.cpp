@@ -65,15 +65,17 @@ struct batch {
   std::vector<disk_extent> extents;
   std::function<void(read_batch)> done;
   std::atomic<size_t> left{0};
-  std::mutex mutex; ///< protects the two below
-  uint64_t read = 0;
+  std::mutex mutex; ///< protects the three below
+  uint64_t read = 0, unread = 0;
   std::string why;
 
   void note(size_t extent, const result<void>& how) {
     std::lock_guard lock(mutex);
     if (how)
       read |= uint64_t{1} << extent;
-    else if (why.empty())
+    else if (how.error().code == errc::internal)
+      unread |= uint64_t{1} << extent;
+    if (!how && why.empty())
       why = how.error().text;
   }
 };
@@ -81,9 +83,9 @@ struct batch {
 class cuda_disk_reader : public disk_reader {
  public:
   cuda_disk_reader(std::shared_ptr<const cufile::session> session, cufile::buffer buffer, sums_kernel kernel,
-                   std::vector<slot> made)
+                   std::vector<slot> made, std::unique_ptr<worker_threads> threads)
       : session_(std::move(session)), begin_(buffer.range().address), kernel_(std::move(kernel)),
-        slots_(std::move(made)) {
+        slots_(std::move(made)), threads_(std::move(threads)) {
     auto range = buffer.range();
     staging_ = std::make_shared<cuda_memory>(&session_->context(), std::move(buffer), range, false);
   }
@@ -92,7 +94,7 @@ class cuda_disk_reader : public disk_reader {
 
   void add_file(uint64_t number, unique_fd descriptor, std::function<void(result<void>)> done) override {
     auto shared = std::make_shared<unique_fd>(std::move(descriptor));
-    threads_.add([this, number, shared, done = std::move(done)] {
+    threads_->add([this, number, shared, done = std::move(done)] {
       auto opened = cufile::file::open(session_, std::move(*shared));
       if (!opened) {
         done(tl::unexpected(opened.error()));
@@ -106,6 +108,15 @@ class cuda_disk_reader : public disk_reader {
     });
   }
 
+  void remove_file(uint64_t number) override {
+    std::lock_guard lock(mutex_);
+    auto found = files_.find(number);
+    if (found == files_.end())
+      return;
+    threads_->add([file = std::move(found->second)] {}); // its end may block
+    files_.erase(found);
+  }
+
   void read(uint64_t in, std::vector<disk_extent> extents, std::function<void(read_batch)> done) override {
     auto of = std::make_shared<batch>();
     of->slot = in;
@@ -113,11 +124,11 @@ class cuda_disk_reader : public disk_reader {
     of->done = std::move(done);
     of->left = of->extents.size();
     if (!is_legal(*of)) {
-      threads_.add([of] { of->done({{errc::bad_request, "a read beside its slot"}, 0, {}}); });
+      threads_->add([of] { of->done({{errc::bad_request, "a read beside its slot"}, 0, 0, {}}); });
       return;
     }
     for (size_t i = 0; i < of->extents.size(); ++i)
-      threads_.add([this, of, i] {
+      threads_->add([this, of, i] {
         of->note(i, read_extent(*of, i));
         if (--of->left == 0) // the last one has seen what the others have read
           of->done(verified(*of));
@@ -159,22 +170,22 @@ class cuda_disk_reader : public disk_reader {
     const auto& context = session_->context();
     sum_batch sums;
     sums.sums = here.page.sums();
-    for (size_t i = 0; i < of.extents.size(); ++i) {
+    result<void> started;
+    for (size_t i = 0; started && i < of.extents.size(); ++i) {
       if ((of.read >> i & 1) == 0)
         continue;
       const auto at = begin_ + begin_of(of, i);
-      if (auto copied = context.call("cuMemcpyAsync", context.api().MemcpyAsync, here.page.header(i), at,
-                                     size_t{object_header_bytes}, here.stream.get());
-          !copied)
-        return copied;
+      started = context.call("cuMemcpyAsync", context.api().MemcpyAsync, here.page.header(i), at,
+                             size_t{object_header_bytes}, here.stream.get());
       sums.payload[sums.payloads++] = {at + object_header_bytes, of.extents[i].expected.payload_bytes};
     }
     if (sums.payloads == 0)
       return {};
     void* parameters[] = {&sums};
-    auto started = context.call("cuLaunchKernel", context.api().LaunchKernel, kernel_.function, sums.payloads,
-                                1u, 1u, sum_thread::count, 1u, 1u, 0u, here.stream.get(), &parameters[0],
-                                static_cast<void**>(nullptr));
+    if (started)
+      started = context.call("cuLaunchKernel", context.api().LaunchKernel, kernel_.function, sums.payloads, 1u,
+                             1u, sum_thread::count, 1u, 1u, 0u, here.stream.get(), &parameters[0],
+                             static_cast<void**>(nullptr));
     auto ended = here.stream.synchronize(); // also after a failure: nothing uses the page any more
     return started ? ended : started;
   }
@@ -195,6 +206,7 @@ class cuda_disk_reader : public disk_reader {
       else if (of.why.empty())
         of.why = "an object's header or checksum is not the expected one";
     }
+    answer.unread = of.unread;
     answer.why = std::move(of.why);
     return answer;
   }
@@ -206,7 +218,7 @@ class cuda_disk_reader : public disk_reader {
   std::shared_ptr<memory> staging_; ///< copies keep it, too
   std::mutex mutex_;                ///< protects the files
   std::map<uint64_t, std::shared_ptr<const cufile::file>> files_;
-  worker_threads threads_{threads_max}; ///< ends first
+  std::unique_ptr<worker_threads> threads_; ///< ends first
 };
 
 result<sums_kernel> load_kernel(const std::shared_ptr<const cuda::context>& context) {
@@ -270,8 +282,11 @@ result<std::shared_ptr<disk_reader>> make_cuda_disk_reader(std::shared_ptr<const
       return tl::unexpected(made.error());
     slots.push_back(std::move(*made));
   }
+  auto threads = worker_threads::make(threads_max);
+  if (!threads)
+    return tl::unexpected(threads.error());
   return std::make_shared<cuda_disk_reader>(std::move(*session), std::move(*buffer), std::move(*kernel),
-                                            std::move(slots));
+                                            std::move(slots), std::move(*threads));
 }
 
 } // namespace terrace::gpu

@@ -127,10 +127,51 @@ TEST_F(DiskReader, WhatCannotBeReadFailsAlone) {
   EXPECT_EQ(read().good, 0b11111u) << "the next read is another one";
 }
 
+TEST_F(DiskReader, TellsWhatTheLibraryCouldNotReadFromWhatIsDamaged) {
+  objects_.bytes[objects_.extents[1].file_offset] ^= std::byte{4};
+  open();
+  ASSERT_TRUE(add_file());
+  auto batch = read();
+  EXPECT_EQ(batch.good, 0b11101u);
+  EXPECT_EQ(batch.unread, 0u);
+  sim.fail("cuFileRead", cuda::status::invalid_value, 0, 5);
+  batch = read();
+  EXPECT_EQ(batch.good, 0u);
+  EXPECT_EQ(batch.unread, 0b11111u);
+}
+
+TEST_F(DiskReader, WaitsForWhatItHasBegunAlsoIfTheRestFails) {
+  open();
+  ASSERT_TRUE(add_file());
+  sim.fail("cuMemcpyAsync", cuda::status::invalid_value, 1, 1);
+  auto before = sim.calls("cuStreamSynchronize");
+  auto batch = read();
+  EXPECT_NE(batch.failure.code, errc::ok);
+  EXPECT_EQ(sim.calls("cuStreamSynchronize"), before + 1) << "the first header's copy is over";
+  EXPECT_EQ(sim.calls("cuLaunchKernel"), 0u);
+  EXPECT_EQ(read().good, 0b11111u);
+}
+
+TEST_F(DiskReader, AFileThatIsRemovedIsClosed) {
+  open();
+  ASSERT_TRUE(add_file());
+  EXPECT_EQ(read().good, 0b11111u);
+  reader_->remove_file(2); // nobody knows it
+  reader_->remove_file(1);
+  auto batch = read();
+  EXPECT_EQ(batch.good, 0u);
+  EXPECT_EQ(batch.why, "a read of a file that is not open");
+  ASSERT_TRUE(add_file());
+  EXPECT_EQ(read().good, 0b11111u);
+  reader_ = nullptr;
+  EXPECT_EQ(sim.calls("cuFileHandleDeregister"), 2u);
+}
+
 TEST_F(DiskReader, AFileThatIsNotOpenIsNotRead) {
   open();
   auto batch = read();
   EXPECT_EQ(batch.good, 0u);
+  EXPECT_EQ(batch.unread, 0u) << "this is no failure of the library";
   EXPECT_EQ(batch.why, "a read of a file that is not open");
 }
 
