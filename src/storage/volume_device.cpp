@@ -122,7 +122,7 @@ std::shared_ptr<named_file> open_for_readers(int fd, const std::string& path) {
   unique_fd opened(::open(same.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
   if (!opened)
     return nullptr;
-  return std::make_shared<named_file>(named_file{std::move(opened), path});
+  return std::make_shared<named_file>(std::move(opened), path);
 }
 
 } // namespace terrace

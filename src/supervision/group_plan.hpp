@@ -91,6 +91,7 @@ inline extent_files_options files_of(const group_plan& plan, const boot_id& boot
   files.owner = {machine_identity(), plan.name};
   files.on_mismatch = plan.on_mismatch;
   files.object_bytes = plan.disk_object_bytes;
+  files.for_readers = plan.direct_disk;
   return files;
 }
 

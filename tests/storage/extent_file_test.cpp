@@ -49,6 +49,8 @@ TEST_F(ExtentFile, AllocatesItsWholeCapacityAtOnce) {
 }
 
 TEST_F(ExtentFile, ReadersGetTheSameFileWithoutItsLock) {
+  EXPECT_FALSE(extent_file::open(options_)->for_readers()) << "nobody asked for it";
+  options_.for_readers = true;
   options_.direct = false;
   EXPECT_FALSE(extent_file::open(options_)->for_readers());
   options_.direct = true;

@@ -36,7 +36,7 @@ struct device_arguments {
 /// What is known of a device that reads files itself. Set by its actor, read on any thread.
 struct direct_reads {
   explicit direct_reads(uint64_t most) : object_bytes_max(most) {}
-  std::atomic<bool> possible{true}; ///< it has not been refused to the present process
+  std::atomic<bool> possible{true}; ///< not while the process gets ready for it, nor if that was refused
   const uint64_t object_bytes_max;  ///< of an extent
 };
 

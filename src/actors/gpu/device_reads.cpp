@@ -7,6 +7,7 @@
 #include "storage/object_header.hpp"
 
 #include <caf/actor_cast.hpp>
+#include <caf/send.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -23,43 +24,84 @@ constexpr uint64_t slots = gpu::disk_reader::slots;
 
 std::string subject(device_pointer self) { return "device " + self->state.with.probe->name(); }
 
+std::string lost_too_often(device_pointer self) {
+  return std::to_string(self->state.reads.record.losses()) + " of its processes ended while they read disks";
+}
+
 bool process_is_there(device_pointer self, const disk_work& work) {
   auto& state = self->state;
-  return state.now == device_state::phase::ready && work.process == state.process &&
-         state.reads.now == phase::ready;
+  return state.now == device_state::phase::ready && work.process == state.process;
 }
 
 // ---- what the process has ----
 
-void on_file_added(device_pointer self, const named_file* which, const error& failure) {
+/// Loads do not ask for a file that they cannot have.
+void enter(device_reads::file& file, phase next) {
+  auto waits = [](phase one) { return one == phase::opening || one == phase::refused; };
+  if (waits(file.now) != waits(next))
+    if (auto what = file.what.lock())
+      waits(next) ? ++what->unread_by : --what->unread_by;
+  file.now = next;
+}
+
+void forget_file(device_pointer self, uint64_t number) {
+  process_packet packet;
+  packet.what.verb = process_verb::remove_file;
+  packet.what.region = number;
+  ask_process(self, std::move(packet), [](const error&, const process_packet&) {});
+}
+
+void on_file_added(device_pointer self, uint64_t number, const std::string& path, const error& failure) {
   auto& state = self->state;
-  auto found = state.reads.files.find(which);
-  if (failure.code == errc::gone || found == state.reads.files.end())
+  if (failure.code == errc::gone)
     return;
-  found->second.now = failure.code == errc::ok ? phase::ready : phase::refused;
+  auto found = state.reads.files.find(number);
+  if (found == state.reads.files.end()) { // it was closed meanwhile
+    if (failure.code == errc::ok)
+      forget_file(self, number);
+    return;
+  }
+  enter(found->second, failure.code == errc::ok ? phase::ready : phase::refused);
   if (failure.code == errc::ok) {
     state.with.probe->reads_disks(state.reads.refused_file.empty() ? "yes"
                                                                    : "not all: " + state.reads.refused_file);
-    state.with.log(subject(self) + " reads " + which->path + " itself");
+    state.with.log(subject(self) + " reads " + path + " itself");
     return;
   }
-  const std::string text = which->path + " is read through host memory: " + failure.text;
+  const std::string text = path + " is read through host memory: " + failure.text;
   state.reads.refused_file = text;
   state.with.probe->reads_disks("not all: " + text);
   state.with.log(subject(self) + ": " + text);
 }
 
 void add_file(device_pointer self, device_reads::file& file) {
-  file.now = phase::opening;
-  file.number = self->state.next_id;
+  auto what = file.what.lock();
+  if (!what)
+    return; // this is about to be told
+  enter(file, phase::opening);
   process_packet packet;
   packet.what.verb = process_verb::add_file;
-  packet.what.region = file.number;
-  packet.descriptor = std::shared_ptr<unique_fd>(file.kept, &file.kept->descriptor);
-  ask_process(self, std::move(packet),
-              [self, which = file.kept.get()](const error& failure, const process_packet&) {
-                on_file_added(self, which, failure);
-              });
+  packet.what.region = what->number;
+  packet.descriptor = std::shared_ptr<unique_fd>(what, &what->descriptor);
+  ask_process(
+      self, std::move(packet),
+      [self, number = what->number, path = what->path](const error& failure, const process_packet&) {
+        on_file_added(self, number, path, failure);
+      },
+      patience::endless);
+}
+
+device_reads::file& file_of(device_pointer self, const std::shared_ptr<named_file>& what) {
+  auto [at, added] = self->state.reads.files.try_emplace(what->number);
+  if (added) {
+    at->second.what = what;
+    what->at_end([number = what->number,
+                  to = caf::actor_cast<caf::weak_actor_ptr>(self)] {
+      if (auto there = caf::actor_cast<caf::strong_actor_ptr>(to))
+        caf::anon_send(caf::actor_cast<caf::actor>(there), file_closed{number});
+    });
+  }
+  return at->second;
 }
 
 void on_opened(device_pointer self, uint64_t region, const error& failure) {
@@ -69,31 +111,35 @@ void on_opened(device_pointer self, uint64_t region, const error& failure) {
     return; // the process is lost
   if (failure.code != errc::ok) {
     reads.now = phase::refused;
-    reads.direct->possible = false;
     state.with.probe->reads_disks("no: " + failure.text);
     state.with.log(subject(self) + " reads no disks itself (gpu.direct_disk): " + failure.text);
     return;
   }
   reads.now = phase::ready;
+  reads.direct->possible = true;
   reads.slots = std::make_shared<device_region>(caf::actor_cast<device_actor>(self), region, state.process,
                                                 false, 0U, nullptr);
   for (uint64_t slot = 0; slot < slots; ++slot)
     reads.free_slots.push_back(slot);
-  for (auto& [which, file] : reads.files)
+  for (auto& [number, file] : reads.files)
     add_file(self, file);
 }
 
 void open_reads(device_pointer self) {
   auto& state = self->state;
   state.reads.now = phase::opening;
+  state.reads.direct->possible = false;
+  state.reads.record.begin(state.process);
+  state.with.probe->reads_disks("opening");
   process_packet packet;
   packet.what.verb = process_verb::open_reads;
   packet.what.bytes = state.with.direct_bytes;
   const uint64_t region = state.next_id; // that of the request
   packet.what.region = region;
-  ask_process(self, std::move(packet), [self, region](const error& failure, const process_packet&) {
-    on_opened(self, region, failure);
-  });
+  ask_process(
+      self, std::move(packet),
+      [self, region](const error& failure, const process_packet&) { on_opened(self, region, failure); },
+      patience::endless); // it may take seconds
 }
 
 /// Nothing: the process can read all of it. What it has to open first is opened for later ones.
@@ -105,8 +151,8 @@ error not_yet(device_pointer self, const direct_read_request& request) {
     open_reads(self);
   error why;
   for (const object_in_file& object : request.files) {
-    device_reads::file& file = reads.files[object.file.get()];
-    if (!std::exchange(file.kept, object.file) && reads.now == phase::ready)
+    device_reads::file& file = file_of(self, object.file);
+    if (file.now == phase::unknown && reads.now == phase::ready)
       add_file(self, file);
     if (file.now == phase::refused)
       return {errc::unsupported, subject(self) + " does not read " + object.file->path + " itself"};
@@ -136,13 +182,14 @@ void ask_read(device_pointer self, disk_work& work) {
   uint64_t at = 0;
   for (size_t i = work.begin; i < work.end; ++i) {
     const object_in_file& object = work.of->request.files[i];
-    packet.what.extents.push_back({self->state.reads.files[object.file.get()].number, object.file_offset,
-                                   work.of->extent_bytes[i], at, object.expected});
+    packet.what.extents.push_back(
+        {object.file->number, object.file_offset, work.of->extent_bytes[i], at, object.expected});
     at += work.of->extent_bytes[i];
   }
   ask_process(self, std::move(packet), [&work](const error& failure, const process_packet& answer) {
     work.failure = failure;
     work.good = failure.code == errc::ok ? answer.what.bytes : 0;
+    work.unread = failure.code == errc::ok ? answer.what.offset : 0;
     work.why = answer.what.text;
     work.answered.set(); // `work` may be gone
   });
@@ -202,20 +249,21 @@ void stop_line(device_pointer self, const error& why) {
   }
 }
 
-/// Whether the disk or the way is at fault, reading through host memory shows.
-void count_failure(device_pointer self, const std::string& why) {
+/// Whether objects are damaged, reading through host memory shows. What the library could not read is held against this way.
+void count_failure(device_pointer self, const disk_work& work) {
   auto& state = self->state;
   auto& reads = state.reads;
+  const std::string& why = work.why;
   state.with.probe->could_not_read_disk();
-  ++reads.failures;
-  if (reads.failures == 1)
+  const size_t failures = work.unread != 0 ? reads.record.failed(work.process) : 0;
+  if (failures == 1)
     state.with.warn(subject(self) +
                     " could not read an object itself; it is read through host memory: " + why);
-  if (reads.failures != device_reads::failures_max || reads.now != phase::ready)
+  if (failures != gpu::direct_record::failures_max || reads.now != phase::ready)
     return;
   reads.now = phase::refused;
   reads.direct->possible = false;
-  const error refused{errc::unsupported, "it failed " + std::to_string(reads.failures) + " times: " + why};
+  const error refused{errc::unsupported, "it failed " + std::to_string(failures) + " times: " + why};
   state.with.probe->reads_disks("no: " + refused.text);
   state.with.warn(subject(self) + " reads no disks itself any more: " + refused.text);
   stop_line(self, refused);
@@ -234,7 +282,7 @@ task<> read_batch(device_pointer self, std::list<disk_work>::iterator at) {
   if (failure.code != errc::ok || !work.why.empty())
     read->stopped = true;
   if (!work.why.empty())
-    count_failure(self, work.why);
+    count_failure(self, work);
   if (process_is_there(self, work))
     state.reads.free_slots.push_back(work.slot);
   --read->in_flight;
@@ -309,18 +357,46 @@ caf::result<direct_read_answer> on_direct_read(device_pointer self, direct_read_
   return promise;
 }
 
+void on_file_closed(device_pointer self, const file_closed& notice) {
+  auto& state = self->state;
+  auto found = state.reads.files.find(notice.number);
+  const bool known = found != state.reads.files.end() && found->second.now == phase::ready;
+  state.reads.files.erase(notice.number);
+  if (known && state.now == device_state::phase::ready)
+    forget_file(self, notice.number);
+}
+
+void blame_reads(device_pointer self) {
+  auto& state = self->state;
+  auto& reads = state.reads;
+  const bool reading = std::any_of(reads.works.begin(), reads.works.end(), [&](const disk_work& work) {
+    return work.process == state.process;
+  });
+  const bool opening =
+      reads.now == phase::opening || std::any_of(reads.files.begin(), reads.files.end(), [](const auto& one) {
+        return one.second.now == phase::opening;
+      });
+  if (!reading && !opening)
+    return;
+  const bool before = reads.record.given_up();
+  reads.record.lost(state.process);
+  if (!before && reads.record.given_up())
+    state.with.warn(subject(self) + " reads no disks itself any more: " + lost_too_often(self));
+}
+
 void lose_reads(device_pointer self, const error& why) {
   auto& state = self->state;
   auto& reads = state.reads;
-  reads.now = phase::unknown;
+  const bool given_up = reads.record.given_up();
+  reads.now = given_up ? phase::refused : phase::unknown;
   reads.slots = nullptr;
   reads.free_slots.clear();
-  reads.files.clear();
-  if (reads.direct)
-    reads.direct->possible = true;
-  if (reads.direct)
-    state.with.probe->reads_disks("not tried");
-  reads.failures = 0;
+  for (auto& [number, file] : reads.files)
+    enter(file, phase::unknown);
+  if (reads.direct) {
+    reads.direct->possible = !given_up;
+    state.with.probe->reads_disks(given_up ? "no: " + lost_too_often(self) : "not tried");
+  }
   reads.refused_file.clear();
   stop_line(self, why);
 }

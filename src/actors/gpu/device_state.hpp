@@ -13,6 +13,7 @@
 #include "gpu/process/device_child.hpp"
 #include "gpu/process/device_messages.hpp"
 #include "gpu/process/device_slices.hpp"
+#include "gpu/process/direct_record.hpp"
 #include "gpu/process/pinned_arenas.hpp"
 #include "runtime/io_messages.hpp"
 #include "transfer/stall_detector.hpp"
@@ -92,8 +93,9 @@ struct disk_work {
   uint64_t slot = 0;
   uint64_t process = 0;
   error failure;
-  uint64_t good = 0; ///< by bits
-  std::string why;   ///< of the first that is not
+  uint64_t good = 0;   ///< by bits
+  uint64_t unread = 0; ///< the same: what the library could not read
+  std::string why;     ///< of the first that is not good
   task_event answered;
   task<> progress; ///< last: it refers to the others
 };
@@ -102,8 +104,7 @@ struct disk_work {
 struct device_reads {
   enum class phase : uint8_t { unknown, opening, ready, refused };
   struct file {
-    std::shared_ptr<named_file> kept; ///< so that nothing else has its address
-    uint64_t number = 0;
+    std::weak_ptr<named_file> what; ///< its end is told to the actor
     phase now = phase::unknown;
   };
 
@@ -111,22 +112,27 @@ struct device_reads {
   phase now = phase::unknown;
   device_memory_ptr slots; ///< as copies name them
   std::vector<uint64_t> free_slots;
-  std::map<const named_file*, file> files;
+  std::map<uint64_t, file> files; ///< by their numbers, which the process has as well
   fair_queue<direct_read_ptr> line{8 << 20}; ///< what is not begun to the end
   std::list<disk_work> works;
 
-  /// Of batches in this process. After as many, something is wrong with reading in this way.
-  static constexpr size_t failures_max = 16;
-  size_t failures = 0;
+  gpu::direct_record record;
   std::string refused_file; ///< the last one, and why
+};
+
+/// A file that the process may know has been closed.
+struct file_closed {
+  uint64_t number = 0;
 };
 
 /// A request to the process.
 struct asked_of_process {
   std::function<void(const error& failure, const process_packet& answer)>
-      then;             ///< `gone` if the process is lost
-  uint64_t watched = 0; ///< its tag in the detector
+      then;                        ///< `gone` if the process is lost
+  std::optional<uint64_t> watched; ///< its tag in the detector
 };
+/// Whether an answer of the process has a deadline.
+enum class patience : uint8_t { until_deadline, endless };
 
 struct mapped_region {
   uint64_t bytes = 0;
@@ -170,14 +176,15 @@ struct device_state {
 };
 
 using device_interface =
-    device_actor::extend<caf::reacts_to<child_started>, caf::reacts_to<runtime::io_done>>;
+    device_actor::extend<caf::reacts_to<child_started>, caf::reacts_to<file_closed>, caf::reacts_to<runtime::io_done>>;
 using device_pointer = caf::stateful_actor<device_state, runtime::homed<device_interface::base>>*;
 
 // ---- device_process.cpp ----
 
-/// Sends `what` with the next id, and calls `then` once: with the answer, which has a deadline, or as `gone`.
+/// Sends `what` with the next id, and calls `then` once: with the answer, or as `gone`. `endless` is for what nobody waits for.
 void ask_process(device_pointer self, process_packet what,
-                 std::function<void(const error&, const process_packet&)> then);
+                 std::function<void(const error&, const process_packet&)> then,
+                 patience with = patience::until_deadline);
 /// Starts, ends or restarts the process as its regions need it.
 void go_on(device_pointer self);
 caf::result<import_region_answer> on_import(device_pointer self, const import_region_request& request);
@@ -213,9 +220,13 @@ void fail_line(device_pointer self, const error& why);
 
 void begin_reads(device_pointer self);
 caf::result<direct_read_answer> on_direct_read(device_pointer self, direct_read_request& request);
+void on_file_closed(device_pointer self, const file_closed& notice);
+/// The process is lost. If it reads, this is held against reading in this way; before anything that it reads is answered.
+void blame_reads(device_pointer self);
 /// The process is lost, or has ended: the next one begins anew.
 void lose_reads(device_pointer self, const error& why);
 
 } // namespace terrace::actors
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::child_started)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::file_closed)
