@@ -76,8 +76,7 @@ using messages = message_list<
     check_sessions_request, check_sessions_answer, check_owner_request, check_client_request,
     check_client_answer, import_region_request, import_region_answer, drop_region_notice, end_region_request,
     end_region_answer, share_region_request, share_region_answer, open_device_request, open_device_answer,
-    watch_device_notice, device_changed_notice, serve_tier_notice, device_load_request, direct_load_request,
-    direct_read_request, direct_read_answer>;
+    watch_device_notice, device_changed_notice, serve_tier_notice, device_load_request, direct_read_request, direct_read_answer>;
 
 } // namespace terrace::actors
 
@@ -246,9 +245,7 @@ using mover_actor = caf::typed_actor<
     caf::replies_to<close_mover_request>::with<close_mover_answer>>;
 
 /// DISK SET: all paths of a disk tier as one: its mover and the keeper of its index.
-using disk_set_actor = mover_actor::extend_with<index_keeper>::extend<
-    // From loads into memory of a device: what is held, into a region. (delayed: until it is there or cannot be)
-    caf::replies_to<direct_load_request>::with<direct_read_answer>>;
+using disk_set_actor = mover_actor::extend_with<index_keeper>;
 
 /// WRITE-THROUGH: writes objects stored in a tier to the tier below.
 using write_through_actor = caf::typed_actor<
@@ -300,7 +297,7 @@ using device_actor = copying_actor::extend<
     caf::replies_to<share_region_request>::with<share_region_answer>,
     // From the last owner of a region.
     caf::reacts_to<drop_region_notice>,
-    // From the disk set: objects of its files into a region. (delayed: until they are there or cannot be)
+    // From loads: objects of files into a region. (delayed: until they are there or cannot be)
     caf::replies_to<direct_read_request>::with<direct_read_answer>,
     // From connections: of a region that is new, and again when they have given it up. (delayed: until nothing accesses it)
     caf::replies_to<end_region_request>::with<end_region_answer>,

@@ -53,14 +53,15 @@ class tier_index {
     return read && lacks;
   }
 
-  /// Safe on any thread: how many of the first objects are not there, nor being written. 0 while the tier modifies its index.
-  size_t first_present(const object_batch& objects) const {
-    size_t first = 0;
+  /// Safe on any thread: the first object of [begin, end) that is there, or being written; `end`: none. `begin` while the tier
+  /// modifies its index.
+  size_t first_present(const object_batch& objects, size_t begin, size_t end) const {
+    size_t first = begin;
     bool read = table_.read([&](const resident_table& table) {
-      while (first < objects.size() && !table.find(objects.keys[first]))
+      while (first < end && !table.find(objects.keys[first]))
         ++first;
     });
-    return read ? first : 0;
+    return read ? first : begin;
   }
 
   /// Safe on any thread: which objects of the range are present, parallel to it. Nullopt while the tier

@@ -16,8 +16,8 @@
 
 namespace terrace {
 
-/// To the disk set: objects of the tier, which are held, into a region. `copy` is without generations, announcement and arena.
-struct direct_load_request {
+/// Objects of a disk tier, which are held, into a region. `copy` is without generations, announcement and arena.
+struct direct_load {
   space_ptr in;
   copy_request copy;
   std::vector<object_key> keys;     ///< parallel to its objects

@@ -3,6 +3,7 @@
 #include "storage/object_header.hpp"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 namespace terrace {
@@ -14,29 +15,31 @@ constexpr uint64_t verified_bytes_min = 241;
 
 } // namespace
 
-size_t direct_window::readable(uint64_t bytes_max) const {
-  const auto& payloads = part_.objects->payload_bytes;
+size_t direct_window::before_known(size_t most, const recent_keys& read) const {
+  size_t first = 0;
+  while (first < most && !read.has(course_.of.objects->keys[part_.begin + first]))
+    first += course_.of.objects_per_chunk;
+  return std::min(first, most);
+}
+
+size_t direct_window::before_present(size_t most, const tier_index& tier) const {
+  return most == 0 ? 0 : tier.first_present(*course_.of.objects, part_.begin, part_.begin + most) - part_.begin;
+}
+
+size_t direct_window::readable(size_t most, uint64_t bytes_max) const {
+  auto payloads = std::span(course_.of.objects->payload_bytes).subspan(part_.begin, most);
   auto end = std::find_if(payloads.begin(), payloads.end(), [bytes_max](uint64_t bytes) {
     return bytes < verified_bytes_min || physical_bytes_for(bytes) > bytes_max;
   });
   return static_cast<size_t>(end - payloads.begin());
 }
 
-size_t direct_window::before_known(const recent_keys& read) const {
-  size_t first = 0;
-  while (first < part_.size() && !read.has(part_.objects->keys[first]))
-    first += course_.of.objects_per_chunk;
-  return std::min(first, part_.size());
-}
-
 bool direct_window::cut(size_t objects) {
   objects -= objects % course_.of.objects_per_chunk;
   if (objects == 0)
     return false;
-  if (objects < part_.size()) {
-    part_.end = part_.begin + objects;
-    part_.objects = slice(course_.of.objects, part_.begin, part_.end);
-  }
+  part_.end = part_.begin + objects;
+  part_.objects = slice(course_.of.objects, part_.begin, part_.end);
   return true;
 }
 
@@ -57,9 +60,9 @@ bool direct_window::take_held(hold_ptr held) {
   return usable_ != 0;
 }
 
-direct_load_request direct_window::request(const space_ptr& in) const {
+direct_load direct_window::request(const space_ptr& in) const {
   const load_subject& of = course_.of;
-  direct_load_request request;
+  direct_load request;
   request.in = in;
   copy_request& copy = request.copy;
   copy.direction = copy_direction::out_of_arena;
@@ -79,6 +82,18 @@ bool direct_window::take_read(size_t objects) {
   const size_t wanted = usable_;
   usable_ = std::min(objects - objects % course_.of.objects_per_chunk, wanted);
   return usable_ == wanted;
+}
+
+confirm_request direct_window::confirmation() const {
+  confirm_request request;
+  for (size_t i = 0; i < usable_; ++i)
+    request.ids.push_back(held_->places()[i].id);
+  return request;
+}
+
+bool direct_window::take_confirmed(const std::vector<bool>& present) {
+  auto gone = std::find(present.begin(), present.end(), false);
+  return take_read(static_cast<size_t>(gone - present.begin()));
 }
 
 std::optional<copy_request> direct_window::announcement() const {

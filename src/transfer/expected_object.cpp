@@ -19,11 +19,14 @@ expected_object expected_of(const opened_space& in, const volume_id& volume, con
   return expected;
 }
 
+bool is_expected(const object_header& found, const expected_object& expected) {
+  return found.payload_bytes == expected.payload_bytes && matches(found, expected.identity).has_value();
+}
+
 bool is_expected(std::span<const std::byte, object_header_bytes> header, const expected_object& expected,
                  uint64_t payload_checksum) {
   auto found = decode(header);
-  return found && found->payload_bytes == expected.payload_bytes &&
-         matches(*found, expected.identity).has_value() && found->payload_checksum == payload_checksum;
+  return found && is_expected(*found, expected) && found->payload_checksum == payload_checksum;
 }
 
 } // namespace terrace

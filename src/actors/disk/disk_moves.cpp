@@ -1,7 +1,5 @@
-// Reads and writes of a disk set: each path's disk gets its part, and the answers are combined. What a device reads itself does
-// not pass them.
+// Reads and writes of a disk set: each path's disk gets its part, and the answers are combined.
 #include "actors/disk/disk_set_state.hpp"
-#include "actors/gpu/device_actor.hpp"
 #include "base/countdown.hpp"
 #include "coroutine/answer.hpp"
 #include "disk/path_parts.hpp"
@@ -11,7 +9,6 @@
 #include <cerrno>
 #include <chrono>
 #include <functional>
-#include <numeric>
 
 namespace terrace::actors {
 
@@ -89,77 +86,7 @@ void write(disk_set_pointer self, const write_request& what, answer<move_answer>
            [reply](move_answer written) mutable { reply.deliver(std::move(written)); });
 }
 
-/// Errors: `unsupported` without O_DIRECT, `busy` if a path is out of service.
-result<direct_read_request> read_of(disk_set_pointer self, direct_load_request& request) {
-  auto& state = self->state;
-  direct_read_request made;
-  for (size_t i = 0; i < request.places.size(); ++i) {
-    const object_place& place = request.places[i];
-    auto at = state.paths->locate(place.offset);
-    const auto& file = state.paths->file(at.path)->for_readers();
-    if (!file)
-      return fail(errc::unsupported, "a path without O_DIRECT");
-    if (!state.service->reads(at.path))
-      return fail(errc::busy, "the disk is out of service: " + state.service->reason(at.path));
-    made.files.push_back({file, at.file_offset,
-                          expected_of(*request.in, state.paths->volume(), request.keys[i], place.generation,
-                                      place.payload_bytes)});
-  }
-  made.copy = std::move(request.copy);
-  return made;
-}
-
-/// Bytes that are read from the disks, for whoever asks how fast that is.
-class metered_read {
- public:
-  metered_read(std::shared_ptr<read_meter> meter, const std::vector<object_place>& places)
-      : meter_(std::move(meter)) {
-    for (const object_place& place : places)
-      each_.push_back(physical_bytes_for(place.payload_bytes));
-    total_ = std::accumulate(each_.begin(), each_.end(), uint64_t{0});
-    if (meter_)
-      meter_->has_to_read(0, total_, std::chrono::steady_clock::now());
-  }
-  /// The first objects have arrived, and nothing more will.
-  void end(size_t objects) {
-    auto arrived =
-        std::accumulate(each_.begin(), each_.begin() + static_cast<ptrdiff_t>(objects), uint64_t{0});
-    auto now = std::chrono::steady_clock::now();
-    if (!meter_)
-      return;
-    if (arrived != 0)
-      meter_->arrived(arrived, now);
-    meter_->has_to_read(total_, 0, now);
-  }
-
- private:
-  std::shared_ptr<read_meter> meter_;
-  std::vector<uint64_t> each_;
-  uint64_t total_ = 0;
-};
-
 } // namespace
-
-caf::result<direct_read_answer> on_direct_load(disk_set_pointer self, direct_load_request& request) {
-  auto read = read_of(self, request);
-  if (!read)
-    return direct_read_answer{read.error(), 0};
-  auto reply = make_answer<direct_read_answer>(self);
-  auto promise = reply.promise();
-  metered_read metered(self->state.meter, request.places);
-  const device_actor& device = region_of(*read->copy.outside.device).device();
-  self->request(device, caf::infinite, std::move(*read))
-      .then(
-          [reply, metered](const direct_read_answer& answer) mutable {
-            metered.end(answer.objects);
-            reply.deliver(answer);
-          },
-          [reply, metered](const caf::error&) mutable {
-            metered.end(0);
-            reply.deliver(direct_read_answer{{errc::gone, "the device's actor has ended"}, 0});
-          });
-  return promise;
-}
 
 caf::result<move_answer> on_read(disk_set_pointer self, const read_request& request) {
   auto reply = make_answer<move_answer>(self);

@@ -190,7 +190,6 @@ disk_set_actor::behavior_type set_behavior(disk_set_pointer self,
   state.copiers = seed->with.copiers;
   state.service = seed->service;
   state.warn = seed->with.warn;
-  state.meter = seed->with.meter;
   state.damages = damage_reports(state.paths);
   for (size_t i = 0; i < state.paths->size(); ++i)
     spawn_path(self, i, *seed);
@@ -206,7 +205,6 @@ disk_set_actor::behavior_type set_behavior(disk_set_pointer self,
       [self](const start_journal& start) { on_start_journal(self, start); },
       [self](const read_request& request) { return on_read(self, request); },
       [self](const write_request& request) { return on_write(self, request); },
-      [self](direct_load_request& request) { return on_direct_load(self, request); },
       [self](const index_changes& what) { on_changes(self, what); },
       [self](const forget_request& request) { return on_forget(self, request); },
       [self](const check_journal_request& request) { return on_check_journals(self, request); },

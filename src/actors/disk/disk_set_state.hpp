@@ -8,7 +8,6 @@
 #include "disk/disk_service.hpp"
 #include "metrics/disk_probe.hpp"
 #include "runtime/home.hpp"
-#include "tier/read_meter.hpp"
 
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
@@ -32,7 +31,6 @@ struct disk_set_state {
   damage_reports damages;
   std::shared_ptr<disk_service> service;
   std::function<void(const std::string&)> warn;
-  std::shared_ptr<read_meter> meter; ///< null: none
   std::set<caf::actor_addr> alive;
   caf::error ending; ///< why it ends; none while it serves
 };
@@ -41,9 +39,6 @@ using disk_set_pointer = caf::stateful_actor<disk_set_state, runtime::homed<disk
 
 /// Reads the objects from their paths, then has a copier verify them.
 caf::result<move_answer> on_read(disk_set_pointer self, const read_request& request);
-
-/// Has the device of the region read the objects itself, if it can.
-caf::result<direct_read_answer> on_direct_load(disk_set_pointer self, direct_load_request& request);
 
 /// Writes their header blocks, itself or through a copier, then the objects to their paths.
 caf::result<move_answer> on_write(disk_set_pointer self, const write_request& request);

@@ -226,7 +226,7 @@ void join_disk(caf::actor_system& system, group_parts& group, const group_plan& 
   disk.objects = std::move(opened.objects);
   disk.mover = set;
   if (plan.direct_disk)
-    disk.direct = set;
+    disk.direct = std::make_shared<direct_source>(opened.paths, opened.service, probes.disk_meter);
   disk.keeper = set;
   disk.service = opened.service;
   disk.probe = probes.disk_tier;

@@ -298,7 +298,7 @@ task<result<bool>> load_by_pool(load_pointer self, const load_job& job, load_cou
 
 task<error> load_by_chunk(load_pointer self, const load_job& job, load_course& course) {
   coming_windows coming;
-  bool on_device = job.target.device != nullptr, from_disk = on_device;
+  bool on_device = job.target.device != nullptr, from_disk = may_load_from_disk(job);
   while (!course.complete()) {
     if (on_device && coming.empty()) {
       auto copied = co_await load_on_device(self, job, course, on_device);

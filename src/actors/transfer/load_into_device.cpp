@@ -13,12 +13,12 @@ namespace terrace::actors {
 namespace {
 
 /// Cuts the window to the first chunks that only the disk has, and that the device reads itself.
-bool cut_to_disk(const load_job& job, direct_window& window) {
-  size_t objects = window.readable(region_of(*job.target.device).direct_bytes_max());
-  objects = std::min(objects, window.before_known(*job.group->read_directly));
+bool cut_to_disk(const load_job& job, direct_window& window, recent_keys& read_lately) {
+  size_t objects = window.before_known(window.size(), read_lately);
   for (const tier_parts& tier : job.group->tiers())
     if (tier.kind != tier_kind::disk)
-      objects = std::min(objects, tier.index->first_present(*window.objects()));
+      objects = window.before_present(objects, *tier.index);
+  objects = window.readable(objects, region_of(*job.target.device).direct_bytes_max());
   return window.cut(objects);
 }
 
@@ -40,7 +40,16 @@ task<result<bool>> load_on_device(load_pointer self, const load_job& job, load_c
   if (!tier || !tries || !tier->device->reaches(job.target.device) || tier->index->empty())
     co_return false;
   device_window window(course, job.group->device_window_bytes);
-  if (!window.take_held(window.leased())) { // a lease may hold less there than the tier has
+  if (window.take_held(window.leased())) {
+    auto leased = window.confirmation();
+    auto confirmed = co_await ask<confirm_answer>(self, tier->tier, std::move(leased), "GPU tier");
+    if (!confirmed)
+      co_return tl::unexpected(confirmed.error());
+    if (!window.take_confirmed(confirmed->present)) {
+      tries = false; // what was cleared is found out as everywhere
+      co_return false;
+    }
+  } else { // a lease may hold less there than the tier has
     probe_request wanted{window.objects(), true, job.note_access};
     auto found = co_await ask<probe_answer>(self, tier->tier, std::move(wanted), "GPU tier");
     if (!found)
@@ -61,23 +70,37 @@ task<result<bool>> load_on_device(load_pointer self, const load_job& job, load_c
   co_return true;
 }
 
-task<result<bool>> load_from_disk(load_pointer self, const load_job& job, load_course& course, bool& tries) {
+bool may_load_from_disk(const load_job& job) {
+  if (!job.target.device || region_of(*job.target.device).direct_bytes_max() == 0)
+    return false;
   const tier_parts* tier = job.group->tier(tier_kind::disk);
-  if (!tier || !tries || !tier->direct || !tier->reads() || course.of.order)
+  return tier && tier->direct && tier->direct->readable();
+}
+
+task<result<bool>> load_from_disk(load_pointer self, const load_job& job, load_course& course, bool& tries) {
+  tries = tries && !course.of.order && may_load_from_disk(job);
+  if (!tries)
     co_return false;
+  const tier_parts* tier = job.group->tier(tier_kind::disk);
+  direct_source& source = *tier->direct;
   direct_window window(course, job.group->device_window_bytes);
-  if (!cut_to_disk(job, window))
+  if (!cut_to_disk(job, window, source.read_lately()))
     co_return false;
-  if (!window.take_held(window.leased())) { // a lease may hold less there than the tier has
-    probe_request wanted{window.objects(), true, job.note_access};
+  const bool leased = window.take_held(window.leased());
+  if (!leased) { // a lease may hold less there than the tier has
+    probe_request wanted{window.objects(), true, false};
     auto found = co_await ask<probe_answer>(self, tier->tier, std::move(wanted), "disk tier");
     if (!found)
       co_return tl::unexpected(found.error());
     if (!window.take_held(found->held))
       co_return false;
   }
-  auto request = window.request(job.in);
-  auto read = co_await ask<direct_read_answer>(self, tier->direct, std::move(request), "disk set");
+  auto wanted = window.request(job.in);
+  metered_read metered(source.meter(), wanted.places);
+  auto request = source.request(std::move(wanted));
+  device_actor device = region_of(*job.target.device).device();
+  auto read = co_await ask<direct_read_answer>(self, device, std::move(request), "device");
+  metered.end(read ? read->objects : 0);
   if (!read)
     co_return tl::unexpected(read.error());
   auto failure = why_ended(job.context, "load");
@@ -86,12 +109,23 @@ task<result<bool>> load_from_disk(load_pointer self, const load_job& job, load_c
   if (failure.code != errc::ok)
     co_return tl::unexpected(failure);
   tries = window.take_read(read->objects);
+  auto there = window.confirmation();
+  if (there.ids.empty())
+    co_return false;
+  auto confirmed = co_await ask<confirm_answer>(self, tier->tier, std::move(there), "disk tier");
+  if (!confirmed)
+    co_return tl::unexpected(confirmed.error());
+  tries = window.take_confirmed(confirmed->present) && tries;
   auto announced = co_await announce(self, job, window);
   if (announced.code != errc::ok)
     co_return tl::unexpected(announced);
-  if (uint64_t bytes = window.deliver(*job.group->read_directly); bytes != 0)
-    tier->probe->read(bytes);
-  co_return read->objects != 0;
+  uint64_t bytes = window.deliver(source.read_lately());
+  if (bytes == 0)
+    co_return false;
+  tier->probe->read(bytes);
+  if (job.note_access && !leased) // the way through host memory notes what it delivers itself
+    self->send(tier->tier, access_notice{window.confirmation().ids});
+  co_return true;
 }
 
 } // namespace terrace::actors

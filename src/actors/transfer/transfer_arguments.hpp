@@ -13,7 +13,6 @@
 #include "tier/shadow_feed.hpp"
 #include "tier/tenant_board.hpp"
 #include "tier/tier_list.hpp"
-#include "transfer/recent_keys.hpp"
 
 #include <caf/actor.hpp>
 
@@ -53,8 +52,6 @@ struct group_parts : tier_list<tier_parts>, volume_state {
   std::shared_ptr<tenant_board> host_tenants, disk_tenants;          ///< for metrics; null: none
   std::shared_ptr<event_log> events = std::make_shared<event_log>(); ///< of all tiers
   std::shared_ptr<copier_pool> copiers;
-  std::shared_ptr<recent_keys> read_directly =
-      std::make_shared<recent_keys>(); ///< chunks that devices have read from disks themselves
   std::shared_ptr<std::atomic<bool>> checking =
       std::make_shared<std::atomic<bool>>(false);      ///< one check at a time
   std::shared_ptr<const std::atomic<bool>> cost_model; ///< what clients compute faster is left to them
