@@ -76,7 +76,8 @@ using messages = message_list<
     check_sessions_request, check_sessions_answer, check_owner_request, check_client_request,
     check_client_answer, import_region_request, import_region_answer, drop_region_notice, end_region_request,
     end_region_answer, share_region_request, share_region_answer, open_device_request, open_device_answer,
-    watch_device_notice, device_changed_notice, serve_tier_notice, device_load_request, direct_read_request, direct_read_answer>;
+    watch_device_notice, device_changed_notice, serve_tier_notice, device_load_request, direct_read_request,
+    direct_read_answer>;
 
 } // namespace terrace::actors
 

@@ -37,18 +37,12 @@ engine_device::engine_device(std::unique_ptr<parts> made) : parts_(std::move(mad
 engine_device::~engine_device() = default;
 
 result<std::unique_ptr<engine_device>> engine_device::open(const engine_device_options& options) {
-  auto uuid = cuda::parse_uuid(options.device);
-  if (!uuid)
-    return tl::unexpected(uuid.error());
-  auto driver = cuda::driver::open(options.driver);
-  if (!driver)
-    return tl::unexpected(driver.error());
-  auto properties = (*driver)->find_device(*uuid);
-  if (!properties)
-    return tl::unexpected(properties.error());
-  if (!properties->stream_memory_ops)
-    return fail(errc::unsupported, properties->name + " has no stream memory operations");
-  auto context = cuda::context::retain(*driver, properties->ordinal);
+  auto device = cuda::locate(options.device, options.driver);
+  if (!device)
+    return tl::unexpected(device.error());
+  if (!device->properties.stream_memory_ops)
+    return fail(errc::unsupported, device->properties.name + " has no stream memory operations");
+  auto context = cuda::context::retain(device->by, device->properties.ordinal);
   if (!context)
     return tl::unexpected(context.error());
   auto made = std::make_unique<parts>();

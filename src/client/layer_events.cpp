@@ -103,16 +103,10 @@ layer_events::make(connection& daemon, const layer_events_options& options, dead
                                        " loads of at least one layer, and at most " +
                                        std::to_string(protocol::region_events_max) +
                                        " events, one for each layer of a load and one more for the load");
-  auto uuid = cuda::parse_uuid(options.device);
-  if (!uuid)
-    return tl::unexpected(uuid.error());
-  auto driver = cuda::driver::open(options.driver);
-  if (!driver)
-    return tl::unexpected(driver.error());
-  auto properties = (*driver)->find_device(*uuid);
-  if (!properties)
-    return tl::unexpected(properties.error());
-  auto context = cuda::context::retain(*driver, properties->ordinal);
+  auto device = cuda::locate(options.device, options.driver);
+  if (!device)
+    return tl::unexpected(device.error());
+  auto context = cuda::context::retain(device->by, device->properties.ordinal);
   if (!context)
     return tl::unexpected(context.error());
   auto made = std::make_unique<parts>(daemon, options);

@@ -24,10 +24,10 @@ struct disk_extent {
 
 /// What has become of a batch.
 struct read_batch {
-  error failure;     ///< `bad_request`; `gone` if the device is lost
+  error failure;       ///< `bad_request`; `gone` if the device is lost
   uint64_t good = 0;   ///< bit i: extent i is in its slot, with its header and checksum as expected
   uint64_t unread = 0; ///< bit i: the library could not read extent i
-  std::string why;   ///< of the first that is not
+  std::string why;     ///< of the first that is not
 };
 
 /// Safe on all threads. It blocks nobody: what is asked for is done on its own threads, which also call `done`, once. Its destructor

@@ -1,4 +1,4 @@
-// Checks shared by requests and answers. Internal to this room.
+// Checks shared by the tables. Internal to this room.
 #pragma once
 
 #include "base/error.hpp"
@@ -50,6 +50,9 @@ inline result<void> check_id(const char* field, const byte_vector* value, bool m
   return refuse("expected " + std::string(field) + " of " + std::to_string(id_bytes) + " bytes, got " +
                 std::to_string(size));
 }
+
+/// Of a request's runs: that they are inside any region, and one at least for each object.
+result<void> check_run_lists(const run_vector& runs, const flatbuffers::Vector<uint32_t>* runs_per_object);
 
 // FlatBuffers' verifier checks the alignment of a vector's length only, not that of 8-byte elements after it.
 template <class Vector>

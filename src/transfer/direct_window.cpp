@@ -23,7 +23,8 @@ size_t direct_window::before_known(size_t most, const recent_keys& read) const {
 }
 
 size_t direct_window::before_present(size_t most, const tier_index& tier) const {
-  return most == 0 ? 0 : tier.first_present(*course_.of.objects, part_.begin, part_.begin + most) - part_.begin;
+  return most == 0 ? 0
+                   : tier.first_present(*course_.of.objects, part_.begin, part_.begin + most) - part_.begin;
 }
 
 size_t direct_window::readable(size_t most, uint64_t bytes_max) const {

@@ -34,7 +34,9 @@ struct DirectSource : ::testing::Test {
     return std::optional<direct_source>(std::in_place, paths, service, meter);
   }
   bool direct() const { return paths->file(0)->direct(); }
-  double queued() const { return static_cast<double>(meter->state(std::chrono::steady_clock::now()).queued_bytes); }
+  double queued() const {
+    return static_cast<double>(meter->state(std::chrono::steady_clock::now()).queued_bytes);
+  }
 };
 
 TEST_F(DirectSource, IsReadableWhileAllItsPathsAre) {

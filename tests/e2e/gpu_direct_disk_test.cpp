@@ -162,7 +162,8 @@ TEST_F(GpuDirectDisk, WhatIsReadWhileItIsGivenUpIsDelivered) {
   auto loaded = load_into(other, *others, fails, interleaved(1));
   ASSERT_TRUE(loaded) << loaded.error().text;
   EXPECT_EQ(loaded->delivered_chunks, 1U);
-  EXPECT_TRUE(device_of(other).disk_reads.starts_with("no: it failed 16 times")) << device_of(other).disk_reads;
+  EXPECT_TRUE(device_of(other).disk_reads.starts_with("no: it failed 16 times"))
+      << device_of(other).disk_reads;
   end_hold();
   expect_loaded(client, loading, kept);
   EXPECT_EQ(device_of(client).disk_bytes, object_bytes);

@@ -77,15 +77,16 @@ class gpu_disk_fixture : public ::testing::Test {
     return by->submit_load(request, patiently()).value();
   }
   /// What `begin_load` began has arrived.
-  void expect_loaded(tester& by, client::ticket<client::load_result>& loading, const std::vector<digest>& chain) {
+  void expect_loaded(tester& by, client::ticket<client::load_result>& loading,
+                     const std::vector<digest>& chain) {
     auto loaded = by->wait(loading, patiently());
     ASSERT_TRUE(loaded) << loaded.error().text;
     EXPECT_EQ(loaded->delivered_chunks, chain.size());
     EXPECT_TRUE(memory_->read() == laid_out(chain, runs_));
   }
   /// Of what the lease holds.
-  client::load_request load_under(tester& by, const client::lease& held, const client::registered_region& region,
-                                  const std::vector<digest>& chain) {
+  client::load_request load_under(tester& by, const client::lease& held,
+                                  const client::registered_region& region, const std::vector<digest>& chain) {
     auto request = by.load_of(chain);
     runs_ = interleaved(chain.size());
     request.what = {};
@@ -105,7 +106,8 @@ class gpu_disk_fixture : public ::testing::Test {
   }
   static bool holds() { return std::filesystem::exists(gpu_daemon::script() + ".holding"); }
   static void end_hold() {
-    unique_fd end(::open((gpu_daemon::script() + ".hold").c_str(), O_RDWR | O_CLOEXEC)); // does not wait for a reader
+    unique_fd end(
+        ::open((gpu_daemon::script() + ".hold").c_str(), O_RDWR | O_CLOEXEC)); // does not wait for a reader
     EXPECT_TRUE(end);
   }
   /// Loads into the region and compares every byte.
@@ -160,7 +162,8 @@ class gpu_disk_fixture : public ::testing::Test {
   /// Descriptors of the daemon for the disk's file.
   static size_t openings_of_disk(const daemon_under_test& daemon) {
     size_t found = 0;
-    for (const auto& each : std::filesystem::directory_iterator("/proc/" + std::to_string(daemon.pid()) + "/fd")) {
+    for (const auto& each :
+         std::filesystem::directory_iterator("/proc/" + std::to_string(daemon.pid()) + "/fd")) {
       std::error_code gone;
       found += std::filesystem::read_symlink(each, gone) == daemon.state() + "/terrace.extents" ? 1 : 0;
     }

@@ -101,7 +101,8 @@ TEST_F(GpuDiskProcess, AWayInWhichTwoWereLostIsGivenUp) {
     EXPECT_TRUE(client->unregister(std::move(region), patiently()));
   }
   auto region = registered(client);
-  EXPECT_TRUE(device_of(client).disk_reads.starts_with("no: 2 of its processes")) << device_of(client).disk_reads;
+  EXPECT_TRUE(device_of(client).disk_reads.starts_with("no: 2 of its processes"))
+      << device_of(client).disk_reads;
   for (uint64_t seed : {3, 4}) {
     auto chain = chain_of(seed, 8);
     only_on_disk(client, chain);

@@ -44,8 +44,8 @@ TEST_P(DeviceFault, EndsTheRequestsOfTheDeviceAndNothingElse) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, DeviceFault,
-                         ::testing::Values("hang copies", "hang cuIpcOpenMemHandle",
-                                           "hang cuInit", "lose context"),
+                         ::testing::Values("hang copies", "hang cuIpcOpenMemHandle", "hang cuInit",
+                                           "lose context"),
                          [](const auto& each) {
                            std::string name = each.param;
                            return name.replace(name.find(' '), 1, "_");

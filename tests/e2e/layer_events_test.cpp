@@ -54,14 +54,6 @@ class LayerEvents : public device_fixture {
     request.layers = load;
     return request;
   }
-  static std::vector<uint8_t> all_layers(const layered_engine& engine, const std::vector<digest>& chain) {
-    std::vector<uint8_t> all;
-    for (uint32_t layer = 0; layer < engine.layers(); ++layer) {
-      auto one = engine.layer_of(chain, layer);
-      all.insert(all.end(), one.begin(), one.end());
-    }
-    return all;
-  }
   static bool refused(client::layer_events& events, errc code, const std::string& why) {
     auto next = events.begin();
     EXPECT_FALSE(next);
@@ -77,7 +69,7 @@ class LayerEvents : public device_fixture {
     thread.join();
     ASSERT_TRUE(loaded) << loaded.error().text;
     EXPECT_EQ(loaded->delivered_chunks, chain.size());
-    EXPECT_TRUE(stream.finish() == all_layers(engine, chain));
+    EXPECT_TRUE(stream.finish() == engine.all_layers_of(chain));
   }
 };
 
@@ -116,7 +108,7 @@ TEST_P(LayerEvents, AWaiterThatComesFirstNeverReadsOldBytes) {
     auto ticket = engine->submit_load(request, patiently());
     ASSERT_TRUE(ticket) << ticket.error().text;
     waits.join(); // without the answer
-    EXPECT_TRUE(stream.finish() == all_layers(engine, chain)) << "load " << seed;
+    EXPECT_TRUE(stream.finish() == engine.all_layers_of(chain)) << "load " << seed;
     auto loaded = events->end(*load, engine->wait(*ticket, patiently()));
     ASSERT_TRUE(loaded) << loaded.error().text;
     EXPECT_EQ(loaded->delivered_chunks, chain.size());

@@ -20,14 +20,6 @@ class LayerRing : public device_fixture {
     }
     on.write(load.passed());
   }
-  static std::vector<uint8_t> all_layers(const layered_engine& engine, const std::vector<digest>& chain) {
-    std::vector<uint8_t> all;
-    for (uint32_t layer = 0; layer < engine.layers(); ++layer) {
-      auto one = engine.layer_of(chain, layer);
-      all.insert(all.end(), one.begin(), one.end());
-    }
-    return all;
-  }
 };
 
 TEST_P(LayerRing, AStreamThatWaitsFirstNeverReadsOldBytes) {
@@ -53,7 +45,7 @@ TEST_P(LayerRing, AStreamThatWaitsFirstNeverReadsOldBytes) {
     request.layers = *load;
     auto ticket = engine->submit_load(request, patiently());
     ASSERT_TRUE(ticket) << ticket.error().text;
-    EXPECT_TRUE(stream.finish() == all_layers(engine, chain)) << "load " << seed; // without the answer
+    EXPECT_TRUE(stream.finish() == engine.all_layers_of(chain)) << "load " << seed; // without the answer
     auto loaded = layers.ring->end(*load, engine->wait(*ticket, patiently()));
     ASSERT_TRUE(loaded) << loaded.error().text;
     EXPECT_EQ(loaded->delivered_chunks, chain.size());
@@ -146,7 +138,7 @@ TEST_P(LayerRing, ALoadThatFailsLetsItsStreamsGo) {
   compute(stream, engine, *load, chain.size());
   request.layers = *load;
   ASSERT_TRUE(engine->load(request, patiently()));
-  EXPECT_TRUE(stream.finish() == all_layers(engine, chain));
+  EXPECT_TRUE(stream.finish() == engine.all_layers_of(chain));
 }
 
 TEST_P(LayerRing, OfADeadClientIsUnmapped) {

@@ -83,6 +83,15 @@ class layered_engine {
                    std::span(bytes).subspan(chunk * layer_bytes, layer_bytes));
     return bytes;
   }
+  /// The same of all layers, one after the other.
+  std::vector<uint8_t> all_layers_of(const std::vector<digest>& chain) const {
+    std::vector<uint8_t> all;
+    for (uint32_t layer = 0; layer < layers_; ++layer) {
+      auto one = layer_of(chain, layer);
+      all.insert(all.end(), one.begin(), one.end());
+    }
+    return all;
+  }
   /// All bytes of the chain are in the memory, which has been read as `bytes`.
   bool holds(const std::vector<uint8_t>& bytes, const std::vector<digest>& chain) const {
     for (uint32_t layer = 0; layer < layers_; ++layer) {

@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-import unittest
-
-import terrace
-from daemon import PATIENCE, Daemon
+from disk_case import OverDisk
 from lmcache_server import CHUNKS, LmcacheServer
 from waiting import until
 
 
-class OverTerrace(unittest.TestCase):
-    """`setUpClass` of a subclass starts both."""
+class OverTerrace(OverDisk):
+    """`setUpClass` of a subclass starts the server as well."""
 
-    server: Daemon
     first: LmcacheServer
-
-    @classmethod
-    def await_disk(cls) -> None:
-        until(lambda: all(tier.state == "ready" for tier in cls.tiers().values()))
-
-    @classmethod
-    def tiers(cls) -> dict[str, terrace.status.TierStatus]:
-        with terrace.connect(cls.server.socket, observes=True, timeout=PATIENCE) as observer:
-            return {tier.tier: tier for tier in observer.status(timeout=PATIENCE).groups[0].tiers}
 
     @classmethod
     def stored(cls, prompt: int) -> list[str]:

@@ -5,17 +5,15 @@ Two engine processes serve all cases, because a start takes half a minute of a p
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import os
 import time
 import unittest
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import terrace
-from daemon import PATIENCE, Daemon
+from daemon import Daemon
+from disk_case import OverDisk
 from engine import Engine
 from volume import damage
 from waiting import prompts_of, until
@@ -28,11 +26,10 @@ PROMPT = 300  # tokens: 9 whole pages and a rest
 ANSWER = 16  # tokens; the last of them has no KV
 PAGES = (PROMPT + ANSWER - 1) // PAGE
 WHOLE = PROMPT // PAGE * PAGE
-CONNECTIONS = 3  # of an engine to the daemon
 
 
-class SglangHiCache(unittest.TestCase):
-    server: Daemon
+class SglangHiCache(OverDisk):
+    connections = 3
     first: Engine
     second: Engine
 
@@ -51,25 +48,6 @@ class SglangHiCache(unittest.TestCase):
     @classmethod
     def engine(cls) -> Engine:
         return Engine(cls.server.socket, "sglang_engine.py")
-
-    @classmethod
-    def await_disk(cls) -> None:
-        with terrace.connect(cls.server.socket, observes=True, timeout=PATIENCE) as observer:
-            until(lambda: all(tier.state == "ready" for tier in observer.status(timeout=PATIENCE).groups[0].tiers))
-
-    def tiers(self) -> dict[str, terrace.status.TierStatus]:
-        with terrace.connect(self.server.socket, observes=True, timeout=PATIENCE) as observer:
-            return {tier.tier: tier for tier in observer.status(timeout=PATIENCE).groups[0].tiers}
-
-    @contextlib.contextmanager
-    def reconnecting(self) -> Iterator[None]:
-        """The daemon ends inside and starts again; afterwards both engines use all their connections to the new one."""
-        engines = (self.first, self.second)
-        before = [engine.times_connected for engine in engines]
-        yield
-        self.await_disk()
-        for engine, times in zip(engines, before):
-            until(lambda: engine.times_connected >= times + CONNECTIONS)
 
     def cold(self, engine: Engine, prompts: list[list[int]]) -> list[list[int]]:
         """The right tokens: computed, and stored on disk as well."""
@@ -140,7 +118,7 @@ class SglangHiCache(unittest.TestCase):
     def test_damaged_bytes_on_disk_are_computed_again(self) -> None:
         prompts = prompts_of(108, 2)
         right = self.cold(self.first, prompts)
-        with self.reconnecting():
+        with self.reconnecting(self.first, self.second):
             self.server.terminate()
             damage(self.server.folder / "state/terrace.extents")
             self.server.start()
@@ -152,7 +130,7 @@ class SglangHiCache(unittest.TestCase):
         right = self.cold(self.first, prompts)
         for delay in (0.0, 0.02, 0.1):
             self.forget(self.first)
-            with self.reconnecting():
+            with self.reconnecting(self.first, self.second):
                 self.first.begin("generate", prompts=prompts)
                 time.sleep(delay)
                 self.server.kill()
@@ -181,7 +159,7 @@ class SglangHiCache(unittest.TestCase):
         self.assertEqual((made["tokens"], made["stored"]), (right, [WHOLE]))
 
     def restart(self) -> None:
-        with self.reconnecting():
+        with self.reconnecting(self.first, self.second):
             self.server.terminate()
             self.server.start()
 

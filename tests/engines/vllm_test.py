@@ -6,28 +6,25 @@ Two engine processes serve all cases of a door, because a start takes 10 seconds
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
 import unittest
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
-import terrace
-from daemon import PATIENCE, Daemon
+from daemon import Daemon
+from disk_case import OverDisk
 from engine import Engine
 from volume import damage
-from waiting import prompts_of, until
+from waiting import prompts_of
 
 BLOCK = 32
 PROMPT = 300  # tokens: 9 whole blocks and a rest
 WHOLE = PROMPT // BLOCK * BLOCK
 
 
-class Door(unittest.TestCase):
+class Door(OverDisk):
     door: str
-    connections = 1  #: of an engine to the daemon
-    server: Daemon
 
     @classmethod
     def setUpClass(cls) -> None:
@@ -40,24 +37,6 @@ class Door(unittest.TestCase):
         engine = Engine(cls.server.socket, TERRACE_TEST_DOOR=cls.door, **settings)
         cls.addClassCleanup(engine.kill)
         return engine
-
-    @classmethod
-    def await_disk(cls) -> None:
-        with terrace.connect(cls.server.socket, observes=True, timeout=PATIENCE) as observer:
-            until(lambda: all(tier.state == "ready" for tier in observer.status(timeout=PATIENCE).groups[0].tiers))
-
-    def tiers(self) -> dict[str, terrace.status.TierStatus]:
-        with terrace.connect(self.server.socket, observes=True, timeout=PATIENCE) as observer:
-            return {tier.tier: tier for tier in observer.status(timeout=PATIENCE).groups[0].tiers}
-
-    @contextlib.contextmanager
-    def reconnecting(self, *engines: Engine) -> Iterator[None]:
-        """The daemon ends inside and starts again; afterwards these engines use all their connections to the new one."""
-        before = [engine.times_connected for engine in engines]
-        yield
-        self.await_disk()
-        for engine, times in zip(engines, before):
-            until(lambda: engine.times_connected >= times + self.connections)
 
     def generate(self, engine: Engine, prompts: list[list[int]]) -> dict[str, Any]:
         made = engine.call("generate", prompts=prompts)

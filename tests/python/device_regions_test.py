@@ -19,7 +19,7 @@ from typing import Any, Callable
 
 import terrace
 import terrace.aio
-from daemon import CHUNK_TOKENS, OBJECT_BYTES, PATIENCE, SPEC, Daemon, chain_of, content_of
+from daemon import OBJECT_BYTES, PATIENCE, SPEC, Daemon, chain_of, content_of
 from simulated_gpu import ENVIRONMENT, DeviceArray, Gpu, VirtualArray
 from terrace.status import DeviceStatus
 

@@ -145,8 +145,8 @@ TEST_F(DirectWindow, WhatWasClearedMeanwhileIsNotDelivered) {
   ASSERT_TRUE(window.cut(8));
   ASSERT_TRUE(window.take_held(held(8, {0, 1, 2, 3, 4, 5, 6, 7})));
   EXPECT_FALSE(window.take_read(6));
-  EXPECT_EQ(window.confirmation().ids,
-            (std::vector{object_id{1}, object_id{2}, object_id{3}, object_id{4}, object_id{5}, object_id{6}}));
+  EXPECT_EQ(window.confirmation().ids, (std::vector{object_id{1}, object_id{2}, object_id{3}, object_id{4},
+                                                    object_id{5}, object_id{6}}));
   EXPECT_TRUE(window.take_confirmed(std::vector<bool>(6, true)));
   EXPECT_FALSE(window.take_confirmed({true, true, true, false, true, true}));
   EXPECT_EQ(window.deliver(read), 2 * direct_payload);

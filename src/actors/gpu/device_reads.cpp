@@ -95,8 +95,7 @@ device_reads::file& file_of(device_pointer self, const std::shared_ptr<named_fil
   auto [at, added] = self->state.reads.files.try_emplace(what->number);
   if (added) {
     at->second.what = what;
-    what->at_end([number = what->number,
-                  to = caf::actor_cast<caf::weak_actor_ptr>(self)] {
+    what->at_end([number = what->number, to = caf::actor_cast<caf::weak_actor_ptr>(self)] {
       if (auto there = caf::actor_cast<caf::strong_actor_ptr>(to))
         caf::anon_send(caf::actor_cast<caf::actor>(there), file_closed{number});
     });
@@ -369,13 +368,11 @@ void on_file_closed(device_pointer self, const file_closed& notice) {
 void blame_reads(device_pointer self) {
   auto& state = self->state;
   auto& reads = state.reads;
-  const bool reading = std::any_of(reads.works.begin(), reads.works.end(), [&](const disk_work& work) {
-    return work.process == state.process;
-  });
-  const bool opening =
-      reads.now == phase::opening || std::any_of(reads.files.begin(), reads.files.end(), [](const auto& one) {
-        return one.second.now == phase::opening;
-      });
+  const bool reading = std::any_of(reads.works.begin(), reads.works.end(),
+                                   [&](const disk_work& work) { return work.process == state.process; });
+  const bool opening = reads.now == phase::opening ||
+                       std::any_of(reads.files.begin(), reads.files.end(),
+                                   [](const auto& one) { return one.second.now == phase::opening; });
   if (!reading && !opening)
     return;
   const bool before = reads.record.given_up();

@@ -112,7 +112,7 @@ struct device_reads {
   phase now = phase::unknown;
   device_memory_ptr slots; ///< as copies name them
   std::vector<uint64_t> free_slots;
-  std::map<uint64_t, file> files; ///< by their numbers, which the process has as well
+  std::map<uint64_t, file> files;            ///< by their numbers, which the process has as well
   fair_queue<direct_read_ptr> line{8 << 20}; ///< what is not begun to the end
   std::list<disk_work> works;
 
@@ -175,8 +175,8 @@ struct device_state {
   gpu::pinned_arenas arenas; ///< that the process reads itself
 };
 
-using device_interface =
-    device_actor::extend<caf::reacts_to<child_started>, caf::reacts_to<file_closed>, caf::reacts_to<runtime::io_done>>;
+using device_interface = device_actor::extend<caf::reacts_to<child_started>, caf::reacts_to<file_closed>,
+                                              caf::reacts_to<runtime::io_done>>;
 using device_pointer = caf::stateful_actor<device_state, runtime::homed<device_interface::base>>*;
 
 // ---- device_process.cpp ----

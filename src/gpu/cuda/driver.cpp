@@ -121,6 +121,19 @@ result<device_properties> driver::find_device(const device_uuid& uuid) const {
   return fail(errc::not_found, "no device " + to_text(uuid) + " among " + std::to_string(all->size()));
 }
 
+result<located_device> locate(const std::string& uuid, const std::string& library) {
+  auto wanted = parse_uuid(uuid);
+  if (!wanted)
+    return tl::unexpected(wanted.error());
+  auto by = driver::open(library);
+  if (!by)
+    return tl::unexpected(by.error());
+  auto properties = (*by)->find_device(*wanted);
+  if (!properties)
+    return tl::unexpected(properties.error());
+  return located_device{std::move(*by), std::move(*properties)};
+}
+
 result<void> driver::check(status code, std::string_view what) const {
   if (code == status::success)
     return {};

@@ -60,6 +60,14 @@ class driver {
   std::vector<std::string> missing_;
 };
 
+/// A device, and the driver that shows it.
+struct located_device {
+  std::shared_ptr<const driver> by;
+  device_properties properties;
+};
+/// Errors: `bad_request` if `uuid` is none; those of `driver::open` and `find_device`.
+result<located_device> locate(const std::string& uuid, const std::string& library = "libcuda.so.1");
+
 /// Whether every later call in the context fails with the same code, and it is unknown whether started work
 /// has ended.
 bool is_sticky(status code);

@@ -183,8 +183,8 @@ class cuda_disk_reader : public disk_reader {
       return {};
     void* parameters[] = {&sums};
     if (started)
-      started = context.call("cuLaunchKernel", context.api().LaunchKernel, kernel_.function, sums.payloads, 1u,
-                             1u, sum_thread::count, 1u, 1u, 0u, here.stream.get(), &parameters[0],
+      started = context.call("cuLaunchKernel", context.api().LaunchKernel, kernel_.function, sums.payloads,
+                             1u, 1u, sum_thread::count, 1u, 1u, 0u, here.stream.get(), &parameters[0],
                              static_cast<void**>(nullptr));
     auto ended = here.stream.synchronize(); // also after a failure: nothing uses the page any more
     return started ? ended : started;

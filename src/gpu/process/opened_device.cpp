@@ -23,27 +23,22 @@ result<opened_device> open_device(const std::string& name) {
       return tl::unexpected(made.error());
     return opened_device{std::move(*made), "host memory, copied by threads"};
   }
-  auto uuid = cuda::parse_uuid(name);
-  if (!uuid)
-    return tl::unexpected(uuid.error());
-  auto driver = cuda::driver::open();
-  if (!driver)
-    return tl::unexpected(driver.error());
-  auto about = (*driver)->find_device(*uuid);
-  if (!about)
-    return tl::unexpected(about.error());
+  auto found = cuda::locate(name);
+  if (!found)
+    return tl::unexpected(found.error());
+  const auto& about = found->properties;
   // What the process allocates, other devices may read: by a descriptor it outlives this process.
   cuda_device_options options;
-  options.virtual_memory = about->virtual_memory;
-  auto made = make_cuda_device(*driver, *uuid, options);
+  options.virtual_memory = about.virtual_memory;
+  auto made = make_cuda_device(found->by, about.uuid, options);
   if (!made)
     return tl::unexpected(made.error());
-  int version = (*driver)->version();
-  std::string text = about->name + ", driver for CUDA " + std::to_string(version / 1000) + "." +
+  int version = found->by->version();
+  std::string text = about.name + ", driver for CUDA " + std::to_string(version / 1000) + "." +
                      std::to_string(version % 1000 / 10);
-  text += about->ipc ? ", handles" : ", no handles";
-  text += about->virtual_memory ? ", descriptors" : ", no descriptors";
-  if (!about->stream_memory_ops)
+  text += about.ipc ? ", handles" : ", no handles";
+  text += about.virtual_memory ? ", descriptors" : ", no descriptors";
+  if (!about.stream_memory_ops)
     text += ", no stream memory operations";
   return opened_device{std::move(*made), std::move(text)};
 }

@@ -147,10 +147,11 @@ struct machine {
   bool peers = true; ///< devices reach the memory of each other
   std::optional<status> execution_fault;
   bool fault_of_reads = false; ///< it waits for a copy into memory of the host
-  std::string hold_in; ///< a function of which one call, after `hold_skip` others, waits for a test at the pipe `hold_at`
+  std::string
+      hold_in; ///< a function of which one call, after `hold_skip` others, waits for a test at the pipe `hold_at`
   unsigned hold_skip = 0;
   std::string hold_at;
-  std::string hang_in; ///< a function, or `copies`: whichever of them copies first
+  std::string hang_in;    ///< a function, or `copies`: whichever of them copies first
   unsigned hang_skip = 0; ///< calls before
   unsigned hanging = 0;
   uint64_t releases = 0;

@@ -1,0 +1,308 @@
+#include "daemon/serve.hpp"
+
+#include "base/random_id.hpp"
+#include "daemon/limits.hpp"
+#include "daemon/logging.hpp"
+#include "daemon/machine_memory.hpp"
+#include "daemon/notify.hpp"
+#include "daemon/settings_reload.hpp"
+#include "daemon/wiring.hpp"
+#include "index/sha256.hpp"
+
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+#include <caf/send.hpp>
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+
+namespace terrace {
+
+namespace {
+
+/// Every thread inherits the mask, so that signals are delivered only here, through a descriptor.
+unique_fd block_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (int number : {SIGTERM, SIGINT, SIGHUP})
+    sigaddset(&set, number);
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+  return unique_fd(::signalfd(-1, &set, SFD_CLOEXEC));
+}
+
+/// For the end of a daemon whose ring is lost: its actors can no longer end in order.
+auto end_at_once(const settings& with) {
+  std::vector<std::string> sockets;
+  for (const listen_options& listen : with.listen)
+    sockets.push_back(listen.path);
+  for (const door_options& door : with.resp)
+    sockets.push_back(door.path);
+  return [sockets](const error& why) {
+    log_error("the daemon ends without shutting down: " + why.text);
+    for (const std::string& path : sockets)
+      ::unlink(path.c_str());
+    std::_Exit(failed);
+  };
+}
+
+/// True if every worker that is awake has made progress since the last call.
+class heartbeat {
+ public:
+  explicit heartbeat(const runtime::workers& workers) : workers_(workers), last_(workers.size()) {}
+  bool beats() {
+    bool all = true;
+    for (size_t i = 0; i < last_.size(); ++i) {
+      uint64_t now = workers_.counters(i).heartbeat.get();
+      all = all && (now != last_[i] || workers_.asleep(i));
+      last_[i] = now;
+    }
+    return all;
+  }
+
+ private:
+  runtime::workers workers_;
+  std::vector<uint64_t> last_;
+};
+
+unique_fd watchdog_timer(const environment& env) {
+  if (!env.watchdog)
+    return {};
+  auto half = std::chrono::duration_cast<std::chrono::nanoseconds>(*env.watchdog) / 2;
+  unique_fd timer(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC));
+  itimerspec every{};
+  every.it_interval = {half.count() / 1'000'000'000, half.count() % 1'000'000'000};
+  every.it_value = every.it_interval;
+  ::timerfd_settime(timer.get(), 0, &every, nullptr);
+  return timer;
+}
+
+std::vector<uint64_t> host_bytes_of(const settings& with) {
+  std::vector<uint64_t> bytes;
+  for (const group_options& group : with.groups())
+    bytes.push_back(group.host_bytes);
+  return bytes;
+}
+
+quotas_notice quotas_of(const settings& with) {
+  quotas_notice notice;
+  for (const group_options& group : with.groups())
+    notice.of_groups.push_back(with.quotas_of(group.name));
+  return notice;
+}
+
+void reload(const settings_reader& read_again, settings& in_force, const actors::supervisor_actor& supervisor,
+            std::atomic<bool>& cost_model) {
+  auto read = read_again();
+  if (!read) {
+    log_error("the configuration was not reloaded:\n" + read.error().text);
+    return;
+  }
+  auto merged = apply_at_run_time(in_force, *read);
+  if (auto problems = merged.validate(); !problems.empty()) {
+    std::string text;
+    for (const option_problem& problem : problems)
+      text += "\n" + problem.option + " " + problem.wrong + "; expected " + problem.expected;
+    log_error("the configuration was not reloaded: without the changes that need a restart it is invalid:" +
+              text);
+    return;
+  }
+  if (auto fits = fits_in_memory(merged.host, memory_limits()); !fits) {
+    log_error("the configuration was not reloaded: " + fits.error().text);
+    return;
+  }
+  auto changes = changes_at_run_time(in_force, *read);
+  cost_model = merged.disk.cost_model;
+  if (changes.empty())
+    log_info("configuration reloaded: nothing has changed");
+  for (const option_change& change : changes)
+    log_info(change.text());
+  policies_notice changed;
+  if (merged.host.policy != in_force.host.policy)
+    changed.host = merged.host.policy;
+  if (merged.disk.policy != in_force.disk.policy)
+    changed.disk = merged.disk.policy;
+  bool new_quotas = merged.quota != in_force.quota;
+  in_force = std::move(merged);
+  (void) set_log_level(in_force.daemon.log_level); // validated
+  caf::anon_send(supervisor, std::move(changed));
+  if (new_quotas)
+    caf::anon_send(supervisor, quotas_of(in_force));
+  // Also if nothing has changed: memory that was not available before may be now.
+  caf::anon_send(supervisor, resize_groups{host_bytes_of(in_force)});
+}
+
+/// The probe of each path, with the path's file.
+struct watched_path {
+  std::string file;
+  std::shared_ptr<metrics::disk_probe> probe;
+};
+
+std::vector<watched_path> paths_of(const actors::supervisor_arguments& wired) {
+  std::vector<watched_path> paths;
+  for (size_t i = 0; i < wired.groups.size(); ++i)
+    for (size_t path = 0; wired.groups[i].disk && path < wired.groups[i].disk_files.size(); ++path)
+      paths.push_back({wired.groups[i].disk_files[path], wired.probes[i].paths[path].disk});
+  return paths;
+}
+
+std::vector<std::string> lines_of_doors(const actors::supervisor_arguments& wired) {
+  std::vector<std::string> lines;
+  for (const actors::listen_plan& listen : wired.listens)
+    if (listen.door)
+      lines.push_back("group " + wired.groups[listen.group].name + " serves Redis clients on " + listen.path);
+  return lines;
+}
+
+/// A process ends when the kernel has completed its operations, however long a device takes.
+void warn_of_operations_in_kernel(const std::vector<watched_path>& paths) {
+  for (const watched_path& path : paths)
+    if (uint64_t left = path.probe->in_kernel(); left != 0)
+      log_warning(path.file + ": the device has not completed " + std::to_string(left) +
+                  (left == 1 ? " operation" : " operations") +
+                  "; the kernel keeps the process until it has, also after SIGKILL");
+}
+
+/// Finishes a thread at the end of the scope.
+template <class T>
+struct finishing {
+  std::shared_ptr<T> what;
+  explicit finishing(std::shared_ptr<T> thread) : what(std::move(thread)) {}
+  ~finishing() { what->finish(); }
+};
+
+} // namespace
+
+exit_code serve(settings with, const settings_reader& read_again, const environment& env) {
+  unique_fd signals = block_signals();
+  start_logging(with.daemon);
+  log_uncaught_exceptions();
+  raise_limits();
+  if (auto enough = check_limits(needs_of(with, env)); !enough) {
+    log_fatal(enough.error().text);
+    return failed;
+  }
+  auto kernel = runtime::probe_kernel();
+  if (!kernel) {
+    log_fatal(kernel.error().text);
+    return failed;
+  }
+  salt_entry_keys(random_entry_key_salt());
+  (void) sha256()
+      .finish(); // the first digest loads algorithms for 10 ms, in which a worker would serve nobody
+  log_info("terraced " TERRACE_VERSION " on " + kernel->describe());
+  auto wired = wire_up(with, env, *kernel);
+  if (!wired) {
+    log_fatal(wired.error().text);
+    return failed;
+  }
+
+  // After the system: what is still in its line may have the last reference, and would wait for its own thread.
+  finishing tearing_down{wired->teardown};
+  finishing populating{wired->populator}; // before the teardown, to which it may leave regions
+  runtime::runtime_options runtime_with;
+  runtime_with.workers = with.daemon.workers == 0 ? env.default_workers() : with.daemon.workers;
+  runtime_with.slice_us = with.daemon.worker_slice_us;
+  runtime_with.busy_poll_us = with.daemon.busy_poll;
+  runtime_with.ring_lost = end_at_once(with);
+  // The workers' callbacks outlive them: the system waits for their threads at its end.
+  unique_fd over(::eventfd(0, EFD_CLOEXEC)), shut_down(::eventfd(0, EFD_CLOEXEC));
+  std::atomic<exit_code> code{clean};
+  service_notifier notifier(env.notify_socket);
+  caf::actor_system_config config;
+  runtime::workers::install(config, runtime_with);
+  caf::actor_system system{config};
+  finishing ending_leases{wired->lease_ends}; // before the system: holds refer to its actors
+  runtime::workers workers{system};
+  if (auto started = workers.wait_started(); !started) {
+    log_fatal(started.error().text);
+    for (const actors::listen_plan& listen : wired->listens)
+      ::unlink(listen.path.c_str());
+    // Nothing has begun that must end in order, and workers without a ring cannot end their actors.
+    std::_Exit(failed);
+  }
+  if (wired->exposition)
+    expose_workers(*wired->exposition, workers);
+
+  const auto paths = paths_of(*wired);
+  const auto doors = lines_of_doors(*wired);
+  const auto cost_model = wired->cost_model;
+  wired->log = log_info;
+  wired->detail = {logs_detail, log_detail};
+  wired->set_log_level = set_log_level;
+  wired->shut_down = [&] {
+    uint64_t one = 1;
+    (void) !::write(shut_down.get(), &one, sizeof one);
+  };
+  wired->warn = log_warning;
+  wired->ready = [&](const error& why) {
+    if (why.code != errc::ok) {
+      log_fatal("cannot start: " + why.text);
+      code = failed;
+      return;
+    }
+    for (const listen_options& listen : with.listen)
+      log_info("group " + listen.group + " listens on " + listen.path);
+    for (const std::string& door : doors)
+      log_info(door);
+    notifier.send("READY=1");
+  };
+  wired->finished = [&](bool all_well) {
+    if (!all_well)
+      code = failed;
+    uint64_t one = 1;
+    (void) !::write(over.get(), &one, sizeof one);
+  };
+  wired->place = [workers]() mutable { return workers.place(); };
+  wired->workers = static_cast<uint32_t>(workers.size());
+  auto supervisor = actors::spawn_supervisor(system, std::move(*wired));
+
+  auto drain = [&] {
+    log_info("draining: no new requests");
+    notifier.send("STOPPING=1");
+    caf::anon_send(supervisor, drain_notice{});
+  };
+  heartbeat heart(workers);
+  unique_fd timer = watchdog_timer(env);
+  for (;;) {
+    pollfd watched[] = {{over.get(), POLLIN, 0},
+                        {signals.get(), POLLIN, 0},
+                        {shut_down.get(), POLLIN, 0},
+                        {timer.get(), POLLIN, 0}};
+    ::poll(watched, timer ? 4 : 3, -1);
+    if (watched[0].revents != 0)
+      break;
+    if (watched[1].revents != 0) {
+      signalfd_siginfo signal{};
+      (void) !::read(signals.get(), &signal, sizeof signal);
+      if (signal.ssi_signo == SIGHUP) {
+        reload(read_again, with, supervisor, *cost_model);
+      } else {
+        drain();
+      }
+    }
+    if (watched[2].revents != 0) {
+      uint64_t count = 0;
+      (void) !::read(shut_down.get(), &count, sizeof count);
+      drain();
+    }
+    if (timer && watched[3].revents != 0) {
+      uint64_t count = 0;
+      (void) !::read(timer.get(), &count, sizeof count);
+      if (heart.beats())
+        notifier.send("WATCHDOG=1");
+    }
+  }
+  supervisor = nullptr;
+  warn_of_operations_in_kernel(paths);
+  log_info("stopped");
+  return code;
+}
+
+} // namespace terrace
