@@ -87,7 +87,7 @@ TEST_F(GpuDiskProcess, NothingTakesTheExtentsThatAreRead) {
 
 TEST_F(GpuDiskProcess, AWayInWhichTwoWereLostIsGivenUp) {
   gpu_daemon::faults("hang cuFileRead");
-  disk_daemon daemon(options("deadline = \"1s\"\n"));
+  disk_daemon daemon(options("deadline = \"2s\"\n"));
   tester client(daemon.socket());
   for (uint64_t seed : {1, 2}) {
     auto region = registered(client);
@@ -103,12 +103,13 @@ TEST_F(GpuDiskProcess, AWayInWhichTwoWereLostIsGivenUp) {
   auto region = registered(client);
   EXPECT_TRUE(device_of(client).disk_reads.starts_with("no: 2 of its processes"))
       << device_of(client).disk_reads;
+  auto before = device_of(client).disk_bytes;
   for (uint64_t seed : {3, 4}) {
     auto chain = chain_of(seed, 8);
     only_on_disk(client, chain);
     load(client, region, chain);
   }
-  EXPECT_EQ(device_of(client).disk_bytes, 0U);
+  EXPECT_EQ(device_of(client).disk_bytes, before);
   EXPECT_EQ(device_of(client).state, "ready");
   EXPECT_EQ(daemon.terminate(), 0);
 }
@@ -128,7 +129,7 @@ void pass_deadline(daemon_options with, const engine_memory& memory) {
 }
 
 TEST_F(GpuDiskProcess, TheLibraryMayTakeLongerThanTheDeadline) {
-  auto with = options("deadline = \"500ms\"\n");
+  auto with = options("deadline = \"2s\"\n");
   for (const char* slow : {"hold cuFileDriverOpen", "hold cuFileHandleRegister"}) {
     SCOPED_TRACE(slow);
     make_hold();

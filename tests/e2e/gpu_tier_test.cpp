@@ -102,6 +102,7 @@ TEST_P(GpuTier, WhatALeaseHoldsAndWasClearedIsNotDelivered) {
   auto held = client.lookup(chain, true);
   ASSERT_EQ(held.found_chunks, 3U);
   ASSERT_TRUE(witness->clear(nullptr, patiently()));
+  only_there(client, region, chain_of(2, 2)); // it is not empty
   auto runs = interleaved(3);
   auto request = client.load_of(chain);
   request.what = {};
