@@ -87,6 +87,7 @@ group_plan plan_of(const settings& with, const group_options& group, const std::
     auto mismatch =
         std::find(disk_options::mismatches.begin(), disk_options::mismatches.end(), with.disk.on_mismatch);
     plan.on_mismatch = static_cast<mismatch_rule>(mismatch - disk_options::mismatches.begin());
+    plan.direct_disk = with.gpu.reads_disk(group.isolated);
     plan.disk_io.depth = with.disk.depth;
     plan.disk_io.bytes_in_flight = with.disk.bytes_in_flight;
     plan.disk_io.alone_bytes = with.disk.write_bytes_in_flight;
@@ -400,6 +401,7 @@ result<actors::supervisor_arguments> wire_up(const settings& with, const environ
   wired.copier_slice_us = with.daemon.worker_slice_us;
   wired.devices.enabled = with.gpu.enabled;
   wired.devices.device.staging_bytes = with.gpu.staging_bytes;
+  wired.devices.device.direct_bytes = with.gpu.direct_disk == "auto" ? with.gpu.direct_bytes : 0;
   wired.devices.device.deadline = with.gpu.deadline;
   wired.prefault_piece_bytes = with.host.prefault ? with.host.prefault_piece_bytes : 0;
   wired.shutdown_grace = with.daemon.shutdown_grace;

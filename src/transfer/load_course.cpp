@@ -8,6 +8,14 @@
 
 namespace terrace {
 
+hold_ptr window_of(const hold_ptr& held, const transfer_window& window) {
+  auto first = held->places().begin();
+  std::vector<object_place> places(first + static_cast<ptrdiff_t>(window.begin),
+                                   first + static_cast<ptrdiff_t>(window.end));
+  return hold_ptr(new object_hold(release_sink_ptr{}, std::move(places)),
+                  [held](object_hold* part) { delete part; });
+}
+
 bool load_subject::leased_below() const {
   return std::any_of(leased.begin(), leased.end(),
                      [](const tier_hold& one) { return one.tier != tier_kind::host; });
@@ -25,14 +33,15 @@ bool load_subject::by_layer() const {
   return is_awaited() && held_by && leased_below() && objects->size() <= by_pool_objects_max;
 }
 
+size_t load_course::end_of_window(size_t first, uint64_t bytes_max) const {
+  size_t end = window_end(of.objects->payload_bytes, first, of.objects_per_chunk,
+                          whole() ? UINT64_MAX : bytes_max >> std::min(fruitless, 63U), physical_bytes_for);
+  return of.order ? std::min(end, of.order.end_of_pool(first)) : end;
+}
+
 transfer_window load_course::window_from(size_t first, uint64_t bytes_max) const {
-  auto window = window_at(of.objects, of.objects_per_chunk, first,
-                          whole() ? UINT64_MAX : bytes_max >> std::min(fruitless, 63U));
-  if (of.order && window.end > of.order.end_of_pool(first)) {
-    window.end = of.order.end_of_pool(first);
-    window.objects = slice(of.objects, first, window.end);
-  }
-  return window;
+  size_t end = end_of_window(first, bytes_max);
+  return {first, end, slice(of.objects, first, end)};
 }
 
 bool load_course::leased_in_host(const transfer_window& window) const {

@@ -56,6 +56,9 @@ struct load_subject {
   bool is_awaited() const { return copies() && (arrivals || generations.page) && objects_per_chunk > 1; }
 };
 
+/// The part of a lease's hold that belongs to the window; shares the lease's ownership.
+hold_ptr window_of(const hold_ptr& held, const transfer_window& window);
+
 struct load_result {
   error failure;                 ///< what ended it early; chunks delivered before remain valid
   size_t chunks = 0;             ///< delivered
@@ -91,6 +94,7 @@ struct load_course {
   bool whole() const { return !of.copies() && !piecewise; }
   transfer_window next_window(uint64_t bytes_max) const { return window_from(begin, bytes_max); }
   transfer_window window_from(size_t first, uint64_t bytes_max) const;
+  size_t end_of_window(size_t first, uint64_t bytes_max) const;
 
   /// Windows of a load that copies what a lease holds may come into host memory at a time. They do not wait for memory,
   /// which others of them may hold; those behind the first are given up when it has to.

@@ -93,6 +93,27 @@ TEST_P(GpuTier, ALeaseKeepsWhatItHoldsThere) {
   EXPECT_TRUE(memory_->read() == laid_out(chain, runs));
 }
 
+TEST_P(GpuTier, WhatALeaseHoldsAndWasClearedIsNotDelivered) {
+  daemon_under_test daemon(options(8));
+  tester client(daemon.socket()), witness(daemon.socket(), "witness");
+  auto region = registered(client);
+  auto chain = chain_of(1, 3);
+  only_there(client, region, chain);
+  auto held = client.lookup(chain, true);
+  ASSERT_EQ(held.found_chunks, 3U);
+  ASSERT_TRUE(witness->clear(nullptr, patiently()));
+  only_there(client, region, chain_of(2, 2)); // it is not empty
+  auto runs = interleaved(3);
+  auto request = client.load_of(chain);
+  request.what = {};
+  request.lease = held.held.id();
+  request.region = &region;
+  request.runs = runs;
+  auto loaded = client->load(request, patiently());
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().code, errc::gone) << loaded.error().text;
+}
+
 TEST_P(GpuTier, ALeaseMayHoldLessThereThanIsLoadedFromThere) {
   auto half = options(8);
   half.lease = "disk_percent = 50\n";

@@ -63,11 +63,17 @@ void tell_watchers(device_pointer self, bool serves) {
     self->send(each, device_changed_notice{serves});
 }
 
+void end_watch(device_state& state, const asked_of_process& asked) {
+  if (!asked.watched)
+    return;
+  state.watch.ended(*asked.watched);
+  state.free_tags.push_back(*asked.watched);
+}
+
 void fail_questions(device_pointer self, const error& why) {
   auto& state = self->state;
   for (auto& [id, each] : std::exchange(state.asked, {})) {
-    state.watch.ended(each.watched);
-    state.free_tags.push_back(each.watched);
+    end_watch(state, each);
     each.then(why, {});
   }
 }
@@ -81,7 +87,8 @@ void lose_process(device_pointer self, const error& why) {
   state.with.probe->failed();
   state.with.probe->enters(device_phase::degraded, why.text);
   state.with.warn(subject(self) + ": " + why.text);
-  quarantine_peers(self); // first: what it reads stays held
+  blame_reads(self);
+  quarantine_reads(self); // first: what it reads stays held
   state.arenas.lose();
   error gone{errc::gone,
              subject(self) + ": " + why.text +
@@ -90,6 +97,7 @@ void lose_process(device_pointer self, const error& why) {
   fail_questions(self, gone);
   fail_imports(self, {why.code, subject(self) + ": " + why.text});
   fail_line(self, gone);
+  lose_reads(self, gone);
   tell_watchers(self, false);
 }
 
@@ -102,6 +110,7 @@ void on_process_ended(device_pointer self) {
   state.socket.reset();
   state.child = {};
   end_arenas(self);
+  lose_reads(self, no_such_process(self));
   state.staging.reset();
   state.free_slots.clear();
   auto ended = std::exchange(state.regions, {});
@@ -158,7 +167,7 @@ void on_region_mapped(device_pointer self, uint64_t id, const import_region_requ
   if (mapped) {
     import_region_answer done;
     done.memory = std::make_shared<device_region>(caf::actor_cast<device_actor>(self), id, state.process,
-                                                  wanted.peer, wanted.events);
+                                                  wanted.peer, wanted.events, state.reads.direct);
     reply.deliver(std::move(done));
   } else {
     reply.fail(failure);
@@ -214,9 +223,10 @@ void on_packet_from_process(device_pointer self, const process_packet& packet) {
   }
   auto answered = std::move(found->second);
   state.asked.erase(found);
-  state.watch.ended(answered.watched);
-  state.free_tags.push_back(answered.watched);
+  end_watch(state, answered);
   error failure{message.code, message.code == errc::ok ? std::string() : message.text};
+  if (failure.code == errc::gone)
+    blame_reads(self); // before what it read is answered
   answered.then(failure, packet);
   // The device is lost, and so is everything in its context.
   if (failure.code == errc::gone)
@@ -272,16 +282,19 @@ void on_deadline_tick(device_pointer self) {
 } // namespace
 
 void ask_process(device_pointer self, process_packet what,
-                 std::function<void(const error&, const process_packet&)> then) {
+                 std::function<void(const error&, const process_packet&)> then, patience with) {
   auto& state = self->state;
   uint64_t id = state.next_id++;
   what.what.id = id;
-  if (state.free_tags.empty())
-    state.free_tags.push_back(state.tags++);
-  uint64_t tag = state.free_tags.back();
-  state.free_tags.pop_back();
-  state.watch.started(tag, 0);
-  state.asked.emplace(id, asked_of_process{std::move(then), tag});
+  asked_of_process asked{std::move(then), std::nullopt};
+  if (with == patience::until_deadline) {
+    if (state.free_tags.empty())
+      state.free_tags.push_back(state.tags++);
+    asked.watched = state.free_tags.back();
+    state.free_tags.pop_back();
+    state.watch.started(*asked.watched, 0);
+  }
+  state.asked.emplace(id, std::move(asked));
   state.socket->send(std::move(what));
   state.sending = true;
   keep_ticking(self, state.watch, state.ticking, state.with.deadline, deadline_tag);
