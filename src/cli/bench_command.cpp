@@ -16,7 +16,8 @@ namespace {
 class bench_command final : public command {
  public:
   void declare(CLI::App& app) override {
-    app.add_option("--objects", options_.objects, "Number of objects, each stored and loaded once in every round")
+    app.add_option("--objects", options_.objects,
+                   "Number of objects, each stored and loaded once in every round")
         ->check(CLI::Range(1, 4096))
         ->capture_default_str();
     add_size_option(app, "--object-bytes", options_.object_bytes, "Size of each object");

@@ -110,17 +110,22 @@ outcome<double> measure_daemon_load(object_client& client, size_t objects, uint6
   return rate(objects * client.object_bytes(), begin);
 }
 
+/// The second of two passes: the first maps the segments and touches their pages.
 outcome<double> measure_mapped_load(object_client& client, size_t objects) {
-  auto begin = steady::now();
-  for (size_t i = 0; i < objects; ++i) {
-    std::span<uint8_t> into(reinterpret_cast<uint8_t*>(client.buffer().data()) + i * client.object_bytes(),
-                            client.object_bytes());
-    auto bytes =
-        client.daemon().load_under_lease(client.held(), {static_cast<uint32_t>(i), 1}, std::span(&into, 1));
-    if (!bytes)
-      return request_failed(client.daemon(), "loading under the lease", bytes.error());
+  double last = 0;
+  for (int pass = 0; pass < 2; ++pass) {
+    auto begin = steady::now();
+    for (size_t i = 0; i < objects; ++i) {
+      std::span<uint8_t> into(reinterpret_cast<uint8_t*>(client.buffer().data()) + i * client.object_bytes(),
+                              client.object_bytes());
+      auto bytes =
+          client.daemon().load_under_lease(client.held(), {static_cast<uint32_t>(i), 1}, std::span(&into, 1));
+      if (!bytes)
+        return request_failed(client.daemon(), "loading under the lease", bytes.error());
+    }
+    last = rate(objects * client.object_bytes(), begin);
   }
-  return rate(objects * client.object_bytes(), begin);
+  return last;
 }
 
 uint64_t count_wrong(object_client& client, const std::vector<digest>& chain) {
@@ -217,7 +222,8 @@ outcome<void> measure_round(object_client& client, const measure_options& option
       !done)
     return done;
   if (client.mapped())
-    if (auto done = measure_load([&] { return measure_mapped_load(client, chain.size()); }, rates.mapped_loads);
+    if (auto done =
+            measure_load([&] { return measure_mapped_load(client, chain.size()); }, rates.mapped_loads);
         !done)
       return done;
   rates.memcpys.push_back(measure_memcpy(aside, client.buffer(), options.object_bytes, into.memcpy_threads));
@@ -238,7 +244,8 @@ outcome<void> measure_bandwidth(const daemon_options& daemon, const measure_opti
   into.memcpy_threads = options.copiers != 0 ? options.copiers : default_copiers();
   round_rates rates;
   for (uint64_t i = 0; i < options.rounds; ++i)
-    if (auto done = measure_round(client, options, std::as_writable_bytes(aside->bytes()), rates, into); !done)
+    if (auto done = measure_round(client, options, std::as_writable_bytes(aside->bytes()), rates, into);
+        !done)
       return done;
   into.first_store_bytes_per_second = rates.stores.front();
   if (rates.stores.size() > 1)

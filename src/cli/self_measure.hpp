@@ -22,9 +22,11 @@ struct measure_options {
 struct measured {
   percentiles lookup_ns;
   double first_store_bytes_per_second = 0; ///< the first from a new region
-  double store_bytes_per_second = 0;       ///< the daemon copies from the region; those after the first, if there are any
+  double store_bytes_per_second =
+      0; ///< the daemon copies from the region; those after the first, if there are any
   double daemon_load_bytes_per_second = 0; ///< the daemon copies into the region
-  std::optional<double> mapped_load_bytes_per_second; ///< libterrace copies under the lease; nothing if isolated
+  std::optional<double>
+      mapped_load_bytes_per_second; ///< libterrace copies under the lease; nothing if isolated
   /// The limits for copying: between memory like that, in pieces of an object.
   double memcpy_bytes_per_second = 0; ///< by as many threads as the daemon copies with
   double memcpy_one_thread_bytes_per_second = 0;
