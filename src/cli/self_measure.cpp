@@ -233,14 +233,15 @@ outcome<void> measure_round(object_client& client, const measure_options& option
 
 outcome<void> measure_bandwidth(const daemon_options& daemon, const measure_options& options,
                                 measured& into) {
+  // Before there is a region, so that nothing delays its first store.
+  auto aside = client::region::create("terrace-bench", options.objects * options.object_bytes);
+  if (!aside)
+    return failed("making memory to copy to", aside.error());
+  (void) aside->commit(); // where it cannot be, pages come with the first copy
   auto opened = open_client(daemon, options.object_bytes, options.objects, load_mode::automatic);
   if (!opened)
     return tl::unexpected(opened.error());
   object_client& client = **opened;
-  auto aside = client::region::create("terrace-bench", client.buffer().size());
-  if (!aside)
-    return failed("making memory to copy to", aside.error());
-  (void) aside->commit(); // where it cannot be, pages come with the first copy
   into.memcpy_threads = options.copiers != 0 ? options.copiers : default_copiers();
   round_rates rates;
   for (uint64_t i = 0; i < options.rounds; ++i)
