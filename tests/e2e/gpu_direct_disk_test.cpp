@@ -1,4 +1,6 @@
 // Loads that the process of a GPU reads from the disk itself, on the simulated driver and cuFile.
+#include "client/layer_ring.hpp"
+
 #include "gpu_disk_fixture.hpp"
 
 namespace terrace::e2e {
@@ -97,25 +99,64 @@ TEST_F(GpuDirectDisk, WrongBytesAreNeitherServedNorKept) {
   }
 }
 
+/// The library cannot read, or what it has read cannot be verified.
 TEST_F(GpuDirectDisk, AWayThatFailsAgainAndAgainIsGivenUp) {
-  gpu_daemon::faults("refuse cuFileRead*16");
-  disk_daemon daemon(options());
-  tester client(daemon.socket());
-  auto region = registered(client);
-  try_disk(client, region);
-  for (uint64_t i = 0; i < 16; ++i) {
-    auto chain = chain_of(100 + i, 1);
+  for (const std::string function : {"cuFileRead", "cuLaunchKernel"}) {
+    SCOPED_TRACE(function);
+    gpu_daemon::faults("refuse " + function + "*16");
+    disk_daemon daemon(options());
+    tester client(daemon.socket());
+    auto region = registered(client);
+    try_disk(client, region);
+    for (uint64_t i = 0; i < 16; ++i) {
+      auto chain = chain_of(100 + i, 1);
+      only_on_disk(client, chain);
+      EXPECT_EQ(device_of(client).disk_reads, "yes");
+      load(client, region, chain);
+    }
+    EXPECT_TRUE(device_of(client).disk_reads.starts_with("no: it failed 16 times: " + function))
+        << device_of(client).disk_reads;
+    auto chain = chain_of(1, 4);
     only_on_disk(client, chain);
-    EXPECT_EQ(device_of(client).disk_reads, "yes");
     load(client, region, chain);
+    EXPECT_EQ(device_of(client).disk_bytes, 0U);
+    EXPECT_EQ(device_of(client).state, "ready");
   }
-  EXPECT_TRUE(device_of(client).disk_reads.starts_with("no: it failed 16 times: cuFileRead"))
-      << device_of(client).disk_reads;
-  auto chain = chain_of(1, 4);
-  only_on_disk(client, chain);
-  load(client, region, chain);
-  EXPECT_EQ(device_of(client).disk_bytes, 0U);
-  EXPECT_EQ(device_of(client).state, "ready");
+}
+
+/// A load of one pool, whose generation says that all of it is there: written behind what was read directly, or behind what host memory
+/// has brought instead of the last object.
+TEST_F(GpuDirectDisk, TheGenerationOfALoadComesOnceAndBehindItsBytes) {
+  for (const char* fault : {"", "refuse cuFileRead+3"}) {
+    SCOPED_TRACE(fault);
+    gpu_daemon::faults(fault);
+    disk_daemon daemon(options());
+    tester client(daemon.socket());
+    auto region = registered(client);
+    try_disk(client, region);
+    auto page = client::region::create("generations", client::layer_ring::bytes_for(3, 1)).value();
+    auto counters = client->register_generations(page, memory_->shared().device, patiently()).value();
+    auto ring = client::layer_ring::make(page, counters, {.loads = 3, .layers = 1}).value();
+    auto chain = chain_of(1, 4);
+    only_on_disk(client, chain);
+    auto layers = ring->begin();
+    ASSERT_TRUE(layers) << layers.error().text;
+    memory_->write(std::vector<uint8_t>(memory_->bytes(), 0x5a));
+    runs_ = interleaved(4);
+    auto request = client.load_of(chain);
+    request.region = &region;
+    request.runs = runs_;
+    request.layers = *layers;
+    auto loading = client->submit_load(request, patiently());
+    ASSERT_TRUE(loading) << loading.error().text;
+    EXPECT_TRUE(ring->wait(*layers, 0, patiently()));
+    EXPECT_TRUE(memory_->read() == laid_out(chain, runs_)) << "it was told before the bytes were there";
+    auto loaded = ring->end(*layers, client->wait(*loading, patiently()));
+    ASSERT_TRUE(loaded) << loaded.error().text;
+    EXPECT_EQ(loaded->delivered_chunks, 4U);
+    EXPECT_EQ(device_of(client).disk_bytes, (*fault == '\0' ? 4 : 3) * object_bytes);
+    EXPECT_EQ(counted("generations_total", client), 1);
+  }
 }
 
 TEST_F(GpuDirectDisk, DamagedObjectsAreNoReasonToGiveItUp) {

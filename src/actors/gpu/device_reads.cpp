@@ -248,13 +248,15 @@ void stop_line(device_pointer self, const error& why) {
   }
 }
 
-/// Whether objects are damaged, reading through host memory shows. What the library could not read is held against this way.
+/// Whether objects are damaged, reading through host memory shows. What the library could not read is held against this way, and so is
+/// a batch of which the process knows nothing.
 void count_failure(device_pointer self, const disk_work& work) {
   auto& state = self->state;
   auto& reads = state.reads;
   const std::string& why = work.why;
   state.with.probe->could_not_read_disk();
-  const size_t failures = work.unread != 0 ? reads.record.failed(work.process) : 0;
+  const bool counts = work.unread != 0 || work.failure.code != errc::ok;
+  const size_t failures = counts ? reads.record.failed(work.process) : 0;
   if (failures == 1)
     state.with.warn(subject(self) +
                     " could not read an object itself; it is read through host memory: " + why);
