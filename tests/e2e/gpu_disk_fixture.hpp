@@ -84,17 +84,6 @@ class gpu_disk_fixture : public ::testing::Test {
     EXPECT_EQ(loaded->delivered_chunks, chain.size());
     EXPECT_TRUE(memory_->read() == laid_out(chain, runs_));
   }
-  /// Of what the lease holds.
-  client::load_request load_under(tester& by, const client::lease& held,
-                                  const client::registered_region& region, const std::vector<digest>& chain) {
-    auto request = by.load_of(chain);
-    runs_ = interleaved(chain.size());
-    request.what = {};
-    request.lease = held.id();
-    request.region = &region;
-    request.runs = runs_;
-    return request;
-  }
   /// For a fault `hold`: the call waits.
   static void make_hold() {
     forget_hold();
@@ -121,6 +110,13 @@ class gpu_disk_fixture : public ::testing::Test {
     EXPECT_EQ(loaded->delivered_chunks, chain.size());
     EXPECT_TRUE(memory_->read() == laid_out(chain, interleaved(chain.size())));
     return *loaded;
+  }
+  /// The device itself reads all of a chain that only the disk has.
+  void expect_direct(tester& by, const client::registered_region& region, const std::vector<digest>& chain) {
+    only_on_disk(by, chain);
+    auto before = device_of(by).disk_bytes;
+    load(by, region, chain);
+    EXPECT_EQ(device_of(by).disk_bytes, before + chain.size() * object_bytes);
   }
   /// The first load from a disk passes host memory, and has the library and the file opened.
   void try_disk(tester& by, const client::registered_region& region) {

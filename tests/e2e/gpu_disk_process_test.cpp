@@ -26,11 +26,7 @@ TEST_F(GpuDiskProcess, AReadThatHangsEndsTheProcessAndNothingElse) {
   gpu_daemon::faults("");
   region = registered(client);
   try_disk(client, region);
-  auto next = chain_of(2, 4);
-  only_on_disk(client, next);
-  auto before = device_of(client).disk_bytes;
-  load(client, region, next);
-  EXPECT_EQ(device_of(client).disk_bytes, before + 4 * object_bytes);
+  expect_direct(client, region, chain_of(2, 4));
   EXPECT_EQ(daemon.terminate(), 0);
 }
 
@@ -55,11 +51,7 @@ TEST_F(GpuDiskProcess, WhatAProcessReadsIsHeldUntilItHasEnded) {
   EXPECT_TRUE(client->unregister(std::move(region), patiently()));
   region = registered(client);
   try_disk(client, region);
-  auto next = chain_of(2, 8);
-  only_on_disk(client, next);
-  auto before = device_of(client).disk_bytes;
-  load(client, region, next);
-  EXPECT_EQ(device_of(client).disk_bytes, before + 8 * object_bytes);
+  expect_direct(client, region, chain_of(2, 8));
   EXPECT_EQ(daemon.terminate(), 0);
 }
 
@@ -126,6 +118,8 @@ void pass_deadline(daemon_options with, const engine_memory& memory) {
   client.store(chain);
   EXPECT_FALSE(load_into(client, *region, chain, interleaved(1)));
   EXPECT_EQ(device_of(client).state, "degraded");
+  EXPECT_TRUE(client->unregister(std::move(*region), patiently()));
+  EXPECT_TRUE(eventually([&] { return client.tier("host").leased_objects == 0; })) << "the process has ended";
 }
 
 TEST_F(GpuDiskProcess, TheLibraryMayTakeLongerThanTheDeadline) {

@@ -81,11 +81,7 @@ TEST_P(GpuTier, ALeaseKeepsWhatItHoldsThere) {
     load(client, region, other);
   EXPECT_LE(client.lookup(other, false, on_gpu).found_chunks, 1U) << "one has room beside the lease";
   auto runs = interleaved(3);
-  auto request = client.load_of(chain);
-  request.what = {};
-  request.lease = held.held.id();
-  request.region = &region;
-  request.runs = runs;
+  auto request = load_under(client, held.held, region, chain, runs);
   memory_->write(std::vector<uint8_t>(memory_->bytes(), 0x5a));
   auto loaded = client->load(request, patiently());
   ASSERT_TRUE(loaded) << loaded.error().text;
@@ -104,11 +100,7 @@ TEST_P(GpuTier, WhatALeaseHoldsAndWasClearedIsNotDelivered) {
   ASSERT_TRUE(witness->clear(nullptr, patiently()));
   only_there(client, region, chain_of(2, 2)); // it is not empty
   auto runs = interleaved(3);
-  auto request = client.load_of(chain);
-  request.what = {};
-  request.lease = held.held.id();
-  request.region = &region;
-  request.runs = runs;
+  auto request = load_under(client, held.held, region, chain, runs);
   auto loaded = client->load(request, patiently());
   ASSERT_FALSE(loaded);
   EXPECT_EQ(loaded.error().code, errc::gone) << loaded.error().text;
@@ -127,11 +119,7 @@ TEST_P(GpuTier, ALeaseMayHoldLessThereThanIsLoadedFromThere) {
   ASSERT_EQ(held.found_chunks, 8U);
   EXPECT_LT(client.tier("gpu").leased_objects, 8U);
   auto runs = interleaved(8);
-  auto request = client.load_of(chain);
-  request.what = {};
-  request.lease = held.held.id();
-  request.region = &region;
-  request.runs = runs;
+  auto request = load_under(client, held.held, region, chain, runs);
   memory_->write(std::vector<uint8_t>(memory_->bytes(), 0x5a));
   auto loaded = client->load(request, patiently());
   ASSERT_TRUE(loaded) << loaded.error().text;
