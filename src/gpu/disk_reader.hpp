@@ -46,8 +46,6 @@ class disk_reader {
 
   /// The file, open for O_DIRECT, has this number from now on. Errors: `unsupported` if it cannot be read directly.
   virtual void add_file(uint64_t number, unique_fd descriptor, std::function<void(result<void>)> done) = 0;
-  /// Nothing has this number any more. What reads the file goes on.
-  virtual void remove_file(uint64_t number) = 0;
   /// Precondition: nothing else uses the slot.
   virtual void read(uint64_t slot, std::vector<disk_extent> extents,
                     std::function<void(read_batch)> done) = 0;

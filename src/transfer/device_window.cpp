@@ -11,7 +11,7 @@ hold_ptr device_window::leased() const {
   hold_ptr held = held_in(course_.of.leased, tier_kind::gpu);
   if (!held || held->places().size() < part_.end)
     return nullptr;
-  return window_of(held, part_);
+  return part_of(held, part_.begin, part_.end);
 }
 
 bool device_window::take_held(hold_ptr held) {

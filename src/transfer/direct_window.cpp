@@ -46,7 +46,7 @@ bool direct_window::cut(size_t objects) {
 
 hold_ptr direct_window::leased() const {
   hold_ptr held = held_in(course_.of.leased, tier_kind::disk);
-  return held && held->places().size() >= part_.end ? window_of(held, part_) : nullptr;
+  return held && held->places().size() >= part_.end ? part_of(held, part_.begin, part_.end) : nullptr;
 }
 
 bool direct_window::take_held(hold_ptr held) {
@@ -72,7 +72,7 @@ direct_load direct_window::request(const space_ptr& in) const {
   copy.context = of.context;
   copy.owners = {held_};
   for (size_t i = 0; i < usable_; ++i) {
-    copy.objects.push_back({nullptr, of.order.number_of(part_.begin + i)});
+    copy.objects.push_back({nullptr, part_.begin + i});
     request.keys.push_back(part_.objects->keys[i]);
     request.places.push_back(held_->places()[i]);
   }
@@ -99,8 +99,7 @@ bool direct_window::take_confirmed(const std::vector<bool>& present) {
 
 std::optional<copy_request> direct_window::announcement() const {
   const load_subject& of = course_.of;
-  const size_t end = of.order ? of.order.end_of_pool(part_.begin) : of.objects->size();
-  const bool last = part_.begin + usable_ == end && of.generations.page;
+  const bool last = part_.begin + usable_ == of.objects->size() && of.generations.page;
   if (usable_ == 0 || (!last && !of.arrivals))
     return std::nullopt;
   copy_request copy;
@@ -108,10 +107,10 @@ std::optional<copy_request> direct_window::announcement() const {
   copy.outside = of.target;
   copy.runs = of.runs;
   copy.context = of.context;
-  copy.arrived = {of.arrivals, first_pool(), of.objects_per_chunk,
+  copy.arrived = {of.arrivals, 0, of.objects_per_chunk,
                   static_cast<uint32_t>(usable_ / of.objects_per_chunk)};
   if (last)
-    copy.generations = of.generations.part(first_pool(), of.objects_per_chunk);
+    copy.generations = of.generations.part(0, of.objects_per_chunk);
   return copy;
 }
 

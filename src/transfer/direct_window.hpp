@@ -1,5 +1,5 @@
-// A window of a load into memory of a device of chunks that only the disk has: the device reads them itself, and they do not
-// pass host memory.
+// A window of a load, chunk by chunk, into memory of a device, of chunks that only the disk has: the device reads them itself, and they do
+// not pass host memory.
 //
 // Pure: a load asks the tier and the device. In order: the `before_...` and `readable`, `cut`, `take_held`, `request`, `take_read`,
 // `take_confirmed`, `announcement`, `deliver`. Used by one thread at a time.
@@ -56,8 +56,6 @@ class direct_window {
   uint64_t deliver(recent_keys& read);
 
  private:
-  size_t first_pool() const { return course_.of.order ? course_.of.order.pool_of(part_.begin) : 0; }
-
   load_course& course_;
   transfer_window part_;
   hold_ptr held_;

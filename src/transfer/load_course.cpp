@@ -8,14 +8,6 @@
 
 namespace terrace {
 
-hold_ptr window_of(const hold_ptr& held, const transfer_window& window) {
-  auto first = held->places().begin();
-  std::vector<object_place> places(first + static_cast<ptrdiff_t>(window.begin),
-                                   first + static_cast<ptrdiff_t>(window.end));
-  return hold_ptr(new object_hold(release_sink_ptr{}, std::move(places)),
-                  [held](object_hold* part) { delete part; });
-}
-
 bool load_subject::leased_below() const {
   return std::any_of(leased.begin(), leased.end(),
                      [](const tier_hold& one) { return one.tier != tier_kind::host; });

@@ -56,9 +56,6 @@ struct load_subject {
   bool is_awaited() const { return copies() && (arrivals || generations.page) && objects_per_chunk > 1; }
 };
 
-/// The part of a lease's hold that belongs to the window; shares the lease's ownership.
-hold_ptr window_of(const hold_ptr& held, const transfer_window& window);
-
 struct load_result {
   error failure;                 ///< what ended it early; chunks delivered before remain valid
   size_t chunks = 0;             ///< delivered

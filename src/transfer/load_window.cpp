@@ -111,7 +111,7 @@ std::optional<tier_holds> load_window::leased_below() {
   tier_holds below;
   for (const tier_hold& one : course_.of.leased)
     if (one.tier != tier_kind::host)
-      below.push_back({one.tier, window_of(one.held, part_)});
+      below.push_back({one.tier, part_of(one.held, part_.begin, part_.end)});
   return below;
 }
 

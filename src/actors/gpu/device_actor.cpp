@@ -25,7 +25,6 @@ device_interface::behavior_type device_behavior(device_pointer self,
       [self](const add_memory& added) { on_add_memory(self, added); },
       [self](const forget_memory& gone) { return on_forget_memory(self, gone); },
       [self](const child_started& notice) { on_child_started(self, notice); },
-      [self](const file_closed& notice) { on_file_closed(self, notice); },
       [self](const runtime::io_done& done) { on_device_io(self, done); },
   };
 }

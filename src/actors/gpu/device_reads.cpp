@@ -22,8 +22,6 @@ using phase = device_reads::phase;
 
 constexpr uint64_t slots = gpu::disk_reader::slots;
 
-std::string subject(device_pointer self) { return "device " + self->state.with.probe->name(); }
-
 std::string lost_too_often(device_pointer self) {
   return std::to_string(self->state.reads.record.losses()) + " of its processes ended while they read disks";
 }
@@ -44,24 +42,11 @@ void enter(device_reads::file& file, phase next) {
   file.now = next;
 }
 
-void forget_file(device_pointer self, uint64_t number) {
-  process_packet packet;
-  packet.what.verb = process_verb::remove_file;
-  packet.what.region = number;
-  ask_process(self, std::move(packet), [](const error&, const process_packet&) {});
-}
-
 void on_file_added(device_pointer self, uint64_t number, const std::string& path, const error& failure) {
   auto& state = self->state;
   if (failure.code == errc::gone)
     return;
-  auto found = state.reads.files.find(number);
-  if (found == state.reads.files.end()) { // it was closed meanwhile
-    if (failure.code == errc::ok)
-      forget_file(self, number);
-    return;
-  }
-  enter(found->second, failure.code == errc::ok ? phase::ready : phase::refused);
+  enter(state.reads.files.at(number), failure.code == errc::ok ? phase::ready : phase::refused);
   if (failure.code == errc::ok) {
     state.with.probe->reads_disks(state.reads.refused_file.empty() ? "yes"
                                                                    : "not all: " + state.reads.refused_file);
@@ -77,7 +62,7 @@ void on_file_added(device_pointer self, uint64_t number, const std::string& path
 void add_file(device_pointer self, device_reads::file& file) {
   auto what = file.what.lock();
   if (!what)
-    return; // this is about to be told
+    return; // its disk ends, and the daemon
   enter(file, phase::opening);
   process_packet packet;
   packet.what.verb = process_verb::add_file;
@@ -92,15 +77,7 @@ void add_file(device_pointer self, device_reads::file& file) {
 }
 
 device_reads::file& file_of(device_pointer self, const std::shared_ptr<named_file>& what) {
-  auto [at, added] = self->state.reads.files.try_emplace(what->number);
-  if (added) {
-    at->second.what = what;
-    what->at_end([number = what->number, to = caf::actor_cast<caf::weak_actor_ptr>(self)] {
-      if (auto there = caf::actor_cast<caf::strong_actor_ptr>(to))
-        caf::anon_send(caf::actor_cast<caf::actor>(there), file_closed{number});
-    });
-  }
-  return at->second;
+  return self->state.reads.files.try_emplace(what->number, device_reads::file{what}).first->second;
 }
 
 void on_opened(device_pointer self, uint64_t region, const error& failure) {
@@ -356,15 +333,6 @@ caf::result<direct_read_answer> on_direct_read(device_pointer self, direct_read_
   state.reads.line.push(flow_of(read->request.copy.context), read, read->batch_bytes);
   start_reads(self);
   return promise;
-}
-
-void on_file_closed(device_pointer self, const file_closed& notice) {
-  auto& state = self->state;
-  auto found = state.reads.files.find(notice.number);
-  const bool known = found != state.reads.files.end() && found->second.now == phase::ready;
-  state.reads.files.erase(notice.number);
-  if (known && state.now == device_state::phase::ready)
-    forget_file(self, notice.number);
 }
 
 void blame_reads(device_pointer self) {

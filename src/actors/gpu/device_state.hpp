@@ -1,4 +1,4 @@
-// The state of a device's actor, for its parts: the process and regions (device_process.cpp), arenas that it
+// The state of a device's actor, for its parts: the process (device_process.cpp), regions (device_regions.cpp), arenas that it
 // reads (device_arenas.cpp), copies (device_copies.cpp), files that it reads (device_reads.cpp).
 // Private to it.
 #pragma once
@@ -104,7 +104,7 @@ struct disk_work {
 struct device_reads {
   enum class phase : uint8_t { unknown, opening, ready, refused };
   struct file {
-    std::weak_ptr<named_file> what; ///< its end is told to the actor
+    std::weak_ptr<named_file> what; ///< its disk has it, which does not leave a running daemon
     phase now = phase::unknown;
   };
 
@@ -118,11 +118,6 @@ struct device_reads {
 
   gpu::direct_record record;
   std::string refused_file; ///< the last one, and why
-};
-
-/// A file that the process may know has been closed.
-struct file_closed {
-  uint64_t number = 0;
 };
 
 /// A request to the process.
@@ -175,8 +170,8 @@ struct device_state {
   gpu::pinned_arenas arenas; ///< that the process reads itself
 };
 
-using device_interface = device_actor::extend<caf::reacts_to<child_started>, caf::reacts_to<file_closed>,
-                                              caf::reacts_to<runtime::io_done>>;
+using device_interface =
+    device_actor::extend<caf::reacts_to<child_started>, caf::reacts_to<runtime::io_done>>;
 using device_pointer = caf::stateful_actor<device_state, runtime::homed<device_interface::base>>*;
 
 // ---- device_process.cpp ----
@@ -187,15 +182,22 @@ void ask_process(device_pointer self, process_packet what,
                  patience with = patience::until_deadline);
 /// Starts, ends or restarts the process as its regions need it.
 void go_on(device_pointer self);
-caf::result<import_region_answer> on_import(device_pointer self, const import_region_request& request);
-caf::result<share_region_answer> on_share(device_pointer self, const share_region_request& request);
 void on_watch(device_pointer self, const watch_device_notice& notice);
-void on_drop(device_pointer self, const drop_region_notice& notice);
-caf::result<end_region_answer> on_end_region(device_pointer self, uint64_t region);
 void on_child_started(device_pointer self, const child_started& notice);
 void on_device_io(device_pointer self, const runtime::io_done& done);
-void show_regions(device_pointer self);
 error no_such_process(device_pointer self);
+/// "device NAME", for logs and errors.
+std::string subject(device_pointer self);
+
+// ---- device_regions.cpp ----
+
+caf::result<import_region_answer> on_import(device_pointer self, const import_region_request& request);
+caf::result<share_region_answer> on_share(device_pointer self, const share_region_request& request);
+void on_drop(device_pointer self, const drop_region_notice& notice);
+caf::result<end_region_answer> on_end_region(device_pointer self, uint64_t region);
+/// Asks the process, which is ready, to map it.
+void send_import(device_pointer self, waiting_import wanted);
+void show_regions(device_pointer self);
 
 // ---- device_arenas.cpp ----
 
@@ -220,7 +222,6 @@ void fail_line(device_pointer self, const error& why);
 
 void begin_reads(device_pointer self);
 caf::result<direct_read_answer> on_direct_read(device_pointer self, direct_read_request& request);
-void on_file_closed(device_pointer self, const file_closed& notice);
 /// The process is lost. If it reads, this is held against reading in this way; before anything that it reads is answered.
 void blame_reads(device_pointer self);
 /// The process is lost, or has ended: the next one begins anew.
@@ -229,4 +230,3 @@ void lose_reads(device_pointer self, const error& why);
 } // namespace terrace::actors
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::child_started)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::file_closed)

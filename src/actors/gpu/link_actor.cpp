@@ -302,11 +302,6 @@ void on_packet(link_pointer self, process_packet& packet) {
       state.arenas.erase(packet.what.region);
       answer_done(self, id, {});
       return;
-    case process_verb::remove_file:
-      if (state.reader)
-        state.reader->remove_file(packet.what.region);
-      answer_done(self, id, {});
-      return;
     case process_verb::load:
     case process_verb::store: failure = start_copy(self, packet); break;
     case process_verb::open_reads: failure = open_reads(self, packet.what); break;

@@ -108,15 +108,6 @@ class cuda_disk_reader : public disk_reader {
     });
   }
 
-  void remove_file(uint64_t number) override {
-    std::lock_guard lock(mutex_);
-    auto found = files_.find(number);
-    if (found == files_.end())
-      return;
-    threads_->add([file = std::move(found->second)] {}); // its end may block
-    files_.erase(found);
-  }
-
   void read(uint64_t in, std::vector<disk_extent> extents, std::function<void(read_batch)> done) override {
     auto of = std::make_shared<batch>();
     of->slot = in;

@@ -21,7 +21,6 @@ class session {
   session(const session&) = delete;
 
   const functions& api() const { return library_->api(); }
-  const library& owner() const { return *library_; }
   /// Its context must be current when cuFile is called.
   const cuda::context& context() const { return *context_; }
 

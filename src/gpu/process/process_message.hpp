@@ -30,8 +30,7 @@ enum class process_verb : uint32_t {
   pin_memory, ///< `bytes` from `offset` on of region `arena`, mapped so, become region `region`, which loads may name as arena
   share,      ///< `done` comes with a descriptor of region `region`, which was allocated
   open_reads, ///< `bytes` of memory of the device, into which files are read, become region `region`; `done` says by what
-  add_file,    ///< the file that comes along is file `region`
-  remove_file, ///< file `region` is not read any more
+  add_file, ///< the file that comes along is file `region`
   read, ///< `extents` into slot `offset` of that memory; `done` says in `bytes` which are there and as expected, and in `offset` which
         ///< the library could not read, by bits
   // From the process.

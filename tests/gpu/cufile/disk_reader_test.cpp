@@ -152,21 +152,6 @@ TEST_F(DiskReader, WaitsForWhatItHasBegunAlsoIfTheRestFails) {
   EXPECT_EQ(read().good, 0b11111u);
 }
 
-TEST_F(DiskReader, AFileThatIsRemovedIsClosed) {
-  open();
-  ASSERT_TRUE(add_file());
-  EXPECT_EQ(read().good, 0b11111u);
-  reader_->remove_file(2); // nobody knows it
-  reader_->remove_file(1);
-  auto batch = read();
-  EXPECT_EQ(batch.good, 0u);
-  EXPECT_EQ(batch.why, "a read of a file that is not open");
-  ASSERT_TRUE(add_file());
-  EXPECT_EQ(read().good, 0b11111u);
-  reader_ = nullptr;
-  EXPECT_EQ(sim.calls("cuFileHandleDeregister"), 2u);
-}
-
 TEST_F(DiskReader, AFileThatIsNotOpenIsNotRead) {
   open();
   auto batch = read();
