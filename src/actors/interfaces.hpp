@@ -18,6 +18,7 @@
 #include "supervision/supervisor_messages.hpp"
 #include "tier/policy_messages.hpp"
 #include "tier/quota_messages.hpp"
+#include "transfer/direct_messages.hpp"
 #include "transfer/mover_messages.hpp"
 #include "transfer/write_through_messages.hpp"
 
@@ -75,7 +76,8 @@ using messages = message_list<
     check_sessions_request, check_sessions_answer, check_owner_request, check_client_request,
     check_client_answer, import_region_request, import_region_answer, drop_region_notice, end_region_request,
     end_region_answer, share_region_request, share_region_answer, open_device_request, open_device_answer,
-    watch_device_notice, device_changed_notice, serve_tier_notice, device_load_request>;
+    watch_device_notice, device_changed_notice, serve_tier_notice, device_load_request, direct_read_request,
+    direct_read_answer>;
 
 } // namespace terrace::actors
 
@@ -296,6 +298,8 @@ using device_actor = copying_actor::extend<
     caf::replies_to<share_region_request>::with<share_region_answer>,
     // From the last owner of a region.
     caf::reacts_to<drop_region_notice>,
+    // From loads: objects of files into a region. (delayed: until they are there or cannot be)
+    caf::replies_to<direct_read_request>::with<direct_read_answer>,
     // From connections: of a region that is new, and again when they have given it up. (delayed: until nothing accesses it)
     caf::replies_to<end_region_request>::with<end_region_answer>,
     // From the devices: host memory that the process may read itself.

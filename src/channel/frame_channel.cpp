@@ -36,7 +36,16 @@ frame_channel::frame_channel(unique_fd socket, runtime::io_port& port, caf::stro
 
 frame_channel::~frame_channel() { shut(); }
 
-void frame_channel::shut() { ::shutdown(socket_->get(), SHUT_RDWR); }
+void frame_channel::shut() {
+  ::shutdown(socket_->get(), SHUT_RDWR);
+  line_.clear();
+  builders_.clear();
+}
+
+void frame_channel::keep_while_sending(keep_alive what) {
+  if (out_->armed)
+    out_->kept = std::move(what);
+}
 
 void frame_channel::receive() {
   if (in_->armed)
@@ -206,8 +215,11 @@ bool frame_channel::sent(int32_t result, std::vector<uint64_t>& done) {
   out.quiet = {};
   if (result == -EINTR || result == -EAGAIN)
     result = 0;
-  else if (result <= 0)
+  else if (result <= 0) {
+    out.frames.clear();
+    out.kept.reset();
     return false;
+  }
   if (!out.counted)
     sent_bytes += static_cast<uint64_t>(result);
   out.left = out.left.subspan(static_cast<size_t>(result));
@@ -219,6 +231,7 @@ bool frame_channel::sent(int32_t result, std::vector<uint64_t>& done) {
     for (const outgoing_frame& frame : out.frames)
       done.push_back(frame.request);
   take_back();
+  out.kept.reset();
   return true;
 }
 

@@ -1,6 +1,7 @@
 // Both directions of a connection's socket: frames in and out, each with at most one operation in the ring.
 #pragma once
 
+#include "base/keep_alive.hpp"
 #include "base/unique_fd.hpp"
 #include "memory/teardown.hpp"
 #include "protocol/descriptors.hpp"
@@ -79,8 +80,10 @@ class frame_channel {
   bool sent(int32_t result, std::vector<uint64_t>& done);
   bool sending() const { return out_->armed; }
 
-  /// Ends both directions; operations in the ring complete early.
+  /// Ends both directions; operations in the ring complete early, and frames that wait are gone.
   void shut();
+  /// Keeps it until what is being sent is freed, which may be after the channel's end.
+  void keep_while_sending(keep_alive what);
 
   uint64_t received_bytes = 0;
   uint64_t sent_bytes = 0;
@@ -93,6 +96,7 @@ class frame_channel {
     bool armed = false;
   };
   struct outgoing {
+    keep_alive kept; ///< first, to end last
     std::shared_ptr<unique_fd> socket;
     protocol::outgoing_message message;
     std::vector<outgoing_frame> frames; ///< being sent

@@ -16,12 +16,20 @@ namespace {
 class bench_command final : public command {
  public:
   void declare(CLI::App& app) override {
-    app.add_option("--objects", options_.objects, "Number of objects, each stored and loaded once")
+    app.add_option("--objects", options_.objects,
+                   "Number of objects, each stored and loaded once in every round")
         ->check(CLI::Range(1, 4096))
         ->capture_default_str();
     add_size_option(app, "--object-bytes", options_.object_bytes, "Size of each object");
     app.add_option("--depth", options_.depth, "Stores and loads in flight")
         ->check(CLI::Range(1, 64))
+        ->capture_default_str();
+    app.add_option("--rounds", options_.rounds, "Rounds of stores, loads and memcpy, each with new objects")
+        ->check(CLI::Range(1, 100))
+        ->capture_default_str();
+    app.add_option("--copiers", options_.copiers,
+                   "Threads of the memcpy that is compared: as the daemon's copier.threads")
+        ->check(CLI::Range(0, 64))
         ->capture_default_str();
     app.add_option("--digests", options_.digests, "Digests per lookup")
         ->check(CLI::Range(1, 4096))
@@ -55,12 +63,16 @@ class bench_command final : public command {
     return {{"objects", options_.objects},
             {"object_bytes", options_.object_bytes},
             {"depth", options_.depth},
+            {"rounds", options_.rounds},
             {"digests", options_.digests},
             {"lookup_ns", to_json(m.lookup_ns)},
+            {"first_store_bytes_per_second", m.first_store_bytes_per_second},
             {"store_bytes_per_second", m.store_bytes_per_second},
             {"daemon_load_bytes_per_second", m.daemon_load_bytes_per_second},
             {"mapped_load_bytes_per_second", mapped},
+            {"memcpy_threads", m.memcpy_threads},
             {"memcpy_bytes_per_second", m.memcpy_bytes_per_second},
+            {"memcpy_one_thread_bytes_per_second", m.memcpy_one_thread_bytes_per_second},
             {"wrong_bytes", m.wrong_bytes}};
   }
 
@@ -75,14 +87,18 @@ class bench_command final : public command {
                    align::left},
                   {"rate"},
                   {"of memcpy"}});
-    auto add = [&](const std::string& name, double rate) {
-      copies.add({name, format_rate(rate), format_ratio(rate / m.memcpy_bytes_per_second)});
+    auto add = [&](const std::string& name, double rate, double limit) {
+      copies.add({name, format_rate(rate), format_ratio(rate / limit)});
     };
-    add(fmt::format("store, depth {}", options_.depth), m.store_bytes_per_second);
-    add(fmt::format("load by the daemon, depth {}", options_.depth), m.daemon_load_bytes_per_second);
+    const double all = m.memcpy_bytes_per_second, alone = m.memcpy_one_thread_bytes_per_second;
+    add(fmt::format("first store, depth {}", options_.depth), m.first_store_bytes_per_second, all);
+    if (options_.rounds > 1)
+      add(fmt::format("later stores, depth {}", options_.depth), m.store_bytes_per_second, all);
+    add(fmt::format("load by the daemon, depth {}", options_.depth), m.daemon_load_bytes_per_second, all);
     if (m.mapped_load_bytes_per_second)
-      add("load under a lease", *m.mapped_load_bytes_per_second);
-    add("memcpy, one thread", m.memcpy_bytes_per_second);
+      add("load under a lease", *m.mapped_load_bytes_per_second, alone);
+    add(fmt::format("memcpy, {} threads", m.memcpy_threads), all, all);
+    add("memcpy, one thread", alone, alone);
     fmt::print(to.out, "\n{}\n  wrong bytes  {}\n", copies.to_string(), format_count(m.wrong_bytes));
   }
 

@@ -8,8 +8,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstring>
+#include <thread>
 
 namespace terrace::cli {
 
@@ -24,6 +26,9 @@ double seconds_since(steady::time_point begin) {
 double rate(uint64_t bytes, steady::time_point begin) {
   return static_cast<double>(bytes) / seconds_since(begin);
 }
+
+/// As many as a daemon on this machine has unless it is configured (`copier.threads`).
+uint64_t default_copiers() { return std::clamp(std::thread::hardware_concurrency() / 2, 2U, 8U); }
 
 /// A chain that was never stored before.
 std::vector<digest> fresh_chain(uint64_t count) {
@@ -105,9 +110,10 @@ outcome<double> measure_daemon_load(object_client& client, size_t objects, uint6
   return rate(objects * client.object_bytes(), begin);
 }
 
+/// The second of two passes: the first maps the segments and touches their pages.
 outcome<double> measure_mapped_load(object_client& client, size_t objects) {
-  double best = 0;
-  for (int pass = 0; pass < 2; ++pass) { // the first maps the segments and touches their pages
+  double last = 0;
+  for (int pass = 0; pass < 2; ++pass) {
     auto begin = steady::now();
     for (size_t i = 0; i < objects; ++i) {
       std::span<uint8_t> into(reinterpret_cast<uint8_t*>(client.buffer().data()) + i * client.object_bytes(),
@@ -117,9 +123,9 @@ outcome<double> measure_mapped_load(object_client& client, size_t objects) {
       if (!bytes)
         return request_failed(client.daemon(), "loading under the lease", bytes.error());
     }
-    best = std::max(best, rate(objects * client.object_bytes(), begin));
+    last = rate(objects * client.object_bytes(), begin);
   }
-  return best;
+  return last;
 }
 
 uint64_t count_wrong(object_client& client, const std::vector<digest>& chain) {
@@ -130,16 +136,34 @@ uint64_t count_wrong(object_client& client, const std::vector<digest>& chain) {
   return wrong;
 }
 
-double measure_memcpy(std::span<std::byte> memory) {
-  size_t half = memory.size() / 2;
-  double best = 0;
-  for (int pass = 0; pass < 2; ++pass) {
-    auto begin = steady::now();
-    std::memcpy(memory.data(), memory.data() + half, half);
-    best = std::max(best, rate(half, begin));
+/// Objects go to whichever thread is free, as with copiers.
+double measure_memcpy(std::span<std::byte> to, std::span<const std::byte> from, uint64_t object_bytes,
+                      uint64_t threads) {
+  std::atomic<uint64_t> next = 0;
+  auto copy = [&] {
+    for (uint64_t at; (at = next.fetch_add(object_bytes)) < from.size();)
+      std::memcpy(to.data() + at, from.data() + at, object_bytes);
+  };
+  auto begin = steady::now();
+  {
+    std::vector<std::jthread> others;
+    for (uint64_t i = 1; i < threads; ++i)
+      others.emplace_back(copy);
+    copy();
   }
-  return best;
+  return rate(from.size(), begin);
 }
+
+double median(std::vector<double> rates) {
+  auto middle = rates.begin() + static_cast<std::ptrdiff_t>(rates.size() / 2);
+  std::nth_element(rates.begin(), middle, rates.end());
+  return *middle;
+}
+
+/// Of all rounds.
+struct round_rates {
+  std::vector<double> stores, daemon_loads, mapped_loads, memcpys, memcpys_alone;
+};
 
 outcome<percentiles> measure_lookup(const daemon_options& daemon, const measure_options& options) {
   auto client = open_client(daemon, file_object_bytes_least, options.digests, load_mode::daemon);
@@ -168,17 +192,14 @@ outcome<percentiles> measure_lookup(const daemon_options& daemon, const measure_
   return latencies.summary();
 }
 
-outcome<void> measure_bandwidth(const daemon_options& daemon, const measure_options& options,
-                                measured& into) {
-  auto opened = open_client(daemon, options.object_bytes, options.objects, load_mode::automatic);
-  if (!opened)
-    return tl::unexpected(opened.error());
-  object_client& client = **opened;
+/// A chain of its own. The limits are measured in the same round, since machines are faster now and slower then.
+outcome<void> measure_round(object_client& client, const measure_options& options, std::span<std::byte> aside,
+                            round_rates& rates, measured& into) {
   std::vector<digest> chain = fresh_chain(options.objects);
   auto store = measure_store(client, chain, options.depth);
   if (!store)
     return tl::unexpected(store.error());
-  into.store_bytes_per_second = *store;
+  rates.stores.push_back(*store);
   auto found = client.lookup(chain);
   if (!found)
     return request_failed(client.daemon(), "lookup", found.error());
@@ -187,21 +208,55 @@ outcome<void> measure_bandwidth(const daemon_options& daemon, const measure_opti
         fmt::format("bench: expected the {} objects just stored, found {}; use fewer --objects or smaller "
                     "--object-bytes",
                     chain.size(), found->size()));
-  std::memset(client.buffer().data(), 0, client.buffer().size());
-  auto load = measure_daemon_load(client, chain.size(), options.depth);
-  if (!load)
-    return tl::unexpected(load.error());
-  into.daemon_load_bytes_per_second = *load;
-  into.wrong_bytes += count_wrong(client, chain);
-  if (client.mapped()) {
+  auto measure_load = [&](auto&& load, std::vector<double>& all) -> outcome<void> {
     std::memset(client.buffer().data(), 0, client.buffer().size());
-    auto mapped = measure_mapped_load(client, chain.size());
-    if (!mapped)
-      return tl::unexpected(mapped.error());
-    into.mapped_load_bytes_per_second = *mapped;
+    outcome<double> loaded = load();
+    if (!loaded)
+      return tl::unexpected(loaded.error());
+    all.push_back(*loaded);
     into.wrong_bytes += count_wrong(client, chain);
-  }
-  into.memcpy_bytes_per_second = measure_memcpy(client.buffer());
+    return {};
+  };
+  if (auto done = measure_load([&] { return measure_daemon_load(client, chain.size(), options.depth); },
+                               rates.daemon_loads);
+      !done)
+    return done;
+  if (client.mapped())
+    if (auto done =
+            measure_load([&] { return measure_mapped_load(client, chain.size()); }, rates.mapped_loads);
+        !done)
+      return done;
+  rates.memcpys.push_back(measure_memcpy(aside, client.buffer(), options.object_bytes, into.memcpy_threads));
+  rates.memcpys_alone.push_back(measure_memcpy(aside, client.buffer(), options.object_bytes, 1));
+  return {};
+}
+
+outcome<void> measure_bandwidth(const daemon_options& daemon, const measure_options& options,
+                                measured& into) {
+  // Before there is a region, so that nothing delays its first store.
+  auto aside = client::region::create("terrace-bench", options.objects * options.object_bytes);
+  if (!aside)
+    return failed("making memory to copy to", aside.error());
+  (void) aside->commit(); // where it cannot be, pages come with the first copy
+  auto opened = open_client(daemon, options.object_bytes, options.objects, load_mode::automatic);
+  if (!opened)
+    return tl::unexpected(opened.error());
+  object_client& client = **opened;
+  into.memcpy_threads = options.copiers != 0 ? options.copiers : default_copiers();
+  round_rates rates;
+  for (uint64_t i = 0; i < options.rounds; ++i)
+    if (auto done = measure_round(client, options, std::as_writable_bytes(aside->bytes()), rates, into);
+        !done)
+      return done;
+  into.first_store_bytes_per_second = rates.stores.front();
+  if (rates.stores.size() > 1)
+    rates.stores.erase(rates.stores.begin());
+  into.store_bytes_per_second = median(rates.stores);
+  into.daemon_load_bytes_per_second = median(rates.daemon_loads);
+  if (!rates.mapped_loads.empty())
+    into.mapped_load_bytes_per_second = median(rates.mapped_loads);
+  into.memcpy_bytes_per_second = median(rates.memcpys);
+  into.memcpy_one_thread_bytes_per_second = median(rates.memcpys_alone);
   return {};
 }
 

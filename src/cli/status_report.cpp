@@ -176,14 +176,16 @@ std::string format_devices(const client::daemon_status& s) {
                  {"stored"},
                  {"pinned"},
                  {"direct"},
+                 {"from disk"},
                  {"starts"},
                  {"failures"},
                  {"", align::left}});
   for (const client::device_status& d : s.devices)
     devices.add({d.device, d.state, d.pid == 0 ? "-" : std::to_string(d.pid), format_count(d.regions),
                  format_bytes(d.region_bytes), format_bytes(d.loaded_bytes), format_bytes(d.stored_bytes),
-                 format_bytes(d.pinned_bytes), format_bytes(d.direct_bytes), format_count(d.starts),
-                 format_count(d.failures), d.reason.empty() ? d.description : d.reason});
+                 format_bytes(d.pinned_bytes), format_bytes(d.direct_bytes), format_bytes(d.disk_bytes),
+                 format_count(d.starts), format_count(d.failures),
+                 d.reason.empty() ? d.description : d.reason});
   return "\n" + devices.to_string();
 }
 
@@ -255,7 +257,9 @@ json to_json(const client::daemon_status& s) {
                        {"failures", device.failures},
                        {"pinned_bytes", device.pinned_bytes},
                        {"direct_bytes", device.direct_bytes},
-                       {"staged_bytes", device.staged_bytes}});
+                       {"staged_bytes", device.staged_bytes},
+                       {"disk_bytes", device.disk_bytes},
+                       {"disk_reads", device.disk_reads}});
   return {{"version", s.version}, {"boot", hex(s.boot)}, {"uptime_ms", s.uptime.count()},
           {"workers", s.workers}, {"ring", s.ring},      {"groups", groups},
           {"clients", clients},   {"devices", devices}};

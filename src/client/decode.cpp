@@ -219,7 +219,8 @@ daemon_status decode(const wire::StatusAnswer& table) {
                                 to_text(device->reason()), to_text(device->description()), device->pid(),
                                 device->regions(), device->region_bytes(), device->loaded_bytes(),
                                 device->stored_bytes(), device->starts(), device->failures(),
-                                device->pinned_bytes(), device->direct_bytes(), device->staged_bytes()});
+                                device->pinned_bytes(), device->direct_bytes(), device->staged_bytes(),
+                                device->disk_bytes(), to_text(device->disk_reads())});
   return status;
 }
 

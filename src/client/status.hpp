@@ -98,6 +98,9 @@ struct device_status {
   uint64_t pinned_bytes = 0; ///< of host memory that it reads itself
   uint64_t direct_bytes = 0; ///< that it has read from there
   uint64_t staged_bytes = 0; ///< that have passed staging memory, either way
+  uint64_t disk_bytes = 0;   ///< that it has read from disks itself
+  std::string
+      disk_reads; ///< whether it does: "yes", "no: " and why, "not all: " and why, "not tried", "opening", "off"
 };
 
 struct daemon_status {

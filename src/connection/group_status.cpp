@@ -70,10 +70,11 @@ flatbuffers::Offset<wire::DeviceStatus> write_device(flatbuffers::FlatBufferBuil
   auto state = body.CreateString(phases[static_cast<size_t>(shown.phase)]);
   auto reason = body.CreateString(shown.reason);
   auto description = body.CreateString(shown.description);
-  return wire::CreateDeviceStatus(body, name, state, reason, description, shown.pid,
-                                  static_cast<uint32_t>(shown.regions), shown.region_bytes,
-                                  shown.loaded_bytes, shown.stored_bytes, shown.starts, shown.failures,
-                                  shown.pinned_bytes, shown.direct_bytes, shown.staged_bytes);
+  auto disk_reads = body.CreateString(shown.disk_reads);
+  return wire::CreateDeviceStatus(
+      body, name, state, reason, description, shown.pid, static_cast<uint32_t>(shown.regions),
+      shown.region_bytes, shown.loaded_bytes, shown.stored_bytes, shown.starts, shown.failures,
+      shown.pinned_bytes, shown.direct_bytes, shown.staged_bytes, shown.disk_bytes, disk_reads);
 }
 
 } // namespace

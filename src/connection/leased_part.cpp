@@ -32,9 +32,7 @@ bool leased_part::step() {
 tier_holds leased_part::take() {
   tier_holds part;
   for (size_t tier = 0; tier < places_.size(); ++tier)
-    part.push_back(
-        {from_->held[tier].tier, hold_ptr(new object_hold(release_sink_ptr{}, std::move(places_[tier])),
-                                          [from = from_](object_hold* view) { delete view; })});
+    part.push_back({from_->held[tier].tier, part_of(from_, std::move(places_[tier]))});
   return part;
 }
 

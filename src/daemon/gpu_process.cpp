@@ -2,6 +2,7 @@
 
 #include "actors/gpu/link_actor.hpp"
 #include "gpu/cuda/driver.hpp"
+#include "gpu/cufile/library.hpp"
 #include "gpu/process/device_child.hpp"
 #include "runtime/workers.hpp"
 
@@ -51,6 +52,8 @@ int run_gpu_process(const std::string& device) {
   std::_Exit(0);
 }
 
-std::string gpu_report() { return cuda::report(cuda::driver::open()); }
+std::string gpu_report() {
+  return cuda::report(cuda::driver::open()) + cufile::report(cufile::library::open());
+}
 
 } // namespace terrace

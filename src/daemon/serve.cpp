@@ -4,10 +4,12 @@
 #include "daemon/limits.hpp"
 #include "daemon/logging.hpp"
 #include "daemon/machine_memory.hpp"
+#include "daemon/metrics.hpp"
 #include "daemon/notify.hpp"
 #include "daemon/settings_reload.hpp"
 #include "daemon/wiring.hpp"
 #include "index/sha256.hpp"
+#include "runtime/workers.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>

@@ -221,6 +221,10 @@ struct gpu_options {
   bool maps_arena(bool isolated) const {
     return map_arenas == "all" || (map_arenas == "shared" && !isolated);
   }
+  static constexpr std::array<std::string_view, 2> direct_disks{"auto", "off"};
+  std::string direct_disk = "off"; ///< whether GPUs read disks of groups that are not isolated themselves
+  uint64_t direct_bytes = 160 * mebibyte; ///< of each GPU, into which they do
+  bool reads_disk(bool isolated) const { return enabled && direct_disk == "auto" && !isolated; }
   uint64_t tier_bytes = 0; ///< of each trust group's tier in memory of a GPU; 0: there is none
   std::string tier_device; ///< of that tier: the UUID of a GPU, or "host"
   bool tier_peers = true;  ///< loads into other GPUs read it where the driver lets them

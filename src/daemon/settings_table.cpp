@@ -136,6 +136,8 @@ constexpr option_spec option_specs[] = {
     {"gpu", "staging_bytes", kind::bytes, restart, in<&s::gpu, &gpu_options::staging_bytes>},
     {"gpu", "deadline", kind::duration, restart, in<&s::gpu, &gpu_options::deadline>},
     {"gpu", "map_arenas", kind::text, restart, in<&s::gpu, &gpu_options::map_arenas>},
+    {"gpu", "direct_disk", kind::text, restart, in<&s::gpu, &gpu_options::direct_disk>},
+    {"gpu", "direct_bytes", kind::bytes, restart, in<&s::gpu, &gpu_options::direct_bytes>},
     {"gpu", "tier_bytes", kind::bytes, restart, in<&s::gpu, &gpu_options::tier_bytes>},
     {"gpu", "tier_device", kind::text, restart, in<&s::gpu, &gpu_options::tier_device>},
     {"gpu", "tier_peers", kind::flag, restart, in<&s::gpu, &gpu_options::tier_peers>},

@@ -284,6 +284,9 @@ problems gpu_options::validate() const {
   multiple_of(found, "gpu.staging_bytes", staging_bytes, mebibyte);
   duration_in_range(found, "gpu.deadline", deadline, std::chrono::milliseconds(100), std::chrono::hours(1));
   one_of(found, "gpu.map_arenas", map_arenas, mapped_arenas);
+  one_of(found, "gpu.direct_disk", direct_disk, direct_disks);
+  bytes_in_range(found, "gpu.direct_bytes", direct_bytes, mebibyte, 16 * gibibyte);
+  multiple_of(found, "gpu.direct_bytes", direct_bytes, mebibyte);
   if (tier_bytes == 0)
     return found;
   bytes_in_range(found, "gpu.tier_bytes", tier_bytes, tier_bytes_min, tebibyte);

@@ -1,12 +1,11 @@
 #include "daemon/wiring.hpp"
 
-#include "actors/connection/verbs.hpp"
 #include "base/random_id.hpp"
 #include "channel/listening_socket.hpp"
 #include "daemon/logging.hpp"
+#include "daemon/metrics.hpp"
 #include "index/memo_pool.hpp"
 #include "metrics/loopback_address.hpp"
-#include "resp/commands.hpp"
 #include "runtime/thread_priority.hpp"
 
 #include <sys/stat.h>
@@ -17,8 +16,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <map>
-#include <string_view>
 #include <vector>
 
 namespace terrace {
@@ -87,6 +84,7 @@ group_plan plan_of(const settings& with, const group_options& group, const std::
     auto mismatch =
         std::find(disk_options::mismatches.begin(), disk_options::mismatches.end(), with.disk.on_mismatch);
     plan.on_mismatch = static_cast<mismatch_rule>(mismatch - disk_options::mismatches.begin());
+    plan.direct_disk = with.gpu.reads_disk(group.isolated);
     plan.disk_io.depth = with.disk.depth;
     plan.disk_io.bytes_in_flight = with.disk.bytes_in_flight;
     plan.disk_io.alone_bytes = with.disk.write_bytes_in_flight;
@@ -116,103 +114,6 @@ group_plan plan_of(const settings& with, const group_options& group, const std::
 
 /// Of all clients: a quarter of the mappings that the kernel grants a process by default (vm.max_map_count).
 constexpr uint32_t regions_max = 16384;
-
-std::vector<std::string_view> verb_names() {
-  std::vector<std::string_view> names;
-  for (const actors::verb& verb : actors::all_verbs()) {
-    auto number = static_cast<size_t>(verb.kind);
-    if (names.size() <= number)
-      names.resize(number + 1);
-    names[number] = verb.name;
-  }
-  return names;
-}
-
-std::vector<std::string_view> resp_command_names() {
-  std::vector<std::string_view> names;
-  for (size_t i = 0; i < resp::commands; ++i)
-    names.push_back(resp::to_string(static_cast<resp::command>(i)));
-  return names;
-}
-
-/// A line for each quota of the configuration; tenants by rule together.
-void expose_tenants(metrics::exposition& exposition, const std::shared_ptr<const tenant_board>& board,
-                    const metrics::labels& tier) {
-  exposition.add([board, tier](metrics::sample_sink& sink) {
-    for (const auto& [name, shown] : board->lines()) {
-      auto of = metrics::with(tier, "quota", name);
-      auto gauge = [&](const char* metric, const char* help, const std::atomic<uint64_t>& value) {
-        sink.gauge(metric, help, of, static_cast<double>(value.load()));
-      };
-      gauge("terrace_tenant_used_bytes", "Bytes of the tenants of a quota in the tier.", shown->used_bytes);
-      if (shown->max_bytes != UINT64_MAX)
-        gauge("terrace_tenant_max_bytes", "Bound of a tenant of the quota.", shown->max_bytes);
-      gauge("terrace_tenant_guaranteed_bytes",
-            "Share that eviction for others leaves to a tenant of the quota.", shown->guaranteed_bytes);
-      gauge("terrace_tenant_waiting_requests", "Requests that wait because their tenant is at its bound.",
-            shown->waiting);
-      sink.counter("terrace_tenant_refused_total", "Requests that were refused because of the quota.", of,
-                   static_cast<double>(shown->refused.load()));
-    }
-  });
-}
-
-void expose_memos(metrics::exposition& exposition, const memo_pool_ptr& memos, const metrics::labels& group) {
-  exposition.add([memos, group](metrics::sample_sink& sink) {
-    memo_pool::counts now = memos->now();
-    auto chunks = [&](const char* name, const char* help, uint64_t value) {
-      sink.counter(name, help, group, static_cast<double>(value));
-    };
-    chunks("terrace_memo_known_chunks_total",
-           "Chunks of tokens whose digest was known, and which were not hashed.", now.known);
-    chunks("terrace_memo_hashed_chunks_total", "Chunks of tokens that were hashed.", now.hashed);
-    sink.gauge("terrace_memo_bytes", "Memory of known tokens.", group, static_cast<double>(now.bytes));
-    sink.gauge("terrace_memo_bound_bytes", "Bound of terrace_memo_bytes.", group,
-               static_cast<double>(memos->bytes_max()));
-  });
-}
-
-void expose(metrics::exposition& exposition, const group_plan& plan, const group_probes& probes,
-            const region_budget_ptr& regions) {
-  metrics::labels group{{"group", plan.name}};
-  exposition.add([group, regions](metrics::sample_sink& sink) {
-    sink.gauge("terrace_region_bytes", "Bytes of registered regions, until they are unmapped.", group,
-               static_cast<double>(regions->bytes()));
-    sink.gauge("terrace_region_bound_bytes", "Bound of terrace_region_bytes.", group,
-               static_cast<double>(regions->bytes_max()));
-  });
-  if (plan.memos)
-    expose_memos(exposition, plan.memos, group);
-  exposition.add(probes.host, metrics::with(group, "tier", "host"));
-  expose_tenants(exposition, probes.host_tenants, metrics::with(group, "tier", "host"));
-  if (plan.gpu)
-    exposition.add(probes.gpu_tier, metrics::with(group, "tier", "gpu"));
-  if (plan.disk) {
-    auto disk = metrics::with(group, "tier", "disk");
-    exposition.add(probes.disk_tier, disk);
-    expose_tenants(exposition, probes.disk_tenants, disk);
-    exposition.add([disk, meter = probes.disk_meter](metrics::sample_sink& sink) {
-      read_state reads = meter->state(std::chrono::steady_clock::now());
-      sink.gauge("terrace_tier_read_bytes_per_second", "Measured speed at which the tier is read; 0 before.",
-                 disk, reads.bytes_per_s);
-      sink.gauge("terrace_tier_queued_read_bytes", "Bytes to be read from the tier, waiting and under way.",
-                 disk, static_cast<double>(reads.queued_bytes));
-    });
-    for (size_t i = 0; i < probes.paths.size(); ++i) {
-      auto directory = std::filesystem::path(plan.disk_files[i]).parent_path().string();
-      auto path = metrics::with(group, "path", directory);
-      exposition.add(probes.paths[i].disk, path);
-      exposition.add(probes.paths[i].journal, path);
-    }
-  }
-  if (!plan.shadows.empty())
-    exposition.add(probes.shadow, group);
-  exposition.add(probes.clients, group);
-  exposition.add([probe = probes.resp, group](metrics::sample_sink& sink) {
-    probe->collect(resp_command_names(), group, sink);
-  });
-  exposition.add(std::shared_ptr<const metrics::request_probe>(probes.requests), verb_names(), group);
-}
 
 result<void> open_sockets(const settings& with, const group_options& group, size_t number,
                           actors::supervisor_arguments& wired) {
@@ -323,7 +224,7 @@ result<void> serve_metrics(const settings& with, actors::supervisor_arguments& w
   });
   wired.exposition->add([board = wired.devices.board](metrics::sample_sink& sink) { board->collect(sink); });
   for (size_t i = 0; i < wired.groups.size(); ++i)
-    expose(*wired.exposition, wired.groups[i], wired.probes[i], wired.regions[i]);
+    expose_group(*wired.exposition, wired.groups[i], wired.probes[i], wired.regions[i]);
   return {};
 }
 
@@ -400,6 +301,7 @@ result<actors::supervisor_arguments> wire_up(const settings& with, const environ
   wired.copier_slice_us = with.daemon.worker_slice_us;
   wired.devices.enabled = with.gpu.enabled;
   wired.devices.device.staging_bytes = with.gpu.staging_bytes;
+  wired.devices.device.direct_bytes = with.gpu.direct_disk == "auto" ? with.gpu.direct_bytes : 0;
   wired.devices.device.deadline = with.gpu.deadline;
   wired.prefault_piece_bytes = with.host.prefault ? with.host.prefault_piece_bytes : 0;
   wired.shutdown_grace = with.daemon.shutdown_grace;
@@ -411,70 +313,6 @@ result<actors::supervisor_arguments> wire_up(const settings& with, const environ
     return tl::unexpected(opened.error());
   }
   return wired;
-}
-
-namespace {
-
-/// Of all workers together, by kind of actor.
-void collect_turns(const runtime::workers& workers, metrics::sample_sink& sink) {
-  struct sum {
-    metrics::histogram_snapshot turns{runtime::turn_times::bounds_ns, 1e9,
-                                      std::vector<uint64_t>(runtime::turn_times::bounds_ns.size() + 1), 0};
-    uint64_t longest_ns = 0;
-  };
-  std::map<std::string_view, sum> kinds;
-  for (size_t i = 0; i < workers.size(); ++i)
-    for (const auto& kind : workers.turns(i).kinds()) {
-      const char* name = kind.name.load(std::memory_order_acquire);
-      if (name == nullptr)
-        continue;
-      sum& all = kinds[name];
-      for (size_t bucket = 0; bucket < kind.turns.size(); ++bucket)
-        all.turns.counts[bucket] += kind.turns[bucket].get();
-      all.turns.sum += kind.sum_ns.get();
-      all.longest_ns = std::max(all.longest_ns, kind.longest_ns.get());
-    }
-  for (const auto& [name, all] : kinds) {
-    metrics::labels of{{"actor", std::string(name)}};
-    sink.histogram(
-        "terrace_turn_seconds",
-        "Time from the beginning to the end of an actor's turn, during which its worker does nothing else.",
-        of, all.turns);
-    sink.gauge("terrace_turn_longest_seconds", "The longest turn since the daemon started.", of,
-               static_cast<double>(all.longest_ns) * 1e-9);
-  }
-}
-
-} // namespace
-
-void expose_workers(metrics::exposition& exposition, const runtime::workers& workers) {
-  exposition.add([workers](metrics::sample_sink& sink) {
-    collect_turns(workers, sink);
-    for (size_t i = 0; i < workers.size(); ++i) {
-      const runtime::worker_counters& of = workers.counters(i);
-      metrics::labels label{{"worker", std::to_string(i)}};
-      auto count = [&](const char* name, const char* help, const runtime::plain_counter& value,
-                       double unit = 1) {
-        sink.counter(name, help, label, static_cast<double>(value.get()) * unit);
-      };
-      count("terrace_worker_jobs_total", "Executed turns of actors.", of.jobs);
-      count("terrace_worker_busy_seconds_total", "Time spent on actors and completions, not asleep.",
-            of.busy_ns, 1e-9);
-      count("terrace_worker_completions_total", "I/O operations that completed on the worker's ring.",
-            of.completions);
-      count("terrace_worker_wakeups_total", "Number of times the worker woke up.", of.wake_ups);
-      count("terrace_worker_polls_total", "Number of times the worker polled before it slept.", of.polls);
-      count("terrace_worker_polls_paid_total", "Number of times it found something.", of.polls_paid);
-      count("terrace_worker_polling_seconds_total", "Time spent polling.", of.polling_ns, 1e-9);
-      count("terrace_worker_pushed_jobs_total", "Jobs handed to a sleeping worker.", of.pushed_jobs);
-      sink.gauge("terrace_worker_queued_jobs", "Actors ready to run on the worker.", label,
-                 static_cast<double>(of.queued.get()));
-      sink.gauge("terrace_worker_operations_in_flight", "I/O operations in the worker's ring.", label,
-                 static_cast<double>(of.in_flight.get()));
-      sink.gauge("terrace_worker_sleeping", "1 while the worker sleeps in its ring, 0 otherwise.", label,
-                 workers.asleep(i) ? 1 : 0);
-    }
-  });
 }
 
 } // namespace terrace

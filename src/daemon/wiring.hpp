@@ -4,7 +4,6 @@
 #include "actors/supervision/supervisor_actor.hpp"
 #include "daemon/settings.hpp"
 #include "runtime/kernel_probe.hpp"
-#include "runtime/workers.hpp"
 
 namespace terrace {
 
@@ -12,8 +11,5 @@ namespace terrace {
 /// those of the sockets and of the metrics address.
 result<actors::supervisor_arguments> wire_up(const settings& with, const environment& env,
                                              const runtime::kernel_report& kernel);
-
-/// Adds the workers' counters to the metrics.
-void expose_workers(metrics::exposition& exposition, const runtime::workers& workers);
 
 } // namespace terrace

@@ -87,6 +87,8 @@ class copy_engine {
   virtual result<void> check() = 0;
 };
 
+class disk_reader;
+
 /// Safe on all threads; it outlives what it has created.
 class device {
  public:
@@ -115,6 +117,8 @@ class device {
   }
   /// A separate stream, which reports its completions to `completions`.
   virtual result<std::unique_ptr<copy_engine>> make_engine(std::shared_ptr<completion_queue> completions) = 0;
+  /// `bytes` of its memory to read files into without passing the host's. Blocks. Errors: `unsupported`, with the reason.
+  virtual result<std::shared_ptr<disk_reader>> open_disk_reader(uint64_t bytes);
 };
 
 } // namespace terrace::gpu

@@ -45,6 +45,13 @@ class device_probe {
   void signalled(uint64_t generations) noexcept { generations_.add(generations); }
   void read_arena(uint64_t bytes) noexcept { direct_bytes_.add(bytes); }
   void read_peer(uint64_t bytes) noexcept { peer_bytes_.add(bytes); }
+  void read_disk(uint64_t bytes) noexcept { disk_bytes_.add(bytes); }
+  void could_not_read_disk() noexcept { disk_failures_.add(); }
+  /// Whether it reads files itself, and why not.
+  void reads_disks(std::string how) {
+    std::lock_guard lock(mutex_);
+    disk_reads_ = std::move(how);
+  }
   void passed_staging(uint64_t bytes) noexcept { staged_bytes_.add(bytes); }
   void pins(uint64_t bytes) noexcept { pinned_bytes_.set(bytes); }
   void started() noexcept { starts_.add(); }
@@ -52,16 +59,17 @@ class device_probe {
 
   struct shown {
     device_phase phase = device_phase::idle;
-    std::string description, reason;
+    std::string description, reason, disk_reads;
     int32_t pid = 0;
     uint64_t regions = 0, region_bytes = 0, loaded_bytes = 0, stored_bytes = 0, starts = 0, failures = 0;
-    uint64_t pinned_bytes = 0, direct_bytes = 0, staged_bytes = 0;
+    uint64_t pinned_bytes = 0, direct_bytes = 0, staged_bytes = 0, disk_bytes = 0;
   };
   shown show() const {
     std::lock_guard lock(mutex_);
     return {phase_,
             description_,
             reason_,
+            disk_reads_,
             static_cast<int32_t>(pid_.value()),
             regions_.value(),
             region_bytes_.value(),
@@ -71,7 +79,8 @@ class device_probe {
             failures_.value(),
             pinned_bytes_.value(),
             direct_bytes_.value(),
-            staged_bytes_.value()};
+            staged_bytes_.value(),
+            disk_bytes_.value()};
   }
 
   void collect(sample_sink& sink) const {
@@ -97,6 +106,13 @@ class device_probe {
     sink.counter("terrace_device_peer_bytes_total",
                  "Bytes that the device has read from tiers in memory of other devices.", of,
                  static_cast<double>(peer_bytes_.value()));
+    sink.counter("terrace_device_disk_bytes_total", "Bytes that the device has read from disks itself.", of,
+                 static_cast<double>(now.disk_bytes));
+    sink.counter("terrace_device_disk_failures_total",
+                 "Batches of objects that the device could not read from disks itself, and that were read "
+                 "through host "
+                 "memory.",
+                 of, static_cast<double>(disk_failures_.value()));
     sink.counter("terrace_device_staged_bytes_total",
                  "Bytes that passed staging memory on their way to or from the device.", of,
                  static_cast<double>(now.staged_bytes));
@@ -109,12 +125,12 @@ class device_probe {
 
  private:
   const std::string name_;
-  mutable std::mutex mutex_; ///< protects the three below
+  mutable std::mutex mutex_; ///< protects the four below
   device_phase phase_ = device_phase::idle;
-  std::string description_, reason_;
+  std::string description_, reason_, disk_reads_;
   gauge pid_, regions_, region_bytes_, pinned_bytes_;
   counter loaded_bytes_, stored_bytes_, generations_, starts_, failures_, direct_bytes_, staged_bytes_,
-      peer_bytes_;
+      peer_bytes_, disk_bytes_, disk_failures_;
 };
 
 /// All devices that were asked for. Safe on any thread.

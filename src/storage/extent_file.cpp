@@ -140,6 +140,8 @@ class volume_opener {
       file.buffered_reason_ =
           options_.direct ? try_direct(openings_[i]->fd()) : "O_DIRECT is turned off in the configuration";
       file.fd_ = openings_[i]->keep();
+      if (file.direct() && options_.for_readers)
+        file.for_readers_ = open_for_readers(file.fd(), file.path());
       opened.files.push_back(std::move(file));
     }
     return opened;
@@ -161,7 +163,8 @@ result<extent_file> extent_file::open(const extent_file_options& options) {
                          .direct = options.direct,
                          .on_mismatch = options.wipe_foreign ? mismatch_rule::wipe : mismatch_rule::refuse,
                          .owner = options.owner,
-                         .boot = options.boot});
+                         .boot = options.boot,
+                         .for_readers = options.for_readers});
   if (!files)
     return tl::unexpected(files.error());
   return std::move(files->front());

@@ -10,12 +10,14 @@
 
 #include "base/error.hpp"
 #include "base/ids.hpp"
+#include "base/named_file.hpp"
 #include "base/unique_fd.hpp"
 #include "storage/path_set.hpp"
 #include "storage/superblock.hpp"
 #include "storage/volume_layout.hpp"
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -25,6 +27,7 @@ struct extent_file_options {
   std::string path;
   uint64_t capacity_bytes = 0; ///< of the whole file, fully allocated; rounded down to 4 KiB; at least 1 MiB
   bool direct = true;          ///< try O_DIRECT
+  bool for_readers = false;    ///< open it once more, for other processes
   /// Replace anything else with an empty volume: bytes that are not a volume, a volume of another version or
   /// owner, or a damaged one. Otherwise these are refused and left unchanged.
   bool wipe_foreign = false;
@@ -41,6 +44,7 @@ struct extent_files_options {
   uint64_t object_bytes = object_bytes_expected; ///< expected of extents: a new index has room for as many
   volume_owner owner;
   boot_id boot;
+  bool for_readers = false;            ///< open each file once more, for other processes
   std::vector<pending_clear> clears{}; ///< that the volume has not heard of (pending_clears.hpp)
 };
 
@@ -98,6 +102,10 @@ class extent_file {
   const std::string& buffered_reason() const { return buffered_reason_; }
   uint64_t alignment_bytes() const;
 
+  /// The same file, opened once more for reading alone with O_DIRECT and without the lock, for another process. Null without
+  /// O_DIRECT, and if nobody asked for it.
+  const std::shared_ptr<named_file>& for_readers() const { return for_readers_; }
+
  private:
   friend class volume_opener;
   extent_file() = default;
@@ -107,6 +115,7 @@ class extent_file {
   superblock block_;
   bool made_new_ = false;
   std::string buffered_reason_;
+  std::shared_ptr<named_file> for_readers_;
   std::string damaged_superblock_;
 };
 

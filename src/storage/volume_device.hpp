@@ -1,8 +1,10 @@
 // A volume's file for offline work (`terrace disk`); tests inject crashes behind this interface.
 #pragma once
 
+#include "base/named_file.hpp"
 #include "storage/volume_reader.hpp"
 
+#include <memory>
 #include <string>
 
 namespace terrace {
@@ -44,6 +46,9 @@ class file_device : public volume_device {
 /// Makes reads and writes bypass the page cache. Empty on success, otherwise the reason why the page cache is
 /// used.
 std::string try_direct(int fd);
+
+/// The same file once more, for reading alone, with O_DIRECT. Null if it cannot be opened so.
+std::shared_ptr<named_file> open_for_readers(int fd, const std::string& path);
 
 /// "PATH: what: reason", with the error code for the errno of a failed system call.
 tl::unexpected<error> fail_system(const std::string& path, const char* what, int number);

@@ -58,6 +58,7 @@ struct group_plan {
   mismatch_rule on_mismatch =
       mismatch_rule::refuse; ///< for files that are not a volume of this machine and group
   uint64_t disk_object_bytes = object_bytes_expected; ///< of extents, for the index of new files
+  bool direct_disk = false;                           ///< devices may read it themselves
   io_limits disk_io;
   health_options disk_health;
   disk_admission admission;
@@ -90,6 +91,7 @@ inline extent_files_options files_of(const group_plan& plan, const boot_id& boot
   files.owner = {machine_identity(), plan.name};
   files.on_mismatch = plan.on_mismatch;
   files.object_bytes = plan.disk_object_bytes;
+  files.for_readers = plan.direct_disk;
   return files;
 }
 

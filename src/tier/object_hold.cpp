@@ -55,4 +55,15 @@ void object_hold::release(size_t begin) {
     tier_->release(std::move(ids));
 }
 
+hold_ptr part_of(keep_alive whole, std::vector<object_place> places) {
+  return hold_ptr(new object_hold(release_sink_ptr{}, std::move(places)),
+                  [whole = std::move(whole)](object_hold* part) { delete part; });
+}
+
+hold_ptr part_of(const hold_ptr& whole, size_t begin, size_t end) {
+  auto first = whole->places().begin();
+  return part_of(whole,
+                 std::vector(first + static_cast<ptrdiff_t>(begin), first + static_cast<ptrdiff_t>(end)));
+}
+
 } // namespace terrace

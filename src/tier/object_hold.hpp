@@ -1,6 +1,7 @@
 // Keeps published objects in their tier.
 #pragma once
 
+#include "base/keep_alive.hpp"
 #include "tier/object_place.hpp"
 #include "tier/release_sink.hpp"
 
@@ -53,5 +54,10 @@ class object_hold {
   std::vector<object_place> places_;
 };
 using hold_ptr = std::shared_ptr<object_hold>;
+
+/// Places that `whole`, such as a hold, keeps in their tier: all of them stay held as long as this part is.
+hold_ptr part_of(keep_alive whole, std::vector<object_place> places);
+/// The places [begin, end) of a hold.
+hold_ptr part_of(const hold_ptr& whole, size_t begin, size_t end);
 
 } // namespace terrace

@@ -53,6 +53,17 @@ class tier_index {
     return read && lacks;
   }
 
+  /// Safe on any thread: the first object of [begin, end) that is there, or being written; `end`: none. `begin` while the tier
+  /// modifies its index.
+  size_t first_present(const object_batch& objects, size_t begin, size_t end) const {
+    size_t first = begin;
+    bool read = table_.read([&](const resident_table& table) {
+      while (first < end && !table.find(objects.keys[first]))
+        ++first;
+    });
+    return read ? first : begin;
+  }
+
   /// Safe on any thread: which objects of the range are present, parallel to it. Nullopt while the tier
   /// modifies its index: then ask the tier.
   std::optional<object_bitmap> try_probe(const object_batch& objects, object_range range) const {

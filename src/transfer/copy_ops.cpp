@@ -1,8 +1,8 @@
 #include "transfer/copy_ops.hpp"
 
-#include "storage/index_record.hpp"
 #include "storage/object_header.hpp"
 #include "storage/payload_checksum.hpp"
+#include "transfer/expected_object.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -70,15 +70,7 @@ error move_part(const copy_request& request, std::byte* inside, uint64_t offset,
 }
 
 object_identity identity_of(const opened_space& in, const volume_id& volume, const sealed_object& object) {
-  object_identity identity;
-  identity.space = in.fingerprint.bytes;
-  identity.pool = object.key.pool;
-  identity.rank = object.key.rank;
-  identity.chunk = object.key.chunk;
-  identity.generation = object.generation;
-  identity.epoch = epoch_of(object.generation);
-  identity.volume = volume;
-  return identity;
+  return expected_of(in, volume, object.key, object.generation, object.payload_bytes).identity;
 }
 
 std::span<const std::byte> payload_of(const sealed_object& object) {
@@ -180,10 +172,11 @@ void seal_object(const seal_request& request, const sealed_object& object) {
 }
 
 bool check_object(const check_request& request, const sealed_object& object) {
-  auto header = decode(std::span<const std::byte, object_header_bytes>(object.begin, object_header_bytes));
-  return header && header->payload_bytes == object.payload_bytes &&
-         matches(*header, identity_of(*request.in, request.volume, object)).has_value() &&
-         header->payload_checksum == payload_checksum(payload_of(object));
+  auto found = decode(std::span<const std::byte, object_header_bytes>(object.begin, object_header_bytes));
+  auto expected =
+      expected_of(*request.in, request.volume, object.key, object.generation, object.payload_bytes);
+  return found && is_expected(*found, expected) &&
+         found->payload_checksum == payload_checksum(payload_of(object));
 }
 
 void seal_objects(const seal_request& request) {

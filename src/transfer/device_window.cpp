@@ -2,6 +2,7 @@
 
 #include "storage/object_header.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace terrace {
@@ -10,11 +11,7 @@ hold_ptr device_window::leased() const {
   hold_ptr held = held_in(course_.of.leased, tier_kind::gpu);
   if (!held || held->places().size() < part_.end)
     return nullptr;
-  auto first = held->places().begin();
-  std::vector<object_place> places(first + static_cast<ptrdiff_t>(part_.begin),
-                                   first + static_cast<ptrdiff_t>(part_.end));
-  return hold_ptr(new object_hold(release_sink_ptr{}, std::move(places)),
-                  [held](object_hold* part) { delete part; });
+  return part_of(held, part_.begin, part_.end);
 }
 
 bool device_window::take_held(hold_ptr held) {
@@ -26,6 +23,20 @@ bool device_window::take_held(hold_ptr held) {
     ++usable_;
   usable_ -= usable_ % course_.of.objects_per_chunk;
   return usable_ != 0;
+}
+
+confirm_request device_window::confirmation() const {
+  confirm_request request;
+  for (size_t i = 0; i < usable_; ++i)
+    request.ids.push_back(held_->places()[i].id);
+  return request;
+}
+
+bool device_window::take_confirmed(const std::vector<bool>& present) {
+  const size_t wanted = usable_;
+  usable_ = static_cast<size_t>(std::find(present.begin(), present.end(), false) - present.begin());
+  usable_ -= usable_ % course_.of.objects_per_chunk;
+  return usable_ == wanted;
 }
 
 device_load_request device_window::request() const {

@@ -1,9 +1,11 @@
 // A window of a load into memory of a device whose own tier has the objects: they are copied on the device, and do not
 // pass host memory.
 //
-// Pure: a load asks the tier and its mover. In order: `take_held`, `request`, `deliver`. Used by one thread at a time.
+// Pure: a load asks the tier and its mover. In order: `take_held`, `take_confirmed` of what a lease holds, `request`, `deliver`. Used by
+// one thread at a time.
 #pragma once
 
+#include "tier/confirm.hpp"
 #include "transfer/copy_messages.hpp"
 #include "transfer/load_course.hpp"
 
@@ -21,6 +23,11 @@ class device_window {
   hold_ptr leased() const;
   /// Parallel to the objects. False: the first chunk is not there as a whole.
   bool take_held(hold_ptr held);
+
+  /// Are they still published? A lease may hold what was cleared.
+  confirm_request confirmation() const;
+  /// False: not all of them.
+  bool take_confirmed(const std::vector<bool>& present);
 
   device_load_request request() const;
 

@@ -29,8 +29,7 @@ load_subject in_layer_order(const load_subject& of, size_t first_pool, size_t ch
     for (size_t place = 0; place < count; ++place)
       if (size_t number = made.order.number_of(place); number < one.held->places().size())
         places[place] = one.held->places()[number];
-    one.held = hold_ptr(new object_hold(release_sink_ptr{}, std::move(places)),
-                        [held = one.held](object_hold* part) { delete part; });
+    one.held = part_of(one.held, std::move(places));
   }
   if (chunks != all)
     made.generations = {};

@@ -25,14 +25,15 @@ bool load_subject::by_layer() const {
   return is_awaited() && held_by && leased_below() && objects->size() <= by_pool_objects_max;
 }
 
+size_t load_course::end_of_window(size_t first, uint64_t bytes_max) const {
+  size_t end = window_end(of.objects->payload_bytes, first, of.objects_per_chunk,
+                          whole() ? UINT64_MAX : bytes_max >> std::min(fruitless, 63U), physical_bytes_for);
+  return of.order ? std::min(end, of.order.end_of_pool(first)) : end;
+}
+
 transfer_window load_course::window_from(size_t first, uint64_t bytes_max) const {
-  auto window = window_at(of.objects, of.objects_per_chunk, first,
-                          whole() ? UINT64_MAX : bytes_max >> std::min(fruitless, 63U));
-  if (of.order && window.end > of.order.end_of_pool(first)) {
-    window.end = of.order.end_of_pool(first);
-    window.objects = slice(of.objects, first, window.end);
-  }
-  return window;
+  size_t end = end_of_window(first, bytes_max);
+  return {first, end, slice(of.objects, first, end)};
 }
 
 bool load_course::leased_in_host(const transfer_window& window) const {

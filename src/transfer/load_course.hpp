@@ -91,6 +91,7 @@ struct load_course {
   bool whole() const { return !of.copies() && !piecewise; }
   transfer_window next_window(uint64_t bytes_max) const { return window_from(begin, bytes_max); }
   transfer_window window_from(size_t first, uint64_t bytes_max) const;
+  size_t end_of_window(size_t first, uint64_t bytes_max) const;
 
   /// Windows of a load that copies what a lease holds may come into host memory at a time. They do not wait for memory,
   /// which others of them may hold; those behind the first are given up when it has to.

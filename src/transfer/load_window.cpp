@@ -8,19 +8,6 @@
 
 namespace terrace {
 
-namespace {
-
-/// The part of a lease's hold that belongs to the window; shares the lease's ownership.
-hold_ptr window_of(const hold_ptr& held, const transfer_window& window) {
-  auto first = held->places().begin();
-  std::vector<object_place> places(first + static_cast<ptrdiff_t>(window.begin),
-                                   first + static_cast<ptrdiff_t>(window.end));
-  return hold_ptr(new object_hold(release_sink_ptr{}, std::move(places)),
-                  [held](object_hold* part) { delete part; });
-}
-
-} // namespace
-
 load_window::load_window(load_course& course, uint64_t bytes_max, size_t begin)
     : course_(course), waits_(begin == course.begin), whole_(course.whole()),
       part_(course.window_from(begin, bytes_max)), source_(part_.size(), tier_kind::host),
@@ -124,7 +111,7 @@ std::optional<tier_holds> load_window::leased_below() {
   tier_holds below;
   for (const tier_hold& one : course_.of.leased)
     if (one.tier != tier_kind::host)
-      below.push_back({one.tier, window_of(one.held, part_)});
+      below.push_back({one.tier, part_of(one.held, part_.begin, part_.end)});
   return below;
 }
 

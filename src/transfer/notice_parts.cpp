@@ -8,19 +8,6 @@
 
 namespace terrace {
 
-namespace {
-
-/// The others of them stay held as long.
-hold_ptr part_of(const hold_ptr& held, size_t begin, size_t end) {
-  auto first = held->places().begin();
-  std::vector<object_place> places(first + static_cast<ptrdiff_t>(begin),
-                                   first + static_cast<ptrdiff_t>(end));
-  return hold_ptr(new object_hold(release_sink_ptr{}, std::move(places)),
-                  [held](object_hold* part) { delete part; });
-}
-
-} // namespace
-
 std::vector<write_through_notice> parts_of(write_through_notice whole, size_t objects_per_chunk,
                                            uint64_t bytes_max) {
   assert(!whole.ended);

@@ -23,7 +23,8 @@ using second_looks = std::atomic<bool>;
 
 class write_admission {
  public:
-  /// Of a tier that also gets what stores bring (`write_new`). Null: it never lacks anything for good.
+  /// Of a tier that also gets what stores bring (`write_new`). Null: it is offered nothing again, though it may lack what it
+  /// could not write.
   static std::shared_ptr<second_looks> looks_of(const disk_admission& rules, bool write_new) {
     if (!write_new || rules.rule == admission_rule::always)
       return nullptr;

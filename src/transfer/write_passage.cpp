@@ -182,10 +182,7 @@ write_through_notice write_passage::onward(const result& written, const hold_ptr
   for (const writing& one : objects_)
     if (next < done.size() && one.to.id == done[next].id)
       places[one.object] = held->places()[next++];
-  // The places are those of `held`, which keeps them.
-  hold_ptr all(new object_hold(release_sink_ptr{}, std::move(places)),
-               [held](object_hold* part) { delete part; });
-  return {what_.in, what_.objects, std::move(all), {}};
+  return {what_.in, what_.objects, part_of(held, std::move(places)), {}};
 }
 
 void write_passage::end() {

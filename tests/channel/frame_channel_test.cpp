@@ -190,6 +190,40 @@ TEST_F(FrameChannel, ALargeAnswerCountsAsSentWhenTheSocketHasIt) {
   EXPECT_EQ(ring.started(io_code::send), 0u);
 }
 
+TEST_F(FrameChannel, WhatIsKeptWhileItSendsOutlivesTheFrames) {
+  auto kept = std::make_shared<int>();
+  channel->keep_while_sending(kept);
+  EXPECT_EQ(kept.use_count(), 1) << "nothing is being sent";
+  queue(1, 20'000);
+  send_line();
+  channel->keep_while_sending(kept);
+  channel->shut();
+  EXPECT_EQ(kept.use_count(), 2);
+  complete();
+  EXPECT_FALSE(open);
+  EXPECT_EQ(kept.use_count(), 1);
+}
+
+TEST_F(FrameChannel, WhatIsKeptWhileItSendsOutlivesTheChannel) {
+  auto kept = std::make_shared<int>();
+  queue(1, 20'000);
+  send_line();
+  channel->keep_while_sending(kept);
+  channel.reset();
+  EXPECT_EQ(kept.use_count(), 2) << "the kernel may still read the frame";
+  stop(owner);
+  settle();
+  EXPECT_EQ(kept.use_count(), 1);
+}
+
+TEST_F(FrameChannel, ThatIsShutSendsNothingMore) {
+  queue(1);
+  channel->shut();
+  EXPECT_FALSE(channel->waits());
+  EXPECT_EQ(send_line(), answered{});
+  EXPECT_EQ(ring.in_flight(), 0u);
+}
+
 TEST_F(FrameChannel, ThatEndsLeavesItsBytesToTheKernel) {
   queue(1);
   EXPECT_EQ(send_line(), answered{1});

@@ -121,6 +121,39 @@ TEST(Command, WrongInputAndAMissingDaemonHaveExitCodesOfTheirOwn) {
   EXPECT_NE(missing.err.find(daemon.socket()), std::string::npos) << missing.err;
 }
 
+TEST(Command, BenchTellsTheFirstStoreApartAndTheThreadsOfItsLimit) {
+  daemon_under_test daemon({.host_bytes = 64 * mebibyte});
+  std::vector<std::string> small{"bench", "--objects", "4", "--object-bytes", "1MiB", "--lookups",
+                                 "10",    "--digests", "4", "--rounds"};
+  auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), small.begin(), small.end());
+    return more;
+  };
+  auto answer = answer_of(daemon, with({"3", "--copiers", "3"}));
+  for (const char* rate :
+       {"first_store_bytes_per_second", "store_bytes_per_second", "daemon_load_bytes_per_second",
+        "mapped_load_bytes_per_second", "memcpy_bytes_per_second", "memcpy_one_thread_bytes_per_second"})
+    EXPECT_GT(answer.at(rate).get<double>(), 0) << rate;
+  EXPECT_EQ(answer.at("memcpy_threads"), 3);
+  EXPECT_EQ(answer.at("rounds"), 3);
+  EXPECT_EQ(answer.at("wrong_bytes"), 0);
+  auto one = answer_of(daemon, with({"1"}));
+  EXPECT_EQ(one.at("first_store_bytes_per_second"), one.at("store_bytes_per_second"));
+  EXPECT_GE(one.at("memcpy_threads").get<int>(), 2); // as the daemon's default
+  auto shown = terrace(daemon, with({"2"}));
+  EXPECT_EQ(shown.exit_code, 0) << shown.err;
+  for (const char* row : {"first store, depth 4", "later stores, depth 4", "memcpy, one thread"})
+    EXPECT_NE(shown.out.find(row), std::string::npos) << shown.out;
+}
+
+TEST(Command, BenchNeedsRoomForItsObjects) {
+  daemon_under_test daemon({.host_bytes = 8 * mebibyte});
+  auto refused = terrace(
+      daemon, {"bench", "--objects", "16", "--object-bytes", "1MiB", "--lookups", "1", "--digests", "1"});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_NE(refused.err.find("use fewer --objects"), std::string::npos) << refused.err;
+}
+
 TEST(Metrics, ARealPrometheusScrapesTheDaemonAndPromtoolFindsNoFault) {
   uint16_t port = test::free_port();
   std::string address = "127.0.0.1:" + std::to_string(port);

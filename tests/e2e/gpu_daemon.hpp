@@ -88,6 +88,19 @@ inline result<client::load_result> load_into(tester& by, const client::registere
   return by->load(request, patiently());
 }
 
+/// Of what the lease holds.
+inline client::load_request load_under(tester& by, const client::lease& held,
+                                       const client::registered_region& region,
+                                       const std::vector<digest>& chain,
+                                       const std::vector<client::run>& runs) {
+  auto request = by.load_of(chain);
+  request.what = {};
+  request.lease = held.id();
+  request.region = &region;
+  request.runs = runs;
+  return request;
+}
+
 inline client::device_status device_of(tester& by) {
   auto status = by.status();
   EXPECT_EQ(status.devices.size(), 1U);

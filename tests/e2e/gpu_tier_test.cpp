@@ -81,16 +81,29 @@ TEST_P(GpuTier, ALeaseKeepsWhatItHoldsThere) {
     load(client, region, other);
   EXPECT_LE(client.lookup(other, false, on_gpu).found_chunks, 1U) << "one has room beside the lease";
   auto runs = interleaved(3);
-  auto request = client.load_of(chain);
-  request.what = {};
-  request.lease = held.held.id();
-  request.region = &region;
-  request.runs = runs;
+  auto request = load_under(client, held.held, region, chain, runs);
   memory_->write(std::vector<uint8_t>(memory_->bytes(), 0x5a));
   auto loaded = client->load(request, patiently());
   ASSERT_TRUE(loaded) << loaded.error().text;
   EXPECT_EQ(loaded->bytes_by_tier.at(in_gpu), 3 * object_bytes);
   EXPECT_TRUE(memory_->read() == laid_out(chain, runs));
+}
+
+TEST_P(GpuTier, WhatALeaseHoldsAndWasClearedIsNotDelivered) {
+  daemon_under_test daemon(options(8));
+  tester client(daemon.socket()), witness(daemon.socket(), "witness");
+  auto region = registered(client);
+  auto chain = chain_of(1, 3);
+  only_there(client, region, chain);
+  auto held = client.lookup(chain, true);
+  ASSERT_EQ(held.found_chunks, 3U);
+  ASSERT_TRUE(witness->clear(nullptr, patiently()));
+  only_there(client, region, chain_of(2, 2)); // it is not empty
+  auto runs = interleaved(3);
+  auto request = load_under(client, held.held, region, chain, runs);
+  auto loaded = client->load(request, patiently());
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().code, errc::gone) << loaded.error().text;
 }
 
 TEST_P(GpuTier, ALeaseMayHoldLessThereThanIsLoadedFromThere) {
@@ -106,11 +119,7 @@ TEST_P(GpuTier, ALeaseMayHoldLessThereThanIsLoadedFromThere) {
   ASSERT_EQ(held.found_chunks, 8U);
   EXPECT_LT(client.tier("gpu").leased_objects, 8U);
   auto runs = interleaved(8);
-  auto request = client.load_of(chain);
-  request.what = {};
-  request.lease = held.held.id();
-  request.region = &region;
-  request.runs = runs;
+  auto request = load_under(client, held.held, region, chain, runs);
   memory_->write(std::vector<uint8_t>(memory_->bytes(), 0x5a));
   auto loaded = client->load(request, patiently());
   ASSERT_TRUE(loaded) << loaded.error().text;

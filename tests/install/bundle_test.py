@@ -31,9 +31,11 @@ def run(*words, **options):
 
 
 def check_libraries(bundle):
-    programs = [*sorted((bundle / "bin").iterdir()), *sorted((bundle / "simulated").iterdir())]
+    programs = [program for folder in ("bin", "simulated", "simulated_cufile")
+                for program in sorted((bundle / folder).iterdir())]
     assert [program.name for program in programs] == [
-        "terrace", "terrace_bench", "terraced", "test_e2e", "test_gpu", "test_reference_engine", "libcuda.so.1"]
+        "terrace", "terrace_bench", "terraced", "test_e2e", "test_gpu", "test_reference_engine", "libcuda.so.1",
+        "libcufile.so.0"]
     for program in programs:
         out = run("ldd", program, capture_output=True).stdout
         found = re.findall(r"^\s*(\S+) => (.*?)(?: \(0x[0-9a-f]+\))?$", out, re.M)

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -45,6 +46,31 @@ TEST_F(ExtentFile, AllocatesItsWholeCapacityAtOnce) {
   EXPECT_GE(allocated_bytes(), options_.capacity_bytes);
   EXPECT_EQ(file->extents_begin() + file->extents_bytes(), options_.capacity_bytes);
   EXPECT_EQ(file->extents_begin() % file->alignment_bytes(), 0u);
+}
+
+TEST_F(ExtentFile, ReadersGetTheSameFileWithoutItsLock) {
+  EXPECT_FALSE(extent_file::open(options_)->for_readers()) << "nobody asked for it";
+  options_.for_readers = true;
+  options_.direct = false;
+  EXPECT_FALSE(extent_file::open(options_)->for_readers());
+  options_.direct = true;
+  auto file = extent_file::open(options_);
+  ASSERT_TRUE(file) << file.error().text;
+  if (!file->direct())
+    GTEST_SKIP() << file->buffered_reason();
+  auto readers = file->for_readers();
+  ASSERT_TRUE(readers);
+  EXPECT_EQ(readers->path, options_.path);
+  struct stat ours {
+  }, theirs{};
+  ASSERT_EQ(::fstat(file->fd(), &ours), 0);
+  ASSERT_EQ(::fstat(readers->descriptor.get(), &theirs), 0);
+  EXPECT_EQ(ours.st_ino, theirs.st_ino);
+  int flags = ::fcntl(readers->descriptor.get(), F_GETFL);
+  EXPECT_EQ(flags & O_ACCMODE, O_RDONLY);
+  EXPECT_NE(flags & O_DIRECT, 0);
+  file = tl::unexpected(error{errc::gone, "closed"});
+  EXPECT_TRUE(extent_file::open(options_)) << "what readers have holds no lock";
 }
 
 TEST_F(ExtentFile, TakesAlignedReadsAndWritesWhetherDirectOrNot) {

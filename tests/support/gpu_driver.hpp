@@ -35,6 +35,21 @@ inline void find_driver() {
   ::setenv("LD_LIBRARY_PATH", path.c_str(), 1);
 }
 
+#ifdef TERRACE_SIMULATED_CUFILE
+inline std::string simulated_cufile() {
+  const char* elsewhere = ::getenv("TERRACE_SIMULATED_CUFILE");
+  return elsewhere != nullptr ? elsewhere : TERRACE_SIMULATED_CUFILE;
+}
+
+/// The same for the simulated cuFile, which is found only by those who call this.
+inline void find_cufile() {
+  std::string path = std::filesystem::path(simulated_cufile()).parent_path();
+  if (const char* before = ::getenv("LD_LIBRARY_PATH"))
+    path += std::string(":") + before;
+  ::setenv("LD_LIBRARY_PATH", path.c_str(), 1);
+}
+#endif
+
 } // namespace terrace::test
 
 #define SKIP_ON_REAL_DRIVER()                                                                                \

@@ -151,6 +151,22 @@ TEST_F(ObjectHold, KeepsItsTiersSinkAlive) {
   EXPECT_TRUE(watched.expired());
 }
 
+TEST_F(ObjectHold, APartKeepsAllOfIt) {
+  auto held = hold({1, 2, 3, 4});
+  auto part = part_of(held, 1, 3);
+  ASSERT_EQ(part->places().size(), 2u);
+  EXPECT_EQ(part->places()[0].id, object_id{2});
+  EXPECT_EQ(part->places()[1].id, object_id{3});
+  auto rest = part_of(part, std::vector{part->places()[1]});
+  held.reset();
+  part.reset();
+  EXPECT_EQ(tier->calls, 0u);
+  EXPECT_EQ(rest->places()[0].id, object_id{3});
+  rest.reset();
+  EXPECT_EQ(tier->released, numbers({1, 2, 3, 4}));
+  EXPECT_EQ(tier->calls, 1u);
+}
+
 TEST(ObjectReservation, IsAbandonedOnceWithItsLastCopy) {
   auto tier = std::make_shared<recording_sink>();
   auto reserved = std::make_shared<object_reservation>(tier, numbers({4, 5}));

@@ -189,6 +189,20 @@ TEST(PrefixSearch, OfASlowerTierOnlyWhatIsBehindTheFasterOnesIsRead) {
   EXPECT_EQ(counted->hits + counted->misses, 0u);
 }
 
+TEST(TierIndex, FindsTheFirstOfARangeThatItHas) {
+  tier_index index;
+  auto wanted = chain(0, 6);
+  EXPECT_EQ(index.first_present(*wanted, 0, 6), 6u);
+  index.table().insert({.key = key_of(4), .physical_bytes = 8192, .payload_bytes = 4096});
+  EXPECT_EQ(index.first_present(*wanted, 0, 6), 4u) << "it is being written";
+  publish(index, 2, 1);
+  EXPECT_EQ(index.first_present(*wanted, 0, 6), 2u);
+  EXPECT_EQ(index.first_present(*wanted, 3, 6), 4u);
+  EXPECT_EQ(index.first_present(*wanted, 3, 4), 4u) << "no further";
+  auto shut = index.table().shut();
+  EXPECT_EQ(index.first_present(*wanted, 1, 6), 1u) << "it is being changed";
+}
+
 TEST(PrefixSearch, ReadsAnIndexUnlessTheObjectsMustBeHeld) {
   tier_index index;
   publish(index, 0, 4);

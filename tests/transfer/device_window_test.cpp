@@ -45,6 +45,16 @@ struct DeviceWindow : ::testing::Test {
   }
 };
 
+TEST_F(DeviceWindow, WhatALeaseHoldsAndWasClearedIsLeftOut) {
+  device_window window(course, UINT64_MAX);
+  ASSERT_TRUE(window.take_held(held(8, {0, 1, 2, 3, 4, 5, 6, 7})));
+  EXPECT_EQ(window.confirmation().ids.size(), 8u);
+  EXPECT_EQ(window.confirmation().ids.back(), object_id{8});
+  EXPECT_TRUE(window.take_confirmed(std::vector<bool>(8, true)));
+  EXPECT_FALSE(window.take_confirmed({true, true, true, true, true, false, true, true}));
+  EXPECT_EQ(window.request().ids.size(), 4u);
+}
+
 TEST_F(DeviceWindow, TakesTheWholeChunksFromTheBeginningOn) {
   device_window window(course, UINT64_MAX);
   ASSERT_EQ(window.objects()->size(), 8u);

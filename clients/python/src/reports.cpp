@@ -105,6 +105,8 @@ nb::dict to_dict(const client::device_status& one) {
   d["pinned_bytes"] = one.pinned_bytes;
   d["direct_bytes"] = one.direct_bytes;
   d["staged_bytes"] = one.staged_bytes;
+  d["disk_bytes"] = one.disk_bytes;
+  d["disk_reads"] = one.disk_reads;
   return d;
 }
 

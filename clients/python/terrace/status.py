@@ -111,6 +111,8 @@ class DeviceStatus:
     pinned_bytes: int  #: of host memory that it reads itself
     direct_bytes: int  #: that it has read from there
     staged_bytes: int  #: that have passed staging memory, either way
+    disk_bytes: int  #: that it has read from disks itself
+    disk_reads: str  #: whether it does: "yes", "no: " and why, "not all: " and why, "not tried", "opening", "off"
 
 
 @dataclass(frozen=True)

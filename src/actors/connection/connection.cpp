@@ -1,6 +1,7 @@
 #include "actors/connection/connection.hpp"
 
 #include "actors/connection/verbs.hpp"
+#include "memory/heap_trim.hpp"
 #include "protocol/error_frame.hpp"
 
 #include <caf/send.hpp>
@@ -389,7 +390,7 @@ void connection::close() {
   show();
   channel_->shut();
   if (std::exchange(flooded_, false))
-    trim_memory();
+    channel_->keep_while_sending(trim_at_end(environment_->teardown));
 }
 
 /// The socket is closed. Memory that a living process may still be reading is kept until it dies or confirms.

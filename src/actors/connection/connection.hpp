@@ -391,7 +391,6 @@ class connection {
   void on_bell(int32_t result);
   void refuse_ended_waits();
   void pump();
-  void trim_memory(); ///< what was freed goes back to the kernel
   void account_memory(uint64_t unfinished_frame);
   void expect_rest_of_frame(uint64_t bytes);
   /// A request in flight sends at most one message to the policy and one to the group, and ends one lease; a lease that

@@ -2,10 +2,9 @@
 // in parts. connection.cpp has its life.
 #include "actors/connection/connection.hpp"
 #include "connection/request_values.hpp"
+#include "memory/heap_trim.hpp"
 
 #include <caf/send.hpp>
-
-#include <malloc.h>
 
 #include <algorithm>
 #include <new>
@@ -84,15 +83,11 @@ void connection::discard(protocol::frame frame) {
     environment_->teardown->destroy(std::move(frame.descriptors));
 }
 
-void connection::trim_memory() {
-  self_->system().spawn<caf::detached>([] { ::malloc_trim(0); }); // it takes milliseconds
-}
-
 void connection::account_memory(uint64_t unfinished_frame) {
   auto change = gate_.account(requests_.group_bytes() + waiting_.bytes(), unfinished_frame);
   flooded_ = flooded_ || change.now >= flood_bytes;
   if (change.flood_over)
-    trim_memory();
+    trim_at_end(environment_->teardown);
   environment_->client_probe->requests_take(change.before, change.now);
 }
 

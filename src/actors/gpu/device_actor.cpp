@@ -13,11 +13,13 @@ namespace {
 device_interface::behavior_type device_behavior(device_pointer self,
                                                 const std::shared_ptr<device_arguments>& arguments) {
   self->state.with = std::move(*arguments);
+  begin_reads(self);
   return {
       [self](copy_request& request) { return on_copy(self, request); },
       [self](const import_region_request& request) { return on_import(self, request); },
       [self](const share_region_request& request) { return on_share(self, request); },
       [self](const watch_device_notice& notice) { on_watch(self, notice); },
+      [self](direct_read_request& request) { return on_direct_read(self, request); },
       [self](const drop_region_notice& notice) { on_drop(self, notice); },
       [self](const end_region_request& request) { return on_end_region(self, request.region); },
       [self](const add_memory& added) { on_add_memory(self, added); },

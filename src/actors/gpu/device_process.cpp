@@ -24,9 +24,6 @@ using metrics::device_phase;
 constexpr uint64_t exit_tag = 1;
 constexpr uint64_t deadline_tag = 2;
 
-/// Of a device, those of which an answer of the process or of the kernel is awaited included.
-constexpr size_t device_regions_max = 1024;
-
 result<std::shared_ptr<device_staging>> make_staging(uint64_t bytes, const teardown_ptr& by) {
   std::shared_ptr<device_staging> made(new device_staging, deleted_by{by});
   made->descriptor =
@@ -41,8 +38,6 @@ result<std::shared_ptr<device_staging>> make_staging(uint64_t bytes, const teard
   made->slot_bytes = bytes / device_staging::slots;
   return made;
 }
-
-std::string subject(device_pointer self) { return "device " + self->state.with.probe->name(); }
 
 void fail_imports(device_pointer self, const error& why) {
   for (auto& each : std::exchange(self->state.imports, {}))
@@ -63,11 +58,17 @@ void tell_watchers(device_pointer self, bool serves) {
     self->send(each, device_changed_notice{serves});
 }
 
+void end_watch(device_state& state, const asked_of_process& asked) {
+  if (!asked.watched)
+    return;
+  state.watch.ended(*asked.watched);
+  state.free_tags.push_back(*asked.watched);
+}
+
 void fail_questions(device_pointer self, const error& why) {
   auto& state = self->state;
   for (auto& [id, each] : std::exchange(state.asked, {})) {
-    state.watch.ended(each.watched);
-    state.free_tags.push_back(each.watched);
+    end_watch(state, each);
     each.then(why, {});
   }
 }
@@ -81,7 +82,8 @@ void lose_process(device_pointer self, const error& why) {
   state.with.probe->failed();
   state.with.probe->enters(device_phase::degraded, why.text);
   state.with.warn(subject(self) + ": " + why.text);
-  quarantine_peers(self); // first: what it reads stays held
+  blame_reads(self);
+  quarantine_reads(self); // first: what it reads stays held
   state.arenas.lose();
   error gone{errc::gone,
              subject(self) + ": " + why.text +
@@ -90,6 +92,7 @@ void lose_process(device_pointer self, const error& why) {
   fail_questions(self, gone);
   fail_imports(self, {why.code, subject(self) + ": " + why.text});
   fail_line(self, gone);
+  lose_reads(self, gone);
   tell_watchers(self, false);
 }
 
@@ -102,6 +105,7 @@ void on_process_ended(device_pointer self) {
   state.socket.reset();
   state.child = {};
   end_arenas(self);
+  lose_reads(self, no_such_process(self));
   state.staging.reset();
   state.free_slots.clear();
   auto ended = std::exchange(state.regions, {});
@@ -146,64 +150,6 @@ void end_quietly(device_pointer self) {
   kill_process(self);
 }
 
-void on_region_mapped(device_pointer self, uint64_t id, const import_region_request& wanted,
-                      const error& failure, answer<import_region_answer>& reply) {
-  auto& state = self->state;
-  bool mapped = failure.code == errc::ok;
-  if (mapped)
-    state.regions[id].bytes = wanted.bytes;
-  else if (state.now == device_state::phase::ready)
-    state.regions.erase(id);
-  show_regions(self); // before anybody is told
-  if (mapped) {
-    import_region_answer done;
-    done.memory = std::make_shared<device_region>(caf::actor_cast<device_actor>(self), id, state.process,
-                                                  wanted.peer, wanted.events);
-    reply.deliver(std::move(done));
-  } else {
-    reply.fail(failure);
-  }
-  go_on(self);
-}
-
-void send_import(device_pointer self, waiting_import wanted) {
-  auto& state = self->state;
-  uint64_t id = state.next_id;
-  state.regions[id].peer = wanted.what.peer; // counts, and keeps the process unless it is a peer's
-  process_packet packet;
-  packet.what.verb = wanted.what.own          ? process_verb::allocate
-                     : wanted.what.page       ? process_verb::import_page
-                     : wanted.what.descriptor ? process_verb::import_memory
-                                              : process_verb::import_handle;
-  packet.what.region = id;
-  packet.what.bytes = wanted.what.bytes;
-  packet.what.handle = wanted.what.handle;
-  packet.what.signals = wanted.what.events;
-  packet.descriptor = std::move(wanted.what.descriptor);
-  ask_process(self, std::move(packet),
-              [self, id, wanted = std::move(wanted)](const error& failure, const process_packet&) mutable {
-                on_region_mapped(self, id, wanted.what, failure, wanted.reply);
-              });
-}
-
-void forget_region(device_pointer self, uint64_t id) {
-  process_packet packet;
-  packet.what.verb = process_verb::forget;
-  packet.what.region = id;
-  ask_process(self, std::move(packet), [self, id](const error& failure, const process_packet&) {
-    auto& state = self->state;
-    auto region = state.regions.find(id);
-    if (failure.code != errc::ok || region == state.regions.end())
-      return; // it ends with the process
-    auto ends = std::move(region->second.ends);
-    state.regions.erase(region);
-    show_regions(self); // before anybody is told
-    for (auto& end : ends)
-      end.deliver(end_region_answer{});
-    go_on(self);
-  });
-}
-
 void on_packet_from_process(device_pointer self, const process_packet& packet) {
   auto& state = self->state;
   const auto& message = packet.what;
@@ -214,9 +160,10 @@ void on_packet_from_process(device_pointer self, const process_packet& packet) {
   }
   auto answered = std::move(found->second);
   state.asked.erase(found);
-  state.watch.ended(answered.watched);
-  state.free_tags.push_back(answered.watched);
+  end_watch(state, answered);
   error failure{message.code, message.code == errc::ok ? std::string() : message.text};
+  if (failure.code == errc::gone)
+    blame_reads(self); // before what it read is answered
   answered.then(failure, packet);
   // The device is lost, and so is everything in its context.
   if (failure.code == errc::gone)
@@ -271,17 +218,22 @@ void on_deadline_tick(device_pointer self) {
 
 } // namespace
 
+std::string subject(device_pointer self) { return "device " + self->state.with.probe->name(); }
+
 void ask_process(device_pointer self, process_packet what,
-                 std::function<void(const error&, const process_packet&)> then) {
+                 std::function<void(const error&, const process_packet&)> then, patience with) {
   auto& state = self->state;
   uint64_t id = state.next_id++;
   what.what.id = id;
-  if (state.free_tags.empty())
-    state.free_tags.push_back(state.tags++);
-  uint64_t tag = state.free_tags.back();
-  state.free_tags.pop_back();
-  state.watch.started(tag, 0);
-  state.asked.emplace(id, asked_of_process{std::move(then), tag});
+  asked_of_process asked{std::move(then), std::nullopt};
+  if (with == patience::until_deadline) {
+    if (state.free_tags.empty())
+      state.free_tags.push_back(state.tags++);
+    asked.watched = state.free_tags.back();
+    state.free_tags.pop_back();
+    state.watch.started(*asked.watched, 0);
+  }
+  state.asked.emplace(id, std::move(asked));
   state.socket->send(std::move(what));
   state.sending = true;
   keep_ticking(self, state.watch, state.ticking, state.with.deadline, deadline_tag);
@@ -303,66 +255,12 @@ void go_on(device_pointer self) {
   }
 }
 
-caf::result<import_region_answer> on_import(device_pointer self, const import_region_request& request) {
-  auto& state = self->state;
-  auto reply = make_answer<import_region_answer>(self);
-  auto promise = reply.promise();
-  if ((request.own || request.peer) && state.now != device_state::phase::ready) {
-    reply.fail(no_such_process(self));
-    return promise;
-  }
-  if (state.regions.size() + state.imports.size() >= device_regions_max) {
-    reply.fail({errc::busy, subject(self) + " has " + std::to_string(device_regions_max) +
-                                " regions, as many as are mapped at a time; unregister some"});
-    return promise;
-  }
-  state.imports.push_back({request, std::move(reply)});
-  go_on(self);
-  return promise;
-}
-
-caf::result<share_region_answer> on_share(device_pointer self, const share_region_request& request) {
-  auto reply = make_answer<share_region_answer>(self);
-  auto promise = reply.promise();
-  const auto& memory = region_of(*request.memory);
-  if (self->state.now != device_state::phase::ready || memory.process() != self->state.process) {
-    reply.fail(no_such_process(self));
-    return promise;
-  }
-  process_packet packet;
-  packet.what.verb = process_verb::share;
-  packet.what.region = memory.id();
-  ask_process(self, std::move(packet), [reply](const error& failure, const process_packet& answer) mutable {
-    reply.deliver(share_region_answer{failure, answer.descriptor});
-  });
-  return promise;
-}
-
 void on_watch(device_pointer self, const watch_device_notice& notice) {
   auto& watchers = self->state.watchers;
   assert(std::find(watchers.begin(), watchers.end(), notice.who) == watchers.end()); // each watches once
   watchers.push_back(notice.who);
   if (self->state.now == device_state::phase::ready)
     self->send(notice.who, device_changed_notice{true});
-}
-
-void on_drop(device_pointer self, const drop_region_notice& notice) {
-  auto& state = self->state;
-  auto region = state.regions.find(notice.region);
-  if (region == state.regions.end() || std::exchange(region->second.dropped, true))
-    return;
-  if (state.now == device_state::phase::ready && !notice.opened)
-    forget_region(self, notice.region);
-}
-
-caf::result<end_region_answer> on_end_region(device_pointer self, uint64_t id) {
-  auto promise = self->make_response_promise<end_region_answer>();
-  auto region = self->state.regions.find(id);
-  if (region == self->state.regions.end())
-    promise.deliver(end_region_answer{});
-  else
-    region->second.ends.push_back(promise);
-  return promise;
 }
 
 void on_child_started(device_pointer self, const child_started& notice) {
@@ -418,17 +316,6 @@ void on_device_io(device_pointer self, const runtime::io_done& done) {
     on_exit(self);
   else if (done.tag == deadline_tag)
     on_deadline_tick(self);
-}
-
-void show_regions(device_pointer self) {
-  size_t count = 0;
-  uint64_t bytes = 0;
-  for (const auto& [id, region] : self->state.regions)
-    if (!region.peer) {
-      ++count;
-      bytes += region.bytes;
-    }
-  self->state.with.probe->shows_regions(count, bytes);
 }
 
 error no_such_process(device_pointer self) {

@@ -1,5 +1,5 @@
-// The state of a device's actor, for its parts: the process and regions (device_process.cpp), arenas that it
-// reads (device_arenas.cpp), copies (device_copies.cpp).
+// The state of a device's actor, for its parts: the process (device_process.cpp), regions (device_regions.cpp), arenas that it
+// reads (device_arenas.cpp), copies (device_copies.cpp), files that it reads (device_reads.cpp).
 // Private to it.
 #pragma once
 
@@ -11,7 +11,9 @@
 #include "coroutine/task.hpp"
 #include "coroutine/task_event.hpp"
 #include "gpu/process/device_child.hpp"
+#include "gpu/process/device_messages.hpp"
 #include "gpu/process/device_slices.hpp"
+#include "gpu/process/direct_record.hpp"
 #include "gpu/process/pinned_arenas.hpp"
 #include "runtime/io_messages.hpp"
 #include "transfer/stall_detector.hpp"
@@ -68,12 +70,64 @@ struct slice_work {
   task<> progress;                         ///< last: it refers to the others
 };
 
+/// A request to read files, in progress.
+struct direct_read {
+  direct_read_request request;
+  answer<direct_read_answer> reply;
+  std::vector<uint64_t> extent_bytes; ///< parallel to the objects
+  uint64_t batch_bytes = 0;
+  size_t begun = 0;        ///< objects
+  std::vector<bool> there; ///< in the region
+  size_t in_flight = 0;    ///< batches
+  bool stopped = false;    ///< no more are begun
+  bool answered = false;
+  error failure;
+};
+using direct_read_ptr = std::shared_ptr<direct_read>;
+
+/// A batch of it, in a slot of the device's memory.
+struct disk_work {
+  direct_read_ptr of;
+  size_t begin = 0; ///< objects [begin, end)
+  size_t end = 0;
+  uint64_t slot = 0;
+  uint64_t process = 0;
+  error failure;
+  uint64_t good = 0;   ///< by bits
+  uint64_t unread = 0; ///< the same: what the library could not read
+  std::string why;     ///< of the first that is not good
+  task_event answered;
+  task<> progress; ///< last: it refers to the others
+};
+
+/// What the process reads itself from files.
+struct device_reads {
+  enum class phase : uint8_t { unknown, opening, ready, refused };
+  struct file {
+    std::weak_ptr<named_file> what; ///< its disk has it, which does not leave a running daemon
+    phase now = phase::unknown;
+  };
+
+  std::shared_ptr<direct_reads> direct; ///< null: switched off
+  phase now = phase::unknown;
+  device_memory_ptr slots; ///< as copies name them
+  std::vector<uint64_t> free_slots;
+  std::map<uint64_t, file> files;            ///< by their numbers, which the process has as well
+  fair_queue<direct_read_ptr> line{8 << 20}; ///< what is not begun to the end
+  std::list<disk_work> works;
+
+  gpu::direct_record record;
+  std::string refused_file; ///< the last one, and why
+};
+
 /// A request to the process.
 struct asked_of_process {
   std::function<void(const error& failure, const process_packet& answer)>
-      then;             ///< `gone` if the process is lost
-  uint64_t watched = 0; ///< its tag in the detector
+      then;                        ///< `gone` if the process is lost
+  std::optional<uint64_t> watched; ///< its tag in the detector
 };
+/// Whether an answer of the process has a deadline.
+enum class patience : uint8_t { until_deadline, endless };
 
 struct mapped_region {
   uint64_t bytes = 0;
@@ -110,8 +164,10 @@ struct device_state {
   std::vector<device_watcher> watchers;      ///< one for each tier in its memory
   fair_queue<device_copy_ptr> line{8 << 20}; ///< copies that are not cut to the end
   std::list<slice_work> slices;
-  std::vector<keep_alive> quarantine; ///< of objects of other devices that a lost process may read
-  gpu::pinned_arenas arenas;          ///< that the process reads itself
+  std::vector<keep_alive>
+      quarantine; ///< of objects of other devices and of files that a lost process may read
+  device_reads reads;
+  gpu::pinned_arenas arenas; ///< that the process reads itself
 };
 
 using device_interface =
@@ -120,20 +176,28 @@ using device_pointer = caf::stateful_actor<device_state, runtime::homed<device_i
 
 // ---- device_process.cpp ----
 
-/// Sends `what` with the next id, and calls `then` once: with the answer, which has a deadline, or as `gone`.
+/// Sends `what` with the next id, and calls `then` once: with the answer, or as `gone`. `endless` is for what nobody waits for.
 void ask_process(device_pointer self, process_packet what,
-                 std::function<void(const error&, const process_packet&)> then);
+                 std::function<void(const error&, const process_packet&)> then,
+                 patience with = patience::until_deadline);
 /// Starts, ends or restarts the process as its regions need it.
 void go_on(device_pointer self);
-caf::result<import_region_answer> on_import(device_pointer self, const import_region_request& request);
-caf::result<share_region_answer> on_share(device_pointer self, const share_region_request& request);
 void on_watch(device_pointer self, const watch_device_notice& notice);
-void on_drop(device_pointer self, const drop_region_notice& notice);
-caf::result<end_region_answer> on_end_region(device_pointer self, uint64_t region);
 void on_child_started(device_pointer self, const child_started& notice);
 void on_device_io(device_pointer self, const runtime::io_done& done);
-void show_regions(device_pointer self);
 error no_such_process(device_pointer self);
+/// "device NAME", for logs and errors.
+std::string subject(device_pointer self);
+
+// ---- device_regions.cpp ----
+
+caf::result<import_region_answer> on_import(device_pointer self, const import_region_request& request);
+caf::result<share_region_answer> on_share(device_pointer self, const share_region_request& request);
+void on_drop(device_pointer self, const drop_region_notice& notice);
+caf::result<end_region_answer> on_end_region(device_pointer self, uint64_t region);
+/// Asks the process, which is ready, to map it.
+void send_import(device_pointer self, waiting_import wanted);
+void show_regions(device_pointer self);
 
 // ---- device_arenas.cpp ----
 
@@ -141,8 +205,8 @@ void on_add_memory(device_pointer self, const add_memory& added);
 caf::result<retire_answer> on_forget_memory(device_pointer self, const forget_memory& gone);
 /// Has the process map, pin or forget the next piece, unless it is at one.
 void pin_more(device_pointer self);
-/// The process is lost: what it reads of other devices is held until it has ended.
-void quarantine_peers(device_pointer self);
+/// The process is lost: what it reads of other devices and of files is held until it has ended.
+void quarantine_reads(device_pointer self);
 /// The process has ended.
 void end_arenas(device_pointer self);
 
@@ -153,6 +217,15 @@ caf::result<copy_answer> on_copy(device_pointer self, copy_request& request);
 void start_slices(device_pointer self);
 /// Of copies that wait for a slot.
 void fail_line(device_pointer self, const error& why);
+
+// ---- device_reads.cpp ----
+
+void begin_reads(device_pointer self);
+caf::result<direct_read_answer> on_direct_read(device_pointer self, direct_read_request& request);
+/// The process is lost. If it reads, this is held against reading in this way; before anything that it reads is answered.
+void blame_reads(device_pointer self);
+/// The process is lost, or has ended: the next one begins anew.
+void lose_reads(device_pointer self, const error& why);
 
 } // namespace terrace::actors
 

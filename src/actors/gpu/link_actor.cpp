@@ -2,10 +2,12 @@
 
 #include "actors/gpu/packet_socket.hpp"
 #include "actors/gpu/stream_actor.hpp"
+#include "gpu/disk_reader.hpp"
 #include "gpu/process/opened_device.hpp"
 #include "runtime/io_messages.hpp"
 
 #include <caf/actor_cast.hpp>
+#include <caf/send.hpp>
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
@@ -13,6 +15,18 @@
 #include <unordered_map>
 
 namespace terrace::actors {
+
+/// From the thread that opens the reader of files.
+struct reader_opened {
+  uint64_t id = 0; ///< of the request
+  uint64_t region = 0;
+  std::shared_ptr<result<std::shared_ptr<gpu::disk_reader>>> reader;
+};
+/// From a thread of it.
+struct reader_over {
+  uint64_t id = 0;
+  gpu::read_batch how; ///< also of a file that was added
+};
 
 namespace {
 
@@ -30,9 +44,12 @@ struct link_state {
   std::unordered_map<uint64_t, std::shared_ptr<const mapping>>
       arenas; ///< mapped, and pinned piece by piece as regions
   stream_actor loads, stores;
+  std::shared_ptr<gpu::disk_reader> reader; ///< of files; null: none
+  bool opening_reader = false;
 };
 
-using link_interface = stream_owner::extend<caf::reacts_to<runtime::io_done>>;
+using link_interface = stream_owner::extend<caf::reacts_to<reader_opened>, caf::reacts_to<reader_over>,
+                                            caf::reacts_to<runtime::io_done>>;
 using link_pointer = caf::stateful_actor<link_state, runtime::homed<link_interface::base>>*;
 
 /// With the daemon, or because the device is lost. The kernel and the driver take back what is left.
@@ -184,6 +201,71 @@ error start_copy(link_pointer self, process_packet& packet) {
   return {};
 }
 
+// ---- files ----
+
+/// On a thread of its own, because the library may take a second, and copies go on meanwhile.
+error open_reads(link_pointer self, const gpu::process_message& wanted) {
+  auto& state = self->state;
+  if (state.reader || std::exchange(state.opening_reader, true))
+    return {errc::bad_request, "a second reader of files"};
+  self->system().spawn<caf::detached>(
+      [device = state.device, bytes = wanted.bytes, id = wanted.id, region = wanted.region,
+       to = caf::actor_cast<caf::actor>(self)](caf::event_based_actor* opener) {
+        using opened = result<std::shared_ptr<gpu::disk_reader>>;
+        reader_opened notice{id, region, std::make_shared<opened>(device->open_disk_reader(bytes))};
+        caf::anon_send(to, std::move(notice));
+        opener->quit();
+      });
+  return {};
+}
+
+void on_reader_opened(link_pointer self, const reader_opened& notice) {
+  auto& state = self->state;
+  state.opening_reader = false;
+  if (*notice.reader) {
+    state.reader = **notice.reader;
+    state.regions[notice.region] = state.reader->staging();
+  }
+  answer_done(self, notice.id, *notice.reader ? error{} : notice.reader->error());
+}
+
+/// What a thread of the reader sends to this actor.
+auto over_of(link_pointer self, uint64_t id) {
+  return [id, to = caf::actor_cast<caf::actor>(self)](gpu::read_batch how) {
+    caf::anon_send(to, reader_over{id, std::move(how)});
+  };
+}
+
+error add_file(link_pointer self, process_packet& packet) {
+  auto& state = self->state;
+  if (!state.reader || !packet.descriptor)
+    return {errc::bad_request, "a file without a reader or a descriptor"};
+  state.reader->add_file(packet.what.region, std::move(*packet.descriptor),
+                         [over = over_of(self, packet.what.id)](const result<void>& how) {
+                           over({how ? error{} : how.error(), 0, 0, {}});
+                         });
+  return {};
+}
+
+error read_files(link_pointer self, gpu::process_message& wanted) {
+  auto& state = self->state;
+  if (!state.reader)
+    return {errc::bad_request, "a read without a reader"};
+  state.reader->read(wanted.offset, std::move(wanted.extents), over_of(self, wanted.id));
+  return {};
+}
+
+void on_reader_over(link_pointer self, const reader_over& over) {
+  process_packet packet;
+  packet.what.verb = process_verb::done;
+  packet.what.id = over.id;
+  packet.what.code = over.how.failure.code;
+  packet.what.text = over.how.failure.code == errc::ok ? over.how.why : over.how.failure.text;
+  packet.what.bytes = over.how.good;
+  packet.what.offset = over.how.unread;
+  self->state.socket->send(std::move(packet));
+}
+
 void on_packet(link_pointer self, process_packet& packet) {
   auto& state = self->state;
   auto id = packet.what.id;
@@ -222,6 +304,9 @@ void on_packet(link_pointer self, process_packet& packet) {
       return;
     case process_verb::load:
     case process_verb::store: failure = start_copy(self, packet); break;
+    case process_verb::open_reads: failure = open_reads(self, packet.what); break;
+    case process_verb::add_file: failure = add_file(self, packet); break;
+    case process_verb::read: failure = read_files(self, packet.what); break;
     default: failure = {errc::bad_request, "an answer came instead of a request"};
   }
   if (failure.code != errc::ok)
@@ -259,6 +344,8 @@ link_interface::behavior_type link_behavior(link_pointer self, const std::shared
   state.socket->receive();
   return {
       [self](const stream_over& over) { answer_done(self, over.id, over.failure); },
+      [self](const reader_opened& notice) { on_reader_opened(self, notice); },
+      [self](const reader_over& over) { on_reader_over(self, over); },
       [self](const runtime::io_done& done) { on_link_io(self, done); },
   };
 }
@@ -272,3 +359,6 @@ void spawn_link(caf::actor_system& system, runtime::workers workers, unique_fd s
 }
 
 } // namespace terrace::actors
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::reader_opened)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::reader_over)

@@ -58,9 +58,7 @@ task<result<std::optional<held_value>>> bring_value(Self self, const value_subje
   job.context = of.context;
   job.note_access = false;
   // Exactly the object that was found: another one under its key may have another size.
-  hold_ptr part(new object_hold(release_sink_ptr{}, {place}),
-                [held = from.held](object_hold* gone) { delete gone; });
-  job.leased = {{from.tier, std::move(part)}};
+  job.leased = {{from.tier, part_of(from.held, std::vector{place})}};
   auto loaded = co_await ask<load_result>(self, load, std::move(job), "load");
   if (!loaded)
     co_return tl::unexpected(loaded.error());

@@ -155,6 +155,7 @@ void join_tier(caf::actor_system& system, group_parts& group, lower_tier below) 
   parts.mover = below.mover;
   parts.demotion = below.demotion;
   parts.device = below.device;
+  parts.direct = below.direct;
   auto tier = tier_of(below.kind, below.plan, std::move(below.space), group.policy, below.probe);
   tier.objects = below.objects ? std::move(below.objects) : std::make_unique<residency>(below.kind);
   tier.keeper = below.keeper;
@@ -224,6 +225,8 @@ void join_disk(caf::actor_system& system, group_parts& group, const group_plan& 
   disk.space = std::move(opened.space);
   disk.objects = std::move(opened.objects);
   disk.mover = set;
+  if (plan.direct_disk)
+    disk.direct = std::make_shared<direct_source>(opened.paths, opened.service, probes.disk_meter);
   disk.keeper = set;
   disk.service = opened.service;
   disk.probe = probes.disk_tier;

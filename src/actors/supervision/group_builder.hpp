@@ -28,6 +28,7 @@ struct lower_tier {
   demotion_mode demotion = demotion_mode::write_through; ///< when it gets what host memory has
   uint64_t write_bytes_in_progress = 128 << 20;          ///< bytes written at a time
   std::shared_ptr<const device_tier> device;             ///< of a GPU tier
+  std::shared_ptr<direct_source> direct; ///< of a disk tier that devices may read themselves; null: none may
   demotion_mode returning =
       demotion_mode::off; ///< of a tier faster than host memory: when host memory gets what it has
   runtime::home home{};   ///< of its write-through; may be none

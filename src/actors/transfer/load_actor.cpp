@@ -1,9 +1,9 @@
 #include "actors/transfer/load_actor.hpp"
 
+#include "actors/transfer/load_into_device.hpp"
 #include "actors/transfer/transfer_steps.hpp"
 #include "coroutine/task_event.hpp"
 #include "transfer/below_reading.hpp"
-#include "transfer/device_window.hpp"
 #include "transfer/load_window.hpp"
 #include "transfer/notice_parts.hpp"
 
@@ -18,15 +18,8 @@
 
 namespace terrace::actors {
 
-// Named, since a template's frame has it.
-struct load_state {
-  const char* name = "load";
-  task<> progress;
-};
-
 namespace {
 
-using load_pointer = caf::stateful_actor<load_state>*;
 using step = load_window::step;
 
 load_window::tiers_below below_of(const group_parts& group) {
@@ -261,36 +254,6 @@ void make_way(load_pointer self, const load_job& job, load_course& course, comin
   coming.front() = begin_window(self, job, std::move(window), true);
 }
 
-// ---- on a device ----
-
-/// The next window, if it begins with what the tier in memory of the target's device has. False: it does not. `tries`
-/// becomes false when the tier has lost what it held.
-task<result<bool>> load_on_device(load_pointer self, const load_job& job, load_course& course, bool& tries) {
-  const tier_parts* tier = job.group->tier(tier_kind::gpu);
-  if (!tier || !tries || !tier->device->reaches(job.target.device) || tier->index->empty())
-    co_return false;
-  device_window window(course, job.group->device_window_bytes);
-  if (!window.take_held(window.leased())) { // a lease may hold less there than the tier has
-    probe_request wanted{window.objects(), true, job.note_access};
-    auto found = co_await ask<probe_answer>(self, tier->tier, std::move(wanted), "GPU tier");
-    if (!found)
-      co_return tl::unexpected(found.error());
-    if (!window.take_held(found->held))
-      co_return false;
-  }
-  auto request = window.request();
-  auto copied = co_await ask<copy_answer>(self, tier->device->mover, std::move(request), "GPU tier");
-  auto lost = failure_of(copied);
-  if (lost.code == errc::not_found) {
-    tries = false;
-    co_return false;
-  }
-  if (lost.code != errc::ok)
-    co_return tl::unexpected(lost);
-  tier->probe->read(window.deliver());
-  co_return true;
-}
-
 // ---- pool by pool ----
 
 /// Holds the whole chain in host memory. False: it is not all there.
@@ -335,13 +298,20 @@ task<result<bool>> load_by_pool(load_pointer self, const load_job& job, load_cou
 
 task<error> load_by_chunk(load_pointer self, const load_job& job, load_course& course) {
   coming_windows coming;
-  bool on_device = job.target.device != nullptr;
+  bool on_device = job.target.device != nullptr, from_disk = may_load_from_disk(job);
   while (!course.complete()) {
     if (on_device && coming.empty()) {
       auto copied = co_await load_on_device(self, job, course, on_device);
       if (!copied)
         co_return copied.error();
       if (*copied)
+        continue;
+    }
+    if (from_disk && coming.empty()) {
+      auto read = co_await load_from_disk(self, job, course, from_disk);
+      if (!read)
+        co_return read.error();
+      if (*read)
         continue;
     }
     begin_windows(self, job, course, coming);

@@ -144,8 +144,7 @@ void give_back(move_pointer self, const object_bitmap& host, const object_bitmap
   demote_request request;
   request.in = state.job.in;
   request.objects = state.part;
-  request.held = hold_ptr(new object_hold(release_sink_ptr{}, std::move(places)),
-                          [held = state.top_held](object_hold* part) { delete part; });
+  request.held = part_of(state.top_held, std::move(places));
   self->request(state.top.returns, caf::infinite, std::move(request))
       .then(
           [self](const demote_answer& done) {

@@ -3,6 +3,7 @@
 
 #include "actors/gpu/device_tier.hpp"
 #include "actors/interfaces.hpp"
+#include "disk/direct_source.hpp"
 #include "metrics/tier_probe.hpp"
 #include "tier/demotion_mode.hpp"
 #include "tier/read_meter.hpp"
@@ -35,6 +36,7 @@ struct tier_parts {
       meter; ///< how fast it is read; null: nobody measures it, and it is always read
   std::shared_ptr<const device_tier>
       device; ///< of a GPU tier: it also copies to regions of its device, and what it had is lost while it does not read
+  std::shared_ptr<direct_source> direct; ///< of a disk tier that devices may read themselves; null: none may
   /// Whether objects served by the first tier are offered to this one again, because it may lack them. Null:
   /// never.
   std::shared_ptr<const std::atomic<bool>> second_looks;

@@ -42,6 +42,25 @@ class context {
     return code;
   }
 
+  /// What `what` returns, called with the context current on this thread, for libraries that use the driver themselves. If it
+  /// cannot be made current, they tell of it.
+  template <class What>
+  auto within(What&& what) const {
+    struct current {
+      explicit current(const context& of) : api(of.api()) {
+        pushed = api.CtxPushCurrent(of.handle_) == status::success;
+      }
+      ~current() {
+        context_handle popped = nullptr;
+        if (pushed)
+          api.CtxPopCurrent(&popped);
+      }
+      const functions& api;
+      bool pushed = false;
+    } now(*this);
+    return what();
+  }
+
  private:
   context(std::shared_ptr<const driver> driver, device_ordinal device, context_handle handle)
       : driver_(std::move(driver)), device_(device), handle_(handle) {}

@@ -1,6 +1,7 @@
 #include "gpu/cuda/cuda_device.hpp"
 
 #include "gpu/cuda/cuda_engine.hpp"
+#include "gpu/cufile/cuda_disk_reader.hpp"
 #include "gpu/kernels/kernel_image.hpp"
 
 #include <cstring>
@@ -105,6 +106,10 @@ class cuda_device : public device {
         return tl::unexpected(*failure);
     return std::make_unique<cuda_engine>(shared_, std::move(*stream), std::move(*reports), std::move(*issued),
                                          std::move(completions));
+  }
+
+  result<std::shared_ptr<disk_reader>> open_disk_reader(uint64_t bytes) override {
+    return make_cuda_disk_reader(shared_->context, bytes);
   }
 
  private:

@@ -3,6 +3,7 @@
 
 #include "gpu/cuda/device_memory.hpp"
 #include "gpu/cuda/virtual_memory.hpp"
+#include "gpu/cufile/owners.hpp"
 #include "gpu/device.hpp"
 
 #include <variant>
@@ -17,7 +18,8 @@ struct pinned_pages {
 
 class cuda_memory : public memory {
  public:
-  using owner = std::variant<cuda::allocation, cuda::ipc_import, cuda::virtual_memory, pinned_pages>;
+  using owner =
+      std::variant<cuda::allocation, cuda::ipc_import, cuda::virtual_memory, pinned_pages, cufile::buffer>;
   cuda_memory(const cuda::context* home, owner made, cuda::address_range range, bool writable = true)
       : home_(home), owner_(std::move(made)), range_(range), writable_(writable) {}
 

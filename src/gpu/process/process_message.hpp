@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "gpu/copy_request.hpp"
+#include "gpu/disk_reader.hpp"
 
 #include <array>
 #include <cstddef>
@@ -28,8 +29,12 @@ enum class process_verb : uint32_t {
   map_memory, ///< the memfd of `bytes` that comes along is mapped for reading, as region `region`; nothing is copied from it
   pin_memory, ///< `bytes` from `offset` on of region `arena`, mapped so, become region `region`, which loads may name as arena
   share,      ///< `done` comes with a descriptor of region `region`, which was allocated
+  open_reads, ///< `bytes` of memory of the device, into which files are read, become region `region`; `done` says by what
+  add_file, ///< the file that comes along is file `region`
+  read, ///< `extents` into slot `offset` of that memory; `done` says in `bytes` which are there and as expected, and in `offset` which
+        ///< the library could not read, by bits
   // From the process.
-  done, ///< of request `id`: `code`, and `text` if it failed
+  done, ///< of request `id`: `code`, and `text` if it failed, or of a read, if something is not there
 };
 constexpr uint32_t process_verbs = static_cast<uint32_t>(process_verb::done) + 1;
 
@@ -47,6 +52,7 @@ struct process_message {
   generation signal;
   std::array<std::byte, 64> handle = {};
   std::vector<strided_copy> copies;
+  std::vector<disk_extent> extents;
   std::string text;
 };
 

@@ -100,3 +100,35 @@ CONTROL size_t sim_live() {
   std::lock_guard lock(m.mutex);
   return m.live();
 }
+
+CONTROL uint32_t sim_enter(const char* function) {
+  sim::entry entered(function, sim::needs::nothing);
+  return static_cast<uint32_t>(entered.refused);
+}
+
+CONTROL void* sim_pin(uint64_t address, uint64_t bytes) {
+  auto& m = machine::get();
+  std::lock_guard lock(m.mutex);
+  if (!m.current()) {
+    m.violation("cuFileBufRegister: no current context");
+    return nullptr;
+  }
+  auto found = m.find(address, bytes, true, "cuFileBufRegister");
+  if (!found || found->kind != sim::range::device)
+    return nullptr;
+  ++found->pins;
+  return found->data + (address - found->base);
+}
+
+CONTROL void sim_unpin(uint64_t address) {
+  auto& m = machine::get();
+  std::lock_guard lock(m.mutex);
+  if (auto found = m.range_at(address))
+    --found->pins;
+}
+
+CONTROL void sim_note_violation(const char* text) {
+  auto& m = machine::get();
+  std::lock_guard lock(m.mutex);
+  m.violation(text);
+}

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
 #include <fstream>
 #include <string_view>
 #include <sys/mman.h>
@@ -70,6 +71,7 @@ void machine::start(unsigned device_count, uint64_t device_bytes, uint64_t seed)
   fault_of_reads = false;
   hang_in.clear();
   hang_skip = 0;
+  hold_in.clear();
   ++releases;
   held = false;
   calls.clear();
@@ -86,7 +88,11 @@ void machine::follow_script() {
   std::ifstream script(path);
   std::string word, function;
   while (script >> word >> function) {
-    unsigned skip = 0;
+    unsigned skip = 0, count = 1;
+    if (auto times = function.find('*'); times != std::string::npos) {
+      count = static_cast<unsigned>(std::stoul(function.substr(times + 1)));
+      function.resize(times);
+    }
     if (auto plus = function.find('+'); plus != std::string::npos) {
       skip = static_cast<unsigned>(std::stoul(function.substr(plus + 1)));
       function.resize(plus);
@@ -94,8 +100,14 @@ void machine::follow_script() {
     if (word == "hang") {
       hang_in = function;
       hang_skip = skip;
+    } else if (word == "hold") {
+      hold_in = function;
+      hold_skip = skip;
+      hold_at = std::string(path) + ".hold";
     } else if (word == "refuse") {
-      faults[function] = {status::invalid_value, skip, 1};
+      faults[function] = {status::invalid_value, skip, count};
+    } else if (word == "halve") {
+      faults[function] = {static_cast<status>(9999), skip, count};
     } else if (word == "lack" && function == "peers") {
       peers = false;
     } else if (word == "lack" && function == "stream_memory_ops") {
@@ -221,6 +233,16 @@ size_t machine::live() const {
   return streams.size() + events.size() + ranges.size() + allocations.size() + modules.size() + retained;
 }
 
+namespace {
+
+/// Tells a test that this thread waits, and waits until it opens the other end.
+void wait_for_test(const std::string& pipe) {
+  close(open((pipe + "ing").c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+  close(open(pipe.c_str(), O_RDONLY | O_CLOEXEC));
+}
+
+} // namespace
+
 entry::entry(const char* name, needs what) : lock(machine::get().mutex) {
   auto& m = machine::get();
   ++m.calls[name];
@@ -242,6 +264,14 @@ entry::entry(const char* name, needs what) : lock(machine::get().mutex) {
     m.changed.notify_all();
     m.changed.wait(lock, [&, releases = m.releases] { return m.releases != releases; });
     --m.hanging;
+  }
+  if (m.hold_in == name && m.hold_skip > 0) {
+    --m.hold_skip;
+  } else if (m.hold_in == name) {
+    m.hold_in.clear();
+    lock.unlock();
+    wait_for_test(m.hold_at);
+    lock.lock();
   }
   if (auto it = m.faults.find(name); it != m.faults.end()) {
     auto& wanted = it->second;

@@ -147,8 +147,12 @@ struct machine {
   bool peers = true; ///< devices reach the memory of each other
   std::optional<status> execution_fault;
   bool fault_of_reads = false; ///< it waits for a copy into memory of the host
-  std::string hang_in;         ///< a function, or `copies`: whichever of them copies first
-  unsigned hang_skip = 0;      ///< calls before
+  std::string
+      hold_in; ///< a function of which one call, after `hold_skip` others, waits for a test at the pipe `hold_at`
+  unsigned hold_skip = 0;
+  std::string hold_at;
+  std::string hang_in;    ///< a function, or `copies`: whichever of them copies first
+  unsigned hang_skip = 0; ///< calls before
   unsigned hanging = 0;
   uint64_t releases = 0;
   bool held = false;
@@ -161,7 +165,7 @@ struct machine {
   void start(unsigned device_count, uint64_t device_bytes, uint64_t seed);
   void violation(std::string text);
   /// For processes that no test controls: faults of the file that TERRACE_SIMULATION names, "hang FUNCTION", "refuse
-  /// FUNCTION" (with CUDA_ERROR_INVALID_VALUE), both once and with +N behind the name after N calls, "lose context", "lose
+  /// FUNCTION" (with CUDA_ERROR_INVALID_VALUE), "halve cuFileRead", all once and with +N behind the name after N calls, "lose context", "lose
   /// reads", "lack read_only_pins", "lack stream_memory_ops" or "lack peers"; there a violation ends the process.
   void follow_script();
   bool strict = false;

@@ -3,7 +3,9 @@
 #include "driver/machine.hpp"
 
 #include "gpu/kernels/copy_runs.hpp"
+#include "gpu/kernels/payload_sums.hpp"
 
+#include <array>
 #include <cstring>
 
 namespace terrace::cuda {
@@ -64,6 +66,49 @@ status launch_copy_runs(sim::machine& m, const std::shared_ptr<sim::stream>& str
   return status::success;
 }
 
+/// The twin of terrace_payload_sums (src/gpu/kernels/payload_sums.cu).
+status launch_payload_sums(sim::machine& m, const std::shared_ptr<sim::stream>& stream, uint64_t grid_x,
+                           uint64_t block, void** parameters) {
+  gpu::sum_batch batch;
+  std::memcpy(&batch, parameters[0], sizeof batch);
+  if (grid_x != batch.payloads || batch.payloads > gpu::sum_batch::payloads_max ||
+      block != gpu::sum_thread::count)
+    return status::invalid_value;
+  sim::operation launch;
+  const std::byte* payloads[gpu::sum_batch::payloads_max] = {};
+  auto sums = m.find(batch.sums, batch.payloads * sizeof(uint64_t), true, "terrace_payload_sums");
+  bool legal = sums != nullptr;
+  for (uint32_t i = 0; legal && i < batch.payloads; ++i) {
+    const auto& payload = batch.payload[i];
+    auto from = m.find(payload.address, payload.bytes, false, "terrace_payload_sums");
+    legal = from != nullptr && payload.bytes >= gpu::payload_sum_bytes_min && payload.address % 8 == 0;
+    if (!legal)
+      break;
+    payloads[i] = from->data + (payload.address - from->base);
+    launch.pins.push_back(from);
+  }
+  std::byte* to = legal ? sums->data + (batch.sums - sums->base) : nullptr;
+  if (legal)
+    launch.pins.push_back(sums);
+  launch.run = [batch, to, legal, payloads = std::to_array(payloads)] {
+    if (!legal)
+      return status::illegal_address; // found when it runs, and the end of the context
+    auto read = [](uint64_t address) {
+      uint64_t word = 0;
+      std::memcpy(&word, reinterpret_cast<const void*>(address), sizeof word);
+      return word;
+    };
+    for (uint32_t i = 0; i < batch.payloads; ++i) {
+      const uint64_t sum =
+          gpu::sum_of_payload({reinterpret_cast<uint64_t>(payloads[i]), batch.payload[i].bytes}, read);
+      std::memcpy(to + i * sizeof sum, &sum, sizeof sum);
+    }
+    return status::success;
+  };
+  m.push(stream, std::move(launch));
+  return status::success;
+}
+
 } // namespace
 
 SIM_EXPORT status cuModuleLoadData(module_handle* module, const void* image) {
@@ -89,7 +134,8 @@ SIM_EXPORT status cuModuleGetFunction(function_handle* function, module_handle m
   SIM_ENTER("cuModuleGetFunction", context);
   if (!m.modules.contains(module))
     return status::invalid_handle;
-  if (std::strcmp(name, "terrace_copy_runs") != 0 && !sim::has_engine_twin(name))
+  if (std::strcmp(name, "terrace_copy_runs") != 0 && std::strcmp(name, "terrace_payload_sums") != 0 &&
+      !sim::has_engine_twin(name))
     return status::not_found;
   *function = m.new_handle<function_handle>();
   m.kernels[*function] = {module, name};
@@ -115,6 +161,8 @@ SIM_EXPORT status cuLaunchKernel(function_handle function, unsigned grid_x, unsi
     m.push(found, std::move(*twin));
     return status::success;
   }
+  if (kernel->second.second == "terrace_payload_sums")
+    return launch_payload_sums(m, found, grid_x, block_x, parameters);
   return launch_copy_runs(m, found, grid_x, grid_y, block_x, parameters);
 }
 

@@ -41,4 +41,13 @@ size_t sim_violations();
 const char* sim_violation(size_t index);
 /// Streams, events, allocations, reservations, imports and registrations that were not given back.
 size_t sim_live();
+
+// For the simulated cuFile (tests/gpu/cufile/simulated_library.cpp), whose functions have faults and hang like the driver's.
+
+/// The begin of a call of a function. Returns the code that a test wants, or 0.
+uint32_t sim_enter(const char* function);
+/// Where the bytes of this device memory are; it must not be freed until `sim_unpin`. Null, and a violation, if it is none.
+void* sim_pin(uint64_t address, uint64_t bytes);
+void sim_unpin(uint64_t address);
+void sim_note_violation(const char* text);
 }

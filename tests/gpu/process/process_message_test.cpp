@@ -19,6 +19,10 @@ process_message sample() {
   message.signal = {10, 11};
   message.handle.fill(std::byte{12});
   message.copies = {{1, 2, 3, 4, 5, 6}, {7, 8, 9, 10, 11, 12}};
+  message.extents.resize(2);
+  message.extents[1] = {17, 18, 19, 20, {}};
+  message.extents[1].expected.identity.generation = 21;
+  message.extents[1].expected.payload_bytes = 22;
   message.text = "why";
   return message;
 }
@@ -41,6 +45,13 @@ TEST(ProcessMessage, ArrivesAsItWasSent) {
   ASSERT_EQ(read->copies.size(), 2U);
   EXPECT_EQ(read->copies[1].region_offset, 7U);
   EXPECT_EQ(read->copies[1].count, 12U);
+  ASSERT_EQ(read->extents.size(), 2U);
+  EXPECT_EQ(read->extents[1].file, 17U);
+  EXPECT_EQ(read->extents[1].file_offset, 18U);
+  EXPECT_EQ(read->extents[1].bytes, 19U);
+  EXPECT_EQ(read->extents[1].at, 20U);
+  EXPECT_EQ(read->extents[1].expected.identity, sample().extents[1].expected.identity);
+  EXPECT_EQ(read->extents[1].expected.payload_bytes, 22U);
   EXPECT_EQ(read->text, "why");
 }
 
@@ -53,8 +64,8 @@ TEST(ProcessMessage, OfAnyOtherLengthIsRefused) {
 }
 
 TEST(ProcessMessage, NumbersOutOfBoundsAreRefused) {
-  // verb, code, copies, bytes of the text, signals
-  for (size_t at : {size_t{0}, size_t{4}, size_t{40}, size_t{44}, size_t{136}}) {
+  // verb, code, copies, bytes of the text, signals, extents
+  for (size_t at : {size_t{0}, size_t{4}, size_t{40}, size_t{44}, size_t{136}, size_t{144}}) {
     auto bytes = encode(sample());
     bytes[at + 3] = 0xff;
     EXPECT_FALSE(decode_process_message(bytes)) << at;

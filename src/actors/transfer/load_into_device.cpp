@@ -1,0 +1,131 @@
+#include "actors/transfer/load_into_device.hpp"
+
+#include "actors/transfer/transfer_steps.hpp"
+#include "transfer/device_window.hpp"
+#include "transfer/direct_window.hpp"
+
+#include <caf/event_based_actor.hpp>
+
+#include <algorithm>
+
+namespace terrace::actors {
+
+namespace {
+
+/// Cuts the window to the first chunks that only the disk has, and that the device reads itself.
+bool cut_to_disk(const load_job& job, direct_window& window, recent_keys& read_lately) {
+  size_t objects = window.before_known(window.size(), read_lately);
+  for (const tier_parts& tier : job.group->tiers())
+    if (tier.kind != tier_kind::disk)
+      objects = window.before_present(objects, *tier.index);
+  objects = window.readable(objects, region_of(*job.target.device).direct_bytes_max());
+  return window.cut(objects);
+}
+
+/// What waits for the load is told by the device, behind its copies.
+task<error> announce(load_pointer self, const load_job& job, const direct_window& window) {
+  auto wanted = window.announcement();
+  if (!wanted)
+    co_return error{};
+  auto request = std::move(*wanted);
+  copying_actor device = region_of(*job.target.device).device();
+  auto told = co_await ask<copy_answer>(self, device, std::move(request), "copier");
+  co_return failure_of(told);
+}
+
+} // namespace
+
+task<result<bool>> load_on_device(load_pointer self, const load_job& job, load_course& course, bool& tries) {
+  const tier_parts* tier = job.group->tier(tier_kind::gpu);
+  if (!tier || !tries || !tier->device->reaches(job.target.device) || tier->index->empty())
+    co_return false;
+  device_window window(course, job.group->device_window_bytes);
+  if (window.take_held(window.leased())) {
+    auto leased = window.confirmation();
+    auto confirmed = co_await ask<confirm_answer>(self, tier->tier, std::move(leased), "GPU tier");
+    if (!confirmed)
+      co_return tl::unexpected(confirmed.error());
+    if (!window.take_confirmed(confirmed->present)) {
+      tries = false; // what was cleared is found out as everywhere
+      co_return false;
+    }
+  } else { // a lease may hold less there than the tier has
+    probe_request wanted{window.objects(), true, job.note_access};
+    auto found = co_await ask<probe_answer>(self, tier->tier, std::move(wanted), "GPU tier");
+    if (!found)
+      co_return tl::unexpected(found.error());
+    if (!window.take_held(found->held))
+      co_return false;
+  }
+  auto request = window.request();
+  auto copied = co_await ask<copy_answer>(self, tier->device->mover, std::move(request), "GPU tier");
+  auto lost = failure_of(copied);
+  if (lost.code == errc::not_found) {
+    tries = false;
+    co_return false;
+  }
+  if (lost.code != errc::ok)
+    co_return tl::unexpected(lost);
+  tier->probe->read(window.deliver());
+  co_return true;
+}
+
+bool may_load_from_disk(const load_job& job) {
+  if (!job.target.device || region_of(*job.target.device).direct_bytes_max() == 0)
+    return false;
+  const tier_parts* tier = job.group->tier(tier_kind::disk);
+  return tier && tier->direct && tier->direct->readable();
+}
+
+task<result<bool>> load_from_disk(load_pointer self, const load_job& job, load_course& course, bool& tries) {
+  tries = tries && !course.of.order && may_load_from_disk(job);
+  if (!tries)
+    co_return false;
+  const tier_parts* tier = job.group->tier(tier_kind::disk);
+  direct_source& source = *tier->direct;
+  direct_window window(course, job.group->device_window_bytes);
+  if (!cut_to_disk(job, window, source.read_lately()))
+    co_return false;
+  const bool leased = window.take_held(window.leased());
+  if (!leased) { // a lease may hold less there than the tier has
+    probe_request wanted{window.objects(), true, false};
+    auto found = co_await ask<probe_answer>(self, tier->tier, std::move(wanted), "disk tier");
+    if (!found)
+      co_return tl::unexpected(found.error());
+    if (!window.take_held(found->held))
+      co_return false;
+  }
+  auto wanted = window.request(job.in);
+  metered_read metered(source.meter(), wanted.places);
+  auto request = source.request(std::move(wanted));
+  device_actor device = region_of(*job.target.device).device();
+  auto read = co_await ask<direct_read_answer>(self, device, std::move(request), "device");
+  metered.end(read ? read->objects : 0);
+  if (!read)
+    co_return tl::unexpected(read.error());
+  auto failure = why_ended(job.context, "load");
+  if (failure.code == errc::ok && read->failure.code == errc::gone)
+    failure = read->failure;
+  if (failure.code != errc::ok)
+    co_return tl::unexpected(failure);
+  tries = window.take_read(read->objects);
+  auto there = window.confirmation();
+  if (there.ids.empty())
+    co_return false;
+  auto confirmed = co_await ask<confirm_answer>(self, tier->tier, std::move(there), "disk tier");
+  if (!confirmed)
+    co_return tl::unexpected(confirmed.error());
+  tries = window.take_confirmed(confirmed->present) && tries;
+  auto announced = co_await announce(self, job, window);
+  if (announced.code != errc::ok)
+    co_return tl::unexpected(announced);
+  uint64_t bytes = window.deliver(source.read_lately());
+  if (bytes == 0)
+    co_return false;
+  tier->probe->read(bytes);
+  if (job.note_access && !leased) // the way through host memory notes what it delivers itself
+    self->send(tier->tier, access_notice{window.confirmation().ids});
+  co_return true;
+}
+
+} // namespace terrace::actors

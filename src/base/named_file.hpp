@@ -1,0 +1,28 @@
+// A file that other processes read, and the name by which messages tell of it.
+#pragma once
+
+#include "base/unique_fd.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+namespace terrace {
+
+/// Safe on all threads.
+struct named_file {
+  named_file(unique_fd opened, std::string name) : descriptor(std::move(opened)), path(std::move(name)) {}
+  named_file(const named_file&) = delete;
+
+  unique_fd descriptor;
+  const std::string path;
+  const uint64_t number = ++last_number; ///< no other file of this process has it
+  /// How many of those that know the file do not read it, or not yet.
+  std::atomic<uint32_t> unread_by{0};
+
+ private:
+  static inline std::atomic<uint64_t> last_number{0};
+};
+
+} // namespace terrace

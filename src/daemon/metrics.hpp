@@ -1,0 +1,16 @@
+// What the daemon's probes show, added to its metrics.
+#pragma once
+
+#include "actors/supervision/supervisor_actor.hpp"
+#include "runtime/workers.hpp"
+
+namespace terrace {
+
+/// The tiers, clients and requests of a trust group, and the bytes of its regions.
+void expose_group(metrics::exposition& exposition, const group_plan& plan, const group_probes& probes,
+                  const region_budget_ptr& regions);
+
+/// The workers' counters and turns.
+void expose_workers(metrics::exposition& exposition, const runtime::workers& workers);
+
+} // namespace terrace

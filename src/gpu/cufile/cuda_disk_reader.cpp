@@ -1,0 +1,283 @@
+#include "gpu/cufile/cuda_disk_reader.hpp"
+
+#include "gpu/cuda/cuda_memory.hpp"
+#include "gpu/cuda/stream.hpp"
+#include "gpu/cufile/owners.hpp"
+#include "gpu/kernels/payload_sums.hpp"
+#include "gpu/kernels/sums_image.hpp"
+#include "gpu/worker_threads.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cassert>
+#include <cstddef>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+
+namespace terrace::gpu {
+
+namespace {
+
+constexpr uint64_t block_bytes = 4096;
+static_assert(object_header_bytes == block_bytes && disk_reader::extents_max == sum_batch::payloads_max &&
+              disk_reader::payload_bytes_min == payload_sum_bytes_min);
+
+/// Reads under way at a time. Each takes one object, and small ones keep no disk busy alone.
+constexpr size_t threads_max = 8;
+
+struct sums_module_kind {
+  using type = cuda::module_handle;
+  static cuda::status release(const cuda::functions& api, type module) { return api.ModuleUnload(module); }
+};
+
+struct sums_kernel {
+  cuda::owned<sums_module_kind> module;
+  cuda::function_handle function = nullptr;
+};
+
+/// What host memory gets of a batch: the header blocks, and the sums of the payloads.
+struct host_page {
+  struct layout {
+    std::array<std::array<std::byte, object_header_bytes>, disk_reader::extents_max> headers;
+    std::array<uint64_t, disk_reader::extents_max> sums;
+  };
+  struct release {
+    void operator()(layout* of) const { std::free(of); }
+  };
+  static constexpr size_t bytes = (sizeof(layout) + block_bytes - 1) / block_bytes * block_bytes;
+
+  std::unique_ptr<layout, release> of;
+  cuda::registration pinned;
+
+  cuda::device_pointer header(size_t i) const { return pinned.address() + i * object_header_bytes; }
+  cuda::device_pointer sums() const { return pinned.address() + offsetof(layout, sums); }
+};
+
+struct slot {
+  cuda::stream stream;
+  host_page page;
+};
+
+struct batch {
+  uint64_t slot = 0;
+  std::vector<disk_extent> extents;
+  std::function<void(read_batch)> done;
+  std::atomic<size_t> left{0};
+  std::mutex mutex; ///< protects the three below
+  uint64_t read = 0, unread = 0;
+  std::string why;
+
+  void note(size_t extent, const result<void>& how) {
+    std::lock_guard lock(mutex);
+    if (how)
+      read |= uint64_t{1} << extent;
+    else if (how.error().code == errc::internal)
+      unread |= uint64_t{1} << extent;
+    if (!how && why.empty())
+      why = how.error().text;
+  }
+};
+
+class cuda_disk_reader : public disk_reader {
+ public:
+  cuda_disk_reader(std::shared_ptr<const cufile::session> session, cufile::buffer buffer, sums_kernel kernel,
+                   std::vector<slot> made, std::unique_ptr<worker_threads> threads)
+      : session_(std::move(session)), begin_(buffer.range().address), kernel_(std::move(kernel)),
+        slots_(std::move(made)), threads_(std::move(threads)) {
+    auto range = buffer.range();
+    staging_ = std::make_shared<cuda_memory>(&session_->context(), std::move(buffer), range, false);
+  }
+
+  const std::shared_ptr<memory>& staging() const override { return staging_; }
+
+  void add_file(uint64_t number, unique_fd descriptor, std::function<void(result<void>)> done) override {
+    auto shared = std::make_shared<unique_fd>(std::move(descriptor));
+    threads_->add([this, number, shared, done = std::move(done)] {
+      auto opened = cufile::file::open(session_, std::move(*shared));
+      if (!opened) {
+        done(tl::unexpected(opened.error()));
+        return;
+      }
+      {
+        std::lock_guard lock(mutex_);
+        files_[number] = std::make_shared<const cufile::file>(std::move(*opened));
+      }
+      done({});
+    });
+  }
+
+  void read(uint64_t in, std::vector<disk_extent> extents, std::function<void(read_batch)> done) override {
+    auto of = std::make_shared<batch>();
+    of->slot = in;
+    of->extents = std::move(extents);
+    of->done = std::move(done);
+    of->left = of->extents.size();
+    if (!is_legal(*of)) {
+      threads_->add([of] { of->done({{errc::bad_request, "a read beside its slot"}, 0, 0, {}}); });
+      return;
+    }
+    for (size_t i = 0; i < of->extents.size(); ++i)
+      threads_->add([this, of, i] {
+        of->note(i, read_extent(*of, i));
+        if (--of->left == 0) // the last one has seen what the others have read
+          of->done(verified(*of));
+      });
+  }
+
+ private:
+  bool is_legal(const batch& of) const {
+    if (of.slot >= slots || of.extents.empty() || of.extents.size() > extents_max)
+      return false;
+    return std::all_of(of.extents.begin(), of.extents.end(), [this](const disk_extent& each) {
+      return (each.file_offset | each.bytes | each.at) % block_bytes == 0 && each.bytes <= slot_bytes() &&
+             each.at <= slot_bytes() - each.bytes && each.expected.payload_bytes >= payload_bytes_min &&
+             each.bytes > object_header_bytes &&
+             each.expected.payload_bytes <= each.bytes - object_header_bytes;
+    });
+  }
+
+  uint64_t begin_of(const batch& of, size_t extent) const {
+    return of.slot * slot_bytes() + of.extents[extent].at;
+  }
+
+  result<void> read_extent(const batch& of, size_t i) {
+    const disk_extent& extent = of.extents[i];
+    std::shared_ptr<const cufile::file> file;
+    {
+      std::lock_guard lock(mutex_);
+      if (auto found = files_.find(extent.file); found != files_.end())
+        file = found->second;
+    }
+    if (!file)
+      return fail(errc::bad_request, "a read of a file that is not open");
+    return file->read(begin_, begin_of(of, i), extent.bytes, extent.file_offset);
+  }
+
+  /// The sums of the payloads that were read, and their headers, in the slot's page.
+  result<void> look(const batch& of) {
+    const slot& here = slots_[of.slot];
+    const auto& context = session_->context();
+    sum_batch sums;
+    sums.sums = here.page.sums();
+    result<void> started;
+    for (size_t i = 0; started && i < of.extents.size(); ++i) {
+      if ((of.read >> i & 1) == 0)
+        continue;
+      const auto at = begin_ + begin_of(of, i);
+      started = context.call("cuMemcpyAsync", context.api().MemcpyAsync, here.page.header(i), at,
+                             size_t{object_header_bytes}, here.stream.get());
+      sums.payload[sums.payloads++] = {at + object_header_bytes, of.extents[i].expected.payload_bytes};
+    }
+    if (sums.payloads == 0)
+      return {};
+    void* parameters[] = {&sums};
+    if (started)
+      started = context.call("cuLaunchKernel", context.api().LaunchKernel, kernel_.function, sums.payloads,
+                             1u, 1u, sum_thread::count, 1u, 1u, 0u, here.stream.get(), &parameters[0],
+                             static_cast<void**>(nullptr));
+    auto ended = here.stream.synchronize(); // also after a failure: nothing uses the page any more
+    return started ? ended : started;
+  }
+
+  read_batch verified(batch& of) {
+    read_batch answer;
+    if (auto looked = look(of); !looked) {
+      answer.failure = looked.error();
+      return answer;
+    }
+    const auto& page = *slots_[of.slot].page.of;
+    size_t sum = 0;
+    for (size_t i = 0; i < of.extents.size(); ++i) {
+      if ((of.read >> i & 1) == 0)
+        continue;
+      if (is_expected(page.headers[i], of.extents[i].expected, page.sums[sum++]))
+        answer.good |= uint64_t{1} << i;
+      else if (of.why.empty())
+        of.why = "an object's header or checksum is not the expected one";
+    }
+    answer.unread = of.unread;
+    answer.why = std::move(of.why);
+    return answer;
+  }
+
+  std::shared_ptr<const cufile::session> session_;
+  cuda::device_pointer begin_; ///< of the slots
+  sums_kernel kernel_;
+  std::vector<slot> slots_;
+  std::shared_ptr<memory> staging_; ///< copies keep it, too
+  std::mutex mutex_;                ///< protects the files
+  std::map<uint64_t, std::shared_ptr<const cufile::file>> files_;
+  std::unique_ptr<worker_threads> threads_; ///< ends first
+};
+
+result<sums_kernel> load_kernel(const std::shared_ptr<const cuda::context>& context) {
+  auto image = sums_image();
+  if (image.empty())
+    return fail(errc::unsupported, "built without NVIDIA's toolkit, so nothing is verified on the device");
+  const auto& api = context->api();
+  const void* code = image.data();
+  cuda::module_handle module = nullptr;
+  if (auto ok = context->call("cuModuleLoadData", api.ModuleLoadData, &module, code); !ok)
+    return tl::unexpected(ok.error());
+  sums_kernel made{cuda::owned<sums_module_kind>(context, module), nullptr};
+  if (auto ok = context->call("cuModuleGetFunction", api.ModuleGetFunction, &made.function, module,
+                              sums_kernel_name);
+      !ok)
+    return tl::unexpected(ok.error());
+  return made;
+}
+
+result<slot> make_slot(const std::shared_ptr<const cuda::context>& context) {
+  auto stream = cuda::stream::make(context);
+  if (!stream)
+    return tl::unexpected(stream.error());
+  slot made{std::move(*stream), {}};
+  auto& page = made.page;
+  page.of.reset(static_cast<host_page::layout*>(std::aligned_alloc(block_bytes, host_page::bytes)));
+  if (!page.of)
+    return fail(errc::no_space, "no memory for the headers of objects");
+  auto pinned = cuda::registration::make(
+      context, std::span(reinterpret_cast<std::byte*>(page.of.get()), host_page::bytes));
+  if (!pinned)
+    return tl::unexpected(pinned.error());
+  page.pinned = std::move(*pinned);
+  return made;
+}
+
+} // namespace
+
+result<std::shared_ptr<disk_reader>> make_cuda_disk_reader(std::shared_ptr<const cuda::context> context,
+                                                           uint64_t bytes) {
+  assert(bytes % (disk_reader::slots * block_bytes) == 0);
+  auto kernel = load_kernel(context);
+  if (!kernel)
+    return tl::unexpected(kernel.error());
+  auto library = cufile::library::open();
+  if (!library)
+    return tl::unexpected(library.error());
+  auto session = cufile::session::open(std::move(*library), context);
+  if (!session)
+    return tl::unexpected(session.error());
+  auto memory = cuda::allocation::make(context, bytes);
+  if (!memory)
+    return tl::unexpected(memory.error());
+  auto buffer = cufile::buffer::make(*session, std::move(*memory));
+  if (!buffer)
+    return tl::unexpected(buffer.error());
+  std::vector<slot> slots;
+  for (uint64_t i = 0; i < disk_reader::slots; ++i) {
+    auto made = make_slot(context);
+    if (!made)
+      return tl::unexpected(made.error());
+    slots.push_back(std::move(*made));
+  }
+  auto threads = worker_threads::make(threads_max);
+  if (!threads)
+    return tl::unexpected(threads.error());
+  return std::make_shared<cuda_disk_reader>(std::move(*session), std::move(*buffer), std::move(*kernel),
+                                            std::move(slots), std::move(*threads));
+}
+
+} // namespace terrace::gpu

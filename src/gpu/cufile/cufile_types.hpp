@@ -1,0 +1,75 @@
+// The types of cuFile (GPUDirect Storage) that are used, as its header has them, so that no toolkit is needed to build. If the
+// header is installed, tests/gpu/cufile/abi_test.cpp compares every size, offset and number.
+#pragma once
+
+#include "gpu/cuda/driver_types.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+#include <sys/types.h>
+
+namespace terrace::cufile {
+
+enum class op_error : uint32_t {
+  success = 0,
+  driver_not_initialized = 5001, ///< nvidia-fs is not loaded
+  platform_not_supported = 5007,
+  io_not_supported = 5008, ///< not on this file system
+  invalid_file_type = 5018,
+  dio_not_set = 5020,
+  invalid_value = 5022,
+  memory_already_registered = 5023,
+  memory_not_registered = 5024,
+  driver_already_open = 5026,
+  handle_not_registered = 5027,
+  handle_already_registered = 5028,
+  internal_error = 5030,
+};
+
+/// What functions return. `driver` is the code of CUDA's driver if that failed.
+struct status {
+  op_error code = op_error::success;
+  cuda::status driver = cuda::status::success;
+};
+
+using file_handle = void*;
+
+enum class handle_type : uint32_t { opaque_fd = 1 };
+
+struct file_descriptor {
+  handle_type type = handle_type::opaque_fd;
+  union {
+    int fd;
+    void* handle;
+  } of{};
+  const void* operations = nullptr; ///< of file systems in user space
+};
+
+struct driver_properties {
+  struct {
+    uint32_t major_version = 0;
+    uint32_t minor_version = 0;
+    size_t poll_threshold_bytes = 0;
+    size_t max_direct_io_bytes = 0;
+    uint32_t status_flags = 0;
+    uint32_t control_flags = 0; ///< bits: `control_flag`
+  } nvidia_fs;
+  uint32_t features = 0;
+  uint32_t max_device_cache_bytes = 0;
+  uint32_t per_buffer_cache_bytes = 0;
+  uint32_t max_pinned_bytes = 0;
+  uint32_t max_batch = 0;
+  uint32_t max_batch_timeout_ms = 0;
+};
+
+/// Bits of `control_flags`, by number. Each lets reads pass host memory inside the library.
+enum class control_flag : uint32_t { allow_compatibility = 1, posix_io = 2, fallback_io = 4 };
+
+enum class bool_parameter : uint32_t { allow_compatibility = 1, force_compatibility = 2 };
+
+static_assert(sizeof(status) == 8 && sizeof(file_descriptor) == 24 && sizeof(driver_properties) == 56);
+static_assert(offsetof(file_descriptor, of) == 8 && offsetof(file_descriptor, operations) == 16);
+static_assert(offsetof(driver_properties, features) == 32);
+
+} // namespace terrace::cufile

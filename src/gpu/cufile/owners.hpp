@@ -1,0 +1,78 @@
+// What is taken from cuFile and must be given back: the library's own state, files, and memory of a device. Each has one owner,
+// and all of them keep what they were taken from.
+#pragma once
+
+#include "base/unique_fd.hpp"
+#include "gpu/cuda/device_memory.hpp"
+#include "gpu/cufile/library.hpp"
+
+#include <memory>
+
+namespace terrace::cufile {
+
+/// cuFile in this process, for one device. Reads go from the disk to the device or fail: compatibility mode, in which the library
+/// reads into host memory and copies, is off.
+class session {
+ public:
+  /// Errors: `unsupported` if nothing can be read directly here, or the library insists on compatibility mode; the text says why.
+  static result<std::shared_ptr<const session>> open(std::shared_ptr<const library> from,
+                                                     std::shared_ptr<const cuda::context> context);
+  ~session();
+  session(const session&) = delete;
+
+  const functions& api() const { return library_->api(); }
+  /// Its context must be current when cuFile is called.
+  const cuda::context& context() const { return *context_; }
+
+ private:
+  session(std::shared_ptr<const library> from, std::shared_ptr<const cuda::context> context)
+      : library_(std::move(from)), context_(std::move(context)) {}
+
+  std::shared_ptr<const library> library_;
+  std::shared_ptr<const cuda::context> context_;
+};
+
+/// A file, which is open for O_DIRECT.
+class file {
+ public:
+  file() = default;
+  /// Errors: `unsupported` if cuFile does not read this file directly.
+  static result<file> open(std::shared_ptr<const session> in, unique_fd descriptor);
+  file(file&& other) noexcept
+      : session_(std::exchange(other.session_, nullptr)), descriptor_(std::move(other.descriptor_)),
+        handle_(std::exchange(other.handle_, nullptr)) {}
+  file& operator=(file&& other) noexcept;
+  ~file() { reset(); }
+
+  /// Reads `bytes` at `file_offset` to `at` behind the begin of registered memory. Blocks. Errors: `internal`, also if fewer bytes came.
+  result<void> read(cuda::device_pointer memory, uint64_t at, uint64_t bytes, uint64_t file_offset) const;
+
+ private:
+  void reset();
+
+  std::shared_ptr<const session> session_;
+  unique_fd descriptor_; ///< closed after the handle
+  file_handle handle_ = nullptr;
+};
+
+/// Memory of the device that files are read into, registered as a whole.
+class buffer {
+ public:
+  buffer() = default;
+  /// Errors: `no_space`, and those of the library.
+  static result<buffer> make(std::shared_ptr<const session> in, cuda::allocation memory);
+  buffer(buffer&& other) noexcept
+      : session_(std::exchange(other.session_, nullptr)), memory_(std::move(other.memory_)) {}
+  buffer& operator=(buffer&& other) noexcept;
+  ~buffer() { reset(); }
+
+  const cuda::address_range& range() const { return memory_.get(); }
+
+ private:
+  void reset();
+
+  std::shared_ptr<const session> session_;
+  cuda::allocation memory_;
+};
+
+} // namespace terrace::cufile

@@ -1,0 +1,183 @@
+// Processes of a GPU that read its disk itself, and hang, die, or are given up.
+#include "gpu_disk_fixture.hpp"
+
+#include <csignal>
+
+namespace terrace::e2e {
+namespace {
+
+class GpuDiskProcess : public gpu_disk_fixture {};
+
+TEST_F(GpuDiskProcess, AReadThatHangsEndsTheProcessAndNothingElse) {
+  gpu_daemon::faults("hang cuFileRead+2");
+  disk_daemon daemon(options("deadline = \"2s\"\n"));
+  tester client(daemon.socket()), other(daemon.socket(), "other");
+  auto region = registered(client);
+  try_disk(client, region);
+  auto chain = chain_of(1, 8);
+  only_on_disk(client, chain);
+  auto lost = load_into(client, region, chain, interleaved(8));
+  ASSERT_FALSE(lost);
+  EXPECT_EQ(lost.error().code, errc::gone) << lost.error().text;
+  EXPECT_TRUE(client->unregister(std::move(region), patiently()));
+  EXPECT_EQ(device_of(other).state, "degraded");
+  EXPECT_TRUE(eventually([&] { return other.tier("disk").leased_objects == 0; }));
+  EXPECT_EQ(other.load_and_check(chain), 8U);
+  gpu_daemon::faults("");
+  region = registered(client);
+  try_disk(client, region);
+  expect_direct(client, region, chain_of(2, 4));
+  EXPECT_EQ(daemon.terminate(), 0);
+}
+
+TEST_F(GpuDiskProcess, WhatAProcessReadsIsHeldUntilItHasEnded) {
+  disk_daemon daemon(options());
+  tester client(daemon.socket()), witness(daemon.socket(), "witness");
+  auto region = registered(client);
+  try_disk(client, region);
+  auto chain = chain_of(1, 8);
+  only_on_disk(client, chain);
+  pid_t process = device_of(witness).pid;
+  ASSERT_EQ(::kill(process, SIGSTOP), 0);
+  auto loading = begin_load(client, region, chain);
+  ASSERT_TRUE(eventually([&] { return witness.tier("disk").leased_objects == 8; }));
+  evict(witness, chain, on_disk);
+  EXPECT_EQ(witness.tier("disk").leased_objects, 8U) << "their extents stay";
+  ASSERT_EQ(::kill(process, SIGKILL), 0);
+  auto loaded = client->wait(loading, patiently());
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().code, errc::gone) << loaded.error().text;
+  EXPECT_TRUE(eventually([&] { return witness.tier("disk").leased_objects == 0; }));
+  EXPECT_TRUE(client->unregister(std::move(region), patiently()));
+  region = registered(client);
+  try_disk(client, region);
+  expect_direct(client, region, chain_of(2, 8));
+  EXPECT_EQ(daemon.terminate(), 0);
+}
+
+TEST_F(GpuDiskProcess, NothingTakesTheExtentsThatAreRead) {
+  disk_daemon daemon(options());
+  tester client(daemon.socket()), witness(daemon.socket(), "witness");
+  auto region = registered(client);
+  try_disk(client, region);
+  auto chain = chain_of(1, 8);
+  only_on_disk(client, chain);
+  pid_t process = device_of(witness).pid;
+  ASSERT_EQ(::kill(process, SIGSTOP), 0);
+  auto loading = begin_load(client, region, chain);
+  ASSERT_TRUE(eventually([&] { return witness.tier("disk").leased_objects == 8; }));
+  for (uint64_t seed = 10; seed < 30; ++seed) // more than the disk has
+    witness.store(chain_of(seed, 8));
+  EXPECT_FALSE(loading.ready());
+  ASSERT_EQ(::kill(process, SIGCONT), 0);
+  auto loaded = client->wait(loading, patiently());
+  ASSERT_TRUE(loaded) << loaded.error().text;
+  EXPECT_EQ(loaded->delivered_chunks, 8U);
+  EXPECT_TRUE(memory_->read() == laid_out(chain, runs_));
+  EXPECT_EQ(device_of(witness).disk_bytes, 8 * object_bytes);
+}
+
+TEST_F(GpuDiskProcess, AWayInWhichTwoWereLostIsGivenUp) {
+  gpu_daemon::faults("hang cuFileRead");
+  disk_daemon daemon(options("deadline = \"2s\"\n"));
+  tester client(daemon.socket());
+  for (uint64_t seed : {1, 2}) {
+    auto region = registered(client);
+    try_disk(client, region);
+    EXPECT_EQ(device_of(client).disk_reads, "yes");
+    auto chain = chain_of(seed, 2);
+    only_on_disk(client, chain);
+    auto lost = load_into(client, region, chain, interleaved(2));
+    ASSERT_FALSE(lost);
+    EXPECT_EQ(lost.error().code, errc::gone) << lost.error().text;
+    EXPECT_TRUE(client->unregister(std::move(region), patiently()));
+  }
+  auto region = registered(client);
+  EXPECT_TRUE(device_of(client).disk_reads.starts_with("no: 2 of its processes"))
+      << device_of(client).disk_reads;
+  auto before = device_of(client).disk_bytes;
+  for (uint64_t seed : {3, 4}) {
+    auto chain = chain_of(seed, 8);
+    only_on_disk(client, chain);
+    load(client, region, chain);
+  }
+  EXPECT_EQ(device_of(client).disk_bytes, before);
+  EXPECT_EQ(device_of(client).state, "ready");
+  EXPECT_EQ(daemon.terminate(), 0);
+}
+
+/// Another daemon's deadline begins now, and has passed.
+void pass_deadline(daemon_options with, const engine_memory& memory) {
+  gpu_daemon::faults("hang copies");
+  with.metrics.clear();
+  disk_daemon other(with);
+  tester client(other.socket());
+  auto region = client->register_device_region(memory.shared(), patiently());
+  ASSERT_TRUE(region) << region.error().text;
+  auto chain = chain_of(1, 1);
+  client.store(chain);
+  EXPECT_FALSE(load_into(client, *region, chain, interleaved(1)));
+  EXPECT_EQ(device_of(client).state, "degraded");
+  EXPECT_TRUE(client->unregister(std::move(*region), patiently()));
+  EXPECT_TRUE(eventually([&] { return client.tier("host").leased_objects == 0; })) << "the process has ended";
+}
+
+TEST_F(GpuDiskProcess, TheLibraryMayTakeLongerThanTheDeadline) {
+  auto with = options("deadline = \"2s\"\n");
+  for (const char* slow : {"hold cuFileDriverOpen", "hold cuFileHandleRegister"}) {
+    SCOPED_TRACE(slow);
+    make_hold();
+    gpu_daemon::faults(slow);
+    disk_daemon daemon(with);
+    tester client(daemon.socket());
+    auto region = registered(client);
+    auto chain = chain_of(1, 1);
+    only_on_disk(client, chain);
+    load(client, region, chain);
+    ASSERT_TRUE(eventually([] { return holds(); }));
+    EXPECT_EQ(device_of(client).disk_reads, "opening");
+    pass_deadline(with, *memory_);
+    EXPECT_EQ(device_of(client).state, "ready");
+    EXPECT_EQ(device_of(client).starts, 1U);
+    // Meanwhile loads pass host memory, and do not ask for more.
+    auto next = chain_of(2, 8);
+    only_on_disk(client, next);
+    auto before = client.tier("disk").hits;
+    load(client, region, next);
+    EXPECT_EQ(client.tier("disk").hits, before + 8);
+    end_hold();
+    EXPECT_TRUE(eventually([&] { return device_of(client).disk_reads == "yes"; }))
+        << device_of(client).disk_reads;
+    auto last = chain_of(3, 8);
+    only_on_disk(client, last);
+    load(client, region, last);
+    EXPECT_EQ(device_of(client).disk_bytes, 8 * object_bytes);
+  }
+}
+
+TEST_F(GpuDiskProcess, AClientMayDieMeanwhile) {
+  disk_daemon daemon(options());
+  tester witness(daemon.socket(), "witness");
+  auto keeps = registered(witness); // the process
+  std::optional<tester> client(std::in_place, daemon.socket(), "victim");
+  std::optional<client::registered_region> region(registered(*client));
+  try_disk(*client, *region);
+  auto chain = chain_of(1, 8);
+  only_on_disk(*client, chain);
+  pid_t process = device_of(witness).pid;
+  ASSERT_EQ(::kill(process, SIGSTOP), 0);
+  begin_load(*client, *region, chain);
+  ASSERT_TRUE(eventually([&] { return witness.tier("disk").leased_objects == 8; }));
+  region.reset();
+  client.reset();
+  ASSERT_EQ(::kill(process, SIGCONT), 0);
+  EXPECT_TRUE(eventually([&] { return witness.tier("disk").leased_objects == 0; }));
+  EXPECT_TRUE(eventually([&] { return device_of(witness).regions == 1; }));
+  EXPECT_EQ(device_of(witness).pid, process);
+  load(witness, keeps, chain);
+  EXPECT_TRUE(daemon.check());
+  EXPECT_EQ(daemon.terminate(), 0);
+}
+
+} // namespace
+} // namespace terrace::e2e
