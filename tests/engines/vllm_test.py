@@ -235,7 +235,7 @@ class VllmConnectorWithSeveralGroups(Door):
         prompts = prompts_of(15, 2)
         right = self.cold(engine, prompts)
         made = self.loaded(engine, prompts)
-        self.assertEqual((made["tokens"], made["cached"]), (right, [WHOLE] * 2))
+        self.assertEqual((made["tokens"], made["cached"]), (right, [WHOLE] * 2), engine.log_text())
         engine.call("wrong_loads", on=True)
         self.assertNotEqual(self.loaded(engine, prompts)["tokens"], right)
         engine.call("wrong_loads", on=False)

@@ -247,6 +247,16 @@ class Away(Cases):
         self.assertFalse(one.store([key(1)], [0]).success)
         self.assertFalse(one.load([key(1)], [0]).success)
 
+    def test_an_engine_that_starts_waits_for_the_daemon(self) -> None:
+        self.daemon.pause()
+        self.addCleanup(self.daemon.resume)
+        one = Engine(self.daemon.socket)
+        self.addCleanup(one.close)
+        self.assertFalse(one.cache.connected)
+        self.daemon.resume()
+        one.cache.await_attempt(PATIENCE)
+        self.assertTrue(one.cache.connected)
+
     def test_a_daemon_that_is_killed_and_comes_back(self) -> None:
         one = self.engine()
         one.fill(0, b"zero")

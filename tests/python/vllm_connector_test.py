@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 import time
 import unittest
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import numpy
 import terrace
 from daemon import PATIENCE, Daemon
+from terrace.vllm.orders import Report
 from terrace.vllm.plan import Part, Plan
 from terrace.vllm.scheduler_side import SchedulerSide
 from terrace.vllm.staging import COUNTERS_BYTES, HostStaging, Staging
@@ -87,11 +91,13 @@ class Request:
 
 class Engine:
     def __init__(self, socket: str, plan: Plan | None = None, *, slots: int = 32, layered: bool = True,
-                 lookup: float = PATIENCE, load: float = PATIENCE) -> None:
+                 lookup: float = PATIENCE, load: float = PATIENCE, workers_socket: str = "") -> None:
         self.plan = plan or plan_with()
         log = __import__("logging").getLogger("terrace.vllm")
         self.scheduler = SchedulerSide(socket, self.plan, name="test", lookup_seconds=lookup, layered=layered, log=log)
-        self.worker = WorkerSide(socket, self.plan, self.staging(slots), name="test", limits=Limits(load=load), log=log)
+        self.worker = WorkerSide(
+            workers_socket or socket, self.plan, self.staging(slots), name="test", limits=Limits(load=load), log=log
+        )
         self.groups = self.plan.groups
 
     def staging(self, slots: int) -> Staging:
@@ -130,6 +136,8 @@ class Engine:
 
         def known() -> bool:
             answers.append(self.scheduler.matched(request, computed))
+            if answers[-1][0] is None:
+                self.report()  # of the step that vLLM makes meanwhile
             return answers[-1][0] is not None
 
         until(known)
@@ -202,9 +210,13 @@ class Cases(unittest.TestCase):
         return Daemon()
 
     def engine(self, plan: Plan | None = None, **settings: object) -> Engine:
+        made = self.starting(plan, **settings)
+        made.connect()
+        return made
+
+    def starting(self, plan: Plan | None = None, **settings: object) -> Engine:
         made = type(self).kind(self.daemon.socket, plan, **settings)
         self.addCleanup(made.close)
-        made.connect()
         return made
 
     def leases(self) -> int:
@@ -301,6 +313,24 @@ class Loads(Cases):
         one.step(other, [[4, 5, 6, 7]], 3 * CHUNK, 1)
         self.assertTrue(all(one.has(request, i, 4 + i) for i in range(3)))
 
+    def test_a_step_that_waits_for_room_in_vain_waits_once(self) -> None:
+        one = self.engine(slots=2)
+        stores: list[Any] = []
+        for i in range(3):
+            request = Request(f"r{i}", 2, 30 + i)
+            blocks = [[2 * i + 1, 2 * i + 2]]
+            one.scheduler.allocated(request, blocks, 0)
+            stores += one.orders(request, blocks, 0, 2 * CHUNK)[1]
+        self.daemon.pause()
+        self.addCleanup(self.daemon.resume)
+        transfers = one.worker._transfers
+        with mock.patch.object(transfers, "wait", wraps=transfers.wait) as wait:
+            one.worker.save(stores, 0)
+        self.assertEqual((wait.call_count, one.worker.counters.chunks_not_stored), (1, 4))
+        self.daemon.resume()
+        self.assertTrue(one.worker.drain(PATIENCE))
+        self.assertEqual(one.worker.counters.stored_chunks, 2)
+
     def test_what_the_daemon_has_lost_is_stored_again(self) -> None:
         one = self.engine()
         request = Request("r", 4)
@@ -341,6 +371,42 @@ class Away(Cases):
         self.assertEqual(one.scheduler.matched(request, 0), (0, False))
         one.scheduler.allocated(request, [[1, 2, 3]], 0)
         self.assertEqual(one.step(request, [[1, 2, 3]], 0, 2 * CHUNK), (set(), set()))
+
+    def test_an_engine_that_starts_waits_for_the_daemon(self) -> None:
+        """Or its first requests would miss, and their KV would not be stored."""
+        self.daemon.pause()
+        self.addCleanup(self.daemon.resume)
+        one = self.starting()
+        self.assertFalse(one.scheduler.connected or one.worker.connected)
+        self.daemon.resume()
+        one.scheduler.await_attempt(PATIENCE)
+        one.worker.await_attempt(PATIENCE)
+        self.assertTrue(one.scheduler.connected and one.worker.connected)
+
+    def test_nothing_is_promised_while_a_worker_is_without_the_daemon(self) -> None:
+        other = self.engine()
+        other.compute(Request("r", 3), [1, 2, 3])
+        with tempfile.TemporaryDirectory(prefix="terrace-python-") as folder:
+            place = os.path.join(folder, "socket")
+            one = self.starting(workers_socket=place)
+            until(lambda: one.scheduler.connected)
+            one.report()
+            self.assertEqual(one.matched(Request("s", 3)), (0, False))
+            request = Request("t", 3)
+            until(lambda: one.scheduler.matched(request, 0)[0] is not None or one.scheduler._asked["t"].ticket is None)
+            self.assertEqual(one.scheduler.matched(request, 0), (None, False))  # it may be back since the last step
+            os.symlink(self.daemon.socket, place)
+            until(lambda: one.worker.connected)
+            self.assertEqual(one.matched(request)[0], 3 * CHUNK)
+            one.scheduler.allocated(request, [[4, 5, 6, 7]], 3 * CHUNK)
+            one.step(request, [[4, 5, 6, 7]], 3 * CHUNK, 1)
+            self.assertTrue(all(one.has(request, i, 4 + i) for i in range(3)))
+
+    def test_a_worker_that_says_nothing_more_is_not_waited_for(self) -> None:
+        one = self.engine(lookup=0.1)
+        one.compute(Request("r", 3), [1, 2, 3])
+        one.scheduler.reported(Report(away=True))
+        until(lambda: one.scheduler.matched(Request("s", 3), 0) == (0, False))
 
     def test_kv_that_does_not_come_is_told_by_its_blocks_and_nothing_computed_from_it_is_stored(self) -> None:
         one = self.engine()

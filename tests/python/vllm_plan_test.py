@@ -110,6 +110,11 @@ class Reports(unittest.TestCase):
         self.assertEqual((both.ended, both.failed, both.failures, both.unusable), ({1: 1, 2: 2}, {"r", "s"}, 2, True))
         self.assertFalse(Report(failures=3))
 
+    def test_one_that_is_away_counts_and_so_does_one_that_is_back(self) -> None:
+        both = Report(away=True).add(Report(changed=True))
+        self.assertEqual((both.away, both.changed), (True, True))
+        self.assertTrue(Report(away=True) and Report(changed=True))
+
 
 if __name__ == "__main__":
     unittest.main()

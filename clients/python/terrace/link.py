@@ -88,7 +88,7 @@ class Link:
         self.session: Session | None = None
         self.ended: queue.SimpleQueue[Session] = queue.SimpleQueue()
         self._path, self._name, self._specs, self._pool, self._log = path, name, specs, pool, log
-        self.tried = threading.Event()  #: the first attempt to connect is over
+        self._tried = threading.Event()  #: the first attempt to connect is over
         self._lost: queue.SimpleQueue[Session] = queue.SimpleQueue()
         self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._stop = threading.Event()
@@ -103,6 +103,11 @@ class Link:
         self._lost.put(session)
         if not self._stop.is_set():
             os.eventfd_write(self._wake, 1)
+
+    def await_attempt(self, seconds: float) -> None:
+        """Waits until the first attempt to connect is over. For the start of an engine: its first requests would miss, and their KV would not
+        be stored."""
+        self._tried.wait(seconds)
 
     def close(self) -> None:
         """Ends the thread and the connection. A second time does nothing."""
@@ -124,7 +129,7 @@ class Link:
     def _run(self) -> None:
         while not self._stop.is_set():
             self.session = session = self._connect()
-            self.tried.set()
+            self._tried.set()
             if session is not None:
                 self._log.info("connected to the Terrace daemon at %s", self._path)  # it is used from now on
                 self._attend(session)
@@ -185,7 +190,7 @@ class Link:
                 if str(problem) != told:
                     told = str(problem)
                     self._log.warning("cannot use the Terrace daemon at %s: %s; trying again", self._path, told)
-            self.tried.set()
+            self._tried.set()
             self._take_lost(None)
             self._stop.wait(pause)
             pause = min(2 * pause, BACKOFF_MOST)

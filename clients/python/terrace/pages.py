@@ -52,7 +52,7 @@ class Pages:
 
     def await_attempt(self) -> None:
         """Waits until the first attempt to connect is over, but not longer than for a load."""
-        self._link.tried.wait(self._limits.load)
+        self._link.await_attempt(self._limits.load)
 
     def close(self) -> None:
         """A transfer in another thread ends before or soon after."""

@@ -20,7 +20,7 @@ from ..errors import Error, Gone
 from ..spaces import SpaceSpec
 from .jobs import Finished, Jobs
 from .keys import Part, digests_of, group_of, parts_of, width_of
-from ..link import HostPool, Link, Session, await_readable
+from ..link import HANDSHAKE_SECONDS, HostPool, Link, Session, await_readable
 from .lookups import Batch, Lookups
 
 # So small that a send never waits: 8 frames of 256 objects fit into any socket's buffer, and into a daemon's credits.
@@ -79,6 +79,10 @@ class PoolCache:
         self._stranded: dict[int, list[_Moving]] = {}  # by id() of the lost session
         self._load_options = Options(priority=64)
         self._told: dict[str, float] = {}
+
+    def await_attempt(self, seconds: float = HANDSHAKE_SECONDS) -> None:
+        """Waits until the first attempt to connect is over."""
+        self._link.await_attempt(seconds)
 
     # ---- questions ----
 

@@ -90,6 +90,7 @@ class TerraceConnector(base.KVConnectorBase_V1, base.SupportsHMA):  # type: igno
                 self._socket, self._plan, name=self._options.name, lookup_seconds=self._options.lookup_seconds,
                 layered=self._options.layered, log=logger,
             )
+            self._scheduler.await_attempt()
 
     def _make_plan(self, vllm_config: Any, kv_cache_config: Any) -> Plan:
         revision = self._options.revision
@@ -183,6 +184,7 @@ class TerraceConnector(base.KVConnectorBase_V1, base.SupportsHMA):  # type: igno
             return
         limits = Limits(self._options.load_seconds, self._options.store_seconds)
         self._worker = WorkerSide(self._socket, self._plan, staging, name=self._options.name, limits=limits, log=logger)
+        self._worker.await_attempt()  # with a GPU, before graphs are captured: it calls the driver on another thread
 
     def handle_preemptions(self, kv_connector_metadata: Any) -> None:
         if self._worker is not None:

@@ -34,12 +34,14 @@ class StoreOrder:
 
 @dataclass(slots=True)
 class Report:
-    """Of one worker, or of several together."""
+    """Of one worker, or of several together: of a step, in which who reports nothing is connected."""
 
     ended: dict[int, int] = field(default_factory=dict)  #: by the number of a load: workers that need its lease no longer
     failed: set[str] = field(default_factory=set)  #: requests whose KV did not arrive
     failures: int = 0  #: steps so far in which a layered load failed
     unusable: bool = False  #: a worker can move nothing
+    away: bool = False  #: a worker has no connection to the daemon, so it fails all loads
+    changed: bool = False  #: which was not so, or was so, when that worker reported last
 
     def add(self, other: Report) -> Report:
         for number, workers in other.ended.items():
@@ -47,7 +49,9 @@ class Report:
         self.failed |= other.failed
         self.failures = max(self.failures, other.failures)
         self.unusable = self.unusable or other.unusable
+        self.away = self.away or other.away
+        self.changed = self.changed or other.changed
         return self
 
     def __bool__(self) -> bool:
-        return bool(self.ended or self.failed or self.unusable)
+        return bool(self.ended or self.failed or self.unusable or self.away or self.changed)

@@ -15,7 +15,7 @@ from typing import Any
 
 from .._libterrace import Lease, Lookup, Prefix, Ticket
 from ..errors import Error
-from ..link import Link, Session
+from ..link import HANDSHAKE_SECONDS, Link, Session
 from ..spaces import Tier
 from .orders import NULL_BLOCK, LoadOrder, Report, StoreOrder
 from .plan import Plan
@@ -38,6 +38,7 @@ class _Asked:
     lease: Lease | None = None
     tiers: bytes = b""
     computed: int = 0  #: tokens that vLLM has itself, as it said last
+    reports: int = 0  #: of the workers, when it was asked
 
 
 @dataclass(slots=True)
@@ -74,12 +75,18 @@ class SchedulerSide:
         self._numbers = 0
         self._failures = 0
         self._usable = True
+        self._reports = 0
+        self._away = False  # a worker had no connection to the daemon when it reported last
         self._told: dict[str, float] = {}
         self.counters = Counters()
 
     @property
     def connected(self) -> bool:
         return self._link.session is not None
+
+    def await_attempt(self, seconds: float = HANDSHAKE_SECONDS) -> None:
+        """Waits until the first attempt to connect is over."""
+        self._link.await_attempt(seconds)
 
     @property
     def failures_seen(self) -> int:
@@ -108,13 +115,17 @@ class SchedulerSide:
         self._poll()
         if asked.ticket is not None and time.monotonic() - asked.since > self._lookup_seconds:
             self._give_up(asked)
-        if asked.ticket is not None:
+        if asked.ticket is not None or self._may_be_back(asked):
             return None, False
         asked.computed = computed
-        external = min(asked.found or 0, count) * chunk - computed
+        external = 0 if self._away else min(asked.found or 0, count) * chunk - computed
         if external <= 0 or asked.lease is None:
             return 0, False
         return external, not (self._layered and self._in_memory(asked, computed // chunk, (computed + external) // chunk))
+
+    def _may_be_back(self, asked: _Asked) -> bool:
+        """A worker that was away says in each step whether it still is, and the last one may be long ago."""
+        return self._away and asked.reports == self._reports and time.monotonic() - asked.since <= self._lookup_seconds
 
     @staticmethod
     def _in_memory(asked: _Asked, first: int, end: int) -> bool:
@@ -139,7 +150,7 @@ class SchedulerSide:
             self._failure(session, "a lookup could not be sent", problem)
             return None
         self.counters.lookups += 1
-        return _Asked(time.monotonic(), session, ticket, len(digests) * width)
+        return _Asked(time.monotonic(), session, ticket, len(digests) * width, reports=self._reports)
 
     def _poll(self) -> None:
         session = self._link.session
@@ -249,6 +260,8 @@ class SchedulerSide:
     # ---- what has become of it ----
 
     def reported(self, report: Report) -> None:
+        self._reports += 1
+        self._away = report.away
         for number, workers in report.ended.items():
             if number in self._leases:
                 lease, name, left = self._leases[number]

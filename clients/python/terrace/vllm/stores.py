@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from .._libterrace import Prefix
 from ..errors import Error
@@ -18,21 +18,25 @@ class Stores:
         self, transfers: Transfers, staging: Staging, plan: Plan, *, seconds: float, room_seconds: float,
         on_end: Callable[[Result], None],
     ) -> None:
-        """`seconds`: by then the daemon ends a store. `room_seconds`: that a step waits for slots."""
+        """`seconds`: by then the daemon ends a store. `room_seconds`: that a step waits for slots in vain."""
         self._transfers, self._staging, self._plan = transfers, staging, plan
         self._seconds, self._room_seconds, self._on_end = seconds, room_seconds, on_end
 
-    def store(self, order: StoreOrder) -> int:
-        """How many chunks were left out, for want of slots or of the daemon."""
-        done, count = 0, len(order.digests)
-        while done < count:
-            if self._transfers.slots.left == 0:
-                self._transfers.wait(lambda: self._transfers.slots.left > 0, self._room_seconds)
-            taken = self._store_window(order, done)
-            if taken == 0:
-                break
-            done += taken
-        return count - done
+    def store(self, orders: Sequence[StoreOrder]) -> int:
+        """Those of a step. How many chunks were left out, for want of slots or of the daemon."""
+        left_out = 0
+        waits = True  # until it was in vain
+        for order in orders:
+            done, count = 0, len(order.digests)
+            while done < count:
+                if waits and self._transfers.slots.left == 0:
+                    waits = self._transfers.wait(lambda: self._transfers.slots.left > 0, self._room_seconds)
+                taken = self._store_window(order, done)
+                if taken == 0:
+                    break
+                done += taken
+            left_out += count - done
+        return left_out
 
     def _store_window(self, order: StoreOrder, done: int) -> int:
         session = self._transfers.session()

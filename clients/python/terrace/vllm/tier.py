@@ -2,7 +2,7 @@
 "terrace.vllm.tier"}]` with `"spec_name": "TieringOffloadingSpec"`. For vLLM 0.25 to 0.33.
 
 vLLM moves blocks between the GPU and a pool in host memory; the daemon reads and writes that pool itself. Every method
-runs in the scheduler and returns without waiting, except `drain_jobs` and `shutdown`.
+runs in the scheduler and returns without waiting, except `drain_jobs` and `shutdown`; its start waits for the daemon.
 """
 
 from __future__ import annotations
@@ -72,6 +72,7 @@ class TerraceTier(SecondaryTierManager):  # type: ignore[misc]
             socket or default_socket(), specs, _host_pool(primary_kv_view, row_bytes), name=name,
             limits=Limits(lookup_seconds, load_seconds, store_seconds), log=logger,
         )
+        self._cache.await_attempt()
 
     # ---- questions ----
 

@@ -80,7 +80,7 @@ class CudaKvMover(TorchKvMover):
         torch.cuda.current_stream(self._device).wait_stream(self._own)
 
     def mark(self) -> CudaMark:
-        event = torch.cuda.Event()
+        event = torch.cuda.Event(blocking=True)  # who waits for it sleeps
         event.record(self._own)
         return CudaMark(event)
 

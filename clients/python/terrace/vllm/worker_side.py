@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .._libterrace import Stored
-from ..link import Link
+from ..link import HANDSHAKE_SECONDS, Link
 from .layered_loads import LayeredLoads
 from .loads import Load, Loads, LoadsBetweenSteps
 from .orders import NULL_BLOCK, LoadOrder, Report, StoreOrder
@@ -65,11 +65,16 @@ class WorkerSide:
         self._bad_blocks: set[int] = set()
         self._report = Report()
         self._failures = 0
+        self._was_away = False  # in the last report
         self.counters = Counters()
 
     @property
     def connected(self) -> bool:
         return self._link.session is not None
+
+    def await_attempt(self, seconds: float = HANDSHAKE_SECONDS) -> None:
+        """Waits until the first attempt to connect is over."""
+        self._link.await_attempt(seconds)
 
     @property
     def slots_left(self) -> int:
@@ -99,8 +104,7 @@ class WorkerSide:
         if failures_seen != self._failures:  # what was computed since then may rest on KV that did not come
             self.counters.chunks_not_stored += sum(len(order.digests) for order in orders)
             return
-        for order in orders:
-            self.counters.chunks_not_stored += self._stores.store(order)
+        self.counters.chunks_not_stored += self._stores.store(orders)
 
     def received(self) -> tuple[set[str], set[str]]:
         """Requests whose loads between steps have ended since the last call, and those whose loads have failed."""
@@ -118,6 +122,8 @@ class WorkerSide:
         """Since the last call."""
         report, self._report = self._report, Report()
         report.failures = self._failures
+        report.away = not self.connected
+        report.changed, self._was_away = report.away != self._was_away, report.away
         return report
 
     def flush(self) -> None:
