@@ -43,18 +43,31 @@ TEST_F(DirectSource, IsReadableWhileAllItsPathsAre) {
   auto of = source();
   if (!direct())
     GTEST_SKIP() << paths->file(0)->buffered_reason();
-  EXPECT_TRUE(of->readable());
+  unread_files by;
+  EXPECT_TRUE(of->readable(by));
   service->set(1, false, false, "broken", [](bool) {});
-  EXPECT_FALSE(of->readable());
+  EXPECT_FALSE(of->readable(by));
   service->set(1, true, true, "", [](bool) {});
-  EXPECT_TRUE(of->readable());
-  ++paths->file(0)->for_readers()->unread_by;
-  EXPECT_FALSE(of->readable()) << "a device has refused it";
-  --paths->file(0)->for_readers()->unread_by;
-  EXPECT_TRUE(of->readable());
+  EXPECT_TRUE(of->readable(by));
 }
 
-TEST_F(DirectSource, HasNothingToReadWithoutFilesForReaders) { EXPECT_FALSE(source(false)->readable()); }
+TEST_F(DirectSource, IsReadableForEachDeviceThatHasRefusedNoneOfItsFiles) {
+  auto of = source();
+  if (!direct())
+    GTEST_SKIP() << paths->file(0)->buffered_reason();
+  unread_files by, by_another;
+  by.add(*paths->file(1)->for_readers());
+  EXPECT_FALSE(of->readable(by));
+  EXPECT_TRUE(of->readable(by_another));
+  by_another.add(*paths->file(1)->for_readers());
+  by.remove(*paths->file(1)->for_readers());
+  EXPECT_TRUE(of->readable(by));
+  EXPECT_FALSE(of->readable(by_another));
+}
+
+TEST_F(DirectSource, HasNothingToReadWithoutFilesForReaders) {
+  EXPECT_FALSE(source(false)->readable(unread_files()));
+}
 
 TEST_F(DirectSource, TellsWhereObjectsAreAndWhatIsExpected) {
   auto of = source();

@@ -155,6 +155,41 @@ TEST_F(GpuDiskProcess, TheLibraryMayTakeLongerThanTheDeadline) {
   }
 }
 
+/// What one process refuses, or opens for long, another one reads.
+TEST_F(GpuDiskProcess, EachGpuHasARecordOfItsOwn) {
+  for (const char* fault : {"refuse cuFileHandleRegister", "hold cuFileHandleRegister"}) {
+    SCOPED_TRACE(fault);
+    make_hold();
+    gpu_daemon::faults(fault);
+    disk_daemon daemon(options());
+    tester client(daemon.socket());
+    auto region = registered(client);
+    auto first = chain_of(1, 1);
+    only_on_disk(client, first);
+    load(client, region, first);
+    const bool refuses = std::string_view(fault).starts_with("refuse");
+    ASSERT_TRUE(eventually(
+        [&] { return refuses ? device_of(client).disk_reads.starts_with("not all: ") : holds(); }));
+    gpu_daemon::faults("");
+    engine_memory second(device_kind::cuda_handle, region_objects * object_bytes, 1);
+    auto there = client->register_device_region(second.shared(), patiently());
+    ASSERT_TRUE(there) << there.error().text;
+    auto on_second = [&] { return status_of(client, second); };
+    EXPECT_EQ(on_second().disk_reads, "not tried");
+    auto opens = chain_of(2, 1), chain = chain_of(3, 8);
+    only_on_disk(client, opens);
+    ASSERT_TRUE(load_into(client, *there, opens, interleaved(1)));
+    EXPECT_TRUE(eventually([&] { return on_second().disk_reads == "yes"; })) << on_second().disk_reads;
+    only_on_disk(client, chain);
+    second.write(std::vector<uint8_t>(second.bytes(), 0x5a));
+    ASSERT_TRUE(load_into(client, *there, chain, interleaved(8)));
+    EXPECT_TRUE(second.read() == laid_out(chain, interleaved(8)));
+    EXPECT_EQ(on_second().disk_bytes, 8 * object_bytes);
+    EXPECT_EQ(status_of(client, *memory_).disk_bytes, 0U);
+    end_hold();
+  }
+}
+
 TEST_F(GpuDiskProcess, AClientMayDieMeanwhile) {
   disk_daemon daemon(options());
   tester witness(daemon.socket(), "witness");

@@ -34,19 +34,22 @@ bool process_is_there(device_pointer self, const disk_work& work) {
 // ---- what the process has ----
 
 /// Loads do not ask for a file that they cannot have.
-void enter(device_reads::file& file, phase next) {
-  auto waits = [](phase one) { return one == phase::opening || one == phase::refused; };
-  if (waits(file.now) != waits(next))
-    if (auto what = file.what.lock())
-      waits(next) ? ++what->unread_by : --what->unread_by;
+void enter(device_reads& reads, device_reads::file& file, phase next) {
   file.now = next;
+  auto what = file.what.lock();
+  if (!what)
+    return;
+  if (next == phase::opening || next == phase::refused)
+    reads.direct->unread.add(*what);
+  else
+    reads.direct->unread.remove(*what);
 }
 
 void on_file_added(device_pointer self, uint64_t number, const std::string& path, const error& failure) {
   auto& state = self->state;
   if (failure.code == errc::gone)
     return;
-  enter(state.reads.files.at(number), failure.code == errc::ok ? phase::ready : phase::refused);
+  enter(state.reads, state.reads.files.at(number), failure.code == errc::ok ? phase::ready : phase::refused);
   if (failure.code == errc::ok) {
     state.with.probe->reads_disks(state.reads.refused_file.empty() ? "yes"
                                                                    : "not all: " + state.reads.refused_file);
@@ -63,7 +66,7 @@ void add_file(device_pointer self, device_reads::file& file) {
   auto what = file.what.lock();
   if (!what)
     return; // its disk ends, and the daemon
-  enter(file, phase::opening);
+  enter(self->state.reads, file, phase::opening);
   process_packet packet;
   packet.what.verb = process_verb::add_file;
   packet.what.region = what->number;
@@ -359,7 +362,7 @@ void lose_reads(device_pointer self, const error& why) {
   reads.slots = nullptr;
   reads.free_slots.clear();
   for (auto& [number, file] : reads.files)
-    enter(file, phase::unknown);
+    enter(reads, file, phase::unknown);
   if (reads.direct) {
     reads.direct->possible = !given_up;
     state.with.probe->reads_disks(given_up ? "no: " + lost_too_often(self) : "not tried");

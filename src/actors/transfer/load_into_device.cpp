@@ -74,7 +74,7 @@ bool may_load_from_disk(const load_job& job) {
   if (!job.target.device || region_of(*job.target.device).direct_bytes_max() == 0)
     return false;
   const tier_parts* tier = job.group->tier(tier_kind::disk);
-  return tier && tier->direct && tier->direct->readable();
+  return tier && tier->direct && tier->direct->readable(region_of(*job.target.device).unread());
 }
 
 task<result<bool>> load_from_disk(load_pointer self, const load_job& job, load_course& course, bool& tries) {
