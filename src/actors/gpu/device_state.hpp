@@ -1,5 +1,5 @@
 // The state of a device's actor, for its parts: the process (device_process.cpp), regions (device_regions.cpp), arenas that it
-// reads (device_arenas.cpp), copies (device_copies.cpp), files that it reads (device_reads.cpp).
+// reads (device_arenas.cpp), copies (device_copies.cpp), files that it reads (device_files.cpp) and how (device_reads.cpp).
 // Private to it.
 #pragma once
 
@@ -218,14 +218,21 @@ void start_slices(device_pointer self);
 /// Of copies that wait for a slot.
 void fail_line(device_pointer self, const error& why);
 
-// ---- device_reads.cpp ----
+// ---- device_files.cpp ----
 
 void begin_reads(device_pointer self);
-caf::result<direct_read_answer> on_direct_read(device_pointer self, direct_read_request& request);
+/// Nothing: the process can read all of it. What it has to open first is opened for later ones.
+error not_yet(device_pointer self, const direct_read_request& request);
 /// The process is lost. If it reads, this is held against reading in this way; before anything that it reads is answered.
 void blame_reads(device_pointer self);
 /// The process is lost, or has ended: the next one begins anew.
 void lose_reads(device_pointer self, const error& why);
+
+// ---- device_reads.cpp ----
+
+caf::result<direct_read_answer> on_direct_read(device_pointer self, direct_read_request& request);
+/// None of those that wait for a slot is begun any more.
+void stop_line(device_pointer self, const error& why);
 
 } // namespace terrace::actors
 
