@@ -8,26 +8,80 @@ namespace {
 
 class GpuDiskProcess : public gpu_disk_fixture {};
 
-TEST_F(GpuDiskProcess, AReadThatHangsEndsTheProcessAndNothingElse) {
+TEST_F(GpuDiskProcess, AReadThatHangsIsGivenUpAndNothingElse) {
   gpu_daemon::faults("hang cuFileRead+2");
-  disk_daemon daemon(options("deadline = \"2s\"\n"));
+  disk_daemon daemon(options("deadline = \"3s\"\n"));
   tester client(daemon.socket()), other(daemon.socket(), "other");
   auto region = registered(client);
   try_disk(client, region);
+  pid_t process = device_of(client).pid;
   auto chain = chain_of(1, 8);
   only_on_disk(client, chain);
-  auto lost = load_into(client, region, chain, interleaved(8));
-  ASSERT_FALSE(lost);
-  EXPECT_EQ(lost.error().code, errc::gone) << lost.error().text;
-  EXPECT_TRUE(client->unregister(std::move(region), patiently()));
-  EXPECT_EQ(device_of(other).state, "degraded");
-  EXPECT_TRUE(eventually([&] { return other.tier("disk").leased_objects == 0; }));
-  EXPECT_EQ(other.load_and_check(chain), 8U);
-  gpu_daemon::faults("");
-  region = registered(client);
-  try_disk(client, region);
-  expect_direct(client, region, chain_of(2, 4));
+  load(client, region, chain);
+  EXPECT_EQ(counted("disk_late_total", client), 1);
+  EXPECT_EQ(counted("disk_late_slots", client), 1);
+  EXPECT_EQ(counted("disk_failures_total", client), 1);
+  EXPECT_TRUE(eventually([&] { return other.tier("disk").leased_objects == 0; })) << "its extents are free";
+  EXPECT_EQ(device_of(client).disk_reads, "yes");
+  expect_direct(client, region, chain_of(2, 8));
+  EXPECT_EQ(counted("disk_late_slots", client), 1);
+  EXPECT_EQ(device_of(other).state, "ready");
+  EXPECT_EQ(device_of(other).pid, process);
   EXPECT_EQ(daemon.terminate(), 0);
+}
+
+TEST_F(GpuDiskProcess, WhileNoReadEndsNoneIsBegun) {
+  make_hold();
+  gpu_daemon::faults("hold cuFileRead*4");
+  disk_daemon daemon(options("deadline = \"3s\"\n"));
+  tester client(daemon.socket());
+  auto region = registered(client);
+  try_disk(client, region);
+  pid_t process = device_of(client).pid;
+  auto chain = chain_of(1, 8), next = chain_of(2, 8);
+  only_on_disk(client, chain);
+  load(client, region, chain);
+  EXPECT_EQ(counted("disk_late_slots", client), 4);
+  EXPECT_EQ(counted("reads_disks", client), 0);
+  EXPECT_TRUE(device_of(client).disk_reads.starts_with("no: none of the 4 reads")) << device_of(client).disk_reads;
+  only_on_disk(client, next);
+  auto before = client.tier("disk").hits;
+  load(client, region, next);
+  EXPECT_EQ(client.tier("disk").hits, before + 8) << "its tier is asked once, by the way through host memory";
+  EXPECT_EQ(device_of(client).disk_bytes, 0U);
+  end_hold();
+  EXPECT_TRUE(eventually([&] { return counted("disk_late_slots", client) == 0; }));
+  EXPECT_EQ(device_of(client).disk_reads, "yes");
+  EXPECT_EQ(counted("reads_disks", client), 1);
+  EXPECT_EQ(device_of(client).disk_bytes, 0U) << "what came late was delivered";
+  expect_direct(client, region, chain_of(3, 8));
+  EXPECT_EQ(device_of(client).pid, process);
+  EXPECT_EQ(daemon.terminate(), 0);
+}
+
+/// It could not be killed if the kernel is reading for it, and the next one would wait for its end.
+TEST_F(GpuDiskProcess, ALateReadKeepsTheProcess) {
+  make_hold();
+  gpu_daemon::faults("hold cuFileRead");
+  disk_daemon daemon(options("deadline = \"3s\"\n"));
+  tester client(daemon.socket());
+  auto region = registered(client);
+  try_disk(client, region);
+  pid_t process = device_of(client).pid;
+  auto chain = chain_of(1, 2);
+  only_on_disk(client, chain);
+  load(client, region, chain);
+  ASSERT_EQ(counted("disk_late_slots", client), 1);
+  EXPECT_TRUE(client->unregister(std::move(region), patiently()));
+  region = registered(client);
+  EXPECT_EQ(device_of(client).pid, process);
+  EXPECT_EQ(device_of(client).starts, 1U);
+  expect_direct(client, region, chain_of(2, 4));
+  EXPECT_TRUE(client->unregister(std::move(region), patiently()));
+  EXPECT_EQ(device_of(client).pid, process);
+  end_hold();
+  EXPECT_TRUE(eventually([&] { return device_of(client).pid == 0; })) << "nothing keeps it any more";
+  EXPECT_EQ(device_of(client).state, "idle");
 }
 
 TEST_F(GpuDiskProcess, WhatAProcessReadsIsHeldUntilItHasEnded) {

@@ -4,6 +4,7 @@
 #include <caf/actor_cast.hpp>
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 namespace terrace::actors {
@@ -31,21 +32,40 @@ void enter(device_reads& reads, device_reads::file& file, phase next) {
     reads.direct->unread.remove(*what);
 }
 
+std::string all_late(device_pointer self) {
+  return "none of the " + std::to_string(slots) + " reads under way was over within " +
+         std::to_string(self->state.with.deadline.count()) + " ms (gpu.deadline)";
+}
+
+std::string shown(device_pointer self) {
+  const auto& reads = self->state.reads;
+  auto ready = [](const auto& file) { return file.second.now == phase::ready; };
+  if (!reads.direct)
+    return "off";
+  if (reads.now == phase::unknown)
+    return "not tried";
+  if (reads.now == phase::refused)
+    return "no: " + reads.refusal;
+  if (reads.late == slots)
+    return "no: " + all_late(self);
+  if (!reads.refused_file.empty())
+    return "not all: " + reads.refused_file;
+  return std::any_of(reads.files.begin(), reads.files.end(), ready) ? "yes" : "opening";
+}
+
+void show_reads(device_pointer self) { self->state.with.probe->reads_disks(shown(self)); }
+
 void on_file_added(device_pointer self, uint64_t number, const std::string& path, const error& failure) {
   auto& state = self->state;
   if (failure.code == errc::gone)
     return;
-  enter(state.reads, state.reads.files.at(number), failure.code == errc::ok ? phase::ready : phase::refused);
-  if (failure.code == errc::ok) {
-    state.with.probe->reads_disks(state.reads.refused_file.empty() ? "yes"
-                                                                   : "not all: " + state.reads.refused_file);
-    state.with.log(subject(self) + " reads " + path + " itself");
-    return;
-  }
-  const std::string text = path + " is read through host memory: " + failure.text;
-  state.reads.refused_file = text;
-  state.with.probe->reads_disks("not all: " + text);
-  state.with.log(subject(self) + ": " + text);
+  const bool added = failure.code == errc::ok;
+  enter(state.reads, state.reads.files.at(number), added ? phase::ready : phase::refused);
+  if (!added)
+    state.reads.refused_file = path + " is read through host memory: " + failure.text;
+  show_reads(self);
+  state.with.log(subject(self) +
+                 (added ? " reads " + path + " itself" : ": " + state.reads.refused_file));
 }
 
 void add_file(device_pointer self, device_reads::file& file) {
@@ -76,7 +96,8 @@ void on_opened(device_pointer self, uint64_t region, const error& failure) {
     return; // the process is lost
   if (failure.code != errc::ok) {
     reads.now = phase::refused;
-    state.with.probe->reads_disks("no: " + failure.text);
+    reads.refusal = failure.text;
+    show_reads(self);
     state.with.log(subject(self) + " reads no disks itself (gpu.direct_disk): " + failure.text);
     return;
   }
@@ -95,7 +116,7 @@ void open_reads(device_pointer self) {
   state.reads.now = phase::opening;
   state.reads.direct->possible = false;
   state.reads.record.begin(state.process);
-  state.with.probe->reads_disks("opening");
+  show_reads(self);
   process_packet packet;
   packet.what.verb = process_verb::open_reads;
   packet.what.bytes = state.with.direct_bytes;
@@ -113,6 +134,8 @@ error not_yet(device_pointer self, const direct_read_request& request) {
   auto& reads = self->state.reads;
   if (!reads.direct || reads.now == phase::refused)
     return {errc::unsupported, subject(self) + " reads no disks itself"};
+  if (reads.late == slots)
+    return {errc::busy, subject(self) + ": " + all_late(self)};
   if (reads.now == phase::unknown)
     open_reads(self);
   error why;
@@ -132,7 +155,36 @@ void begin_reads(device_pointer self) {
   auto& state = self->state;
   if (state.with.direct_bytes != 0)
     state.reads.direct = std::make_shared<direct_reads>(state.with.direct_bytes / slots);
-  state.with.probe->reads_disks(state.reads.direct ? "not tried" : "off");
+  show_reads(self);
+}
+
+void refuse_reads(device_pointer self, const std::string& why) {
+  auto& state = self->state;
+  auto& reads = state.reads;
+  reads.now = phase::refused;
+  reads.refusal = why;
+  reads.direct->possible = false;
+  show_reads(self);
+  state.with.warn(subject(self) + " reads no disks itself any more: " + why);
+  stop_line(self, {errc::unsupported, why});
+}
+
+void on_late_slots(device_pointer self, size_t late) {
+  auto& state = self->state;
+  auto& reads = state.reads;
+  const bool none = late == slots, none_before = reads.late == slots;
+  reads.late = late;
+  state.with.probe->shows_late_disk_slots(late);
+  if (none == none_before || reads.now != phase::ready || state.now != device_state::phase::ready)
+    return;
+  reads.direct->possible = !none;
+  show_reads(self);
+  if (none) {
+    state.with.warn(subject(self) + " reads no disks itself until one is over: " + all_late(self));
+    stop_line(self, {errc::busy, all_late(self)});
+  } else {
+    state.with.log(subject(self) + " reads disks itself again: a read that was late is over");
+  }
 }
 
 void blame_reads(device_pointer self) {
@@ -155,16 +207,17 @@ void lose_reads(device_pointer self, const error& why) {
   auto& state = self->state;
   auto& reads = state.reads;
   const bool given_up = reads.record.given_up();
+  assert(reads.late == 0); // whatever the process was asked, has been answered
   reads.now = given_up ? phase::refused : phase::unknown;
+  reads.refusal = given_up ? lost_too_often(self) : std::string();
   reads.slots = nullptr;
   reads.free_slots.clear();
   for (auto& [number, file] : reads.files)
     enter(reads, file, phase::unknown);
-  if (reads.direct) {
-    reads.direct->possible = !given_up;
-    state.with.probe->reads_disks(given_up ? "no: " + lost_too_often(self) : "not tried");
-  }
   reads.refused_file.clear();
+  if (reads.direct)
+    reads.direct->possible = !given_up;
+  show_reads(self);
   stop_line(self, why);
 }
 

@@ -36,6 +36,7 @@ void finish_read(const direct_read_ptr& read) {
   done.objects =
       static_cast<size_t>(std::find(read->there.begin(), read->there.end(), false) - read->there.begin());
   read->reply.deliver(std::move(done));
+  read->request = {}; // also if it still stands in line
 }
 
 void ask_read(device_pointer self, disk_work& work) {
@@ -49,13 +50,27 @@ void ask_read(device_pointer self, disk_work& work) {
         {object.file->number, object.file_offset, work.of->extent_bytes[i], at, object.expected});
     at += work.of->extent_bytes[i];
   }
-  ask_process(self, std::move(packet), [&work](const error& failure, const process_packet& answer) {
-    work.failure = failure;
-    work.good = failure.code == errc::ok ? answer.what.bytes : 0;
-    work.unread = failure.code == errc::ok ? answer.what.offset : 0;
-    work.why = answer.what.text;
-    work.answered.set(); // `work` may be gone
-  });
+  ask_process(
+      self, std::move(packet),
+      [&work](const error& failure, const process_packet& answer) {
+        if (work.late) {
+          work.over.set(); // `work` may be gone
+          return;
+        }
+        work.failure = failure;
+        work.good = failure.code == errc::ok ? answer.what.bytes : 0;
+        work.unread = failure.code == errc::ok ? answer.what.offset : 0;
+        work.why = answer.what.text;
+        work.answered.set(); // the same
+      },
+      patience::until_deadline,
+      [self, &work] {
+        work.late = true;
+        self->state.with.probe->was_late_with_disk();
+        work.why = "it was not read within " + std::to_string(self->state.with.deadline.count()) +
+                   " ms (gpu.deadline)";
+        work.answered.set();
+      });
 }
 
 /// The first objects of the batch, up to one that is not there, out of the slot. Those behind it are of no use to anybody.
@@ -80,7 +95,7 @@ task<error> through_slot(device_pointer self, disk_work& work) {
   ask_read(self, work);
   task_event& answered = work.answered;
   co_await answered;
-  if (work.failure.code != errc::ok)
+  if (work.failure.code != errc::ok || work.late)
     co_return work.failure;
   const auto objects =
       std::min<size_t>(static_cast<size_t>(std::countr_one(work.good)), work.end - work.begin);
@@ -100,47 +115,57 @@ task<error> through_slot(device_pointer self, disk_work& work) {
   co_return copied->failure;
 }
 
-/// Whether objects are damaged, reading through host memory shows. What the library could not read is held against this way, and so is
-/// a batch of which the process knows nothing.
+/// Whether objects are damaged, reading through host memory shows. What the library could not read, or not in time, is held against this
+/// way, and so is a batch of which the process knows nothing.
 void count_failure(device_pointer self, const disk_work& work) {
   auto& state = self->state;
   auto& reads = state.reads;
   const std::string& why = work.why;
   state.with.probe->could_not_read_disk();
-  const bool counts = work.unread != 0 || work.failure.code != errc::ok;
+  const bool counts = work.unread != 0 || work.late || work.failure.code != errc::ok;
   const size_t failures = counts ? reads.record.failed(work.process) : 0;
   if (failures == 1)
     state.with.warn(subject(self) +
                     " could not read an object itself; it is read through host memory: " + why);
-  if (failures != gpu::direct_record::failures_max || reads.now != phase::ready)
-    return;
-  reads.now = phase::refused;
-  reads.direct->possible = false;
-  const error refused{errc::unsupported, "it failed " + std::to_string(failures) + " times: " + why};
-  state.with.probe->reads_disks("no: " + refused.text);
-  state.with.warn(subject(self) + " reads no disks itself any more: " + refused.text);
-  stop_line(self, refused);
+  if (failures == gpu::direct_record::failures_max && reads.now == phase::ready)
+    refuse_reads(self, "it failed " + std::to_string(failures) + " times: " + why);
 }
 
 void start_reads(device_pointer self);
 
-task<> read_batch(device_pointer self, std::list<disk_work>::iterator at) {
-  disk_work& work = *at;
-  auto moving = through_slot(self, work);
-  auto failure = co_await std::move(moving);
+/// The batch has come, or nobody waits for it any more. What it is of keeps nothing of it.
+void leave_read(device_pointer self, disk_work& work, const error& failure) {
   auto& state = self->state;
-  direct_read_ptr read = work.of;
+  direct_read_ptr read = std::move(work.of);
   if (failure.code != errc::ok && read->failure.code == errc::ok)
     read->failure = failure;
   if (failure.code != errc::ok || !work.why.empty())
     read->stopped = true;
   if (!work.why.empty())
     count_failure(self, work);
-  if (process_is_there(self, work))
+  if (!work.late && process_is_there(self, work))
     state.reads.free_slots.push_back(work.slot);
   --read->in_flight;
   finish_read(read);
+}
+
+task<> read_batch(device_pointer self, std::list<disk_work>::iterator at) {
+  disk_work& work = *at;
+  auto& state = self->state;
+  auto moving = through_slot(self, work);
+  auto failure = co_await std::move(moving);
+  leave_read(self, work, failure);
+  if (work.late) {
+    on_late_slots(self, state.reads.late + 1);
+    task_event& over = work.over;
+    co_await over;
+    if (process_is_there(self, work))
+      state.reads.free_slots.push_back(work.slot);
+    on_late_slots(self, state.reads.late - 1);
+  }
   start_reads(self);
+  if (work.late)
+    go_on(self); // it may have been what kept the process
   state.reads.works.erase(at); // this frame, once it has suspended
 }
 
@@ -149,9 +174,8 @@ void start_reads(device_pointer self) {
   auto& reads = state.reads;
   while (!reads.free_slots.empty() && !reads.line.empty()) {
     direct_read_ptr read = reads.line.pop();
-    auto why = why_ended(read->request.copy.context, "read");
-    if (why.code != errc::ok && read->failure.code == errc::ok)
-      read->failure = why;
+    if (!read->stopped && read->failure.code == errc::ok)
+      read->failure = why_ended(read->request.copy.context, "read");
     read->stopped = read->stopped || read->failure.code != errc::ok;
     if (read->stopped || read->begun == read->there.size()) {
       read->stopped = true;
