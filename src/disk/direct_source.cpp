@@ -17,6 +17,13 @@ bool direct_source::readable(const unread_files& of_device) const {
   return true;
 }
 
+std::string direct_source::refusal() const {
+  for (size_t path = 0; path < paths_->size(); ++path)
+    if (const std::string& why = paths_->file(path)->readers_refusal(); !why.empty())
+      return why;
+  return {};
+}
+
 direct_read_request direct_source::request(direct_load wanted) const {
   direct_read_request made;
   for (size_t i = 0; i < wanted.places.size(); ++i) {

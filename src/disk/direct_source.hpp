@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace terrace {
@@ -25,6 +26,9 @@ class direct_source {
   /// False if a path is out of service, is not open for readers, or is among those that the device does not read: objects are on
   /// all paths, so that most loads would need it.
   bool readable(const unread_files& of_device) const;
+
+  /// Why no device reads it, of the first such file; empty if one may.
+  std::string refusal() const;
 
   /// Where the objects are, and what is expected there. Precondition: `readable` was true.
   direct_read_request request(direct_load wanted) const;

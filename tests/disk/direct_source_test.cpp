@@ -22,9 +22,10 @@ struct DirectSource : ::testing::Test {
   std::shared_ptr<disk_service> service = std::make_shared<disk_service>(2);
   std::shared_ptr<read_meter> meter = std::make_shared<read_meter>();
 
-  std::optional<direct_source> source(bool for_readers = true) {
+  std::optional<direct_source> source(bool for_readers = true, bool with_o_direct = true) {
     auto files = extent_file::open_all({.paths = {folder / "0", folder / "1"},
                                         .capacity_bytes = 1 << 20,
+                                        .direct = with_o_direct,
                                         .owner = {},
                                         .boot = {},
                                         .for_readers = for_readers});
@@ -66,7 +67,15 @@ TEST_F(DirectSource, IsReadableForEachDeviceThatHasRefusedNoneOfItsFiles) {
 }
 
 TEST_F(DirectSource, HasNothingToReadWithoutFilesForReaders) {
-  EXPECT_FALSE(source(false)->readable(unread_files()));
+  auto of = source(false);
+  EXPECT_FALSE(of->readable(unread_files()));
+  EXPECT_EQ(of->refusal(), "") << "nobody asked for them";
+}
+
+TEST_F(DirectSource, TellsWhyNoDeviceMayReadIt) {
+  auto of = source(true, false);
+  EXPECT_FALSE(of->readable(unread_files()));
+  EXPECT_EQ(of->refusal(), paths->file(0)->path() + ": O_DIRECT is turned off in the configuration");
 }
 
 TEST_F(DirectSource, TellsWhereObjectsAreAndWhatIsExpected) {

@@ -2,6 +2,7 @@
 #include "client/layer_ring.hpp"
 
 #include "gpu_disk_fixture.hpp"
+#include "tests/support/denied_calls.hpp"
 
 namespace terrace::e2e {
 namespace {
@@ -316,6 +317,28 @@ TEST_F(GpuDirectDisk, AFileThatIsRefusedIsNotAskedForAgain) {
   auto before = client.tier("disk").hits;
   load(client, region, chain);
   EXPECT_EQ(client.tier("disk").hits, before + 8) << "its tier is asked once, by the way through host memory";
+}
+
+TEST_F(GpuDirectDisk, AFileThatCannotBeOpenedForItIsToldOfOnce) {
+  auto with = options();
+  with.before_exec = [before = std::move(with.before_exec)] {
+    before();
+    if (!test::deny_exactly(SYS_openat, EMFILE, 2, O_RDONLY | O_DIRECT | O_CLOEXEC))
+      ::_exit(98);
+  };
+  disk_daemon daemon(with);
+  const std::string why = daemon.state() + "/terrace.extents: opening it once more, for GPUs: Too many open files";
+  ASSERT_TRUE(daemon.await_log(why));
+  tester client(daemon.socket());
+  auto region = registered(client);
+  EXPECT_EQ(device_of(client).disk_reads, "not all: " + why);
+  EXPECT_EQ(client.tier("disk").notice, "GPUs do not read it themselves: " + why);
+  auto chain = chain_of(1, 8);
+  only_on_disk(client, chain);
+  load(client, region, chain);
+  EXPECT_EQ(device_of(client).disk_bytes, 0U);
+  auto log = daemon.log();
+  EXPECT_EQ(log.find(why), log.rfind(why)) << log;
 }
 
 TEST_F(GpuDirectDisk, EachLoadIsOneUse) {
