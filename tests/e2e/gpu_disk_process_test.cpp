@@ -6,7 +6,15 @@
 namespace terrace::e2e {
 namespace {
 
-class GpuDiskProcess : public gpu_disk_fixture {};
+class GpuDiskProcess : public gpu_disk_fixture {
+ protected:
+  /// And gives back the region that it had.
+  static void kill_process(tester& by, client::registered_region& region) {
+    ASSERT_EQ(::kill(device_of(by).pid, SIGKILL), 0);
+    EXPECT_TRUE(eventually([&] { return device_of(by).state == "degraded"; }));
+    EXPECT_TRUE(by->unregister(std::move(region), patiently()));
+  }
+};
 
 TEST_F(GpuDiskProcess, AReadThatHangsIsGivenUpAndNothingElse) {
   gpu_daemon::faults("hang cuFileRead+2");
@@ -43,7 +51,8 @@ TEST_F(GpuDiskProcess, WhileNoReadEndsNoneIsBegun) {
   load(client, region, chain);
   EXPECT_EQ(counted("disk_late_slots", client), 4);
   EXPECT_EQ(counted("reads_disks", client), 0);
-  EXPECT_TRUE(device_of(client).disk_reads.starts_with("no: none of the 4 reads")) << device_of(client).disk_reads;
+  EXPECT_TRUE(device_of(client).disk_reads.starts_with("no: none of the 4 reads"))
+      << device_of(client).disk_reads;
   only_on_disk(client, next);
   auto before = client.tier("disk").hits;
   load(client, region, next);
@@ -131,20 +140,16 @@ TEST_F(GpuDiskProcess, NothingTakesTheExtentsThatAreRead) {
   EXPECT_EQ(device_of(witness).disk_bytes, 8 * object_bytes);
 }
 
+/// Whatever it did at that moment: the library has threads and memory of its own in the process.
 TEST_F(GpuDiskProcess, AWayInWhichTwoWereLostIsGivenUp) {
-  gpu_daemon::faults("hang cuFileRead");
-  disk_daemon daemon(options("deadline = \"2s\"\n"));
+  disk_daemon daemon(options());
   tester client(daemon.socket());
   for (uint64_t seed : {1, 2}) {
     auto region = registered(client);
     try_disk(client, region);
     EXPECT_EQ(device_of(client).disk_reads, "yes");
-    auto chain = chain_of(seed, 2);
-    only_on_disk(client, chain);
-    auto lost = load_into(client, region, chain, interleaved(2));
-    ASSERT_FALSE(lost);
-    EXPECT_EQ(lost.error().code, errc::gone) << lost.error().text;
-    EXPECT_TRUE(client->unregister(std::move(region), patiently()));
+    expect_direct(client, region, chain_of(seed, 2));
+    kill_process(client, region);
   }
   auto region = registered(client);
   EXPECT_TRUE(device_of(client).disk_reads.starts_with("no: 2 of its processes"))
@@ -158,6 +163,46 @@ TEST_F(GpuDiskProcess, AWayInWhichTwoWereLostIsGivenUp) {
   EXPECT_EQ(device_of(client).disk_bytes, before);
   EXPECT_EQ(device_of(client).state, "ready");
   EXPECT_EQ(daemon.terminate(), 0);
+}
+
+TEST_F(GpuDiskProcess, ProcessesInWhichTheLibraryWasNotOpenAreNotHeldAgainstIt) {
+  gpu_daemon::faults("refuse cuFileDriverOpen");
+  disk_daemon daemon(options());
+  tester client(daemon.socket());
+  auto region = registered(client);
+  try_disk(client, region); // it is refused
+  kill_process(client, region);
+  gpu_daemon::faults("");
+  for (int i = 0; i < 2; ++i) {
+    region = registered(client);
+    EXPECT_EQ(device_of(client).disk_reads, "not tried");
+    kill_process(client, region);
+  }
+  region = registered(client);
+  try_disk(client, region);
+  expect_direct(client, region, chain_of(1, 4));
+}
+
+TEST_F(GpuDiskProcess, FailuresNowAndThenAreForgiven) {
+  gpu_daemon::faults("refuse cuFileRead*15\nhang cuFileRead+143\n");
+  disk_daemon daemon(options("deadline = \"3s\"\n"));
+  tester client(daemon.socket());
+  auto region = registered(client);
+  try_disk(client, region);
+  for (uint64_t i = 0; i < 15; ++i) {
+    auto chain = chain_of(100 + i, 1);
+    only_on_disk(client, chain);
+    load(client, region, chain);
+  }
+  for (uint64_t i = 0; i < 16; ++i)
+    expect_direct(client, region, chain_of(200 + i, 8));
+  auto late = chain_of(1, 1);
+  only_on_disk(client, late);
+  load(client, region, late);
+  EXPECT_EQ(counted("disk_late_total", client), 1);
+  EXPECT_EQ(counted("disk_failures_total", client), 16);
+  EXPECT_EQ(device_of(client).disk_reads, "yes") << "which 16 at once would have ended";
+  expect_direct(client, region, chain_of(2, 4));
 }
 
 /// Another daemon's deadline begins now, and has passed.

@@ -11,6 +11,7 @@
 
 #include "actors/interfaces.hpp"
 #include "actors/transfer/copier_pool.hpp"
+#include "gpu/process/direct_record.hpp"
 #include "memory/teardown.hpp"
 #include "metrics/device_probe.hpp"
 #include "runtime/home.hpp"
@@ -29,6 +30,7 @@ struct device_arguments {
   std::chrono::milliseconds deadline{30'000}; ///< of each answer of the process
   std::shared_ptr<copier_pool> copiers;
   uint64_t direct_bytes = 0;                    ///< of each device, into which files are read; 0: none are
+  std::shared_ptr<gpu::direct_record> record;   ///< of that; outlives the device's actor
   teardown_ptr teardown;                        ///< releases staging memory; null: the device does
   std::shared_ptr<metrics::device_probe> probe; ///< has the device's name
   std::function<void(const std::string&)> log, warn;

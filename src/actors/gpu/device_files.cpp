@@ -17,7 +17,8 @@ using phase = device_reads::phase;
 constexpr uint64_t slots = gpu::disk_reader::slots;
 
 std::string lost_too_often(device_pointer self) {
-  return std::to_string(self->state.reads.record.losses()) + " of its processes ended while they read disks";
+  return std::to_string(self->state.with.record->losses()) +
+         " of its processes were lost while cuFile was open in them";
 }
 
 /// Loads do not ask for a file that they cannot have.
@@ -55,6 +56,18 @@ std::string shown(device_pointer self) {
 
 void show_reads(device_pointer self) { self->state.with.probe->reads_disks(shown(self)); }
 
+/// As far as what is held against this way allows.
+void begin_anew(device_pointer self) {
+  auto& state = self->state;
+  auto& reads = state.reads;
+  const bool given_up = state.with.record->given_up();
+  reads.now = given_up ? phase::refused : phase::unknown;
+  reads.refusal = given_up ? lost_too_often(self) : std::string();
+  if (reads.direct)
+    reads.direct->possible = !given_up;
+  show_reads(self);
+}
+
 void on_file_added(device_pointer self, uint64_t number, const std::string& path, const error& failure) {
   auto& state = self->state;
   if (failure.code == errc::gone)
@@ -64,8 +77,7 @@ void on_file_added(device_pointer self, uint64_t number, const std::string& path
   if (!added)
     state.reads.refused_file = path + " is read through host memory: " + failure.text;
   show_reads(self);
-  state.with.log(subject(self) +
-                 (added ? " reads " + path + " itself" : ": " + state.reads.refused_file));
+  state.with.log(subject(self) + (added ? " reads " + path + " itself" : ": " + state.reads.refused_file));
 }
 
 void add_file(device_pointer self, device_reads::file& file) {
@@ -115,7 +127,7 @@ void open_reads(device_pointer self) {
   auto& state = self->state;
   state.reads.now = phase::opening;
   state.reads.direct->possible = false;
-  state.reads.record.begin(state.process);
+  state.with.record->begin(state.process);
   show_reads(self);
   process_packet packet;
   packet.what.verb = process_verb::open_reads;
@@ -155,7 +167,7 @@ void begin_reads(device_pointer self) {
   auto& state = self->state;
   if (state.with.direct_bytes != 0)
     state.reads.direct = std::make_shared<direct_reads>(state.with.direct_bytes / slots);
-  show_reads(self);
+  begin_anew(self);
 }
 
 void refuse_reads(device_pointer self, const std::string& why) {
@@ -190,34 +202,26 @@ void on_late_slots(device_pointer self, size_t late) {
 void blame_reads(device_pointer self) {
   auto& state = self->state;
   auto& reads = state.reads;
-  const bool reading = std::any_of(reads.works.begin(), reads.works.end(),
-                                   [&](const disk_work& work) { return work.process == state.process; });
-  const bool opening = reads.now == phase::opening ||
-                       std::any_of(reads.files.begin(), reads.files.end(),
-                                   [](const auto& one) { return one.second.now == phase::opening; });
-  if (!reading && !opening)
-    return;
-  const bool before = reads.record.given_up();
-  reads.record.lost(state.process);
-  if (!before && reads.record.given_up())
+  auto& record = *state.with.record;
+  if (!reads.slots && reads.now != phase::opening)
+    return; // the library is not open
+  const bool before = record.given_up();
+  record.lost(state.process);
+  if (!before && record.given_up())
     state.with.warn(subject(self) + " reads no disks itself any more: " + lost_too_often(self));
 }
 
 void lose_reads(device_pointer self, const error& why) {
   auto& state = self->state;
   auto& reads = state.reads;
-  const bool given_up = reads.record.given_up();
   assert(reads.late == 0); // whatever the process was asked, has been answered
-  reads.now = given_up ? phase::refused : phase::unknown;
-  reads.refusal = given_up ? lost_too_often(self) : std::string();
   reads.slots = nullptr;
   reads.free_slots.clear();
+  reads.told = false;
   for (auto& [number, file] : reads.files)
     enter(reads, file, phase::unknown);
   reads.refused_file.clear();
-  if (reads.direct)
-    reads.direct->possible = !given_up;
-  show_reads(self);
+  begin_anew(self);
   stop_line(self, why);
 }
 

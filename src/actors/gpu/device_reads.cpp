@@ -123,12 +123,12 @@ void count_failure(device_pointer self, const disk_work& work) {
   const std::string& why = work.why;
   state.with.probe->could_not_read_disk();
   const bool counts = work.unread != 0 || work.late || work.failure.code != errc::ok;
-  const size_t failures = counts ? reads.record.failed(work.process) : 0;
-  if (failures == 1)
+  const size_t failures = counts ? state.with.record->failed(work.process) : 0;
+  if (failures != 0 && !std::exchange(reads.told, true))
     state.with.warn(subject(self) +
                     " could not read an object itself; it is read through host memory: " + why);
   if (failures == gpu::direct_record::failures_max && reads.now == phase::ready)
-    refuse_reads(self, "it failed " + std::to_string(failures) + " times: " + why);
+    refuse_reads(self, "it fails too often: " + why);
 }
 
 void start_reads(device_pointer self);
@@ -143,6 +143,8 @@ void leave_read(device_pointer self, disk_work& work, const error& failure) {
     read->stopped = true;
   if (!work.why.empty())
     count_failure(self, work);
+  else if (failure.code == errc::ok)
+    state.with.record->read(work.process);
   if (!work.late && process_is_there(self, work))
     state.reads.free_slots.push_back(work.slot);
   --read->in_flight;
@@ -165,7 +167,7 @@ task<> read_batch(device_pointer self, std::list<disk_work>::iterator at) {
   }
   start_reads(self);
   if (work.late)
-    go_on(self); // it may have been what kept the process
+    go_on(self);               // it may have been what kept the process
   state.reads.works.erase(at); // this frame, once it has suspended
 }
 

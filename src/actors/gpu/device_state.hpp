@@ -13,7 +13,6 @@
 #include "gpu/process/device_child.hpp"
 #include "gpu/process/device_messages.hpp"
 #include "gpu/process/device_slices.hpp"
-#include "gpu/process/direct_record.hpp"
 #include "gpu/process/pinned_arenas.hpp"
 #include "runtime/io_messages.hpp"
 #include "transfer/stall_detector.hpp"
@@ -89,7 +88,7 @@ using direct_read_ptr = std::shared_ptr<direct_read>;
 /// A read of a file cannot be called back, so the slot stays with the batch until that is over, and nobody looks at what it brings.
 struct disk_work {
   direct_read_ptr of; ///< null: it goes on without this
-  size_t begin = 0; ///< objects [begin, end)
+  size_t begin = 0;   ///< objects [begin, end)
   size_t end = 0;
   uint64_t slot = 0;
   uint64_t process = 0;
@@ -119,8 +118,7 @@ struct device_reads {
   std::map<uint64_t, file> files;            ///< by their numbers, which the process has as well
   fair_queue<direct_read_ptr> line{8 << 20}; ///< what is not begun to the end
   std::list<disk_work> works;
-
-  gpu::direct_record record;
+  bool told = false;        ///< of a failure of this process
   std::string refusal;      ///< why it reads none, if it is refused
   std::string refused_file; ///< the last one, and why
 };
@@ -234,7 +232,7 @@ error not_yet(device_pointer self, const direct_read_request& request);
 void refuse_reads(device_pointer self, const std::string& why);
 /// A batch has become late, or one that was late is over.
 void on_late_slots(device_pointer self, size_t late);
-/// The process is lost. If it reads, this is held against reading in this way; before anything that it reads is answered.
+/// The process is lost. If the library was open there, this is held against reading in this way; before anything is answered.
 void blame_reads(device_pointer self);
 /// The process is lost, or has ended: the next one begins anew.
 void lose_reads(device_pointer self, const error& why);
