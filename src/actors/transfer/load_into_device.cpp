@@ -14,12 +14,15 @@ namespace {
 
 /// Cuts the window to the first chunks that only the disk has, and that the device reads itself.
 bool cut_to_disk(const load_job& job, direct_window& window, recent_keys& read_lately) {
-  size_t objects = window.before_known(window.size(), read_lately);
-  for (const tier_parts& tier : job.group->tiers())
-    if (tier.kind != tier_kind::disk)
-      objects = window.before_present(objects, *tier.index);
-  objects = window.readable(objects, region_of(*job.target.device).direct_bytes_max());
-  return window.cut(objects);
+  const uint64_t bytes_max = region_of(*job.target.device).direct_bytes_max();
+  // What comes first most often decides: host memory has it, or is to have it now.
+  return window.cut(first_allowed(window.size(), window.chunk(), [&](size_t most) {
+    size_t objects = window.before_known(most, read_lately);
+    for (const tier_parts& tier : job.group->tiers())
+      if (tier.kind != tier_kind::disk)
+        objects = window.before_present(objects, *tier.index);
+    return window.readable(objects, bytes_max);
+  }));
 }
 
 /// What waits for the load is told by the device, behind its copies.
