@@ -327,7 +327,8 @@ TEST_F(GpuDirectDisk, AFileThatCannotBeOpenedForItIsToldOfOnce) {
       ::_exit(98);
   };
   disk_daemon daemon(with);
-  const std::string why = daemon.state() + "/terrace.extents: opening it once more, for GPUs: Too many open files";
+  const std::string why =
+      daemon.state() + "/terrace.extents: opening it once more, for GPUs: Too many open files";
   ASSERT_TRUE(daemon.await_log(why));
   tester client(daemon.socket());
   auto region = registered(client);
@@ -341,21 +342,26 @@ TEST_F(GpuDirectDisk, AFileThatCannotBeOpenedForItIsToldOfOnce) {
   EXPECT_EQ(log.find(why), log.rfind(why)) << log;
 }
 
-TEST_F(GpuDirectDisk, EachLoadIsOneUse) {
-  // The first is read by the device, the second fails there, and is read through host memory.
-  gpu_daemon::faults("refuse cuFileRead+8");
+TEST_F(GpuDirectDisk, EachLoadIsOneUseAndOneHit) {
+  // The first passes host memory, because nothing is open yet; the second is read by the device, the third fails there in the middle, and
+  // the rest is read through host memory.
+  gpu_daemon::faults("refuse cuFileRead+11");
   disk_daemon daemon(options());
   tester client(daemon.socket());
   auto region = registered(client);
-  try_disk(client, region);
-  for (uint64_t seed : {1, 2}) {
+  for (uint64_t seed : {1, 2, 3}) {
     auto chain = chain_of(seed, 8);
     only_on_disk(client, chain);
     auto before = uses();
+    auto hits = client.tier("disk").hits, misses = client.tier("disk").misses;
     load(client, region, chain);
     EXPECT_TRUE(daemon.check()); // its policy has seen what was before
     EXPECT_EQ(uses(), before + 8) << seed;
+    EXPECT_EQ(client.tier("disk").hits, hits + 8) << seed;
+    EXPECT_EQ(client.tier("disk").misses, misses) << seed;
+    ASSERT_TRUE(eventually([&] { return is_settled(device_of(client).disk_reads); }));
   }
+  EXPECT_GE(device_of(client).disk_bytes, 8 * object_bytes);
   EXPECT_EQ(counted("disk_failures_total", client), 1);
 }
 

@@ -91,7 +91,7 @@ task<result<bool>> load_from_disk(load_pointer self, const load_job& job, load_c
     co_return false;
   const bool leased = window.take_held(window.leased());
   if (!leased) { // a lease may hold less there than the tier has
-    probe_request wanted{window.objects(), true, false};
+    probe_request wanted{.objects = window.objects(), .hold = true, .counts = false};
     auto found = co_await ask<probe_answer>(self, tier->tier, std::move(wanted), "disk tier");
     if (!found)
       co_return tl::unexpected(found.error());
@@ -126,8 +126,13 @@ task<result<bool>> load_from_disk(load_pointer self, const load_job& job, load_c
   if (bytes == 0)
     co_return false;
   tier->probe->read(bytes);
-  if (job.note_access && !leased) // the way through host memory notes what it delivers itself
-    self->send(tier->tier, access_notice{window.confirmation().ids});
+  if (leased)
+    co_return true;
+  auto delivered =
+      window.confirmation().ids; // the way through host memory counts and notes what it delivers itself
+  tier->probe->hit(delivered.size());
+  if (job.note_access)
+    self->send(tier->tier, access_notice{std::move(delivered)});
   co_return true;
 }
 
