@@ -18,8 +18,6 @@ struct named_file {
   unique_fd descriptor;
   const std::string path;
   const uint64_t number = ++last_number; ///< no other file of this process has it
-  /// How many of those that know the file do not read it, or not yet.
-  std::atomic<uint32_t> unread_by{0};
 
  private:
   static inline std::atomic<uint64_t> last_number{0};

@@ -186,7 +186,11 @@ std::string format_devices(const client::daemon_status& s) {
                  format_bytes(d.pinned_bytes), format_bytes(d.direct_bytes), format_bytes(d.disk_bytes),
                  format_count(d.starts), format_count(d.failures),
                  d.reason.empty() ? d.description : d.reason});
-  return "\n" + devices.to_string();
+  std::string text = "\n" + devices.to_string();
+  for (const client::device_status& d : s.devices)
+    if (d.disk_reads.starts_with("no: ") || d.disk_reads.starts_with("not all: "))
+      text += fmt::format("  {} reads disks itself: {}\n", d.device, d.disk_reads);
+  return text;
 }
 
 std::string format_status(const client::daemon_status& s) {

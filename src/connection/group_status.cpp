@@ -62,15 +62,21 @@ flatbuffers::Offset<wire::GroupStatus> write_group(flatbuffers::FlatBufferBuilde
       status.group.sessions, status.group.session_bytes, tenants);
 }
 
+/// Whether a device reads disks itself, as the clients of a group are told whose disk none does.
+std::string disk_reads_of(const std::string& device, const std::string& refusal) {
+  return refusal.empty() || device == "off" || device.starts_with("no: ") ? device : "not all: " + refusal;
+}
+
 flatbuffers::Offset<wire::DeviceStatus> write_device(flatbuffers::FlatBufferBuilder& body,
-                                                     const metrics::device_probe& device) {
+                                                     const metrics::device_probe& device,
+                                                     const std::string& disk_refusal) {
   constexpr const char* phases[] = {"idle", "starting", "ready", "degraded"};
   auto shown = device.show();
   auto name = body.CreateString(device.name());
   auto state = body.CreateString(phases[static_cast<size_t>(shown.phase)]);
   auto reason = body.CreateString(shown.reason);
   auto description = body.CreateString(shown.description);
-  auto disk_reads = body.CreateString(shown.disk_reads);
+  auto disk_reads = body.CreateString(disk_reads_of(shown.disk_reads, disk_refusal));
   return wire::CreateDeviceStatus(
       body, name, state, reason, description, shown.pid, static_cast<uint32_t>(shown.regions),
       shown.region_bytes, shown.loaded_bytes, shown.stored_bytes, shown.starts, shown.failures,
@@ -92,7 +98,7 @@ write_status_answer(flatbuffers::FlatBufferBuilder& body, const group_status& st
   std::vector<flatbuffers::Offset<wire::DeviceStatus>> devices;
   if (environment.devices_shown)
     for (const auto& device : environment.devices_shown->all())
-      devices.push_back(write_device(body, *device));
+      devices.push_back(write_device(body, *device, status.disk_refusal));
   auto device_list = body.CreateVector(devices);
   auto ring = body.CreateVectorOfStrings(environment.ring_features);
   auto boot = body.CreateVector(environment.boot.bytes.data(), environment.boot.bytes.size());

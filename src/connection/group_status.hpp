@@ -24,6 +24,7 @@ struct group_status {
   group_report group;
   policies_report policies;
   std::vector<tier_report> tiers; ///< fastest first; of those that serve first
+  std::string disk_refusal; ///< why no device reads its disk itself; empty if they may, or there is none
 
   /// The actor of a tier has ended.
   void tier_ended(size_t place);

@@ -8,13 +8,20 @@
 
 namespace terrace {
 
-bool direct_source::readable() const {
+bool direct_source::readable(const unread_files& of_device) const {
   for (size_t path = 0; path < paths_->size(); ++path) {
     const auto& file = paths_->file(path)->for_readers();
-    if (!file || file->unread_by != 0 || !service_->reads(path))
+    if (!file || of_device.has(*file) || !service_->reads(path))
       return false;
   }
   return true;
+}
+
+std::string direct_source::refusal() const {
+  for (size_t path = 0; path < paths_->size(); ++path)
+    if (const std::string& why = paths_->file(path)->readers_refusal(); !why.empty())
+      return why;
+  return {};
 }
 
 direct_read_request direct_source::request(direct_load wanted) const {

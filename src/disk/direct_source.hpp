@@ -6,9 +6,11 @@
 #include "tier/read_meter.hpp"
 #include "transfer/direct_messages.hpp"
 #include "transfer/recent_keys.hpp"
+#include "transfer/unread_files.hpp"
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace terrace {
@@ -21,9 +23,12 @@ class direct_source {
                 std::shared_ptr<read_meter> meter)
       : paths_(std::move(paths)), service_(std::move(service)), meter_(std::move(meter)) {}
 
-  /// False if a path is out of service, has no O_DIRECT, or is not read by a device that knows it: objects are on all paths, so
-  /// that most loads would need it.
-  bool readable() const;
+  /// False if a path is out of service, is not open for readers, or is among those that the device does not read: objects are on
+  /// all paths, so that most loads would need it.
+  bool readable(const unread_files& of_device) const;
+
+  /// Why no device reads it, of the first such file; empty if one may.
+  std::string refusal() const;
 
   /// Where the objects are, and what is expected there. Precondition: `readable` was true.
   direct_read_request request(direct_load wanted) const;

@@ -88,6 +88,9 @@ result<disk_opening> disk_opening::open(const extent_files_options& options, con
   opening.left_out_ = std::move(volume->left_out);
   opening.service_ =
       std::make_shared<disk_service>(opening.files_->size(), describe_left_out(opening.left_out_));
+  for (size_t i = 0; i < opening.files_->size(); ++i)
+    if (const std::string& why = opening.files_->file(i)->readers_refusal(); !why.empty())
+      opening.service_->set_notice(i, disk_service::about::readers, "GPUs do not read it themselves: " + why);
   auto space = space_of(*opening.files_, plan, opening.service_);
   if (!space)
     return tl::unexpected(space.error());

@@ -56,7 +56,7 @@ class disk_service final : public tier_availability {
     return all;
   }
   /// What a notice is about; each has its own.
-  enum class about : uint8_t { room, damage };
+  enum class about : uint8_t { room, damage, readers };
   void set_notice(size_t path, about what, std::string notice) {
     std::lock_guard lock(mutex_);
     each_[path].notices[static_cast<size_t>(what)] = std::move(notice);
@@ -82,7 +82,7 @@ class disk_service final : public tier_availability {
     std::atomic<bool> reads{true};
     std::atomic<bool> writes{true};
     std::string reason;
-    std::array<std::string, 2> notices; ///< by `about`
+    std::array<std::string, 3> notices; ///< by `about`
   };
 
   size_t paths_;

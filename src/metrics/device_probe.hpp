@@ -47,6 +47,8 @@ class device_probe {
   void read_peer(uint64_t bytes) noexcept { peer_bytes_.add(bytes); }
   void read_disk(uint64_t bytes) noexcept { disk_bytes_.add(bytes); }
   void could_not_read_disk() noexcept { disk_failures_.add(); }
+  void was_late_with_disk() noexcept { disk_late_.add(); }
+  void shows_late_disk_slots(size_t slots) noexcept { disk_late_slots_.set(slots); }
   /// Whether it reads files itself, and why not.
   void reads_disks(std::string how) {
     std::lock_guard lock(mutex_);
@@ -113,6 +115,16 @@ class device_probe {
                  "through host "
                  "memory.",
                  of, static_cast<double>(disk_failures_.value()));
+    sink.counter("terrace_device_disk_late_total",
+                 "Of these, batches that were not read within the deadline.", of,
+                 static_cast<double>(disk_late_.value()));
+    sink.gauge("terrace_device_disk_late_slots",
+               "Slots for objects from disks, of 4, that wait for a read which was not over within the "
+               "deadline.",
+               of, static_cast<double>(disk_late_slots_.value()));
+    sink.gauge("terrace_device_reads_disks",
+               "1 while the device reads all disks itself that it was asked to, 0 otherwise.", of,
+               now.disk_reads == "yes" ? 1 : 0);
     sink.counter("terrace_device_staged_bytes_total",
                  "Bytes that passed staging memory on their way to or from the device.", of,
                  static_cast<double>(now.staged_bytes));
@@ -128,9 +140,9 @@ class device_probe {
   mutable std::mutex mutex_; ///< protects the four below
   device_phase phase_ = device_phase::idle;
   std::string description_, reason_, disk_reads_;
-  gauge pid_, regions_, region_bytes_, pinned_bytes_;
+  gauge pid_, regions_, region_bytes_, pinned_bytes_, disk_late_slots_;
   counter loaded_bytes_, stored_bytes_, generations_, starts_, failures_, direct_bytes_, staged_bytes_,
-      peer_bytes_, disk_bytes_, disk_failures_;
+      peer_bytes_, disk_bytes_, disk_failures_, disk_late_;
 };
 
 /// All devices that were asked for. Safe on any thread.

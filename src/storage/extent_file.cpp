@@ -140,8 +140,8 @@ class volume_opener {
       file.buffered_reason_ =
           options_.direct ? try_direct(openings_[i]->fd()) : "O_DIRECT is turned off in the configuration";
       file.fd_ = openings_[i]->keep();
-      if (file.direct() && options_.for_readers)
-        file.for_readers_ = open_for_readers(file.fd(), file.path());
+      if (options_.for_readers)
+        file.open_once_more();
       opened.files.push_back(std::move(file));
     }
     return opened;
@@ -179,6 +179,18 @@ result<std::vector<extent_file>> extent_file::open_all(const extent_files_option
 
 result<open_volume> extent_file::open_those_there(const extent_files_options& options) {
   return volume_opener(options, true).open();
+}
+
+void extent_file::open_once_more() {
+  if (!direct()) {
+    readers_refusal_ = path_ + ": " + buffered_reason_;
+    return;
+  }
+  auto opened = open_for_readers(fd(), path_);
+  if (opened)
+    for_readers_ = std::move(*opened);
+  else
+    readers_refusal_ = opened.error().text;
 }
 
 uint64_t extent_file::alignment_bytes() const { return disk_alignment_bytes; }

@@ -102,13 +102,15 @@ class extent_file {
   const std::string& buffered_reason() const { return buffered_reason_; }
   uint64_t alignment_bytes() const;
 
-  /// The same file, opened once more for reading alone with O_DIRECT and without the lock, for another process. Null without
-  /// O_DIRECT, and if nobody asked for it.
+  /// The same file, opened once more for reading alone with O_DIRECT and without the lock, for another process. Null if nobody asked
+  /// for it, or for `readers_refusal()`, which has the path as well.
   const std::shared_ptr<named_file>& for_readers() const { return for_readers_; }
+  const std::string& readers_refusal() const { return readers_refusal_; }
 
  private:
   friend class volume_opener;
   extent_file() = default;
+  void open_once_more();
 
   std::string path_;
   unique_fd fd_;
@@ -116,6 +118,7 @@ class extent_file {
   bool made_new_ = false;
   std::string buffered_reason_;
   std::shared_ptr<named_file> for_readers_;
+  std::string readers_refusal_;
   std::string damaged_superblock_;
 };
 

@@ -117,11 +117,11 @@ std::string try_direct(int fd) {
   return why;
 }
 
-std::shared_ptr<named_file> open_for_readers(int fd, const std::string& path) {
+result<std::shared_ptr<named_file>> open_for_readers(int fd, const std::string& path) {
   const std::string same = "/proc/self/fd/" + std::to_string(fd); // whatever has its name now
   unique_fd opened(::open(same.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
   if (!opened)
-    return nullptr;
+    return fail_system(path, "opening it once more, for GPUs", errno);
   return std::make_shared<named_file>(std::move(opened), path);
 }
 

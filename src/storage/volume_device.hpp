@@ -47,8 +47,8 @@ class file_device : public volume_device {
 /// used.
 std::string try_direct(int fd);
 
-/// The same file once more, for reading alone, with O_DIRECT. Null if it cannot be opened so.
-std::shared_ptr<named_file> open_for_readers(int fd, const std::string& path);
+/// The same file once more, for reading alone, with O_DIRECT. Errors: those of the system, with the path.
+result<std::shared_ptr<named_file>> open_for_readers(int fd, const std::string& path);
 
 /// "PATH: what: reason", with the error code for the errno of a failed system call.
 tl::unexpected<error> fail_system(const std::string& path, const char* what, int number);

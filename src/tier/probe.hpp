@@ -15,6 +15,7 @@ struct probe_request {
   bool hold = false;
   bool note_access = false;
   object_range range{}; ///< the part of the batch to query
+  bool counts = true;   ///< as hits and misses; otherwise whoever asks counts what it takes
 };
 struct probe_answer {
   error failure;

@@ -12,9 +12,22 @@
 #include "transfer/load_course.hpp"
 #include "transfer/recent_keys.hpp"
 
+#include <algorithm>
+#include <cstddef>
 #include <optional>
 
 namespace terrace {
+
+/// How many of the first `size` objects are allowed by `allows(most)`, which may look at all of the first `most` and returns how many of
+/// these: asked for `first` of them, and then for more and more, so that little beyond the answer is looked at.
+template <class Allows>
+size_t first_allowed(size_t size, size_t first, Allows&& allows) {
+  for (size_t most = std::min(first, size);; most = most <= size / 4 ? most * 4 : size) {
+    const size_t found = allows(most);
+    if (found < most || most == size)
+      return found;
+  }
+}
 
 class direct_window {
  public:
@@ -32,6 +45,7 @@ class direct_window {
   size_t readable(size_t most, uint64_t bytes_max) const;
 
   size_t size() const { return part_.size(); }
+  size_t chunk() const { return course_.of.objects_per_chunk; } ///< objects of one
   /// To the whole chunks among these first objects. False: there are none.
   bool cut(size_t objects);
   /// From `cut` on.

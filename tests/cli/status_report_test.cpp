@@ -49,6 +49,18 @@ TEST(StatusReport, ShowsTiersWithUnits) {
   EXPECT_THAT(text, ContainsRegex("7 +vllm +4242"));
 }
 
+TEST(StatusReport, TellsWhyADeviceReadsNoDisk) {
+  auto status = example();
+  for (const char* reads : {"off", "not tried", "opening", "yes"}) {
+    status.devices = {client::device_status{.device = "GPU-1", .disk_reads = reads}};
+    EXPECT_THAT(format_status(status), testing::Not(HasSubstr("reads disks itself"))) << reads;
+  }
+  for (const char* reads : {"no: no cuFile", "not all: /disk: no descriptors"}) {
+    status.devices.front().disk_reads = reads;
+    EXPECT_THAT(format_status(status), HasSubstr(std::string("GPU-1 reads disks itself: ") + reads));
+  }
+}
+
 client::daemon_status with_a_space() {
   auto status = example();
   client::space_status& space = status.groups[0].open_spaces.emplace_back();

@@ -56,6 +56,29 @@ TEST(GroupStatus, AddsWhatTheArenaKnows) {
   EXPECT_EQ(status.tiers[1].leaving_bytes, 0u);
 }
 
+TEST(GroupStatus, DevicesDoNotReadADiskThatNoneMayRead) {
+  auto board = std::make_shared<metrics::device_board>();
+  auto device = std::make_shared<metrics::device_probe>("host");
+  board->add(device);
+  client_environment environment;
+  environment.now = [] { return client_environment::clock::time_point(); };
+  environment.devices_shown = board;
+  auto status = two_tiers();
+  auto shown = [&](const std::string& reads) {
+    device->reads_disks(reads);
+    flatbuffers::FlatBufferBuilder body;
+    body.Finish(write_status_answer(body, status, environment, {}));
+    const auto& answer = *flatbuffers::GetRoot<wire::StatusAnswer>(body.GetBufferPointer());
+    return answer.devices()->Get(0)->disk_reads()->str();
+  };
+  EXPECT_EQ(shown("not tried"), "not tried");
+  status.disk_refusal = "/disk: no descriptors";
+  EXPECT_EQ(shown("not tried"), "not all: /disk: no descriptors");
+  EXPECT_EQ(shown("yes"), "not all: /disk: no descriptors") << "it reads those of other groups";
+  EXPECT_EQ(shown("no: no cuFile"), "no: no cuFile");
+  EXPECT_EQ(shown("off"), "off");
+}
+
 TEST(GroupStatus, TheAnswerShowsOneGroupAndItsClients) {
   auto status = two_tiers();
   status.group.spaces = 3;

@@ -22,9 +22,10 @@ struct DirectSource : ::testing::Test {
   std::shared_ptr<disk_service> service = std::make_shared<disk_service>(2);
   std::shared_ptr<read_meter> meter = std::make_shared<read_meter>();
 
-  std::optional<direct_source> source(bool for_readers = true) {
+  std::optional<direct_source> source(bool for_readers = true, bool with_o_direct = true) {
     auto files = extent_file::open_all({.paths = {folder / "0", folder / "1"},
                                         .capacity_bytes = 1 << 20,
+                                        .direct = with_o_direct,
                                         .owner = {},
                                         .boot = {},
                                         .for_readers = for_readers});
@@ -43,18 +44,39 @@ TEST_F(DirectSource, IsReadableWhileAllItsPathsAre) {
   auto of = source();
   if (!direct())
     GTEST_SKIP() << paths->file(0)->buffered_reason();
-  EXPECT_TRUE(of->readable());
+  unread_files by;
+  EXPECT_TRUE(of->readable(by));
   service->set(1, false, false, "broken", [](bool) {});
-  EXPECT_FALSE(of->readable());
+  EXPECT_FALSE(of->readable(by));
   service->set(1, true, true, "", [](bool) {});
-  EXPECT_TRUE(of->readable());
-  ++paths->file(0)->for_readers()->unread_by;
-  EXPECT_FALSE(of->readable()) << "a device has refused it";
-  --paths->file(0)->for_readers()->unread_by;
-  EXPECT_TRUE(of->readable());
+  EXPECT_TRUE(of->readable(by));
 }
 
-TEST_F(DirectSource, HasNothingToReadWithoutFilesForReaders) { EXPECT_FALSE(source(false)->readable()); }
+TEST_F(DirectSource, IsReadableForEachDeviceThatHasRefusedNoneOfItsFiles) {
+  auto of = source();
+  if (!direct())
+    GTEST_SKIP() << paths->file(0)->buffered_reason();
+  unread_files by, by_another;
+  by.add(*paths->file(1)->for_readers());
+  EXPECT_FALSE(of->readable(by));
+  EXPECT_TRUE(of->readable(by_another));
+  by_another.add(*paths->file(1)->for_readers());
+  by.remove(*paths->file(1)->for_readers());
+  EXPECT_TRUE(of->readable(by));
+  EXPECT_FALSE(of->readable(by_another));
+}
+
+TEST_F(DirectSource, HasNothingToReadWithoutFilesForReaders) {
+  auto of = source(false);
+  EXPECT_FALSE(of->readable(unread_files()));
+  EXPECT_EQ(of->refusal(), "") << "nobody asked for them";
+}
+
+TEST_F(DirectSource, TellsWhyNoDeviceMayReadIt) {
+  auto of = source(true, false);
+  EXPECT_FALSE(of->readable(unread_files()));
+  EXPECT_EQ(of->refusal(), paths->file(0)->path() + ": O_DIRECT is turned off in the configuration");
+}
 
 TEST_F(DirectSource, TellsWhereObjectsAreAndWhatIsExpected) {
   auto of = source();

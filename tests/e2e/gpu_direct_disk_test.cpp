@@ -2,6 +2,7 @@
 #include "client/layer_ring.hpp"
 
 #include "gpu_disk_fixture.hpp"
+#include "tests/support/denied_calls.hpp"
 
 namespace terrace::e2e {
 namespace {
@@ -114,7 +115,7 @@ TEST_F(GpuDirectDisk, AWayThatFailsAgainAndAgainIsGivenUp) {
       EXPECT_EQ(device_of(client).disk_reads, "yes");
       load(client, region, chain);
     }
-    EXPECT_TRUE(device_of(client).disk_reads.starts_with("no: it failed 16 times: " + function))
+    EXPECT_TRUE(device_of(client).disk_reads.starts_with("no: it fails too often: " + function))
         << device_of(client).disk_reads;
     auto chain = chain_of(1, 4);
     only_on_disk(client, chain);
@@ -203,7 +204,7 @@ TEST_F(GpuDirectDisk, WhatIsReadWhileItIsGivenUpIsDelivered) {
   auto loaded = load_into(other, *others, fails, interleaved(1));
   ASSERT_TRUE(loaded) << loaded.error().text;
   EXPECT_EQ(loaded->delivered_chunks, 1U);
-  EXPECT_TRUE(device_of(other).disk_reads.starts_with("no: it failed 16 times"))
+  EXPECT_TRUE(device_of(other).disk_reads.starts_with("no: it fails too often"))
       << device_of(other).disk_reads;
   end_hold();
   expect_loaded(client, loading, kept);
@@ -318,21 +319,49 @@ TEST_F(GpuDirectDisk, AFileThatIsRefusedIsNotAskedForAgain) {
   EXPECT_EQ(client.tier("disk").hits, before + 8) << "its tier is asked once, by the way through host memory";
 }
 
-TEST_F(GpuDirectDisk, EachLoadIsOneUse) {
-  // The first is read by the device, the second fails there, and is read through host memory.
-  gpu_daemon::faults("refuse cuFileRead+8");
+TEST_F(GpuDirectDisk, AFileThatCannotBeOpenedForItIsToldOfOnce) {
+  auto with = options();
+  with.before_exec = [before = std::move(with.before_exec)] {
+    before();
+    if (!test::deny_exactly(SYS_openat, EMFILE, 2, O_RDONLY | O_DIRECT | O_CLOEXEC))
+      ::_exit(98);
+  };
+  disk_daemon daemon(with);
+  const std::string why =
+      daemon.state() + "/terrace.extents: opening it once more, for GPUs: Too many open files";
+  ASSERT_TRUE(daemon.await_log(why));
+  tester client(daemon.socket());
+  auto region = registered(client);
+  EXPECT_EQ(device_of(client).disk_reads, "not all: " + why);
+  EXPECT_EQ(client.tier("disk").notice, "GPUs do not read it themselves: " + why);
+  auto chain = chain_of(1, 8);
+  only_on_disk(client, chain);
+  load(client, region, chain);
+  EXPECT_EQ(device_of(client).disk_bytes, 0U);
+  auto log = daemon.log();
+  EXPECT_EQ(log.find(why), log.rfind(why)) << log;
+}
+
+TEST_F(GpuDirectDisk, EachLoadIsOneUseAndOneHit) {
+  // The first passes host memory, because nothing is open yet; the second is read by the device, the third fails there in the middle, and
+  // the rest is read through host memory.
+  gpu_daemon::faults("refuse cuFileRead+11");
   disk_daemon daemon(options());
   tester client(daemon.socket());
   auto region = registered(client);
-  try_disk(client, region);
-  for (uint64_t seed : {1, 2}) {
+  for (uint64_t seed : {1, 2, 3}) {
     auto chain = chain_of(seed, 8);
     only_on_disk(client, chain);
     auto before = uses();
+    auto hits = client.tier("disk").hits, misses = client.tier("disk").misses;
     load(client, region, chain);
     EXPECT_TRUE(daemon.check()); // its policy has seen what was before
     EXPECT_EQ(uses(), before + 8) << seed;
+    EXPECT_EQ(client.tier("disk").hits, hits + 8) << seed;
+    EXPECT_EQ(client.tier("disk").misses, misses) << seed;
+    ASSERT_TRUE(eventually([&] { return is_settled(device_of(client).disk_reads); }));
   }
+  EXPECT_GE(device_of(client).disk_bytes, 8 * object_bytes);
   EXPECT_EQ(counted("disk_failures_total", client), 1);
 }
 

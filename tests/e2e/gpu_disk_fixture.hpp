@@ -126,6 +126,12 @@ class gpu_disk_fixture : public ::testing::Test {
     ASSERT_TRUE(eventually([&] { return is_settled(device_of(by).disk_reads); }));
   }
   static bool is_settled(const std::string& reads) { return reads != "not tried" && reads != "opening"; }
+  static client::device_status status_of(tester& by, const engine_memory& memory) {
+    for (const auto& each : by.status().devices)
+      if (each.device == memory.shared().device)
+        return each;
+    return {};
+  }
   /// Uses of objects on the disk that its policy has seen.
   double uses() const {
     return test::number_behind(test::scrape(port_),

@@ -6,28 +6,91 @@
 namespace terrace::e2e {
 namespace {
 
-class GpuDiskProcess : public gpu_disk_fixture {};
+class GpuDiskProcess : public gpu_disk_fixture {
+ protected:
+  /// And gives back the region that it had.
+  static void kill_process(tester& by, client::registered_region& region) {
+    ASSERT_EQ(::kill(device_of(by).pid, SIGKILL), 0);
+    EXPECT_TRUE(eventually([&] { return device_of(by).state == "degraded"; }));
+    EXPECT_TRUE(by->unregister(std::move(region), patiently()));
+  }
+};
 
-TEST_F(GpuDiskProcess, AReadThatHangsEndsTheProcessAndNothingElse) {
+TEST_F(GpuDiskProcess, AReadThatHangsIsGivenUpAndNothingElse) {
   gpu_daemon::faults("hang cuFileRead+2");
-  disk_daemon daemon(options("deadline = \"2s\"\n"));
+  disk_daemon daemon(options("deadline = \"3s\"\n"));
   tester client(daemon.socket()), other(daemon.socket(), "other");
   auto region = registered(client);
   try_disk(client, region);
+  pid_t process = device_of(client).pid;
   auto chain = chain_of(1, 8);
   only_on_disk(client, chain);
-  auto lost = load_into(client, region, chain, interleaved(8));
-  ASSERT_FALSE(lost);
-  EXPECT_EQ(lost.error().code, errc::gone) << lost.error().text;
-  EXPECT_TRUE(client->unregister(std::move(region), patiently()));
-  EXPECT_EQ(device_of(other).state, "degraded");
-  EXPECT_TRUE(eventually([&] { return other.tier("disk").leased_objects == 0; }));
-  EXPECT_EQ(other.load_and_check(chain), 8U);
-  gpu_daemon::faults("");
-  region = registered(client);
-  try_disk(client, region);
-  expect_direct(client, region, chain_of(2, 4));
+  load(client, region, chain);
+  EXPECT_EQ(counted("disk_late_total", client), 1);
+  EXPECT_EQ(counted("disk_late_slots", client), 1);
+  EXPECT_EQ(counted("disk_failures_total", client), 1);
+  EXPECT_TRUE(eventually([&] { return other.tier("disk").leased_objects == 0; })) << "its extents are free";
+  EXPECT_EQ(device_of(client).disk_reads, "yes");
+  expect_direct(client, region, chain_of(2, 8));
+  EXPECT_EQ(counted("disk_late_slots", client), 1);
+  EXPECT_EQ(device_of(other).state, "ready");
+  EXPECT_EQ(device_of(other).pid, process);
   EXPECT_EQ(daemon.terminate(), 0);
+}
+
+TEST_F(GpuDiskProcess, WhileNoReadEndsNoneIsBegun) {
+  make_hold();
+  gpu_daemon::faults("hold cuFileRead*4");
+  disk_daemon daemon(options("deadline = \"3s\"\n"));
+  tester client(daemon.socket());
+  auto region = registered(client);
+  try_disk(client, region);
+  pid_t process = device_of(client).pid;
+  auto chain = chain_of(1, 8), next = chain_of(2, 8);
+  only_on_disk(client, chain);
+  load(client, region, chain);
+  EXPECT_EQ(counted("disk_late_slots", client), 4);
+  EXPECT_EQ(counted("reads_disks", client), 0);
+  EXPECT_TRUE(device_of(client).disk_reads.starts_with("no: none of the 4 reads"))
+      << device_of(client).disk_reads;
+  only_on_disk(client, next);
+  auto before = client.tier("disk").hits;
+  load(client, region, next);
+  EXPECT_EQ(client.tier("disk").hits, before + 8) << "its tier is asked once, by the way through host memory";
+  EXPECT_EQ(device_of(client).disk_bytes, 0U);
+  end_hold();
+  EXPECT_TRUE(eventually([&] { return counted("disk_late_slots", client) == 0; }));
+  EXPECT_EQ(device_of(client).disk_reads, "yes");
+  EXPECT_EQ(counted("reads_disks", client), 1);
+  EXPECT_EQ(device_of(client).disk_bytes, 0U) << "what came late was delivered";
+  expect_direct(client, region, chain_of(3, 8));
+  EXPECT_EQ(device_of(client).pid, process);
+  EXPECT_EQ(daemon.terminate(), 0);
+}
+
+/// It could not be killed if the kernel is reading for it, and the next one would wait for its end.
+TEST_F(GpuDiskProcess, ALateReadKeepsTheProcess) {
+  make_hold();
+  gpu_daemon::faults("hold cuFileRead");
+  disk_daemon daemon(options("deadline = \"3s\"\n"));
+  tester client(daemon.socket());
+  auto region = registered(client);
+  try_disk(client, region);
+  pid_t process = device_of(client).pid;
+  auto chain = chain_of(1, 2);
+  only_on_disk(client, chain);
+  load(client, region, chain);
+  ASSERT_EQ(counted("disk_late_slots", client), 1);
+  EXPECT_TRUE(client->unregister(std::move(region), patiently()));
+  region = registered(client);
+  EXPECT_EQ(device_of(client).pid, process);
+  EXPECT_EQ(device_of(client).starts, 1U);
+  expect_direct(client, region, chain_of(2, 4));
+  EXPECT_TRUE(client->unregister(std::move(region), patiently()));
+  EXPECT_EQ(device_of(client).pid, process);
+  end_hold();
+  EXPECT_TRUE(eventually([&] { return device_of(client).pid == 0; })) << "nothing keeps it any more";
+  EXPECT_EQ(device_of(client).state, "idle");
 }
 
 TEST_F(GpuDiskProcess, WhatAProcessReadsIsHeldUntilItHasEnded) {
@@ -77,20 +140,16 @@ TEST_F(GpuDiskProcess, NothingTakesTheExtentsThatAreRead) {
   EXPECT_EQ(device_of(witness).disk_bytes, 8 * object_bytes);
 }
 
+/// Whatever it did at that moment: the library has threads and memory of its own in the process.
 TEST_F(GpuDiskProcess, AWayInWhichTwoWereLostIsGivenUp) {
-  gpu_daemon::faults("hang cuFileRead");
-  disk_daemon daemon(options("deadline = \"2s\"\n"));
+  disk_daemon daemon(options());
   tester client(daemon.socket());
   for (uint64_t seed : {1, 2}) {
     auto region = registered(client);
     try_disk(client, region);
     EXPECT_EQ(device_of(client).disk_reads, "yes");
-    auto chain = chain_of(seed, 2);
-    only_on_disk(client, chain);
-    auto lost = load_into(client, region, chain, interleaved(2));
-    ASSERT_FALSE(lost);
-    EXPECT_EQ(lost.error().code, errc::gone) << lost.error().text;
-    EXPECT_TRUE(client->unregister(std::move(region), patiently()));
+    expect_direct(client, region, chain_of(seed, 2));
+    kill_process(client, region);
   }
   auto region = registered(client);
   EXPECT_TRUE(device_of(client).disk_reads.starts_with("no: 2 of its processes"))
@@ -104,6 +163,46 @@ TEST_F(GpuDiskProcess, AWayInWhichTwoWereLostIsGivenUp) {
   EXPECT_EQ(device_of(client).disk_bytes, before);
   EXPECT_EQ(device_of(client).state, "ready");
   EXPECT_EQ(daemon.terminate(), 0);
+}
+
+TEST_F(GpuDiskProcess, ProcessesInWhichTheLibraryWasNotOpenAreNotHeldAgainstIt) {
+  gpu_daemon::faults("refuse cuFileDriverOpen");
+  disk_daemon daemon(options());
+  tester client(daemon.socket());
+  auto region = registered(client);
+  try_disk(client, region); // it is refused
+  kill_process(client, region);
+  gpu_daemon::faults("");
+  for (int i = 0; i < 2; ++i) {
+    region = registered(client);
+    EXPECT_EQ(device_of(client).disk_reads, "not tried");
+    kill_process(client, region);
+  }
+  region = registered(client);
+  try_disk(client, region);
+  expect_direct(client, region, chain_of(1, 4));
+}
+
+TEST_F(GpuDiskProcess, FailuresNowAndThenAreForgiven) {
+  gpu_daemon::faults("refuse cuFileRead*15\nhang cuFileRead+143\n");
+  disk_daemon daemon(options("deadline = \"3s\"\n"));
+  tester client(daemon.socket());
+  auto region = registered(client);
+  try_disk(client, region);
+  for (uint64_t i = 0; i < 15; ++i) {
+    auto chain = chain_of(100 + i, 1);
+    only_on_disk(client, chain);
+    load(client, region, chain);
+  }
+  for (uint64_t i = 0; i < 16; ++i)
+    expect_direct(client, region, chain_of(200 + i, 8));
+  auto late = chain_of(1, 1);
+  only_on_disk(client, late);
+  load(client, region, late);
+  EXPECT_EQ(counted("disk_late_total", client), 1);
+  EXPECT_EQ(counted("disk_failures_total", client), 16);
+  EXPECT_EQ(device_of(client).disk_reads, "yes") << "which 16 at once would have ended";
+  expect_direct(client, region, chain_of(2, 4));
 }
 
 /// Another daemon's deadline begins now, and has passed.
@@ -152,6 +251,41 @@ TEST_F(GpuDiskProcess, TheLibraryMayTakeLongerThanTheDeadline) {
     only_on_disk(client, last);
     load(client, region, last);
     EXPECT_EQ(device_of(client).disk_bytes, 8 * object_bytes);
+  }
+}
+
+/// What one process refuses, or opens for long, another one reads.
+TEST_F(GpuDiskProcess, EachGpuHasARecordOfItsOwn) {
+  for (const char* fault : {"refuse cuFileHandleRegister", "hold cuFileHandleRegister"}) {
+    SCOPED_TRACE(fault);
+    make_hold();
+    gpu_daemon::faults(fault);
+    disk_daemon daemon(options());
+    tester client(daemon.socket());
+    auto region = registered(client);
+    auto first = chain_of(1, 1);
+    only_on_disk(client, first);
+    load(client, region, first);
+    const bool refuses = std::string_view(fault).starts_with("refuse");
+    ASSERT_TRUE(eventually(
+        [&] { return refuses ? device_of(client).disk_reads.starts_with("not all: ") : holds(); }));
+    gpu_daemon::faults("");
+    engine_memory second(device_kind::cuda_handle, region_objects * object_bytes, 1);
+    auto there = client->register_device_region(second.shared(), patiently());
+    ASSERT_TRUE(there) << there.error().text;
+    auto on_second = [&] { return status_of(client, second); };
+    EXPECT_EQ(on_second().disk_reads, "not tried");
+    auto opens = chain_of(2, 1), chain = chain_of(3, 8);
+    only_on_disk(client, opens);
+    ASSERT_TRUE(load_into(client, *there, opens, interleaved(1)));
+    EXPECT_TRUE(eventually([&] { return on_second().disk_reads == "yes"; })) << on_second().disk_reads;
+    only_on_disk(client, chain);
+    second.write(std::vector<uint8_t>(second.bytes(), 0x5a));
+    ASSERT_TRUE(load_into(client, *there, chain, interleaved(8)));
+    EXPECT_TRUE(second.read() == laid_out(chain, interleaved(8)));
+    EXPECT_EQ(on_second().disk_bytes, 8 * object_bytes);
+    EXPECT_EQ(status_of(client, *memory_).disk_bytes, 0U);
+    end_hold();
   }
 }
 

@@ -164,6 +164,7 @@ const std::set<std::string> raised_by_trouble = {
     "terrace_device_peer_bytes_total", // of a second GPU
     "terrace_device_disk_bytes_total", // of a GPU that reads disks: gpu_direct_disk_test.cpp
     "terrace_device_disk_failures_total",
+    "terrace_device_disk_late_total",
     "terrace_recompute_requests_total",
     "terrace_recompute_tokens_total",
     "terrace_refused_total",

@@ -27,6 +27,7 @@ struct simulation {
   SIM_CONTROL(fail);
   SIM_CONTROL(fail_execution);
   SIM_CONTROL(hang);
+  SIM_CONTROL(hang_all);
   SIM_CONTROL(hanging);
   SIM_CONTROL(hold_streams);
   SIM_CONTROL(release);

@@ -50,16 +50,20 @@ TEST_F(ExtentFile, AllocatesItsWholeCapacityAtOnce) {
 
 TEST_F(ExtentFile, ReadersGetTheSameFileWithoutItsLock) {
   EXPECT_FALSE(extent_file::open(options_)->for_readers()) << "nobody asked for it";
+  EXPECT_EQ(extent_file::open(options_)->readers_refusal(), "");
   options_.for_readers = true;
   options_.direct = false;
   EXPECT_FALSE(extent_file::open(options_)->for_readers());
+  EXPECT_EQ(extent_file::open(options_)->readers_refusal(),
+            options_.path + ": O_DIRECT is turned off in the configuration");
   options_.direct = true;
   auto file = extent_file::open(options_);
   ASSERT_TRUE(file) << file.error().text;
   if (!file->direct())
     GTEST_SKIP() << file->buffered_reason();
   auto readers = file->for_readers();
-  ASSERT_TRUE(readers);
+  ASSERT_TRUE(readers) << file->readers_refusal();
+  EXPECT_EQ(file->readers_refusal(), "");
   EXPECT_EQ(readers->path, options_.path);
   struct stat ours {
   }, theirs{};

@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -37,6 +38,21 @@ TEST_F(FileDevice, ReadsWhatItWrote) {
   ASSERT_TRUE(device().sync());
   ASSERT_TRUE(device().read(4096, in.bytes()));
   EXPECT_EQ(in.data()[5000], std::byte{42});
+}
+
+TEST_F(FileDevice, WhatCannotBeOpenedForReadersHasItsReason) {
+  auto closed = open_for_readers(-1, "a/path");
+  ASSERT_FALSE(closed);
+  EXPECT_EQ(closed.error().text, "a/path: opening it once more, for GPUs: No such file or directory");
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit none = before;
+  none.rlim_cur = 0;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  auto exhausted = open_for_readers(file_.get(), "a/path");
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_FALSE(exhausted);
+  EXPECT_EQ(exhausted.error().text, "a/path: opening it once more, for GPUs: Too many open files");
 }
 
 TEST_F(FileDevice, GrowsWithZerosAndShrinks) {

@@ -54,6 +54,35 @@ struct DirectWindow : ::testing::Test {
   }
 };
 
+TEST(FirstAllowed, LooksLittleFurtherThanTheAnswer) {
+  for (size_t size : {1, 2, 7, 1000, 65'536})
+    for (size_t answer : {0, 1, 2, 3, 8, 500, 999, 60'000, 70'000})
+      for (size_t first : {1, 2, 64}) {
+        size_t looked = 0;
+        EXPECT_EQ(first_allowed(size, first,
+                                [&](size_t most) {
+                                  looked += most;
+                                  return std::min(most, answer);
+                                }),
+                  std::min(size, answer));
+        // Each step is four times as long as those before it, and only one is longer than the answer.
+        EXPECT_LE(looked, std::max(first, 6 * std::min(size, answer))) << size << ", " << answer;
+      }
+}
+
+TEST(FirstAllowed, LooksAtTheFirstChunkAloneIfThatDecides) {
+  size_t calls = 0;
+  EXPECT_EQ(first_allowed(65'536, 2,
+                          [&](size_t most) {
+                            ++calls;
+                            EXPECT_EQ(most, 2U);
+                            return size_t{1};
+                          }),
+            1U);
+  EXPECT_EQ(calls, 1U);
+  EXPECT_EQ(first_allowed(0, 2, [](size_t most) { return most; }), 0U);
+}
+
 TEST_F(DirectWindow, IsCutToWholeChunks) {
   direct_window window(course, UINT64_MAX);
   EXPECT_EQ(window.size(), 8u);

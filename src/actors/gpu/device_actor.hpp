@@ -11,9 +11,11 @@
 
 #include "actors/interfaces.hpp"
 #include "actors/transfer/copier_pool.hpp"
+#include "gpu/process/direct_record.hpp"
 #include "memory/teardown.hpp"
 #include "metrics/device_probe.hpp"
 #include "runtime/home.hpp"
+#include "transfer/unread_files.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -28,6 +30,7 @@ struct device_arguments {
   std::chrono::milliseconds deadline{30'000}; ///< of each answer of the process
   std::shared_ptr<copier_pool> copiers;
   uint64_t direct_bytes = 0;                    ///< of each device, into which files are read; 0: none are
+  std::shared_ptr<gpu::direct_record> record;   ///< of that; outlives the device's actor
   teardown_ptr teardown;                        ///< releases staging memory; null: the device does
   std::shared_ptr<metrics::device_probe> probe; ///< has the device's name
   std::function<void(const std::string&)> log, warn;
@@ -36,6 +39,7 @@ struct device_arguments {
 /// What is known of a device that reads files itself. Set by its actor, read on any thread.
 struct direct_reads {
   explicit direct_reads(uint64_t most) : object_bytes_max(most) {}
+  unread_files unread;
   std::atomic<bool> possible{true}; ///< not while the process gets ready for it, nor if that was refused
   const uint64_t object_bytes_max;  ///< of an extent
 };
@@ -57,6 +61,8 @@ class device_region final : public device_memory {
   bool peer() const { return peer_; }           ///< it is memory of another device
   /// Of extents that the device may read into the region itself; 0: none.
   uint64_t direct_bytes_max() const { return direct_ && direct_->possible ? direct_->object_bytes_max : 0; }
+  /// Precondition: it reads some, or did.
+  const unread_files& unread() const { return direct_->unread; }
 
  private:
   device_actor device_;

@@ -80,8 +80,9 @@ caf::result<retire_answer> on_forget_memory(device_pointer self, const forget_me
 void quarantine_reads(device_pointer self) {
   auto& state = self->state;
   for (const disk_work& work : state.reads.works)
-    state.quarantine.insert(state.quarantine.end(), work.of->request.copy.owners.begin(),
-                            work.of->request.copy.owners.end());
+    if (work.of)
+      state.quarantine.insert(state.quarantine.end(), work.of->request.copy.owners.begin(),
+                              work.of->request.copy.owners.end());
   for (const slice_work& work : state.slices) {
     const copy_request& request = work.of->request;
     if (request.arena && region_of(*request.arena).peer())

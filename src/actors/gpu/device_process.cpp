@@ -206,13 +206,31 @@ void on_exit(device_pointer self) {
   on_process_ended(self);
 }
 
+/// Of the process, which then is not killed for it; or nothing.
+using lateness = std::vector<std::function<void()>>;
+std::optional<lateness> lateness_of(device_state& state, const std::vector<uint64_t>& stalled) {
+  lateness all;
+  for (auto& [id, each] : state.asked) {
+    if (!each.watched || !std::binary_search(stalled.begin(), stalled.end(), *each.watched))
+      continue;
+    if (!each.late)
+      return std::nullopt;
+    all.push_back(each.late);
+  }
+  return all;
+}
+
 void on_deadline_tick(device_pointer self) {
   auto& state = self->state;
   state.ticking = false;
-  if (!state.watch.tick().empty())
+  auto late = lateness_of(state, state.watch.tick());
+  if (!late)
     lose_process(self, {errc::gone, "its process has not answered for " +
                                         std::to_string(state.with.deadline.count()) +
                                         " ms (gpu.deadline), so it is killed"});
+  else
+    for (const auto& tell : *late)
+      tell();
   keep_ticking(self, state.watch, state.ticking, state.with.deadline, deadline_tag);
 }
 
@@ -221,11 +239,12 @@ void on_deadline_tick(device_pointer self) {
 std::string subject(device_pointer self) { return "device " + self->state.with.probe->name(); }
 
 void ask_process(device_pointer self, process_packet what,
-                 std::function<void(const error&, const process_packet&)> then, patience with) {
+                 std::function<void(const error&, const process_packet&)> then, patience with,
+                 std::function<void()> late) {
   auto& state = self->state;
   uint64_t id = state.next_id++;
   what.what.id = id;
-  asked_of_process asked{std::move(then), std::nullopt};
+  asked_of_process asked{std::move(then), std::nullopt, std::move(late)};
   if (with == patience::until_deadline) {
     if (state.free_tags.empty())
       state.free_tags.push_back(state.tags++);
@@ -249,8 +268,9 @@ void go_on(device_pointer self) {
       state.imports.pop_front();
       send_import(self, std::move(next));
     }
-    if (std::all_of(state.regions.begin(), state.regions.end(),
-                    [](const auto& one) { return one.second.peer; }))
+    // Until a late read is over, the process could not end either, and the next one would have to wait for that.
+    if (state.reads.late == 0 && std::all_of(state.regions.begin(), state.regions.end(),
+                                             [](const auto& one) { return one.second.peer; }))
       end_quietly(self);
   }
 }

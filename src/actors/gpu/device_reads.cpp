@@ -22,123 +22,10 @@ using phase = device_reads::phase;
 
 constexpr uint64_t slots = gpu::disk_reader::slots;
 
-std::string lost_too_often(device_pointer self) {
-  return std::to_string(self->state.reads.record.losses()) + " of its processes ended while they read disks";
-}
-
 bool process_is_there(device_pointer self, const disk_work& work) {
   auto& state = self->state;
   return state.now == device_state::phase::ready && work.process == state.process;
 }
-
-// ---- what the process has ----
-
-/// Loads do not ask for a file that they cannot have.
-void enter(device_reads::file& file, phase next) {
-  auto waits = [](phase one) { return one == phase::opening || one == phase::refused; };
-  if (waits(file.now) != waits(next))
-    if (auto what = file.what.lock())
-      waits(next) ? ++what->unread_by : --what->unread_by;
-  file.now = next;
-}
-
-void on_file_added(device_pointer self, uint64_t number, const std::string& path, const error& failure) {
-  auto& state = self->state;
-  if (failure.code == errc::gone)
-    return;
-  enter(state.reads.files.at(number), failure.code == errc::ok ? phase::ready : phase::refused);
-  if (failure.code == errc::ok) {
-    state.with.probe->reads_disks(state.reads.refused_file.empty() ? "yes"
-                                                                   : "not all: " + state.reads.refused_file);
-    state.with.log(subject(self) + " reads " + path + " itself");
-    return;
-  }
-  const std::string text = path + " is read through host memory: " + failure.text;
-  state.reads.refused_file = text;
-  state.with.probe->reads_disks("not all: " + text);
-  state.with.log(subject(self) + ": " + text);
-}
-
-void add_file(device_pointer self, device_reads::file& file) {
-  auto what = file.what.lock();
-  if (!what)
-    return; // its disk ends, and the daemon
-  enter(file, phase::opening);
-  process_packet packet;
-  packet.what.verb = process_verb::add_file;
-  packet.what.region = what->number;
-  packet.descriptor = std::shared_ptr<unique_fd>(what, &what->descriptor);
-  ask_process(
-      self, std::move(packet),
-      [self, number = what->number, path = what->path](const error& failure, const process_packet&) {
-        on_file_added(self, number, path, failure);
-      },
-      patience::endless);
-}
-
-device_reads::file& file_of(device_pointer self, const std::shared_ptr<named_file>& what) {
-  return self->state.reads.files.try_emplace(what->number, device_reads::file{what}).first->second;
-}
-
-void on_opened(device_pointer self, uint64_t region, const error& failure) {
-  auto& state = self->state;
-  auto& reads = state.reads;
-  if (failure.code == errc::gone || reads.now != phase::opening)
-    return; // the process is lost
-  if (failure.code != errc::ok) {
-    reads.now = phase::refused;
-    state.with.probe->reads_disks("no: " + failure.text);
-    state.with.log(subject(self) + " reads no disks itself (gpu.direct_disk): " + failure.text);
-    return;
-  }
-  reads.now = phase::ready;
-  reads.direct->possible = true;
-  reads.slots = std::make_shared<device_region>(caf::actor_cast<device_actor>(self), region, state.process,
-                                                false, 0U, nullptr);
-  for (uint64_t slot = 0; slot < slots; ++slot)
-    reads.free_slots.push_back(slot);
-  for (auto& [number, file] : reads.files)
-    add_file(self, file);
-}
-
-void open_reads(device_pointer self) {
-  auto& state = self->state;
-  state.reads.now = phase::opening;
-  state.reads.direct->possible = false;
-  state.reads.record.begin(state.process);
-  state.with.probe->reads_disks("opening");
-  process_packet packet;
-  packet.what.verb = process_verb::open_reads;
-  packet.what.bytes = state.with.direct_bytes;
-  const uint64_t region = state.next_id; // that of the request
-  packet.what.region = region;
-  ask_process(
-      self, std::move(packet),
-      [self, region](const error& failure, const process_packet&) { on_opened(self, region, failure); },
-      patience::endless); // it may take seconds
-}
-
-/// Nothing: the process can read all of it. What it has to open first is opened for later ones.
-error not_yet(device_pointer self, const direct_read_request& request) {
-  auto& reads = self->state.reads;
-  if (!reads.direct || reads.now == phase::refused)
-    return {errc::unsupported, subject(self) + " reads no disks itself"};
-  if (reads.now == phase::unknown)
-    open_reads(self);
-  error why;
-  for (const object_in_file& object : request.files) {
-    device_reads::file& file = file_of(self, object.file);
-    if (file.now == phase::unknown && reads.now == phase::ready)
-      add_file(self, file);
-    if (file.now == phase::refused)
-      return {errc::unsupported, subject(self) + " does not read " + object.file->path + " itself"};
-    if (file.now != phase::ready)
-      why = {errc::busy, subject(self) + " does not read " + object.file->path + " itself yet"};
-  }
-  return why;
-}
-
-// ---- batches ----
 
 void finish_read(const direct_read_ptr& read) {
   if (read->in_flight != 0 || (!read->stopped && read->begun != read->there.size()) ||
@@ -149,6 +36,7 @@ void finish_read(const direct_read_ptr& read) {
   done.objects =
       static_cast<size_t>(std::find(read->there.begin(), read->there.end(), false) - read->there.begin());
   read->reply.deliver(std::move(done));
+  read->request = {}; // also if it still stands in line
 }
 
 void ask_read(device_pointer self, disk_work& work) {
@@ -162,13 +50,27 @@ void ask_read(device_pointer self, disk_work& work) {
         {object.file->number, object.file_offset, work.of->extent_bytes[i], at, object.expected});
     at += work.of->extent_bytes[i];
   }
-  ask_process(self, std::move(packet), [&work](const error& failure, const process_packet& answer) {
-    work.failure = failure;
-    work.good = failure.code == errc::ok ? answer.what.bytes : 0;
-    work.unread = failure.code == errc::ok ? answer.what.offset : 0;
-    work.why = answer.what.text;
-    work.answered.set(); // `work` may be gone
-  });
+  ask_process(
+      self, std::move(packet),
+      [&work](const error& failure, const process_packet& answer) {
+        if (work.late) {
+          work.over.set(); // `work` may be gone
+          return;
+        }
+        work.failure = failure;
+        work.good = failure.code == errc::ok ? answer.what.bytes : 0;
+        work.unread = failure.code == errc::ok ? answer.what.offset : 0;
+        work.why = answer.what.text;
+        work.answered.set(); // the same
+      },
+      patience::until_deadline,
+      [self, &work] {
+        work.late = true;
+        self->state.with.probe->was_late_with_disk();
+        work.why = "it was not read within " + std::to_string(self->state.with.deadline.count()) +
+                   " ms (gpu.deadline)";
+        work.answered.set();
+      });
 }
 
 /// The first objects of the batch, up to one that is not there, out of the slot. Those behind it are of no use to anybody.
@@ -193,7 +95,7 @@ task<error> through_slot(device_pointer self, disk_work& work) {
   ask_read(self, work);
   task_event& answered = work.answered;
   co_await answered;
-  if (work.failure.code != errc::ok)
+  if (work.failure.code != errc::ok || work.late)
     co_return work.failure;
   const auto objects =
       std::min<size_t>(static_cast<size_t>(std::countr_one(work.good)), work.end - work.begin);
@@ -213,59 +115,59 @@ task<error> through_slot(device_pointer self, disk_work& work) {
   co_return copied->failure;
 }
 
-/// None of those that wait for a slot is begun any more.
-void stop_line(device_pointer self, const error& why) {
-  auto& line = self->state.reads.line;
-  while (!line.empty()) {
-    direct_read_ptr read = line.drop();
-    if (read->failure.code == errc::ok)
-      read->failure = why;
-    read->stopped = true;
-    finish_read(read);
-  }
-}
-
-/// Whether objects are damaged, reading through host memory shows. What the library could not read is held against this way, and so is
-/// a batch of which the process knows nothing.
+/// Whether objects are damaged, reading through host memory shows. What the library could not read, or not in time, is held against this
+/// way, and so is a batch of which the process knows nothing.
 void count_failure(device_pointer self, const disk_work& work) {
   auto& state = self->state;
   auto& reads = state.reads;
   const std::string& why = work.why;
   state.with.probe->could_not_read_disk();
-  const bool counts = work.unread != 0 || work.failure.code != errc::ok;
-  const size_t failures = counts ? reads.record.failed(work.process) : 0;
-  if (failures == 1)
+  const bool counts = work.unread != 0 || work.late || work.failure.code != errc::ok;
+  const size_t failures = counts ? state.with.record->failed(work.process) : 0;
+  if (failures != 0 && !std::exchange(reads.told, true))
     state.with.warn(subject(self) +
                     " could not read an object itself; it is read through host memory: " + why);
-  if (failures != gpu::direct_record::failures_max || reads.now != phase::ready)
-    return;
-  reads.now = phase::refused;
-  reads.direct->possible = false;
-  const error refused{errc::unsupported, "it failed " + std::to_string(failures) + " times: " + why};
-  state.with.probe->reads_disks("no: " + refused.text);
-  state.with.warn(subject(self) + " reads no disks itself any more: " + refused.text);
-  stop_line(self, refused);
+  if (failures == gpu::direct_record::failures_max && reads.now == phase::ready)
+    refuse_reads(self, "it fails too often: " + why);
 }
 
 void start_reads(device_pointer self);
 
-task<> read_batch(device_pointer self, std::list<disk_work>::iterator at) {
-  disk_work& work = *at;
-  auto moving = through_slot(self, work);
-  auto failure = co_await std::move(moving);
+/// The batch has come, or nobody waits for it any more. What it is of keeps nothing of it.
+void leave_read(device_pointer self, disk_work& work, const error& failure) {
   auto& state = self->state;
-  direct_read_ptr read = work.of;
+  direct_read_ptr read = std::move(work.of);
   if (failure.code != errc::ok && read->failure.code == errc::ok)
     read->failure = failure;
   if (failure.code != errc::ok || !work.why.empty())
     read->stopped = true;
   if (!work.why.empty())
     count_failure(self, work);
-  if (process_is_there(self, work))
+  else if (failure.code == errc::ok)
+    state.with.record->read(work.process);
+  if (!work.late && process_is_there(self, work))
     state.reads.free_slots.push_back(work.slot);
   --read->in_flight;
   finish_read(read);
+}
+
+task<> read_batch(device_pointer self, std::list<disk_work>::iterator at) {
+  disk_work& work = *at;
+  auto& state = self->state;
+  auto moving = through_slot(self, work);
+  auto failure = co_await std::move(moving);
+  leave_read(self, work, failure);
+  if (work.late) {
+    on_late_slots(self, state.reads.late + 1);
+    task_event& over = work.over;
+    co_await over;
+    if (process_is_there(self, work))
+      state.reads.free_slots.push_back(work.slot);
+    on_late_slots(self, state.reads.late - 1);
+  }
   start_reads(self);
+  if (work.late)
+    go_on(self);               // it may have been what kept the process
   state.reads.works.erase(at); // this frame, once it has suspended
 }
 
@@ -274,9 +176,8 @@ void start_reads(device_pointer self) {
   auto& reads = state.reads;
   while (!reads.free_slots.empty() && !reads.line.empty()) {
     direct_read_ptr read = reads.line.pop();
-    auto why = why_ended(read->request.copy.context, "read");
-    if (why.code != errc::ok && read->failure.code == errc::ok)
-      read->failure = why;
+    if (!read->stopped && read->failure.code == errc::ok)
+      read->failure = why_ended(read->request.copy.context, "read");
     read->stopped = read->stopped || read->failure.code != errc::ok;
     if (read->stopped || read->begun == read->there.size()) {
       read->stopped = true;
@@ -300,11 +201,15 @@ void start_reads(device_pointer self) {
 
 } // namespace
 
-void begin_reads(device_pointer self) {
-  auto& state = self->state;
-  if (state.with.direct_bytes != 0)
-    state.reads.direct = std::make_shared<direct_reads>(state.with.direct_bytes / slots);
-  state.with.probe->reads_disks(state.reads.direct ? "not tried" : "off");
+void stop_line(device_pointer self, const error& why) {
+  auto& line = self->state.reads.line;
+  while (!line.empty()) {
+    direct_read_ptr read = line.drop();
+    if (read->failure.code == errc::ok)
+      read->failure = why;
+    read->stopped = true;
+    finish_read(read);
+  }
 }
 
 caf::result<direct_read_answer> on_direct_read(device_pointer self, direct_read_request& request) {
@@ -333,39 +238,6 @@ caf::result<direct_read_answer> on_direct_read(device_pointer self, direct_read_
   state.reads.line.push(flow_of(read->request.copy.context), read, read->batch_bytes);
   start_reads(self);
   return promise;
-}
-
-void blame_reads(device_pointer self) {
-  auto& state = self->state;
-  auto& reads = state.reads;
-  const bool reading = std::any_of(reads.works.begin(), reads.works.end(),
-                                   [&](const disk_work& work) { return work.process == state.process; });
-  const bool opening = reads.now == phase::opening ||
-                       std::any_of(reads.files.begin(), reads.files.end(),
-                                   [](const auto& one) { return one.second.now == phase::opening; });
-  if (!reading && !opening)
-    return;
-  const bool before = reads.record.given_up();
-  reads.record.lost(state.process);
-  if (!before && reads.record.given_up())
-    state.with.warn(subject(self) + " reads no disks itself any more: " + lost_too_often(self));
-}
-
-void lose_reads(device_pointer self, const error& why) {
-  auto& state = self->state;
-  auto& reads = state.reads;
-  const bool given_up = reads.record.given_up();
-  reads.now = given_up ? phase::refused : phase::unknown;
-  reads.slots = nullptr;
-  reads.free_slots.clear();
-  for (auto& [number, file] : reads.files)
-    enter(file, phase::unknown);
-  if (reads.direct) {
-    reads.direct->possible = !given_up;
-    state.with.probe->reads_disks(given_up ? "no: " + lost_too_often(self) : "not tried");
-  }
-  reads.refused_file.clear();
-  stop_line(self, why);
 }
 
 } // namespace terrace::actors

@@ -1,5 +1,5 @@
 // The state of a device's actor, for its parts: the process (device_process.cpp), regions (device_regions.cpp), arenas that it
-// reads (device_arenas.cpp), copies (device_copies.cpp), files that it reads (device_reads.cpp).
+// reads (device_arenas.cpp), copies (device_copies.cpp), files that it reads (device_files.cpp) and how (device_reads.cpp).
 // Private to it.
 #pragma once
 
@@ -13,7 +13,6 @@
 #include "gpu/process/device_child.hpp"
 #include "gpu/process/device_messages.hpp"
 #include "gpu/process/device_slices.hpp"
-#include "gpu/process/direct_record.hpp"
 #include "gpu/process/pinned_arenas.hpp"
 #include "runtime/io_messages.hpp"
 #include "transfer/stall_detector.hpp"
@@ -85,10 +84,11 @@ struct direct_read {
 };
 using direct_read_ptr = std::shared_ptr<direct_read>;
 
-/// A batch of it, in a slot of the device's memory.
+/// A batch of it, in a slot of the device's memory. If it is not read within the deadline, the read that it is of goes on without it.
+/// A read of a file cannot be called back, so the slot stays with the batch until that is over, and nobody looks at what it brings.
 struct disk_work {
-  direct_read_ptr of;
-  size_t begin = 0; ///< objects [begin, end)
+  direct_read_ptr of; ///< null: it goes on without this
+  size_t begin = 0;   ///< objects [begin, end)
   size_t end = 0;
   uint64_t slot = 0;
   uint64_t process = 0;
@@ -96,8 +96,10 @@ struct disk_work {
   uint64_t good = 0;   ///< by bits
   uint64_t unread = 0; ///< the same: what the library could not read
   std::string why;     ///< of the first that is not good
-  task_event answered;
-  task<> progress; ///< last: it refers to the others
+  bool late = false;   ///< not read within the deadline
+  task_event answered; ///< or late
+  task_event over;     ///< of one that was late
+  task<> progress;     ///< last: it refers to the others
 };
 
 /// What the process reads itself from files.
@@ -112,11 +114,12 @@ struct device_reads {
   phase now = phase::unknown;
   device_memory_ptr slots; ///< as copies name them
   std::vector<uint64_t> free_slots;
+  size_t late = 0;                           ///< slots with batches that are late
   std::map<uint64_t, file> files;            ///< by their numbers, which the process has as well
   fair_queue<direct_read_ptr> line{8 << 20}; ///< what is not begun to the end
   std::list<disk_work> works;
-
-  gpu::direct_record record;
+  bool told = false;        ///< of a failure of this process
+  std::string refusal;      ///< why it reads none, if it is refused
   std::string refused_file; ///< the last one, and why
 };
 
@@ -125,6 +128,7 @@ struct asked_of_process {
   std::function<void(const error& failure, const process_packet& answer)>
       then;                        ///< `gone` if the process is lost
   std::optional<uint64_t> watched; ///< its tag in the detector
+  std::function<void()> late;      ///< of one that may be late
 };
 /// Whether an answer of the process has a deadline.
 enum class patience : uint8_t { until_deadline, endless };
@@ -176,10 +180,11 @@ using device_pointer = caf::stateful_actor<device_state, runtime::homed<device_i
 
 // ---- device_process.cpp ----
 
-/// Sends `what` with the next id, and calls `then` once: with the answer, or as `gone`. `endless` is for what nobody waits for.
+/// Sends `what` with the next id, and calls `then` once: with the answer, or as `gone`. `endless` is for what nobody waits for. At the
+/// deadline the process is killed; or `late` is called, if there is one, and the answer may take as long as it does.
 void ask_process(device_pointer self, process_packet what,
                  std::function<void(const error&, const process_packet&)> then,
-                 patience with = patience::until_deadline);
+                 patience with = patience::until_deadline, std::function<void()> late = nullptr);
 /// Starts, ends or restarts the process as its regions need it.
 void go_on(device_pointer self);
 void on_watch(device_pointer self, const watch_device_notice& notice);
@@ -218,14 +223,25 @@ void start_slices(device_pointer self);
 /// Of copies that wait for a slot.
 void fail_line(device_pointer self, const error& why);
 
-// ---- device_reads.cpp ----
+// ---- device_files.cpp ----
 
 void begin_reads(device_pointer self);
-caf::result<direct_read_answer> on_direct_read(device_pointer self, direct_read_request& request);
-/// The process is lost. If it reads, this is held against reading in this way; before anything that it reads is answered.
+/// Nothing: the process can read all of it. What it has to open first is opened for later ones.
+error not_yet(device_pointer self, const direct_read_request& request);
+/// The process reads no disks any more.
+void refuse_reads(device_pointer self, const std::string& why);
+/// A batch has become late, or one that was late is over.
+void on_late_slots(device_pointer self, size_t late);
+/// The process is lost. If the library was open there, this is held against reading in this way; before anything is answered.
 void blame_reads(device_pointer self);
 /// The process is lost, or has ended: the next one begins anew.
 void lose_reads(device_pointer self, const error& why);
+
+// ---- device_reads.cpp ----
+
+caf::result<direct_read_answer> on_direct_read(device_pointer self, direct_read_request& request);
+/// None of those that wait for a slot is begun any more.
+void stop_line(device_pointer self, const error& why);
 
 } // namespace terrace::actors
 

@@ -42,6 +42,7 @@ bool forget_idle(devices_pointer self) {
     self->unlink_from(device->second.actor.address());
     self->send_exit(device->second.actor, caf::exit_reason::user_shutdown);
     state.with.board->remove(device->first);
+    state.with.records->leave(device->first);
     state.known.erase(device);
     return true;
   }
@@ -64,6 +65,7 @@ open_device_answer on_open(devices_pointer self, const open_device_request& requ
             {}};
   device_arguments device = state.with.device;
   device.probe = std::make_shared<metrics::device_probe>(*name);
+  device.record = state.with.records->of(*name);
   known_device made{spawn_device(self->system(), state.with.place(), device), device.probe, request.keep};
   self->link_to(made.actor); // they end together
   for (const auto& segment : state.memory)

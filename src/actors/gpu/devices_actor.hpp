@@ -7,7 +7,8 @@ namespace terrace::actors {
 
 struct devices_arguments {
   bool enabled = true;
-  device_arguments device; ///< of each; the probe is made here
+  device_arguments device; ///< of each; the probe is made here, and the record is one of `records`
+  std::shared_ptr<gpu::direct_records> records = std::make_shared<gpu::direct_records>();
   std::shared_ptr<metrics::device_board> board = std::make_shared<metrics::device_board>();
   std::function<runtime::home()> place;
 };

@@ -35,8 +35,10 @@ probe_answer on_probe(tier_pointer self, const probe_request& request) {
   if (request.hold && found.hits != 0)
     answer.held = std::make_shared<object_hold>(self->state.sink, std::move(found.places));
   answer.held_bytes = self->state.objects().table().held_bytes();
-  self->state.probe->hit(found.hits);
-  self->state.probe->missed(found.present.size() - found.hits);
+  if (request.counts) {
+    self->state.probe->hit(found.hits);
+    self->state.probe->missed(found.present.size() - found.hits);
+  }
   answer.present = std::move(found.present);
   settle(self);
   return answer;

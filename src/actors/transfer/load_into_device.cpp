@@ -14,12 +14,15 @@ namespace {
 
 /// Cuts the window to the first chunks that only the disk has, and that the device reads itself.
 bool cut_to_disk(const load_job& job, direct_window& window, recent_keys& read_lately) {
-  size_t objects = window.before_known(window.size(), read_lately);
-  for (const tier_parts& tier : job.group->tiers())
-    if (tier.kind != tier_kind::disk)
-      objects = window.before_present(objects, *tier.index);
-  objects = window.readable(objects, region_of(*job.target.device).direct_bytes_max());
-  return window.cut(objects);
+  const uint64_t bytes_max = region_of(*job.target.device).direct_bytes_max();
+  // What comes first most often decides: host memory has it, or is to have it now.
+  return window.cut(first_allowed(window.size(), window.chunk(), [&](size_t most) {
+    size_t objects = window.before_known(most, read_lately);
+    for (const tier_parts& tier : job.group->tiers())
+      if (tier.kind != tier_kind::disk)
+        objects = window.before_present(objects, *tier.index);
+    return window.readable(objects, bytes_max);
+  }));
 }
 
 /// What waits for the load is told by the device, behind its copies.
@@ -74,7 +77,7 @@ bool may_load_from_disk(const load_job& job) {
   if (!job.target.device || region_of(*job.target.device).direct_bytes_max() == 0)
     return false;
   const tier_parts* tier = job.group->tier(tier_kind::disk);
-  return tier && tier->direct && tier->direct->readable();
+  return tier && tier->direct && tier->direct->readable(region_of(*job.target.device).unread());
 }
 
 task<result<bool>> load_from_disk(load_pointer self, const load_job& job, load_course& course, bool& tries) {
@@ -88,7 +91,7 @@ task<result<bool>> load_from_disk(load_pointer self, const load_job& job, load_c
     co_return false;
   const bool leased = window.take_held(window.leased());
   if (!leased) { // a lease may hold less there than the tier has
-    probe_request wanted{window.objects(), true, false};
+    probe_request wanted{.objects = window.objects(), .hold = true, .counts = false};
     auto found = co_await ask<probe_answer>(self, tier->tier, std::move(wanted), "disk tier");
     if (!found)
       co_return tl::unexpected(found.error());
@@ -123,8 +126,13 @@ task<result<bool>> load_from_disk(load_pointer self, const load_job& job, load_c
   if (bytes == 0)
     co_return false;
   tier->probe->read(bytes);
-  if (job.note_access && !leased) // the way through host memory notes what it delivers itself
-    self->send(tier->tier, access_notice{window.confirmation().ids});
+  if (leased)
+    co_return true;
+  auto delivered =
+      window.confirmation().ids; // the way through host memory counts and notes what it delivers itself
+  tier->probe->hit(delivered.size());
+  if (job.note_access)
+    self->send(tier->tier, access_notice{std::move(delivered)});
   co_return true;
 }
 

@@ -83,9 +83,10 @@ struct batch {
 class cuda_disk_reader : public disk_reader {
  public:
   cuda_disk_reader(std::shared_ptr<const cufile::session> session, cufile::buffer buffer, sums_kernel kernel,
-                   std::vector<slot> made, std::unique_ptr<worker_threads> threads)
+                   std::vector<slot> made, std::unique_ptr<worker_threads> opener,
+                   std::unique_ptr<worker_threads> threads)
       : session_(std::move(session)), begin_(buffer.range().address), kernel_(std::move(kernel)),
-        slots_(std::move(made)), threads_(std::move(threads)) {
+        slots_(std::move(made)), opener_(std::move(opener)), threads_(std::move(threads)) {
     auto range = buffer.range();
     staging_ = std::make_shared<cuda_memory>(&session_->context(), std::move(buffer), range, false);
   }
@@ -94,7 +95,7 @@ class cuda_disk_reader : public disk_reader {
 
   void add_file(uint64_t number, unique_fd descriptor, std::function<void(result<void>)> done) override {
     auto shared = std::make_shared<unique_fd>(std::move(descriptor));
-    threads_->add([this, number, shared, done = std::move(done)] {
+    opener_->add([this, number, shared, done = std::move(done)] {
       auto opened = cufile::file::open(session_, std::move(*shared));
       if (!opened) {
         done(tl::unexpected(opened.error()));
@@ -209,7 +210,8 @@ class cuda_disk_reader : public disk_reader {
   std::shared_ptr<memory> staging_; ///< copies keep it, too
   std::mutex mutex_;                ///< protects the files
   std::map<uint64_t, std::shared_ptr<const cufile::file>> files_;
-  std::unique_ptr<worker_threads> threads_; ///< ends first
+  std::unique_ptr<worker_threads> opener_;  ///< of files, which may take long: reads go on
+  std::unique_ptr<worker_threads> threads_; ///< both end first
 };
 
 result<sums_kernel> load_kernel(const std::shared_ptr<const cuda::context>& context) {
@@ -273,11 +275,14 @@ result<std::shared_ptr<disk_reader>> make_cuda_disk_reader(std::shared_ptr<const
       return tl::unexpected(made.error());
     slots.push_back(std::move(*made));
   }
+  auto opener = worker_threads::make(1);
+  if (!opener)
+    return tl::unexpected(opener.error());
   auto threads = worker_threads::make(threads_max);
   if (!threads)
     return tl::unexpected(threads.error());
   return std::make_shared<cuda_disk_reader>(std::move(*session), std::move(*buffer), std::move(*kernel),
-                                            std::move(slots), std::move(*threads));
+                                            std::move(slots), std::move(*opener), std::move(*threads));
 }
 
 } // namespace terrace::gpu

@@ -68,8 +68,24 @@ enum class control_flag : uint32_t { allow_compatibility = 1, posix_io = 2, fall
 
 enum class bool_parameter : uint32_t { allow_compatibility = 1, force_compatibility = 2 };
 
-static_assert(sizeof(status) == 8 && sizeof(file_descriptor) == 24 && sizeof(driver_properties) == 56);
-static_assert(offsetof(file_descriptor, of) == 8 && offsetof(file_descriptor, operations) == 16);
-static_assert(offsetof(driver_properties, features) == 32);
+static_assert(sizeof(op_error) == 4 && sizeof(handle_type) == 4 && sizeof(bool_parameter) == 4);
+static_assert(sizeof(status) == 8 && offsetof(status, code) == 0 && offsetof(status, driver) == 4);
+static_assert(sizeof(file_handle) == 8);
+static_assert(sizeof(file_descriptor) == 24 && offsetof(file_descriptor, type) == 0 &&
+              offsetof(file_descriptor, of) == 8 && offsetof(file_descriptor, operations) == 16);
+static_assert(sizeof(file_descriptor::of) == 8 && offsetof(file_descriptor, of.fd) == 8);
+static_assert(sizeof(driver_properties) == 56 && sizeof(driver_properties::nvidia_fs) == 32);
+static_assert(offsetof(driver_properties, nvidia_fs.major_version) == 0 &&
+              offsetof(driver_properties, nvidia_fs.minor_version) == 4 &&
+              offsetof(driver_properties, nvidia_fs.poll_threshold_bytes) == 8 &&
+              offsetof(driver_properties, nvidia_fs.max_direct_io_bytes) == 16 &&
+              offsetof(driver_properties, nvidia_fs.status_flags) == 24 &&
+              offsetof(driver_properties, nvidia_fs.control_flags) == 28);
+static_assert(offsetof(driver_properties, features) == 32 &&
+              offsetof(driver_properties, max_device_cache_bytes) == 36 &&
+              offsetof(driver_properties, per_buffer_cache_bytes) == 40 &&
+              offsetof(driver_properties, max_pinned_bytes) == 44 &&
+              offsetof(driver_properties, max_batch) == 48 &&
+              offsetof(driver_properties, max_batch_timeout_ms) == 52);
 
 } // namespace terrace::cufile

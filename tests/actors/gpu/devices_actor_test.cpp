@@ -16,6 +16,7 @@ class Devices : public ::testing::Test {
     devices_arguments arguments;
     arguments.enabled = enabled;
     arguments.board = board_;
+    arguments.records = records_;
     arguments.place = [pool = system_.pool()]() mutable { return pool.place(); };
     devices_ = spawn_devices(*system_, std::move(arguments));
   }
@@ -33,6 +34,7 @@ class Devices : public ::testing::Test {
 
   test::runtime_system system_{1};
   std::shared_ptr<metrics::device_board> board_ = std::make_shared<metrics::device_board>();
+  std::shared_ptr<gpu::direct_records> records_ = std::make_shared<gpu::direct_records>();
   devices_actor devices_;
 };
 
@@ -50,6 +52,19 @@ TEST_F(Devices, MadeUpNamesAreForgottenForOthers) {
     ASSERT_EQ(open("a0a1a2a3-a4a5-a6a7-a8a9-aaabacadae" + std::to_string(10 + i % 80)).failure.code,
               errc::ok);
   EXPECT_LE(board_->all().size(), 32U);
+}
+
+TEST_F(Devices, WhatIsHeldAgainstAForgottenOneIsNotForgotten) {
+  const std::string name = "GPU-a0a1a2a3-a4a5-a6a7-a8a9-aaabacadae00";
+  auto first = open(name).device;
+  records_->of(name)->begin(1);
+  records_->of(name)->lost(1);
+  for (int i = 0; i < 100; ++i)
+    ASSERT_EQ(open("a0a1a2a3-a4a5-a6a7-a8a9-aaabacadae" + std::to_string(10 + i % 80)).failure.code,
+              errc::ok);
+  EXPECT_NE(open(name).device, first) << "it was forgotten";
+  EXPECT_EQ(records_->of(name)->losses(), 1U);
+  EXPECT_LE(records_->size(), 32U + 1U) << "of those that were made up nothing is kept";
 }
 
 TEST_F(Devices, TheOneOfATierIsNotForgotten) {

@@ -5,26 +5,49 @@
 #include <gtest/gtest.h>
 
 #include <type_traits>
+#include <utility>
 
 namespace terrace::cufile {
 namespace {
 
+/// The same place, and as many bytes.
+#define SAME_MEMBER(ours, our_member, theirs, their_member)                                                  \
+  EXPECT_EQ(offsetof(ours, our_member), offsetof(theirs, their_member)) << #our_member;                      \
+  EXPECT_EQ(sizeof(std::declval<ours>().our_member), sizeof(std::declval<theirs>().their_member))            \
+      << #our_member
+
 TEST(CufileAbi, TypesHaveTheSizesAndOffsetsOfTheHeader) {
-  EXPECT_EQ(sizeof(status), sizeof(CUfileError_t));
-  EXPECT_EQ(offsetof(status, driver), offsetof(CUfileError_t, cu_err));
-  EXPECT_EQ(sizeof(file_descriptor), sizeof(CUfileDescr_t));
-  EXPECT_EQ(offsetof(file_descriptor, of), offsetof(CUfileDescr_t, handle));
-  EXPECT_EQ(offsetof(file_descriptor, operations), offsetof(CUfileDescr_t, fs_ops));
-  EXPECT_EQ(sizeof(driver_properties), sizeof(CUfileDrvProps_t));
-  EXPECT_EQ(offsetof(driver_properties, nvidia_fs.max_direct_io_bytes),
-            offsetof(CUfileDrvProps_t, nvfs.max_direct_io_size));
-  EXPECT_EQ(offsetof(driver_properties, nvidia_fs.control_flags),
-            offsetof(CUfileDrvProps_t, nvfs.dcontrolflags));
-  EXPECT_EQ(offsetof(driver_properties, features), offsetof(CUfileDrvProps_t, fflags));
+  EXPECT_EQ(sizeof(op_error), sizeof(CUfileOpError));
+  EXPECT_EQ(sizeof(handle_type), sizeof(CUfileFileHandleType));
   EXPECT_EQ(sizeof(file_handle), sizeof(CUfileHandle_t));
+  EXPECT_EQ(sizeof(status), sizeof(CUfileError_t));
+  SAME_MEMBER(status, code, CUfileError_t, err);
+  SAME_MEMBER(status, driver, CUfileError_t, cu_err);
+  EXPECT_EQ(sizeof(file_descriptor), sizeof(CUfileDescr_t));
+  SAME_MEMBER(file_descriptor, type, CUfileDescr_t, type);
+  SAME_MEMBER(file_descriptor, of, CUfileDescr_t, handle);
+  SAME_MEMBER(file_descriptor, of.fd, CUfileDescr_t, handle.fd);
+  SAME_MEMBER(file_descriptor, of.handle, CUfileDescr_t, handle.handle);
+  SAME_MEMBER(file_descriptor, operations, CUfileDescr_t, fs_ops);
+  EXPECT_EQ(sizeof(driver_properties), sizeof(CUfileDrvProps_t));
+  SAME_MEMBER(driver_properties, nvidia_fs, CUfileDrvProps_t, nvfs);
+  SAME_MEMBER(driver_properties, nvidia_fs.major_version, CUfileDrvProps_t, nvfs.major_version);
+  SAME_MEMBER(driver_properties, nvidia_fs.minor_version, CUfileDrvProps_t, nvfs.minor_version);
+  SAME_MEMBER(driver_properties, nvidia_fs.poll_threshold_bytes, CUfileDrvProps_t, nvfs.poll_thresh_size);
+  SAME_MEMBER(driver_properties, nvidia_fs.max_direct_io_bytes, CUfileDrvProps_t, nvfs.max_direct_io_size);
+  SAME_MEMBER(driver_properties, nvidia_fs.status_flags, CUfileDrvProps_t, nvfs.dstatusflags);
+  SAME_MEMBER(driver_properties, nvidia_fs.control_flags, CUfileDrvProps_t, nvfs.dcontrolflags);
+  SAME_MEMBER(driver_properties, features, CUfileDrvProps_t, fflags);
+  SAME_MEMBER(driver_properties, max_device_cache_bytes, CUfileDrvProps_t, max_device_cache_size);
+  SAME_MEMBER(driver_properties, per_buffer_cache_bytes, CUfileDrvProps_t, per_buffer_cache_size);
+  SAME_MEMBER(driver_properties, max_pinned_bytes, CUfileDrvProps_t, max_device_pinned_mem_size);
+  SAME_MEMBER(driver_properties, max_batch, CUfileDrvProps_t, max_batch_io_size);
+  SAME_MEMBER(driver_properties, max_batch_timeout_ms, CUfileDrvProps_t, max_batch_io_timeout_msecs);
 }
+#undef SAME_MEMBER
 
 TEST(CufileAbi, NumbersAreThoseOfTheHeader) {
+  EXPECT_EQ(static_cast<int>(op_error::success), CU_FILE_SUCCESS);
   EXPECT_EQ(static_cast<int>(op_error::driver_not_initialized), CU_FILE_DRIVER_NOT_INITIALIZED);
   EXPECT_EQ(static_cast<int>(op_error::platform_not_supported), CU_FILE_PLATFORM_NOT_SUPPORTED);
   EXPECT_EQ(static_cast<int>(op_error::io_not_supported), CU_FILE_IO_NOT_SUPPORTED);
@@ -39,6 +62,13 @@ TEST(CufileAbi, NumbersAreThoseOfTheHeader) {
   EXPECT_EQ(static_cast<int>(op_error::internal_error), CU_FILE_INTERNAL_ERROR);
   EXPECT_EQ(static_cast<int>(handle_type::opaque_fd), CU_FILE_HANDLE_TYPE_OPAQUE_FD);
   EXPECT_EQ(static_cast<int>(control_flag::allow_compatibility), CU_FILE_ALLOW_COMPAT_MODE);
+#if CUDA_VERSION >= 13000 // older headers have no names for these
+  EXPECT_EQ(static_cast<int>(control_flag::posix_io), CU_FILE_POSIX_IO_MODE);
+  EXPECT_EQ(static_cast<int>(control_flag::fallback_io), CU_FILE_FALLBACK_IO_MODE);
+  EXPECT_EQ(static_cast<int>(bool_parameter::allow_compatibility), CUFILE_PARAM_PROPERTIES_ALLOW_COMPAT_MODE);
+  EXPECT_EQ(static_cast<int>(bool_parameter::force_compatibility), CUFILE_PARAM_FORCE_COMPAT_MODE);
+  EXPECT_EQ(sizeof(bool_parameter), sizeof(CUFileBoolConfigParameter_t));
+#endif
 }
 
 /// The same number of parameters of the same sizes: pointers to our types stand for pointers to the header's.
@@ -66,6 +96,10 @@ ALIKE(HandleDeregister);
 ALIKE(BufRegister);
 ALIKE(BufDeregister);
 ALIKE(Read);
+#if CUDA_VERSION >= 13000
+ALIKE(GetVersion);
+ALIKE(SetParameterBool);
+#endif
 #undef ALIKE
 
 } // namespace

@@ -194,6 +194,22 @@ TEST_F(DiskReader, SlotsAreReadAtTheSameTime) {
     EXPECT_EQ(each.get_future().get().good, 0b11111u);
 }
 
+TEST_F(DiskReader, ReadsDoNotWaitForFilesThatAreBeingOpened) {
+  open();
+  ASSERT_TRUE(add_file());
+  sim.hang_all("cuFileHandleRegister");
+  direct_file on_disk(objects_.bytes);
+  constexpr uint64_t files = 16;
+  std::vector<std::promise<result<void>>> added(files);
+  for (uint64_t i = 0; i < files; ++i)
+    reader_->add_file(2 + i, on_disk.descriptor(),
+                      [&, i](result<void> how) { added[i].set_value(std::move(how)); });
+  EXPECT_EQ(read().good, 0b11111u);
+  sim.release();
+  for (auto& each : added)
+    EXPECT_TRUE(each.get_future().get());
+}
+
 TEST_F(DiskReader, ALostDeviceIsToldOf) {
   open();
   ASSERT_TRUE(add_file());

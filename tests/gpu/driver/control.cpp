@@ -2,6 +2,8 @@
 
 #include "driver/machine.hpp"
 
+#include <climits>
+
 #define CONTROL extern "C" __attribute__((visibility("default")))
 
 using sim::machine;
@@ -29,6 +31,14 @@ CONTROL void sim_hang(const char* function) {
   auto& m = machine::get();
   std::lock_guard lock(m.mutex);
   m.hang_in = function;
+  m.hang_count = 1;
+}
+
+CONTROL void sim_hang_all(const char* function) {
+  auto& m = machine::get();
+  std::lock_guard lock(m.mutex);
+  m.hang_in = function;
+  m.hang_count = UINT_MAX;
 }
 
 CONTROL unsigned sim_hanging() {

@@ -100,9 +100,11 @@ void machine::follow_script() {
     if (word == "hang") {
       hang_in = function;
       hang_skip = skip;
+      hang_count = count;
     } else if (word == "hold") {
       hold_in = function;
       hold_skip = skip;
+      hold_count = count;
       hold_at = std::string(path) + ".hold";
     } else if (word == "refuse") {
       faults[function] = {status::invalid_value, skip, count};
@@ -259,7 +261,8 @@ entry::entry(const char* name, needs what) : lock(machine::get().mutex) {
   if (hangs && m.hang_skip > 0) {
     --m.hang_skip;
   } else if (hangs) {
-    m.hang_in.clear();
+    if (--m.hang_count == 0)
+      m.hang_in.clear();
     ++m.hanging;
     m.changed.notify_all();
     m.changed.wait(lock, [&, releases = m.releases] { return m.releases != releases; });
@@ -268,7 +271,8 @@ entry::entry(const char* name, needs what) : lock(machine::get().mutex) {
   if (m.hold_in == name && m.hold_skip > 0) {
     --m.hold_skip;
   } else if (m.hold_in == name) {
-    m.hold_in.clear();
+    if (--m.hold_count == 0)
+      m.hold_in.clear();
     lock.unlock();
     wait_for_test(m.hold_at);
     lock.lock();

@@ -147,12 +147,13 @@ struct machine {
   bool peers = true; ///< devices reach the memory of each other
   std::optional<status> execution_fault;
   bool fault_of_reads = false; ///< it waits for a copy into memory of the host
-  std::string
-      hold_in; ///< a function of which one call, after `hold_skip` others, waits for a test at the pipe `hold_at`
-  unsigned hold_skip = 0;
+  /// A function of which `hold_count` calls, after `hold_skip` others, wait for a test at the pipe `hold_at`.
+  std::string hold_in;
+  unsigned hold_skip = 0, hold_count = 1;
   std::string hold_at;
   std::string hang_in;    ///< a function, or `copies`: whichever of them copies first
   unsigned hang_skip = 0; ///< calls before
+  unsigned hang_count = 1;
   unsigned hanging = 0;
   uint64_t releases = 0;
   bool held = false;
@@ -165,8 +166,8 @@ struct machine {
   void start(unsigned device_count, uint64_t device_bytes, uint64_t seed);
   void violation(std::string text);
   /// For processes that no test controls: faults of the file that TERRACE_SIMULATION names, "hang FUNCTION", "refuse
-  /// FUNCTION" (with CUDA_ERROR_INVALID_VALUE), "halve cuFileRead", all once and with +N behind the name after N calls, "lose context", "lose
-  /// reads", "lack read_only_pins", "lack stream_memory_ops" or "lack peers"; there a violation ends the process.
+  /// FUNCTION" (with CUDA_ERROR_INVALID_VALUE), "halve cuFileRead", all once, with +N behind the name after N calls and with *N N times, "lose
+  /// context", "lose reads", "lack read_only_pins", "lack stream_memory_ops" or "lack peers"; there a violation ends the process.
   void follow_script();
   bool strict = false;
   template <class Handle>

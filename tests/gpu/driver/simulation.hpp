@@ -19,6 +19,8 @@ void sim_fail(const char* function, terrace::cuda::status code, unsigned skip, u
 void sim_fail_execution(terrace::cuda::status code);
 /// The next call of `function` does not return until `sim_release`.
 void sim_hang(const char* function);
+/// No call of `function` does, until then.
+void sim_hang_all(const char* function);
 /// How many calls hang now.
 unsigned sim_hanging();
 /// Streams stop before their next operation, until `sim_release`.

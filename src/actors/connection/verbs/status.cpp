@@ -13,8 +13,11 @@ void answer(connection& client, const connection::request& what, group_status& a
   const group_parts& group = client.group();
   all.name_policies();
   auto now = std::chrono::steady_clock::now();
-  for (const tier_parts& tier : group.tiers())
+  for (const tier_parts& tier : group.tiers()) {
     all.tier_service(tier.kind, tier.degraded(), tier.notice(), tier.read_bytes_per_s(now));
+    if (tier.direct)
+      all.disk_refusal = tier.direct->refusal();
+  }
   all.add_memory(*group.memory);
   auto clients = client.environment().clients->of_group(group.name);
   client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
