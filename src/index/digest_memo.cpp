@@ -41,17 +41,37 @@ uint64_t digest_memo::hash_of(const memo_key& key) const {
   return hash & hash_mask_;
 }
 
-std::optional<digest> digest_memo::find(const memo_key& key) {
+std::optional<digest> digest_memo::find(const memo_key& key, memo_trail& way) {
   if (bytes() == 0)
     return std::nullopt;
+  if (way.next != 0)
+    if (auto chunk = find(key, way.next, way))
+      return chunk;
   uint64_t hash = hash_of(key);
+  memo_trail before = way;
+  auto chunk = find(key, hash, way);
+  if (chunk && before.last != 0)
+    lead(before, hash);
+  return chunk;
+}
+
+std::optional<digest> digest_memo::find(const memo_key& key, uint64_t hash, memo_trail& way) {
   part& in = part_of(hash);
   std::lock_guard lock(in.mutex);
   auto found = in.by_hash.find(hash);
   if (found == in.by_hash.end() || !found->second->is(key))
     return std::nullopt;
-  found->second->used = true;
-  return found->second->chunk;
+  entry& is = *found->second;
+  is.used = true;
+  way = {hash, is.next};
+  return is.chunk;
+}
+
+void digest_memo::lead(const memo_trail& way, uint64_t hash) {
+  part& in = part_of(way.last);
+  std::lock_guard lock(in.mutex);
+  if (auto found = in.by_hash.find(way.last); found != in.by_hash.end())
+    found->second->next = hash;
 }
 
 bool digest_memo::keep(const memo_key& key, const digest& chunk) {
@@ -82,6 +102,7 @@ bool digest_memo::keep(const memo_key& key, const digest& chunk) {
                                                   key.parent,
                                                   chunk,
                                                   false,
+                                                  0,
                                                   {key.tokens.begin(), key.tokens.end()},
                                                   {key.extra.begin(), key.extra.end()}});
         in.clock.push_back(made.get());

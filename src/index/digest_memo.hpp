@@ -2,6 +2,7 @@
 #pragma once
 
 #include "index/memo_pool.hpp"
+#include "index/memo_trail.hpp"
 
 #include <array>
 #include <atomic>
@@ -36,8 +37,8 @@ class digest_memo {
   digest_memo& operator=(const digest_memo&) = delete;
   ~digest_memo();
 
-  /// None: it is not known.
-  std::optional<digest> find(const memo_key& key);
+  /// None: it is not known. Calls for the chunks of one prompt, in order, have one trail.
+  std::optional<digest> find(const memo_key& key, memo_trail& way);
 
   /// `hashed` will be called with it, soon.
   void expect(const digest& chunk) const { pool_->expect(number_, chunk); }
@@ -61,6 +62,7 @@ class digest_memo {
     std::optional<digest> parent;
     digest chunk;
     bool used = false;
+    uint64_t next = 0; ///< as in memo_trail
     std::vector<uint32_t> tokens;
     std::vector<uint8_t> extra;
 
@@ -77,6 +79,10 @@ class digest_memo {
   };
 
   uint64_t hash_of(const memo_key& key) const;
+  /// The entry with that hash, if it is the key's.
+  std::optional<digest> find(const memo_key& key, uint64_t hash, memo_trail& way);
+  /// The entry that the trail ends with is followed by this one.
+  void lead(const memo_trail& way, uint64_t hash);
   part& part_of(uint64_t hash) { return (*parts_)[hash >> 32 & (parts - 1)]; }
 
   enum class room { taken, none, of_others };

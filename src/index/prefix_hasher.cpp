@@ -41,7 +41,7 @@ memo_key prefix_hasher::key_of(size_t chunk_begin, const std::optional<digest>& 
 size_t prefix_hasher::find_chunk() {
   tell_memo(); // the extra keys are encoded in order
   memo_key key = key_of(next_, parent_);
-  auto found = memo_->find(key);
+  auto found = memo_->find(key, way_);
   asking_ = found.has_value();
   if (found) {
     parent_ = found;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "index/extra_keys.hpp"
+#include "index/memo_trail.hpp"
 #include "index/token_hasher.hpp"
 
 #include <optional>
@@ -63,6 +64,7 @@ class prefix_hasher {
   size_t end_;      ///< tokens in whole chunks
   std::optional<digest> parent_;
   digest_memo* memo_;
+  memo_trail way_;
   bool asking_;                        ///< the memo for the next chunk: not behind one that it does not know
   uint64_t found_ = 0, hashed_ = 0;    ///< chunks of this step
   extra_key_encoder chunk_extra_;      ///< for the memo's keys

@@ -130,6 +130,45 @@ TEST_F(KnownTokens, AreThoseUpToTheFirstDifference) {
   }
 }
 
+/// Asks for the first two chunks of 64 tokens, as `prefix_hasher` does.
+memo_trail way_of(digest_memo& memo, token_hasher& hasher, std::span<const uint32_t> tokens) {
+  memo_trail way;
+  auto root = std::optional(hasher.root());
+  auto first = memo.find({root, tokens.first(64), {}}, way);
+  EXPECT_TRUE(first && memo.find({first, tokens.subspan(64, 64), {}}, way));
+  return way;
+}
+
+TEST_F(KnownTokens, LeadToThoseThatFollowedThem) {
+  digest_memo memo(pool_);
+  auto tokens = prompt(1), fork = tokens;
+  std::fill(fork.begin() + 128, fork.end(), 5);
+  learn(memo, tokens);
+  learn(memo, fork);
+  for (int again = 0; again < 3; ++again) {
+    EXPECT_EQ(known(memo, tokens), 10u);
+    auto third = way_of(memo, *hasher_, tokens).next;
+    EXPECT_NE(third, 0u) << "the third chunk is found without a hash";
+    EXPECT_EQ(known(memo, fork), 10u) << "the one that followed the last time is another one";
+    EXPECT_NE(way_of(memo, *hasher_, tokens).next, third);
+  }
+}
+
+TEST_F(KnownTokens, LeadNowhereOnceTheNextOnesAreForgotten) {
+  digest_memo memo(pool_);
+  auto tokens = prompt(1, 3);
+  learn(memo, tokens);
+  EXPECT_EQ(known(memo, tokens), 3u);
+  for (uint32_t i = 1; i <= 30; ++i) {
+    learn(memo, prompt(100'000 * i));
+    hash(memo, std::span(tokens).first(128)); // the third chunk is not used
+  }
+  EXPECT_EQ(known(memo, std::span(tokens).first(128)), 2u);
+  EXPECT_EQ(known(memo, tokens), 2u);
+  learn(memo, tokens);
+  EXPECT_EQ(known(memo, tokens), 3u);
+}
+
 TEST_F(KnownTokens, AreOthersWithOtherExtraKeys) {
   digest_memo memo(pool_);
   auto tokens = prompt(1);
