@@ -103,6 +103,7 @@ result<disk_opening> disk_opening::open(const extent_files_options& options, con
     opening.spaces_.insert(opening.spaces_.end(), one.found.spaces.begin(), one.found.spaces.end());
   }
   opening.objects_ = std::make_unique<residency>(tier_kind::disk, durable_index(next_generation));
+  opening.objects_->expect(opening.objects());
   return opening;
 }
 

@@ -130,6 +130,13 @@ object_id resident_table::insert(const new_resident& from) {
   return id_at(slot);
 }
 
+void resident_table::reserve(size_t objects) {
+  assert(live_ == 0);
+  auto writing = gate_.write();
+  while (objects * 4 > buckets_.size() * 3)
+    divide_bucket();
+}
+
 resident_table::space_use& resident_table::use_of(uint32_t space) {
   if (counted_ == nullptr || counted_space_ != space) {
     counted_ = &by_space_[space]; // elements of the map keep their address

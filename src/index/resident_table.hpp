@@ -58,6 +58,10 @@ class resident_table {
   /// (asserted).
   object_id insert(const new_resident& object);
 
+  /// So many objects will be inserted into the empty table: its buckets are made now, in order, instead of one by one in
+  /// whatever order the objects have.
+  void reserve(size_t objects);
+
   /// Null if the id is not, or no longer, in the table. Valid until the next insertion or erasure.
   const resident* get(object_id id) const;
 

@@ -1,5 +1,8 @@
 #include "policy/entry_table.hpp"
 
+#include <algorithm>
+#include <utility>
+
 namespace terrace {
 
 entry_table::entry_table() { heads_.reach(1); }
@@ -16,6 +19,37 @@ entry_index entry_table::find(entry_key key) const {
     if (records_[at].key == key)
       return at;
   return no_entry;
+}
+
+entry_index entry_table::find_near(entry_key key, entry_index near) const {
+  for (entry_index at : {near, near - 1, near + 1}) // from its end on, the same one twice
+    if (at < end_ && records_[at].key == key && !key.empty())
+      return at;
+  return find(key);
+}
+
+void entry_table::fetch(std::span<const entry_key> keys) const {
+  constexpr size_t together = 32;
+  entry_index open[together]; // of the chains that have not ended
+  for (; !keys.empty(); keys = keys.subspan(std::min(together, keys.size()))) {
+    auto some = keys.first(std::min(together, keys.size()));
+    for (entry_key key : some)
+      __builtin_prefetch(&heads_[bucket_of(key)]);
+    size_t left = 0;
+    auto go_on = [&](entry_index at) {
+      if (at == no_entry)
+        return;
+      __builtin_prefetch(&records_[at]);
+      open[left++] = at;
+    };
+    for (entry_key key : some)
+      go_on(heads_[bucket_of(key)] - 1);
+    while (left != 0) {
+      size_t before = std::exchange(left, 0);
+      for (size_t i = 0; i < before; ++i)
+        go_on(records_[open[i]].next);
+    }
+  }
 }
 
 entry_index entry_table::add(entry_key key) {

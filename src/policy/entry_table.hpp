@@ -5,6 +5,7 @@
 #include "policy/paged_column.hpp"
 
 #include <cstdint>
+#include <span>
 
 namespace terrace {
 
@@ -28,6 +29,12 @@ class entry_table {
   entry_table();
 
   entry_index find(entry_key key) const;
+  /// The same, sooner if it is beside `near`: entries of a chain that came together have neighboring indexes.
+  entry_index find_near(entry_key key, entry_index near) const;
+
+  /// Fetches what `find` and `add` read for these keys, of which little is in the cache in a large table: many misses at a
+  /// time instead of one after the other. Worth it from a few keys on.
+  void fetch(std::span<const entry_key> keys) const;
 
   /// `key` must not be in the table.
   entry_index add(entry_key key);

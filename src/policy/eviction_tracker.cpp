@@ -65,6 +65,12 @@ std::string_view eviction_tracker::policy(tier_number number) const {
 
 // ---- requests and accesses ----
 
+entry_index eviction_tracker::find_told(entry_key key) {
+  entry_index at = table_.find_near(key, told_);
+  told_ = at == no_entry ? told_ : at;
+  return at;
+}
+
 entry_index eviction_tracker::add_ghost(entry_key key) {
   ++ghosts_;
   return table_.add(key);
@@ -78,7 +84,7 @@ request_number eviction_tracker::begin_request(std::span<const entry_key> chain,
   size_t known = 0;
   chain_.clear();
   for (entry_key key : chain) {
-    entry_index at = table_.find(key);
+    entry_index at = find_told(key);
     if (at != no_entry) {
       chain_.push_back(at);
       known = chain_.size();
@@ -155,7 +161,7 @@ void eviction_tracker::use(entry_index at, uint32_t stamp) {
 
 void eviction_tracker::hit(tier_number number, entry_key key, policy_time now) {
   tracked_tier* t = tier(number);
-  entry_index at = table_.find(key);
+  entry_index at = find_told(key);
   if (!t || at == no_entry || !t->forest().resident(at))
     return;
   advance(now, false);
@@ -280,14 +286,14 @@ void eviction_tracker::evict(tier_number number, entry_key key) {
 
 void eviction_tracker::pin(tier_number number, entry_key key) {
   tracked_tier* t = tier(number);
-  entry_index at = table_.find(key);
+  entry_index at = find_told(key);
   if (t && at != no_entry && t->forest().resident(at))
     t->forest().set_pinned(at, true);
 }
 
 void eviction_tracker::unpin(tier_number number, entry_key key) {
   tracked_tier* t = tier(number);
-  entry_index at = table_.find(key);
+  entry_index at = find_told(key);
   if (!t || at == no_entry || !t->forest().pinned(at))
     return;
   t->forest().set_pinned(at, false);

@@ -63,6 +63,9 @@ class eviction_tracker {
   void find_part(long_request& request, std::span<const entry_key> part) const;
   void use_part(long_request& request, std::span<const entry_key> part, policy_time now);
 
+  /// Before many calls with these keys: what they read is fetched together.
+  void expect(std::span<const entry_key> keys) const { table_.fetch(keys); }
+
   /// The entry became resident; if it already is, this is a hit. `request`: the request it is stored for,
   /// whose access is already recorded. Without it, inserting an entry that is resident in no tier counts as
   /// an access.
@@ -128,6 +131,7 @@ class eviction_tracker {
   bool resident_somewhere(entry_index at) const;
   bool remembers() const;
   void advance(policy_time now, bool anew);
+  entry_index find_told(entry_key key);
   entry_index add_ghost(entry_key key);
   void use(entry_index at, uint32_t stamp);
   void link(entry_index at, entry_key parent);
@@ -143,6 +147,7 @@ class eviction_tracker {
   access_clock clock_;
   entry_table table_;
   access_history history_{table_, clock_};
+  entry_index told_ = no_entry;    ///< the last one: the next one is probably beside it
   std::vector<entry_index> chain_; ///< of the request that is being registered
   std::array<std::unique_ptr<tracked_tier>, tiers_max> tiers_;
   size_t ghosts_ = 0;

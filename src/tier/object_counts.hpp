@@ -18,6 +18,7 @@ class object_count_table {
  public:
   bool contains(object_id id) const { return !cells_.empty() && cells_[place_of(id)].count != 0; }
   size_t size() const { return used_; }
+  size_t cells() const { return cells_.size(); }
 
   /// Returns how often the object is counted now. `id` is not 0.
   uint32_t add(object_id id) {
@@ -31,15 +32,15 @@ class object_count_table {
     return ++at.count;
   }
 
-  /// Returns how often it is still counted. It must be.
-  uint32_t remove(object_id id) {
+  /// Returns how often it is still counted. It must be. `shrinks`: gives memory back.
+  uint32_t remove(object_id id, bool shrinks = true) {
     size_t at = place_of(id);
     assert(cells_[at].count != 0);
     if (uint32_t left = --cells_[at].count; left != 0)
       return left;
     --used_;
     close_gap(at);
-    if (cells_.size() > cells_min && 8 * used_ < cells_.size())
+    if (shrinks && cells_.size() > cells_min && 8 * used_ < cells_.size())
       resize(cells_.size() / 2);
     return 0;
   }
@@ -85,7 +86,8 @@ class object_count_table {
 };
 
 /// Many such tables, each for some runs of a thousand objects: growing one of them does not take long. They do not grow
-/// at once, because objects stored together are neighbors.
+/// at once, because objects stored together are neighbors. The last few of them keep their size, and one small table is kept
+/// when it is empty: a lease that comes and goes alone does not let them grow and shrink each time.
 class object_counts {
  public:
   bool contains(object_id id) const {
@@ -97,8 +99,10 @@ class object_counts {
   /// Returns how often the object is counted now. `id` is not 0.
   uint32_t add(object_id id) {
     auto& table = tables_[place_of(id)];
-    if (!table)
-      table = std::make_unique<object_count_table>();
+    if (!table) {
+      table = spare_ ? std::move(spare_) : std::make_unique<object_count_table>();
+      ++in_use_;
+    }
     uint32_t count = table->add(id);
     used_ += count == 1 ? 1 : 0;
     return count;
@@ -107,19 +111,27 @@ class object_counts {
   /// Returns how often it is still counted. It must be.
   uint32_t remove(object_id id) {
     auto& table = tables_[place_of(id)];
-    uint32_t count = table->remove(id);
+    uint32_t count = table->remove(id, in_use_ > few_tables);
     used_ -= count == 0 ? 1 : 0;
-    if (table->size() == 0)
+    if (table->size() == 0) {
+      --in_use_;
+      if (table->cells() <= spare_cells_max)
+        spare_ = std::move(table);
       table.reset();
+    }
     return count;
   }
 
  private:
   static constexpr size_t run_objects = 1'024;
   static constexpr size_t tables_max = 256;
+  static constexpr size_t few_tables = 4;
+  static constexpr size_t spare_cells_max = 256; ///< for 128 objects: 4 KiB
   static size_t place_of(object_id id) { return static_cast<uint64_t>(id) / run_objects % tables_max; }
 
   std::array<std::unique_ptr<object_count_table>, tables_max> tables_;
+  std::unique_ptr<object_count_table> spare_; ///< empty; null: none
+  size_t in_use_ = 0;                         ///< tables
   size_t used_ = 0;
 };
 

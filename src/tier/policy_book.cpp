@@ -2,9 +2,15 @@
 
 #include "tier/tier_check.hpp"
 
+#include <algorithm>
+#include <array>
+
 namespace terrace {
 
 namespace {
+constexpr size_t expected_notes = 32;
+constexpr size_t few_notes = 4; ///< are not worth it
+
 tier_number number_of(tier_kind tier) { return static_cast<tier_number>(tier); }
 } // namespace
 
@@ -28,11 +34,26 @@ set_policy_answer policy_book::set_policy(const set_policy_request& request) {
   return answer;
 }
 
+/// What the first of them read of the policy's tables, which takes most of their time if it is fetched one by one.
+void policy_book::expect(std::span<const policy_note> notes) const {
+  std::array<entry_key, 2 * expected_notes> keys;
+  size_t count = 0;
+  for (const policy_note& note : notes.first(std::min(notes.size(), expected_notes))) {
+    keys[count++] = note.key;
+    if (!note.parent.empty())
+      keys[count++] = note.parent;
+  }
+  tracker_.expect(std::span(keys).first(count));
+}
+
 void policy_book::apply(const policy_notes& notes) {
   policy_time at = clock_.now();
   request_number request = notes.inference == 0 ? 0 : inferences_.find(notes.inference);
   tier_number tier = number_of(notes.tier);
-  for (const policy_note& note : notes.notes) {
+  for (size_t i = 0; i < notes.notes.size(); ++i) {
+    if (i % expected_notes == 0 && notes.notes.size() - i > few_notes)
+      expect(std::span(notes.notes).subspan(i));
+    const policy_note& note = notes.notes[i];
     switch (note.kind) {
       case note_kind::insert: tracker_.insert(tier, {note.key, note.parent, note.bytes}, at, request); break;
       case note_kind::hit: tracker_.hit(tier, note.key, at); break;

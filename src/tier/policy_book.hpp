@@ -42,6 +42,8 @@ class policy_book {
   check_answer_texts check(const check_policy_request& request) const;
 
  private:
+  void expect(std::span<const policy_note> notes) const;
+
   eviction_tracker tracker_;
   open_inferences inferences_;
   chain_uses chains_;

@@ -263,13 +263,19 @@ void residency::restore(std::span<const index_record> records, std::span<const s
   auto parent_of = [&](size_t i) {
     return object_key{spaces[i], records[i].pool, records[i].rank, records[i].parent};
   };
+  std::vector<object_key> keys;
   for (size_t begin = 0; begin < records.size(); begin += together) {
+    keys.clear();
+    for (size_t i = begin; i < std::min(begin + together, records.size()); ++i)
+      keys.push_back({spaces[i], records[i].pool, records[i].rank, records[i].chunk});
+    befores.resize(keys.size());
+    residents().find_published(keys, befores); // fetches what `find` and `insert` read
     added.clear();
     for (size_t i = begin; i < std::min(begin + together, records.size()); ++i) {
       const index_record& record = records[i];
       if (spaces[i] == space_id{})
         continue;
-      object_key key{spaces[i], record.pool, record.rank, record.chunk};
+      const object_key& key = keys[i - begin];
       if (auto former = residents().find(key)) {
         std::erase_if(added, [&](const auto& one) { return one.first == *former; });
         note(note_kind::erase, *residents().get(*former));

@@ -40,6 +40,8 @@ class residency {
   /// Restores the objects recovered after a restart, by ascending generation; `spaces` is parallel, 0 for an
   /// unknown space, whose objects are dropped. Of two with the same key the later is kept. For a durable
   /// tier, before it serves.
+  /// `expect` comes before all of them: about so many are restored.
+  void expect(size_t objects) { residents().reserve(objects); }
   void restore(std::span<const index_record> records, std::span<const space_id> spaces);
 
   /// The index that lookups may read concurrently.

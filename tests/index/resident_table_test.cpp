@@ -239,6 +239,21 @@ TEST(ResidentTable, TakesNoMoreThanEightyBytesAnObject) {
     ASSERT_NE(find_published(table, n), object_id{});
 }
 
+TEST(ResidentTable, WithRoomMadeAheadIsLikeAnyOther) {
+  resident_table ahead, other;
+  ahead.reserve(1'000);
+  for (uint64_t number = 0; number < 3'000; ++number) { // more than expected
+    published(ahead, number);
+    published(other, number);
+  }
+  for (uint64_t number = 0; number < 4'000; ++number) {
+    EXPECT_EQ(find_published(ahead, number), find_published(other, number));
+    EXPECT_EQ(ahead.find(key(number)), other.find(key(number)));
+  }
+  for (uint32_t slot = 0; slot < ahead.slots(); ++slot)
+    EXPECT_TRUE(ahead.indexed_rightly(slot));
+}
+
 TEST(ResidentTable, FindsManyAtOnceInTheirOrder) {
   resident_table table;
   std::vector<object_key> keys;

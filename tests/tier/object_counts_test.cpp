@@ -30,6 +30,32 @@ TEST(ObjectCounts, ManyNeighborsAreCountedInManyTables) {
   EXPECT_EQ(counts.size(), 0u);
 }
 
+TEST(ObjectCounts, LeasesThatComeAndGoDoNotDisturbEachOther) {
+  object_counts counts;
+  auto lease = [](uint64_t number, auto&& each) {
+    for (uint64_t i = 0; i < 300; ++i)
+      each(object_id{1 + number * 1'024 * 3 + i * 7});
+  };
+  auto begin = [&](uint64_t number) { lease(number, [&](object_id id) { ASSERT_EQ(counts.add(id), 1u); }); };
+  auto end = [&](uint64_t number) { lease(number, [&](object_id id) { ASSERT_EQ(counts.remove(id), 0u); }); };
+  for (int round = 0; round < 3; ++round) {
+    for (uint64_t number = 0; number < 12; ++number) // in more tables than keep their size
+      begin(number);
+    for (uint64_t number = 0; number < 11; ++number)
+      end(number);
+    lease(11, [&](object_id id) { ASSERT_TRUE(counts.contains(id)); });
+    end(11);
+    EXPECT_EQ(counts.size(), 0u);
+    for (uint64_t number : {20, 21, 20}) { // alone, in the table that is kept
+      begin(number);
+      lease(number, [&](object_id id) { ASSERT_TRUE(counts.contains(id)); });
+      end(number);
+      lease(number, [&](object_id id) { ASSERT_FALSE(counts.contains(id)); });
+    }
+  }
+  EXPECT_EQ(counts.size(), 0u);
+}
+
 /// Against std::map, with ids that collide, while it grows and shrinks.
 TEST(ObjectCounts, AgreesWithAnOrdinaryMap) {
   std::mt19937_64 random(1);

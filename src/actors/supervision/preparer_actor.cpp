@@ -19,10 +19,11 @@ struct preparer_state {
   preparer_arguments with;
   std::optional<disk_opening> disk;
   std::chrono::steady_clock::time_point begun;
-  policy_notes notes; ///< for the policy
-  size_t told = 0;    ///< of them
+  policy_notes notes;  ///< for the policy
+  size_t told = 0;     ///< of them
+  bool more = true;    ///< there are objects to restore
+  bool placed = false; ///< all are, and their extents are taken
   bool disk_done = false;
-  bool restoring = false; ///< the policy has not answered yet
   bool memory_done = false;
 };
 
@@ -66,31 +67,33 @@ policy_notes next_notes(preparer_state& state) {
   return part;
 }
 
-/// The policy processes one part while the next one is restored. `more`: there are objects to restore.
-void restore(preparer_pointer self, bool more) {
+/// Restores the next part, unless the policy has not been told all of the last one.
+void restore_some(preparer_state& state) {
+  if (state.told != state.notes.notes.size() || state.placed)
+    return;
+  if (state.more) {
+    state.more = state.disk->restore(restored_together);
+  } else {
+    state.disk->place();
+    state.placed = true;
+  }
+  state.notes = state.disk->take_notes();
+  state.told = 0;
+}
+
+/// The policy processes one part while the next one is restored.
+void restore(preparer_pointer self) {
   auto& state = self->state;
-  assert(!state.restoring);
-  state.restoring = true;
-  auto then = [self, more](const restored_answer&) {
-    auto& of = self->state;
-    of.restoring = false;
-    if (of.told < of.notes.notes.size())
-      restore(self, more);
-    else if (more)
-      restore(self, of.disk->restore(restored_together));
-    else
-      report_disk(self, {});
-  };
-  if (state.told == state.notes.notes.size()) {
-    if (!more)
-      state.disk->place();
-    state.notes = state.disk->take_notes();
-    state.told = 0;
+  restore_some(state);
+  if (state.placed && state.told == state.notes.notes.size()) {
+    report_disk(self, {});
+    return;
   }
   restored_request request{next_notes(state)};
   assert(request.found.notes.size() <= restored_together);
   self->request(state.with.policy, caf::infinite, std::move(request))
-      .then(std::move(then), on_lost(self, "policy"));
+      .then([self](const restored_answer&) { restore(self); }, on_lost(self, "policy"));
+  restore_some(state);
 }
 
 void on_open_disk(preparer_pointer self) {
@@ -110,7 +113,7 @@ void on_open_disk(preparer_pointer self) {
       .then(
           [self](const reserve_spaces_answer& answer) {
             self->state.disk->name_spaces(answer.ids);
-            restore(self, self->state.disk->restore(restored_together));
+            restore(self);
           },
           on_lost(self, "group"));
 }
