@@ -18,7 +18,7 @@ class GpuDiskProcess : public gpu_disk_fixture {
 
 TEST_F(GpuDiskProcess, AReadThatHangsIsGivenUpAndNothingElse) {
   gpu_daemon::faults("hang cuFileRead+2");
-  disk_daemon daemon(options("deadline = \"3s\"\n"));
+  disk_daemon daemon(options("deadline = \"6s\"\n"));
   tester client(daemon.socket()), other(daemon.socket(), "other");
   auto region = registered(client);
   try_disk(client, region);
@@ -41,7 +41,7 @@ TEST_F(GpuDiskProcess, AReadThatHangsIsGivenUpAndNothingElse) {
 TEST_F(GpuDiskProcess, WhileNoReadEndsNoneIsBegun) {
   make_hold();
   gpu_daemon::faults("hold cuFileRead*4");
-  disk_daemon daemon(options("deadline = \"3s\"\n"));
+  disk_daemon daemon(options("deadline = \"6s\"\n"));
   tester client(daemon.socket());
   auto region = registered(client);
   try_disk(client, region);
@@ -72,7 +72,7 @@ TEST_F(GpuDiskProcess, WhileNoReadEndsNoneIsBegun) {
 TEST_F(GpuDiskProcess, ALateReadKeepsTheProcess) {
   make_hold();
   gpu_daemon::faults("hold cuFileRead");
-  disk_daemon daemon(options("deadline = \"3s\"\n"));
+  disk_daemon daemon(options("deadline = \"6s\"\n"));
   tester client(daemon.socket());
   auto region = registered(client);
   try_disk(client, region);
@@ -185,7 +185,7 @@ TEST_F(GpuDiskProcess, ProcessesInWhichTheLibraryWasNotOpenAreNotHeldAgainstIt) 
 
 TEST_F(GpuDiskProcess, FailuresNowAndThenAreForgiven) {
   gpu_daemon::faults("refuse cuFileRead*15\nhang cuFileRead+143\n");
-  disk_daemon daemon(options("deadline = \"3s\"\n"));
+  disk_daemon daemon(options("deadline = \"6s\"\n"));
   tester client(daemon.socket());
   auto region = registered(client);
   try_disk(client, region);

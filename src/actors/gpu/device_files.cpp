@@ -41,6 +41,7 @@ std::string all_late(device_pointer self) {
 std::string shown(device_pointer self) {
   const auto& reads = self->state.reads;
   auto ready = [](const auto& file) { return file.second.now == phase::ready; };
+  auto opening = [](const auto& file) { return file.second.now == phase::opening; };
   if (!reads.direct)
     return "off";
   if (reads.now == phase::unknown)
@@ -51,6 +52,8 @@ std::string shown(device_pointer self) {
     return "no: " + all_late(self);
   if (!reads.refused_file.empty())
     return "not all: " + reads.refused_file;
+  if (std::any_of(reads.files.begin(), reads.files.end(), opening))
+    return "opening";
   return std::any_of(reads.files.begin(), reads.files.end(), ready) ? "yes" : "opening";
 }
 

@@ -99,11 +99,12 @@ task<result<bool>> load_from_disk(load_pointer self, const load_job& job, load_c
       co_return false;
   }
   auto wanted = window.request(job.in);
+  const size_t count = wanted.places.size();
   metered_read metered(source.meter(), wanted.places);
   auto request = source.request(std::move(wanted));
   device_actor device = region_of(*job.target.device).device();
   auto read = co_await ask<direct_read_answer>(self, device, std::move(request), "device");
-  metered.end(read ? read->objects : 0);
+  metered.end(read && read->objects == count ? count : 0); // its time says little if one of them was late
   if (!read)
     co_return tl::unexpected(read.error());
   auto failure = why_ended(job.context, "load");
