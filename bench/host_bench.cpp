@@ -126,8 +126,8 @@ void load_isolated(const settings& options, const reporter& report) {
   });
   report(sides.judged({.name = "host_load_isolated",
                        .unit = "GB/s",
-                       .floor = 0.7,
-                       .aim = 0.85,
+                       .floor = 0.9,
+                       .aim = 0.97,
                        .direction = better::higher}));
 }
 
@@ -163,7 +163,7 @@ void host_store(const settings& options, const reporter& report) {
     return std::vector{gigabytes(total_bytes, bare_copy(arena.bytes(), g.memory.bytes()))};
   });
   report(sides.judged(
-      {.name = "host_store", .unit = "GB/s", .floor = 0.85, .aim = 0.95, .direction = better::higher}));
+      {.name = "host_store", .unit = "GB/s", .floor = 0.9, .aim = 0.97, .direction = better::higher}));
 }
 
 } // namespace terrace::bench

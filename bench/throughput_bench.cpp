@@ -42,8 +42,8 @@ void lookup_throughput(const settings& options, const reporter& report) {
       [&] { return std::vector{requests_per_second(echo.clients(), frame, answer_bytes, round_seconds)}; });
   report(sides.judged({.name = "lookup_throughput",
                        .unit = "requests/s",
-                       .floor = 0.3,
-                       .aim = 0.45,
+                       .floor = 0.4,
+                       .aim = 0.55,
                        .direction = better::higher}));
 }
 
