@@ -7,6 +7,7 @@
 #include "tier/object_batch.hpp"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <optional>
 #include <span>
@@ -68,7 +69,9 @@ class tier_index {
   /// modifies its index: then ask the tier.
   std::optional<object_bitmap> try_probe(const object_batch& objects, object_range range) const {
     auto keys = cut(objects, range);
-    std::vector<object_id> ids(keys.size());
+    std::array<object_id, 128> few; // of a short lookup
+    std::vector<object_id> many(keys.size() <= few.size() ? 0 : keys.size());
+    auto ids = many.empty() ? std::span(few).first(keys.size()) : std::span(many);
     if (!table_.read([&](const resident_table&) { find(keys, ids); }))
       return std::nullopt;
     object_bitmap present(keys.size());

@@ -175,14 +175,8 @@ void add_known(connection& client, subject& of, const searched_part& part, prefi
   of.turn.after = std::make_shared<const session_state>(of.turn.after->with_known(found.first(whole)));
 }
 
-/// Calls `then` with what was found, or refuses the request.
-void run_lookup(connection& client, const connection::request& what, lookup_request request,
-                std::function<void(const lookup_answer&)> then) {
-  if (client.may_look_up_at_once())
-    if (auto found = look_up_at_once(request)) {
-      then(*found);
-      return;
-    }
+void run_actor(connection& client, const connection::request& what, lookup_request request,
+               std::function<void(lookup_answer)> then) {
   caf::actor worker =
       client.idle_lookups().take([&client] { return spawn_lookup(client.system(), client.home()); });
   client.ask(what, worker, std::move(request), "the lookup's actor has ended",
@@ -195,6 +189,17 @@ void run_lookup(connection& client, const connection::request& what, lookup_requ
                else
                  then(found);
              });
+}
+
+/// Calls `then` with what was found, or refuses the request.
+template <class Then>
+void run_lookup(connection& client, const connection::request& what, lookup_request request, Then then) {
+  if (client.may_look_up_at_once())
+    if (auto found = look_up_at_once(request)) {
+      then(std::move(*found));
+      return;
+    }
+  run_actor(client, what, std::move(request), std::move(then));
 }
 
 void found_some(connection& client, const connection::request& what, const subject& of, lookup_answer found) {
