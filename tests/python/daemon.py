@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
+import select
 import shutil
 import signal
 import socket
@@ -29,6 +31,7 @@ class Daemon:
         """`more`, `connection`, `host`, `gpu`: lines of [[listen]], [connection], [host] and [gpu]. Without `disk_bytes` there is no
         disk. `environment`: of its process, beside this one's."""
         self.environment = environment or {}
+        self._children: list[int] = []
         self.folder = Path(tempfile.mkdtemp(prefix="terrace-python-"))
         self.socket = str(self.folder / "terrace.sock")
         (self.folder / "state").mkdir()
@@ -70,12 +73,22 @@ path = "{self.folder / "state"}"
             while b"READY=1" not in ready.recv(4096):
                 pass
 
+    def _open_children(self) -> None:
+        """The processes of GPUs, which are killed when the daemon ends, and end after it: until then memory of this process that they
+        have open may not be let go."""
+        for children in Path(f"/proc/{self.process.pid}/task").glob("*/children"):
+            for pid in children.read_text().split():
+                with contextlib.suppress(ProcessLookupError):
+                    self._children.append(os.pidfd_open(int(pid)))
+
     def kill(self) -> None:
+        self._open_children()
         self.process.kill()
         self.process.wait()
 
     def terminate(self) -> None:
         """In order: what was stored is on disk afterwards."""
+        self._open_children()
         self.process.terminate()
         self.process.wait(PATIENCE)
 
@@ -88,9 +101,14 @@ path = "{self.folder / "state"}"
         self.process.send_signal(signal.SIGCONT)
 
     def stop(self) -> None:
+        """When this returns, its processes of GPUs have ended as well."""
         self.resume()
-        self.process.kill()
-        self.process.wait()
+        self.kill()
+        for child in self._children:
+            if not select.select([child], [], [], PATIENCE)[0]:
+                raise TimeoutError("a process of a GPU outlives its daemon")
+            os.close(child)
+        self._children.clear()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
