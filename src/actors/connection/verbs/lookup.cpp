@@ -175,6 +175,7 @@ void add_known(connection& client, subject& of, const searched_part& part, prefi
   of.turn.after = std::make_shared<const session_state>(of.turn.after->with_known(found.first(whole)));
 }
 
+/// `run_lookup` of what cannot be answered at once.
 void run_actor(connection& client, const connection::request& what, lookup_request request,
                std::function<void(lookup_answer)> then) {
   caf::actor worker =
