@@ -19,41 +19,49 @@ namespace terrace {
 class object_bitmap {
  public:
   object_bitmap() = default;
-  explicit object_bitmap(size_t objects) : words_((objects + 63) / 64), size_(objects) {}
-  void set(size_t object) { words_[object / 64] |= uint64_t{1} << object % 64; }
-  bool test(size_t object) const { return words_[object / 64] >> object % 64 & 1; }
+  explicit object_bitmap(size_t objects) : many_(objects > few_max ? words_of(objects) : 0), size_(objects) {}
+  void set(size_t object) { data()[object / 64] |= uint64_t{1} << object % 64; }
+  bool test(size_t object) const { return words()[object / 64] >> object % 64 & 1; }
   size_t size() const { return size_; }
 
   /// Object n is bit n % 64 of word n / 64.
-  std::span<const uint64_t> words() const { return words_; }
+  std::span<const uint64_t> words() const {
+    return {size_ > few_max ? many_.data() : few_.data(), words_of(size_)};
+  }
 
   /// Adds the objects in `part`, whose first object has number `first` here, a multiple of 64. Precondition:
   /// it fits.
   void merge(size_t first, const object_bitmap& part) {
     assert(first % 64 == 0 && first + part.size_ <= size_);
-    for (size_t i = 0; i < part.words_.size(); ++i)
-      words_[first / 64 + i] |= part.words_[i];
+    uint64_t* into = data() + first / 64;
+    for (uint64_t word : part.words())
+      *into++ |= word;
   }
 
   /// The first objects.
   object_bitmap first(size_t objects) const {
     assert(objects <= size_);
     object_bitmap part(objects);
-    std::copy_n(words_.begin(), part.words_.size(), part.words_.begin());
+    std::copy_n(words().begin(), words_of(objects), part.data());
     if (objects % 64 != 0)
-      part.words_.back() &= (uint64_t{1} << objects % 64) - 1;
+      part.data()[objects / 64] &= (uint64_t{1} << objects % 64) - 1;
     return part;
   }
 
   size_t count() const {
     size_t set = 0;
-    for (uint64_t word : words_)
+    for (uint64_t word : words())
       set += static_cast<size_t>(std::popcount(word));
     return set;
   }
 
  private:
-  std::vector<uint64_t> words_;
+  static constexpr size_t few_max = 128; ///< objects of most lookups
+  static constexpr size_t words_of(size_t objects) { return (objects + 63) / 64; }
+  uint64_t* data() { return size_ > few_max ? many_.data() : few_.data(); }
+
+  std::array<uint64_t, few_max / 64> few_{};
+  std::vector<uint64_t> many_; ///< instead, if there are more
   size_t size_ = 0;
 };
 

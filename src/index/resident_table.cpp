@@ -8,6 +8,8 @@ namespace terrace {
 namespace {
 constexpr size_t first_buckets = 64;
 constexpr size_t batch_size = 32; ///< number of cache misses in flight at once
+/// Of a chain whose objects came together only these are found by their hashes.
+constexpr size_t first_batch_size = 8;
 } // namespace
 
 resident_table::resident_table() : base_(first_buckets) {
@@ -39,48 +41,81 @@ std::optional<object_id> resident_table::find(entry_key name) const {
 
 void resident_table::find_published(std::span<const object_key> keys, std::span<object_id> ids) const {
   assert(keys.size() == ids.size());
+  if (slots_.size() == 0) {
+    std::fill(ids.begin(), ids.end(), object_id{});
+    return;
+  }
+  size_t buckets[batch_size]; // of the next batch, if it is known to follow
+  size_t requested = 0;
+  size_t batch = first_batch_size;
+  bool scattered = false;
+  for (size_t at = 0; at < keys.size();) {
+    auto some = keys.subspan(at, std::min(batch, keys.size() - at));
+    if (requested == 0)
+      request_buckets(some, buckets);
+    at += some.size();
+    auto next = keys.subspan(at, scattered ? std::min(batch_size, keys.size() - at) : 0);
+    find_scattered(some, ids.subspan(at - some.size()), buckets, next);
+    requested = next.size();
+    batch = batch_size;
+    scattered = at < 2 || ids[at - 1] == object_id{} || slot_of(ids[at - 1]) != slot_of(ids[at - 2]) + 1;
+    if (scattered)
+      continue;
+    at += find_beside(slot_of(ids[at - 1]) + 1, keys.subspan(at), ids.subspan(at));
+    requested = 0;
+  }
+}
+
+/// Objects that came together have slots side by side, most of the time. Returns the number of leading keys whose objects
+/// are in the slots from `slot` on.
+size_t resident_table::find_beside(uint32_t slot, std::span<const object_key> keys,
+                                   std::span<object_id> ids) const {
+  size_t most = std::min<size_t>(keys.size(), slots() - slot);
+  for (size_t i = 0; i < most; ++i) {
+    const resident& object = slots_[slot + i];
+    if (!object.is(keys[i]) || !readable(object.state()))
+      return i;
+    ids[i] = id_at(slot + static_cast<uint32_t>(i));
+  }
+  return most;
+}
+
+void resident_table::request_buckets(std::span<const object_key> keys, size_t* buckets) const {
+  for (const object_key& key : keys) {
+    *buckets = bucket_of(to_entry_key(key).low);
+    __builtin_prefetch(&buckets_[*buckets++]);
+  }
+}
+
+/// Keys whose `buckets` are known, and whose cache misses are in flight at once; `buckets` become those of `next`.
+void resident_table::find_scattered(std::span<const object_key> keys, std::span<object_id> ids, size_t* buckets,
+                                    std::span<const object_key> next) const {
   struct cursor {
     size_t at;
     uint32_t slot;
   };
-  size_t buckets[batch_size];
   cursor open[batch_size];
-  auto request_buckets = [&](size_t begin) {
-    size_t end = std::min(begin + batch_size, keys.size());
-    for (size_t i = begin; i < end; ++i) {
-      buckets[i - begin] = bucket_of(to_entry_key(keys[i]).low);
-      __builtin_prefetch(&buckets_[buckets[i - begin]]);
-    }
+  size_t left = 0;
+  auto look_at = [&](size_t at, uint32_t slot) { // branchless: the pattern is as random as the keys
+    open[left] = {at, slot};
+    left += slot != none;
+    __builtin_prefetch(&slots_[slot != none ? slot : 0]);
   };
-  request_buckets(0);
-  for (size_t begin = 0; begin < keys.size(); begin += batch_size) {
-    size_t n = std::min(batch_size, keys.size() - begin);
-    size_t left = 0;
-    auto look_at = [&](size_t at, uint32_t slot) { // branchless: the pattern is as random as the keys
-      open[left] = {at, slot};
-      left += slot != none;
-      __builtin_prefetch(&slots_[slot != none ? slot : 0]);
-    };
-    if (slots_.size() == 0) {
-      std::fill(ids.begin(), ids.end(), object_id{});
-      return;
-    }
-    for (size_t i = 0; i < n; ++i) {
-      ids[begin + i] = object_id{};
-      look_at(begin + i, buckets_[buckets[i]]);
-    }
-    request_buckets(begin + batch_size); // they arrive while the slots are examined
-    while (left != 0) {
-      size_t round = left;
-      left = 0; // continuing entries replace entries already examined
-      for (size_t i = 0; i < round; ++i) {
-        auto [at, slot] = open[i];
-        const resident& object = slots_[slot];
-        bool same = object.is(keys[at]);
-        if (same & readable(object.state()))
-          ids[at] = id_at(slot);
-        look_at(at, same ? none : object.next_);
-      }
+  for (size_t i = 0; i < keys.size(); ++i) {
+    ids[i] = object_id{};
+    look_at(i, buckets_[buckets[i]]);
+  }
+  request_buckets(next, buckets); // they arrive while the slots are examined
+  while (left != 0) {
+    size_t round = left;
+    left = 0; // continuing entries replace entries already examined
+    for (size_t i = 0; i < round; ++i) {
+      auto [at, slot] = open[i];
+      const resident& object = slots_[slot];
+      bool same = object.is(keys[at]);
+      if (same & readable(object.state()))
+        ids[at] = id_at(slot);
+      look_at(at, same ? none : object.next_);
     }
   }
 }

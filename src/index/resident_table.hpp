@@ -168,6 +168,10 @@ class resident_table {
   }
   template <class Is>
   uint32_t find_slot(uint64_t hash, Is&& is) const;
+  void request_buckets(std::span<const object_key> keys, size_t* buckets) const;
+  void find_scattered(std::span<const object_key> keys, std::span<object_id> ids, size_t* buckets,
+                      std::span<const object_key> next) const;
+  size_t find_beside(uint32_t slot, std::span<const object_key> keys, std::span<object_id> ids) const;
   resident& existing(object_id id);
   void move(resident& object, object_state next);
   void forget_parent(object_id id);

@@ -158,8 +158,6 @@ class uring final : public ring {
   }
 
   void drain_backlog() {
-    backlog_.insert(backlog_.end(), receives_.begin(), receives_.end());
-    receives_.clear();
     while (!cancels_.empty()) {
       auto* sqe = next_sqe();
       if (sqe == nullptr)
@@ -174,6 +172,14 @@ class uring final : public ring {
       prepare(*sqe, *backlog_.front());
       backlog_.pop_front();
     }
+    size_t taken = 0;
+    while (taken < receives_.size()) {
+      auto* sqe = next_sqe();
+      if (sqe == nullptr)
+        break;
+      prepare(*sqe, *receives_[taken++]);
+    }
+    receives_.erase(receives_.begin(), receives_.begin() + static_cast<std::ptrdiff_t>(taken));
   }
 
   static void prepare_cancel(io_uring_sqe& sqe, operation& op) {
@@ -198,7 +204,7 @@ class uring final : public ring {
   bool wake_armed_ = false;
   bool closed_ = false;
   std::deque<uint32_t> leaving_slots_; // registered, and to be unregistered
-  std::vector<operation*> receives_;   // started since the last submission
+  std::vector<operation*> receives_;   // not submitted yet
   std::deque<operation*> backlog_;     // waiting because the kernel's queue was full
   std::deque<operation*> ended_early_; // cancelled before submission
   std::vector<operation*> sends_;      // submitted, or about to be: they complete only if they fail

@@ -143,7 +143,7 @@ class event_log {
     object_batch one;
     one.keys = {event.key};
     return std::any_of(indexes_.begin(), indexes_.end(), [&](const auto& each) {
-      auto there = each.first > event.tier ? each.second->try_probe(one, {}) : std::nullopt;
+      auto there = each.first > event.tier ? each.second->try_probe(one.keys) : std::nullopt;
       return there && there->test(0);
     });
   }

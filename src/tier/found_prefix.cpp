@@ -18,6 +18,7 @@ uint64_t bytes_max(const lease_room& room, size_t tiers) {
 
 std::vector<tier_answer> answers_of(std::vector<tier_share>& shares) {
   std::vector<tier_answer> answers;
+  answers.reserve(shares.size());
   for (tier_share& share : shares)
     answers.push_back({share.tier, std::move(share.present)});
   return answers;
@@ -38,12 +39,7 @@ found_prefix::found_prefix(prefix_subject of, std::vector<tier_share> tiers, siz
       shares_(std::move(tiers)),
       planner_(of_.in->spec, of_.plan, answers_of(shares_),
                // The first chunk that was not probed whole, like all behind it, is absent.
-               static_cast<uint32_t>(probed_ / per_chunk_ + 1)) {
-  chunk_layout layout(of_.in->spec);
-  for (size_t pool = 0; pool < layout.pools(); ++pool)
-    trailing_.insert(trailing_.end(), layout.ranks(pool),
-                     of_.in->spec.pools[pool].rule == hit_rule::trailing_chunks);
-}
+               static_cast<uint32_t>(probed_ / per_chunk_ + 1)) {}
 
 std::optional<std::vector<discard_notice>> found_prefix::next_unusable() {
   const opened_space& space = *of_.in;
@@ -379,6 +375,8 @@ std::optional<std::vector<access_notice>> found_prefix::next_accesses() {
     return std::nullopt;
   size_t objects = plan().found_chunks * per_chunk_;
   bool states_too = has_trailing_pools(of_.in->spec);
+  if (states_too && trailing_.empty())
+    trailing_ = trailing_objects(of_.in->spec);
   if (accessed_ >= objects * (states_too ? 2 : 1))
     return std::nullopt;
   // What every prefix needs from the end on, then states from the beginning on (tier/access_order.hpp).

@@ -114,7 +114,7 @@ class found_prefix {
   bool shortened_below_ = false; ///< it holds less of a tier below than was found there
 
   account_ptr account_;
-  std::vector<bool> trailing_;  ///< per object of a chunk
+  std::vector<bool> trailing_;  ///< per object of a chunk, in a space with trailing pools
   size_t unusable_from_ = 0;    ///< chunk
   size_t accessed_ = 0;         ///< objects, and again for states
   size_t absent_ = 0;           ///< in host memory, of those counted

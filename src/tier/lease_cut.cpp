@@ -13,15 +13,6 @@ bool is_trailing(const space_spec& spec, size_t pool) {
   return spec.pools[pool].rule == hit_rule::trailing_chunks;
 }
 
-/// Per object of a chunk.
-std::vector<bool> trailing_objects(const space_spec& spec) {
-  chunk_layout layout(spec);
-  std::vector<bool> trailing;
-  for (size_t pool = 0; pool < layout.pools(); ++pool)
-    trailing.insert(trailing.end(), layout.ranks(pool), is_trailing(spec, pool));
-  return trailing;
-}
-
 const object_place* below_of(const leased_prefix& prefix, size_t i) {
   for (auto places : prefix.below)
     if (i < places.size() && places[i].present())
@@ -57,6 +48,14 @@ steps add_trailing_bytes(const leased_prefix& prefix, uint64_t& bytes) {
 }
 
 } // namespace
+
+std::vector<bool> trailing_objects(const space_spec& spec) {
+  chunk_layout layout(spec);
+  std::vector<bool> trailing;
+  for (size_t pool = 0; pool < layout.pools(); ++pool)
+    trailing.insert(trailing.end(), layout.ranks(pool), is_trailing(spec, pool));
+  return trailing;
+}
 
 steps find_bytes_to_load(const leased_prefix& prefix, uint64_t& bytes) {
   auto trailing = trailing_objects(prefix.spec);

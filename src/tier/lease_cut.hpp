@@ -12,6 +12,9 @@
 
 namespace terrace {
 
+/// Which objects of a chunk are of trailing pools.
+std::vector<bool> trailing_objects(const space_spec& spec);
+
 /// The objects of a prefix that was found, numbered as in chunk_layout.hpp, and where they are held now.
 struct leased_prefix {
   const space_spec& spec;

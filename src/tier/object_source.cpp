@@ -23,11 +23,25 @@ object_source::part object_source::cut(size_t first, size_t count) const {
   for (size_t pool = 0; pool < layout.pools(); ++pool)
     batch->trailing.set(pool, in_->spec.pools[pool].rule == hit_rule::trailing_chunks);
   batch->keys.resize(count);
+  keys(first, count, batch->keys);
+  return {std::move(batch), {0, count}};
+}
+
+std::span<const object_key> object_source::keys(size_t first, size_t count,
+                                                std::span<object_key> room) const {
+  first = std::min(first, size());
+  count = std::min(count, size() - first);
+  if (whole_)
+    return std::span(whole_->keys).subspan(first, count);
+  room = room.first(count);
+  if (room.empty())
+    return room;
+  chunk_layout layout(in_->spec);
   size_t chunk = first / layout.objects_per_chunk();
   auto object = static_cast<uint32_t>(first % layout.objects_per_chunk());
   size_t pool = layout.pool_of(object);
   uint32_t rank = object - layout.first_object(pool);
-  for (object_key& key : batch->keys) { // written in place: a temporary costs a stalled load per key
+  for (object_key& key : room) { // written in place: a temporary costs a stalled load per key
     key.space = in_->id;
     key.pool = static_cast<uint16_t>(pool);
     key.rank = static_cast<uint16_t>(rank);
@@ -40,7 +54,7 @@ object_source::part object_source::cut(size_t first, size_t count) const {
     pool = 0;
     ++chunk;
   }
-  return {std::move(batch), {0, count}};
+  return room;
 }
 
 } // namespace terrace

@@ -5,6 +5,7 @@
 #include "tier/publish.hpp"
 
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace terrace {
@@ -26,6 +27,9 @@ class object_source {
   };
   /// Objects [first, first + count), up to the end. Of chunks, only keys and `trailing`: all that a probe needs.
   part cut(size_t first, size_t count) const;
+
+  /// Their keys alone; made in `room` if they do not exist. Precondition: `room` has `count` elements.
+  std::span<const object_key> keys(size_t first, size_t count, std::span<object_key> room) const;
 
  private:
   batch_ptr whole_;

@@ -1,11 +1,14 @@
 #include "tier/prefix_search.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cassert>
 
 namespace terrace {
 
-prefix_search::prefix_search(prefix_subject of, object_source objects, const std::vector<tier_kind>& tiers)
+prefix_search::prefix_search(prefix_subject of, object_source objects, std::span<const tier_kind> tiers)
     : of_(std::move(of)), objects_(std::move(objects)) {
+  shares_.reserve(tiers.size());
   for (tier_kind tier : tiers)
     shares_.push_back({tier, object_bitmap(objects_.size()), nullptr});
   if (of_.hold && !one_slice())
@@ -23,10 +26,9 @@ bool prefix_search::next_slice() {
   // Places before the first held object are filled slice by slice: a million at once would be a long turn.
   for (const hold_ptr& hold : holds_)
     hold->keep_first(first_);
-  now_ = objects_.cut(first_, slice_objects);
-  assert(now_.range.count <= slice_objects);
-  probed_ += now_.range.count;
-  slice_ = object_bitmap(now_.range.count);
+  now_ = {};
+  slice_ = object_bitmap(std::min(slice_objects, objects_.size() - first_));
+  probed_ += slice_.size();
   return true;
 }
 
@@ -37,7 +39,9 @@ bool prefix_search::chain_goes_on() const {
 
 bool prefix_search::probes_note_access() const { return one_slice() && !has_trailing_pools(of_.in->spec); }
 
-probe_request prefix_search::probe() const {
+probe_request prefix_search::probe() {
+  if (!now_.objects)
+    now_ = objects_.cut(first_, slice_objects);
   return {now_.objects, of_.hold, of_.note_access && probes_note_access(), now_.range};
 }
 
@@ -77,7 +81,8 @@ std::optional<prefix_search::counted> prefix_search::read(size_t tier, const tie
   size_t from = shares_[tier].tier < tier_kind::host ? 0 : first_absent();
   if (from == slice_.size())
     return counted{};
-  auto present = index.try_probe(*now_.objects, {now_.range.first + from, now_.range.count - from});
+  std::array<object_key, slice_objects> room;
+  auto present = index.try_probe(objects_.keys(first_ + from, slice_.size() - from, room));
   if (!present)
     return std::nullopt;
   size_t hits = present->count(), objects = present->size();

@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace terrace {
@@ -24,14 +25,14 @@ class prefix_search {
   static_assert(slice_objects % 64 == 0);
 
   /// `tiers`: to be searched, in the order of tier_list.hpp. `objects`: those of the prefix's chunks on all ranks.
-  prefix_search(prefix_subject of, object_source objects, const std::vector<tier_kind>& tiers);
+  prefix_search(prefix_subject of, object_source objects, std::span<const tier_kind> tiers);
 
   /// Before `probe`, `read` and `add` of each slice. False: everything is searched, or the chain has ended.
   bool next_slice();
   bool one_slice() const { return objects_.size() <= slice_objects; }
 
   /// The current slice, for a tier that must be asked.
-  probe_request probe() const;
+  probe_request probe();
   void add(size_t tier, probe_answer found);
 
   /// Reads a tier's index on this thread, so that a lookup does not wait for a tier that is busy, perhaps on a preempted
@@ -59,7 +60,7 @@ class prefix_search {
   std::vector<hold_ptr>
       holds_; ///< of long lookups, parallel to the shares, which take them with the first held object
   object_bitmap slice_;     ///< the objects of the slice that any tier has
-  object_source::part now_; ///< the slice
+  object_source::part now_; ///< the slice, once a tier is asked
   size_t first_ = 0;        ///< its first object
   size_t probed_ = 0;       ///< objects in the slices so far
 };

@@ -4,8 +4,11 @@
 #include "base/ids.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace terrace {
@@ -15,36 +18,40 @@ namespace terrace {
 template <class Tier>
 class searched_tiers {
  public:
+  static constexpr size_t kinds_max = 4; ///< a group has at most one tier of each kind
+
   /// `wanted`: bit n: tier_kind n may be searched; 0: all.
   searched_tiers(const std::vector<Tier>& all, uint32_t wanted) {
     for (const Tier& tier : all) {
       bool allowed = wanted == 0 || (wanted >> static_cast<unsigned>(tier.kind) & 1) != 0;
       if (allowed && tier.reads() && !tier.index->empty())
-        searched_.push_back(&tier);
+        add(tier);
     }
   }
 
-  size_t size() const { return searched_.size(); }
+  size_t size() const { return size_; }
   const Tier& operator[](size_t i) const { return *searched_[i]; }
 
-  std::vector<tier_kind> kinds() const {
-    std::vector<tier_kind> kinds;
-    for (const Tier* tier : searched_)
-      kinds.push_back(tier->kind);
-    return kinds;
-  }
+  std::span<const tier_kind> kinds() const { return std::span(kinds_).first(size_); }
 
   /// False: a tier of `all` may have objects that the search could not find. `all`: those that are there now.
   bool everything(const std::vector<Tier>& all) const {
     return std::all_of(all.begin(), all.end(), [this](const Tier& tier) {
-      bool was = std::any_of(searched_.begin(), searched_.end(),
-                             [&tier](const Tier* one) { return one->kind == tier.kind; });
+      bool was = std::ranges::find(kinds(), tier.kind) != kinds().end();
       return (was || tier.index->empty()) && tier.degraded().empty();
     });
   }
 
  private:
-  std::vector<const Tier*> searched_;
+  void add(const Tier& tier) {
+    assert(size_ < kinds_max);
+    searched_[size_] = &tier;
+    kinds_[size_++] = tier.kind;
+  }
+
+  std::array<const Tier*, kinds_max> searched_{};
+  std::array<tier_kind, kinds_max> kinds_{};
+  size_t size_ = 0;
 };
 
 } // namespace terrace

@@ -65,10 +65,9 @@ class tier_index {
     return read ? first : begin;
   }
 
-  /// Safe on any thread: which objects of the range are present, parallel to it. Nullopt while the tier
-  /// modifies its index: then ask the tier.
-  std::optional<object_bitmap> try_probe(const object_batch& objects, object_range range) const {
-    auto keys = cut(objects, range);
+  /// Safe on any thread: which objects are present, parallel to the keys. Nullopt while the tier modifies its index: then
+  /// ask the tier.
+  std::optional<object_bitmap> try_probe(std::span<const object_key> keys) const {
     std::array<object_id, 128> few; // of a short lookup
     std::vector<object_id> many(keys.size() <= few.size() ? 0 : keys.size());
     auto ids = many.empty() ? std::span(few).first(keys.size()) : std::span(many);

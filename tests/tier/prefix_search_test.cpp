@@ -27,7 +27,7 @@ prefix_search search_for(size_t objects, bool hold, const std::vector<tier_kind>
 }
 
 /// The first `present` objects of the slice, held under ids from 1 on.
-probe_answer answer(const prefix_search& search, size_t present, bool hold = false) {
+probe_answer answer(prefix_search& search, size_t present, bool hold = false) {
   auto asked = search.probe();
   size_t objects = std::min(asked.range.count, asked.objects->size());
   probe_answer made;

@@ -28,6 +28,11 @@ struct entry {
 
 const index_of full{false}, nothing{true};
 
+std::vector<tier_kind> kinds_searched(const std::vector<entry>& all) {
+  searched_tiers searched(all, 0);
+  return {searched.kinds().begin(), searched.kinds().end()};
+}
+
 uint32_t only(tier_kind kind) { return 1U << static_cast<unsigned>(kind); }
 
 } // namespace
@@ -68,9 +73,9 @@ TEST(TierList, AListThatWasReturnedStays) {
 
 TEST(SearchedTiers, AreThoseThatMayHaveSomething) {
   std::vector<entry> all{{tier_kind::host, &full}, {tier_kind::disk, &full}};
-  EXPECT_EQ(searched_tiers(all, 0).kinds(), (std::vector{tier_kind::host, tier_kind::disk}));
+  EXPECT_EQ(kinds_searched(all), (std::vector{tier_kind::host, tier_kind::disk}));
   all[0].index = &nothing;
-  EXPECT_EQ(searched_tiers(all, 0).kinds(), std::vector{tier_kind::disk});
+  EXPECT_EQ(kinds_searched(all), std::vector{tier_kind::disk});
   all[1].readable = false;
   EXPECT_EQ(searched_tiers(all, 0).size(), 0u);
 }

@@ -50,14 +50,14 @@ std::vector<demoted_object> lacking(std::vector<demoted_object> objects, const s
     all.keys.push_back(object.key);
   std::vector<bool> lacks(objects.size());
   for (const tier_below& tier : to) {
-    auto present = tier.index->try_probe(all, {});
+    auto present = tier.index->try_probe(all.keys);
     for (size_t i = 0; i < lacks.size(); ++i)
       lacks[i] = lacks[i] || !present || !present->test(i); // if it is changing, the tier itself is asked
   }
   for (const tier_below& tier : all_below) {
     if (!tier.further || (tier.service && !tier.service->reads()))
       continue;
-    auto present = tier.index->try_probe(all, {});
+    auto present = tier.index->try_probe(all.keys);
     for (size_t i = 0; present && i < lacks.size(); ++i)
       lacks[i] = lacks[i] && !present->test(i);
   }

@@ -50,7 +50,7 @@ bool read_slice(prefix_search& search, size_t number, const tier_parts& tier) {
 }
 
 /// Slices of long lookups do not delay short ones.
-question<tier_actor, probe_request> probe_of(const prefix_search& search, const tier_parts& tier) {
+question<tier_actor, probe_request> probe_of(prefix_search& search, const tier_parts& tier) {
   return {tier.tier, search.probe(),
           search.one_slice() ? caf::message_priority::high : caf::message_priority::normal};
 }

@@ -3,6 +3,7 @@
 #include "tier/prefix_search.hpp"
 #include "tier/searched_tiers.hpp"
 
+#include <array>
 #include <utility>
 
 namespace terrace::actors {
@@ -13,15 +14,15 @@ std::optional<lookup_answer> look_up_at_once(const lookup_request& request) {
     return std::nullopt;
   searched_tiers<tier_parts> tiers(request.group->tiers(), request.tiers);
   prefix_search search(request, request.objects, tiers.kinds());
-  std::vector<prefix_search::counted> counted;
+  std::array<prefix_search::counted, tiers.kinds_max> counted;
   if (search.next_slice())
     for (size_t i = 0; i < tiers.size(); ++i) {
       auto read = search.read(i, *tiers[i].index);
       if (!read)
         return std::nullopt;
-      counted.push_back(*read);
+      counted[i] = *read;
     }
-  for (size_t i = 0; i < counted.size(); ++i) {
+  for (size_t i = 0; i < tiers.size(); ++i) {
     tiers[i].probe->hit(counted[i].hits);
     tiers[i].probe->missed(counted[i].misses);
   }

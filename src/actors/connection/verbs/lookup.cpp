@@ -229,7 +229,8 @@ void search(connection& client, const connection::request& what, const wire::Loo
   }
   run_lookup(
       client, what, std::move(request),
-      [&client, what, &asked, of = std::move(of), body, part](lookup_answer found) mutable { // called once
+      [&client, what, &asked, of = std::move(of), body,
+       part = std::move(part)](lookup_answer found) mutable { // called once
         if (part.remembers)
           add_known(client, of, part, found.plan);
         if (of.candidates.size() == 1 || found.plan.found_chunks >= of.candidates.back().enough) {
@@ -273,7 +274,8 @@ void choose(connection& client, const connection::request& what, const wire::Loo
             const keep_alive& body) {
   auto saved = of.saved();
   if (!saved || saved->tail_tokens == 0) {
-    of.candidates = {{of.prefix}};
+    of.candidates.clear();
+    of.candidates.push_back({of.prefix});
     search(client, what, asked, std::move(of), body);
     return;
   }
