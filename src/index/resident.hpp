@@ -38,9 +38,11 @@ class alignas(64) resident {
   bool trailing() const { return trailing_ != 0; }
 
   /// Cheaper than comparing `key()`.
-  bool is(const object_key& other) const {
-    return digest::same_bytes(chunk_, other.chunk.bytes) && space_ == static_cast<uint32_t>(other.space) &&
-           pool_ == other.pool && rank_ == other.rank;
+  bool is(const object_key& other) const { return is(other, other.chunk); }
+  /// Whether its key is `like` with another chunk.
+  bool is(const object_key& like, const digest& chunk) const {
+    return digest::same_bytes(chunk_, chunk.bytes) && space_ == static_cast<uint32_t>(like.space) &&
+           pool_ == like.pool && rank_ == like.rank;
   }
 
  private:

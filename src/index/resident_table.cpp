@@ -10,6 +10,28 @@ constexpr size_t first_buckets = 64;
 constexpr size_t batch_size = 32; ///< number of cache misses in flight at once
 /// Of a chain whose objects came together only these are found by their hashes.
 constexpr size_t first_batch_size = 8;
+
+/// Keys as `find_all` wants them.
+struct listed_keys {
+  std::span<const object_key> keys;
+
+  size_t size() const { return keys.size(); }
+  listed_keys part(size_t first, size_t count) const { return {keys.subspan(first, count)}; }
+  uint64_t hash(size_t i) const { return to_entry_key(keys[i]).low; }
+  bool is(size_t i, const resident& object) const { return object.is(keys[i]); }
+};
+
+struct chunk_keys {
+  const object_key& like;
+  std::span<const digest> chunks;
+
+  size_t size() const { return chunks.size(); }
+  chunk_keys part(size_t first, size_t count) const { return {like, chunks.subspan(first, count)}; }
+  uint64_t hash(size_t i) const {
+    return to_entry_key({like.space, like.pool, like.rank, chunks[i]}).low;
+  }
+  bool is(size_t i, const resident& object) const { return object.is(like, chunks[i]); }
+};
 } // namespace
 
 resident_table::resident_table() : base_(first_buckets) {
@@ -39,7 +61,8 @@ std::optional<object_id> resident_table::find(entry_key name) const {
   return slot == none ? std::nullopt : std::optional(id_at(slot));
 }
 
-void resident_table::find_published(std::span<const object_key> keys, std::span<object_id> ids) const {
+template <class Keys>
+void resident_table::find_all(Keys keys, std::span<object_id> ids) const {
   assert(keys.size() == ids.size());
   if (slots_.size() == 0) {
     std::fill(ids.begin(), ids.end(), object_id{});
@@ -50,46 +73,47 @@ void resident_table::find_published(std::span<const object_key> keys, std::span<
   size_t batch = first_batch_size;
   bool scattered = false;
   for (size_t at = 0; at < keys.size();) {
-    auto some = keys.subspan(at, std::min(batch, keys.size() - at));
+    auto some = keys.part(at, std::min(batch, keys.size() - at));
     if (requested == 0)
       request_buckets(some, buckets);
     at += some.size();
-    auto next = keys.subspan(at, scattered ? std::min(batch_size, keys.size() - at) : 0);
+    auto next = keys.part(at, scattered ? std::min(batch_size, keys.size() - at) : 0);
     find_scattered(some, ids.subspan(at - some.size()), buckets, next);
     requested = next.size();
     batch = batch_size;
     scattered = at < 2 || ids[at - 1] == object_id{} || slot_of(ids[at - 1]) != slot_of(ids[at - 2]) + 1;
     if (scattered)
       continue;
-    at += find_beside(slot_of(ids[at - 1]) + 1, keys.subspan(at), ids.subspan(at));
+    at += find_beside(slot_of(ids[at - 1]) + 1, keys.part(at, keys.size() - at), ids.subspan(at));
     requested = 0;
   }
 }
 
 /// Objects that came together have slots side by side, most of the time. Returns the number of leading keys whose objects
 /// are in the slots from `slot` on.
-size_t resident_table::find_beside(uint32_t slot, std::span<const object_key> keys,
-                                   std::span<object_id> ids) const {
+template <class Keys>
+size_t resident_table::find_beside(uint32_t slot, Keys keys, std::span<object_id> ids) const {
   size_t most = std::min<size_t>(keys.size(), slots() - slot);
   for (size_t i = 0; i < most; ++i) {
     const resident& object = slots_[slot + i];
-    if (!object.is(keys[i]) || !readable(object.state()))
+    if (!keys.is(i, object) || !readable(object.state()))
       return i;
     ids[i] = id_at(slot + static_cast<uint32_t>(i));
   }
   return most;
 }
 
-void resident_table::request_buckets(std::span<const object_key> keys, size_t* buckets) const {
-  for (const object_key& key : keys) {
-    *buckets = bucket_of(to_entry_key(key).low);
-    __builtin_prefetch(&buckets_[*buckets++]);
+template <class Keys>
+void resident_table::request_buckets(Keys keys, size_t* buckets) const {
+  for (size_t i = 0; i < keys.size(); ++i) {
+    buckets[i] = bucket_of(keys.hash(i));
+    __builtin_prefetch(&buckets_[buckets[i]]);
   }
 }
 
 /// Keys whose `buckets` are known, and whose cache misses are in flight at once; `buckets` become those of `next`.
-void resident_table::find_scattered(std::span<const object_key> keys, std::span<object_id> ids, size_t* buckets,
-                                    std::span<const object_key> next) const {
+template <class Keys>
+void resident_table::find_scattered(Keys keys, std::span<object_id> ids, size_t* buckets, Keys next) const {
   struct cursor {
     size_t at;
     uint32_t slot;
@@ -112,12 +136,21 @@ void resident_table::find_scattered(std::span<const object_key> keys, std::span<
     for (size_t i = 0; i < round; ++i) {
       auto [at, slot] = open[i];
       const resident& object = slots_[slot];
-      bool same = object.is(keys[at]);
+      bool same = keys.is(at, object);
       if (same & readable(object.state()))
         ids[at] = id_at(slot);
       look_at(at, same ? none : object.next_);
     }
   }
+}
+
+void resident_table::find_published(std::span<const object_key> keys, std::span<object_id> ids) const {
+  find_all(listed_keys{keys}, ids);
+}
+
+void resident_table::find_published(const object_key& like, std::span<const digest> chunks,
+                                    std::span<object_id> ids) const {
+  find_all(chunk_keys{like, chunks}, ids);
 }
 
 object_id resident_table::insert(const new_resident& from) {

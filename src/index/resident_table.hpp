@@ -38,6 +38,8 @@ class resident_table {
 
   /// Looks up many keys with prefetching; `ids[i]` is 0 if key i has no readable object.
   void find_published(std::span<const object_key> keys, std::span<object_id> ids) const;
+  /// The same for the keys that are `like` but for their chunk.
+  void find_published(const object_key& like, std::span<const digest> chunks, std::span<object_id> ids) const;
 
   /// Safe on any thread: calls `look` with the table while no object is inserted, erased or changes state.
   /// Returns false without calling it while the table is being modified. `look` may call `find`,
@@ -168,10 +170,14 @@ class resident_table {
   }
   template <class Is>
   uint32_t find_slot(uint64_t hash, Is&& is) const;
-  void request_buckets(std::span<const object_key> keys, size_t* buckets) const;
-  void find_scattered(std::span<const object_key> keys, std::span<object_id> ids, size_t* buckets,
-                      std::span<const object_key> next) const;
-  size_t find_beside(uint32_t slot, std::span<const object_key> keys, std::span<object_id> ids) const;
+  template <class Keys>
+  void find_all(Keys keys, std::span<object_id> ids) const;
+  template <class Keys>
+  void request_buckets(Keys keys, size_t* buckets) const;
+  template <class Keys>
+  void find_scattered(Keys keys, std::span<object_id> ids, size_t* buckets, Keys next) const;
+  template <class Keys>
+  size_t find_beside(uint32_t slot, Keys keys, std::span<object_id> ids) const;
   resident& existing(object_id id);
   void move(resident& object, object_state next);
   void forget_parent(object_id id);

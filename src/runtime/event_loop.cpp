@@ -144,7 +144,7 @@ void event_loop::between_jobs() {
   // messages.
   if (owes_kernel && (queue_.next().again || jobs_since_enter_ >= jobs_between_enters ||
                       now_ns_ - last_enter_ns_ >= ns_between_enters))
-    enter();
+    enter(true);
   else if (jobs_since_enter_ >= jobs_between_enters)
     account();
   if (pool_.size() > 1 && (queue_.floating() > floating_jobs_kept || waited_too_long_))
@@ -171,8 +171,8 @@ void event_loop::deliver() {
     counters_.completions.add(n);
 }
 
-void event_loop::enter() {
-  go_on_unless(port_.kernel()->enter());
+void event_loop::enter(bool between_jobs) {
+  go_on_unless(between_jobs ? port_.kernel()->enter_between() : port_.kernel()->enter());
   counters_.enters.add();
   account();
   last_enter_ns_ = now_ns_;

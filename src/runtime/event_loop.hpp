@@ -93,7 +93,7 @@ class event_loop {
   void between_jobs();
   void take_external();
   void deliver();
-  void enter();
+  void enter(bool between_jobs = false); ///< jobs follow
   void account();
   bool poll();
   void sleep();

@@ -56,6 +56,10 @@ class ring {
   /// changes nothing. Errors that pass (a signal, a full queue, a shortage) are not reported.
   virtual int enter() = 0;
 
+  /// The same for a caller that has other work and will be back soon. Receives that were started since the last call may be
+  /// kept until the next one: by then the peer may have sent what is received, and nobody has to wait for it.
+  virtual int enter_between() { return enter(); }
+
   /// Submits everything and blocks until a completion is available or `wake` is called; a `wake` since the
   /// last `wait` counts. May return early. Returns the same as `enter`.
   virtual int wait() = 0;

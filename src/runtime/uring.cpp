@@ -58,7 +58,7 @@ class uring final : public ring {
   }
 
   void cancel(operation& op) override {
-    if (std::erase(backlog_, &op) + std::erase(receives_, &op) != 0) {
+    if (std::erase(backlog_, &op) + std::erase(receives_, &op) + std::erase(due_, &op) != 0) {
       ended_early_.push_back(&op);
       return;
     }
@@ -99,7 +99,8 @@ class uring final : public ring {
   }
 
   bool has_unsubmitted() const override {
-    return io_uring_sq_ready(&ring_) != 0 || !backlog_.empty() || !receives_.empty() || !cancels_.empty();
+    return io_uring_sq_ready(&ring_) != 0 || !backlog_.empty() || !receives_.empty() || !due_.empty() ||
+           !cancels_.empty();
   }
 
   bool wants_enter() const override {
@@ -112,14 +113,21 @@ class uring final : public ring {
 
   int enter() override {
     drain_backlog();
-    int refused = lasting(io_uring_submit_and_get_events(&ring_));
-    if (!leaving_slots_.empty()) // even if the worker never waits: until then their memory is not free
-      (void) change_a_slot();
-    return refused;
+    submit_receives();
+    return submit();
+  }
+
+  int enter_between() override {
+    drain_backlog();
+    take_receives(due_, false);
+    if (due_.empty())
+      due_.swap(receives_);
+    return submit();
   }
 
   int wait() override {
     drain_backlog();
+    submit_receives();
     arm_wake();
     if (change_a_slot())
       return lasting(io_uring_submit_and_get_events(&ring_));
@@ -148,6 +156,13 @@ class uring final : public ring {
   }
 
  private:
+  int submit() {
+    int refused = lasting(io_uring_submit_and_get_events(&ring_));
+    if (!leaving_slots_.empty()) // even if the worker never waits: until then their memory is not free
+      (void) change_a_slot();
+    return refused;
+  }
+
   io_uring_sqe* next_sqe() {
     auto* sqe = io_uring_get_sqe(&ring_);
     if (sqe == nullptr) {
@@ -172,14 +187,26 @@ class uring final : public ring {
       prepare(*sqe, *backlog_.front());
       backlog_.pop_front();
     }
+  }
+
+  void submit_receives() {
+    take_receives(due_, true);
+    take_receives(receives_, true);
+  }
+
+  /// `waits`: data is rarely there already, so the kernel need not look before it waits for it.
+  void take_receives(std::vector<operation*>& from, bool waits) {
     size_t taken = 0;
-    while (taken < receives_.size()) {
-      auto* sqe = next_sqe();
+    for (; taken < from.size(); ++taken) {
+      auto* sqe = backlog_.empty() ? next_sqe() : nullptr;
       if (sqe == nullptr)
         break;
-      prepare(*sqe, *receives_[taken++]);
+      prepare(*sqe, *from[taken]);
+      // Since Linux 5.19; deferred task work is newer.
+      if (waits && (flags_ & IORING_SETUP_DEFER_TASKRUN) != 0)
+        sqe->ioprio |= IORING_RECVSEND_POLL_FIRST;
     }
-    receives_.erase(receives_.begin(), receives_.begin() + static_cast<std::ptrdiff_t>(taken));
+    from.erase(from.begin(), from.begin() + static_cast<std::ptrdiff_t>(taken));
   }
 
   static void prepare_cancel(io_uring_sqe& sqe, operation& op) {
@@ -204,7 +231,8 @@ class uring final : public ring {
   bool wake_armed_ = false;
   bool closed_ = false;
   std::deque<uint32_t> leaving_slots_; // registered, and to be unregistered
-  std::vector<operation*> receives_;   // not submitted yet
+  std::vector<operation*> receives_;   // started since `enter_between`
+  std::vector<operation*> due_;        // started before it
   std::deque<operation*> backlog_;     // waiting because the kernel's queue was full
   std::deque<operation*> ended_early_; // cancelled before submission
   std::vector<operation*> sends_;      // submitted, or about to be: they complete only if they fail
@@ -247,10 +275,6 @@ void uring::prepare(io_uring_sqe& sqe, operation& op) {
     case io_code::accept: io_uring_prep_accept(&sqe, r.fd, nullptr, nullptr, r.flags); break;
     case io_code::recvmsg:
       io_uring_prep_recvmsg(&sqe, r.fd, r.message, static_cast<unsigned>(r.flags));
-      // Data is rarely available already, so the kernel need not check before it waits. Since Linux 5.19;
-      // deferred task work is newer.
-      if ((flags_ & IORING_SETUP_DEFER_TASKRUN) != 0)
-        sqe.ioprio |= IORING_RECVSEND_POLL_FIRST;
       break;
     case io_code::sendmsg:
       io_uring_prep_sendmsg(&sqe, r.fd, r.message, static_cast<unsigned>(r.flags));

@@ -27,6 +27,13 @@ object_source::part object_source::cut(size_t first, size_t count) const {
   return {std::move(batch), {0, count}};
 }
 
+std::optional<object_source::chunk_part> object_source::chunks(size_t first, size_t count) const {
+  if (!chunks_ || chunks_->size() != size_)
+    return std::nullopt;
+  first = std::min(first, size_);
+  return chunk_part{{in_->id}, std::span(*chunks_).subspan(first, std::min(count, size_ - first))};
+}
+
 std::span<const object_key> object_source::keys(size_t first, size_t count,
                                                 std::span<object_key> room) const {
   first = std::min(first, size());

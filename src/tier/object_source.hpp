@@ -5,6 +5,7 @@
 #include "tier/publish.hpp"
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -27,6 +28,13 @@ class object_source {
   };
   /// Objects [first, first + count), up to the end. Of chunks, only keys and `trailing`: all that a probe needs.
   part cut(size_t first, size_t count) const;
+
+  /// Of chunks with one object each: the keys are `like` but for their chunk.
+  struct chunk_part {
+    object_key like;
+    std::span<const digest> chunks;
+  };
+  std::optional<chunk_part> chunks(size_t first, size_t count) const;
 
   /// Their keys alone; made in `room` if they do not exist. Precondition: `room` has `count` elements.
   std::span<const object_key> keys(size_t first, size_t count, std::span<object_key> room) const;

@@ -74,6 +74,15 @@ void prefix_search::add(size_t tier, probe_answer found) {
   held->append(first_, std::move(*found.held));
 }
 
+/// Of the slice's objects from `from` on.
+std::optional<object_bitmap> prefix_search::present_in(const tier_index& index, size_t from) const {
+  size_t first = first_ + from, count = slice_.size() - from;
+  if (auto part = objects_.chunks(first, count))
+    return index.try_probe(part->like, part->chunks);
+  std::array<object_key, slice_objects> room;
+  return index.try_probe(objects_.keys(first, count, room));
+}
+
 std::optional<prefix_search::counted> prefix_search::read(size_t tier, const tier_index& index) {
   if (of_.hold)
     return std::nullopt;
@@ -81,8 +90,7 @@ std::optional<prefix_search::counted> prefix_search::read(size_t tier, const tie
   size_t from = shares_[tier].tier < tier_kind::host ? 0 : first_absent();
   if (from == slice_.size())
     return counted{};
-  std::array<object_key, slice_objects> room;
-  auto present = index.try_probe(objects_.keys(first_ + from, slice_.size() - from, room));
+  auto present = present_in(index, from);
   if (!present)
     return std::nullopt;
   size_t hits = present->count(), objects = present->size();

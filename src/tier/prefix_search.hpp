@@ -51,6 +51,7 @@ class prefix_search {
   bool chain_goes_on() const;
   void add_present(size_t tier, object_bitmap present, size_t from = 0);
   size_t first_absent() const;
+  std::optional<object_bitmap> present_in(const tier_index& index, size_t from) const;
   /// Probes record accesses only if they see the whole request.
   bool probes_note_access() const;
 

@@ -33,11 +33,7 @@ class tier_index {
   /// Looks up keys; `ids[i]` is 0 if object i is absent or unreachable.
   void find(std::span<const object_key> keys, std::span<object_id> ids) const {
     table_.find_published(keys, ids);
-    if (!reaches_)
-      return;
-    for (object_id& id : ids)
-      if (id != object_id{} && out_of_reach(*table_.get(id)))
-        id = {};
+    leave_out_of_reach(ids);
   }
 
   /// Safe on any thread: true if nothing is present.
@@ -68,16 +64,12 @@ class tier_index {
   /// Safe on any thread: which objects are present, parallel to the keys. Nullopt while the tier modifies its index: then
   /// ask the tier.
   std::optional<object_bitmap> try_probe(std::span<const object_key> keys) const {
-    std::array<object_id, 128> few; // of a short lookup
-    std::vector<object_id> many(keys.size() <= few.size() ? 0 : keys.size());
-    auto ids = many.empty() ? std::span(few).first(keys.size()) : std::span(many);
-    if (!table_.read([&](const resident_table&) { find(keys, ids); }))
-      return std::nullopt;
-    object_bitmap present(keys.size());
-    for (size_t i = 0; i < ids.size(); ++i)
-      if (ids[i] != object_id{})
-        present.set(i);
-    return present;
+    return probe(keys.size(), [&](std::span<object_id> ids) { table_.find_published(keys, ids); });
+  }
+
+  /// The same for the keys that are `like` but for their chunk.
+  std::optional<object_bitmap> try_probe(const object_key& like, std::span<const digest> chunks) const {
+    return probe(chunks.size(), [&](std::span<object_id> ids) { table_.find_published(like, chunks, ids); });
   }
 
   static std::span<const object_key> cut(const object_batch& objects, object_range range) {
@@ -87,6 +79,33 @@ class tier_index {
   }
 
  private:
+  void leave_out_of_reach(std::span<object_id> ids) const {
+    if (!reaches_)
+      return;
+    for (object_id& id : ids)
+      if (id != object_id{} && out_of_reach(*table_.get(id)))
+        id = {};
+  }
+
+  /// `find`: see `find_published`.
+  template <class Find>
+  std::optional<object_bitmap> probe(size_t objects, Find&& find) const {
+    std::array<object_id, 128> few; // of a short lookup
+    std::vector<object_id> many(objects <= few.size() ? 0 : objects);
+    auto ids = many.empty() ? std::span(few).first(objects) : std::span(many);
+    bool read = table_.read([&](const resident_table&) {
+      find(ids);
+      leave_out_of_reach(ids);
+    });
+    if (!read)
+      return std::nullopt;
+    object_bitmap present(objects);
+    for (size_t i = 0; i < ids.size(); ++i)
+      if (ids[i] != object_id{})
+        present.set(i);
+    return present;
+  }
+
   resident_table table_;
   std::function<bool(uint64_t)> reaches_; ///< empty: everything is reachable
 };
