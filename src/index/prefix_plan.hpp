@@ -5,6 +5,7 @@
 #include "base/steps.hpp"
 #include "index/chunk_layout.hpp"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cassert>
@@ -20,6 +21,19 @@ class object_bitmap {
  public:
   object_bitmap() = default;
   explicit object_bitmap(size_t objects) : many_(objects > few_max ? words_of(objects) : 0), size_(objects) {}
+  /// Those for which `is(number)` holds.
+  template <class Is>
+  static object_bitmap of(size_t objects, Is&& is) {
+    object_bitmap made(objects);
+    for (size_t first = 0; first < objects; first += 64) {
+      uint64_t word = 0;
+      for (size_t i = 0; i < std::min<size_t>(64, objects - first); ++i)
+        word |= uint64_t{is(first + i)} << i;
+      made.data()[first / 64] = word;
+    }
+    return made;
+  }
+
   void set(size_t object) { data()[object / 64] |= uint64_t{1} << object % 64; }
   bool test(size_t object) const { return words()[object / 64] >> object % 64 & 1; }
   size_t size() const { return size_; }

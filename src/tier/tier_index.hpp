@@ -99,11 +99,7 @@ class tier_index {
     });
     if (!read)
       return std::nullopt;
-    object_bitmap present(objects);
-    for (size_t i = 0; i < ids.size(); ++i)
-      if (ids[i] != object_id{})
-        present.set(i);
-    return present;
+    return object_bitmap::of(objects, [&](size_t i) { return ids[i] != object_id{}; });
   }
 
   resident_table table_;

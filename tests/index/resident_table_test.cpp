@@ -269,6 +269,70 @@ TEST(ResidentTable, FindsManyAtOnceInTheirOrder) {
   EXPECT_EQ(found, expected);
 }
 
+TEST(ResidentTable, FindsManyLikeOneByOneHoweverTheyLie) {
+  uint64_t seed = terrace::testing::test_seed();
+  SCOPED_TRACE(terrace::testing::seed_text(seed));
+  std::mt19937_64 random(seed);
+  constexpr uint64_t numbers = 600;
+  resident_table table;
+  for (uint64_t n = 0; n < numbers; ++n)
+    published(table, n); // side by side
+  for (int i = 0; i < 60; ++i) {
+    uint64_t n = random() % numbers;
+    auto id = table.find(key(n));
+    switch (id ? random() % 4 : 4) {
+      case 0: table.erase(*id); break;
+      case 1: table.remove(*id); break;
+      case 2: table.demote(*id); break;
+      case 3: // elsewhere, and not readable
+        table.erase(*id);
+        table.insert(object(n));
+        break;
+      default: published(table, n);
+    }
+  }
+  for (int round = 0; round < 2'000; ++round) {
+    std::vector<object_key> keys;
+    uint64_t next = random() % numbers;
+    for (size_t count = random() % 200; keys.size() < count;) {
+      keys.push_back(key(next));
+      next = random() % 12 == 0 ? random() % (numbers + 20) : next + (random() % 40 == 0 ? -1 : 1);
+    }
+    std::vector<digest> chunks;
+    std::vector<object_id> expected;
+    for (const object_key& each : keys) {
+      auto id = table.find(each);
+      expected.push_back(id && readable(table.get(*id)->state()) ? *id : object_id{});
+      chunks.push_back(each.chunk);
+    }
+    std::vector<object_id> found(keys.size(), object_id{99});
+    table.find_published(keys, found);
+    ASSERT_EQ(found, expected);
+    found.assign(keys.size(), object_id{99});
+    table.find_published(key(0), chunks, found); // space, pool and rank are those of all
+    ASSERT_EQ(found, expected);
+  }
+}
+
+TEST(ResidentTable, TellsChunksOfOtherSpacesPoolsAndRanksApart) {
+  resident_table table;
+  std::vector<digest> chunks;
+  for (uint64_t n = 0; n < 40; ++n) {
+    published(table, n);
+    chunks.push_back(key(n).chunk);
+  }
+  object_key like = key(0), other_space = like, other_pool = like, other_rank = like;
+  other_space.space = static_cast<space_id>(static_cast<uint32_t>(like.space) + 1);
+  ++other_pool.pool;
+  ++other_rank.rank;
+  std::vector<object_id> found(chunks.size());
+  for (const object_key& each : {other_space, other_pool, other_rank}) {
+    found.assign(chunks.size(), object_id{99});
+    table.find_published(each, chunks, found);
+    EXPECT_EQ(found, std::vector<object_id>(chunks.size()));
+  }
+}
+
 TEST(ResidentTable, BehavesLikeAMapUnderRandomUse) {
   uint64_t seed = terrace::testing::test_seed();
   SCOPED_TRACE(terrace::testing::seed_text(seed));

@@ -231,6 +231,46 @@ TYPED_TEST(RingContract, ACancelledSendEndsOnce) {
   EXPECT_EQ(this->kernel->reap(more), 0u);
 }
 
+TYPED_TEST(RingContract, AReceiveEndsHoweverTheRingIsEntered) {
+  constexpr size_t count = 20; // more than the kernel's queue holds
+  std::vector<test::socket_pair> pairs(count);
+  std::vector<operation> receives;
+  for (test::socket_pair& pair : pairs)
+    receives.push_back(
+        {.request = test::receive_into(pair.fds[0], std::make_shared<test::message_buffer>(16))});
+  for (size_t i = 0; i < count / 2; ++i) {
+    this->kernel->start(receives[i]);
+    ASSERT_EQ(::write(pairs[i].fds[1], "hello", 5), 5);
+  }
+  this->kernel->enter_between();
+  for (size_t i = count / 2; i < count; ++i) { // without data when they are submitted
+    this->kernel->start(receives[i]);
+    this->kernel->enter_between();
+    this->kernel->enter_between();
+    ASSERT_EQ(::write(pairs[i].fds[1], "hello", 5), 5);
+  }
+  std::set<operation*> ended;
+  for (auto& done : this->collect(count)) {
+    EXPECT_TRUE(ended.insert(done.op).second);
+    EXPECT_EQ(done.result, 5);
+  }
+}
+
+TYPED_TEST(RingContract, AReceiveThatIsKeptUntilTheNextCallCanBeCancelled) {
+  test::socket_pair pair;
+  operation receive{.request = test::receive_into(pair.fds[0], std::make_shared<test::message_buffer>(16))};
+  this->kernel->start(receive);
+  this->kernel->enter_between();
+  this->kernel->cancel(receive);
+  auto done = this->collect(1);
+  EXPECT_EQ(done[0].op, &receive);
+  EXPECT_EQ(done[0].result, -ECANCELED);
+  std::array<completion, 1> more;
+  this->kernel->enter_between();
+  this->kernel->enter();
+  EXPECT_EQ(this->kernel->reap(more), 0u);
+}
+
 TYPED_TEST(RingContract, ACancelledReceiveEndsOnceWithEcanceled) {
   test::socket_pair pair;
   operation receive{.request = test::receive_into(pair.fds[0], std::make_shared<test::message_buffer>(16))};

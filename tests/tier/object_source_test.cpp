@@ -43,6 +43,44 @@ TEST(ObjectSource, MakesAnyPartOfTheKeysOfAllRanks) {
     }
 }
 
+TEST(ObjectSource, WritesKeysIntoTheRoomThatItIsGiven) {
+  auto chunks = std::make_shared<std::vector<digest>>();
+  for (uint64_t n = 0; n < 7; ++n)
+    chunks->push_back(key_of(n).chunk);
+  object_source made(space(), chunks);
+  std::vector<object_key> room(10);
+  auto keys = made.keys(13, 10, room);
+  EXPECT_EQ(keys.data(), room.data());
+  EXPECT_EQ(std::vector(keys.begin(), keys.end()), made.cut(13, 10).objects->keys);
+  EXPECT_EQ(made.keys(30, 10, room).size(), 5u);
+  EXPECT_FALSE(made.chunks(0, 2)) << "a chunk has five objects";
+  auto batch = chain(0, 10);
+  EXPECT_EQ(object_source(batch).keys(8, 5, room).data(), batch->keys.data() + 8) << "they exist";
+  EXPECT_FALSE(object_source(batch).chunks(0, 2));
+  EXPECT_TRUE(object_source().keys(0, 9, room).empty());
+}
+
+TEST(ObjectSource, OfChunksWithOneObjectThereAreTheDigests) {
+  auto in = std::make_shared<const opened_space>(opened_space{
+      space_id{3}, terrace::testing::small_space(), terrace::testing::small_space().fingerprint()});
+  auto chunks = std::make_shared<std::vector<digest>>();
+  for (uint64_t n = 0; n < 7; ++n)
+    chunks->push_back(key_of(n).chunk);
+  object_source all(in, chunks);
+  ASSERT_EQ(all.size(), 7u);
+  auto part = all.chunks(4, 9);
+  ASSERT_TRUE(part);
+  EXPECT_EQ(part->chunks.data(), chunks->data() + 4);
+  EXPECT_EQ(part->chunks.size(), 3u);
+  auto keys = all.cut(4, 9);
+  for (size_t i = 0; i < 3; ++i) {
+    object_key key = part->like;
+    key.chunk = part->chunks[i];
+    EXPECT_EQ(key, keys.objects->keys[i]);
+  }
+  EXPECT_TRUE(all.chunks(9, 1)->chunks.empty());
+}
+
 TEST(ObjectSource, APartOfABatchIsARangeOfIt) {
   auto batch = chain(0, 10);
   object_source all(batch);

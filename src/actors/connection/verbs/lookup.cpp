@@ -220,7 +220,8 @@ void search(connection& client, const connection::request& what, const wire::Loo
   auto request = request_of(client, what, asked, of, part.prefix);
   request.plan.logits = of.candidates.back().entry != nullptr;
   request.hold = of.lease_wanted;
-  request.account = client.leased();
+  if (of.lease_wanted)
+    request.account = client.leased();
   request.prefill_tokens_per_s = client.prefill_speed(asked.options(), *of.in);
   request.note_access = of.lease_wanted && what.context->inference == 0;
   if (of.lease_wanted && of.loads && !std::exchange(of.told, true)) {
