@@ -19,9 +19,7 @@ class digest_chain {
   static constexpr size_t segment_digests = 64; ///< 2 KiB
 
   size_t size() const { return size_; }
-  const digest& operator[](size_t i) const {
-    return (*(*segments_)[i / segment_digests])[i % segment_digests];
-  }
+  const digest& operator[](size_t i) const { return segment_at(i / segment_digests)[i % segment_digests]; }
 
   /// The first `count` of them, which is at most `size`.
   digest_chain cut(size_t count) const;
@@ -36,13 +34,18 @@ class digest_chain {
   uint64_t bytes() const;
 
  private:
-  using segment = std::vector<digest>;
-  using segment_list = std::vector<std::shared_ptr<const segment>>;
+  using segment = std::shared_ptr<const digest[]>;
+  using segment_list = std::vector<segment>;
 
-  static const std::shared_ptr<const segment_list>& no_segments();
+  size_t full_segments() const { return size_ / segment_digests; }
+  const segment& segment_at(size_t number) const {
+    return number < full_segments() ? (*full_)[number] : begun_;
+  }
 
-  std::shared_ptr<const segment_list> segments_ = no_segments(); ///< all but the last are full
-  size_t size_ = 0; ///< the last segment may have more than belong to it
+  std::shared_ptr<const segment_list> full_; ///< null: a short chain, which most are, has no list
+  segment begun_;                            ///< behind them; null: the chain ends with a full one
+  uint32_t begun_digests_ = 0;               ///< in it, which may be more than belong to this chain
+  uint32_t size_ = 0;
 };
 
 } // namespace terrace

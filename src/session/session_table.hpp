@@ -32,9 +32,9 @@ struct session_opening {
   space_id in{};
   uint32_t chunk_tokens = 1; ///< of the space
   bool keep = false;         ///< it outlives its owner
+  bool held = false;         ///< it is to hold its chunks between turns
   session_root_ptr root;     ///< may be null
   session_state_ptr state;   ///< null: nothing yet
-  bool held = false;         ///< it is to hold its chunks between turns
 };
 
 /// What a turn starts from. `generation` changes with every turn that finishes.

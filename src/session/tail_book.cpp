@@ -6,23 +6,23 @@
 namespace terrace {
 
 tail_reference tail_book::refer(const space_ptr& in, const digest& key, tail_referrer by) {
-  tail& of = tails_[{in->id, key}];
-  of.in = in;
-  ++of.references[static_cast<size_t>(by)];
+  auto at = tails_.try_emplace({in->id, key}, referred_tail{.book = this}).first;
+  at->second.in = in;
+  ++at->second.references[static_cast<size_t>(by)];
   ++references_[static_cast<size_t>(by)];
-  return {*this, by, in->id, key};
+  return {*at, by};
 }
 
-void tail_book::end(space_id in, const digest& key, tail_referrer by) {
-  auto known = tails_.find({in, key});
-  assert(known != tails_.end() && known->second.references[static_cast<size_t>(by)] > 0);
-  --known->second.references[static_cast<size_t>(by)];
+void tail_book::end(tail_reference::named_tail& one, tail_referrer by) {
+  auto& [name, tail] = one;
+  assert(tail.references[static_cast<size_t>(by)] > 0);
+  --tail.references[static_cast<size_t>(by)];
   --references_[static_cast<size_t>(by)];
-  if (std::ranges::any_of(known->second.references, [](uint64_t count) { return count != 0; }))
+  if (std::ranges::any_of(tail.references, [](uint64_t count) { return count != 0; }))
     return;
   if (unreferred_.size() < unreferred_max)
-    unreferred_.push_back({std::move(known->second.in), key});
-  tails_.erase(known);
+    unreferred_.push_back({std::move(tail.in), name.key});
+  tails_.erase(tails_.find(name));
 }
 
 unreferred_tail tail_book::next_unreferred() {

@@ -24,6 +24,19 @@ constexpr size_t tail_referrers = 3;
 
 class tail_book;
 
+struct tail_name {
+  space_id in{};
+  digest key;
+  friend auto operator<=>(const tail_name&, const tail_name&) = default;
+};
+
+/// A tail to which somebody refers.
+struct referred_tail {
+  tail_book* book = nullptr;
+  space_ptr in;
+  std::array<uint64_t, tail_referrers> references{};
+};
+
 /// One reference to a tail; ends with the object. Move-only; the book outlives it.
 class tail_reference {
  public:
@@ -36,24 +49,22 @@ class tail_reference {
   }
   ~tail_reference();
 
-  explicit operator bool() const { return book_ != nullptr; }
-  const digest& key() const { return key_; }
+  explicit operator bool() const { return to_ != nullptr; }
+  /// Precondition: there is a reference.
+  const digest& key() const { return to_->first.key; }
 
  private:
   friend class tail_book;
-  tail_reference(tail_book& book, tail_referrer by, space_id in, const digest& key)
-      : book_(&book), by_(by), in_(in), key_(key) {}
+  using named_tail = std::pair<const tail_name, referred_tail>;
+  tail_reference(named_tail& to, tail_referrer by) : to_(&to), by_(by) {}
   void swap(tail_reference& other) noexcept {
-    std::swap(book_, other.book_);
+    std::swap(to_, other.to_);
     std::swap(by_, other.by_);
-    std::swap(in_, other.in_);
-    std::swap(key_, other.key_);
   }
 
-  tail_book* book_ = nullptr; ///< null: none
+  named_tail* to_ =
+      nullptr; ///< in the book, which keeps it in place; null: none. Every session has this object
   tail_referrer by_{};
-  space_id in_{};
-  digest key_;
 };
 
 /// A tail to which nobody refers any more.
@@ -88,20 +99,16 @@ class tail_book {
 
  private:
   friend class tail_reference;
-  struct tail {
-    space_ptr in;
-    std::array<uint64_t, tail_referrers> references{};
-  };
-  void end(space_id in, const digest& key, tail_referrer by);
+  void end(tail_reference::named_tail& one, tail_referrer by);
 
-  std::map<std::pair<space_id, digest>, tail> tails_;
+  std::map<tail_name, referred_tail> tails_;
   std::array<uint64_t, tail_referrers> references_{};
   std::deque<unreferred_tail> unreferred_;
 };
 
 inline tail_reference::~tail_reference() {
-  if (book_ != nullptr)
-    book_->end(in_, key_, by_);
+  if (to_ != nullptr)
+    to_->second.book->end(*to_, by_);
 }
 
 } // namespace terrace

@@ -98,8 +98,8 @@ TEST_F(GroupBook, SessionsEndWithTheirOwnerAndAreCounted) {
   auto probe = std::make_shared<metrics::client_probe>();
   group_book counted({.spaces_max = 2}, notices, {}, probe);
   session_id kept{{1}}, ends{{2}};
-  counted.answer(open_session_request{{kept, owner, space_id{1}, 64, true, nullptr, nullptr}});
-  counted.answer(open_session_request{{ends, owner, space_id{1}, 64, false, nullptr, nullptr}});
+  counted.answer(open_session_request{{kept, owner, space_id{1}, 64, true, false, nullptr, nullptr}});
+  counted.answer(open_session_request{{ends, owner, space_id{1}, 64, false, false, nullptr, nullptr}});
   EXPECT_EQ(counted.answer(sessions_request{1}).listed.size(), 1u);
   EXPECT_EQ(counted.answer(group_status_request{}).sessions, 2u);
 
@@ -125,7 +125,7 @@ class GroupBookHolds : public GroupBook {
   space_ptr in = book.answer(open_space_request{spec("held")}).opened;
   session_id open(uint8_t number, bool keep = false) {
     session_id named{{number}};
-    book.answer(open_session_request{{named, owner, space_id{1}, 64, keep, nullptr, nullptr, true}});
+    book.answer(open_session_request{{named, owner, space_id{1}, 64, keep, true, nullptr, nullptr}});
     return named;
   }
   lease_ptr lease_of(uint8_t number) {
@@ -162,7 +162,7 @@ TEST_F(GroupBookHolds, ATailIsUnreferredWhenNoTurnForkOrStoreHasIt) {
   EXPECT_EQ(book.answer(save_session_request{of, used.generation, after, session_hold{}}).outcome,
             turn_outcome::late);
   EXPECT_EQ(book.tails().references(tail_referrer::session), 1U);
-  book.answer(open_session_request{{fork, owner, space_id{1}, 64, true, nullptr, after, true}});
+  book.answer(open_session_request{{fork, owner, space_id{1}, 64, true, true, nullptr, after}});
   EXPECT_EQ(book.tails().references(tail_referrer::session), 2U);
   EXPECT_EQ(book.answer(sessions_request{10, of}).listed.size(), 1U);
   book.answer(close_session_request{of});
@@ -289,7 +289,7 @@ TEST_F(GroupBookHolds, NoMoreThanItsBoundWaitToBeDemoted) {
     what->id = number;
     what->chunks.resize(1);
     what->in = in;
-    counted.answer(open_session_request{{named, owner, space_id{1}, 64, false, nullptr, nullptr, true}});
+    counted.answer(open_session_request{{named, owner, space_id{1}, 64, false, true, nullptr, nullptr}});
     counted.answer(
         save_session_request{named, 1, std::make_shared<session_state>(), session_hold{what, 100, 250}});
     EXPECT_EQ(counted.answer(sessions_request{9}).held, 1u) << "the others gave way";

@@ -190,6 +190,33 @@ TEST_F(RespDoor, ASlowReaderHoldsABoundedNumberOfValues) {
   EXPECT_GE(got, 16);
 }
 
+TEST_F(RespDoor, SmallRepliesThatTheSocketDoesNotTakeComeInOrder) {
+  auto with = options();
+  auto port = test::free_port();
+  with.metrics = "127.0.0.1:" + std::to_string(port);
+  start(with);
+  resp_client client(door());
+  constexpr int keys = 16, times = 44; // 287 KB of replies, of which a socket takes less
+  std::string all;
+  for (int i = 0; i < keys; ++i)
+    ASSERT_EQ(client.call({"SET", "k" + std::to_string(i), value_of(400, i)}), "OK");
+  for (int i = 0; i < keys * times; ++i)
+    all += resp_call({"GET", "k" + std::to_string(i % keys)});
+  client.send(all); // and it does not read
+  EXPECT_TRUE(eventually([&] {
+    return test::number_behind(test::scrape(port), R"(terrace_resp_hits_total{group="default"})") ==
+           keys * times;
+  }));
+  client.send(resp_call({"ECHO", "after them"}) + resp_call({"QUIT"}));
+  for (int i = 0; i < keys * times; ++i)
+    ASSERT_EQ(client.reply(), value_of(400, i % keys)) << i;
+  EXPECT_EQ(client.reply(), "after them");
+  EXPECT_EQ(client.reply(), "OK");
+  EXPECT_EQ(client.reply(), "(end)");
+  EXPECT_EQ(test::number_behind(test::scrape(port), R"(terrace_sent_bytes_total{group="default"})"),
+            keys * 5 + keys * times * 408 + 17 + 5);
+}
+
 TEST_F(RespDoor, ItsMetricsCount) {
   auto with = options();
   auto port = test::free_port();

@@ -52,6 +52,23 @@ TEST(DigestChain, ACutDoesNotKeepTheSegmentsBehindIt) {
   EXPECT_LT(chain.cut(64).bytes(), chain.bytes() / 5);
 }
 
+TEST(DigestChain, CountsWhatItKeepsOfABegunSegment) {
+  auto chain = digest_chain().extended(numbered(1, 100));
+  EXPECT_GE(chain.bytes(), 100 * sizeof(digest));
+  EXPECT_GE(chain.cut(65).bytes(), 100 * sizeof(digest)) << "it shares all of the begun one";
+  EXPECT_GE(chain.cut(1).bytes(), 64 * sizeof(digest)) << "and of a full one";
+  EXPECT_LT(chain.cut(64).bytes(), 100 * sizeof(digest));
+  EXPECT_EQ(chain.cut(0).bytes(), 0U);
+}
+
+TEST(DigestChain, AnExtensionWithinASegmentSharesTheListOfTheFullOnes) {
+  auto chain = digest_chain().extended(numbered(1, 640));
+  auto longer = chain.extended(numbered(2, 5)).extended(numbered(3, 5));
+  EXPECT_EQ(&longer[639], &chain[639]);
+  EXPECT_EQ(longer[644], numbered(2, 5)[4]);
+  EXPECT_EQ(longer[649], numbered(3, 5)[4]);
+}
+
 TEST(DigestChain, AnExtensionByNothingIsTheSame) {
   auto chain = digest_chain().extended(numbered(1, 10)).cut(5);
   EXPECT_EQ(chain.extended({}).copy(), numbered(1, 5));

@@ -52,7 +52,7 @@ class RandomSessions : public ::testing::Test {
 void RandomSessions::open() {
   auto id = fresh();
   model_session one{some_owner(), below(3) == 0, {}, {}};
-  table_.open({id, one.owner, space_id{1}, 64, one.keep, nullptr, nullptr});
+  table_.open({id, one.owner, space_id{1}, 64, one.keep, false, nullptr, nullptr});
   model_.emplace(id, one);
 }
 
@@ -122,7 +122,7 @@ void RandomSessions::fork(session_id id, const model_session& of) {
   model_session one{some_owner(), below(3) == 0, of.tokens, state->last()};
   one.tokens.resize(expected);
   auto fresh_id = fresh();
-  table_.open({fresh_id, one.owner, space_id{1}, 64, one.keep, used->root, state});
+  table_.open({fresh_id, one.owner, space_id{1}, 64, one.keep, false, used->root, state});
   model_.emplace(fresh_id, one);
 }
 

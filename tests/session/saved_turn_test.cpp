@@ -134,7 +134,7 @@ TEST_F(SavedTurn, ATableKeepsItUntilTheNextSaveAndThroughLookups) {
   session_table table;
   session_id id{{1}};
   save({0, {}, std::span(tokens_).first(150), {}});
-  table.open({id, connection_id{1}, in_->id, 64, false, nullptr, nullptr});
+  table.open({id, connection_id{1}, in_->id, 64, false, false, nullptr, nullptr});
   auto used = table.use(id, 0);
   EXPECT_EQ(
       table.save_end(id, used->generation, state_, tails.refer(in_, saved_->key, tail_referrer::session)),
@@ -152,7 +152,7 @@ TEST_F(SavedTurn, ATableKeepsItUntilTheNextSaveAndThroughLookups) {
   EXPECT_EQ(listed[0].saved, saved_);
   // A fork refers to it, too.
   session_id fork{{2}};
-  table.open({fork, connection_id{1}, in_->id, 64, false, nullptr, state_},
+  table.open({fork, connection_id{1}, in_->id, 64, false, false, nullptr, state_},
              tails.refer(in_, saved_->key, tail_referrer::session));
   EXPECT_EQ(table.use(fork, 0)->saved, saved_);
   EXPECT_EQ(tails.references(tail_referrer::session), 2U);

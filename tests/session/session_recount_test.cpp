@@ -48,7 +48,7 @@ session_id numbered(uint32_t number) {
 class SessionRecount : public ::testing::Test {
  protected:
   void open(uint32_t number, connection_id owner, bool keep = false) {
-    table_.open({numbered(number), owner, space_id{1}, 64, keep, nullptr, nullptr});
+    table_.open({numbered(number), owner, space_id{1}, 64, keep, false, nullptr, nullptr});
   }
   session_state_ptr state_of(size_t tokens) {
     return run_turn(spec_, *hasher_, std::make_shared<const session_state>(),

@@ -60,6 +60,17 @@ TEST_F(TailBook, OneThatIsReferredToAgainStays) {
   EXPECT_EQ(book_.next_unreferred().in, nullptr);
 }
 
+TEST_F(TailBook, TheReferencesOfOneTailEndWithoutChangingAnother) {
+  auto one = refer(1), other = refer(2), same = refer(2, tail_referrer::prompt);
+  one = std::move(same); // its own ends
+  EXPECT_EQ(book_.next_unreferred().key, named(1));
+  EXPECT_EQ(one.key(), named(2));
+  other = {};
+  EXPECT_TRUE(book_.referred(in_->id, named(2)));
+  EXPECT_EQ(book_.references(tail_referrer::session), 0U);
+  EXPECT_EQ(book_.references(tail_referrer::prompt), 1U);
+}
+
 TEST_F(TailBook, BeyondItsBoundTailsStayUntilTheyAreEvicted) {
   for (size_t i = 0; i < tail_book::unreferred_max + 1; ++i) {
     digest key;

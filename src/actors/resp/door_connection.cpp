@@ -154,45 +154,6 @@ void door_connection::on_hang_up(int32_t events) {
     self_->quit();
 }
 
-// ---- out ----
-
-void door_connection::send() {
-  if (sending_ || replies_.empty())
-    return;
-  sending_ = true;
-  out_->part = replies_.begin();
-  out_->message = {};
-  out_->message.msg_iov = out_->part.areas.data();
-  out_->message.msg_iovlen = out_->part.areas.size();
-  runtime::io_request request;
-  request.code = runtime::io_code::sendmsg;
-  request.fd = out_->socket->get();
-  request.message = &out_->message;
-  request.flags = MSG_NOSIGNAL | MSG_WAITALL;
-  request.keep_alive = out_;
-  self_->port().submit(std::move(request), caf::actor_cast<caf::strong_actor_ptr>(self_), io_tag::send);
-  await_by(for_sending, environment_.now() + environment_.limits.request_deadline);
-}
-
-void door_connection::on_sent(int32_t bytes) {
-  sending_ = false;
-  due_[for_sending] = never;
-  if (bytes <= 0 && bytes != -EINTR && bytes != -EAGAIN) {
-    self_->quit();
-    return;
-  }
-  auto count = static_cast<uint64_t>(std::max(bytes, 0));
-  environment_.client_probe->sent(count);
-  replies_.sent(count);
-  out_->part = {};
-  send();
-  if (room_came_ && replies_.has_room()) {
-    auto came = std::move(room_came_);
-    came->set();
-  }
-  pump();
-}
-
 // ---- the order of things ----
 
 /// Serves what has come, and receives more when all of it is served.
@@ -231,7 +192,11 @@ void door_connection::served() {
 
 void door_connection::finish_if_done() {
   bool over = ends_ || eof_ || (drains_ && !in_->reader.in_command());
-  if (over && !serving_ && !sending_ && replies_.empty())
+  if (!over || serving_ || sending_ || !replies_.empty())
+    return;
+  if (out_->quiet.in_flight)
+    out_->quiet.announced = sending_ = true; // the socket is shut after it
+  else
     self_->quit();
 }
 

@@ -4,8 +4,9 @@
 // served nothing more is received, so a client that sends faster than it is served fills its socket. A value longer than the
 // reader's buffer is received where it will lie, in the arena, and sent from there.
 //
-// door_connection.cpp: the socket and the order of things; door_commands.cpp: from commands to batches; door_at_once.cpp:
-// batches that wait for nobody; door_serving.cpp: the others, and long values, as coroutines. It belongs to one actor.
+// door_connection.cpp: what is received, and the order of things; door_sending.cpp: replies; door_commands.cpp: from commands
+// to batches; door_at_once.cpp: batches that wait for nobody; door_serving.cpp: the others, and long values, as coroutines. It
+// belongs to one actor.
 #pragma once
 
 #include "actors/resp/door_batch.hpp"
@@ -55,8 +56,6 @@ class door_connection {
   void receive_value(std::span<std::byte> into, keep_alive owner);
   void on_received(int32_t bytes);
   void on_hang_up(int32_t events);
-  void send();
-  void on_sent(int32_t bytes);
   void pump();
   void finish_if_done();
   void violate(const std::string& text); ///< replies and ends
@@ -65,6 +64,13 @@ class door_connection {
   void on_timer();
   void sweep();
   void begin_context();
+
+  // ---- replies (door_sending.cpp) ----
+  void send();
+  void send_part();
+  void send_quietly();
+  bool may_be_quiet() const;
+  void on_sent(int32_t bytes);
 
   // ---- commands (door_commands.cpp) ----
   bool admit(door_batch& into);
@@ -113,6 +119,8 @@ class door_connection {
     std::shared_ptr<unique_fd> socket;
     msghdr message{};
     resp::reply_line::part part;
+    bool counted = false; ///< the part counts as sent
+    runtime::quiet_send quiet;
   };
   /// What there is a time for.
   enum : size_t { for_admission, for_rest, for_sending, for_serving, times };

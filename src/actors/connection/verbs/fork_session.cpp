@@ -33,7 +33,7 @@ void fork(connection& client, const connection::request& what, const client_spac
   auto state = std::make_shared<const session_state>(from.state->cut(asked.tokens(), *in->hasher));
   session_id id{random_lease_id().bytes};
   open_session_request request{{id, client.record()->id, from.in, in->what->spec.chunk_tokens, asked.keep(),
-                                from.root, state, from.held}};
+                                from.held, from.root, state}};
   client.ask(what, client.group().group, std::move(request), "the trust group's actor has ended",
              [&client, what, id, state, width = in->hasher->width()](const open_session_answer&) {
                answer(client, what, id, *state, width);

@@ -37,8 +37,8 @@ void open_session(connection& client, const connection::request& what, const wir
     return;
   session_id id{random_lease_id().bytes};
   open_session_request request{{id, client.record()->id, in->what->id, in->what->spec.chunk_tokens,
-                                asked.keep(), std::move(*root), nullptr,
-                                asked.mode() == wire::SessionMode::held}};
+                                asked.keep(), asked.mode() == wire::SessionMode::held, std::move(*root),
+                                nullptr}};
   client.ask(what, client.group().group, std::move(request), "the trust group's actor has ended",
              [&client, what, id](const open_session_answer&) {
                client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
