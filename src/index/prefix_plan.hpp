@@ -40,7 +40,7 @@ class object_bitmap {
 
   /// Object n is bit n % 64 of word n / 64.
   std::span<const uint64_t> words() const {
-    return {size_ > few_max ? many_.data() : few_.data(), words_of(size_)};
+    return {size_ > few_max ? many_.data() : few_.data(), size_ > few_max ? many_.size() : words_of(size_)};
   }
 
   /// Adds the objects in `part`, whose first object has number `first` here, a multiple of 64. Precondition:

@@ -79,6 +79,8 @@ void door_connection::reply_failure(const error& why) {
 task<> door_connection::await_room() {
   while (!replies_.has_room()) {
     send();
+    if (replies_.has_room())
+      break; // of what counts as sent nothing is told
     room_came_ = std::make_unique<task_event>();
     task_event& came = *room_came_;
     co_await came;
