@@ -1,6 +1,7 @@
 // A memfd, mapped and touched: what arenas and regions are made of.
 #pragma once
 
+#include "base/mapping.hpp"
 #include "base/unique_fd.hpp"
 
 #include <cstddef>
@@ -9,21 +10,19 @@
 
 namespace terrace::bench {
 
-/// Mapped in this process, every page present.
+/// Mapped in this process, every page present: large ones where the daemon's arenas have them.
 class shared_memory {
  public:
   explicit shared_memory(size_t bytes);
-  shared_memory(const shared_memory&) = delete;
-  shared_memory& operator=(const shared_memory&) = delete;
-  ~shared_memory();
 
   int descriptor() const { return fd_.get(); }
-  std::span<uint8_t> bytes() const { return {data_, size_}; }
+  std::span<uint8_t> bytes() const {
+    return {reinterpret_cast<uint8_t*>(memory_.data()), static_cast<size_t>(memory_.size())};
+  }
 
  private:
   unique_fd fd_;
-  uint8_t* data_ = nullptr;
-  size_t size_ = 0;
+  mapping memory_;
 };
 
 } // namespace terrace::bench

@@ -1,8 +1,11 @@
 #include "client/region.hpp"
 
+#include "base/large_pages.hpp"
+
 #include <cerrno>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -32,28 +35,25 @@ result<region> region::create(const char* name, uint64_t bytes) {
     return failed("size", bytes);
   if (::fcntl(made.fd_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
     return failed("seal", bytes);
-  void* mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, made.fd_.get(), 0);
-  if (mapped == MAP_FAILED)
-    return failed("map", bytes);
-  // Fewer and larger pages, here and in the daemon, where the system grants them (transparent_hugepage/shmem_enabled).
-  (void) ::madvise(mapped, bytes, MADV_HUGEPAGE);
-  made.data_ = static_cast<uint8_t*>(mapped);
-  made.size_ = bytes;
+  auto mapped = mapping::map(made.fd_.get(), bytes, true);
+  if (!mapped)
+    return tl::unexpected(mapped.error());
+  made.memory_ = std::move(*mapped);
+  // Fewer and larger pages, here and in the daemon, where the system makes them by itself (transparent_hugepage/shmem_enabled).
+  (void) ::madvise(made.data(), bytes, MADV_HUGEPAGE);
   return made;
 }
 
 result<void> region::commit() const {
-  if (size_ != 0 && ::madvise(data_, size_, MADV_POPULATE_WRITE) != 0) {
+  if (size() == 0)
+    return {};
+  make_large_pages(memory_.data(), size());
+  if (::madvise(data(), size(), MADV_POPULATE_WRITE) != 0) {
     if (errno == EFAULT)
       errno = ENOMEM;
-    return failed("commit", size_);
+    return failed("commit", size());
   }
   return {};
-}
-
-region::~region() {
-  if (data_)
-    ::munmap(data_, size_);
 }
 
 } // namespace terrace::client

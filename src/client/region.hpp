@@ -2,11 +2,11 @@
 #pragma once
 
 #include "base/error.hpp"
+#include "base/mapping.hpp"
 #include "base/unique_fd.hpp"
 
 #include <cstdint>
 #include <span>
-#include <utility>
 
 namespace terrace::client {
 
@@ -18,31 +18,19 @@ class region {
   /// `name` is shown in /proc/PID/maps. Pages are committed on first access, or by `commit`.
   static result<region> create(const char* name, uint64_t bytes);
 
-  region() = default;
-  region(region&& other) noexcept
-      : fd_(std::move(other.fd_)), data_(std::exchange(other.data_, nullptr)),
-        size_(std::exchange(other.size_, 0)) {}
-  region& operator=(region&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    std::swap(data_, other.data_);
-    std::swap(size_, other.size_);
-    return *this;
-  }
-  ~region();
-
-  /// Commits all pages now. A region that exists when it is registered is copied at full speed from the beginning,
-  /// because the daemon maps it ahead. Error: `no_space`; `unsupported` before Linux 5.14.
+  /// Commits all pages now, large ones where the kernel has them (from Linux 6.1 on). Do so before the first access:
+  /// it takes a tenth of the time that the accesses would, and what lies in large pages is copied at full speed from the beginning.
+  /// Error: `no_space`; `unsupported` before Linux 5.14.
   result<void> commit() const;
 
-  uint8_t* data() const { return data_; }
-  uint64_t size() const { return size_; }
-  std::span<uint8_t> bytes() const { return {data_, size_}; }
+  uint8_t* data() const { return reinterpret_cast<uint8_t*>(memory_.data()); }
+  uint64_t size() const { return memory_.size(); }
+  std::span<uint8_t> bytes() const { return {data(), size()}; }
   int descriptor() const { return fd_.get(); }
 
  private:
   unique_fd fd_;
-  uint8_t* data_ = nullptr;
-  uint64_t size_ = 0;
+  mapping memory_;
 };
 
 } // namespace terrace::client

@@ -1,5 +1,6 @@
 #include "memory/arena.hpp"
 
+#include "base/large_pages.hpp"
 #include "memory/numa.hpp"
 
 #include <fcntl.h>
@@ -112,6 +113,8 @@ result<bool> arena::prefault(uint64_t bytes) {
   uint64_t left = size() - prefaulted_;
   uint64_t step = bytes >= left ? left : std::min(left, (bytes + unit - 1) / unit * unit);
   if (step > 0) {
+    if (!huge_pages_)
+      make_large_pages(data() + prefaulted_, step);
     // Populating (Linux 5.14) maps the pages and reports a shortage that would be SIGBUS on access; older
     // kernels use fallocate.
     bool done = ::madvise(data() + prefaulted_, step, MADV_POPULATE_WRITE) == 0;

@@ -8,6 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <fstream>
+
 namespace terrace {
 namespace {
 
@@ -38,6 +40,39 @@ TEST(Mapping, MovesWithItsBytes) {
   mapping third;
   third = std::move(second);
   EXPECT_EQ(third.size(), 4096u);
+}
+
+TEST(Mapping, BeginsWhereALargePageMay) {
+  constexpr uint64_t unit = 2 << 20;
+  for (uint64_t bytes : {unit, unit + 1, 5 * unit - 4096}) {
+    auto fd = memory(static_cast<off_t>(bytes));
+    auto made = mapping::map(fd.get(), bytes, true);
+    ASSERT_TRUE(made);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(made->data()) % unit, 0U);
+    made->bytes()[bytes - 1] = std::byte{1}; // all of it is mapped, and of the file
+    std::byte last{};
+    EXPECT_EQ(::pread(fd.get(), &last, 1, static_cast<off_t>(bytes - 1)), 1);
+    EXPECT_EQ(last, std::byte{1});
+  }
+}
+
+/// Nothing is left of what was reserved around it, also where mapping fails.
+TEST(Mapping, LeavesNothingBehind) {
+  auto mapped_bytes = [] {
+    std::ifstream statm("/proc/self/statm");
+    uint64_t pages = 0;
+    statm >> pages;
+    return pages;
+  };
+  constexpr uint64_t bytes = 64 << 20;
+  auto fd = memory(bytes, MFD_ALLOW_SEALING);
+  const uint64_t before = mapped_bytes();
+  for (int i = 0; i < 100; ++i)
+    ASSERT_TRUE(mapping::map(fd.get(), bytes, true));
+  ASSERT_EQ(::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE), 0);
+  for (int i = 0; i < 100; ++i)
+    ASSERT_FALSE(mapping::map(fd.get(), bytes, true));
+  EXPECT_LT(mapped_bytes(), before + bytes / 4096);
 }
 
 TEST(Mapping, IsDeniedWhereASealForbidsWriting) {

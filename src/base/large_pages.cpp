@@ -1,0 +1,58 @@
+#include "base/large_pages.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+
+namespace terrace {
+
+namespace {
+
+constexpr uint64_t small_page_bytes = 4096;
+
+#ifdef MADV_COLLAPSE
+constexpr int collapse = MADV_COLLAPSE;
+#else
+constexpr int collapse = 25; // C libraries before 2.37 have no name for it
+#endif
+
+bool nothing_exists(std::byte* unit) {
+  std::array<unsigned char, large_page_bytes / small_page_bytes> in_memory;
+  return ::mincore(unit, large_page_bytes, in_memory.data()) == 0 &&
+         std::none_of(in_memory.begin(), in_memory.end(), [](unsigned char page) { return (page & 1) != 0; });
+}
+
+/// The kernel makes a large page of small ones, also of a single one, and not of none. For reading, since somebody else may
+/// write to it.
+bool make_first_small_page(std::byte* unit) {
+  return ::madvise(unit, small_page_bytes, MADV_POPULATE_READ) == 0;
+}
+
+} // namespace
+
+uint64_t make_large_pages(std::byte* data, uint64_t bytes) {
+  const uint64_t before = -reinterpret_cast<uintptr_t>(data) % large_page_bytes;
+  const uint64_t units = bytes > before ? (bytes - before) / large_page_bytes : 0;
+  std::byte* begin = data + before;
+  uint64_t made = 0;
+  for (uint64_t unit = 0; unit < units;) {
+    uint64_t end = unit;
+    while (end < units && nothing_exists(begin + end * large_page_bytes)) {
+      if (!make_first_small_page(begin + end * large_page_bytes))
+        return made;
+      ++end;
+    }
+    // Together: each call waits for every processor once.
+    if (end > unit) {
+      const uint64_t all = (end - unit) * large_page_bytes;
+      if (::madvise(begin + unit * large_page_bytes, all, collapse) != 0)
+        return made;
+      made += all;
+    }
+    unit = std::max(end, unit + 1);
+  }
+  return made;
+}
+
+} // namespace terrace

@@ -1,0 +1,112 @@
+#include "base/large_pages.hpp"
+
+#include "base/mapping.hpp"
+#include "base/unique_fd.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <thread>
+
+namespace terrace {
+namespace {
+
+constexpr uint64_t unit = large_page_bytes;
+constexpr uint64_t page = 4096;
+
+class LargePages : public ::testing::Test {
+ protected:
+  uint64_t bytes_that_exist() const {
+    struct stat info {};
+    EXPECT_EQ(::fstat(fd_.get(), &info), 0);
+    return static_cast<uint64_t>(info.st_blocks) * 512;
+  }
+
+  static constexpr uint64_t units = 6;
+  unique_fd fd_ = [] {
+    unique_fd fd(::memfd_create("large-pages-test", MFD_CLOEXEC));
+    EXPECT_EQ(::ftruncate(fd.get(), units * unit), 0);
+    return fd;
+  }();
+  mapping memory_ = mapping::map(fd_.get(), units* unit, true).value();
+};
+
+bool all_are(const std::byte* data, uint64_t bytes, std::byte value) {
+  return std::all_of(data, data + bytes, [value](std::byte each) { return each == value; });
+}
+
+/// The kernel may have none to give, so that what was made is all or nothing.
+TEST_F(LargePages, AreMadeOfWhatDoesNotExist) {
+  const uint64_t made = make_large_pages(memory_.data(), memory_.size());
+  EXPECT_LE(made, units * unit);
+  EXPECT_EQ(made % unit, 0U);
+  EXPECT_GE(bytes_that_exist(), made);
+  EXPECT_TRUE(all_are(memory_.data(), memory_.size(), std::byte{0}));
+}
+
+TEST_F(LargePages, LeaveWhatExistsAsItIs) {
+  memory_.data()[2 * unit + 5] = std::byte{7};
+  make_large_pages(memory_.data(), memory_.size());
+  EXPECT_EQ(memory_.data()[2 * unit + 5], std::byte{7});
+  ASSERT_EQ(::ftruncate(fd_.get(), 0), 0);
+  ASSERT_EQ(::ftruncate(fd_.get(), units * unit), 0);
+  for (uint64_t i = 0; i < units; ++i)
+    memory_.data()[i * unit] = std::byte{1};
+  EXPECT_EQ(make_large_pages(memory_.data(), memory_.size()), 0U);
+  EXPECT_EQ(bytes_that_exist(), units * page);
+}
+
+/// Nothing is made outside of the range, nor of units that are not all inside it.
+TEST_F(LargePages, LieInsideTheRange) {
+  const uint64_t made = make_large_pages(memory_.data() + unit + page, 3 * unit);
+  EXPECT_LE(made, 2 * unit);
+  EXPECT_LE(bytes_that_exist(), 2 * unit);
+  EXPECT_EQ(make_large_pages(memory_.data(), 0), 0U);
+  EXPECT_EQ(make_large_pages(memory_.data() + page, unit), 0U);
+  EXPECT_EQ(make_large_pages(memory_.data() + 1, 1), 0U);
+  EXPECT_LE(bytes_that_exist(), 2 * unit);
+}
+
+/// As a client that writes to its region while the daemon makes its pages.
+TEST_F(LargePages, LoseNoByteThatIsWrittenMeanwhile) {
+  for (int round = 0; round < 50; ++round) {
+    std::atomic<bool> begin{false};
+    std::thread writer([&] {
+      auto other = mapping::map(fd_.get(), units * unit, true).value();
+      begin = true;
+      for (uint64_t at = 0; at < units * unit; at += page)
+        other.data()[at + 17] = std::byte{9};
+    });
+    while (!begin) {
+    }
+    make_large_pages(memory_.data(), memory_.size());
+    writer.join();
+    for (uint64_t at = 0; at < units * unit; at += page)
+      ASSERT_EQ(memory_.data()[at + 17], std::byte{9}) << at;
+    ASSERT_EQ(::ftruncate(fd_.get(), 0), 0);
+    ASSERT_EQ(::ftruncate(fd_.get(), units * unit), 0);
+  }
+}
+
+TEST_F(LargePages, OfMemoryThatCannotBeReadAreNotMade) {
+  ASSERT_EQ(::mprotect(memory_.data(), memory_.size(), PROT_NONE), 0);
+  EXPECT_EQ(make_large_pages(memory_.data(), memory_.size()), 0U);
+  EXPECT_EQ(bytes_that_exist(), 0U);
+}
+
+/// Shared memory alone: a mapping of a file that ends before is left alone.
+TEST_F(LargePages, BeyondTheEndOfTheFileAreNotMade) {
+  ASSERT_EQ(::ftruncate(fd_.get(), 0), 0);
+  EXPECT_EQ(make_large_pages(memory_.data(), memory_.size()), 0U);
+  EXPECT_EQ(bytes_that_exist(), 0U);
+}
+
+} // namespace
+} // namespace terrace
