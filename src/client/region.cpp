@@ -24,6 +24,12 @@ tl::unexpected<error> failed(const char* what, uint64_t bytes) {
 
 } // namespace
 
+// Here, because the library exports no other room's functions.
+region::region() = default;
+region::region(region&& other) noexcept = default;
+region& region::operator=(region&& other) noexcept = default;
+region::~region() = default;
+
 result<region> region::create(const char* name, uint64_t bytes) {
   if (bytes == 0)
     return fail(errc::bad_request, "expected a region of at least one byte, got 0");

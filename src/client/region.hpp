@@ -18,6 +18,11 @@ class region {
   /// `name` is shown in /proc/PID/maps. Pages are committed on first access, or by `commit`.
   static result<region> create(const char* name, uint64_t bytes);
 
+  region();
+  region(region&& other) noexcept;
+  region& operator=(region&& other) noexcept;
+  ~region();
+
   /// Commits all pages now, large ones where the kernel has them (from Linux 6.1 on). Do so before the first access:
   /// it takes a tenth of the time that the accesses would, and what lies in large pages is copied at full speed from the beginning.
   /// Error: `no_space`; `unsupported` before Linux 5.14.
