@@ -10,6 +10,7 @@ namespace terrace {
 namespace {
 
 constexpr uint64_t small_page_bytes = 4096;
+constexpr uint64_t units_at_once = 128; ///< a call cannot be interrupted
 
 #ifdef MADV_COLLAPSE
 constexpr int collapse = MADV_COLLAPSE;
@@ -17,7 +18,7 @@ constexpr int collapse = MADV_COLLAPSE;
 constexpr int collapse = 25; // C libraries before 2.37 have no name for it
 #endif
 
-bool nothing_exists(std::byte* unit) {
+bool nothing_in_memory(std::byte* unit) {
   std::array<unsigned char, large_page_bytes / small_page_bytes> in_memory;
   return ::mincore(unit, large_page_bytes, in_memory.data()) == 0 &&
          std::none_of(in_memory.begin(), in_memory.end(), [](unsigned char page) { return (page & 1) != 0; });
@@ -38,7 +39,7 @@ uint64_t make_large_pages(std::byte* data, uint64_t bytes) {
   uint64_t made = 0;
   for (uint64_t unit = 0; unit < units;) {
     uint64_t end = unit;
-    while (end < units && nothing_exists(begin + end * large_page_bytes)) {
+    while (end < std::min(units, unit + units_at_once) && nothing_in_memory(begin + end * large_page_bytes)) {
       if (!make_first_small_page(begin + end * large_page_bytes))
         return made;
       ++end;

@@ -5,37 +5,29 @@
 #include <sys/mman.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 
 namespace terrace {
 
 namespace {
 
-/// At an address where large pages of the file can be mapped as such. The kernel chooses one by itself only where it makes
-/// them by itself.
-void* map_shared(int fd, uint64_t bytes, int access) {
-  const uint64_t room = bytes >= large_page_bytes ? bytes + large_page_bytes : bytes;
-  if (room < bytes || room == bytes)
-    return ::mmap(nullptr, bytes, access, MAP_SHARED, fd, 0);
+/// Where so many bytes could be mapped a moment ago, from a multiple of `large_page_bytes` on; null: anywhere.
+void* aligned_hole(uint64_t bytes) {
+  const uint64_t room = bytes + large_page_bytes;
+  if (bytes < large_page_bytes || room < bytes)
+    return nullptr;
   void* reserved = ::mmap(nullptr, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (reserved == MAP_FAILED)
-    return MAP_FAILED;
-  auto* begin = static_cast<std::byte*>(reserved);
-  const uint64_t before = -reinterpret_cast<uintptr_t>(reserved) % large_page_bytes;
-  void* data = ::mmap(begin + before, bytes, access, MAP_SHARED | MAP_FIXED, fd, 0);
-  if (data == MAP_FAILED) {
-    const int reason = errno;
-    ::munmap(reserved, room);
-    errno = reason;
-    return MAP_FAILED;
-  }
-  constexpr uint64_t page = 4096;
-  const uint64_t end = before + (bytes + page - 1) / page * page;
-  if (before != 0)
-    ::munmap(begin, before);
-  if (end < room)
-    ::munmap(begin + end, room - end);
-  return data;
+    return nullptr;
+  ::munmap(reserved, room);
+  return static_cast<std::byte*>(reserved) + -reinterpret_cast<uintptr_t>(reserved) % large_page_bytes;
+}
+
+/// At an address where large pages of the file can be mapped as such; the kernel chooses one by itself only where it makes
+/// them by itself. The address is a wish: if another thread has taken it, the mapping is elsewhere.
+void* map_shared(int fd, uint64_t bytes, int access) {
+  return ::mmap(aligned_hole(bytes), bytes, access, MAP_SHARED, fd, 0);
 }
 
 } // namespace
