@@ -172,14 +172,15 @@ task<error> bring_down(write_through_pointer self, write_passage& pass) {
   co_return error{};
 }
 
-/// Until those have ended, too: what they wrote is there, and they no longer hold it in host memory.
+/// Until those have ended, too: what they wrote is there, and they no longer hold it where it comes from.
 task<> await_others(write_through_pointer self, write_passage& pass) {
   const auto& with = self->state.with;
   auto written = pass.await_others();
   auto settled = co_await ask<await_answer>(self, with.tier, std::move(written), "tier below");
-  confirm_request turn; // meanwhile this actor is told that they are published, and ends their holds
-  auto told = co_await ask<confirm_answer>(self, with.from, std::move(turn), "tier above");
-  (void) settled, (void) told; // if a tier has ended, there is nobody to wait for
+  // The tier tells those who wait while it publishes, and then whoever has it publish. Its next answer comes after both.
+  confirm_request turn;
+  auto told = co_await ask<confirm_answer>(self, with.tier, std::move(turn), "tier below");
+  (void) settled, (void) told; // if the tier has ended, there is nobody to wait for
 }
 
 // ---- the queue ----
