@@ -27,9 +27,7 @@ struct chunk_keys {
 
   size_t size() const { return chunks.size(); }
   chunk_keys part(size_t first, size_t count) const { return {like, chunks.subspan(first, count)}; }
-  uint64_t hash(size_t i) const {
-    return to_entry_key({like.space, like.pool, like.rank, chunks[i]}).low;
-  }
+  uint64_t hash(size_t i) const { return to_entry_key({like.space, like.pool, like.rank, chunks[i]}).low; }
   bool is(size_t i, const resident& object) const { return object.is(like, chunks[i]); }
 };
 } // namespace

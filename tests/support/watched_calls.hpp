@@ -24,7 +24,7 @@ namespace terrace::test {
 
 class watched_calls {
  public:
-  /// Calls of munmap are seen from here on.
+  /// Calls of munmap are seen from here on, unless they end a mere reservation of addresses.
   static constexpr uint64_t large_bytes = 1ULL << 30; // more than malloc ever unmaps
 
   struct call {

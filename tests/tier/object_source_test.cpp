@@ -61,8 +61,8 @@ TEST(ObjectSource, WritesKeysIntoTheRoomThatItIsGiven) {
 }
 
 TEST(ObjectSource, OfChunksWithOneObjectThereAreTheDigests) {
-  auto in = std::make_shared<const opened_space>(opened_space{
-      space_id{3}, terrace::testing::small_space(), terrace::testing::small_space().fingerprint()});
+  auto in = std::make_shared<const opened_space>(opened_space{space_id{3}, terrace::testing::small_space(),
+                                                              terrace::testing::small_space().fingerprint()});
   auto chunks = std::make_shared<std::vector<digest>>();
   for (uint64_t n = 0; n < 7; ++n)
     chunks->push_back(key_of(n).chunk);

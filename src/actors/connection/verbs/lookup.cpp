@@ -228,20 +228,19 @@ void search(connection& client, const connection::request& what, const wire::Loo
     client.use_for_inference(what, asked.options(), request.objects);
     client.tell_shadows(what, asked.options(), of.in->what, of.prefix);
   }
-  run_lookup(
-      client, what, std::move(request),
-      [&client, what, &asked, of = std::move(of), body,
-       part = std::move(part)](lookup_answer found) mutable { // called once
-        if (part.remembers)
-          add_known(client, of, part, found.plan);
-        if (of.candidates.size() == 1 || found.plan.found_chunks >= of.candidates.back().enough) {
-          found_some(client, what, of, std::move(found));
-          return;
-        }
-        subject next = of;
-        next.candidates.pop_back();
-        search(client, what, asked, std::move(next), body);
-      });
+  run_lookup(client, what, std::move(request),
+             [&client, what, &asked, of = std::move(of), body,
+              part = std::move(part)](lookup_answer found) mutable { // called once
+               if (part.remembers)
+                 add_known(client, of, part, found.plan);
+               if (of.candidates.size() == 1 || found.plan.found_chunks >= of.candidates.back().enough) {
+                 found_some(client, what, of, std::move(found));
+                 return;
+               }
+               subject next = of;
+               next.candidates.pop_back();
+               search(client, what, asked, std::move(next), body);
+             });
 }
 
 /// The chunks up to the end of the saved turn, its tail included.
