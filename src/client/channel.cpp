@@ -22,12 +22,18 @@ result<void> channel::state() const {
   return {};
 }
 
-void channel::end(std::string reason) {
+void channel::lose(std::string reason) {
   if (gone_)
     return;
   gone_ = error{errc::gone, std::move(reason)};
-  socket_.reset();
+  // Not closed: epoll forgets a descriptor that is closed, and an event loop that waits for it would wait on.
+  ::shutdown(socket_.get(), SHUT_RDWR);
   outbox_.clear();
+}
+
+void channel::end(std::string reason) {
+  lose(std::move(reason));
+  socket_.reset();
 }
 
 void channel::set_credits(uint32_t requests, uint64_t bytes, uint64_t frame_bytes_max) {
@@ -93,7 +99,7 @@ void channel::lost_while_sending(int reason) {
   do
     take_in();
   while (receive(std::chrono::steady_clock::now()));
-  end("the daemon is gone: " + std::string(std::strerror(reason)));
+  lose("the daemon is gone: " + std::string(std::strerror(reason)));
 }
 
 result<void> channel::flush() {
@@ -278,14 +284,14 @@ result<void> channel::receive(deadline until, on_signal signals) {
       end_polling(true);
     if (got <= 0) {
       std::string how = got < 0 ? std::strerror(errno) : "it closed the connection";
-      end("the daemon is gone: " + how + (decoder_.pending_bytes() > 0 ? ", in the middle of a frame" : ""));
+      lose("the daemon is gone: " + how + (decoder_.pending_bytes() > 0 ? ", in the middle of a frame" : ""));
       return tl::unexpected<error>(*gone_);
     }
     auto descriptors = message.take();
     if (auto ok = decoder_.commit(static_cast<size_t>(got), std::move(descriptors), message.truncated());
         !ok) {
       take_in();
-      end("the daemon broke the protocol: " + ok.error().text);
+      lose("the daemon broke the protocol: " + ok.error().text);
     }
     return {};
   }
@@ -297,19 +303,19 @@ bool channel::belongs(const protocol::frame& frame) {
     auto table = protocol::parse<wire::Error>(frame.body);
     if (table)
       refusal_ = static_cast<errc>((*table)->code());
-    end("the daemon ended the connection: " + (table ? (*table)->text()->str() : table.error().text));
+    lose("the daemon ended the connection: " + (table ? (*table)->text()->str() : table.error().text));
     return false;
   }
   auto* asked = find(frame.request_id);
   if (!asked || asked->state == slot_state::answered) {
-    end("the daemon broke the protocol: it answered request " + std::to_string(frame.request_id) +
-        ", which was not in flight");
+    lose("the daemon broke the protocol: it answered request " + std::to_string(frame.request_id) +
+         ", which was not in flight");
     return false;
   }
   if (frame.kind != kind::error && frame.kind != protocol::answer_to(asked->request)) {
-    end("the daemon broke the protocol: expected an " +
-        std::string(protocol::to_string(protocol::answer_to(asked->request))) + ", got an " +
-        std::string(protocol::to_string(frame.kind)));
+    lose("the daemon broke the protocol: expected an " +
+         std::string(protocol::to_string(protocol::answer_to(asked->request))) + ", got an " +
+         std::string(protocol::to_string(frame.kind)));
     return false;
   }
   --in_flight_;

@@ -38,11 +38,15 @@ class channel {
   bool alive() const { return !gone_; }
   /// Why the daemon ended the connection, if it did and said so: such as `busy` or `denied` instead of a handshake.
   std::optional<errc> refusal() const { return refusal_; }
+  /// Stays open, and readable, when the daemon is lost; -1 after `end`.
   int descriptor() const { return socket_.get(); }
   result<void> state() const;
 
-  /// Closes the channel, on request or because the daemon violated the protocol. Requests in flight fail with
-  /// `gone`.
+  /// The daemon is lost, or violated the protocol: nothing is sent or received any more, and requests in flight fail
+  /// with `gone`.
+  void lose(std::string reason);
+
+  /// Closes the channel, on its owner's request.
   void end(std::string reason);
 
   /// Call after the handshake.

@@ -105,8 +105,8 @@ class connection {
   /// socket.
   bool alive() const;
 
-  /// For an event loop of the caller: readable when answers have arrived (then call `poll`). Changes with
-  /// `reconnect`.
+  /// For an event loop of the caller: readable when answers have arrived, or the daemon is lost (then call
+  /// `poll`), whichever call notices the loss. Closed by `reconnect`, after which it is another.
   int descriptor() const;
 
   /// Makes one attempt if the back-off has passed; otherwise fails with `gone` immediately, without a system

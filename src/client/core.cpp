@@ -110,6 +110,7 @@ result<bool> core::reconnect(deadline until) {
   auto boot_before = info_.boot;
   if (started_) {
     auto reason = channel_->state().error().text;
+    channel_->end(reason);
     ended_.push_back({std::move(channel_), static_cast<uint64_t>(info_.connection)});
     channel_ = std::make_shared<channel>(unique_fd());
     channel_->end(reason);

@@ -116,12 +116,12 @@ read_result<T, Read> read_answer(channel& from, answer& got, Read&& read) {
     auto table = protocol::parse<wire::Error>(got.body);
     if (table)
       return tl::unexpected<error>(error{static_cast<errc>((*table)->code()), (*table)->text()->str()});
-    from.end("the daemon broke the protocol: " + table.error().text);
+    from.lose("the daemon broke the protocol: " + table.error().text);
     return fail(errc::gone, table.error().text);
   }
   auto table = protocol::parse<T>(got.body);
   if (!table) {
-    from.end("the daemon broke the protocol: " + table.error().text);
+    from.lose("the daemon broke the protocol: " + table.error().text);
     return fail(errc::gone, table.error().text);
   }
   if constexpr (std::is_void_v<std::invoke_result_t<Read&, const T&, answer&>>) {

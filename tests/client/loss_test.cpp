@@ -5,6 +5,8 @@
 #include <functional>
 #include <future>
 
+#include <sys/epoll.h>
+
 using namespace terrace;
 using namespace terrace::client;
 using namespace terrace::client::test;
@@ -67,6 +69,28 @@ TEST(Loss, EveryOpenTicketIsGoneAtOnce) {
                      EXPECT_FAILS(connected.wait(*second), errc::gone, "the daemon is gone");
                    }
                  });
+}
+
+TEST(Loss, AnEventLoopHearsOfALossThatACallNoticed) {
+  std::promise<void> closed;
+  scripted_daemon daemon([&](peer& client) {
+    client.welcome();
+    client.answer_open_space(5);
+    client.close();
+    closed.set_value();
+  });
+  auto connected = daemon.connect();
+  auto opened = connected.open_space(some_space());
+  ASSERT_FINE(opened);
+  unique_fd loop(::epoll_create1(EPOLL_CLOEXEC));
+  epoll_event watched{.events = EPOLLIN, .data = {.u32 = 7}};
+  ASSERT_EQ(::epoll_ctl(loop.get(), EPOLL_CTL_ADD, connected.descriptor(), &watched), 0);
+  closed.get_future().wait();
+  EXPECT_FAILS(lookup(connected, *opened), errc::gone, "the daemon is gone");
+  epoll_event heard{};
+  ASSERT_EQ(::epoll_wait(loop.get(), &heard, 1, 0), 1);
+  EXPECT_EQ(heard.data.u32, 7U);
+  EXPECT_TRUE(heard.events & EPOLLIN);
 }
 
 TEST(Loss, AnswersThatCameBeforeTheEndAreGiven) {

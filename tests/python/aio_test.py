@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import unittest
 
 import terrace
@@ -176,6 +177,22 @@ class Asyncio(unittest.IsolatedAsyncioTestCase):
             except terrace.Gone:
                 continue
         self.assertEqual((await daemon.lookup(space, [1] * 16, timeout=PATIENCE)).found_chunks, 0)
+        await daemon.close()
+
+    async def test_a_loss_that_a_request_notices_ends_those_that_wait(self) -> None:
+        """The event loop has not seen yet that the daemon is gone when the request is sent."""
+        server = Daemon()
+        self.addCleanup(server.stop)
+        daemon = await terrace.aio.connect(server.socket, timeout=PATIENCE)
+        space = await daemon.open_space(SPEC, timeout=PATIENCE)
+        waiting = asyncio.create_task(daemon.await_lookup(os.urandom(16)))
+        await asyncio.sleep(0)  # it is sent
+        server.kill()
+        self.assertTrue(select.select([daemon._descriptor], [], [], PATIENCE)[0])
+        with self.assertRaises(terrace.Gone):
+            await daemon.lookup(space, [1] * 16)
+        with self.assertRaises(terrace.Gone):
+            await asyncio.wait_for(waiting, PATIENCE)
         await daemon.close()
 
 

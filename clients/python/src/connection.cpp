@@ -181,7 +181,8 @@ connection_class bind_connection(nb::module_& in) {
                    })
       .def("fileno",
            [](connection_handle& self) {
-             int open = self.in->use({}, [](client::connection& daemon) { return daemon.descriptor(); });
+             int open = self.in->use(
+                 {}, [](client::connection& daemon) { return daemon.alive() ? daemon.descriptor() : -1; });
              if (open < 0)
                throw failure({errc::gone, "expected a connection that is alive, got one that was lost"});
              return open;

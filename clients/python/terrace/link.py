@@ -68,7 +68,7 @@ class Session:
     boot: bytes
     number: int  #: of the connection, in the daemon's status
     process: int | None  #: a pidfd of the daemon; None where its processes cannot be seen
-    descriptor: int  #: `connection.fileno()`, for who must not wait for its turn to ask: any file or none once the connection has ended
+    descriptor: int  #: `connection.fileno()`, for who must not wait for its turn to ask: any file or none once the connection is closed
 
     @property
     def region(self) -> Region:
