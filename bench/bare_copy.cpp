@@ -12,9 +12,12 @@ namespace terrace::bench {
 
 double seconds_to_copy(const copy_plan& what, std::span<uint8_t> to, std::span<const uint8_t> from) {
   std::atomic<uint64_t> next = 0;
+  const uint64_t call = what.call_bytes != 0 ? what.call_bytes : what.piece_bytes;
   auto work = [&] {
     for (uint64_t at; (at = next.fetch_add(what.piece_bytes)) < what.total_bytes;)
-      std::memcpy(to.data() + at % to.size(), from.data() + at % from.size(), what.piece_bytes);
+      for (uint64_t done = 0; done < what.piece_bytes; done += call)
+        std::memcpy(to.data() + at % to.size() + done, from.data() + at % from.size() + done,
+                    std::min(call, what.piece_bytes - done));
   };
   return seconds_of([&] {
     std::vector<std::thread> others;

@@ -70,6 +70,11 @@ TEST(BareCopy, CopiesEveryPieceOnceWithAnyNumberOfThreads) {
     EXPECT_GE(seconds_to_copy({total, piece, threads}, to, from), 0);
     EXPECT_EQ(to, from);
   }
+  for (uint64_t call : {uint64_t{16}, uint64_t{24}, piece}) { // 24: the last call of a piece is shorter
+    std::vector<uint8_t> to(total);
+    seconds_to_copy({total, piece, 2, call}, to, from);
+    EXPECT_EQ(to, from) << call;
+  }
   seconds_to_copy({total, piece, 1}, small, from);
   EXPECT_TRUE(std::equal(small.begin(), small.end(), from.end() - 10 * piece)) << "round and round";
 }

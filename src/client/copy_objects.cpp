@@ -1,7 +1,6 @@
 // Copies from the mapped arena, on the caller's thread.
+#include "base/copy_memory.hpp"
 #include "client/lease_parts.hpp"
-
-#include <cstring>
 
 namespace terrace::client {
 
@@ -47,7 +46,7 @@ result<uint64_t> copy_objects(std::span<const std::span<const uint8_t>> from,
                                          std::to_string(into[i].size()));
   uint64_t bytes = 0;
   for (size_t i = 0; i < from.size(); ++i) {
-    std::memcpy(into[i].data(), from[i].data(), from[i].size());
+    copy_memory(into[i].data(), from[i].data(), from[i].size());
     bytes += from[i].size();
   }
   return bytes;

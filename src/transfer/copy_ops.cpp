@@ -1,5 +1,6 @@
 #include "transfer/copy_ops.hpp"
 
+#include "base/copy_memory.hpp"
 #include "storage/object_header.hpp"
 #include "storage/payload_checksum.hpp"
 #include "transfer/expected_object.hpp"
@@ -63,9 +64,9 @@ error move_part(const copy_request& request, std::byte* inside, uint64_t offset,
   if (outside.data == nullptr)
     return move_through_file(outside, request.direction, inside, offset, bytes);
   if (request.direction == copy_direction::into_arena)
-    std::memcpy(inside, outside.data + offset, bytes);
+    copy_memory(inside, outside.data + offset, bytes);
   else
-    std::memcpy(outside.data + offset, inside, bytes);
+    copy_memory(outside.data + offset, inside, bytes);
   return {};
 }
 

@@ -1,10 +1,9 @@
 #include "leases.hpp"
 
 #include "arguments.hpp"
+#include "base/copy_memory.hpp"
 #include "exported_bytes.hpp"
 #include "memory_argument.hpp"
-
-#include <cstring>
 
 namespace terrace::python {
 
@@ -78,7 +77,7 @@ void reservation_handle::write(nb::handle sources) {
   }
   nb::gil_scoped_release others_run;
   for (size_t k = 0; k < to.size(); ++k)
-    std::memcpy(to[k].data(), from[k].bytes().data(), to[k].size());
+    copy_memory(to[k].data(), from[k].bytes().data(), to[k].size());
 }
 
 // ---- Python's classes ----

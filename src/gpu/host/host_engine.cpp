@@ -1,6 +1,6 @@
 #include "gpu/host/host_engine.hpp"
 
-#include <cstring>
+#include "base/copy_memory.hpp"
 
 namespace terrace::gpu {
 
@@ -11,9 +11,9 @@ void copy(const strided_copy& run, std::byte* region, std::byte* object, directi
     auto* in_region = region + run.region_offset + i * run.region_stride;
     auto* in_object = object + run.object_offset + i * run.object_stride;
     if (way == direction::load)
-      std::memcpy(in_region, in_object, run.bytes);
+      copy_memory(in_region, in_object, run.bytes);
     else
-      std::memcpy(in_object, in_region, run.bytes);
+      copy_memory(in_object, in_region, run.bytes);
   }
 }
 
