@@ -248,12 +248,12 @@ void channel::end_polling(bool paid) {
     polling_.was_preempted(ns_now());
 }
 
-result<void> channel::receive(deadline until, on_signal signals) {
+result<void> channel::receive(deadline until, on_signal signals, bool in_poll) {
   constexpr auto no_answer = "the daemon did not answer in time";
   if (gone_)
     return tl::unexpected<error>(*gone_);
   bool at_once = until && *until <= std::chrono::steady_clock::now();
-  bool look_first = until || must_flush();
+  bool look_first = until || must_flush() || in_poll;
   bool polls = may_poll(until);
   for (;;) {
     if (auto ok = flush(); !ok)
@@ -360,6 +360,15 @@ void channel::drop(kind what, std::span<const uint8_t> body) {
   }
 }
 
+namespace {
+
+/// Whoever waits in recvmsg is also woken when the daemon has read what was sent before, for nothing, and a processor that copies
+/// is taken from its copy for that. Not so in poll, at the price of another system call, which short requests do not
+/// earn back: they are answered before who was woken sleeps again.
+bool copies_payloads(kind what) { return what == kind::load || what == kind::store; }
+
+} // namespace
+
 result<answer> channel::wait(uint64_t id, deadline until) {
   for (;;) {
     auto* asked = find(id);
@@ -385,7 +394,7 @@ result<answer> channel::wait(uint64_t id, deadline until) {
       close_slot(id);
       return tl::unexpected<error>(*gone_);
     }
-    if (auto ok = receive(until); !ok && !gone_)
+    if (auto ok = receive(until, on_signal::goes_on, copies_payloads(asked->request)); !ok && !gone_)
       return tl::unexpected<error>(ok.error());
   }
 }

@@ -125,7 +125,8 @@ class channel {
   result<void> make_room(deadline until);
   void lost_while_sending(int reason);
 
-  result<void> receive(deadline until, on_signal signals = on_signal::goes_on);
+  /// `in_poll`: sleeps there, not in recvmsg.
+  result<void> receive(deadline until, on_signal signals = on_signal::goes_on, bool in_poll = false);
   bool may_poll(const deadline& until);
   bool polls_on(const deadline& until);
   void end_polling(bool paid);
