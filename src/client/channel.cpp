@@ -26,14 +26,16 @@ void channel::lose(std::string reason) {
   if (gone_)
     return;
   gone_ = error{errc::gone, std::move(reason)};
+  outbox_.clear();
   // Not closed: epoll forgets a descriptor that is closed, and an event loop that waits for it would wait on.
   ::shutdown(socket_.get(), SHUT_RDWR);
-  outbox_.clear();
 }
 
 void channel::end(std::string reason) {
-  lose(std::move(reason));
-  socket_.reset();
+  if (!gone_)
+    gone_ = error{errc::gone, std::move(reason)};
+  outbox_.clear();
+  socket_.reset(); // not shut down: a process that was forked may end its copy
 }
 
 void channel::set_credits(uint32_t requests, uint64_t bytes, uint64_t frame_bytes_max) {
