@@ -383,6 +383,7 @@ result<answer> channel::wait(uint64_t id, deadline until) {
       close_slot(id);
       return out;
     }
+    const bool in_poll = copies_payloads(asked->request); // the slot may be moved by what follows
     while (auto frame = decoder_.next()) {
       if (!belongs(*frame))
         break;
@@ -396,7 +397,7 @@ result<answer> channel::wait(uint64_t id, deadline until) {
       close_slot(id);
       return tl::unexpected<error>(*gone_);
     }
-    if (auto ok = receive(until, on_signal::goes_on, copies_payloads(asked->request)); !ok && !gone_)
+    if (auto ok = receive(until, on_signal::goes_on, in_poll); !ok && !gone_)
       return tl::unexpected<error>(ok.error());
   }
 }
