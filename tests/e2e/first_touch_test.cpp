@@ -196,7 +196,9 @@ TEST_F(LargeObjects, AClientMayGoDuringItsFirstLoads) {
 TEST(FirstTouch, ALoadDoesWithoutLargePagesWhereThereAreNone) {
   ASSERT_EQ(::prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0), 0); // inherited by the daemon
   const uint16_t port = test::free_port();
-  daemon_under_test daemon({.host_bytes = 64 * mebibyte, .metrics = "127.0.0.1:" + std::to_string(port)});
+  daemon_under_test daemon({.host_bytes = 64 * mebibyte,
+                            .metrics = "127.0.0.1:" + std::to_string(port),
+                            .more = "[copier]\nthreads = 1\n"});
   ASSERT_EQ(::prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0), 0);
   tester client(daemon.socket());
   auto chain = chain_of(1, 8);
@@ -206,8 +208,7 @@ TEST(FirstTouch, ALoadDoesWithoutLargePagesWhereThereAreNone) {
   for (size_t i = 0; i < chain.size(); ++i)
     EXPECT_TRUE(has_content(chain[i], other.piece(i))) << i;
   const std::string seen = test::scrape(port);
-  EXPECT_LE(test::number_behind(seen, "terrace_region_large_pages_total{outcome=\"impossible\"}"),
-            2); // two copiers
+  EXPECT_EQ(test::number_behind(seen, "terrace_region_large_pages_total{outcome=\"impossible\"}"), 1);
   EXPECT_EQ(test::number_behind(seen, "terrace_region_large_pages_total{outcome=\"made\"}"), 0);
 }
 

@@ -4,6 +4,7 @@
 #include "workload.hpp"
 
 #include <chrono>
+#include <cstring>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -242,6 +243,11 @@ TEST_F(MetricsOfADaemon, AreThoseOfThePageAndEachHasAProducer) {
   auto chain = chain_of(777, 2);
   ASSERT_TRUE(store_from(engine, *region, chain, interleaved(2)));
   ASSERT_TRUE(load_into(engine, *region, chain, interleaved(2)));
+  auto written = client::region::create("written", object_bytes); // and not copied: a pass maps it
+  ASSERT_TRUE(written);
+  std::memset(written->data(), 1, written->size());
+  auto mapped_ahead = engine->register_region(*written, patiently());
+  ASSERT_TRUE(mapped_ahead);
   put_under_load(daemon);
   families page = documented();
   exposed seen;
