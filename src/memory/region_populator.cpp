@@ -176,7 +176,7 @@ uint64_t region_ahead::before_load(std::byte* data, uint64_t offset) {
   if (!by)
     return 0;
   // What is swapped out, or allocated and never written to, is not in memory: a large page is then made of what exists, with the same
-  // bytes, and takes longer.
+  // bytes, and takes longer. Where the kernel does not tell, everything seems to exist, and is made as small pages.
   const uint64_t mapped = populate_present(data + offset, slice_bytes) * page_of_memory;
   if (mapped == 0)
     return make_large(*by, data + offset);
