@@ -11,7 +11,7 @@ struct copy_plan {
   uint64_t total_bytes = 0;
   uint64_t piece_bytes = 0; ///< divides both sides and the total
   size_t threads = 1;
-  uint64_t call_bytes = 0; ///< of one call of memcpy, at most; 0: a piece
+  uint64_t call_bytes = 0;  ///< of one call of memcpy, at most; 0: a piece
   bool large_pages = false; ///< of the pieces of `to` of which nothing exists, before they are written to
 };
 
