@@ -12,7 +12,8 @@ bool slice_marks::add(uint64_t slice) {
   if (slice >= slices_)
     return false;
   std::call_once(once_, [this] {
-    made_.reset(new (std::nothrow) word[(slices_ - 1) / word_bits + 1]());
+    if (slices_ <= slices_max)
+      made_.reset(new (std::nothrow) word[(slices_ - 1) / word_bits + 1]());
     words_.store(made_.get(), std::memory_order_release);
   });
   word* words = words_.load(std::memory_order_acquire);

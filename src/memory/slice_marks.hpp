@@ -13,10 +13,12 @@ namespace terrace {
 /// for that. All calls are safe on any thread.
 class slice_marks {
  public:
+  static constexpr uint64_t slices_max = 1 << 26; ///< 128 TiB in slices of 2 MiB
+
   explicit slice_marks(uint64_t slices) : slices_(slices) {}
 
-  /// True: it has no mark yet, for one of all threads that ask. False as well for a slice that the region does not have, and all of them where there is no
-  /// memory for marks.
+  /// True: it has no mark yet, for one of all threads that ask. False as well for a slice that the region does not have, and
+  /// for every slice of more than `slices_max`, or where there is no memory for marks.
   bool add(uint64_t slice);
   bool has(uint64_t slice) const;
 

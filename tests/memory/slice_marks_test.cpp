@@ -32,11 +32,12 @@ TEST(SliceMarks, BeyondTheRegionAreNone) {
   EXPECT_FALSE(marks.has(64));
 }
 
-/// More than there is memory for: then every slice is as one that has its mark already.
-TEST(SliceMarks, WithoutMemoryCannotBeAdded) {
-  slice_marks marks(UINT64_MAX / 64);
-  EXPECT_FALSE(marks.add(5));
-  EXPECT_FALSE(marks.has(5));
+/// Then every slice is as one that has its mark already for whoever adds it, and as one without for whoever asks.
+TEST(SliceMarks, OfTooManySlicesAreNone) {
+  slice_marks most(slice_marks::slices_max), more(slice_marks::slices_max + 1);
+  EXPECT_TRUE(most.add(slice_marks::slices_max - 1));
+  EXPECT_FALSE(more.add(5));
+  EXPECT_FALSE(more.has(5));
 }
 
 TEST(SliceMarks, AreGivenToOneOfAllThreads) {
