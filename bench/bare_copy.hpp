@@ -11,7 +11,8 @@ struct copy_plan {
   uint64_t total_bytes = 0;
   uint64_t piece_bytes = 0; ///< divides both sides and the total
   size_t threads = 1;
-  uint64_t call_bytes = 0; ///< of one call of memcpy, at most; 0: a piece
+  uint64_t call_bytes = 0;  ///< of one call of memcpy, at most; 0: a piece
+  bool large_pages = false; ///< of the pieces of `to` of which nothing exists, before they are written to
 };
 
 /// Copies `total_bytes` in pieces, the smaller side used round and round; the threads take the next piece in turns, as the

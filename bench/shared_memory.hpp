@@ -14,6 +14,7 @@ namespace terrace::bench {
 class shared_memory {
  public:
   explicit shared_memory(size_t bytes);
+  static shared_memory untouched(size_t bytes); ///< no page is present
 
   int descriptor() const { return fd_.get(); }
   std::span<uint8_t> bytes() const {
@@ -21,6 +22,8 @@ class shared_memory {
   }
 
  private:
+  shared_memory() = default;
+
   unique_fd fd_;
   mapping memory_;
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 
 namespace terrace {
 
@@ -54,6 +55,24 @@ uint64_t make_large_pages(std::byte* data, uint64_t bytes) {
     unit = std::max(end, unit + 1);
   }
   return made;
+}
+
+large_page_answer make_large_page(std::byte* unit) {
+  const auto begin = std::chrono::steady_clock::now();
+  if (!make_first_small_page(unit) || ::madvise(unit, large_page_bytes, collapse) != 0)
+    return large_page_refusal(errno);
+  return large_page_made(std::chrono::steady_clock::now() - begin);
+}
+
+large_page_answer large_page_made(std::chrono::nanoseconds took) {
+  return took <= large_page_patience ? large_page_answer::made : large_page_answer::slow;
+}
+
+large_page_answer large_page_refusal(int error) {
+  // No memory in one piece, a page that somebody else holds, and no room in the memory cgroup (madvise(2)). All else will be the same
+  // the next time: kernels before 6.1 do not know the call, and some mappings cannot have large pages.
+  return error == ENOMEM || error == EAGAIN || error == EBUSY ? large_page_answer::refused
+                                                              : large_page_answer::impossible;
 }
 
 } // namespace terrace

@@ -219,6 +219,10 @@ result<void> serve_metrics(const settings& with, actors::supervisor_arguments& w
     sink.counter("terrace_region_populated_bytes_total",
                  "Bytes of clients' regions that were mapped ahead of copies.", {},
                  static_cast<double>(populator->populated_bytes()));
+    const auto answers = populator->large_pages().answers();
+    for (size_t i = 0; i < answers.size(); ++i)
+      sink.counter("terrace_region_large_pages_total", "Large pages that loads asked for.",
+                   {{"outcome", large_page_answer_names[i]}}, static_cast<double>(answers[i]));
     sink.gauge("terrace_region_populate_waiting", "Regions that are to be mapped ahead, or are being mapped.",
                {}, static_cast<double>(populator->waiting()));
   });

@@ -72,7 +72,7 @@ result<std::shared_ptr<const client_region>> client_region::open(unique_fd fd, u
       return tl::unexpected(memory.error());
     region->memory_ = std::move(*memory);
     if (auto populator = with.populator.lock()) {
-      region->ahead_ = std::make_unique<region_ahead>(with.populator);
+      region->ahead_ = std::make_unique<region_ahead>(with.populator, bytes);
       populator->add(region);
     }
   }

@@ -54,11 +54,10 @@ class client_region : public std::enable_shared_from_this<client_region> {
 
   /// Its bytes are about to be copied: pages that exist by now are mapped ahead. On any thread.
   void copy_begins() const;
+  region_ahead* ahead() const { return ahead_.get(); } ///< null: nobody maps its pages ahead
 
  private:
-  friend class region_populator;
   client_region() = default;
-  region_ahead* ahead() const { return ahead_.get(); }
 
   region_charge charge_; // ends last
   unique_fd fd_;
@@ -67,7 +66,7 @@ class client_region : public std::enable_shared_from_this<client_region> {
   uint64_t size_ = 0;
   bool writable_ = false;
   std::string why_not_mapped_;
-  std::unique_ptr<region_ahead> ahead_; // null: nobody maps its pages ahead
+  std::unique_ptr<region_ahead> ahead_;
 };
 
 } // namespace terrace

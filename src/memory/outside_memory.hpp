@@ -9,6 +9,8 @@
 
 namespace terrace {
 
+class region_ahead;
+
 /// Memory outside the arenas: a client's region or a connection's staging memory.
 struct outside_memory {
   std::byte* data = nullptr; ///< null: not mapped; use `fd`
@@ -16,6 +18,7 @@ struct outside_memory {
   uint64_t bytes = 0;
   keep_alive owner;
   const device_memory* device = nullptr; ///< of the owner; not null: only the device copies to and from it
+  region_ahead* ahead = nullptr;         ///< of the owner; not null: maps what a load is about to write
 };
 
 } // namespace terrace

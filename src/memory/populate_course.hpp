@@ -36,6 +36,7 @@ class populate_course {
   /// So many pages of the slice exist, and are mapped now.
   void add(const slice& what, uint64_t pages);
 
+  bool is_whole(const slice& what) const { return is_whole(what.offset / slice_bytes); } ///< all of its pages
   bool whole() const { return whole_slices_ == mapped_.size(); } ///< nothing is left to populate
   uint64_t new_bytes() const { return new_bytes_; }              ///< of the pass: mapped for the first time
 

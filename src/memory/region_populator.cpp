@@ -19,6 +19,10 @@ namespace {
 
 constexpr uint64_t page_of_memory = populate_course::page_bytes;
 
+/// Mapping small pages that exist takes as long as copying so many times their bytes; making a large page as long as copying it.
+constexpr uint64_t mapping_cost = 2;
+static_assert(region_ahead::slice_bytes == large_page_bytes);
+
 /// The kernel tells which pages exist only to whoever may write to the file, and otherwise says that all do.
 bool kernel_tells_pages(int fd) {
   return ::faccessat(AT_FDCWD, ("/proc/self/fd/" + std::to_string(fd)).c_str(), W_OK, AT_EACCESS) == 0;
@@ -57,8 +61,8 @@ uint64_t populate_present(std::byte* data, uint64_t bytes) {
   return mapped;
 }
 
-region_populator::region_populator(std::function<void()> first)
-    : thread_([this, first = std::move(first)] {
+region_populator::region_populator(std::function<void()> first, large_page_maker make)
+    : make_(make), thread_([this, first = std::move(first)] {
         if (first)
           first();
         work_off();
@@ -149,14 +153,45 @@ std::optional<uint64_t> region_ahead::go_on(int fd, std::byte* data, uint64_t by
   if (!passing_)
     passing_ = course_->begin(bytes_that_exist(fd));
   if (auto slice = passing_ ? course_->next() : std::nullopt) {
+    if (!is_new(slice->offset)) { // what is copied is mapped by its copier
+      course_->add(*slice, slice_bytes / page_of_memory);
+      return 0;
+    }
     uint64_t before = course_->new_bytes();
     course_->add(*slice, populate_present(data + slice->offset, slice->bytes));
+    if (course_->is_whole(*slice))
+      reached_.add(slice->offset / slice_bytes);
     return course_->new_bytes() - before;
   }
   passing_ = false;
   if (!course_->whole())
     left_.store(rhythm_.after(course_->new_bytes()), std::memory_order_relaxed);
   return std::nullopt;
+}
+
+uint64_t region_ahead::before_load(std::byte* data, uint64_t offset) {
+  if (!reached_.add(offset / slice_bytes))
+    return 0;
+  auto by = by_.lock();
+  if (!by)
+    return 0;
+  // What is swapped out, or allocated and never written to, is not in memory: a large page is then made of what exists, with the same
+  // bytes, and takes longer. Where the kernel does not tell, everything seems to exist, and is made as small pages.
+  const uint64_t mapped = populate_present(data + offset, slice_bytes) * page_of_memory;
+  if (mapped == 0)
+    return make_large(*by, data + offset);
+  return mapped * mapping_cost;
+}
+
+uint64_t region_ahead::make_large(region_populator& by, std::byte* unit) {
+  if (reinterpret_cast<uintptr_t>(unit) % large_page_bytes != 0 ||
+      no_large_pages_.load(std::memory_order_relaxed) || !by.large_pages_.may_ask())
+    return 0;
+  const large_page_answer answer = by.make_(unit);
+  by.large_pages_.answered(answer);
+  if (answer == large_page_answer::impossible)
+    no_large_pages_.store(true, std::memory_order_relaxed);
+  return large_page_bytes;
 }
 
 } // namespace terrace

@@ -1,7 +1,10 @@
 // A thread that maps what exists of clients' regions ahead of the first copies.
 #pragma once
 
+#include "base/large_pages.hpp"
+#include "memory/large_page_supply.hpp"
 #include "memory/populate_course.hpp"
+#include "memory/slice_marks.hpp"
 
 #include <atomic>
 #include <condition_variable>
@@ -28,8 +31,10 @@ class client_region;
 /// A region is referred to weakly, and held during a slice. All calls are safe on any thread.
 class region_populator {
  public:
-  /// `first`: called on the thread as it begins.
-  explicit region_populator(std::function<void()> first = {});
+  using large_page_maker = large_page_answer (*)(std::byte* unit);
+
+  /// `first`: called on the thread as it begins. `make`: for loads.
+  explicit region_populator(std::function<void()> first = {}, large_page_maker make = make_large_page);
   ~region_populator() { finish(); }
   region_populator(const region_populator&) = delete;
   region_populator& operator=(const region_populator&) = delete;
@@ -45,11 +50,13 @@ class region_populator {
   void finish();
 
   uint64_t populated_bytes() const { return populated_bytes_.load(std::memory_order_relaxed); }
+  const large_page_supply& large_pages() const { return large_pages_; } ///< for loads
   uint64_t waiting() const {
     return waiting_.load(std::memory_order_relaxed);
   } ///< regions, with the one in progress
 
  private:
+  friend class region_ahead;
   void work_off();
   bool work(const std::weak_ptr<const client_region>& region);
 
@@ -61,6 +68,8 @@ class region_populator {
   std::condition_variable more_;
   std::atomic<uint64_t> populated_bytes_{0};
   std::atomic<uint64_t> waiting_{0};
+  const large_page_maker make_;
+  large_page_supply large_pages_; ///< of the machine: for all regions
   std::thread thread_;
 };
 
@@ -68,10 +77,13 @@ class region_populator {
 /// memory that may be read.
 uint64_t populate_present(std::byte* data, uint64_t bytes);
 
-/// What is kept of a region for its passes.
+/// What is kept of a region for its passes, and for the first loads into it.
 class region_ahead {
  public:
-  explicit region_ahead(std::weak_ptr<region_populator> by) : by_(std::move(by)) {}
+  static constexpr uint64_t slice_bytes = populate_course::slice_bytes;
+
+  region_ahead(std::weak_ptr<region_populator> by, uint64_t region_bytes)
+      : by_(std::move(by)), reached_(region_bytes / slice_bytes) {}
 
   /// A copy begins: true if the region is due for another pass, for one of all threads that ask.
   bool copy_begins() {
@@ -83,8 +95,22 @@ class region_ahead {
   /// over. On one thread at a time.
   std::optional<uint64_t> go_on(int fd, std::byte* data, uint64_t bytes);
 
+  /// No copy of all of it has reached the slice that begins there, and no pass has mapped it. `offset`: a multiple of `slice_bytes`.
+  bool is_new(uint64_t offset) const { return !reached_.has(offset / slice_bytes); }
+
+  /// A load is about to write all bytes of that slice. If it is new: makes it as a large page if nothing of it is in memory,
+  /// and otherwise maps what is. Makes no page that the load would not make. Returns what that cost, in bytes that are copied
+  /// in the same time. `data`: of the region. On any thread.
+  uint64_t before_load(std::byte* data, uint64_t offset);
+  /// A store is about to read all bytes of that slice: its faults map 16 pages each, and no pass need do it again.
+  void before_store(uint64_t offset) { reached_.add(offset / slice_bytes); }
+
  private:
+  uint64_t make_large(region_populator& by, std::byte* unit);
+
   const std::weak_ptr<region_populator> by_;
+  slice_marks reached_; ///< by a copy of the whole slice, or mapped by a pass
+  std::atomic<bool> no_large_pages_{false};
   std::atomic<int32_t> left_{
       0}; ///< copies until the next pass; 0 or less: it waits, is in progress, or never comes
   std::unique_ptr<populate_course> course_; ///< null: before the first pass

@@ -1,6 +1,7 @@
 #include "transfer/copy_ops.hpp"
 
 #include "base/copy_memory.hpp"
+#include "memory/region_populator.hpp"
 #include "storage/object_header.hpp"
 #include "storage/payload_checksum.hpp"
 #include "transfer/expected_object.hpp"
@@ -24,6 +25,9 @@ constexpr uint64_t in_cache_bytes = 256 << 10;
 /// system calls through a descriptor.
 constexpr uint64_t mapped_piece_cost = 256;
 constexpr uint64_t file_piece_cost = 16 << 10;
+
+/// Pieces and objects, to find out whether a whole slice of a region is copied: 2 MiB in objects of 32 KiB.
+constexpr int looks_ahead = 128;
 
 constexpr const char* ended_meanwhile = "the request ended while its bytes were copied";
 
@@ -120,6 +124,43 @@ void byte_copy::next_piece() {
   open_object();
 }
 
+bool byte_copy::may_reach_new_memory() const {
+  return request_.outside.ahead != nullptr && request_.outside.data != nullptr;
+}
+
+/// So many bytes of the outside memory come next, without a gap: in this piece and those behind it, also of the next objects.
+bool byte_copy::goes_on_for(uint64_t bytes) const {
+  uint64_t found = piece_->bytes - done_, end = piece_->region_offset + piece_->bytes;
+  piece_cursor pieces = pieces_;
+  size_t object = object_;
+  for (int looks = 0; found < bytes && looks < looks_ahead; ++looks) {
+    if (auto next = pieces.next()) {
+      if (next->region_offset != end)
+        return false;
+      found += next->bytes;
+      end += next->bytes;
+    } else if (++object != request_.objects.size()) {
+      pieces = request_.runs->pieces(request_.objects[object].number, request_.range_of(object));
+    } else {
+      return false;
+    }
+  }
+  return found >= bytes;
+}
+
+/// A slice of a region, if it is the first time that all of it is copied. Returns what that cost.
+uint64_t byte_copy::map_ahead() {
+  const uint64_t at = piece_->region_offset + done_;
+  region_ahead* ahead = request_.outside.ahead;
+  if (!may_reach_new_memory() || at % region_ahead::slice_bytes != 0 || !ahead->is_new(at) ||
+      !goes_on_for(region_ahead::slice_bytes))
+    return 0;
+  if (request_.direction == copy_direction::out_of_arena)
+    return ahead->before_load(request_.outside.data, at);
+  ahead->before_store(at);
+  return 0;
+}
+
 bool byte_copy::go_on(uint64_t budget) {
   uint64_t spent = 0;
   while (piece_) {
@@ -127,11 +168,22 @@ bool byte_copy::go_on(uint64_t budget) {
       return ends({request_.context->ended.load(), ended_meanwhile});
     if (request_.parts && request_.parts->failed())
       return ends({errc::cancelled, ended_meanwhile});
+    if (spent < budget && owed_ == 0) {
+      owed_ = map_ahead();
+      left_ += owed_;
+    }
+    const uint64_t paid = std::min(owed_, budget - std::min(spent, budget));
+    owed_ -= paid;
+    left_ -= paid;
+    spent += paid;
     if (spent >= budget)
       return false;
+    const uint64_t at = piece_->region_offset + done_;
     std::byte* inside = request_.objects[object_].inside + piece_->object_offset + done_;
-    uint64_t part = std::min({piece_bytes_, piece_->bytes - done_, std::max<uint64_t>(budget - spent, 1)});
-    auto failed = move_part(request_, inside, piece_->region_offset + done_, part);
+    uint64_t part = std::min({piece_bytes_, piece_->bytes - done_, budget - spent});
+    if (may_reach_new_memory())
+      part = std::min(part, region_ahead::slice_bytes - at % region_ahead::slice_bytes);
+    auto failed = move_part(request_, inside, at, part);
     if (failed.code != errc::ok)
       return ends(std::move(failed));
     if (sum_)

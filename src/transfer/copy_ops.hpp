@@ -22,7 +22,8 @@ class byte_copy {
 
   uint64_t left() const { return left_; } ///< cost of the rest
 
-  /// Goes on until `budget` is spent, and one part of a piece more at most. True: it is done.
+  /// Goes on until `budget` is spent, and one part of a piece more at most. Before a load reaches memory of a client for the first time,
+  /// 2 MiB of it are mapped: what that costs beyond the budget is paid from the next ones. True: it is done.
   bool go_on(uint64_t budget);
   /// Once, when it is done. Announces what has arrived.
   copy_answer take_answer() {
@@ -35,6 +36,9 @@ class byte_copy {
   bool ends(error why);
   void open_object();
   void next_piece();
+  bool may_reach_new_memory() const;
+  bool goes_on_for(uint64_t bytes) const;
+  uint64_t map_ahead();
 
   copy_request request_;
   copy_answer answer_;
@@ -45,6 +49,7 @@ class byte_copy {
   std::optional<object_piece> piece_; ///< the current one; empty: everything is copied
   uint64_t done_ = 0;                 ///< of the current piece
   uint64_t left_ = 0;
+  uint64_t owed_ = 0; ///< of it: the cost of what was mapped ahead
   std::optional<payload_checksummer> sum_;
 };
 

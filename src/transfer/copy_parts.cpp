@@ -1,5 +1,7 @@
 #include "transfer/copy_parts.hpp"
 
+#include "memory/region_populator.hpp"
+
 #include <algorithm>
 #include <cassert>
 #include <utility>
@@ -40,10 +42,28 @@ class divider {
     const uint64_t within = bytes - before_, all = what_.objects[object_].bytes;
     if (what_.checksums)
       return {object_ + (within > all / 2 ? 1 : 0), 0};
-    return {object_, within - within % boundary};
+    return {object_, before_new_slice(within - within % boundary)};
   }
 
  private:
+  /// A large page that a load may have to make is of one part.
+  uint64_t before_new_slice(uint64_t within) const {
+    const region_ahead* ahead = what_.outside.ahead;
+    if (ahead == nullptr || what_.direction != copy_direction::out_of_arena)
+      return within;
+    const auto here = piece_at(within);
+    const uint64_t more = here ? here->region_offset % region_ahead::slice_bytes : 0;
+    if (more == 0 || more > within || !ahead->is_new(here->region_offset - more))
+      return within;
+    const auto first = piece_at(within - more);
+    const bool adjacent = first && first->bytes >= more && first->region_offset + more == here->region_offset;
+    return adjacent ? within - more : within;
+  }
+  /// From that byte of the object on.
+  std::optional<object_piece> piece_at(uint64_t within) const {
+    return what_.runs->pieces(what_.objects[object_].number, {within, UINT64_MAX}).next();
+  }
+
   const copy_request& what_;
   size_t object_ = 0;
   uint64_t before_ = 0; ///< bytes of the objects before that

@@ -7,11 +7,13 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstring>
 #include <thread>
 
@@ -106,6 +108,50 @@ TEST_F(LargePages, BeyondTheEndOfTheFileAreNotMade) {
   ASSERT_EQ(::ftruncate(fd_.get(), 0), 0);
   EXPECT_EQ(make_large_pages(memory_.data(), memory_.size()), 0U);
   EXPECT_EQ(bytes_that_exist(), 0U);
+}
+
+// ---- one of them ----
+
+bool is_made(large_page_answer answer) {
+  return answer == large_page_answer::made || answer == large_page_answer::slow;
+}
+
+/// The kernel may have none to give: then one small page may exist.
+TEST_F(LargePages, OneIsMadeAloneAndZeroed) {
+  const large_page_answer answer = make_large_page(memory_.data() + unit);
+  EXPECT_EQ(bytes_that_exist(), is_made(answer) ? unit : page);
+  EXPECT_TRUE(all_are(memory_.data(), memory_.size(), std::byte{0}));
+}
+
+TEST_F(LargePages, OneOfWhatExistsInPartHasTheSameBytes) {
+  memory_.data()[5 * page + 7] = std::byte{7};
+  EXPECT_EQ(::fallocate(fd_.get(), 0, 100 * page, page), 0); // which mincore does not see
+  make_large_page(memory_.data());
+  EXPECT_EQ(memory_.data()[5 * page + 7], std::byte{7});
+  EXPECT_TRUE(all_are(memory_.data() + 6 * page, unit - 6 * page, std::byte{0}));
+}
+
+TEST_F(LargePages, OneOfMemoryThatCannotBeReadIsImpossible) {
+  ASSERT_EQ(::mprotect(memory_.data(), memory_.size(), PROT_NONE), 0);
+  EXPECT_EQ(make_large_page(memory_.data()), large_page_answer::impossible);
+  EXPECT_EQ(bytes_that_exist(), 0U);
+}
+
+TEST_F(LargePages, OneIsImpossibleWhereTheProcessForbidsIt) {
+  ASSERT_EQ(::prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0), 0);
+  const large_page_answer answer = make_large_page(memory_.data());
+  ASSERT_EQ(::prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0), 0);
+  EXPECT_EQ(answer, large_page_answer::impossible);
+  EXPECT_LE(bytes_that_exist(), page);
+}
+
+TEST(LargePageAnswers, TellWhetherItIsWorthWhileToAskAgain) {
+  for (int error : {ENOMEM, EAGAIN, EBUSY})
+    EXPECT_EQ(large_page_refusal(error), large_page_answer::refused) << error;
+  for (int error : {EINVAL, EFAULT, EPERM, ENOSYS})
+    EXPECT_EQ(large_page_refusal(error), large_page_answer::impossible) << error;
+  EXPECT_EQ(large_page_made(large_page_patience), large_page_answer::made);
+  EXPECT_EQ(large_page_made(large_page_patience + std::chrono::nanoseconds(1)), large_page_answer::slow);
 }
 
 } // namespace

@@ -4,6 +4,7 @@
 #include "workload.hpp"
 
 #include <chrono>
+#include <cstring>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -104,6 +105,34 @@ struct MetricsOfADaemon : ::testing::Test {
   daemon_under_test daemon;
 };
 
+/// A first load into memory that its client never wrote: of a whole large page.
+void load_into_new_memory(tester& client) {
+  auto spec = test_space();
+  spec.model = "large";
+  spec.pools = {{.name = "kv", .object_bytes = 2 * mebibyte}};
+  auto space = client->open_space(spec, patiently());
+  auto written = client::region::create("written", 2 * mebibyte),
+       fresh = client::region::create("new", 2 * mebibyte);
+  ASSERT_TRUE(space && written && fresh);
+  auto from = client->register_region(*written, patiently()),
+       to = client->register_region(*fresh, patiently());
+  ASSERT_TRUE(from && to);
+  auto chain = chain_of(99, 1);
+  const client::run all{.offset = 0, .bytes = 2 * mebibyte};
+  client::store_request store;
+  store.in = *space;
+  store.what = client::prefix::of_digests(chain);
+  store.region = &*from;
+  store.runs = {&all, 1};
+  ASSERT_TRUE(client->store(store, patiently()));
+  client::load_request load;
+  load.in = *space;
+  load.what = client::prefix::of_digests(chain);
+  load.region = &*to;
+  load.runs = {&all, 1};
+  ASSERT_TRUE(client->load(load, patiently()));
+}
+
 /// Stores and loads far beyond both tiers, under leases and without, and some requests that fail.
 void put_under_load(daemon_under_test& daemon) {
   tester client(daemon.socket(), "load");
@@ -140,6 +169,7 @@ void put_under_load(daemon_under_test& daemon) {
   ASSERT_TRUE(client->revoke(leased.held.id(), patiently()));
   ASSERT_TRUE(client->clear({}, patiently()));
   client.store(chains[0]);
+  load_into_new_memory(client);
   ASSERT_TRUE(client->check(patiently()));
 }
 
@@ -213,6 +243,11 @@ TEST_F(MetricsOfADaemon, AreThoseOfThePageAndEachHasAProducer) {
   auto chain = chain_of(777, 2);
   ASSERT_TRUE(store_from(engine, *region, chain, interleaved(2)));
   ASSERT_TRUE(load_into(engine, *region, chain, interleaved(2)));
+  auto written = client::region::create("written", object_bytes); // and not copied: a pass maps it
+  ASSERT_TRUE(written);
+  std::memset(written->data(), 1, written->size());
+  auto mapped_ahead = engine->register_region(*written, patiently());
+  ASSERT_TRUE(mapped_ahead);
   put_under_load(daemon);
   families page = documented();
   exposed seen;

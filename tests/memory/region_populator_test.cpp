@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <future>
+#include <numeric>
 #include <vector>
 
 namespace terrace::testing {
@@ -57,16 +58,17 @@ class RegionAhead : public ::testing::Test {
       GTEST_SKIP() << "this kernel cannot populate (before Linux 5.14)";
   }
 
-  uint64_t pass() {
+  uint64_t pass() { return pass(ahead_); }
+  uint64_t pass(region_ahead& of) {
     uint64_t bytes = 0;
-    while (auto more = ahead_.go_on(fd_.get(), memory_.data(), region_bytes))
+    while (auto more = of.go_on(fd_.get(), memory_.data(), region_bytes))
       bytes += *more;
     return bytes;
   }
 
   unique_fd fd_ = sealed_memory(region_bytes);
   mapping memory_ = mapping::map(fd_.get(), region_bytes, true).value();
-  region_ahead ahead_{{}};
+  region_ahead ahead_{{}, region_bytes};
 };
 
 TEST_F(RegionAhead, MapsWhatExistsAndMakesNothing) {
@@ -90,6 +92,16 @@ TEST_F(RegionAhead, ACopyMakesItDueForWhatCameLater) {
   EXPECT_EQ(mapped_pages(memory_.data(), region_bytes), 512u);
 }
 
+/// Its copier maps it, as fast.
+TEST_F(RegionAhead, APassLeavesOutWhatACopyHasReached) {
+  write_pages(fd_.get(), 0, region_bytes / page);
+  ahead_.before_store(region_ahead::slice_bytes);
+  ahead_.before_store(0);
+  EXPECT_EQ(pass(), region_bytes - 2 * region_ahead::slice_bytes);
+  EXPECT_LE(mapped_pages(memory_.data(), 2 * region_ahead::slice_bytes), 16u); // neighbors of the third
+  EXPECT_FALSE(ahead_.copy_begins());                                          // nothing is left
+}
+
 TEST_F(RegionAhead, AWholeRegionIsNeverDueAgain) {
   write_pages(fd_.get(), 0, region_bytes / page);
   EXPECT_EQ(pass(), region_bytes);
@@ -106,6 +118,129 @@ TEST_F(RegionAhead, AReadOnlyRegionIsMappedForReading) {
   memory_ = mapping::map(fd_.get(), region_bytes, false).value();
   EXPECT_EQ(pass(), 100 * page);
   EXPECT_EQ(mapped_pages(memory_.data(), region_bytes), 100u);
+}
+
+// ---- before a load ----
+
+constexpr uint64_t slice = region_ahead::slice_bytes;
+
+large_page_answer next_answer;     ///< of `some_maker`
+std::vector<std::byte*> asked_for; ///< by loads
+large_page_answer some_maker(std::byte* unit) {
+  asked_for.push_back(unit);
+  return next_answer;
+}
+
+class BeforeALoad : public RegionAhead {
+ protected:
+  BeforeALoad() {
+    asked_for.clear();
+    next_answer = large_page_answer::made;
+  }
+  uint64_t before_load(uint64_t number) { return ahead_.before_load(memory_.data(), number * slice); }
+  uint64_t answers(large_page_answer of) const {
+    return populator_->large_pages().answers()[static_cast<size_t>(of)];
+  }
+
+  std::shared_ptr<region_populator> populator_ =
+      std::make_shared<region_populator>(std::function<void()>(), some_maker);
+  region_ahead ahead_{populator_, region_bytes};
+};
+
+TEST_F(BeforeALoad, WhatDoesNotExistIsMadeAsALargePageOnce) {
+  EXPECT_TRUE(ahead_.is_new(slice));
+  EXPECT_EQ(before_load(1), slice);
+  EXPECT_FALSE(ahead_.is_new(slice));
+  EXPECT_TRUE(ahead_.is_new(0));
+  EXPECT_EQ(before_load(1), 0U);
+  EXPECT_EQ(asked_for, std::vector{memory_.data() + slice});
+  EXPECT_EQ(answers(large_page_answer::made), 1U);
+}
+
+TEST_F(BeforeALoad, TheKernelsPageHasNothingBesideIt) {
+  auto real = std::make_shared<region_populator>();
+  region_ahead ahead(real, region_bytes);
+  EXPECT_EQ(ahead.before_load(memory_.data(), slice), slice);
+  EXPECT_LE(pages_that_exist(fd_.get()), slice / page);
+  EXPECT_GE(::lseek(fd_.get(), 0, SEEK_DATA), static_cast<off_t>(slice));
+  const auto given = real->large_pages().answers();
+  EXPECT_EQ(std::accumulate(given.begin(), given.end(), uint64_t{0}), 1U);
+}
+
+TEST_F(BeforeALoad, WhatExistsIsMappedAndNothingIsMade) {
+  write_pages(fd_.get(), 512, 512);
+  write_pages(fd_.get(), 1030, 10);
+  EXPECT_EQ(before_load(1), 2 * slice);
+  EXPECT_EQ(mapped_pages(memory_.data() + slice, slice), 512U);
+  EXPECT_EQ(before_load(2), 2 * 10 * page);
+  EXPECT_EQ(mapped_pages(memory_.data() + 2 * slice, slice), 10U);
+  EXPECT_EQ(pages_that_exist(fd_.get()), 522U);
+  EXPECT_TRUE(asked_for.empty());
+}
+
+TEST_F(BeforeALoad, NothingIsDoneWhereAPassHasMappedAllPages) {
+  write_pages(fd_.get(), 0, 512 + 100);
+  pass(ahead_);
+  EXPECT_FALSE(ahead_.is_new(0));
+  EXPECT_EQ(before_load(0), 0U);
+  EXPECT_EQ(before_load(1), 2 * 100 * page); // more may have come since
+}
+
+TEST_F(BeforeALoad, AfterARefusalSomeAreLeftToTheFaults) {
+  next_answer = large_page_answer::refused;
+  EXPECT_EQ(before_load(0), slice); // which may have taken long
+  EXPECT_EQ(before_load(1), 0U);    // the pause
+  next_answer = large_page_answer::made;
+  EXPECT_EQ(before_load(2), slice);
+  EXPECT_EQ(asked_for, (std::vector{memory_.data(), memory_.data() + 2 * slice}));
+  EXPECT_EQ(answers(large_page_answer::refused), 1U);
+  EXPECT_EQ(pages_that_exist(fd_.get()), 0U);
+}
+
+/// Memory in pieces is the machine's, whatever region it is for.
+TEST_F(BeforeALoad, ARefusalIsForAllRegions) {
+  next_answer = large_page_answer::refused;
+  before_load(0);
+  region_ahead other(populator_, region_bytes);
+  EXPECT_EQ(other.before_load(memory_.data(), 0), 0U);
+  EXPECT_EQ(asked_for.size(), 1U);
+}
+
+TEST_F(BeforeALoad, AMappingThatCannotHaveThemIsNotAskedForAgain) {
+  next_answer = large_page_answer::impossible;
+  EXPECT_EQ(before_load(0), slice);
+  for (uint64_t i = 1; i < region_bytes / slice; ++i)
+    EXPECT_EQ(before_load(i), 0U);
+  region_ahead other(populator_, region_bytes);
+  next_answer = large_page_answer::made;
+  EXPECT_EQ(other.before_load(memory_.data(), 0), slice);
+  EXPECT_EQ(answers(large_page_answer::impossible), 1U);
+  EXPECT_EQ(asked_for.size(), 2U);
+}
+
+TEST_F(BeforeALoad, ARegionThatBeginsElsewhereHasNone) {
+  EXPECT_EQ(ahead_.before_load(memory_.data() + page, 0), 0U);
+  EXPECT_TRUE(asked_for.empty());
+}
+
+TEST_F(BeforeALoad, TheEndOfARegionIsLeftToTheFaults) {
+  region_ahead odd(populator_, 2 * slice - page);
+  EXPECT_EQ(odd.before_load(memory_.data(), slice), 0U);
+  EXPECT_TRUE(asked_for.empty());
+}
+
+TEST_F(BeforeALoad, NothingIsDoneAfterTheEndOfThePopulator) {
+  populator_.reset();
+  EXPECT_EQ(before_load(0), 0U);
+  EXPECT_TRUE(asked_for.empty());
+}
+
+TEST_F(BeforeALoad, MemoryThatCannotBeMappedIsLeftToTheFaults) {
+  write_pages(fd_.get(), 0, 512);
+  ASSERT_EQ(::mprotect(memory_.data(), region_bytes, PROT_NONE), 0);
+  next_answer = large_page_answer::impossible;
+  EXPECT_EQ(before_load(0), slice); // it looked like a hole
+  EXPECT_EQ(mapped_pages(memory_.data(), region_bytes), 0U);
 }
 
 TEST_F(RegionAhead, PagesAreLeftAloneWhereTheKernelDoesNotTellWhichExist) {

@@ -1,11 +1,17 @@
 // Whose copies a copier does next, and that all are done completely.
 #include "transfer/copy_line.hpp"
 
+#include "base/mapping.hpp"
+#include "base/unique_fd.hpp"
+#include "memory/region_populator.hpp"
 #include "storage/object_header.hpp"
 #include "tests/index/spaces.hpp"
 #include "tests/tier/objects.hpp"
 
 #include <gtest/gtest.h>
+
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <map>
 #include <random>
@@ -107,6 +113,34 @@ TEST_F(CopyLine, ASmallCopyDoesNotWaitForMillionsOfTinyPieces) {
   EXPECT_LE(slices, 2);
   drain();
   EXPECT_EQ(done.size(), 13u);
+}
+
+/// A first load into a client's memory costs twice as much as a later one.
+TEST_F(CopyLine, MappingIsChargedToWhoeverLoads) {
+  auto populator = std::make_shared<region_populator>(std::function<void()>(),
+                                                      [](std::byte*) { return large_page_answer::made; });
+  unique_fd fd(::memfd_create("region", MFD_CLOEXEC));
+  ASSERT_EQ(::ftruncate(fd.get(), 16 * mebibyte), 0);
+  auto memory = mapping::map(fd.get(), 16 * mebibyte, true).value();
+  ASSERT_EQ(reinterpret_cast<uintptr_t>(memory.data()) % large_page_bytes, 0u);
+  region_ahead mapped(populator, memory.size());
+  copy_request load;
+  load.direction = copy_direction::out_of_arena;
+  load.outside = {.data = memory.data(), .bytes = memory.size(), .ahead = &mapped};
+  load.runs = std::make_shared<const scatter_gather>(
+      scatter_gather::make(std::vector<region_run>{{0, 12 * mebibyte}}, {},
+                           std::vector<uint64_t>{12 * mebibyte}, memory.size())
+          .value());
+  load.objects.push_back({inside.data(), 0});
+  load.context = context_of({1, 1});
+  line.add(std::move(load), [this](const copy_answer& answer) {
+    EXPECT_EQ(answer.bytes, 12 * mebibyte);
+    done.push_back(1);
+  });
+  copy({1, 2}, 16 * mebibyte, 16 * mebibyte);
+  drain();
+  EXPECT_EQ(done, (std::vector<uint64_t>{2, 1}));
+  EXPECT_EQ(populator->large_pages().answers()[static_cast<size_t>(large_page_answer::made)], 6u);
 }
 
 TEST_F(CopyLine, TinyPiecesAreChargedWhatTheyCost) {

@@ -7,6 +7,7 @@
 #include "storage/payload_checksum.hpp"
 #include "tests/index/spaces.hpp"
 #include "tests/tier/objects.hpp"
+#include "tests/transfer/copy_requests.hpp"
 
 #include <gtest/gtest.h>
 
@@ -44,35 +45,6 @@ struct region {
   size_t size;
   mapping memory;
 };
-
-std::byte counted(size_t offset) { return static_cast<std::byte>(offset % 251); }
-
-/// An object at `inside`, whose bytes are in these runs of the region.
-struct placed_object {
-  std::byte* inside;
-  std::vector<region_run> runs;
-};
-
-copy_request request(copy_direction direction, outside_memory outside,
-                     const std::vector<placed_object>& objects) {
-  copy_request made;
-  made.direction = direction;
-  made.outside = std::move(outside);
-  std::vector<region_run> runs;
-  std::vector<uint32_t> per_object;
-  std::vector<uint64_t> sizes;
-  for (const placed_object& object : objects) {
-    made.objects.push_back({object.inside, made.objects.size()});
-    runs.insert(runs.end(), object.runs.begin(), object.runs.end());
-    per_object.push_back(static_cast<uint32_t>(object.runs.size()));
-    sizes.push_back(0);
-    for (const region_run& run : object.runs)
-      sizes.back() += run.bytes * run.count;
-  }
-  made.runs = std::make_shared<const scatter_gather>(
-      scatter_gather::make(runs, per_object, sizes, made.outside.bytes).value());
-  return made;
-}
 
 struct ByteMoves : ::testing::TestWithParam<bool> {
   region outside{10000};

@@ -1,12 +1,18 @@
 // A copy in parts moves the bytes of the whole, whoever does which part, and they end together.
 #include "transfer/copy_parts.hpp"
 
+#include "base/mapping.hpp"
+#include "base/unique_fd.hpp"
+#include "memory/region_populator.hpp"
 #include "storage/payload_checksum.hpp"
 #include "tests/support/counters.hpp"
 #include "tests/support/seed.hpp"
 #include "transfer/copy_ops.hpp"
 
 #include <gtest/gtest.h>
+
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <random>
@@ -23,6 +29,11 @@ constexpr uint64_t mebibyte = 1 << 20;
 struct CopyParts : ::testing::Test {
   std::vector<std::byte> arena, region;
   client_counters client;
+  mapping mapping_ = [] {
+    unique_fd fd(::memfd_create("region", MFD_CLOEXEC));
+    EXPECT_EQ(::ftruncate(fd.get(), 16 * mebibyte), 0);
+    return mapping::map(fd.get(), 16 * mebibyte, true).value();
+  }();
 
   copy_request copy(const std::vector<uint64_t>& sizes) {
     std::vector<region_run> runs;
@@ -232,4 +243,51 @@ TEST_F(CopyParts, AnswersAreJoinedInTheOrderOfTheParts) {
   for (const copy_request& part : parts_of(what, 3))
     answers.push_back(move_bytes(part, page));
   EXPECT_EQ(joined(answers).checksums, expected);
+}
+
+// ---- first loads ----
+
+namespace {
+
+std::vector<uint64_t> begins(const std::vector<copy_request>& parts) {
+  std::vector<uint64_t> all;
+  for (const copy_request& part : parts)
+    all.push_back(part.runs->pieces(part.objects[0].number, part.range_of(0)).next()->region_offset);
+  return all;
+}
+
+} // namespace
+
+TEST_F(CopyParts, OfAFirstLoadBeginAtLargePages) {
+  auto populator = std::make_shared<region_populator>();
+  region_ahead ahead(populator, 16 * mebibyte);
+  auto load = [&] {
+    copy_request made = copy({8 * mebibyte});
+    made.direction = copy_direction::out_of_arena;
+    made.outside.ahead = &ahead;
+    return made;
+  };
+  EXPECT_EQ(begins(parts_of(load(), 8)),
+            (std::vector<uint64_t>{0, 2 * mebibyte, 4 * mebibyte, 6 * mebibyte}));
+  EXPECT_EQ(begins(parts_of(load(), 3)), (std::vector<uint64_t>{0, 2 * mebibyte, 4 * mebibyte}));
+  auto store = load();
+  store.direction = copy_direction::into_arena;
+  EXPECT_EQ(parts_of(std::move(store), 8).size(), 8u);
+  ahead.before_load(mapping_.data(), 2 * mebibyte); // one of them is reached: it may be divided
+  EXPECT_EQ(begins(parts_of(load(), 8)),
+            (std::vector<uint64_t>{0, 2 * mebibyte, 3 * mebibyte, 4 * mebibyte, 6 * mebibyte}));
+}
+
+TEST_F(CopyParts, OfAFirstLoadWithGapsAreDividedAnywhere) {
+  auto populator = std::make_shared<region_populator>();
+  region_ahead ahead(populator, 64 * mebibyte);
+  copy_request what = copy({4 * mebibyte});
+  const std::vector<region_run> runs{{0, mebibyte / 2, mebibyte, 8}};
+  const std::vector<uint64_t> sizes{4 * mebibyte};
+  region.resize(16 * mebibyte);
+  what.runs = std::make_shared<const scatter_gather>(
+      scatter_gather::make(runs, std::vector<uint32_t>{1}, sizes, region.size()).value());
+  what.direction = copy_direction::out_of_arena;
+  what.outside = {.data = region.data(), .bytes = region.size(), .ahead = &ahead};
+  EXPECT_EQ(parts_of(what, 4).size(), 4u);
 }

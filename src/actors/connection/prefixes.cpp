@@ -144,7 +144,12 @@ void with_leased_objects(connection& client, const connection::request& what, co
 
 outside_memory outside(const std::shared_ptr<const client_region>& region) {
   region->copy_begins();
-  return {region->data(), region->fd(), region->size(), region, region->device().get()};
+  return {.data = region->data(),
+          .fd = region->fd(),
+          .bytes = region->size(),
+          .owner = region,
+          .device = region->device().get(),
+          .ahead = region->ahead()};
 }
 
 } // namespace terrace::actors

@@ -1,0 +1,35 @@
+// A mark for each slice of a region.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+namespace terrace {
+
+/// A bit for each slice. They take memory, 64 KiB for a TiB in slices of 2 MiB, from the first mark on: who registers a region does not wait
+/// for that. All calls are safe on any thread.
+class slice_marks {
+ public:
+  static constexpr uint64_t slices_max = 1 << 26; ///< 128 TiB in slices of 2 MiB
+
+  explicit slice_marks(uint64_t slices) : slices_(slices) {}
+
+  /// True: it has no mark yet, for one of all threads that ask. False as well for a slice that the region does not have, and
+  /// for every slice of more than `slices_max`, or where there is no memory for marks.
+  bool add(uint64_t slice);
+  bool has(uint64_t slice) const;
+
+ private:
+  static constexpr uint64_t word_bits = 64;
+  using word = std::atomic<uint64_t>;
+
+  const uint64_t slices_;
+  std::once_flag once_;
+  std::unique_ptr<word[]> made_;
+  std::atomic<word*> words_{nullptr}; ///< null: there are no marks
+};
+
+} // namespace terrace
