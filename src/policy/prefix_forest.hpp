@@ -28,6 +28,11 @@ class prefix_forest {
     return (word(at) & (resident_bit | pinned_bit | children_mask)) == resident_bit;
   }
   uint64_t bytes_of(entry_index at) const { return sizes_[word(at) >> size_shift & size_mask]; }
+  /// What these read comes into the cache.
+  void fetch(entry_index at) const {
+    if (at < reached_)
+      __builtin_prefetch(&words_[at]);
+  }
 
   void enter(entry_index at, uint64_t bytes);
   void leave(entry_index at);
