@@ -12,6 +12,10 @@ namespace terrace::client::detail {
 
 using protocol::kind;
 
+namespace {
+bool copies_payloads(kind what) { return what == kind::load || what == kind::store; }
+} // namespace
+
 channel::channel(unique_fd socket, std::chrono::nanoseconds busy_poll)
     : socket_(std::move(socket)), decoder_({.accepts = protocol::direction::answers}),
       polling_(busy_poll.count()) {}
@@ -182,9 +186,12 @@ result<uint64_t> channel::send(uint64_t id, std::span<const int> descriptors, de
     outbox_.insert(outbox_.begin(), rest.begin(), rest.end());
     break;
   }
-  find(id)->bytes = bytes.size();
+  slot* sent = find(id);
+  sent->bytes = bytes.size();
   in_flight_bytes_ += bytes.size();
   ++in_flight_;
+  if (copies_payloads(sent->request))
+    ++copies_in_flight_;
   return id;
 }
 
@@ -250,12 +257,12 @@ void channel::end_polling(bool paid) {
     polling_.was_preempted(ns_now());
 }
 
-result<void> channel::receive(deadline until, on_signal signals, bool in_poll) {
+result<void> channel::receive(deadline until, on_signal signals) {
   constexpr auto no_answer = "the daemon did not answer in time";
   if (gone_)
     return tl::unexpected<error>(*gone_);
   bool at_once = until && *until <= std::chrono::steady_clock::now();
-  bool look_first = until || must_flush() || in_poll;
+  bool look_first = until || must_flush() || copies_in_flight_ > 0;
   bool polls = may_poll(until);
   for (;;) {
     if (auto ok = flush(); !ok)
@@ -321,6 +328,8 @@ bool channel::belongs(const protocol::frame& frame) {
     return false;
   }
   --in_flight_;
+  if (copies_payloads(asked->request))
+    --copies_in_flight_;
   in_flight_bytes_ -= asked->bytes;
   return true;
 }
@@ -362,15 +371,6 @@ void channel::drop(kind what, std::span<const uint8_t> body) {
   }
 }
 
-namespace {
-
-/// Whoever waits in recvmsg is also woken when the daemon has read what was sent before, for nothing, and a processor that copies
-/// is taken from its copy for that. Not so in poll, at the price of another system call, which short requests do not
-/// earn back: they are answered before who was woken sleeps again.
-bool copies_payloads(kind what) { return what == kind::load || what == kind::store; }
-
-} // namespace
-
 result<answer> channel::wait(uint64_t id, deadline until) {
   for (;;) {
     auto* asked = find(id);
@@ -383,7 +383,6 @@ result<answer> channel::wait(uint64_t id, deadline until) {
       close_slot(id);
       return out;
     }
-    const bool in_poll = copies_payloads(asked->request); // the slot may be moved by what follows
     while (auto frame = decoder_.next()) {
       if (!belongs(*frame))
         break;
@@ -397,14 +396,18 @@ result<answer> channel::wait(uint64_t id, deadline until) {
       close_slot(id);
       return tl::unexpected<error>(*gone_);
     }
-    if (auto ok = receive(until, on_signal::goes_on, in_poll); !ok && !gone_)
+    if (auto ok = receive(until); !ok && !gone_)
       return tl::unexpected<error>(ok.error());
   }
 }
 
 result<uint32_t> channel::poll(deadline until, on_signal signals) {
   uint32_t count = take_in();
-  while (count == 0 && in_flight_ > 0) {
+  // With nothing in flight there is nothing to wait for, but the loss of the daemon is noticed: an event loop may be here because of it.
+  const bool looks = in_flight_ == 0;
+  if (looks)
+    until = std::chrono::steady_clock::now();
+  while (count == 0 && (in_flight_ > 0 || looks)) {
     auto ok = receive(until, signals);
     count = take_in();
     if (!ok && count == 0) {

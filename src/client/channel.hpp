@@ -81,7 +81,7 @@ class channel {
   /// still in flight and can be waited for again) or `gone` (the id is released).
   result<answer> wait(uint64_t id, deadline until);
 
-  /// Receives available answers, or waits for one. Returns the number of answers received.
+  /// Receives available answers, or waits for one if there are requests in flight. Returns the number of answers received, or `gone`.
   result<uint32_t> poll(deadline until, on_signal signals);
 
   bool ready(uint64_t id);
@@ -125,8 +125,7 @@ class channel {
   result<void> make_room(deadline until);
   void lost_while_sending(int reason);
 
-  /// `in_poll`: sleeps there, not in recvmsg.
-  result<void> receive(deadline until, on_signal signals = on_signal::goes_on, bool in_poll = false);
+  result<void> receive(deadline until, on_signal signals = on_signal::goes_on);
   bool may_poll(const deadline& until);
   bool polls_on(const deadline& until);
   void end_polling(bool paid);
@@ -148,6 +147,10 @@ class channel {
   std::vector<uint8_t> taken_; ///< body of the answer last returned by `wait`, if it was stored
   uint32_t in_flight_ = 0;
   uint64_t in_flight_bytes_ = 0;
+  /// Loads and stores. Meanwhile this thread sleeps in poll: in recvmsg it would also be woken when the daemon has read what was sent,
+  /// for nothing, and a processor that copies would be taken from its copy. The other system call does not pay for short
+  /// requests, which are answered before who was woken sleeps again (decision 114).
+  uint32_t copies_in_flight_ = 0;
   uint32_t credit_requests_ = 1;
   uint64_t credit_bytes_ = protocol::hello_bytes_max;
   uint64_t frame_bytes_max_ = protocol::hello_bytes_max;

@@ -93,6 +93,22 @@ TEST(Loss, AnEventLoopHearsOfALossThatACallNoticed) {
   EXPECT_TRUE(heard.events & EPOLLIN);
 }
 
+TEST(Loss, PollNoticesALossWithNothingInFlight) {
+  std::promise<void> closed;
+  scripted_daemon daemon([&](peer& client) {
+    client.welcome();
+    client.answer_open_space(5);
+    client.close();
+    closed.set_value();
+  });
+  auto connected = daemon.connect();
+  ASSERT_FINE(connected.open_space(some_space()));
+  closed.get_future().wait();
+  EXPECT_TRUE(connected.alive());
+  EXPECT_FAILS(connected.poll({}), errc::gone, "it closed the connection");
+  EXPECT_FALSE(connected.alive());
+}
+
 TEST(Loss, AnswersThatCameBeforeTheEndAreGiven) {
   with_client_of(
       [](peer& client) {

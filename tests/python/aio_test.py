@@ -195,6 +195,21 @@ class Asyncio(unittest.IsolatedAsyncioTestCase):
             await asyncio.wait_for(waiting, PATIENCE)
         await daemon.close()
 
+    async def test_a_loss_is_noticed_with_nothing_in_flight(self) -> None:
+        server = Daemon()
+        self.addCleanup(server.stop)
+        daemon = await terrace.aio.connect(server.socket, timeout=PATIENCE)
+        server.kill()
+        self.assertTrue(select.select([daemon._descriptor], [], [], PATIENCE)[0])
+
+        async def unwatched() -> None:
+            while daemon._descriptor >= 0:
+                await asyncio.sleep(0)
+
+        await asyncio.wait_for(unwatched(), PATIENCE)
+        self.assertFalse(daemon.alive)
+        await daemon.close()
+
 
 if __name__ == "__main__":
     unittest.main()
