@@ -55,7 +55,7 @@ class kmg_policy : public eviction_policy {
   /// Pinned and spared leaves stay in the set, so that the sample does not depend on when a pin ends. If most
   /// leaves are pinned, pinned ones are dropped until they become candidates again.
   static constexpr size_t crowded = 4 * draws, tries_max = 16 * draws;
-  static constexpr size_t fetched = 32; ///< draws whose entries are fetched together
+  static constexpr size_t fetched = 32;                          ///< draws whose entries are fetched together
   static constexpr uint64_t random_step = 0x9e3779b97f4a7c15ULL; // splitmix64
   size_t place_at(uint64_t random) const;
   void fetch_next() const;
