@@ -39,6 +39,23 @@ void expect_gone(script rest, const std::string& why) {
   });
 }
 
+/// The daemon has opened a space, done `last` and closed the connection, and nothing has noticed that.
+void after_the_daemon_closed(script last, const std::function<void(connection&, const space&)>& act) {
+  std::promise<void> closed;
+  scripted_daemon daemon([&](peer& client) {
+    client.welcome();
+    client.answer_open_space(5);
+    last(client);
+    client.close();
+    closed.set_value();
+  });
+  auto connected = daemon.connect();
+  auto opened = connected.open_space(some_space());
+  ASSERT_FINE(opened);
+  closed.get_future().wait();
+  act(connected, *opened);
+}
+
 } // namespace
 
 TEST(Loss, EndOfFileIsGone) {
@@ -72,41 +89,27 @@ TEST(Loss, EveryOpenTicketIsGoneAtOnce) {
 }
 
 TEST(Loss, AnEventLoopHearsOfALossThatACallNoticed) {
-  std::promise<void> closed;
-  scripted_daemon daemon([&](peer& client) {
-    client.welcome();
-    client.answer_open_space(5);
-    client.close();
-    closed.set_value();
-  });
-  auto connected = daemon.connect();
-  auto opened = connected.open_space(some_space());
-  ASSERT_FINE(opened);
-  unique_fd loop(::epoll_create1(EPOLL_CLOEXEC));
-  epoll_event watched{.events = EPOLLIN, .data = {.u32 = 7}};
-  ASSERT_EQ(::epoll_ctl(loop.get(), EPOLL_CTL_ADD, connected.descriptor(), &watched), 0);
-  closed.get_future().wait();
-  EXPECT_FAILS(lookup(connected, *opened), errc::gone, "the daemon is gone");
-  epoll_event heard{};
-  ASSERT_EQ(::epoll_wait(loop.get(), &heard, 1, 0), 1);
-  EXPECT_EQ(heard.data.u32, 7U);
-  EXPECT_TRUE(heard.events & EPOLLIN);
+  after_the_daemon_closed([](peer&) {},
+                          [](connection& connected, const space& in) {
+                            unique_fd loop(::epoll_create1(EPOLL_CLOEXEC));
+                            epoll_event watched{.events = EPOLLIN, .data = {.u32 = 7}};
+                            ASSERT_EQ(
+                                ::epoll_ctl(loop.get(), EPOLL_CTL_ADD, connected.descriptor(), &watched), 0);
+                            EXPECT_FAILS(lookup(connected, in), errc::gone, "the daemon is gone");
+                            epoll_event heard{};
+                            ASSERT_EQ(::epoll_wait(loop.get(), &heard, 1, 0), 1);
+                            EXPECT_EQ(heard.data.u32, 7U);
+                            EXPECT_TRUE(heard.events & EPOLLIN);
+                          });
 }
 
 TEST(Loss, PollNoticesALossWithNothingInFlight) {
-  std::promise<void> closed;
-  scripted_daemon daemon([&](peer& client) {
-    client.welcome();
-    client.answer_open_space(5);
-    client.close();
-    closed.set_value();
-  });
-  auto connected = daemon.connect();
-  ASSERT_FINE(connected.open_space(some_space()));
-  closed.get_future().wait();
-  EXPECT_TRUE(connected.alive());
-  EXPECT_FAILS(connected.poll({}), errc::gone, "it closed the connection");
-  EXPECT_FALSE(connected.alive());
+  after_the_daemon_closed([](peer&) {},
+                          [](connection& connected, const space&) {
+                            EXPECT_TRUE(connected.alive());
+                            EXPECT_FAILS(connected.poll({}), errc::gone, "it closed the connection");
+                            EXPECT_FALSE(connected.alive());
+                          });
 }
 
 TEST(Loss, AnswersThatCameBeforeTheEndAreGiven) {
@@ -137,19 +140,11 @@ TEST(Loss, TheDaemonsLastWordIsTheReason) {
 }
 
 TEST(Loss, TheLastWordIsFoundEvenWhenSendingFails) {
-  std::promise<void> closed;
-  scripted_daemon daemon([&](peer& client) {
-    client.welcome();
-    client.answer_open_space(5);
-    client.refuse(0, errc::denied, "the operator evicted this client");
-    client.close();
-    closed.set_value();
-  });
-  auto connected = daemon.connect();
-  auto opened = connected.open_space(some_space());
-  ASSERT_FINE(opened);
-  closed.get_future().wait();
-  EXPECT_FAILS(lookup(connected, *opened), errc::gone, "the operator evicted this client");
+  after_the_daemon_closed(
+      [](peer& client) { client.refuse(0, errc::denied, "the operator evicted this client"); },
+      [](connection& connected, const space& in) {
+        EXPECT_FAILS(lookup(connected, in), errc::gone, "the operator evicted this client");
+      });
 }
 
 TEST(Misbehaviour, AnAnswerToNothingEndsTheConnection) {
