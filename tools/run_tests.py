@@ -37,17 +37,29 @@ def cases_of(report):
     return counts
 
 
-def count(record, places, reports):
-    """The counts of one line of meson's log."""
+def failures_of(report):
+    """Name and message of each failed case of a GoogleTest report: what it prints may be too much for meson to show."""
+    for case in xml.parse(report).getroot().iter("testcase"):
+        for failure in [*case.iter("failure"), *case.iter("error")]:
+            yield f"{case.get('classname')}.{case.get('name')}", (failure.text or failure.get("message") or "").strip()
+
+
+def report_of(record, places, reports):
+    """The GoogleTest report of one line of meson's log, and its counts; None when it has none."""
     name = record["name"].split(" / ")[-1]
     program = pathlib.Path(record["command"][0]).name
-    sound = record["result"] in SOUND
     # With meson's protocol `gtest` the report lies where the program ran, otherwise where we asked for it.
     for report in (places.get(name, reports.parent) / f"{name}.xml", reports / f"{program}.xml"):
         counts = cases_of(report)
         if counts is not None:
-            break
-    else:
+            return report, counts
+    return None, None
+
+
+def count(record, counts):
+    """The counts of one line of meson's log. `counts`: those of its report, if it has one."""
+    sound = record["result"] in SOUND
+    if counts is None:
         key = "skipped" if record["result"] == "SKIP" else "passed" if sound else "failed"
         return Counter({key: 1})
     if not sound and counts["failed"] == 0:
@@ -89,7 +101,10 @@ def main():
     total = Counter()
     programs = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
     for record in programs:
-        counts = count(record, places, reports)
+        report, counts = report_of(record, places, reports)
+        for case, message in failures_of(report) if report else ():
+            print(f"{case} failed: {message}", flush=True)
+        counts = count(record, counts)
         total += counts
         if record["result"] == "SKIP":
             said = (record.get("stdout") or "").strip().splitlines()

@@ -41,8 +41,7 @@ TEST_F(ChangingMemory, ShrinksUnderResidentsAndLosesNothingLeased) {
   auto places = client_->read_lease(lease.held.id(), {}, patiently()); // maps the first segment
   ASSERT_TRUE(places) << places.error().text;
   resize(2);
-  EXPECT_TRUE(daemon_.await_log("segment 3 was removed"));
-  EXPECT_TRUE(daemon_.await_log("segment 2 was removed"));
+  EXPECT_TRUE(daemon_.await_logs({"segment 2 was removed", "segment 3 was removed"}));
   auto host = client_.tier("host");
   EXPECT_EQ(host.capacity_bytes, 2 * segment_bytes);
   EXPECT_EQ(host.leaving_bytes, 0U);
@@ -69,8 +68,7 @@ TEST_F(ChangingMemory, KeepsASegmentUntilItsLeasesAndItsClientsEnd) {
     for (size_t i = 0; i < all.size(); ++i)
       EXPECT_TRUE(has_content(all[i], places->objects[i]));
     lease.held.release();
-    EXPECT_TRUE(daemon_.await_log("segment 3 was removed, "));
-    EXPECT_TRUE(daemon_.await_log("segment 2 was removed, "));
+    EXPECT_TRUE(daemon_.await_logs({"segment 2 was removed, ", "segment 3 was removed, "}));
     EXPECT_EQ(client_.tier("host").leaving_bytes, 2 * segment_bytes) << "the holder has them mapped";
     EXPECT_EQ(client_.tier("host").capacity_bytes, 2 * segment_bytes);
   }

@@ -121,8 +121,7 @@ TEST(Policies, ChangeWithAReload) {
   daemon.configure(
       {.host = "policy = \"arc\"\n", .disk_bytes = 64 * mebibyte, .disk = "policy = \"lru2\"\n"});
   daemon.signal(SIGHUP);
-  EXPECT_TRUE(daemon.await_log("the policy of host is arc now"));
-  EXPECT_TRUE(daemon.await_log("the policy of disk is lru2 now"));
+  EXPECT_TRUE(daemon.await_logs({"the policy of host is arc now", "the policy of disk is lru2 now"}));
   tester client(daemon.socket());
   EXPECT_EQ(client.tier("host").policy, "arc");
   EXPECT_EQ(client.tier("disk").policy, "lru2");

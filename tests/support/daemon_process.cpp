@@ -10,6 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <cstring>
@@ -135,6 +136,19 @@ bool daemon_process::await_log(const std::string& text) {
     if (!read_log(patience_ms))
       return false;
   }
+}
+
+bool daemon_process::await_logs(const std::vector<std::string>& texts) {
+  const size_t begin = looked_at_;
+  size_t end = begin;
+  for (const std::string& text : texts) {
+    looked_at_ = begin;
+    if (!await_log(text))
+      return false;
+    end = std::max(end, looked_at_);
+  }
+  looked_at_ = end;
+  return true;
 }
 
 bool daemon_process::has_logged(const std::string& text) {

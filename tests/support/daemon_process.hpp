@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include <sys/types.h>
 
@@ -73,6 +74,8 @@ class daemon_process {
 
   /// Blocks until a line of the log has the text; looks at lines that were not looked at before. False: it ended.
   bool await_log(const std::string& text);
+  /// The same for several texts, whose lines may come in any order: those of different actors do.
+  bool await_logs(const std::vector<std::string>& texts);
 
   /// Whether the log has the text by now; does not wait.
   bool has_logged(const std::string& text);
