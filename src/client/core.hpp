@@ -16,6 +16,12 @@
 
 namespace terrace::client::detail {
 
+/// The error of what failed, as that of another result.
+template <class T>
+tl::unexpected<error> pass_on(const result<T>& failed) {
+  return tl::unexpected<error>(failed.error());
+}
+
 class core {
  public:
   explicit core(connect_options options) : options_(std::move(options)) {}
