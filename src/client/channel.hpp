@@ -109,6 +109,10 @@ class channel {
     protocol::kind answer_kind{};
     std::vector<uint8_t> body; ///< of an answer that arrived while another was waited for
     protocol::descriptor_list descriptors;
+
+    bool copies_payloads() const {
+      return request == protocol::kind::load || request == protocol::kind::store;
+    }
   };
   static constexpr unsigned index_bits = 20;
 

@@ -250,6 +250,22 @@ class Waiting(DaemonTest):
         self.assertEqual(len(self.daemon.read_lease(lease, timeout=PATIENCE)), 1)
 
 
+class SharedMemory(unittest.TestCase):
+    def test_committed_memory_exists_and_is_still_zero(self) -> None:
+        memory = terrace.Memory(4 << 20)
+
+        def present() -> int:
+            return os.fstat(memory.fileno()).st_blocks * 512
+
+        self.assertEqual(present(), 0)
+        memory.commit()
+        self.assertGreaterEqual(present(), memory.nbytes)
+        self.assertFalse(any(memoryview(memory)))
+        memoryview(memory)[0] = 7
+        memory.commit()  # changes nothing
+        self.assertEqual(memoryview(memory)[0], 7)
+
+
 class Death(unittest.TestCase):
     def test_the_daemons_death_is_noticed_and_survived(self) -> None:
         server = Daemon()

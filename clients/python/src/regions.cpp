@@ -192,6 +192,15 @@ void bind_regions(nb::module_& in) {
           },
           nb::arg("nbytes"), nb::kw_only(), nb::arg("name") = "terrace-python")
       .def("fileno", [](const shared_memory& self) { return self.region->descriptor(); })
+      .def("commit",
+           [](const shared_memory& self) {
+             result<void> done;
+             {
+               nb::gil_scoped_release others_run;
+               done = self.region->commit();
+             }
+             value_of(std::move(done));
+           })
       .def("__repr__", [](const shared_memory& self) {
         return "<terrace.Memory of " + std::to_string(self.bytes.size()) + " bytes>";
       });
