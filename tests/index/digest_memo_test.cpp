@@ -106,6 +106,7 @@ class KnownTokens : public ::testing::Test {
 
   std::unique_ptr<token_hasher> hasher_ = make_token_hasher({.algorithm = hash_algorithm::sha256_cbor});
   memo_pool_ptr pool_ = pool_of(64 << 10);
+  const extra_keys no_extra_;
 };
 
 TEST_F(KnownTokens, AreKeptTheSecondTime) {
@@ -117,6 +118,27 @@ TEST_F(KnownTokens, AreKeptTheSecondTime) {
   EXPECT_GT(memo.bytes(), tokens.size() * sizeof(uint32_t));
   EXPECT_EQ(known(memo, tokens), 10u);
   EXPECT_EQ(pool_->now().hashed, 20u);
+}
+
+TEST_F(KnownTokens, AreKeptTheSecondTimeWhereverTheirHashingBegins) {
+  digest_memo memo(pool_);
+  auto tokens = prompt(1), fork = tokens;
+  std::fill(fork.begin() + 6 * 64, fork.end(),
+            5); // neither the first nor the last of those that are judged together
+  learn(memo, tokens);
+  learn(memo, fork);
+  EXPECT_EQ(known(memo, tokens), 10u);
+  EXPECT_EQ(known(memo, fork), 10u);
+
+  auto parent = hash(memo, prompt(7, 3)).back();
+  auto rest = prompt(50'000, 6);
+  for (uint64_t expected : {0u, 0u, 6u}) {
+    uint64_t before = pool_->now().known;
+    prefix_hasher work(*hasher_, {64, 16}, {parent, 3 * 64}, rest, no_extra_, &memo);
+    while (!work.step(1000)) {
+    }
+    EXPECT_EQ(pool_->now().known - before, expected);
+  }
 }
 
 TEST_F(KnownTokens, AreThoseUpToTheFirstDifference) {
