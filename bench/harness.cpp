@@ -23,7 +23,7 @@ std::string number(double value, int digits = 3) {
 std::optional<double> figure::ratio() const {
   if (absolute || limit == 0)
     return std::nullopt;
-  return value / limit;
+  return ratio_of_rounds.value_or(value / limit);
 }
 
 std::string_view figure::verdict() const {
@@ -46,9 +46,11 @@ figure of_rounds(figure f, const std::vector<double>& values, const std::vector<
   auto [least, most] = std::ranges::minmax(values);
   f.range = std::pair(least, most);
   std::vector<double> judged = values;
-  if (f.ratio())
+  if (f.ratio()) {
     for (size_t i = 0; i < judged.size(); ++i)
       judged[i] /= limits.at(i);
+    f.ratio_of_rounds = median(judged);
+  }
   f.spread = percentile(judged, 0.75) - percentile(judged, 0.25);
   return f;
 }

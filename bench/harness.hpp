@@ -52,7 +52,10 @@ struct figure {
   std::optional<double> spread =
       {}; ///< of what is judged, the ratio or else the value: half of the rounds are within so much of each other
   std::optional<std::pair<double, double>> range = {}; ///< least and most of the value, over the rounds
+  std::optional<double> ratio_of_rounds =
+      {}; ///< the median of their ratios: what slows a round slows both of its sides
 
+  /// `ratio_of_rounds`, or else value / limit. None: there is no limit, or the value is judged.
   std::optional<double> ratio() const;
 
   /// "aim", "floor" or "below floor"; "undecided" when the spread is wider than the distance from the floor; "" when

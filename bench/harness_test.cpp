@@ -113,6 +113,7 @@ TEST(Rounds, GiveMediansRangeAndTheSpreadOfTheRatio) {
   EXPECT_EQ(f.value, 13);
   EXPECT_EQ(f.limit, 10);
   EXPECT_EQ(f.range, std::pair(11.0, 24.0));
+  EXPECT_EQ(f.ratio(), 1.2) << "not 1.3, which is of no round's sides";
   EXPECT_NEAR(f.spread.value(), 1.2 - 1.1, 1e-9);
 }
 

@@ -11,11 +11,11 @@ from statistics import median
 
 
 def report(name: str, unit: str, values: Sequence[float], limits: Sequence[float] = (), **more: float) -> None:
-    """Medians over rounds; half of these have ratios within `ratio_spread` of each other's median."""
+    """Medians over rounds, of their ratios too; half of these have ratios within `ratio_spread` of that."""
     line: dict[str, object] = {"name": name, "value": round(median(values), 3), "unit": unit, "rounds": len(values)}
     if limits:
-        line |= {"limit": round(median(limits), 3), "ratio": round(median(values) / median(limits), 3)}
         ratios = [value / limit for value, limit in zip(values, limits, strict=True)]
+        line |= {"limit": round(median(limits), 3), "ratio": round(median(ratios), 3)}
         line["ratio_spread"] = round(median(abs(ratio - median(ratios)) for ratio in ratios), 3)
         if unit == "us":
             line["above_limit_us"] = round(median(values) - median(limits), 3)
