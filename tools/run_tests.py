@@ -45,7 +45,7 @@ def failures_of(report):
 
 
 def report_of(record, places, reports):
-    """The GoogleTest report of one line of meson's log, and its counts; None when it has none."""
+    """The GoogleTest report of one line of meson's log, and its counts; twice None when it has none."""
     name = record["name"].split(" / ")[-1]
     program = pathlib.Path(record["command"][0]).name
     # With meson's protocol `gtest` the report lies where the program ran, otherwise where we asked for it.

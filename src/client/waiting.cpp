@@ -12,6 +12,39 @@ using detail::body_builder;
 using detail::pass_on;
 using protocol::kind;
 
+namespace {
+
+/// Where an answer says that objects lie.
+template <class Location, class Table>
+std::vector<Location> locations_in(const Table& table) {
+  std::vector<Location> list;
+  list.reserve(table.locations()->size());
+  for (const auto* place : *table.locations())
+    list.push_back({place->offset(), place->bytes(), place->segment()});
+  return list;
+}
+
+/// Those places in this process, whose segments are mapped; empty where there is no object.
+template <class Location>
+result<std::vector<std::span<uint8_t>>> mapped_at(const detail::segments& mapped,
+                                                  const std::vector<Location>& places, bool for_writing) {
+  std::vector<std::span<uint8_t>> objects;
+  objects.reserve(places.size());
+  for (const auto& place : places) {
+    if (place.bytes == 0) {
+      objects.emplace_back();
+      continue;
+    }
+    auto bytes = mapped.at(place.segment, place.offset, place.bytes, for_writing);
+    if (!bytes)
+      return pass_on(bytes);
+    objects.push_back(*bytes);
+  }
+  return objects;
+}
+
+} // namespace
+
 template <class Table, class T, class Read>
 auto connection::take(ticket<T>& under_way, deadline until, Read&& read)
     -> result<decltype(read(std::declval<const Table&>()))> {
@@ -109,26 +142,19 @@ result<located_objects> connection::wait(ticket<located_objects>& under_way, dea
   auto places = take<wire::ReadLeaseAnswer>(under_way, until, [&](const auto& table) {
     first_token = table.first_token();
     missing = detail::decode(table.missing());
-    std::vector<location> list;
-    for (const auto* place : *table.locations())
-      list.push_back({place->offset(), place->bytes(), place->segment()});
-    return list;
+    return locations_in<location>(table);
   });
   if (!places)
     return pass_on(places);
   if (auto ok = map_segments(*in, *places, until); !ok)
     return pass_on(ok);
-  located_objects located{
-      .objects = {}, .mappings = in->mapped(), .first_token = first_token, .missing = missing};
-  located.objects.reserve(places->size());
-  for (const auto& place : *places) {
-    auto bytes = place.bytes == 0 ? result<std::span<uint8_t>>(std::span<uint8_t>())
-                                  : in->mapped()->at(place.segment, place.offset, place.bytes, false);
-    if (!bytes)
-      return pass_on(bytes);
-    located.objects.push_back(*bytes);
-  }
-  return located;
+  auto objects = mapped_at(*in->mapped(), *places, false);
+  if (!objects)
+    return pass_on(objects);
+  return located_objects{.objects = {objects->begin(), objects->end()},
+                         .mappings = in->mapped(),
+                         .first_token = first_token,
+                         .missing = missing};
 }
 
 result<reservation> connection::wait(ticket<reservation>& under_way, deadline until) {
@@ -137,23 +163,16 @@ result<reservation> connection::wait(ticket<reservation>& under_way, deadline un
   auto places = take<wire::ReserveAnswer>(under_way, until, [&](const auto& table) {
     made.channel_ = in;
     made.id_ = table.reservation();
-    std::vector<location> list;
-    for (const auto* place : *table.locations())
-      list.push_back({place->offset(), place->bytes(), place->segment()});
-    return list;
+    return locations_in<location>(table);
   });
   if (!places)
     return pass_on(places);
   if (auto ok = map_segments(*in, *places, until); !ok)
     return pass_on(ok);
-  made.objects_.reserve(places->size());
-  for (const auto& place : *places) {
-    auto bytes = place.bytes == 0 ? result<std::span<uint8_t>>(std::span<uint8_t>())
-                                  : in->mapped()->at(place.segment, place.offset, place.bytes, true);
-    if (!bytes)
-      return pass_on(bytes);
-    made.objects_.push_back(*bytes);
-  }
+  auto objects = mapped_at(*in->mapped(), *places, true);
+  if (!objects)
+    return pass_on(objects);
+  made.objects_ = std::move(*objects);
   return made;
 }
 
