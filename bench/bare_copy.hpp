@@ -22,4 +22,8 @@ double seconds_to_copy(const copy_plan& what, std::span<uint8_t> to, std::span<c
 /// Threads of a default daemon that copy: `copier.threads` in docs/configuration.md.
 size_t default_copiers();
 
+/// Requests about one object each that a client keeps in flight where copies are compared with so many threads: two for
+/// each copier, one that is copied while the answer of the other is on its way.
+inline size_t copies_in_flight() { return 2 * default_copiers(); }
+
 } // namespace terrace::bench

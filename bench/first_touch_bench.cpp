@@ -16,7 +16,6 @@ namespace {
 constexpr uint64_t touched_object_bytes = 4ULL << 20;
 constexpr size_t touched_objects = 32;
 constexpr uint64_t touched_bytes = touched_objects * touched_object_bytes;
-constexpr size_t touched_depth = 4;
 constexpr uint64_t touched_host_bytes = 1ULL << 30;
 
 double gigabytes_per_second(double seconds) { return static_cast<double>(touched_bytes) / 1e9 / seconds; }
@@ -40,13 +39,14 @@ struct new_client {
       std::memset(memory.data(), 0x3c, memory.size());
   }
 
-  /// A request for each object, `touched_depth` in flight.
+  /// A request for each object, several in flight.
   template <class Submit>
   double all_objects(Submit&& submit) {
+    const size_t depth = copies_in_flight();
     return seconds_of([&] {
       std::deque<decltype(submit(client::chunk_range{}, client::run{}))> in_flight;
       for (size_t i = 0; i < touched_objects; ++i) {
-        if (in_flight.size() == touched_depth) {
+        if (in_flight.size() == depth) {
           must(connection.wait(in_flight.front()), "waiting");
           in_flight.pop_front();
         }

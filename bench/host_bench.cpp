@@ -15,7 +15,7 @@ namespace terrace::bench {
 namespace {
 
 constexpr uint64_t object_bytes = 4ULL << 20;
-constexpr size_t depth = 4;
+constexpr size_t leased_at_once = 4; ///< objects that a client copies itself, a lease at a time
 constexpr size_t objects =
     80; // 320 MiB: beyond the caches, and less than what leases may hold of a default daemon's memory
 constexpr uint64_t total_bytes = objects * object_bytes;
@@ -39,7 +39,9 @@ void report_both(const reporter& report, const sides& measured, const std::strin
       {.name = name + "_of_parts", .unit = "GB/s", .direction = better::higher, .bounded = false}, 1));
 }
 
+/// A daemon, and a client with room for all objects that are in flight.
 struct group {
+  const size_t depth = copies_in_flight();
   bench_daemon daemon;
   client::connection connection;
   client::space space;
@@ -55,15 +57,15 @@ struct group {
   }
 };
 
-// In a mapped group: a lease for each `depth` objects, copied by this process.
+// In a mapped group: a lease for every few objects, copied by this process.
 void load_mapped(const settings& options, const reporter& report) {
   group g(options, false);
   auto chain = digests_of(objects, 4);
   store_chain(g.connection, g.space, chain, g.region, object_bytes);
   wait_until_written(g.connection);
-  shared_memory target(depth * object_bytes);
+  shared_memory target(leased_at_once * object_bytes);
   std::vector<std::span<uint8_t>> into;
-  for (size_t i = 0; i < depth; ++i)
+  for (size_t i = 0; i < leased_at_once; ++i)
     into.push_back(target.bytes().subspan(i * object_bytes, object_bytes));
 
   auto lookup = [&](bool lease) {
@@ -76,8 +78,9 @@ void load_mapped(const settings& options, const reporter& report) {
       auto hit = lookup(true);
       if (hit.found_chunks != objects)
         give_up("a stored chunk was not found");
-      for (uint32_t first = 0; first < objects; first += depth)
-        must(g.connection.load_under_lease(hit.held, {.first = first, .count = depth}, into), "loading");
+      for (uint32_t first = 0; first < objects; first += leased_at_once)
+        must(g.connection.load_under_lease(hit.held, {.first = first, .count = leased_at_once}, into),
+             "loading");
     });
     return std::vector(2, gigabytes(total_bytes, seconds));
   };
@@ -89,7 +92,7 @@ void load_mapped(const settings& options, const reporter& report) {
       double seconds = seconds_of([&] {
         for (size_t i = 0; i < objects; ++i)
           for (uint64_t done = 0; done < object_bytes; done += call)
-            std::memcpy(into[i % depth].data() + done, located.objects[i].data() + done, call);
+            std::memcpy(into[i % leased_at_once].data() + done, located.objects[i].data() + done, call);
       });
       rates.push_back(gigabytes(total_bytes, seconds));
     }
@@ -99,20 +102,20 @@ void load_mapped(const settings& options, const reporter& report) {
   report_both(report, interleave(options.rounds, value, limit), "host_load_mapped");
 }
 
-// Any number of requests about one object each, `depth` of them in flight, each with its own part of the region.
+// Any number of requests about one object each, `group::depth` of them in flight, each with its own part of the region.
 template <class Submit>
-double pipelined(client::connection& connection, Submit&& submit) {
+double pipelined(group& g, Submit&& submit) {
   return seconds_of([&] {
     std::deque<decltype(submit(size_t{0}))> under_way;
     for (size_t i = 0; i < objects; ++i) {
-      if (under_way.size() == depth) {
-        must(connection.wait(under_way.front()), "waiting");
+      if (under_way.size() == g.depth) {
+        must(g.connection.wait(under_way.front()), "waiting");
         under_way.pop_front();
       }
       under_way.push_back(submit(i));
     }
     for (auto& ticket : under_way)
-      must(connection.wait(ticket), "waiting");
+      must(g.connection.wait(ticket), "waiting");
   });
 }
 
@@ -122,10 +125,10 @@ void load_isolated(const settings& options, const reporter& report) {
   auto chain = digests_of(objects, 5);
   store_chain(g.connection, g.space, chain, g.region, object_bytes);
   wait_until_written(g.connection);
-  shared_memory arena(total_bytes), target(depth * object_bytes);
+  shared_memory arena(total_bytes), target(g.depth * object_bytes);
   auto value = [&] {
-    double seconds = pipelined(g.connection, [&](size_t i) {
-      client::run run{.offset = i % depth * object_bytes, .bytes = object_bytes};
+    double seconds = pipelined(g, [&](size_t i) {
+      client::run run{.offset = i % g.depth * object_bytes, .bytes = object_bytes};
       client::load_request request;
       request.in = g.space;
       request.what = client::prefix::of_digests(chain);
@@ -156,8 +159,8 @@ void host_store(const settings& options, const reporter& report) {
   uint64_t seed = 100;
   auto value = [&] {
     auto fresh = digests_of(objects, ++seed); // the arena fills, and from then on each store evicts
-    double seconds = pipelined(g.connection, [&](size_t i) {
-      client::run run{.offset = i % depth * object_bytes, .bytes = object_bytes};
+    double seconds = pipelined(g, [&](size_t i) {
+      client::run run{.offset = i % g.depth * object_bytes, .bytes = object_bytes};
       client::store_request request;
       request.in = g.space;
       request.what = client::prefix::of_digests({&fresh[i], 1});
