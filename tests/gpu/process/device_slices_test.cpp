@@ -132,7 +132,7 @@ TEST(DeviceSlices, ObjectsOfADevicesArenaAreCopiedFromWhereTheyAre) {
 }
 
 TEST(DeviceSlices, WhatIsPinnedIsReadWhereItIsAndTheRestPassesTheSlot) {
-  constexpr uint64_t piece = 2 << 20;
+  constexpr uint64_t piece = 256 << 10;
   for (uint64_t seed = 1; seed <= 30; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937_64 random(seed);
