@@ -15,6 +15,7 @@ namespace terrace::bench {
 namespace {
 
 constexpr uint64_t object_bytes = 4ULL << 20;
+const size_t depth = copies_in_flight();
 constexpr size_t leased_at_once = 4; ///< objects that a client copies itself, a lease at a time
 constexpr size_t objects =
     80; // 320 MiB: beyond the caches, and less than what leases may hold of a default daemon's memory
@@ -39,9 +40,7 @@ void report_both(const reporter& report, const sides& measured, const std::strin
       {.name = name + "_of_parts", .unit = "GB/s", .direction = better::higher, .bounded = false}, 1));
 }
 
-/// A daemon, and a client with room for all objects that are in flight.
 struct group {
-  const size_t depth = copies_in_flight();
   bench_daemon daemon;
   client::connection connection;
   client::space space;
@@ -102,20 +101,20 @@ void load_mapped(const settings& options, const reporter& report) {
   report_both(report, interleave(options.rounds, value, limit), "host_load_mapped");
 }
 
-// Any number of requests about one object each, `group::depth` of them in flight, each with its own part of the region.
+// Any number of requests about one object each, `depth` of them in flight, each with its own part of the region.
 template <class Submit>
-double pipelined(group& g, Submit&& submit) {
+double pipelined(client::connection& connection, Submit&& submit) {
   return seconds_of([&] {
     std::deque<decltype(submit(size_t{0}))> under_way;
     for (size_t i = 0; i < objects; ++i) {
-      if (under_way.size() == g.depth) {
-        must(g.connection.wait(under_way.front()), "waiting");
+      if (under_way.size() == depth) {
+        must(connection.wait(under_way.front()), "waiting");
         under_way.pop_front();
       }
       under_way.push_back(submit(i));
     }
     for (auto& ticket : under_way)
-      must(g.connection.wait(ticket), "waiting");
+      must(connection.wait(ticket), "waiting");
   });
 }
 
@@ -125,10 +124,10 @@ void load_isolated(const settings& options, const reporter& report) {
   auto chain = digests_of(objects, 5);
   store_chain(g.connection, g.space, chain, g.region, object_bytes);
   wait_until_written(g.connection);
-  shared_memory arena(total_bytes), target(g.depth * object_bytes);
+  shared_memory arena(total_bytes), target(depth * object_bytes);
   auto value = [&] {
-    double seconds = pipelined(g, [&](size_t i) {
-      client::run run{.offset = i % g.depth * object_bytes, .bytes = object_bytes};
+    double seconds = pipelined(g.connection, [&](size_t i) {
+      client::run run{.offset = i % depth * object_bytes, .bytes = object_bytes};
       client::load_request request;
       request.in = g.space;
       request.what = client::prefix::of_digests(chain);
@@ -159,8 +158,8 @@ void host_store(const settings& options, const reporter& report) {
   uint64_t seed = 100;
   auto value = [&] {
     auto fresh = digests_of(objects, ++seed); // the arena fills, and from then on each store evicts
-    double seconds = pipelined(g, [&](size_t i) {
-      client::run run{.offset = i % g.depth * object_bytes, .bytes = object_bytes};
+    double seconds = pipelined(g.connection, [&](size_t i) {
+      client::run run{.offset = i % depth * object_bytes, .bytes = object_bytes};
       client::store_request request;
       request.in = g.space;
       request.what = client::prefix::of_digests({&fresh[i], 1});
