@@ -11,12 +11,6 @@
 
 namespace terrace {
 
-/// A lease, and who keeps it.
-struct known_lease {
-  lease_ptr what;
-  reference_kind kind = reference_kind::lease;
-};
-
 /// To the group: the leases that can be found by id, in parts.
 struct check_group_request {
   static constexpr size_t leases_max = 32; ///< of an answer: they live until it is read
@@ -34,7 +28,7 @@ struct named_references {
 struct check_group_answer {
   error failure;
   named_references named; ///< in the answer to the first request
-  std::vector<known_lease> leases;
+  std::vector<lease_ptr> leases;
   uint64_t next = 0; ///< for the next request; 0: these were the last
   std::vector<std::string> differences;
 };

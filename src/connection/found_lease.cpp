@@ -9,10 +9,11 @@ uint64_t tokens_of(const lease& held, size_t count) {
 }
 
 lease_ptr lease_on(const lookup_answer& found, const chunk_prefix& prefix, space_ptr in, lease_id id,
-                   connection_id owner, std::chrono::steady_clock::time_point now) {
+                   connection_id owner, std::chrono::steady_clock::time_point now, reference_kind taken_for) {
   auto taken = std::make_shared<lease>();
   taken->id = id;
   taken->owner = owner;
+  taken->taken_for = taken_for;
   taken->in = std::move(in);
   taken->chunks.assign(prefix.chunks.begin(), prefix.chunks.begin() + found.plan.found_chunks);
   if (taken->chunks.size() == prefix.chunks.size())

@@ -15,7 +15,8 @@ namespace terrace {
 
 /// On the found chunks of the prefix.
 lease_ptr lease_on(const lookup_answer& found, const chunk_prefix& prefix, space_ptr in, lease_id id,
-                   connection_id owner, std::chrono::steady_clock::time_point now);
+                   connection_id owner, std::chrono::steady_clock::time_point now,
+                   reference_kind taken_for = reference_kind::lease);
 
 /// For those who wait for the lookup. `held`: the lease; null: none.
 lookup_outcome outcome_of(const lookup_answer& found, const space_spec& spec, const lease_ptr& held);

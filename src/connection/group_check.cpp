@@ -5,6 +5,7 @@ namespace terrace {
 
 namespace {
 std::string lease_text(const lease_id& id) { return "lease " + to_hex(id.bytes); }
+std::string name_of(reference_kind kind) { return reference_names[static_cast<size_t>(kind)]; }
 } // namespace
 
 /// The group keeps pins and what sessions hold; leases of clients are kept by their connections, which are asked as well.
@@ -21,21 +22,23 @@ check_group_answer group_book::answer(const check_group_request& request) const 
   auto part = leases_.next(request.after, check_group_request::leases_max);
   for (auto& one : part) {
     out.next = one.number;
-    known_lease known{std::move(one.what), reference_kind::lease};
     if (one.owner == connection_id{}) {
       const auto* of_session = holds_.find(one.id);
-      known.kind = of_session != nullptr ? reference_kind::session : reference_kind::pin;
       if (of_session != nullptr && !sessions_.has_held(of_session->session))
         out.differences.push_back(lease_text(one.id) +
                                   " is held for a session that has ended or holds nothing");
       if (of_session == nullptr && !pins_.has(one.id))
         out.differences.push_back(lease_text(one.id) +
                                   " belongs to no connection, and neither to a pin nor to a held session");
-      if (!known.what)
+      auto kept_for = of_session != nullptr ? reference_kind::session : reference_kind::pin;
+      if (one.what && one.what->taken_for != kept_for)
+        out.differences.push_back(lease_text(one.id) + " is kept for " + name_of(kept_for) +
+                                  " and was taken for " + name_of(one.what->taken_for));
+      if (!one.what)
         out.differences.push_back(lease_text(one.id) + " is known, and nobody keeps it");
     }
-    if (known.what)
-      out.leases.push_back(std::move(known));
+    if (one.what)
+      out.leases.push_back(std::move(one.what));
   }
   if (part.size() < check_group_request::leases_max)
     out.next = 0;

@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "base/ids.hpp"
 #include "index/space_registry.hpp"
+#include "tier/reference_count.hpp"
 #include "tier/tier_hold.hpp"
 #include "tier/tier_spaces.hpp"
 
@@ -36,6 +37,7 @@ class revoked_mark {
 struct lease {
   lease_id id;
   connection_id owner{};
+  reference_kind taken_for = reference_kind::lease; ///< a client, a session or a pin: who is charged for it
   space_ptr in;
   std::vector<digest> chunks;   ///< of the found prefix
   uint32_t tail_tokens = 0;     ///< not 0: the last of them is a partial one, of so many tokens

@@ -15,16 +15,16 @@ class teardown_line {
  public:
   using work = std::shared_ptr<std::function<void()>>;
 
-  void add(context_ptr of, const work& what) {
+  void add(const context_ptr& of, const work& what) {
     std::erase_if(waiting_, [](const entry& each) { return each.what.expired(); });
-    waiting_.push_back({std::move(of), what});
+    waiting_.push_back({of, what});
   }
 
   /// The work of requests that have ended.
   std::vector<work> take_ended() {
     std::vector<work> ended;
     std::erase_if(waiting_, [&ended](const entry& each) {
-      if (each.of->live())
+      if (auto of = each.of.lock(); of && of->live())
         return false;
       if (auto what = each.what.lock())
         ended.push_back(std::move(what));
@@ -37,7 +37,8 @@ class teardown_line {
 
  private:
   struct entry {
-    context_ptr of;
+    std::weak_ptr<request_context>
+        of; ///< kept by the work: a request counts as in progress while anybody keeps it
     std::weak_ptr<std::function<void()>> what;
   };
   std::vector<entry> waiting_;

@@ -20,7 +20,7 @@ namespace terrace {
 /// these belongs to requests in progress.
 enum class reference_kind : uint8_t {
   lease,   ///< of a client
-  session, ///< a held session, between its turns
+  session, ///< a held session, between its turns, or whoever still reads under what it held
   pin,     ///< of an operator
   reading, ///< objects that a client was given the places of, to read them there
 };

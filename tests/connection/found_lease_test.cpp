@@ -70,6 +70,9 @@ TEST(FoundLease, IsOnTheFoundChunks) {
   EXPECT_EQ(taken->first_token, 512u);
   EXPECT_EQ(taken->held.size(), 1u);
   EXPECT_EQ(taken->taken, now);
+  EXPECT_EQ(taken->taken_for, reference_kind::lease) << "of a client";
+  auto saved = lease_on(found(3), prefix, in, id, {}, now, reference_kind::session);
+  EXPECT_EQ(saved->taken_for, reference_kind::session);
 }
 
 TEST(FoundLease, OthersAreToldOfItWithoutHoldingIt) {

@@ -31,6 +31,7 @@ lease_ptr lease_numbered(uint8_t number, connection_id of = owner) {
   auto made = std::make_shared<lease>();
   made->id = lease_id{{number}};
   made->owner = of;
+  made->taken_for = of == connection_id{} ? reference_kind::pin : reference_kind::lease;
   made->in = std::make_shared<opened_space>();
   return made;
 }
@@ -55,9 +56,18 @@ TEST_F(GroupCheck, ListsLeasesWithWhoKeepsThem) {
   auto found = book.answer(check_group_request{});
   EXPECT_TRUE(found.differences.empty());
   ASSERT_EQ(found.leases.size(), 2u);
-  EXPECT_EQ(found.leases[0].kind, reference_kind::lease);
-  EXPECT_EQ(found.leases[1].kind, reference_kind::pin);
+  EXPECT_EQ(found.leases[0], first);
+  EXPECT_EQ(found.leases[1], pinned);
   EXPECT_EQ(found.next, 0u);
+}
+
+TEST_F(GroupCheck, NamesALeaseThatIsChargedToOthers) {
+  auto pinned = std::make_shared<lease>(*lease_numbered(1, {}));
+  pinned->taken_for = reference_kind::session;
+  ASSERT_EQ(book.answer(pin_request{pinned, digest{{9}}, 1 << 20}).failure.code, errc::ok);
+  EXPECT_EQ(check(),
+            std::vector<std::string>{"lease 01000000000000000000000000000000 is kept for pins and was "
+                                     "taken for sessions"});
 }
 
 TEST_F(GroupCheck, ListsThemInParts) {

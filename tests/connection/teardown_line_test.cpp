@@ -34,3 +34,15 @@ TEST(TeardownLine, ForgetsWorkThatIsDone) {
   of->ended = errc::deadline;
   EXPECT_TRUE(line.take_ended().empty());
 }
+
+/// A check asks how many requests are in progress.
+TEST(TeardownLine, KeepsNoRequestThatIsDone) {
+  teardown_line line;
+  auto of = std::make_shared<request_context>();
+  std::weak_ptr<request_context> known = of;
+  auto work = std::make_shared<std::function<void()>>([of] {});
+  line.add(std::exchange(of, nullptr), work);
+  EXPECT_FALSE(known.expired());
+  work.reset();
+  EXPECT_TRUE(known.expired());
+}

@@ -1,5 +1,6 @@
 // `terrace check` against a daemon that serves: what it counts, and that nothing that happens meanwhile is a difference.
 #include "command_line.hpp"
+#include "tail_client.hpp"
 #include "workload.hpp"
 
 #include <nlohmann/json.hpp>
@@ -68,6 +69,27 @@ TEST(Check, TellsWhoHasReferencesToAnObject) {
                                        {"tails of stores", 0}}));
   first.held.release();
   EXPECT_TRUE(eventually([&] { return idle_check(daemon)["references"]["leases"] == 2; }));
+}
+
+/// A reader keeps the lease under which it reads, and sessions stay charged for it.
+TEST(Check, CountsWhatAReaderKeepsOfASessionThatHasEnded) {
+  daemon_under_test daemon({.host_bytes = 64 * mebibyte});
+  tail_client client(daemon.socket(), test_space());
+  auto session = client.open({.mode = client::session_mode::held});
+  auto saved = client.turn(session, prompt_of(1, 3 * space_chunk_tokens));
+  ASSERT_EQ(saved.held_chunks, 3U);
+  auto read = client->read_lease(saved.lease, {0, 1}, patiently());
+  ASSERT_TRUE(read) << read.error().text;
+  ASSERT_EQ(client->close_session(session.id(), patiently()), true);
+  auto found = idle_check(daemon);
+  EXPECT_EQ(found["count"], 0) << found;
+  EXPECT_EQ(found["references"]["sessions"], 3) << "the whole lease";
+  EXPECT_EQ(found["references"]["readings"], 1);
+  client->adopt(saved.lease).release();
+  EXPECT_TRUE(eventually([&] { return idle_check(daemon)["references"]["sessions"] == 0; }));
+  found = idle_check(daemon);
+  EXPECT_EQ(found["count"], 0) << found;
+  EXPECT_EQ(found["references"]["readings"], 0);
 }
 
 TEST(Check, IsForOperators) {

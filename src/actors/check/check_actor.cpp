@@ -161,11 +161,11 @@ task<> count_hold(check_pointer self, reference_kind kind, tier_kind in, hold_pt
 }
 
 /// Once, however many keep it.
-task<> count_lease(check_pointer self, known_lease known) {
-  if (!self->state.leases.insert(known.what->id).second)
+task<> count_lease(check_pointer self, lease_ptr what) {
+  if (!self->state.leases.insert(what->id).second)
     co_return;
-  for (const tier_hold& one : known.what->held) {
-    auto counted = count_hold(self, known.kind, one.tier, one.held);
+  for (const tier_hold& one : what->held) {
+    auto counted = count_hold(self, what->taken_for, one.tier, one.held);
     co_await counted;
   }
 }
@@ -180,7 +180,7 @@ task<error> check_group(check_pointer self) {
     take(self, std::move(answer->differences));
     if (request.after == 0)
       self->state.report.named = answer->named;
-    for (known_lease& one : answer->leases) {
+    for (lease_ptr& one : answer->leases) {
       auto counted = count_lease(self, std::move(one));
       co_await counted;
     }
@@ -221,8 +221,7 @@ task<> check_client(check_pointer self, client_ptr client) {
                                           std::to_string(static_cast<uint64_t>(client->id)) +
                                           " holds: it has more leases than can be looked at in one turn");
   for (lease_ptr& one : answer->leases) {
-    known_lease known{std::move(one), reference_kind::lease};
-    auto counted = count_lease(self, std::move(known));
+    auto counted = count_lease(self, std::move(one));
     co_await counted;
   }
   for (hold_ptr& one : answer->readings) {

@@ -36,7 +36,7 @@ void keep(const pinning_ptr& of, const lookup_answer& found) {
     return;
   }
   auto held = lease_on(found, *of->prefix, of->in->what, random_lease_id(), connection_id{},
-                       client.environment().now());
+                       client.environment().now(), reference_kind::pin);
   uint64_t most = client.group().memory->size() / 100 * client.environment().limits.pin_percent;
   client.ask(of->what, client.group().group, pin_request{held, of->prefix->chunks.back(), most},
              "the trust group's actor has ended", [of, held](const pin_answer& pinned) {

@@ -66,7 +66,7 @@ void save_held(const saving_ptr& of, const lookup_answer& found, uint64_t bytes 
   }
   connection& client = of->client;
   auto held = lease_on(found, *of->prefix, of->in->what, random_lease_id(), connection_id{},
-                       client.environment().now());
+                       client.environment().now(), reference_kind::session);
   bytes = std::max(bytes, host_bytes_of(*held));
   save_turn(
       client, of->what, of->turn, session_hold{held, bytes, held_bytes_max(client), host_chunks_of(*held)},
