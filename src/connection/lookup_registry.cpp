@@ -15,7 +15,7 @@ void lookup_registry::tell(const lookup_outcome_ptr& outcome, const told& done) 
 
 result<void> lookup_registry::begin(const lookup_id& id, context_ptr looks_up) {
   entry& known = lookups_[id];
-  if (known.looks_up && !known.outcome)
+  if (known.looks_up)
     return fail(errc::bad_request, "a lookup with this lookup_id is in progress; expected a unique id");
   known.looks_up = std::move(looks_up);
   known.outcome = nullptr; // the id is reused: drop the earlier result
@@ -24,8 +24,9 @@ result<void> lookup_registry::begin(const lookup_id& id, context_ptr looks_up) {
 
 void lookup_registry::finish(const lookup_id& id, const context_ptr& looked_up, lookup_outcome_ptr outcome) {
   auto found = lookups_.find(id);
-  if (found == lookups_.end() || found->second.looks_up != looked_up || found->second.outcome)
+  if (found == lookups_.end() || !looked_up || found->second.looks_up != looked_up)
     return;
+  found->second.looks_up = nullptr;
   found->second.outcome = outcome;
   answered_chunks_ += outcome->plan.chunk_tiers.size();
   auto waiters = std::exchange(found->second.waiters, {});
@@ -55,7 +56,7 @@ void lookup_registry::await(const lookup_id& id, context_ptr waits, told done) {
 
 bool lookup_registry::cancel(const lookup_id& id) {
   auto found = lookups_.find(id);
-  if (found == lookups_.end() || !found->second.looks_up)
+  if (found == lookups_.end())
     return false;
   if (const auto& outcome = found->second.outcome) {
     if (!outcome->leased || outcome->held.expired())
@@ -69,7 +70,8 @@ bool lookup_registry::cancel(const lookup_id& id) {
     return true;
   }
   errc expected = errc::ok;
-  return found->second.looks_up->ended.compare_exchange_strong(expected, errc::cancelled);
+  return found->second.looks_up &&
+         found->second.looks_up->ended.compare_exchange_strong(expected, errc::cancelled);
 }
 
 void lookup_registry::sweep() {
@@ -82,7 +84,7 @@ void lookup_registry::sweep() {
           nullptr);
       return true;
     });
-    bool unknown = !at->second.looks_up && at->second.waiters.empty();
+    bool unknown = !at->second.looks_up && !at->second.outcome && at->second.waiters.empty();
     at = unknown ? lookups_.erase(at) : std::next(at);
   }
 }

@@ -64,7 +64,7 @@ class lookup_registry {
     told done;
   };
   struct entry {
-    context_ptr looks_up; ///< null: awaited before it begins
+    context_ptr looks_up; ///< null: it is answered, or awaited before it begins
     lookup_outcome_ptr outcome;
     std::vector<waiter> waiters;
   };

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 namespace terrace {
 
@@ -19,15 +20,17 @@ class work_mark {
   work_mark() = default;
   work_mark(const work_mark&) = delete;
   work_mark& operator=(const work_mark&) = delete;
-  ~work_mark() {
-    if (counts_)
-      in_progress_.fetch_sub(1);
-  }
+  ~work_mark() { end(); }
   /// It counts from now on.
   void begin() {
     counts_ = true;
     begun_.fetch_add(1);
     in_progress_.fetch_add(1);
+  }
+  /// It counts no longer: the request waits for something that may never happen, and holds nothing. By its connection.
+  void end() {
+    if (std::exchange(counts_, false))
+      in_progress_.fetch_sub(1);
   }
 
   struct tally {

@@ -209,3 +209,15 @@ TEST_F(LookupRegistry, ALookupUnderWayIsNeverForgotten) {
   finish(1'000'000, found(7));
   EXPECT_EQ(await(1'000'000)->chunks, 7u);
 }
+
+/// A check asks how many requests are in progress.
+TEST_F(LookupRegistry, KeepsNoRequestThatIsAnswered) {
+  auto who = context(), waits = context();
+  std::weak_ptr<request_context> lookup = who, waiter = waits;
+  ASSERT_TRUE(lookups.begin(id_of(1), who));
+  await(1, std::exchange(waits, nullptr));
+  lookups.finish(id_of(1), std::exchange(who, nullptr), found(3));
+  EXPECT_TRUE(lookup.expired());
+  EXPECT_TRUE(waiter.expired());
+  EXPECT_EQ(await(1)->chunks, 3U);
+}

@@ -92,6 +92,46 @@ TEST(Check, CountsWhatAReaderKeepsOfASessionThatHasEnded) {
   EXPECT_EQ(found["references"]["readings"], 0);
 }
 
+/// Otherwise a check would never be idle beside an engine that names its lookups.
+TEST(Check, IsIdleOnceALookupWithAnIdIsAnswered) {
+  daemon_under_test daemon({.host_bytes = 64 * mebibyte});
+  tester client(daemon.socket());
+  auto chain = chain_of(1, 4);
+  client.store(chain);
+  lookup_id id;
+  id.bytes[0] = 1;
+  auto found = client->lookup(
+      {.in = client.space(), .what = client::prefix::of_digests(chain), .lease = true, .id = id},
+      patiently());
+  ASSERT_TRUE(found) << found.error().text;
+  EXPECT_EQ(found->found_chunks, 4U);
+  EXPECT_TRUE(idle_check(daemon)["idle"].get<bool>());
+}
+
+TEST(Check, IsIdleWhileASubscriberWaits) {
+  daemon_under_test daemon({.host_bytes = 64 * mebibyte});
+  tester client(daemon.socket());
+  client::event_cursor at;
+  do {
+    auto snapshot = client->subscribe(at, 10, patiently());
+    ASSERT_TRUE(snapshot) << snapshot.error().text;
+    at = snapshot->next;
+  } while (at.tier != client::event_cursor().tier);
+  auto none = client->subscribe(at, 10, client::within(std::chrono::milliseconds(50)));
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, errc::deadline);
+  EXPECT_TRUE(idle_check(daemon)["idle"].get<bool>()) << "the log of events waits for the next one";
+  auto watch = client::connection::connect({.path = daemon.socket(), .name = "router"}, patiently());
+  ASSERT_TRUE(watch) << watch.error().text;
+  std::thread waits([&] {
+    auto told = watch->subscribe(at, 10, patiently());
+    EXPECT_TRUE(told && !told->events.empty());
+  });
+  EXPECT_TRUE(idle_check(daemon)["idle"].get<bool>());
+  client.store(chain_of(1, 1));
+  waits.join();
+}
+
 TEST(Check, IsForOperators) {
   daemon_under_test daemon;
   auto done = terrace(daemon, {"check"});

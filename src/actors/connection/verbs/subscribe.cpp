@@ -70,6 +70,7 @@ void follow_events(connection& client, const connection::request& what, uint64_t
     tell_events(client, what, found.events, false, {found.events.back().sequence});
     return;
   }
+  what.context->work.end(); // a subscriber waits most of the time
   // Whichever comes first, once.
   auto again = std::make_shared<std::function<void()>>();
   *again = [&client, what, sequence, events_max, told = false]() mutable {
