@@ -5,7 +5,7 @@
 #include "base/error.hpp"
 #include "base/ids.hpp"
 #include "index/space_registry.hpp"
-#include "tier/reference_count.hpp"
+#include "tier/reference_kind.hpp"
 #include "tier/tier_hold.hpp"
 #include "tier/tier_spaces.hpp"
 

@@ -37,8 +37,7 @@ class teardown_line {
 
  private:
   struct entry {
-    std::weak_ptr<request_context>
-        of; ///< kept by the work: a request counts as in progress while anybody keeps it
+    std::weak_ptr<request_context> of; ///< whoever keeps the work keeps it, and counts as in progress
     std::weak_ptr<std::function<void()>> what;
   };
   std::vector<entry> waiting_;
