@@ -49,11 +49,13 @@ void path_journal::tell(const std::vector<index_change>& changes) {
 void path_journal::advance() {
   if (asking_)
     return; // the answer is to a checkpoint that is in progress or has failed: not to the next one
-  bool last_due = closing_ && !last_begun_ && journal_.changed() && !journal_.checkpoint_in_progress();
+  // The last one follows all records, so that a restart finds what it contains and nothing else.
+  bool last_due = closing_ && !last_begun_ && journal_.changed() && !journal_.recording() &&
+                  !journal_.checkpoint_in_progress();
   if (!journal_.checkpoint_due() && !last_due)
     return;
-  last_begun_ = closing_;
   journal_.begin_checkpoint();
+  last_begun_ = closing_ && !journal_.changed();
   lost_at_begin_ = journal_.counts().lost;
   with_.spaces.checkpoint_begun(journal_.counts().checkpoints);
   journal_.add_image(with_.spaces.records());

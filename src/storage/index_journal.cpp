@@ -57,8 +57,7 @@ void index_journal::lose(size_t records) {
 }
 
 double index_journal::fill() const {
-  return static_cast<double>(position_.next_sequence - position_.live_from) /
-         static_cast<double>(journal_blocks());
+  return static_cast<double>(live_blocks()) / static_cast<double>(journal_blocks());
 }
 
 bool index_journal::checkpoint_due() const {
@@ -76,7 +75,7 @@ void index_journal::begin_checkpoint() {
   image_epoch_ = block_.epoch;
   image_sequence_ = position_.next_sequence;
   lossy_ = false;
-  changed_ = false;
+  changed_ = !pending_.empty();
 }
 
 void index_journal::add_image(std::span<const index_record> records) {
@@ -160,10 +159,9 @@ std::optional<journal_io> index_journal::forget_step() {
 std::optional<journal_io> index_journal::write_journal() {
   if (pending_.empty())
     return std::nullopt;
-  uint64_t live = position_.next_sequence - position_.live_from;
   uint64_t place = position_.next_sequence % journal_blocks();
-  uint64_t blocks =
-      std::min({journal_blocks() - live, journal_blocks() - place, write_bytes_max / record_block_bytes});
+  uint64_t blocks = std::min(
+      {journal_blocks() - live_blocks(), journal_blocks() - place, write_bytes_max / record_block_bytes});
   if (blocks == 0) {
     lose(pending_.size());
     pending_.clear();

@@ -71,8 +71,10 @@ class index_journal {
   /// True if no checkpoint is in progress and one is needed: the journal is three quarters full, or records
   /// were lost.
   bool checkpoint_due() const;
-  /// True if the index has changed since the last checkpoint began.
+  /// True if the index has changed since the last checkpoint began, or changes waited then: the journal has them after it.
   bool changed() const { return changed_ || lossy_; }
+  /// True if records are to be written and the journal has room. Without room they are lost, and a checkpoint is due.
+  bool recording() const { return !pending_.empty() && live_blocks() < journal_blocks(); }
   bool checkpoint_in_progress() const { return phase_ != phase::none; }
 
   /// From now on the owner passes the whole present index, in parts of any size, spaces first.
@@ -118,6 +120,7 @@ class index_journal {
     int steps_left = 4; ///< write, sync, write the other copy, sync
   };
 
+  uint64_t live_blocks() const { return position_.next_sequence - position_.live_from; }
   uint64_t journal_blocks() const { return block_.layout.journal_bytes / record_block_bytes; }
   uint64_t image_blocks_max() const { return block_.layout.checkpoint_bytes / record_block_bytes - 1; }
   uint64_t checkpoint_area() const {

@@ -218,6 +218,77 @@ TEST_F(PathJournal, TheLastCheckpointAsksForTheWholeIndexInParts) {
   EXPECT_EQ(journal.counts().checkpoints, 1u);
 }
 
+// Otherwise it counts objects as left out that the journal after it still has.
+TEST_F(PathJournal, TheLastCheckpointBeginsWhenAllChangesAreRecorded) {
+  journal.take(index_changes{{change(1, 0)}, space(1)});
+  auto first = journal.next();
+  ASSERT_TRUE(first);
+  journal.take(index_changes{{change(1, 1)}, space(1)});
+  journal.close();
+  journal.advance();
+  EXPECT_FALSE(journal.image_wanted()) << "a change waits for the write in progress";
+  journal.completed(static_cast<int32_t>(first->memory->size()));
+  journal.advance();
+  EXPECT_FALSE(journal.image_wanted());
+  run(); // its record
+  ASSERT_TRUE(journal.image_wanted());
+  journal.take(image_answer{{}, {change(1, 0), change(1, 1)}, 0, true});
+  run();
+  EXPECT_TRUE(journal.closed());
+  EXPECT_EQ(journal.missing().code, errc::ok);
+  EXPECT_EQ(journal.counts().checkpoints, 1u);
+}
+
+TEST_F(PathJournal, ACheckpointThatIsDueDuringTheShutdownDoesNotWaitForRecordsAndIsNotTheLast) {
+  uint64_t number = 0;
+  for (; journal.fill() < 0.7; run())
+    journal.take(index_changes{{change(1, number++)}, space(1)});
+  journal.take(index_changes{{change(1, number++)}, space(1)});
+  auto write = journal.next(); // three quarters of the journal
+  ASSERT_TRUE(write);
+  journal.take(index_changes{{change(1, number++)}, space(1)});
+  journal.close();
+  for (uint64_t expected : {1, 2}) {
+    journal.advance();
+    ASSERT_TRUE(journal.image_wanted());
+    if (write)
+      journal.completed(static_cast<int32_t>(std::exchange(write, std::nullopt)->memory->size()));
+    EXPECT_FALSE(journal.closed());
+    journal.take(image_answer{{}, {change(1, 0)}, 0, true});
+    run();
+    EXPECT_EQ(journal.counts().checkpoints, expected);
+  }
+  EXPECT_TRUE(journal.closed());
+  EXPECT_EQ(journal.missing().code, errc::ok);
+  EXPECT_EQ(journal.counts().lost, 0u);
+}
+
+TEST_F(PathJournal, ALastCheckpointBeginsAlthoughAFullJournalHasNoRoomForWhatWaits) {
+  uint64_t number = 0;
+  for (; journal.fill() < 0.7; run())
+    journal.take(index_changes{{change(1, number++)}, space(1)});
+  while (journal.fill() < 1) { // the checkpoint that was due fails, and the next one is not due yet
+    journal.take(index_changes{{change(1, number++)}, space(1)});
+    run();
+    if (journal.image_wanted()) {
+      journal.take(image_answer{{}, {change(1, 0)}, 0, true});
+      auto image = journal.next();
+      ASSERT_TRUE(image);
+      journal.completed(-EIO);
+    }
+  }
+  journal.take(index_changes{{change(1, number++)}, space(1)});
+  journal.close();
+  journal.advance();
+  for (int part = 0; part < 2 && !journal.closed(); ++part) { // the second one contains what the journal lost
+    ASSERT_TRUE(journal.image_wanted());
+    journal.take(image_answer{{}, {change(1, 0)}, 0, true});
+    run();
+  }
+  EXPECT_TRUE(journal.closed());
+  EXPECT_EQ(journal.missing().code, errc::ok);
+}
+
 TEST_F(PathJournal, SaysIfTheLastCheckpointCouldNotBeWritten) {
   journal.take(index_changes{{change(1, 0)}, space(1)});
   run();

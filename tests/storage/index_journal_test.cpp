@@ -172,6 +172,20 @@ TEST_F(IndexJournal, WhatHasNoRoomInACheckpointIsCounted) {
   EXPECT_EQ(journal.counts().checkpoints, 1u);
 }
 
+// They follow the checkpoint in the journal, and it may have had no room for them.
+TEST_F(IndexJournal, WhatWaitsWhenACheckpointBeginsIsAChangeAfterIt) {
+  add(journal, 1);
+  EXPECT_TRUE(journal.recording());
+  journal.begin_checkpoint();
+  EXPECT_TRUE(journal.changed());
+  journal.end_image();
+  run(journal);
+  EXPECT_FALSE(journal.recording());
+  EXPECT_TRUE(journal.changed());
+  journal.begin_checkpoint();
+  EXPECT_FALSE(journal.changed());
+}
+
 TEST_F(IndexJournal, AWriteThatFailsCostsItsRecordsUntilTheNextCheckpoint) {
   add(journal, 3);
   ASSERT_TRUE(journal.next());
