@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <optional>
+#include <utility>
 
 using namespace terrace;
 
@@ -54,6 +56,14 @@ struct PathJournal : ::testing::Test {
       journal.advance();
     }
     return writes;
+  }
+
+  /// The journal's next block makes a checkpoint due. Returns how many objects are recorded.
+  uint64_t fill_almost_until_a_checkpoint_is_due() {
+    uint64_t number = 0;
+    for (; journal.fill() < 0.7; run())
+      journal.take(index_changes{{change(1, number++)}, space(1)});
+    return number;
   }
 
   forget_answer forget(forget_request request, bool durable = true) {
@@ -240,9 +250,7 @@ TEST_F(PathJournal, TheLastCheckpointBeginsWhenAllChangesAreRecorded) {
 }
 
 TEST_F(PathJournal, ACheckpointThatIsDueDuringTheShutdownDoesNotWaitForRecordsAndIsNotTheLast) {
-  uint64_t number = 0;
-  for (; journal.fill() < 0.7; run())
-    journal.take(index_changes{{change(1, number++)}, space(1)});
+  uint64_t number = fill_almost_until_a_checkpoint_is_due();
   journal.take(index_changes{{change(1, number++)}, space(1)});
   auto write = journal.next(); // three quarters of the journal
   ASSERT_TRUE(write);
@@ -264,9 +272,7 @@ TEST_F(PathJournal, ACheckpointThatIsDueDuringTheShutdownDoesNotWaitForRecordsAn
 }
 
 TEST_F(PathJournal, ALastCheckpointBeginsAlthoughAFullJournalHasNoRoomForWhatWaits) {
-  uint64_t number = 0;
-  for (; journal.fill() < 0.7; run())
-    journal.take(index_changes{{change(1, number++)}, space(1)});
+  uint64_t number = fill_almost_until_a_checkpoint_is_due();
   while (journal.fill() < 1) { // the checkpoint that was due fails, and the next one is not due yet
     journal.take(index_changes{{change(1, number++)}, space(1)});
     run();
