@@ -271,6 +271,30 @@ TEST_F(PathJournal, ACheckpointThatIsDueDuringTheShutdownDoesNotWaitForRecordsAn
   EXPECT_EQ(journal.counts().lost, 0u);
 }
 
+TEST_F(PathJournal, IfACheckpointBeforeTheLastOneFailsTheLastOneStillContainsEverything) {
+  uint64_t number = fill_almost_until_a_checkpoint_is_due();
+  journal.take(index_changes{{change(1, number++)}, space(1)});
+  auto write = journal.next();
+  ASSERT_TRUE(write);
+  journal.take(index_changes{{change(1, number++)}, space(1)});
+  journal.close();
+  journal.advance();
+  ASSERT_TRUE(journal.image_wanted());
+  journal.completed(static_cast<int32_t>(write->memory->size()));
+  journal.take(image_answer{{}, {change(1, 0)}, 0, true});
+  ASSERT_TRUE(journal.next()); // of the image, since records had the turn before
+  EXPECT_FALSE(journal.completed(-EIO).empty());
+  EXPECT_EQ(journal.counts().lost, 0u);
+  run(); // the record that waits
+  EXPECT_FALSE(journal.closed());
+  ASSERT_TRUE(journal.image_wanted());
+  journal.take(image_answer{{}, {change(1, 0)}, 0, true});
+  run();
+  EXPECT_TRUE(journal.closed());
+  EXPECT_EQ(journal.missing().code, errc::ok);
+  EXPECT_EQ(journal.counts().checkpoints, 1u);
+}
+
 TEST_F(PathJournal, ALastCheckpointBeginsAlthoughAFullJournalHasNoRoomForWhatWaits) {
   uint64_t number = fill_almost_until_a_checkpoint_is_due();
   while (journal.fill() < 1) { // the checkpoint that was due fails, and the next one is not due yet
