@@ -4,7 +4,7 @@
 #include "cli/simulate_run.hpp"
 #include "cli/simulate_workload.hpp"
 #include "cli/trace_generator.hpp"
-#include "simulate/bounds.hpp"
+#include "cli/simulate/bounds.hpp"
 
 #include <algorithm>
 #include <array>

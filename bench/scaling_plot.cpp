@@ -1,6 +1,6 @@
 #include "bench/scaling_plot.hpp"
 
-#include "simulate/line_plot.hpp"
+#include "cli/simulate/line_plot.hpp"
 
 #include <algorithm>
 #include <cstdlib>

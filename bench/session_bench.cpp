@@ -5,7 +5,7 @@
 #include "bench/processor_time.hpp"
 #include "bench/workload.hpp"
 #include "index/prefix_hasher.hpp"
-#include "session/session_turn.hpp"
+#include "group/session_turn.hpp"
 #include "tests/support/scrape.hpp"
 
 #include <chrono>

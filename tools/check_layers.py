@@ -5,7 +5,7 @@
   pure reach neither CAF nor the runtime.
 - Each room has a README.md, and each source file a test: one that is named after it, or that includes its header, the
   interface behind which it stands (a registry's policies are tested by one suite), or that of a part built on it.
-- An await is a statement of its own with plain operands (src/coroutine/task.hpp).
+- An await is a statement of its own with plain operands (src/runtime/task.hpp).
 - With --headers FOLDER (a configured build): every header compiles alone.
 Long files are warnings, the rest are errors. Prints one line for each finding.
 """
@@ -53,7 +53,7 @@ ROOMS = {
 # Single headers of other rooms that a room may include.
 HEADERS = {
     "client": {"gpu/cuda/context.hpp", "gpu/cuda/device_memory.hpp", "gpu/cuda/stream.hpp", "gpu/kernels/copy_runs.hpp", "gpu/kernels/kernel_image.hpp"},
-    "tier": {"storage/index_record.hpp", "storage/object_header.hpp", "storage/pending_clear.hpp"},
+    "tier": {"index/index_record.hpp", "index/object_header.hpp", "index/pending_clear.hpp"},
 }
 # Which rooms may include a library. Not listed: everybody.
 LIBRARIES = {

@@ -7,8 +7,8 @@
 #include "cli/simulate_report.hpp"
 #include "cli/simulate_run.hpp"
 #include "cli/simulate_workload.hpp"
-#include "simulate/bounds.hpp"
-#include "storage/object_header.hpp"
+#include "cli/simulate/bounds.hpp"
+#include "index/object_header.hpp"
 
 #include <CLI/CLI.hpp>
 

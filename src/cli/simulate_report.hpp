@@ -3,7 +3,7 @@
 
 #include "cli/json.hpp"
 #include "cli/simulate_run.hpp"
-#include "simulate/line_plot.hpp"
+#include "cli/simulate/line_plot.hpp"
 
 #include <string>
 #include <vector>

@@ -3,7 +3,7 @@
 
 #include "cli/failure.hpp"
 #include "cli/interruption.hpp"
-#include "simulate/tier_cache.hpp"
+#include "cli/simulate/tier_cache.hpp"
 
 #include <functional>
 #include <optional>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cli/trace.hpp"
-#include "simulate/workload.hpp"
+#include "cli/simulate/workload.hpp"
 
 namespace terrace::cli {
 

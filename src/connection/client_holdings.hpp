@@ -5,7 +5,7 @@
 #pragma once
 
 #include "connection/client_state.hpp"
-#include "connection/group_messages.hpp"
+#include "group/group_messages.hpp"
 #include "connection/lease_reading.hpp"
 #include "connection/request_defaults.hpp"
 #include "connection/staging.hpp"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/ids.hpp"
-#include "tier/lease_ledger.hpp"
+#include "tier/search/lease_ledger.hpp"
 
 #include <atomic>
 #include <chrono>

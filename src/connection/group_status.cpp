@@ -1,7 +1,7 @@
 #include "connection/group_status.hpp"
 
 #include "connection/status_tables.hpp"
-#include "connection/tenant_tables.hpp"
+#include "group/tenant_tables.hpp"
 
 #include <chrono>
 

@@ -3,10 +3,10 @@
 
 #include "connection/client_environment.hpp"
 #include "connection/client_state.hpp"
-#include "connection/group_messages.hpp"
+#include "group/group_messages.hpp"
 #include "memory/segmented_arena.hpp"
 #include "protocol/terrace_generated.h"
-#include "tier/policy_messages.hpp"
+#include "tier/policy/policy_messages.hpp"
 #include "tier/tier_report.hpp"
 
 #include <memory>

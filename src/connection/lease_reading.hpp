@@ -1,10 +1,10 @@
 // A client is told where objects of a lease are, step by step.
 #pragma once
 
-#include "connection/group_messages.hpp"
+#include "group/group_messages.hpp"
 #include "connection/told_places.hpp"
-#include "tier/object_hold.hpp"
-#include "tier/object_place.hpp"
+#include "tier/objects/object_hold.hpp"
+#include "tier/objects/object_place.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // The handle of a lookup with an id, owned by the connection that looks up.
 #pragma once
 
-#include "connection/lookup_messages.hpp"
+#include "group/lookup_messages.hpp"
 
 #include <functional>
 #include <utility>

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "index/prefix_plan.hpp"
-#include "tier/object_batch.hpp"
-#include "tier/probe.hpp"
+#include "tier/objects/object_batch.hpp"
+#include "tier/search/probe.hpp"
 
 #include <cstddef>
 #include <optional>

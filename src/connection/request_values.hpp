@@ -7,7 +7,7 @@
 #include "index/transfer_scope.hpp"
 #include "policy/eviction_types.hpp"
 #include "protocol/terrace_generated.h"
-#include "tier/policy_messages.hpp"
+#include "tier/policy/policy_messages.hpp"
 #include "tier/request_context.hpp"
 
 #include <memory>

@@ -8,7 +8,7 @@
 #include "memory/arena.hpp"
 #include "memory/outside_memory.hpp"
 #include "memory/teardown.hpp"
-#include "tier/object_batch.hpp"
+#include "tier/objects/object_batch.hpp"
 
 #include <map>
 #include <memory>

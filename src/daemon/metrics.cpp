@@ -2,7 +2,7 @@
 
 #include "actors/connection/verbs.hpp"
 #include "index/memo_pool.hpp"
-#include "resp/commands.hpp"
+#include "protocol/resp/commands.hpp"
 
 #include <algorithm>
 #include <filesystem>

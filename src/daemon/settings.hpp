@@ -185,7 +185,7 @@ struct disk_options {
 
 /// [policy]: options of the eviction policies of all tiers.
 struct policy_options {
-  /// Values of `clock`, in the order of `clock_source` (tier/policy_clock.hpp).
+  /// Values of `clock`, in the order of `clock_source` (tier/policy/policy_clock.hpp).
   static constexpr std::array<std::string_view, 2> clocks{"steady", "told"};
 
   std::string clock = "steady"; ///< the clock that measures ages

@@ -6,7 +6,7 @@
 #include "metrics/loopback_address.hpp"
 #include "policy/eviction_policy.hpp"
 #include "protocol/limits.hpp"
-#include "tier/demotion_mode.hpp"
+#include "tier/objects/demotion_mode.hpp"
 
 #include <sys/un.h>
 

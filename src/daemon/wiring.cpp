@@ -1,7 +1,7 @@
 #include "daemon/wiring.hpp"
 
 #include "base/random_id.hpp"
-#include "channel/listening_socket.hpp"
+#include "actors/connection/listening_socket.hpp"
 #include "daemon/logging.hpp"
 #include "daemon/metrics.hpp"
 #include "index/memo_pool.hpp"

@@ -1,7 +1,7 @@
 // Memory suitable for O_DIRECT.
 #pragma once
 
-#include "storage/object_header.hpp"
+#include "index/object_header.hpp"
 
 #include <cstddef>
 #include <cstdint>

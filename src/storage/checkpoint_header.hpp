@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/error.hpp"
-#include "storage/volume_id.hpp"
+#include "index/volume_id.hpp"
 
 #include <cstddef>
 #include <cstdint>

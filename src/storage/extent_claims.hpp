@@ -1,7 +1,7 @@
 // Tracks which blocks of an arena are allocated, to detect overlapping extents.
 #pragma once
 
-#include "storage/object_header.hpp"
+#include "index/object_header.hpp"
 
 #include <cstdint>
 #include <vector>

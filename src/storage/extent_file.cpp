@@ -1,7 +1,7 @@
 #include "storage/extent_file.hpp"
 
-#include "storage/index_record.hpp"
-#include "storage/object_header.hpp"
+#include "index/index_record.hpp"
+#include "index/object_header.hpp"
 #include "storage/path_opening.hpp"
 #include "storage/superblock_copies.hpp"
 #include "storage/volume_layout.hpp"

@@ -1,7 +1,7 @@
 // Sorts millions of records by generation.
 #pragma once
 
-#include "storage/index_record.hpp"
+#include "index/index_record.hpp"
 
 #include <vector>
 

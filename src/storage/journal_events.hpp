@@ -1,7 +1,7 @@
 // The latest journal event of each extent.
 #pragma once
 
-#include "storage/index_record.hpp"
+#include "index/index_record.hpp"
 
 #include <vector>
 

@@ -1,6 +1,6 @@
 #include "storage/object_check.hpp"
 
-#include "storage/payload_checksum.hpp"
+#include "index/payload_checksum.hpp"
 
 #include <algorithm>
 

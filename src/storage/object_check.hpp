@@ -2,8 +2,8 @@
 #pragma once
 
 #include "storage/aligned_buffer.hpp"
-#include "storage/index_record.hpp"
-#include "storage/object_header.hpp"
+#include "index/index_record.hpp"
+#include "index/object_header.hpp"
 #include "storage/superblock.hpp"
 #include "storage/volume_reader.hpp"
 

@@ -1,6 +1,6 @@
 #include "storage/path_set.hpp"
 
-#include "storage/index_record.hpp"
+#include "index/index_record.hpp"
 
 #include <algorithm>
 #include <cassert>

@@ -7,7 +7,7 @@
 // reads the files and executes the plan.
 #pragma once
 
-#include "storage/pending_clear.hpp"
+#include "index/pending_clear.hpp"
 #include "storage/superblock.hpp"
 
 #include <optional>

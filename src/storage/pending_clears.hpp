@@ -13,7 +13,7 @@
 #pragma once
 
 #include "base/error.hpp"
-#include "storage/pending_clear.hpp"
+#include "index/pending_clear.hpp"
 
 #include <functional>
 #include <span>

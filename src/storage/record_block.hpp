@@ -1,8 +1,8 @@
 // 4 KiB of index records with a checksum: the unit of journal and checkpoint images (docs/disk-format.md).
 #pragma once
 
-#include "storage/index_record.hpp"
-#include "storage/volume_id.hpp"
+#include "index/index_record.hpp"
+#include "index/volume_id.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #include "storage/superblock.hpp"
 
-#include "storage/block_checksum.hpp"
+#include "index/block_checksum.hpp"
 
 #include <algorithm>
 #include <bit>

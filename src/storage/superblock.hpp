@@ -3,8 +3,8 @@
 
 #include "base/error.hpp"
 #include "base/ids.hpp"
-#include "storage/object_header.hpp"
-#include "storage/volume_id.hpp"
+#include "index/object_header.hpp"
+#include "index/volume_id.hpp"
 
 #include <array>
 #include <cstddef>

@@ -1,6 +1,6 @@
 #include "storage/volume_device.hpp"
 
-#include "storage/object_header.hpp"
+#include "index/object_header.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>

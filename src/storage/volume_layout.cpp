@@ -1,6 +1,6 @@
 #include "storage/volume_layout.hpp"
 
-#include "storage/object_header.hpp"
+#include "index/object_header.hpp"
 #include "storage/record_block.hpp"
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/ids.hpp"
-#include "storage/index_record.hpp"
+#include "index/index_record.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #include "tier/tier_plan.hpp"
 
-#include "storage/object_header.hpp"
+#include "index/object_header.hpp"
 
 namespace terrace {
 

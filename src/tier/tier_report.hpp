@@ -4,7 +4,7 @@
 #include "base/error.hpp"
 #include "base/ids.hpp"
 #include "memory/allocator.hpp"
-#include "tier/tenant_report.hpp"
+#include "tier/quota/tenant_report.hpp"
 
 #include <cstdint>
 #include <string>

@@ -7,7 +7,7 @@
 #include "index/object_id.hpp"
 #include "index/space_registry.hpp"
 #include "memory/outside_memory.hpp"
-#include "storage/volume_id.hpp"
+#include "index/volume_id.hpp"
 #include "tier/request_context.hpp"
 #include "transfer/arrival_counters.hpp"
 #include "transfer/device_generations.hpp"
@@ -86,7 +86,7 @@ struct device_load_request {
 /// The header block and payload of one object in memory, 4 KiB aligned.
 struct sealed_object {
   object_key key;
-  uint64_t generation = 0;    ///< of its write to the volume (storage/index_record.hpp)
+  uint64_t generation = 0;    ///< of its write to the volume (index/index_record.hpp)
   std::byte* begin = nullptr; ///< of the header block
   uint64_t payload_bytes = 0;
   uint64_t physical_bytes = 0;        ///< header block, payload and padding

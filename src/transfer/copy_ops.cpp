@@ -2,8 +2,8 @@
 
 #include "base/copy_memory.hpp"
 #include "memory/region_populator.hpp"
-#include "storage/object_header.hpp"
-#include "storage/payload_checksum.hpp"
+#include "index/object_header.hpp"
+#include "index/payload_checksum.hpp"
 #include "transfer/expected_object.hpp"
 
 #include <sys/stat.h>

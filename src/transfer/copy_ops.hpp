@@ -1,7 +1,7 @@
 // The operations of a copier on bytes: plain, blocking functions.
 #pragma once
 
-#include "storage/payload_checksum.hpp"
+#include "index/payload_checksum.hpp"
 #include "transfer/copy_messages.hpp"
 
 #include <optional>

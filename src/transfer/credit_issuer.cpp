@@ -1,6 +1,6 @@
 #include "transfer/credit_issuer.hpp"
 
-#include "storage/object_header.hpp"
+#include "index/object_header.hpp"
 
 #include <utility>
 

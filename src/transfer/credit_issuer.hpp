@@ -4,8 +4,8 @@
 #pragma once
 
 #include "memory/segmented_arena.hpp"
-#include "tier/write_credit.hpp"
-#include "tier/write_credits.hpp"
+#include "tier/space/write_credit.hpp"
+#include "tier/space/write_credits.hpp"
 #include "transfer/write_through_messages.hpp"
 
 #include <cstdint>

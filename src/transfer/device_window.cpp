@@ -1,6 +1,6 @@
 #include "transfer/device_window.hpp"
 
-#include "storage/object_header.hpp"
+#include "index/object_header.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -5,7 +5,7 @@
 #include "base/named_file.hpp"
 #include "base/object_key.hpp"
 #include "index/space_registry.hpp"
-#include "tier/object_place.hpp"
+#include "tier/objects/object_place.hpp"
 #include "transfer/copy_messages.hpp"
 #include "transfer/expected_object.hpp"
 

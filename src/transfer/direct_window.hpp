@@ -5,8 +5,8 @@
 // `take_confirmed`, `announcement`, `deliver`. Used by one thread at a time.
 #pragma once
 
-#include "tier/confirm.hpp"
-#include "tier/tier_index.hpp"
+#include "tier/objects/confirm.hpp"
+#include "tier/objects/tier_index.hpp"
 #include "transfer/copy_messages.hpp"
 #include "transfer/direct_messages.hpp"
 #include "transfer/load_course.hpp"

@@ -1,6 +1,6 @@
 #include "transfer/expected_object.hpp"
 
-#include "storage/index_record.hpp"
+#include "index/index_record.hpp"
 
 namespace terrace {
 

@@ -3,7 +3,7 @@
 
 #include "base/object_key.hpp"
 #include "index/space_registry.hpp"
-#include "storage/object_header.hpp"
+#include "index/object_header.hpp"
 
 #include <cstdint>
 #include <span>

@@ -1,6 +1,6 @@
 #include "transfer/load_course.hpp"
 
-#include "storage/object_header.hpp"
+#include "index/object_header.hpp"
 
 #include <algorithm>
 #include <functional>

@@ -6,7 +6,7 @@
 // `copy`, `deliver`, `after_delivery`. Used by one thread at a time. Indices of objects are those in the window.
 #pragma once
 
-#include "tier/acquire.hpp"
+#include "tier/space/acquire.hpp"
 #include "transfer/below_reading.hpp"
 #include "transfer/copy_messages.hpp"
 #include "transfer/load_course.hpp"

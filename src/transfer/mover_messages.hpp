@@ -5,7 +5,7 @@
 #include "base/object_key.hpp"
 #include "index/space_registry.hpp"
 #include "memory/arena.hpp"
-#include "tier/object_place.hpp"
+#include "tier/objects/object_place.hpp"
 #include "tier/request_context.hpp"
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 #include "transfer/notice_parts.hpp"
 
-#include "tier/object_hold.hpp"
+#include "tier/objects/object_hold.hpp"
 #include "transfer/windows.hpp"
 
 #include <cassert>

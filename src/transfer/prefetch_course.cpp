@@ -1,7 +1,7 @@
 #include "transfer/prefetch_course.hpp"
 
-#include "storage/object_header.hpp"
-#include "tier/scope_objects.hpp"
+#include "index/object_header.hpp"
+#include "tier/objects/scope_objects.hpp"
 #include "transfer/windows.hpp"
 
 #include <algorithm>

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "base/object_key.hpp"
-#include "storage/object_header.hpp"
+#include "index/object_header.hpp"
 #include "transfer/write_through_messages.hpp"
 
 #include <cassert>

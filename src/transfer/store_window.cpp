@@ -1,7 +1,7 @@
 #include "transfer/store_window.hpp"
 
 #include "policy/window_refill.hpp"
-#include "storage/object_header.hpp"
+#include "index/object_header.hpp"
 
 #include <algorithm>
 

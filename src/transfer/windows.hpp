@@ -2,8 +2,8 @@
 #pragma once
 
 #include "base/error.hpp"
-#include "storage/object_header.hpp"
-#include "tier/object_slices.hpp"
+#include "index/object_header.hpp"
+#include "tier/objects/object_slices.hpp"
 #include "tier/request_context.hpp"
 
 #include <algorithm>

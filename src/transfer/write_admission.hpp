@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/ids.hpp"
-#include "tier/policy_messages.hpp"
+#include "tier/policy/policy_messages.hpp"
 #include "tier/tier_availability.hpp"
 #include "transfer/disk_admission.hpp"
 #include "transfer/write_budget.hpp"

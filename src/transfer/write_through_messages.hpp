@@ -3,10 +3,10 @@
 
 #include "base/error.hpp"
 #include "index/space_registry.hpp"
-#include "tier/demote.hpp"
-#include "tier/object_batch.hpp"
-#include "tier/object_hold.hpp"
-#include "tier/write_credit.hpp"
+#include "tier/objects/demote.hpp"
+#include "tier/objects/object_batch.hpp"
+#include "tier/objects/object_hold.hpp"
+#include "tier/space/write_credit.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -14,7 +14,7 @@
 
 namespace terrace {
 
-/// Returns a credit that has ended (tier/write_credit.hpp).
+/// Returns a credit that has ended (tier/space/write_credit.hpp).
 struct write_credit_notice {
   uint64_t bytes = 0;
 };

@@ -1,7 +1,7 @@
 // A tier faster than host memory, with a capacity of 4 objects, whose mover copies at once or when it is told to.
 #pragma once
 
-#include "coroutine/answer.hpp"
+#include "runtime/answer.hpp"
 #include "disk_fixture.hpp"
 
 #include <caf/send.hpp>

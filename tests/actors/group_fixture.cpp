@@ -1,6 +1,6 @@
 #include "group_fixture.hpp"
 
-#include "coroutine/answer.hpp"
+#include "runtime/answer.hpp"
 #include "transfer/copy_ops.hpp"
 
 #include <deque>

@@ -8,10 +8,10 @@
 
 #include "actors/supervision/group_builder.hpp"
 #include "actors/transfer/load_actor.hpp"
-#include "actors/transfer/lookup_actor.hpp"
+#include "actors/lookup/lookup_actor.hpp"
 #include "actors/transfer/store_actor.hpp"
 #include "objects.hpp"
-#include "storage/object_header.hpp"
+#include "index/object_header.hpp"
 #include "tests/index/spaces.hpp"
 #include "tests/support/actor_fixture.hpp"
 

@@ -1,7 +1,7 @@
 // What clients tell of their requests' ends is worth hits.
 #include "cli/simulate_workload.hpp"
 #include "cli/trace_generator.hpp"
-#include "simulate/tier_cache.hpp"
+#include "cli/simulate/tier_cache.hpp"
 
 #include <gtest/gtest.h>
 

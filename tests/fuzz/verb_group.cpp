@@ -1,6 +1,6 @@
 #include "tests/fuzz/verb_group.hpp"
 
-#include "storage/object_header.hpp"
+#include "index/object_header.hpp"
 #include "tests/fuzz/promise.hpp"
 
 #include <sys/socket.h>

@@ -4,7 +4,7 @@
 
 #include "base/object_key.hpp"
 #include "storage/index_journal.hpp"
-#include "storage/payload_checksum.hpp"
+#include "index/payload_checksum.hpp"
 #include "storage/superblock_copies.hpp"
 #include "storage/volume_device.hpp"
 #include "storage/volume_layout.hpp"

@@ -1,6 +1,6 @@
 // Requests of prefetches in an allocator's queue: who goes before them, and when they are refused.
 #include "tests/tier/round_fixture.hpp"
-#include "tier/allocation_queue.hpp"
+#include "tier/space/allocation_queue.hpp"
 
 using namespace terrace;
 using namespace terrace::test;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/object_key.hpp"
-#include "tier/object_batch.hpp"
+#include "tier/objects/object_batch.hpp"
 #include "tier/request_context.hpp"
 
 #include <cstring>

@@ -1,9 +1,9 @@
 // Replays of random requests with a disk of any speed, in simulated time: with the choice they take at most 5 % longer than
 // without the disk, and at most 5 % longer than if everything were read, but for what the first reads cost.
-#include "storage/object_header.hpp"
+#include "index/object_header.hpp"
 #include "tests/index/spaces.hpp"
 #include "tests/support/seed.hpp"
-#include "tier/recompute_choice.hpp"
+#include "tier/search/recompute_choice.hpp"
 
 #include <gtest/gtest.h>
 

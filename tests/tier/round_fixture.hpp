@@ -2,7 +2,7 @@
 #pragma once
 
 #include "tests/tier/objects.hpp"
-#include "tier/allocation_queue.hpp"
+#include "tier/space/allocation_queue.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,9 @@
 // Accesses as shadow policies are notified of them.
 #pragma once
 
-#include "storage/object_header.hpp"
+#include "index/object_header.hpp"
 #include "tests/index/spaces.hpp"
-#include "tier/policy_messages.hpp"
+#include "tier/policy/policy_messages.hpp"
 
 #include <cstdint>
 #include <initializer_list>

@@ -1,6 +1,6 @@
 #include "tier/tier_list.hpp"
 
-#include "tier/searched_tiers.hpp"
+#include "tier/search/searched_tiers.hpp"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 #include "base/mapping.hpp"
 #include "base/unique_fd.hpp"
 #include "memory/region_populator.hpp"
-#include "storage/object_header.hpp"
+#include "index/object_header.hpp"
 #include "tests/index/spaces.hpp"
 #include "tests/tier/objects.hpp"
 

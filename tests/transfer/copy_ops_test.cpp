@@ -2,9 +2,9 @@
 
 #include "base/mapping.hpp"
 #include "base/unique_fd.hpp"
-#include "storage/index_record.hpp"
-#include "storage/object_header.hpp"
-#include "storage/payload_checksum.hpp"
+#include "index/index_record.hpp"
+#include "index/object_header.hpp"
+#include "index/payload_checksum.hpp"
 #include "tests/index/spaces.hpp"
 #include "tests/tier/objects.hpp"
 #include "tests/transfer/copy_requests.hpp"

@@ -4,7 +4,7 @@
 #include "base/mapping.hpp"
 #include "base/unique_fd.hpp"
 #include "memory/region_populator.hpp"
-#include "storage/payload_checksum.hpp"
+#include "index/payload_checksum.hpp"
 #include "tests/support/counters.hpp"
 #include "tests/support/seed.hpp"
 #include "transfer/copy_ops.hpp"

@@ -1,6 +1,6 @@
 #include "transfer/load_window.hpp"
 
-#include "storage/object_header.hpp"
+#include "index/object_header.hpp"
 #include "tests/support/counters.hpp"
 #include "tests/tier/objects.hpp"
 

@@ -1,8 +1,8 @@
 #include "transfer/notice_parts.hpp"
 
-#include "storage/object_header.hpp"
+#include "index/object_header.hpp"
 #include "tests/tier/objects.hpp"
-#include "tier/object_hold.hpp"
+#include "tier/objects/object_hold.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // Which objects a prefetch brings, in which windows, and what it has delivered.
 #include "transfer/prefetch_course.hpp"
 
-#include "storage/object_header.hpp"
+#include "index/object_header.hpp"
 #include "tests/index/spaces.hpp"
 #include "tests/support/counters.hpp"
 #include "tests/tier/objects.hpp"

@@ -1,6 +1,6 @@
 #include "transfer/write_passage.hpp"
 
-#include "storage/object_header.hpp"
+#include "index/object_header.hpp"
 #include "tests/tier/objects.hpp"
 
 #include <gtest/gtest.h>

@@ -1,9 +1,9 @@
 #include "actors/check/check_actor.hpp"
 
-#include "coroutine/answer.hpp"
-#include "coroutine/ask.hpp"
-#include "coroutine/next_turn.hpp"
-#include "tier/reference_count.hpp"
+#include "runtime/answer.hpp"
+#include "runtime/ask.hpp"
+#include "runtime/next_turn.hpp"
+#include "tier/objects/reference_count.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/event_based_actor.hpp>

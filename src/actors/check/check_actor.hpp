@@ -4,7 +4,7 @@
 // It works part by part, each in a short turn of the actor that has it, so requests are served in between. What changes
 // meanwhile never counts as a difference:
 // - a part of a tier is compared by its policy, allocator and journals with what they know at that point of the tier's
-//   messages to them (tier/check_messages.hpp);
+//   messages to them (tier/objects/check_messages.hpp);
 // - references to an object are compared with its holds only if the object has not changed since before the first reference
 //   was asked for;
 // - holds that belong to nobody but a request, and what is charged for leases, only if no request was in progress from the
@@ -13,7 +13,7 @@
 
 #include "actors/connection/client_record.hpp"
 #include "actors/transfer/transfer_arguments.hpp"
-#include "connection/check_messages.hpp"
+#include "group/check_messages.hpp"
 
 #include <memory>
 

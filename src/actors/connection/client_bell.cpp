@@ -1,6 +1,6 @@
 #include "actors/connection/client_bell.hpp"
 
-#include "channel/frame_channel.hpp"
+#include "actors/connection/frame_channel.hpp"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -1,6 +1,6 @@
 // Requests that wait for a counter of the client, and the bell that says when to look.
 #include "actors/connection/connection.hpp"
-#include "actors/gpu/device_actor.hpp"
+#include "actors/gpu/daemon/device_actor.hpp"
 
 #include <algorithm>
 #include <cassert>

@@ -1,6 +1,6 @@
 // A check of what a client has.
 #include "actors/connection/connection.hpp"
-#include "coroutine/answer.hpp"
+#include "runtime/answer.hpp"
 
 namespace terrace::actors {
 

@@ -2,7 +2,7 @@
 
 #include "actors/connection/connection_actor.hpp"
 #include "actors/connection/session_prefixes.hpp"
-#include "connection/leased_part.hpp"
+#include "group/leased_part.hpp"
 #include "connection/request_values.hpp"
 
 namespace terrace::actors {

@@ -3,7 +3,7 @@
 
 #include "actors/connection/connection.hpp"
 #include "index/prefix_resolver.hpp"
-#include "tier/scope_objects.hpp"
+#include "tier/objects/scope_objects.hpp"
 
 #include <functional>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "actors/connection/connection.hpp"
-#include "session/session_turn.hpp"
+#include "group/session_turn.hpp"
 
 #include <functional>
 #include <memory>

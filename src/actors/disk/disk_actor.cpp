@@ -1,8 +1,8 @@
 #include "actors/disk/disk_actor.hpp"
 
 #include "actors/disk/stall_tick.hpp"
-#include "coroutine/answer.hpp"
-#include "disk/registered_memory.hpp"
+#include "runtime/answer.hpp"
+#include "storage/disk/registered_memory.hpp"
 #include "runtime/io_messages.hpp"
 #include "runtime/ring.hpp"
 

@@ -4,11 +4,11 @@
 // Every byte that the kernel accesses is kept by the request's owners until its last operation has completed,
 // whichever actor has ended.
 //
-// Whether the path is in service, and what is tried when, is decided by disk/disk_path.hpp.
+// Whether the path is in service, and what is tried when, is decided by storage/disk/disk_path.hpp.
 #pragma once
 
 #include "actors/interfaces.hpp"
-#include "disk/disk_path.hpp"
+#include "storage/disk/disk_path.hpp"
 #include "memory/arena.hpp"
 #include "runtime/home.hpp"
 

@@ -1,8 +1,8 @@
 // Reads and writes of a disk set: each path's disk gets its part, and the answers are combined.
 #include "actors/disk/disk_set_state.hpp"
 #include "base/countdown.hpp"
-#include "coroutine/answer.hpp"
-#include "disk/path_parts.hpp"
+#include "runtime/answer.hpp"
+#include "storage/disk/path_parts.hpp"
 #include "transfer/copy_ops.hpp"
 
 #include <algorithm>

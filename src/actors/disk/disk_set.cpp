@@ -4,9 +4,9 @@
 #include "actors/disk/disk_set_state.hpp"
 #include "actors/disk/journal_actor.hpp"
 #include "base/countdown.hpp"
-#include "coroutine/answer.hpp"
-#include "disk/opened_disk_text.hpp"
-#include "disk/path_changes.hpp"
+#include "runtime/answer.hpp"
+#include "storage/disk/opened_disk_text.hpp"
+#include "storage/disk/path_changes.hpp"
 
 #include <algorithm>
 

@@ -6,12 +6,12 @@
 
 #include "actors/interfaces.hpp"
 #include "actors/transfer/copier_pool.hpp"
-#include "disk/disk_opening.hpp"
-#include "disk/shared_devices.hpp"
+#include "storage/disk/disk_opening.hpp"
+#include "storage/disk/shared_devices.hpp"
 #include "metrics/path_probes.hpp"
 #include "metrics/tier_probe.hpp"
 #include "runtime/home.hpp"
-#include "tier/read_meter.hpp"
+#include "tier/search/read_meter.hpp"
 #include "transfer/device_health.hpp"
 
 #include <functional>

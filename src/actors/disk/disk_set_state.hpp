@@ -3,9 +3,9 @@
 
 #include "actors/interfaces.hpp"
 #include "actors/transfer/copier_pool.hpp"
-#include "disk/damage_reports.hpp"
-#include "disk/disk_paths.hpp"
-#include "disk/disk_service.hpp"
+#include "storage/disk/damage_reports.hpp"
+#include "storage/disk/disk_paths.hpp"
+#include "storage/disk/disk_service.hpp"
 #include "metrics/disk_probe.hpp"
 #include "runtime/home.hpp"
 

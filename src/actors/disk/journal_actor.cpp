@@ -2,8 +2,8 @@
 
 #include "actors/disk/disk_actor.hpp"
 #include "actors/disk/stall_tick.hpp"
-#include "coroutine/answer.hpp"
-#include "disk/path_journal.hpp"
+#include "runtime/answer.hpp"
+#include "storage/disk/path_journal.hpp"
 #include "runtime/io_messages.hpp"
 
 #include <caf/stateful_actor.hpp>

@@ -12,8 +12,8 @@
 #pragma once
 
 #include "actors/interfaces.hpp"
-#include "disk/disk_service.hpp"
-#include "disk/journal_messages.hpp"
+#include "storage/disk/disk_service.hpp"
+#include "storage/disk/journal_messages.hpp"
 #include "metrics/journal_probe.hpp"
 #include "runtime/home.hpp"
 #include "storage/extent_file.hpp"

@@ -1,8 +1,8 @@
 // The first message to the keeper of a tier's index.
 #pragma once
 
-#include "disk/journal_messages.hpp"
-#include "tier/journal_tally.hpp"
+#include "storage/disk/journal_messages.hpp"
+#include "tier/objects/journal_tally.hpp"
 
 #include <caf/typed_actor.hpp>
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/error.hpp"
-#include "tier/object_batch.hpp"
+#include "tier/objects/object_batch.hpp"
 
 #include <cstddef>
 #include <cstdint>

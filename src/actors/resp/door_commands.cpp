@@ -1,6 +1,6 @@
 // From the words of a client to batches of commands.
 #include "actors/resp/door_connection.hpp"
-#include "resp/value_space.hpp"
+#include "actors/resp/value_space.hpp"
 
 #include <caf/send.hpp>
 

@@ -1,5 +1,5 @@
 #include "actors/resp/door_connection.hpp"
-#include "resp/value_space.hpp"
+#include "actors/resp/value_space.hpp"
 
 #include <caf/send.hpp>
 

@@ -13,12 +13,12 @@
 #include "actors/resp/door_environment.hpp"
 #include "actors/resp/value_transfer.hpp"
 #include "base/idle_pool.hpp"
-#include "coroutine/task_event.hpp"
+#include "runtime/task_event.hpp"
 #include "index/sha256.hpp"
-#include "resp/command_reader.hpp"
-#include "resp/reply_line.hpp"
-#include "resp/talk.hpp"
-#include "tier/small_values.hpp"
+#include "protocol/resp/command_reader.hpp"
+#include "protocol/resp/reply_line.hpp"
+#include "actors/resp/talk.hpp"
+#include "tier/objects/small_values.hpp"
 
 #include <array>
 #include <optional>

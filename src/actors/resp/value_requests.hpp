@@ -3,9 +3,9 @@
 
 #include "actors/resp/value_transfer.hpp"
 #include "actors/transfer/load_actor.hpp"
-#include "coroutine/ask.hpp"
-#include "tier/confirm.hpp"
-#include "tier/object_notices.hpp"
+#include "runtime/ask.hpp"
+#include "tier/objects/confirm.hpp"
+#include "tier/objects/object_notices.hpp"
 #include "transfer/store_window.hpp"
 
 #include <algorithm>

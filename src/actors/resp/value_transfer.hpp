@@ -6,9 +6,9 @@
 #pragma once
 
 #include "actors/transfer/transfer_arguments.hpp"
-#include "coroutine/task.hpp"
-#include "tier/acquire.hpp"
-#include "tier/tier_hold.hpp"
+#include "runtime/task.hpp"
+#include "tier/space/acquire.hpp"
+#include "tier/objects/tier_hold.hpp"
 
 #include <caf/actor.hpp>
 

@@ -1,6 +1,6 @@
 #include "actors/supervision/disk_attach.hpp"
 
-#include "disk/opened_disk_text.hpp"
+#include "storage/disk/opened_disk_text.hpp"
 #include "runtime/io_messages.hpp"
 
 #include <caf/send.hpp>

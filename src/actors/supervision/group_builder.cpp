@@ -1,12 +1,12 @@
 #include "actors/supervision/group_builder.hpp"
 
-#include "actors/connection/group_actor.hpp"
-#include "actors/gpu/gpu_tier.hpp"
+#include "actors/group/group_actor.hpp"
+#include "actors/gpu/daemon/gpu_tier.hpp"
 #include "actors/tier/policy_actor.hpp"
 #include "actors/tier/tier_actor.hpp"
 #include "actors/tier/tiers_below.hpp"
 #include "actors/transfer/write_through_actor.hpp"
-#include "storage/object_header.hpp"
+#include "index/object_header.hpp"
 
 #include <caf/send.hpp>
 

@@ -5,11 +5,11 @@
 #include "actors/disk/disk_set.hpp"
 #include "actors/tier/shadow_actor.hpp"
 #include "actors/transfer/write_through_actor.hpp"
-#include "disk/disk_opening.hpp"
+#include "storage/disk/disk_opening.hpp"
 #include "metrics/tier_probe.hpp"
 #include "runtime/home.hpp"
-#include "supervision/group_plan.hpp"
-#include "supervision/group_probes.hpp"
+#include "actors/supervision/group_plan.hpp"
+#include "actors/supervision/group_probes.hpp"
 
 namespace terrace::actors {
 

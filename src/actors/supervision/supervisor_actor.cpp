@@ -5,7 +5,7 @@
 #include "actors/supervision/shutdown.hpp"
 #include "actors/tier/memory_actor.hpp"
 #include "runtime/io_messages.hpp"
-#include "supervision/memory_gauges.hpp"
+#include "actors/supervision/memory_gauges.hpp"
 
 #include <cerrno>
 

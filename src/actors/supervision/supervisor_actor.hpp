@@ -4,7 +4,7 @@
 #pragma once
 
 #include "actors/connection/listener_actor.hpp"
-#include "actors/gpu/devices_actor.hpp"
+#include "actors/gpu/daemon/devices_actor.hpp"
 #include "actors/supervision/group_builder.hpp"
 #include "metrics/exposition.hpp"
 

@@ -5,7 +5,7 @@
 #include "actors/supervision/preparer_actor.hpp"
 #include "actors/supervision/supervisor_actor.hpp"
 #include "runtime/io_messages.hpp"
-#include "supervision/shutdown_course.hpp"
+#include "actors/supervision/shutdown_course.hpp"
 
 #include <caf/stateful_actor.hpp>
 

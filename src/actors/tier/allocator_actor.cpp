@@ -1,7 +1,7 @@
 #include "actors/tier/allocator_actor.hpp"
 
-#include "coroutine/answer.hpp"
-#include "tier/allocation_queue.hpp"
+#include "runtime/answer.hpp"
+#include "tier/space/allocation_queue.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/typed_event_based_actor.hpp>

@@ -1,6 +1,6 @@
 #include "actors/tier/bring_down.hpp"
 
-#include "coroutine/answer.hpp"
+#include "runtime/answer.hpp"
 
 #include <caf/send.hpp>
 

@@ -1,7 +1,7 @@
 #include "actors/tier/check_slices.hpp"
 
-#include "coroutine/answer.hpp"
-#include "tier/tier_check.hpp"
+#include "runtime/answer.hpp"
+#include "tier/objects/tier_check.hpp"
 
 #include <cassert>
 #include <cstdio>

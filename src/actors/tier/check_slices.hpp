@@ -1,4 +1,4 @@
-// Checks of a tier: its index, and the same objects at its policy and its allocator (tier/tier_check.hpp).
+// Checks of a tier: its index, and the same objects at its policy and its allocator (tier/objects/tier_check.hpp).
 #pragma once
 
 #include "actors/tier/tier_shell.hpp"

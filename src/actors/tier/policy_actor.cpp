@@ -1,7 +1,7 @@
 #include "actors/tier/policy_actor.hpp"
 
 #include "runtime/short_turns.hpp"
-#include "supervision/age_probes.hpp"
+#include "actors/supervision/age_probes.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/stateful_actor.hpp>

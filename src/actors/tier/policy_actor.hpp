@@ -3,8 +3,8 @@
 
 #include "actors/interfaces.hpp"
 #include "metrics/tier_probe.hpp"
-#include "tier/edge_credit.hpp"
-#include "tier/policy_book.hpp"
+#include "tier/policy/edge_credit.hpp"
+#include "tier/policy/policy_book.hpp"
 
 #include <caf/fwd.hpp>
 

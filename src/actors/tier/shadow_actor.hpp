@@ -4,8 +4,8 @@
 
 #include "actors/interfaces.hpp"
 #include "metrics/shadow_probe.hpp"
-#include "tier/shadow_feed.hpp"
-#include "tier/shadow_policies.hpp"
+#include "tier/policy/shadow_feed.hpp"
+#include "tier/policy/shadow_policies.hpp"
 
 #include <caf/fwd.hpp>
 

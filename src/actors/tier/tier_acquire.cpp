@@ -2,7 +2,7 @@
 
 #include "actors/tier/actor_release_sink.hpp"
 #include "actors/tier/tier_quota.hpp"
-#include "coroutine/answer.hpp"
+#include "runtime/answer.hpp"
 
 #include <caf/send.hpp>
 

@@ -7,8 +7,8 @@
 #include "actors/tier/tier_quota.hpp"
 #include "actors/tier/tier_round.hpp"
 #include "actors/tier/tier_shell.hpp"
-#include "coroutine/answer.hpp"
-#include "tier/tier_clear.hpp"
+#include "runtime/answer.hpp"
+#include "tier/objects/tier_clear.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/send.hpp>

@@ -4,7 +4,7 @@
 
 #include "actors/interfaces.hpp"
 #include "metrics/tier_probe.hpp"
-#include "tier/residency.hpp"
+#include "tier/objects/residency.hpp"
 
 #include <caf/fwd.hpp>
 

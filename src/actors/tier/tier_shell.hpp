@@ -4,10 +4,10 @@
 #include "actors/tier/tier_actor.hpp"
 #include "actors/tier/tiers_below.hpp"
 #include "runtime/short_turns.hpp"
-#include "tier/long_notices.hpp"
-#include "tier/quota_line.hpp"
-#include "tier/space_refusal.hpp"
-#include "tier/tier_changes.hpp"
+#include "tier/objects/long_notices.hpp"
+#include "tier/quota/quota_line.hpp"
+#include "tier/space/space_refusal.hpp"
+#include "tier/objects/tier_changes.hpp"
 
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>

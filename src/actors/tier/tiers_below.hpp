@@ -2,10 +2,10 @@
 #pragma once
 
 #include "actors/interfaces.hpp"
-#include "tier/demotion.hpp"
-#include "tier/demotion_mode.hpp"
+#include "tier/objects/demotion.hpp"
+#include "tier/objects/demotion_mode.hpp"
 #include "tier/tier_availability.hpp"
-#include "tier/tier_index.hpp"
+#include "tier/objects/tier_index.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "actors/interfaces.hpp"
-#include "tier/write_credit.hpp"
+#include "tier/space/write_credit.hpp"
 
 #include <caf/actor.hpp>
 #include <caf/send.hpp>

@@ -1,6 +1,6 @@
 #include "actors/transfer/copier_actor.hpp"
 
-#include "coroutine/answer.hpp"
+#include "runtime/answer.hpp"
 #include "runtime/thread_priority.hpp"
 #include "transfer/copy_line.hpp"
 

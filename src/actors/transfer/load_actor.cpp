@@ -2,7 +2,7 @@
 
 #include "actors/transfer/load_into_device.hpp"
 #include "actors/transfer/transfer_steps.hpp"
-#include "coroutine/task_event.hpp"
+#include "runtime/task_event.hpp"
 #include "transfer/below_reading.hpp"
 #include "transfer/load_window.hpp"
 #include "transfer/notice_parts.hpp"

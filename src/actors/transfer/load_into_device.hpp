@@ -3,7 +3,7 @@
 #pragma once
 
 #include "actors/transfer/load_actor.hpp"
-#include "coroutine/task.hpp"
+#include "runtime/task.hpp"
 
 #include <caf/stateful_actor.hpp>
 

@@ -1,7 +1,7 @@
 #include "actors/transfer/move_actor.hpp"
 
 #include "actors/transfer/actor_credit_sink.hpp"
-#include "coroutine/answer.hpp"
+#include "runtime/answer.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/event_based_actor.hpp>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "actors/transfer/transfer_arguments.hpp"
-#include "tier/move_course.hpp"
+#include "tier/objects/move_course.hpp"
 
 namespace terrace::actors {
 

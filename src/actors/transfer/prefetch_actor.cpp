@@ -1,7 +1,7 @@
 #include "actors/transfer/prefetch_actor.hpp"
 
 #include "actors/transfer/transfer_steps.hpp"
-#include "storage/object_header.hpp"
+#include "index/object_header.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/event_based_actor.hpp>

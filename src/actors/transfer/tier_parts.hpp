@@ -1,14 +1,14 @@
 // A tier of a trust group: everything its users need.
 #pragma once
 
-#include "actors/gpu/device_tier.hpp"
+#include "actors/gpu/daemon/device_tier.hpp"
 #include "actors/interfaces.hpp"
-#include "disk/direct_source.hpp"
+#include "storage/disk/direct_source.hpp"
 #include "metrics/tier_probe.hpp"
-#include "tier/demotion_mode.hpp"
-#include "tier/read_meter.hpp"
+#include "tier/objects/demotion_mode.hpp"
+#include "tier/search/read_meter.hpp"
 #include "tier/tier_availability.hpp"
-#include "tier/tier_index.hpp"
+#include "tier/objects/tier_index.hpp"
 
 #include <atomic>
 #include <memory>

@@ -2,10 +2,10 @@
 // write the same objects, and end with one answer.
 #pragma once
 
-#include "actors/gpu/device_actor.hpp"
+#include "actors/gpu/daemon/device_actor.hpp"
 #include "actors/transfer/transfer_arguments.hpp"
-#include "coroutine/answer.hpp"
-#include "coroutine/ask.hpp"
+#include "runtime/answer.hpp"
+#include "runtime/ask.hpp"
 #include "transfer/copy_parts.hpp"
 
 #include <caf/behavior.hpp>

@@ -3,7 +3,7 @@
 #include "actors/tier/tiers_below.hpp"
 #include "actors/transfer/actor_credit_sink.hpp"
 #include "actors/transfer/transfer_steps.hpp"
-#include "coroutine/answer.hpp"
+#include "runtime/answer.hpp"
 #include "runtime/io_messages.hpp"
 #include "transfer/credit_issuer.hpp"
 #include "transfer/write_admission.hpp"

@@ -1,4 +1,4 @@
-// XXH3 of payloads (64 bits, seed 0) as the kernel computes it: the checksum of storage/payload_checksum.hpp, for more than 240
+// XXH3 of payloads (64 bits, seed 0) as the kernel computes it: the checksum of index/payload_checksum.hpp, for more than 240
 // bytes. Written once, as copy_runs.hpp: nvcc compiles it for the device (payload_sums.cu), the simulated driver and the tests for
 // the host. Pure: `read` accesses the addresses, which are multiples of 8 except for the last 64 bytes.
 //

@@ -1,7 +1,7 @@
 // A client's bell, with a ring that the test plays.
 #include "actors/connection/client_bell.hpp"
 
-#include "channel/frame_channel.hpp"
+#include "actors/connection/frame_channel.hpp"
 
 #include <gtest/gtest.h>
 

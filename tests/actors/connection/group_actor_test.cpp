@@ -1,4 +1,4 @@
-#include "actors/connection/group_actor.hpp"
+#include "actors/group/group_actor.hpp"
 
 #include "group_fixture.hpp"
 

@@ -1,4 +1,4 @@
-#include "actors/gpu/devices_actor.hpp"
+#include "actors/gpu/daemon/devices_actor.hpp"
 
 #include "tests/support/runtime_fixture.hpp"
 #include "transfer/mover_messages.hpp"

@@ -1,4 +1,4 @@
-#include "actors/gpu/stream_actor.hpp"
+#include "actors/gpu/child/stream_actor.hpp"
 
 #include "gpu/host/host_device.hpp"
 #include "tests/support/runtime_fixture.hpp"

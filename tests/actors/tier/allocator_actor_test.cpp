@@ -3,7 +3,7 @@
 
 #include "objects.hpp"
 #include "tests/support/actor_fixture.hpp"
-#include "tier/eviction_round.hpp"
+#include "tier/space/eviction_round.hpp"
 
 #include <optional>
 

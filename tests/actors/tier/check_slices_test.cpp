@@ -1,8 +1,8 @@
 // A check that falls into a request of several turns.
 #include "group_fixture.hpp"
 
-#include "tier/residency.hpp"
-#include "tier/tier_check.hpp"
+#include "tier/objects/residency.hpp"
+#include "tier/objects/tier_check.hpp"
 
 using namespace terrace;
 using namespace terrace::actors;

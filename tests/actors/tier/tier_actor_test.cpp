@@ -3,7 +3,7 @@
 
 #include "objects.hpp"
 #include "tests/support/actor_fixture.hpp"
-#include "tier/note_line.hpp"
+#include "tier/policy/note_line.hpp"
 
 using namespace terrace;
 using namespace terrace::actors;

@@ -2,7 +2,7 @@
 #include "actors/tier/tier_actor.hpp"
 
 #include "objects.hpp"
-#include "storage/object_header.hpp"
+#include "index/object_header.hpp"
 #include "tests/support/actor_fixture.hpp"
 
 #include <optional>

@@ -1,6 +1,6 @@
 // Two passages write the same objects down.
 #include "actors/transfer/write_through_actor.hpp"
-#include "coroutine/answer.hpp"
+#include "runtime/answer.hpp"
 #include "group_fixture.hpp"
 
 #include <caf/send.hpp>

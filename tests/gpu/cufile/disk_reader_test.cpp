@@ -5,7 +5,7 @@
 #include "gpu/cufile/cuda_disk_reader.hpp"
 #include "gpu/host/host_device.hpp"
 #include "gpu/kernels/sums_image.hpp"
-#include "storage/payload_checksum.hpp"
+#include "index/payload_checksum.hpp"
 
 #include <future>
 

@@ -2,7 +2,7 @@
 
 #include "driver_fixture.hpp"
 #include "gpu/kernels/sums_image.hpp"
-#include "storage/payload_checksum.hpp"
+#include "index/payload_checksum.hpp"
 
 #include <cstring>
 #include <random>

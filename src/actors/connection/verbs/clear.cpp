@@ -1,7 +1,7 @@
 // clear: removes the objects of a space, or all of the trust group, permanently.
 #include "actors/connection/verbs.hpp"
 #include "actors/disk/clear_keeper.hpp"
-#include "tier/clear_course.hpp"
+#include "tier/objects/clear_course.hpp"
 
 namespace terrace::actors::verbs {
 
@@ -9,7 +9,7 @@ namespace {
 
 /// 1. If the volume cannot be reached, the clear is recorded in the state directory: the volume applies it before it
 ///    serves again.
-/// 2. The tiers are asked, in the order of tier/clear_course.hpp.
+/// 2. The tiers are asked, in the order of tier/objects/clear_course.hpp.
 /// 3. If an open volume could not make the clear durable on all of its paths, it is recorded for the other paths.
 struct clearing {
   connection& client;

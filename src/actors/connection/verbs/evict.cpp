@@ -1,8 +1,8 @@
 // evict: removes the objects of a prompt from tiers.
 #include "actors/connection/prefixes.hpp"
 #include "actors/connection/verbs.hpp"
-#include "tier/object_source.hpp"
-#include "tier/probe.hpp"
+#include "tier/objects/object_source.hpp"
+#include "tier/search/probe.hpp"
 
 #include <algorithm>
 
@@ -13,7 +13,7 @@ namespace {
 /// Objects that a tier is asked for at a time.
 constexpr size_t objects_at_a_time = 1'024;
 
-/// The fastest tier first, and once more at the end, as for a clear (tier/clear_course.hpp): so no concurrent transfer
+/// The fastest tier first, and once more at the end, as for a clear (tier/objects/clear_course.hpp): so no concurrent transfer
 /// brings back what was removed. A tier at a time, and some objects at a time: the tier holds those that it has, is told that they are unwanted, and
 /// frees them when the hold ends.
 struct eviction {

@@ -3,9 +3,9 @@
 #include "actors/connection/run_lists.hpp"
 #include "actors/connection/verbs.hpp"
 #include "actors/connection/verbs/start_load.hpp"
-#include "actors/gpu/device_actor.hpp"
-#include "actors/transfer/lookup_actor.hpp"
-#include "connection/leased_part.hpp"
+#include "actors/gpu/daemon/device_actor.hpp"
+#include "actors/lookup/lookup_actor.hpp"
+#include "group/leased_part.hpp"
 #include "gpu/generation_page.hpp"
 
 namespace terrace::actors::verbs {

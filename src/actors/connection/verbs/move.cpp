@@ -2,7 +2,7 @@
 #include "actors/connection/prefixes.hpp"
 #include "actors/connection/target_tier.hpp"
 #include "actors/connection/verbs.hpp"
-#include "actors/transfer/lookup_actor.hpp"
+#include "actors/lookup/lookup_actor.hpp"
 #include "actors/transfer/move_actor.hpp"
 #include "actors/transfer/prefetch_actor.hpp"
 #include "index/chunk_layout.hpp"

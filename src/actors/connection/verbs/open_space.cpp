@@ -1,9 +1,9 @@
 // open_space: declares the client's KV, so that only interchangeable KV is shared.
 #include "actors/connection/verbs.hpp"
-#include "connection/idle_space_search.hpp"
+#include "group/idle_space_search.hpp"
 #include "connection/open_pools.hpp"
 #include "connection/request_values.hpp"
-#include "resp/value_space.hpp"
+#include "actors/resp/value_space.hpp"
 
 namespace terrace::actors::verbs {
 

@@ -1,9 +1,9 @@
 // pin: keeps what is found of a prompt until it is unpinned.
 #include "actors/connection/prefixes.hpp"
 #include "actors/connection/verbs.hpp"
-#include "actors/transfer/lookup_actor.hpp"
+#include "actors/lookup/lookup_actor.hpp"
 #include "base/random_id.hpp"
-#include "connection/found_lease.hpp"
+#include "group/found_lease.hpp"
 
 namespace terrace::actors::verbs {
 

@@ -2,8 +2,8 @@
 #include "actors/connection/prefixes.hpp"
 #include "actors/connection/verbs.hpp"
 #include "actors/connection/verbs/start_load.hpp"
-#include "connection/leased_part.hpp"
-#include "storage/object_header.hpp"
+#include "group/leased_part.hpp"
+#include "index/object_header.hpp"
 
 namespace terrace::actors::verbs {
 

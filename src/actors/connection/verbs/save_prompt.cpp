@@ -1,7 +1,7 @@
 // save_prompt: keeps the logits of a prompt, all of whose chunks are present.
 #include "actors/connection/prefixes.hpp"
 #include "actors/connection/verbs.hpp"
-#include "actors/transfer/lookup_actor.hpp"
+#include "actors/lookup/lookup_actor.hpp"
 #include "connection/request_values.hpp"
 
 namespace terrace::actors::verbs {

@@ -2,11 +2,11 @@
 #include "actors/connection/prefixes.hpp"
 #include "actors/connection/session_prefixes.hpp"
 #include "actors/connection/verbs.hpp"
-#include "actors/transfer/lookup_actor.hpp"
+#include "actors/lookup/lookup_actor.hpp"
 #include "base/random_id.hpp"
-#include "connection/found_lease.hpp"
+#include "group/found_lease.hpp"
 #include "connection/request_values.hpp"
-#include "connection/session_holds.hpp"
+#include "group/session_holds.hpp"
 #include "index/chunk_layout.hpp"
 
 #include <algorithm>

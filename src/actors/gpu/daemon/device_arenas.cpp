@@ -1,0 +1,100 @@
+#include "actors/gpu/daemon/device_state.hpp"
+
+#include "runtime/answer.hpp"
+
+namespace terrace::actors {
+
+namespace {
+
+using gpu::process_verb;
+using step = gpu::pinned_arenas::step;
+
+/// The process has answered, or is lost.
+void on_step(device_pointer self, const error& failure) {
+  auto& state = self->state;
+  if (failure.code == errc::gone)
+    return; // its loss is told by others
+  state.arenas.done(failure);
+  state.with.probe->pins(state.arenas.pinned_bytes());
+  if (failure.code != errc::ok) {
+    std::string text =
+        "device " + state.with.probe->name() + " reads " + std::to_string(state.arenas.pinned_bytes()) +
+        " bytes of host memory itself (gpu.map_arenas), the rest passes staging memory: " + failure.text;
+    (failure.code == errc::unsupported ? state.with.log : state.with.warn)(text);
+  }
+  pin_more(self);
+}
+
+/// Errors: no descriptor for the process.
+result<process_packet> packet_of(const step& next) {
+  process_packet packet;
+  packet.what.region = next.region;
+  packet.what.bytes = next.bytes;
+  packet.what.verb = process_verb::forget;
+  if (next.what == step::kind::map) {
+    auto descriptor = next.segment->duplicate();
+    if (!descriptor)
+      return tl::unexpected(descriptor.error());
+    packet.what.verb = process_verb::map_memory;
+    packet.descriptor = std::make_shared<unique_fd>(std::move(*descriptor));
+  } else if (next.what == step::kind::pin) {
+    packet.what.verb = process_verb::pin_memory;
+    packet.what.arena = next.mapped;
+    packet.what.offset = next.offset;
+  }
+  return packet;
+}
+
+} // namespace
+
+void pin_more(device_pointer self) {
+  auto& state = self->state;
+  if (state.now != device_state::phase::ready)
+    return;
+  // A region has the number of the request that makes it.
+  auto next = state.arenas.next(state.next_id);
+  if (!next)
+    return;
+  auto packet = packet_of(*next);
+  if (!packet) {
+    on_step(self, packet.error());
+    return;
+  }
+  ask_process(self, std::move(*packet),
+              [self](const error& failure, const process_packet&) { on_step(self, failure); });
+}
+
+void on_add_memory(device_pointer self, const add_memory& added) {
+  self->state.arenas.add(added.segment);
+  pin_more(self);
+}
+
+caf::result<retire_answer> on_forget_memory(device_pointer self, const forget_memory& gone) {
+  auto reply = make_answer<retire_answer>(self);
+  auto promise = reply.promise();
+  self->state.arenas.remove(gone.begin, [reply]() mutable { reply.deliver(retire_answer{}); });
+  pin_more(self);
+  return promise;
+}
+
+void quarantine_reads(device_pointer self) {
+  auto& state = self->state;
+  for (const disk_work& work : state.reads.works)
+    if (work.of)
+      state.quarantine.insert(state.quarantine.end(), work.of->request.copy.owners.begin(),
+                              work.of->request.copy.owners.end());
+  for (const slice_work& work : state.slices) {
+    const copy_request& request = work.of->request;
+    if (request.arena && region_of(*request.arena).peer())
+      state.quarantine.insert(state.quarantine.end(), request.owners.begin(), request.owners.end());
+  }
+}
+
+void end_arenas(device_pointer self) {
+  auto& state = self->state;
+  state.arenas.ended();
+  state.with.probe->pins(0);
+  state.quarantine.clear();
+}
+
+} // namespace terrace::actors

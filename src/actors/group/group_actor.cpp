@@ -1,0 +1,290 @@
+#include "actors/group/group_actor.hpp"
+
+#include "actors/transfer/move_actor.hpp"
+#include "actors/transfer/transfer_arguments.hpp"
+#include "group/group_book.hpp"
+#include "runtime/answer.hpp"
+#include "tier/objects/object_notices.hpp"
+#include "tier/objects/object_source.hpp"
+#include "tier/search/probe.hpp"
+
+#include <caf/actor_system.hpp>
+#include <caf/typed_event_based_actor.hpp>
+
+#include <algorithm>
+#include <cassert>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+
+namespace terrace::actors {
+
+namespace {
+
+struct group_state {
+  const char* name = "group";
+  std::optional<group_book> book;
+  std::weak_ptr<const group_parts> group; ///< whose tiers learn what is forgotten
+  bool demoting = false;                  ///< what a session gave up
+  bool removing = false;                  ///< a tail to which nobody refers any more
+  uint64_t changes = 0;                   ///< of sessions, since the last part of a check
+};
+
+using group_pointer = group_actor::stateful_pointer<group_state>;
+
+/// The tiers are notified here: the connection that asks may end before it is answered.
+forget_spaces_answer on_forget_spaces(group_pointer self, const forget_spaces_request& request) {
+  assert(request.empty.size() <= empty_spaces_request::spaces_max);
+  auto answer = self->state.book->answer(request);
+  assert(answer.forgotten.size() <= request.empty.size());
+  auto group = self->state.group.lock();
+  if (group && !answer.forgotten.empty())
+    group->tenants->forgotten(answer.forgotten);
+  if (group && !answer.forgotten.empty())
+    for (const tier_parts& tier : group->tiers())
+      self->send(tier.tier, forget_spaces_notice{answer.forgotten});
+  return answer;
+}
+
+/// The tiers ask for the tenant of a space when a request uses it, which is after this.
+open_space_answer on_open_space(group_pointer self, const open_space_request& request) {
+  auto answer = self->state.book->answer(request);
+  if (auto group = self->state.group.lock(); group && answer.opened)
+    group->tenants->opened(answer.opened->id, request.spec.salt);
+  return answer;
+}
+
+caf::result<await_lookup_answer> on_await_lookup(group_pointer self, const await_lookup_request& request) {
+  auto reply = make_answer<await_lookup_answer>(self);
+  auto promise = reply.promise();
+  self->state.book->await(request,
+                          [reply](await_lookup_answer found) mutable { reply.deliver(std::move(found)); });
+  return promise;
+}
+
+// ---- what sessions hold ----
+
+void demote_next(group_pointer self);
+
+const tier_parts* tier_below(const group_parts& group) {
+  for (const tier_parts& tier : group.tiers())
+    if (tier.kind > tier_kind::host && tier.write_through && tier.writes())
+      return &tier;
+  return nullptr;
+}
+
+void demoted(group_pointer self, bool below) {
+  self->state.book->demoted(below);
+  self->state.demoting = false;
+  demote_next(self);
+}
+
+/// One after the other: what waits can be evicted in the meantime.
+void demote_next(group_pointer self) {
+  auto& state = self->state;
+  auto group = state.group.lock();
+  while (!state.demoting) {
+    demoted_chunks next = state.book->next_demotion();
+    if (!next.chunks)
+      return;
+    const tier_parts* below = group ? tier_below(*group) : nullptr;
+    if (below == nullptr) {
+      state.book->demoted(false);
+      continue;
+    }
+    state.demoting = true;
+    auto work = std::make_shared<request_context>();
+    work->work.begin();
+    work->group = group->number;
+    move_job job{group, below->kind, next.in, next.chunks, next.before, std::move(work), true};
+    self->request(spawn_move(self->system()), caf::infinite, std::move(job))
+        .then(
+            [self](const move_result& done) {
+              demoted(self, done.failure.code == errc::ok && done.sum.failed.chunks == 0);
+            },
+            [self](const caf::error&) { demoted(self, false); });
+  }
+}
+
+// ---- tails to which nobody refers any more ----
+
+/// One at a time. The fastest tier first, and once more at the end, as for a clear (tier/objects/clear_course.hpp). A tier at a time,
+/// and some objects at a time: it holds those that it has, and is told that they are unwanted, in the turn that finds that
+/// still nobody refers to the tail. Who refers to it later asks the tiers later, and finds it gone.
+struct tail_removal {
+  unreferred_tail what;
+  object_source objects;
+  std::vector<tier_actor> tiers; ///< that are still to be asked, from the last one on
+  size_t next = 0;               ///< object
+  context_ptr work;              ///< a check counts it as in progress
+};
+using tail_removal_ptr = std::shared_ptr<tail_removal>;
+constexpr size_t removed_at_a_time = 1'024; ///< objects
+
+void remove_next_tail(group_pointer self);
+
+void end_removal(group_pointer self) {
+  self->state.removing = false;
+  remove_next_tail(self);
+}
+
+void remove_some(group_pointer self, const tail_removal_ptr& all);
+
+void remove_found(group_pointer self, const tail_removal_ptr& all, const probe_answer& found) {
+  if (self->state.book->tails().referred(all->what.in->id, all->what.key)) {
+    end_removal(self);
+    return;
+  }
+  if (found.held) {
+    discard_notice notice{{}, discard_reason::unwanted};
+    for (const object_place& place : found.held->places())
+      if (place.present())
+        notice.ids.push_back(place.id);
+    self->send<caf::message_priority::high>(all->tiers.back(), std::move(notice)); // probes may pass others
+  }
+  remove_some(self, all);
+}
+
+void remove_some(group_pointer self, const tail_removal_ptr& all) {
+  while (all->next >= all->objects.size() && !all->tiers.empty()) {
+    all->tiers.pop_back();
+    all->next = 0;
+  }
+  if (all->tiers.empty()) {
+    self->state.book->tail_removed();
+    end_removal(self);
+    return;
+  }
+  auto part = all->objects.cut(all->next, removed_at_a_time);
+  all->next += removed_at_a_time;
+  probe_request probe;
+  probe.objects = part.objects;
+  probe.hold = true;
+  probe.range = part.range;
+  self->request(all->tiers.back(), caf::infinite, std::move(probe))
+      .then([self, all](const probe_answer& found) { remove_found(self, all, found); },
+            [self](const caf::error&) { end_removal(self); });
+}
+
+void remove_next_tail(group_pointer self) {
+  auto& state = self->state;
+  if (state.removing)
+    return;
+  auto group = state.group.lock();
+  unreferred_tail next = state.book->next_unreferred();
+  if (!next.in || !group)
+    return;
+  state.removing = true;
+  auto chunks = std::make_shared<const std::vector<digest>>(1, next.key);
+  auto all = std::make_shared<tail_removal>(tail_removal{next, {next.in, chunks}, {}});
+  all->work = std::make_shared<request_context>();
+  all->work->work.begin();
+  for (const tier_parts& tier : group->tiers())
+    all->tiers.push_back(tier.tier);
+  if (all->tiers.size() > 1)
+    all->tiers.push_back(all->tiers.front());
+  std::reverse(all->tiers.begin(), all->tiers.end());
+  remove_some(self, all);
+}
+
+/// In builds that check all the time, after each change of the sessions: now and then some of them are counted again. A
+/// difference ends the process.
+void check_some_sessions(group_pointer self) {
+  constexpr uint64_t check_every = TERRACE_CHECK_EVERY;
+  if constexpr (check_every != 0) {
+    auto& state = self->state;
+    auto group = state.group.lock();
+    if (++state.changes < check_every || (group && group->checking->load()))
+      return;
+    state.changes = 0;
+    auto found = state.book->answer(check_sessions_request{false});
+    if (!found.more)
+      state.book->answer(check_sessions_request{true});
+    if (found.differences.empty())
+      return;
+    std::fprintf(stderr, "terraced: a check of the sessions found that %s\n",
+                 found.differences.front().c_str());
+    std::abort();
+  }
+}
+
+/// After what may have ended holds of sessions: they end, on another thread if they are many.
+void settle_holds(group_pointer self) {
+  constexpr size_t few = 8;
+  auto ended = self->state.book->take_ended_holds();
+  auto group = self->state.group.lock();
+  if (ended.size() > few && group && group->lease_ends)
+    group->lease_ends->destroy(std::move(ended));
+  else
+    ended.clear();
+  demote_next(self);
+  remove_next_tail(self);
+  check_some_sessions(self);
+}
+
+template <class Request>
+auto change_sessions(group_pointer self, const Request& request) {
+  auto answer = self->state.book->answer(request);
+  settle_holds(self);
+  return answer;
+}
+
+void on_end_owner(group_pointer self, const end_owner_notice& notice) {
+  self->state.book->take(notice);
+  settle_holds(self);
+}
+
+group_actor::behavior_type group_behavior(group_pointer self, const space_registry::options& spaces,
+                                          const std::shared_ptr<edge_credit>& notices,
+                                          const std::weak_ptr<const group_parts>& group,
+                                          const session_bounds& sessions,
+                                          const std::shared_ptr<metrics::client_probe>& probe,
+                                          const account_ptr& held, const prompt_bounds& prompts) {
+  group_book& book = self->state.book.emplace(spaces, notices, sessions, probe, held, prompts);
+  self->state.group = group;
+  return {
+      [self](const open_space_request& request) { return on_open_space(self, request); },
+      [&book](const idle_spaces_request& request) { return book.answer(request); },
+      [self](const forget_spaces_request& request) { return on_forget_spaces(self, request); },
+      [&book](const reserve_spaces_request& request) { return book.answer(request); },
+      [&book](const add_lease_notice& notice) { book.take(notice); },
+      [&book](const use_lease_request& request) { return book.answer(request); },
+      [self](const mark_revoked_request& request) { return change_sessions(self, request); },
+      [&book](const leases_request& request) { return book.answer(request); },
+      [&book](const pin_request& request) { return book.answer(request); },
+      [&book](const unpin_request& request) { return book.answer(request); },
+      [&book](const end_lease_notice& notice) { book.take(notice); },
+      [self](const end_owner_notice& notice) { on_end_owner(self, notice); },
+      [&book](const begin_lookup_request& request) { return book.answer(request); },
+      [&book](const finish_lookup_notice& notice) { book.take(notice); },
+      [self](const await_lookup_request& request) { return on_await_lookup(self, request); },
+      [&book](const cancel_lookup_request& request) { return book.answer(request); },
+      [self](const open_session_request& request) { return change_sessions(self, request); },
+      [&book](const use_session_request& request) { return book.answer(request); },
+      [self](const save_session_request& request) { return change_sessions(self, request); },
+      [self](const yield_holds_request& request) { return change_sessions(self, request); },
+      [self](const close_session_request& request) { return change_sessions(self, request); },
+      [&book](const sessions_request& request) { return book.answer(request); },
+      [self](const refer_tail_request& request) { return change_sessions(self, request); },
+      [self](const save_prompt_request& request) { return change_sessions(self, request); },
+      [&book](const find_prompt_request& request) { return book.answer(request); },
+      [self](const forget_prompts_request& request) { return change_sessions(self, request); },
+      [&book](const check_group_request& request) { return book.answer(request); },
+      [&book](const check_sessions_request& request) { return book.answer(request); },
+      [&book](const check_owner_request& request) { return book.answer(request); },
+      [&book](const sweep_notice&) { book.sweep(); },
+      [&book](const group_status_request& request) { return book.answer(request); },
+  };
+}
+
+} // namespace
+
+group_actor spawn_group(caf::actor_system& system, const space_registry::options& spaces,
+                        std::shared_ptr<edge_credit> notices, std::weak_ptr<const group_parts> group,
+                        const session_bounds& sessions, std::shared_ptr<metrics::client_probe> probe,
+                        account_ptr held, const prompt_bounds& prompts) {
+  return system.spawn(group_behavior, spaces, std::move(notices), std::move(group), sessions,
+                      std::move(probe), std::move(held), prompts);
+}
+
+} // namespace terrace::actors

@@ -1,0 +1,25 @@
+// GROUP: the spaces, leases and sessions of a trust group, by id.
+#pragma once
+
+#include "actors/interfaces.hpp"
+#include "metrics/client_probe.hpp"
+#include "tier/policy/edge_credit.hpp"
+#include "tier/search/lease_ledger.hpp"
+
+#include <caf/fwd.hpp>
+
+namespace terrace::actors {
+
+struct group_parts;
+
+/// `spaces.isolated`: spaces with forgeable digests are refused.
+/// `notices`: from connections, of leases that begin and end. `group`: whose tiers are notified of forgotten spaces; it
+/// may be set up later, and not be there in tests. `held`: charged with what sessions hold. `prompts`: bounds
+/// of those whose logits are kept.
+group_actor spawn_group(caf::actor_system& system, const space_registry::options& spaces,
+                        std::shared_ptr<edge_credit> notices = std::make_shared<edge_credit>(),
+                        std::weak_ptr<const group_parts> group = {}, const session_bounds& sessions = {},
+                        std::shared_ptr<metrics::client_probe> probe = nullptr, account_ptr held = nullptr,
+                        const prompt_bounds& prompts = {});
+
+} // namespace terrace::actors

@@ -1,0 +1,198 @@
+#include "actors/lookup/lookup_actor.hpp"
+
+#include "runtime/answer.hpp"
+#include "runtime/ask.hpp"
+#include "runtime/next_turn.hpp"
+#include "runtime/home.hpp"
+#include "runtime/short_turns.hpp"
+#include "tier/search/prefix_search.hpp"
+#include "tier/search/searched_tiers.hpp"
+
+#include <caf/actor_system.hpp>
+#include <caf/stateful_actor.hpp>
+
+#include <cassert>
+#include <chrono>
+
+namespace terrace::actors {
+
+namespace {
+struct next_slice {}; ///< to itself
+} // namespace
+
+} // namespace terrace::actors
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::next_slice)
+
+namespace terrace::actors {
+
+namespace {
+
+struct lookup_state {
+  const char* name = "lookup";
+  task<> progress;
+  turn_wait wait; ///< between slices
+};
+
+using lookup_base = runtime::short_turns<runtime::homed<caf::event_based_actor>>;
+using lookup_pointer = caf::stateful_actor<lookup_state, lookup_base>*;
+
+using tiers_searched = searched_tiers<tier_parts>;
+
+/// False: the tier must be asked.
+bool read_slice(prefix_search& search, size_t number, const tier_parts& tier) {
+  auto counted = search.read(number, *tier.index);
+  if (!counted)
+    return false;
+  tier.probe->hit(counted->hits);
+  tier.probe->missed(counted->misses);
+  return true;
+}
+
+/// Slices of long lookups do not delay short ones.
+question<tier_actor, probe_request> probe_of(prefix_search& search, const tier_parts& tier) {
+  return {tier.tier, search.probe(),
+          search.one_slice() ? caf::message_priority::high : caf::message_priority::normal};
+}
+
+/// One notice per tier; empty ones are not sent.
+template <class Notice>
+void tell(lookup_pointer self, const tiers_searched& tiers, std::vector<Notice> notices) {
+  assert(notices.size() <= tiers.size());
+  for (size_t i = 0; i < tiers.size(); ++i)
+    if (!notices[i].ids.empty())
+      self->send(tiers[i].tier, std::move(notices[i]));
+}
+
+bool ended(const lookup_request& request) { return request.context && !request.context->live(); }
+
+void fail_as_ended(const lookup_request& request, answer<lookup_answer>& reply) {
+  reply.fail({request.context->ended.load(), "the lookup ended before it was answered"});
+}
+
+/// What is known of the tiers now.
+recompute_terms terms_of(const lookup_request& request, const tiers_searched& tiers) {
+  recompute_terms terms;
+  terms.tokens_per_s = request.prefill_tokens_per_s;
+  auto now = std::chrono::steady_clock::now();
+  for (size_t i = 0; i < tiers.size(); ++i)
+    if (tiers[i].meter)
+      terms.tiers[static_cast<size_t>(tiers[i].kind)] = tiers[i].meter->state(now);
+  return terms;
+}
+
+/// Slice by slice: reads the tiers' indexes, or asks the tiers in parallel. Then leases what it found, in steps.
+task<> look_up(lookup_pointer self, lookup_request request, answer<lookup_answer> reply) {
+  const group_parts& group = *request.group;
+  tiers_searched tiers(group.tiers(), request.tiers);
+  prefix_subject subject = request;
+  prefix_search search(std::move(subject), std::move(request.objects), tiers.kinds());
+  bool more = search.next_slice();
+  while (more) {
+    std::vector<question<tier_actor, probe_request>> questions;
+    std::vector<size_t> asked;
+    for (size_t i = 0; i < tiers.size(); ++i)
+      if (!read_slice(search, i, tiers[i])) {
+        questions.push_back(probe_of(search, tiers[i]));
+        asked.push_back(i);
+      }
+    auto answers = co_await ask_all<probe_answer>(self, std::move(questions), "tier");
+    for (size_t i = 0; i < answers.size(); ++i) {
+      if (!answers[i]) {
+        reply.fail({errc::internal, "a tier has ended"});
+        co_return;
+      }
+      search.add(asked[i], std::move(*answers[i]));
+    }
+    more = search.next_slice();
+    if (more && ended(request)) {
+      fail_as_ended(request, reply);
+      co_return;
+    }
+    if (more && asked.empty()) {
+      co_await next_turn<next_slice>(self,
+                                     self->state.wait); // turns are short: other actors run between slices
+    }
+  }
+  auto found = search.take();
+  while (found.plan_some()) {
+    co_await next_turn<next_slice>(self, self->state.wait);
+    if (ended(request)) {
+      fail_as_ended(request, reply);
+      co_return;
+    }
+  }
+  // What a tier that was not searched, or not as a whole, may have is not missing.
+  if (request.hold && !group.will_join() && tiers.everything(group.tiers())) {
+    auto gone = found.next_unusable();
+    while (gone) {
+      tell(self, tiers, std::move(*gone));
+      gone = found.next_unusable();
+      if (gone) {
+        co_await next_turn<next_slice>(self, self->state.wait);
+      }
+    }
+  }
+  if (request.prefill_tokens_per_s != 0) {
+    auto terms = terms_of(request, tiers);
+    while (found.leave_some(terms)) {
+      co_await next_turn<next_slice>(self, self->state.wait);
+      if (ended(request)) {
+        fail_as_ended(request, reply);
+        co_return;
+      }
+    }
+  }
+  lease_room room{group.leases, request.account, group.memory->size(), {}};
+  for (const tier_parts& tier : group.tiers())
+    room.below_bytes[static_cast<size_t>(tier.kind)] = tier.bytes;
+  while (found.lease_some(room)) {
+    co_await next_turn<next_slice>(self, self->state.wait);
+    if (ended(request)) {
+      fail_as_ended(request, reply);
+      co_return;
+    }
+  }
+  auto used = found.next_accesses();
+  while (used) {
+    tell(self, tiers, std::move(*used));
+    used = found.next_accesses();
+    if (used) {
+      co_await next_turn<next_slice>(self, self->state.wait);
+    }
+  }
+  auto held = found.take_holds();
+  auto plan = found.take_plan();
+  if (!request.object_tiers)
+    plan.object_tiers = {}; // otherwise copied with the plan
+  reply.deliver({{},
+                 std::move(plan),
+                 std::move(held),
+                 found.shortened(),
+                 found.held_bytes(),
+                 found.recompute_chunks()});
+}
+
+auto on_lookup(lookup_pointer self, lookup_request&& request) {
+  assert(!self->state.progress.in_progress()); // one lookup at a time
+  auto reply = make_answer<lookup_answer>(self);
+  auto promise = reply.promise();
+  self->state.progress = look_up(self, std::move(request), std::move(reply));
+  self->state.progress.start();
+  return promise;
+}
+
+caf::behavior lookup_behavior(lookup_pointer self) {
+  return {
+      [self](lookup_request& request) { return on_lookup(self, std::move(request)); },
+      [self](next_slice) { self->state.wait.over(); },
+  };
+}
+
+} // namespace
+
+caf::actor spawn_lookup(caf::actor_system& system, const runtime::home& home) {
+  return runtime::spawn_homed(system, home, lookup_behavior);
+}
+
+} // namespace terrace::actors

@@ -1,0 +1,29 @@
+// LOOKUP: one lookup request. Asks every tier that may have something in parallel, merges the answers into a
+// plan, and keeps holds if a lease is requested. Reused by its connection.
+#pragma once
+
+#include "actors/transfer/transfer_arguments.hpp"
+#include "runtime/home.hpp"
+#include "tier/search/found_prefix.hpp"
+#include "tier/objects/object_source.hpp"
+
+namespace terrace::actors {
+
+struct lookup_request : prefix_subject {
+  group_ptr group;
+  object_source objects;             ///< of all ranks (index/chunk_layout.hpp)
+  uint32_t tiers = 0;                ///< bit n: tier_kind n may be searched; 0: all
+  bool object_tiers = false;         ///< the plan in the answer has them
+  account_ptr account;               ///< of the connection, for what is held; null: a new one
+  context_ptr context;               ///< may be null; looked at between slices
+  uint32_t prefill_tokens_per_s = 0; ///< of the client; what it computes faster is left out. 0: nothing is
+};
+
+/// Answers `lookup_request`, one at a time. Runs on its connection's worker: next to a tier on another worker
+/// it would wait for that worker's own connections.
+caf::actor spawn_lookup(caf::actor_system& system, const runtime::home& home);
+
+} // namespace terrace::actors
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::lookup_request)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::lookup_answer)

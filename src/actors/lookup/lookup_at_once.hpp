@@ -1,0 +1,14 @@
+// A lookup that needs nobody: few objects, no lease, and all indexes can be read now.
+#pragma once
+
+#include "actors/lookup/lookup_actor.hpp"
+
+#include <optional>
+
+namespace terrace::actors {
+
+/// The answer, found in this turn. Nullopt: it takes a LOOKUP, because it is long, holds what it finds, depends on how fast
+/// the client computes, or a tier is modifying its index; then nothing has been counted. Takes up to 10 us.
+std::optional<lookup_answer> look_up_at_once(const lookup_request& request);
+
+} // namespace terrace::actors

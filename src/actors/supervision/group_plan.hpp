@@ -1,0 +1,98 @@
+// The configuration of a trust group.
+#pragma once
+
+#include "base/error.hpp"
+#include "index/tenant_quota.hpp"
+#include "memory/segmented_arena.hpp"
+#include "memory/teardown.hpp"
+#include "group/prompt_book.hpp"
+#include "group/session_table.hpp"
+#include "storage/extent_file.hpp"
+#include "storage/machine_identity.hpp"
+#include "tier/objects/demotion_mode.hpp"
+#include "tier/search/lease_ledger.hpp"
+#include "tier/policy/policy_clock.hpp"
+#include "tier/policy/shadow_policies.hpp"
+#include "tier/tier_plan.hpp"
+#include "transfer/device_health.hpp"
+#include "transfer/disk_admission.hpp"
+#include "transfer/io_scheduler.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace terrace {
+
+class memo_pool;
+
+struct group_plan {
+  std::string name;
+  uint64_t number = 1; ///< another one for each group
+  std::string path;    ///< of its first socket
+  bool isolated = false;
+  bool device_reads = false;  ///< processes of devices map its host memory and read from it
+  size_t spaces_max = 65'536; ///< open or with objects
+  session_bounds sessions;
+  prompt_bounds prompts;
+  std::shared_ptr<memo_pool> memos; ///< null: every prompt is hashed
+  clock_source policy_time = clock_source::steady;
+  tier_plan host;
+  uint64_t segment_bytes = 1ULL << 30;
+  bool huge_pages = false;
+  std::optional<uint32_t> numa_node;
+  teardown_ptr teardown;   ///< releases segments; null: whoever has the last reference
+  teardown_ptr lease_ends; ///< ends leases on many objects; null: whoever has the last reference
+  std::optional<tier_plan> disk;
+  std::optional<tier_plan> gpu;                           ///< in memory of `gpu_device`
+  std::string gpu_device;                                 ///< its name
+  bool gpu_peers = false;                                 ///< other devices read it
+  demotion_mode gpu_demotion = demotion_mode::write_back; ///< from it to host memory
+  std::vector<std::string> disk_files;                    ///< one per path, also without a disk
+  std::string state_directory;                            ///< for clears that a volume cannot record
+  bool detached = true; ///< false in tests that run blocking work on their own thread
+  mismatch_rule on_mismatch =
+      mismatch_rule::refuse; ///< for files that are not a volume of this machine and group
+  uint64_t disk_object_bytes = object_bytes_expected; ///< of extents, for the index of new files
+  bool direct_disk = false;                           ///< devices may read it themselves
+  io_limits disk_io;
+  health_options disk_health;
+  disk_admission admission;
+  demotion_mode demotion = demotion_mode::write_through; ///< from host memory to its disk
+  lease_bounds leases;
+  std::vector<shadow_plan> shadows;
+  std::vector<tenant_quota> quotas;
+  /// Whether chunks that clients compute faster than tiers read them are left to them; may change at any time.
+  std::shared_ptr<const std::atomic<bool>> cost_model = std::make_shared<const std::atomic<bool>>(true);
+  std::vector<std::pair<tier_kind, std::string>>
+      more_tiers; ///< of further tiers that will join: kind and policy
+};
+
+/// Its host memory.
+inline segmented_arena_options arena_of(const group_plan& plan) {
+  return {.name = "terrace-" + plan.name,
+          .bytes = plan.host.bytes,
+          .segment_bytes = plan.segment_bytes,
+          .huge_pages = plan.huge_pages,
+          .numa_node = plan.numa_node,
+          .teardown = plan.teardown};
+}
+
+/// How the files of its disk are opened. Precondition: it has one.
+inline extent_files_options files_of(const group_plan& plan, const boot_id& boot) {
+  extent_files_options files;
+  files.paths = plan.disk_files;
+  files.capacity_bytes = plan.disk->bytes / plan.disk_files.size();
+  files.boot = boot;
+  files.owner = {machine_identity(), plan.name};
+  files.on_mismatch = plan.on_mismatch;
+  files.object_bytes = plan.disk_object_bytes;
+  files.for_readers = plan.direct_disk;
+  return files;
+}
+
+} // namespace terrace

@@ -1,0 +1,35 @@
+// What a trust group counts.
+#pragma once
+
+#include "metrics/client_probe.hpp"
+#include "metrics/path_probes.hpp"
+#include "metrics/request_probe.hpp"
+#include "metrics/resp_probe.hpp"
+#include "metrics/shadow_probe.hpp"
+#include "metrics/tier_probe.hpp"
+#include "tier/search/read_meter.hpp"
+#include "tier/quota/tenant_board.hpp"
+
+#include <memory>
+#include <vector>
+
+namespace terrace {
+
+/// The probes of a group; registered with the exposition by their creator.
+struct group_probes {
+  std::shared_ptr<metrics::tier_probe> host = std::make_shared<metrics::tier_probe>();
+  std::shared_ptr<metrics::tier_probe> disk_tier = std::make_shared<metrics::tier_probe>();
+  std::shared_ptr<metrics::tier_probe> gpu_tier = std::make_shared<metrics::tier_probe>();
+  std::shared_ptr<read_meter> disk_meter = std::make_shared<read_meter>(); ///< of the disk tier
+  std::shared_ptr<tenant_board> host_tenants = std::make_shared<tenant_board>();
+  std::shared_ptr<tenant_board> disk_tenants = std::make_shared<tenant_board>();
+  std::shared_ptr<metrics::shadow_probe> shadow =
+      std::make_shared<metrics::shadow_probe>(); ///< without lines
+  std::vector<metrics::path_probes> paths =
+      std::vector<metrics::path_probes>(1); ///< parallel to the disk's files
+  std::shared_ptr<metrics::client_probe> clients = std::make_shared<metrics::client_probe>();
+  std::shared_ptr<metrics::request_probe> requests = std::make_shared<metrics::request_probe>();
+  std::shared_ptr<metrics::resp_probe> resp = std::make_shared<metrics::resp_probe>();
+};
+
+} // namespace terrace

@@ -1,0 +1,174 @@
+#include "cli/simulate/tier_cache.hpp"
+
+#include "policy/window_refill.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <iterator>
+
+namespace terrace::simulate {
+
+namespace {
+
+/// Calls `work` with each run of at most `length` chunks, root first, while it returns true. Returns the
+/// number of chunks in the runs for which it did.
+template <class Work>
+size_t in_runs(std::span<const chunk> chain, uint64_t length, Work work) {
+  size_t at = 0;
+  while (at < chain.size()) {
+    auto run = chain.subspan(at, std::min<size_t>(length, chain.size() - at));
+    if (!work(run))
+      break;
+    at += run.size();
+  }
+  return at;
+}
+
+} // namespace
+
+tier_cache::tier_cache(const workload& of, const tracker_options& policies, const cache_shape& first,
+                       const std::vector<lower_tier>& below)
+    : of_(of), shape_(first), tracker_(of, policies) {
+  assert(first.window_chunks > 0 && first.batch_chunks > 0 && policies.policies.size() == 1 + below.size());
+  tiers_.reserve(1 + below.size());
+  tiers_.push_back({{tracker_, tier_at(0), first.capacity_chunks, of.distinct_chunks()}, {}});
+  for (const lower_tier& next : below)
+    tiers_.push_back({{tracker_, tier_at(tiers_.size()), next.capacity_chunks, of.distinct_chunks()}, next});
+}
+
+void tier_cache::serve(const request& next) {
+  auto chain = of_.chain(next);
+  if (chain.empty())
+    return; // no whole chunk: a client sends no request
+  tracker_.begin(next);
+  size_t hits = look_up(chain);
+  counts_.accesses += chain.size();
+  counts_.hits += hits;
+  load(chain.first(hits));
+  // The lease has ended here: a request that waits for memory holds none. Its accesses are evicted last
+  // nevertheless.
+  store(chain.subspan(hits));
+  counts_.evicted = first().evicted();
+  counts_.disk_evicted = 0;
+  for (size_t below = 1; below < tiers_.size(); ++below) {
+    if (tiers_[below].rules.writes == tier_writes::on_use)
+      offer(below, chain);
+    counts_.disk_evicted += tiers_[below].contents.evicted();
+  }
+  tracker_.finish();
+}
+
+bool tier_cache::holds_anywhere(chunk which) const {
+  return std::any_of(tiers_.begin(), tiers_.end(), [&](const tier& t) { return t.contents.holds(which); });
+}
+
+size_t tier_cache::look_up(std::span<const chunk> chain) {
+  size_t run = 0;
+  for (; run < chain.size() && holds_anywhere(chain[run]); ++run)
+    counts_.disk_hits += !first().holds(chain[run]);
+  for (chunk behind : chain.subspan(run))
+    counts_.behind_hole += holds_anywhere(behind);
+  return run;
+}
+
+/// Under a lease: found chunks stay in every tier until all of them are loaded.
+void tier_cache::load(std::span<const chunk> run) {
+  if (tiers_.size() == 1)
+    return; // all of it is in the first tier
+  for (chunk c : run)
+    for (tier& t : tiers_)
+      t.contents.pin(c);
+  in_runs(run, shape_.window_chunks, [&](std::span<const chunk> window) {
+    counts_.promoted += bring_to_first(window).value_or(0); // otherwise it bypasses the first tier
+    return true;
+  });
+  for (chunk c : run)
+    for (tier& t : tiers_)
+      t.contents.unpin(c);
+}
+
+void tier_cache::store(std::span<const chunk> rest) {
+  auto store_window = [&](std::span<const chunk> window) {
+    if (auto stored = bring_to_first(window)) {
+      counts_.stored += *stored;
+      return true;
+    }
+    if (tiers_.size() == 1)
+      return false; // the client stores nothing after a gap
+    counts_.no_room += window.size();
+    if (tiers_[1].rules.writes == tier_writes::on_eviction)
+      offer(1, window); // bypassing the first tier
+    return true;
+  };
+  if (tiers_.size() > 1) {
+    in_runs(rest, shape_.window_chunks, store_window);
+    return;
+  }
+  in_runs(rest, shape_.batch_chunks, [&](std::span<const chunk> batch) {
+    size_t stored = in_runs(batch, shape_.window_chunks, store_window);
+    rest = rest.subspan(stored);
+    return stored == batch.size();
+  });
+  counts_.no_room += rest.size();
+}
+
+/// All chunks that the window lacks, or none. If room for them is made from the window's own end, that end stays
+/// absent; gaps before chunks that stay are filled again.
+std::optional<size_t> tier_cache::bring_to_first(std::span<const chunk> window) {
+  size_t brought = 0;
+  size_t wanted = window.size();
+  for (int round = 0; wanted != 0 && round <= refills_max; ++round) {
+    std::vector<chunk> missing;
+    std::copy_if(window.begin(), window.end(), std::back_inserter(missing),
+                 [&](chunk c) { return !first().holds(c); });
+    missing.resize(std::min(wanted, missing.size()));
+    if (!make_room(0, missing.size()))
+      return round == 0 ? std::nullopt : std::optional(brought);
+    insert(0, missing);
+    brought += missing.size();
+    std::vector<bool> present(window.size());
+    std::transform(window.begin(), window.end(), present.begin(), [&](chunk c) { return first().holds(c); });
+    wanted = objects_to_refill(present);
+  }
+  return brought;
+}
+
+bool tier_cache::make_room(size_t place, uint64_t chunks) {
+  size_t below = place + 1;
+  return tiers_[place].contents.make_room(chunks, [&](chunk leaving) {
+    if (below < tiers_.size() && tiers_[below].rules.writes == tier_writes::on_eviction)
+      offer(below, {&leaving, 1});
+  });
+}
+
+/// The rule is applied to all before any is inserted, so that none is admitted because its parent just was;
+/// and nothing is admitted after a refused chunk, because it could not be found.
+void tier_cache::offer(size_t place, std::span<const chunk> run) {
+  const auto& [contents, rules] = tiers_[place];
+  std::vector<chunk> offered;
+  std::copy_if(run.begin(), run.end(), std::back_inserter(offered),
+               [&](chunk c) { return !contents.holds(c); });
+  std::span<const chunk> asked(offered);
+  if (rules.admission == admission_rule::beats_victim)
+    asked = asked.subspan(std::min<size_t>(contents.room(), asked.size()));
+  size_t refused = asked.size() - tracker_.admitted(tier_at(place), asked, rules.admission);
+  counts_.disk_refused += refused;
+  auto taken = std::span<const chunk>(offered).first(offered.size() - refused);
+  in_runs(taken, shape_.window_chunks, [&](std::span<const chunk> window) {
+    if (make_room(place, window.size())) {
+      insert(place, window);
+      counts_.disk_written += window.size();
+    } else {
+      counts_.disk_refused += window.size();
+    }
+    return true;
+  });
+}
+
+/// Last chunk first, as the daemon does.
+void tier_cache::insert(size_t place, std::span<const chunk> window) {
+  for (size_t i = window.size(); i-- > 0;)
+    tiers_[place].contents.insert(window[i]);
+}
+
+} // namespace terrace::simulate

@@ -1,0 +1,133 @@
+// The spaces, leases, lookups and sessions of a trust group, by id: the answers of its actor.
+//
+// Pure: used by one thread at a time.
+#pragma once
+
+#include "group/check_messages.hpp"
+#include "group/group_messages.hpp"
+#include "group/lease_registry.hpp"
+#include "group/lookup_messages.hpp"
+#include "group/pin_book.hpp"
+#include "group/session_holds.hpp"
+#include "group/session_messages.hpp"
+#include "group/stored_tails.hpp"
+#include "index/space_registry.hpp"
+#include "metrics/client_probe.hpp"
+#include "tier/policy/edge_credit.hpp"
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace terrace {
+
+class group_book {
+ public:
+  static constexpr size_t demotions_max = 1'024; ///< that wait; what is beyond stays where it is
+  static constexpr size_t ended_at_once_max = 8; ///< leases of one request; the others end after it
+
+  /// `notices`: of leases that begin and end; never null. `probe`: null: sessions are not counted. `held`: charged with
+  /// what sessions hold; null: it is not counted.
+  group_book(const space_registry::options& spaces, std::shared_ptr<edge_credit> notices,
+             const session_bounds& sessions = {}, std::shared_ptr<metrics::client_probe> probe = nullptr,
+             account_ptr held = nullptr, const prompt_bounds& prompts = {})
+      : spaces_(spaces), sessions_(sessions), prompts_(prompts), holds_(std::move(held)),
+        notices_(std::move(notices)), probe_(std::move(probe)) {}
+
+  open_space_answer answer(const open_space_request& request);
+  idle_spaces_answer answer(const idle_spaces_request& request);
+  forget_spaces_answer answer(const forget_spaces_request& request);
+  reserve_spaces_answer answer(const reserve_spaces_request& request);
+
+  void take(const add_lease_notice& notice);
+  void take(const end_lease_notice& notice);
+  void take(const end_owner_notice& notice);
+  use_lease_answer answer(const use_lease_request& request) const;
+  mark_revoked_answer answer(const mark_revoked_request& request);
+  leases_answer answer(const leases_request& request) const;
+  pin_answer answer(const pin_request& request);
+  unpin_answer answer(const unpin_request& request);
+
+  begin_lookup_answer answer(const begin_lookup_request& request);
+  void take(const finish_lookup_notice& notice) {
+    lookups_.finish(notice.id, notice.context, notice.outcome);
+  }
+  /// Answers at once, when the lookup is answered or dropped, or when the request ends.
+  void await(const await_lookup_request& request, std::function<void(await_lookup_answer)> done);
+  cancel_lookup_answer answer(const cancel_lookup_request& request) {
+    return {{}, lookups_.cancel(request.id)};
+  }
+  /// Answers requests that have ended.
+  void sweep() { lookups_.sweep(); }
+
+  open_session_answer answer(const open_session_request& request);
+  use_session_answer answer(const use_session_request& request);
+  save_session_answer answer(const save_session_request& request);
+  yield_holds_answer answer(const yield_holds_request& request);
+  close_session_answer answer(const close_session_request& request);
+  sessions_answer answer(const sessions_request& request) const;
+  refer_tail_answer answer(const refer_tail_request& request);
+  save_prompt_answer answer(const save_prompt_request& request);
+  find_prompt_answer answer(const find_prompt_request& request);
+  forget_prompts_answer answer(const forget_prompts_request& request);
+
+  /// What sessions held until now. After each notice and request; whoever destroys them does the work of it.
+  std::vector<lease_ptr> take_ended_holds() { return std::exchange(ended_holds_, {}); }
+  /// What has not been demoted yet of what sessions gave up, in order; chunks are null if there is nothing.
+  demoted_chunks next_demotion();
+  /// What `next_demotion` returned is on a tier below, as far as it can be; or there is none.
+  void demoted(bool below);
+
+  /// One after the other, after each notice and request: tails to which nobody refers any more, to be removed from the tiers
+  /// as long as `tails` says so. `in` is null if there is none.
+  unreferred_tail next_unreferred() { return tails_.next_unreferred(); }
+  void tail_removed() { ///< as far as it was there
+    if (probe_)
+      probe_->tail_removed();
+  }
+
+  const tail_book& tails() const { return tails_; }
+  const session_table& sessions() const { return sessions_; }
+  const session_holds& holds() const { return holds_; }
+  const prompt_book& prompts() const { return prompts_; }
+
+  group_report answer(const group_status_request& request) const;
+
+  // ---- checks (group_check.cpp) ----
+
+  check_group_answer answer(const check_group_request& request) const;
+  check_answer_texts answer(const check_owner_request& request) const;
+  check_sessions_answer answer(const check_sessions_request& request);
+
+ private:
+  void sessions_changed();
+  void end_hold(lease_ptr held);
+  uint64_t end_now(lease_ptr held);
+  template <class Enough>
+  void cool(const session_id& except, Enough&& enough);
+  friend struct damaged_groups; ///< tests break it
+  tail_reference refer_to(const saved_turn_ptr& saved);
+  void check_prompts(check_group_answer& out) const;
+  void prompts_changed();
+  turn_outcome save_end(const save_session_request& request);
+  std::string keep_hold(const session_id& of, const session_hold& hold);
+  void forget_pin(const lease_ptr& pinned);
+
+  space_registry spaces_;
+  lease_registry leases_;
+  pin_book pins_;
+  lookup_registry lookups_;
+  tail_book tails_; ///< outlives those that refer to tails
+  stored_tails stored_tails_{tails_};
+  session_table sessions_;
+  prompt_book prompts_;
+  session_holds holds_;
+  std::vector<lease_ptr> ended_holds_;
+  std::deque<demoted_chunks> demotions_;
+  std::shared_ptr<edge_credit> notices_;
+  std::shared_ptr<metrics::client_probe> probe_;
+};
+
+} // namespace terrace

@@ -1,0 +1,58 @@
+// The part of a lease that a transfer is for.
+#pragma once
+
+#include "group/group_messages.hpp"
+#include "index/chunk_layout.hpp"
+#include "index/transfer_scope.hpp"
+#include "tier/objects/scope_objects.hpp"
+
+#include <cstddef>
+#include <vector>
+
+namespace terrace {
+
+/// The numbers in a lease, or any other prefix, of the objects of a scope on one rank (index/chunk_layout.hpp).
+class scope_numbers {
+ public:
+  scope_numbers(const space_spec& spec, const transfer_scope& scope, uint16_t rank);
+  size_t of(size_t object) const { ///< of the scope, see `scope_objects`
+    return first_ + object / in_chunk_.size() * per_chunk_ + in_chunk_[object % in_chunk_.size()];
+  }
+
+ private:
+  size_t first_, per_chunk_;
+  std::vector<size_t> in_chunk_; ///< the scope's objects of a chunk
+};
+
+/// The objects that a lease holds, by tier, of a scope on one rank; parallel to those of `scope_objects`. They keep the
+/// lease. Made in steps.
+///
+/// Pure: used by one thread at a time.
+class leased_part {
+ public:
+  static constexpr size_t step_objects = 4'096; ///< well below a millisecond
+
+  leased_part(lease_ptr from, const transfer_scope& scope, uint16_t rank);
+  /// True once all of it is made.
+  bool step();
+  tier_holds take(); ///< call once, after `step` returned true
+
+ private:
+  lease_ptr from_;
+  size_t objects_;
+  scope_numbers numbers_;
+  size_t done_ = 0;
+  std::vector<std::vector<object_place>> places_; ///< per tier of the lease
+};
+
+/// For `scope_objects`; keeps the lease.
+inline scope_subject subject_of(const lease_ptr& from, const transfer_scope& scope, uint16_t rank) {
+  return {from->in, {from, &from->chunks}, from->before, scope, rank};
+}
+
+/// The position in the prompt at which a range of the lease's chunks begins.
+inline uint64_t token_of(const lease& from, const chunk_range& range) {
+  return from.first_token + range.first * from.in->spec.chunk_tokens;
+}
+
+} // namespace terrace

@@ -1,0 +1,132 @@
+// The sessions are counted again while the table changes: see session_table.hpp.
+#include "group/session_table.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+namespace terrace {
+
+namespace {
+std::string owner_text(connection_id owner) {
+  return owner == connection_id{} ? std::string("the kept sessions of ended connections")
+                                  : "connection " + std::to_string(static_cast<uint64_t>(owner));
+}
+
+std::string session_text(const session_id& id) { return "session " + to_hex(id.bytes); }
+} // namespace
+
+void session_table::begin_recount() { recount_.emplace(++recounts_); }
+
+void session_table::count_again(place at) {
+  if (!recount_ || at->counted == recount_->number)
+    return;
+  at->counted = recount_->number;
+  recounting::sum& sum = recount_->counted[at->what.owner];
+  ++sum.sessions;
+  sum.bytes += at->bytes;
+  sum.tails += at->tail ? 1 : 0;
+  auto known = by_id_.find(at->what.id);
+  if (known == by_id_.end() || known->second != at)
+    recount_->differences.push_back(session_text(at->what.id) + " cannot be found by its id");
+  if (uint64_t has = entry_bytes + at->what.state->bytes(); has != at->bytes)
+    recount_->differences.push_back(session_text(at->what.id) + " has " + std::to_string(has) +
+                                    " bytes of the daemon's memory, and " + std::to_string(at->bytes) +
+                                    " are counted for it");
+  bool has_tail = at->saved && at->saved->tail_tokens != 0;
+  if (has_tail != static_cast<bool>(at->tail) || (has_tail && at->tail.key() != at->saved->key))
+    recount_->differences.push_back(session_text(at->what.id) + " was saved with " +
+                                    (has_tail ? "a tail" : "no tail") + ", and refers to " +
+                                    (!at->tail  ? "none"
+                                     : has_tail ? "another one"
+                                                : "one"));
+}
+
+void session_table::replace_tail(place at, tail_reference tail) {
+  if (recount_ && at->counted == recount_->number) {
+    uint64_t& tails = recount_->counted[at->what.owner].tails;
+    tails += tail ? 1 : 0;
+    tails -= at->tail ? 1 : 0;
+  }
+  at->tail = std::move(tail);
+}
+
+/// Behind it, nothing is missed: it is counted here, and what is in front of the walk stays there.
+void session_table::step_over(place at) {
+  if (!recount_ || recount_->at != at)
+    return;
+  count_again(at);
+  auto next = std::next(at);
+  bool last = next == owners_.find(recount_->owner)->second.sessions.end();
+  recount_->at = last ? std::nullopt : std::optional(next);
+}
+
+void session_table::forget_count(place at) {
+  step_over(at);
+  if (!recount_ || at->counted != recount_->number)
+    return;
+  auto sum = recount_->counted.find(at->what.owner);
+  sum->second.bytes -= at->bytes;
+  sum->second.tails -= at->tail ? 1 : 0;
+  if (--sum->second.sessions == 0)
+    recount_->counted.erase(sum);
+}
+
+session_table::recount session_table::recount_step(size_t sessions_max,
+                                                   std::vector<std::string>& differences) {
+  if (!recount_)
+    return recount::interrupted;
+  for (size_t n = 0; n < sessions_max; ++n) {
+    if (!recount_->at) {
+      auto next = recount_->begun ? owners_.upper_bound(recount_->owner) : owners_.begin();
+      if (next == owners_.end()) {
+        compare_recount(differences);
+        recount_.reset();
+        return recount::done;
+      }
+      recount_->begun = true;
+      recount_->owner = next->first;
+      if (next->second.sessions.empty()) {
+        recount_->differences.push_back(owner_text(next->first) + " is listed, and owns no session");
+        continue;
+      }
+      recount_->at = next->second.sessions.begin();
+    }
+    place at = *recount_->at;
+    if (at->counted == recount_->number) { // it was used or opened since, like all behind it
+      recount_->at.reset();
+      continue;
+    }
+    if (at->what.owner != recount_->owner)
+      recount_->differences.push_back(session_text(at->what.id) + " is listed for " +
+                                      owner_text(recount_->owner) + ", and belongs to " +
+                                      owner_text(at->what.owner));
+    step_over(at);
+  }
+  return recount::more;
+}
+
+void session_table::compare_recount(std::vector<std::string>& differences) {
+  differences.insert(differences.end(), recount_->differences.begin(), recount_->differences.end());
+  auto compare = [&](const std::string& what, uint64_t counted, uint64_t kept) {
+    if (counted != kept)
+      differences.push_back(what + ": " + std::to_string(counted) + " were counted, and " +
+                            std::to_string(kept) + " are kept");
+  };
+  uint64_t sessions = 0, bytes = 0;
+  recounted_tails_ = 0;
+  for (const auto& [owner, of] : owners_) {
+    auto found = recount_->counted.find(owner);
+    recounting::sum sum = found == recount_->counted.end() ? recounting::sum{} : found->second;
+    compare("sessions of " + owner_text(owner), sum.sessions, of.sessions.size());
+    compare("bytes of the sessions of " + owner_text(owner), sum.bytes, of.bytes);
+  }
+  for (const auto& [owner, sum] : recount_->counted) {
+    sessions += sum.sessions;
+    bytes += sum.bytes;
+    recounted_tails_ += sum.tails;
+  }
+  compare("sessions", sessions, by_id_.size());
+  compare("bytes of sessions", bytes, bytes_);
+}
+
+} // namespace terrace

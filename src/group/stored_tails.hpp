@@ -1,0 +1,55 @@
+// Partial chunks that connections have stored, or are storing, for turns that are not saved yet.
+//
+// Pure: used by one thread at a time.
+#pragma once
+
+#include "base/ids.hpp"
+#include "group/tail_book.hpp"
+
+#include <cstddef>
+#include <list>
+#include <map>
+#include <unordered_map>
+#include <utility>
+
+namespace terrace {
+
+/// A reference to each from its first store to the save that takes it over, so that another session that gives up an equal
+/// tail meanwhile does not remove it. It ends without a save when its connection ends, or stores too many others.
+class stored_tails {
+ public:
+  static constexpr size_t of_connection_max = 1'024;
+
+  /// `tails` outlives it.
+  explicit stored_tails(tail_book& tails) : tails_(&tails) {}
+
+  /// The connection stores it. If another one does so as well, it is the last one's.
+  void add(connection_id owner, const space_ptr& in, const digest& key);
+
+  /// It was saved, by whomever.
+  void saved(space_id in, const digest& key);
+
+  /// What it has not saved is not going to be.
+  void end(connection_id owner);
+
+  size_t size() const { return by_key_.size(); }
+
+ private:
+  using name = std::pair<space_id, digest>;
+  struct stored {
+    name what;
+    tail_reference reference;
+  };
+  using line = std::list<stored>; ///< of a connection; the oldest first
+  struct place {
+    connection_id owner{};
+    line::iterator at;
+  };
+  void remove(std::map<name, place>::iterator known);
+
+  tail_book* tails_;
+  std::map<name, place> by_key_;
+  std::unordered_map<connection_id, line> by_owner_;
+};
+
+} // namespace terrace

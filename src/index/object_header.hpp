@@ -1,0 +1,70 @@
+// The 4 KiB in front of every object on disk (docs/disk-format.md).
+//
+// Wrong bytes are never served. A reader decodes an object's header (are these the bytes that were written?),
+// compares it with the index (are they the bytes of this object?), and then verifies the checksum of the
+// payload.
+#pragma once
+
+#include "base/digest.hpp"
+#include "base/error.hpp"
+#include "index/volume_id.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace terrace {
+
+/// Objects on disk begin at multiples of this, and their physical sizes are multiples of it, as O_DIRECT
+/// requires on all common devices.
+constexpr uint64_t disk_alignment_bytes = 4096;
+constexpr uint64_t object_header_bytes = 4096;
+constexpr uint32_t object_header_version = 1;
+
+/// The fingerprint of all fields of a space. Space ids are assigned anew at each boot and never written to
+/// disk.
+using space_fingerprint = std::array<uint8_t, 32>;
+
+/// The identity of an object. All of it must match before a byte is used.
+struct object_identity {
+  space_fingerprint space{};
+  uint16_t pool = 0;
+  uint16_t rank = 0;
+  digest chunk;
+  uint8_t digest_width = digest::max_size; ///< significant bytes of `chunk`: 8 to 32
+  uint64_t generation = 0; ///< of this write; increases with every object written to the volume
+  uint64_t epoch = 0;      ///< of the volume; raised whenever objects are forgotten permanently
+  volume_id volume;
+
+  friend bool operator==(const object_identity&, const object_identity&) = default;
+};
+
+struct object_header {
+  object_identity identity;
+  uint64_t payload_bytes = 0;    ///< logical
+  uint64_t physical_bytes = 0;   ///< header, payload and padding: `physical_bytes_for(payload_bytes)` or more
+  uint64_t payload_checksum = 0; ///< `payload_checksum()` of the payload, without padding
+
+  friend bool operator==(const object_header&, const object_header&) = default;
+};
+
+/// The space that an object with this payload takes on disk.
+constexpr uint64_t physical_bytes_for(uint64_t payload_bytes) {
+  return object_header_bytes +
+         (payload_bytes + disk_alignment_bytes - 1) / disk_alignment_bytes * disk_alignment_bytes;
+}
+
+/// Fills all of `out`. The header must be valid (asserted): widths in range, a physical size that holds the
+/// payload.
+void encode(const object_header& header, std::span<std::byte, object_header_bytes> out);
+
+/// Errors: `not_found` if no header was ever written (no magic), `unsupported` for an unknown version,
+/// `internal` for a damaged one (a wrong checksum or inconsistent fields).
+result<object_header> decode(std::span<const std::byte, object_header_bytes> bytes);
+
+/// Checks that a valid header belongs to the expected object. Error: `gone`, with the first field that
+/// differs: the extent was reused, or belongs to another volume, space or epoch.
+result<void> matches(const object_header& found, const object_identity& expected);
+
+} // namespace terrace

@@ -1,0 +1,175 @@
+// A request in progress, as a coroutine that belongs to its actor.
+//
+//   struct my_state { task<> progress; };
+//   task<> serve(self_pointer self, my_request what) { // parameters by value: they live in the frame
+//     auto found = co_await ask<probe_answer>(self, tier, question, "host tier");
+//     ...
+//   }
+//   [self](const my_request& what) { self->state.progress = serve(self, what); self->state.progress.start(); }
+//
+// The frame belongs to the actor's state. Only the actor's messages resume it. It is destroyed when it is
+// done, or with the actor or its `task` wherever it is suspended, together with everything it holds; answers
+// that arrive later are dropped.
+//
+// GCC 12 destroys some temporaries of await expressions twice or never. So an await is a statement of its own, and its
+// operands are names, members, literals or `std::move` of a name; tools/check_layers.py enforces it.
+#pragma once
+
+#include "runtime/frame_pool.hpp"
+
+#include <cassert>
+#include <coroutine>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace terrace {
+
+/// The reference of pending answers to the frame that waits for them; outlives the frame.
+class task_link {
+ public:
+  explicit task_link(std::coroutine_handle<> root) : root_(root) {}
+  task_link(const task_link&) = delete;
+  task_link& operator=(const task_link&) = delete;
+
+  /// False: the frame has been destroyed, or will be when it suspends. It must not be accessed.
+  bool alive() const { return root_ && !ends_; }
+
+  /// Resumes the task at `at`, one of its suspended frames, until it suspends again.
+  void resume(std::coroutine_handle<> at) {
+    assert(alive() && !running_);
+    running_ = true;
+    at.resume();
+    running_ = false;
+    if (ends_ || root_.done()) // parameters live as long as the frame, not its body
+      end();
+  }
+
+  /// Destroys the frame; a running one when it suspends.
+  void end() {
+    ends_ = true;
+    if (!running_ && root_)
+      std::exchange(root_, {}).destroy();
+  }
+
+ private:
+  std::coroutine_handle<> root_;
+  bool running_ = false;
+  bool ends_ = false;
+};
+
+template <class T>
+class task;
+
+namespace detail {
+
+class task_promise_base {
+ public:
+  static void* operator new(size_t bytes) { return frame_pool::take(bytes); }
+  static void operator delete(void* frame, size_t bytes) noexcept { frame_pool::give_back(frame, bytes); }
+
+  std::suspend_always initial_suspend() noexcept { return {}; }
+  auto final_suspend() noexcept {
+    struct to_whom_awaits {
+      bool await_ready() noexcept { return false; }
+      std::coroutine_handle<> await_suspend(std::coroutine_handle<>) noexcept { return next; }
+      void await_resume() noexcept {}
+      std::coroutine_handle<> next;
+    };
+    return to_whom_awaits{awaited_by ? awaited_by : std::noop_coroutine()};
+  }
+  void unhandled_exception() { std::terminate(); } // no exception leaves a handler
+
+  std::shared_ptr<task_link> link; ///< of the root frame; set before the frame runs
+  std::coroutine_handle<> awaited_by;
+};
+
+template <class T>
+class task_promise : public task_promise_base {
+ public:
+  task<T> get_return_object();
+  void return_value(T value) { value_.emplace(std::move(value)); }
+  T take() { return std::move(*value_); }
+
+ private:
+  std::optional<T> value_;
+};
+
+template <>
+class task_promise<void> : public task_promise_base {
+ public:
+  task<void> get_return_object();
+  void return_void() {}
+  void take() {}
+};
+
+} // namespace detail
+
+/// A coroutine that is not started yet, or in progress. Either an actor's state keeps it and calls `start`,
+/// or another task awaits it and gets its value. It may be destroyed or replaced at any time, also from
+/// within itself.
+template <class T = void>
+class [[nodiscard]] task {
+ public:
+  using promise_type = detail::task_promise<T>;
+
+  task() = default;
+  task(task&& other) noexcept
+      : frame_(std::exchange(other.frame_, {})), link_(std::exchange(other.link_, {})) {}
+  task& operator=(task&& other) noexcept {
+    task former(std::move(*this));
+    frame_ = std::exchange(other.frame_, {});
+    link_ = std::exchange(other.link_, {});
+    return *this;
+  }
+  ~task() {
+    if (link_)
+      link_->end();
+    else if (frame_)
+      frame_.destroy();
+  }
+
+  /// Runs it until it first suspends. Call once.
+  void start() {
+    assert(frame_ && !link_);
+    auto link = std::allocate_shared<task_link>(frame_allocator<task_link>(),
+                                                frame_); // `this` may be destroyed when it returns
+    auto frame = frame_;
+    link_ = link;
+    frame.promise().link = link;
+    link->resume(frame);
+  }
+
+  /// True from `start` until it is done.
+  bool in_progress() const { return link_ && link_->alive(); }
+
+  // ---- awaited by another task ----
+
+  bool await_ready() const noexcept { return false; }
+  template <class Promise>
+  std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> by) noexcept {
+    frame_.promise().link = by.promise().link;
+    frame_.promise().awaited_by = by;
+    return frame_;
+  }
+  T await_resume() { return frame_.promise().take(); }
+
+ private:
+  friend promise_type;
+  explicit task(std::coroutine_handle<promise_type> frame) : frame_(frame) {}
+
+  std::coroutine_handle<promise_type> frame_;
+  std::shared_ptr<task_link> link_; ///< set by `start`
+};
+
+template <class T>
+task<T> detail::task_promise<T>::get_return_object() {
+  return task<T>(std::coroutine_handle<task_promise>::from_promise(*this));
+}
+
+inline task<void> detail::task_promise<void>::get_return_object() {
+  return task<void>(std::coroutine_handle<task_promise>::from_promise(*this));
+}
+
+} // namespace terrace

@@ -1,0 +1,55 @@
+// A read or write of objects of a disk tier, divided among its paths, and their answers combined.
+//
+// Pure: the disk set sends the parts. Used by one thread at a time.
+#pragma once
+
+#include "storage/disk/disk_messages.hpp"
+#include "storage/disk/disk_paths.hpp"
+#include "transfer/copy_messages.hpp"
+#include "transfer/mover_messages.hpp"
+
+#include <cstddef>
+#include <vector>
+
+namespace terrace {
+
+class path_parts {
+ public:
+  path_parts(const disk_paths& paths, disk_direction direction, const moved_objects& what);
+
+  /// The paths that have a part, ascending.
+  std::vector<size_t> paths() const;
+  /// Precondition: the path has a part. Call once per path.
+  disk_request take(size_t path) { return std::move(parts_[path]); }
+
+  void add(size_t path, const disk_answer& answer);
+  /// The disk of a path has ended.
+  void fail(size_t path, error why) { add(path, {std::move(why), {}}); }
+
+  /// When all parts are answered. Objects that were read are not verified yet.
+  move_answer outcome() const;
+
+ private:
+  disk_direction direction_;
+  std::vector<disk_request> parts_;        ///< by path
+  std::vector<std::vector<size_t>> index_; ///< by path: the objects of its operations
+  error failure_;
+  std::vector<int> failed_; ///< parallel to the objects: 0 or an errno; EBUSY: nothing was tried
+  std::vector<bool> away_;  ///< parallel: may be intact once the path is back in service
+};
+
+/// The header blocks of the objects to write. `known`: the checksums of all payloads are, so that sealing reads none.
+seal_request seal_of(const write_request& request, const volume_id& volume, bool& known);
+
+/// Verifies the objects that were read; no objects if none were. `checked`: their indices.
+check_request check_of(const read_request& request, const volume_id& volume, const move_answer& read,
+                       std::vector<size_t>& checked);
+/// Objects that are not the expected ones have failed.
+void apply(const check_answer& found, const std::vector<size_t>& checked, move_answer& read);
+/// The indices of those that are not.
+std::vector<size_t> not_good(const check_answer& found, const std::vector<size_t>& checked);
+/// Another object is where this one was expected: its extent was reused, and the removal did not reach the index before a
+/// crash.
+bool is_superseded(const moved_object& object);
+
+} // namespace terrace

@@ -1,0 +1,20 @@
+// Waiting for other requests that write the same objects.
+#pragma once
+
+#include "base/error.hpp"
+#include "tier/objects/object_batch.hpp"
+#include "tier/request_context.hpp"
+
+namespace terrace {
+
+/// Answered when none of these keys is being written.
+struct await_request {
+  batch_ptr objects;
+  context_ptr context;
+};
+struct await_answer {
+  error failure;
+  bool abandoned = false; ///< a writer gave up one of them; otherwise all were written
+};
+
+} // namespace terrace

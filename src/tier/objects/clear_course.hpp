@@ -1,0 +1,61 @@
+// The order in which the tiers of a group are cleared, and what their answers amount to.
+//
+// Fastest first, and then the fastest again: a transfer reserves its destination first and then asks its source whether
+// the objects are still published (`confirm_request`), and a clear removes reserved objects as well; so no concurrent
+// transfer brings back what was cleared. If a tier joined meanwhile, everything is asked again, because it may have
+// received objects that the first tier still had. Pure.
+#pragma once
+
+#include "tier/objects/clear.hpp"
+
+#include <cstddef>
+#include <optional>
+
+namespace terrace {
+
+class clear_course {
+ public:
+  /// The position of the tier to ask now that there are `tiers` (at least one); nullopt: all are cleared.
+  std::optional<size_t> next(size_t tiers) {
+    if (asked_ == round()) {
+      if (tiers_ == tiers)
+        return std::nullopt;
+      tiers_ = tiers;
+      asked_ = 0;
+    }
+    return asked_++ % tiers_;
+  }
+
+  void add(const clear_answer& one) {
+    sum_.objects += one.objects;
+    sum_.bytes += one.bytes;
+    if (one.missed)
+      sum_.missed = one.missed;
+    if (one.failure.code != errc::ok)
+      sum_.failure = one.failure;
+  }
+
+  /// What must be recorded for the paths of the volume that are left out, or could not write the clear down; nullopt:
+  /// nothing. `space`: the fingerprint of what is cleared.
+  std::optional<pending_clear> unrecorded(const std::optional<space_fingerprint>& space) const {
+    auto missed = sum_.missed;
+    if (missed)
+      missed->space = space;
+    return missed;
+  }
+  /// It was, or could not be. That it was resolves a failure of the paths; the first failure stays.
+  void recorded(const error& failure) {
+    if (failure.code == errc::ok || sum_.failure.code == errc::ok)
+      sum_.failure = failure;
+  }
+  const clear_answer& sum() const { return sum_; }
+
+ private:
+  size_t round() const { return tiers_ > 1 ? tiers_ + 1 : tiers_; } ///< questions
+
+  size_t tiers_ = 0; ///< when the present round began
+  size_t asked_ = 0; ///< of this round
+  clear_answer sum_;
+};
+
+} // namespace terrace

@@ -1,0 +1,63 @@
+// Keeps published objects in their tier.
+#pragma once
+
+#include "base/keep_alive.hpp"
+#include "tier/objects/object_place.hpp"
+#include "tier/objects/release_sink.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+namespace terrace {
+
+/// Published objects that must not leave their tier. Created by the tier; the hold ends with its last copy,
+/// on any thread, by a call to the tier's sink. Used by one thread at a time.
+class object_hold {
+ public:
+  /// So many places are released by the sink, off the caller's thread.
+  static constexpr size_t many_places = 512;
+
+  /// Holds nothing yet; `append` attaches it to a tier.
+  object_hold() = default;
+  /// `places` are already held. Without a sink another owner holds them, and nothing is released.
+  object_hold(release_sink_ptr tier, std::vector<object_place> places)
+      : tier_(std::move(tier)), places_(std::move(places)) {}
+  object_hold(const object_hold&) = delete;
+  object_hold& operator=(const object_hold&) = delete;
+  ~object_hold();
+
+  /// Parallel to the requested keys.
+  const std::vector<object_place>& places() const { return places_; }
+
+  /// Releases everything from `count` on; missing places before that count as absent.
+  void keep_first(size_t count);
+
+  /// The same in parts of at most so many places, released from the end; true: there is another part.
+  bool keep_first(size_t count, size_t places_at_most);
+
+  /// So many places will be appended: they are not moved again meanwhile.
+  void reserve(size_t places) { places_.reserve(places); }
+
+  /// Takes over what `more`, of the same tier, holds, starting at place `first`. Precondition: nothing is
+  /// held there yet.
+  void append(size_t first, object_hold&& more);
+
+  /// Releases the places for which `keeps` (parallel) is false.
+  void keep_only(const std::vector<bool>& keeps) { keep_only(keeps, 0, places_.size()); }
+  /// The same for `count` places from `first` on.
+  void keep_only(const std::vector<bool>& keeps, size_t first, size_t count);
+
+ private:
+  void release(size_t begin);
+  release_sink_ptr tier_;
+  std::vector<object_place> places_;
+};
+using hold_ptr = std::shared_ptr<object_hold>;
+
+/// Places that `whole`, such as a hold, keeps in their tier: all of them stay held as long as this part is.
+hold_ptr part_of(keep_alive whole, std::vector<object_place> places);
+/// The places [begin, end) of a hold.
+hold_ptr part_of(const hold_ptr& whole, size_t begin, size_t end);
+
+} // namespace terrace

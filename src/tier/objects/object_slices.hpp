@@ -1,0 +1,11 @@
+// Slices of object batches.
+#pragma once
+
+#include "tier/objects/object_batch.hpp"
+
+namespace terrace {
+
+/// Objects [begin, end) of a batch; the batch itself if that is all of it.
+batch_ptr slice(const batch_ptr& all, size_t begin, size_t end);
+
+} // namespace terrace

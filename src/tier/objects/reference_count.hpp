@@ -1,0 +1,64 @@
+// Who holds the objects of a tier: the holds that are known by their owners, beside those that the tier counts.
+#pragma once
+
+#include "tier/objects/check_messages.hpp"
+#include "tier/objects/object_place.hpp"
+#include "tier/objects/reference_kind.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace terrace {
+
+/// The references to the objects of one tier. Pure; used by one thread at a time.
+class reference_count {
+ public:
+  explicit reference_count(tier_kind tier) : tier_(tier) {}
+
+  tier_kind tier() const { return tier_; }
+
+  /// One reference to each of these objects.
+  void add(reference_kind kind, std::span<const object_place> places);
+
+  /// What the tier counts of an object, once each. A difference is named if the object has not changed since the walk began,
+  /// before which no reference had been added: an owner with more references than there are holds is one. Holds beyond the
+  /// references belong to requests; they are kept for `unexplained`.
+  void compare(const held_object& object, std::vector<std::string>& differences);
+
+  /// At most so many objects with references that were not compared: the tier did not list them.
+  std::vector<object_id> not_compared(size_t count_max) const;
+
+  /// Objects with more holds than references, of those that have not changed: nobody has a reason to hold them if no request
+  /// was in progress.
+  const std::vector<std::string>& unexplained() const { return unexplained_; }
+
+  uint64_t of(reference_kind kind) const { return sums_[static_cast<size_t>(kind)]; }
+  /// Holds beyond the references.
+  uint64_t of_requests() const { return of_requests_; }
+  /// Of the objects with references, each once: what the ledger of leases counts. Sessions have a part of it.
+  uint64_t leased_bytes() const { return leased_bytes_; }
+  uint64_t session_bytes() const { return session_bytes_; } ///< the same of sessions alone
+
+ private:
+  struct references {
+    std::array<uint32_t, reference_kinds> of{};
+    uint32_t in(reference_kind kind) const { return of[static_cast<size_t>(kind)]; }
+    uint32_t sum() const { return std::accumulate(of.begin(), of.end(), uint32_t{0}); }
+  };
+  std::string text_of(const held_object& object, const references& known) const;
+
+  tier_kind tier_;
+  std::unordered_map<object_id, references> known_; ///< until they are compared
+  std::array<uint64_t, reference_kinds> sums_{};
+  uint64_t of_requests_ = 0;
+  uint64_t leased_bytes_ = 0, session_bytes_ = 0;
+  std::vector<std::string> unexplained_;
+};
+
+} // namespace terrace

@@ -1,0 +1,93 @@
+// Tenants in a tier: what stays because of a guaranteed share, and what leaves because of a bound.
+#include "tier/objects/residency.hpp"
+
+#include <unordered_map>
+
+namespace terrace {
+
+void residency::charges_tenants(std::shared_ptr<tenant_quotas> quotas) {
+  quotas_ = std::move(quotas);
+  residents().measured_by(quotas_);
+}
+
+uint64_t residency::live_bytes(object_id id) const {
+  const resident* object = table().get(id);
+  return object == nullptr || object->state() != object_state::published ? 0 : object->physical_bytes();
+}
+
+bool residency::keep_shares(victim_answer& named, tenant_id maker) {
+  if (!quotas_ || !quotas_->guarantees())
+    return false;
+  struct losing {
+    uint64_t bytes = 0;
+    bool stays = false; ///< one object had to stay, and those named behind it may be its ancestors
+  };
+  std::unordered_map<uint32_t, losing> tenants;
+  victim_answer left;
+  left.failure = std::move(named.failure);
+  left.bytes = named.bytes; // of all that were named: less than requested means that there are no more
+  for (size_t i = 0; i < named.victims.size(); ++i) {
+    auto id = table().find(named.victims[i]);
+    const resident* object = id ? table().get(*id) : nullptr;
+    tenant_id tenant = object != nullptr ? quotas_->charged(object->key().space) : tenant_id{};
+    if (tenant != tenant_id{} && tenant != maker && object->state() == object_state::published) {
+      losing& of = tenants[static_cast<uint32_t>(tenant)];
+      of.stays = of.stays || !quotas_->may_lose(tenant, object->physical_bytes(), of.bytes);
+      if (of.stays) {
+        quotas_->shield_of(tenant)->add(*id, [&](object_id other) { return live_bytes(other); });
+        note(note_kind::pin, *object);
+        continue;
+      }
+      of.bytes += object->physical_bytes();
+    }
+    left.victims.push_back(named.victims[i]);
+    left.above.push_back(i < named.above.size() ? named.above[i] : entry_key{});
+  }
+  bool removed = left.victims.size() != named.victims.size();
+  named = std::move(left);
+  return removed;
+}
+
+/// Those that are held are unpinned with their last hold.
+void residency::let_be_named(const std::vector<object_id>& ids) {
+  for (object_id id : ids)
+    if (const resident& object = *residents().get(id); object.holds() == 0)
+      note(note_kind::unpin, object);
+}
+
+void residency::unshield(tenant_id tenant, uint64_t bytes) {
+  tenant_shield* shield = quotas_ ? quotas_->shield_of(tenant) : nullptr;
+  if (shield == nullptr || shield->empty())
+    return;
+  std::vector<object_id> ids;
+  shield->take(bytes, ids, [&](object_id id) { return live_bytes(id); });
+  let_be_named(ids);
+}
+
+bool residency::unshield_all_beyond() {
+  if (!quotas_)
+    return false;
+  auto beyond = quotas_->beyond_shares();
+  for (const auto& [tenant, bytes] : beyond)
+    unshield(tenant, bytes);
+  return !beyond.empty();
+}
+
+void residency::keep_only_of(tenant_id tenant, victim_answer& named) {
+  victim_answer left;
+  left.failure = std::move(named.failure);
+  left.bytes = named.bytes;
+  for (size_t i = 0; i < named.victims.size(); ++i) {
+    auto id = table().find(named.victims[i]);
+    const resident* object = id ? table().get(*id) : nullptr;
+    if (object == nullptr || object->holds() != 0 || object->state() != object_state::published ||
+        quotas_->charged(object->key().space) != tenant || (fresh_ && fresh_->contains(named.victims[i])))
+      continue;
+    left.victims.push_back(named.victims[i]);
+    left.above.push_back(i < named.above.size() ? named.above[i] : entry_key{});
+  }
+  fresh_.reset();
+  named = std::move(left);
+}
+
+} // namespace terrace

@@ -1,0 +1,51 @@
+// The objects of a transfer, made in slices: a request may have a million.
+//
+// Pure: used by one thread at a time.
+#pragma once
+
+#include "index/space_registry.hpp"
+#include "index/transfer_scope.hpp"
+#include "tier/objects/object_batch.hpp"
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace terrace {
+
+/// On one rank.
+struct scope_subject {
+  space_ptr in;
+  std::shared_ptr<const std::vector<digest>> chunks; ///< of the whole prefix
+  std::optional<digest> before;                      ///< the chunk before the first, if known
+  transfer_scope scope;
+  uint16_t rank = 0;
+};
+
+/// The policy's name of what the object of chunk number `chunk` follows: for eviction, it goes first. Empty: nothing.
+/// `before`: the chunk before the first, if known.
+entry_key parent_of(const space_spec& spec, const std::vector<digest>& chunks,
+                    const std::optional<digest>& before, size_t chunk, const object_key& key);
+
+class scope_objects {
+ public:
+  /// Objects made between checks for other messages: about 0.2 ms.
+  static constexpr size_t slice_objects = 2'048;
+
+  explicit scope_objects(scope_subject of);
+
+  /// Makes about a slice of the objects. True once all of them are made.
+  bool step();
+
+  /// By chunk, then pool; call once, after `step` returned true.
+  batch_ptr take() { return std::move(batch_); }
+
+ private:
+  object_key key(size_t pool, uint16_t rank, const digest& chunk) const;
+
+  scope_subject of_;
+  std::shared_ptr<object_batch> batch_ = std::make_shared<object_batch>();
+  size_t next_; ///< chunk
+};
+
+} // namespace terrace

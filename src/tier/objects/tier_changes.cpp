@@ -1,0 +1,118 @@
+#include "tier/objects/tier_changes.hpp"
+
+#include <cassert>
+#include <utility>
+
+namespace terrace {
+
+tier_changes::news tier_changes::settle(std::vector<extent> freed) {
+  news out;
+  out.records = objects_.take_changes();
+  if (auto notes = objects_.take_notes(); !notes.notes.empty() && notes_.admits(notes)) {
+    out.notes = std::move(notes);
+    out.mark = notes_.mark_due();
+  }
+  if (auto left = objects_.take_retired(); !left.empty()) {
+    out.retired_objects = left.size();
+    out.retired_bytes = bytes_of(left);
+    freed.insert(freed.end(), left.begin(), left.end());
+  }
+  out.changed = !freed.empty();
+  if (!freed.empty() && !(round_ && round_->take_back(freed)))
+    out.freed = std::move(freed);
+  if (objects_.take_evictable()) {
+    out.changed = true;
+    if (round_)
+      round_->more_evictable();
+    out.evictable = std::exchange(owes_notice_, false);
+    notices_ += out.evictable ? 1 : 0;
+    assert(notices_ <= failed_rounds_);
+  }
+  return out;
+}
+
+tier_changes::kept_notes tier_changes::take_kept_notes() {
+  kept_notes kept;
+  kept.batches = notes_.take();
+  kept.mark = notes_.mark_due();
+  return kept;
+}
+
+tier_report tier_changes::report(const usage_answer& usage) const {
+  tier_report out;
+  out.kind = kind_;
+  out.allocator = usage.allocator;
+  out.usage = usage.usage;
+  out.room_bytes = usage.room_bytes;
+  out.waiting = usage.waiting;
+  out.objects = objects_.table().published();
+  out.held_objects = objects_.table().held();
+  out.evictions = objects_.evictions;
+  out.errors = objects_.discarded;
+  return out;
+}
+
+void tier_changes::begin(std::shared_ptr<eviction_round> round) {
+  assert(!round_); // one at a time: the tier keeps the allocator's until its own is over
+  round_ = std::move(round);
+  relieved_ = false;
+  objects_.unshield(round_->tenant(), round_->asked_bytes()); // its own least valuable ones first
+}
+
+victim_request tier_changes::question() {
+  if (round_->own())
+    objects_.watch_new();
+  return round_->question(kind_);
+}
+
+void tier_changes::choose(victim_answer named) {
+  if (round_->own())
+    objects_.keep_only_of(round_->tenant(), named);
+  else if (objects_.keep_shares(named, round_->tenant()))
+    round_->more_evictable(); // the policy names others next time
+  round_->offer(std::move(named));
+  round_->choose(objects_);
+}
+
+std::vector<object_id> tier_changes::begin_demotion() {
+  if (round_->now() != eviction_round::stage::evicting)
+    return {};
+  demoted_ = objects_.begin_demotion(round_->victims());
+  return *demoted_;
+}
+
+std::optional<tier_changes::eviction> tier_changes::evict() {
+  if (round_->now() != eviction_round::stage::evicting)
+    return std::nullopt;
+  auto demoted = std::exchange(demoted_, std::nullopt);
+  if (demoted && round_->ends_without()) {
+    objects_.keep(*demoted);
+    return std::nullopt;
+  }
+  eviction done;
+  auto freed = round_->evict(objects_, demoted ? &*demoted : nullptr).freed;
+  done.objects = freed.size();
+  done.bytes = bytes_of(freed);
+  if (done.bytes > round_->missing_bytes())
+    done.excess_bytes = done.bytes - round_->missing_bytes();
+  done.ahead = round_->ahead() && !round_->own();
+  done.own = round_->own();
+  return done;
+}
+
+std::shared_ptr<eviction_round> tier_changes::take_ended() {
+  if (round_->now() == eviction_round::stage::asked)
+    return nullptr;
+  if (round_->failed() && !relieved_ && objects_.unshield_all_beyond()) {
+    relieved_ = true;
+    round_->retry();
+    return nullptr;
+  }
+  if (round_->own())
+    return std::exchange(round_, nullptr);
+  failed_rounds_ += round_->failed() ? 1 : 0;
+  owes_notice_ = owes_notice_ || round_->failed(); // an earlier one may have been for another
+  return std::exchange(round_, nullptr);
+}
+
+} // namespace terrace

@@ -1,0 +1,97 @@
+// What follows from a change of a tier's objects: records for its journals, notes for its policy, space for its
+// allocator; and the round of eviction in progress.
+//
+// Pure: the tier actor sends what is returned here. Used by one thread at a time.
+#pragma once
+
+#include "tier/space/eviction_round.hpp"
+#include "tier/policy/note_line.hpp"
+#include "tier/objects/residency.hpp"
+#include "tier/tier_report.hpp"
+#include "tier/space/usage.hpp"
+
+#include <cassert>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace terrace {
+
+class tier_changes {
+ public:
+  explicit tier_changes(tier_kind kind = tier_kind::none, residency objects = residency())
+      : kind_(kind), objects_(std::move(objects)) {}
+
+  tier_kind kind() const { return kind_; }
+  residency& objects() { return objects_; }
+  const residency& objects() const { return objects_; }
+
+  /// To be sent after a change, in this order.
+  struct news {
+    std::vector<index_change> records; ///< to the journals of a durable tier
+    policy_notes notes;                ///< to the policy; empty: none, or they are kept
+    bool mark = false;                 ///< a `notes_mark` follows the notes
+    uint64_t retired_objects = 0;      ///< for the metrics: that left with their segment
+    uint64_t retired_bytes = 0;
+    std::vector<extent> freed; ///< to the allocator
+    bool changed =
+        false; ///< something was freed or became evictable: for whoever waits in front of the allocator
+    bool evictable = false; ///< to the allocator, whose last round failed: another may succeed
+  };
+  /// Call after every change. `freed`: extents of objects that are gone.
+  news settle(std::vector<extent> freed = {});
+
+  /// The notes that the policy has not received yet: in front of a request to it, and after `marked`.
+  struct kept_notes {
+    std::vector<policy_notes> batches;
+    bool mark = false; ///< a `notes_mark` follows
+  };
+  kept_notes take_kept_notes();
+  /// A mark has returned.
+  void marked() { notes_.marked(); }
+
+  /// For status; without what only the metrics count: hits, misses, bytes moved.
+  tier_report report(const usage_answer& usage) const;
+
+  // ---- a round of eviction, started by the allocator ----
+
+  bool in_round() const { return round_ != nullptr; }
+  const eviction_round* round() const { return round_.get(); } ///< null: none
+  void begin(std::shared_ptr<eviction_round> round);
+  /// For the policy, after `take_kept_notes`.
+  victim_request question();
+  /// The policy's answer: chooses among the victims.
+  void choose(victim_answer named);
+  /// The policy has ended.
+  void give_up(std::string why) { round_->give_up(std::move(why)); }
+
+  /// If victims are chosen: they are written to tiers below before `evict`. Their ids, as `residency::begin_demotion`
+  /// returns them; empty: none are chosen.
+  std::vector<object_id> begin_demotion();
+
+  struct eviction {
+    uint64_t objects = 0;
+    uint64_t bytes = 0;
+    uint64_t excess_bytes = 0; ///< more than were missing
+    bool ahead = false;        ///< of demand
+    bool own = false;          ///< for a tenant at its bound
+  };
+  /// Evicts the chosen victims; nullopt: none are chosen. Then `settle`, so that whoever gets the space finds an
+  /// up-to-date policy.
+  std::optional<eviction> evict();
+  /// The round, if it has ended; null: the policy has to be asked again.
+  std::shared_ptr<eviction_round> take_ended();
+
+ private:
+  tier_kind kind_;
+  residency objects_;
+  note_line notes_;
+  std::shared_ptr<eviction_round> round_;         ///< while one is in progress
+  std::optional<std::vector<object_id>> demoted_; ///< its victims, if they are written to tiers below
+  bool relieved_ = false;    ///< in this round, objects of tenants beyond their share may be named again
+  bool owes_notice_ = false; ///< one failed, and nothing became evictable since
+  uint64_t failed_rounds_ = 0, notices_ = 0; ///< that one of them was followed by something evictable
+};
+
+} // namespace terrace

@@ -1,0 +1,153 @@
+#include "tier/objects/tier_check.hpp"
+
+#include <algorithm>
+
+namespace terrace {
+
+std::string text_of(const object_key& key) {
+  return "space " + std::to_string(static_cast<uint32_t>(key.space)) + ", pool " + std::to_string(key.pool) +
+         ", rank " + std::to_string(key.rank) + ", chunk " + to_hex(key.chunk, 8);
+}
+
+namespace {
+
+std::string object_text(const checked_object& object) { return "the object of " + text_of(object.key); }
+
+std::string extent_text(const extent& place) {
+  return std::to_string(place.size) + " bytes at " + std::to_string(place.offset);
+}
+
+checked_object describe_slot(const residency& objects, uint32_t slot) {
+  const resident& object = objects.table().at_slot(slot);
+  checked_object out;
+  out.id = objects.table().id_at(slot);
+  out.key = object.key();
+  out.place = {object.offset(), object.physical_bytes()};
+  out.published = readable(object.state());
+  if (object.state() == object_state::published) // while it is `demoting`, the policy does not hear of holds
+    out.pinned = object.holds() != 0         ? checked_object::pin::yes
+                 : objects.may_be_shielded() ? checked_object::pin::either
+                                             : checked_object::pin::no;
+  out.holds = object.holds();
+  out.touched = objects.table().recount()->touched(slot);
+  return out;
+}
+
+} // namespace
+
+// ---- of the residency: what journals are to have recorded ----
+
+void residency::tally(std::vector<journal_tally>& by_path, uint32_t slot, const resident& object,
+                      bool counts) const {
+  if (!readable(object.state()))
+    return;
+  journal_tally& of = by_path[paths_->path_of(object.offset())];
+  if (counts)
+    of.add(object.key().space, durable_->generation_at(slot));
+  else
+    of.subtract(object.key().space, durable_->generation_at(slot));
+}
+
+void residency::tally_recorded(const path_map& paths) {
+  paths_ = paths;
+  recorded_.assign(paths.paths(), {});
+  for (uint32_t slot = 0; slot < table().slots(); ++slot)
+    tally(recorded_, slot, table().at_slot(slot), true);
+}
+
+void residency::begin_recount() {
+  if (!durable_ || !paths_) {
+    residents().begin_recount();
+    return;
+  }
+  counted_.assign(paths_->paths(), {});
+  residents().begin_recount(
+      [this](uint32_t slot, const resident& object, bool counts) { tally(counted_, slot, object, counts); });
+}
+
+std::vector<journal_tally> residency::counted_for_journals() const {
+  std::vector<journal_tally> all = counted_;
+  for (const auto& space : clears_)
+    for (journal_tally& one : all)
+      one.forget(space, epoch() + 1);
+  return all;
+}
+
+bool check_index(residency& objects, checked_slice& into, std::vector<std::string>& differences) {
+  const resident_table& table = objects.table();
+  uint32_t first = table.recount()->next();
+  bool more = objects.recount_step(check_slots);
+  for (uint32_t slot = first; slot < table.recount()->next(); ++slot) {
+    if (table.at_slot(slot).state() == object_state::free)
+      continue;
+    into.objects.push_back(describe_slot(objects, slot));
+    if (!table.indexed_rightly(slot))
+      differences.push_back(object_text(into.objects.back()) + " is in slot " + std::to_string(slot) +
+                            (table.at_slot(slot).state() == object_state::removed
+                                 ? ", and the index still leads there although it was removed"
+                                 : ", and the index does not lead there"));
+  }
+  return more;
+}
+
+std::vector<std::string> check_totals(const residency& objects) {
+  table_totals kept = objects.table().kept_totals();
+  auto all = differences_of(objects.table().recount()->totals(), kept);
+  if (const tenant_quotas* quotas = objects.quotas())
+    for (std::string& one : quotas->check(objects.table().recount()->totals()))
+      all.push_back(std::move(one));
+  return all;
+}
+
+std::vector<std::string> check_policy(const eviction_tracker& policy, const checked_slice& slice) {
+  std::vector<std::string> all;
+  auto tier = static_cast<tier_number>(slice.tier);
+  if (policy.policy(tier).empty())
+    return all; // nothing of it is tracked
+  for (const checked_object& object : slice.objects) {
+    entry_key name = to_entry_key(object.key);
+    bool known = policy.resident(tier, name);
+    if (object.published && !known) {
+      all.push_back(object_text(object) + " can be found, and the policy does not know it");
+      continue;
+    }
+    // What the policy knows beyond these is in the total: the name of a removed object may be its successor's.
+    if (!object.published || object.pinned == checked_object::pin::either)
+      continue;
+    bool pinned = policy.pinned(tier, name);
+    if (pinned != (object.pinned == checked_object::pin::yes))
+      all.push_back(object_text(object) + " has " + std::to_string(object.holds) +
+                    " holds, and the policy knows it as " + (pinned ? "pinned" : "not pinned"));
+  }
+  if (size_t residents = policy.residents(tier); residents != slice.published_in_all)
+    all.push_back("the policy knows " + std::to_string(residents) + " objects, and lookups find " +
+                  std::to_string(slice.published_in_all));
+  return all;
+}
+
+std::vector<std::string> check_extents(const allocator& space, const checked_slice& slice) {
+  std::vector<std::string> all;
+  for (const checked_object& object : slice.objects) {
+    uint64_t live = space.live_size(object.place.offset);
+    if (live == 0)
+      all.push_back(object_text(object) + " has " + extent_text(object.place) +
+                    ", which are free for the allocator");
+    else if (live != object.place.size)
+      all.push_back(object_text(object) + " has " + extent_text(object.place) +
+                    ", where the allocator gave " + std::to_string(live));
+  }
+  return all;
+}
+
+std::vector<std::string> check_space_totals(const allocator_usage& usage, const checked_slice& slice,
+                                            const table_totals::sum& granted) {
+  std::vector<std::string> all;
+  uint64_t extents = slice.extents_in_all + granted.objects, bytes = slice.bytes_in_all + granted.bytes;
+  if (usage.allocations != extents || usage.used_bytes != bytes)
+    all.push_back("the allocator gave out " + std::to_string(usage.allocations) + " extents with " +
+                  std::to_string(usage.used_bytes) + " bytes, and the objects have " +
+                  std::to_string(extents) + " with " + std::to_string(bytes));
+  return all;
+}
+
+} // namespace terrace

@@ -1,0 +1,122 @@
+#include "tier/policy/policy_book.hpp"
+
+#include "tier/objects/tier_check.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace terrace {
+
+namespace {
+constexpr size_t expected_notes = 32;
+constexpr size_t few_notes = 4; ///< are not worth it
+
+tier_number number_of(tier_kind tier) { return static_cast<tier_number>(tier); }
+} // namespace
+
+policy_book::policy_book(clock_source clock, bool remember, age_observer* ages)
+    : tracker_(policy_seed, remember), clock_(clock) {
+  tracker_.set_observer(ages);
+}
+
+result<void> policy_book::add_tier(tier_kind tier, const std::string& policy) {
+  return tracker_.set_policy(number_of(tier), policy);
+}
+
+set_policy_answer policy_book::set_policy(const set_policy_request& request) {
+  set_policy_answer answer;
+  answer.before = tracker_.policy(number_of(request.tier));
+  if (answer.before.empty())
+    answer.failure = {errc::not_found,
+                      std::string("this trust group has no ") + to_string(request.tier) + " tier"};
+  else if (auto set = tracker_.set_policy(number_of(request.tier), request.policy); !set)
+    answer.failure = set.error();
+  return answer;
+}
+
+/// What the first of them read of the policy's tables, which takes most of their time if it is fetched one by one.
+void policy_book::expect(std::span<const policy_note> notes) const {
+  std::array<entry_key, 2 * expected_notes> keys;
+  size_t count = 0;
+  for (const policy_note& note : notes.first(std::min(notes.size(), expected_notes))) {
+    keys[count++] = note.key;
+    if (!note.parent.empty())
+      keys[count++] = note.parent;
+  }
+  tracker_.expect(std::span(keys).first(count));
+}
+
+void policy_book::apply(const policy_notes& notes) {
+  policy_time at = clock_.now();
+  request_number request = notes.inference == 0 ? 0 : inferences_.find(notes.inference);
+  tier_number tier = number_of(notes.tier);
+  for (size_t i = 0; i < notes.notes.size(); ++i) {
+    const policy_note& note = notes.notes[i];
+    // Others are mostly of chains, whose entries lie beside each other.
+    if (note.kind == note_kind::insert && i % expected_notes == 0 && notes.notes.size() - i > few_notes)
+      expect(std::span(notes.notes).subspan(i));
+    switch (note.kind) {
+      case note_kind::insert: tracker_.insert(tier, {note.key, note.parent, note.bytes}, at, request); break;
+      case note_kind::hit: tracker_.hit(tier, note.key, at); break;
+      case note_kind::erase: tracker_.erase(tier, note.key); break;
+      case note_kind::evict: tracker_.evict(tier, note.key); break;
+      case note_kind::pin: tracker_.pin(tier, note.key); break;
+      case note_kind::unpin: tracker_.unpin(tier, note.key); break;
+    }
+  }
+}
+
+void policy_book::begin(const inference_begin& what) {
+  if (inferences_.contains(what.inference))
+    return;
+  clock_.hear(what.told);
+  request_hints hints = what.hints;
+  if (auto first = what.objects.cut(0, 1); first.range.count != 0)
+    hints.space = static_cast<uint32_t>(first.objects->keys[first.range.first].space);
+  inferences_.begin(what.inference, chains_.begin(tracker_, what.objects, hints, clock_.now()));
+}
+
+void policy_book::end(const inference_end& what) {
+  clock_.hear(what.told);
+  if (request_number request = inferences_.end(what.inference); request != 0)
+    tracker_.end_request(request, what.outcome, clock_.now());
+}
+
+victim_answer policy_book::victims(const victim_request& request) {
+  victim_answer answer;
+  tier_number tier = number_of(request.tier);
+  if (tracker_.policy(tier).empty()) {
+    answer.failure = {errc::internal, std::string("no policy for tier ") + to_string(request.tier)};
+    return answer;
+  }
+  request_number spared = request.inference == 0 ? 0 : inferences_.find(request.inference);
+  for (const victim& named : tracker_.victims(tier, {request.bytes, spared}, clock_.now())) {
+    answer.victims.push_back(named.key);
+    answer.above.push_back(named.above);
+    answer.bytes += named.bytes;
+  }
+  return answer;
+}
+
+admit_answer policy_book::admit(const admit_request& request) {
+  admit_answer answer;
+  answer.admitted = tracker_.admitted(number_of(request.tier), request.entries, request.rule, clock_.now());
+  return answer;
+}
+
+check_answer_texts policy_book::check(const check_policy_request& request) const {
+  return {{}, check_policy(tracker_, *request.slice)};
+}
+
+policies_report policy_book::report() const {
+  policies_report made;
+  for (tier_kind kind : {tier_kind::host, tier_kind::disk})
+    if (tier_number tier = number_of(kind); !tracker_.policy(tier).empty())
+      made.tiers.push_back({kind, std::string(tracker_.policy(tier)), tracker_.residents(tier)});
+  made.tracked = tracker_.tracked();
+  made.ghosts = tracker_.ghosts();
+  made.bookkeeping_bytes = tracker_.bytes();
+  return made;
+}
+
+} // namespace terrace

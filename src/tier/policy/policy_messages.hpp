@@ -1,0 +1,121 @@
+// Messages to a trust group's policy beside the tier's own conversation (tier/policy/policy_notes.hpp,
+// tier/space/victims.hpp), and messages to its shadows.
+#pragma once
+
+#include "index/prefix_resolver.hpp"
+#include "index/space_registry.hpp"
+#include "policy/eviction_types.hpp"
+#include "policy/shadow_cache.hpp"
+#include "tier/objects/object_source.hpp"
+#include "tier/policy/policy_notes.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace terrace {
+
+/// From the preparer: residents recovered after a restart, root first. Answered when the policy has processed
+/// them, so that millions of them do not wait in its mailbox.
+struct restored_request {
+  policy_notes found;
+};
+struct restored_answer {
+  error failure;
+};
+
+/// From a tier, after some batches of notes; the policy returns it when it has applied them.
+struct notes_mark {};
+
+/// From a connection, with the first request of an inference that leases or loads: its whole chain, present
+/// or not. It counts as the inference's only access to these objects, in all tiers. No effect for an
+/// inference that has already begun.
+struct inference_begin {
+  uint64_t inference = 0;
+  object_source objects; ///< root first
+  request_hints hints;
+  std::optional<policy_time> told; ///< by the client's clock
+};
+
+/// To itself: the next part of a long chain.
+struct uses_notice {};
+
+/// From a connection: what was reported at the end of an inference. No effect for an unknown one.
+struct inference_end {
+  uint64_t inference = 0;
+  request_outcome outcome;
+  std::optional<policy_time> told; ///< by the client's clock
+};
+/// How many of these, from the first on, should the tier admit (eviction_tracker::admitted)?
+struct admit_request {
+  tier_kind tier = tier_kind::none;
+  admission_rule rule = admission_rule::always;
+  std::vector<entry_info> entries;
+};
+struct admit_answer {
+  error failure;
+  size_t admitted = 0;
+};
+
+/// Sets the policy of a tier. Its residents stay. `not_found`: the group has no such tier.
+struct set_policy_request {
+  tier_kind tier = tier_kind::none;
+  std::string policy;
+};
+struct set_policy_answer {
+  error failure;
+  std::string before;
+};
+/// For the log: what came of it.
+inline std::string describe_change(const std::string& group, const set_policy_request& wanted,
+                                   const set_policy_answer& done) {
+  std::string of = "group " + group + ": the policy of " + to_string(wanted.tier);
+  return done.failure.code != errc::ok ? of + " was not changed: " + done.failure.text
+                                       : of + " is " + wanted.policy + " now; it was " + done.before;
+}
+
+struct policies_request {};
+struct policies_report {
+  struct tier {
+    tier_kind kind = tier_kind::none;
+    std::string policy;
+    uint64_t residents = 0;
+  };
+  error failure;
+  std::vector<tier> tiers;
+  uint64_t tracked = 0;
+  uint64_t ghosts = 0;
+  uint64_t bookkeeping_bytes = 0;
+};
+
+/// From a connection: a requested chain, present or not.
+struct shadow_use {
+  space_ptr in;
+  std::shared_ptr<const chunk_prefix> prefix;
+  std::optional<uint16_t> rank; ///< absent: on all ranks
+  uint64_t inference = 0;       ///< 0: not given
+  request_hints hints;
+  std::optional<policy_time> told; ///< by the client's clock
+};
+/// From a connection, when its tiers were cleared.
+struct shadow_clear {
+  std::optional<space_id> space; ///< absent: all spaces
+};
+
+struct shadow_request {};
+struct shadow_report {
+  struct line {
+    std::string policy;
+    uint64_t capacity_bytes = 0;
+    uint64_t used_bytes = 0;
+    uint64_t residents = 0;
+    uint64_t bookkeeping_bytes = 0;
+    shadow_counts counts;
+  };
+  error failure;
+  std::vector<line> lines;
+};
+
+} // namespace terrace

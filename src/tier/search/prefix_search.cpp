@@ -1,0 +1,106 @@
+#include "tier/search/prefix_search.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+
+namespace terrace {
+
+prefix_search::prefix_search(prefix_subject of, object_source objects, std::span<const tier_kind> tiers)
+    : of_(std::move(of)), objects_(std::move(objects)) {
+  shares_.reserve(tiers.size());
+  for (tier_kind tier : tiers)
+    shares_.push_back({tier, object_bitmap(objects_.size()), nullptr});
+  if (of_.hold && !one_slice())
+    for (size_t tier = 0; tier < shares_.size(); ++tier) {
+      holds_.push_back(std::make_shared<object_hold>());
+      holds_.back()->reserve(objects_.size());
+    }
+}
+
+bool prefix_search::next_slice() {
+  bool begins = probed_ == 0;
+  if (shares_.empty() || probed_ == objects_.size() || (!begins && !chain_goes_on()))
+    return false;
+  first_ = probed_;
+  // Places before the first held object are filled slice by slice: a million at once would be a long turn.
+  for (const hold_ptr& hold : holds_)
+    hold->keep_first(first_);
+  now_ = {};
+  slice_ = object_bitmap(std::min(slice_objects, objects_.size() - first_));
+  probed_ += slice_.size();
+  return true;
+}
+
+/// In spaces with trailing pools a prefix may continue whatever is missing here.
+bool prefix_search::chain_goes_on() const {
+  return has_trailing_pools(of_.in->spec) || slice_.count() == slice_.size();
+}
+
+bool prefix_search::probes_note_access() const { return one_slice() && !has_trailing_pools(of_.in->spec); }
+
+probe_request prefix_search::probe() {
+  if (!now_.objects)
+    now_ = objects_.cut(first_, slice_objects);
+  return {now_.objects, of_.hold, of_.note_access && probes_note_access(), now_.range};
+}
+
+/// `from`: the first of the slice's objects that it is about.
+void prefix_search::add_present(size_t tier, object_bitmap present, size_t from) {
+  shares_[tier].present.merge(first_ + from, present);
+  slice_.merge(from, present);
+}
+
+/// Of the slice; rounded down to whole words of a bitmap.
+size_t prefix_search::first_absent() const {
+  auto words = slice_.words();
+  size_t first = 0;
+  while (first < words.size() && words[first] == ~uint64_t{0})
+    ++first;
+  return slice_.count() == slice_.size() ? slice_.size() : first * 64;
+}
+
+void prefix_search::add(size_t tier, probe_answer found) {
+  add_present(tier, std::move(found.present));
+  if (!found.held)
+    return;
+  shares_[tier].held_bytes = found.held_bytes;
+  hold_ptr& held = shares_[tier].held;
+  if (one_slice()) {
+    held = std::move(found.held);
+    return;
+  }
+  held = holds_[tier];
+  held->append(first_, std::move(*found.held));
+}
+
+/// Of the slice's objects from `from` on.
+std::optional<object_bitmap> prefix_search::present_in(const tier_index& index, size_t from) const {
+  size_t first = first_ + from, count = slice_.size() - from;
+  if (auto part = objects_.chunks(first, count))
+    return index.try_probe(part->like, part->chunks);
+  std::array<object_key, slice_objects> room;
+  return index.try_probe(objects_.keys(first, count, room));
+}
+
+std::optional<prefix_search::counted> prefix_search::read(size_t tier, const tier_index& index) {
+  if (of_.hold)
+    return std::nullopt;
+  // Tiers stand in the order of their speed, but for a GPU's: it is behind host memory, and faster.
+  size_t from = shares_[tier].tier < tier_kind::host ? 0 : first_absent();
+  if (from == slice_.size())
+    return counted{};
+  auto present = present_in(index, from);
+  if (!present)
+    return std::nullopt;
+  size_t hits = present->count(), objects = present->size();
+  add_present(tier, std::move(*present), from);
+  return counted{hits, objects - hits};
+}
+
+found_prefix prefix_search::take() {
+  of_.note_access = of_.note_access && !probes_note_access();
+  return {std::move(of_), std::move(shares_), probed_};
+}
+
+} // namespace terrace

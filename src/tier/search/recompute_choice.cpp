@@ -1,0 +1,80 @@
+#include "tier/search/recompute_choice.hpp"
+
+#include "index/object_header.hpp"
+
+#include <algorithm>
+#include <cassert>
+
+namespace terrace {
+
+recompute_choice::recompute_choice(const prefix_planner& of, const space_spec& spec,
+                                   const recompute_terms& terms)
+    : planner_(of), plan_(of.plan()), spec_(spec), terms_(terms), layout_(spec), work_(choose()) {
+  assert(terms.tokens_per_s > 0);
+}
+
+steps recompute_choice::choose() {
+  step_pace pace(step_objects);
+  best_s_ = static_cast<double>(plan_.found_tokens) / terms_.tokens_per_s;
+  for (uint32_t length = 1; length <= plan_.found_chunks; ++length) {
+    add_chunk(length - 1);
+    if (planner_.rules_hold(length))
+      consider(length);
+    if (pace.due(layout_.objects_per_chunk()) && length != plan_.found_chunks)
+      co_yield {};
+  }
+  chunks_ = std::max(best_, trial_);
+}
+
+/// A prefix with one chunk more reads it, and of pools with windows what the window no longer has is not read.
+void recompute_choice::add_chunk(uint32_t chunk) {
+  for (size_t pool = 0; pool < layout_.pools(); ++pool) {
+    count(pool, chunk, true);
+    const pool_spec& of = spec_.pools[pool];
+    if (of.rule == hit_rule::trailing_chunks && chunk >= of.trailing)
+      count(pool, chunk - of.trailing, false);
+  }
+}
+
+void recompute_choice::count(size_t pool, uint32_t chunk, bool more) {
+  uint64_t bytes = physical_bytes_for(spec_.pools[pool].object_bytes);
+  size_t object = size_t{chunk} * layout_.objects_per_chunk() + layout_.first_object(pool);
+  for (uint32_t rank = 0; rank < layout_.ranks(pool); ++rank, ++object) {
+    auto tier = static_cast<size_t>(plan_.object_tiers[object]);
+    if (tier < bytes_.size())
+      bytes_[tier] += more ? bytes : -bytes;
+  }
+}
+
+void recompute_choice::consider(uint32_t length) {
+  double read_s = 0;
+  bool known = true, trial = true; // the speed of each tier; each is read within what a trial may take
+  for (size_t tier = 0; tier < bytes_.size(); ++tier) {
+    const auto& state = terms_.tiers[tier];
+    if (!state || bytes_[tier] == 0)
+      continue;
+    if (first_[tier] == 0)
+      first_[tier] = length;
+    uint64_t with_queue = state->queued_bytes + bytes_[tier];
+    bool little = with_queue <= trial_bytes || (state->queued_bytes == 0 && first_[tier] == length);
+    if (state->bytes_per_s <= 0) {
+      known = known && little;
+      trial = trial && little;
+      continue;
+    }
+    double this_s = static_cast<double>(with_queue) / state->bytes_per_s;
+    read_s = std::max(read_s, this_s);
+    bool due = this_s <= state->idle_s * trial_share || state->idle_s >= trial_after_s;
+    trial = trial && little && due;
+  }
+  double compute_s =
+      static_cast<double>(plan_.found_chunks - length) * spec_.chunk_tokens / terms_.tokens_per_s;
+  if (known && read_s + compute_s <= best_s_) {
+    best_ = length;
+    best_s_ = read_s + compute_s;
+  }
+  if (trial)
+    trial_ = length;
+}
+
+} // namespace terrace

@@ -1,0 +1,321 @@
+#include "group/group_book.hpp"
+
+#include "tests/index/spaces.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <optional>
+
+using namespace terrace;
+
+namespace {
+
+struct GroupBook : ::testing::Test {
+  std::shared_ptr<edge_credit> notices = std::make_shared<edge_credit>();
+  group_book book{{.spaces_max = 2}, notices};
+
+  static space_spec spec(const std::string& model) {
+    auto made = terrace::testing::small_space();
+    made.model = model;
+    return made;
+  }
+};
+
+constexpr connection_id owner{4};
+const lease_id id{{1}};
+const lookup_id lookup{{2}};
+
+} // namespace
+
+TEST_F(GroupBook, OpensSpacesUpToItsBound) {
+  auto first = book.answer(open_space_request{spec("a")});
+  ASSERT_EQ(first.failure.code, errc::ok);
+  auto second = book.answer(open_space_request{spec("b")});
+  EXPECT_EQ(book.answer(open_space_request{spec("c")}).failure.code, errc::busy);
+  EXPECT_EQ(book.answer(group_status_request{}).spaces, 2u);
+  EXPECT_EQ(book.answer(group_status_request{}).open_spaces.size(), 2u);
+
+  EXPECT_TRUE(book.answer(idle_spaces_request{}).idle.empty());
+  space_id forgotten = second.opened->id;
+  second.opened.reset();
+  auto idle = book.answer(idle_spaces_request{});
+  EXPECT_EQ(idle.known, 2u);
+  ASSERT_EQ(idle.idle.size(), 1u);
+  EXPECT_EQ(book.answer(forget_spaces_request{idle.idle}).forgotten, std::vector{forgotten});
+  EXPECT_EQ(book.answer(open_space_request{spec("c")}).failure.code, errc::ok);
+}
+
+TEST_F(GroupBook, ReservesNumbersAsLongAsThereIsRoom) {
+  auto reserved = book.answer(reserve_spaces_request{{digest{{1}}, digest{{2}}, digest{{3}}}});
+  ASSERT_EQ(reserved.ids.size(), 3u);
+  EXPECT_NE(reserved.ids[0], space_id{});
+  EXPECT_NE(reserved.ids[1], space_id{});
+  EXPECT_EQ(reserved.ids[2], space_id{});
+}
+
+TEST_F(GroupBook, FindsALeaseUntilItsOwnerEndsIt) {
+  auto held = std::make_shared<const lease>();
+  for (bool whole : {false, true}) {
+    notices->offer(1);
+    book.take(add_lease_notice{id, owner, held});
+    EXPECT_EQ(notices->waiting(), 0u) << "the notice was read";
+    EXPECT_EQ(book.answer(use_lease_request{id}).found, held);
+    EXPECT_EQ(book.answer(group_status_request{}).leases, 1u);
+    if (whole) {
+      book.take(end_owner_notice{owner});
+    } else {
+      notices->offer(1);
+      book.take(end_lease_notice{id, owner});
+    }
+    EXPECT_EQ(notices->waiting(), 0u);
+    auto gone = book.answer(use_lease_request{id});
+    EXPECT_EQ(gone.found, nullptr);
+    EXPECT_EQ(gone.failure.code, errc::gone);
+  }
+}
+
+TEST_F(GroupBook, AwaitsLookupsById) {
+  auto context = std::make_shared<request_context>(), waits = std::make_shared<request_context>();
+  EXPECT_EQ(book.answer(begin_lookup_request{lookup, context}).failure.code, errc::ok);
+  EXPECT_EQ(book.answer(begin_lookup_request{lookup, context}).failure.code, errc::bad_request);
+  std::optional<await_lookup_answer> first, second;
+  book.await({lookup, waits}, [&](await_lookup_answer answer) { first = std::move(answer); });
+  waits->ended = errc::deadline;
+  book.sweep();
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->failure.code, errc::deadline);
+  book.await({lookup, nullptr}, [&](await_lookup_answer answer) { second = std::move(answer); });
+  EXPECT_FALSE(second);
+  auto outcome = std::make_shared<const lookup_outcome>();
+  book.take(finish_lookup_notice{lookup, context, outcome});
+  ASSERT_TRUE(second);
+  EXPECT_EQ(second->found, outcome);
+  EXPECT_FALSE(book.answer(cancel_lookup_request{lookup_id{{9}}}).found);
+}
+
+TEST_F(GroupBook, SessionsEndWithTheirOwnerAndAreCounted) {
+  auto probe = std::make_shared<metrics::client_probe>();
+  group_book counted({.spaces_max = 2}, notices, {}, probe);
+  session_id kept{{1}}, ends{{2}};
+  counted.answer(open_session_request{{kept, owner, space_id{1}, 64, true, false, nullptr, nullptr}});
+  counted.answer(open_session_request{{ends, owner, space_id{1}, 64, false, false, nullptr, nullptr}});
+  EXPECT_EQ(counted.answer(sessions_request{1}).listed.size(), 1u);
+  EXPECT_EQ(counted.answer(group_status_request{}).sessions, 2u);
+
+  auto used = counted.answer(use_session_request{kept, 100});
+  ASSERT_EQ(used.failure.code, errc::ok);
+  auto state = std::make_shared<const session_state>();
+  EXPECT_EQ(counted.answer(save_session_request{kept, used.found.generation, state}).outcome,
+            turn_outcome::saved);
+  EXPECT_EQ(counted.answer(save_session_request{kept, used.found.generation, state}).outcome,
+            turn_outcome::late);
+
+  counted.take(end_owner_notice{owner});
+  EXPECT_EQ(counted.answer(use_session_request{ends, 0}).failure.code, errc::gone);
+  EXPECT_EQ(counted.answer(sessions_request{9}).count, 1u);
+  EXPECT_TRUE(counted.answer(close_session_request{kept}).closed);
+  EXPECT_FALSE(counted.answer(close_session_request{kept}).closed);
+  EXPECT_EQ(counted.answer(sessions_request{9}).bytes, 0u);
+}
+
+/// Held sessions of 100 bytes each, of which two fit.
+class GroupBookHolds : public GroupBook {
+ protected:
+  space_ptr in = book.answer(open_space_request{spec("held")}).opened;
+  session_id open(uint8_t number, bool keep = false) {
+    session_id named{{number}};
+    book.answer(open_session_request{{named, owner, space_id{1}, 64, keep, true, nullptr, nullptr}});
+    return named;
+  }
+  lease_ptr lease_of(uint8_t number) {
+    auto made = std::make_shared<lease>();
+    made->id = lease_id{{number}};
+    made->chunks.resize(number);
+    made->in = in;
+    return made;
+  }
+  save_session_answer save(const session_id& of, lease_ptr what, uint64_t bytes = 100) {
+    auto used = book.answer(use_session_request{of, 0});
+    EXPECT_TRUE(used.found.held);
+    return book.answer(save_session_request{of, used.found.generation, std::make_shared<session_state>(),
+                                            session_hold{std::move(what), bytes, 250}});
+  }
+};
+
+TEST_F(GroupBookHolds, ATailIsUnreferredWhenNoTurnForkOrStoreHasIt) {
+  auto of = open(1), fork = session_id{{2}};
+  auto saved = std::make_shared<saved_turn>();
+  saved->in = in;
+  saved->tail_tokens = 5;
+  saved->key = digest{{7}};
+  digest_chain none;
+  auto hasher = make_token_hasher(in->spec);
+  auto after = std::make_shared<const session_state>(none, std::vector<uint32_t>(5), 64, *hasher, saved);
+  EXPECT_EQ(book.answer(refer_tail_request{in, saved->key, owner}).failure.code, errc::ok);
+  EXPECT_EQ(book.tails().references(tail_referrer::store), 1U);
+  auto used = book.answer(use_session_request{of, 5}).found;
+  EXPECT_EQ(book.answer(save_session_request{of, used.generation, after, session_hold{}}).outcome,
+            turn_outcome::saved);
+  EXPECT_EQ(book.tails().references(tail_referrer::store), 0U) << "the session has it";
+  EXPECT_EQ(book.tails().references(tail_referrer::session), 1U);
+  EXPECT_EQ(book.answer(save_session_request{of, used.generation, after, session_hold{}}).outcome,
+            turn_outcome::late);
+  EXPECT_EQ(book.tails().references(tail_referrer::session), 1U);
+  book.answer(open_session_request{{fork, owner, space_id{1}, 64, true, true, nullptr, after}});
+  EXPECT_EQ(book.tails().references(tail_referrer::session), 2U);
+  EXPECT_EQ(book.answer(sessions_request{10, of}).listed.size(), 1U);
+  book.answer(close_session_request{of});
+  EXPECT_EQ(book.next_unreferred().in, nullptr);
+  used = book.answer(use_session_request{fork, 5}).found;
+  EXPECT_EQ(used.saved, saved);
+  book.answer(save_session_request{fork, used.generation, std::make_shared<session_state>(), session_hold{}});
+  EXPECT_EQ(book.next_unreferred().key, saved->key);
+  EXPECT_EQ(book.tails().size(), 0U);
+  book.answer(refer_tail_request{in, saved->key, owner});
+  book.take(end_owner_notice{owner});
+  EXPECT_EQ(book.next_unreferred().key, saved->key) << "nobody is going to save it";
+}
+
+TEST_F(GroupBookHolds, ALookupsSaveLeavesWhatIsHeld) {
+  auto of = open(1);
+  auto what = lease_of(1);
+  EXPECT_EQ(save(of, what).unheld, "");
+  EXPECT_EQ(book.answer(use_lease_request{what->id}).found, what) << "it can be read by its id";
+  auto used = book.answer(use_session_request{of, 100});
+  book.answer(save_session_request{of, used.found.generation, std::make_shared<session_state>(), {}});
+  EXPECT_EQ(book.answer(sessions_request{9}).held, 1u);
+  EXPECT_TRUE(book.take_ended_holds().empty());
+}
+
+TEST_F(GroupBookHolds, ATurnIsToldWhatTheSessionHolds) {
+  auto of = open(1);
+  EXPECT_EQ(book.answer(use_session_request{of, 0}).found.held_chunks, 0U);
+  auto what = std::make_shared<lease>();
+  what->id = lease_id{{3}};
+  what->chunks.resize(3);
+  what->in = in;
+  auto places = std::vector<object_place>(3 * chunk_layout(in->spec).objects_per_chunk());
+  for (size_t i = 0; i + 1 < places.size(); ++i)
+    places[i].id = object_id{i + 1}; // of the last chunk an object is elsewhere
+  what->held = {{tier_kind::host, std::make_shared<object_hold>(nullptr, places)}};
+  EXPECT_EQ(host_chunks_of(*what), 2U);
+  auto used = book.answer(use_session_request{of, 0}).found;
+  book.answer(save_session_request{of, used.generation, std::make_shared<session_state>(),
+                                   session_hold{what, 100, 250, host_chunks_of(*what)}});
+  EXPECT_EQ(book.answer(use_session_request{of, 0}).found.held_chunks, 2U);
+  save(of, nullptr);
+  EXPECT_EQ(book.answer(use_session_request{of, 0}).found.held_chunks, 0U);
+}
+
+TEST_F(GroupBookHolds, WhatIsSavedReplacesWhatWasHeld) {
+  auto of = open(1);
+  auto first = lease_of(1);
+  save(of, first);
+  save(of, lease_of(2));
+  EXPECT_EQ(first.use_count(), 1) << "it has ended";
+  EXPECT_EQ(book.answer(use_lease_request{first->id}).failure.code, errc::gone);
+  auto listed = book.answer(sessions_request{9}).listed;
+  ASSERT_EQ(listed.size(), 1u);
+  EXPECT_EQ(listed[0].held_tokens, 2 * in->spec.chunk_tokens);
+  save(of, nullptr);
+  EXPECT_EQ(book.answer(sessions_request{9}).held, 0u);
+}
+
+TEST_F(GroupBookHolds, ALateSaveHoldsNothing) {
+  auto of = open(1);
+  auto used = book.answer(use_session_request{of, 100});
+  save(of, lease_of(1));
+  auto late = book.answer(save_session_request{of, used.found.generation, std::make_shared<session_state>(),
+                                               session_hold{lease_of(2), 100, 250}});
+  EXPECT_EQ(late.outcome, turn_outcome::late);
+  EXPECT_TRUE(book.take_ended_holds().empty());
+  book.answer(close_session_request{of});
+  EXPECT_EQ(book.answer(save_session_request{of, 2, std::make_shared<session_state>(),
+                                             session_hold{lease_of(3), 100, 250}})
+                .outcome,
+            turn_outcome::closed);
+  EXPECT_EQ(book.answer(sessions_request{9}).held, 0u);
+}
+
+TEST_F(GroupBookHolds, OneThatAloneIsTooLargeIsToldWhyAndDisplacesNobody) {
+  auto small = open(1), large = open(2);
+  save(small, lease_of(1));
+  EXPECT_NE(save(large, lease_of(2), 251).unheld.find("251 bytes"), std::string::npos);
+  EXPECT_EQ(book.answer(sessions_request{9}).held, 1u);
+  EXPECT_FALSE(book.next_demotion().chunks);
+}
+
+TEST_F(GroupBookHolds, TheColdestGiveUpAsMuchAsIsAskedFor) {
+  auto first = open(1), second = open(2), third = open(3);
+  save(first, lease_of(1), 10);
+  save(second, lease_of(2), 20);
+  save(third, lease_of(3), 30);
+  EXPECT_EQ(book.answer(yield_holds_request{first, 15}).bytes, 20u) << "whoever asks keeps what it holds";
+  EXPECT_EQ(book.answer(sessions_request{9}).held, 2u);
+  EXPECT_EQ(book.next_demotion().chunks->size(), 2u);
+  EXPECT_EQ(book.answer(yield_holds_request{third, 100}).bytes, 10u);
+  EXPECT_EQ(book.answer(yield_holds_request{third, 100}).bytes, 0u);
+  EXPECT_EQ(book.answer(sessions_request{9}).held, 1u);
+}
+
+TEST_F(GroupBookHolds, SessionsThatEndHoldNothing) {
+  auto closed = open(1), ends = open(2), kept = open(3, true);
+  for (const auto& one : {closed, ends, kept})
+    save(one, lease_of(one.bytes[0]));
+  EXPECT_TRUE(book.answer(close_session_request{closed}).held);
+  EXPECT_FALSE(book.answer(close_session_request{closed}).held);
+  EXPECT_EQ(book.take_ended_holds().size(), 1u);
+  book.take(end_owner_notice{owner});
+  EXPECT_EQ(book.take_ended_holds().size(), 1u);
+  EXPECT_EQ(book.answer(sessions_request{9}).held, 1u);
+  EXPECT_EQ(book.answer(mark_revoked_request{lease_id{{3}}}).failure.code, errc::ok);
+  EXPECT_EQ(book.take_ended_holds().size(), 1u);
+}
+
+TEST_F(GroupBookHolds, NoMoreThanItsBoundWaitToBeDemoted) {
+  auto ledger = std::make_shared<lease_ledger>();
+  auto account = ledger->open();
+  auto too_much = account->claim_for(1000, 10'000); // what sessions hold, whatever they give up
+  auto probe = std::make_shared<metrics::client_probe>();
+  group_book counted({.spaces_max = 2}, notices, {}, probe, account);
+  size_t sessions = group_book::demotions_max + 5;
+  for (size_t n = 0; n < sessions; ++n) {
+    session_id named{};
+    std::memcpy(named.bytes.data(), &n, sizeof n);
+    lease_id number{};
+    std::memcpy(number.bytes.data(), &n, sizeof n);
+    auto what = std::make_shared<lease>();
+    what->id = number;
+    what->chunks.resize(1);
+    what->in = in;
+    counted.answer(open_session_request{{named, owner, space_id{1}, 64, false, true, nullptr, nullptr}});
+    counted.answer(
+        save_session_request{named, 1, std::make_shared<session_state>(), session_hold{what, 100, 250}});
+    EXPECT_EQ(counted.answer(sessions_request{9}).held, 1u) << "the others gave way";
+  }
+  size_t waited = 0;
+  while (auto next = counted.next_demotion().chunks) {
+    EXPECT_EQ(next->size(), 1u);
+    ++waited;
+  }
+  EXPECT_EQ(waited, group_book::demotions_max);
+}
+
+TEST_F(GroupBook, ListsLeasesAndMarksThoseThatAreRevoked) {
+  auto held = std::make_shared<lease>();
+  held->id = id;
+  held->bytes = 77;
+  notices->offer(1);
+  book.take(add_lease_notice{id, owner, held});
+  auto listed = book.answer(leases_request{0, 10});
+  EXPECT_EQ(listed.count, 1u);
+  ASSERT_EQ(listed.listed.size(), 1u);
+  EXPECT_EQ(listed.listed[0].id, id);
+  EXPECT_EQ(listed.listed[0].owner, owner);
+  EXPECT_EQ(listed.listed[0].bytes, 77u);
+  EXPECT_TRUE(book.answer(leases_request{listed.listed[0].number, 10}).listed.empty());
+  EXPECT_EQ(book.answer(mark_revoked_request{id}).failure.code, errc::ok);
+  EXPECT_EQ(book.answer(use_lease_request{id}).failure.code, errc::gone);
+  EXPECT_EQ(book.answer(mark_revoked_request{lease_id{{9}}}).failure.code, errc::not_found);
+}

@@ -1,0 +1,114 @@
+#include "tier/objects/tier_clear.hpp"
+
+#include "tests/tier/objects.hpp"
+
+#include <gtest/gtest.h>
+
+using namespace terrace;
+using namespace terrace::test;
+
+namespace {
+
+void store(residency& tier, size_t count) {
+  acquire_request request;
+  request.objects = chain(0, count);
+  auto wanted = tier.missing(request);
+  std::vector<extent> granted;
+  for (uint64_t offset = 0; uint64_t size : wanted.sizes) {
+    granted.push_back({offset, size});
+    offset += size;
+  }
+  tier.publish(tier.acquire(request, wanted, granted).places, false);
+}
+
+} // namespace
+
+TEST(TierClear, RemovesObjectsPartByPartAndCountsThem) {
+  residency tier(tier_kind::host);
+  store(tier, 3 * residency::clear_objects_max);
+  tier_clear clear({});
+  size_t steps = 1;
+  uint64_t freed = 0;
+  for (; clear.step(tier); ++steps)
+    freed += bytes_of(clear.take_freed());
+  freed += bytes_of(clear.take_freed());
+  EXPECT_GE(steps, 3u);
+  auto removed = clear.removed();
+  EXPECT_EQ(removed.objects, 3 * residency::clear_objects_max);
+  EXPECT_EQ(removed.bytes, freed);
+  EXPECT_EQ(removed.failure.code, errc::ok);
+  EXPECT_EQ(tier.table().published(), 0u);
+}
+
+TEST(TierClear, ADurableTierForgetsUpToItsEpochAndContinuesWithTheNext) {
+  residency tier(tier_kind::disk, durable_index(1));
+  store(tier, 2);
+  clear_request request{space_id{1}, space_fingerprint{}};
+  tier_clear clear(request);
+  EXPECT_FALSE(clear.step(tier));
+  auto forget = clear.forget(tier);
+  EXPECT_EQ(forget.space, space_id{1});
+  EXPECT_TRUE(forget.fingerprint);
+  EXPECT_EQ(forget.epoch, tier.epoch());
+  forget_answer done;
+  done.epoch = forget.epoch + 1;
+  auto answer = clear.forgotten(tier, done);
+  EXPECT_EQ(answer.objects, 2u);
+  EXPECT_FALSE(answer.missed);
+  EXPECT_EQ(tier.epoch(), done.epoch);
+}
+
+TEST(TierClear, PathsThatDoNotKnowOfItAreNamedInTheAnswer) {
+  residency tier(tier_kind::disk, durable_index(1));
+  tier_clear clear({});
+  clear.step(tier);
+  forget_answer done;
+  done.failure = {errc::internal, "a path hangs"};
+  done.epoch = 7;
+  done.missed.bytes[0] = 1;
+  auto answer = clear.forgotten(tier, done);
+  EXPECT_EQ(answer.failure.text, "a path hangs");
+  ASSERT_TRUE(answer.missed);
+  EXPECT_EQ(answer.missed->volume, done.missed);
+  EXPECT_EQ(answer.missed->epoch, 7u);
+}
+
+TEST(TierClear, JournalsAreNotComparedWithWhatItHasRemovedUntilTheyAreTold) {
+  residency tier(tier_kind::disk, durable_index(1));
+  store(tier, 2 * residency::clear_objects_max);
+  std::vector<uint64_t> paths = {1 << 30};
+  tier.tally_recorded(path_map(paths));
+  journal_tally told = tier.take_recorded().front();
+  auto counted = [&tier] {
+    tier.begin_recount();
+    while (tier.recount_step(256)) {
+    }
+    journal_tally all = tier.counted_for_journals().front();
+    tier.end_recount();
+    return all;
+  };
+  EXPECT_TRUE(told.differences(counted()).empty());
+  tier_clear clear({space_id{1}});
+  ASSERT_TRUE(clear.step(tier));
+  EXPECT_TRUE(told.differences(counted()).empty()) << "a part of them is gone";
+  EXPECT_FALSE(clear.step(tier));
+  EXPECT_EQ(told.differences(counted()).size(), 1u) << "now they should have been told";
+  told.forget(space_id{1}, clear.forget(tier).epoch + 1);
+  EXPECT_TRUE(told.differences(counted()).empty());
+}
+
+TEST(TierClear, OneThatIsOverLeavesTheOthersInProgress) {
+  residency tier(tier_kind::disk, durable_index(1));
+  store(tier, 2 * residency::clear_objects_max);
+  std::vector<uint64_t> paths = {1 << 30};
+  tier.tally_recorded(path_map(paths));
+  journal_tally told = tier.take_recorded().front();
+  tier_clear all({});
+  ASSERT_TRUE(all.step(tier));
+  tier_clear other({space_id{2}});
+  ASSERT_FALSE(other.step(tier));
+  tier.begin_recount();
+  while (tier.recount_step(256)) {
+  }
+  EXPECT_TRUE(told.differences(tier.counted_for_journals().front()).empty());
+}

@@ -1,0 +1,221 @@
+#include "tier/search/prefix_search.hpp"
+
+#include "tests/index/spaces.hpp"
+#include "tests/tier/objects.hpp"
+
+#include <gtest/gtest.h>
+
+using namespace terrace;
+using namespace terrace::test;
+
+namespace {
+
+constexpr size_t slice = prefix_search::slice_objects;
+
+space_ptr space(uint32_t trailing_pools = 0) {
+  auto spec = terrace::testing::small_space();
+  for (uint32_t i = 0; i < trailing_pools; ++i)
+    spec.pools.push_back({.name = "state", .object_bytes = 1 << 20, .rule = hit_rule::trailing_chunks});
+  return std::make_shared<const opened_space>(opened_space{space_id{1}, spec, spec.fingerprint()});
+}
+
+prefix_search search_for(size_t objects, bool hold, const std::vector<tier_kind>& tiers,
+                         const space_ptr& in = space(), bool note_access = false) {
+  prefix_subject of{
+      in, {static_cast<uint32_t>(objects / in->spec.pools.size()), 0, UINT64_MAX}, hold, note_access};
+  return {of, chain(0, objects), tiers};
+}
+
+/// The first `present` objects of the slice, held under ids from 1 on.
+probe_answer answer(prefix_search& search, size_t present, bool hold = false) {
+  auto asked = search.probe();
+  size_t objects = std::min(asked.range.count, asked.objects->size());
+  probe_answer made;
+  made.present = object_bitmap(objects);
+  std::vector<object_place> places(objects);
+  for (size_t i = 0; i < present; ++i) {
+    made.present.set(i);
+    places[i] = {object_id{asked.range.first + i + 1}, 0, 4096, 8192};
+  }
+  if (hold)
+    made.held = std::make_shared<object_hold>(release_sink_ptr{}, std::move(places));
+  return made;
+}
+
+void publish(tier_index& index, uint64_t first, size_t count) {
+  for (uint64_t n = first; n < first + count; ++n)
+    index.table().publish(
+        index.table().insert({.key = key_of(n), .physical_bytes = 8192, .payload_bytes = 4096}));
+}
+
+} // namespace
+
+TEST(PrefixSearch, WithoutATierNothingIsFound) {
+  auto search = search_for(10, false, {});
+  EXPECT_FALSE(search.next_slice());
+  auto found = search.take();
+  EXPECT_FALSE(found.plan_some());
+  EXPECT_EQ(found.plan().found_chunks, 0u);
+  EXPECT_EQ(found.plan().requested_chunks, 10u);
+}
+
+TEST(PrefixSearch, AShortRequestIsOneSliceAndItsProbeNotesTheAccess) {
+  auto search = search_for(slice, true, {tier_kind::host}, space(), true);
+  ASSERT_TRUE(search.next_slice());
+  EXPECT_TRUE(search.one_slice());
+  auto asked = search.probe();
+  EXPECT_TRUE(asked.hold);
+  EXPECT_TRUE(asked.note_access);
+  EXPECT_EQ(asked.range.count, slice);
+  search.add(0, answer(search, 5, true));
+  EXPECT_FALSE(search.next_slice());
+  auto found = search.take();
+  EXPECT_FALSE(found.plan_some());
+  EXPECT_EQ(found.plan().found_chunks, 5u);
+  EXPECT_FALSE(found.next_accesses()) << "it was noted twice";
+}
+
+TEST(PrefixSearch, GoesOnWhileTheTiersTogetherHaveTheSlice) {
+  auto search = search_for(3 * slice, true, {tier_kind::host, tier_kind::disk}, space(), true);
+  ASSERT_TRUE(search.next_slice());
+  EXPECT_FALSE(search.one_slice());
+  EXPECT_FALSE(search.probe().note_access);
+  search.add(0, answer(search, 3, true));
+  search.add(1, answer(search, slice));
+  ASSERT_TRUE(search.next_slice());
+  EXPECT_EQ(search.probe().range.first, slice);
+  search.add(0, answer(search, slice - 1, true));
+  search.add(1, answer(search, 0));
+  EXPECT_FALSE(search.next_slice()) << "the chain has ended";
+  auto found = search.take();
+  EXPECT_FALSE(found.plan_some());
+  EXPECT_EQ(found.plan().found_chunks, 2 * slice - 1);
+  EXPECT_EQ(found.plan().requested_chunks, 3 * slice);
+  auto some = found.next_accesses();
+  ASSERT_TRUE(some);
+  auto& used = *some;
+  ASSERT_EQ(used.size(), 2u);
+  EXPECT_EQ(used[0].ids.size(), 3 + slice - 1);
+  EXPECT_EQ(used[0].ids[3], object_id{slice + 1}) << "what is held of the second slice follows";
+  EXPECT_TRUE(used[1].ids.empty());
+}
+
+TEST(PrefixSearch, AHoldThatBeginsLateHasItsObjectsAtTheirPlaces) {
+  auto search =
+      search_for(3 * slice, true, {tier_kind::host, tier_kind::disk, tier_kind::disk}, space(), true);
+  ASSERT_TRUE(search.next_slice());
+  search.add(0, answer(search, slice, true));
+  search.add(1, answer(search, 0));
+  search.add(2, answer(search, 0));
+  ASSERT_TRUE(search.next_slice());
+  search.add(0, answer(search, 0));
+  search.add(1, answer(search, slice, true));
+  search.add(2, answer(search, 0));
+  ASSERT_TRUE(search.next_slice());
+  search.add(0, answer(search, 0));
+  search.add(1, answer(search, 0));
+  search.add(2, answer(search, 0));
+  EXPECT_FALSE(search.next_slice());
+  auto found = search.take();
+  EXPECT_FALSE(found.plan_some());
+  EXPECT_EQ(found.plan().found_chunks, 2 * slice);
+  auto used = found.next_accesses();
+  ASSERT_TRUE(used);
+  ASSERT_EQ(used->size(), 3u);
+  EXPECT_EQ((*used)[0].ids.size(), slice);
+  ASSERT_EQ((*used)[1].ids.size(), slice);
+  EXPECT_EQ((*used)[1].ids.front(), object_id{slice + 1});
+  EXPECT_TRUE((*used)[2].ids.empty()) << "it holds nothing";
+}
+
+TEST(PrefixSearch, WithTrailingPoolsEverythingIsSearched) {
+  auto search = search_for(2 * slice, true, {tier_kind::host}, space(1), true);
+  ASSERT_TRUE(search.next_slice());
+  search.add(0, answer(search, 0));
+  ASSERT_TRUE(search.next_slice());
+  search.add(0, answer(search, 0));
+  EXPECT_FALSE(search.next_slice());
+  auto one = search_for(2, true, {tier_kind::host}, space(1), true);
+  ASSERT_TRUE(one.next_slice());
+  EXPECT_FALSE(one.probe().note_access) << "which states are used is known afterwards";
+}
+
+TEST(PrefixSearch, AGpusTierIsFasterThanHostMemoryAndReadBehindIt) {
+  tier_index host, gpu, disk;
+  publish(host, 0, 100);
+  publish(gpu, 0, 90);
+  publish(disk, 0, 100);
+  auto search = search_for(100, false, {tier_kind::host, tier_kind::gpu, tier_kind::disk});
+  ASSERT_TRUE(search.next_slice());
+  ASSERT_TRUE(search.read(0, host));
+  auto counted = search.read(1, gpu);
+  ASSERT_TRUE(counted);
+  EXPECT_EQ(counted->hits, 90u);
+  EXPECT_EQ(counted->misses, 10u);
+  counted = search.read(2, disk);
+  ASSERT_TRUE(counted);
+  EXPECT_EQ(counted->hits, 0u) << "faster ones have everything";
+  auto found = search.take();
+  EXPECT_FALSE(found.plan_some());
+  ASSERT_EQ(found.plan().found_chunks, 100u);
+  EXPECT_EQ(found.plan().chunk_tiers[0], tier_kind::gpu);
+  EXPECT_EQ(found.plan().chunk_tiers[89], tier_kind::gpu);
+  EXPECT_EQ(found.plan().chunk_tiers[90], tier_kind::host);
+}
+
+TEST(PrefixSearch, OfASlowerTierOnlyWhatIsBehindTheFasterOnesIsRead) {
+  tier_index host, disk;
+  publish(host, 0, 100);
+  publish(disk, 0, 120);
+  auto search = search_for(128, false, {tier_kind::host, tier_kind::disk});
+  ASSERT_TRUE(search.next_slice());
+  ASSERT_TRUE(search.read(0, host));
+  auto counted = search.read(1, disk);
+  ASSERT_TRUE(counted);
+  EXPECT_EQ(counted->hits, 120u - 64) << "whole words of a bitmap";
+  EXPECT_EQ(counted->misses, 8u);
+  auto found = search.take();
+  EXPECT_FALSE(found.plan_some());
+  ASSERT_EQ(found.plan().found_chunks, 120u);
+  EXPECT_EQ(found.plan().chunk_tiers[99], tier_kind::host);
+  EXPECT_EQ(found.plan().chunk_tiers[100], tier_kind::disk);
+
+  auto whole = search_for(100, false, {tier_kind::host, tier_kind::disk});
+  ASSERT_TRUE(whole.next_slice());
+  ASSERT_TRUE(whole.read(0, host));
+  auto shut = disk.table().shut();
+  counted = whole.read(1, disk);
+  ASSERT_TRUE(counted) << "it is not read at all";
+  EXPECT_EQ(counted->hits + counted->misses, 0u);
+}
+
+TEST(TierIndex, FindsTheFirstOfARangeThatItHas) {
+  tier_index index;
+  auto wanted = chain(0, 6);
+  EXPECT_EQ(index.first_present(*wanted, 0, 6), 6u);
+  index.table().insert({.key = key_of(4), .physical_bytes = 8192, .payload_bytes = 4096});
+  EXPECT_EQ(index.first_present(*wanted, 0, 6), 4u) << "it is being written";
+  publish(index, 2, 1);
+  EXPECT_EQ(index.first_present(*wanted, 0, 6), 2u);
+  EXPECT_EQ(index.first_present(*wanted, 3, 6), 4u);
+  EXPECT_EQ(index.first_present(*wanted, 3, 4), 4u) << "no further";
+  auto shut = index.table().shut();
+  EXPECT_EQ(index.first_present(*wanted, 1, 6), 1u) << "it is being changed";
+}
+
+TEST(PrefixSearch, ReadsAnIndexUnlessTheObjectsMustBeHeld) {
+  tier_index index;
+  publish(index, 0, 4);
+  auto search = search_for(6, false, {tier_kind::host});
+  ASSERT_TRUE(search.next_slice());
+  auto counted = search.read(0, index);
+  ASSERT_TRUE(counted);
+  EXPECT_EQ(counted->hits, 4u);
+  EXPECT_EQ(counted->misses, 2u);
+  auto found = search.take();
+  EXPECT_FALSE(found.plan_some());
+  EXPECT_EQ(found.plan().found_chunks, 4u);
+  auto holding = search_for(6, true, {tier_kind::host});
+  ASSERT_TRUE(holding.next_slice());
+  EXPECT_FALSE(holding.read(0, index));
+}
