@@ -19,7 +19,7 @@
 #include "tier/search/probe.hpp"
 #include "tier/objects/publish.hpp"
 #include "tier/objects/remove.hpp"
-#include "tier/request_context.hpp"
+#include "base/request_context.hpp"
 #include "tier/space/room.hpp"
 #include "tier/tier_report.hpp"
 #include "tier/space/usage.hpp"

@@ -4,7 +4,7 @@
 #include "base/digest.hpp"
 #include "base/error.hpp"
 #include "base/ids.hpp"
-#include "policy/eviction_types.hpp"
+#include "base/eviction_types.hpp"
 
 #include <chrono>
 #include <cstddef>

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "memory/client_mapping.hpp"
-#include "tier/request_context.hpp"
+#include "base/request_context.hpp"
 
 #include <cstdint>
 #include <functional>

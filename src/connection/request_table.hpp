@@ -7,7 +7,7 @@
 #include "base/error.hpp"
 #include "base/ids.hpp"
 #include "protocol/kinds.hpp"
-#include "tier/request_context.hpp"
+#include "base/request_context.hpp"
 
 #include <chrono>
 #include <cstdint>

@@ -5,10 +5,10 @@
 #include "index/prefix_resolver.hpp"
 #include "index/space_spec.hpp"
 #include "index/transfer_scope.hpp"
-#include "policy/eviction_types.hpp"
+#include "base/eviction_types.hpp"
 #include "protocol/terrace_generated.h"
 #include "tier/policy/policy_messages.hpp"
-#include "tier/request_context.hpp"
+#include "base/request_context.hpp"
 
 #include <memory>
 #include <optional>

@@ -1,7 +1,6 @@
 #include "connection/status_tables.hpp"
 
 #include "connection/open_pools.hpp"
-#include "policy/eviction_policy.hpp"
 
 #include <string_view>
 #include <vector>
@@ -118,7 +117,7 @@ flatbuffers::Offset<wire::PoliciesAnswer> write_policies(flatbuffers::FlatBuffer
   for (const shadow_report::line& line : shadows.lines)
     lines.push_back(write(body, line));
   std::vector<flatbuffers::Offset<flatbuffers::String>> known;
-  for (std::string_view name : eviction_policy_names())
+  for (std::string_view name : policies.known)
     known.push_back(body.CreateString(name.data(), name.size()));
   return wire::CreatePoliciesAnswerDirect(body, group.c_str(), &tiers, policies.tracked, policies.ghosts,
                                           policies.bookkeeping_bytes, &lines, skipped, &known);

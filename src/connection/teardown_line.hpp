@@ -1,7 +1,7 @@
 // Work of requests that waits until clients' memory is unmapped.
 #pragma once
 
-#include "tier/request_context.hpp"
+#include "base/request_context.hpp"
 
 #include <functional>
 #include <memory>

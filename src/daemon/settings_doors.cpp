@@ -1,7 +1,7 @@
 // [[resp]]: doors for Redis clients.
 #include "daemon/settings.hpp"
 #include "daemon/settings_units.hpp"
-#include "metrics/loopback_address.hpp"
+#include "base/loopback_address.hpp"
 
 #include <sys/un.h>
 
@@ -39,7 +39,7 @@ problems door_options::validate() const {
                      "an absolute path of at most " + std::to_string(path_max) + " bytes",
                      "begin it with '/'"});
   if (!address.empty()) {
-    if (auto parsed = metrics::parse_loopback_address(address); !parsed)
+    if (auto parsed = parse_loopback_address(address); !parsed)
       found.push_back(
           {"resp.address", "is \"" + address + "\"", parsed.error().text,
            "write \"127.0.0.1:6379\": values cross no network; other machines need a proxy of their own"});

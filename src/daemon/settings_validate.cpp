@@ -1,12 +1,10 @@
 #include "daemon/settings.hpp"
 
+#include "actors/supervision/option_values.hpp"
 #include "daemon/settings_units.hpp"
 #include "gpu/process/opened_device.hpp"
-#include "memory/allocator.hpp"
-#include "metrics/loopback_address.hpp"
-#include "policy/eviction_policy.hpp"
+#include "base/loopback_address.hpp"
 #include "protocol/limits.hpp"
-#include "tier/objects/demotion_mode.hpp"
 
 #include <sys/un.h>
 
@@ -97,8 +95,8 @@ template <class Tier>
 void validate_tier(problems& found, const std::string& section, const Tier& tier, uint64_t bytes_max) {
   bytes_in_range(found, section + ".bytes", tier.bytes, tier_bytes_min, bytes_max);
   multiple_of(found, section + ".bytes", tier.bytes, page_bytes);
-  one_of(found, section + ".allocator", tier.allocator, allocator_names());
-  one_of(found, section + ".policy", tier.policy, eviction_policy_names());
+  one_of(found, section + ".allocator", tier.allocator, option_values::allocators());
+  one_of(found, section + ".policy", tier.policy, option_values::policies());
   count_in_range(found, section + ".low_watermark_percent", tier.low_watermark_percent, 0, 50);
   count_in_range(found, section + ".allocation_queue", tier.allocation_queue, 1, 1'000'000);
   bytes_in_range(found, section + ".small_max_bytes", tier.small_max_bytes, page_bytes, slot_bytes_max);
@@ -255,7 +253,7 @@ problems disk_options::validate() const {
   bytes_in_range(found, "disk.index_object_bytes", index_object_bytes, 8 * kibibyte, gibibyte);
   one_of(found, "disk.on_mismatch", on_mismatch, disk_options::mismatches);
   one_of(found, "disk.admission", admission, disk_options::admissions);
-  one_of(found, "disk.demotion", demotion, demotion_modes);
+  one_of(found, "disk.demotion", demotion, option_values::demotions());
   if (write_bytes_per_day != 0)
     bytes_in_range(found, "disk.write_bytes_per_day", write_bytes_per_day, mebibyte, 1024 * tebibyte);
   duration_in_range(found, "disk.stall_after", stall_after, std::chrono::milliseconds(100),
@@ -298,9 +296,9 @@ problems gpu_options::validate() const {
     found.push_back({"gpu.tier_device", "is \"" + tier_device + "\"",
                      "the UUID of a GPU, or \"host\", with gpu.tier_bytes",
                      "name the device that has the tier; `terraced --version` lists them"});
-  one_of(found, "gpu.tier_allocator", tier_allocator, allocator_names());
+  one_of(found, "gpu.tier_allocator", tier_allocator, option_values::allocators());
   validate_slots(found, "gpu.tier_", tier_allocator, tier_slot_bytes);
-  one_of(found, "gpu.tier_policy", tier_policy, eviction_policy_names());
+  one_of(found, "gpu.tier_policy", tier_policy, option_values::policies());
   one_of(found, "gpu.tier_demotion", tier_demotion, demotions);
   return found;
 }
@@ -319,7 +317,7 @@ problems lease_options::validate() const {
 problems shadow_options::validate() const {
   problems found;
   for (const std::string& name : policies)
-    one_of(found, "shadow.policies", name, eviction_policy_names());
+    one_of(found, "shadow.policies", name, option_values::policies());
   if (std::set<std::string>(policies.begin(), policies.end()).size() != policies.size())
     found.push_back({"shadow.policies", "names a policy twice", "each name once", "remove one of them"});
   for (uint32_t percent : capacity_percents)
@@ -334,7 +332,7 @@ problems shadow_options::validate() const {
 problems metrics_options::validate() const {
   problems found;
   count_in_range(found, "metrics.spaces_max", spaces_max, 0, 1000);
-  if (auto parsed = metrics::parse_loopback_address(address); !parsed)
+  if (auto parsed = parse_loopback_address(address); !parsed)
     found.push_back({"metrics.address", "is \"" + address + "\"", parsed.error().text,
                      "write \"127.0.0.1:9464\", or \"127.0.0.1:0\" for any free port"});
   return found;

@@ -5,7 +5,7 @@
 #include "daemon/logging.hpp"
 #include "daemon/metrics.hpp"
 #include "index/memo_pool.hpp"
-#include "metrics/loopback_address.hpp"
+#include "base/loopback_address.hpp"
 #include "runtime/thread_priority.hpp"
 
 #include <sys/stat.h>
@@ -178,7 +178,7 @@ result<actors::listen_plan> open_door(const door_options& door) {
     };
     return plan;
   }
-  auto where = *metrics::parse_loopback_address(door.address); // validated
+  auto where = *parse_loopback_address(door.address); // validated
   auto opened = open_listening_port(where.host, where.port);
   if (!opened)
     return tl::unexpected(opened.error());

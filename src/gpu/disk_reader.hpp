@@ -3,7 +3,7 @@
 
 #include "base/unique_fd.hpp"
 #include "gpu/device.hpp"
-#include "transfer/expected_object.hpp"
+#include "index/expected_object.hpp"
 
 #include <cstdint>
 #include <functional>

@@ -5,7 +5,7 @@
 #include "group/group_messages.hpp"
 #include "index/prefix_plan.hpp"
 #include "group/prompt_book.hpp"
-#include "tier/request_context.hpp"
+#include "base/request_context.hpp"
 
 #include <deque>
 #include <functional>

@@ -2,7 +2,7 @@
 
 #include "base/unique_fd.hpp"
 #include "metrics/knock.hpp"
-#include "metrics/loopback_address.hpp"
+#include "base/loopback_address.hpp"
 #include "metrics/port_holder.hpp"
 #include "metrics/request_probe.hpp"
 #include "metrics/space_table.hpp"

@@ -1,7 +1,7 @@
 // Wakes an HTTP server that is stopping.
 #pragma once
 
-#include "metrics/loopback_address.hpp"
+#include "base/loopback_address.hpp"
 
 namespace terrace::metrics {
 

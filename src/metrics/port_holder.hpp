@@ -1,7 +1,7 @@
 // Which process listens on a TCP port of this machine, for the message that the port is taken.
 #pragma once
 
-#include "metrics/loopback_address.hpp"
+#include "base/loopback_address.hpp"
 
 #include <string>
 

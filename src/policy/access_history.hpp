@@ -1,9 +1,9 @@
 // The access history of an entry, and the classes that the survival model uses.
 #pragma once
 
-#include "policy/access_clock.hpp"
+#include "base/access_clock.hpp"
 #include "policy/entry_table.hpp"
-#include "policy/eviction_types.hpp"
+#include "base/eviction_types.hpp"
 #include "policy/survival_model.hpp"
 
 #include <array>

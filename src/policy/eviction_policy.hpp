@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/error.hpp"
-#include "policy/access_clock.hpp"
+#include "base/access_clock.hpp"
 #include "policy/entry_table.hpp"
 #include "policy/prefix_forest.hpp"
 

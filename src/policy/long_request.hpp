@@ -3,7 +3,7 @@
 
 #include "policy/access_history.hpp"
 #include "policy/entry_table.hpp"
-#include "policy/eviction_types.hpp"
+#include "base/eviction_types.hpp"
 
 #include <algorithm>
 #include <cstddef>

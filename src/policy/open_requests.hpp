@@ -1,9 +1,9 @@
 // Requests whose accesses are recorded and whose end is not: what was accessed, and what made room for it.
 #pragma once
 
-#include "policy/access_clock.hpp"
+#include "base/access_clock.hpp"
 #include "policy/entry_table.hpp"
-#include "policy/eviction_types.hpp"
+#include "base/eviction_types.hpp"
 
 #include <algorithm>
 #include <cstddef>

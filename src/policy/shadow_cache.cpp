@@ -1,6 +1,6 @@
 #include "policy/shadow_cache.hpp"
 
-#include "policy/window_refill.hpp"
+#include "base/window_refill.hpp"
 
 #include <algorithm>
 

@@ -63,7 +63,7 @@ class shadow_cache {
   shadow_cache(uint64_t capacity_bytes, uint64_t seed) : capacity_bytes_(capacity_bytes), tracker_(seed) {}
   void count(std::span<const entry_info> chain);
   void store_missing(std::span<const entry_info> chain, request_number request, policy_time now);
-  /// All objects that the window lacks, or none; false: none. Gaps are filled again (policy/window_refill.hpp).
+  /// All objects that the window lacks, or none; false: none. Gaps are filled again (base/window_refill.hpp).
   bool store_window(std::span<const entry_info> window, request_number request, policy_time now);
   bool make_room(uint64_t bytes, request_number request, policy_time now);
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "policy/eviction_policy.hpp"
-#include "policy/eviction_types.hpp"
+#include "base/eviction_types.hpp"
 
 #include <cstdint>
 #include <memory>

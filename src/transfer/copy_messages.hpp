@@ -8,7 +8,7 @@
 #include "index/space_registry.hpp"
 #include "memory/outside_memory.hpp"
 #include "index/volume_id.hpp"
-#include "tier/request_context.hpp"
+#include "base/request_context.hpp"
 #include "transfer/arrival_counters.hpp"
 #include "transfer/device_generations.hpp"
 #include "transfer/scatter_gather.hpp"

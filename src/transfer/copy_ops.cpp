@@ -4,7 +4,7 @@
 #include "memory/region_populator.hpp"
 #include "index/object_header.hpp"
 #include "index/payload_checksum.hpp"
-#include "transfer/expected_object.hpp"
+#include "index/expected_object.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>

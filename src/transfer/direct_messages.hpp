@@ -7,7 +7,7 @@
 #include "index/space_registry.hpp"
 #include "tier/objects/object_place.hpp"
 #include "transfer/copy_messages.hpp"
-#include "transfer/expected_object.hpp"
+#include "index/expected_object.hpp"
 
 #include <cstddef>
 #include <cstdint>

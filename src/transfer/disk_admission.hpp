@@ -1,7 +1,7 @@
 // The rule by which objects are written to a tier below.
 #pragma once
 
-#include "policy/eviction_types.hpp"
+#include "base/eviction_types.hpp"
 
 #include <cstdint>
 

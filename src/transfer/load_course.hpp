@@ -10,7 +10,7 @@
 #include "memory/outside_memory.hpp"
 #include "memory/segmented_arena.hpp"
 #include "tier/search/lease_ledger.hpp"
-#include "tier/request_context.hpp"
+#include "base/request_context.hpp"
 #include "tier/objects/tier_hold.hpp"
 #include "transfer/arrival_counters.hpp"
 #include "transfer/device_generations.hpp"

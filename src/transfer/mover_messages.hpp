@@ -6,7 +6,7 @@
 #include "index/space_registry.hpp"
 #include "memory/arena.hpp"
 #include "tier/objects/object_place.hpp"
-#include "tier/request_context.hpp"
+#include "base/request_context.hpp"
 
 #include <cstddef>
 #include <cstdint>

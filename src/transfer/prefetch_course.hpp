@@ -8,7 +8,7 @@
 #include "index/space_registry.hpp"
 #include "tier/space/acquire.hpp"
 #include "tier/objects/object_batch.hpp"
-#include "tier/request_context.hpp"
+#include "base/request_context.hpp"
 #include "transfer/arrival_counters.hpp"
 #include "transfer/below_reading.hpp"
 

@@ -1,6 +1,6 @@
 #include "transfer/store_window.hpp"
 
-#include "policy/window_refill.hpp"
+#include "base/window_refill.hpp"
 #include "index/object_header.hpp"
 
 #include <algorithm>

@@ -33,7 +33,7 @@ class store_window {
 
   enum class rest : uint8_t { nothing, evicted, written_by_others };
   /// What remains after a round with this answer. Objects that were present when the space was requested may be absent
-  /// now. Those at the end stay absent; a gap is filled in another round (policy/window_refill.hpp).
+  /// now. Those at the end stay absent; a gap is filled in another round (base/window_refill.hpp).
   rest rest_of(const acquire_answer& acquired);
   static bool any_reserved(const acquire_answer& acquired);
 

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "memory/segmented_arena.hpp"
-#include "policy/eviction_types.hpp"
+#include "base/eviction_types.hpp"
 #include "tier/space/acquire.hpp"
 #include "tier/objects/await.hpp"
 #include "tier/objects/confirm.hpp"

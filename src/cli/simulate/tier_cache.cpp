@@ -1,6 +1,6 @@
 #include "cli/simulate/tier_cache.hpp"
 
-#include "policy/window_refill.hpp"
+#include "base/window_refill.hpp"
 
 #include <algorithm>
 #include <cassert>

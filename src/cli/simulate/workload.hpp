@@ -1,7 +1,7 @@
 // The input of a simulation: requests as chains of chunks; every distinct chunk has a number.
 #pragma once
 
-#include "policy/eviction_types.hpp"
+#include "base/eviction_types.hpp"
 
 #include <cstddef>
 #include <cstdint>

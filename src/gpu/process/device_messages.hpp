@@ -4,7 +4,7 @@
 #include "base/error.hpp"
 #include "base/unique_fd.hpp"
 #include "memory/device_memory.hpp"
-#include "tier/request_context.hpp"
+#include "base/request_context.hpp"
 
 #include <array>
 #include <cstddef>

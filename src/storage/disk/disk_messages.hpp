@@ -3,7 +3,7 @@
 
 #include "base/error.hpp"
 #include "base/keep_alive.hpp"
-#include "tier/request_context.hpp"
+#include "base/request_context.hpp"
 #include "transfer/io_scheduler.hpp"
 
 #include <cstddef>

@@ -3,7 +3,7 @@
 
 #include "base/error.hpp"
 #include "tier/objects/object_batch.hpp"
-#include "tier/request_context.hpp"
+#include "base/request_context.hpp"
 
 namespace terrace {
 

@@ -3,7 +3,7 @@
 
 #include "base/object_key.hpp"
 #include "tier/objects/await.hpp"
-#include "tier/request_context.hpp"
+#include "base/request_context.hpp"
 
 #include <functional>
 #include <memory>

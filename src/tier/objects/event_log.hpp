@@ -6,7 +6,7 @@
 
 #include "base/ids.hpp"
 #include "base/object_key.hpp"
-#include "tier/request_context.hpp"
+#include "base/request_context.hpp"
 #include "tier/objects/tier_index.hpp"
 
 #include <algorithm>

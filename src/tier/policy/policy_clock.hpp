@@ -1,7 +1,7 @@
 // The clock that measures ages for eviction policies.
 #pragma once
 
-#include "policy/access_clock.hpp"
+#include "base/access_clock.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -4,7 +4,7 @@
 
 #include "index/prefix_resolver.hpp"
 #include "index/space_registry.hpp"
-#include "policy/eviction_types.hpp"
+#include "base/eviction_types.hpp"
 #include "policy/shadow_cache.hpp"
 #include "tier/objects/object_source.hpp"
 #include "tier/policy/policy_notes.hpp"
@@ -12,7 +12,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace terrace {
@@ -88,6 +90,7 @@ struct policies_report {
   uint64_t tracked = 0;
   uint64_t ghosts = 0;
   uint64_t bookkeeping_bytes = 0;
+  std::span<const std::string_view> known; ///< the names of all policies that a tier may have; lives for ever
 };
 
 /// From a connection: a requested chain, present or not.

@@ -1,7 +1,7 @@
 // Requests whose tenant has no room below its bound, in a line for each tenant: others pass them.
 #pragma once
 
-#include "tier/request_context.hpp"
+#include "base/request_context.hpp"
 #include "tier/objects/residency.hpp"
 #include "tier/quota/tenant_quotas.hpp"
 

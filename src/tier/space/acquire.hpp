@@ -6,7 +6,7 @@
 #include "tier/objects/object_hold.hpp"
 #include "tier/objects/object_place.hpp"
 #include "tier/objects/object_reservation.hpp"
-#include "tier/request_context.hpp"
+#include "base/request_context.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -4,7 +4,7 @@
 #include "base/error.hpp"
 #include "index/tenant_quota.hpp"
 #include "memory/allocator.hpp"
-#include "tier/request_context.hpp"
+#include "base/request_context.hpp"
 
 #include <cstdint>
 #include <vector>

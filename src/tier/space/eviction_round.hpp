@@ -3,7 +3,7 @@
 
 #include "index/tenant_quota.hpp"
 #include "memory/allocator.hpp"
-#include "tier/request_context.hpp"
+#include "base/request_context.hpp"
 #include "tier/objects/residency.hpp"
 #include "tier/space/victims.hpp"
 

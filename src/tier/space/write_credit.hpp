@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/error.hpp"
-#include "tier/request_context.hpp"
+#include "base/request_context.hpp"
 
 #include <cstdint>
 #include <memory>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/fair_queue.hpp"
-#include "tier/request_context.hpp"
+#include "base/request_context.hpp"
 
 #include <cstdint>
 #include <functional>

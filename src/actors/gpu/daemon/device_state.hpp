@@ -12,7 +12,7 @@
 #include "runtime/task_event.hpp"
 #include "gpu/process/device_child.hpp"
 #include "gpu/process/device_messages.hpp"
-#include "gpu/process/device_slices.hpp"
+#include "actors/gpu/daemon/device_slices.hpp"
 #include "gpu/process/pinned_arenas.hpp"
 #include "runtime/io_messages.hpp"
 #include "transfer/stall_detector.hpp"

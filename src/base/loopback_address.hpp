@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace terrace::metrics {
+namespace terrace {
 
 struct loopback_address {
   std::string host; ///< numeric, without brackets
@@ -19,4 +19,4 @@ struct loopback_address {
 /// Metrics contain names of models and groups, so a scraper on another machine needs an authenticating proxy.
 result<loopback_address> parse_loopback_address(std::string_view text);
 
-} // namespace terrace::metrics
+} // namespace terrace

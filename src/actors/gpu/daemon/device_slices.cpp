@@ -1,4 +1,4 @@
-#include "gpu/process/device_slices.hpp"
+#include "actors/gpu/daemon/device_slices.hpp"
 
 #include <algorithm>
 #include <functional>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/object_key.hpp"
-#include "policy/access_clock.hpp"
+#include "base/access_clock.hpp"
 
 #include <cstdint>
 #include <optional>

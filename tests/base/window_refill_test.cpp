@@ -1,4 +1,4 @@
-#include "policy/window_refill.hpp"
+#include "base/window_refill.hpp"
 
 #include "tests/support/seed.hpp"
 

@@ -1,10 +1,10 @@
-#include "metrics/loopback_address.hpp"
+#include "base/loopback_address.hpp"
 
 #include <arpa/inet.h>
 
 #include <charconv>
 
-namespace terrace::metrics {
+namespace terrace {
 namespace {
 
 bool is_loopback_v4(const std::string& host) {
@@ -44,4 +44,4 @@ result<loopback_address> parse_loopback_address(std::string_view text) {
   return address;
 }
 
-} // namespace terrace::metrics
+} // namespace terrace

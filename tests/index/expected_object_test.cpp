@@ -1,4 +1,4 @@
-#include "transfer/expected_object.hpp"
+#include "index/expected_object.hpp"
 
 #include <gtest/gtest.h>
 

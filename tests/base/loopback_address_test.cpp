@@ -1,8 +1,8 @@
-#include "metrics/loopback_address.hpp"
+#include "base/loopback_address.hpp"
 
 #include <gtest/gtest.h>
 
-namespace terrace::metrics {
+namespace terrace {
 namespace {
 
 TEST(LoopbackAddress, TakesThisMachineOnly) {
@@ -24,4 +24,4 @@ TEST(LoopbackAddress, WritesWhatItRead) {
 }
 
 } // namespace
-} // namespace terrace::metrics
+} // namespace terrace
