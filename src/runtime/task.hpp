@@ -26,10 +26,23 @@
 
 namespace terrace {
 
+/// Whoever keeps a task and has to know of its end.
+class task_owner {
+ public:
+  /// The frame has been destroyed, with everything that it held: it was done, or has been ended. Called once.
+  virtual void task_ended() noexcept = 0;
+  /// An exception has left the coroutine or one that it awaits. The frame is destroyed next.
+  virtual void task_failed(const std::exception_ptr& why) noexcept = 0;
+
+ protected:
+  ~task_owner() = default;
+};
+
 /// The reference of pending answers to the frame that waits for them; outlives the frame.
 class task_link {
  public:
-  explicit task_link(std::coroutine_handle<> root) : root_(root) {}
+  explicit task_link(std::coroutine_handle<> root, task_owner* owner = nullptr)
+      : root_(root), owner_(owner) {}
   task_link(const task_link&) = delete;
   task_link& operator=(const task_link&) = delete;
 
@@ -49,14 +62,29 @@ class task_link {
   /// Destroys the frame; a running one when it suspends.
   void end() {
     ends_ = true;
-    if (!running_ && root_)
-      std::exchange(root_, {}).destroy();
+    if (running_ || !root_)
+      return;
+    std::exchange(root_, {}).destroy();
+    if (auto* owner = std::exchange(owner_, nullptr))
+      owner->task_ended();
   }
+
+  /// An exception leaves one of the frames. False: nobody expects that.
+  bool fail(const std::exception_ptr& why) {
+    if (owner_ == nullptr)
+      return false;
+    failed_ = ends_ = true;
+    owner_->task_failed(why);
+    return true;
+  }
+  bool failed() const { return failed_; }
 
  private:
   std::coroutine_handle<> root_;
+  task_owner* owner_;
   bool running_ = false;
   bool ends_ = false;
+  bool failed_ = false;
 };
 
 template <class T>
@@ -77,9 +105,13 @@ class task_promise_base {
       void await_resume() noexcept {}
       std::coroutine_handle<> next;
     };
-    return to_whom_awaits{awaited_by ? awaited_by : std::noop_coroutine()};
+    bool go_on = awaited_by && !link->failed();
+    return to_whom_awaits{go_on ? awaited_by : std::noop_coroutine()};
   }
-  void unhandled_exception() { std::terminate(); } // no exception leaves a handler
+  void unhandled_exception() { // no exception leaves a handler
+    if (!link->fail(std::current_exception()))
+      std::terminate();
+  }
 
   std::shared_ptr<task_link> link; ///< of the root frame; set before the frame runs
   std::coroutine_handle<> awaited_by;
@@ -130,19 +162,26 @@ class [[nodiscard]] task {
       frame_.destroy();
   }
 
-  /// Runs it until it first suspends. Call once.
-  void start() {
+  /// Runs it until it first suspends. Call once. `owner`: outlives the frame; null: an exception ends the process.
+  void start(task_owner* owner = nullptr) {
     assert(frame_ && !link_);
-    auto link = std::allocate_shared<task_link>(frame_allocator<task_link>(),
-                                                frame_); // `this` may be destroyed when it returns
+    auto link = std::allocate_shared<task_link>(frame_allocator<task_link>(), frame_,
+                                                owner); // `this` may be destroyed when it returns
     auto frame = frame_;
     link_ = link;
     frame.promise().link = link;
     link->resume(frame);
   }
 
+  /// False: there is no coroutine.
+  bool is_given() const { return static_cast<bool>(frame_); }
   /// True from `start` until it is done.
   bool in_progress() const { return link_ && link_->alive(); }
+  /// Destroys the frame; a running one when it suspends. The owner is told.
+  void end() {
+    if (auto link = link_) // the owner may destroy `this`
+      link->end();
+  }
 
   // ---- awaited by another task ----
 

@@ -1,5 +1,6 @@
 #include "actors/connection/connection.hpp"
 
+#include "actors/connection/request.hpp"
 #include "actors/connection/verbs.hpp"
 #include "memory/heap_trim.hpp"
 #include "protocol/error_frame.hpp"
@@ -206,10 +207,24 @@ void connection::serve(protocol::frame& frame, std::optional<clock::time_point> 
   }
   // A request that needs more memory than there is must not take the connection's others with it.
   try {
-    find_verb(frame.kind)->serve(*this, what, frame);
+    start(what, frame);
   } catch (const std::bad_alloc&) {
     refuse(what, no_memory_for(what.kind));
   }
+}
+
+void connection::start(const request& what, protocol::frame& frame) {
+  if (idle_requests_.empty())
+    idle_requests_.emplace_back(*this);
+  serving_.splice(serving_.end(), idle_requests_, idle_requests_.begin());
+  auto at = std::prev(serving_.end());
+  static_cast<request&>(*at) = what;
+  at->serve(*find_verb(frame.kind), frame, at);
+}
+
+void connection::served(std::list<client_request>::iterator at) {
+  at->clear();
+  idle_requests_.splice(idle_requests_.begin(), serving_, at);
 }
 
 connection::request connection::begin(const protocol::frame& frame, clock::time_point arrived) {
@@ -367,6 +382,8 @@ void connection::close() {
   give_back_room(requests_.objects_taken());
   roomless_.clear();
   gate_.takes_no_objects();
+  for (auto next = serving_.begin(); next != serving_.end();)
+    (next++)->stop(); // one that is running ends when it suspends
   bool any = requests_.end_all(environment_->now(), [&](protocol::kind verb, auto age) {
     environment_->request_probe->finished(static_cast<size_t>(verb), errc::cancelled, age);
   });

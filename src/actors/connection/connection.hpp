@@ -1,13 +1,14 @@
 // CONNECTION: one client's channel, its requests in flight (request_table.hpp), and its resources: regions,
 // leases, reservations (client_holdings.hpp).
 //
-// The verbs (verbs/*.cpp) are functions over this class; the actor (connection_actor.cpp) passes it
+// A verb (verbs/*.cpp) is a coroutine over a request (request.hpp); the actor (connection_actor.cpp) passes it
 // completions. It belongs to one actor and is part of its state: when the actor ends, all resources of the
 // client are released.
 #pragma once
 
 #include "actors/connection/client_bell.hpp"
 #include "actors/connection/client_record.hpp"
+#include "actors/connection/continuation.hpp"
 #include "actors/transfer/transfer_arguments.hpp"
 #include "base/idle_pool.hpp"
 #include "actors/connection/frame_channel.hpp"
@@ -35,6 +36,7 @@
 #include <chrono>
 #include <deque>
 #include <functional>
+#include <list>
 #include <utility>
 
 namespace terrace::actors {
@@ -93,12 +95,7 @@ class connection {
 
   // ---- for verbs ----
 
-  /// One request in flight. A verb keeps it by value until it answers.
-  struct request {
-    request_id id = 0;
-    protocol::kind kind{};
-    context_ptr context;
-  };
+  using request = request_entry;
 
   /// `make` builds the answer's table and returns its offset. Answers to requests that have ended are
   /// dropped.
@@ -128,24 +125,11 @@ class connection {
   /// For a request whose contents are wrong: answers it; ends the connection if it is the handshake.
   void refuse_frame(const request& what, const protocol::frame& frame, const error& why);
 
-  /// The request takes memory for so many objects until it is answered: it uses up credit like bytes of its frame. Calls
-  /// `then`: at once if they are few, or if the trust group's memory has room for them; otherwise when it has, unless the
-  /// request ends meanwhile, which refuses it. Once per request.
-  template <class F>
-  void with_room(const request& what, size_t objects, F then) {
-    uint64_t bytes = objects * object_credit;
-    bool few = bytes <= request_memory::few_bytes;
-    requests_.charge(what.id, bytes, !few);
-    account_memory(gate_.unfinished_bytes());
-    if (few)
-      then();
-    else
-      wait_for_room(what, bytes, as_part_of(what, std::move(then)));
-  }
-  /// True if `with_room` may call `then` later.
-  static bool may_wait_for_room(size_t objects) {
-    return objects * object_credit > request_memory::few_bytes;
-  }
+  /// The request takes memory for so many objects until it is answered: it uses up credit like bytes of its frame. Once per
+  /// request. True: it has the memory, because they are few; otherwise it waits for room.
+  bool charge(const request& what, size_t objects);
+  /// Goes on when the trust group's memory has room for the objects, at once if it does now.
+  void wait_for_room(const request& what, size_t objects, const continuation& next);
   /// It will be charged for about so many, which are counted from now on.
   void expect_objects(const request& what, size_t objects) {
     requests_.expect(what.id, objects * object_credit);
@@ -177,6 +161,9 @@ class connection {
   void tell_shadows(const request& what, const wire::Options* options, const space_ptr& in,
                     std::shared_ptr<const chunk_prefix> prefix, std::optional<uint16_t> rank = {});
 
+  /// The verb of this request has ended.
+  void served(std::list<client_request>::iterator at);
+
   /// Ends a request early. False: no such request.
   bool cancel(request_id id, errc why);
 
@@ -188,18 +175,6 @@ class connection {
     auto found = holdings_.registered(id);
     return ok(what, found) ? *found : nullptr;
   }
-
-  /// Calls `then` with the lease, now or later, or refuses the request.
-  void with_lease(const request& what, const lease_id& id, std::function<void(const lease_ptr&)> then);
-
-  /// Calls `then` with the session for a turn that ends at `tokens` (0: no turn), or refuses the request. No further
-  /// request begins meanwhile: it is not known how many chunks this one has.
-  void with_session(const request& what, const session_id& id, uint64_t tokens,
-                    std::function<void(const session_use&)> then);
-
-  /// Calls `then` once nobody removes this tail from the tiers until it is saved or this connection ends, or refuses the
-  /// request. No further request begins meanwhile.
-  void with_tail(const request& what, const space_ptr& in, const digest& key, std::function<void()> then);
 
   /// At which it computes the space's KV, in tokens per second; 0: what it computes faster than it is read is not left to it.
   uint32_t prefill_speed(const wire::Options* options, const client_space& in) const;
@@ -238,33 +213,7 @@ class connection {
 
   // ---- messages to other actors ----
 
-  /// Sends `message` to `to`, and calls `then` with the answer on this connection. If `to` has ended, the
-  /// request is refused with `lost`,
-  /// and so it is, as `no_space`, if `then` needs more memory than there is.
-  template <class Actor, class Message, class F>
-  void ask(const request& what, const Actor& to, Message message, const char* lost, F then) {
-    ask(to, std::move(message), guarded(what, std::move(then)), [this, what, lost] {
-      refuse(what, {errc::internal, lost});
-    });
-  }
-  /// `then`, for the answer of another actor: if it needs more memory than there is, the request is refused.
-  template <class F>
-  auto guarded(const request& what, F then) {
-    struct question {
-      request what;
-      F then;
-    };
-    // One pointer, because CAF moves and copies handlers.
-    auto asked = std::make_shared<question>(question{what, std::move(then)});
-    return [this, asked](answer_of<F> answer) {
-      try {
-        asked->then(answer);
-      } catch (const std::bad_alloc&) {
-        refuse(asked->what, no_memory_for(asked->what.kind));
-      }
-    };
-  }
-  /// The same as `ask`, but the end of `to` is passed on as an answer too. `then` is `guarded`, or part of no request.
+  /// Sends `message` to `to`, and calls `then` with the answer on this connection; `lost` if `to` has ended.
   template <class Actor, class Message, class F, class G>
   void ask(const Actor& to, Message message, F then, G lost) {
     assert(asked_ < asked_max());
@@ -308,12 +257,12 @@ class connection {
     send_with_credit(*group().lease_notices, group().group, std::move(message), 1);
     assert(gate_.without_credit() <= without_credit_max());
   }
-  /// Continues with `work` after other messages have been handled. If it needs more memory than there is, the request
-  /// is refused.
-  void resume(const request& what, std::function<void()> work);
-  /// Calls `step`, and again after other messages have been handled as long as it returns false. Refuses the request if
-  /// it ends meanwhile, "while" `doing`.
-  void in_steps(const request& what, const char* doing, std::function<bool()> step);
+  /// Continues with `work` after other messages have been handled.
+  void resume(std::function<void()> work);
+  /// Until it is known how many chunks a request has, no further request begins; then `pump` goes on.
+  void cost_unknown() { gate_.cost_unknown(); }
+  void cost_known() { gate_.cost_known(); }
+  void pump();
   /// Calls `work` once the request ends early, unless its owner has dropped it.
   void when_ended(const request& what, const teardown_line::work& work) {
     after_teardown_.add(what.context, work);
@@ -322,10 +271,10 @@ class connection {
 
   /// The descriptor of the client's bell, for the client.
   result<unique_fd> bell();
-  /// Calls `then` once the counter has the value: at once, or when the client rings. Refuses the request if it ends before,
-  /// or the region of the counter or the memory does, and without a bell.
-  void when_counted(const request& what, const client_counter& counter, uint32_t value,
-                    device_memory_ptr memory, std::function<void()> then);
+  /// Goes on when the client rings and the counter has the value. Refuses the request if it ends before, or the region of the
+  /// counter or the memory does, and without a bell.
+  void wait_for_counter(const request& what, const client_counter& counter, uint32_t value,
+                        device_memory_ptr memory, const continuation& next);
   /// The client has unregistered this region.
   void end_waits_in(const client_region& counters);
   error end_of(const client_counter& counter, const device_memory_ptr& memory) const;
@@ -390,7 +339,6 @@ class connection {
   void on_timer();
   void on_bell(int32_t result);
   void refuse_ended_waits();
-  void pump();
   void account_memory(uint64_t unfinished_frame);
   void expect_rest_of_frame(uint64_t bytes);
   /// A request in flight sends at most one message to the policy and one to the group, and ends one lease; a lease that
@@ -405,6 +353,7 @@ class connection {
     return requests_max() * (group().tiers().size() + 2) + 1 + environment_->limits.regions_max;
   }
   void serve(protocol::frame& frame, std::optional<clock::time_point> arrived = {}); // now, unless it waited
+  void start(const request& what, protocol::frame& frame);
   bool serve_waiting();
   void discard(protocol::frame frame);
   request begin(const protocol::frame& frame, clock::time_point arrived);
@@ -417,12 +366,10 @@ class connection {
               std::vector<unique_fd> descriptors);
   void expect_reading(clock::time_point now);
   void answer_sent(request_id id);
-  std::function<void()> as_part_of(const request& what, std::function<void()> work);
   void sweep();
   void resume_after(const teardown_ptr& line, const request& what, std::function<void()> work);
   std::function<void()> marked_work(const request& what, std::function<void()> work);
   void resume_ended();
-  void wait_for_room(const request& what, uint64_t bytes, std::function<void()> then);
   void take_room();
   void refuse_roomless();
   void give_back_room(uint64_t bytes);
@@ -454,6 +401,7 @@ class connection {
   client_holdings holdings_;
   region_budget_ptr regions_;
   actor_pool idle_lookups_, idle_loads_, idle_stores_;
+  std::list<client_request> serving_, idle_requests_; ///< those whose verbs are in progress, and some to use again
   teardown_line after_teardown_;
   /// Its requests took so much at a time: what is freed after the flood, answers that were still being sent, goes back when it ends.
   static constexpr uint64_t flood_bytes = 1 << 20;
@@ -466,7 +414,7 @@ class connection {
   struct roomless {
     request what;
     uint64_t bytes = 0; ///< of objects
-    std::function<void()> then;
+    continuation next;
   };
   std::deque<roomless> roomless_;
   clock::time_point timer_at_ = clock::time_point::max(); ///< when the armed timer fires

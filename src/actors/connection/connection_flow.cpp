@@ -91,8 +91,16 @@ void connection::account_memory(uint64_t unfinished_frame) {
   environment_->client_probe->requests_take(change.before, change.now);
 }
 
-void connection::wait_for_room(const request& what, uint64_t bytes, std::function<void()> then) {
-  roomless_.push_back({what, bytes, std::move(then)});
+bool connection::charge(const request& what, size_t objects) {
+  uint64_t bytes = objects * object_credit;
+  bool few = bytes <= request_memory::few_bytes;
+  requests_.charge(what.id, bytes, !few);
+  account_memory(gate_.unfinished_bytes());
+  return few;
+}
+
+void connection::wait_for_room(const request& what, size_t objects, const continuation& next) {
+  roomless_.push_back({what, objects * object_credit, next});
   if (roomless_.size() == 1)
     take_room();
 }
@@ -104,7 +112,7 @@ void connection::take_room() {
     roomless_.pop_front();
     requests_.took_objects(first.what.id, first.bytes);
     environment_->client_probe->requests_take(0, first.bytes);
-    first.then();
+    first.next.go_on();
   }
   if (roomless_.empty())
     gate_.takes_no_objects(); // it may have been woken
@@ -112,18 +120,19 @@ void connection::take_room() {
 
 /// Refuses the requests that ended while they waited for room.
 void connection::refuse_roomless() {
-  std::vector<request> ended;
+  std::vector<roomless> ended;
   std::erase_if(roomless_, [&ended](const roomless& each) {
     if (!each.what.context->live())
-      ended.push_back(each.what);
+      ended.push_back(each);
     return !each.what.context->live();
   });
   if (ended.empty())
     return;
   take_room(); // another one may be the first
-  for (const request& what : ended)
-    refuse(what, {what.context->ended.load(), "the request ended while the requests of its trust group took "
-                                              "connection.group_bytes, and its objects had to wait"});
+  for (const roomless& each : ended)
+    each.next.fail({each.what.context->ended.load(),
+                    "the request ended while the requests of its trust group took connection.group_bytes, and "
+                    "its objects had to wait"});
 }
 
 void connection::give_back_room(uint64_t bytes) {
@@ -221,17 +230,6 @@ std::function<void()> connection::on_any_thread(std::function<void()> work) {
   };
 }
 
-/// If it needs more memory than there is, its request is refused.
-std::function<void()> connection::as_part_of(const request& what, std::function<void()> work) {
-  return [this, what, go_on = std::move(work)] {
-    try {
-      go_on();
-    } catch (const std::bad_alloc&) {
-      refuse(what, no_memory_for(what.kind));
-    }
-  };
-}
-
 /// What the populator has in hand is unmapped when it lets go of it.
 void connection::resume_after_teardown(const request& what, std::function<void()> work) {
   const teardown_ptr& line = environment_->teardown;
@@ -248,12 +246,12 @@ void connection::resume_after(const teardown_ptr& line, const request& what, std
   if (line)
     line->run(marked_work(what, std::move(work)));
   else
-    resume(what, std::move(work));
+    resume(std::move(work));
 }
 
 /// What another thread runs when the request may go on.
 std::function<void()> connection::marked_work(const request& what, std::function<void()> work) {
-  auto shared = std::make_shared<std::function<void()>>(as_part_of(what, std::move(work)));
+  auto shared = std::make_shared<std::function<void()>>(std::move(work));
   after_teardown_.add(what.context, shared);
   return [owner = caf::actor_cast<caf::actor_addr>(self_), shared]() mutable {
     if (auto there = caf::actor_cast<connection_actor>(owner))
@@ -262,21 +260,14 @@ std::function<void()> connection::marked_work(const request& what, std::function
   };
 }
 
-void connection::resume(const request& what, std::function<void()> work) {
+void connection::resume(std::function<void()> work) {
   assert(resuming_ < requests_max());
   ++resuming_;
-  auto part = [this, go_on = as_part_of(what, std::move(work))] {
+  auto part = [this, go_on = std::move(work)] {
     --resuming_;
     go_on();
   };
   self_->send(self_, resume_notice{std::make_shared<std::function<void()>>(std::move(part))});
-}
-
-void connection::in_steps(const request& what, const char* doing, std::function<bool()> step) {
-  if (!what.context->live())
-    refuse(what, {what.context->ended.load(), std::string("the request ended while ") + doing});
-  else if (!step())
-    resume(what, [this, what, doing, next = std::move(step)] { in_steps(what, doing, next); });
 }
 
 // ---- what is left to the client, by its declarations ----

@@ -120,63 +120,6 @@ std::optional<bool> connection::read_some(const request& what, lease_reading& wo
   return *more;
 }
 
-void connection::with_lease(const request& what, const lease_id& id,
-                            std::function<void(const lease_ptr&)> then) {
-  if (auto known = holdings_.lease_of(id)) {
-    then(known);
-    return;
-  }
-  gate_.cost_unknown();
-  ask(
-      group().group, use_lease_request{id},
-      [this, what, then = std::move(then)](const use_lease_answer& answer) {
-        gate_.cost_known();
-        auto go_on = guarded(what, [this, what, &then](const use_lease_answer& lease) {
-          if (ok(what, lease.failure))
-            then(lease.found);
-        });
-        go_on(answer);
-        pump();
-      },
-      [this, what] {
-        gate_.cost_known();
-        refuse(what, {errc::internal, "the trust group's actor has ended"});
-      });
-}
-
-void connection::with_session(const request& what, const session_id& id, uint64_t tokens,
-                              std::function<void(const session_use&)> then) {
-  gate_.cost_unknown();
-  ask(
-      group().group, use_session_request{id, tokens},
-      [this, what, then = std::move(then)](const use_session_answer& answer) {
-        gate_.cost_known();
-        if (ok(what, answer.failure))
-          as_part_of(what, [&] { then(answer.found); })();
-        pump();
-      },
-      [this, what] {
-        gate_.cost_known();
-        refuse(what, {errc::internal, "the trust group's actor has ended"});
-      });
-}
-
-void connection::with_tail(const request& what, const space_ptr& in, const digest& key,
-                           std::function<void()> then) {
-  gate_.cost_unknown();
-  ask(
-      group().group, refer_tail_request{in, key, record_->id},
-      [this, what, then = std::move(then)](const refer_tail_answer&) {
-        gate_.cost_known();
-        as_part_of(what, then)();
-        pump();
-      },
-      [this, what] {
-        gate_.cost_known();
-        refuse(what, {errc::internal, "the trust group's actor has ended"});
-      });
-}
-
 // ---- inferences ----
 
 request_defaults connection::defaults_of_space(uint32_t id) const {

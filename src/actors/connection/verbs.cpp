@@ -8,15 +8,16 @@ namespace {
 
 /// A frame's body is verified before it is read. A mistake in it is the answer; only a handshake ends with one.
 template <class Table, auto work>
-void serve(connection& client, const connection::request& what, protocol::frame& frame) {
-  if (auto asked = protocol::parse<Table>(frame.body))
-    work(client, what, **asked, frame.descriptors);
-  else
-    client.refuse_frame(what, frame, asked.error());
+task<> begin(client_request& request, protocol::frame& frame) {
+  auto asked = protocol::parse<Table>(frame.body);
+  if (asked)
+    return work(request, **asked, frame.descriptors);
+  request.client.refuse_frame(request, frame, asked.error());
+  return {};
 }
 
 constexpr std::array table{
-#define TERRACE_VERB(NAME, TABLE, ...) verb{protocol::kind::NAME, #NAME, serve<wire::TABLE, verbs::NAME>},
+#define TERRACE_VERB(NAME, TABLE, ...) verb{protocol::kind::NAME, #NAME, begin<wire::TABLE, verbs::NAME>},
 #include "protocol/verbs.def"
 };
 

@@ -1,11 +1,11 @@
 // The verbs of the protocol: one file each in verbs/, declared by its row in protocol/verbs.def.
 //
 // A verb gets its verified table, refuses what contradicts the connection's state, and answers now or later,
-// always through `connection::reply` or `connection::refuse`. The table is in the frame's body and valid only
-// until the verb returns, unless the frame is held (`frame_channel::hold`).
+// always through `client_request::reply` or `refuse`. The table is in the frame's body, which is kept until the verb has
+// ended; the descriptors are the frame's own until the verb first suspends.
 #pragma once
 
-#include "actors/connection/connection.hpp"
+#include "actors/connection/request.hpp"
 
 #include <span>
 
@@ -14,7 +14,8 @@ namespace terrace::actors {
 struct verb {
   protocol::kind kind;
   const char* name;
-  void (*serve)(connection& client, const connection::request& what, protocol::frame& frame);
+  /// Not given, if the request was refused at once.
+  task<> (*begin)(client_request& request, protocol::frame& frame);
 };
 
 /// Null for a kind that clients do not send.
@@ -25,8 +26,7 @@ std::span<const verb> all_verbs();
 
 namespace verbs {
 #define TERRACE_VERB(NAME, TABLE, ...)                                                                       \
-  void NAME(connection& client, const connection::request& what, const wire::TABLE& asked,                   \
-            protocol::descriptor_list& descriptors);
+  task<> NAME(client_request& request, const wire::TABLE& asked, protocol::descriptor_list& descriptors);
 #include "protocol/verbs.def"
 
 /// Answers those who wait for the lookup that this frame would have begun. No effect if it has no id.

@@ -1,21 +1,20 @@
 // cancel: ends a request of this connection early, or a lookup by its id.
 #include "actors/connection/verbs.hpp"
-
 namespace terrace::actors::verbs {
 
-void cancel(connection& client, const connection::request& what, const wire::Cancel& asked,
-            protocol::descriptor_list&) {
-  auto tell = [&client, what](bool found) {
-    client.reply(what,
-                 [&](flatbuffers::FlatBufferBuilder& body) { return wire::CreateCancelAnswer(body, found); });
-  };
-  if (asked.lookup_id() == nullptr) {
-    tell(asked.request() != what.id && client.cancel(asked.request(), errc::cancelled));
-    return;
+task<> cancel(client_request& request, const wire::Cancel& asked, protocol::descriptor_list&) {
+  connection& client = request.client;
+  bool found = false;
+  if (asked.lookup_id() != nullptr) {
+    const auto& group = client.group().group;
+    cancel_lookup_request lookup{protocol::to_lookup_id(asked.lookup_id())};
+    auto cancelled = co_await request.ask<cancel_lookup_answer>(group, std::move(lookup), group_ended);
+    found = cancelled.found;
+  } else {
+    found = asked.request() != request.id && client.cancel(asked.request(), errc::cancelled);
   }
-  client.ask(what, client.group().group, cancel_lookup_request{protocol::to_lookup_id(asked.lookup_id())},
-             "the trust group's actor has ended",
-             [tell](const cancel_lookup_answer& answer) { tell(answer.found); });
+  request.reply(
+      [&](flatbuffers::FlatBufferBuilder& body) { return wire::CreateCancelAnswer(body, found); });
 }
 
 } // namespace terrace::actors::verbs

@@ -1,16 +1,16 @@
 // check: counts everything of the client's trust group again, for operators.
 #include "actors/check/check_actor.hpp"
 #include "actors/connection/verbs.hpp"
-
 namespace terrace::actors::verbs {
 
 namespace {
 
-void answer_check(connection& client, const connection::request& what, const check_report& found) {
+void answer_check(client_request& request, const check_report& found) {
+  const connection_environment& environment = request.client.environment();
   for (const std::string& one : found.differences)
-    client.environment().log("check: " + one);
-  client.environment().client_probe->checked(found.differences_in_all);
-  client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
+    environment.log("check: " + one);
+  environment.client_probe->checked(found.differences_in_all);
+  request.reply([&](flatbuffers::FlatBufferBuilder& body) {
     auto differences = body.CreateVectorOfStrings(found.differences);
     auto left_out = body.CreateVectorOfStrings(found.left_out);
     std::vector<flatbuffers::Offset<wire::CheckReferences>> references;
@@ -31,20 +31,19 @@ void answer_check(connection& client, const connection::request& what, const che
 
 } // namespace
 
-void check(connection& client, const connection::request& what, const wire::Check& asked,
-           protocol::descriptor_list&) {
-  client.take_terms(what, asked);
-  if (!client.may_govern(what, "a check tells of the leases and sessions of all clients"))
-    return;
+task<> check(client_request& request, const wire::Check& asked, protocol::descriptor_list&) {
+  request.take_terms(asked);
+  connection& client = request.client;
+  if (!client.may_govern(request, "a check tells of the leases and sessions of all clients"))
+    co_return;
   check_job job;
   job.group = client.group_handle();
   job.clients = client.environment().clients;
-  job.context = what.context;
-  client.ask(what, spawn_check(client.system()), std::move(job), "the check's actor has ended",
-             [&client, what](const check_report& found) {
-               if (client.ok(what, found.failure))
-                 answer_check(client, what, found);
-             });
+  job.context = request.context;
+  auto worker = spawn_check(client.system());
+  auto found = co_await request.ask<check_report>(worker, std::move(job), "the check's actor has ended");
+  co_await request.valid(found.failure);
+  answer_check(request, found);
 }
 
 } // namespace terrace::actors::verbs

@@ -1,17 +1,15 @@
 // commit: publishes the chunks that the client has written into staging memory, with one copy.
 #include "actors/connection/verbs.hpp"
 #include "actors/connection/verbs/reservations.hpp"
-#include "actors/connection/verbs/run_transfer.hpp"
 #include "actors/transfer/store_actor.hpp"
-
 namespace terrace::actors::verbs {
 
-void commit(connection& client, const connection::request& what, const wire::Commit& asked,
-            protocol::descriptor_list&) {
-  client.take_terms(what, asked);
-  auto reservation = take_reservation(client, what, asked.reservation());
+task<> commit(client_request& request, const wire::Commit& asked, protocol::descriptor_list&) {
+  request.take_terms(asked);
+  connection& client = request.client;
+  auto reservation = take_reservation(request, asked.reservation());
   if (!reservation)
-    return;
+    co_return;
   staging& memory = *client.holdings().present_staging();
   std::vector<region_run> runs;
   for (size_t i = 0; i < reservation->extents.size(); ++i)
@@ -19,8 +17,8 @@ void commit(connection& client, const connection::request& what, const wire::Com
   auto checked = scatter_gather::make(runs, {}, reservation->objects->payload_bytes, memory.memory().size());
   if (!checked) {
     put_back(client, *reservation);
-    client.refuse(what, {errc::internal, checked.error().text});
-    return;
+    request.refuse({errc::internal, checked.error().text});
+    co_return;
   }
   store_job job;
   job.group = client.group_handle();
@@ -29,19 +27,15 @@ void commit(connection& client, const connection::request& what, const wire::Com
   job.objects_per_chunk = reservation->objects_per_chunk;
   job.runs = std::make_shared<const scatter_gather>(std::move(*checked));
   job.source = memory.source();
-  job.context = what.context;
-  run_transfer<store_result>(
-      client, what, client.idle_stores(), spawn_store, std::move(job),
-      [&client, what, reservation](const store_result& done) {
-        put_back(client, *reservation);
-        if (done.failure.code != errc::ok)
-          return;
-        size_t present = reservation->present_objects / reservation->objects_per_chunk + done.present_chunks;
-        client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
-          return wire::CreateCommitAnswer(body, static_cast<uint32_t>(done.stored_chunks),
-                                          static_cast<uint32_t>(present), done.bytes);
-        });
-      });
+  job.context = request.context;
+  auto done = co_await request.run<store_result>(client.idle_stores(), spawn_store, std::move(job));
+  put_back(client, *reservation);
+  co_await request.valid(done.failure);
+  size_t present = reservation->present_objects / reservation->objects_per_chunk + done.present_chunks;
+  request.reply([&](flatbuffers::FlatBufferBuilder& body) {
+    return wire::CreateCommitAnswer(body, static_cast<uint32_t>(done.stored_chunks),
+                                    static_cast<uint32_t>(present), done.bytes);
+  });
 }
 
 } // namespace terrace::actors::verbs

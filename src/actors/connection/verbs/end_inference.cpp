@@ -3,16 +3,16 @@
 #include "connection/request_values.hpp"
 
 #include <caf/send.hpp>
-
 namespace terrace::actors::verbs {
 
-void end_inference(connection& client, const connection::request& what, const wire::EndInference& asked,
-                   protocol::descriptor_list&) {
+task<> end_inference(client_request& request, const wire::EndInference& asked, protocol::descriptor_list&) {
+  connection& client = request.client;
   auto end = end_of(asked);
   if (client.group().feed && client.group().feed->offer(1))
     client.send(client.group().shadow, end);
   client.tell_policy(std::move(end), 1);
-  client.reply(what, wire::CreateEndInferenceAnswer);
+  request.reply(wire::CreateEndInferenceAnswer);
+  co_return;
 }
 
 } // namespace terrace::actors::verbs

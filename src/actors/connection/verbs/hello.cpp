@@ -6,16 +6,15 @@
 #include <caf/send.hpp>
 
 #include <cassert>
-
 namespace terrace::actors::verbs {
 
-void hello(connection& client, const connection::request& what, const wire::Hello& asked,
-           protocol::descriptor_list&) {
+task<> hello(client_request& request, const wire::Hello& asked, protocol::descriptor_list&) {
+  connection& client = request.client;
   const auto& environment = client.environment();
   if (auto version = checked_version(asked); !version) {
     environment.client_probe->refused(metrics::refusal::version);
-    client.refuse(what, version.error());
-    return;
+    request.refuse(version.error());
+    co_return;
   }
   auto resumed = resumed_connections(asked, environment.boot);
   assert(resumed.size() <= protocol::resumes_max);
@@ -26,12 +25,12 @@ void hello(connection& client, const connection::request& what, const wire::Hell
     }
   if (auto greeted = client.greeted(asked.client_name()->str(), asked.observes()); !greeted) {
     client.end(greeted.error());
-    return;
+    co_return;
   }
   std::vector<tier_kind> tiers;
   for (const tier_parts& tier : client.group().tiers())
     tiers.push_back(tier.kind);
-  client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
+  request.reply([&](flatbuffers::FlatBufferBuilder& body) {
     return write_hello_answer(body, environment, *client.record(), client.group().isolated, tiers);
   });
 }

@@ -2,7 +2,6 @@
 #include "actors/connection/verbs.hpp"
 
 #include <algorithm>
-
 namespace terrace::actors::verbs {
 
 namespace {
@@ -18,20 +17,20 @@ flatbuffers::Offset<wire::LeaseStatus> write(flatbuffers::FlatBufferBuilder& bod
 
 } // namespace
 
-void leases(connection& client, const connection::request& what, const wire::Leases& asked,
-            protocol::descriptor_list&) {
-  if (!client.may_govern(what, "the id of a lease is the right to use it"))
-    return;
-  client.ask(what, client.group().group, leases_request{asked.after(), protocol::leases_listed_max},
-             "the trust group's actor has ended", [&client, what](const leases_answer& answer) {
-               auto now = client.environment().now();
-               client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
-                 std::vector<flatbuffers::Offset<wire::LeaseStatus>> listed;
-                 for (const lease_report& one : answer.listed)
-                   listed.push_back(write(body, one, now));
-                 return wire::CreateLeasesAnswer(body, answer.count, body.CreateVector(listed));
-               });
-             });
+task<> leases(client_request& request, const wire::Leases& asked, protocol::descriptor_list&) {
+  connection& client = request.client;
+  if (!client.may_govern(request, "the id of a lease is the right to use it"))
+    co_return;
+  const auto& group = client.group().group;
+  leases_request all{asked.after(), protocol::leases_listed_max};
+  auto found = co_await request.ask<leases_answer>(group, std::move(all), group_ended);
+  auto now = client.environment().now();
+  request.reply([&](flatbuffers::FlatBufferBuilder& body) {
+    std::vector<flatbuffers::Offset<wire::LeaseStatus>> listed;
+    for (const lease_report& one : found.listed)
+      listed.push_back(write(body, one, now));
+    return wire::CreateLeasesAnswer(body, found.count, body.CreateVector(listed));
+  });
 }
 
 } // namespace terrace::actors::verbs

@@ -1,9 +1,7 @@
 // open_session: a conversation whose turns send only their new tokens.
-#include "actors/connection/session_prefixes.hpp"
 #include "actors/connection/verbs.hpp"
 #include "base/random_id.hpp"
 #include "connection/request_values.hpp"
-
 namespace terrace::actors::verbs {
 
 namespace {
@@ -27,25 +25,22 @@ result<session_root_ptr> root_of(const wire::OpenSession& asked, const token_has
 
 } // namespace
 
-void open_session(connection& client, const connection::request& what, const wire::OpenSession& asked,
-                  protocol::descriptor_list&) {
-  auto in = client.find_space(what, asked.space());
+task<> open_session(client_request& request, const wire::OpenSession& asked, protocol::descriptor_list&) {
+  connection& client = request.client;
+  auto in = request.space(asked.space());
   if (!in)
-    return;
+    co_return;
   auto root = root_of(asked, *in->hasher);
-  if (!client.ok(what, root))
-    return;
+  co_await request.valid(root);
   session_id id{random_lease_id().bytes};
-  open_session_request request{{id, client.record()->id, in->what->id, in->what->spec.chunk_tokens,
+  open_session_request opening{{id, client.record()->id, in->what->id, in->what->spec.chunk_tokens,
                                 asked.keep(), asked.mode() == wire::SessionMode::held, std::move(*root),
                                 nullptr}};
-  client.ask(what, client.group().group, std::move(request), "the trust group's actor has ended",
-             [&client, what, id](const open_session_answer&) {
-               client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
-                 return wire::CreateOpenSessionAnswer(body,
-                                                      body.CreateVector(id.bytes.data(), id.bytes.size()));
-               });
-             });
+  const auto& group = client.group().group;
+  co_await request.ask<open_session_answer>(group, std::move(opening), group_ended);
+  request.reply([&](flatbuffers::FlatBufferBuilder& body) {
+    return wire::CreateOpenSessionAnswer(body, body.CreateVector(id.bytes.data(), id.bytes.size()));
+  });
 }
 
 } // namespace terrace::actors::verbs

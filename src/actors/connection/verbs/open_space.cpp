@@ -4,111 +4,71 @@
 #include "connection/open_pools.hpp"
 #include "connection/request_values.hpp"
 #include "actors/resp/value_space.hpp"
-
 namespace terrace::actors::verbs {
 
 namespace {
 
-// ---- making room for another space ----
-
-/// If the trust group has too many spaces, idle ones without objects are forgotten, and the space is opened again; `busy`
-/// once all idle ones have objects.
-struct opening {
-  connection& client;
-  connection::request what;
-  space_spec spec;
-  std::function<void(const space_ptr&)> then;
-  error full{}; ///< the first answer
-  idle_space_search idle{};
-};
-using opening_ptr = std::shared_ptr<opening>;
-
-void try_to_open(const opening_ptr& all);
-
-void forget_empty(const opening_ptr& all) {
-  all->client.ask(all->what, all->client.group().group, forget_spaces_request{all->idle.empty()},
-                  "the trust group's actor has ended",
-                  [all](const forget_spaces_answer&) { try_to_open(all); });
-}
-
-void make_room(const opening_ptr& all);
-
-void ask_next_tier(const opening_ptr& all) {
-  const auto& tiers = all->client.group().tiers();
-  if (auto next = all->idle.next_tier(tiers.size()))
-    all->client.ask(all->what, tiers[*next].tier, all->idle.question(), "a tier has ended",
-                    [all](const empty_spaces_answer& answer) {
-                      all->idle.take(answer);
-                      ask_next_tier(all);
-                    });
-  else if (all->idle.empty().empty())
-    make_room(all);
-  else
-    forget_empty(all);
-}
-
-void make_room(const opening_ptr& all) {
-  const request_context& context = *all->what.context;
-  if (all->idle.looked_at_all() || !context.live()) {
-    all->client.refuse(all->what, context.live() ? all->full : error{context.ended.load(), all->full.text});
-    return;
+/// The space, once the trust group has a number for it. If it has too many, idle ones without objects are forgotten; `busy`
+/// if all idle ones have objects.
+task<space_ptr> opened(client_request& request, const space_spec& spec) {
+  const group_parts& group = request.client.group();
+  idle_space_search idle;
+  error full; // the first answer
+  while (true) {
+    open_space_request opening{spec};
+    auto answer = co_await request.ask<open_space_answer>(group.group, std::move(opening), group_ended);
+    if (answer.failure.code == errc::ok)
+      co_return std::move(answer.opened);
+    if (answer.failure.code != errc::busy)
+      co_await request.valid(answer.failure);
+    full = answer.failure;
+    while (idle.empty().empty()) {
+      if (!request.context->live())
+        full.code = request.context->ended.load();
+      // Before a tier joins, the spaces of its objects have numbers.
+      if (idle.looked_at_all() || !request.context->live() || group.will_join())
+        co_await request.valid(full);
+      idle_spaces_request some;
+      auto spaces = co_await request.ask<idle_spaces_answer>(group.group, std::move(some), group_ended);
+      if (!idle.take(spaces))
+        co_await request.valid(full);
+      while (auto next = idle.next_tier(group.tiers().size())) {
+        tier_actor tier = group.tiers()[*next].tier;
+        auto question = idle.question();
+        auto empty = co_await request.ask<empty_spaces_answer>(tier, std::move(question), "a tier has ended");
+        idle.take(empty);
+      }
+    }
+    forget_spaces_request forget{idle.empty()};
+    co_await request.ask<forget_spaces_answer>(group.group, std::move(forget), group_ended);
   }
-  if (all->client.group().will_join()) { // its objects' spaces have numbers before the tier joins
-    all->client.refuse(all->what, all->full);
-    return;
-  }
-  all->client.ask(all->what, all->client.group().group, idle_spaces_request{},
-                  "the trust group's actor has ended", [all](const idle_spaces_answer& answer) {
-                    if (all->idle.take(answer))
-                      ask_next_tier(all);
-                    else
-                      all->client.refuse(all->what, all->full);
-                  });
-}
-
-void try_to_open(const opening_ptr& all) {
-  all->client.ask(all->what, all->client.group().group, open_space_request{all->spec},
-                  "the trust group's actor has ended", [all](const open_space_answer& answer) {
-                    if (answer.failure.code == errc::busy) {
-                      all->full = answer.failure;
-                      make_room(all);
-                    } else if (answer.failure.code != errc::ok) {
-                      all->client.refuse(all->what, answer.failure);
-                    } else {
-                      all->then(answer.opened);
-                    }
-                  });
 }
 
 } // namespace
 
-void open_space(connection& client, const connection::request& what, const wire::OpenSpace& asked,
-                protocol::descriptor_list&) {
+task<> open_space(client_request& request, const wire::OpenSpace& asked, protocol::descriptor_list&) {
+  connection& client = request.client;
   auto spec = spec_of(asked);
-  if (!client.ok(what, spec))
-    return;
+  co_await request.valid(spec);
   if (resp::is_value_space(*spec)) {
-    client.refuse(what, {errc::denied, "layout is '" + spec->layout +
-                                           "', which is kept for values of Redis clients, whose "
-                                           "sizes differ: expected another layout"});
-    return;
+    request.refuse({errc::denied, "layout is '" + spec->layout +
+                                      "', which is kept for values of Redis clients, whose sizes differ: expected "
+                                      "another layout"});
+    co_return;
   }
+  const space_spec& wanted = *spec;
+  auto space = co_await opened(request, wanted);
   auto rank = static_cast<uint16_t>(asked.rank());
-  auto then = [&client, what, rank, defaults = defaults_of(asked)](const space_ptr& opened) {
-    const opened_space& space = *opened;
-    auto mine = std::make_shared<client_space>();
-    mine->what = opened;
-    mine->hasher = make_token_hasher(space.spec);
-    mine->rank = rank;
-    mine->defaults = defaults;
-    mine->presence = std::make_unique<rank_presence::member>(space.ranks, rank);
-    mine->probe = client.environment().spaces->probe(client.group().name, space.spec.model);
-    if (!client.ok(what, client.holdings().add(std::move(mine))))
-      return;
-    client.reply(what,
-                 [&](flatbuffers::FlatBufferBuilder& body) { return write_open_space_answer(body, space); });
-  };
-  try_to_open(std::make_shared<opening>(opening{client, what, std::move(*spec), then}));
+  auto mine = std::make_shared<client_space>();
+  mine->what = space;
+  mine->hasher = make_token_hasher(space->spec);
+  mine->rank = rank;
+  mine->defaults = defaults_of(asked);
+  mine->presence = std::make_unique<rank_presence::member>(space->ranks, rank);
+  mine->probe = client.environment().spaces->probe(client.group().name, space->spec.model);
+  auto added = client.holdings().add(std::move(mine));
+  co_await request.valid(added);
+  request.reply([&](flatbuffers::FlatBufferBuilder& body) { return write_open_space_answer(body, *space); });
 }
 
 } // namespace terrace::actors::verbs

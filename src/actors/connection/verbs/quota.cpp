@@ -2,52 +2,45 @@
 #include "actors/connection/verbs.hpp"
 #include "base/countdown.hpp"
 #include "group/tenant_tables.hpp"
-
 namespace terrace::actors::verbs {
 
 namespace {
 
-using tier_reports = std::shared_ptr<std::vector<tier_report>>;
-
-/// As the tiers have them, after they were told of a change.
-void show_quotas(connection& client, const connection::request& what) {
-  const auto& tiers = client.group().tiers();
-  auto all = std::make_shared<std::vector<tier_report>>(tiers.size());
-  auto arrived = std::make_shared<countdown>([&client, what, all] {
-    client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
-      return wire::CreateQuotaAnswer(body, write_tenants(body, *all));
-    });
-  });
-  for (size_t i = 1; i < tiers.size(); ++i)
-    arrived->begin();
-  for (size_t i = 0; i < tiers.size(); ++i)
-    client.ask(what, tiers[i].tier, tier_status_request{}, "a tier has ended",
-               [all, i, arrived](const tier_report& report) {
-                 (*all)[i] = report;
-                 arrived->end();
-               });
+/// Changes a quota, if the request has one; false: it was refused.
+bool change_quota(client_request& request, const wire::Quota& asked) {
+  connection& client = request.client;
+  if (asked.name() == nullptr)
+    return true;
+  auto wanted = quota_of(asked);
+  if (!request.ok(wanted))
+    return false;
+  const group_parts& group = client.group();
+  auto changed = group.tenants->change(wanted->name, wanted->tier, wanted->what, group.capacities());
+  if (!request.ok(changed))
+    return false;
+  if (client.environment().log)
+    client.environment().log("group " + group.name + ": quota " + wanted->text());
+  for (const tier_parts& tier : group.tiers())
+    client.send(tier.tier, quotas_changed_notice{});
+  return true;
 }
 
 } // namespace
 
-void quota(connection& client, const connection::request& what, const wire::Quota& asked,
-           protocol::descriptor_list&) {
-  if (!client.may_govern(what, "quotas concern all tenants of the trust group"))
-    return;
-  if (asked.name() != nullptr) {
-    auto wanted = quota_of(asked);
-    if (!client.ok(what, wanted))
-      return;
-    const group_parts& group = client.group();
-    auto changed = group.tenants->change(wanted->name, wanted->tier, wanted->what, group.capacities());
-    if (!client.ok(what, changed))
-      return;
-    if (client.environment().log)
-      client.environment().log("group " + group.name + ": quota " + wanted->text());
-    for (const tier_parts& tier : group.tiers())
-      client.send(tier.tier, quotas_changed_notice{});
+task<> quota(client_request& request, const wire::Quota& asked, protocol::descriptor_list&) {
+  if (!request.client.may_govern(request, "quotas concern all tenants of the trust group"))
+    co_return;
+  if (!change_quota(request, asked))
+    co_return;
+  std::vector<tier_report> all; // as the tiers have it, after they were told of the change
+  auto reports = co_await request.ask_tiers<tier_report, tier_status_request>();
+  for (auto& report : reports) {
+    co_await request.valid(report);
+    all.push_back(std::move(*report));
   }
-  show_quotas(client, what);
+  request.reply([&](flatbuffers::FlatBufferBuilder& body) {
+    return wire::CreateQuotaAnswer(body, write_tenants(body, all));
+  });
 }
 
 } // namespace terrace::actors::verbs

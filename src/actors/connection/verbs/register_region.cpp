@@ -5,122 +5,95 @@
 
 #include <algorithm>
 #include <cstddef>
-
 namespace terrace::actors::verbs {
 
 namespace {
 
-struct registration {
-  std::shared_ptr<unique_fd> memory;
-  uint64_t bytes = 0;
-  device_memory_ptr page; ///< the same memory, as a device has it; null: none has
-  bool again = false;     ///< regions that were being unmapped have given their bytes back
-};
-
-void add_region(connection& client, const connection::request& what, client_region_ptr region) {
-  bool mapped = region->mapped();
-  auto on_device = region->device();
-  auto page = region->page();
-  auto id = client.holdings().add(std::move(region));
-  client.show();
-  if (!client.ok(what, id))
-    return;
-  if (page)
-    page->give_events();
-  if (on_device)
-    client.watch_device_memory(on_device);
-  client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
-    return wire::CreateRegisterRegionAnswer(body, static_cast<uint32_t>(*id), mapped);
-  });
-}
-
-void try_registration(connection& client, const connection::request& what, registration asked) {
-  if (!what.context->live()) {
-    client.refuse(what, {what.context->ended.load(), "the request ended before the region was mapped"});
-    return;
-  }
-  auto charge = client.regions()->take(asked.bytes);
-  if (!charge && charge.error().code == errc::busy && !asked.again) {
-    asked.again = true;
-    client.resume_after_teardown(what, [&client, what, asked] { try_registration(client, what, asked); });
-    return;
-  }
-  if (!client.ok(what, charge))
-    return;
-  auto region = client_region::open(
-      std::move(*asked.memory), asked.bytes,
-      {std::move(*charge), client.environment().teardown, client.environment().populator, asked.page});
-  if (client.ok(what, region))
-    add_region(client, what, std::move(*region));
-}
-
-/// It is mapped by the process of the device, so it is charged for as long as it is registered.
-void on_imported(connection& client, const connection::request& what, uint64_t bytes,
-                 const import_region_answer& imported) {
-  if (!client.ok(what, imported.failure))
-    return;
-  auto charge = client.regions()->take(bytes);
-  if (client.ok(what, charge))
-    add_region(client, what,
-               client_region::of_device(imported.memory, bytes, {std::move(*charge), nullptr, {}, {}}));
-}
-
-/// A page of generations is mapped twice: by the device's process, and here as any memfd.
-void on_page_imported(connection& client, const connection::request& what, const registration& asked,
-                      const import_region_answer& imported) {
-  if (!client.ok(what, imported.failure))
-    return;
-  registration with_page = asked;
-  with_page.page = imported.memory;
-  try_registration(client, what, with_page);
-}
-
-void register_of_device(connection& client, const connection::request& what,
-                        const wire::RegisterRegion& asked, std::shared_ptr<unique_fd> memory) {
+/// Of a device's memory the region that its process has imported.
+task<device_memory_ptr> imported(client_request& request, const wire::RegisterRegion& asked,
+                                 std::shared_ptr<unique_fd> memory) {
   import_region_request wanted;
   wanted.bytes = asked.bytes();
-  wanted.context = what.context;
+  wanted.context = request.context;
   wanted.page = asked.kind() == wire::RegionKind::generations;
   wanted.events = asked.events();
-  registration here{memory, asked.bytes(), {}, false};
   if (wanted.page) {
     wanted.descriptor = std::make_shared<unique_fd>(::fcntl(memory->get(), F_DUPFD_CLOEXEC, 0));
-    if (!*wanted.descriptor) {
-      client.refuse(what, {errc::busy, "the daemon has no descriptors left"});
-      return;
-    }
-  } else if (asked.kind() == wire::RegionKind::cuda_ipc) // a vector of this size: bounds.cpp
+    error none{errc::busy, "the daemon has no descriptors left"};
+    if (!*wanted.descriptor)
+      co_await request.valid(none);
+  } else if (asked.kind() == wire::RegionKind::cuda_ipc) { // a vector of this size: bounds.cpp
     std::transform(asked.handle()->begin(), asked.handle()->end(), wanted.handle.begin(),
                    [](uint8_t byte) { return static_cast<std::byte>(byte); });
-  else
+  } else {
     wanted.descriptor = std::move(memory);
-  client.ask(what, client.environment().devices, open_device_request{asked.device()->str()},
-             "the actor of the devices has ended",
-             [&client, what, wanted = std::move(wanted), here](const open_device_answer& opened) {
-               if (!client.ok(what, opened.failure))
-                 return;
-               client.ask(what, opened.device, wanted, "the device's actor has ended",
-                          [&client, what, here, page = wanted.page](const import_region_answer& imported) {
-                            if (page)
-                              on_page_imported(client, what, here, imported);
-                            else
-                              on_imported(client, what, here.bytes, imported);
-                          });
-             });
+  }
+  const auto& devices = request.client.environment().devices;
+  open_device_request open{asked.device()->str()};
+  auto opened = co_await request.ask<open_device_answer>(devices, std::move(open),
+                                                         "the actor of the devices has ended");
+  co_await request.valid(opened.failure);
+  auto answer = co_await request.ask<import_region_answer>(opened.device, std::move(wanted),
+                                                           "the device's actor has ended");
+  co_await request.valid(answer.failure);
+  co_return std::move(answer.memory);
+}
+
+/// The descriptor's memory, mapped here. `page`: the same memory, as a device has it; null: none has.
+task<client_region_ptr> mapped(client_request& request, uint64_t bytes, std::shared_ptr<unique_fd> memory,
+                               device_memory_ptr page) {
+  connection& client = request.client;
+  auto charge = client.regions()->take(bytes);
+  if (!charge && charge.error().code == errc::busy) { // regions that are being unmapped give their bytes back
+    co_await request.unmapped("the region was mapped");
+    charge = client.regions()->take(bytes);
+  }
+  co_await request.valid(charge);
+  auto region = client_region::open(
+      std::move(*memory), bytes,
+      {std::move(*charge), client.environment().teardown, client.environment().populator, std::move(page)});
+  co_await request.valid(region);
+  co_return std::move(*region);
 }
 
 } // namespace
 
-void register_region(connection& client, const connection::request& what, const wire::RegisterRegion& asked,
-                     protocol::descriptor_list& descriptors) {
+task<> register_region(client_request& request, const wire::RegisterRegion& asked,
+                       protocol::descriptor_list& descriptors) {
+  connection& client = request.client;
   std::shared_ptr<unique_fd> memory(new unique_fd(std::move(descriptors[0])),
                                     deleted_by{client.environment().teardown});
-  if (asked.kind() == wire::RegionKind::memfd)
-    try_registration(client, what, {std::move(memory), asked.bytes(), {}, false});
-  else if (!client.environment().devices)
-    client.refuse(what, {errc::unsupported, "this daemon serves no devices; register a memfd"});
-  else
-    register_of_device(client, what, asked, std::move(memory));
+  client_region_ptr region;
+  uint64_t bytes = asked.bytes();
+  device_memory_ptr on_device;
+  if (asked.kind() != wire::RegionKind::memfd) {
+    if (!client.environment().devices) {
+      request.refuse({errc::unsupported, "this daemon serves no devices; register a memfd"});
+      co_return;
+    }
+    on_device = co_await imported(request, asked, memory);
+  }
+  // A page of generations is mapped twice: by the device's process, and here as any memfd.
+  if (asked.kind() == wire::RegionKind::memfd || asked.kind() == wire::RegionKind::generations) {
+    region = co_await mapped(request, bytes, memory, on_device);
+  } else { // it is mapped by the process of the device, so it is charged for as long as it is registered
+    auto charge = client.regions()->take(bytes);
+    co_await request.valid(charge);
+    region = client_region::of_device(on_device, bytes, {std::move(*charge), nullptr, {}, {}});
+  }
+  bool is_mapped = region->mapped();
+  auto device = region->device();
+  auto page = region->page();
+  auto id = client.holdings().add(std::move(region));
+  client.show();
+  co_await request.valid(id);
+  if (page)
+    page->give_events();
+  if (device)
+    client.watch_device_memory(device);
+  request.reply([&](flatbuffers::FlatBufferBuilder& body) {
+    return wire::CreateRegisterRegionAnswer(body, static_cast<uint32_t>(*id), is_mapped);
+  });
 }
 
 } // namespace terrace::actors::verbs

@@ -1,16 +1,15 @@
 // Shared by commit and abort: reservations of staging memory.
 #pragma once
 
-#include "actors/connection/connection.hpp"
+#include "actors/connection/request.hpp"
 
 namespace terrace::actors::verbs {
 
 /// Null: there is no such reservation, and the request was refused.
-inline std::shared_ptr<staged> take_reservation(connection& client, const connection::request& what,
-                                                uint64_t id) {
-  auto memory = client.staging_memory();
+inline std::shared_ptr<staged> take_reservation(client_request& request, uint64_t id) {
+  auto memory = request.client.staging_memory();
   auto taken = memory ? (*memory)->take(id) : tl::unexpected(memory.error());
-  return client.ok(what, taken) ? *taken : nullptr;
+  return request.ok(taken) ? *taken : nullptr;
 }
 
 /// Its memory can be reserved again.

@@ -1,7 +1,5 @@
 // sessions: those of the client's trust group.
-#include "actors/connection/session_prefixes.hpp"
 #include "actors/connection/verbs.hpp"
-
 namespace terrace::actors::verbs {
 
 namespace {
@@ -20,21 +18,19 @@ flatbuffers::Offset<wire::SessionStatus> write(flatbuffers::FlatBufferBuilder& b
 
 } // namespace
 
-void sessions(connection& client, const connection::request& what, const wire::Sessions& asked,
-              protocol::descriptor_list&) {
-  sessions_request request{protocol::sessions_listed_max, std::nullopt};
+task<> sessions(client_request& request, const wire::Sessions& asked, protocol::descriptor_list&) {
+  sessions_request wanted{protocol::sessions_listed_max, std::nullopt};
   if (asked.session() != nullptr)
-    request.only = to_session_id(asked.session());
-  client.ask(what, client.group().group, request, "the trust group's actor has ended",
-             [&client, what](const sessions_answer& answer) {
-               client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
-                 std::vector<flatbuffers::Offset<wire::SessionStatus>> listed;
-                 for (const listed_session& one : answer.listed)
-                   listed.push_back(write(body, one));
-                 return wire::CreateSessionsAnswer(body, answer.count, answer.bytes, answer.evicted,
-                                                   body.CreateVector(listed), answer.held, answer.held_bytes);
-               });
-             });
+    wanted.only = to_session_id(asked.session());
+  const auto& group = request.client.group().group;
+  auto found = co_await request.ask<sessions_answer>(group, std::move(wanted), group_ended);
+  request.reply([&](flatbuffers::FlatBufferBuilder& body) {
+    std::vector<flatbuffers::Offset<wire::SessionStatus>> listed;
+    for (const listed_session& one : found.listed)
+      listed.push_back(write(body, one));
+    return wire::CreateSessionsAnswer(body, found.count, found.bytes, found.evicted,
+                                      body.CreateVector(listed), found.held, found.held_bytes);
+  });
 }
 
 } // namespace terrace::actors::verbs

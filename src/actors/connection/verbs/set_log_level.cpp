@@ -1,24 +1,21 @@
 // set_log_level: changes what the daemon logs.
 #include "actors/connection/verbs.hpp"
-
 namespace terrace::actors::verbs {
 
-void set_log_level(connection& client, const connection::request& what, const wire::SetLogLevel& asked,
-                   protocol::descriptor_list&) {
-  if (!client.may_govern(what, "the log is that of the whole daemon"))
-    return;
-  const auto& environment = client.environment();
+task<> set_log_level(client_request& request, const wire::SetLogLevel& asked, protocol::descriptor_list&) {
+  if (!request.client.may_govern(request, "the log is that of the whole daemon"))
+    co_return;
+  const auto& environment = request.client.environment();
   if (!environment.set_log_level) {
-    client.refuse(what, {errc::unsupported, "the log level of this daemon cannot be changed"});
-    return;
+    request.refuse({errc::unsupported, "the log level of this daemon cannot be changed"});
+    co_return;
   }
   std::string level = asked.level()->str();
   auto before = environment.set_log_level(level);
-  if (!client.ok(what, before))
-    return;
+  co_await request.valid(before);
   if (environment.log)
     environment.log("daemon.log_level: \"" + *before + "\" -> \"" + level + "\", for an operator");
-  client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
+  request.reply([&](flatbuffers::FlatBufferBuilder& body) {
     return wire::CreateSetLogLevelAnswerDirect(body, before->c_str());
   });
 }

@@ -1,16 +1,14 @@
 // shutdown: ends the daemon in order, as SIGTERM does, now or once its clients have left.
 #include "actors/connection/verbs.hpp"
-
 namespace terrace::actors::verbs {
 
-void shutdown(connection& client, const connection::request& what, const wire::Shutdown& asked,
-              protocol::descriptor_list&) {
-  if (!client.may_govern(what, "the daemon serves all trust groups"))
-    return;
-  const auto& environment = client.environment();
+task<> shutdown(client_request& request, const wire::Shutdown& asked, protocol::descriptor_list&) {
+  if (!request.client.may_govern(request, "the daemon serves all trust groups"))
+    co_return;
+  const auto& environment = request.client.environment();
   if (!environment.shut_down) {
-    client.refuse(what, {errc::unsupported, "this daemon cannot be ended by a request"});
-    return;
+    request.refuse({errc::unsupported, "this daemon cannot be ended by a request"});
+    co_return;
   }
   size_t clients = environment.clients->count(standing::client);
   if (environment.log)
@@ -22,7 +20,7 @@ void shutdown(connection& client, const connection::request& what, const wire::S
     environment.clients->drain(environment.shut_down);
   else
     environment.shut_down();
-  client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
+  request.reply([&](flatbuffers::FlatBufferBuilder& body) {
     return wire::CreateShutdownAnswer(body, static_cast<uint32_t>(clients));
   });
 }

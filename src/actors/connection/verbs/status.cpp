@@ -4,12 +4,12 @@
 #include "connection/group_status.hpp"
 
 #include <chrono>
-
 namespace terrace::actors::verbs {
 
 namespace {
 
-void answer(connection& client, const connection::request& what, group_status& all) {
+void answer(client_request& request, group_status& all) {
+  connection& client = request.client;
   const group_parts& group = client.group();
   all.name_policies();
   auto now = std::chrono::steady_clock::now();
@@ -20,50 +20,36 @@ void answer(connection& client, const connection::request& what, group_status& a
   }
   all.add_memory(*group.memory);
   auto clients = client.environment().clients->of_group(group.name);
-  client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
+  request.reply([&](flatbuffers::FlatBufferBuilder& body) {
     return write_status_answer(body, all, client.environment(), {clients.begin(), clients.end()});
   });
 }
 
 } // namespace
 
-void status(connection& client, const connection::request& what, const wire::Status&,
-            protocol::descriptor_list&) {
-  const group_parts& group = client.group();
-  auto all = std::make_shared<group_status>();
-  all->name = group.name;
-  all->path = group.path;
-  all->isolated = group.isolated;
-  auto arrived = std::make_shared<countdown>([&client, what, all] { answer(client, what, *all); });
-  const auto& tiers = group.tiers();
-  all->tiers.resize(tiers.size());
-  for (size_t i = 0; i < tiers.size(); ++i) {
-    arrived->begin();
-    client.ask(tiers[i].tier, tier_status_request{},
-               client.guarded(what,
-                              [all, i, arrived](const tier_report& report) {
-                                all->tiers[i] = report;
-                                arrived->end();
-                              }),
-               [all, i, arrived] {
-                 all->tier_ended(i);
-                 arrived->end();
-               });
+task<> status(client_request& request, const wire::Status&, protocol::descriptor_list&) {
+  const group_parts& group = request.client.group();
+  group_status all;
+  all.name = group.name;
+  all.path = group.path;
+  all.isolated = group.isolated;
+  auto reports = co_await request.ask_tiers<tier_report, tier_status_request>();
+  all.tiers.resize(reports.size());
+  for (size_t i = 0; i < reports.size(); ++i) {
+    if (reports[i])
+      all.tiers[i] = std::move(*reports[i]);
+    else
+      all.tier_ended(i);
   }
   if (group.disk() == nullptr)
     if (auto absent = group.report_absent()) // the daemon serves without it
-      all->tiers.push_back(std::move(*absent));
-  arrived->begin();
-  client.ask(what, group.policy, policies_request{}, "the policy's actor has ended",
-             [all, arrived](const policies_report& report) {
-               all->policies = report;
-               arrived->end();
-             });
-  client.ask(what, group.group, group_status_request{}, "the trust group's actor has ended",
-             [all, arrived](const group_report& report) {
-               all->group = report;
-               arrived->end();
-             });
+      all.tiers.push_back(std::move(*absent));
+  policies_request policies;
+  all.policies =
+      co_await request.ask<policies_report>(group.policy, policies, "the policy's actor has ended");
+  group_status_request counts;
+  all.group = co_await request.ask<group_report>(group.group, counts, group_ended);
+  answer(request, all);
 }
 
 } // namespace terrace::actors::verbs

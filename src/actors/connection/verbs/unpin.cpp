@@ -1,40 +1,28 @@
 // unpin: ends the pin of a prompt.
-#include "actors/connection/prefixes.hpp"
 #include "actors/connection/verbs.hpp"
-
 namespace terrace::actors::verbs {
 
-namespace {
-
-void end_pin(connection& client, const connection::request& what, const unpin_request& of) {
-  client.ask(what, client.group().group, of, "the trust group's actor has ended",
-             [&client, what](const unpin_answer& done) {
-               auto tell = [&client, what, done] {
-                 client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
-                   return wire::CreateUnpinAnswer(body, done.pins, done.bytes);
-                 });
-               };
-               client.resume_after_lease_ends(what, tell); // what was pinned can be evicted then
-             });
-}
-
-} // namespace
-
-void unpin(connection& client, const connection::request& what, const wire::Unpin& asked,
-           protocol::descriptor_list&) {
-  client.take_terms(what, asked);
-  if (!client.may_govern(what, "a pin serves all clients of the trust group"))
-    return;
-  auto in = client.find_space(what, asked.space());
+task<> unpin(client_request& request, const wire::Unpin& asked, protocol::descriptor_list&) {
+  request.take_terms(asked);
+  connection& client = request.client;
+  if (!client.may_govern(request, "a pin serves all clients of the trust group"))
+    co_return;
+  auto in = request.space(asked.space());
   if (!in)
-    return;
-  with_chunks(client, what, *in, *asked.prefix(),
-              [&client, what, in](const chunk_prefix& prefix, const keep_alive&) {
-                if (prefix.chunks.empty())
-                  client.refuse(what, {errc::bad_request, "expected a prompt of at least one whole chunk"});
-                else
-                  end_pin(client, what, {in->what->id, prefix.chunks.back()});
-              });
+    co_return;
+  const wire::Prefix& sent = *asked.prefix();
+  auto prefix = co_await request.chunks(*in, sent);
+  if (prefix.chunks.empty()) {
+    request.refuse({errc::bad_request, "expected a prompt of at least one whole chunk"});
+    co_return;
+  }
+  const auto& group = client.group().group;
+  unpin_request prompt{in->what->id, prefix.chunks.back()};
+  auto done = co_await request.ask<unpin_answer>(group, std::move(prompt), group_ended);
+  co_await request.leases_ended(); // what was pinned can be evicted then
+  request.reply([&](flatbuffers::FlatBufferBuilder& body) {
+    return wire::CreateUnpinAnswer(body, done.pins, done.bytes);
+  });
 }
 
 } // namespace terrace::actors::verbs

@@ -1,0 +1,145 @@
+// From what a request says of its prompt to the chunks of it.
+#include "actors/connection/request.hpp"
+#include "connection/request_values.hpp"
+#include "group/session_holds.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace terrace::actors {
+
+namespace {
+
+/// Prompts of so few tokens are hashed with the connection's own hasher.
+constexpr size_t short_tokens = 16'384;
+/// The first step is short, because most prompts need no more and the next request waits for it.
+constexpr size_t first_step_work = hash_step_work / 8;
+
+std::shared_ptr<token_hasher> hasher_for(const client_space& in, size_t tokens) {
+  if (tokens <= short_tokens)
+    return in.hasher;
+  return std::shared_ptr<token_hasher>(make_token_hasher(in.what->spec));
+}
+
+/// Of the first tier, which is host memory.
+departure_counts host_departures(const connection& client) {
+  return client.group().tiers().front().index->table().departures();
+}
+
+} // namespace
+
+/// Hashes in turns that others who were just woken precede (runtime/job_queue.hpp). `objects`: about as many as the prompt
+/// has. The resolver refers to what its caller keeps.
+task<chunk_prefix> client_request::hash(prefix_resolver& resolver, size_t objects) {
+  auto done = resolver.step(first_step_work);
+  co_await valid(done);
+  if (!*done) {
+    client.expect_objects(*this, objects); // others are read meanwhile
+    expects_ = true;
+  }
+  while (!*done) {
+    co_await turn("its prompt was hashed");
+    done = resolver.step(hash_step_work);
+    co_await valid(done);
+  }
+  co_return resolver.take();
+}
+
+task<chunk_prefix> client_request::prompt_chunks(const client_space& in, const wire::Prefix& prefix) {
+  if (prefix.session() != nullptr) {
+    turn_parts wanted{.tail = prefix.tail()};
+    auto found = co_await session_turn(in, prefix, wanted);
+    co_return std::move(found.chunks);
+  }
+  auto input = input_of(prefix);
+  const space_ptr space = in.what;
+  const space_spec& spec = space->spec;
+  auto hasher = hasher_for(in, input.tokens.size());
+  size_t chunks = input.tokens.empty() ? input.digests.size() / std::max<size_t>(input.digest_width, 1)
+                                       : input.tokens.size() / spec.chunk_tokens;
+  auto resolver = prefix_resolver::make(spec, *hasher, std::move(input), space->memo.get());
+  co_await valid(resolver);
+  size_t objects = chunks * spec.pools.size();
+  prefix_resolver& work = *resolver;
+  auto found = co_await hash(work, objects);
+  co_return found;
+}
+
+task<chunk_prefix> client_request::chunks(const client_space& in, const wire::Prefix& prefix) {
+  if (prefix.tail() && prefix.session() == nullptr) {
+    error why{errc::bad_request, "prefix: expected a session with a tail: a partial chunk is found by the "
+                                 "sessions and prompts that it belongs to alone"};
+    co_await valid(why);
+  }
+  auto found = co_await prompt_chunks(in, prefix);
+  co_return found;
+}
+
+task<chunk_prefix> client_request::stored_chunks(const client_space& in, const wire::Prefix& prefix) {
+  const space_ptr space = in.what;
+  auto found = co_await prompt_chunks(in, prefix);
+  if (found.tail_tokens != 0) {
+    digest key = found.chunks.back();
+    co_await tail(space, key);
+  }
+  co_return found;
+}
+
+task<turn_prefix> client_request::session_turn(const client_space& in, const wire::Prefix& prefix,
+                                               turn_parts wanted) {
+  const space_ptr space = in.what;
+  const space_spec& spec = space->spec;
+  auto hasher = hasher_for(in, prefix.tokens()->size());
+  session_id id = to_session_id(prefix.session());
+  uint64_t tokens = uint64_t{prefix.parent_tokens()} + prefix.tokens()->size();
+  auto used = co_await session(id, tokens);
+  if (used.in != space->id) {
+    error why{errc::bad_request, "session: it is in another space than the request"};
+    co_await valid(why);
+  }
+  prefix_input sent = input_of(prefix);
+  auto begun = terrace::session_turn::begin(
+      spec, *hasher, used.state, used.root,
+      {sent.parent_tokens, sent.parent, sent.tokens, std::move(sent.extra.items), wanted.tail}, used.saved);
+  co_await valid(begun);
+  turn_prefix made;
+  made.turn.session = id;
+  made.turn.generation = used.generation;
+  made.turn.held = used.held;
+  made.turn.held_chunks = used.held_chunks;
+  chunk_prefix hashed;
+  if (begun->has_to_hash()) {
+    auto resolver = prefix_resolver::make(spec, *hasher, begun->input(), space->memo.get());
+    co_await valid(resolver);
+    size_t objects = begun->tokens() / spec.chunk_tokens * spec.pools.size();
+    prefix_resolver& work = *resolver;
+    hashed = co_await hash(work, objects);
+  }
+  if (wanted.rest) {
+    made.turn.before = host_departures(client);
+    made.turn.left_out = still_known(begun->known(), made.turn.before, made.turn.held_chunks);
+  }
+  made.chunks = begun->finish(hashed, *hasher, made.turn.left_out);
+  made.turn.left_out = static_cast<uint32_t>(made.chunks.first_token / spec.chunk_tokens);
+  made.turn.after = begun->after();
+  co_return made;
+}
+
+task<std::string> client_request::save_turn(const hashed_turn& turn, std::optional<session_hold> hold) {
+  save_session_request asked{turn.session, turn.generation, turn.after, std::move(hold)};
+  const auto& group = client.group().group;
+  auto saved = co_await ask<save_session_answer>(group, std::move(asked), group_ended);
+  if (saved.outcome == turn_outcome::late) {
+    error why{errc::gone, "another turn of the session has finished since this one began: send the whole "
+                          "prompt, with parent_tokens 0, and one turn at a time"};
+    co_await valid(why);
+  }
+  co_return std::move(saved.unheld);
+}
+
+session_id to_session_id(const flatbuffers::Vector<uint8_t>* bytes) {
+  return {protocol::to_lease_id(bytes).bytes};
+}
+
+} // namespace terrace::actors

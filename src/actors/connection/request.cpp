@@ -1,0 +1,146 @@
+#include "actors/connection/request.hpp"
+
+#include "actors/connection/verbs.hpp"
+#include "actors/lookup/lookup_at_once.hpp"
+#include "connection/request_values.hpp"
+#include "group/leased_part.hpp"
+#include "protocol/limits.hpp"
+
+#include <new>
+
+namespace terrace::actors {
+
+void continuation::fail(const error& why) const {
+  if (alive())
+    request_->fail(why);
+}
+
+// ---- its life ----
+
+void client_request::serve(const verb& work, protocol::frame& frame,
+                           std::list<client_request>::iterator at) {
+  at_ = at;
+  starting_ = true;
+  try {
+    work_ = work.begin(*this, frame);
+    if (work_.is_given())
+      work_.start(this);
+  } catch (const std::bad_alloc&) { // there is none for the coroutine itself
+    refuse(no_memory_for(kind));
+  }
+  starting_ = false;
+  if (work_.in_progress())
+    body_ = client.hold_body();
+  else
+    client.served(at_);
+}
+
+void client_request::task_ended() noexcept {
+  if (!starting_)
+    client.served(at_);
+}
+
+void client_request::task_failed(const std::exception_ptr& why) noexcept {
+  try {
+    std::rethrow_exception(why);
+  } catch (const std::bad_alloc&) {
+    refuse(no_memory_for(kind));
+  } // anything else ends the process
+}
+
+void client_request::clear() {
+  work_ = {};
+  body_ = nullptr;
+  context = nullptr;
+  expects_ = false;
+}
+
+// ---- lookups ----
+
+lookup_request client_request::question(const space_ptr& space,
+                                        const std::shared_ptr<const chunk_prefix>& prefix) const {
+  lookup_request asked;
+  asked.group = client.group_handle();
+  asked.in = space;
+  asked.objects = {space, {prefix, &prefix->chunks}};
+  asked.context = context;
+  asked.plan = {static_cast<uint32_t>(prefix->chunks.size()), prefix->first_token, prefix->prompt_tokens,
+                prefix->tail_tokens};
+  return asked;
+}
+
+task<lookup_answer> client_request::look_up(lookup_request question) {
+  if (client.may_look_up_at_once())
+    if (auto found = look_up_at_once(question))
+      co_return std::move(*found);
+  caf::actor worker =
+      client.idle_lookups().take([this] { return spawn_lookup(client.system(), client.home()); });
+  auto found = co_await ask<lookup_answer>(worker, std::move(question), "the lookup's actor has ended");
+  client.idle_lookups().put_back(std::move(worker));
+  co_await valid(found.failure);
+  if (!context->live()) {
+    error ended{context->ended.load(), "the request ended before its lookup was answered"};
+    co_await valid(ended);
+  }
+  co_return found;
+}
+
+// ---- objects ----
+
+task<batch_ptr> client_request::objects(scope_subject of) {
+  size_t count = of.scope.objects();
+  co_await room(count);
+  scope_objects named(std::move(of));
+  if (count > scope_objects::slice_objects)
+    co_await turn("its objects were named");
+  while (!named.step())
+    co_await turn("its objects were named");
+  co_return named.take();
+}
+
+task<leased_objects> client_request::objects(lease_ptr from, transfer_scope scope) {
+  uint16_t rank = client.rank_in(from->in->id);
+  scope_subject subject = subject_of(from, scope, rank);
+  auto named = co_await objects(std::move(subject));
+  leased_part part(from, scope, rank);
+  while (!part.step())
+    co_await turn("its objects were named");
+  co_return leased_objects{std::move(named), part.take()};
+}
+
+namespace {
+
+/// Copying so few takes less time than keeping the frame as long as the transfer.
+constexpr size_t few_runs = 1024;
+
+// A run on the wire is one in memory, so a list of them is read in place.
+static_assert(sizeof(wire::Run) == sizeof(region_run) && alignof(wire::Run) == alignof(region_run) &&
+              FLATBUFFERS_LITTLEENDIAN);
+
+} // namespace
+
+task<std::shared_ptr<const scatter_gather>> client_request::runs(const run_lists& sent, batch_ptr objects,
+                                                                 uint64_t region_bytes) {
+  std::span all(reinterpret_cast<const region_run*>(sent.runs->Data()), sent.runs->size());
+  keep_alive owner;
+  if (all.size() <= few_runs) {
+    auto copied = std::make_shared<const std::vector<region_run>>(all.begin(), all.end());
+    all = *copied;
+    owner = std::move(copied);
+  } else {
+    owner = body_ ? body_ : client.hold_body();
+  }
+  scatter_gather_maker::input input{all,          span_of(sent.per_object), std::move(owner), objects->payload_bytes,
+                                    region_bytes, protocol::runs_max};
+  scatter_gather_maker maker(std::move(input));
+  while (true) {
+    auto done = maker.step();
+    co_await valid(done);
+    if (*done)
+      break;
+    co_await turn("its runs were checked");
+  }
+  co_return std::make_shared<const scatter_gather>(maker.take());
+}
+
+} // namespace terrace::actors

@@ -1,0 +1,445 @@
+// A request in progress: what it is, how it is answered, and what its verb may await.
+//
+//   task<> pin(client_request& request, const wire::Pin& asked, protocol::descriptor_list&) {
+//     auto space = request.space(asked.space());
+//     if (!space)
+//       co_return; // refused
+//     auto prefix = co_await request.chunks(*space, *asked.prefix());
+//     co_await request.room(objects);
+//     ...
+//     request.reply(...);
+//   }
+//
+// The connection owns it and keeps the body of its frame, so that `asked` is valid to the verb's end. Whatever a verb awaits
+// is there when it goes on: if the request has ended meanwhile, if the actor that was asked has ended, or if there is no
+// memory, then the request is refused and the coroutine destroyed, with everything that it holds. Belongs to the actor of its
+// connection.
+#pragma once
+
+#include "actors/connection/connection.hpp"
+#include "actors/lookup/lookup_actor.hpp"
+#include "group/session_turn.hpp"
+#include "connection/request_values.hpp"
+#include "index/prefix_resolver.hpp"
+#include "protocol/bounds.hpp"
+#include "runtime/task.hpp"
+#include "tier/objects/scope_objects.hpp"
+#include "transfer/scatter_gather.hpp"
+
+#include <list>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace terrace::actors {
+
+/// Why a request is refused that asked the group in vain.
+constexpr const char* group_ended = "the trust group's actor has ended";
+
+/// A turn of a session whose tokens are hashed. The session changes when it is saved.
+struct hashed_turn {
+  session_id session;
+  uint64_t generation = 0; ///< of the session when the turn began
+  session_state_ptr after;
+  bool held = false;         ///< mode of the session
+  uint32_t held_chunks = 0;  ///< the first ones, which it held in host memory when the turn began
+  uint32_t left_out = 0;     ///< chunks before the prefix
+  departure_counts before{}; ///< of host memory; read before `left_out` was known
+};
+
+/// The chunks of a prompt, and the turn of the session that has them.
+struct turn_prefix {
+  chunk_prefix chunks;
+  hashed_turn turn;
+};
+
+/// What a verb wants of a session's prompt.
+struct turn_parts {
+  bool tail = false; ///< the tokens after the last whole chunk are a chunk, too
+  bool rest = false; ///< without the first chunks that are known to be in host memory (index/known_prefix.hpp)
+};
+
+/// Objects of a lease, and what it holds of them, by tier.
+struct leased_objects {
+  batch_ptr objects;
+  tier_holds held;
+};
+
+session_id to_session_id(const flatbuffers::Vector<uint8_t>* bytes);
+
+/// The part of a prompt that a transfer is for.
+struct prefix_objects {
+  std::shared_ptr<const chunk_prefix> prefix;
+  transfer_scope scope;
+  batch_ptr objects;
+};
+
+/// The runs of a load or store, in its frame.
+struct run_lists {
+  const protocol::run_vector* runs = nullptr;
+  const flatbuffers::Vector<uint32_t>* per_object = nullptr; ///< null: one run each
+};
+
+class client_request final : public request_entry, private task_owner {
+ public:
+  explicit client_request(connection& of) : client(of) {}
+  client_request(const client_request&) = delete;
+  client_request& operator=(const client_request&) = delete;
+
+  connection& client;
+
+  // ---- the answer, once ----
+
+  /// `make` builds the answer's table and returns its offset.
+  template <class F>
+  void reply(F&& make, std::vector<unique_fd> descriptors = {}) {
+    client.reply(*this, std::forward<F>(make), std::move(descriptors));
+  }
+  /// A frame that was finished in steps.
+  void reply(std::unique_ptr<protocol::frame_builder> finished) { client.reply(*this, std::move(finished)); }
+  void refuse(const error& why) { client.refuse(*this, why); }
+  /// True if there is no error. Otherwise refuses the request with it.
+  template <class T>
+  bool ok(const T& made) {
+    return client.ok(*this, made);
+  }
+
+  // ---- what the client has; a request for anything else is refused ----
+
+  client_space_ptr space(uint32_t id) { return client.find_space(*this, id); }
+  client_region_ptr region(uint32_t id) { return client.find_region(*this, id); }
+  /// The deadline, inference, priority and trace of the request: its own, or else those of the space that it names.
+  template <class Request>
+  void take_terms(const Request& asked) {
+    client.take_terms(*this, asked);
+  }
+  /// The part of `chunks` chunks that the request selects; nullopt: it is invalid.
+  template <class Request>
+  std::optional<transfer_scope> scope(const Request& asked, const space_spec& spec, size_t chunks) {
+    auto found = terrace::scope_of(asked, spec, chunks);
+    if (!ok(found))
+      return std::nullopt;
+    return std::move(*found);
+  }
+
+  // ---- awaits ----
+
+  /// Goes on if there is no error, otherwise refuses the request with it and ends.
+  template <class T>
+  auto valid(const T& made) {
+    return checking<T>{*this, made};
+  }
+
+  /// The answer of another actor. `lost`: why the request is refused if that actor has ended, a literal.
+  template <class Answer, class Whom, class Message>
+  auto ask(const Whom& whom, Message message, const char* lost) {
+    return asking<Answer, Whom, Message>{*this, whom, std::move(message), lost};
+  }
+  /// The same, and a verb for which the end of that actor is an answer: `internal`, with this text.
+  template <class Answer, class Whom, class Message>
+  auto try_ask(const Whom& whom, Message message, const char* lost) {
+    return trying<Answer, Whom, Message>{{*this, whom, std::move(message), lost}};
+  }
+
+  /// The next turn of the connection: others have theirs first. Refuses the request if it ends "while" `doing`.
+  auto turn(const char* doing) { return waiting_for_turn{*this, doing}; }
+
+  /// Memory for so many objects until the request is answered: they use up credit like bytes of its frame. At once if they
+  /// are few, or if the trust group's memory has room for them. Once per request.
+  auto room(size_t objects) { return waiting_for_room{*this, objects}; }
+
+  /// A lease of this client, or another's of its trust group.
+  auto lease(const lease_id& id) {
+    return asking_group<use_lease_request, use_lease_answer>{*this, use_lease_request{id}};
+  }
+  /// The session, for a turn that ends at `tokens` (0: no turn).
+  auto session(const session_id& id, uint64_t tokens) {
+    return asking_group<use_session_request, use_session_answer>{*this, use_session_request{id, tokens}};
+  }
+  /// Nobody removes this partial chunk from the tiers from now on until it is saved or this connection ends.
+  auto tail(const space_ptr& space, const digest& key) {
+    return asking_group<refer_tail_request, refer_tail_answer>{
+        *this, refer_tail_request{space, key, client.record()->id}};
+  }
+
+  /// Everything that is being unmapped by now has been. Refuses the request if it ends "before" `what`.
+  auto unmapped(const char* what) { return waiting_for_teardown{*this, what, false}; }
+  /// Leases on many objects that have ended by now are gone.
+  auto leases_ended(const char* what) { return waiting_for_teardown{*this, what, true}; }
+  /// The counter of the client has the value: at once, or when the client rings.
+  auto counted(const client_counter& counter, uint32_t value, const device_memory_ptr& memory) {
+    return waiting_for_counter{*this, counter, value, memory};
+  }
+
+  /// The chunks of a prefix, hashed in slices between other messages if there are many tokens. A session stays as it is; a
+  /// partial chunk is refused without one.
+  task<chunk_prefix> chunks(const client_space& in, const wire::Prefix& prefix);
+  /// The same, and a partial chunk may be without a session: for prompts that are named by all of their tokens.
+  task<chunk_prefix> prompt_chunks(const client_space& in, const wire::Prefix& prefix);
+  /// The same for what is about to be stored or saved, see `tail`.
+  task<chunk_prefix> stored_chunks(const client_space& in, const wire::Prefix& prefix);
+  /// A turn of a session: its tokens up to a base, and those that were sent. `prefix` names a session.
+  task<turn_prefix> session_turn(const client_space& in, const wire::Prefix& prefix, turn_parts wanted);
+  /// The session has the tokens of the turn, unless it has ended since. Refused with `gone` if another turn has changed it.
+  /// Returns why the session does not hold `hold`; empty: it does, or there is nothing to hold.
+  task<std::string> save_turn(const hashed_turn& turn, std::optional<session_hold> hold);
+
+  /// The chunks of what the resolver was given. `objects`: about as many as they have.
+  task<chunk_prefix> hash(prefix_resolver& resolver, size_t objects);
+
+  /// The objects of a transfer, for which the request takes room.
+  task<batch_ptr> objects(scope_subject of);
+  task<leased_objects> objects(lease_ptr from, transfer_scope scope);
+  /// The part of the prefix that the request selects. `stored`: see `stored_chunks`.
+  template <class Request>
+  task<prefix_objects> objects(client_space_ptr in, const Request& asked, bool stored);
+  /// Runs, checked against the objects and the region.
+  task<std::shared_ptr<const scatter_gather>> runs(const run_lists& sent, batch_ptr objects,
+                                                   uint64_t region_bytes);
+
+  /// What is found of these objects.
+  task<lookup_answer> look_up(lookup_request question);
+  /// A question about a prefix, in all tiers.
+  lookup_request question(const space_ptr& space, const std::shared_ptr<const chunk_prefix>& prefix) const;
+  /// The result of a job, which may be a failure. `spawn`: for a new actor, if none of `idle` is.
+  template <class Result, class Job>
+  task<Result> run(actor_pool& idle, caf::actor (*spawn)(caf::actor_system&), Job job);
+
+  // ---- for its connection ----
+
+  /// Begins the verb.
+  void serve(const verb& work, protocol::frame& frame, std::list<client_request>::iterator at);
+  /// Ends the coroutine, without an answer.
+  void stop() { work_.end(); }
+  /// Without anything of the request that it was.
+  void clear();
+  /// Refuses the request, and ends its coroutine.
+  void fail(const error& why) {
+    refuse(why);
+    stop();
+  }
+
+ private:
+  template <class T>
+  struct checking {
+    client_request& request;
+    const T& made;
+    bool await_ready() const noexcept {
+      if constexpr (std::is_same_v<T, error>)
+        return made.code == errc::ok;
+      else
+        return made.has_value();
+    }
+    template <class Promise>
+    void await_suspend(std::coroutine_handle<Promise>) {
+      if constexpr (std::is_same_v<T, error>)
+        request.fail(made);
+      else
+        request.fail(made.error());
+    }
+    void await_resume() const noexcept {}
+  };
+
+  template <class Answer, class Whom, class Message>
+  struct asking {
+    client_request& request;
+    Whom whom;
+    Message message;
+    const char* lost;
+    std::optional<Answer> got{};
+
+    bool await_ready() const noexcept { return false; }
+    template <class Promise>
+    void await_suspend(std::coroutine_handle<Promise> frame) {
+      continuation next(request, frame);
+      request.client.ask(
+          whom, std::move(message),
+          [this, next](Answer& answer) {
+            if (!next.alive())
+              return;
+            got.emplace(std::move(answer));
+            next.go_on();
+          },
+          [next, lost = lost] { next.fail({errc::internal, lost}); });
+    }
+    Answer await_resume() { return std::move(*got); }
+  };
+
+  template <class Answer, class Whom, class Message>
+  struct trying : asking<Answer, Whom, Message> {
+    template <class Promise>
+    void await_suspend(std::coroutine_handle<Promise> frame) {
+      continuation next(this->request, frame);
+      this->request.client.ask(
+          this->whom, std::move(this->message),
+          [this, next](Answer& answer) {
+            if (!next.alive())
+              return;
+            this->got.emplace(std::move(answer));
+            next.go_on();
+          },
+          [next] { next.go_on(); });
+    }
+    result<Answer> await_resume() {
+      if (this->got)
+        return std::move(*this->got);
+      return tl::unexpected(error{errc::internal, this->lost});
+    }
+  };
+
+  /// No further request begins meanwhile: it is not known how many chunks this one has.
+  template <class Message, class Answer>
+  struct asking_group {
+    client_request& request;
+    Message message;
+    Answer got{};
+
+    bool await_ready() {
+      if constexpr (std::is_same_v<Message, use_lease_request>)
+        got.found = request.client.holdings().lease_of(message.id);
+      if constexpr (std::is_same_v<Message, use_lease_request>)
+        return got.found != nullptr;
+      else
+        return false;
+    }
+    template <class Promise>
+    void await_suspend(std::coroutine_handle<Promise> frame) {
+      continuation next(request, frame);
+      connection& client = request.client;
+      client.cost_unknown();
+      auto go_on = [this, next](Answer& answer) {
+        if (!next.alive())
+          return;
+        if constexpr (requires { answer.failure; })
+          if (answer.failure.code != errc::ok) {
+            next.fail(answer.failure);
+            return;
+          }
+        got = std::move(answer);
+        next.go_on();
+      };
+      client.ask(
+          client.group().group, std::move(message),
+          [&client, go_on](Answer& answer) {
+            client.cost_known();
+            go_on(answer);
+            client.pump();
+          },
+          [&client, next] {
+            client.cost_known();
+            next.fail({errc::internal, "the trust group's actor has ended"});
+          });
+    }
+    auto await_resume() {
+      if constexpr (requires { got.found; })
+        return std::move(got.found);
+    }
+  };
+
+  struct waiting_for_turn {
+    client_request& request;
+    const char* doing;
+    bool await_ready() const noexcept { return false; }
+    template <class Promise>
+    void await_suspend(std::coroutine_handle<Promise> frame) {
+      request.client.resume([next = continuation(request, frame), context = request.context, doing = doing] {
+        if (context->live())
+          next.go_on();
+        else
+          next.fail({context->ended.load(), std::string("the request ended while ") + doing});
+      });
+    }
+    void await_resume() const noexcept {}
+  };
+
+  struct waiting_for_room {
+    client_request& request;
+    size_t objects;
+    bool await_ready() { return request.client.charge(request, objects); }
+    template <class Promise>
+    void await_suspend(std::coroutine_handle<Promise> frame) {
+      request.client.wait_for_room(request, objects, continuation(request, frame));
+    }
+    void await_resume() {
+      if (std::exchange(request.expects_, false))
+        request.client.objects_are_known(request);
+    }
+  };
+
+  struct waiting_for_teardown {
+    client_request& request;
+    const char* what;
+    bool leases;
+    bool await_ready() const noexcept { return false; }
+    template <class Promise>
+    void await_suspend(std::coroutine_handle<Promise> frame) {
+      auto next = [next = continuation(request, frame), context = request.context, what = what] {
+        if (context->live())
+          next.go_on();
+        else
+          next.fail({context->ended.load(), std::string("the request ended before ") + what});
+      };
+      if (leases)
+        request.client.resume_after_lease_ends(request, std::move(next));
+      else
+        request.client.resume_after_teardown(request, std::move(next));
+    }
+    void await_resume() const noexcept {}
+  };
+
+  struct waiting_for_counter {
+    client_request& request;
+    client_counter counter;
+    uint32_t value;
+    device_memory_ptr memory;
+    bool await_ready() const { return counter.has(value); }
+    template <class Promise>
+    void await_suspend(std::coroutine_handle<Promise> frame) {
+      request.client.wait_for_counter(request, counter, value, memory, continuation(request, frame));
+    }
+    void await_resume() const noexcept {}
+  };
+
+  void task_ended() noexcept override;
+  void task_failed(const std::exception_ptr& why) noexcept override;
+
+  task<> work_;
+  keep_alive body_; ///< of its frame, while it is suspended
+  std::list<client_request>::iterator at_; ///< of itself, in its connection
+  bool starting_ = false;
+  bool expects_ = false; ///< more objects than it has been charged for
+};
+
+template <class Request>
+task<prefix_objects> client_request::objects(client_space_ptr in, const Request& asked, bool stored) {
+  chunk_prefix prefix;
+  const wire::Prefix& sent = *asked.prefix();
+  const client_space& space = *in;
+  if (stored)
+    prefix = co_await stored_chunks(space, sent);
+  else
+    prefix = co_await chunks(space, sent);
+  auto part = terrace::scope_of(asked, in->what->spec, prefix.chunks.size());
+  co_await valid(part);
+  prefix_objects made{std::make_shared<const chunk_prefix>(std::move(prefix)), std::move(*part), nullptr};
+  scope_subject subject{in->what, {made.prefix, &made.prefix->chunks}, made.prefix->parent, made.scope,
+                        in->rank};
+  made.objects = co_await objects(std::move(subject));
+  co_return made;
+}
+
+template <class Result, class Job>
+task<Result> client_request::run(actor_pool& idle, caf::actor (*spawn)(caf::actor_system&), Job job) {
+  caf::actor worker = idle.take([&] { return spawn(client.system()); });
+  auto done = co_await try_ask<Result>(worker, std::move(job), "the transfer's actor has ended");
+  if (!done) {
+    Result lost;
+    lost.failure = done.error();
+    co_return lost;
+  }
+  if (done->failure.code == errc::ok)
+    idle.put_back(std::move(worker));
+  co_return std::move(*done);
+}
+
+} // namespace terrace::actors
