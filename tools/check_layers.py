@@ -151,7 +151,7 @@ def headers_behind(path):
 # own, `auto answer = co_await ask<T>(self, whom, what);`, and its operands are names, members, what a name points to,
 # literals, or std::move of one of these.
 OPERAND = r"(?:std::move\([\w.]+\)|[*&]?[\w:]+(?:(?:\.|->)\w+)*|\"[^\"]*\")"
-AWAIT = re.compile(r"(?:(?:const )?auto&? \w+ = |(?:\w+(?:\.|->))*\w+ = )?co_await [\w:]+(?:<[\w:<>, ]+>)?"
+AWAIT = re.compile(r"(?:(?:const )?auto&? \w+ = |(?:\w+(?:\.|->))*\w+ = )?co_await (?:\w+\.)?[\w:]+(?:<[\w:<>, ]+>)?"
                    rf"(?:\((?:{OPERAND}(?:, {OPERAND})*)?\))?;")
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 

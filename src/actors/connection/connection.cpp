@@ -382,8 +382,8 @@ void connection::close() {
   give_back_room(requests_.objects_taken());
   roomless_.clear();
   gate_.takes_no_objects();
-  for (auto next = serving_.begin(); next != serving_.end();)
-    (next++)->stop(); // one that is running ends when it suspends
+  for (auto each = serving_.begin(); each != serving_.end();)
+    (each++)->stop(); // one that is running ends when it suspends
   bool any = requests_.end_all(environment_->now(), [&](protocol::kind verb, auto age) {
     environment_->request_probe->finished(static_cast<size_t>(verb), errc::cancelled, age);
   });

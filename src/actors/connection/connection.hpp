@@ -9,10 +9,10 @@
 #include "actors/connection/client_bell.hpp"
 #include "actors/connection/client_record.hpp"
 #include "actors/connection/continuation.hpp"
-#include "actors/transfer/transfer_arguments.hpp"
-#include "base/idle_pool.hpp"
 #include "actors/connection/frame_channel.hpp"
 #include "actors/connection/peer.hpp"
+#include "actors/transfer/transfer_arguments.hpp"
+#include "base/idle_pool.hpp"
 #include "connection/arriving_request.hpp"
 #include "connection/client_deadlines.hpp"
 #include "connection/client_environment.hpp"
@@ -129,7 +129,7 @@ class connection {
   /// request. True: it has the memory, because they are few; otherwise it waits for room.
   bool charge(const request& what, size_t objects);
   /// Goes on when the trust group's memory has room for the objects, at once if it does now.
-  void wait_for_room(const request& what, size_t objects, const continuation& next);
+  void wait_for_room(const request& what, size_t objects, const continuation& waiting);
   /// It will be charged for about so many, which are counted from now on.
   void expect_objects(const request& what, size_t objects) {
     requests_.expect(what.id, objects * object_credit);
@@ -274,7 +274,7 @@ class connection {
   /// Goes on when the client rings and the counter has the value. Refuses the request if it ends before, or the region of the
   /// counter or the memory does, and without a bell.
   void wait_for_counter(const request& what, const client_counter& counter, uint32_t value,
-                        device_memory_ptr memory, const continuation& next);
+                        device_memory_ptr memory, const continuation& waiting);
   /// The client has unregistered this region.
   void end_waits_in(const client_region& counters);
   error end_of(const client_counter& counter, const device_memory_ptr& memory) const;
@@ -401,7 +401,8 @@ class connection {
   client_holdings holdings_;
   region_budget_ptr regions_;
   actor_pool idle_lookups_, idle_loads_, idle_stores_;
-  std::list<client_request> serving_, idle_requests_; ///< those whose verbs are in progress, and some to use again
+  std::list<client_request> serving_,
+      idle_requests_; ///< those whose verbs are in progress, and some to use again
   teardown_line after_teardown_;
   /// Its requests took so much at a time: what is freed after the flood, answers that were still being sent, goes back when it ends.
   static constexpr uint64_t flood_bytes = 1 << 20;

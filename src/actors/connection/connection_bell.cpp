@@ -10,23 +10,24 @@ namespace terrace::actors {
 result<unique_fd> connection::bell() { return bell_.descriptor(); }
 
 void connection::wait_for_counter(const request& what, const client_counter& counter, uint32_t value,
-                                  device_memory_ptr memory, const continuation& next) {
+                                  device_memory_ptr memory, const continuation& waiting) {
   if (auto gone = end_of(counter, memory); gone.code != errc::ok) {
-    next.fail(gone); // it came while the request was on its way here
+    waiting.fail(gone); // it came while the request was on its way here
   } else if (!bell_.hangs()) {
-    next.fail({errc::bad_request, "the counter has not been reached: expected a bell (Bell), which tells the "
-                                  "daemon when it has been, or the request when it has been"});
+    waiting.fail({errc::bad_request,
+                  "the counter has not been reached: expected a bell (Bell), which tells the "
+                  "daemon when it has been, or the request when it has been"});
   } else if (auto ended = why_ended(what.context, "wait"); ended.code != errc::ok) {
-    next.fail(ended);
+    waiting.fail(ended);
   } else {
     assert(waits_.size() < requests_max());
     environment_->client_probe->awaits_counter();
-    waits_.add({counter, value, std::move(memory), what.context, [this, next](const error& why) {
+    waits_.add({counter, value, std::move(memory), what.context, [this, waiting](const error& why) {
                   environment_->client_probe->awaits_no_counter();
                   if (why.code != errc::ok)
-                    next.fail(why);
+                    waiting.fail(why);
                   else
-                    resume([next] { next.go_on(); });
+                    resume([waiting] { waiting.go_on(); });
                 }});
   }
 }

@@ -99,8 +99,8 @@ bool connection::charge(const request& what, size_t objects) {
   return few;
 }
 
-void connection::wait_for_room(const request& what, size_t objects, const continuation& next) {
-  roomless_.push_back({what, objects * object_credit, next});
+void connection::wait_for_room(const request& what, size_t objects, const continuation& waiting) {
+  roomless_.push_back({what, objects * object_credit, waiting});
   if (roomless_.size() == 1)
     take_room();
 }
@@ -130,9 +130,10 @@ void connection::refuse_roomless() {
     return;
   take_room(); // another one may be the first
   for (const roomless& each : ended)
-    each.next.fail({each.what.context->ended.load(),
-                    "the request ended while the requests of its trust group took connection.group_bytes, and "
-                    "its objects had to wait"});
+    each.next.fail(
+        {each.what.context->ended.load(),
+         "the request ended while the requests of its trust group took connection.group_bytes, and "
+         "its objects had to wait"});
 }
 
 void connection::give_back_room(uint64_t bytes) {

@@ -1,7 +1,7 @@
 #include "actors/connection/listener_actor.hpp"
 
-#include "actors/resp/door_connection.hpp"
 #include "actors/connection/peer.hpp"
+#include "actors/resp/door_connection.hpp"
 #include "connection/client_rights.hpp"
 #include "runtime/io_messages.hpp"
 

@@ -91,9 +91,9 @@ task<turn_prefix> client_request::session_turn(const client_space& in, const wir
   const space_ptr space = in.what;
   const space_spec& spec = space->spec;
   auto hasher = hasher_for(in, prefix.tokens()->size());
-  session_id id = to_session_id(prefix.session());
+  session_id named = to_session_id(prefix.session());
   uint64_t tokens = uint64_t{prefix.parent_tokens()} + prefix.tokens()->size();
-  auto used = co_await session(id, tokens);
+  auto used = co_await session(named, tokens);
   if (used.in != space->id) {
     error why{errc::bad_request, "session: it is in another space than the request"};
     co_await valid(why);
@@ -104,7 +104,7 @@ task<turn_prefix> client_request::session_turn(const client_space& in, const wir
       {sent.parent_tokens, sent.parent, sent.tokens, std::move(sent.extra.items), wanted.tail}, used.saved);
   co_await valid(begun);
   turn_prefix made;
-  made.turn.session = id;
+  made.turn.session = named;
   made.turn.generation = used.generation;
   made.turn.held = used.held;
   made.turn.held_chunks = used.held_chunks;

@@ -17,8 +17,7 @@ void continuation::fail(const error& why) const {
 
 // ---- its life ----
 
-void client_request::serve(const verb& work, protocol::frame& frame,
-                           std::list<client_request>::iterator at) {
+void client_request::serve(const verb& work, protocol::frame& frame, std::list<client_request>::iterator at) {
   at_ = at;
   starting_ = true;
   try {
@@ -91,10 +90,12 @@ task<batch_ptr> client_request::objects(scope_subject of) {
   size_t count = of.scope.objects();
   co_await room(count);
   scope_objects named(std::move(of));
-  if (count > scope_objects::slice_objects)
+  if (count > scope_objects::slice_objects) {
     co_await turn("its objects were named");
-  while (!named.step())
+  }
+  while (!named.step()) {
     co_await turn("its objects were named");
+  }
   co_return named.take();
 }
 
@@ -103,8 +104,9 @@ task<leased_objects> client_request::objects(lease_ptr from, transfer_scope scop
   scope_subject subject = subject_of(from, scope, rank);
   auto named = co_await objects(std::move(subject));
   leased_part part(from, scope, rank);
-  while (!part.step())
+  while (!part.step()) {
     co_await turn("its objects were named");
+  }
   co_return leased_objects{std::move(named), part.take()};
 }
 
@@ -130,8 +132,9 @@ task<std::shared_ptr<const scatter_gather>> client_request::runs(const run_lists
   } else {
     owner = body_ ? body_ : client.hold_body();
   }
-  scatter_gather_maker::input input{all,          span_of(sent.per_object), std::move(owner), objects->payload_bytes,
-                                    region_bytes, protocol::runs_max};
+  scatter_gather_maker::input input{
+      all,          span_of(sent.per_object), std::move(owner), objects->payload_bytes,
+      region_bytes, protocol::runs_max};
   scatter_gather_maker maker(std::move(input));
   while (true) {
     auto done = maker.step();
@@ -141,6 +144,16 @@ task<std::shared_ptr<const scatter_gather>> client_request::runs(const run_lists
     co_await turn("its runs were checked");
   }
   co_return std::make_shared<const scatter_gather>(maker.take());
+}
+
+outside_memory outside(const std::shared_ptr<const client_region>& region) {
+  region->copy_begins();
+  return {.data = region->data(),
+          .fd = region->fd(),
+          .bytes = region->size(),
+          .owner = region,
+          .device = region->device().get(),
+          .ahead = region->ahead()};
 }
 
 } // namespace terrace::actors

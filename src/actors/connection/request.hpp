@@ -18,11 +18,13 @@
 
 #include "actors/connection/connection.hpp"
 #include "actors/lookup/lookup_actor.hpp"
-#include "group/session_turn.hpp"
+#include "actors/transfer/load_actor.hpp"
 #include "connection/request_values.hpp"
+#include "group/session_turn.hpp"
 #include "index/prefix_resolver.hpp"
 #include "protocol/bounds.hpp"
 #include "runtime/task.hpp"
+#include "tier/objects/event_log.hpp"
 #include "tier/objects/scope_objects.hpp"
 #include "transfer/scatter_gather.hpp"
 
@@ -56,7 +58,8 @@ struct turn_prefix {
 /// What a verb wants of a session's prompt.
 struct turn_parts {
   bool tail = false; ///< the tokens after the last whole chunk are a chunk, too
-  bool rest = false; ///< without the first chunks that are known to be in host memory (index/known_prefix.hpp)
+  bool rest =
+      false; ///< without the first chunks that are known to be in host memory (index/known_prefix.hpp)
 };
 
 /// Objects of a lease, and what it holds of them, by tier.
@@ -79,6 +82,8 @@ struct run_lists {
   const protocol::run_vector* runs = nullptr;
   const flatbuffers::Vector<uint32_t>* per_object = nullptr; ///< null: one run each
 };
+
+struct verb;
 
 class client_request final : public request_entry, private task_owner {
  public:
@@ -106,8 +111,8 @@ class client_request final : public request_entry, private task_owner {
 
   // ---- what the client has; a request for anything else is refused ----
 
-  client_space_ptr space(uint32_t id) { return client.find_space(*this, id); }
-  client_region_ptr region(uint32_t id) { return client.find_region(*this, id); }
+  client_space_ptr space(uint32_t number) { return client.find_space(*this, number); }
+  client_region_ptr region(uint32_t number) { return client.find_region(*this, number); }
   /// The deadline, inference, priority and trace of the request: its own, or else those of the space that it names.
   template <class Request>
   void take_terms(const Request& asked) {
@@ -149,12 +154,12 @@ class client_request final : public request_entry, private task_owner {
   auto room(size_t objects) { return waiting_for_room{*this, objects}; }
 
   /// A lease of this client, or another's of its trust group.
-  auto lease(const lease_id& id) {
-    return asking_group<use_lease_request, use_lease_answer>{*this, use_lease_request{id}};
+  auto lease(const lease_id& wanted) {
+    return asking_group<use_lease_request, use_lease_answer>{*this, use_lease_request{wanted}};
   }
   /// The session, for a turn that ends at `tokens` (0: no turn).
-  auto session(const session_id& id, uint64_t tokens) {
-    return asking_group<use_session_request, use_session_answer>{*this, use_session_request{id, tokens}};
+  auto session(const session_id& wanted, uint64_t tokens) {
+    return asking_group<use_session_request, use_session_answer>{*this, use_session_request{wanted, tokens}};
   }
   /// Nobody removes this partial chunk from the tiers from now on until it is saved or this connection ends.
   auto tail(const space_ptr& space, const digest& key) {
@@ -162,10 +167,17 @@ class client_request final : public request_entry, private task_owner {
         *this, refer_tail_request{space, key, client.record()->id}};
   }
 
+  /// The answer of each tier, in their order; `internal` of one that has ended.
+  template <class Answer, class Message>
+  auto ask_tiers() {
+    return asking_tiers<Answer, Message>{*this};
+  }
   /// Everything that is being unmapped by now has been. Refuses the request if it ends "before" `what`.
   auto unmapped(const char* what) { return waiting_for_teardown{*this, what, false}; }
-  /// Leases on many objects that have ended by now are gone.
-  auto leases_ended(const char* what) { return waiting_for_teardown{*this, what, true}; }
+  /// Leases on many objects that have ended by now are gone. `what`: as above; null: it goes on in any case.
+  auto leases_ended(const char* what = nullptr) { return waiting_for_teardown{*this, what, true}; }
+  /// There is an event behind `sequence`, or the request has ended.
+  auto event(event_log& log, uint64_t sequence) { return waiting_for_event{*this, log, sequence}; }
   /// The counter of the client has the value: at once, or when the client rings.
   auto counted(const client_counter& counter, uint32_t value, const device_memory_ptr& memory) {
     return waiting_for_counter{*this, counter, value, memory};
@@ -260,7 +272,9 @@ class client_request final : public request_entry, private task_owner {
             got.emplace(std::move(answer));
             next.go_on();
           },
-          [next, lost = lost] { next.fail({errc::internal, lost}); });
+          [next, lost = lost] {
+            next.fail({errc::internal, lost});
+          });
     }
     Answer await_resume() { return std::move(*got); }
   };
@@ -285,6 +299,36 @@ class client_request final : public request_entry, private task_owner {
         return std::move(*this->got);
       return tl::unexpected(error{errc::internal, this->lost});
     }
+  };
+
+  template <class Answer, class Message>
+  struct asking_tiers {
+    client_request& request;
+    std::vector<result<Answer>> got{};
+    size_t missing = 0;
+
+    bool await_ready() const noexcept { return false; }
+    template <class Promise>
+    void await_suspend(std::coroutine_handle<Promise> frame) {
+      continuation next(request, frame);
+      const auto& tiers = request.client.group().tiers();
+      missing = tiers.size();
+      got.assign(missing, tl::unexpected(error{errc::internal, "a tier has ended"}));
+      auto one_less = [this, next] {
+        if (next.alive() && --missing == 0)
+          next.go_on();
+      };
+      for (size_t i = 0; i < tiers.size(); ++i)
+        request.client.ask(
+            tiers[i].tier, Message{},
+            [this, next, one_less, i](Answer& answer) {
+              if (next.alive())
+                got[i] = std::move(answer);
+              one_less();
+            },
+            one_less);
+    }
+    std::vector<result<Answer>> await_resume() { return std::move(got); }
   };
 
   /// No further request begins meanwhile: it is not known how many chunks this one has.
@@ -374,7 +418,7 @@ class client_request final : public request_entry, private task_owner {
     template <class Promise>
     void await_suspend(std::coroutine_handle<Promise> frame) {
       auto next = [next = continuation(request, frame), context = request.context, what = what] {
-        if (context->live())
+        if (what == nullptr || context->live())
           next.go_on();
         else
           next.fail({context->ended.load(), std::string("the request ended before ") + what});
@@ -383,6 +427,25 @@ class client_request final : public request_entry, private task_owner {
         request.client.resume_after_lease_ends(request, std::move(next));
       else
         request.client.resume_after_teardown(request, std::move(next));
+    }
+    void await_resume() const noexcept {}
+  };
+
+  struct waiting_for_event {
+    client_request& request;
+    event_log& log;
+    uint64_t sequence;
+    bool await_ready() const noexcept { return false; }
+    template <class Promise>
+    void await_suspend(std::coroutine_handle<Promise> frame) {
+      // Whichever comes first, once.
+      auto again = std::make_shared<std::function<void()>>(
+          [next = continuation(request, frame), told = false]() mutable {
+            if (!std::exchange(told, true))
+              next.go_on();
+          });
+      request.client.when_ended(request, again);
+      log.wait(sequence, request.context, request.client.on_any_thread([again] { (*again)(); }));
     }
     void await_resume() const noexcept {}
   };
@@ -404,26 +467,39 @@ class client_request final : public request_entry, private task_owner {
   void task_failed(const std::exception_ptr& why) noexcept override;
 
   task<> work_;
-  keep_alive body_; ///< of its frame, while it is suspended
+  keep_alive body_;                        ///< of its frame, while it is suspended
   std::list<client_request>::iterator at_; ///< of itself, in its connection
   bool starting_ = false;
   bool expects_ = false; ///< more objects than it has been charged for
 };
+
+/// The object that ended the load early, by the numbers of the wire.
+inline std::optional<wire::Missing> missing_of(const load_result& done, const transfer_scope& scope,
+                                               uint16_t rank, const space_spec& spec) {
+  if (!done.missing)
+    return std::nullopt;
+  prefix_object object = scope.object(*done.missing, spec, rank);
+  return wire::Missing(object.chunk, object.pool, object.rank, done.damaged);
+}
+
+/// A region for copiers; kept until the last copy of the result is destroyed.
+outside_memory outside(const std::shared_ptr<const client_region>& region);
 
 template <class Request>
 task<prefix_objects> client_request::objects(client_space_ptr in, const Request& asked, bool stored) {
   chunk_prefix prefix;
   const wire::Prefix& sent = *asked.prefix();
   const client_space& space = *in;
-  if (stored)
+  if (stored) {
     prefix = co_await stored_chunks(space, sent);
-  else
+  } else {
     prefix = co_await chunks(space, sent);
+  }
   auto part = terrace::scope_of(asked, in->what->spec, prefix.chunks.size());
   co_await valid(part);
   prefix_objects made{std::make_shared<const chunk_prefix>(std::move(prefix)), std::move(*part), nullptr};
-  scope_subject subject{in->what, {made.prefix, &made.prefix->chunks}, made.prefix->parent, made.scope,
-                        in->rank};
+  scope_subject subject{
+      in->what, {made.prefix, &made.prefix->chunks}, made.prefix->parent, made.scope, in->rank};
   made.objects = co_await objects(std::move(subject));
   co_return made;
 }

@@ -4,10 +4,10 @@
 
 namespace terrace::actors {
 
-bool can_bring_to(connection& client, const connection::request& what, tier_kind to) {
-  const group_parts& group = client.group();
+bool can_bring_to(client_request& request, tier_kind to) {
+  const group_parts& group = request.client.group();
   auto refuse = [&](const std::string& why) {
-    client.refuse(what, {errc::unsupported, why});
+    request.refuse({errc::unsupported, why});
     return false;
   };
   if (to == tier_kind::host)

@@ -13,8 +13,7 @@ task<> cancel(client_request& request, const wire::Cancel& asked, protocol::desc
   } else {
     found = asked.request() != request.id && client.cancel(asked.request(), errc::cancelled);
   }
-  request.reply(
-      [&](flatbuffers::FlatBufferBuilder& body) { return wire::CreateCancelAnswer(body, found); });
+  request.reply([&](flatbuffers::FlatBufferBuilder& body) { return wire::CreateCancelAnswer(body, found); });
 }
 
 } // namespace terrace::actors::verbs

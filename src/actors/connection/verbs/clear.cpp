@@ -42,8 +42,9 @@ task<> clear(client_request& request, const wire::Clear& asked, protocol::descri
   if (group.disk() == nullptr) {
     pending_clear pending{fingerprint};
     auto failure = co_await record(request, std::move(pending));
-    if (failure.code == errc::busy)
+    if (failure.code == errc::busy) {
       co_await request.valid(failure);
+    }
     course.recorded(failure);
   }
   while (auto next = course.next(group.tiers().size())) {

@@ -6,8 +6,9 @@ task<> close_session(client_request& request, const wire::CloseSession& asked, p
   const auto& group = request.client.group().group;
   close_session_request session{to_session_id(asked.session())};
   auto done = co_await request.ask<close_session_answer>(group, std::move(session), group_ended);
-  if (done.held) // what it held can be evicted then
+  if (done.held) { // what it held can be evicted then
     co_await request.leases_ended();
+  }
   request.reply([&](flatbuffers::FlatBufferBuilder& body) {
     return wire::CreateCloseSessionAnswer(body, done.closed);
   });

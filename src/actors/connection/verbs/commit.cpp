@@ -28,7 +28,8 @@ task<> commit(client_request& request, const wire::Commit& asked, protocol::desc
   job.runs = std::make_shared<const scatter_gather>(std::move(*checked));
   job.source = memory.source();
   job.context = request.context;
-  auto done = co_await request.run<store_result>(client.idle_stores(), spawn_store, std::move(job));
+  auto& idle = client.idle_stores();
+  auto done = co_await request.run<store_result>(idle, spawn_store, std::move(job));
   put_back(client, *reservation);
   co_await request.valid(done.failure);
   size_t present = reservation->present_objects / reservation->objects_per_chunk + done.present_chunks;

@@ -1,18 +1,13 @@
 // load: copies chunks into a region.
-#include "actors/connection/prefixes.hpp"
-#include "actors/connection/run_lists.hpp"
 #include "actors/connection/verbs.hpp"
-#include "actors/connection/verbs/start_load.hpp"
 #include "actors/gpu/daemon/device_actor.hpp"
-#include "actors/lookup/lookup_actor.hpp"
-#include "group/leased_part.hpp"
 #include "gpu/generation_page.hpp"
-
+#include "group/leased_part.hpp"
 namespace terrace::actors::verbs {
 
 namespace {
 
-/// The objects of a load, before its runs are validated.
+/// What is loaded, before its runs are validated.
 struct load_subject {
   space_ptr in;
   std::shared_ptr<metrics::space_probe> probe; ///< null if only a lease identifies the space
@@ -30,102 +25,70 @@ struct load_subject {
 
 /// Where a load copies to.
 struct load_target {
-  std::shared_ptr<const client_region> region;
-  run_lists runs;
-  std::shared_ptr<const client_region> counters; ///< region of the arrivals; null: none
+  client_region_ptr region;
+  client_region_ptr counters; ///< region of the arrivals; null: none
   uint64_t counters_offset = 0;
   std::shared_ptr<const arrival_counters> arrivals = nullptr; ///< there, once their number is known
   device_generations generations{};                           ///< without their number until it is known
   uint64_t generations_end = 0;                               ///< of their page
 };
 
-/// Generations that the device of the region writes. False: they are wrong, and the request was refused.
-bool take_generations(connection& client, const connection::request& what, const wire::Load& asked,
-                      load_target& target) {
-  const wire::Generation* wanted = asked.generations();
-  if (wanted == nullptr)
-    return true;
-  auto page = client.find_region(what, wanted->region());
+/// Generations that the device of the region writes.
+result<void> add_generations(connection& client, const wire::Generation& wanted, load_target& target) {
+  auto page = client.holdings().registered(wanted.region());
   if (!page)
-    return false;
-  auto device = target.region->device();
-  if (!device || !page->page() || region_of(*page->page()).device() != region_of(*device).device() ||
-      wanted->offset() % sizeof(uint32_t) != 0 ||
-      wanted->offset() / sizeof(uint32_t) >= gpu::generation_page::slots_max) {
-    client.refuse(what, {errc::bad_request,
-                         "generations: expected counters of 4 bytes in a region that was registered as "
-                         "generations, and a load into memory of its device"});
-    return false;
-  }
-  target.generations.page = page->page();
-  target.generations.slot = static_cast<uint32_t>(wanted->offset() / sizeof(uint32_t));
-  target.generations.value = wanted->value();
-  const uint32_t events = page->page()->events();
-  target.generations_end = events != 0 ? events : page->size() / sizeof(uint32_t);
-  return true;
+    return tl::unexpected(page.error());
+  const auto& device = target.region->device();
+  const auto& shared = (*page)->page();
+  if (!device || !shared || region_of(*shared).device() != region_of(*device).device() ||
+      wanted.offset() % sizeof(uint32_t) != 0 ||
+      wanted.offset() / sizeof(uint32_t) >= gpu::generation_page::slots_max)
+    return fail(errc::bad_request,
+                "generations: expected counters of 4 bytes in a region that was registered as generations, "
+                "and a load into memory of its device");
+  target.generations.page = shared;
+  target.generations.slot = static_cast<uint32_t>(wanted.offset() / sizeof(uint32_t));
+  target.generations.value = wanted.value();
+  const uint32_t events = shared->events();
+  target.generations_end = events != 0 ? events : (*page)->size() / sizeof(uint32_t);
+  return {};
 }
 
-void start_job(connection& client, const connection::request& what, const load_target& target,
-               const load_subject& subject, std::shared_ptr<const scatter_gather> runs) {
-  load_job job;
-  job.group = client.group_handle();
-  job.in = subject.in;
-  job.objects = subject.offered ? subject.offered : subject.objects;
-  job.objects_per_chunk = subject.scope.pools.size();
-  job.leased = subject.leased;
-  job.held_by = subject.from;
-  job.runs = std::move(runs);
-  job.target = outside(target.region);
-  job.arrivals = target.arrivals;
-  if (!subject.offered) // otherwise chunks of the request are missing
-    job.generations = target.generations;
-  job.context = what.context;
-  job.note_access = !subject.from && what.context->inference == 0;
-  size_t requested = subject.objects->size() / job.objects_per_chunk;
-  start_load(client, what, std::move(job), [&client, what, subject, requested](const load_result& done) {
-    if (subject.probe)
-      subject.probe->loaded(done.bytes);
-    client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
-      auto tiers = body.CreateVector(done.bytes_by_tier.data(), done.bytes_by_tier.size());
-      auto missing = missing_of(done, subject.scope, subject.rank, subject.in->spec);
-      if (!missing)
-        missing = subject.missing;
-      return wire::CreateLoadAnswer(
-          body, static_cast<uint32_t>(requested), static_cast<uint32_t>(done.chunks),
-          tokens_of_chunks(done.chunks, requested, subject.tail_tokens, subject.in->spec.chunk_tokens),
-          done.bytes, tiers, subject.first_token, missing ? &*missing : nullptr, subject.recompute_chunks);
-    });
-  });
+result<load_target> target_of(connection& client, const wire::Load& asked) {
+  auto region = client.holdings().registered(asked.region());
+  if (!region)
+    return tl::unexpected(region.error());
+  load_target target;
+  target.region = std::move(*region);
+  if (const wire::Arrivals* arrivals = asked.arrivals()) {
+    auto counters = client.holdings().registered(arrivals->region());
+    if (!counters)
+      return tl::unexpected(counters.error());
+    target.counters = std::move(*counters);
+    target.counters_offset = arrivals->offset();
+  }
+  if (const wire::Generation* wanted = asked.generations())
+    if (auto added = add_generations(client, *wanted, target); !added)
+      return tl::unexpected(added.error());
+  return target;
 }
 
-/// Validates the runs and starts the load.
-void load_objects(connection& client, const connection::request& what, load_target target,
-                  const load_subject& subject) {
-  if (target.region->mapped() && !target.region->writable()) {
-    client.refuse(what, {errc::denied, "the region is sealed against writing; register a writable one"});
-    return;
-  }
+/// The target's counters, one for each pool.
+result<void> count_pools(load_target& target, size_t pools) {
+  if (target.region->mapped() && !target.region->writable())
+    return fail(errc::denied, "the region is sealed against writing; register a writable one");
   if (target.counters) {
-    auto arrivals = arrival_counters::in(target.counters, target.counters_offset, subject.scope.pools.size());
-    if (!arrivals) {
-      client.refuse(what, arrivals.error());
-      return;
-    }
+    auto arrivals = arrival_counters::in(target.counters, target.counters_offset, pools);
+    if (!arrivals)
+      return tl::unexpected(arrivals.error());
     target.arrivals = std::move(*arrivals);
   }
-  target.generations.count = static_cast<uint32_t>(subject.scope.pools.size());
-  if (target.generations.page &&
-      target.generations.slot + subject.scope.pools.size() > target.generations_end) {
-    client.refuse(what,
-                  {errc::bad_request, "generations: expected " + std::to_string(subject.scope.pools.size()) +
-                                          " counters inside their region, one for each pool, all with an "
-                                          "event if some have one"});
-    return;
-  }
-  with_runs(client, what, target.runs, subject.objects, target.region->size(),
-            [&client, what, target, subject](std::shared_ptr<const scatter_gather> runs) {
-              start_job(client, what, target, subject, std::move(runs));
-            });
+  target.generations.count = static_cast<uint32_t>(pools);
+  if (target.generations.page && target.generations.slot + pools > target.generations_end)
+    return fail(errc::bad_request, "generations: expected " + std::to_string(pools) +
+                                       " counters inside their region, one for each pool, all with an event "
+                                       "if some have one");
+  return {};
 }
 
 // ---- what is left to the client ----
@@ -141,140 +104,131 @@ batch_ptr first_of(const object_batch& all, size_t objects) {
   return made;
 }
 
-/// What is loaded of a prefix.
-struct load_choice {
-  uint32_t tiers = 0;                ///< to search; 0: all
-  uint32_t prefill_tokens_per_s = 0; ///< of the client; 0: nothing is left to it
-  bool is_all() const { return tiers == 0 && prefill_tokens_per_s == 0; }
-};
-
 /// A prefix from its first chunk, in all pools: of a part it is not known what the client has of the rest.
 bool may_leave(const wire::Load& request) { return request.first_chunk() == 0 && request.pools() == nullptr; }
 
 /// Looks for the chunks on all ranks in the chosen tiers, and loads of them what the client does not have sooner if it
 /// computes it.
-void search_and_load(connection& client, const connection::request& what, const load_target& target,
-                     load_subject subject, std::shared_ptr<const chunk_prefix> prefix,
-                     const load_choice& choice) {
-  lookup_request request;
-  request.group = client.group_handle();
-  request.in = subject.in;
-  request.objects = {subject.in, {prefix, &prefix->chunks}};
-  request.context = what.context;
-  request.plan = {static_cast<uint32_t>(prefix->chunks.size()), prefix->first_token, prefix->prompt_tokens};
-  request.prefill_tokens_per_s = choice.prefill_tokens_per_s;
-  request.tiers = choice.tiers;
-  caf::actor worker =
-      client.idle_lookups().take([&client] { return spawn_lookup(client.system(), client.home()); });
-  client.ask(what, worker, std::move(request), "the lookup's actor has ended",
-             [&client, what, target, subject, worker, choice](const lookup_answer& found) {
-               client.idle_lookups().put_back(worker);
-               if (!client.ok(what, found.failure))
-                 return;
-               load_subject offered = subject;
-               offered.recompute_chunks = found.recompute_chunks;
-               if (choice.tiers != 0 && found.plan.missing) {
-                 const prefix_object& first = *found.plan.missing;
-                 offered.missing =
-                     wire::Missing(first.chunk + static_cast<uint32_t>(subject.scope.range.first), first.pool,
-                                   first.rank, false);
-               }
-               if (found.recompute_chunks != 0 || offered.missing)
-                 offered.offered =
-                     first_of(*subject.objects, found.plan.found_chunks * subject.scope.pools.size());
-               client.count_recomputed(subject.in->spec, found.recompute_chunks);
-               load_objects(client, what, target, offered);
-             });
+task<> choose(client_request& request, load_subject& subject, std::shared_ptr<const chunk_prefix> prefix,
+              uint32_t tiers, uint32_t prefill_tokens_per_s) {
+  auto question = request.question(subject.in, prefix);
+  question.plan.tail_tokens = 0;
+  question.prefill_tokens_per_s = prefill_tokens_per_s;
+  question.tiers = tiers;
+  auto found = co_await request.look_up(std::move(question));
+  subject.recompute_chunks = found.recompute_chunks;
+  if (tiers != 0 && found.plan.missing) {
+    const prefix_object& first = *found.plan.missing;
+    subject.missing = wire::Missing(first.chunk + static_cast<uint32_t>(subject.scope.range.first),
+                                    first.pool, first.rank, false);
+  }
+  if (found.recompute_chunks != 0 || subject.missing)
+    subject.offered = first_of(*subject.objects, found.plan.found_chunks * subject.scope.pools.size());
+  request.client.count_recomputed(subject.in->spec, found.recompute_chunks);
 }
 
 /// By prefix, which counts as an access.
-void load_made(connection& client, const connection::request& what, const wire::Load& request,
-               const load_target& target, const client_space& in, const chunk_prefix& prefix,
-               const transfer_scope& scope, const batch_ptr& objects) {
-  bool loads = !client.loads_nothing(request.options(), in);
+task<load_subject> subject_of_prefix(client_request& request, const wire::Load& asked, client_space_ptr in) {
+  connection& client = request.client;
+  auto part = co_await request.objects(in, asked, false);
+  const chunk_prefix& all = *part.prefix;
+  const space_spec& spec = in->what->spec;
+  bool loads = !client.loads_nothing(asked.options(), *in);
   if (loads)
-    client.use_for_inference(what, request.options(), objects);
+    client.use_for_inference(request, asked.options(), part.objects);
   if (loads && client.group().feed)
-    client.tell_shadows(what, request.options(), in.what,
-                        std::make_shared<const chunk_prefix>(part_of(prefix, scope.range)), in.rank);
+    client.tell_shadows(request, asked.options(), in->what,
+                        std::make_shared<const chunk_prefix>(part_of(all, part.scope.range)), in->rank);
   load_subject subject{
-      in.what, in.probe, objects, scope,
-      in.rank, {},       nullptr, prefix.first_token + scope.range.first * in.what->spec.chunk_tokens};
-  if (scope.range.first + scope.range.count == prefix.chunks.size())
-    subject.tail_tokens = prefix.tail_tokens;
-  load_choice choice{tiers_of(request, in.defaults)};
-  if (client.group().tiers().size() > 1 && may_leave(request))
-    choice.prefill_tokens_per_s = client.prefill_speed(request.options(), in);
-  if (choice.is_all())
-    load_objects(client, what, target, subject);
-  else
-    search_and_load(client, what, target, std::move(subject),
-                    std::make_shared<const chunk_prefix>(part_of(prefix, scope.range)), choice);
-}
-
-void load_prefix(connection& client, const connection::request& what, const wire::Load& request,
-                 const load_target& target) {
-  auto in = client.find_space(what, request.space());
-  if (!in)
-    return;
-  with_prefix_objects(client, what, in, request, with_chunks,
-                      [&client, what, &request, target, in](
-                          const chunk_prefix& prefix, const transfer_scope& scope, const batch_ptr& objects) {
-                        load_made(client, what, request, target, *in, prefix, scope, objects);
-                      });
-}
-
-void load_leased(connection& client, const connection::request& what, const wire::Load& request,
-                 const load_target& target, const lease_ptr& from, const keep_alive& body) {
-  if (request.space() != 0 && static_cast<space_id>(request.space()) != from->in->id) {
-    client.refuse(what, {errc::bad_request, "the lease belongs to space " +
-                                                std::to_string(static_cast<uint32_t>(from->in->id)) +
-                                                ", not to space " + std::to_string(request.space())});
-    return;
+      in->what, in->probe, part.objects, part.scope,
+      in->rank, {},        nullptr,      all.first_token + part.scope.range.first * spec.chunk_tokens};
+  if (part.scope.range.first + part.scope.range.count == all.chunks.size())
+    subject.tail_tokens = all.tail_tokens;
+  uint32_t tiers = tiers_of(asked, in->defaults);
+  uint32_t speed = 0;
+  if (client.group().tiers().size() > 1 && may_leave(asked))
+    speed = client.prefill_speed(asked.options(), *in);
+  if (tiers != 0 || speed != 0) {
+    auto chosen = std::make_shared<const chunk_prefix>(part_of(all, part.scope.range));
+    co_await choose(request, subject, chosen, tiers, speed);
   }
-  auto scope = scope_of(client, what, request, from->in->spec, from->chunks.size());
-  if (!scope)
-    return;
-  uint16_t rank = client.rank_in(from->in->id);
-  with_leased_objects(
-      client, what, from, *scope, body,
-      [&client, what, target, from, scope = *scope, rank](const batch_ptr& objects, tier_holds leased) {
-        auto known = client.holdings().space(from->in->id);
-        load_subject subject{
-            from->in, known ? known->probe : nullptr, objects, scope, rank, std::move(leased),
-            from,     token_of(*from, scope.range)};
-        if (scope.range.first + scope.range.count == from->chunks.size())
-          subject.tail_tokens = from->tail_tokens;
-        load_objects(client, what, target, subject);
-      });
+  co_return subject;
+}
+
+task<load_subject> subject_of_lease(client_request& request, const wire::Load& asked) {
+  connection& client = request.client;
+  lease_id id = protocol::to_lease_id(asked.lease());
+  auto from = co_await request.lease(id);
+  if (asked.space() != 0 && static_cast<space_id>(asked.space()) != from->in->id) {
+    error why{errc::bad_request, "the lease belongs to space " +
+                                     std::to_string(static_cast<uint32_t>(from->in->id)) + ", not to space " +
+                                     std::to_string(asked.space())};
+    co_await request.valid(why);
+  }
+  auto scope = terrace::scope_of(asked, from->in->spec, from->chunks.size());
+  co_await request.valid(scope);
+  auto part = co_await request.objects(from, *scope);
+  auto known = client.holdings().space(from->in->id);
+  load_subject subject{from->in, known ? known->probe : nullptr, std::move(part.objects),
+                       *scope,   client.rank_in(from->in->id),   std::move(part.held),
+                       from,     token_of(*from, scope->range)};
+  if (scope->range.first + scope->range.count == from->chunks.size())
+    subject.tail_tokens = from->tail_tokens;
+  co_return subject;
 }
 
 } // namespace
 
-void load(connection& client, const connection::request& what, const wire::Load& asked,
-          protocol::descriptor_list&) {
-  client.take_terms(what, asked);
-  auto region = client.find_region(what, asked.region());
-  if (!region)
-    return;
-  load_target target{region, runs_of(client, *asked.runs(), asked.runs_per_object()), nullptr};
-  if (const wire::Arrivals* arrivals = asked.arrivals()) {
-    target.counters = client.find_region(what, arrivals->region());
-    target.counters_offset = arrivals->offset();
-    if (!target.counters)
-      return;
-  }
-  if (!take_generations(client, what, asked, target))
-    return;
+task<> load(client_request& request, const wire::Load& asked, protocol::descriptor_list&) {
+  request.take_terms(asked);
+  connection& client = request.client;
+  auto target = target_of(client, asked);
+  co_await request.valid(target);
+  load_subject subject;
   if (asked.prefix() != nullptr) {
-    load_prefix(client, what, asked, target);
-    return;
+    auto in = request.space(asked.space());
+    if (!in)
+      co_return;
+    subject = co_await subject_of_prefix(request, asked, in);
+  } else {
+    subject = co_await subject_of_lease(request, asked);
   }
-  auto body = client.hold_body(); // the lease may belong to another connection, which takes a request
-  client.with_lease(what, protocol::to_lease_id(asked.lease()),
-                    [&client, what, &asked, target, body](const lease_ptr& from) {
-                      load_leased(client, what, asked, target, from, body);
-                    });
+  const size_t pools = subject.scope.pools.size();
+  auto counted = count_pools(*target, pools);
+  co_await request.valid(counted);
+  run_lists sent{asked.runs(), asked.runs_per_object()};
+  uint64_t region_bytes = target->region->size();
+  auto runs = co_await request.runs(sent, subject.objects, region_bytes);
+  load_job job;
+  job.group = client.group_handle();
+  job.in = subject.in;
+  job.objects = subject.offered ? subject.offered : subject.objects;
+  job.objects_per_chunk = pools;
+  job.leased = std::move(subject.leased);
+  job.held_by = subject.from;
+  job.runs = std::move(runs);
+  job.target = outside(target->region);
+  job.arrivals = target->arrivals;
+  if (!subject.offered) // otherwise chunks of the request are missing
+    job.generations = target->generations;
+  job.context = request.context;
+  job.note_access = !subject.from && request.context->inference == 0;
+  auto& idle = client.idle_loads();
+  auto done = co_await request.run<load_result>(idle, spawn_load, std::move(job));
+  co_await request.valid(done.failure);
+  if (subject.probe)
+    subject.probe->loaded(done.bytes);
+  request.reply([&](flatbuffers::FlatBufferBuilder& body) {
+    size_t requested = subject.objects->size() / pools;
+    auto tiers = body.CreateVector(done.bytes_by_tier.data(), done.bytes_by_tier.size());
+    auto missing = missing_of(done, subject.scope, subject.rank, subject.in->spec);
+    if (!missing)
+      missing = subject.missing;
+    return wire::CreateLoadAnswer(
+        body, static_cast<uint32_t>(requested), static_cast<uint32_t>(done.chunks),
+        tokens_of_chunks(done.chunks, requested, subject.tail_tokens, subject.in->spec.chunk_tokens),
+        done.bytes, tiers, subject.first_token, missing ? &*missing : nullptr, subject.recompute_chunks);
+  });
 }
 
 } // namespace terrace::actors::verbs

@@ -1,19 +1,15 @@
 // lookup: the number and tiers of the leading chunks that are present, and optionally a lease on them.
-#include "actors/connection/prefixes.hpp"
-#include "actors/connection/session_prefixes.hpp"
 #include "actors/connection/verbs.hpp"
-#include "actors/lookup/lookup_at_once.hpp"
 #include "base/random_id.hpp"
-#include "group/found_lease.hpp"
 #include "connection/lookup_answers.hpp"
 #include "connection/named_lookup.hpp"
 #include "connection/request_values.hpp"
+#include "group/found_lease.hpp"
 
 #include <caf/send.hpp>
 
 #include <algorithm>
 #include <utility>
-
 namespace terrace::actors::verbs {
 
 namespace {
@@ -60,8 +56,8 @@ std::vector<uint64_t> cursors_of(const subject& of, const prefix_plan& plan) {
   return saved && plan.found_tokens == saved->tokens() ? saved->cursors : std::vector<uint64_t>();
 }
 
-void answer(connection& client, const connection::request& what, const subject& of,
-            const lookup_answer& found) {
+void answer(client_request& request, const subject& of, const lookup_answer& found) {
+  connection& client = request.client;
   const prefix_plan& plan = found.plan;
   const space_spec& spec = of.in->what->spec;
   if (of.loads)
@@ -70,10 +66,10 @@ void answer(connection& client, const connection::request& what, const subject& 
   lease_ptr held;
   if (found.shortened)
     client.environment().client_probe->lease_shortened();
-  if (of.lease_wanted && plan.found_chunks != 0 && what.context->live()) {
+  if (of.lease_wanted && plan.found_chunks != 0 && request.context->live()) {
     held = lease_on(found, *of.candidates.back().prefix, of.in->what, random_lease_id(), client.record()->id,
                     client.environment().now());
-    if (!client.may_lease(what) || !client.ok(what, client.holdings().may_name(objects_of(*held))))
+    if (!client.may_lease(request) || !request.ok(client.holdings().may_name(objects_of(*held))))
       return;
     client.add_lease(held);
   }
@@ -89,24 +85,18 @@ void answer(connection& client, const connection::request& what, const subject& 
       outcome.end_lease = client.lease_ender(held->id);
     of.name->answered(std::move(outcome));
   }
-  client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
+  request.reply([&](flatbuffers::FlatBufferBuilder& body) {
     return write_lookup_answer(body, plan, found.recompute_chunks, held ? held->id : lease_id{},
                                {of.prefix->chunks, of.digest_width}, session_of(of),
                                {cursors, entry ? std::span(entry->logits) : std::span<const uint8_t>()});
   });
 }
 
-lookup_request request_of(connection& client, const connection::request& what, const wire::Lookup& asked,
-                          const subject& of, const prefix_ptr& prefix) {
-  lookup_request request;
-  request.group = client.group_handle();
-  request.in = of.in->what;
-  request.objects = {of.in->what, {prefix, &prefix->chunks}};
-  request.context = what.context;
-  request.plan = {static_cast<uint32_t>(prefix->chunks.size()), prefix->first_token, prefix->prompt_tokens,
-                  prefix->tail_tokens};
-  request.tiers = tiers_of(asked, of.in->defaults);
-  return request;
+lookup_request question_of(client_request& request, const wire::Lookup& asked, const subject& of,
+                           const prefix_ptr& prefix) {
+  auto question = request.question(of.in->what, prefix);
+  question.tiers = tiers_of(asked, of.in->defaults);
+  return question;
 }
 
 // ---- what the last lookup of the session found ----
@@ -175,73 +165,7 @@ void add_known(connection& client, subject& of, const searched_part& part, prefi
   of.turn.after = std::make_shared<const session_state>(of.turn.after->with_known(found.first(whole)));
 }
 
-/// `run_lookup` of what cannot be answered at once.
-void run_actor(connection& client, const connection::request& what, lookup_request request,
-               std::function<void(lookup_answer)> then) {
-  caf::actor worker =
-      client.idle_lookups().take([&client] { return spawn_lookup(client.system(), client.home()); });
-  client.ask(what, worker, std::move(request), "the lookup's actor has ended",
-             [&client, what, worker, then = std::move(then)](const lookup_answer& found) {
-               client.idle_lookups().put_back(worker);
-               if (found.failure.code != errc::ok)
-                 client.refuse(what, found.failure);
-               else if (!what.context->live())
-                 client.refuse(what, {what.context->ended.load(), "the lookup ended before it was answered"});
-               else
-                 then(found);
-             });
-}
-
-/// Calls `then` with what was found, or refuses the request.
-template <class Then>
-void run_lookup(connection& client, const connection::request& what, lookup_request request, Then then) {
-  if (client.may_look_up_at_once())
-    if (auto found = look_up_at_once(request)) {
-      then(std::move(*found));
-      return;
-    }
-  run_actor(client, what, std::move(request), std::move(then));
-}
-
-void found_some(connection& client, const connection::request& what, const subject& of, lookup_answer found) {
-  auto& requested = found.plan.requested_chunks;
-  requested = std::max(requested, static_cast<uint32_t>(of.prefix->chunks.size()));
-  if (of.turn.after) // a lookup that ends before leaves its session as it was
-    save_turn(client, what, of.turn,
-              [&client, what, of, found = std::move(found)] { answer(client, what, of, found); });
-  else
-    answer(client, what, of, found);
-}
-
-/// `body`: keeps the frame of `asked`; null while it is served, if there is one candidate.
-void search(connection& client, const connection::request& what, const wire::Lookup& asked, subject of,
-            const keep_alive& body) {
-  auto part = part_of(client, asked, of);
-  auto request = request_of(client, what, asked, of, part.prefix);
-  request.plan.logits = of.candidates.back().entry != nullptr;
-  request.hold = of.lease_wanted;
-  if (of.lease_wanted)
-    request.account = client.leased();
-  request.prefill_tokens_per_s = client.prefill_speed(asked.options(), *of.in);
-  request.note_access = of.lease_wanted && what.context->inference == 0;
-  if (of.lease_wanted && of.loads && !std::exchange(of.told, true)) {
-    client.use_for_inference(what, asked.options(), request.objects);
-    client.tell_shadows(what, asked.options(), of.in->what, of.prefix);
-  }
-  run_lookup(client, what, std::move(request),
-             [&client, what, &asked, of = std::move(of), body,
-              part = std::move(part)](lookup_answer found) mutable { // called once
-               if (part.remembers)
-                 add_known(client, of, part, found.plan);
-               if (of.candidates.size() == 1 || found.plan.found_chunks >= of.candidates.back().enough) {
-                 found_some(client, what, of, std::move(found));
-                 return;
-               }
-               subject next = of;
-               next.candidates.pop_back();
-               search(client, what, asked, std::move(next), body);
-             });
-}
+// ---- the search ----
 
 /// The chunks up to the end of the saved turn, its tail included.
 prefix_ptr up_to(const saved_turn& saved, const chunk_prefix& whole) {
@@ -254,77 +178,72 @@ prefix_ptr up_to(const saved_turn& saved, const chunk_prefix& whole) {
   return part;
 }
 
-/// Without a hold: whether anything is present behind the whole chunks of the saved turn. If so, that is more than its tail.
-void search_behind(connection& client, const connection::request& what, const wire::Lookup& asked, subject of,
-                   const saved_turn& saved, const keep_alive& body) {
-  size_t more = saved.chunks + 1;
-  auto request =
-      request_of(client, what, asked, of, behind(*of.prefix, saved.chunks, of.in->what->spec.chunk_tokens));
-  run_lookup(client, what, std::move(request),
-             [&client, what, &asked, of = std::move(of), more, body](const lookup_answer& found) {
-               subject next = of;
-               if (found.plan.found_chunks != 0)
-                 next.candidates.push_back({of.prefix, more});
-               search(client, what, asked, std::move(next), body);
-             });
+/// All of the prompt, if its logits are kept and all of its chunks are found.
+task<prompt_entry_ptr> kept_prompt(client_request& request, const wire::Lookup& asked, const subject& of) {
+  const auto& group = request.client.group().group;
+  find_prompt_request prompt{of.in->what->id, of.prompt->chunks.back()};
+  auto kept = co_await request.ask<find_prompt_answer>(group, std::move(prompt), group_ended);
+  if (!kept.found)
+    co_return nullptr;
+  auto question = question_of(request, asked, of, of.prompt);
+  auto found = co_await request.look_up(std::move(question));
+  bool whole = found.plan.found_chunks == of.prompt->chunks.size();
+  co_return whole ? std::move(kept.found) : nullptr;
 }
 
-/// Without an entry for the prompt, or if not all of it is found.
-void choose(connection& client, const connection::request& what, const wire::Lookup& asked, subject of,
-            const keep_alive& body) {
+/// Chooses what is searched, the most likely last.
+task<> choose(client_request& request, const wire::Lookup& asked, subject& of) {
+  of.candidates.clear();
+  if (of.prompt && of.loads) {
+    auto entry = co_await kept_prompt(request, asked, of);
+    if (entry) {
+      of.candidates.push_back({of.prefix});
+      of.candidates.push_back({of.prompt, of.prompt->chunks.size(), std::move(entry)});
+      co_return;
+    }
+  }
   auto saved = of.saved();
   if (!saved || saved->tail_tokens == 0) {
-    of.candidates.clear();
     of.candidates.push_back({of.prefix});
-    search(client, what, asked, std::move(of), body);
-    return;
+    co_return;
   }
-  of.candidates = {{up_to(*saved, *of.prefix)}};
+  of.candidates.push_back({up_to(*saved, *of.prefix)});
   if (of.prefix->chunks.size() == saved->chunks)
-    search(client, what, asked, std::move(of), body);
-  else
-    search_behind(client, what, asked, std::move(of), *saved, body);
+    co_return;
+  // If anything is present behind the whole chunks of the saved turn, that is more than its tail.
+  auto rest = behind(*of.prefix, saved->chunks, of.in->what->spec.chunk_tokens);
+  auto question = question_of(request, asked, of, rest);
+  auto found = co_await request.look_up(std::move(question));
+  if (found.plan.found_chunks != 0)
+    of.candidates.push_back({of.prefix, saved->chunks + 1});
 }
 
-/// All of the prompt, if its logits are kept.
-void find_prompt(connection& client, const connection::request& what, const wire::Lookup& asked, subject of,
-                 const keep_alive& body) {
-  find_prompt_request request{of.in->what->id, of.prompt->chunks.back()};
-  client.ask(what, client.group().group, request, "the trust group's actor has ended",
-             [&client, what, &asked, of = std::move(of), body](const find_prompt_answer& kept) {
-               if (!kept.found) {
-                 choose(client, what, asked, of, body);
-                 return;
-               }
-               auto lookup = request_of(client, what, asked, of, of.prompt);
-               run_lookup(client, what, std::move(lookup),
-                          [&client, what, &asked, of, body, entry = kept.found](const lookup_answer& found) {
-                            subject next = of;
-                            if (found.plan.found_chunks != of.prompt->chunks.size()) {
-                              choose(client, what, asked, std::move(next), body);
-                              return;
-                            }
-                            next.candidates = {{of.prefix}, {of.prompt, of.prompt->chunks.size(), entry}};
-                            search(client, what, asked, std::move(next), body);
-                          });
-             });
-}
-
-/// `body`: keeps the frame of `asked`; null while the frame is being served.
-void look_up(connection& client, const connection::request& what, const wire::Lookup& asked, subject of,
-             keep_alive body) {
-  size_t objects = object_source(of.in->what, {of.prefix, &of.prefix->chunks}).size();
-  if (!of.lease_wanted)
-    objects /= 64; // only the plan is kept
-  if (!body && (connection::may_wait_for_room(objects) || of.saved() || of.prompt))
-    body = client.hold_body();
-  client.with_room(what, objects,
-                   [&client, what, &asked, of = std::move(of), body = std::move(body)]() mutable {
-                     if (of.prompt && of.loads)
-                       find_prompt(client, what, asked, std::move(of), body);
-                     else
-                       choose(client, what, asked, std::move(of), body);
-                   });
+/// Searches one candidate after the other, until enough is found.
+task<lookup_answer> search(client_request& request, const wire::Lookup& asked, subject& of) {
+  connection& client = request.client;
+  while (true) {
+    auto part = part_of(client, asked, of);
+    auto question = question_of(request, asked, of, part.prefix);
+    question.plan.logits = of.candidates.back().entry != nullptr;
+    question.hold = of.lease_wanted;
+    if (of.lease_wanted)
+      question.account = client.leased();
+    question.prefill_tokens_per_s = client.prefill_speed(asked.options(), *of.in);
+    question.note_access = of.lease_wanted && request.context->inference == 0;
+    if (of.lease_wanted && of.loads && !std::exchange(of.told, true)) {
+      client.use_for_inference(request, asked.options(), question.objects);
+      client.tell_shadows(request, asked.options(), of.in->what, of.prefix);
+    }
+    auto found = co_await request.look_up(std::move(question));
+    if (part.remembers)
+      add_known(client, of, part, found.plan);
+    if (of.candidates.size() == 1 || found.plan.found_chunks >= of.candidates.back().enough) {
+      auto& requested = found.plan.requested_chunks;
+      requested = std::max(requested, static_cast<uint32_t>(of.prefix->chunks.size()));
+      co_return found;
+    }
+    of.candidates.pop_back();
+  }
 }
 
 /// Of a prompt whose logits are wanted all chunks, and the whole ones alone; otherwise the latter are what was asked for.
@@ -342,86 +261,87 @@ void set_prefix(subject& of, chunk_prefix prefix) {
   of.prefix = std::move(whole);
 }
 
-/// `body`: as above.
-void begin(connection& client, const connection::request& what, const wire::Lookup& asked, subject of,
-           keep_alive body) {
-  auto in = of.in;
-  if (asked.prefix()->session() != nullptr) {
-    auto then = [&client, what, &asked, of, body](chunk_prefix prefix, const hashed_turn& turn,
-                                                  const keep_alive& hashed) {
-      subject ready = of;
-      ready.turn = turn;
-      set_prefix(ready, std::move(prefix));
-      look_up(client, what, asked, std::move(ready), body ? body : hashed);
-    };
-    if (wants_rest(client, asked, of))
-      with_rest_of_turn(client, what, *in, *asked.prefix(), std::move(then));
-    else
-      with_turn(client, what, *in, *asked.prefix(), of.logits_wanted, std::move(then));
-    return;
+/// The chunks of the prompt.
+task<> resolve(client_request& request, const wire::Lookup& asked, subject& of) {
+  const client_space_ptr in = of.in;
+  const wire::Prefix& sent = *asked.prefix();
+  chunk_prefix prefix;
+  if (sent.session() != nullptr) {
+    turn_parts wanted{.tail = of.logits_wanted};
+    wanted.rest = wants_rest(request.client, asked, of);
+    auto named = co_await request.session_turn(*in, sent, wanted);
+    of.turn = std::move(named.turn);
+    prefix = std::move(named.chunks);
+  } else if (of.logits_wanted) {
+    prefix = co_await request.prompt_chunks(*in, sent);
+  } else {
+    prefix = co_await request.chunks(*in, sent);
   }
-  auto* chunks_of = of.logits_wanted ? &with_prompt_chunks : &with_chunks;
-  chunks_of(client, what, *in, *asked.prefix(),
-            [&client, what, &asked, of = std::move(of),
-             body = std::move(body)](chunk_prefix prefix, const keep_alive& hashed) mutable { // called once
-              set_prefix(of, std::move(prefix));
-              look_up(client, what, asked, std::move(of), body ? body : hashed);
-            });
+  set_prefix(of, std::move(prefix));
 }
 
-std::shared_ptr<named_lookup> name_lookup(connection& client, const connection::request& what,
+std::shared_ptr<named_lookup> name_lookup(const connection& client, const request_entry& request,
                                           const lookup_id& id) {
-  return std::make_shared<named_lookup>(id, what.context,
+  return std::make_shared<named_lookup>(id, request.context,
                                         [group = client.group().group](finish_lookup_notice notice) {
                                           caf::anon_send(group, std::move(notice));
                                         });
 }
 
-/// Registered in the trust group before the lookup starts.
-void begin_named(connection& client, const connection::request& what, const wire::Lookup& asked, subject of) {
-  auto id = protocol::to_lookup_id(asked.lookup_id());
-  auto body = client.hold_body();
-  of.name = name_lookup(client, what, id);
-  client.ask(what, client.group().group, begin_lookup_request{id, what.context},
-             "the trust group's actor has ended",
-             [&client, what, &asked, of = std::move(of), body](const begin_lookup_answer& answer) mutable {
-               if (client.ok(what, answer.failure))
-                 begin(client, what, asked, std::move(of), std::move(body));
-             });
-}
-
 /// Answers all requests that wait for its id with `gone`.
-void refused(connection& client, const connection::request& what, const wire::Lookup& asked) {
+void refused(const connection& client, const request_entry& request, const wire::Lookup& asked) {
   if (asked.lookup_id() == nullptr || asked.lookup_id()->size() != lookup_id{}.bytes.size())
     return;
   auto id = protocol::to_lookup_id(asked.lookup_id());
-  auto name = name_lookup(client, what, id);
-  caf::anon_send(client.group().group, begin_lookup_request{id, what.context}); // before the notice of `name`
+  auto name = name_lookup(client, request, id);
+  caf::anon_send(client.group().group,
+                 begin_lookup_request{id, request.context}); // before the notice of `name`
 }
 
 } // namespace
 
-void lookup_refused(connection& client, const connection::request& what, std::span<const uint8_t> body) {
+void lookup_refused(const connection& client, const request_entry& request, std::span<const uint8_t> body) {
   if (auto asked = protocol::well_formed<wire::Lookup>(body))
-    refused(client, what, **asked);
+    refused(client, request, **asked);
 }
 
-void lookup(connection& client, const connection::request& what, const wire::Lookup& asked,
-            protocol::descriptor_list&) {
-  client.take_terms(what, asked);
-  auto in = client.find_space(what, asked.space());
+task<> lookup(client_request& request, const wire::Lookup& asked, protocol::descriptor_list&) {
+  request.take_terms(asked);
+  connection& client = request.client;
+  auto in = request.space(asked.space());
   if (!in) {
-    refused(client, what, asked);
-    return;
+    refused(client, request, asked);
+    co_return;
   }
   size_t width = asked.prefix()->digests() ? asked.prefix()->digest_width() : in->hasher->width();
   bool loads = !client.loads_nothing(asked.options(), *in);
-  subject of{std::move(in), asked.lease(), loads, asked.prefix()->tail(), asked.digests() ? width : 0,
-             asked.logits()};
-  if (asked.lookup_id() != nullptr)
-    begin_named(client, what, asked, std::move(of));
-  else
-    begin(client, what, asked, std::move(of), nullptr);
+  subject of;
+  of.in = std::move(in);
+  of.lease_wanted = asked.lease();
+  of.loads = loads;
+  of.tail_wanted = asked.prefix()->tail();
+  of.digest_width = asked.digests() ? width : 0;
+  of.logits_wanted = asked.logits();
+  if (asked.lookup_id() != nullptr) { // registered in the trust group before the lookup starts
+    auto id = protocol::to_lookup_id(asked.lookup_id());
+    of.name = name_lookup(client, request, id);
+    const auto& group = client.group().group;
+    begin_lookup_request named{id, request.context};
+    auto begun = co_await request.ask<begin_lookup_answer>(group, std::move(named), group_ended);
+    co_await request.valid(begun.failure);
+  }
+  co_await resolve(request, asked, of);
+  size_t objects = object_source(of.in->what, {of.prefix, &of.prefix->chunks}).size();
+  if (!of.lease_wanted)
+    objects /= 64; // only the plan is kept
+  co_await request.room(objects);
+  co_await choose(request, asked, of);
+  auto found = co_await search(request, asked, of);
+  if (of.turn.after) { // a lookup that ends before leaves its session as it was
+    std::optional<session_hold> unchanged;
+    co_await request.save_turn(of.turn, unchanged);
+  }
+  answer(request, of, found);
 }
 
 } // namespace terrace::actors::verbs

@@ -1,9 +1,9 @@
 // open_space: declares the client's KV, so that only interchangeable KV is shared.
 #include "actors/connection/verbs.hpp"
-#include "group/idle_space_search.hpp"
+#include "actors/resp/value_space.hpp"
 #include "connection/open_pools.hpp"
 #include "connection/request_values.hpp"
-#include "actors/resp/value_space.hpp"
+#include "group/idle_space_search.hpp"
 namespace terrace::actors::verbs {
 
 namespace {
@@ -19,26 +19,29 @@ task<space_ptr> opened(client_request& request, const space_spec& spec) {
     auto answer = co_await request.ask<open_space_answer>(group.group, std::move(opening), group_ended);
     if (answer.failure.code == errc::ok)
       co_return std::move(answer.opened);
-    if (answer.failure.code != errc::busy)
+    if (answer.failure.code != errc::busy) {
       co_await request.valid(answer.failure);
+    }
     full = answer.failure;
-    while (idle.empty().empty()) {
+    do {
       if (!request.context->live())
         full.code = request.context->ended.load();
       // Before a tier joins, the spaces of its objects have numbers.
-      if (idle.looked_at_all() || !request.context->live() || group.will_join())
+      if (idle.looked_at_all() || !request.context->live() || group.will_join()) {
         co_await request.valid(full);
+      }
       idle_spaces_request some;
       auto spaces = co_await request.ask<idle_spaces_answer>(group.group, std::move(some), group_ended);
-      if (!idle.take(spaces))
+      if (!idle.take(spaces)) {
         co_await request.valid(full);
+      }
       while (auto next = idle.next_tier(group.tiers().size())) {
         tier_actor tier = group.tiers()[*next].tier;
         auto question = idle.question();
         auto empty = co_await request.ask<empty_spaces_answer>(tier, std::move(question), "a tier has ended");
         idle.take(empty);
       }
-    }
+    } while (idle.empty().empty());
     forget_spaces_request forget{idle.empty()};
     co_await request.ask<forget_spaces_answer>(group.group, std::move(forget), group_ended);
   }
@@ -51,9 +54,10 @@ task<> open_space(client_request& request, const wire::OpenSpace& asked, protoco
   auto spec = spec_of(asked);
   co_await request.valid(spec);
   if (resp::is_value_space(*spec)) {
-    request.refuse({errc::denied, "layout is '" + spec->layout +
-                                      "', which is kept for values of Redis clients, whose sizes differ: expected "
-                                      "another layout"});
+    request.refuse(
+        {errc::denied, "layout is '" + spec->layout +
+                           "', which is kept for values of Redis clients, whose sizes differ: expected "
+                           "another layout"});
     co_return;
   }
   const space_spec& wanted = *spec;

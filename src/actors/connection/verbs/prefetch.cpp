@@ -1,19 +1,13 @@
 // prefetch: brings chunks of lower tiers into host memory or a GPU tier before anybody loads them.
-#include "actors/connection/prefixes.hpp"
 #include "actors/connection/target_tier.hpp"
 #include "actors/connection/verbs.hpp"
-#include "actors/lookup/lookup_actor.hpp"
 #include "actors/transfer/prefetch_actor.hpp"
 #include "connection/request_values.hpp"
 
 #include <caf/send.hpp>
-
 namespace terrace::actors::verbs {
 
 namespace {
-
-using plan_ptr = std::shared_ptr<const prefix_plan>;
-using prefetch_plans = std::function<void(plan_ptr, uint32_t recompute_chunks)>;
 
 /// How it ends, and what it leaves to the client.
 struct prefetch_terms {
@@ -25,17 +19,15 @@ struct prefetch_terms {
   std::shared_ptr<const arrival_counters> arrivals = nullptr; ///< null: only the answer
 };
 
-void answer_prefetch(connection& client, const connection::request& what, const prefetch_subject& of,
-                     const prefetch_terms& terms, const prefetch_result& done) {
-  if (!client.ok(what, done.failure))
-    return;
+void answer_prefetch(client_request& request, const prefetch_subject& subject, const prefetch_terms& terms,
+                     const prefetch_result& done) {
   if (terms.rule == wire::StopRule::wait && done.end == prefetch_end::deadline) {
-    client.refuse(what, {errc::deadline, "the request ended with " + std::to_string(done.all.delivered) +
-                                             " of " + std::to_string(done.all.expected) + " chunks in " +
-                                             (of.to == tier_kind::host ? "host memory" : "the GPU tier")});
+    request.refuse({errc::deadline, "the request ended with " + std::to_string(done.all.delivered) + " of " +
+                                        std::to_string(done.all.expected) + " chunks in " +
+                                        (subject.to == tier_kind::host ? "host memory" : "the GPU tier")});
     return;
   }
-  client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
+  request.reply([&](flatbuffers::FlatBufferBuilder& body) {
     std::vector<wire::PrefetchShare> shares;
     for (const prefetch_share& each : done.by_tier)
       shares.emplace_back(each.found, each.expected, each.delivered);
@@ -44,120 +36,98 @@ void answer_prefetch(connection& client, const connection::request& what, const 
                                                 done.damaged)
                                 : wire::Missing();
     return wire::CreatePrefetchAnswer(body, done.requested, done.all.found, done.all.expected,
-                                      done.all.delivered, of.in->spec.chunk_tokens, tiers,
-                                      static_cast<wire::PrefetchEnd>(done.end), of.first_token,
+                                      done.all.delivered, subject.in->spec.chunk_tokens, tiers,
+                                      static_cast<wire::PrefetchEnd>(done.end), subject.first_token,
                                       done.missing ? &missing : nullptr, terms.recompute_chunks);
   });
 }
 
 /// Where the first `chunks` of them are. Nothing is held: memory is taken for what is found. What a client of this speed has
 /// sooner if it computes it is left out.
-void find_chunks(connection& client, const connection::request& what, const prefetch_subject& of,
-                 uint32_t chunks, uint32_t prefill_tokens_per_s, uint32_t tiers, const prefetch_plans& then) {
-  lookup_request request;
-  request.group = client.group_handle();
-  request.in = of.in;
-  auto searched = of.chunks;
+task<lookup_answer> find_chunks(client_request& request, const prefetch_subject& subject, uint32_t chunks,
+                                uint32_t prefill_tokens_per_s, uint32_t tiers) {
+  auto searched = subject.chunks;
   if (chunks < searched->size())
     searched = std::make_shared<const std::vector<digest>>(searched->begin(), searched->begin() + chunks);
-  request.objects = {of.in, searched};
-  request.context = what.context;
-  request.plan = {chunks, of.first_token, of.prompt_tokens};
-  request.object_tiers = true;
-  request.prefill_tokens_per_s = prefill_tokens_per_s;
-  request.tiers = tiers;
-  caf::actor worker =
-      client.idle_lookups().take([&client] { return spawn_lookup(client.system(), client.home()); });
-  client.ask(what, worker, std::move(request), "the lookup's actor has ended",
-             [&client, what, then, worker](const lookup_answer& found) {
-               client.idle_lookups().put_back(worker);
-               if (found.failure.code != errc::ok)
-                 client.refuse(what, found.failure);
-               else if (!what.context->live())
-                 client.refuse(what, {what.context->ended.load(), "the prefetch ended before it began"});
-               else
-                 then(std::make_shared<const prefix_plan>(found.plan), found.recompute_chunks);
-             });
-}
-
-void start_prefetch(connection& client, const connection::request& what, const prefetch_subject& of,
-                    const prefetch_terms& terms, const plan_ptr& found, const plan_ptr& expected) {
-  prefetch_job job;
-  static_cast<prefetch_subject&>(job) = of;
-  job.group = client.group_handle();
-  job.found = found;
-  job.expected = expected;
-  caf::actor worker = spawn_prefetch(client.system());
-  auto stop =
-      std::make_shared<std::function<void()>>([worker] { caf::anon_send(worker, stop_prefetch_notice{}); });
-  client.when_ended(what, stop);
-  client.ask(what, worker, std::move(job), "the prefetch's actor has ended",
-             [&client, what, of, terms, stop](const prefetch_result& done) {
-               answer_prefetch(client, what, of, terms, done);
-             });
+  lookup_request question;
+  question.group = request.client.group_handle();
+  question.in = subject.in;
+  question.objects = {subject.in, searched};
+  question.context = request.context;
+  question.plan = {chunks, subject.first_token, subject.prompt_tokens};
+  question.object_tiers = true;
+  question.prefill_tokens_per_s = prefill_tokens_per_s;
+  question.tiers = tiers;
+  auto found = co_await request.look_up(std::move(question));
+  co_return found;
 }
 
 /// A chain that would evict its own beginning is cut; what a shorter one needs of states and windows is looked up.
-void plan_prefetch(connection& client, const connection::request& what, const prefetch_subject& of,
-                   prefetch_terms terms) {
-  auto chunks = static_cast<uint32_t>(of.chunks->size());
-  find_chunks(client, what, of, chunks, terms.prefill_tokens_per_s, terms.tiers,
-              [&client, what, of, terms](const plan_ptr& found, uint32_t recompute) mutable {
-                terms.recompute_chunks = recompute;
-                client.count_recomputed(of.in->spec, recompute);
-                uint64_t room = room_to_bring(client.group(), of.to);
-                uint32_t fit = chunks_that_fit(of.in->spec, *found, room, of.to);
-                if (fit == found->found_chunks)
-                  start_prefetch(client, what, of, terms, found, found);
-                else if (fit == 0)
-                  start_prefetch(client, what, of, terms, found, std::make_shared<const prefix_plan>());
-                else
-                  find_chunks(client, what, of, fit, 0, terms.tiers,
-                              [&client, what, of, terms, found](const plan_ptr& expected, uint32_t) {
-                                start_prefetch(client, what, of, terms, found, expected);
-                              });
-              });
+task<> bring(client_request& request, prefetch_subject subject, prefetch_terms terms) {
+  connection& client = request.client;
+  request.context->ahead = true;
+  subject.context = request.context;
+  subject.arrivals = terms.arrivals;
+  subject.to = terms.to;
+  size_t charged = object_source(subject.in, subject.chunks).size() / 64; // only plans are kept
+  co_await request.room(charged);
+  auto chunks = static_cast<uint32_t>(subject.chunks->size());
+  auto present = co_await find_chunks(request, subject, chunks, terms.prefill_tokens_per_s, terms.tiers);
+  terms.recompute_chunks = present.recompute_chunks;
+  client.count_recomputed(subject.in->spec, present.recompute_chunks);
+  auto found = std::make_shared<const prefix_plan>(std::move(present.plan));
+  auto expected = found;
+  uint64_t room = room_to_bring(client.group(), subject.to);
+  uint32_t fit = chunks_that_fit(subject.in->spec, *found, room, subject.to);
+  if (fit == 0) {
+    expected = std::make_shared<const prefix_plan>();
+  } else if (fit != found->found_chunks) {
+    auto shorter = co_await find_chunks(request, subject, fit, 0, terms.tiers);
+    expected = std::make_shared<const prefix_plan>(std::move(shorter.plan));
+  }
+  prefetch_job job;
+  static_cast<prefetch_subject&>(job) = subject;
+  job.group = client.group_handle();
+  job.found = found;
+  job.expected = expected;
+  auto worker = spawn_prefetch(client.system());
+  auto stop =
+      std::make_shared<std::function<void()>>([worker] { caf::anon_send(worker, stop_prefetch_notice{}); });
+  client.when_ended(request, stop);
+  auto done = co_await request.ask<prefetch_result>(worker, std::move(job), "the prefetch's actor has ended");
+  co_await request.valid(done.failure);
+  answer_prefetch(request, subject, terms, done);
 }
 
-void begin_prefetch(connection& client, const connection::request& what, prefetch_subject of,
-                    const prefetch_terms& terms) {
-  what.context->ahead = true;
-  of.context = what.context;
-  of.arrivals = terms.arrivals;
-  of.to = terms.to;
-  size_t objects = object_source(of.in, of.chunks).size() / 64; // only plans are kept
-  client.with_room(what, objects,
-                   [&client, what, of = std::move(of), terms] { plan_prefetch(client, what, of, terms); });
-}
-
-void begin_leased(connection& client, const connection::request& what, const lease_ptr& from,
-                  const prefetch_terms& terms) {
-  prefetch_subject of;
-  of.in = from->in;
-  of.chunks = {from, &from->chunks};
-  of.before = from->before;
-  of.first_token = from->first_token;
-  of.prompt_tokens = from->first_token + tokens_of(*from);
-  of.waits = terms.rule != wire::StopRule::best_effort;
-  of.note_access = false; // the lookup that took the lease was the access
-  of.held_by = from;
-  prefetch_terms found = terms; // the lookup has left to the client what it computes faster
-  found.prefill_tokens_per_s = 0;
-  begin_prefetch(client, what, std::move(of), found);
+task<> bring_leased(client_request& request, lease_ptr from, prefetch_terms terms) {
+  prefetch_subject subject;
+  subject.in = from->in;
+  subject.chunks = {from, &from->chunks};
+  subject.before = from->before;
+  subject.first_token = from->first_token;
+  subject.prompt_tokens = from->first_token + tokens_of(*from);
+  subject.waits = terms.rule != wire::StopRule::best_effort;
+  subject.note_access = false; // the lookup that took the lease was the access
+  subject.held_by = from;
+  terms.prefill_tokens_per_s = 0; // the lookup has left to the client what it computes faster
+  co_await bring(request, std::move(subject), terms);
 }
 
 /// Of a lookup, perhaps another client's and not answered yet.
-void begin_found(connection& client, const connection::request& what, const lookup_outcome& found,
-                 const prefetch_terms& terms) {
-  lease_ptr held = found.held.lock();
-  if (held) {
-    begin_leased(client, what, held, terms);
+task<> bring_found(client_request& request, const wire::Prefetch& asked, prefetch_terms terms) {
+  const auto& group = request.client.group().group;
+  await_lookup_request wait{protocol::to_lookup_id(asked.lookup_id()), request.context};
+  auto answered = co_await request.ask<await_lookup_answer>(group, std::move(wait), group_ended);
+  co_await request.valid(answered.failure);
+  const lookup_outcome& found = *answered.found;
+  if (lease_ptr held = found.held.lock()) {
+    co_await bring_leased(request, std::move(held), terms);
   } else if (found.leased) {
-    client.refuse(what, {errc::gone, "the lookup was answered, and its lease has ended since"});
+    request.refuse({errc::gone, "the lookup was answered, and its lease has ended since"});
   } else if (found.plan.found_chunks != 0) {
-    client.refuse(what, {errc::bad_request, "expected a lookup_id of a lookup that takes a lease"});
+    request.refuse({errc::bad_request, "expected a lookup_id of a lookup that takes a lease"});
   } else {
-    client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
+    request.reply([&](flatbuffers::FlatBufferBuilder& body) {
       return wire::CreatePrefetchAnswer(body, found.plan.requested_chunks, 0, 0, 0, found.chunk_tokens, 0,
                                         wire::PrefetchEnd::complete, found.plan.first_token, nullptr,
                                         found.recompute_chunks);
@@ -165,68 +135,56 @@ void begin_found(connection& client, const connection::request& what, const look
   }
 }
 
-void begin_prefix(connection& client, const connection::request& what, const wire::Prefetch& asked,
-                  const prefetch_terms& terms) {
-  auto in = client.find_space(what, asked.space());
+task<> bring_prefix(client_request& request, const wire::Prefetch& asked, prefetch_terms terms) {
+  connection& client = request.client;
+  auto in = request.space(asked.space());
   if (!in)
-    return;
-  with_chunks(client, what, *in, *asked.prefix(),
-              [&client, what, &asked, terms, in](chunk_prefix prefix, const keep_alive&) {
-                auto named = std::make_shared<const chunk_prefix>(std::move(prefix));
-                prefetch_subject of;
-                of.in = in->what;
-                of.chunks = {named, &named->chunks};
-                of.before = named->parent;
-                of.first_token = named->first_token;
-                of.prompt_tokens = named->prompt_tokens;
-                of.waits = terms.rule != wire::StopRule::best_effort;
-                of.note_access = what.context->inference == 0;
-                if (!client.loads_nothing(asked.options(), *in)) {
-                  client.use_for_inference(what, asked.options(), object_source{of.in, of.chunks});
-                  client.tell_shadows(what, asked.options(), of.in, named);
-                }
-                prefetch_terms with = terms;
-                with.tiers = tiers_of(asked, in->defaults);
-                with.prefill_tokens_per_s = client.prefill_speed(asked.options(), *in);
-                begin_prefetch(client, what, std::move(of), with);
-              });
+    co_return;
+  const wire::Prefix& sent = *asked.prefix();
+  auto prefix = co_await request.chunks(*in, sent);
+  auto named = std::make_shared<const chunk_prefix>(std::move(prefix));
+  prefetch_subject subject;
+  subject.in = in->what;
+  subject.chunks = {named, &named->chunks};
+  subject.before = named->parent;
+  subject.first_token = named->first_token;
+  subject.prompt_tokens = named->prompt_tokens;
+  subject.waits = terms.rule != wire::StopRule::best_effort;
+  subject.note_access = request.context->inference == 0;
+  if (!client.loads_nothing(asked.options(), *in)) {
+    client.use_for_inference(request, asked.options(), object_source{subject.in, subject.chunks});
+    client.tell_shadows(request, asked.options(), subject.in, named);
+  }
+  terms.tiers = tiers_of(asked, in->defaults);
+  terms.prefill_tokens_per_s = client.prefill_speed(asked.options(), *in);
+  co_await bring(request, std::move(subject), terms);
 }
 
 } // namespace
 
-void prefetch(connection& client, const connection::request& what, const wire::Prefetch& asked,
-              protocol::descriptor_list&) {
-  client.take_terms(what, asked);
+task<> prefetch(client_request& request, const wire::Prefetch& asked, protocol::descriptor_list&) {
+  request.take_terms(asked);
   auto to = static_cast<tier_kind>(asked.to());
-  if (!can_bring_to(client, what, to))
-    return;
+  if (!can_bring_to(request, to))
+    co_return;
   prefetch_terms terms{asked.rule()};
   terms.to = to;
   if (const wire::Arrivals* wanted = asked.arrivals()) {
-    auto region = client.find_region(what, wanted->region());
+    auto region = request.region(wanted->region());
     if (!region)
-      return;
+      co_return;
     auto arrivals = arrival_counters::in(region, wanted->offset(), 1);
-    if (!arrivals) {
-      client.refuse(what, arrivals.error());
-      return;
-    }
+    co_await request.valid(arrivals);
     terms.arrivals = std::move(*arrivals);
   }
   if (asked.prefix() != nullptr) {
-    begin_prefix(client, what, asked, terms);
+    co_await bring_prefix(request, asked, terms);
   } else if (asked.lease() != nullptr) {
-    client.with_lease(
-        what, protocol::to_lease_id(asked.lease()),
-        [&client, what, terms](const lease_ptr& from) { begin_leased(client, what, from, terms); });
+    lease_id id = protocol::to_lease_id(asked.lease());
+    auto from = co_await request.lease(id);
+    co_await bring_leased(request, from, terms);
   } else {
-    client.ask(what, client.group().group,
-               await_lookup_request{protocol::to_lookup_id(asked.lookup_id()), what.context},
-               "the trust group's actor has ended",
-               [&client, what, terms](const await_lookup_answer& answer) {
-                 if (client.ok(what, answer.failure))
-                   begin_found(client, what, *answer.found, terms);
-               });
+    co_await bring_found(request, asked, terms);
   }
 }
 

@@ -1,10 +1,7 @@
 // read_lease: the locations of leased chunks in the mapped arena.
-#include "actors/connection/prefixes.hpp"
 #include "actors/connection/verbs.hpp"
-#include "actors/connection/verbs/start_load.hpp"
 #include "group/leased_part.hpp"
 #include "index/object_header.hpp"
-
 namespace terrace::actors::verbs {
 
 namespace {
@@ -12,136 +9,115 @@ namespace {
 /// Beyond so many, the answer is larger than a frame.
 constexpr size_t locations_max = (protocol::frame_bytes_max - 4096) / sizeof(wire::Location);
 
-/// The answer is made in steps between other messages: a million locations take many milliseconds.
-struct telling {
-  connection::request what;
-  lease_ptr from;
-  transfer_scope scope;
-  std::shared_ptr<const std::vector<object_place>> places;
-  lease_reading reading;
-  std::optional<wire::Missing> missing;
-  std::unique_ptr<protocol::frame_builder> frame;
-  size_t left = 0; ///< locations that the frame does not have yet: they are written from the last one on
+/// Writes the locations, from the last one on. Some at a time: a million of them take many milliseconds.
+class location_writer {
+ public:
+  location_writer(const segmented_arena& memory, std::span<const object_place> places)
+      : memory_(memory), places_(places), left_(places.size()),
+        frame_(std::make_unique<protocol::frame_builder>(left_ * sizeof(wire::Location) + 1024)) {
+    protocol::start_structs<wire::Location>(frame_->start(), left_);
+  }
+
+  /// False: there is another step.
+  bool step() {
+    size_t first = left_ - std::min(left_, lease_reading::step_objects);
+    std::vector<wire::Location> locations;
+    locations.reserve(left_ - first);
+    for (size_t i = first; i < left_; ++i) {
+      auto at = memory_.locate(places_[i].offset + object_header_bytes);
+      locations.emplace_back(at.offset, places_[i].payload_bytes, at.segment, 0);
+    }
+    protocol::push_structs(frame_->body(), locations);
+    left_ = first;
+    return left_ == 0;
+  }
+  std::unique_ptr<protocol::frame_builder> finish(const client_request& request, uint64_t first_token,
+                                                  const std::optional<wire::Missing>& missing) {
+    auto& body = frame_->body();
+    auto locations = protocol::end_structs<wire::Location>(body, places_.size());
+    auto root = wire::CreateReadLeaseAnswer(body, locations, first_token, missing ? &*missing : nullptr);
+    frame_->finish(protocol::answer_to(request.kind), request.id, root);
+    return std::move(frame_);
+  }
+
+ private:
+  const segmented_arena& memory_;
+  std::span<const object_place> places_;
+  size_t left_; ///< locations that the frame does not have yet
+  std::unique_ptr<protocol::frame_builder> frame_;
 };
 
-/// False: there is another step.
-bool write_some(connection& client, telling& work) {
-  if (!work.frame) {
-    work.left = work.places->size();
-    work.frame =
-        std::make_unique<protocol::frame_builder>(work.left * sizeof(wire::Location) + 1024); // never moved
-    protocol::start_structs<wire::Location>(work.frame->start(), work.left);
-  }
-  size_t first = work.left - std::min(work.left, lease_reading::step_objects);
-  std::vector<wire::Location> locations;
-  locations.reserve(work.left - first);
-  for (size_t i = first; i < work.left; ++i) {
-    const object_place& place = (*work.places)[i];
-    auto at = client.group().memory->locate(place.offset + object_header_bytes);
-    locations.emplace_back(at.offset, place.payload_bytes, at.segment, 0);
-  }
-  protocol::push_structs(work.frame->body(), locations);
-  work.left = first;
-  return work.left == 0;
-}
-
-void finish(connection& client, telling& work) {
-  auto& body = work.frame->body();
-  auto locations = protocol::end_structs<wire::Location>(body, work.places->size());
-  auto root = wire::CreateReadLeaseAnswer(body, locations, token_of(*work.from, work.scope.range),
-                                          work.missing ? &*work.missing : nullptr);
-  work.frame->finish(protocol::answer_to(work.what.kind), work.what.id, root);
-  client.reply(work.what, std::move(work.frame));
-}
-
-/// When it ends, the client may read these locations, until it releases the lease or ends.
-bool tell_some(connection& client, telling& work) {
-  bool written = work.frame && work.left == 0;
-  if (!written)
-    written = write_some(client, work) && work.places->size() <= lease_reading::step_objects;
-  if (!written)
-    return false;
-  auto more = client.read_some(work.what, work.reading); // last, because the answer must follow at once
-  if (more && !*more)
-    finish(client, work);
-  return !more || !*more;
-}
-
-void tell_places(connection& client, const connection::request& what, const lease_ptr& from,
-                 const transfer_scope& scope, const load_result& done) {
+/// From its end on the client may read these locations, until it releases the lease or ends.
+task<> tell_places(client_request& request, lease_ptr from, transfer_scope scope, load_result done) {
+  connection& client = request.client;
   uint16_t rank = client.rank_in(from->in->id);
   bool many = done.places->size() >= object_hold::many_places;
-  std::shared_ptr<telling> work(new telling, deleted_by{many ? client.group().lease_ends : nullptr});
-  work->what = what;
-  work->from = from;
-  work->scope = scope;
-  work->places = done.places;
-  work->missing = missing_of(done, scope, rank, from->in->spec);
-  work->reading.from = from;
-  work->reading.places = *done.places;
-  work->reading.holds = done.holds;
-  work->reading.number = [numbers = scope_numbers(from->in->spec, scope, rank)](size_t i) {
+  std::shared_ptr<lease_reading> reading(new lease_reading,
+                                         deleted_by{many ? client.group().lease_ends : nullptr});
+  reading->from = from;
+  reading->places = *done.places;
+  reading->holds = std::move(done.holds);
+  reading->number = [numbers = scope_numbers(from->in->spec, scope, rank)](size_t i) {
     return numbers.of(i);
   };
-  client.in_steps(what, "its locations were made ready",
-                  [&client, work] { return tell_some(client, *work); });
-}
-
-void read_scope(connection& client, const connection::request& what, const lease_ptr& from,
-                const transfer_scope& scope, const keep_alive& body) {
-  with_leased_objects(client, what, from, scope, body,
-                      [&client, what, from, scope](const batch_ptr& objects, tier_holds leased) {
-                        load_job job;
-                        job.group = client.group_handle();
-                        job.in = from->in;
-                        job.objects = objects;
-                        job.objects_per_chunk = scope.pools.size();
-                        job.leased = std::move(leased);
-                        job.context = what.context;
-                        job.held_by = from;
-                        job.account = client.leased();
-                        job.note_access = false; // the lookup that took the lease was the access
-                        start_load(client, what, std::move(job),
-                                   [&client, what, from, scope](const load_result& done) {
-                                     tell_places(client, what, from, scope, done);
-                                   });
-                      });
+  location_writer writer(*client.group().memory, *done.places);
+  while (!writer.step()) {
+    co_await request.turn("its locations were made ready");
+  }
+  if (done.places->size() > lease_reading::step_objects) {
+    co_await request.turn("its locations were made ready");
+  }
+  while (true) { // last, because the answer must follow at once
+    auto more = client.read_some(request, *reading);
+    if (!more)
+      co_return;
+    if (!*more)
+      break;
+    co_await request.turn("its locations were made ready");
+  }
+  auto missing = missing_of(done, scope, rank, from->in->spec);
+  request.reply(writer.finish(request, token_of(*from, scope.range), missing));
 }
 
 } // namespace
 
-void read_lease(connection& client, const connection::request& what, const wire::ReadLease& asked,
-                protocol::descriptor_list&) {
-  client.take_terms(what, asked);
-  if (!client.may_map(what, "load with a region"))
-    return;
-  auto body = client.hold_body(); // contains `asked`
-  client.with_lease(
-      what, protocol::to_lease_id(asked.lease()), [&client, what, &asked, body](const lease_ptr& from) {
-        if (!client.holds(from->id) && !client.may_lease(what))
-          return;
-        auto scope = scope_of(client, what, asked, from->in->spec, from->chunks.size());
-        if (!scope)
-          return;
-        if (size_t objects = scope->range.count * scope->pools.size(); objects > locations_max) {
-          client.refuse(what, {errc::bad_request,
-                               std::to_string(objects) + " objects were asked for: expected at most " +
-                                   std::to_string(locations_max) +
-                                   ", whose locations fit in an answer; ask for fewer chunks at a time"});
-          return;
-        }
-        bool later = asked.replaces() && client.has_read(from->id);
-        if (!later) {
-          read_scope(client, what, from, *scope, body);
-          return;
-        }
-        client.resume_after_lease_ends(what, [&client, what, from, scope = *scope, body] {
-          if (what.context->live())
-            read_scope(client, what, from, scope, body);
-          else
-            client.refuse(what, {what.context->ended.load(), "the request ended before it was served"});
-        });
-      });
+task<> read_lease(client_request& request, const wire::ReadLease& asked, protocol::descriptor_list&) {
+  request.take_terms(asked);
+  connection& client = request.client;
+  if (!client.may_map(request, "load with a region"))
+    co_return;
+  lease_id id = protocol::to_lease_id(asked.lease());
+  auto from = co_await request.lease(id);
+  if (!client.holds(from->id) && !client.may_lease(request))
+    co_return;
+  auto scope = request.scope(asked, from->in->spec, from->chunks.size());
+  if (!scope)
+    co_return;
+  if (size_t objects = scope->range.count * scope->pools.size(); objects > locations_max) {
+    request.refuse(
+        {errc::bad_request, std::to_string(objects) + " objects were asked for: expected at most " +
+                                std::to_string(locations_max) +
+                                ", whose locations fit in an answer; ask for fewer chunks at a time"});
+    co_return;
+  }
+  if (asked.replaces() && client.has_read(from->id)) {
+    co_await request.leases_ended("it was served");
+  }
+  auto part = co_await request.objects(from, *scope);
+  load_job job;
+  job.group = client.group_handle();
+  job.in = from->in;
+  job.objects = std::move(part.objects);
+  job.objects_per_chunk = scope->pools.size();
+  job.leased = std::move(part.held);
+  job.context = request.context;
+  job.held_by = from;
+  job.account = client.leased();
+  job.note_access = false; // the lookup that took the lease was the access
+  auto& idle = client.idle_loads();
+  auto done = co_await request.run<load_result>(idle, spawn_load, std::move(job));
+  co_await request.valid(done.failure);
+  co_await tell_places(request, from, *scope, std::move(done));
 }
 
 } // namespace terrace::actors::verbs

@@ -20,8 +20,9 @@ task<device_memory_ptr> imported(client_request& request, const wire::RegisterRe
   if (wanted.page) {
     wanted.descriptor = std::make_shared<unique_fd>(::fcntl(memory->get(), F_DUPFD_CLOEXEC, 0));
     error none{errc::busy, "the daemon has no descriptors left"};
-    if (!*wanted.descriptor)
+    if (!*wanted.descriptor) {
       co_await request.valid(none);
+    }
   } else if (asked.kind() == wire::RegionKind::cuda_ipc) { // a vector of this size: bounds.cpp
     std::transform(asked.handle()->begin(), asked.handle()->end(), wanted.handle.begin(),
                    [](uint8_t byte) { return static_cast<std::byte>(byte); });

@@ -10,8 +10,9 @@ task<> release(client_request& request, const wire::Release& asked, protocol::de
     request.refuse({errc::gone, "this connection neither owns nor reads such a lease"});
     co_return;
   }
-  if (later) // the answer says that what it held may be evicted
+  if (later) { // the answer says that what it held may be evicted
     co_await request.leases_ended();
+  }
   request.reply(wire::CreateReleaseAnswer);
 }
 

@@ -7,11 +7,12 @@ namespace terrace::actors::verbs {
 namespace {
 
 /// Which of the objects host memory has.
-task<std::vector<bool>> present(client_request& request, batch_ptr objects) {
+task<object_bitmap> present(client_request& request, batch_ptr objects) {
   presence_search search(std::move(objects));
   const auto& host = request.client.group().host;
-  while (auto probe = search.next()) {
-    auto found = co_await request.ask<probe_answer>(host, std::move(*probe), "the host tier has ended");
+  while (auto next = search.next()) {
+    probe_request probe = std::move(*next);
+    auto found = co_await request.ask<probe_answer>(host, std::move(probe), "the host tier has ended");
     search.take(found);
   }
   co_return search.present();
@@ -36,10 +37,12 @@ task<> reserve(client_request& request, const wire::Reserve& asked, protocol::de
   scope_subject subject{in->what, {whole, &whole->chunks}, whole->parent, *scope, in->rank};
   auto objects = co_await request.objects(std::move(subject));
   bool nothing = client.stores_nothing(asked.options(), *in);
-  std::vector<bool> there;
-  if (!nothing)
+  object_bitmap there;
+  if (!nothing) {
     there = co_await present(request, objects);
-  if (!request.context->live()) { // it may have been for a client that has gone, whose staging memory is released
+  }
+  if (!request.context
+           ->live()) { // it may have been for a client that has gone, whose staging memory is released
     request.refuse({request.context->ended.load(), "the request ended before space was reserved"});
     co_return;
   }

@@ -11,7 +11,8 @@ task<> set_policy(client_request& request, const wire::SetPolicy& asked, protoco
   co_await request.valid(wanted);
   const auto& policy = client.group().policy;
   auto change = *wanted;
-  auto done = co_await request.ask<set_policy_answer>(policy, std::move(change), "the policy's actor has ended");
+  auto done =
+      co_await request.ask<set_policy_answer>(policy, std::move(change), "the policy's actor has ended");
   co_await request.valid(done.failure);
   if (client.environment().log)
     client.environment().log(describe_change(client.group().name, *wanted, done));

@@ -70,7 +70,8 @@ task<> store(client_request& request, const wire::Store& asked, protocol::descri
     const auto& device = region->device();
     co_await request.counted(waited.counter, waited.value, device);
   }
-  auto done = co_await request.run<store_result>(client.idle_stores(), spawn_store, std::move(job));
+  auto& idle = client.idle_stores();
+  auto done = co_await request.run<store_result>(idle, spawn_store, std::move(job));
   in->probe->stored(done.bytes);
   co_await request.valid(done.failure);
   request.reply([&](flatbuffers::FlatBufferBuilder& body) {
