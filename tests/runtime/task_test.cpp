@@ -189,7 +189,97 @@ task<> quit_itself(owner self, caf::actor whom, counted held, Task* test) {
   test->seen.push_back(answer->value);
 }
 
+/// Keeps a task of its own and counts what it is told.
+struct keeper final : task_owner {
+  void task_ended() noexcept override { ++ended; }
+  void task_failed(const std::exception_ptr& why) noexcept override {
+    try {
+      std::rethrow_exception(why);
+    } catch (const std::bad_alloc&) {
+      ++failed;
+    }
+  }
+  task<> kept;
+  int ended = 0, failed = 0;
+};
+
+task<> does_nothing(counted held) {
+  (void) held;
+  co_return;
+}
+
+task<> needs_too_much(counted held) {
+  (void) held;
+  throw std::bad_alloc();
+  co_return;
+}
+
+task<> awaits_one_that_fails(counted held, bool& went_on) {
+  auto step = needs_too_much(held);
+  co_await std::move(step);
+  went_on = true;
+}
+
+struct never {
+  bool await_ready() const noexcept { return false; }
+  void await_suspend(std::coroutine_handle<>) const noexcept {}
+  void await_resume() const noexcept {}
+};
+
+task<> waits(counted held) {
+  (void) held;
+  never nothing;
+  co_await nothing;
+}
+
 } // namespace
+
+TEST(TaskOwner, IsToldOnceWhenTheTaskIsDone) {
+  keeper owner;
+  int live = 0;
+  owner.kept = does_nothing(counted(live));
+  EXPECT_TRUE(owner.kept.is_given());
+  owner.kept.start(&owner);
+  EXPECT_EQ(owner.ended, 1);
+  EXPECT_EQ(live, 0);
+  owner.kept.end();
+  EXPECT_EQ(owner.ended, 1);
+  EXPECT_FALSE(task<>().is_given());
+}
+
+TEST(TaskOwner, IsToldWhenItEndsOneThatWaits) {
+  keeper owner;
+  int live = 0;
+  owner.kept = waits(counted(live));
+  owner.kept.start(&owner);
+  EXPECT_TRUE(owner.kept.in_progress());
+  EXPECT_EQ(owner.ended, 0);
+  owner.kept.end();
+  EXPECT_EQ(owner.ended, 1);
+  EXPECT_EQ(live, 0);
+}
+
+TEST(TaskOwner, IsToldOfAnExceptionThenOfTheEnd) {
+  keeper owner;
+  int live = 0;
+  owner.kept = needs_too_much(counted(live));
+  owner.kept.start(&owner);
+  EXPECT_EQ(owner.failed, 1);
+  EXPECT_EQ(owner.ended, 1);
+  EXPECT_EQ(live, 0);
+}
+
+TEST(TaskOwner, AnExceptionOfAStepEndsWhoeverAwaitsIt) {
+  keeper owner;
+  int live = 0;
+  bool went_on = false;
+  owner.kept = awaits_one_that_fails(counted(live), went_on);
+  owner.kept.start(&owner);
+  EXPECT_EQ(owner.failed, 1);
+  EXPECT_EQ(owner.ended, 1);
+  EXPECT_EQ(live, 0);
+  EXPECT_FALSE(went_on);
+}
 
 TEST_F(Task, FreesAllThatItHoldsWhenItIsDone) {
   auto to = sys.spawn(peer);
