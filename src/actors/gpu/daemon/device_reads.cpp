@@ -20,7 +20,7 @@ namespace {
 using gpu::process_verb;
 using phase = device_reads::phase;
 
-constexpr uint64_t slots = gpu::disk_reader::slots;
+constexpr uint64_t read_slots = gpu::disk_reader::slots;
 
 bool process_is_there(device_pointer self, const disk_work& work) {
   auto& state = self->state;
@@ -83,7 +83,7 @@ copy_request copy_of(device_pointer self, const disk_work& work, size_t objects)
   copy.arena = self->state.reads.slots;
   copy.context = wanted.context;
   copy.owners = wanted.owners;
-  uint64_t at = work.slot * (self->state.with.direct_bytes / slots);
+  uint64_t at = work.slot * (self->state.with.direct_bytes / read_slots);
   for (size_t i = work.begin; i < work.begin + objects; ++i) {
     copy.objects.push_back({nullptr, wanted.objects[i].number, at + object_header_bytes});
     at += work.of->extent_bytes[i];
@@ -234,7 +234,7 @@ caf::result<direct_read_answer> on_direct_read(device_pointer self, direct_read_
     bytes += read->extent_bytes.back();
   }
   read->there.resize(read->extent_bytes.size());
-  read->batch_bytes = gpu::disk_batch_bytes(bytes, state.with.direct_bytes / slots);
+  read->batch_bytes = gpu::disk_batch_bytes(bytes, state.with.direct_bytes / read_slots);
   state.reads.line.push(flow_of(read->request.copy.context), read, read->batch_bytes);
   start_reads(self);
   return promise;
