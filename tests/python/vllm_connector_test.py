@@ -466,6 +466,37 @@ class Away(Cases):
         one.worker.drain(PATIENCE)
         self.assertEqual(one.worker.slots_left, 8)
 
+    def test_a_load_between_steps_of_a_daemon_that_stands_still_is_gone_on_without(self) -> None:
+        """Also those that wait for room, and nothing of it comes into the blocks afterwards."""
+        one = self.engine(load=0.2, slots=4, layered=False)
+        requests = [Request(f"r{i}", 3, 30 + i) for i in range(3)]
+        orders = []
+        for i, request in enumerate(requests):
+            one.compute(request, [1, 2, 3])
+            blocks = [[10 * i + j for j in range(10, 14)]]
+            self.assertEqual(one.matched(request), (3 * CHUNK, True))
+            one.scheduler.allocated(request, blocks, 3 * CHUNK)
+            orders += one.orders(request, blocks, 0, 0)[0]
+        one.wipe()
+        self.daemon.pause()
+        self.addCleanup(self.daemon.resume)
+        one.worker.begin(orders)
+        failed: set[str] = set()
+
+        def all_failed() -> bool:
+            received, lost = one.worker.received()
+            self.assertEqual(received, lost)
+            failed.update(lost)
+            return len(failed) == 3
+
+        until(all_failed)
+        self.assertEqual(one.worker.failed_blocks(), {10 * i + j for i in range(3) for j in range(10, 13)})
+        self.assertEqual(one.worker.slots_left, 0)  # the daemon may still write into them
+        self.daemon.resume()
+        self.assertTrue(one.worker.drain(PATIENCE))
+        self.assertEqual(one.worker.slots_left, 4)
+        self.assertFalse(any(one.touched("a", block) for block in range(BLOCKS)))
+
     def test_a_lookup_without_an_answer_is_a_miss_and_others_do_not_wait(self) -> None:
         one = self.engine(lookup=0.1)
         self.daemon.pause()
