@@ -10,11 +10,11 @@ import signal
 import threading
 import unittest
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import terrace
 import vllm_connector_test as on_host
 from daemon import PATIENCE
+from kills import PLACES, Messages
 from terrace.link import await_readable
 from vllm_connector_test import CHUNK, Engine, Request, plan_with, until
 from vllm_device_test import OnGpu
@@ -23,40 +23,8 @@ CHUNKS = 5
 SLOTS = 2  # so a load has several messages, one after the other
 FIRST = 20  # of the blocks that are loaded into
 GARBAGE = 0xA5
-PLACES = ("before it is sent", "before it is seen", "when it is answered")
 #: Of the driver, by the process of a GPU for each load.
 CALLS = ("cuStreamWaitEvent", "cuMemcpyBatchAsync", "cuEventRecord", "cuLaunchHostFunc")
-
-
-class Messages:
-    """Of loads: calls `kill` at one of a worker's requests, counted from 1."""
-
-    def __init__(self, test: Loading, one: Engine, kill: Callable[[], None], number: int = 0, place: str = "") -> None:
-        self.requests = 0
-        self._test, self._kill, self._number, self._place = test, kill, number, place
-        self._transfers = one.worker._transfers
-        self._right = self._transfers.send
-        setattr(self._transfers, "send", self._send)
-
-    def end(self) -> None:
-        setattr(self._transfers, "send", self._right)
-
-    def _send(self, session: Any, window: Any, what: str, *rest: Any) -> bool:
-        self.requests += what == "a load"
-        place = self._place if what == "a load" and self.requests == self._number else ""
-        if place == "before it is sent":
-            self._kill()
-        if place == "before it is seen":
-            self._test.daemon.pause()
-        sent = self._right(session, window, what, *rest)
-        if place == "when it is answered":
-            request = self._transfers._under_way[-1]
-            until(lambda: request.over or bool(await_readable([session.descriptor], 0)))
-            self._kill()
-        if place == "before it is seen":
-            self._kill()
-            self._test.daemon.resume()
-        return sent
 
 
 class Loading(on_host.Cases):
@@ -107,15 +75,14 @@ class Daemons(Loading):
     def killed(self, kill: Callable[[], None], again: Callable[[Engine], None], layered: bool, groups: int = 1) -> None:
         """At each request and each place of a load that is like one that nobody kills."""
         with self.storing(layered, groups) as one:
-            messages = Messages(self, one, kill)
-            self.assertTrue(self.load(one, "not killed", layered))
+            with Messages(self.daemon, kill) as messages:
+                self.assertTrue(self.load(one, "not killed", layered))
         self.assertGreater(messages.requests, CHUNKS // SLOTS)
         for number, place in itertools.product(range(1, messages.requests + 1), PLACES):
             name = f"killed at request {number}, {place}"
             with self.storing(layered, groups) as one:
-                at = Messages(self, one, kill, number, place)
-                all_came = self.load(one, name, layered)
-                at.end()
+                with Messages(self.daemon, kill, number, place):
+                    all_came = self.load(one, name, layered)
                 # The last answer may have been taken, or not.
                 self.assertTrue(not all_came or (number, place) == (messages.requests, PLACES[-1]), name)
                 again(one)
