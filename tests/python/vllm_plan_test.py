@@ -93,10 +93,10 @@ class LayeredLoads(unittest.TestCase):
     """The option `layered`, where vLLM is known to recover from a load that fails inside a step, and elsewhere."""
 
     def why_not(self, version: str = "0.32.0", v2: bool = False, asynchronous: bool = False, policy: str = "recompute",
-                made: Plan | None = None) -> str:
+                speculative: object = None, made: Plan | None = None) -> str:
         config = SimpleNamespace(
             kv_transfer_config=SimpleNamespace(kv_load_failure_policy=policy), use_v2_model_runner=v2,
-            scheduler_config=SimpleNamespace(async_scheduling=asynchronous),
+            scheduler_config=SimpleNamespace(async_scheduling=asynchronous), speculative_config=speculative,
         )
         return why_not_layered(config, version, made or plan(group()))
 
@@ -117,6 +117,9 @@ class LayeredLoads(unittest.TestCase):
         self.assertIn("one group of layers and one worker, got 2 and 1", self.why_not(made=two))
         self.assertIn("one group of layers and one worker, got 1 and 2", self.why_not(made=plan(group(), world_size=2)))
         self.assertIn('"kv_load_failure_policy": "recompute", got fail', self.why_not(policy="fail"))
+
+    def test_so_does_speculative_decoding(self) -> None:
+        self.assertEqual(self.why_not(speculative=SimpleNamespace()), "it was not tried with speculative decoding")
 
 
 class SlotsTest(unittest.TestCase):

@@ -31,6 +31,8 @@ def why_not_layered(vllm_config: Any, version: str, plan: Plan) -> str:
     policy = getattr(vllm_config.kv_transfer_config, "kv_load_failure_policy", None)
     if policy != "recompute":
         return f'it takes "kv_load_failure_policy": "recompute", got {policy}'
+    if getattr(vllm_config, "speculative_config", None) is not None:
+        return "it was not tried with speculative decoding"
     runner = "V2" if getattr(vllm_config, "use_v2_model_runner", False) else "V1"
     asynchronous = bool(getattr(vllm_config.scheduler_config, "async_scheduling", False))
     if (version.partition("+")[0], runner, asynchronous) in RECOVERING:
