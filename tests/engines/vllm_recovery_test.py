@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import unittest
 
 import vllm
@@ -23,6 +24,7 @@ class Way(Door):
     runner = "V1"
     asynchronous = False
     layered = False
+    windowed = False  # some layers attend to a window alone: two groups, so failed requests are told instead of failed blocks
 
     @classmethod
     def setUpClass(cls) -> None:
@@ -33,6 +35,8 @@ class Way(Door):
     @classmethod
     def starting(cls) -> Engine:
         settings = {"TERRACE_TEST_ASYNCHRONOUS": "1"} if cls.asynchronous else {}
+        if cls.windowed:
+            settings["TERRACE_TEST_MODEL"] = os.environ["TERRACE_TEST_WINDOWED_MODEL"]
         options = {"layered": True} if cls.layered else {}  # otherwise the default
         return cls.start(TERRACE_TEST_RUNNER=cls.runner, TERRACE_TEST_OPTIONS=json.dumps(options), **settings)
 
@@ -83,6 +87,14 @@ class V2(Way):
 class V2Asynchronous(Way):
     runner = "V2"
     asynchronous = True
+
+
+class V1Windowed(Way):
+    windowed = True
+
+
+class V2AsynchronousWindowed(V2Asynchronous):
+    windowed = True
 
 
 class V1Layered(Way):

@@ -9,7 +9,7 @@ from typing import Any
 
 
 class _Interpreter:
-    """A driver of Triton, of which vLLM asks no more."""
+    """Stands for a driver of Triton; vLLM asks it for no more."""
 
     @staticmethod
     def is_active() -> bool:
@@ -17,7 +17,7 @@ class _Interpreter:
 
 
 def choose() -> None:
-    """By TERRACE_TEST_RUNNER: `V1` or `V2`."""
+    """TERRACE_TEST_RUNNER says which model runner: `V1` or `V2`."""
     runner = os.environ.get("TERRACE_TEST_RUNNER", "V1")
     os.environ["VLLM_USE_V2_MODEL_RUNNER"] = str(int(runner == "V2"))
     if runner == "V2":
@@ -28,7 +28,7 @@ def choose() -> None:
 
 
 def scheduling() -> None:
-    """By TERRACE_TEST_ASYNCHRONOUS: vLLM's platform of processors switches asynchronous scheduling off."""
+    """Asynchronous if TERRACE_TEST_ASYNCHRONOUS is set: vLLM's platform of processors switches that off."""
     if "TERRACE_TEST_ASYNCHRONOUS" not in os.environ:
         return
     from vllm.platforms.cpu import CpuPlatform

@@ -409,7 +409,7 @@ class Away(Cases):
         until(lambda: one.scheduler.matched(Request("s", 3), 0) == (0, False))
 
     def lose(self, one: Engine) -> None:
-        """What is under a lease, and the leases."""
+        """Deletes what is leased, and ends the leases."""
         with terrace.connect(self.daemon.socket, timeout=PATIENCE) as other:
             other.clear(timeout=PATIENCE)
         for lease, _, _ in one.scheduler._leases.values():

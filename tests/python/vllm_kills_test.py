@@ -23,7 +23,7 @@ CHUNKS = 5
 SLOTS = 2  # so a load has several messages, one after the other
 FIRST = 20  # of the blocks that are loaded into
 GARBAGE = 0xA5
-#: Of the driver, by the process of a GPU for each load.
+#: The process of a GPU makes these calls of the driver for each load.
 CALLS = ("cuStreamWaitEvent", "cuMemcpyBatchAsync", "cuEventRecord", "cuLaunchHostFunc")
 
 
@@ -73,7 +73,7 @@ class Daemons(Loading):
     """The daemon is killed."""
 
     def killed(self, kill: Callable[[], None], again: Callable[[Engine], None], layered: bool, groups: int = 1) -> None:
-        """At each request and each place of a load that is like one that nobody kills."""
+        """A load that nobody kills tells how many requests there are; then each of them is killed at each place."""
         with self.storing(layered, groups) as one:
             with Messages(self.daemon, kill) as messages:
                 self.assertTrue(self.load(one, "not killed", layered))
