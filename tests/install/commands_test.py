@@ -57,7 +57,7 @@ class TestedProject:
         tests = ["project('sometimes')", "state = {'SOMETIMES': meson.source_root() / 'state'}"]
         # In parts, as the end-to-end tests are.
         for part in range(parts):
-            tests.append(f"test('cases-{part}', find_program('{sys.argv[2]}'), args: ['--gtest_filter={cases}'],"
+            tests.append(f"test('cases-{part}', find_program('{pathlib.Path(sys.argv[2]).resolve()}'), args: ['--gtest_filter={cases}'],"
                          f" protocol: 'gtest', env: state + {{'GTEST_TOTAL_SHARDS': '{parts}', 'GTEST_SHARD_INDEX': '{part}'}})")
         for name, text in scripts:
             limit = 1 if name == "hangs" else 60  # seconds
