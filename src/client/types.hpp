@@ -413,6 +413,9 @@ struct event {
   uint16_t pool = 0;
   uint16_t rank = 0;
   digest chunk;
+  /// So many objects, this one among them, a prefix needs of the chunk. 0: this one is not needed of each chunk, or nobody has
+  /// opened the space since the daemon started; once somebody does, the subscription ends with `gone`.
+  uint32_t chunk_objects = 0;
 };
 struct event_part {
   std::vector<event> events;
