@@ -1,5 +1,6 @@
 """A vLLM engine in one process, for tests: a line of JSON on descriptor IN for each command, and one on OUT for its answer.
-vllm_engine.py MODEL SOCKET IN OUT; TERRACE_TEST_DOOR says how it reaches Terrace: `tier`, `connector`, or `none`."""
+vllm_engine.py MODEL SOCKET IN OUT; TERRACE_TEST_DOOR says how it reaches Terrace: `tier`, `connector`, or `none`. vllm_ways.py has what else
+the environment says."""
 
 from __future__ import annotations
 
@@ -9,10 +10,14 @@ import sys
 import time
 from typing import Any
 
-from vllm import LLM, SamplingParams
-from vllm.config import KVTransferConfig
+import vllm_ways
+
+vllm_ways.choose()
+from vllm import LLM, SamplingParams  # noqa: E402
+from vllm.config import KVTransferConfig  # noqa: E402
 
 BLOCK = 32
+GARBAGE = 0x4141414141414141  # numbers of 12
 LOOKUP_SECONDS = 2.0  # a late answer is a miss, which a busy machine must not make of it
 
 
@@ -46,6 +51,15 @@ class Engine:
     def wrong_loads(self, on: bool) -> dict:
         self.door.wrong_loads(on)
         return {}
+
+    def failing_loads(self, kept: int | None) -> dict:
+        """From now on all but the first `kept` chunks of a load do not come, and their blocks have garbage in them. None: all come."""
+        self.door.failing_loads(kept)
+        return {}
+
+    def way(self) -> dict:
+        config = self.llm.llm_engine.vllm_config
+        return {"runner": "V2" if config.use_v2_model_runner else "V1", "asynchronous": config.scheduler_config.async_scheduling}
 
     def metrics(self) -> dict:
         """Counters of vLLM's /metrics, those without labels beyond the engine's."""
@@ -118,6 +132,28 @@ class Connector:
 
         mover.scatter = wrong
 
+    def failing_loads(self, kept: int | None) -> None:
+        from vllm.distributed.kv_transfer import get_kv_transfer_group
+
+        worker = get_kv_transfer_group()._worker
+        mover = worker._staging.mover
+        if kept is None:
+            del mover.scatter, worker._end_load
+            worker._layered._on_end = worker._end_load
+            return
+        scatter, end_load = mover.scatter, worker._end_load
+
+        def garbage(layer: str, rows: Any, slot: int) -> None:
+            scatter(layer, rows, slot)
+            for plane in mover._layers[layer][1]:
+                plane.rows[rows[kept:]] = GARBAGE
+
+        def fail(load: Any) -> None:
+            load.fail(kept)
+            end_load(load)
+
+        mover.scatter, worker._end_load, worker._layered._on_end = garbage, fail, fail
+
 
 class NoDoor:
     has_a_pool = False
@@ -139,6 +175,7 @@ def pools() -> list[str]:
 
 
 def main(model: str, socket: str, inward: str, outward: str) -> None:
+    vllm_ways.scheduling()
     engine = Engine(model, socket)
     with os.fdopen(int(inward)) as commands, os.fdopen(int(outward), "w") as answers:
         print(json.dumps({"pools": pools(), "clients": [os.getpid()]}), file=answers, flush=True)

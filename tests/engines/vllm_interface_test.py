@@ -7,13 +7,14 @@ import dataclasses
 import inspect
 import unittest
 
-from vllm.config import KVTransferConfig
+from vllm.config import KVTransferConfig, SchedulerConfig, VllmConfig
 from vllm.distributed.kv_transfer.kv_connector.factory import KVConnectorFactory
 from vllm.distributed.kv_transfer.kv_connector.v1 import base as connectors
 from vllm.distributed.kv_transfer.kv_connector.v1.metrics import KVConnectorPromMetrics, KVConnectorStats
 from vllm.v1 import kv_cache_interface
 from vllm.v1.core.sched.output import CachedRequestData, NewRequestData, SchedulerOutput
 from vllm.v1.kv_offload import base
+from vllm.v1.outputs import KVConnectorOutput
 from vllm.v1.kv_offload.tiering.base import JobResult, SecondaryTierManager, TransferJob
 from vllm.v1.kv_offload.tiering.factory import SecondaryTierFactory
 
@@ -88,6 +89,19 @@ class ConnectorInterface(unittest.TestCase):
         self.assertLessEqual({"finished_recving", "failed_recving"}, fields(connectors.KVConnectorTransferResults))
         for kind in ("FullAttentionSpec", "MLAAttentionSpec", "SlidingWindowSpec", "SlidingWindowMLASpec"):
             self.assertTrue(hasattr(kv_cache_interface, kind), kind)
+
+    def test_what_decides_about_layered_loads_exists(self) -> None:
+        self.assertTrue(hasattr(VllmConfig, "use_v2_model_runner"))
+        fields = {field.name for field in dataclasses.fields(VllmConfig)}
+        self.assertLessEqual({"scheduler_config", "kv_transfer_config", "speculative_config"}, fields)
+        self.assertIn("async_scheduling", {field.name for field in dataclasses.fields(SchedulerConfig)})
+        requires = connector.TerraceConnector.requires_piecewise_for_cudagraph
+        self.assertEqual([requires({}), requires({"layered": True})], [False, True])
+
+    def test_failed_requests_are_asked_for_and_handled(self) -> None:
+        """Or several groups of layers are refused."""
+        self.assertTrue(hasattr(connectors.KVConnectorBase_V1, "get_transfer_results"))
+        self.assertIn("failed_recving", {field.name for field in dataclasses.fields(KVConnectorOutput)})
 
     def test_an_unknown_option_is_refused(self) -> None:
         with self.assertRaisesRegex(ValueError, "expected options of TerraceConnector among .*, got sokcet"):

@@ -15,6 +15,7 @@ from typing import Any
 
 import terrace
 from daemon import PATIENCE, Daemon
+from kills import PLACES, Messages
 from terrace.lmcache.connector import TerraceConnector
 from terrace.lmcache.keys import Family, Owner, family_of, runs_of, spec_of
 from terrace.lmcache.sizes import RECORD_BYTES, SIZES_MAX, Sizes
@@ -126,6 +127,27 @@ class InPlace(Cases):
         views = self.level1.objects(7, first=20)
         self.assertEqual(two.get(keys + [key(9)], views), [True] * 6 + [False])
         self.assertEqual([bytes(view) for view in views[:6]], [content(number) for number in range(6)])
+
+    def test_a_daemon_that_is_killed_at_any_message_of_a_load(self) -> None:
+        """Objects have garbage in them before: those that are said to be there have their bytes."""
+        numbers = list(range(6))
+        keys = [key(one, rank=f"0{one % 2}000100") for one in numbers]  # of two families, which are loaded one after the other
+        for place in PLACES:
+            for number in (1, 2):
+                one = self.server()
+                self.assertTrue(one.set(keys, self.level1.filled(numbers)))
+                views = self.level1.objects(len(keys), first=20)
+                for view in views:
+                    view[:] = bytes([0xA5]) * OBJECT_BYTES
+                with Messages(self.daemon, self.daemon.kill, number, place) as messages:
+                    there = one.get(keys, views)
+                self.assertGreaterEqual(messages.requests, number)
+                self.assertTrue(not all(there) or (number, place) == (2, PLACES[2]), place)
+                for each, came in enumerate(there):
+                    self.assertTrue(not came or bytes(views[each]) == content(each), f"{place} {number}")
+                one.connector.close()
+                self.daemon.start()
+                self.await_disk()
 
     def test_each_key_is_answered_for_itself(self) -> None:
         one = self.server()

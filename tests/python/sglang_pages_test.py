@@ -14,6 +14,7 @@ from typing import Any
 
 import terrace
 from daemon import PATIENCE, Daemon
+from kills import PLACES, Messages
 from terrace.link import HostPool
 from terrace.pages import Limits, Pages
 from terrace.sglang.identity import Owner, digests_of, spec_of
@@ -166,6 +167,24 @@ class Away(Cases):
         one.connect()
         self.assertTrue(one.store([3], [0]))
         self.assertEqual(one.found([3]), 1)
+
+    def test_a_daemon_that_is_killed_at_any_message_of_a_load(self) -> None:
+        """Pages have garbage in them before: those that are said to have arrived have their bytes."""
+        one = self.door()
+        for place in PLACES:
+            for number in range(3):
+                one.fill(number, b"%d" % number)
+            self.assertTrue(one.store([0, 1, 2], [0, 1, 2]))
+            for page in range(20, 23):
+                one.fill(page, b"garbage")
+            with Messages(self.daemon, self.daemon.kill, 1, place):
+                arrived = one.load([0, 1, 2], [20, 21, 22])
+            self.assertTrue(arrived == 0 or place == PLACES[2])
+            for number in range(arrived):
+                self.assertEqual(one.text(20 + number), [b"K%d" % number, b"V%d" % number])
+            until(lambda: not one.pages.connected)
+            self.daemon.start()
+            one.connect()
 
     def test_one_late_answer_is_waited_for_once(self) -> None:
         one = self.door(Limits(lookup=0.2))

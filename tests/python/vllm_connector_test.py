@@ -408,6 +408,26 @@ class Away(Cases):
         one.scheduler.reported(Report(away=True))
         until(lambda: one.scheduler.matched(Request("s", 3), 0) == (0, False))
 
+    def lose(self, one: Engine) -> None:
+        """Deletes what is leased, and ends the leases."""
+        with terrace.connect(self.daemon.socket, timeout=PATIENCE) as other:
+            other.clear(timeout=PATIENCE)
+        for lease, _, _ in one.scheduler._leases.values():
+            lease.release()
+        until(lambda: self.leases() == 0)
+
+    def test_a_lease_that_is_cut_before_a_load_between_steps(self) -> None:
+        one = self.engine(layered=False)
+        request = Request("r", 3)
+        one.compute(request, [1, 2, 3])
+        self.assertEqual(one.matched(request), (3 * CHUNK, True))
+        one.wipe()
+        one.scheduler.allocated(request, [[4, 5, 6, 7]], 3 * CHUNK)
+        self.assertEqual(one.between_steps(request, [[4, 5, 6, 7]], lambda: self.lose(one)), {"r"})
+        self.assertEqual(one.worker.failed_blocks(), {4, 5, 6})
+        self.assertFalse(any(one.touched("a", block) for block in (4, 5, 6)))
+        self.assertEqual(one.matched(request), (0, False))  # it computes
+
     def test_kv_that_does_not_come_is_told_by_its_blocks_and_nothing_computed_from_it_is_stored(self) -> None:
         one = self.engine()
         request = Request("r", 4)
@@ -417,14 +437,7 @@ class Away(Cases):
         blocks = [[10, 11, 12, 13, 14, 15, 16]]
         one.scheduler.allocated(longer, blocks, 4 * CHUNK)
 
-        def lose() -> None:
-            with terrace.connect(self.daemon.socket, timeout=PATIENCE) as other:
-                other.clear(timeout=PATIENCE)
-            for lease, _, _ in one.scheduler._leases.values():
-                lease.release()
-            until(lambda: self.leases() == 0)
-
-        one.step(longer, blocks, 4 * CHUNK, 2 * CHUNK, between=lose)
+        one.step(longer, blocks, 4 * CHUNK, 2 * CHUNK, between=lambda: self.lose(one))
         self.assertEqual(one.worker.failed_blocks(), {10, 11, 12, 13})
         self.assertEqual(one.worker.counters.chunks_not_stored, 2)
         self.assertEqual(one.matched(longer), (0, False))  # it computes
@@ -465,6 +478,37 @@ class Away(Cases):
         self.daemon.resume()
         one.worker.drain(PATIENCE)
         self.assertEqual(one.worker.slots_left, 8)
+
+    def test_a_load_between_steps_of_a_daemon_that_stands_still_is_gone_on_without(self) -> None:
+        """Also those that wait for room, and nothing of it comes into the blocks afterwards."""
+        one = self.engine(load=0.2, slots=4, layered=False)
+        requests = [Request(f"r{i}", 3, 30 + i) for i in range(3)]
+        orders = []
+        for i, request in enumerate(requests):
+            one.compute(request, [1, 2, 3])
+            blocks = [[10 * i + j for j in range(10, 14)]]
+            self.assertEqual(one.matched(request), (3 * CHUNK, True))
+            one.scheduler.allocated(request, blocks, 3 * CHUNK)
+            orders += one.orders(request, blocks, 0, 0)[0]
+        one.wipe()
+        self.daemon.pause()
+        self.addCleanup(self.daemon.resume)
+        one.worker.begin(orders)
+        failed: set[str] = set()
+
+        def all_failed() -> bool:
+            received, lost = one.worker.received()
+            self.assertEqual(received, lost)
+            failed.update(lost)
+            return len(failed) == 3
+
+        until(all_failed)
+        self.assertEqual(one.worker.failed_blocks(), {10 * i + j for i in range(3) for j in range(10, 13)})
+        self.assertEqual(one.worker.slots_left, 0)  # the daemon may still write into them
+        self.daemon.resume()
+        self.assertTrue(one.worker.drain(PATIENCE))
+        self.assertEqual(one.worker.slots_left, 4)
+        self.assertFalse(any(one.touched("a", block) for block in range(BLOCKS)))
 
     def test_a_lookup_without_an_answer_is_a_miss_and_others_do_not_wait(self) -> None:
         one = self.engine(lookup=0.1)

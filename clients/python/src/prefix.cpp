@@ -107,7 +107,8 @@ std::unique_ptr<owned_prefix> of_tokens(nb::handle tokens, const nb::bytes& pare
 
 // One buffer with all digests behind each other, or an iterable with one bytes object each.
 std::unique_ptr<owned_prefix> of_digests(nb::handle digests, std::optional<uint8_t> width, int unit,
-                                         nb::handle end_offsets, nb::handle tags) {
+                                         nb::handle end_offsets, const std::string& lora,
+                                         const std::string& salt, nb::handle tags) {
   auto made = std::make_unique<owned_prefix>();
   if (PyObject_CheckBuffer(digests.ptr()) || nb::hasattr(digests, "__dlpack__")) {
     memory_argument given(digests, memory_argument::access::reading);
@@ -131,6 +132,8 @@ std::unique_ptr<owned_prefix> of_digests(nb::handle digests, std::optional<uint8
            std::to_string(made->digests.size()) + " bytes");
   made->unit = static_cast<client::digest_unit>(unit);
   made->end_offsets = read_numbers(end_offsets, "end offsets");
+  made->lora = lora;
+  made->salt = salt;
   set_tags(*made, tags);
   return made;
 }
@@ -179,7 +182,8 @@ void bind_prefix(nb::module_& in) {
                   nb::arg("parent") = nb::bytes("", 0), nb::arg("parent_tokens") = 0, nb::arg("lora") = "",
                   nb::arg("salt") = "", nb::arg("items") = nb::tuple(), nb::arg("tags") = nb::tuple())
       .def_static("of_digests", of_digests, nb::arg("digests"), nb::kw_only(), nb::arg("width") = nb::none(),
-                  nb::arg("unit") = 0, nb::arg("end_offsets") = nb::tuple(), nb::arg("tags") = nb::tuple())
+                  nb::arg("unit") = 0, nb::arg("end_offsets") = nb::tuple(), nb::arg("lora") = "",
+                  nb::arg("salt") = "", nb::arg("tags") = nb::tuple())
       .def_prop_ro("wire_bytes", &owned_prefix::wire_bytes)
       .def("__repr__", [](const owned_prefix& self) {
         return self.digests.empty()

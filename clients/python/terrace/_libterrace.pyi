@@ -70,9 +70,13 @@ class Prefix:
         width: int | None = None,
         unit: int = 0,
         end_offsets: Tokens = (),
+        lora: str = "",
+        salt: str = "",
         tags: Iterable[str] = (),
     ) -> Prefix:
-        """One `bytes` object a digest, or all behind each other with `width` bytes each (default 32). `unit`: a DigestUnit."""
+        """One `bytes` object a digest, or all behind each other with `width` bytes each (default 32). `unit`: a DigestUnit.
+        `lora` and `salt`: with `sha256_cbor` and chunks of one hash block, those that the digests were made with; the first
+        digest alone does not tell them apart."""
 
     @property
     def wire_bytes(self) -> int: ...

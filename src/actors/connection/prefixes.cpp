@@ -127,9 +127,8 @@ void with_objects(connection& client, const connection::request& what, scope_sub
 }
 
 void with_leased_objects(connection& client, const connection::request& what, const lease_ptr& from,
-                         const transfer_scope& scope, keep_alive body,
+                         const transfer_scope& scope, uint16_t rank, keep_alive body,
                          std::function<void(batch_ptr, tier_holds)> then) {
-  uint16_t rank = client.rank_in(from->in->id);
   with_objects(client, what, subject_of(from, scope, rank), body,
                [&client, what, from, scope, rank, body, then = std::move(then)](const batch_ptr& objects) {
                  auto part = std::make_shared<leased_part>(from, scope, rank);

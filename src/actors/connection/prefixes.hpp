@@ -35,9 +35,9 @@ void with_stored_chunks(connection& client, const connection::request& what, con
 void with_objects(connection& client, const connection::request& what, scope_subject of, keep_alive body,
                   std::function<void(batch_ptr)> then);
 
-/// The same for the objects of a lease, with what it holds of them, by tier.
+/// The same for the objects of a lease that this rank has, with what it holds of them, by tier.
 void with_leased_objects(connection& client, const connection::request& what, const lease_ptr& from,
-                         const transfer_scope& scope, keep_alive body,
+                         const transfer_scope& scope, uint16_t rank, keep_alive body,
                          std::function<void(batch_ptr, tier_holds)> then);
 
 /// A region for copiers; kept until the last copy of the result is destroyed.

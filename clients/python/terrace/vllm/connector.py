@@ -14,6 +14,7 @@ from vllm.platforms import current_platform  # type: ignore[import-not-found]
 
 from ..connection import default_socket
 from ..weights import revision_of
+from .layered_loads import why_not_layered
 from .make_staging import staging_for
 from .orders import LoadOrder, Report, StoreOrder
 from .plan import LAYER_PARTS, Plan, Unusable, plan_of
@@ -53,7 +54,7 @@ class _Options:
     revision: str | None = None
     salt: str = ""
     name: str = "vllm"
-    layered: bool = True
+    layered: bool = False
     layer_parts: int = LAYER_PARTS
     staging_bytes: int = STAGING_BYTES
     lookup_seconds: float = 0.25
@@ -80,9 +81,11 @@ class TerraceConnector(base.KVConnectorBase_V1, base.SupportsHMA):  # type: igno
         self._unusable = ""
         try:
             self._plan = self._make_plan(vllm_config, kv_cache_config)
-        except Unusable as reason:
-            self._give_up(reason)
+        except Unusable as problem:
+            self._give_up(problem)
             return
+        if self._options.layered and (reason := why_not_layered(vllm_config, vllm.__version__, self._plan)):
+            raise ValueError(f'"layered": true is refused: {reason}; leave it out, and loads come between steps')
         if role == base.KVConnectorRole.SCHEDULER:
             if getattr(self._kv_transfer_config, "kv_load_failure_policy", "recompute") != "recompute":
                 logger.warning('Terrace: set "kv_load_failure_policy": "recompute", or a request whose KV is lost fails')
@@ -97,7 +100,7 @@ class TerraceConnector(base.KVConnectorBase_V1, base.SupportsHMA):  # type: igno
         made = plan_of(
             vllm_config, kv_cache_config, f"{vllm.__version__} {current_platform.device_type}",
             revision=revision_of(vllm_config.model_config.model) if revision is None else revision, salt=self._options.salt,
-            layer_parts=self._options.layer_parts,
+            layer_parts=self._options.layer_parts, fails_requests=hasattr(base.KVConnectorBase_V1, "get_transfer_results"),
         )
         return made.of_rank(getattr(vllm_config.parallel_config, "rank", 0))
 
@@ -136,7 +139,7 @@ class TerraceConnector(base.KVConnectorBase_V1, base.SupportsHMA):  # type: igno
 
     @classmethod
     def requires_piecewise_for_cudagraph(cls, extra_config: dict[str, Any]) -> bool:
-        return bool(extra_config.get("layered", True))
+        return bool(extra_config.get("layered", False))
 
     # ---- in the scheduler ----
 

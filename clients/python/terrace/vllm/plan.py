@@ -66,9 +66,11 @@ class Plan:
 
 
 def plan_of(
-    vllm_config: Any, kv_cache_config: Any, engine: str, *, revision: str, salt: str, layer_parts: int = LAYER_PARTS
+    vllm_config: Any, kv_cache_config: Any, engine: str, *, revision: str, salt: str, layer_parts: int = LAYER_PARTS,
+    fails_requests: bool = True,
 ) -> Plan:
-    """`engine`: its version and platform; another one may lay out the same KV differently. Raises Unusable."""
+    """`engine`: its version and platform; another one may lay out the same KV differently. `fails_requests`: it can be told which
+    requests' loads have failed, beside which blocks. Raises Unusable."""
     parallel = vllm_config.parallel_config
     sizes = {name: getattr(parallel, name, 1) for name in
              ("pipeline_parallel_size", "prefill_context_parallel_size", "decode_context_parallel_size")}
@@ -78,6 +80,9 @@ def plan_of(
     groups = kv_cache_config.kv_cache_groups
     if not 1 <= len(groups) <= POOLS_MAX:
         raise Unusable(f"expected 1 to {POOLS_MAX} groups of layers with KV, got {len(groups)}")
+    if len(groups) > 1 and not fails_requests:
+        raise Unusable(f"expected one group of layers with KV, got {len(groups)}: this vLLM cannot be told which of their loads have failed, "
+                       "and would compute from them; use a newer one, or the tier, terrace.vllm.tier")
     trailing = [_trailing(number, group) for number, group in enumerate(groups)]
     blocks = {group.kv_cache_spec.block_size for group in groups}
     if len(blocks) != 1:

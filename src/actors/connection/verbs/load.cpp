@@ -235,18 +235,20 @@ void load_leased(connection& client, const connection::request& what, const wire
   auto scope = scope_of(client, what, request, from->in->spec, from->chunks.size());
   if (!scope)
     return;
-  uint16_t rank = client.rank_in(from->in->id);
-  with_leased_objects(
-      client, what, from, *scope, body,
-      [&client, what, target, from, scope = *scope, rank](const batch_ptr& objects, tier_holds leased) {
-        auto known = client.holdings().space(from->in->id);
-        load_subject subject{
-            from->in, known ? known->probe : nullptr, objects, scope, rank, std::move(leased),
-            from,     token_of(*from, scope.range)};
-        if (scope.range.first + scope.range.count == from->chunks.size())
-          subject.tail_tokens = from->tail_tokens;
-        load_objects(client, what, target, subject);
-      });
+  auto rank = client.holdings().rank_in(*from->in);
+  if (!client.ok(what, rank))
+    return;
+  with_leased_objects(client, what, from, *scope, *rank, body,
+                      [&client, what, target, from, scope = *scope, rank = *rank](const batch_ptr& objects,
+                                                                                  tier_holds leased) {
+                        auto known = client.holdings().space(from->in->id);
+                        load_subject subject{
+                            from->in, known ? known->probe : nullptr, objects, scope, rank, std::move(leased),
+                            from,     token_of(*from, scope.range)};
+                        if (scope.range.first + scope.range.count == from->chunks.size())
+                          subject.tail_tokens = from->tail_tokens;
+                        load_objects(client, what, target, subject);
+                      });
 }
 
 } // namespace

@@ -101,7 +101,6 @@ void open_space(connection& client, const connection::request& what, const wire:
     mine->hasher = make_token_hasher(space.spec);
     mine->rank = rank;
     mine->defaults = defaults;
-    mine->presence = std::make_unique<rank_presence::member>(space.ranks, rank);
     mine->probe = client.environment().spaces->probe(client.group().name, space.spec.model);
     if (!client.ok(what, client.holdings().add(std::move(mine))))
       return;

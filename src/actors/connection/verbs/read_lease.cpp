@@ -68,8 +68,7 @@ bool tell_some(connection& client, telling& work) {
 }
 
 void tell_places(connection& client, const connection::request& what, const lease_ptr& from,
-                 const transfer_scope& scope, const load_result& done) {
-  uint16_t rank = client.rank_in(from->in->id);
+                 const transfer_scope& scope, uint16_t rank, const load_result& done) {
   bool many = done.places->size() >= object_hold::many_places;
   std::shared_ptr<telling> work(new telling, deleted_by{many ? client.group().lease_ends : nullptr});
   work->what = what;
@@ -89,23 +88,26 @@ void tell_places(connection& client, const connection::request& what, const leas
 
 void read_scope(connection& client, const connection::request& what, const lease_ptr& from,
                 const transfer_scope& scope, const keep_alive& body) {
-  with_leased_objects(client, what, from, scope, body,
-                      [&client, what, from, scope](const batch_ptr& objects, tier_holds leased) {
-                        load_job job;
-                        job.group = client.group_handle();
-                        job.in = from->in;
-                        job.objects = objects;
-                        job.objects_per_chunk = scope.pools.size();
-                        job.leased = std::move(leased);
-                        job.context = what.context;
-                        job.held_by = from;
-                        job.account = client.leased();
-                        job.note_access = false; // the lookup that took the lease was the access
-                        start_load(client, what, std::move(job),
-                                   [&client, what, from, scope](const load_result& done) {
-                                     tell_places(client, what, from, scope, done);
-                                   });
-                      });
+  auto rank = client.holdings().rank_in(*from->in);
+  if (!client.ok(what, rank))
+    return;
+  with_leased_objects(
+      client, what, from, scope, *rank, body,
+      [&client, what, from, scope, rank = *rank](const batch_ptr& objects, tier_holds leased) {
+        load_job job;
+        job.group = client.group_handle();
+        job.in = from->in;
+        job.objects = objects;
+        job.objects_per_chunk = scope.pools.size();
+        job.leased = std::move(leased);
+        job.context = what.context;
+        job.held_by = from;
+        job.account = client.leased();
+        job.note_access = false; // the lookup that took the lease was the access
+        start_load(client, what, std::move(job), [&client, what, from, scope, rank](const load_result& done) {
+          tell_places(client, what, from, scope, rank, done);
+        });
+      });
 }
 
 } // namespace

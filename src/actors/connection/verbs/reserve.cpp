@@ -55,29 +55,29 @@ void reserve(connection& client, const connection::request& what, const wire::Re
   auto in = client.find_space(what, asked.space());
   if (!in)
     return;
-  with_stored_chunks(client, what, *in, *asked.prefix(),
-                     [&client, what, in, &asked](chunk_prefix prefix, const keep_alive& body) {
-                       auto scope = scope_of(client, what, asked, in->what->spec, prefix.chunks.size());
-                       if (!scope)
+  with_stored_chunks(
+      client, what, *in, *asked.prefix(),
+      [&client, what, in, &asked](chunk_prefix prefix, const keep_alive& body) {
+        auto scope = prefix_scope_of(client, what, asked, in->what->spec, prefix.chunks.size());
+        if (!scope)
+          return;
+        size_t per_chunk = scope->pools.size();
+        if (!client.ok(what, may_reserve(*scope)))
+          return;
+        auto whole = std::make_shared<const chunk_prefix>(std::move(prefix));
+        scope_subject of{in->what, {whole, &whole->chunks}, whole->parent, *scope, in->rank};
+        bool nothing = client.stores_nothing(asked.options(), *in);
+        with_objects(client, what, std::move(of), body,
+                     [&client, what, in, per_chunk, nothing](const batch_ptr& objects) {
+                       if (nothing) {
+                         answer_reserve(client, what, [&](staging& memory) {
+                           return reserve_nothing(memory, in->what, objects, per_chunk);
+                         });
                          return;
-                       size_t per_chunk = scope->pools.size();
-                       if (!client.ok(what, may_reserve(*scope)))
-                         return;
-                       auto whole = std::make_shared<const chunk_prefix>(std::move(prefix));
-                       scope_subject of{in->what, {whole, &whole->chunks}, whole->parent, *scope, in->rank};
-                       bool nothing = client.stores_nothing(asked.options(), *in);
-                       with_objects(client, what, std::move(of), body,
-                                    [&client, what, in, per_chunk, nothing](const batch_ptr& objects) {
-                                      if (nothing) {
-                                        answer_reserve(client, what, [&](staging& memory) {
-                                          return reserve_nothing(memory, in->what, objects, per_chunk);
-                                        });
-                                        return;
-                                      }
-                                      search_on(client, what, in, per_chunk,
-                                                std::make_shared<presence_search>(objects));
-                                    });
+                       }
+                       search_on(client, what, in, per_chunk, std::make_shared<presence_search>(objects));
                      });
+      });
 }
 
 } // namespace terrace::actors::verbs

@@ -9,11 +9,21 @@
 
 namespace terrace::actors::verbs {
 
-/// The part of `chunks` chunks selected by `request`; nullopt if it is invalid, and the request was refused.
+/// The part of a lease's `chunks` chunks selected by `request`; nullopt if it is invalid, and the request was refused.
 template <class Request>
 std::optional<transfer_scope> scope_of(connection& client, const connection::request& what,
                                        const Request& request, const space_spec& spec, size_t chunks) {
   auto scope = terrace::scope_of(request, spec, chunks);
+  if (!client.ok(what, scope))
+    return std::nullopt;
+  return std::move(*scope);
+}
+
+/// The same of the chunks of the request's prefix.
+template <class Request>
+std::optional<transfer_scope> prefix_scope_of(connection& client, const connection::request& what,
+                                              const Request& request, const space_spec& spec, size_t chunks) {
+  auto scope = terrace::prefix_scope_of(request, spec, chunks);
   if (!client.ok(what, scope))
     return std::nullopt;
   return std::move(*scope);
@@ -26,7 +36,7 @@ void with_prefix_objects(connection& client, const connection::request& what, co
                          const Request& request, decltype(&with_chunks) chunks_of, F then) {
   chunks_of(client, what, *in, *request.prefix(),
             [&client, what, in, &request, then](chunk_prefix prefix, const keep_alive& body) {
-              auto scope = scope_of(client, what, request, in->what->spec, prefix.chunks.size());
+              auto scope = prefix_scope_of(client, what, request, in->what->spec, prefix.chunks.size());
               if (!scope)
                 return;
               auto whole = std::make_shared<const chunk_prefix>(std::move(prefix));

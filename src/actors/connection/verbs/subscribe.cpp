@@ -25,7 +25,7 @@ wire::Event event_to_wire(const tier_event& event) {
           event.key.rank,
           static_cast<uint16_t>(event.what),
           static_cast<uint16_t>(event.tier),
-          0};
+          event.chunk_objects};
 }
 
 struct event_position {
@@ -88,6 +88,7 @@ void list_tier(connection& client, const connection::request& what, const tier_p
                std::vector<tier_event> events;
                for (const object_key& key : answer.objects)
                  events.push_back({from.sequence, event_kind::admit, kind, key});
+               client.group().events->count_chunk_objects(events);
                event_position next{from.sequence, from.tier, answer.next};
                if (answer.last) {
                  next = {from.sequence};
