@@ -12,7 +12,8 @@ from statistics import quantiles
 
 import terrace
 from daemon import PATIENCE, Daemon
-from terrace.vllm.cache import OBJECTS_OF_A_REQUEST, Limits, PoolCache
+from terrace.options import Limits
+from terrace.vllm.cache import OBJECTS_OF_A_REQUEST, PoolCache
 from terrace.vllm.jobs import Finished
 from terrace.link import HostPool
 
