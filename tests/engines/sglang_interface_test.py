@@ -126,7 +126,7 @@ class Pools(unittest.TestCase):
 
     def backend(self, **extra: Any) -> Backend:
         with self.assertLogs("sglang.terrace", "WARNING") as log:  # its memory is not shared
-            made = Backend(self.server.socket, **extra)
+            made = Backend(self.server.socket, revision="of the tests", **extra)
         self.assertIn("copied", log.output[0])
         self.addCleanup(made.storage.close)
         return made
