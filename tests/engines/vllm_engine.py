@@ -15,6 +15,7 @@ import vllm_ways
 vllm_ways.choose()
 from vllm import LLM, SamplingParams  # noqa: E402
 from vllm.config import KVTransferConfig  # noqa: E402
+from vllm.lora.request import LoRARequest  # noqa: E402
 
 BLOCK = 32
 GARBAGE = 0x4141414141414141  # numbers of 12
@@ -24,16 +25,20 @@ LOOKUP_SECONDS = 2.0  # a late answer is a miss, which a busy machine must not m
 class Engine:
     def __init__(self, model: str, socket: str) -> None:
         self.door = DOORS[os.environ.get("TERRACE_TEST_DOOR", "tier")]()
+        self.adapter = os.environ.get("TERRACE_TEST_ADAPTER", "")
+        adapters = {"enable_lora": True, "max_lora_rank": 8, "max_loras": 1} if self.adapter else {}
         self.llm = LLM(
             model, skip_tokenizer_init=True, dtype="bfloat16", max_model_len=2560, max_num_seqs=8, block_size=BLOCK,
             num_gpu_blocks_override=256, enforce_eager=True, enable_prefix_caching=True, seed=0,
             distributed_executor_backend="uni", disable_log_stats=False, kv_transfer_config=self.door.config(socket),
+            **adapters,
         )
 
-    def generate(self, prompts: list[list[int]], tokens: int = 16) -> dict:
+    def generate(self, prompts: list[list[int]], tokens: int = 16, adapted: bool = False) -> dict:
         settings = SamplingParams(temperature=0, max_tokens=tokens, ignore_eos=True, detokenize=False)
+        adapter = LoRARequest("support", 1, self.adapter) if adapted else None
         began = time.monotonic()
-        done = self.llm.generate([{"prompt_token_ids": prompt} for prompt in prompts], settings, use_tqdm=False)
+        done = self.llm.generate([{"prompt_token_ids": prompt} for prompt in prompts], settings, use_tqdm=False, lora_request=adapter)
         return {
             "tokens": [list(one.outputs[0].token_ids) for one in done],
             "cached": [one.num_cached_tokens for one in done],

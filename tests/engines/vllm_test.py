@@ -29,6 +29,9 @@ class Cases(Door):
         for engine in (cls.first, cls.second):
             engine.ready()
 
+    def test_the_weights_are_known_by_their_files(self) -> None:
+        self.assertNotIn("is not shared beyond", self.first.whole_log())
+
     def test_a_warm_cache_gives_the_same_tokens(self) -> None:
         prompts = prompts_of(1)
         right = self.cold(self.first, prompts)

@@ -13,7 +13,8 @@ from statistics import quantiles
 import terrace
 from daemon import PATIENCE, Daemon
 from kills import PLACES, Messages
-from terrace.vllm.cache import OBJECTS_OF_A_REQUEST, Limits, PoolCache
+from terrace.options import Limits
+from terrace.vllm.cache import OBJECTS_OF_A_REQUEST, PoolCache
 from terrace.vllm.jobs import Finished
 from terrace.link import HostPool
 

@@ -12,6 +12,7 @@ from terrace.vllm.layered_loads import why_not_layered
 from terrace.vllm.orders import Report
 from terrace.vllm.plan import POOLS_MAX, Plan, Unusable, plan_of
 from terrace.vllm.slots import Slots
+from terrace.weights import Weights
 
 
 class FullAttentionSpec(SimpleNamespace):
@@ -32,6 +33,7 @@ def group(kind: type = FullAttentionSpec, layers: int = 6, block: int = 16, firs
 
 
 def plan(*groups: SimpleNamespace, layer_parts: int = 4, hash_block: int | None = None, fails_requests: bool = True,
+         factors: dict[str, Any] | None = None,
          **parallel: int) -> Plan:
     sizes = {"world_size": 1, **parallel}
     config = SimpleNamespace(
@@ -39,7 +41,8 @@ def plan(*groups: SimpleNamespace, layer_parts: int = 4, hash_block: int | None 
         model_config=SimpleNamespace(model="m", dtype="torch.bfloat16"),
     )
     kv = SimpleNamespace(kv_cache_groups=list(groups), hash_block_size=hash_block, kv_cache_layout="LBHNC", num_blocks=8)
-    return plan_of(config, kv, "0.32.0 cpu", revision="", salt="", layer_parts=layer_parts, fails_requests=fails_requests)
+    return plan_of(config, kv, "0.32.0 cpu", weights=Weights(revision="r", factors=factors or {}), salt="",
+                   layer_parts=layer_parts, fails_requests=fails_requests)
 
 
 class Plans(unittest.TestCase):
@@ -49,6 +52,11 @@ class Plans(unittest.TestCase):
         self.assertEqual([part.offset for part in made.parts], [0, 4096, 3 * 4096, 4 * 4096])
         self.assertEqual((made.slot_bytes, made.layered, made.spec.dtype), (6 * 4096, True, "bfloat16"))
         self.assertEqual([pool.object_bytes for pool in made.spec.pools], [4096, 8192, 4096, 8192])
+
+    def test_weights_and_factors_make_another_space(self) -> None:
+        one, other = plan(group()), plan(group(), factors={"attention_config.backend": "FLASH_ATTN"})
+        self.assertEqual(one.spec.revision, "r")
+        self.assertNotEqual(one.spec.layout, other.spec.layout)
 
     def test_groups_share_the_pools(self) -> None:
         made = plan(*(group(layers=8, first=8 * i) for i in range(7)))

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ..spaces import HitRule, Pool, SpaceSpec
-from .identity import MODEL_BYTES
+from ..weights import Weights, model_name
 
 POOLS_MAX = 16  # of a space
 LAYER_PARTS = 4  # of a group at most, by default
@@ -66,7 +65,7 @@ class Plan:
 
 
 def plan_of(
-    vllm_config: Any, kv_cache_config: Any, engine: str, *, revision: str, salt: str, layer_parts: int = LAYER_PARTS,
+    vllm_config: Any, kv_cache_config: Any, engine: str, *, weights: Weights, salt: str, layer_parts: int = LAYER_PARTS,
     fails_requests: bool = True,
 ) -> Plan:
     """`engine`: its version and platform; another one may lay out the same KV differently. `fails_requests`: it can be told which
@@ -100,20 +99,17 @@ def plan_of(
              trailing=trailing[part.group] or 1)
         for i, part in enumerate(parts)
     ]
-    model = vllm_config.model_config.model
     dtype = str(vllm_config.cache_config.cache_dtype)
     if dtype == "auto":
         dtype = str(vllm_config.model_config.dtype)
     details = {
         "engine": engine, "chunk": chunk, "layout": getattr(kv_cache_config, "kv_cache_layout", None),
         "parts": [(part.group, list(part.layers), list(part.layer_bytes)) for part in parts], "trailing": trailing,
-        "chosen": [os.environ.get(name) for name in ("VLLM_KV_CACHE_LAYOUT", "VLLM_ATTENTION_BACKEND")],
+        "factors": weights.factors,
     }
     layout = "vllm-connector-" + hashlib.sha256(json.dumps(details, sort_keys=True).encode()).hexdigest()[:32]
-    if len(model.encode()) > MODEL_BYTES:
-        model = hashlib.sha256(model.encode()).hexdigest()
     spec = SpaceSpec(
-        model=model, revision=revision, dtype=dtype.removeprefix("torch."), layout=layout, chunk_tokens=chunk,
+        model=model_name(vllm_config.model_config.model), revision=weights.revision, dtype=dtype.removeprefix("torch."), layout=layout, chunk_tokens=chunk,
         hash_block_tokens=chunk, world_size=parallel.world_size, salt=salt, pools=tuple(pools),
     )
     return Plan(spec, chunk, chunk // hash_tokens, trailing, parts, sum(part.nbytes for part in parts), parallel.world_size)
