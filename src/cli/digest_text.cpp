@@ -1,6 +1,5 @@
 #include "cli/digest_text.hpp"
 
-#include "base/digest.hpp"
 #include "protocol/limits.hpp"
 
 #include <fmt/format.h>
@@ -71,6 +70,16 @@ outcome<std::array<uint8_t, 16>> parse_id(const char* name, std::string_view tex
   std::copy(bytes->begin(), bytes->end(), id.begin());
   return id;
 }
+
+size_t width_of(const digest& d) {
+  for (size_t width : {8, 16, 20, 24})
+    if (std::all_of(d.bytes.begin() + static_cast<ptrdiff_t>(width), d.bytes.end(),
+                    [](uint8_t byte) { return byte == 0; }))
+      return width;
+  return digest::max_size;
+}
+
+std::string digest_text(const digest& d) { return to_hex(d, width_of(d)); }
 
 outcome<digest_list> parse_digests(std::string_view text) {
   digest_list list;

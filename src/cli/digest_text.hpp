@@ -1,6 +1,7 @@
 // Digests and tokens on the command line.
 #pragma once
 
+#include "base/digest.hpp"
 #include "cli/failure.hpp"
 
 #include <array>
@@ -14,6 +15,12 @@ namespace terrace::cli {
 
 /// Two digits per byte, upper or lower case.
 outcome<std::vector<uint8_t>> parse_hex(std::string_view text);
+
+/// The bytes that a digest was sent with; the tiers keep narrower ones with zeros behind. It is the least width of a hash
+/// function behind which all is zero: a digest of 32 bytes looks narrower with a chance of 2^-64.
+size_t width_of(const digest& d);
+/// Those bytes, as lower-case digits.
+std::string digest_text(const digest& d);
 
 /// An id of 16 bytes, as lower-case digits.
 std::string id_text(std::span<const uint8_t, 16> id);

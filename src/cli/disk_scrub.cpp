@@ -1,5 +1,6 @@
 #include "cli/disk_scrub.hpp"
 
+#include "cli/digest_text.hpp"
 #include "cli/progress.hpp"
 #include "cli/table.hpp"
 #include "cli/units.hpp"
@@ -138,8 +139,8 @@ std::string format_scrub(const std::string& path, const volume_inspection& is, c
   for (size_t i = 0; i < shown; ++i) {
     const auto& [object, found] = scrubbed.findings[i];
     rows.add({name_of(found.state), spaces[object.space], std::to_string(object.pool),
-              std::to_string(object.rank), to_hex(object.chunk, object.digest_width),
-              std::to_string(file_offset(is, object)), std::to_string(object.payload_bytes), found.why});
+              std::to_string(object.rank), digest_text(object.chunk), std::to_string(file_offset(is, object)),
+              std::to_string(object.payload_bytes), found.why});
   }
   if (!rows.empty())
     text += "\n" + rows.to_string();
@@ -161,7 +162,7 @@ json to_json(const std::string& path, const volume_inspection& is, const scrub_r
                         {"space", spaces[object.space]},
                         {"pool", object.pool},
                         {"rank", object.rank},
-                        {"chunk", to_hex(object.chunk, object.digest_width)},
+                        {"chunk", digest_text(object.chunk)},
                         {"generation", object.generation},
                         {"file_offset", file_offset(is, object)},
                         {"payload_bytes", object.payload_bytes},

@@ -2,8 +2,10 @@
 
 #include "cli/command.hpp"
 #include "cli/daemon_connection.hpp"
+#include "cli/digest_text.hpp"
 #include "cli/interruption.hpp"
 #include "cli/json.hpp"
+#include "cli/kv_blocks.hpp"
 #include "cli/kv_event_batch.hpp"
 #include "cli/kv_event_publisher.hpp"
 
@@ -94,9 +96,14 @@ class events_command final : public command {
 
   static void print(console& to, const json& line) { fmt::print(to.out, "{}\n", line.dump()); }
 
-  void publish(kv_event_publisher& to, const client::event_part& part, bool first) const {
+  void publish(kv_event_publisher& to, const client::event_part& part, bool first) {
+    if (first)
+      blocks_.clear();
+    std::vector<block_change> changes;
+    for (const client::event& one : part.events)
+      blocks_.take(one, changes);
     std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
-    if (auto batch = encode_kv_events(part.events, first, now.count(), batches_); !batch.empty())
+    if (auto batch = encode_kv_events(changes, first, now.count(), batches_); !batch.empty())
       to.publish(std::move(batch));
   }
 
@@ -119,14 +126,16 @@ class events_command final : public command {
                      {"space", one.space},
                      {"pool", one.pool},
                      {"rank", one.rank},
-                     {"chunk", to_hex(one.chunk)}});
+                     {"chunk", digest_text(one.chunk)},
+                     {"chunk_objects", one.chunk_objects}});
     else
       fmt::print(to.out, "{:>10} {:<7} {:<4} space {} pool {} rank {} {}\n", one.sequence, what,
-                 to_string(one.tier), one.space, one.pool, one.rank, to_hex(one.chunk));
+                 to_string(one.tier), one.space, one.pool, one.rank, digest_text(one.chunk));
   }
 
   publisher_options publisher_;
   kv_event_options batches_;
+  kv_blocks blocks_; ///< that were published
   std::string form_ = "map";
   bool follow_ = false;
   daemon_options daemon_;

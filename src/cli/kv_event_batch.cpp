@@ -1,5 +1,7 @@
 #include "cli/kv_event_batch.hpp"
 
+#include "cli/digest_text.hpp"
+
 #include <msgpack.hpp>
 
 #include <vector>
@@ -16,14 +18,11 @@ struct block_run {
   std::vector<const digest*> chunks;
 };
 
-std::vector<block_run> runs_of(std::span<const client::event> events) {
+std::vector<block_run> runs_of(std::span<const block_change> changes) {
   std::vector<block_run> runs;
-  for (const client::event& one : events) {
-    if (one.pool != 0 || one.rank != 0)
-      continue;
-    bool stored = one.what == client::event_kind::admit;
-    if (runs.empty() || runs.back().stored != stored || runs.back().tier != one.tier)
-      runs.push_back({stored, one.tier, {}});
+  for (const block_change& one : changes) {
+    if (runs.empty() || runs.back().stored != one.stored || runs.back().tier != one.tier)
+      runs.push_back({one.stored, one.tier, {}});
     runs.back().chunks.push_back(&one.chunk);
   }
   return runs;
@@ -36,14 +35,15 @@ const char* medium_of(tier_kind tier) {
 void pack_hashes(packer& to, const block_run& run, bool integers) {
   to.pack_array(static_cast<uint32_t>(run.chunks.size()));
   for (const digest* chunk : run.chunks) {
+    size_t width = width_of(*chunk);
     if (integers) {
       uint64_t last = 0;
-      for (size_t i = digest::max_size - sizeof last; i < digest::max_size; ++i)
+      for (size_t i = width - sizeof last; i < width; ++i)
         last = last << 8 | chunk->bytes[i];
       to.pack(last);
     } else {
-      to.pack_bin(digest::max_size);
-      to.pack_bin_body(reinterpret_cast<const char*>(chunk->bytes.data()), digest::max_size);
+      to.pack_bin(static_cast<uint32_t>(width));
+      to.pack_bin_body(reinterpret_cast<const char*>(chunk->bytes.data()), width);
     }
   }
 }
@@ -73,9 +73,9 @@ class event_packer {
 
 } // namespace
 
-std::string encode_kv_events(std::span<const client::event> events, bool begins, double seconds,
+std::string encode_kv_events(std::span<const block_change> changes, bool begins, double seconds,
                              const kv_event_options& with) {
-  auto runs = runs_of(events);
+  auto runs = runs_of(changes);
   if (runs.empty() && !begins)
     return {};
   msgpack::sbuffer buffer;

@@ -3,7 +3,7 @@
 // Pure; used by one thread at a time.
 #pragma once
 
-#include "client/types.hpp"
+#include "cli/kv_blocks.hpp"
 
 #include <cstdint>
 #include <span>
@@ -24,10 +24,9 @@ struct kv_event_options {
   bool integer_hashes = false; ///< the last 64 bits of a digest instead of its bytes
 };
 
-/// Stored and removed blocks, in order, those of one kind together. Of chunks with several pools and ranks only the objects
-/// of pool 0 and rank 0 are told. `begins`: everything that was told before is void. Empty: there is nothing to tell.
-/// `seconds`: since 1970.
-std::string encode_kv_events(std::span<const client::event> events, bool begins, double seconds,
+/// Stored and removed blocks, in order, those of one kind together. `begins`: everything that was told before is void. Empty:
+/// there is nothing to tell. `seconds`: since 1970.
+std::string encode_kv_events(std::span<const block_change> changes, bool begins, double seconds,
                              const kv_event_options& with);
 
 } // namespace terrace::cli

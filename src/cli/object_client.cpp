@@ -156,8 +156,9 @@ result<replay_target::stored> object_client::store(std::span<const digest> prefi
   auto pieces = runs(0, count);
   client::store_request request;
   request.in = space_;
-  request.what =
-      prompts_ ? prompts_->named(prefix.size() * chunk_tokens_) : client::prefix::of_digests(prefix);
+  request.what = prompts_
+                     ? prompts_->named((prefix.size() - count) * chunk_tokens_, prefix.size() * chunk_tokens_)
+                     : client::prefix::of_digests(prefix);
   request.range = {static_cast<uint32_t>(prefix.size() - count), static_cast<uint32_t>(count)};
   request.region = &registered_;
   request.runs = pieces;

@@ -43,9 +43,9 @@ result<client::lookup_result> told_prompts::lookup(client::connection& by, clien
   return by.lookup(now_->session, now_->prompt, unchanged_, request, until);
 }
 
-client::prefix told_prompts::named(uint64_t tokens) {
-  auto what = sessions_ ? now_->session.continued(now_->prompt, now_->session.tokens())
-                        : client::prefix::of_tokens(std::span(now_->prompt).first(tokens));
+client::prefix told_prompts::named(uint64_t first, uint64_t tokens) {
+  auto part = std::span(now_->prompt).first(tokens);
+  auto what = sessions_ ? now_->session.continued(part, first) : client::prefix::of_tokens(part);
   sent_tokens_ += what.tokens.size();
   return what;
 }

@@ -26,9 +26,9 @@ class told_prompts {
   result<client::lookup_result> lookup(client::connection& by, client::lookup_request request,
                                        client::deadline until);
 
-  /// The prompt's first `tokens`, or more, for a request behind `lookup`; whose range selects among their chunks. Refers to
-  /// this object.
-  client::prefix named(uint64_t tokens);
+  /// The prompt's first `tokens`, for a request behind `lookup` whose range selects among their chunks those from the token
+  /// `first` on. Refers to this object.
+  client::prefix named(uint64_t first, uint64_t tokens);
 
   uint64_t sent_tokens() const { return sent_tokens_; } ///< all of which the daemon hashes
 

@@ -150,7 +150,7 @@ result<space> core::open_space(const space_spec& spec, deadline until) {
   if (known == spaces_.end())
     spaces_.push_back(entry);
   else
-    *known = entry; // opened twice, perhaps with another rank: the last one is used
+    *known = entry; // opened twice, with the same rank and defaults
   return space{slot, entry.fingerprint};
 }
 

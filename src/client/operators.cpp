@@ -47,6 +47,7 @@ result<event_part> connection::subscribe(const event_cursor& from, uint32_t even
           made.rank = one->rank();
           uint64_t words[] = {one->digest0(), one->digest1(), one->digest2(), one->digest3()};
           std::memcpy(made.chunk.bytes.data(), words, sizeof words);
+          made.chunk_objects = one->chunk_objects();
         }
         return part;
       });

@@ -70,7 +70,8 @@ class session {
   const session_point& at() const { return at_; }
 
   /// What a request sends of `prompt`, whose first `unchanged` tokens are those of the session: the rest, beginning at the
-  /// last token that the session can continue. Refers to `prompt` and to this handle.
+  /// last token that the session can continue. A store, reserve or load names chunks from there on alone, counted from the
+  /// start of the prompt: `unchanged` is then at most the first token of its range. Refers to `prompt` and to this handle.
   prefix continued(std::span<const uint32_t> prompt, uint64_t unchanged) const;
 
   /// A lookup or a save of `continued` was answered: the session has the tokens of its prompt.

@@ -125,8 +125,8 @@ struct prefix {
   uint8_t digest_width = digest::max_size;
   digest_unit unit = digest_unit::chunk;
   std::span<const uint32_t> end_offsets; ///< of each digest in tokens, if not regular
-  std::string_view lora;
-  std::string_view salt; ///< hashed into the first block only
+  std::string_view lora; ///< beside digests with sha256_cbor and chunks of one hash block only
+  std::string_view salt; ///< hashed into the first block only; beside digests as `lora`
   std::span<const item> items;
   std::span<const std::string_view> tags;
   std::span<const uint8_t> session; ///< 16 bytes: continued at `parent_tokens`; see session::continued
@@ -154,7 +154,8 @@ struct prefix {
 };
 
 struct chunk_range {
-  uint32_t first = 0;
+  uint32_t first =
+      0; ///< in a session counted from the start of the prompt, otherwise from the first chunk that is sent
   uint32_t count = 0; ///< 0: all from `first`
 };
 
@@ -412,6 +413,9 @@ struct event {
   uint16_t pool = 0;
   uint16_t rank = 0;
   digest chunk;
+  /// So many objects, this one among them, a prefix needs of the chunk. 0: this one is not needed of each chunk, or nobody has
+  /// opened the space since the daemon started; once somebody does, the subscription ends with `gone`.
+  uint32_t chunk_objects = 0;
 };
 struct event_part {
   std::vector<event> events;

@@ -22,12 +22,56 @@ result<client_space_ptr> client_holdings::opened(uint32_t number) const {
                                    "; open_space comes first, on every connection");
 }
 
-result<void> client_holdings::add(client_space_ptr opened) {
+result<uint16_t> client_holdings::rank_in(const opened_space& in) const {
+  if (auto known = space(in.id))
+    return known->rank;
+  const auto& pools = in.spec.pools;
+  if (in.spec.world_size == 1 || std::ranges::all_of(pools, &pool_spec::replicated))
+    return uint16_t{0};
+  return fail(errc::bad_request,
+              "the lease is in space " + std::to_string(static_cast<uint32_t>(in.id)) + ", which has " +
+                  std::to_string(in.spec.world_size) +
+                  " ranks and which this connection has not opened: expected an open_space before, which "
+                  "says of which rank it is");
+}
+
+namespace {
+
+/// Error: `bad_request` with the first difference.
+result<void> same_terms(const client_space& open, const client_space& asked) {
+  const request_defaults &is = open.defaults, &wanted = asked.defaults;
+  const struct {
+    const char* name;
+    uint64_t is, wanted;
+  } terms[] = {{"rank", open.rank, asked.rank},
+               {"prefill_tokens_per_s", is.prefill_tokens_per_s, wanted.prefill_tokens_per_s},
+               {"tiers", is.tiers, wanted.tiers},
+               {"priority", is.priority, wanted.priority},
+               {"deadline_ms", is.deadline_ms, wanted.deadline_ms},
+               {"no_load", is.no_load, wanted.no_load},
+               {"no_store", is.no_store, wanted.no_store}};
+  for (const auto& term : terms)
+    if (term.is != term.wanted)
+      return fail(errc::bad_request, "this connection has the space open with " + std::string(term.name) +
+                                         " " + std::to_string(term.is) +
+                                         ", which its requests rely on: expected the same, got " + term.name +
+                                         " " + std::to_string(term.wanted) +
+                                         "; open it on another connection, or close the space first");
+  return {};
+}
+
+} // namespace
+
+result<void> client_holdings::add(std::shared_ptr<client_space> opened) {
   auto id = opened->what->id;
-  if (!spaces_.contains(id) && spaces_.size() >= most_.spaces)
+  if (auto known = space(id))
+    return same_terms(*known, *opened);
+  if (spaces_.size() >= most_.spaces)
     return fail(errc::busy, "the connection has " + std::to_string(spaces_.size()) +
                                 " spaces open, as many as connection.spaces_max allows; close some");
-  spaces_[id] = std::move(opened);
+  // Not before: a rank that is refused would count as one that has left.
+  opened->presence = std::make_unique<rank_presence::member>(opened->what->ranks, opened->rank);
+  spaces_.emplace(id, std::move(opened));
   assert(spaces_.size() <= most_.spaces);
   return {};
 }

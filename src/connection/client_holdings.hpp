@@ -30,7 +30,7 @@ struct client_space {
   uint16_t rank = 0;
   request_defaults defaults; ///< as this client declares them
   std::shared_ptr<metrics::space_probe> probe;
-  std::unique_ptr<rank_presence::member> presence; ///< of its rank
+  std::unique_ptr<rank_presence::member> presence; ///< of its rank, while the connection has the space open
 };
 using client_space_ptr = std::shared_ptr<const client_space>;
 using client_region_ptr = std::shared_ptr<const client_region>;
@@ -63,14 +63,18 @@ class client_holdings {
 
   // ---- spaces ----
 
-  /// Replaces what was opened with the same number. Errors: `busy` at the limit.
-  result<void> add(client_space_ptr opened);
+  /// A space that is open already stays as it is. Errors: `bad_request` if it was opened with another rank or other defaults,
+  /// which requests that name it rely on; `busy` at the limit.
+  result<void> add(std::shared_ptr<client_space> opened);
   /// Requests in flight keep it until they are done. Errors: `not_found`; `busy` while leases or reservations are in
   /// it, which need its rank.
   result<void> close_space(space_id id);
   client_space_ptr space(space_id id) const; ///< null: not opened by this connection
   /// By its number on the wire. Error: `not_found`.
   result<client_space_ptr> opened(uint32_t number) const;
+  /// Its rank in a space in which it reads under a lease, perhaps another connection's. Error: `bad_request` if it has not
+  /// opened the space, whose ranks have objects of their own.
+  result<uint16_t> rank_in(const opened_space& in) const;
 
   // ---- regions ----
 

@@ -102,6 +102,22 @@ prefix_input input_of(const wire::Prefix& prefix) {
   return input;
 }
 
+result<void> check_sent(const wire::Prefix& prefix, const space_spec& spec, const chunk_range& range) {
+  if (prefix.session() == nullptr)
+    return {};
+  uint32_t first = prefix.parent_tokens() / spec.chunk_tokens;
+  if (range.first >= first)
+    return {};
+  return fail(errc::bad_request,
+              "chunks from " + std::to_string(range.first) +
+                  " on were asked for, and the session is "
+                  "continued at token " +
+                  std::to_string(prefix.parent_tokens()) + " (parent_tokens): expected a first_chunk of " +
+                  std::to_string(first) +
+                  " or more, because in a session it counts from the start of the prompt; to name earlier "
+                  "chunks, send the tokens from them on");
+}
+
 result<set_policy_request> policy_of(const wire::SetPolicy& request) {
   std::string tier = request.tier()->str();
   for (tier_kind kind : {tier_kind::host, tier_kind::disk})

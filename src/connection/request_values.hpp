@@ -42,6 +42,25 @@ result<transfer_scope> scope_of(const Request& request, const space_spec& spec, 
   return transfer_scope{*range, std::move(*pools)};
 }
 
+/// A part of a prefix that lies in the tokens or digests that were sent. In a session, ranges count from the start of the prompt
+/// like the chunks of the prefix, otherwise from `parent_tokens`. Error: `bad_request`.
+result<void> check_sent(const wire::Prefix& prefix, const space_spec& spec, const chunk_range& range);
+
+/// The part of `chunks` chunks of its prefix that a request selects. Errors: those of `scope_of` and `check_sent`.
+template <class Request>
+result<transfer_scope> prefix_scope_of(const Request& request, const space_spec& spec, size_t chunks) {
+  const wire::Prefix& prefix = *request.prefix();
+  auto scope = scope_of(request, spec, chunks);
+  if (!scope && prefix.session() == nullptr && prefix.parent_tokens() != 0)
+    return fail(scope.error().code, scope.error().text + "; first_chunk and chunks count from token " +
+                                        std::to_string(prefix.parent_tokens()) + " (parent_tokens)");
+  if (!scope)
+    return scope;
+  if (auto sent = check_sent(prefix, spec, scope->range); !sent)
+    return tl::unexpected(sent.error());
+  return scope;
+}
+
 /// Error: `not_found` for a tier that has no policy.
 result<set_policy_request> policy_of(const wire::SetPolicy& request);
 

@@ -1,6 +1,7 @@
 #include "group/session_turn.hpp"
 
 #include "index/chunk_layout.hpp"
+#include "index/first_block.hpp"
 #include "index/tail_digest.hpp"
 
 #include <algorithm>
@@ -68,6 +69,7 @@ result<session_turn> session_turn::begin(const space_spec& spec, token_hasher& h
     return wrong("the prompt has no tokens");
   session_turn turn;
   turn.chunk_tokens_ = spec.chunk_tokens;
+  turn.first_is_block_ = first_chunk_is_a_block(spec);
   turn.width_ = hasher.width();
   turn.chunks_kept_ = asked.base_tokens / spec.chunk_tokens;
   turn.first_token_ = uint64_t{turn.chunks_kept_} * spec.chunk_tokens;
@@ -95,13 +97,26 @@ prefix_input session_turn::input() const {
     parent = &*root_->seed;
   if (parent != nullptr)
     input.parent = std::span(parent->bytes).first(width_);
-  if (root_) {
-    input.extra.lora = root_->lora;
-    input.extra.salt = root_->salt;
-  }
-  input.extra.items = asked_.items;
+  input.extra = extra();
   input.tail = asked_.tail;
+  input.of_session = true;
   return input;
+}
+
+extra_keys session_turn::extra() const {
+  extra_keys keys;
+  if (root_) {
+    keys.lora = root_->lora;
+    keys.salt = root_->salt;
+  }
+  keys.items = asked_.items;
+  return keys;
+}
+
+digest session_turn::key_of(size_t number, const digest& chained, token_hasher& hasher) const {
+  if (number != 0 || !first_is_block_ || !root_)
+    return chained;
+  return first_block_key(chained, {.lora = root_->lora, .salt = root_->salt}, hasher.extra_form(), width_);
 }
 
 /// Whether the prompt begins with the tokens of the session's last saved turn. `chain`: of its whole chunks.
@@ -111,21 +126,17 @@ bool session_turn::continues_saved(const digest_chain& chain, token_hasher& hash
   if (asked_.base_tokens >= saved_->tokens()) // what comes before is unchanged
     return from_->saved() == saved_;
   if (saved_->tail_tokens == 0)
-    return saved_->chunks != 0 && chain[saved_->chunks - 1] == saved_->key;
+    return saved_->chunks != 0 &&
+           key_of(saved_->chunks - 1, chain[saved_->chunks - 1], hasher) == saved_->key;
   uint64_t first = saved_->chunks * chunk_tokens_;
   assert(first >= first_token_); // the base is before the end of the tail, so its chunk is hashed
-  extra_keys extra;
   std::optional<digest> parent;
-  if (root_) {
-    extra.lora = root_->lora;
-    extra.salt = root_->salt;
+  if (root_)
     parent = root_->seed;
-  }
   if (saved_->chunks != 0)
     parent = chain[saved_->chunks - 1];
-  extra.items = asked_.items;
   return tail_digest(hasher, parent, first, hashed().subspan(first - first_token_, saved_->tail_tokens),
-                     extra) == saved_->key;
+                     extra()) == saved_->key;
 }
 
 chunk_prefix session_turn::finish(const chunk_prefix& hashed_part, token_hasher& hasher, size_t left_out) {
@@ -143,6 +154,8 @@ chunk_prefix session_turn::finish(const chunk_prefix& hashed_part, token_hasher&
   whole.first_token = uint64_t{left_out} * chunk_tokens_;
   whole.chunks = kept.copy(hashed_part.chunks.size(), left_out);
   whole.chunks.insert(whole.chunks.end(), hashed_part.chunks.begin(), hashed_part.chunks.end());
+  if (left_out == 0 && whole.whole_chunks() != 0)
+    whole.chunks.front() = key_of(0, whole.chunks.front(), hasher);
   auto tail = tokens.subspan(whole_hashed * chunk_tokens_);
   digest_chain chain = kept.extended(fresh);
   auto saved = continues_saved(chain, hasher) ? saved_ : nullptr;

@@ -37,10 +37,10 @@ class session_turn {
   uint64_t first_token() const { return first_token_; }
 
   bool has_to_hash() const { return !hashed().empty(); }
-  /// For a resolver that this turn outlives, without being moved.
+  /// For a resolver that this turn outlives, without being moved. Its chunks are digests of the chain.
   prefix_input input() const;
 
-  /// `hashed`: the chunks of `input`. Returns those of the whole prompt, but for the first `left_out`, of which the session
+  /// `hashed`: the chunks of `input`. Returns the keys of those of the whole prompt, but for the first `left_out`, of which the session
   /// has at least as many and which are not all of them.
   chunk_prefix finish(const chunk_prefix& hashed, token_hasher& hasher, size_t left_out = 0);
 
@@ -53,6 +53,9 @@ class session_turn {
  private:
   session_turn() = default;
   bool continues_saved(const digest_chain& chain, token_hasher& hasher) const;
+  extra_keys extra() const; ///< of the tokens that are hashed
+  /// The key of the chunk with this number.
+  digest key_of(size_t number, const digest& chained, token_hasher& hasher) const;
   std::span<const uint32_t> hashed() const { return joined_.empty() ? asked_.tokens : joined_; }
 
   session_state_ptr from_, after_;
@@ -60,6 +63,7 @@ class session_turn {
   saved_turn_ptr saved_;
   turn_request asked_;
   uint32_t chunk_tokens_ = 1;
+  bool first_is_block_ = false; ///< the first chunk of a prompt is one hash block
   size_t width_ = digest::max_size;
   uint64_t first_token_ = 0;
   size_t chunks_kept_ = 0;

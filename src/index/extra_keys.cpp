@@ -77,25 +77,36 @@ std::span<const uint8_t> extra_key_encoder::chunk(uint64_t first_token, uint32_t
   return encoded_;
 }
 
+void extra_key_encoder::put_items(size_t last, uint64_t first_token) {
+  for (size_t i = next_item_; i < last; ++i) {
+    const media_item& item = keys_->items[i];
+    cbor::put_array(encoded_, 2);
+    cbor::put_text(encoded_, item.identifier);
+    cbor::put_integer(encoded_, static_cast<int64_t>(item.first_token) - static_cast<int64_t>(first_token));
+  }
+}
+
 std::span<const uint8_t> extra_key_encoder::block(uint64_t first_token, uint32_t tokens) {
   encoded_.clear();
-  auto& items = keys_->items;
   size_t last = items_until(first_token, tokens);
+  size_t items = last - next_item_;
+  bool adapted = !keys_->lora.empty();
   bool salted = first_token == 0 && !keys_->salt.empty();
-  size_t count = (keys_->lora.empty() ? 0 : 1) + (last - next_item_) + (salted ? 1 : 0);
-  if (count == 0)
+  if (!adapted && items == 0 && !salted)
     return {};
-  cbor::put_array(encoded_, count);
-  if (!keys_->lora.empty())
-    cbor::put_text(encoded_, keys_->lora);
-  for (size_t i = next_item_; i < last; ++i) {
-    cbor::put_array(encoded_, 2);
-    cbor::put_text(encoded_, items[i].identifier);
-    cbor::put_integer(encoded_,
-                      static_cast<int64_t>(items[i].first_token) - static_cast<int64_t>(first_token));
-  }
-  if (salted)
-    cbor::put_text(encoded_, keys_->salt);
+  auto put_optional = [this](bool is_there, const std::string& text) {
+    if (is_there)
+      cbor::put_text(encoded_, text);
+    else if (form_ == extra_key_form::by_kind)
+      cbor::put_null(encoded_);
+  };
+  bool by_kind = form_ == extra_key_form::by_kind;
+  cbor::put_array(encoded_, by_kind ? 3 : (adapted ? 1 : 0) + items + (salted ? 1 : 0));
+  put_optional(adapted, keys_->lora);
+  if (by_kind)
+    cbor::put_array(encoded_, items);
+  put_items(last, first_token);
+  put_optional(salted, keys_->salt);
   return encoded_;
 }
 

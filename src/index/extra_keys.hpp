@@ -32,14 +32,21 @@ struct extra_keys {
   result<void> validate() const;
 };
 
+/// How a block's keys are written into what is hashed.
+enum class extra_key_form : uint8_t {
+  vllm,    ///< as vLLM has it: a LoRA name alone and a salt alone look the same (first_block.hpp)
+  by_kind, ///< each kind has its place
+};
+
 /// Encodes the extra keys block by block, in ascending order.
 class extra_key_encoder {
  public:
   /// `keys` must outlive the encoder.
-  explicit extra_key_encoder(const extra_keys& keys) : keys_(&keys) {}
+  extra_key_encoder(const extra_keys& keys, extra_key_form form) : keys_(&keys), form_(form) {}
 
-  /// The canonical CBOR array of the block's keys in vLLM's order: the LoRA name, [identifier, offset of the
-  /// item relative to the block] per item that overlaps it, the salt. Empty if the block has none.
+  /// The block's keys as canonical CBOR; empty if the block has none. An item is [identifier, offset of the item relative to
+  /// the block]. `vllm`: an array of the LoRA name, each item that overlaps the block, and the salt, without what is absent.
+  /// `by_kind`: an array of three: the LoRA name or null, the array of these items, the salt or null.
   std::span<const uint8_t> block(uint64_t first_token, uint32_t tokens);
 
   /// All that determines the keys of every block in the chunk, whatever their size: not hashed, only compared, in this
@@ -49,8 +56,10 @@ class extra_key_encoder {
  private:
   /// The end of those that overlap the block, which begin with `next_item_`.
   size_t items_until(uint64_t first_token, uint32_t tokens);
+  void put_items(size_t last, uint64_t first_token);
 
   const extra_keys* keys_;
+  extra_key_form form_;
   size_t next_item_ = 0; ///< the first item that does not end before the current block
   cbor::buffer encoded_;
 };

@@ -15,7 +15,7 @@ namespace terrace {
 template <class Feed>
 void feed_extra_parent(Feed&& feed, const std::optional<digest>& parent, size_t width,
                        std::span<const uint8_t> extra) {
-  constexpr std::string_view tag = "terrace extra keys v1";
+  constexpr std::string_view tag = "terrace extra keys v2";
   feed(std::span(reinterpret_cast<const uint8_t*>(tag.data()), tag.size()));
   auto length = static_cast<uint8_t>(parent ? width : 0);
   feed(std::span<const uint8_t>(&length, 1));

@@ -16,10 +16,10 @@ constexpr size_t compared_tokens = 8; ///< take as long as one is hashed
 
 prefix_hasher::prefix_hasher(token_hasher& hasher, chunk_shape shape, const position& begin,
                              std::span<const uint32_t> tokens, const extra_keys& extra, digest_memo* memo)
-    : hasher_(&hasher), shape_(shape), tokens_(tokens), extra_(extra), first_token_(begin.first_token),
-      end_(tokens.size() - tokens.size() % shape.chunk_tokens),
+    : hasher_(&hasher), shape_(shape), tokens_(tokens), extra_(extra, hasher.extra_form()),
+      first_token_(begin.first_token), end_(tokens.size() - tokens.size() % shape.chunk_tokens),
       parent_(begin.parent ? begin.parent : hasher.root()), memo_(memo), asking_(memo != nullptr),
-      chunk_extra_(extra) {
+      chunk_extra_(extra, hasher.extra_form()) {
   assert(shape.hash_block_tokens > 0 && shape.chunk_tokens % shape.hash_block_tokens == 0);
   chunks_.reserve(end_ / shape.chunk_tokens);
 }

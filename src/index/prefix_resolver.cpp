@@ -1,6 +1,7 @@
 #include "index/prefix_resolver.hpp"
 
 #include "index/chunk_layout.hpp"
+#include "index/first_block.hpp"
 #include "index/tags.hpp"
 #include "index/tail_digest.hpp"
 
@@ -29,10 +30,13 @@ result<void> check_begin(const space_spec& spec, const token_hasher& hasher, con
   if (!input.digests.empty()) {
     if (input.tail)
       return wrong("it has digests and asks for the tail, which is hashed from tokens: send tokens");
-    if (!input.parent.empty() || !input.extra.empty())
+    bool one_block = first_chunk_is_a_block(spec) && hasher.extra_form() == extra_key_form::vllm;
+    bool named = !input.extra.lora.empty() || !input.extra.salt.empty();
+    if (!input.parent.empty() || !input.extra.items.empty() || (named && !one_block))
       return wrong("it has digests and a parent, LoRA name, salt or items, which digests already include: "
-                   "leave these out");
-    return {};
+                   "leave these out (a LoRA name and a salt belong to digests only with sha256_cbor and "
+                   "chunks of one hash block)");
+    return input.extra.validate();
   }
   if (!input.end_offsets.empty())
     return wrong("it has tokens and end_offsets, which belong to digests: leave these out");
@@ -164,7 +168,22 @@ struct prefix_resolver::work {
   std::optional<prefix_hasher> hashing;
   std::optional<digest_reader> reading; ///< of the digests; nullopt: they are read
   chunk_prefix prefix;
-  size_t tagged = 0; ///< chunks
+  bool first_is_block; ///< the first chunk of a prompt is one hash block
+  size_t tagged = 0;   ///< chunks
+
+  digest first_key(const digest& block) const {
+    return first_block_key(block, input.extra, hasher->extra_form(), width);
+  }
+
+  /// After the whole chunks and the tail, which continues their digests.
+  void name_first_block() {
+    if (!first_is_block || input.of_session)
+      return;
+    if (prefix.first_token == 0 && prefix.whole_chunks() != 0)
+      prefix.chunks.front() = first_key(prefix.chunks.front());
+    else if (prefix.first_token == chunk_tokens && prefix.parent)
+      prefix.parent = first_key(*prefix.parent);
+  }
 
   /// After the whole chunks.
   void add_tail() {
@@ -203,8 +222,14 @@ result<prefix_resolver> prefix_resolver::make(const space_spec& spec, token_hash
     return tl::unexpected(valid.error());
   if (auto valid = validate_tags(input.tags); !valid)
     return tl::unexpected(valid.error());
-  std::unique_ptr<work, work_deleter> made(
-      new work{std::move(input), &hasher, spec.chunk_tokens, hasher.width(), std::nullopt, std::nullopt, {}});
+  std::unique_ptr<work, work_deleter> made(new work{std::move(input),
+                                                    &hasher,
+                                                    spec.chunk_tokens,
+                                                    hasher.width(),
+                                                    std::nullopt,
+                                                    std::nullopt,
+                                                    {},
+                                                    first_chunk_is_a_block(spec)});
   prefix_input& kept = made->input;
   if (!kept.digests.empty()) {
     made->reading.emplace(spec);
@@ -234,6 +259,7 @@ result<bool> prefix_resolver::step(size_t work_at_most) {
     if (!done || !*done)
       return done;
     w.reading.reset();
+    w.name_first_block();
     if (!w.input.tags.empty() && w.prefix.chunks.size() > work_at_most / hash_call_work)
       return false; // the tags are a step of their own
   }
@@ -243,6 +269,7 @@ result<bool> prefix_resolver::step(size_t work_at_most) {
     w.prefix.chunks = w.hashing->take_chunks();
     w.hashing.reset();
     w.add_tail();
+    w.name_first_block();
   }
   return w.tag(work_at_most);
 }

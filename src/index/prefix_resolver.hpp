@@ -26,13 +26,16 @@ struct prefix_input {
   digest_unit unit = digest_unit::chunk;
   std::span<const uint32_t> end_offsets; ///< of each digest, in tokens from the start, if not regular
 
-  extra_keys extra; ///< with tokens only: an engine's digests already include them
+  /// With tokens: what is hashed with them. With digests, which already include them: a LoRA name and a salt where the first
+  /// digest does not tell them apart (first_block.hpp).
+  extra_keys extra;
   std::vector<std::string> tags;
   bool tail =
       false; ///< with tokens only: those after the last whole chunk are a chunk, too (tail_digest.hpp)
+  bool of_session = false; ///< the first chunk is wanted as it is in the chain, which goes on, not as its key
 };
 
-/// The chunks of a request.
+/// The chunks of a request, by their keys.
 struct chunk_prefix {
   std::vector<digest> chunks;
   std::optional<digest> parent; ///< of the chunk before the first, if it exists and is known

@@ -16,6 +16,7 @@ class sha256_cbor_hasher : public token_hasher {
   explicit sha256_cbor_hasher(std::string_view seed);
   size_t width() const override { return 32; }
   std::optional<digest> root() const override { return root_; }
+  extra_key_form extra_form() const override { return extra_key_form::vllm; }
   digest hash_block(const std::optional<digest>& parent, std::span<const uint32_t> tokens,
                     std::span<const uint8_t> extra) override;
 

@@ -1,6 +1,7 @@
 #include "index/tail_digest.hpp"
 
 #include "index/cbor.hpp"
+#include "index/first_block.hpp"
 #include "index/sha256.hpp"
 
 #include <cassert>
@@ -10,9 +11,11 @@ namespace terrace {
 digest tail_digest(token_hasher& hasher, const std::optional<digest>& parent, uint64_t first_token,
                    std::span<const uint32_t> tokens, const extra_keys& extra) {
   assert(!tokens.empty());
-  extra_key_encoder keys(extra);
+  extra_key_encoder keys(extra, hasher.extra_form());
   digest block = hasher.hash_block(parent ? parent : hasher.root(), tokens,
                                    keys.block(first_token, static_cast<uint32_t>(tokens.size())));
+  if (first_token == 0)
+    block = first_block_key(block, extra, hasher.extra_form(), hasher.width());
   cbor::buffer head;
   cbor::put_text(head, "terrace tail v1");
   sha256 hash;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/digest.hpp"
+#include "index/extra_keys.hpp"
 #include "index/space_spec.hpp"
 
 #include <memory>
@@ -23,7 +24,10 @@ class token_hasher {
   /// parent.
   virtual std::optional<digest> root() const = 0;
 
-  /// `extra` is the block's CBOR array of extra keys (extra_keys.hpp), or empty.
+  /// How it takes extra keys.
+  virtual extra_key_form extra_form() const { return extra_key_form::by_kind; }
+
+  /// `extra`: the block's extra keys in its form (extra_keys.hpp), or empty.
   virtual digest hash_block(const std::optional<digest>& parent, std::span<const uint32_t> tokens,
                             std::span<const uint8_t> extra) = 0;
 };

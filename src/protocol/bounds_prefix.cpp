@@ -18,8 +18,8 @@ result<void> check_digests(const wire::Prefix& prefix) {
     return ok;
   if (auto ok = check_number("number of digests", bytes / width, 1, chunks ? chunks_max : digests_max); !ok)
     return ok;
-  if (prefix.parent() || prefix.lora() || prefix.salt() || prefix.items())
-    return refuse("expected no parent, lora, salt or items beside digests: the digests contain them already");
+  if (prefix.parent() || prefix.items())
+    return refuse("expected no parent or items beside digests: the digests contain them already");
   if (!prefix.end_offsets())
     return {};
   if (prefix.end_offsets()->size() != bytes / width)
@@ -50,10 +50,6 @@ result<void> check_tokens(const wire::Prefix& prefix) {
   }
   uint64_t tokens = uint64_t{prefix.tokens()->size()} + prefix.parent_tokens();
   if (auto ok = check_number("number of tokens", tokens, 1, tokens_max); !ok)
-    return ok;
-  if (auto ok = check_text("lora", prefix.lora(), name_bytes_max); !ok)
-    return ok;
-  if (auto ok = check_text("salt", prefix.salt(), name_bytes_max); !ok)
     return ok;
   if (auto ok = check_number("number of items", size_of(prefix.items()), 0, items_max);
       !ok || !prefix.items())
@@ -93,6 +89,10 @@ result<void> check(const wire::Prefix& prefix) {
                   std::string(prefix.tokens() ? "both" : "neither"));
   auto ok = prefix.tokens() ? check_tokens(prefix) : check_digests(prefix);
   if (!ok)
+    return ok;
+  if (ok = check_text("lora", prefix.lora(), name_bytes_max); !ok)
+    return ok;
+  if (ok = check_text("salt", prefix.salt(), name_bytes_max); !ok)
     return ok;
   if (ok = check_number("number of tags", size_of(prefix.tags()), 0, tags_max); !ok || !prefix.tags())
     return ok;

@@ -18,6 +18,16 @@ TEST(DigestText, DigestsAreReadInEitherCase) {
   EXPECT_EQ(list->bytes[15], 0x26);
 }
 
+TEST(DigestText, DigestsAreShownAsWideAsTheyWereSent) {
+  digest whole;
+  whole.bytes.fill(0xab);
+  whole.bytes.back() = 0; // as every 256th ends
+  EXPECT_EQ(width_of(whole), 32U);
+  EXPECT_EQ(digest_text(digest::from(std::span(whole.bytes).first(16))), "abababababababababababababababab");
+  EXPECT_EQ(width_of(digest::from(std::span(whole.bytes).first(20))), 20U);
+  EXPECT_EQ(width_of(digest{}), 8U);
+}
+
 TEST(DigestText, OtherDigestsAreRefused) {
   EXPECT_THAT(parse_digests("").error().text, HasSubstr("expected 1 to 65536 digests, found 0"));
   EXPECT_THAT(parse_digests("abcd").error().text, HasSubstr("digests of 16 to 64 hexadecimal digits"));

@@ -10,20 +10,17 @@
 namespace terrace::cli {
 namespace {
 
-client::event event_of(client::event_kind what, tier_kind tier, uint8_t byte, uint16_t pool = 0) {
-  client::event made;
-  made.what = what;
-  made.tier = tier;
-  made.pool = pool;
+block_change change_of(bool stored, tier_kind tier, uint8_t byte) {
+  block_change made{stored, tier, {}};
   made.chunk.bytes.fill(byte);
   return made;
 }
 
 TEST(KvEventBatch, EventsAreMapsWithTheirType) {
-  std::vector<client::event> events{event_of(client::event_kind::admit, tier_kind::host, 'a'),
-                                    event_of(client::event_kind::admit, tier_kind::host, 'b'),
-                                    event_of(client::event_kind::demote, tier_kind::host, 'a')};
-  auto batch = encode_kv_events(events, false, 1.5, {.block_size = 16});
+  std::vector<block_change> changes{change_of(true, tier_kind::host, 'a'),
+                                    change_of(true, tier_kind::host, 'b'),
+                                    change_of(false, tier_kind::host, 'a')};
+  auto batch = encode_kv_events(changes, false, 1.5, {.block_size = 16});
   EXPECT_EQ(
       shown(batch),
       "[1.5,[{\"type\":\"BlockStored\",\"block_hashes\":[\"BIN(size:32)\",\"BIN(size:32)\"],"
@@ -34,19 +31,35 @@ TEST(KvEventBatch, EventsAreMapsWithTheirType) {
 }
 
 TEST(KvEventBatch, EventsAreArraysInTheEarlierForm) {
-  std::vector<client::event> events{event_of(client::event_kind::admit, tier_kind::disk, 1),
-                                    event_of(client::event_kind::clear, tier_kind::host, 2)};
+  std::vector<block_change> changes{change_of(true, tier_kind::disk, 1),
+                                    change_of(false, tier_kind::host, 2)};
   kv_event_options with{.form = kv_event_form::array, .block_size = 256, .integer_hashes = true};
   EXPECT_EQ(
-      shown(encode_kv_events(events, true, 2, with)),
+      shown(encode_kv_events(changes, true, 2, with)),
       "[2,[[\"AllBlocksCleared\"],[\"BlockStored\",[72340172838076673],null,[],256,null,\"STORAGE\",null],"
       "[\"BlockRemoved\",[144680345676153346],\"CPU\"]]]");
 }
 
-TEST(KvEventBatch, OtherPoolsAreNotTold) {
-  std::vector<client::event> events{event_of(client::event_kind::admit, tier_kind::host, 'a', 1)};
-  EXPECT_EQ(encode_kv_events(events, false, 0, {}), "");
-  EXPECT_EQ(shown(encode_kv_events(events, true, 0, {})), "[0,[{\"type\":\"AllBlocksCleared\"}]]");
+TEST(KvEventBatch, ABeginningIsToldAlone) {
+  EXPECT_EQ(encode_kv_events({}, false, 0, {}), "");
+  EXPECT_EQ(shown(encode_kv_events({}, true, 0, {})), "[0,[{\"type\":\"AllBlocksCleared\"}]]");
+}
+
+TEST(KvEventBatch, DigestsHaveTheWidthInWhichTheyWereSent) {
+  for (size_t width : {8, 16, 20, 24, 32}) {
+    block_change change{false, tier_kind::host, {}};
+    for (size_t i = 0; i < width; ++i)
+      change.chunk.bytes[i] = static_cast<uint8_t>(i + 1);
+    change.chunk.bytes[width - 1] = 0; // as every 256th digest ends
+    auto batch = encode_kv_events({&change, 1}, false, 0, {});
+    EXPECT_NE(shown(batch).find("[\"BIN(size:" + std::to_string(width) + ")\"]"), std::string::npos)
+        << shown(batch);
+    uint64_t last = 0;
+    for (size_t i = width - 8; i < width; ++i)
+      last = last << 8 | change.chunk.bytes[i];
+    auto integers = shown(encode_kv_events({&change, 1}, false, 0, {.integer_hashes = true}));
+    EXPECT_NE(integers.find("[" + std::to_string(last) + "]"), std::string::npos) << integers;
+  }
 }
 
 } // namespace

@@ -43,9 +43,9 @@ struct ClientHoldings : testing::Test {
       places.push_back(place(id));
     return hold_ptr(new object_hold({}, std::move(places)));
   }
-  static client_space_ptr space(uint32_t id, uint16_t rank = 0) {
-    auto opened = std::make_shared<opened_space>();
-    opened->id = space_id{id};
+  static std::shared_ptr<client_space> space(uint32_t id, uint16_t rank = 0) {
+    auto opened = std::make_shared<opened_space>(opened_space{
+        .id = space_id{id}, .spec = {.world_size = 8, .pools = {{.name = "kv"}}}, .fingerprint = {}});
     auto mine = std::make_shared<client_space>();
     mine->what = opened;
     mine->rank = rank;
@@ -88,6 +88,46 @@ TEST_F(ClientHoldings, ASpaceIsFoundByItsId) {
   EXPECT_FALSE(holdings.space(space_id{4}));
 }
 
+TEST_F(ClientHoldings, AnOpenSpaceKeepsItsTerms) {
+  ASSERT_TRUE(holdings.add(space(1, 0)));
+  EXPECT_TRUE(holdings.add(space(1, 0)));
+  auto other_rank = space(1, 3);
+  auto ranks = other_rank->what->ranks;
+  auto refused = holdings.add(other_rank);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, errc::bad_request);
+  EXPECT_NE(refused.error().text.find("rank 0"), std::string::npos) << refused.error().text;
+  EXPECT_NE(refused.error().text.find("rank 3"), std::string::npos) << refused.error().text;
+  EXPECT_EQ(holdings.space(space_id{1})->rank, 0U);
+  other_rank.reset();
+  EXPECT_FALSE(ranks->has_left(3)) << "it never was there";
+
+  auto other_defaults = space(1, 0);
+  other_defaults->defaults.no_store = true;
+  refused = holdings.add(other_defaults);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().text.find("no_store"), std::string::npos) << refused.error().text;
+  ASSERT_TRUE(holdings.close_space(space_id{1}));
+  EXPECT_TRUE(holdings.add(space(1, 3)));
+}
+
+TEST_F(ClientHoldings, ARankIsKnownOnceItsSpaceIsOpen) {
+  auto what = space(1, 3)->what;
+  auto unknown = holdings.rank_in(*what);
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error().code, errc::bad_request);
+  EXPECT_NE(unknown.error().text.find("open_space"), std::string::npos) << unknown.error().text;
+  ASSERT_TRUE(holdings.add(space(1, 3)));
+  EXPECT_EQ(holdings.rank_in(*what), 3U);
+
+  opened_space alone{.id = space_id{2}, .spec = {}, .fingerprint = {}};
+  EXPECT_EQ(holdings.rank_in(alone), 0U) << "there is no other one";
+  opened_space replicated{.id = space_id{3},
+                          .spec = {.world_size = 8, .pools = {{.name = "mla", .replicated = true}}},
+                          .fingerprint = {}};
+  EXPECT_EQ(holdings.rank_in(replicated), 0U) << "all have the same objects";
+}
+
 TEST_F(ClientHoldings, SpacesHaveABoundThatTheErrorNames) {
   ASSERT_TRUE(holdings.add(space(1)));
   ASSERT_TRUE(holdings.add(space(2)));
@@ -95,7 +135,7 @@ TEST_F(ClientHoldings, SpacesHaveABoundThatTheErrorNames) {
   ASSERT_FALSE(third);
   EXPECT_EQ(third.error().code, errc::busy);
   EXPECT_NE(third.error().text.find("connection.spaces_max"), std::string::npos);
-  EXPECT_TRUE(holdings.add(space(2, 5))) << "opened again with another rank";
+  EXPECT_TRUE(holdings.add(space(2))) << "opened again with the same rank, at the limit";
   ASSERT_TRUE(holdings.close_space(space_id{1}));
   EXPECT_TRUE(holdings.add(space(3)));
   EXPECT_EQ(holdings.close_space(space_id{1}).error().code, errc::not_found);

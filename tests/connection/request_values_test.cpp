@@ -247,3 +247,58 @@ TEST(RequestValues, DefaultsAreThoseOfTheOpenedSpace) {
   EXPECT_FALSE(of.no_store);
   EXPECT_EQ(of.prefill_tokens_per_s, 5u);
 }
+
+namespace {
+
+const wire::Store* store(flatbuffers::FlatBufferBuilder& body, bool in_session, uint32_t parent_tokens,
+                         uint32_t first_chunk, uint32_t chunks) {
+  auto tokens = body.CreateVector(std::vector<uint32_t>(64));
+  auto session = body.CreateVector(std::vector<uint8_t>(16));
+  wire::PrefixBuilder prefix(body);
+  prefix.add_tokens(tokens);
+  prefix.add_parent_tokens(parent_tokens);
+  if (in_session)
+    prefix.add_session(session);
+  auto what = prefix.Finish();
+  auto runs = body.CreateVectorOfStructs(std::vector<wire::Run>(1));
+  wire::StoreBuilder out(body);
+  out.add_prefix(what);
+  out.add_first_chunk(first_chunk);
+  out.add_chunks(chunks);
+  out.add_runs(runs);
+  body.Finish(out.Finish());
+  return flatbuffers::GetRoot<wire::Store>(body.GetBufferPointer());
+}
+
+result<transfer_scope> stored(bool in_session, uint32_t parent_tokens, size_t total, uint32_t first,
+                              uint32_t count) {
+  flatbuffers::FlatBufferBuilder body;
+  space_spec spec{.chunk_tokens = 16, .pools = {{.name = "kv", .object_bytes = 4096}}};
+  return prefix_scope_of(*store(body, in_session, parent_tokens, first, count), spec, total);
+}
+
+} // namespace
+
+TEST(RequestValues, ARangeInASessionIsInTheTokensThatWereSent) {
+  EXPECT_EQ(stored(true, 0, 4, 0, 0)->range.count, 4U);
+  EXPECT_EQ(stored(true, 32, 4, 2, 0)->range.count, 2U);
+  EXPECT_EQ(stored(true, 35, 4, 2, 1)->range.first, 2U) << "of a chunk whose tokens are known in part";
+  EXPECT_EQ(stored(true, 64, 4, 4, 0)->range.count, 0U) << "nothing is new";
+  for (auto [first, count] : {std::pair{0U, 0U}, {0U, 2U}, {1U, 3U}}) {
+    auto refused = stored(true, 35, 4, first, count);
+    ASSERT_FALSE(refused) << first;
+    EXPECT_EQ(refused.error().code, errc::bad_request);
+    EXPECT_NE(refused.error().text.find("a first_chunk of 2 or more"), std::string::npos)
+        << refused.error().text;
+  }
+  EXPECT_EQ(stored(true, 35, 4, 5, 0).error().code, errc::bad_request) << "there are 4";
+}
+
+TEST(RequestValues, ARangeBehindAParentCountsFromIt) {
+  EXPECT_EQ(stored(false, 32, 2, 0, 2)->range.count, 2U);
+  auto refused = stored(false, 32, 2, 2, 2);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, errc::bad_request);
+  EXPECT_NE(refused.error().text.find("count from token 32 (parent_tokens)"), std::string::npos)
+      << refused.error().text;
+}

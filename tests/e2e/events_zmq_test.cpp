@@ -2,6 +2,8 @@
 #include "router_index.hpp"
 #include "workload.hpp"
 
+#include "tests/support/seed.hpp"
+
 #include <sys/prctl.h>
 
 #include <zmq.hpp>
@@ -9,6 +11,7 @@
 #include <algorithm>
 #include <csignal>
 #include <map>
+#include <random>
 #include <set>
 #include <thread>
 
@@ -19,14 +22,14 @@ namespace {
 class publishing_command {
  public:
   publishing_command(const std::string& socket, const std::string& publish, const std::string& replay,
-                     const std::string& form) {
+                     const std::string& form, bool integer_hashes = false) {
     auto command = program("TERRACE");
     pid_ = ::fork();
     if (pid_ == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
       ::execl(command.c_str(), command.c_str(), "events", "--socket", socket.c_str(), "--zmq-pub",
               publish.c_str(), "--zmq-replay", replay.c_str(), "--zmq-topic", "kv", "--zmq-form",
-              form.c_str(), "--block-size", "16", nullptr);
+              form.c_str(), "--block-size", "16", integer_hashes ? "--integer-hashes" : nullptr, nullptr);
       ::_exit(127);
     }
   }
@@ -57,6 +60,48 @@ std::vector<zmq::message_t> receive(zmq::socket_t& from) {
       return {};
   } while (frames.back().more());
   return frames;
+}
+
+/// What a router knows that asks for all messages from the first one on.
+void ask_for_all(zmq::socket_t& asking, router_index& known) {
+  uint64_t zero = 0;
+  asking.send(zmq::message_t(), zmq::send_flags::sndmore);
+  asking.send(zmq::buffer(&zero, sizeof zero), zmq::send_flags::none);
+  while (true) {
+    auto frames = receive(asking);
+    ASSERT_EQ(frames.size(), 4u); // an empty one first
+    if (number_in(frames[2]) == UINT64_MAX)
+      return;
+    EXPECT_EQ(known.take(frames[3].to_string()), "");
+  }
+}
+
+/// A publisher of a daemon, and a router that asks it for everything whenever it is called.
+class router_of {
+ public:
+  explicit router_of(const daemon_under_test& daemon, bool integer_hashes = false)
+      : asking_(context_, zmq::socket_type::dealer),
+        command_(daemon.socket(), "ipc://" + std::string(folder_ / "pub"),
+                 "ipc://" + std::string(folder_ / "replay"), "map", integer_hashes) {
+    asking_.set(zmq::sockopt::rcvtimeo, patience_ms);
+    asking_.set(zmq::sockopt::linger, 0);
+    asking_.connect("ipc://" + std::string(folder_ / "replay"));
+  }
+  router_index operator()() {
+    router_index known(true);
+    ask_for_all(asking_, known);
+    return known;
+  }
+
+ private:
+  temporary_folder folder_{"/tmp"};
+  zmq::context_t context_;
+  zmq::socket_t asking_;
+  publishing_command command_;
+};
+
+std::string hash_of(const digest& chunk, size_t width = digest::max_size) {
+  return {reinterpret_cast<const char*>(chunk.bytes.data()), width};
 }
 
 struct EventsOverZeroMq : ::testing::TestWithParam<const char*> {};
@@ -126,6 +171,102 @@ TEST_P(EventsOverZeroMq, ARouterKnowsWhatTheTiersHave) {
 
 INSTANTIATE_TEST_SUITE_P(Forms, EventsOverZeroMq, ::testing::Values("map", "array"),
                          [](const auto& form) { return std::string(form.param); });
+
+/// Routers and publishers that a test has two of.
+struct PublishedBlocks : ::testing::Test {
+  void SetUp() override {
+    if (test::sanitized("thread"))
+      GTEST_SKIP() << "ThreadSanitizer does not see how ZeroMQ's own threads synchronize";
+  }
+  static client::space_spec of_two_ranks(uint32_t rank) {
+    auto spec = test_space();
+    spec.world_size = 2;
+    spec.rank = rank;
+    return spec;
+  }
+};
+
+TEST_F(PublishedBlocks, HaveTheHashesThatTheEngineSent) {
+  daemon_under_test daemon;
+  tester client(daemon.socket());
+  constexpr uint8_t width = 16;
+  auto chain = chain_of(1, 3);
+  std::vector<uint8_t> sent;
+  for (const digest& chunk : chain)
+    sent.insert(sent.end(), chunk.bytes.begin(), chunk.bytes.begin() + width);
+  auto request = client.store_of(chain);
+  request.what = client::prefix::of_digests(sent, width);
+  ASSERT_TRUE(client->store(request, patiently()));
+  router_of router(daemon), integers(daemon, true);
+  ASSERT_TRUE(eventually([&] { return router().blocks("CPU") == 3 && integers().blocks("CPU") == 3; }));
+  for (const digest& chunk : chain) {
+    EXPECT_TRUE(router().has("CPU", hash_of(chunk, width)));
+    uint64_t last = 0;
+    for (size_t i = width - 8; i < width; ++i)
+      last = last << 8 | chunk.bytes[i];
+    EXPECT_TRUE(integers().has("CPU", std::to_string(last)));
+  }
+}
+
+TEST_F(PublishedBlocks, AreThereWhenAllRanksHaveStored) {
+  daemon_under_test daemon;
+  tester first(daemon.socket(), "rank 0", 8 * object_bytes, of_two_ranks(0));
+  tester second(daemon.socket(), "rank 1", 8 * object_bytes, of_two_ranks(1));
+  auto before = chain_of(1, 2), half = chain_of(2, 2), whole = chain_of(3, 2);
+  first.store(before);
+  router_of router(daemon);
+  first.store(half);
+  first.store(whole);
+  second.store(whole);
+  ASSERT_TRUE(eventually([&] { return router().has("CPU", hash_of(whole[1])); }));
+  EXPECT_EQ(router().blocks("CPU"), 2u); // what came before is known by then
+  EXPECT_EQ(first.lookup(half).found_chunks, 0u);
+
+  second.store(half);
+  second.store(before); // whose first rank was in the snapshot
+  ASSERT_TRUE(eventually([&] { return router().blocks("CPU") == 6; }));
+  ASSERT_TRUE(first->evict({.in = first.space(), .what = client::prefix::of_digests(half)}, patiently()));
+  ASSERT_TRUE(eventually([&] { return router().blocks("CPU") == 4; }));
+  EXPECT_FALSE(router().has("CPU", hash_of(half[0])));
+}
+
+TEST_F(PublishedBlocks, AreWhatEnginesFind) {
+  daemon_under_test daemon({.host_bytes = 16 * mebibyte});
+  tester ranks[] = {tester(daemon.socket(), "rank 0", 8 * object_bytes, of_two_ranks(0)),
+                    tester(daemon.socket(), "rank 1", 8 * object_bytes, of_two_ranks(1))};
+  router_of router(daemon);
+  auto chunks = chain_of(7, 20); // each a prompt of its own
+  uint64_t seed = terrace::testing::test_seed();
+  SCOPED_TRACE(terrace::testing::seed_text(seed));
+  std::mt19937_64 random(seed);
+  for (int round = 0; round < 200; ++round)
+    ranks[random() % 2].store({chunks[random() % chunks.size()]}); // evicts one rank's object or another's
+  size_t halves = ranks[0].tier("host").objects;
+  auto agree = [&] {
+    auto known = router();
+    return std::all_of(chunks.begin(), chunks.end(), [&](const digest& chunk) {
+      return known.has("CPU", hash_of(chunk)) == (ranks[0].lookup({chunk}).found_chunks == 1);
+    });
+  };
+  EXPECT_TRUE(eventually(agree));
+  EXPECT_LT(2 * router().blocks("CPU"), halves) << "nothing was there for one rank only";
+}
+
+TEST_F(PublishedBlocks, OfAnEarlierDaemonAreToldWhenTheirSpaceIsOpened) {
+  daemon_under_test daemon({.disk_bytes = 96 * mebibyte});
+  ASSERT_TRUE(daemon.await_log("joined"));
+  auto chain = chain_of(1, 3);
+  tester(daemon.socket()).store(chain);
+  ASSERT_EQ(daemon.terminate(), 0);
+  daemon.start();
+  ASSERT_TRUE(daemon.await_log("3 objects found"));
+  router_of router(daemon);
+  ASSERT_TRUE(eventually([&] { return router().begins != 0; }));
+  EXPECT_EQ(router().blocks("STORAGE"), 0u); // how many objects make a block is not known yet
+  tester client(daemon.socket());
+  ASSERT_TRUE(eventually([&] { return router().blocks("STORAGE") == 3; }));
+  EXPECT_TRUE(router().has("STORAGE", hash_of(chain[2])));
+}
 
 TEST(EventsOverZeroMqCommand, AnEndpointThatCannotBeBoundIsNamed) {
   if (test::sanitized("thread"))

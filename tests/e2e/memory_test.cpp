@@ -119,7 +119,7 @@ class BusyMemory : public ::testing::Test {
 
 TEST_F(BusyMemory, StoreWithADeadlineIsToldWhatHoldsTheMemory) {
   ASSERT_TRUE(hold(host_objects));
-  auto ticket = submit(client_, wanted_, client::within(std::chrono::milliseconds(100)));
+  auto ticket = submit(client_, wanted_, client::within(std::chrono::milliseconds(500)));
   auto stored = client_->wait(ticket, patiently());
   ASSERT_FALSE(stored);
   EXPECT_EQ(stored.error().code, errc::no_space);

@@ -81,15 +81,6 @@ exposed parse(const std::string& text) {
   return all;
 }
 
-/// Whether it becomes true within seconds.
-bool eventually(const std::function<bool()>& condition) {
-  auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  while (!condition())
-    if (std::chrono::steady_clock::now() > until)
-      return false;
-  return true;
-}
-
 struct MetricsOfADaemon : ::testing::Test {
   explicit MetricsOfADaemon(uint64_t disk_bytes = 32 * mebibyte, const std::string& disk = {})
       : daemon({.daemon = "busy_poll = 100\n",

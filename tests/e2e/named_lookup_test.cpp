@@ -223,7 +223,7 @@ TEST_F(NamedLookup, AConnectionThatEndsLeavesNoLookupBehind) {
     dying.close();
   }
   for (uint8_t number = 1; number <= 64; ++number) {
-    auto heard = worker->await_lookup(named(number), client::within(std::chrono::seconds(5)));
+    auto heard = worker->await_lookup(named(number), patiently());
     if (!heard) {
       EXPECT_EQ(to_string(heard.error().code), to_string(errc::gone)) << heard.error().text;
     }

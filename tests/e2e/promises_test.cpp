@@ -168,7 +168,7 @@ TEST(Promises, AStoreWithoutSpaceSaysSoAtItsDeadline) {
   tester other(daemon.socket(), "other");
   auto chain = chain_of(1000, 1);
   auto store = other.store_of(chain);
-  auto sent = other->submit_store(store, client::within(std::chrono::milliseconds(100)));
+  auto sent = other->submit_store(store, client::within(std::chrono::seconds(2)));
   ASSERT_TRUE(sent);
   auto refused = other->wait(*sent, patiently());
   ASSERT_FALSE(refused);

@@ -176,17 +176,22 @@ void ProtocolRules::add_rows_of_prefixes(std::map<std::string, std::vector<trial
       {lookup(space_, {.digests = bytes_of(64), .width = 16}), ""},
       {lookup(space_, {.digests = bytes_of(65), .width = 16}), "no multiple"},
   };
-  std::array<prefix_fields, 4> wrong;
+  std::array<prefix_fields, 2> wrong;
   wrong.fill(of_digests(2));
   wrong[0].parent = bytes_of(32);
-  wrong[1].lora = "x";
-  wrong[2].salt = "x";
-  wrong[3].items = {{0, 1}};
+  wrong[1].items = {{0, 1}};
   for (const auto& each : wrong)
-    beside.push_back({lookup(space_, each), "no parent, lora, salt or items"});
+    beside.push_back({lookup(space_, each), "no parent or items"});
   auto tokens_with_ends = of_tokens(16);
   tokens_with_ends.end_offsets = {16};
   auto halves = opened({.model = "halves", .block = 8});
+  auto adapted = of_digests(1), salted = of_digests(1);
+  adapted.lora = "x";
+  salted.salt = "x";
+  for (const auto& each : {adapted, salted}) {
+    beside.push_back({lookup(space_, each), ""});
+    beside.push_back({lookup(halves, each), "chunks of one hash block"});
+  }
   to["`end_offsets`"] = {
       {lookup(space_, ending_at({16, 32})), ""},
       {lookup(halves, ending_at({8, 16, 32}, 3)), ""},

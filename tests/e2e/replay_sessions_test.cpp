@@ -40,7 +40,8 @@ TEST_F(ReplaySessions, TurnsOfASessionSendTheirNewTokens) {
   EXPECT_GT(digests["hit_tokens"], 0);
   EXPECT_EQ(digests["sent_tokens"], 0);
   EXPECT_GT(tokens["sent_tokens"], tokens["chunk_tokens"]) << "for lookups, and for stores again";
-  EXPECT_LT(sessions["sent_tokens"], sessions["chunk_tokens"]);
+  EXPECT_LT(sessions["sent_tokens"].get<double>(), 0.75 * tokens["sent_tokens"].get<double>())
+      << "for lookups what is new, and for stores the tokens of their chunks";
 }
 
 TEST_F(ReplaySessions, APrefetchNamesDigests) {

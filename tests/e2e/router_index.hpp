@@ -19,11 +19,15 @@ class router_index {
     auto found = blocks_.find(medium);
     return found == blocks_.end() ? 0 : found->second.size();
   }
+  bool has(const std::string& medium, const std::string& hash) const {
+    auto found = blocks_.find(medium);
+    return found != blocks_.end() && found->second.count(hash) != 0;
+  }
   int begins = 0; ///< how often everything was void
 
  private:
   bool maps_;
-  std::map<std::string, std::set<std::string>> blocks_;
+  std::map<std::string, std::set<std::string>> blocks_; ///< a hash that is a number, as its digits
 };
 
 } // namespace terrace::e2e

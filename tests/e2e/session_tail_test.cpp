@@ -119,7 +119,7 @@ TEST_F(SessionTail, WholeChunksBehindItArePreferred) {
   auto first = prompt_of(1, chunk + 5), longer = joined(first, prompt_of(2, 2 * chunk));
   by().turn(session, first, 0, cursors);
   by().find(session, longer, first.size());
-  ASSERT_TRUE(by().store_turn(session, longer, longer.size(), 1, {0, 1})); // and dies before it saves
+  ASSERT_TRUE(by().store_turn(session, longer, first.size(), 1, {0, 1})); // and dies before it saves
   auto found = by().find_and_check(session, longer, longer.size());
   EXPECT_EQ(found.found_tokens, 3 * chunk);
   EXPECT_EQ(found.tail_tokens, 0U);

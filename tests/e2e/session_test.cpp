@@ -105,18 +105,19 @@ TEST(Session, ChunksAreStoredAndLoadedByDeltasToo) {
   auto prompt = tokens_from(1, 4 * chunk);
   auto session = opened(by);
   turn(by, session, std::span(prompt).first(2 * chunk + 3), 0);
-  auto store = by.store_of(chain_of(1, 4));
+  store_prompt(by, std::span(prompt).first(2 * chunk));
+  auto store = by.store_of(chain_of(1, 4), {2, 2});
   store.what = session.continued(prompt, 2 * chunk + 3); // what the model has said
   auto stored = by->store(store, patiently());
   ASSERT_TRUE(stored) << stored.error().text;
-  EXPECT_EQ(stored->stored_chunks, 4U);
+  EXPECT_EQ(stored->stored_chunks, 2U);
   EXPECT_EQ(session.tokens(), 2 * chunk + 3) << "only a lookup is a turn";
   EXPECT_EQ(found_by_whole_prompt(by, prompt), 4U);
-  auto load = by.load_of(chain_of(1, 4));
+  auto load = by.load_of(chain_of(1, 4), {2, 2});
   load.what = session.continued(prompt, 2 * chunk + 3);
   auto loaded = by->load(load, patiently());
   ASSERT_TRUE(loaded) << loaded.error().text;
-  EXPECT_EQ(loaded->delivered_chunks, 4U);
+  EXPECT_EQ(loaded->delivered_chunks, 2U);
   EXPECT_EQ(turn(by, session, prompt, 2 * chunk + 3).found_chunks, 4U);
 }
 

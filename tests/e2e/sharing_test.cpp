@@ -167,5 +167,42 @@ TEST(Sharing, AbortedReservationGivesItsStagingMemoryBack) {
   }
 }
 
+TEST(Sharing, AnAdapterAndASaltOfTheSameTextShareNothing) {
+  daemon_under_test daemon;
+  std::vector<uint32_t> prompt(2 * space_chunk_tokens, 5);
+  auto with = [&](const char* lora, const char* salt) {
+    auto what = client::prefix::of_tokens(prompt);
+    what.lora = lora;
+    what.salt = salt;
+    return what;
+  };
+  const std::pair<const char*, const char*> kinds[] = {
+      {"", ""}, {"support", ""}, {"", "support"}, {"support", "support"}};
+  for (auto algorithm : {client::hash_algorithm::sha256_cbor, client::hash_algorithm::sha256,
+                         client::hash_algorithm::xxh3_128}) {
+    auto spec = test_space();
+    spec.hash_block_tokens = space_chunk_tokens; // the first chunk is the first block
+    spec.algorithm = algorithm;
+    tester client(daemon.socket(), "client", 8 * object_bytes, spec);
+    auto chain = chain_of(7, 2);
+    for (auto [lora, salt] : kinds) {
+      auto request = client.lookup_of(chain);
+      request.what = with(lora, salt);
+      EXPECT_EQ(client->lookup(request, patiently())->found_chunks, 0U)
+          << "'" << lora << "', '" << salt << "'";
+      auto store = client.store_of(chain);
+      store.what = request.what;
+      EXPECT_EQ(client->store(store, patiently())->stored_chunks, 2U);
+      EXPECT_EQ(client->lookup(request, patiently())->found_chunks, 2U);
+      auto session = client->open_session(client.space(), {.lora = lora, .salt = salt}, patiently());
+      ASSERT_TRUE(session) << session.error().text;
+      for (size_t end : {size_t{space_chunk_tokens}, prompt.size()}) // the second turn continues the first
+        EXPECT_EQ(client->lookup(*session, std::span(prompt).first(end), session->tokens(), {}, patiently())
+                      ->found_chunks,
+                  end / space_chunk_tokens);
+    }
+  }
+}
+
 } // namespace
 } // namespace terrace::e2e

@@ -105,5 +105,90 @@ TEST(Spaces, TheDiskKeepsWhatTheLastTenantsStored) {
   EXPECT_GE(found, 4U);
 }
 
+// ---- one connection, one set of terms for a space ----
+
+client::space_spec of_rank(uint32_t rank) {
+  auto spec = test_space();
+  spec.world_size = 2;
+  spec.rank = rank;
+  return spec;
+}
+
+TEST(Spaces, OneConnectionHasOneRankInASpace) {
+  daemon_under_test daemon;
+  tester zero(daemon.socket(), "zero", 8 * object_bytes, of_rank(0));
+  auto refused = zero->open_space(of_rank(1), patiently());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, errc::bad_request);
+  for (const char* part : {"rank 0", "rank 1", "another connection", "close"})
+    EXPECT_NE(refused.error().text.find(part), std::string::npos) << part << ": " << refused.error().text;
+
+  auto chain = chain_of(1, 2);
+  EXPECT_EQ(zero.store(chain), 2U) << "as rank 0, which it still is";
+  tester one(daemon.socket(), "one", 8 * object_bytes, of_rank(1));
+  EXPECT_EQ(one->load(one.load_of(chain), patiently())->delivered_chunks, 0U) << "rank 1 has stored nothing";
+  EXPECT_EQ(zero.load_and_check(chain), 2U);
+}
+
+TEST(Spaces, ASpaceIsClosedBeforeItIsOpenedWithOtherTerms) {
+  daemon_under_test daemon;
+  tester client(daemon.socket(), "client", 8 * object_bytes, of_rank(0));
+  auto same = client->open_space(of_rank(0), patiently());
+  ASSERT_TRUE(same) << same.error().text;
+  EXPECT_EQ(same->fingerprint, client.space().fingerprint);
+
+  const std::pair<const char*, std::function<void(client::space_spec&)>> others[] = {
+      {"prefill_tokens_per_s", [](auto& spec) { spec.prefill_tokens_per_s = 1'000; }},
+      {"tiers", [](auto& spec) { spec.defaults.tiers = 2; }},
+      {"priority", [](auto& spec) { spec.defaults.priority = 3; }},
+      {"deadline_ms", [](auto& spec) { spec.defaults.time = std::chrono::minutes(1); }},
+      {"no_load", [](auto& spec) { spec.defaults.no_load = true; }},
+      {"no_store", [](auto& spec) { spec.defaults.no_store = true; }},
+  };
+  for (const auto& [field, change] : others) {
+    auto spec = of_rank(0);
+    change(spec);
+    auto refused = client->open_space(spec, patiently());
+    ASSERT_FALSE(refused) << field;
+    EXPECT_EQ(refused.error().code, errc::bad_request);
+    EXPECT_NE(refused.error().text.find(field), std::string::npos) << refused.error().text;
+  }
+  auto chain = chain_of(1, 2);
+  EXPECT_EQ(client.store(chain), 2U) << "its requests have the terms that it was opened with";
+  EXPECT_EQ(client.load_and_check(chain), 2U);
+
+  ASSERT_TRUE(client->close_space(client.space(), patiently()));
+  auto again = client->open_space(of_rank(1), patiently());
+  ASSERT_TRUE(again) << again.error().text;
+  EXPECT_EQ(client->load(client.load_of(chain), patiently())->delivered_chunks, 0U) << "it is rank 1 now";
+}
+
+TEST(Spaces, AWorkerWithoutTheSpaceHasNoRankInIt) {
+  daemon_under_test daemon;
+  tester zero(daemon.socket(), "zero", 8 * object_bytes, of_rank(0));
+  tester one(daemon.socket(), "one", 8 * object_bytes, of_rank(1));
+  auto chain = chain_of(1, 2);
+  zero.store(chain);
+  one.store(chain);
+  auto found = zero.lookup(chain, true);
+  ASSERT_EQ(found.found_chunks, 2U);
+
+  tester stranger(daemon.socket()); // which has another space open
+  auto refused = stranger->read_lease(found.held.id(), {}, patiently());
+  ASSERT_FALSE(refused) << "whose bytes would it get?";
+  EXPECT_EQ(refused.error().code, errc::bad_request);
+  EXPECT_NE(refused.error().text.find("open_space"), std::string::npos) << refused.error().text;
+  auto load = stranger.load_of(chain);
+  load.in = {};
+  load.what = {};
+  load.lease = found.held.id();
+  auto loaded = stranger->load(load, patiently());
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().code, errc::bad_request);
+
+  ASSERT_TRUE(stranger->open_space(of_rank(1), patiently()));
+  EXPECT_TRUE(stranger->read_lease(found.held.id(), {}, patiently()));
+}
+
 } // namespace
 } // namespace terrace::e2e

@@ -37,7 +37,7 @@ def free_port() -> int:
 def connector(daemon: str, **params: Any) -> dict[str, Any]:
     """The second level of a server that uses Terrace's plugin. `params`: further ones of the connector."""
     return {"type": "native_plugin", "module_path": "terrace.lmcache.connector", "class_name": "TerraceConnector",
-            "adapter_params": {"socket": daemon, **params}}
+            "adapter_params": {"socket": daemon, "revision": "of the tests", **params}}
 
 
 class LmcacheServer:

@@ -19,7 +19,11 @@ from sglang.srt.mem_cache.hicache_storage import (
     HiCacheStorage, HiCacheStorageConfig, HiCacheStorageExtraInfo, PoolHitPolicy, PoolName, PoolTransfer,
 )
 
+from sglang.srt.lora.lora_registry import LoRARef
+from sglang.srt.server_args import ServerArgs
+
 from daemon import PATIENCE, Daemon
+from terrace.sglang import factors
 from terrace.sglang.hicache import TerraceHiCache
 from waiting import until
 
@@ -47,6 +51,20 @@ class Interface(unittest.TestCase):
         self.assertLessEqual({"name", "host_indices", "keys", "hit_policy"}, transfer)
         self.assertIn("prefix_keys", {field.name for field in dataclasses.fields(HiCacheStorageExtraInfo)})
         self.assertEqual(str(PoolName.KV), "kv")
+
+
+class Arguments(unittest.TestCase):
+    def test_what_decides_about_kv_is_among_sglangs_arguments(self) -> None:
+        known = set(inspect.signature(ServerArgs).parameters)
+        self.assertEqual({*factors.USED, *factors.FILES} - known, set())
+        defaults = ServerArgs(model_path="no/files")
+        self.assertIn(str(defaults.load_format), factors.FILE_FORMATS)
+        self.assertIn("no/files has no files", factors.weights_of(defaults, None, 1).private)
+
+    def test_adapters_are_read_in_all_forms_of_sglang(self) -> None:
+        reference = LoRARef(lora_name="a", lora_path="/a")
+        for given in (["a=/a"], [{"lora_name": "a", "lora_path": "/a"}], [reference], {"a": "/a"}, {"a": reference}):
+            self.assertEqual(factors.adapters_of(ServerArgs(model_path="m", lora_paths=given)), [("a", "/a")])
 
 
 class TokenPool:
@@ -108,7 +126,7 @@ class Pools(unittest.TestCase):
 
     def backend(self, **extra: Any) -> Backend:
         with self.assertLogs("sglang.terrace", "WARNING") as log:  # its memory is not shared
-            made = Backend(self.server.socket, **extra)
+            made = Backend(self.server.socket, revision="of the tests", **extra)
         self.assertIn("copied", log.output[0])
         self.addCleanup(made.storage.close)
         return made

@@ -45,6 +45,9 @@ class SglangHiCache(OverDisk):
         for engine in (cls.first, cls.second):
             engine.ready()
 
+    def test_the_weights_are_known_by_their_files(self) -> None:
+        self.assertNotIn("is not shared beyond", self.first.whole_log())
+
     @classmethod
     def engine(cls) -> Engine:
         return Engine(cls.server.socket, "sglang_engine.py")

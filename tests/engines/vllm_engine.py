@@ -1,5 +1,6 @@
 """A vLLM engine in one process, for tests: a line of JSON on descriptor IN for each command, and one on OUT for its answer.
-vllm_engine.py MODEL SOCKET IN OUT; TERRACE_TEST_DOOR says how it reaches Terrace: `tier`, `connector`, or `none`."""
+vllm_engine.py MODEL SOCKET IN OUT; TERRACE_TEST_DOOR says how it reaches Terrace: `tier`, `connector`, or `none`. vllm_ways.py has what else
+the environment says."""
 
 from __future__ import annotations
 
@@ -9,26 +10,35 @@ import sys
 import time
 from typing import Any
 
-from vllm import LLM, SamplingParams
-from vllm.config import KVTransferConfig
+import vllm_ways
+
+vllm_ways.choose()
+from vllm import LLM, SamplingParams  # noqa: E402
+from vllm.config import KVTransferConfig  # noqa: E402
+from vllm.lora.request import LoRARequest  # noqa: E402
 
 BLOCK = 32
+GARBAGE = 0x4141414141414141  # numbers of 12
 LOOKUP_SECONDS = 2.0  # a late answer is a miss, which a busy machine must not make of it
 
 
 class Engine:
     def __init__(self, model: str, socket: str) -> None:
         self.door = DOORS[os.environ.get("TERRACE_TEST_DOOR", "tier")]()
+        self.adapter = os.environ.get("TERRACE_TEST_ADAPTER", "")
+        adapters = {"enable_lora": True, "max_lora_rank": 8, "max_loras": 1} if self.adapter else {}
         self.llm = LLM(
             model, skip_tokenizer_init=True, dtype="bfloat16", max_model_len=2560, max_num_seqs=8, block_size=BLOCK,
             num_gpu_blocks_override=256, enforce_eager=True, enable_prefix_caching=True, seed=0,
             distributed_executor_backend="uni", disable_log_stats=False, kv_transfer_config=self.door.config(socket),
+            **adapters,
         )
 
-    def generate(self, prompts: list[list[int]], tokens: int = 16) -> dict:
+    def generate(self, prompts: list[list[int]], tokens: int = 16, adapted: bool = False) -> dict:
         settings = SamplingParams(temperature=0, max_tokens=tokens, ignore_eos=True, detokenize=False)
+        adapter = LoRARequest("support", 1, self.adapter) if adapted else None
         began = time.monotonic()
-        done = self.llm.generate([{"prompt_token_ids": prompt} for prompt in prompts], settings, use_tqdm=False)
+        done = self.llm.generate([{"prompt_token_ids": prompt} for prompt in prompts], settings, use_tqdm=False, lora_request=adapter)
         return {
             "tokens": [list(one.outputs[0].token_ids) for one in done],
             "cached": [one.num_cached_tokens for one in done],
@@ -46,6 +56,15 @@ class Engine:
     def wrong_loads(self, on: bool) -> dict:
         self.door.wrong_loads(on)
         return {}
+
+    def failing_loads(self, kept: int | None) -> dict:
+        """From now on all but the first `kept` chunks of a load do not come, and their blocks have garbage in them. None: all come."""
+        self.door.failing_loads(kept)
+        return {}
+
+    def way(self) -> dict:
+        config = self.llm.llm_engine.vllm_config
+        return {"runner": "V2" if config.use_v2_model_runner else "V1", "asynchronous": config.scheduler_config.async_scheduling}
 
     def metrics(self) -> dict:
         """Counters of vLLM's /metrics, those without labels beyond the engine's."""
@@ -118,6 +137,28 @@ class Connector:
 
         mover.scatter = wrong
 
+    def failing_loads(self, kept: int | None) -> None:
+        from vllm.distributed.kv_transfer import get_kv_transfer_group
+
+        worker = get_kv_transfer_group()._worker
+        mover = worker._staging.mover
+        if kept is None:
+            del mover.scatter, worker._end_load
+            worker._layered._on_end = worker._end_load
+            return
+        scatter, end_load = mover.scatter, worker._end_load
+
+        def garbage(layer: str, rows: Any, slot: int) -> None:
+            scatter(layer, rows, slot)
+            for plane in mover._layers[layer][1]:
+                plane.rows[rows[kept:]] = GARBAGE
+
+        def fail(load: Any) -> None:
+            load.fail(kept)
+            end_load(load)
+
+        mover.scatter, worker._end_load, worker._layered._on_end = garbage, fail, fail
+
 
 class NoDoor:
     has_a_pool = False
@@ -139,6 +180,7 @@ def pools() -> list[str]:
 
 
 def main(model: str, socket: str, inward: str, outward: str) -> None:
+    vllm_ways.scheduling()
     engine = Engine(model, socket)
     with os.fdopen(int(inward)) as commands, os.fdopen(int(outward), "w") as answers:
         print(json.dumps({"pools": pools(), "clients": [os.getpid()]}), file=answers, flush=True)

@@ -5,20 +5,39 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import re
+import typing
 import unittest
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
 
-from vllm.config import KVTransferConfig
+from vllm.config import (AttentionConfig, CacheConfig, KVTransferConfig, LoadConfig, LoRAConfig, ModelConfig, MultiModalConfig,
+                         ParallelConfig, SchedulerConfig, SpeculativeConfig, VllmConfig)
+from vllm.config.mamba import MambaConfig
 from vllm.distributed.kv_transfer.kv_connector.factory import KVConnectorFactory
 from vllm.distributed.kv_transfer.kv_connector.v1 import base as connectors
 from vllm.distributed.kv_transfer.kv_connector.v1.metrics import KVConnectorPromMetrics, KVConnectorStats
+from vllm.lora.request import LoRARequest
+from vllm.model_executor import model_loader
 from vllm.v1 import kv_cache_interface
 from vllm.v1.core.sched.output import CachedRequestData, NewRequestData, SchedulerOutput
 from vllm.v1.kv_offload import base
+from vllm.v1.outputs import KVConnectorOutput
 from vllm.v1.kv_offload.tiering.base import JobResult, SecondaryTierManager, TransferJob
 from vllm.v1.kv_offload.tiering.factory import SecondaryTierFactory
 
-from terrace.vllm import connector, metrics, plugin
+from terrace.vllm import connector, factors, metrics, plugin, tier
 from terrace.vllm.tier import TerraceTier
+from terrace.weights import Weights
+
+
+# Fields that decide about KV in versions that are older than the one that is installed, or newer.
+OTHER_VERSIONS = {
+    "rope_scaling", "rope_theta", "override_attention_dtype", "use_cudnn_prefill", "use_trtllm_ragged_deepseek_prefill",
+    "disable_flashinfer_prefill", "use_fp4_indexer_cache", "lora_extra_vocab_size", "bias_enabled",
+    "disable_lookahead_block_hashes", "trtllm_ragged_backend",
+}
 
 
 def accepts(method: object, of_base: object) -> bool:
@@ -89,9 +108,100 @@ class ConnectorInterface(unittest.TestCase):
         for kind in ("FullAttentionSpec", "MLAAttentionSpec", "SlidingWindowSpec", "SlidingWindowMLASpec"):
             self.assertTrue(hasattr(kv_cache_interface, kind), kind)
 
+    def test_what_decides_about_layered_loads_exists(self) -> None:
+        self.assertTrue(hasattr(VllmConfig, "use_v2_model_runner"))
+        fields = {field.name for field in dataclasses.fields(VllmConfig)}
+        self.assertLessEqual({"scheduler_config", "kv_transfer_config", "speculative_config"}, fields)
+        self.assertIn("async_scheduling", {field.name for field in dataclasses.fields(SchedulerConfig)})
+        requires = connector.TerraceConnector.requires_piecewise_for_cudagraph
+        self.assertEqual([requires({}), requires({"layered": True})], [False, True])
+
+    def test_failed_requests_are_asked_for_and_handled(self) -> None:
+        """Or several groups of layers are refused."""
+        self.assertTrue(hasattr(connectors.KVConnectorBase_V1, "get_transfer_results"))
+        self.assertIn("failed_recving", {field.name for field in dataclasses.fields(KVConnectorOutput)})
+
     def test_an_unknown_option_is_refused(self) -> None:
         with self.assertRaisesRegex(ValueError, "expected options of TerraceConnector among .*, got sokcet"):
             connector._Options.of({"sokcet": "/tmp/s"})
+
+
+class TierWeights(unittest.TestCase):
+    """A tier is given no configuration of weights, quantization or adapters, but is made where there is one."""
+
+    def made(self, vllm_config: Any, revision: str | None = None) -> Weights:
+        """As by a function of vLLM that has it."""
+        return tier._weights(SimpleNamespace(), revision)
+
+    def config(self, **more: Any) -> Any:
+        return SimpleNamespace(model_config=SimpleNamespace(model="no/files"), kv_transfer_config=KVTransferConfig(), instance_id="i", **more)
+
+    def test_the_configuration_of_its_callers_counts(self) -> None:
+        config = self.config(load_config=LoadConfig(load_format="dummy"))
+        self.assertIn('load format "dummy"', self.made(config).private)
+        self.assertEqual(self.made(config).factors["load_config.load_format"], "dummy")
+        self.assertEqual(self.made(config, "user").revision, "user")
+
+    def test_without_one_nothing_is_shared(self) -> None:
+        self.assertIn("cannot be seen by this tier", self.made(None).private)
+        self.assertEqual(self.made(None, "user"), Weights("user", {}))
+
+    def test_with_adapters_nothing_is_shared_whatever_the_user_says(self) -> None:
+        made = self.made(self.config(lora_config=object()), "user")
+        self.assertIn("which adapter (LoRA) a request uses", made.private)
+        self.assertRegex(made.revision, "^engine-")
+
+
+class Factors(unittest.TestCase):
+    """Every field of vLLM's configuration is known: it decides about KV, or a reason says why it does not."""
+
+    def fields(self, part: str) -> set[str]:
+        kinds = {"": VllmConfig, "model_config": ModelConfig, "model_config.multimodal_config": MultiModalConfig,
+                 "cache_config": CacheConfig, "parallel_config": ParallelConfig, "attention_config": AttentionConfig,
+                 "speculative_config": SpeculativeConfig, "load_config": LoadConfig, "lora_config": LoRAConfig}
+        for name in ("mamba_config", "diffusion_config"):
+            kinds[name] = typing.get_args(typing.get_type_hints(VllmConfig)[name])[0] if name != "mamba_config" else MambaConfig
+        return {field.name for field in dataclasses.fields(kinds[part])}
+
+    def test_each_field_is_used_or_has_a_reason_to_be_left_out(self) -> None:
+        self.assertEqual(factors.USED.keys(), factors.IGNORED.keys())
+        for part, used in factors.USED.items():
+            ignored = [name for names in factors.IGNORED[part].values() for name in names]
+            self.check(part, used, ignored)
+        ignored = [name for names in factors.IGNORED_WITH_ADAPTERS.values() for name in names]
+        self.check("lora_config", factors.USED_WITH_ADAPTERS, ignored)
+
+    def check(self, part: str, used: Sequence[str], ignored: Sequence[str]) -> None:
+        with self.subTest(part=part):
+            self.assertEqual(len({*used, *ignored}), len(used) + len(ignored), "a field is named twice")
+            fields = self.fields(part)
+            self.assertEqual(fields - {*used, *ignored}, set(), "does it decide about the KV of given tokens?")
+            self.assertEqual(set(used) - fields - OTHER_VERSIONS, set(), "no version has it")
+
+    def test_what_vllm_hashes_itself_is_known(self) -> None:
+        """Of all parts that its own hash of a configuration asks."""
+        source = inspect.getsource(VllmConfig.compute_hash)
+        parts = set(re.findall(r"self\.([a-z_]+_config)\b", source))
+        known = {*factors.USED, *factors.USED[""], *(name for names in factors.IGNORED[""].values() for name in names)}
+        self.assertGreater(len(parts), 10)
+        self.assertEqual(parts - known, set())
+
+    def test_what_is_asked_of_an_adapter_exists(self) -> None:
+        request = LoRARequest("name", 1, "/path")
+        self.assertEqual((request.lora_name, request.lora_int_id, request.lora_path), ("name", 1, "/path"))
+
+    def test_formats_of_files_are_vllms(self) -> None:
+        formats = set(typing.get_args(model_loader.LoadFormats)) - factors.FILE_FORMATS
+        self.assertEqual(formats, {"dummy", "ipc_cache", "modelexpress", "tensorizer"}, "does it read the model's files?")
+
+    def test_an_engine_has_a_name_that_its_processes_know(self) -> None:
+        names = {"kv_transfer_config": KVTransferConfig(), "instance_id": "i"}
+        self.assertRegex(factors.engine_identity(SimpleNamespace(**names)), "^engine-[0-9a-f-]{36}-i$")
+
+    def test_used_values_can_be_told(self) -> None:
+        for given in (AttentionConfig(backend="FLASH_ATTN"), CacheConfig(), LoadConfig(), ParallelConfig()):
+            factors.plain(given)
+        self.assertEqual(factors.plain(AttentionConfig(backend="FLASH_ATTN").backend), "FLASH_ATTN")
 
 
 if __name__ == "__main__":

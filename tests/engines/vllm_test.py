@@ -12,48 +12,11 @@ import unittest
 from collections.abc import Callable
 from typing import Any
 
-from daemon import Daemon
-from disk_case import OverDisk
+from daemon import PATIENCE
 from engine import Engine
+from vllm_door import BLOCK, WHOLE, Door
 from volume import damage
 from waiting import prompts_of
-
-BLOCK = 32
-PROMPT = 300  # tokens: 9 whole blocks and a rest
-WHOLE = PROMPT // BLOCK * BLOCK
-
-
-class Door(OverDisk):
-    door: str
-
-    @classmethod
-    def setUpClass(cls) -> None:
-        cls.server = Daemon(host_bytes=64 << 20, disk_bytes=256 << 20)
-        cls.addClassCleanup(cls.server.stop)
-        cls.await_disk()
-
-    @classmethod
-    def start(cls, **settings: str) -> Engine:
-        engine = Engine(cls.server.socket, TERRACE_TEST_DOOR=cls.door, **settings)
-        cls.addClassCleanup(engine.kill)
-        return engine
-
-    def generate(self, engine: Engine, prompts: list[list[int]]) -> dict[str, Any]:
-        made = engine.call("generate", prompts=prompts)
-        self.assertFalse(engine.call("settle")["pending"])
-        return made
-
-    def cold(self, engine: Engine, prompts: list[list[int]]) -> list[list[int]]:
-        """The right tokens: computed, and stored."""
-        made = self.generate(engine, prompts)
-        self.assertEqual(made["cached"], [0] * len(prompts))
-        return made["tokens"]
-
-    def loaded(self, engine: Engine, prompts: list[list[int]]) -> dict[str, Any]:
-        """Without what the engine itself has kept."""
-        self.assertTrue(engine.call("forget")["reset"])
-        return self.generate(engine, prompts)
-
 
 class Cases(Door):
     first: Engine
@@ -65,6 +28,9 @@ class Cases(Door):
         cls.first, cls.second = cls.start(), cls.start()
         for engine in (cls.first, cls.second):
             engine.ready()
+
+    def test_the_weights_are_known_by_their_files(self) -> None:
+        self.assertNotIn("is not shared beyond", self.first.whole_log())
 
     def test_a_warm_cache_gives_the_same_tokens(self) -> None:
         prompts = prompts_of(1)
@@ -147,7 +113,7 @@ class Cases(Door):
         self.addCleanup(self.server.resume)
         made = self.first.call("generate", prompts=prompts)
         self.assertEqual((made["tokens"], made["cached"]), (right, [0]))
-        self.assertLess(made["seconds"], 10)
+        self.assertLess(made["seconds"], PATIENCE)
         self.server.resume()
         self.first.call("settle")
 

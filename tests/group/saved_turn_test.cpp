@@ -69,6 +69,23 @@ TEST_F(SavedTurn, IsContinuedByPromptsThatBeginWithIt) {
   EXPECT_TRUE(continued());
 }
 
+TEST_F(SavedTurn, IsContinuedIfItsFirstBlockWasNamedForItsAdapter) {
+  spec_.hash_block_tokens = spec_.chunk_tokens; // sha256_cbor: the first chunk's key is not its digest
+  in_ = spaces_.open(spec_).value();
+  root_ = std::make_shared<const session_root>(session_root{std::nullopt, "adapter", ""});
+  for (size_t end : {size_t{64}, size_t{30}}) { // a whole chunk, a tail alone
+    state_ = std::make_shared<const session_state>();
+    saved_ = nullptr;
+    save({0, {}, std::span(tokens_).first(end), {}});
+    go_on({0, {}, std::span(tokens_).first(200), {}});
+    EXPECT_TRUE(continued()) << end;
+    auto other = tokens_;
+    other[5] = 1;
+    go_on({0, {}, other, {}});
+    EXPECT_FALSE(continued()) << end;
+  }
+}
+
 TEST_F(SavedTurn, IsNotContinuedByOneThatDiffersInsideItsTailAndAgainByOneThatDoesNot) {
   save({0, {}, std::span(tokens_).first(150), {}});
   auto other = tokens_from(9'000, 100);

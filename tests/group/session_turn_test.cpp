@@ -161,6 +161,28 @@ TEST_F(SessionTurn, KeepsTheRootOfItsSession) {
   EXPECT_EQ(done.whole.chunks, hash_chunks(*hasher_, {64, 16}, {seed, 0}, tokens_, extra));
 }
 
+TEST_F(SessionTurn, ChunksOfOneBlockHaveTheKeysOfTheWholePrompt) {
+  spec_.algorithm = hash_algorithm::sha256_cbor;
+  spec_.hash_block_tokens = spec_.chunk_tokens;
+  hasher_ = make_token_hasher(spec_);
+  root_ = std::make_shared<const session_root>(session_root{std::nullopt, "adapter", ""});
+  auto keys_of = [&](std::span<const uint32_t> tokens) {
+    prefix_input input;
+    input.tokens = tokens;
+    input.extra.lora = "adapter";
+    auto resolver = prefix_resolver::make(spec_, *hasher_, std::move(input)).value();
+    while (!resolver.step(1'000).value()) {
+    }
+    return resolver.take().chunks;
+  };
+  for (size_t end : {size_t{40}, size_t{64}, size_t{100}, size_t{128}, size_t{200}}) {
+    auto prompt = std::span(tokens_).first(end);
+    size_t had = state_->tokens();
+    auto done = had == 0 ? go_on({0, {}, prompt, {}}) : go_on({had, last(), prompt.subspan(had), {}});
+    EXPECT_EQ(done.whole.chunks, keys_of(prompt)) << end;
+  }
+}
+
 TEST_F(SessionTurn, TakesItemsFromTheStartOfTheBaseChunk) {
   extra_keys extra;
   extra.items = {{"image", 70, 60}};

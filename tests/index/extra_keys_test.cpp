@@ -9,7 +9,7 @@ std::vector<uint8_t> bytes(std::span<const uint8_t> encoded) { return {encoded.b
 
 TEST(ExtraKeys, AreNothingForABlockWithoutAny) {
   extra_keys keys{.items = {{"i", 16, 16}}, .salt = "s"};
-  extra_key_encoder encoder(keys);
+  extra_key_encoder encoder(keys, extra_key_form::vllm);
   EXPECT_FALSE(encoder.block(0, 16).empty()); // the salt
   EXPECT_FALSE(encoder.block(16, 16).empty());
   EXPECT_TRUE(encoder.block(32, 16).empty());
@@ -17,7 +17,7 @@ TEST(ExtraKeys, AreNothingForABlockWithoutAny) {
 
 TEST(ExtraKeys, ComeInVllmsOrder) {
   extra_keys keys{.lora = "l", .items = {{"i", 3, 40}}, .salt = "s"};
-  extra_key_encoder encoder(keys);
+  extra_key_encoder encoder(keys, extra_key_form::vllm);
   EXPECT_EQ(bytes(encoder.block(0, 16)),
             (std::vector<uint8_t>{0x83, 0x61, 'l', 0x82, 0x61, 'i', 0x03, 0x61, 's'}));
   EXPECT_EQ(
@@ -26,9 +26,21 @@ TEST(ExtraKeys, ComeInVllmsOrder) {
   EXPECT_EQ(bytes(encoder.block(48, 16)), (std::vector<uint8_t>{0x81, 0x61, 'l'}));
 }
 
+TEST(ExtraKeys, HaveAPlaceForEachKind) {
+  extra_keys keys{.lora = "l", .items = {{"i", 3, 40}}, .salt = "s"};
+  extra_key_encoder encoder(keys, extra_key_form::by_kind);
+  EXPECT_EQ(bytes(encoder.block(0, 16)),
+            (std::vector<uint8_t>{0x83, 0x61, 'l', 0x81, 0x82, 0x61, 'i', 0x03, 0x61, 's'}));
+  EXPECT_EQ(bytes(encoder.block(48, 16)), (std::vector<uint8_t>{0x83, 0x61, 'l', 0x80, 0xf6}));
+  extra_keys salted{.salt = "s"};
+  extra_key_encoder alone(salted, extra_key_form::by_kind);
+  EXPECT_EQ(bytes(alone.block(0, 16)), (std::vector<uint8_t>{0x83, 0xf6, 0x80, 0x61, 's'}));
+  EXPECT_TRUE(alone.block(16, 16).empty()) << "the salt is in the first block only";
+}
+
 TEST(ExtraKeys, HoldEveryItemThatOverlapsTheBlock) {
   extra_keys keys{.items = {{"a", 0, 2}, {"b", 2, 2}, {"c", 15, 1}, {"d", 16, 1}}};
-  extra_key_encoder encoder(keys);
+  extra_key_encoder encoder(keys, extra_key_form::vllm);
   EXPECT_EQ(encoder.block(0, 16)[0], 0x83); // a, b, c
   EXPECT_EQ(encoder.block(16, 16)[0], 0x81);
 }

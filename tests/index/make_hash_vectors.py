@@ -29,21 +29,20 @@ def cbor(value):
 
 
 def extra_keys(case, first, end):
-    keys = [case["lora"]] if case["lora"] else []
-    for identifier, begin, count in case["items"]:
-        if begin < end and begin + count > first:
-            keys.append((identifier, begin - first))
-    if first == 0 and case["salt"]:
-        keys.append(case["salt"])
-    return tuple(keys)
+    items = [(i, begin - first) for i, begin, count in case["items"] if begin < end and begin + count > first]
+    lora = case["lora"] or None
+    salt = (case["salt"] or None) if first == 0 else None
+    if case["algorithm"] == "sha256_cbor":  # as vLLM has them
+        return [key for key in (lora, *items, salt) if key is not None]
+    return [lora, items, salt] if lora or items or salt else []
 
 
 def hash_block(algorithm, parent, tokens, extra):
     if algorithm == "sha256_cbor":
-        return sha(cbor((parent, tuple(tokens), extra or None)))
+        return sha(cbor([parent, tokens, extra or None]))
     function = sha if algorithm == "sha256" else xxh3
     if extra:
-        parent = function(b"terrace extra keys v1" + bytes([len(parent)]) + parent + cbor(extra))
+        parent = function(b"terrace extra keys v2" + bytes([len(parent)]) + parent + cbor(extra))
     return function(parent + b"".join(t.to_bytes(4, "little") for t in tokens))
 
 
@@ -92,6 +91,7 @@ def print_chains():
         print_chain(algorithm, tokens=(64, 4294967200, 3, 1 << 32), block=64)
         print_chain(algorithm, tokens=(1024, 7, 7919, 151936), block=256)
         print_chain(algorithm, seed="0", salt="tenant-a")
+        print_chain(algorithm, seed="0", lora="tenant-a")
         print_chain(algorithm, seed="0", lora="adapter-β", salt="tenant-a")
         print_chain(algorithm, items=[("image-1", 10, 3), ("image-2", 13, 30)], lora="l")
         print_chain(algorithm, items=[("image-1", 0, 16), ("image-2", 16, 300)], tokens=(320, 0, 1, 1 << 32))
@@ -113,6 +113,14 @@ def print_tags():
               f"tagged={sha(head + digest[:width])[:width].hex()}")
 
 
+def print_first_blocks():
+    block = bytes(range(32))
+    for width, lora, salt in ((32, "support", ""), (32, "", "support"), (32, "adapter-β", "tenant-a"), (16, "l", "s" * 256)):
+        head = cbor("terrace first block v1") + cbor([lora, salt])
+        print("first_block", f"width={width}", f"lora={lora.encode().hex()}", f"salt={salt.encode().hex()}",
+              f"digest={block[:width].hex()}", f"key={sha(head + block[:width])[:width].hex()}")
+
+
 def print_fingerprint():
     """The spec of Fingerprint.HasItsGoldenValue in space_spec_test.cpp."""
     def number(n):
@@ -131,6 +139,7 @@ def print_fingerprint():
 def print_all():
     print_chains()
     print_tags()
+    print_first_blocks()
     print_fingerprint()
 
 

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Mistakes in the command lines of ./run, ./test and tools/build_deb are reported at once, before anything is installed or
-built, in one line that names the mistake; and of a case that failed, ./test shows what failed in it.
+built, in one line that names the mistake; of a case that failed, ./test shows what failed in it; and what failed is run
+again, so that flaky tests are told from broken ones.
 
-    commands_test.py BUILD_FOLDER
+    commands_test.py BUILD_FOLDER TEST_SOMETIMES
 """
 
+import json
 import pathlib
 import subprocess
 import sys
@@ -46,8 +48,128 @@ def failures_are_told():
         assert run_tests.cases_of(report) is None
 
 
+class TestedProject:
+    """A project whose tests are GoogleTest cases that fail sometimes, and scripts that do, run by tools/run_tests.py."""
+
+    def __init__(self, folder, cases, scripts, parts):
+        self.folder = folder
+        (folder / "state").mkdir()
+        tests = ["project('sometimes')", "state = {'SOMETIMES': meson.source_root() / 'state'}"]
+        # In parts, as the end-to-end tests are.
+        for part in range(parts):
+            tests.append(f"test('cases-{part}', find_program('{pathlib.Path(sys.argv[2]).resolve()}'), args: ['--gtest_filter={cases}'],"
+                         f" protocol: 'gtest', env: state + {{'GTEST_TOTAL_SHARDS': '{parts}', 'GTEST_SHARD_INDEX': '{part}'}})")
+        for name, text in scripts:
+            limit = 1 if name == "hangs" else 60  # seconds
+            (folder / f"{name}.py").write_text(f"#!{sys.executable}\n{text}")
+            (folder / f"{name}.py").chmod(0o755)
+            tests.append(f"test('{name}', find_program('{name}.py'), env: state, timeout: {limit})")
+        (folder / "meson.build").write_text("\n".join(tests) + "\n")
+        subprocess.run(["meson", "setup", folder / "build", folder], check=True, capture_output=True, timeout=300)
+
+    def run(self, known=""):
+        """Exit code, lines, and the list of flaky tests."""
+        (self.folder / "known").write_text(known)
+        flaky = self.folder / "flaky.json"
+        done = subprocess.run([sys.executable, ROOT / "tools/run_tests.py", "--build", self.folder / "build", "--flaky",
+                               flaky, "--known-flaky", self.folder / "known"], text=True, capture_output=True, timeout=300)
+        return done.returncode, done.stdout.splitlines(), json.loads(flaky.read_text()) if flaky.exists() else None
+
+
+FAILS_ONCE = """
+import os, pathlib, sys
+folder = pathlib.Path(os.environ["SOMETIMES"])
+with open(folder / "order", "a") as order:
+    order.write("script\\n")
+print("the script says why")
+mark = folder / "script"
+seen = mark.exists()
+mark.touch()
+sys.exit(0 if seen else 3)
+"""
+
+
+def project(cases, scripts, expected_code, last_line, flaky, known="", parts=2):
+    with tempfile.TemporaryDirectory(prefix="terrace-commands-") as folder:
+        made = TestedProject(pathlib.Path(folder), cases, scripts, parts)
+        code, lines, listed = made.run(known)
+        assert (code, lines[-1]) == (expected_code, last_line), "\n".join(lines)
+        found = None if listed is None else sorted((test["program"], test["name"]) for test in listed)
+        assert found == flaky, listed
+        order = made.folder / "state/order"
+        return lines, listed, order.read_text().split() if order.exists() else []
+
+
+def flaky_tests_are_told():
+    # Each of them: what came again alone begins after everything else has ended, and one test at a time.
+    lines, listed, order = project("Sometimes.Passes:*Number/1", [("script", FAILS_ONCE)], 0, "3 passed, 0 failed",
+                                   [("cases-1", "Sometimes/FailsOnce.Number/1"), ("script", "script")])
+    assert order[2:] in (["once1"] * 2 + ["script"] * 2, ["script"] * 2 + ["once1"] * 2), order
+    case, script = listed
+    assert case["build"] == script["build"] == "build", listed
+    assert "number 1 says why" in case["log"] and "[ RUN      ] Sometimes.Passes" not in case["log"], case
+    assert "the script says why" in script["log"], script
+    first = next(number for number, line in enumerate(lines) if line.startswith("flaky: cases-1 Sometimes/FailsOnce.Number/1 "))
+    assert any("number 1 says why" in line for line in lines[first:]), lines
+
+    # A program that crashed says nothing of its other cases: all are counted when it is run again.
+    project("Sometimes.Passes:*Crashes*", [], 0, "2 passed, 0 failed", [("cases-0", "cases-0")], parts=1)
+
+
+def broken_tests_fail():
+    scripts = [("always", "raise SystemExit(1)"), ("hangs", "import signal\nsignal.pause()\n")]
+    lines, _, _ = project("Sometimes.Fails*:*Number/1", scripts, 1, "1 passed, 4 failed",
+                          [("cases-0", "Sometimes/FailsOnce.Number/1")])
+    assert any("as always" in line for line in lines), lines
+    assert "always failed again alone:" in lines and "hangs failed again alone:" in lines, lines
+
+    import run_tests
+
+    record = {"name": "sometimes / always"}  # which nobody runs again when so many have failed
+    assert run_tests.judge([(record, {"failed": 1}, None)] * 21, None, "build") == []
+
+
+def too_many_flaky_tests_fail():
+    four = [(f"cases-{number % 2}", f"Sometimes/FailsOnce.Number/{number}") for number in (0, 2, 1, 3)]
+    lines, _, _ = project("*Number*", [], 1, "4 passed, 1 failed", four)
+    assert lines[-2] == "4 tests are flaky, and at most 3 may be", lines
+
+
+def a_known_flaky_test_fails():
+    known = "# a comment\n2026-11-28 cases Sometimes/FailsOnce.Number/1 it reads what is not there yet\n"
+    lines, _, _ = project("*Number/1", [], 1, "1 passed, 1 failed", [("cases-0", "Sometimes/FailsOnce.Number/1")], known)
+    assert lines[-2].startswith("flaky again: cases-0 Sometimes/FailsOnce.Number/1 "), lines
+    lines, _, _ = project("*Number/1", [], 1, "0 passed, 1 failed", None, "cases Sometimes.Fails\n")
+    assert "known:1: expected `YYYY-MM-DD PROGRAM TEST what is known`, got `cases Sometimes.Fails`" in lines[-2], lines
+
+
+def a_list_has_all_builds():
+    import flaky_tests
+
+    test = {"name": "A.B", "program": "e2e-1", "log": "why"}
+    with tempfile.TemporaryDirectory(prefix="terrace-commands-") as folder:
+        path = pathlib.Path(folder) / "ci/flaky.json"
+        assert flaky_tests.read(path) == []
+        for build in "build", "build-address", "build-address", "build-thread":
+            flaky_tests.write(path, build, [dict(test, build=build)])
+        assert [each["build"] for each in flaky_tests.read(path)] == ["build", "build-address", "build-thread"]
+        command = [sys.executable, ROOT / "tools/flaky_tests.py", path]
+        done = subprocess.run(command, text=True, capture_output=True, timeout=60)
+        assert done.returncode == 0 and "flaky: e2e-1 A.B (build-thread) failed" in done.stdout, done
+        flaky_tests.write(path, "build-fuzz", [dict(test, build="build-fuzz")])
+        done = subprocess.run(command, text=True, capture_output=True, timeout=60)
+        assert done.returncode == 1 and "4 tests are flaky" in done.stdout, done
+    assert flaky_tests.again([dict(test, build="build")], {("e2e", "A.B")})
+    flaky_tests.known()  # that of the tree can be read
+
+
 def main():
     failures_are_told()
+    flaky_tests_are_told()
+    broken_tests_fail()
+    too_many_flaky_tests_fail()
+    a_known_flaky_test_fails()
+    a_list_has_all_builds()
     run, test = ROOT / "run", ROOT / "test"
     refused("unknown argument 'trace.jsonl'", 2, run, "trace.jsonl")
     refused("--trace takes a value", 2, run, "--trace")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import terrace
 
-PATIENCE = 60.0  # seconds; only turns a hang into a failure
+PATIENCE = 120.0  # seconds, as in tests/support/programs.hpp; only turns a hang into a failure
 OBJECT_BYTES = 64 << 10
 CHUNK_TOKENS = 16
 

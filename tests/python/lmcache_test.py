@@ -7,18 +7,23 @@ import logging
 import mmap
 import os
 import select
+import tempfile
 import threading
 import time
 import unittest
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import terrace
 from daemon import PATIENCE, Daemon
+from kills import PLACES, Messages
+from terrace.lmcache import keys as keys_of
 from terrace.lmcache.connector import TerraceConnector
 from terrace.lmcache.keys import Family, Owner, family_of, runs_of, spec_of
 from terrace.lmcache.sizes import RECORD_BYTES, SIZES_MAX, Sizes
-from terrace.pages import Limits
+from terrace.options import Limits
 from terrace.spaces import SpaceSpec
 
 OBJECT_BYTES = 24 << 10
@@ -108,7 +113,7 @@ class Cases(unittest.TestCase):
         return Server(self.connector(**options))
 
     def connector(self, **options: Any) -> TerraceConnector:
-        limits = {"lookup_seconds": PATIENCE, "load_seconds": PATIENCE}
+        limits = {"lookup_seconds": PATIENCE, "load_seconds": PATIENCE, "revision": ""}
         connector = TerraceConnector(socket=self.daemon.socket, **{**limits, **options})
         self.addCleanup(connector.close)
         return connector
@@ -126,6 +131,27 @@ class InPlace(Cases):
         views = self.level1.objects(7, first=20)
         self.assertEqual(two.get(keys + [key(9)], views), [True] * 6 + [False])
         self.assertEqual([bytes(view) for view in views[:6]], [content(number) for number in range(6)])
+
+    def test_a_daemon_that_is_killed_at_any_message_of_a_load(self) -> None:
+        """Objects have garbage in them before: those that are said to be there have their bytes."""
+        numbers = list(range(6))
+        keys = [key(one, rank=f"0{one % 2}000100") for one in numbers]  # of two families, which are loaded one after the other
+        for place in PLACES:
+            for number in (1, 2):
+                one = self.server()
+                self.assertTrue(one.set(keys, self.level1.filled(numbers)))
+                views = self.level1.objects(len(keys), first=20)
+                for view in views:
+                    view[:] = bytes([0xA5]) * OBJECT_BYTES
+                with Messages(self.daemon, self.daemon.kill, number, place) as messages:
+                    there = one.get(keys, views)
+                self.assertGreaterEqual(messages.requests, number)
+                self.assertTrue(not all(there) or (number, place) == (2, PLACES[2]), place)
+                for each, came in enumerate(there):
+                    self.assertTrue(not came or bytes(views[each]) == content(each), f"{place} {number}")
+                one.connector.close()
+                self.daemon.start()
+                self.await_disk()
 
     def test_each_key_is_answered_for_itself(self) -> None:
         one = self.server()
@@ -170,6 +196,50 @@ class InPlace(Cases):
         one.set([key(1)], self.level1.filled([1]))
         self.assertEqual((other.exists([key(1)]), newer.exists([key(1)])), ([False], [False]))
         self.assertEqual(other.get([key(1)], self.level1.objects(1, first=20)), [False])
+
+    def restarted(self) -> Server:
+        """A server of another process, as far as it knows weights."""
+        keys_of._first.clear()
+        keys_of._told.clear()
+        return self.server(revision=None)
+
+    def test_a_model_in_a_folder_is_known_by_its_files(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            weights = Path(folder, "model.safetensors")
+            weights.write_bytes(b"first")
+            mine = key(1, model=folder)
+            self.restarted().set([mine], self.level1.filled([1]))
+            one = self.restarted()
+            self.assertEqual(one.exists([mine]), [True])
+            weights.write_bytes(b"other")
+            with self.assertLogs(LOG, "WARNING") as log:
+                self.assertEqual((one.exists([mine]), one.get([mine], self.level1.objects(1))), ([False], [False]))
+                self.assertFalse(one.set([mine], self.level1.filled([1])))
+            self.assertEqual(sum("not cached until this server is started again" in line for line in log.output), 1)
+            self.assertEqual(self.restarted().exists([mine]), [False])
+            weights.write_bytes(b"first")
+            self.assertEqual(self.restarted().exists([mine]), [True])
+
+    def test_a_model_without_files_is_not_shared_beyond_its_process(self) -> None:
+        mine = key(1, model="no/files")
+        one = self.restarted()
+        with self.assertLogs(LOG, "WARNING") as log:
+            one.set([mine], self.level1.filled([1]))
+        self.assertIn("KV of 'no/files' is not shared beyond this server: no/files has no files on this machine", log.output[0])
+        self.assertEqual(one.exists([mine]), [True])
+        with mock.patch.object(os, "getpid", return_value=-1):
+            self.assertEqual(one.exists([mine]), [False])
+
+    def test_salts_of_the_server_and_of_a_request_are_not_taken_for_each_other(self) -> None:
+        self.server(salt="s").set([key(1)], self.level1.filled([1]))
+        self.assertEqual(self.server().exists([key(1, salt="s")]), [False])
+
+    def test_options_are_read_as_what_they_mean(self) -> None:
+        self.server(revision=3, lookup_seconds="60").set([key(1)], self.level1.filled([1]))
+        self.assertEqual(self.server(revision="3").exists([key(1)]), [True])
+        for wrong in ({"revision": 1.1}, {"lookup_seconds": 0}, {"load_seconds": "soon"}, {"salt": True}):
+            with self.subTest(wrong=wrong), self.assertRaisesRegex(ValueError, "expected .*, got"):
+                self.connector(**wrong)
 
     def test_keys_that_are_none_fail_and_say_what_was_expected(self) -> None:
         one = self.server()
@@ -355,7 +425,7 @@ class Records:
         self.stores = 0
 
     def sizes(self) -> Sizes:
-        return Sizes(Owner(), self.kept.get, self.store)
+        return Sizes(Owner(""), self.kept.get, self.store)
 
     def store(self, digest: bytes, record: bytes) -> None:
         self.stores += 1
@@ -397,7 +467,7 @@ class SizesOfAFamily(unittest.TestCase):
         def lost(digest: bytes, record: bytes) -> None:
             pass
 
-        sizes = Sizes(Owner(), lambda digest: None, lost)
+        sizes = Sizes(Owner(""), lambda digest: None, lost)
         sizes.add(self.family, 100)
         self.assertEqual(sizes.of(self.family), [])
 
@@ -409,13 +479,13 @@ class SizesOfAFamily(unittest.TestCase):
         self.assertEqual((len(sizes.of(self.family)), records.stores), (SIZES_MAX, SIZES_MAX))
 
     def test_a_record_that_is_none_is_an_error(self) -> None:
-        sizes = Sizes(Owner(), lambda digest: b'"text"'.ljust(RECORD_BYTES), lambda digest, record: None)
+        sizes = Sizes(Owner(""), lambda digest: b'"text"'.ljust(RECORD_BYTES), lambda digest, record: None)
         with self.assertRaisesRegex(ValueError, "expected the size of objects"):
             sizes.of(self.family)
 
     def test_their_space_is_that_of_no_family(self) -> None:
         space: SpaceSpec = Records().sizes().space
-        self.assertNotEqual(space, spec_of(Family("lmcache", "sizes", ""), 8, Owner()))
+        self.assertNotEqual(space, spec_of(Family("lmcache", "sizes", ""), 8, Owner("")))
 
 
 if __name__ == "__main__":

@@ -135,6 +135,11 @@ class Damage(unittest.TestCase):
         return daemon
 
 
+def cbor_numbers(numbers: list[int]) -> bytes:
+    """A canonical array of fewer than 24 numbers below 256."""
+    return bytes([0x80 + len(numbers)]) + b"".join(bytes([n]) if n < 24 else bytes([0x18, n]) for n in numbers)
+
+
 class Digests(DaemonTest):
     tokens = [3 * i + 1 for i in range(2 * CHUNK_TOKENS + 3)]
 
@@ -159,6 +164,23 @@ class Digests(DaemonTest):
             hashed = self.digests_in(spec, Prefix.of_tokens(self.tokens))
             self.assertEqual([len(digest) for digest in hashed], [width] * 2, algorithm)
             self.assertEqual(self.digests_in(spec, Prefix.of_digests(hashed)), hashed)
+
+    def test_an_adapter_is_not_taken_for_a_salt(self) -> None:
+        for algorithm in terrace.HashAlgorithm:
+            spec = dataclasses.replace(SPEC, algorithm=algorithm, hash_block_tokens=CHUNK_TOKENS)
+            kinds: list[dict[str, str]] = [{}, {"lora": "x"}, {"salt": "x"}, {"lora": "x", "salt": "x"}]
+            keys = [self.digests_in(spec, Prefix.of_tokens(self.tokens, **kind))[0] for kind in kinds]
+            self.assertEqual(len(set(keys)), len(kinds), algorithm)
+
+    def test_digests_of_vllm_come_with_their_adapter(self) -> None:
+        spec = dataclasses.replace(SPEC, hash_block_tokens=CHUNK_TOKENS)
+        by_tokens = self.digests_in(spec, Prefix.of_tokens(self.tokens, lora="x"))
+        head = b"\x76terrace first block v1\x82\x61x\x60"
+        root = hashlib.sha256(b"\x60").digest()
+        first = hashlib.sha256(b"\x83\x58\x20" + root + cbor_numbers(self.tokens[:CHUNK_TOKENS]) + b"\x81\x61x").digest()
+        self.assertEqual(by_tokens[0], hashlib.sha256(head + first).digest())
+        self.assertEqual(self.digests_in(spec, Prefix.of_digests([first, by_tokens[1]], lora="x")), by_tokens)
+        self.assertEqual(self.digests_in(spec, Prefix.of_digests([first, by_tokens[1]])), [first, by_tokens[1]])
 
     def test_digests_that_the_client_sent_come_back_with_its_tags(self) -> None:
         chain = [digest[:12] for digest in chain_of(7, 2)]

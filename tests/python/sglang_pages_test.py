@@ -14,9 +14,12 @@ from typing import Any
 
 import terrace
 from daemon import PATIENCE, Daemon
+from kills import PLACES, Messages
 from terrace.link import HostPool
-from terrace.pages import Limits, Pages
+from terrace.options import Limits
+from terrace.pages import Pages
 from terrace.sglang.identity import Owner, digests_of, spec_of
+from terrace.weights import Weights
 
 RUN_BYTES = 4096  # K, and V, of a page
 PAGES = 64
@@ -44,7 +47,7 @@ def host_pool(**changed: Any) -> SimpleNamespace:
     return SimpleNamespace(**{**given, **changed})
 
 
-SPEC = spec_of(config(), host_pool(), "kv", [RUN_BYTES, RUN_BYTES], Owner("sglang test"))
+SPEC = spec_of(config(), host_pool(), "kv", [RUN_BYTES, RUN_BYTES], Owner("sglang test", Weights("", {})))
 
 
 def digest(number: int) -> bytes:
@@ -167,6 +170,24 @@ class Away(Cases):
         self.assertTrue(one.store([3], [0]))
         self.assertEqual(one.found([3]), 1)
 
+    def test_a_daemon_that_is_killed_at_any_message_of_a_load(self) -> None:
+        """Pages have garbage in them before: those that are said to have arrived have their bytes."""
+        one = self.door()
+        for place in PLACES:
+            for number in range(3):
+                one.fill(number, b"%d" % number)
+            self.assertTrue(one.store([0, 1, 2], [0, 1, 2]))
+            for page in range(20, 23):
+                one.fill(page, b"garbage")
+            with Messages(self.daemon, self.daemon.kill, 1, place):
+                arrived = one.load([0, 1, 2], [20, 21, 22])
+            self.assertTrue(arrived == 0 or place == PLACES[2])
+            for number in range(arrived):
+                self.assertEqual(one.text(20 + number), [b"K%d" % number, b"V%d" % number])
+            until(lambda: not one.pages.connected)
+            self.daemon.start()
+            one.connect()
+
     def test_one_late_answer_is_waited_for_once(self) -> None:
         one = self.door(Limits(lookup=0.2))
         self.daemon.pause()
@@ -185,7 +206,7 @@ class Away(Cases):
         one = self.door(Limits(lookup=0.2))
         self.daemon.pause()
         self.addCleanup(self.daemon.resume)
-        other = spec_of(config(model_name="other"), host_pool(), "kv", [RUN_BYTES, RUN_BYTES], Owner("sglang test"))
+        other = spec_of(config(model_name="other"), host_pool(), "kv", [RUN_BYTES, RUN_BYTES], Owner("sglang test", Weights("", {})))
         with self.assertLogs(LOG, "WARNING") as log:
             self.assertEqual(one.pages.found(other, [digest(1)]), 0)
         self.assertIn("did not open a space", log.output[0])
@@ -214,7 +235,7 @@ class Away(Cases):
 
 class Spaces(unittest.TestCase):
     def test_what_decides_about_the_bytes_makes_another_space(self) -> None:
-        owner = Owner("sglang 1", "revision", "salt")
+        owner = Owner("sglang 1", Weights("revision", {}), "salt")
         made = spec_of(config(), host_pool(), "kv", [8], owner)
         self.assertEqual(made, spec_of(config(), host_pool(), "kv", [8], owner))
         others = [
@@ -226,15 +247,16 @@ class Spaces(unittest.TestCase):
             spec_of(config(), host_pool(dtype="torch.float16"), "kv", [8], owner),
             spec_of(config(), host_pool(), "swa", [8], owner),
             spec_of(config(), host_pool(), "kv", [4, 4], owner),
-            spec_of(config(), host_pool(), "kv", [8], Owner("sglang 2", "revision", "salt")),
-            spec_of(config(), host_pool(), "kv", [8], Owner("sglang 1", "", "salt")),
-            spec_of(config(), host_pool(), "kv", [8], Owner("sglang 1", "revision")),
+            spec_of(config(), host_pool(), "kv", [8], Owner("sglang 2", Weights("revision", {}), "salt")),
+            spec_of(config(), host_pool(), "kv", [8], Owner("sglang 1", Weights("", {}), "salt")),
+            spec_of(config(), host_pool(), "kv", [8], Owner("sglang 1", Weights("revision", {"dtype": "half"}), "salt")),
+            spec_of(config(), host_pool(), "kv", [8], Owner("sglang 1", Weights("revision", {}))),
         ]
         self.assertNotIn(made, others)
         self.assertEqual(len({repr(one) for one in others}), len(others))
 
     def test_ranks_are_those_of_the_space(self) -> None:
-        owner = Owner("sglang 1")
+        owner = Owner("sglang 1", Weights("", {}))
         made = [spec_of(config(tp_size=2, tp_rank=rank), host_pool(), "kv", [8], owner) for rank in range(2)]
         self.assertEqual([(one.world_size, one.rank, one.pools[0].replicated) for one in made], [(2, 0, False), (2, 1, False)])
         self.assertEqual(made[0].layout, made[1].layout)
@@ -243,7 +265,7 @@ class Spaces(unittest.TestCase):
         self.assertFalse(spec_of(mla, host_pool(), "mamba", [8], owner).pools[0].replicated)
 
     def test_long_names_are_hashed(self) -> None:
-        self.assertEqual(len(spec_of(config(model_name="n" * 300), host_pool(), "kv", [8], Owner("1")).model), 64)
+        self.assertEqual(len(spec_of(config(model_name="n" * 300), host_pool(), "kv", [8], Owner("1", Weights("", {}))).model), 64)
 
     def test_keys(self) -> None:
         name = digest(1).hex()

@@ -36,6 +36,16 @@ class Closing(DaemonTest):
         self.assertEqual(again.fingerprint, self.space.fingerprint)
         self.assertEqual(self.daemon.lookup(again, prefix, timeout=PATIENCE).found_chunks, 2)
 
+    def test_a_connection_has_one_rank_in_a_space(self) -> None:
+        spec = dataclasses.replace(SPEC, world_size=2)
+        space = self.daemon.open_space(spec, timeout=PATIENCE)
+        self.assertEqual(self.daemon.open_space(spec, timeout=PATIENCE).fingerprint, space.fingerprint)
+        for field, other in (("rank", 1), ("prefill_tokens_per_s", 1000)):
+            with self.assertRaisesRegex(terrace.BadRequest, field):
+                self.daemon.open_space(dataclasses.replace(spec, **{field: other}), timeout=PATIENCE)
+        self.daemon.close_space(space, timeout=PATIENCE)
+        self.daemon.open_space(dataclasses.replace(spec, rank=1), timeout=PATIENCE)
+
     def test_a_space_with_a_lease_or_a_reservation_is_busy(self) -> None:
         chain = chain_of(2, 1)
         self.store(chain)

@@ -13,7 +13,7 @@ from terrace.vllm.identity import layout_of, specs_of
 from terrace.vllm.jobs import Jobs
 from terrace.vllm.keys import by_group, digests_of, group_of, parts_of, width_of
 from terrace.vllm.lookups import SEGMENTS, Batch, Lookups
-from terrace.weights import revision_of
+from terrace.weights import Weights
 
 
 def key(number: int, group: int = 0) -> bytes:
@@ -152,13 +152,15 @@ def config(**changes: Any) -> Any:
 
 
 class Spaces(unittest.TestCase):
-    def names(self, spec: Any, row_bytes: int = 4096, engine: str = "0.32 cpu") -> list[tuple[str, str, str]]:
-        specs = specs_of(layout_of(spec, row_bytes, engine), row_bytes)
+    def names(
+        self, spec: Any, row_bytes: int = 4096, engine: str = "0.32 cpu", factors: dict[str, Any] | None = None
+    ) -> list[tuple[str, str, str]]:
+        specs = specs_of(layout_of(spec, row_bytes, engine), row_bytes, Weights("", factors or {}))
         return [(of.model, of.dtype, of.layout) for of in specs]
 
     def test_each_group_has_a_space_of_one_pool_of_rows(self) -> None:
         groups = tuple(SimpleNamespace(tokens_per_block=tokens, layer_names=("a",)) for tokens in (32, 1 << 20))
-        specs = specs_of(layout_of(config(groups=groups), 4096, "e"), 4096, revision="r", salt="s")
+        specs = specs_of(layout_of(config(groups=groups), 4096, "e"), 4096, Weights("r", {}), salt="s")
         self.assertEqual([(of.chunk_tokens, of.hash_block_tokens) for of in specs], [(64, 64), (65536, 65536)])
         self.assertEqual({(of.model, of.revision, of.dtype, of.salt) for of in specs}, {("m", "r", "bfloat16", "s")})
         self.assertEqual({of.pools[0].object_bytes for of in specs}, {4096})
@@ -177,6 +179,7 @@ class Spaces(unittest.TestCase):
             self.assertNotEqual(self.names(other), base, other)
         self.assertNotEqual(self.names(config(), row_bytes=8192), base)
         self.assertNotEqual(self.names(config(), engine="0.33 cpu"), base)
+        self.assertNotEqual(self.names(config(), factors={"model_config.quantization": "fp8"}), base)
 
     def test_the_form_of_version_0_25(self) -> None:
         spec = SimpleNamespace(
@@ -191,18 +194,8 @@ class Spaces(unittest.TestCase):
                 ),
             ),
         )
-        (of,) = specs_of(layout_of(spec, 4096, "0.25 cuda"), 4096)
+        (of,) = specs_of(layout_of(spec, 4096, "0.25 cuda"), 4096, Weights("", {}))
         self.assertEqual((of.dtype, of.chunk_tokens, len(of.model)), ("bfloat16", 64, 64))
-
-    def test_the_revision_of_a_folder_is_that_of_its_files(self) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            weights = Path(folder, "model.safetensors")
-            weights.write_bytes(b"one")
-            first = revision_of(folder)
-            self.assertEqual(revision_of(folder), first)
-            os.utime(weights, ns=(1, 1))
-            self.assertNotEqual(revision_of(folder), first)
-        self.assertEqual(revision_of("owner/model"), "")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import time
 import unittest
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -15,6 +16,7 @@ from unittest import mock
 import numpy
 import terrace
 from daemon import PATIENCE, Daemon
+from terrace.vllm.adapters import Adapters
 from terrace.vllm.orders import Report
 from terrace.vllm.plan import Part, Plan
 from terrace.vllm.scheduler_side import SchedulerSide
@@ -86,15 +88,17 @@ class Request:
     def __init__(self, name: str, chunks: int, seed: int = 1) -> None:
         self.request_id = name
         self.num_tokens = chunks * CHUNK + 1
+        self.lora_request: Any = None
         self.block_hashes = [seed.to_bytes(4, "big") + i.to_bytes(28, "big") for i in range(chunks)]
 
 
 class Engine:
     def __init__(self, socket: str, plan: Plan | None = None, *, slots: int = 32, layered: bool = True,
-                 lookup: float = PATIENCE, load: float = PATIENCE, workers_socket: str = "") -> None:
+                 lookup: float = PATIENCE, load: float = PATIENCE, workers_socket: str = "", name: str = "engine") -> None:
         self.plan = plan or plan_with()
         log = __import__("logging").getLogger("terrace.vllm")
-        self.scheduler = SchedulerSide(socket, self.plan, name="test", lookup_seconds=lookup, layered=layered, log=log)
+        self.scheduler = SchedulerSide(socket, self.plan, name="test", lookup_seconds=lookup, layered=layered, log=log,
+                                       adapters=Adapters(None, name, log, started=2**62))
         self.worker = WorkerSide(
             workers_socket or socket, self.plan, self.staging(slots), name="test", limits=Limits(load=load), log=log
         )
@@ -222,6 +226,62 @@ class Cases(unittest.TestCase):
     def leases(self) -> int:
         with terrace.connect(self.daemon.socket, observes=True, timeout=PATIENCE) as observer:
             return sum(client.leases for client in observer.status(timeout=PATIENCE).clients)
+
+
+class AdaptersOfRequests(Cases):
+    """vLLM's hashes have an adapter's name and path; what is there may be another one after a restart of the engine."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        (self.folder / "adapter_config.json").write_text("{}")
+        self.write(b"first")
+
+    def write(self, weights: bytes) -> None:
+        path = self.folder / "adapter_model.safetensors"
+        path.write_bytes(weights)
+        os.utime(path, ns=(1, 1))
+
+    def request(self, chunks: int = 3) -> Request:
+        request = Request("r", chunks)
+        request.lora_request = SimpleNamespace(lora_int_id=1, lora_name="support", lora_path=str(self.folder))
+        return request
+
+    def test_an_adapter_that_is_replaced_under_its_name_gets_nothing_of_the_one_before(self) -> None:
+        request = self.request()
+        self.engine().compute(request, [1, 2, 3])
+        same = self.engine(name="restarted")
+        self.assertEqual(same.matched(request)[0], 3 * CHUNK)
+        same.scheduler.allocated(request, [[10, 9, 8, 7]], 3 * CHUNK)
+        same.step(request, [[10, 9, 8, 7]], 3 * CHUNK, 1)
+        self.assertTrue(all(same.has(request, i, block) for i, block in enumerate([10, 9, 8])))
+        self.write(b"other")
+        other = self.engine(name="restarted")
+        self.assertEqual(other.matched(request), (0, False))
+        other.scheduler.finished("r")
+        self.assertEqual(other.matched(Request("r", 3)), (0, False), "nor does the model alone")
+        self.write(b"first")
+        self.assertEqual(self.engine(name="restarted").matched(request)[0], 3 * CHUNK)
+
+    def test_one_that_is_replaced_under_a_running_engine_is_neither_loaded_nor_stored(self) -> None:
+        one = self.engine()
+        one.compute(self.request(), [1, 2, 3])
+        self.write(b"other")
+        with self.assertLogs("terrace.vllm", "WARNING"):
+            self.assertEqual(one.matched(self.request()), (0, False))
+        longer = self.request(6)
+        one.compute(longer, [1, 2, 3, 4, 5, 6])
+        self.assertEqual(one.worker.counters.stored_chunks, 3)
+        self.assertEqual(self.engine(name="restarted").matched(longer), (0, False))
+
+    def test_the_model_alone_has_keys_without_an_adapter(self) -> None:
+        one = self.engine()
+        one.compute(Request("r", 3), [1, 2, 3])
+        self.assertEqual(one.matched(self.request()), (0, False))
+        one.scheduler.finished("r")
+        self.assertEqual(one.matched(Request("r", 3))[0], 3 * CHUNK)
 
 
 class Loads(Cases):
@@ -408,6 +468,26 @@ class Away(Cases):
         one.scheduler.reported(Report(away=True))
         until(lambda: one.scheduler.matched(Request("s", 3), 0) == (0, False))
 
+    def lose(self, one: Engine) -> None:
+        """Deletes what is leased, and ends the leases."""
+        with terrace.connect(self.daemon.socket, timeout=PATIENCE) as other:
+            other.clear(timeout=PATIENCE)
+        for lease, _, _ in one.scheduler._leases.values():
+            lease.release()
+        until(lambda: self.leases() == 0)
+
+    def test_a_lease_that_is_cut_before_a_load_between_steps(self) -> None:
+        one = self.engine(layered=False)
+        request = Request("r", 3)
+        one.compute(request, [1, 2, 3])
+        self.assertEqual(one.matched(request), (3 * CHUNK, True))
+        one.wipe()
+        one.scheduler.allocated(request, [[4, 5, 6, 7]], 3 * CHUNK)
+        self.assertEqual(one.between_steps(request, [[4, 5, 6, 7]], lambda: self.lose(one)), {"r"})
+        self.assertEqual(one.worker.failed_blocks(), {4, 5, 6})
+        self.assertFalse(any(one.touched("a", block) for block in (4, 5, 6)))
+        self.assertEqual(one.matched(request), (0, False))  # it computes
+
     def test_kv_that_does_not_come_is_told_by_its_blocks_and_nothing_computed_from_it_is_stored(self) -> None:
         one = self.engine()
         request = Request("r", 4)
@@ -417,14 +497,7 @@ class Away(Cases):
         blocks = [[10, 11, 12, 13, 14, 15, 16]]
         one.scheduler.allocated(longer, blocks, 4 * CHUNK)
 
-        def lose() -> None:
-            with terrace.connect(self.daemon.socket, timeout=PATIENCE) as other:
-                other.clear(timeout=PATIENCE)
-            for lease, _, _ in one.scheduler._leases.values():
-                lease.release()
-            until(lambda: self.leases() == 0)
-
-        one.step(longer, blocks, 4 * CHUNK, 2 * CHUNK, between=lose)
+        one.step(longer, blocks, 4 * CHUNK, 2 * CHUNK, between=lambda: self.lose(one))
         self.assertEqual(one.worker.failed_blocks(), {10, 11, 12, 13})
         self.assertEqual(one.worker.counters.chunks_not_stored, 2)
         self.assertEqual(one.matched(longer), (0, False))  # it computes
@@ -465,6 +538,37 @@ class Away(Cases):
         self.daemon.resume()
         one.worker.drain(PATIENCE)
         self.assertEqual(one.worker.slots_left, 8)
+
+    def test_a_load_between_steps_of_a_daemon_that_stands_still_is_gone_on_without(self) -> None:
+        """Also those that wait for room, and nothing of it comes into the blocks afterwards."""
+        one = self.engine(load=0.2, slots=4, layered=False)
+        requests = [Request(f"r{i}", 3, 30 + i) for i in range(3)]
+        orders = []
+        for i, request in enumerate(requests):
+            one.compute(request, [1, 2, 3])
+            blocks = [[10 * i + j for j in range(10, 14)]]
+            self.assertEqual(one.matched(request), (3 * CHUNK, True))
+            one.scheduler.allocated(request, blocks, 3 * CHUNK)
+            orders += one.orders(request, blocks, 0, 0)[0]
+        one.wipe()
+        self.daemon.pause()
+        self.addCleanup(self.daemon.resume)
+        one.worker.begin(orders)
+        failed: set[str] = set()
+
+        def all_failed() -> bool:
+            received, lost = one.worker.received()
+            self.assertEqual(received, lost)
+            failed.update(lost)
+            return len(failed) == 3
+
+        until(all_failed)
+        self.assertEqual(one.worker.failed_blocks(), {10 * i + j for i in range(3) for j in range(10, 13)})
+        self.assertEqual(one.worker.slots_left, 0)  # the daemon may still write into them
+        self.daemon.resume()
+        self.assertTrue(one.worker.drain(PATIENCE))
+        self.assertEqual(one.worker.slots_left, 4)
+        self.assertFalse(any(one.touched("a", block) for block in range(BLOCKS)))
 
     def test_a_lookup_without_an_answer_is_a_miss_and_others_do_not_wait(self) -> None:
         one = self.engine(lookup=0.1)

@@ -12,26 +12,12 @@ import terrace
 import vllm_connector_test as on_host
 from daemon import PATIENCE
 from terrace.link import await_readable
-from vllm_connector_test import BYTES, CHUNK, Request, content, until
+from vllm_connector_test import BYTES, CHUNK, Request, until
 from vllm_device_test import OnGpu, Steps
 
 
 class Lost(OnGpu):
     """The daemon's process of the GPU, while it copies or hangs."""
-
-    def host_stores(self, one: on_host.Engine, request: Request) -> None:
-        """From memory of the host, so that the GPU's process copies nothing yet."""
-        with terrace.connect(self.daemon.socket, timeout=PATIENCE) as other:
-            space = other.open_space(one.plan.spec, timeout=PATIENCE)
-            chunks = len(request.block_hashes)
-            memory = terrace.Memory(chunks * one.plan.slot_bytes)
-            view = memoryview(memory)
-            for i, digest in enumerate(request.block_hashes):
-                view[i * 16384:(i + 1) * 16384] = b"".join(content(digest, name) for name in BYTES)
-            with other.register_region(memory, timeout=PATIENCE) as region:
-                runs = one.plan.runs(0, one.plan.parts, 0, chunks)
-                other.store(space, terrace.Prefix.of_digests(request.block_hashes), region, runs, timeout=PATIENCE)
-            del view
 
     def fault(self, text: str) -> None:
         """Of processes of the GPU that begin from now on."""

@@ -60,6 +60,20 @@ class OnGpu(on_host.Cases):
         self.addCleanup(lambda: self.assertEqual(self.gpu.violations(), before))
         return Daemon(gpu='deadline = "1s"', environment={**ENVIRONMENT, "TERRACE_SIMULATION": self.script.name})
 
+    def host_stores(self, one: on_host.Engine, request: Request) -> None:
+        """From memory of the host, so that the GPU's process copies nothing yet."""
+        with terrace.connect(self.daemon.socket, timeout=PATIENCE) as other:
+            space = other.open_space(one.plan.spec, timeout=PATIENCE)
+            chunks = len(request.block_hashes)
+            memory = terrace.Memory(chunks * one.plan.slot_bytes)
+            view = memoryview(memory)
+            for i, digest in enumerate(request.block_hashes):
+                view[i * 16384:(i + 1) * 16384] = b"".join(content(digest, name) for name in BYTES)
+            with other.register_region(memory, timeout=PATIENCE) as region:
+                runs = one.plan.runs(0, one.plan.parts, 0, chunks)
+                other.store(space, terrace.Prefix.of_digests(request.block_hashes), region, runs, timeout=PATIENCE)
+            del view
+
     def pinned(self, nbytes: int) -> Pinned:
         made = Pinned(self.gpu, nbytes)
         self.addCleanup(made.close)

@@ -8,9 +8,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import terrace
+from terrace.vllm.layered_loads import why_not_layered
 from terrace.vllm.orders import Report
 from terrace.vllm.plan import POOLS_MAX, Plan, Unusable, plan_of
 from terrace.vllm.slots import Slots
+from terrace.weights import Weights
 
 
 class FullAttentionSpec(SimpleNamespace):
@@ -30,14 +32,17 @@ def group(kind: type = FullAttentionSpec, layers: int = 6, block: int = 16, firs
     return SimpleNamespace(layer_names=[f"layer.{first + i}" for i in range(layers)], kv_cache_spec=spec)
 
 
-def plan(*groups: SimpleNamespace, layer_parts: int = 4, hash_block: int | None = None, **parallel: int) -> Plan:
+def plan(*groups: SimpleNamespace, layer_parts: int = 4, hash_block: int | None = None, fails_requests: bool = True,
+         factors: dict[str, Any] | None = None,
+         **parallel: int) -> Plan:
     sizes = {"world_size": 1, **parallel}
     config = SimpleNamespace(
         parallel_config=SimpleNamespace(**sizes), cache_config=SimpleNamespace(cache_dtype="auto"),
         model_config=SimpleNamespace(model="m", dtype="torch.bfloat16"),
     )
     kv = SimpleNamespace(kv_cache_groups=list(groups), hash_block_size=hash_block, kv_cache_layout="LBHNC", num_blocks=8)
-    return plan_of(config, kv, "0.32.0 cpu", revision="", salt="", layer_parts=layer_parts)
+    return plan_of(config, kv, "0.32.0 cpu", weights=Weights(revision="r", factors=factors or {}), salt="",
+                   layer_parts=layer_parts, fails_requests=fails_requests)
 
 
 class Plans(unittest.TestCase):
@@ -47,6 +52,11 @@ class Plans(unittest.TestCase):
         self.assertEqual([part.offset for part in made.parts], [0, 4096, 3 * 4096, 4 * 4096])
         self.assertEqual((made.slot_bytes, made.layered, made.spec.dtype), (6 * 4096, True, "bfloat16"))
         self.assertEqual([pool.object_bytes for pool in made.spec.pools], [4096, 8192, 4096, 8192])
+
+    def test_weights_and_factors_make_another_space(self) -> None:
+        one, other = plan(group()), plan(group(), factors={"attention_config.backend": "FLASH_ATTN"})
+        self.assertEqual(one.spec.revision, "r")
+        self.assertNotEqual(one.spec.layout, other.spec.layout)
 
     def test_groups_share_the_pools(self) -> None:
         made = plan(*(group(layers=8, first=8 * i) for i in range(7)))
@@ -78,6 +88,46 @@ class Plans(unittest.TestCase):
                    plan(group(layers=4), layer_parts=2).spec.layout}
         self.assertEqual(len(layouts), 4)
         self.assertFalse(plan(group(), world_size=2).layered)
+
+
+    def test_several_groups_need_an_engine_that_can_be_told_which_requests_failed(self) -> None:
+        """Blocks say too little there, so nothing would be told, and wrong KV used."""
+        with self.assertRaisesRegex(Unusable, "one group of layers with KV, got 2: this vLLM cannot be told which"):
+            plan(group(), group(first=6), fails_requests=False)
+        self.assertEqual(plan(group(), fails_requests=False).groups, 1)
+
+
+class LayeredLoads(unittest.TestCase):
+    """The option `layered`, where vLLM is known to recover from a load that fails inside a step, and elsewhere."""
+
+    def why_not(self, version: str = "0.32.0", v2: bool = False, asynchronous: bool = False, policy: str = "recompute",
+                speculative: object = None, made: Plan | None = None) -> str:
+        config = SimpleNamespace(
+            kv_transfer_config=SimpleNamespace(kv_load_failure_policy=policy), use_v2_model_runner=v2,
+            scheduler_config=SimpleNamespace(async_scheduling=asynchronous), speculative_config=speculative,
+        )
+        return why_not_layered(config, version, made or plan(group()))
+
+    def test_it_is_taken_where_recovery_was_tried(self) -> None:
+        self.assertEqual([self.why_not(version) for version in ("0.32.0", "0.32.0+cpu")], ["", ""])
+
+    def test_another_version_runner_or_scheduling_refuses_it(self) -> None:
+        for reason, refused in (
+            ("vLLM 0.26.0 with its V1 model runner and synchronous scheduling", self.why_not("0.26.0")),
+            ("vLLM 0.32.1 with its V1 model runner and synchronous scheduling", self.why_not("0.32.1")),
+            ("vLLM 0.32.0 with its V2 model runner and synchronous scheduling", self.why_not(v2=True)),
+            ("vLLM 0.32.0 with its V1 model runner and asynchronous scheduling", self.why_not(asynchronous=True)),
+        ):
+            self.assertEqual(refused, f"{reason} may give wrong tokens after a load that fails")
+
+    def test_so_do_several_groups_or_workers_and_an_engine_that_fails_requests(self) -> None:
+        two = plan(group(), group(first=6))
+        self.assertIn("one group of layers and one worker, got 2 and 1", self.why_not(made=two))
+        self.assertIn("one group of layers and one worker, got 1 and 2", self.why_not(made=plan(group(), world_size=2)))
+        self.assertIn('"kv_load_failure_policy": "recompute", got fail', self.why_not(policy="fail"))
+
+    def test_so_does_speculative_decoding(self) -> None:
+        self.assertEqual(self.why_not(speculative=SimpleNamespace()), "it was not tried with speculative decoding")
 
 
 class SlotsTest(unittest.TestCase):

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace terrace::python {
@@ -50,17 +51,37 @@ nb::bytes to_bytes(const Bytes& raw) {
   return nb::bytes(reinterpret_cast<const char*>(raw.data()), raw.size());
 }
 
-/// A number, or a text, that an argument contains. `what`: for the error, such as "a token".
+[[noreturn]] inline void refuse_part(nb::handle given, const char* what) {
+  throw nb::type_error(("expected " + std::string(what) + ", got " + nb::repr(given).c_str()).c_str());
+}
+
+/// A number, or a text, that an argument contains. `what`: for the error, such as "a token". A number is a whole one:
+/// nanobind alone would take 1 for True, for "1" and for a NumPy float of 1.5.
 template <class T>
 T part_of(nb::handle given, const char* what) {
+  constexpr bool whole = std::is_integral_v<T> && !std::is_same_v<T, bool>;
   T value{};
+  if (whole && (PyBool_Check(given.ptr()) || !PyIndex_Check(given.ptr())))
+    refuse_part(given, what);
   if (!nb::try_cast(given, value))
-    throw nb::type_error(("expected " + std::string(what) + ", got " + nb::repr(given).c_str()).c_str());
+    refuse_part(given, what);
   return value;
 }
 
+/// Refuses what has no order of its own: a mapping would give its keys.
+inline void check_sequence(nb::handle given, const char* what) {
+  auto kinds = nb::module_::import_("collections.abc");
+  if (nb::isinstance(given, kinds.attr("Mapping")) || nb::isinstance(given, kinds.attr("Set")))
+    throw nb::type_error(("expected " + std::string(what) + " as a sequence, got " +
+                          nb::str(given.type().attr("__name__")).c_str())
+                             .c_str());
+}
+
+/// `what`: of one of them.
 template <class Number>
 std::vector<Number> numbers_of(nb::handle list, const char* what) {
+  if (!PyTuple_Check(list.ptr())) // which most are, and empty
+    check_sequence(list, what);
   std::vector<Number> numbers;
   for (nb::handle one : list)
     numbers.push_back(part_of<Number>(one, what));

@@ -22,7 +22,7 @@ memory_argument::~memory_argument() {
 memory_argument::memory_argument(memory_argument&& other) noexcept
     : buffer_(other.buffer_), has_buffer_(std::exchange(other.has_buffer_, false)),
       array_(std::move(other.array_)), bytes_(other.bytes_), format_(std::move(other.format_)),
-      item_bytes_(other.item_bytes_) {}
+      item_bytes_(other.item_bytes_), shape_(std::move(other.shape_)) {}
 
 void memory_argument::take_buffer(nb::handle object, access wanted) {
   int flags = PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (wanted == access::writing ? PyBUF_WRITABLE : 0);
@@ -32,6 +32,7 @@ void memory_argument::take_buffer(nb::handle object, access wanted) {
   bytes_ = {static_cast<uint8_t*>(buffer_.buf), static_cast<size_t>(buffer_.len)};
   format_ = buffer_.format != nullptr ? buffer_.format : "B";
   item_bytes_ = static_cast<size_t>(buffer_.itemsize);
+  shape_.assign(buffer_.shape, buffer_.shape + buffer_.ndim);
 }
 
 void memory_argument::take_array(nb::handle object, access wanted) {
@@ -41,6 +42,8 @@ void memory_argument::take_array(nb::handle object, access wanted) {
     auto* data = const_cast<uint8_t*>(static_cast<const uint8_t*>(static_cast<const void*>(array.data())));
     bytes_ = {data, array.nbytes()};
     item_bytes_ = array.itemsize();
+    for (size_t i = 0; i < array.ndim(); ++i)
+      shape_.push_back(array.shape(i));
     bool is_signed = array.dtype().code == static_cast<uint8_t>(nb::dlpack::dtype_code::Int);
     bool is_unsigned = array.dtype().code == static_cast<uint8_t>(nb::dlpack::dtype_code::UInt);
     format_ = is_signed ? "i" : is_unsigned ? "I" : "?";

@@ -29,6 +29,7 @@ class memory_argument {
   std::span<uint8_t> bytes() const { return bytes_; }
   const std::string& format() const { return format_; } ///< as in Python's struct
   size_t item_bytes() const { return item_bytes_; }
+  const std::vector<size_t>& shape() const { return shape_; } ///< items in each dimension
 
  private:
   void take_buffer(nb::handle object, access wanted);
@@ -40,6 +41,7 @@ class memory_argument {
   std::span<uint8_t> bytes_;
   std::string format_;
   size_t item_bytes_ = 1;
+  std::vector<size_t> shape_;
 };
 
 /// Objects that bytes are copied into.

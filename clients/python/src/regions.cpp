@@ -4,6 +4,8 @@
 #include "memory_argument.hpp"
 #include "prefix.hpp"
 
+#include <limits>
+
 namespace terrace::python {
 
 client::run region_handle::run_of(nb::handle memory) const {
@@ -160,6 +162,19 @@ void bind_arrivals(nb::module_& in) {
 
 } // namespace
 
+namespace {
+
+uint64_t start_of(uint64_t row, uint64_t row_bytes, uint64_t offset) {
+  uint64_t begin = 0;
+  if (__builtin_mul_overflow(row, row_bytes, &begin) || __builtin_add_overflow(begin, offset, &begin) ||
+      begin > std::numeric_limits<uint64_t>::max() - row_bytes)
+    refuse("expected rows at less than 2^64 bytes, got row " + std::to_string(row) + " of " +
+           std::to_string(row_bytes) + " bytes from " + std::to_string(offset) + " on");
+  return begin;
+}
+
+} // namespace
+
 void bind_regions(nb::module_& in) {
   bind_arrivals(in);
   nb::class_<row_runs>(in, "Rows")
@@ -171,7 +186,7 @@ void bind_regions(nb::module_& in) {
             new (self) row_runs;
             self->runs.reserve(numbers.size());
             for (uint64_t row : numbers)
-              self->runs.push_back({.offset = offset + row * row_bytes,
+              self->runs.push_back({.offset = start_of(row, row_bytes, offset),
                                     .bytes = row_bytes,
                                     .stride = stride > 0 ? stride : row_bytes,
                                     .count = count});

@@ -61,7 +61,8 @@ class Prefix:
         tags: Iterable[str] = (),
     ) -> Prefix:
         """The whole prompt, or what follows the digest `parent`, which stands for `parent_tokens`. `items`: multimodal
-        ones as (identifier, first token, tokens). Arrays of 4 or 8 byte integers are read as a whole."""
+        ones as (identifier, first token, tokens). Arrays have one dimension and integers of 4 or 8
+        bytes in this machine's byte order. Numbers that do not fit in 32 bits, dicts, sets and booleans are refused."""
 
     @staticmethod
     def of_digests(
@@ -70,9 +71,13 @@ class Prefix:
         width: int | None = None,
         unit: int = 0,
         end_offsets: Tokens = (),
+        lora: str = "",
+        salt: str = "",
         tags: Iterable[str] = (),
     ) -> Prefix:
-        """One `bytes` object a digest, or all behind each other with `width` bytes each (default 32). `unit`: a DigestUnit."""
+        """One `bytes` object a digest, or all behind each other with `width` bytes each (default 32), or an array of bytes with a
+        row each. `unit`: a DigestUnit. `lora` and `salt`: with `sha256_cbor` and chunks of one hash block, those that the
+        digests were made with; the first digest alone does not tell them apart."""
 
     @property
     def wire_bytes(self) -> int: ...

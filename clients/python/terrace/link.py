@@ -186,7 +186,7 @@ class Link:
         while not self._stop.is_set():
             try:
                 return self._attempt()
-            except (Error, OSError) as problem:
+            except Exception as problem:  # a space that cannot be described, too: nobody else would be told
                 if str(problem) != told:
                     told = str(problem)
                     self._log.warning("cannot use the Terrace daemon at %s: %s; trying again", self._path, told)

@@ -9,26 +9,17 @@ import logging
 import queue
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ._libterrace import Lookup, Options, Prefix, Space, Ticket
 from .errors import DeadlineExceeded, Error
 from .link import HostPool, Link, Session
+from .options import Limits
 from .spaces import SpaceSpec
 
 SECONDS_BETWEEN_LINES = 60.0  # in the log, of the same kind
 LOAD_OPTIONS = Options(priority=64)
 
 Runs = Sequence[tuple[int, int]]
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Seconds."""
-
-    lookup: float = 0.25  #: an answer that takes longer is a miss, and so is everything until it comes
-    load: float = 10.0  #: by then the daemon ends a load
-    store: float = 60.0
 
 
 class Pages:

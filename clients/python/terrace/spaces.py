@@ -102,7 +102,7 @@ class SpaceSpec:
     salt: str = ""
     algorithm: HashAlgorithm = HashAlgorithm.SHA256_CBOR
     seed: str = ""
-    rank: int = 0  #: of this connection; not part of the space
+    rank: int = 0  #: of this connection, one in each space; not part of the space
     #: The speed at which this client computes KV, not part of the space either: then it is not given what it has sooner
     #: if it computes it again (`recompute_chunks` of answers). 0: not declared.
     prefill_tokens_per_s: int = 0

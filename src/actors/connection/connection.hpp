@@ -185,10 +185,6 @@ class connection {
   /// So many chunks are left to it; 0: none.
   void count_recomputed(const space_spec& spec, uint32_t chunks);
 
-  uint16_t rank_in(space_id id) const { // 0 for a space in which only another connection's lease is
-    auto known = holdings_.space(id);
-    return known ? known->rank : uint16_t{0};
-  }
   const region_budget_ptr& regions() const { return regions_; } ///< of this connection
   bool may_lease(const request& what) {                         ///< refuses the request at the limit
     return ok(what, holdings_.may_lease());

@@ -99,8 +99,7 @@ task<batch_ptr> client_request::objects(scope_subject of) {
   co_return named.take();
 }
 
-task<leased_objects> client_request::objects(lease_ptr from, transfer_scope scope) {
-  uint16_t rank = client.rank_in(from->in->id);
+task<leased_objects> client_request::objects(lease_ptr from, transfer_scope scope, uint16_t rank) {
   scope_subject subject = subject_of(from, scope, rank);
   auto named = co_await objects(std::move(subject));
   leased_part part(from, scope, rank);

@@ -118,14 +118,6 @@ class client_request final : public request_entry, private task_owner {
   void take_terms(const Request& asked) {
     client.take_terms(*this, asked);
   }
-  /// The part of `chunks` chunks that the request selects; nullopt: it is invalid.
-  template <class Request>
-  std::optional<transfer_scope> scope(const Request& asked, const space_spec& spec, size_t chunks) {
-    auto found = terrace::scope_of(asked, spec, chunks);
-    if (!ok(found))
-      return std::nullopt;
-    return std::move(*found);
-  }
 
   // ---- awaits ----
 
@@ -201,7 +193,7 @@ class client_request final : public request_entry, private task_owner {
 
   /// The objects of a transfer, for which the request takes room.
   task<batch_ptr> objects(scope_subject of);
-  task<leased_objects> objects(lease_ptr from, transfer_scope scope);
+  task<leased_objects> objects(lease_ptr from, transfer_scope scope, uint16_t rank);
   /// The part of the prefix that the request selects. `stored`: see `stored_chunks`.
   template <class Request>
   task<prefix_objects> objects(client_space_ptr in, const Request& asked, bool stored);
@@ -495,7 +487,7 @@ task<prefix_objects> client_request::objects(client_space_ptr in, const Request&
   } else {
     prefix = co_await chunks(space, sent);
   }
-  auto part = terrace::scope_of(asked, in->what->spec, prefix.chunks.size());
+  auto part = terrace::prefix_scope_of(asked, in->what->spec, prefix.chunks.size());
   co_await valid(part);
   prefix_objects made{std::make_shared<const chunk_prefix>(std::move(prefix)), std::move(*part), nullptr};
   scope_subject subject{

@@ -38,8 +38,10 @@ forget_spaces_answer on_forget_spaces(group_pointer self, const forget_spaces_re
   auto answer = self->state.book->answer(request);
   assert(answer.forgotten.size() <= request.empty.size());
   auto group = self->state.group.lock();
-  if (group && !answer.forgotten.empty())
+  if (group && !answer.forgotten.empty()) {
     group->tenants->forgotten(answer.forgotten);
+    group->events->forgotten(answer.forgotten);
+  }
   if (group && !answer.forgotten.empty())
     for (const tier_parts& tier : group->tiers())
       self->send(tier.tier, forget_spaces_notice{answer.forgotten});
@@ -49,8 +51,10 @@ forget_spaces_answer on_forget_spaces(group_pointer self, const forget_spaces_re
 /// The tiers ask for the tenant of a space when a request uses it, which is after this.
 open_space_answer on_open_space(group_pointer self, const open_space_request& request) {
   auto answer = self->state.book->answer(request);
-  if (auto group = self->state.group.lock(); group && answer.opened)
+  if (auto group = self->state.group.lock(); group && answer.opened) {
     group->tenants->opened(answer.opened->id, request.spec.salt);
+    group->events->opened(answer.opened->id, request.spec);
+  }
   return answer;
 }
 

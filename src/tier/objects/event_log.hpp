@@ -7,10 +7,12 @@
 #include "base/ids.hpp"
 #include "base/object_key.hpp"
 #include "base/request_context.hpp"
+#include "index/space_spec.hpp"
 #include "tier/objects/tier_index.hpp"
 
 #include <algorithm>
 #include <atomic>
+#include <bitset>
 #include <cassert>
 #include <cstdint>
 #include <deque>
@@ -18,7 +20,9 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -37,6 +41,29 @@ struct tier_event {
   event_kind what{};
   tier_kind tier = tier_kind::none;
   object_key key;
+  uint32_t chunk_objects =
+      0; ///< so many objects, this one among them, a prefix needs of the chunk; 0: see `chunk_need`
+};
+
+/// The objects that a prefix needs of each chunk of a space: those of pools that need all chunks, or of all pools if there is
+/// no such pool.
+class chunk_need {
+ public:
+  explicit chunk_need(const space_spec& spec) {
+    bool any = std::any_of(spec.pools.begin(), spec.pools.end(), needs_all_chunks);
+    for (size_t pool = 0; pool < spec.pools.size(); ++pool)
+      if (!any || needs_all_chunks(spec.pools[pool])) {
+        pools_.set(pool);
+        objects_ += spec.pools[pool].replicated ? 1 : spec.world_size;
+      }
+  }
+  /// 0: objects of this pool are not needed of each chunk.
+  uint32_t objects(uint16_t pool) const { return pool < pools_.size() && pools_.test(pool) ? objects_ : 0; }
+
+ private:
+  static bool needs_all_chunks(const pool_spec& pool) { return pool.rule == hit_rule::all_chunks; }
+  std::bitset<space_spec::pools_max> pools_;
+  uint32_t objects_ = 0;
 };
 
 /// Keeps the last events. Records nothing until somebody has subscribed. Safe on any thread; neither side waits for the
@@ -62,6 +89,33 @@ class event_log {
     indexes_.emplace_back(tier, std::move(index));
   }
 
+  /// A space was opened. If subscribers were told of its objects before it was known what a prefix needs of a chunk, every one
+  /// has lost the thread: those objects are from before the daemon started.
+  void opened(space_id space, const space_spec& spec) {
+    bool told = false;
+    {
+      std::lock_guard lock(mutex_);
+      if (needs_.try_emplace(space, spec).second)
+        told = told_unknown_.erase(space) != 0;
+    }
+    if (told)
+      forget();
+  }
+  /// Of which no tier has an object; their numbers mean nothing from now on.
+  void forgotten(std::span<const space_id> spaces) {
+    std::lock_guard lock(mutex_);
+    for (space_id space : spaces) {
+      needs_.erase(space);
+      told_unknown_.erase(space);
+    }
+  }
+  /// Fills in `chunk_objects` of what is in a snapshot.
+  void count_chunk_objects(std::span<tier_event> events) {
+    std::lock_guard lock(mutex_);
+    for (tier_event& event : events)
+      count_chunk_objects(event);
+  }
+
   /// In their order; gives them numbers.
   void append(std::span<tier_event> events) {
     std::vector<waiter> told;
@@ -71,6 +125,7 @@ class event_log {
         if (event.what == event_kind::evict && is_below(event))
           event.what = event_kind::demote;
         event.sequence = ++last_;
+        count_chunk_objects(event);
         kept_.push_back(event);
       }
       while (kept_.size() > kept_max_)
@@ -148,13 +203,23 @@ class event_log {
     });
   }
 
+  void count_chunk_objects(tier_event& event) {
+    auto need = needs_.find(event.key.space);
+    if (need == needs_.end())
+      told_unknown_.insert(event.key.space);
+    else
+      event.chunk_objects = need->second.objects(event.key.pool);
+  }
+
   const size_t kept_max_;
   std::atomic<bool> records_{false};
   mutable std::mutex mutex_;
   std::deque<tier_event> kept_;
   std::vector<std::pair<tier_kind, std::shared_ptr<const tier_index>>> indexes_;
   uint64_t last_ = 0;
-  std::vector<waiter> waiting_; ///< requests in flight
+  std::unordered_map<space_id, chunk_need> needs_; ///< of the spaces that were opened and not forgotten
+  std::set<space_id> told_unknown_;                ///< others, of whose objects somebody was told
+  std::vector<waiter> waiting_;                    ///< requests in flight
 };
 
 } // namespace terrace

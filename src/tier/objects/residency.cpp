@@ -158,6 +158,7 @@ std::vector<object_place> residency::publish(const std::vector<object_place>& pl
                                              uint64_t inference) {
   notes_.inference = inference;
   std::vector<object_place> published(places.size());
+  auto told = static_cast<ptrdiff_t>(events_.size());
   objects_in_access_order(
       places.size(), [&](size_t i) { return residents().get(places[i].id); },
       [&](size_t i, const resident& object) {
@@ -181,6 +182,10 @@ std::vector<object_place> residency::publish(const std::vector<object_place>& pl
           leave(places[i].id);
         awaited_.settle(name, true);
       });
+  // Subscribers are told of the beginning of a chain first. What has come and left again keeps its order.
+  if (std::all_of(events_.begin() + told, events_.end(),
+                  [](auto& one) { return one.what == event_kind::admit; }))
+    std::reverse(events_.begin() + told, events_.end());
   return published;
 }
 

@@ -80,6 +80,61 @@ TEST(EventLog, AJoiningTierMakesEveryoneBeginAnew) {
   EXPECT_FALSE(log.read(log.begin(), 10).lost);
 }
 
+space_spec two_ranks() {
+  space_spec spec;
+  spec.world_size = 2;
+  spec.pools = {{.name = "attention"},
+                {.name = "latent", .replicated = true},
+                {.name = "state", .rule = hit_rule::trailing_chunks}};
+  return spec;
+}
+
+tier_event event_in(uint32_t space, uint16_t pool) {
+  tier_event made{0, event_kind::admit, tier_kind::host, {}};
+  made.key.space = space_id{space};
+  made.key.pool = pool;
+  return made;
+}
+
+TEST(EventLog, TellsHowManyObjectsAPrefixNeedsOfAChunk) {
+  event_log log;
+  uint64_t begin = log.begin();
+  log.opened(space_id{1}, two_ranks());
+  space_spec states = two_ranks();
+  states.pools = {states.pools[2], states.pools[2]};
+  log.opened(space_id{2}, states);
+  std::vector<tier_event> some{event_in(1, 0), event_in(1, 1), event_in(1, 2), event_in(2, 1)};
+  log.append(some);
+  auto told = log.read(begin, 10).events;
+  ASSERT_EQ(told.size(), 4u);
+  EXPECT_EQ(told[0].chunk_objects, 3u); // two ranks, and what is there once for both
+  EXPECT_EQ(told[1].chunk_objects, 3u);
+  EXPECT_EQ(told[2].chunk_objects, 0u); // the last chunk's alone is needed
+  EXPECT_EQ(told[3].chunk_objects, 4u); // no pool needs all chunks
+}
+
+TEST(EventLog, ASpaceThatIsOpenedAfterItsObjectsWereToldMakesEveryoneBeginAnew) {
+  event_log log;
+  uint64_t begin = log.begin();
+  std::vector<tier_event> snapshot{event_in(1, 0)};
+  log.count_chunk_objects(snapshot);
+  EXPECT_EQ(snapshot[0].chunk_objects, 0u);
+  log.opened(space_id{2}, two_ranks()); // nobody was told of its objects
+  EXPECT_FALSE(log.read(begin, 10).lost);
+  log.opened(space_id{1}, two_ranks());
+  EXPECT_TRUE(log.read(begin, 10).lost);
+  begin = log.begin();
+  log.count_chunk_objects(snapshot);
+  EXPECT_EQ(snapshot[0].chunk_objects, 3u);
+  log.opened(space_id{1}, two_ranks()); // by another client
+  EXPECT_FALSE(log.read(begin, 10).lost);
+
+  log.forgotten(std::vector{space_id{1}});
+  snapshot = {event_in(1, 0)};
+  log.count_chunk_objects(snapshot);
+  EXPECT_EQ(snapshot[0].chunk_objects, 0u);
+}
+
 TEST(EventLog, ThreadsReadWhileOthersAppend) {
   event_log log(1000);
   uint64_t at = log.begin();

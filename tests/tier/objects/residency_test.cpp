@@ -63,6 +63,18 @@ TEST_F(Residency, ReservedObjectsAreInvisibleUntilTheyArePublished) {
   EXPECT_TRUE(sees(1));
 }
 
+TEST_F(Residency, TellsSubscribersOfAChainFromItsBeginning) {
+  auto log = std::make_shared<event_log>();
+  log->begin();
+  tier.record_for(log);
+  auto all = chain(0, 3);
+  published(all);
+  auto events = tier.take_events();
+  ASSERT_EQ(events.size(), 3u);
+  for (size_t i = 0; i < 3; ++i)
+    EXPECT_EQ(events[i].key, all->keys[i]);
+}
+
 TEST_F(Residency, AsksForWholeExtentsOfWhatIsMissingOnly) {
   published(chain(0, 1));
   acquire_request request;

@@ -14,15 +14,17 @@ import os
 import queue
 import threading
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from .. import options
 from .._libterrace import Memory
 from ..connection import default_socket
 from ..link import HostPool
-from ..pages import Limits, Pages
+from ..options import Limits
+from ..pages import Pages
 from ..spaces import SpaceSpec
 from .arenas import Arenas
-from .keys import Owner, runs_of, spec_of
+from .keys import Family, Owner, runs_of, spec_of
 from .sizes import RECORD_BYTES, Sizes
 
 logger = logging.getLogger("lmcache.terrace")
@@ -36,18 +38,18 @@ class TerraceConnector:
     def __init__(
         self,
         socket: str | None = None,
-        revision: str = "",
-        salt: str = "",
+        revision: Any = None,
+        salt: Any = "",
         name: str = "lmcache",
         lookup_seconds: float = Limits.lookup,
         load_seconds: float = Limits.load,
         store_seconds: float = Limits.store,
     ) -> None:
-        """`socket`: of the daemon; by default TERRACE_SOCKET, or the system's. `revision`: of the model's weights. `salt`:
-        servers share objects only with those of the same salt."""
-        self._path, self._name = socket or default_socket(), name
+        """`socket`: of the daemon; by default TERRACE_SOCKET, or the system's. `revision`: of the model's weights; by default what
+        its files say. `salt`: servers share objects only with those of the same salt."""
+        self._path, self._name = socket or default_socket(), options.text("name", name)
         self._limits = Limits(lookup_seconds, load_seconds, store_seconds)
-        self._owner = Owner(revision, salt)
+        self._owner = Owner(None if revision is None else options.text("revision", revision), options.text("salt", salt))
         self._sizes = Sizes(self._owner, self._load_record, self._store_record)
         self._record = Memory(RECORD_BYTES, name="terrace-lmcache")
         self._questions = self._open(HostPool(os.dup(self._record.fileno()), RECORD_BYTES))
@@ -129,7 +131,7 @@ class TerraceConnector:
 
     def _exists(self, keys: Sequence[str]) -> list[bool]:
         results = [False] * len(keys)
-        for family, places, digests in runs_of(keys):
+        for family, places, digests in self._usable(keys):
             asked: set[int] = set()
             for sizes in (self._sizes.known, self._sizes.of):  # others may have added some since
                 for nbytes in sizes(family):
@@ -143,9 +145,12 @@ class TerraceConnector:
                     break
         return results
 
+    def _usable(self, keys: Sequence[str]) -> list[tuple[Family, list[int], list[bytes]]]:
+        return [run for run in runs_of(keys) if self._owner.revision_of(run[0].model) is not None]
+
     def _get(self, keys: Sequence[str], views: Sequence[memoryview]) -> list[bool]:
         results = [False] * len(keys)
-        for family, places, digests in runs_of(keys):
+        for family, places, digests in self._usable(keys):
             for nbytes, numbers in _by_size(places, views):
                 spec = spec_of(family, nbytes, self._owner)
                 of_size = [views[places[number]] for number in numbers]
@@ -165,6 +170,8 @@ class TerraceConnector:
 
     def _set(self, keys: Sequence[str], views: Sequence[memoryview]) -> bool:
         for family, places, digests in runs_of(keys):
+            if self._owner.revision_of(family.model) is None:
+                return False
             for nbytes, numbers in _by_size(places, views):
                 self._sizes.add(family, nbytes)
                 spec = spec_of(family, nbytes, self._owner)

@@ -4,12 +4,13 @@ hexadecimal digits."""
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..spaces import Pool, SpaceSpec
+from ..weights import Unidentified, identity_of, model_name, process_identity
 
-MODEL_BYTES = 256  # of a space's `model`
 DIGEST_BYTES = range(8, 33)
 
 
@@ -22,12 +23,44 @@ class Family:
     salt: str
 
 
+logger = logging.getLogger("lmcache.terrace")
+
+
 @dataclass(frozen=True)
 class Owner:
     """What the user says about the engine."""
 
-    revision: str = ""  #: of the model's weights and of all that decides about the bytes of its KV
+    revision: str | None = None  #: of the model's weights and of all that decides about the bytes of its KV; None: its files say it
     salt: str = ""  #: added to LMCache's own
+
+    def revision_of(self, model: str) -> str | None:
+        """None: the files are not those of before, so nobody can say which weights an engine has."""
+        return _revision_of(model) if self.revision is None else self.revision
+
+
+_first: dict[str, str] = {}  # what the files of each model were when it was met first; empty: they could not be looked at
+_told: set[str] = set()  # of these models, and of those with an @ behind that have changed
+
+
+def _revision_of(model: str) -> str | None:
+    why = ""
+    try:
+        digest = identity_of(model).digest
+    except Unidentified as problem:
+        digest, why = "", str(problem)
+    if _first.setdefault(model, digest) != digest:
+        _tell(model + "@", f"KV of {model!r} is not cached until this server is started again: the model's files have changed")
+        return None
+    if digest:
+        return digest
+    _tell(model, f'KV of {model!r} is not shared beyond this server: {why}. "revision" names the weights')
+    return "process-" + process_identity()
+
+
+def _tell(about: str, text: str) -> None:
+    if about not in _told:
+        _told.add(about)
+        logger.warning("Terrace: %s", text)
 
 
 def family_of(key: str) -> tuple[Family, bytes]:
@@ -58,11 +91,8 @@ def runs_of(keys: Sequence[str]) -> list[tuple[Family, list[int], list[bytes]]]:
 
 def spec_of(family: Family, nbytes: int, owner: Owner) -> SpaceSpec:
     """The space of a family's objects of one size."""
-    model = family.model
-    if len(model.encode()) > MODEL_BYTES:
-        model = hashlib.sha256(model.encode()).hexdigest()
-    salt = "@".join(part for part in (owner.salt, family.salt) if part)
+    salt = f"{owner.salt}@{family.salt}" if owner.salt or family.salt else ""  # LMCache's has no @
     return SpaceSpec(
-        model=model, revision=owner.revision, dtype="bytes", layout=f"lmcache-{family.place}-{nbytes}", salt=salt,
+        model=model_name(family.model), revision=owner.revision_of(family.model) or "", dtype="bytes", layout=f"lmcache-{family.place}-{nbytes}", salt=salt,
         pools=(Pool("chunk", object_bytes=nbytes),),
     )

@@ -30,7 +30,7 @@ class Sizes:
         self._known: dict[Family, list[int]] = {}
         self._recorded: dict[Family, list[int]] = {}  # when the records were read last
         self._lock = threading.Lock()
-        self.space: SpaceSpec = spec_of(Family("lmcache", "sizes", ""), RECORD_BYTES, Owner())  #: of the records
+        self.space: SpaceSpec = spec_of(Family("lmcache", "sizes", ""), RECORD_BYTES, Owner(revision=""))  #: of the records
 
     def known(self, family: Family) -> list[int]:
         """Without asking the daemon."""
@@ -69,5 +69,5 @@ class Sizes:
         return recorded
 
     def _key(self, family: Family, number: int) -> bytes:
-        text = json.dumps([family.model, family.place, family.salt, self._owner.revision, self._owner.salt, number])
+        text = json.dumps([family.model, family.place, family.salt, self._owner.revision_of(family.model), self._owner.salt, number])
         return hashlib.sha256(text.encode()).digest()

@@ -18,11 +18,13 @@ from sglang.srt.mem_cache.hicache_storage import (  # type: ignore[import-not-fo
     PoolTransferResult,
 )
 
+from .. import options
 from ..connection import default_socket
 from ..errors import BadRequest
 from ..link import HostPool
-from ..pages import Limits, Pages
-from ..weights import revision_of
+from ..options import Limits
+from ..pages import Pages
+from .factors import weights_of
 from .identity import Owner, digests_of, spec_of
 from .pools import CopiedPool, Door, OpenDoor, PagePool, SharedPool, StagedPool, as_bytes, page_bytes_of
 
@@ -38,6 +40,18 @@ def _version() -> str:
         return "unknown"
 
 
+def _server_args() -> Any:
+    """Those of this engine; None where SGLang does not say."""
+    try:
+        from sglang.srt.runtime_context import get_server_args  # type: ignore[import-not-found]
+    except ImportError:  # before 0.5.23
+        return None
+    try:
+        return get_server_args()
+    except (AttributeError, RuntimeError, ValueError):
+        return None
+
+
 class TerraceHiCache(HiCacheStorage):  # type: ignore[misc]
     def __init__(self, storage_config: Any, kwargs: Any = None) -> None:
         """`storage_config.extra_config` may have `socket` (of the daemon; by default TERRACE_SOCKET, or the system's),
@@ -46,16 +60,18 @@ class TerraceHiCache(HiCacheStorage):  # type: ignore[misc]
         given = dict(storage_config.extra_config or {})
         self._config = storage_config
         self._path = str(given.get("socket") or default_socket())
-        self._name = str(given.get("name", "sglang"))
+        self._name = options.text("name", given.get("name", "sglang"))
         self._limits = Limits(
-            float(given.get("lookup_seconds", Limits.lookup)), float(given.get("load_seconds", Limits.load)),
-            float(given.get("store_seconds", Limits.store)),
+            given.get("lookup_seconds", Limits.lookup), given.get("load_seconds", Limits.load),
+            given.get("store_seconds", Limits.store),
         )
         revision = given.get("revision")
-        self._owner = Owner(
-            f"sglang {_version()}", revision_of(storage_config.model_name or "") if revision is None else str(revision),
-            str(given.get("salt", "")),
+        weights = weights_of(
+            _server_args(), None if revision is None else options.text("revision", revision), storage_config.tp_size
         )
+        if weights.private:
+            logger.warning("Terrace: KV is not shared beyond this engine: %s", weights.private)
+        self._owner = Owner(f"sglang {_version()}", weights, options.text("salt", given.get("salt", "")))
         self._in_place = bool(given.get("interface_v1", 0))  # otherwise SGLang gives and takes pages as tensors
         self._pools: dict[str, PagePool] = {}
 

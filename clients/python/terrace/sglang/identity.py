@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..spaces import Pool, SpaceSpec
+from ..weights import Weights, model_name
 
-MODEL_BYTES = 256  # of a space's `model`
 CHUNK_TOKENS = 65536  # of a space at most; only for display here, since keys are digests
 
 # What decides about the bytes of a page, where a host pool has it.
@@ -30,7 +30,7 @@ class Owner:
     """What the user and SGLang say about the engine."""
 
     engine: str  #: its version; another one may lay out the same KV differently
-    revision: str = ""  #: of the model's weights
+    weights: Weights
     salt: str = ""  #: engines share pages only with those of the same salt
 
 
@@ -38,16 +38,14 @@ def spec_of(config: Any, host_pool: Any, name: str, runs: Sequence[int], owner: 
     """`config`: SGLang's HiCacheStorageConfig. `name`: of the pool. `runs`: sizes in bytes of what a page consists of, in the
     order in which the daemon keeps it. Ranks of a tensor-parallel group are ranks of the space: a page is found when all of
     them have stored it. Where all have the same bytes (MLA) one stores for all."""
-    details: dict[str, Any] = {"engine": owner.engine, "pool": name, "class": type(host_pool).__name__, "runs": list(runs)}
+    details: dict[str, Any] = {"engine": owner.engine, "pool": name, "class": type(host_pool).__name__, "runs": list(runs),
+                               "factors": owner.weights.factors}
     details |= _some(host_pool, POOL_DETAILS) | _some(config, PLACE_DETAILS)
     replicated = bool(config.is_mla_model) and name != "mamba"  # Mamba states are divided by heads always
     text = json.dumps(details, sort_keys=True, default=str)
-    model = config.model_name or ""
-    if len(model.encode()) > MODEL_BYTES:
-        model = hashlib.sha256(model.encode()).hexdigest()
     tokens = min(int(getattr(host_pool, "page_size", 1) or 1), CHUNK_TOKENS)
     return SpaceSpec(
-        model=model, revision=owner.revision, dtype=str(getattr(host_pool, "dtype", "")).removeprefix("torch."),
+        model=model_name(config.model_name or ""), revision=owner.weights.revision, dtype=str(getattr(host_pool, "dtype", "")).removeprefix("torch."),
         layout="sglang-" + hashlib.sha256(text.encode()).hexdigest()[:32], chunk_tokens=tokens, hash_block_tokens=tokens,
         salt=owner.salt, world_size=config.tp_size, rank=config.tp_rank,
         pools=(Pool(name, object_bytes=sum(runs), replicated=replicated),),

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from .._libterrace import Lookup, Loaded, Options, Prefix, Rows, Stored, Ticket
 from ..errors import Error, Gone
+from ..options import Limits
 from ..spaces import SpaceSpec
 from .jobs import Finished, Jobs
 from .keys import Part, digests_of, group_of, parts_of, width_of
@@ -27,15 +28,6 @@ from .lookups import Batch, Lookups
 OBJECTS_OF_A_REQUEST = 256
 REQUESTS_IN_FLIGHT = 8
 SECONDS_BETWEEN_LINES = 60.0  # in the log, of the same kind
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Seconds."""
-
-    lookup: float = 0.25  #: an answer that takes longer is a miss, and so is everything until it comes
-    load: float = 10.0  #: by then the daemon ends a load
-    store: float = 60.0
 
 
 @dataclass(slots=True)

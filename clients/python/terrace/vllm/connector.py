@@ -4,6 +4,7 @@ vLLM's own host pool. vLLM makes one object in its scheduler and one in each wor
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,8 +13,12 @@ from vllm.distributed.kv_transfer.kv_connector.v1 import base  # type: ignore[im
 from vllm.logger import init_logger  # type: ignore[import-not-found]
 from vllm.platforms import current_platform  # type: ignore[import-not-found]
 
+from .. import options
 from ..connection import default_socket
-from ..weights import revision_of
+from ..weights import Weights
+from .adapters import Adapters
+from .factors import adapter_factors, engine_identity, weights_of
+from .layered_loads import why_not_layered
 from .make_staging import staging_for
 from .orders import LoadOrder, Report, StoreOrder
 from .plan import LAYER_PARTS, Plan, Unusable, plan_of
@@ -53,7 +58,7 @@ class _Options:
     revision: str | None = None
     salt: str = ""
     name: str = "vllm"
-    layered: bool = True
+    layered: bool = False
     layer_parts: int = LAYER_PARTS
     staging_bytes: int = STAGING_BYTES
     lookup_seconds: float = 0.25
@@ -65,7 +70,15 @@ class _Options:
         known = set(_Options.__dataclass_fields__)
         if unknown := sorted(set(given) - known):
             raise ValueError(f"expected options of TerraceConnector among {', '.join(sorted(known))}, got {', '.join(unknown)}")
-        return _Options(**given)
+        read: dict[str, Callable[[str, Any], Any]] = {
+            "layered": options.flag, "layer_parts": options.whole, "staging_bytes": options.whole,
+            "lookup_seconds": options.seconds, "load_seconds": options.seconds, "store_seconds": options.seconds,
+        }
+        said: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        for name, value in said.items():
+            reader: Callable[[str, Any], Any] = read.get(name, options.text)
+            said[name] = reader(name, value)
+        return _Options(**said)
 
 
 class TerraceConnector(base.KVConnectorBase_V1, base.SupportsHMA):  # type: ignore[misc]
@@ -79,25 +92,30 @@ class TerraceConnector(base.KVConnectorBase_V1, base.SupportsHMA):  # type: igno
         self._statistics: dict[str, float] = {}
         self._unusable = ""
         try:
-            self._plan = self._make_plan(vllm_config, kv_cache_config)
-        except Unusable as reason:
-            self._give_up(reason)
+            weights = weights_of(vllm_config, self._options.revision)
+            self._plan = self._make_plan(vllm_config, kv_cache_config, weights)
+        except Unusable as problem:
+            self._give_up(problem)
             return
+        if self._options.layered and (reason := why_not_layered(vllm_config, vllm.__version__, self._plan)):
+            raise ValueError(f'"layered": true is refused: {reason}; leave it out, and loads come between steps')
         if role == base.KVConnectorRole.SCHEDULER:
             if getattr(self._kv_transfer_config, "kv_load_failure_policy", "recompute") != "recompute":
                 logger.warning('Terrace: set "kv_load_failure_policy": "recompute", or a request whose KV is lost fails')
+            if weights.private:
+                logger.warning("Terrace: KV is not shared beyond this engine: %s", weights.private)
             self._scheduler = SchedulerSide(
                 self._socket, self._plan, name=self._options.name, lookup_seconds=self._options.lookup_seconds,
                 layered=self._options.layered, log=logger,
+                adapters=Adapters(adapter_factors(vllm_config), engine_identity(vllm_config), logger),
             )
             self._scheduler.await_attempt()
 
-    def _make_plan(self, vllm_config: Any, kv_cache_config: Any) -> Plan:
-        revision = self._options.revision
+    def _make_plan(self, vllm_config: Any, kv_cache_config: Any, weights: Weights) -> Plan:
         made = plan_of(
             vllm_config, kv_cache_config, f"{vllm.__version__} {current_platform.device_type}",
-            revision=revision_of(vllm_config.model_config.model) if revision is None else revision, salt=self._options.salt,
-            layer_parts=self._options.layer_parts,
+            weights=weights, salt=self._options.salt, layer_parts=self._options.layer_parts,
+            fails_requests=hasattr(base.KVConnectorBase_V1, "get_transfer_results"),
         )
         return made.of_rank(getattr(vllm_config.parallel_config, "rank", 0))
 
@@ -136,7 +154,7 @@ class TerraceConnector(base.KVConnectorBase_V1, base.SupportsHMA):  # type: igno
 
     @classmethod
     def requires_piecewise_for_cudagraph(cls, extra_config: dict[str, Any]) -> bool:
-        return bool(extra_config.get("layered", True))
+        return options.flag("layered", extra_config.get("layered", False))
 
     # ---- in the scheduler ----
 

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..spaces import Pool, SpaceSpec
+from ..weights import Weights, model_name
 
-MODEL_BYTES = 256  # of a space's `model`
 CHUNK_TOKENS = 65536  # of a space at most; only for display here, since keys are digests
 
 
@@ -62,25 +61,21 @@ def layout_of(spec: Any, row_bytes: int, engine: str) -> Layout:
         model, dtype = of.model_config.model, str(of.cache_config.cache_dtype)
         if dtype == "auto":
             dtype = str(of.model_config.dtype)
-    details["chosen"] = [os.environ.get(name) for name in ("VLLM_KV_CACHE_LAYOUT", "VLLM_ATTENTION_BACKEND")]
     details["blocks_per_chunk"] = per_chunk
     details["groups"] = groups
     return Layout(model, dtype.removeprefix("torch."), [tokens * per_chunk for tokens, _ in groups], details)
 
 
-def specs_of(layout: Layout, row_bytes: int, revision: str = "", salt: str = "") -> list[SpaceSpec]:
-    """The space of each group. `revision`: of the model's weights."""
-    text = json.dumps(layout.details, sort_keys=True, default=str)
+def specs_of(layout: Layout, row_bytes: int, weights: Weights, salt: str = "") -> list[SpaceSpec]:
+    """The space of each group."""
+    text = json.dumps({**layout.details, "factors": weights.factors}, sort_keys=True, default=str)
     name = "vllm-" + hashlib.sha256(text.encode()).hexdigest()[:32]
-    model = layout.model
-    if len(model.encode()) > MODEL_BYTES:
-        model = hashlib.sha256(model.encode()).hexdigest()
     specs = []
     for group, tokens in enumerate(layout.tokens_of_chunk):
         shown = min(tokens, CHUNK_TOKENS)
         specs.append(
             SpaceSpec(
-                model=model, revision=revision, dtype=layout.dtype, layout=f"{name}-{group}", chunk_tokens=shown,
+                model=model_name(layout.model), revision=weights.revision, dtype=layout.dtype, layout=f"{name}-{group}", chunk_tokens=shown,
                 hash_block_tokens=shown, salt=salt, pools=[Pool("rows", object_bytes=row_bytes)],
             )
         )

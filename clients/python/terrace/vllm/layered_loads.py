@@ -11,12 +11,34 @@ from .._libterrace import Loaded
 from ..errors import Error
 from ..link import Session
 from .loads import Load, Loads
-from .plan import Part
+from .plan import Part, Plan
 from .requests import Result, Window
 from .staging import Staging
 from .transfers import Transfers
 
 SLICE_SECONDS = 0.01  # of a wait for arrivals, between which answers are taken: nothing waits for both
+
+# Versions of vLLM, each with a model runner and with asynchronous scheduling or without, that recover from a load that fails inside a step:
+# they compute its tokens anew and give nobody a token that rests on its blocks. vllm_recovery_test.py tries each of them. The V2 runner
+# does not go back to tokens that it counts as computed, and asynchronous scheduling has the next step under way by then.
+RECOVERING = frozenset({("0.32.0", "V1", False)})
+
+
+def why_not_layered(vllm_config: Any, version: str, plan: Plan) -> str:
+    """Why an engine would give wrong tokens after a layered load that fails; empty: it would not. `version`: of vLLM."""
+    if not plan.layered:
+        return f"it takes one group of layers and one worker, got {plan.groups} and {plan.workers}"
+    policy = getattr(vllm_config.kv_transfer_config, "kv_load_failure_policy", None)
+    if policy != "recompute":
+        return f'it takes "kv_load_failure_policy": "recompute", got {policy}'
+    if getattr(vllm_config, "speculative_config", None) is not None:
+        return "it was not tried with speculative decoding"
+    runner = "V2" if getattr(vllm_config, "use_v2_model_runner", False) else "V1"
+    asynchronous = bool(getattr(vllm_config.scheduler_config, "async_scheduling", False))
+    if (version.partition("+")[0], runner, asynchronous) in RECOVERING:
+        return ""
+    scheduling = "asynchronous" if asynchronous else "synchronous"
+    return f"vLLM {version} with its {runner} model runner and {scheduling} scheduling may give wrong tokens after a load that fails"
 
 
 @dataclass(slots=True)

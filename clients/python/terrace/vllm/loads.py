@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ from .staging import Layers, Staging
 from .transfers import Transfers
 
 LOAD_OPTIONS = Options(priority=64)
+ANSWER_SECONDS = 1.0  # within which a daemon that does not stand still answers a load after its deadline
 
 
 @dataclass(slots=True)
@@ -23,6 +25,8 @@ class Load:
     sent: int = 0  #: chunks
     windows: int = 0  #: under way
     good: bool = True
+    given_up: bool = False  #: nobody waits for its windows, and nothing of them comes into its blocks
+    moved: float = 0.0  #: when its last window was sent
 
     def fail(self, at: int) -> None:
         self.good = False
@@ -30,7 +34,12 @@ class Load:
 
     @property
     def ended(self) -> bool:
-        return self.windows == 0 and (not self.good or self.sent == self.order.chunks)
+        return self.given_up or (self.windows == 0 and (not self.good or self.sent == self.order.chunks))
+
+    def give_up(self) -> None:
+        """The daemon may still write its staging memory, and what the engine computes instead of it stays."""
+        self.given_up = True
+        self.fail(0)
 
 
 class Loads:
@@ -66,6 +75,7 @@ class LoadsBetweenSteps:
     def __init__(self, transfers: Transfers, staging: Staging, loads: Loads) -> None:
         self._transfers, self._staging, self._loads = transfers, staging, loads
         self._waiting: list[Load] = []  # in order
+        self._moved = 0.0  # when a window of any of them ended last
 
     def add(self, load: Load) -> None:
         self._waiting.append(load)
@@ -81,14 +91,26 @@ class LoadsBetweenSteps:
                 self._send_window(load, window)
             if load.good and load.sent < load.order.chunks:
                 break  # the others wait for room as well
+        self._give_up_late()
         ended = [load for load in self._waiting if load.ended]
         self._waiting = [load for load in self._waiting if not load.ended]
         return ended
+
+    def _give_up_late(self) -> None:
+        """Those without an answer although their deadline is over, and those that wait for room while nothing moves: the daemon stands
+        still, and their requests must not."""
+        until = time.monotonic() - self._loads.seconds - ANSWER_SECONDS
+        for load in self._waiting:
+            since = max(load.began, load.moved, 0.0 if load.windows else self._moved)
+            if since < until and not load.ended:
+                self._transfers.tell("slow", f"a load did not come within {self._loads.seconds} s: its tokens are computed")
+                load.give_up()
 
     def _send_window(self, load: Load, window: Window) -> None:
         """A request for all parts; and others for groups that need the end of the window alone."""
         first, count = load.sent, window.chunks
         load.sent += count
+        load.moved = time.monotonic()
         starts: dict[int, list[Part]] = {}
         for part in self._loads.plan.parts:
             of_group = load.order.blocks[part.group][first : first + count]
@@ -100,7 +122,8 @@ class LoadsBetweenSteps:
 
         def end_piece(start: int, parts: Sequence[Part], result: Result) -> None:
             nonlocal left
-            came = result.delivered_chunks if isinstance(result, Loaded) else 0
+            came = result.delivered_chunks if isinstance(result, Loaded) and not load.given_up else 0
+            self._moved = time.monotonic()
             if came:
                 self._scatter(load, parts, first + start, came, window.slot + start)
             if came < count - start:

@@ -30,6 +30,7 @@ class StoreOrder:
     parent: bytes  #: the digest of the chunk before; empty: these are the first
     digests: Sequence[bytes]
     blocks: Blocks
+    tags: Sequence[str] = ()
 
 
 @dataclass(slots=True)

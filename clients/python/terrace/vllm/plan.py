@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ..spaces import HitRule, Pool, SpaceSpec
-from .identity import MODEL_BYTES
+from ..weights import Weights, model_name
 
 POOLS_MAX = 16  # of a space
 LAYER_PARTS = 4  # of a group at most, by default
@@ -66,9 +65,11 @@ class Plan:
 
 
 def plan_of(
-    vllm_config: Any, kv_cache_config: Any, engine: str, *, revision: str, salt: str, layer_parts: int = LAYER_PARTS
+    vllm_config: Any, kv_cache_config: Any, engine: str, *, weights: Weights, salt: str, layer_parts: int = LAYER_PARTS,
+    fails_requests: bool = True,
 ) -> Plan:
-    """`engine`: its version and platform; another one may lay out the same KV differently. Raises Unusable."""
+    """`engine`: its version and platform; another one may lay out the same KV differently. `fails_requests`: it can be told which
+    requests' loads have failed, beside which blocks. Raises Unusable."""
     parallel = vllm_config.parallel_config
     sizes = {name: getattr(parallel, name, 1) for name in
              ("pipeline_parallel_size", "prefill_context_parallel_size", "decode_context_parallel_size")}
@@ -78,6 +79,9 @@ def plan_of(
     groups = kv_cache_config.kv_cache_groups
     if not 1 <= len(groups) <= POOLS_MAX:
         raise Unusable(f"expected 1 to {POOLS_MAX} groups of layers with KV, got {len(groups)}")
+    if len(groups) > 1 and not fails_requests:
+        raise Unusable(f"expected one group of layers with KV, got {len(groups)}: this vLLM cannot be told which of their loads have failed, "
+                       "and would compute from them; use a newer one, or the tier, terrace.vllm.tier")
     trailing = [_trailing(number, group) for number, group in enumerate(groups)]
     blocks = {group.kv_cache_spec.block_size for group in groups}
     if len(blocks) != 1:
@@ -95,20 +99,17 @@ def plan_of(
              trailing=trailing[part.group] or 1)
         for i, part in enumerate(parts)
     ]
-    model = vllm_config.model_config.model
     dtype = str(vllm_config.cache_config.cache_dtype)
     if dtype == "auto":
         dtype = str(vllm_config.model_config.dtype)
     details = {
         "engine": engine, "chunk": chunk, "layout": getattr(kv_cache_config, "kv_cache_layout", None),
         "parts": [(part.group, list(part.layers), list(part.layer_bytes)) for part in parts], "trailing": trailing,
-        "chosen": [os.environ.get(name) for name in ("VLLM_KV_CACHE_LAYOUT", "VLLM_ATTENTION_BACKEND")],
+        "factors": weights.factors,
     }
     layout = "vllm-connector-" + hashlib.sha256(json.dumps(details, sort_keys=True).encode()).hexdigest()[:32]
-    if len(model.encode()) > MODEL_BYTES:
-        model = hashlib.sha256(model.encode()).hexdigest()
     spec = SpaceSpec(
-        model=model, revision=revision, dtype=dtype.removeprefix("torch."), layout=layout, chunk_tokens=chunk,
+        model=model_name(vllm_config.model_config.model), revision=weights.revision, dtype=dtype.removeprefix("torch."), layout=layout, chunk_tokens=chunk,
         hash_block_tokens=chunk, world_size=parallel.world_size, salt=salt, pools=tuple(pools),
     )
     return Plan(spec, chunk, chunk // hash_tokens, trailing, parts, sum(part.nbytes for part in parts), parallel.world_size)

@@ -17,6 +17,7 @@ from .._libterrace import Lease, Lookup, Prefix, Ticket
 from ..errors import Error
 from ..link import HANDSHAKE_SECONDS, Link, Session
 from ..spaces import Tier
+from .adapters import Adapters, Tags
 from .orders import NULL_BLOCK, LoadOrder, Report, StoreOrder
 from .plan import Plan
 
@@ -60,7 +61,8 @@ class Counters:
 
 class SchedulerSide:
     def __init__(
-        self, path: str, plan: Plan, *, name: str, lookup_seconds: float, layered: bool, log: logging.Logger
+        self, path: str, plan: Plan, *, name: str, lookup_seconds: float, layered: bool, log: logging.Logger,
+        adapters: Adapters,
     ) -> None:
         """`layered`: what is in host memory is loaded in the step that uses it, where the plan allows it."""
         self._link = Link(path, name, [plan.spec], None, log)
@@ -69,6 +71,8 @@ class SchedulerSide:
         self._asked: dict[str, _Asked] = {}
         self._late: list[_Asked] = []  # not answered in time
         self._failed: set[str] = set()  # requests that did not get what was found: they compute
+        self._adapters = adapters
+        self._tags: dict[str, Tags | None] = {}  # of the keys of each request; None: it is not cached
         self._tracks: dict[str, _Track] = {}
         self._leases: dict[int, tuple[Lease, str, int]] = {}  # by number of the load: with the request, and workers to come
         self._orders: list[LoadOrder] = []
@@ -101,6 +105,8 @@ class SchedulerSide:
         count = min((request.num_tokens - 1) // chunk, len(request.block_hashes) // self._plan.hashes_per_chunk)
         if not self._usable or name in self._failed or getattr(request, "skip_reading_prefix_cache", False):
             return 0, False
+        if (tags := self._tags_of(request)) is None:
+            return 0, False
         asked = self._asked.get(name)
         if asked is None:
             if count * chunk <= computed or computed % chunk:
@@ -109,7 +115,7 @@ class SchedulerSide:
             if self._digest_bytes_under_way and self._digest_bytes_under_way + nbytes > DIGEST_BYTES_IN_FLIGHT:
                 self._poll()
                 return None, False
-            if not (asked := self._ask(request, count)):
+            if not (asked := self._ask(request, count, tags)):
                 return 0, False
             self._asked[name] = asked
         self._poll()
@@ -135,7 +141,7 @@ class SchedulerSide:
     def _digest_bytes_under_way(self) -> int:
         return sum(one.nbytes for one in self._asked.values() if one.ticket is not None)
 
-    def _ask(self, request: Any, count: int) -> _Asked | None:
+    def _ask(self, request: Any, count: int, tags: Tags) -> _Asked | None:
         session = self._link.session
         if session is None or self._still_late(session):
             return None
@@ -144,7 +150,7 @@ class SchedulerSide:
         del digests[DIGEST_BYTES_IN_FLIGHT // width :]
         try:
             ticket = session.connection.submit_lookup(
-                session.spaces[0], Prefix.of_digests(digests), lease=True, timeout=self._lookup_seconds
+                session.spaces[0], Prefix.of_digests(digests, tags=tags), lease=True, timeout=self._lookup_seconds
             )
         except Error as problem:
             self._failure(session, "a lookup could not be sent", problem)
@@ -248,10 +254,18 @@ class SchedulerSide:
             first, taken = first + 1, [of_group[1:] for of_group in taken]
         if first >= end or not taken or any(len(of_group) < end - first or NULL_BLOCK in of_group for of_group in taken):
             return
-        if self._usable and self._link.session is not None:
+        tags = self._tags_of(track.request)
+        if self._usable and self._link.session is not None and tags is not None:
             parent = self._digests(track.request, first - 1, first)[0] if first else b""
             stores.append(StoreOrder(track.request.request_id, parent, self._digests(track.request, first, end),
-                                     tuple(tuple(of_group) for of_group in taken)))
+                                     tuple(tuple(of_group) for of_group in taken), tags))
+
+    def _tags_of(self, request: Any) -> Tags | None:
+        """As its adapter was when it came."""
+        name: str = request.request_id
+        if name not in self._tags:
+            self._tags[name] = self._adapters.tags(getattr(request, "lora_request", None))
+        return self._tags[name]
 
     def _digests(self, request: Any, first: int, end: int) -> list[bytes]:
         scale, hashes = self._plan.hashes_per_chunk, request.block_hashes
@@ -282,6 +296,7 @@ class SchedulerSide:
         if (asked := self._asked.pop(name, None)) is not None and asked.lease is not None:
             self._release(asked.lease)
         self._tracks.pop(name, None)
+        self._tags.pop(name, None)
         self._failed.discard(name)
         for number in [number for number, (_, request, _) in self._leases.items() if request == name]:
             self._release(self._leases.pop(number)[0])

@@ -65,8 +65,8 @@ class Stores:
         sent = self._transfers.send(
             session, window, "a store",
             lambda: session.connection.submit_store(
-                session.spaces[0], Prefix.of_digests(chain), session.region, runs, first_chunk=len(chain) - taken, after=after,
-                timeout=self._seconds,
+                session.spaces[0], Prefix.of_digests(chain, tags=order.tags), session.region, runs,
+                first_chunk=len(chain) - taken, after=after, timeout=self._seconds,
             ),
             end,
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import sys
 from collections.abc import Collection, Iterable
 from typing import Any
 
@@ -18,11 +19,14 @@ from vllm.platforms import current_platform  # type: ignore[import-not-found]
 from vllm.v1.kv_offload import base  # type: ignore[import-not-found]
 from vllm.v1.kv_offload.tiering.base import JobResult, SecondaryTierManager  # type: ignore[import-not-found]
 
+from .. import options
 from .._libterrace import address_of
 from ..connection import default_socket
+from ..options import Limits
 from ..shared import memory_of
-from ..weights import revision_of
-from .cache import Limits, PoolCache
+from ..weights import Weights, process_identity
+from .cache import PoolCache
+from .factors import engine_identity, weights_of
 from .identity import layout_of, specs_of
 from ..link import HostPool
 
@@ -44,8 +48,8 @@ class TerraceTier(SecondaryTierManager):  # type: ignore[misc]
         backpressure_detector: Any = None,
         *,
         socket: str | None = None,
-        revision: str | None = None,
-        salt: str = "",
+        revision: Any = None,
+        salt: Any = "",
         name: str = "vllm",
         lookup_seconds: float = Limits.lookup,
         load_seconds: float = Limits.load,
@@ -55,6 +59,7 @@ class TerraceTier(SecondaryTierManager):  # type: ignore[misc]
     ) -> None:
         """What follows the `*` comes from the tier's configuration. `socket`: of the daemon; by default TERRACE_SOCKET, or
         the system's. `revision`: of the model's weights. `salt`: engines share blocks only with those of the same salt."""
+        limits = Limits(lookup_seconds, load_seconds, store_seconds)
         given = (offloading_spec, primary_kv_view, tier_type)
         if backpressure_detector is None:
             super().__init__(*given)
@@ -66,11 +71,14 @@ class TerraceTier(SecondaryTierManager):  # type: ignore[misc]
         assert strides is not None
         row_bytes = strides[0]
         layout = layout_of(offloading_spec, row_bytes, f"{vllm.__version__} {current_platform.device_type}")
-        specs = specs_of(layout, row_bytes, revision_of(layout.model) if revision is None else revision, salt)
+        weights = _weights(offloading_spec, None if revision is None else options.text("revision", revision))
+        if weights.private:
+            logger.warning("Terrace: KV is not shared beyond this engine: %s", weights.private)
+        specs = specs_of(layout, row_bytes, weights, options.text("salt", salt))
         self._contexts: dict[str, Any] = {}
         self._cache = PoolCache(
-            socket or default_socket(), specs, _host_pool(primary_kv_view, row_bytes), name=name,
-            limits=Limits(lookup_seconds, load_seconds, store_seconds), log=logger,
+            socket or default_socket(), specs, _host_pool(primary_kv_view, row_bytes), name=options.text("name", name),
+            limits=limits, log=logger,
         )
         self._cache.await_attempt()
 
@@ -130,6 +138,31 @@ class TerraceTier(SecondaryTierManager):  # type: ignore[misc]
     def shutdown(self) -> None:
         self._cache.close()
         self.__dict__.pop("_primary_kv_view", None)  # or the pool cannot be unmapped
+
+
+def _weights(spec: Any, revision: str | None) -> Weights:
+    config = getattr(spec, "vllm_config", None) or _config_of_callers()
+    if config is None:
+        if revision is not None:
+            return Weights(revision, {})
+        return Weights("process-" + process_identity(), {}, "vLLM's configuration cannot be seen by this tier")
+    weights = weights_of(config, revision)
+    if getattr(config, "lora_config", None) is None:
+        return weights
+    why = "vLLM does not tell its tiers which adapter (LoRA) a request uses; it tells connectors, terrace.vllm.connector"
+    return Weights(engine_identity(config), weights.factors, why)
+
+
+def _config_of_callers() -> Any:
+    """vLLM's configuration. From 0.28 on a tier is given a part of it that says nothing of weights, quantization or adapters;
+    the whole one is an argument of what makes the tiers."""
+    frame = sys._getframe(1).f_back
+    while frame is not None:
+        found = frame.f_locals.get("vllm_config")
+        if hasattr(found, "model_config"):
+            return found
+        frame = frame.f_back
+    return None
 
 
 def _rows(job: Any) -> Any:

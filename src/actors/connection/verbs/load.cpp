@@ -167,11 +167,13 @@ task<load_subject> subject_of_lease(client_request& request, const wire::Load& a
   }
   auto scope = terrace::scope_of(asked, from->in->spec, from->chunks.size());
   co_await request.valid(scope);
-  auto part = co_await request.objects(from, *scope);
+  auto rank = client.holdings().rank_in(*from->in);
+  co_await request.valid(rank);
+  auto part = co_await request.objects(from, *scope, *rank);
   auto known = client.holdings().space(from->in->id);
-  load_subject subject{from->in, known ? known->probe : nullptr, std::move(part.objects),
-                       *scope,   client.rank_in(from->in->id),   std::move(part.held),
-                       from,     token_of(*from, scope->range)};
+  load_subject subject{
+      from->in, known ? known->probe : nullptr, std::move(part.objects), *scope, *rank, std::move(part.held),
+      from,     token_of(*from, scope->range)};
   if (scope->range.first + scope->range.count == from->chunks.size())
     subject.tail_tokens = from->tail_tokens;
   co_return subject;

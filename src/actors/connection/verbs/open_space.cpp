@@ -68,7 +68,6 @@ task<> open_space(client_request& request, const wire::OpenSpace& asked, protoco
   mine->hasher = make_token_hasher(space->spec);
   mine->rank = rank;
   mine->defaults = defaults_of(asked);
-  mine->presence = std::make_unique<rank_presence::member>(space->ranks, rank);
   mine->probe = client.environment().spaces->probe(client.group().name, space->spec.model);
   auto added = client.holdings().add(std::move(mine));
   co_await request.valid(added);

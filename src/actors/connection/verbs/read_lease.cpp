@@ -48,9 +48,9 @@ class location_writer {
 };
 
 /// From its end on the client may read these locations, until it releases the lease or ends.
-task<> tell_places(client_request& request, lease_ptr from, transfer_scope scope, load_result done) {
+task<> tell_places(client_request& request, lease_ptr from, transfer_scope scope, uint16_t rank,
+                   load_result done) {
   connection& client = request.client;
-  uint16_t rank = client.rank_in(from->in->id);
   bool many = done.places->size() >= object_hold::many_places;
   std::shared_ptr<lease_reading> reading(new lease_reading,
                                          deleted_by{many ? client.group().lease_ends : nullptr});
@@ -90,9 +90,8 @@ task<> read_lease(client_request& request, const wire::ReadLease& asked, protoco
   auto from = co_await request.lease(id);
   if (!client.holds(from->id) && !client.may_lease(request))
     co_return;
-  auto scope = request.scope(asked, from->in->spec, from->chunks.size());
-  if (!scope)
-    co_return;
+  auto scope = terrace::scope_of(asked, from->in->spec, from->chunks.size());
+  co_await request.valid(scope);
   if (size_t objects = scope->range.count * scope->pools.size(); objects > locations_max) {
     request.refuse(
         {errc::bad_request, std::to_string(objects) + " objects were asked for: expected at most " +
@@ -103,7 +102,9 @@ task<> read_lease(client_request& request, const wire::ReadLease& asked, protoco
   if (asked.replaces() && client.has_read(from->id)) {
     co_await request.leases_ended("it was served");
   }
-  auto part = co_await request.objects(from, *scope);
+  auto rank = client.holdings().rank_in(*from->in);
+  co_await request.valid(rank);
+  auto part = co_await request.objects(from, *scope, *rank);
   load_job job;
   job.group = client.group_handle();
   job.in = from->in;
@@ -117,7 +118,7 @@ task<> read_lease(client_request& request, const wire::ReadLease& asked, protoco
   auto& idle = client.idle_loads();
   auto done = co_await request.run<load_result>(idle, spawn_load, std::move(job));
   co_await request.valid(done.failure);
-  co_await tell_places(request, from, *scope, std::move(done));
+  co_await tell_places(request, from, *scope, *rank, std::move(done));
 }
 
 } // namespace terrace::actors::verbs

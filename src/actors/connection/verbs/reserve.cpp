@@ -30,9 +30,10 @@ task<> reserve(client_request& request, const wire::Reserve& asked, protocol::de
     co_return;
   const wire::Prefix& sent = *asked.prefix();
   auto prefix = co_await request.stored_chunks(*in, sent);
-  auto scope = request.scope(asked, in->what->spec, prefix.chunks.size());
-  if (!scope || !request.ok(may_reserve(*scope)))
-    co_return;
+  auto scope = terrace::prefix_scope_of(asked, in->what->spec, prefix.chunks.size());
+  co_await request.valid(scope);
+  auto allowed = may_reserve(*scope);
+  co_await request.valid(allowed);
   auto whole = std::make_shared<const chunk_prefix>(std::move(prefix));
   scope_subject subject{in->what, {whole, &whole->chunks}, whole->parent, *scope, in->rank};
   auto objects = co_await request.objects(std::move(subject));

@@ -24,7 +24,7 @@ wire::Event event_to_wire(const tier_event& event) {
           event.key.rank,
           static_cast<uint16_t>(event.what),
           static_cast<uint16_t>(event.tier),
-          0};
+          event.chunk_objects};
 }
 
 struct event_position {
@@ -82,6 +82,7 @@ task<> list_tier(client_request& request, tier_actor tier, tier_kind kind, event
   std::vector<tier_event> events;
   for (const object_key& key : listed.objects)
     events.push_back({from.sequence, event_kind::admit, kind, key});
+  request.client.group().events->count_chunk_objects(events);
   event_position next{from.sequence, from.tier, listed.next};
   if (listed.last) {
     next = {from.sequence};

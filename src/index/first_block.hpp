@@ -1,0 +1,20 @@
+// The key of an object whose digest is that of a prompt's first block.
+#pragma once
+
+#include "index/extra_keys.hpp"
+#include "index/space_spec.hpp"
+
+namespace terrace {
+
+/// In vLLM's form the digest of a first block does not say whether a single text is a LoRA name or a salt; later digests of
+/// the chain do, because a name is in every block and a salt only in the first one. Where the first digest names an object,
+/// its key is SHA-256(tag "terrace first block v1", the LoRA name and the salt, digest), truncated to `width` bytes. The digest
+/// itself is the key if there are neither, or if the form has a place for each kind. `block` is the digest.
+digest first_block_key(const digest& block, const extra_keys& extra, extra_key_form form, size_t width);
+
+/// Whether the digest of the first block is that of the first chunk.
+inline bool first_chunk_is_a_block(const space_spec& spec) {
+  return spec.chunk_tokens == spec.hash_block_tokens;
+}
+
+} // namespace terrace
