@@ -1,6 +1,7 @@
 #include "protocol/frame_decoder.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cassert>
 #include <cstring>
 #include <string>
@@ -14,11 +15,19 @@ frame_decoder::frame_decoder(options settings) : settings_(std::move(settings)) 
 
 void frame_decoder::replace_buffer(size_t bytes) {
   size_t words = bytes / sizeof(uint64_t);
-  buffer fresh = bytes >= large_bytes && settings_.dispose
-                     ? buffer(new uint64_t[words], settings_.dispose)
-                     : std::make_shared_for_overwrite<uint64_t[]>(words);
+  buffer fresh;
+  if (bytes == settings_.idle_bytes && former_.use_count() == 1) {
+    std::atomic_thread_fence(std::memory_order_acquire); // whoever held it may have read it on another thread
+    fresh = std::move(former_);
+  } else if (bytes >= large_bytes && settings_.dispose) {
+    fresh = buffer(new uint64_t[words], settings_.dispose);
+  } else {
+    fresh = std::make_shared_for_overwrite<uint64_t[]>(words);
+  }
   if (end_ > begin_)
     std::memcpy(fresh.get(), data() + begin_, end_ - begin_);
+  if (held_ && capacity_ == settings_.idle_bytes)
+    former_ = std::move(buffer_);
   buffer_ = std::move(fresh);
   capacity_ = bytes;
   held_ = false;

@@ -60,7 +60,7 @@ class frame_decoder {
   std::optional<frame_header> peek() const;
 
   /// Keeps the bodies of all frames returned since the last write area, for the lifetime of the pointer, on
-  /// any thread. Costs one allocation; for large bodies that are passed to another actor.
+  /// any thread. Costs an allocation, unless nobody holds the bodies of the time before any more.
   std::shared_ptr<const void> hold();
 
   /// Bytes of an incomplete frame, or of frames not yet taken. If it is not zero at an end of file, a frame
@@ -83,6 +83,7 @@ class frame_decoder {
 
   options settings_;
   buffer buffer_;
+  buffer former_; ///< the last idle one that was held: it serves again once nobody holds it any more
   size_t capacity_ = 0;
   size_t begin_ = 0;   ///< first byte not yet given out: always the start of a frame
   size_t end_ = 0;     ///< one past the last received byte

@@ -87,6 +87,20 @@ TEST(FrameDecoder, ShowsTheHeaderOfTheNextFrameBeforeItIsComplete) {
   EXPECT_FALSE(decoder.peek());
 }
 
+TEST(FrameDecoder, ABufferThatWasHeldServesAgainOnceNobodyHoldsIt) {
+  frame_decoder decoder({});
+  auto* first = decoder.write_area().data();
+  auto held = decoder.hold();
+  auto* second = decoder.write_area().data();
+  EXPECT_NE(first, second) << "a held one is not written to";
+  auto held_too = decoder.hold();
+  auto* third = decoder.write_area().data();
+  EXPECT_NE(third, first) << "it is still held";
+  held_too = nullptr;
+  held = decoder.hold();
+  EXPECT_EQ(decoder.write_area().data(), second);
+}
+
 TEST(FrameDecoder, LargeBuffersAreDisposedOfElsewhereOnceNobodyHoldsThem) {
   int disposed = 0;
   frame_decoder decoder({.dispose = [&](uint64_t* buffer) {
