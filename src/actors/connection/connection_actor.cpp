@@ -29,11 +29,11 @@ connection::interface::behavior_type connection_behavior(connection::self_pointe
         in_turn(self, [&done](connection& work) { work.on_io_done(done); });
       },
       [self](const resume_notice& notice) { in_turn(self, [&notice](connection&) { (*notice.work)(); }); },
-      [self](drain_notice) { self->state.work->on_drain(); },
-      [self](leave_notice) { self->state.work->on_leave(); },
+      [self](drain_notice) { self->state.work->inbox().drain(); },
+      [self](leave_notice) { self->state.work->inbox().leave(); },
       [self](const revoke_request& request) { return self->state.work->on_revoke(request.id); },
       [self](check_client_request) { return self->state.work->on_check(); },
-      [self](const confirm_notice& notice) { self->state.work->on_confirmed(notice.pid); },
+      [self](const confirm_notice& notice) { self->state.work->inbox().confirmed(notice.pid); },
   };
 }
 

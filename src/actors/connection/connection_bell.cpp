@@ -9,7 +9,7 @@ namespace terrace::actors {
 
 result<unique_fd> connection::bell() { return bell_.descriptor(); }
 
-void connection::wait_for_counter(const request& what, const client_counter& counter, uint32_t value,
+void connection::wait_for_counter(const request_entry& what, const client_counter& counter, uint32_t value,
                                   device_memory_ptr memory, const continuation& waiting) {
   if (auto gone = end_of(counter, memory); gone.code != errc::ok) {
     waiting.fail(gone); // it came while the request was on its way here
@@ -21,9 +21,9 @@ void connection::wait_for_counter(const request& what, const client_counter& cou
     waiting.fail(ended);
   } else {
     assert(waits_.size() < requests_max());
-    environment_->client_probe->awaits_counter();
+    client_.environment().client_probe->awaits_counter();
     waits_.add({counter, value, std::move(memory), what.context, [this, waiting](const error& why) {
-                  environment_->client_probe->awaits_no_counter();
+                  client_.environment().client_probe->awaits_no_counter();
                   if (why.code != errc::ok)
                     waiting.fail(why);
                   else
@@ -34,7 +34,7 @@ void connection::wait_for_counter(const request& what, const client_counter& cou
 
 /// The reason why such a wait would never end.
 error connection::end_of(const client_counter& counter, const device_memory_ptr& memory) const {
-  if (!holdings_.has(*counter.region()))
+  if (!client_.holdings().has(*counter.region()))
     return {errc::gone, "the region of the counter that the request waits for was unregistered"};
   auto same = [&](const auto& each) { return each.lock() == memory; };
   if (std::any_of(lost_memory_.begin(), lost_memory_.end(), same))
@@ -46,7 +46,7 @@ error connection::end_of(const client_counter& counter, const device_memory_ptr&
 void connection::on_bell(int32_t result) {
   if (!bell_.heard(result))
     return;
-  environment_->client_probe->rung();
+  client_.environment().client_probe->rung();
   for (auto& each : waits_.take_reached())
     each.then({});
 }

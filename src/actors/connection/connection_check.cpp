@@ -6,24 +6,24 @@ namespace terrace::actors {
 
 caf::result<check_client_answer> connection::on_check() {
   check_client_answer made;
-  if (holdings_.leases() > check_client_request::leases_max) {
+  if (client_.holdings().leases() > check_client_request::leases_max) {
     made.left_out = true;
     return made;
   }
-  made.leases = holdings_.kept_leases();
-  made.readings = holdings_.readings();
+  made.leases = client_.holdings().kept_leases();
+  made.readings = client_.holdings().readings();
   if (owner_ended_) // it keeps what its client may be reading, and nothing else
     return made;
-  made.differences = holdings_.check();
-  for (std::string& one : requests_.check())
+  made.differences = client_.holdings().check();
+  for (std::string& one : inbox_.requests().check())
     made.differences.push_back(std::move(one));
   for (std::string& one : made.differences)
-    one = "connection " + std::to_string(static_cast<uint64_t>(record_->id)) + ": " + one;
+    one = "connection " + std::to_string(static_cast<uint64_t>(client_.record()->id)) + ": " + one;
   auto reply = make_answer<check_client_answer>(self_);
   auto compared = std::make_shared<check_client_answer>(std::move(made));
   // The group has read all earlier notices of this connection when it reads this.
   ask(
-      group().group, check_owner_request{record_->id, holdings_.owned()},
+      client_.group().group, check_owner_request{client_.record()->id, client_.holdings().owned()},
       [reply, compared](const check_answer_texts& answer) mutable {
         compared->differences.insert(compared->differences.end(), answer.differences.begin(),
                                      answer.differences.end());

@@ -23,7 +23,7 @@ std::shared_ptr<token_hasher> hasher_for(const client_space& in, size_t tokens) 
 }
 
 /// Of the first tier, which is host memory.
-departure_counts host_departures(const connection& client) {
+departure_counts host_departures(const connected_client& client) {
   return client.group().tiers().front().index->table().departures();
 }
 
@@ -35,7 +35,7 @@ task<chunk_prefix> client_request::hash(prefix_resolver& resolver, size_t object
   auto done = resolver.step(first_step_work);
   co_await valid(done);
   if (!*done) {
-    client.expect_objects(*this, objects); // others are read meanwhile
+    inbox().expect_objects(*this, objects); // others are read meanwhile
     expects_ = true;
   }
   while (!*done) {

@@ -29,14 +29,14 @@ void client_request::serve(const verb& work, protocol::frame& frame, std::list<c
   }
   starting_ = false;
   if (work_.in_progress())
-    body_ = client.hold_body();
+    body_ = inbox().hold_body();
   else
-    client.served(at_);
+    actor.served(at_);
 }
 
 void client_request::task_ended() noexcept {
   if (!starting_)
-    client.served(at_);
+    actor.served(at_);
 }
 
 void client_request::task_failed(const std::exception_ptr& why) noexcept {
@@ -54,6 +54,38 @@ void client_request::clear() {
   expects_ = false;
 }
 
+// ---- what it says of itself ----
+
+void client_request::take_options(const wire::Options* options, const request_defaults& space) {
+  context->priority = priority_of(options, space);
+  context->inference = options != nullptr ? options->inference() : 0;
+  if (options != nullptr && options->trace() != nullptr)
+    context->trace = options->trace()->str();
+}
+
+void client_request::use_for_inference(const wire::Options* options, object_source objects) {
+  if (context->inference == 0)
+    return;
+  size_t count = objects.size();
+  actor.tell_policy(begin_of(*context, *options, std::move(objects)), count);
+}
+
+void client_request::tell_shadows(const wire::Options* options, const space_ptr& in,
+                                  std::shared_ptr<const chunk_prefix> prefix, std::optional<uint16_t> rank) {
+  const group_parts& group = client.group();
+  if (!group.feed || prefix->chunks.empty() || !group.feed->offer(prefix->chunks.size()))
+    return;
+  actor.send(group.shadow, shadow_use_of(*context, options, in, std::move(prefix), rank));
+}
+
+std::optional<bool> client_request::read_some(lease_reading& work) {
+  auto more = client.holdings().read_some(work);
+  client.show();
+  if (!ok(more))
+    return std::nullopt;
+  return *more;
+}
+
 // ---- lookups ----
 
 lookup_request client_request::question(const space_ptr& space,
@@ -69,13 +101,13 @@ lookup_request client_request::question(const space_ptr& space,
 }
 
 task<lookup_answer> client_request::look_up(lookup_request question) {
-  if (client.may_look_up_at_once())
+  if (inbox().may_look_up_at_once())
     if (auto found = look_up_at_once(question))
       co_return std::move(*found);
   caf::actor worker =
-      client.idle_lookups().take([this] { return spawn_lookup(client.system(), client.home()); });
+      actor.idle().lookups.take([this] { return spawn_lookup(actor.system(), actor.home()); });
   auto found = co_await ask<lookup_answer>(worker, std::move(question), "the lookup's actor has ended");
-  client.idle_lookups().put_back(std::move(worker));
+  actor.idle().lookups.put_back(std::move(worker));
   co_await valid(found.failure);
   if (!context->live()) {
     error ended{context->ended.load(), "the request ended before its lookup was answered"};
@@ -129,7 +161,7 @@ task<std::shared_ptr<const scatter_gather>> client_request::runs(const run_lists
     all = *copied;
     owner = std::move(copied);
   } else {
-    owner = body_ ? body_ : client.hold_body();
+    owner = body_ ? body_ : inbox().hold_body();
   }
   scatter_gather_maker::input input{
       all,          span_of(sent.per_object), std::move(owner), objects->payload_bytes,

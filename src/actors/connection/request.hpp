@@ -87,37 +87,69 @@ struct verb;
 
 class client_request final : public request_entry, private task_owner {
  public:
-  explicit client_request(connection& of) : client(of) {}
+  explicit client_request(connection& of) : actor(of), client(of.client()) {}
   client_request(const client_request&) = delete;
   client_request& operator=(const client_request&) = delete;
 
-  connection& client;
+  connection& actor;
+  connected_client& client;
 
   // ---- the answer, once ----
 
   /// `make` builds the answer's table and returns its offset.
   template <class F>
   void reply(F&& make, std::vector<unique_fd> descriptors = {}) {
-    client.reply(*this, std::forward<F>(make), std::move(descriptors));
+    auto frame = inbox().builder();
+    auto& body = frame->start();
+    frame->finish(protocol::answer_to(kind), id, make(body), static_cast<uint16_t>(descriptors.size()));
+    inbox().answer(*this, errc::ok, std::move(frame), std::move(descriptors));
   }
   /// A frame that was finished in steps.
-  void reply(std::unique_ptr<protocol::frame_builder> finished) { client.reply(*this, std::move(finished)); }
-  void refuse(const error& why) { client.refuse(*this, why); }
+  void reply(std::unique_ptr<protocol::frame_builder> finished) {
+    inbox().answer(*this, errc::ok, std::move(finished), {});
+  }
+  void refuse(const error& why) { inbox().refuse(*this, why); }
   /// True if there is no error. Otherwise refuses the request with it.
+  bool ok(const error& failure) {
+    if (failure.code != errc::ok)
+      refuse(failure);
+    return failure.code == errc::ok;
+  }
   template <class T>
-  bool ok(const T& made) {
-    return client.ok(*this, made);
+  bool ok(const result<T>& made) {
+    return made || ok(made.error());
   }
 
   // ---- what the client has; a request for anything else is refused ----
 
-  client_space_ptr space(uint32_t number) { return client.find_space(*this, number); }
-  client_region_ptr region(uint32_t number) { return client.find_region(*this, number); }
+  client_space_ptr space(uint32_t number) {
+    auto found = client.holdings().opened(number);
+    return ok(found) ? *found : nullptr;
+  }
+  client_region_ptr region(uint32_t number) {
+    auto found = client.holdings().registered(number);
+    return ok(found) ? *found : nullptr;
+  }
+  bool may_govern(const char* why) { return ok(client.may_govern(why)); }
+  bool may_map(const char* instead) { return ok(client.may_map(instead)); }
+  bool may_lease() { return ok(client.holdings().may_lease()); } ///< refused at the limit
+  /// A step of a read, after which the client may read these locations. True: there is another step. Nullopt: at the
+  /// limit, or the lease has ended.
+  std::optional<bool> read_some(lease_reading& work);
   /// The deadline, inference, priority and trace of the request: its own, or else those of the space that it names.
   template <class Request>
   void take_terms(const Request& asked) {
-    client.take_terms(*this, asked);
+    request_defaults defaults;
+    if constexpr (requires { asked.space(); })
+      defaults = client.defaults_of_space(asked.space());
+    inbox().set_deadline(*this, asked.deadline_ms() != 0 ? asked.deadline_ms() : defaults.deadline_ms);
+    take_options(asked.options(), defaults);
   }
+  /// Notifies the policy of the inference's access to these objects, root first, unless the request belongs to none.
+  void use_for_inference(const wire::Options* options, object_source objects);
+  /// The same for shadow policies, for any access.
+  void tell_shadows(const wire::Options* options, const space_ptr& in,
+                    std::shared_ptr<const chunk_prefix> prefix, std::optional<uint16_t> rank = {});
 
   // ---- awaits ----
 
@@ -209,6 +241,8 @@ class client_request final : public request_entry, private task_owner {
   template <class Result, class Job>
   task<Result> run(actor_pool& idle, caf::actor (*spawn)(caf::actor_system&), Job job);
 
+  client_inbox& inbox() { return actor.inbox(); }
+
   // ---- for its connection ----
 
   /// Begins the verb.
@@ -224,6 +258,8 @@ class client_request final : public request_entry, private task_owner {
   }
 
  private:
+  void take_options(const wire::Options* options, const request_defaults& space);
+
   template <class T>
   struct checking {
     client_request& request;
@@ -256,7 +292,7 @@ class client_request final : public request_entry, private task_owner {
     template <class Promise>
     void await_suspend(std::coroutine_handle<Promise> frame) {
       continuation next(request, frame);
-      request.client.ask(
+      request.actor.ask(
           whom, std::move(message),
           [this, next](Answer& answer) {
             if (!next.alive())
@@ -276,7 +312,7 @@ class client_request final : public request_entry, private task_owner {
     template <class Promise>
     void await_suspend(std::coroutine_handle<Promise> frame) {
       continuation next(this->request, frame);
-      this->request.client.ask(
+      this->request.actor.ask(
           this->whom, std::move(this->message),
           [this, next](Answer& answer) {
             if (!next.alive())
@@ -311,7 +347,7 @@ class client_request final : public request_entry, private task_owner {
           next.go_on();
       };
       for (size_t i = 0; i < tiers.size(); ++i)
-        request.client.ask(
+        request.actor.ask(
             tiers[i].tier, Message{},
             [this, next, one_less, i](Answer& answer) {
               if (next.alive())
@@ -341,8 +377,8 @@ class client_request final : public request_entry, private task_owner {
     template <class Promise>
     void await_suspend(std::coroutine_handle<Promise> frame) {
       continuation next(request, frame);
-      connection& client = request.client;
-      client.cost_unknown();
+      client_inbox& inbox = request.inbox();
+      inbox.gate().cost_unknown();
       auto go_on = [this, next](Answer& answer) {
         if (!next.alive())
           return;
@@ -354,15 +390,15 @@ class client_request final : public request_entry, private task_owner {
         got = std::move(answer);
         next.go_on();
       };
-      client.ask(
-          client.group().group, std::move(message),
-          [&client, go_on](Answer& answer) {
-            client.cost_known();
+      request.actor.ask(
+          request.client.group().group, std::move(message),
+          [&inbox, go_on](Answer& answer) {
+            inbox.gate().cost_known();
             go_on(answer);
-            client.pump();
+            inbox.pump();
           },
-          [&client, next] {
-            client.cost_known();
+          [&inbox, next] {
+            inbox.gate().cost_known();
             next.fail({errc::internal, "the trust group's actor has ended"});
           });
     }
@@ -378,7 +414,7 @@ class client_request final : public request_entry, private task_owner {
     bool await_ready() const noexcept { return false; }
     template <class Promise>
     void await_suspend(std::coroutine_handle<Promise> frame) {
-      request.client.resume([next = continuation(request, frame), context = request.context, doing = doing] {
+      request.actor.resume([next = continuation(request, frame), context = request.context, doing = doing] {
         if (context->live())
           next.go_on();
         else
@@ -391,14 +427,14 @@ class client_request final : public request_entry, private task_owner {
   struct waiting_for_room {
     client_request& request;
     size_t objects;
-    bool await_ready() { return request.client.charge(request, objects); }
+    bool await_ready() { return request.inbox().charge(request, objects); }
     template <class Promise>
     void await_suspend(std::coroutine_handle<Promise> frame) {
-      request.client.wait_for_room(request, objects, continuation(request, frame));
+      request.inbox().wait_for_room(request, objects, continuation(request, frame));
     }
     void await_resume() {
       if (std::exchange(request.expects_, false))
-        request.client.objects_are_known(request);
+        request.inbox().objects_are_known(request);
     }
   };
 
@@ -416,9 +452,9 @@ class client_request final : public request_entry, private task_owner {
           next.fail({context->ended.load(), std::string("the request ended before ") + what});
       };
       if (leases)
-        request.client.resume_after_lease_ends(request, std::move(next));
+        request.actor.resume_after_lease_ends(request, std::move(next));
       else
-        request.client.resume_after_teardown(request, std::move(next));
+        request.actor.resume_after_teardown(request, std::move(next));
     }
     void await_resume() const noexcept {}
   };
@@ -436,8 +472,8 @@ class client_request final : public request_entry, private task_owner {
             if (!std::exchange(told, true))
               next.go_on();
           });
-      request.client.when_ended(request, again);
-      log.wait(sequence, request.context, request.client.on_any_thread([again] { (*again)(); }));
+      request.actor.when_ended(request, again);
+      log.wait(sequence, request.context, request.actor.on_any_thread([again] { (*again)(); }));
     }
     void await_resume() const noexcept {}
   };
@@ -450,7 +486,7 @@ class client_request final : public request_entry, private task_owner {
     bool await_ready() const { return counter.has(value); }
     template <class Promise>
     void await_suspend(std::coroutine_handle<Promise> frame) {
-      request.client.wait_for_counter(request, counter, value, memory, continuation(request, frame));
+      request.actor.wait_for_counter(request, counter, value, memory, continuation(request, frame));
     }
     void await_resume() const noexcept {}
   };
@@ -498,7 +534,7 @@ task<prefix_objects> client_request::objects(client_space_ptr in, const Request&
 
 template <class Result, class Job>
 task<Result> client_request::run(actor_pool& idle, caf::actor (*spawn)(caf::actor_system&), Job job) {
-  caf::actor worker = idle.take([&] { return spawn(client.system()); });
+  caf::actor worker = idle.take([&] { return spawn(actor.system()); });
   auto done = co_await try_ask<Result>(worker, std::move(job), "the transfer's actor has ended");
   if (!done) {
     Result lost;

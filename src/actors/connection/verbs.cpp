@@ -12,7 +12,7 @@ task<> begin(client_request& request, protocol::frame& frame) {
   auto asked = protocol::parse<Table>(frame.body);
   if (asked)
     return work(request, **asked, frame.descriptors);
-  request.client.refuse_frame(request, frame, asked.error());
+  request.inbox().refuse_frame(request, frame, asked.error());
   return {};
 }
 

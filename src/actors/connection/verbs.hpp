@@ -30,7 +30,8 @@ namespace verbs {
 #include "protocol/verbs.def"
 
 /// Answers those who wait for the lookup that this frame would have begun. No effect if it has no id.
-void lookup_refused(const connection& client, const request_entry& request, std::span<const uint8_t> body);
+void lookup_refused(const connected_client& client, const request_entry& request,
+                    std::span<const uint8_t> body);
 } // namespace verbs
 
 } // namespace terrace::actors

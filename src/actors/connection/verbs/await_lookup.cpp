@@ -7,7 +7,7 @@ namespace {
 
 /// Whether the client may use the lease of the lookup from now on; otherwise the request was refused.
 bool share(client_request& request, const lookup_outcome& found, const lease_ptr& held) {
-  connection& client = request.client;
+  connected_client& client = request.client;
   if (!request.context->live()) { // the lease would never be released
     request.refuse({request.context->ended.load(), "the wait for a lookup ended"});
     return false;
@@ -16,11 +16,11 @@ bool share(client_request& request, const lookup_outcome& found, const lease_ptr
     request.refuse({errc::gone, "the lookup was answered, and its lease has ended since"});
     return false;
   }
-  if (!held || client.holds(held->id))
+  if (!held || client.holdings().holds(held->id))
     return true;
   lease_reading nothing; // but from now on the lease ends with its last holder
   nothing.from = held;
-  return client.may_lease(request) && client.read_some(request, nothing);
+  return request.may_lease() && request.read_some(nothing);
 }
 
 } // namespace

@@ -3,7 +3,7 @@
 namespace terrace::actors::verbs {
 
 task<> bell(client_request& request, const wire::Bell&, protocol::descriptor_list&) {
-  auto descriptor = request.client.bell();
+  auto descriptor = request.actor.bell();
   co_await request.valid(descriptor);
   std::vector<unique_fd> descriptors;
   descriptors.push_back(std::move(*descriptor));

@@ -3,7 +3,7 @@
 namespace terrace::actors::verbs {
 
 task<> cancel(client_request& request, const wire::Cancel& asked, protocol::descriptor_list&) {
-  connection& client = request.client;
+  connected_client& client = request.client;
   bool found = false;
   if (asked.lookup_id() != nullptr) {
     const auto& group = client.group().group;
@@ -11,7 +11,7 @@ task<> cancel(client_request& request, const wire::Cancel& asked, protocol::desc
     auto cancelled = co_await request.ask<cancel_lookup_answer>(group, std::move(lookup), group_ended);
     found = cancelled.found;
   } else {
-    found = asked.request() != request.id && client.cancel(asked.request(), errc::cancelled);
+    found = asked.request() != request.id && request.inbox().cancel(asked.request(), errc::cancelled);
   }
   request.reply([&](flatbuffers::FlatBufferBuilder& body) { return wire::CreateCancelAnswer(body, found); });
 }

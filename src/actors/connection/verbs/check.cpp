@@ -33,14 +33,14 @@ void answer_check(client_request& request, const check_report& found) {
 
 task<> check(client_request& request, const wire::Check& asked, protocol::descriptor_list&) {
   request.take_terms(asked);
-  connection& client = request.client;
-  if (!client.may_govern(request, "a check tells of the leases and sessions of all clients"))
+  connected_client& client = request.client;
+  if (!request.may_govern("a check tells of the leases and sessions of all clients"))
     co_return;
   check_job job;
   job.group = client.group_handle();
   job.clients = client.environment().clients;
   job.context = request.context;
-  auto worker = spawn_check(client.system());
+  auto worker = spawn_check(request.actor.system());
   auto found = co_await request.ask<check_report>(worker, std::move(job), "the check's actor has ended");
   co_await request.valid(found.failure);
   answer_check(request, found);

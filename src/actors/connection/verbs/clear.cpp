@@ -8,8 +8,8 @@ namespace {
 
 /// Writes the clear to the state directory, for what the volume or a path of it cannot record now.
 task<error> record(client_request& request, pending_clear what) {
-  connection& client = request.client;
-  auto keeper = spawn_clear_keeper(client.system(), client.group_handle());
+  connected_client& client = request.client;
+  auto keeper = spawn_clear_keeper(request.actor.system(), client.group_handle());
   remember_clear_request question{std::move(what)};
   auto recorded = co_await request.try_ask<remember_clear_answer>(
       keeper, std::move(question), "the clear could not be recorded for the disk tier");
@@ -23,8 +23,8 @@ task<error> record(client_request& request, pending_clear what) {
 /// 2. The tiers are asked, in the order of tier/objects/clear_course.hpp.
 /// 3. If an open volume could not make the clear durable on all of its paths, it is recorded for the other paths.
 task<> clear(client_request& request, const wire::Clear& asked, protocol::descriptor_list&) {
-  connection& client = request.client;
-  if (!client.may_govern(request, "a clear removes what all clients of the trust group have stored"))
+  connected_client& client = request.client;
+  if (!request.may_govern("a clear removes what all clients of the trust group have stored"))
     co_return;
   std::optional<space_id> space;
   std::optional<space_fingerprint> fingerprint;
@@ -63,7 +63,7 @@ task<> clear(client_request& request, const wire::Clear& asked, protocol::descri
   const clear_answer& sum = course.sum();
   co_await request.valid(sum.failure);
   if (group.shadow)
-    client.send(group.shadow, shadow_clear{space});
+    request.actor.send(group.shadow, shadow_clear{space});
   request.reply([&](flatbuffers::FlatBufferBuilder& body) {
     return wire::CreateClearAnswer(body, sum.objects, sum.bytes);
   });

@@ -6,7 +6,7 @@ namespace terrace::actors::verbs {
 
 task<> commit(client_request& request, const wire::Commit& asked, protocol::descriptor_list&) {
   request.take_terms(asked);
-  connection& client = request.client;
+  connected_client& client = request.client;
   auto reservation = take_reservation(request, asked.reservation());
   if (!reservation)
     co_return;
@@ -28,7 +28,7 @@ task<> commit(client_request& request, const wire::Commit& asked, protocol::desc
   job.runs = std::make_shared<const scatter_gather>(std::move(*checked));
   job.source = memory.source();
   job.context = request.context;
-  auto& idle = client.idle_stores();
+  auto& idle = request.actor.idle().stores;
   auto done = co_await request.run<store_result>(idle, spawn_store, std::move(job));
   put_back(client, *reservation);
   co_await request.valid(done.failure);

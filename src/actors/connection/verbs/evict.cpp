@@ -45,8 +45,8 @@ discard_notice unwanted(const object_hold& held, removed_objects& sum) {
 /// them when the hold ends.
 task<> evict(client_request& request, const wire::Evict& asked, protocol::descriptor_list&) {
   request.take_terms(asked);
-  connection& client = request.client;
-  if (!client.may_govern(request, "an eviction removes what all clients of the trust group have stored"))
+  connected_client& client = request.client;
+  if (!request.may_govern("an eviction removes what all clients of the trust group have stored"))
     co_return;
   auto in = request.space(asked.space());
   if (!in)
@@ -74,7 +74,7 @@ task<> evict(client_request& request, const wire::Evict& asked, protocol::descri
       auto found = co_await request.ask<probe_answer>(tier, std::move(probe), "a tier has ended");
       if (!found.held)
         continue;
-      client.send(tier, unwanted(*found.held, removed));
+      request.actor.send(tier, unwanted(*found.held, removed));
       found.held = {};
       // The tier has read the notice when it has answered this: no lookup finds the objects any more.
       confirm_request confirm;

@@ -4,7 +4,7 @@
 namespace terrace::actors::verbs {
 
 task<> fork_session(client_request& request, const wire::ForkSession& asked, protocol::descriptor_list&) {
-  connection& client = request.client;
+  connected_client& client = request.client;
   auto in = request.space(asked.space());
   if (!in)
     co_return;

@@ -9,7 +9,7 @@
 namespace terrace::actors::verbs {
 
 task<> hello(client_request& request, const wire::Hello& asked, protocol::descriptor_list&) {
-  connection& client = request.client;
+  connected_client& client = request.client;
   const auto& environment = client.environment();
   if (auto version = checked_version(asked); !version) {
     environment.client_probe->refused(metrics::refusal::version);
@@ -23,8 +23,8 @@ task<> hello(client_request& request, const wire::Hello& asked, protocol::descri
       environment.clients->confirm(id, client.who().pid); // this one may need its place
       caf::anon_send(old->actor, confirm_notice{client.who().pid});
     }
-  if (auto greeted = client.greeted(asked.client_name()->str(), asked.observes()); !greeted) {
-    client.end(greeted.error());
+  if (auto greeted = request.actor.greeted(asked.client_name()->str(), asked.observes()); !greeted) {
+    request.inbox().end(greeted.error());
     co_return;
   }
   std::vector<tier_kind> tiers;

@@ -18,8 +18,8 @@ flatbuffers::Offset<wire::LeaseStatus> write(flatbuffers::FlatBufferBuilder& bod
 } // namespace
 
 task<> leases(client_request& request, const wire::Leases& asked, protocol::descriptor_list&) {
-  connection& client = request.client;
-  if (!client.may_govern(request, "the id of a lease is the right to use it"))
+  connected_client& client = request.client;
+  if (!request.may_govern("the id of a lease is the right to use it"))
     co_return;
   const auto& group = client.group().group;
   leases_request all{asked.after(), protocol::leases_listed_max};

@@ -34,7 +34,7 @@ struct load_target {
 };
 
 /// Generations that the device of the region writes.
-result<void> add_generations(connection& client, const wire::Generation& wanted, load_target& target) {
+result<void> add_generations(connected_client& client, const wire::Generation& wanted, load_target& target) {
   auto page = client.holdings().registered(wanted.region());
   if (!page)
     return tl::unexpected(page.error());
@@ -54,7 +54,7 @@ result<void> add_generations(connection& client, const wire::Generation& wanted,
   return {};
 }
 
-result<load_target> target_of(connection& client, const wire::Load& asked) {
+result<load_target> target_of(connected_client& client, const wire::Load& asked) {
   auto region = client.holdings().registered(asked.region());
   if (!region)
     return tl::unexpected(region.error());
@@ -129,16 +129,16 @@ task<> choose(client_request& request, load_subject& subject, std::shared_ptr<co
 
 /// By prefix, which counts as an access.
 task<load_subject> subject_of_prefix(client_request& request, const wire::Load& asked, client_space_ptr in) {
-  connection& client = request.client;
+  connected_client& client = request.client;
   auto part = co_await request.objects(in, asked, false);
   const chunk_prefix& all = *part.prefix;
   const space_spec& spec = in->what->spec;
   bool loads = !client.loads_nothing(asked.options(), *in);
   if (loads)
-    client.use_for_inference(request, asked.options(), part.objects);
+    request.use_for_inference(asked.options(), part.objects);
   if (loads && client.group().feed)
-    client.tell_shadows(request, asked.options(), in->what,
-                        std::make_shared<const chunk_prefix>(part_of(all, part.scope.range)), in->rank);
+    request.tell_shadows(asked.options(), in->what,
+                         std::make_shared<const chunk_prefix>(part_of(all, part.scope.range)), in->rank);
   load_subject subject{
       in->what, in->probe, part.objects, part.scope,
       in->rank, {},        nullptr,      all.first_token + part.scope.range.first * spec.chunk_tokens};
@@ -156,7 +156,7 @@ task<load_subject> subject_of_prefix(client_request& request, const wire::Load& 
 }
 
 task<load_subject> subject_of_lease(client_request& request, const wire::Load& asked) {
-  connection& client = request.client;
+  connected_client& client = request.client;
   lease_id id = protocol::to_lease_id(asked.lease());
   auto from = co_await request.lease(id);
   if (asked.space() != 0 && static_cast<space_id>(asked.space()) != from->in->id) {
@@ -183,7 +183,7 @@ task<load_subject> subject_of_lease(client_request& request, const wire::Load& a
 
 task<> load(client_request& request, const wire::Load& asked, protocol::descriptor_list&) {
   request.take_terms(asked);
-  connection& client = request.client;
+  connected_client& client = request.client;
   auto target = target_of(client, asked);
   co_await request.valid(target);
   load_subject subject;
@@ -215,7 +215,7 @@ task<> load(client_request& request, const wire::Load& asked, protocol::descript
     job.generations = target->generations;
   job.context = request.context;
   job.note_access = !subject.from && request.context->inference == 0;
-  auto& idle = client.idle_loads();
+  auto& idle = request.actor.idle().loads;
   auto done = co_await request.run<load_result>(idle, spawn_load, std::move(job));
   co_await request.valid(done.failure);
   if (subject.probe)

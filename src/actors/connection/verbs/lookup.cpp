@@ -57,7 +57,7 @@ std::vector<uint64_t> cursors_of(const subject& of, const prefix_plan& plan) {
 }
 
 void answer(client_request& request, const subject& of, const lookup_answer& found) {
-  connection& client = request.client;
+  connected_client& client = request.client;
   const prefix_plan& plan = found.plan;
   const space_spec& spec = of.in->what->spec;
   if (of.loads)
@@ -69,9 +69,9 @@ void answer(client_request& request, const subject& of, const lookup_answer& fou
   if (of.lease_wanted && plan.found_chunks != 0 && request.context->live()) {
     held = lease_on(found, *of.candidates.back().prefix, of.in->what, random_lease_id(), client.record()->id,
                     client.environment().now());
-    if (!client.may_lease(request) || !request.ok(client.holdings().may_name(objects_of(*held))))
+    if (!request.may_lease() || !request.ok(client.holdings().may_name(objects_of(*held))))
       return;
-    client.add_lease(held);
+    request.actor.add_lease(held);
   }
   auto cursors = cursors_of(of, plan);
   const prompt_entry_ptr& entry = of.candidates.back().entry;
@@ -82,7 +82,7 @@ void answer(client_request& request, const subject& of, const lookup_answer& fou
     outcome.cursors = cursors;
     outcome.prompt = entry;
     if (held)
-      outcome.end_lease = client.lease_ender(held->id);
+      outcome.end_lease = request.actor.lease_ender(held->id);
     of.name->answered(std::move(outcome));
   }
   request.reply([&](flatbuffers::FlatBufferBuilder& body) {
@@ -101,11 +101,11 @@ lookup_request question_of(client_request& request, const wire::Lookup& asked, c
 
 // ---- what the last lookup of the session found ----
 
-const tier_parts& host_tier(connection& client) { return client.group().tiers().front(); }
+const tier_parts& host_tier(connected_client& client) { return client.group().tiers().front(); }
 
 /// Of a lookup in a session: whether what is known of its prefix matters. A lease has to hold all of it, and beside a faster
 /// tier it is not known which of the two has a chunk now.
-bool uses_known(connection& client, const wire::Lookup& asked, const subject& of) {
+bool uses_known(connected_client& client, const wire::Lookup& asked, const subject& of) {
   uint32_t tiers = tiers_of(asked, of.in->defaults);
   bool host = tiers == 0 || (tiers >> static_cast<unsigned>(tier_kind::host) & 1) != 0;
   const auto& all = client.group().tiers();
@@ -117,7 +117,7 @@ bool uses_known(connection& client, const wire::Lookup& asked, const subject& of
 }
 
 /// Whether only the rest of the prompt is needed: the answer tells nothing else of the chunks before it.
-bool wants_rest(connection& client, const wire::Lookup& asked, const subject& of) {
+bool wants_rest(connected_client& client, const wire::Lookup& asked, const subject& of) {
   return uses_known(client, asked, of) && !asked.digests() && !of.logits_wanted && !of.tail_wanted &&
          !of.name;
 }
@@ -140,7 +140,7 @@ struct searched_part {
 };
 
 /// At least one chunk remains.
-searched_part part_of(connection& client, const wire::Lookup& asked, const subject& of) {
+searched_part part_of(connected_client& client, const wire::Lookup& asked, const subject& of) {
   searched_part part{of.candidates.back().prefix, uses_known(client, asked, of), of.turn.left_out,
                      of.turn.before};
   if (!part.remembers || part.known != 0 || part.prefix->chunks.empty())
@@ -154,7 +154,7 @@ searched_part part_of(connection& client, const wire::Lookup& asked, const subje
 }
 
 /// What was not looked for counts as found in host memory, and the session remembers what is there.
-void add_known(connection& client, subject& of, const searched_part& part, prefix_plan& plan) {
+void add_known(connected_client& client, subject& of, const searched_part& part, prefix_plan& plan) {
   const space_spec& spec = of.in->what->spec;
   if (part.known != 0) {
     plan = behind_known(std::move(plan), part.known, spec.chunk_tokens);
@@ -220,7 +220,7 @@ task<> choose(client_request& request, const wire::Lookup& asked, subject& of) {
 
 /// Searches one candidate after the other, until enough is found.
 task<lookup_answer> search(client_request& request, const wire::Lookup& asked, subject& of) {
-  connection& client = request.client;
+  connected_client& client = request.client;
   while (true) {
     auto part = part_of(client, asked, of);
     auto question = question_of(request, asked, of, part.prefix);
@@ -231,8 +231,8 @@ task<lookup_answer> search(client_request& request, const wire::Lookup& asked, s
     question.prefill_tokens_per_s = client.prefill_speed(asked.options(), *of.in);
     question.note_access = of.lease_wanted && request.context->inference == 0;
     if (of.lease_wanted && of.loads && !std::exchange(of.told, true)) {
-      client.use_for_inference(request, asked.options(), question.objects);
-      client.tell_shadows(request, asked.options(), of.in->what, of.prefix);
+      request.use_for_inference(asked.options(), question.objects);
+      request.tell_shadows(asked.options(), of.in->what, of.prefix);
     }
     auto found = co_await request.look_up(std::move(question));
     if (part.remembers)
@@ -280,7 +280,7 @@ task<> resolve(client_request& request, const wire::Lookup& asked, subject& of) 
   set_prefix(of, std::move(prefix));
 }
 
-std::shared_ptr<named_lookup> name_lookup(const connection& client, const request_entry& request,
+std::shared_ptr<named_lookup> name_lookup(const connected_client& client, const request_entry& request,
                                           const lookup_id& id) {
   return std::make_shared<named_lookup>(id, request.context,
                                         [group = client.group().group](finish_lookup_notice notice) {
@@ -289,7 +289,7 @@ std::shared_ptr<named_lookup> name_lookup(const connection& client, const reques
 }
 
 /// Answers all requests that wait for its id with `gone`.
-void refused(const connection& client, const request_entry& request, const wire::Lookup& asked) {
+void refused(const connected_client& client, const request_entry& request, const wire::Lookup& asked) {
   if (asked.lookup_id() == nullptr || asked.lookup_id()->size() != lookup_id{}.bytes.size())
     return;
   auto id = protocol::to_lookup_id(asked.lookup_id());
@@ -300,14 +300,15 @@ void refused(const connection& client, const request_entry& request, const wire:
 
 } // namespace
 
-void lookup_refused(const connection& client, const request_entry& request, std::span<const uint8_t> body) {
+void lookup_refused(const connected_client& client, const request_entry& request,
+                    std::span<const uint8_t> body) {
   if (auto asked = protocol::well_formed<wire::Lookup>(body))
     refused(client, request, **asked);
 }
 
 task<> lookup(client_request& request, const wire::Lookup& asked, protocol::descriptor_list&) {
   request.take_terms(asked);
-  connection& client = request.client;
+  connected_client& client = request.client;
   auto in = request.space(asked.space());
   if (!in) {
     refused(client, request, asked);

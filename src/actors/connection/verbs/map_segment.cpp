@@ -4,8 +4,8 @@
 namespace terrace::actors::verbs {
 
 task<> map_segment(client_request& request, const wire::MapSegment& asked, protocol::descriptor_list&) {
-  connection& client = request.client;
-  if (!client.may_map(request, "load and store with a region"))
+  connected_client& client = request.client;
+  if (!request.may_map("load and store with a region"))
     co_return;
   const arena* memory = nullptr;
   std::shared_ptr<const arena> mapped;

@@ -46,7 +46,7 @@ task<moved_chunks> move_down(client_request& request, space_ptr space,
   job.chunks = {prefix, &prefix->chunks};
   job.before = prefix->parent;
   job.context = request.context;
-  auto worker = spawn_move(request.client.system());
+  auto worker = spawn_move(request.actor.system());
   auto done = co_await request.ask<move_result>(worker, std::move(job), "the move's actor has ended");
   co_await request.valid(done.failure);
   co_return done.sum;
@@ -55,7 +55,7 @@ task<moved_chunks> move_down(client_request& request, space_ptr space,
 /// As a prefetch does.
 task<moved_chunks> move_up(client_request& request, space_ptr space,
                            std::shared_ptr<const chunk_prefix> prefix, tier_kind to) {
-  connection& client = request.client;
+  connected_client& client = request.client;
   request.context->ahead = true;
   auto question = request.question(space, prefix);
   question.object_tiers = true;
@@ -71,10 +71,10 @@ task<moved_chunks> move_up(client_request& request, space_ptr space,
   job.to = to;
   job.context = request.context;
   job.found = job.expected = std::make_shared<const prefix_plan>(std::move(found.plan));
-  auto worker = spawn_prefetch(client.system());
+  auto worker = spawn_prefetch(request.actor.system());
   auto stop =
       std::make_shared<std::function<void()>>([worker] { caf::anon_send(worker, stop_prefetch_notice{}); });
-  client.when_ended(request, stop);
+  request.actor.when_ended(request, stop);
   auto done = co_await request.ask<prefetch_result>(worker, std::move(job), "the move's actor has ended");
   co_await request.valid(done.failure);
   co_return sum_of(space->spec, done, to);
@@ -84,8 +84,8 @@ task<moved_chunks> move_up(client_request& request, space_ptr space,
 
 task<> move(client_request& request, const wire::Move& asked, protocol::descriptor_list&) {
   request.take_terms(asked);
-  connection& client = request.client;
-  if (!client.may_govern(request, "a move changes the tiers of all clients of the trust group"))
+  connected_client& client = request.client;
+  if (!request.may_govern("a move changes the tiers of all clients of the trust group"))
     co_return;
   auto in = request.space(asked.space());
   if (!in)

@@ -26,7 +26,7 @@ result<session_root_ptr> root_of(const wire::OpenSession& asked, const token_has
 } // namespace
 
 task<> open_session(client_request& request, const wire::OpenSession& asked, protocol::descriptor_list&) {
-  connection& client = request.client;
+  connected_client& client = request.client;
   auto in = request.space(asked.space());
   if (!in)
     co_return;

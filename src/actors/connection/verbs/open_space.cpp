@@ -50,7 +50,7 @@ task<space_ptr> opened(client_request& request, const space_spec& spec) {
 } // namespace
 
 task<> open_space(client_request& request, const wire::OpenSpace& asked, protocol::descriptor_list&) {
-  connection& client = request.client;
+  connected_client& client = request.client;
   auto spec = spec_of(asked);
   co_await request.valid(spec);
   if (resp::is_value_space(*spec)) {

@@ -6,8 +6,8 @@ namespace terrace::actors::verbs {
 
 task<> pin(client_request& request, const wire::Pin& asked, protocol::descriptor_list&) {
   request.take_terms(asked);
-  connection& client = request.client;
-  if (!client.may_govern(request, "a pin takes memory from all clients of the trust group"))
+  connected_client& client = request.client;
+  if (!request.may_govern("a pin takes memory from all clients of the trust group"))
     co_return;
   auto in = request.space(asked.space());
   if (!in)

@@ -64,7 +64,7 @@ task<lookup_answer> find_chunks(client_request& request, const prefetch_subject&
 
 /// A chain that would evict its own beginning is cut; what a shorter one needs of states and windows is looked up.
 task<> bring(client_request& request, prefetch_subject subject, prefetch_terms terms) {
-  connection& client = request.client;
+  connected_client& client = request.client;
   request.context->ahead = true;
   subject.context = request.context;
   subject.arrivals = terms.arrivals;
@@ -90,10 +90,10 @@ task<> bring(client_request& request, prefetch_subject subject, prefetch_terms t
   job.group = client.group_handle();
   job.found = found;
   job.expected = expected;
-  auto worker = spawn_prefetch(client.system());
+  auto worker = spawn_prefetch(request.actor.system());
   auto stop =
       std::make_shared<std::function<void()>>([worker] { caf::anon_send(worker, stop_prefetch_notice{}); });
-  client.when_ended(request, stop);
+  request.actor.when_ended(request, stop);
   auto done = co_await request.ask<prefetch_result>(worker, std::move(job), "the prefetch's actor has ended");
   co_await request.valid(done.failure);
   answer_prefetch(request, subject, terms, done);
@@ -136,7 +136,7 @@ task<> bring_found(client_request& request, const wire::Prefetch& asked, prefetc
 }
 
 task<> bring_prefix(client_request& request, const wire::Prefetch& asked, prefetch_terms terms) {
-  connection& client = request.client;
+  connected_client& client = request.client;
   auto in = request.space(asked.space());
   if (!in)
     co_return;
@@ -152,8 +152,8 @@ task<> bring_prefix(client_request& request, const wire::Prefetch& asked, prefet
   subject.waits = terms.rule != wire::StopRule::best_effort;
   subject.note_access = request.context->inference == 0;
   if (!client.loads_nothing(asked.options(), *in)) {
-    client.use_for_inference(request, asked.options(), object_source{subject.in, subject.chunks});
-    client.tell_shadows(request, asked.options(), subject.in, named);
+    request.use_for_inference(asked.options(), object_source{subject.in, subject.chunks});
+    request.tell_shadows(asked.options(), subject.in, named);
   }
   terms.tiers = tiers_of(asked, in->defaults);
   terms.prefill_tokens_per_s = client.prefill_speed(asked.options(), *in);

@@ -8,7 +8,7 @@ namespace {
 
 /// Changes a quota, if the request has one; false: it was refused.
 bool change_quota(client_request& request, const wire::Quota& asked) {
-  connection& client = request.client;
+  connected_client& client = request.client;
   if (asked.name() == nullptr)
     return true;
   auto wanted = quota_of(asked);
@@ -21,14 +21,14 @@ bool change_quota(client_request& request, const wire::Quota& asked) {
   if (client.environment().log)
     client.environment().log("group " + group.name + ": quota " + wanted->text());
   for (const tier_parts& tier : group.tiers())
-    client.send(tier.tier, quotas_changed_notice{});
+    request.actor.send(tier.tier, quotas_changed_notice{});
   return true;
 }
 
 } // namespace
 
 task<> quota(client_request& request, const wire::Quota& asked, protocol::descriptor_list&) {
-  if (!request.client.may_govern(request, "quotas concern all tenants of the trust group"))
+  if (!request.may_govern("quotas concern all tenants of the trust group"))
     co_return;
   if (!change_quota(request, asked))
     co_return;

@@ -50,7 +50,7 @@ class location_writer {
 /// From its end on the client may read these locations, until it releases the lease or ends.
 task<> tell_places(client_request& request, lease_ptr from, transfer_scope scope, uint16_t rank,
                    load_result done) {
-  connection& client = request.client;
+  connected_client& client = request.client;
   bool many = done.places->size() >= object_hold::many_places;
   std::shared_ptr<lease_reading> reading(new lease_reading,
                                          deleted_by{many ? client.group().lease_ends : nullptr});
@@ -68,7 +68,7 @@ task<> tell_places(client_request& request, lease_ptr from, transfer_scope scope
     co_await request.turn("its locations were made ready");
   }
   while (true) { // last, because the answer must follow at once
-    auto more = client.read_some(request, *reading);
+    auto more = request.read_some(*reading);
     if (!more)
       co_return;
     if (!*more)
@@ -83,12 +83,12 @@ task<> tell_places(client_request& request, lease_ptr from, transfer_scope scope
 
 task<> read_lease(client_request& request, const wire::ReadLease& asked, protocol::descriptor_list&) {
   request.take_terms(asked);
-  connection& client = request.client;
-  if (!client.may_map(request, "load with a region"))
+  connected_client& client = request.client;
+  if (!request.may_map("load with a region"))
     co_return;
   lease_id id = protocol::to_lease_id(asked.lease());
   auto from = co_await request.lease(id);
-  if (!client.holds(from->id) && !client.may_lease(request))
+  if (!client.holdings().holds(from->id) && !request.may_lease())
     co_return;
   auto scope = terrace::scope_of(asked, from->in->spec, from->chunks.size());
   co_await request.valid(scope);
@@ -99,7 +99,7 @@ task<> read_lease(client_request& request, const wire::ReadLease& asked, protoco
                                 ", whose locations fit in an answer; ask for fewer chunks at a time"});
     co_return;
   }
-  if (asked.replaces() && client.has_read(from->id)) {
+  if (asked.replaces() && request.actor.has_read(from->id)) {
     co_await request.leases_ended("it was served");
   }
   auto rank = client.holdings().rank_in(*from->in);
@@ -115,7 +115,7 @@ task<> read_lease(client_request& request, const wire::ReadLease& asked, protoco
   job.held_by = from;
   job.account = client.leased();
   job.note_access = false; // the lookup that took the lease was the access
-  auto& idle = client.idle_loads();
+  auto& idle = request.actor.idle().loads;
   auto done = co_await request.run<load_result>(idle, spawn_load, std::move(job));
   co_await request.valid(done.failure);
   co_await tell_places(request, from, *scope, *rank, std::move(done));

@@ -43,7 +43,7 @@ task<device_memory_ptr> imported(client_request& request, const wire::RegisterRe
 /// The descriptor's memory, mapped here. `page`: the same memory, as a device has it; null: none has.
 task<client_region_ptr> mapped(client_request& request, uint64_t bytes, std::shared_ptr<unique_fd> memory,
                                device_memory_ptr page) {
-  connection& client = request.client;
+  connected_client& client = request.client;
   auto charge = client.regions()->take(bytes);
   if (!charge && charge.error().code == errc::busy) { // regions that are being unmapped give their bytes back
     co_await request.unmapped("the region was mapped");
@@ -61,7 +61,7 @@ task<client_region_ptr> mapped(client_request& request, uint64_t bytes, std::sha
 
 task<> register_region(client_request& request, const wire::RegisterRegion& asked,
                        protocol::descriptor_list& descriptors) {
-  connection& client = request.client;
+  connected_client& client = request.client;
   std::shared_ptr<unique_fd> memory(new unique_fd(std::move(descriptors[0])),
                                     deleted_by{client.environment().teardown});
   client_region_ptr region;
@@ -91,7 +91,7 @@ task<> register_region(client_request& request, const wire::RegisterRegion& aske
   if (page)
     page->give_events();
   if (device)
-    client.watch_device_memory(device);
+    request.actor.watch_device_memory(device);
   request.reply([&](flatbuffers::FlatBufferBuilder& body) {
     return wire::CreateRegisterRegionAnswer(body, static_cast<uint32_t>(*id), is_mapped);
   });

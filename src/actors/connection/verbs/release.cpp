@@ -3,10 +3,10 @@
 namespace terrace::actors::verbs {
 
 task<> release(client_request& request, const wire::Release& asked, protocol::descriptor_list&) {
-  connection& client = request.client;
+  connected_client& client = request.client;
   auto id = protocol::to_lease_id(asked.lease());
-  bool later = client.lease_ends_elsewhere(id);
-  if (!client.release_lease(id)) {
+  bool later = client.holdings().ends_elsewhere(id);
+  if (!request.actor.release_lease(id)) {
     request.refuse({errc::gone, "this connection neither owns nor reads such a lease"});
     co_return;
   }

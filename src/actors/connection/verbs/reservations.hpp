@@ -13,7 +13,7 @@ inline std::shared_ptr<staged> take_reservation(client_request& request, uint64_
 }
 
 /// Its memory can be reserved again.
-inline void put_back(connection& client, const staged& reservation) {
+inline void put_back(connected_client& client, const staged& reservation) {
   staging* memory = client.holdings().present_staging();
   if (memory == nullptr)
     return;

@@ -22,8 +22,8 @@ task<object_bitmap> present(client_request& request, batch_ptr objects) {
 
 task<> reserve(client_request& request, const wire::Reserve& asked, protocol::descriptor_list&) {
   request.take_terms(asked);
-  connection& client = request.client;
-  if (!client.may_map(request, "store with a region"))
+  connected_client& client = request.client;
+  if (!request.may_map("store with a region"))
     co_return;
   auto in = request.space(asked.space());
   if (!in)

@@ -3,8 +3,8 @@
 namespace terrace::actors::verbs {
 
 task<> revoke(client_request& request, const wire::Revoke& asked, protocol::descriptor_list&) {
-  connection& client = request.client;
-  if (!client.may_govern(request, "a revoked lease ends for its owner and all readers"))
+  connected_client& client = request.client;
+  if (!request.may_govern("a revoked lease ends for its owner and all readers"))
     co_return;
   auto id = protocol::to_lease_id(asked.lease());
   // The lease is marked first, so that no connection begins to read under it after it was asked.

@@ -50,7 +50,7 @@ uint64_t chunk_bytes(const space_spec& spec) {
 /// What the tiers have of the turn's chunks, for its session to hold: charged to the sessions of the trust group.
 task<session_hold> search_held(client_request& request, space_ptr space,
                                std::shared_ptr<const chunk_prefix> prefix, session_id id) {
-  connection& client = request.client;
+  connected_client& client = request.client;
   uint64_t bytes_max = client.group().memory->size() / 100 * client.environment().limits.session_percent;
   auto question = request.question(space, prefix);
   question.hold = true;

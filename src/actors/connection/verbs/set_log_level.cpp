@@ -3,7 +3,7 @@
 namespace terrace::actors::verbs {
 
 task<> set_log_level(client_request& request, const wire::SetLogLevel& asked, protocol::descriptor_list&) {
-  if (!request.client.may_govern(request, "the log is that of the whole daemon"))
+  if (!request.may_govern("the log is that of the whole daemon"))
     co_return;
   const auto& environment = request.client.environment();
   if (!environment.set_log_level) {

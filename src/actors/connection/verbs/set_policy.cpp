@@ -4,8 +4,8 @@
 namespace terrace::actors::verbs {
 
 task<> set_policy(client_request& request, const wire::SetPolicy& asked, protocol::descriptor_list&) {
-  connection& client = request.client;
-  if (!client.may_govern(request, "a policy serves all clients of the trust group"))
+  connected_client& client = request.client;
+  if (!request.may_govern("a policy serves all clients of the trust group"))
     co_return;
   auto wanted = policy_of(asked);
   co_await request.valid(wanted);

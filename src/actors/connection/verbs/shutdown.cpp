@@ -3,7 +3,7 @@
 namespace terrace::actors::verbs {
 
 task<> shutdown(client_request& request, const wire::Shutdown& asked, protocol::descriptor_list&) {
-  if (!request.client.may_govern(request, "the daemon serves all trust groups"))
+  if (!request.may_govern("the daemon serves all trust groups"))
     co_return;
   const auto& environment = request.client.environment();
   if (!environment.shut_down) {

@@ -9,7 +9,7 @@ namespace terrace::actors::verbs {
 namespace {
 
 void answer(client_request& request, group_status& all) {
-  connection& client = request.client;
+  connected_client& client = request.client;
   const group_parts& group = client.group();
   all.name_policies();
   auto now = std::chrono::steady_clock::now();

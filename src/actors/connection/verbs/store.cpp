@@ -14,7 +14,7 @@ struct awaited_counter {
 };
 
 /// Nullopt: the store waits for nothing.
-result<std::optional<awaited_counter>> counter_of(connection& client, const wire::Store& asked,
+result<std::optional<awaited_counter>> counter_of(connected_client& client, const wire::Store& asked,
                                                   const client_region& region) {
   if (asked.after() == nullptr)
     return std::nullopt;
@@ -34,7 +34,7 @@ result<std::optional<awaited_counter>> counter_of(connection& client, const wire
 
 task<> store(client_request& request, const wire::Store& asked, protocol::descriptor_list&) {
   request.take_terms(asked);
-  connection& client = request.client;
+  connected_client& client = request.client;
   auto in = request.space(asked.space());
   if (!in)
     co_return;
@@ -70,7 +70,7 @@ task<> store(client_request& request, const wire::Store& asked, protocol::descri
     const auto& device = region->device();
     co_await request.counted(waited.counter, waited.value, device);
   }
-  auto& idle = client.idle_stores();
+  auto& idle = request.actor.idle().stores;
   auto done = co_await request.run<store_result>(idle, spawn_store, std::move(job));
   in->probe->stored(done.bytes);
   co_await request.valid(done.failure);

@@ -35,7 +35,7 @@ struct event_position {
 
 void tell_events(client_request& request, const std::vector<tier_event>& events, bool snapshot,
                  const event_position& next) {
-  connection& client = request.client;
+  connected_client& client = request.client;
   uint64_t last = client.group().events->read(next.sequence, 0).last;
   std::vector<wire::Event> all;
   all.reserve(events.size());
@@ -98,10 +98,10 @@ task<> list_tier(client_request& request, tier_actor tier, tier_kind kind, event
 } // namespace
 
 task<> subscribe(client_request& request, const wire::Subscribe& asked, protocol::descriptor_list&) {
-  connection& client = request.client;
-  if (!client.may_govern(request, "events tell what all clients of the trust group store"))
+  connected_client& client = request.client;
+  if (!request.may_govern("events tell what all clients of the trust group store"))
     co_return;
-  client.set_deadline(request, asked.deadline_ms());
+  request.inbox().set_deadline(request, asked.deadline_ms());
   event_position from{asked.sequence(), asked.tier(), asked.slot()};
   bool first = from.sequence == 0 && from.tier == in_no_snapshot;
   if (first)

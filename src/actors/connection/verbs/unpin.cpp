@@ -4,8 +4,8 @@ namespace terrace::actors::verbs {
 
 task<> unpin(client_request& request, const wire::Unpin& asked, protocol::descriptor_list&) {
   request.take_terms(asked);
-  connection& client = request.client;
-  if (!client.may_govern(request, "a pin serves all clients of the trust group"))
+  connected_client& client = request.client;
+  if (!request.may_govern("a pin serves all clients of the trust group"))
     co_return;
   auto in = request.space(asked.space());
   if (!in)

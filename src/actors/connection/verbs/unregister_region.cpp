@@ -5,12 +5,12 @@ namespace terrace::actors::verbs {
 
 task<> unregister_region(client_request& request, const wire::UnregisterRegion& asked,
                          protocol::descriptor_list&) {
-  connection& client = request.client;
+  connected_client& client = request.client;
   auto region = request.region(asked.region());
   if (!region)
     co_return;
   client.holdings().remove(static_cast<region_id>(asked.region()));
-  client.end_waits_in(*region);
+  request.actor.end_waits_in(*region);
   client.show();
   const device_memory_ptr& on_device = region->device() ? region->device() : region->page();
   if (on_device) {

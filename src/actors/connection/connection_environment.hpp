@@ -1,0 +1,27 @@
+// What all connections of a trust group share.
+#pragma once
+
+#include "actors/connection/client_record.hpp"
+#include "actors/transfer/transfer_arguments.hpp"
+#include "base/idle_pool.hpp"
+#include "connection/client_environment.hpp"
+
+#include <chrono>
+#include <memory>
+
+namespace terrace::actors {
+
+using clock = std::chrono::steady_clock;
+
+/// Set up before the group serves; safe on any thread.
+struct connection_environment : client_environment {
+  group_ptr group;
+  std::shared_ptr<connected_clients> clients;
+  devices_actor devices; ///< null: none
+};
+
+/// Actors that have answered and can be used again; they end with their connection. Starting one takes a few
+/// microseconds, and so does its end, which wakes CAF's clock thread.
+using actor_pool = idle_pool<caf::actor>;
+
+} // namespace terrace::actors
