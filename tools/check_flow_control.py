@@ -2,7 +2,8 @@
 """Checks that docs/flow-control.md says how each edge is kept.
 
 Every row of its tables names a test that exists, in the column `test`; and where a table has a column `where`, files of
-src/, at least one of which asserts the bound. Edges that the kernel or CAF bounds say so there instead.
+src/, at least one of which asserts the bound. Edges that the kernel or CAF bounds say so there instead. Its other cells,
+which an operator reads, have at most 25 words together.
 Prints one line for each finding.
 """
 
@@ -16,6 +17,8 @@ TEST = re.compile(r"\bTEST(?:_F|_P)?\(\s*(\w+)\s*,\s*(\w+)\s*\)")
 NAMED_TEST = re.compile(r"`([A-Z]\w*\.[A-Z]\w*)`")
 NAMED_FILE = re.compile(r"`([\w/]+\.[ch]pp)`")
 ASSERTION = re.compile(r"\bassert\(")
+CHECKED = ("where", "test")
+WORDS_MAX = 25
 BOUNDED_ELSEWHERE = ("the kernel", "CAF", "no messages")
 
 
@@ -43,6 +46,12 @@ def rows(text):
             yield number, header, cells(line)
 
 
+def words(by_name):
+    """How many words a reader of the row has to read."""
+    return sum(any(letter.isalnum() for letter in word)
+               for name, cell in by_name.items() if name not in CHECKED for word in cell.split())
+
+
 def files_named(cell):
     """Those of src/ whose paths end with a name of the cell; None in place of a name that no file has."""
     for name in NAMED_FILE.findall(cell):
@@ -61,6 +70,8 @@ def findings(text, known):
             yield number, f"'{edge}' has {len(row)} cells, its table {len(header)} columns"
             continue
         by_name = dict(zip(header, row))
+        if words(by_name) > WORDS_MAX:
+            yield number, f"'{edge}' has {words(by_name)} words; at most {WORDS_MAX}, the rest is prose below the table"
         named = NAMED_TEST.findall(by_name.get("test", ""))
         if not named:
             yield number, f"'{edge}' names no test"
