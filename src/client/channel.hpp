@@ -153,7 +153,7 @@ class channel {
   uint64_t in_flight_bytes_ = 0;
   /// Loads and stores. Meanwhile this thread sleeps in poll: in recvmsg it would also be woken when the daemon has read what was sent,
   /// for nothing, and a processor that copies would be taken from its copy. The other system call does not pay for short
-  /// requests, which are answered before who was woken sleeps again (decision 114).
+  /// requests, which are answered before who was woken sleeps again (decision 112).
   uint32_t copies_in_flight_ = 0;
   uint32_t credit_requests_ = 1;
   uint64_t credit_bytes_ = protocol::hello_bytes_max;

@@ -36,7 +36,7 @@ struct device_run {
 struct engine_device_options {
   std::string device;                  ///< the UUID of the GPU
   std::string driver = "libcuda.so.1"; ///< the library
-  /// `prefers_kernel` of smaller pieces. Measured on an H100 (PCIe 5): with 64 KiB the copy engines are as fast (decision 092).
+  /// `prefers_kernel` of smaller pieces. Measured on an H100 (PCIe 5): with 64 KiB the copy engines are as fast (decision 095).
   uint64_t kernel_below_bytes = 64 << 10;
   std::span<const std::byte> kernel; ///< code for cuModuleLoadData instead of that which was built in
 };

@@ -1,7 +1,7 @@
 #include "index/payload_checksum.hpp"
 
 #include <xxhash.h>
-#ifdef TERRACE_XXHASH_DISPATCHES // the same values, with the instructions that the processor has (decision 105)
+#ifdef TERRACE_XXHASH_DISPATCHES // the same values, with the instructions that the processor has (decision 112)
 #include <xxh_x86dispatch.h>
 #endif
 

@@ -134,7 +134,7 @@ bool write_objects(tier_pointer self, const std::vector<object_id>& ids, const s
 }
 
 /// Before objects leave, all of them go to the tiers below that get what is evicted. If these get what is used for the
-/// second time, what was used goes, because they may have lost it since (decision 088). False: nothing goes anywhere.
+/// second time, what was used goes, because they may have lost it since (decision 045). False: nothing goes anywhere.
 bool write_what_leaves(tier_pointer self, std::vector<object_id> ids, ended_demotion over) {
   auto& state = self->state;
   auto to = state.below.with(demotion_mode::write_back);

@@ -6,7 +6,7 @@ namespace terrace::actors {
 
 namespace {
 /// With fewer copiers nothing is divided: they have no more processors than the worker and the client that wait for them, and
-/// loads in parts were a tenth slower with two (decision 104).
+/// loads in parts were a tenth slower with two (decision 046).
 constexpr size_t dividing_copiers = 4;
 
 uint32_t requests_of(const copier_pool::member& one) { return one.load ? one.load->requests() : 0; }

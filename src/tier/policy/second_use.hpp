@@ -1,6 +1,6 @@
 // Which uses of an object are its second one (the first is that it was stored): then it is written to the tiers below. And
 // which objects were used a second time: these are written again before they leave, if the tiers below have lost them since
-// (decision 088).
+// (decision 045).
 //
 // Pure; used by one thread at a time.
 #pragma once

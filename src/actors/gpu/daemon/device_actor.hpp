@@ -1,7 +1,7 @@
 // DEVICE: one GPU (or its substitute in host memory) that clients have registered memory of. Owns its process.
 //
 // The process is started for the first region of a client and ended after the last, an arena of a tier included. Copies go through staging memory that both map:
-// arenas are sealed, so no other process may write into them (docs/decisions/060). A copy is cut into slices, one
+// arenas are sealed, so no other process may write into them (docs/decisions/086). A copy is cut into slices, one
 // for a slot of staging memory; slices of different connections take turns. A load's slice is copied into its slot by a
 // copier and from there by the device; a store's the other way round.
 //
