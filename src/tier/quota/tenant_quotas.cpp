@@ -54,7 +54,7 @@ tenant_id tenant_quotas::tenant_of(space_id space) {
   if (use.known)
     return use.tenant;
   find(use, space);
-  if (use.tenant != tenant_id{}) // moves the bytes that were here before the space was opened
+  if (use.tenant != tenant_id{}) // charges what was here before the tenant was known
     charge(use.tenant, enter(use.tenant), use.bytes);
   return use.tenant;
 }
@@ -170,7 +170,7 @@ void tenant_quotas::refresh() {
   grown_.clear();
   for (auto& [tenant, use] : tenants_)
     if (!use.shield.empty())
-      grown_.emplace_back(tenant, UINT64_MAX); // objects of tenants that keep the quota are named again
+      grown_.emplace_back(tenant, UINT64_MAX); // objects that keep their shield are named again
 }
 
 // ---- bounds ----

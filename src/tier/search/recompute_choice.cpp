@@ -49,7 +49,8 @@ void recompute_choice::count(size_t pool, uint32_t chunk, bool more) {
 
 void recompute_choice::consider(uint32_t length) {
   double read_s = 0;
-  // The speed of each tier is known; the bytes of each tier are within a trial.
+  // `known`: the speed of every tier is known, or little is read from it. `trial`: the read from every tier is
+  // within a trial.
   bool known = true, trial = true;
   for (size_t tier = 0; tier < bytes_.size(); ++tier) {
     const auto& state = terms_.tiers[tier];

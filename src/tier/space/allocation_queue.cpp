@@ -18,7 +18,7 @@ constexpr size_t together_max = 16;
 constexpr size_t tried_max = 256;
 constexpr size_t tried_of_each = 8;
 constexpr uint64_t ahead_part =
-    4; ///< part of the places, and of others' bytes, that requests ahead of demand may take or wait for
+    4; ///< requests ahead of demand get 1/4 of the places, until others overtook them by 1/4 of the arena
 
 bool is_ahead(const allocate_request& request) { return request.context && request.context->ahead; }
 } // namespace
@@ -306,7 +306,7 @@ turn allocation_queue::refuse(waiting_request& entry, error why) {
 
 void allocation_queue::sweep() {
   if (!space_)
-    kept_.emplace_back([this] { sweep(); }); // sweeps again for requests that are kept
+    kept_.emplace_back([this] { sweep(); }); // sweeps again once the kept requests are queued
   auto over = [&](waiting_request& entry) {
     bool live = !entry.request.context || entry.request.context->live();
     if (!live)
