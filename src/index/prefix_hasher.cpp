@@ -81,9 +81,8 @@ void prefix_hasher::end_chunk() {
 
 void prefix_hasher::tell_memo() {
   if (untold_ && memo_->hashed(untold_->chunk))
-    asking_ =
-        // the memo may know later chunks again
-        memo_->keep(key_of(untold_->begin, untold_->parent), untold_->chunk);
+    // The memo may know later chunks again.
+    asking_ = memo_->keep(key_of(untold_->begin, untold_->parent), untold_->chunk);
   untold_.reset();
 }
 

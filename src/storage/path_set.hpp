@@ -35,9 +35,8 @@ struct found_path {
   kind what = kind::missing;
   superblock block; ///< set for a volume
   error why;        ///< set for the last two kinds: the reason, with the path
-  std::string
-      /// Set for a volume: what is wrong with the other copy of its superblock; empty: nothing.
-      damaged_copy{};
+  /// Set for a volume: what is wrong with the other copy of its superblock; empty: nothing.
+  std::string damaged_copy{};
 };
 
 /// The plan for each path, parallel to what was found.

@@ -71,7 +71,7 @@ class recovery {
       if (!good)
         read_one_by_one(begin, first, size(first) / record_block_bytes, use);
       if (first + piece < blocks)
-        // No thread is available: read on demand.
+        // If it gets no thread, std::async reads on demand.
         next = std::async(read, first + piece, std::ref(next_buffer_));
       if (good)
         use_each(first, buffer_.bytes().first(size(first)), use);

@@ -34,9 +34,8 @@ class disk_queue {
     uint64_t file_offset = 0;
     std::byte* memory = nullptr;
     uint32_t bytes = 0;
-    bool first =
-        /// First transfer of its operation: the rest of a split or short one has not waited since `queued`.
-        true;
+    /// First transfer of its operation: the rest of a split or short one has not waited since `queued`.
+    bool first = true;
     time_point queued;
     std::shared_ptr<const void> keep_alive; ///< the request's owners
   };

@@ -45,9 +45,8 @@ struct forget_request {
 struct forget_answer {
   error failure;
   uint64_t epoch = 0; ///< epoch of writes from now on
-  volume_id
-      /// From the disk set: a bit for each path of the volume where it is not durable; 0: durable on all.
-      missed{};
+  /// From the disk set: a bit for each path of the volume where it is not durable; 0: durable on all.
+  volume_id missed{};
 };
 
 } // namespace terrace

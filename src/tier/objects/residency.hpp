@@ -286,9 +286,8 @@ class residency {
   discard_result drop_replaced(const acquire_request& request, const std::vector<size_t>& wanted);
   object_place place_of(object_id id) const;
   void note(note_kind kind, const resident& object, entry_key parent = {});
-  bool
   /// Leaves if it is in a retired range, or nothing stays; false: it stays, at least for now.
-  leave(object_id id);
+  bool leave(object_id id);
   void drop(object_id id, note_kind why);
   void kept(object_id id); ///< call if it was `demoting`
   void used(object_id id, const resident& object);

@@ -140,10 +140,9 @@ struct lookup_answer {
   tier_holds held;         ///< holds on the found chunks, when asked for
   bool shortened = false;  ///< more is present, but the lease could not hold it
   uint64_t held_bytes = 0; ///< physical bytes of `held`
-  uint32_t recompute_chunks =
-      /// Chunks behind those of the plan that are present, but that the client has sooner if it computes
-      /// them.
-      0;
+  /// Chunks behind those of the plan that are present, but that the client has sooner if it computes
+  /// them.
+  uint32_t recompute_chunks = 0;
 };
 
 } // namespace terrace
