@@ -66,8 +66,7 @@ class busy_poll {
     }
   }
 
-  /// True if something else may have run during the polling: ask the kernel whether this thread was
-  /// preempted.
+  /// True if something else may have run during the polling: ask the kernel whether this thread was preempted.
   bool suspects() const { return suspects_; }
 
   /// The kernel says that the thread was preempted: processors are short.

@@ -82,10 +82,9 @@ class fair_queue {
   /// Removes the front without a charge, because it was not served.
   Item drop() { return remove_front(false); }
 
-  /// Offers items their turn, about in the order of service: the first of each connection, then the second of
-  /// each, and so on, `of_each` of each connection. `offer` (item, cost) returns a `turn`. Removes the first
-  /// item that does not wait; if it was served, its connection is charged. Another item may be the front
-  /// afterwards.
+  /// Offers items their turn, about in the order of service: the first of each connection, then the second of each, and
+  /// so on, `of_each` of each connection. `offer` (item, cost) returns a `turn`. Removes the first item that does not
+  /// wait; if it was served, its connection is charged. Another item may be the front afterwards.
   template <class Offer>
   std::optional<Item> take_first(Offer&& offer, size_t of_each) {
     for (size_t place = 0, longest = 1; place < std::min(longest, of_each); ++place)

@@ -10,15 +10,14 @@ namespace terrace {
 
 constexpr uint64_t large_page_bytes = 2 << 20;
 
-/// Fills the parts of shared memory that have no pages yet with large pages: each 2 MiB unit that has no page
-/// at all, at addresses that are multiples of 2 MiB, in a mapping that begins at such an address (as a
-/// `mapping` does where it can). The pages are zeroed and mapped in a tenth of the time that small pages
-/// take, and use as many bytes. Units that are partly in memory are left alone. Nothing happens where the
-/// kernel has no large pages to give or does not know how (before Linux 6.1): the first access makes the
-/// missing pages. Returns how many bytes were made.
+/// Fills the parts of shared memory that have no pages yet with large pages: each 2 MiB unit that has no page at all,
+/// at addresses that are multiples of 2 MiB, in a mapping that begins at such an address (as a `mapping` does where it
+/// can). The pages are zeroed and mapped in a tenth of the time that small pages take, and use as many bytes. Units
+/// that are partly in memory are left alone. Nothing happens where the kernel has no large pages to give or does not
+/// know how (before Linux 6.1): the first access makes the missing pages. Returns how many bytes were made.
 ///
-/// The kernel does this whatever transparent_hugepage/shmem_enabled says, except `deny`. Any number of
-/// threads and processes may access the memory meanwhile.
+/// The kernel does this whatever transparent_hugepage/shmem_enabled says, except `deny`. Any number of threads and
+/// processes may access the memory meanwhile.
 uint64_t make_large_pages(std::byte* data, uint64_t bytes);
 
 enum class large_page_answer : uint8_t {

@@ -7,8 +7,7 @@
 
 namespace terrace {
 
-/// Checks that the kernel gives random numbers. Errors: `unsupported`, with the fix, where a container denies
-/// it.
+/// Checks that the kernel gives random numbers. Errors: `unsupported`, with the fix, where a container denies it.
 result<void> probe_random();
 
 /// Returns an unguessable id from getrandom(2). Aborts if the kernel has no randomness; `probe_random` finds

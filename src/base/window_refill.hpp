@@ -6,14 +6,13 @@
 
 namespace terrace {
 
-/// A window of a store gets room for all its absent objects at once. If only objects of its own request can
-/// be evicted, the room comes from the end of its chain, possibly from objects of the window that were
-/// present. Absent objects at the end stay absent: storing them would only evict the objects before them. But
-/// a gap before present objects would make those useless.
+/// A window of a store gets room for all its absent objects at once. If only objects of its own request can be evicted,
+/// the room comes from the end of its chain, possibly from objects of the window that were present. Absent objects at
+/// the end stay absent: storing them would only evict the objects before them. But a gap before present objects would
+/// make those useless.
 ///
-/// `present`: the window's objects in chain order. Returns how many of the absent ones, from the first on, to
-/// store in another round; even if their room comes from the end of the window, they leave no gap. 0: no
-/// round is needed.
+/// `present`: the window's objects in chain order. Returns how many of the absent ones, from the first on, to store in
+/// another round; even if their room comes from the end of the window, they leave no gap. 0: no round is needed.
 inline size_t objects_to_refill(const std::vector<bool>& present) {
   size_t count = 0;
   for (size_t first = 0, end = present.size(); first < end; ++first) {

@@ -35,8 +35,7 @@ class completion_queue {
   void push(std::span<const uint64_t> tickets);
   /// Makes the descriptor readable without a part.
   void signal();
-  /// Returns all completions, in order of arrival. Afterwards the descriptor is not readable until there are
-  /// more.
+  /// Returns all completions, in order of arrival. Afterwards the descriptor is not readable until there are more.
   std::vector<over_part> take();
 
  private:

@@ -32,8 +32,7 @@ class memory {
   virtual uint64_t bytes() const = 0;
   /// False if copies may only read it.
   virtual bool writable() const { return true; }
-  /// Returns a handle for another process. Errors: `unsupported` for memory that was not allocated by this
-  /// device.
+  /// Returns a handle for another process. Errors: `unsupported` for memory that was not allocated by this device.
   virtual result<memory_handle> share() const = 0;
 };
 
@@ -73,12 +72,11 @@ class copy_engine {
   /// Returns when no memory is accessed any more. Does not wait for a lost device: see `check`.
   virtual ~copy_engine() = default;
 
-  /// Starts a step after all others of this engine. When it has ended and `flush` was called since, its
-  /// ticket is in the completion queue, with or without a failure. The bytes that a failed part has written
-  /// are undefined; it signals nothing, and neither do later parts of the same request. Errors: `gone` if the
-  /// device is lost: no more tickets will arrive, and the memory of the steps may be accessed until the
-  /// process exits. Any other error: the step has already failed; its ticket still arrives once nothing of it
-  /// remains.
+  /// Starts a step after all others of this engine. When it has ended and `flush` was called since, its ticket is in
+  /// the completion queue, with or without a failure. The bytes that a failed part has written are undefined; it
+  /// signals nothing, and neither do later parts of the same request. Errors: `gone` if the device is lost: no more
+  /// tickets will arrive, and the memory of the steps may be accessed until the process exits. Any other error: the
+  /// step has already failed; its ticket still arrives once nothing of it remains.
   virtual result<void> issue(const step& wanted) = 0;
 
   /// The owner has no more steps for now: steps that were issued and kept for a later report are reported

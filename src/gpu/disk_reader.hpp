@@ -44,9 +44,8 @@ class disk_reader {
   virtual const std::shared_ptr<memory>& staging() const = 0;
   uint64_t slot_bytes() const { return staging()->bytes() / slots; }
 
-  /// Opens the file for reads under this number. The descriptor is open for O_DIRECT. Files are opened one
-  /// after the other, and reads do not wait for that. Errors: `unsupported` if the file cannot be read
-  /// directly.
+  /// Opens the file for reads under this number. The descriptor is open for O_DIRECT. Files are opened one after the
+  /// other, and reads do not wait for that. Errors: `unsupported` if the file cannot be read directly.
   virtual void add_file(uint64_t number, unique_fd descriptor, std::function<void(result<void>)> done) = 0;
   /// Precondition: nothing else uses the slot.
   virtual void read(uint64_t slot, std::vector<disk_extent> extents,

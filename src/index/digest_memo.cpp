@@ -115,8 +115,7 @@ bool digest_memo::keep(const memo_key& key, const digest& chunk) {
   }
 }
 
-/// Takes `bytes` from the pool. Replaces entries of this memo if the pool is used up and the memo has its
-/// share.
+/// Takes `bytes` from the pool. Replaces entries of this memo if the pool is used up and the memo has its share.
 digest_memo::room digest_memo::make_room(part& in, uint64_t bytes) {
   while (!pool_->take(bytes)) {
     if (this->bytes() + bytes <= pool_->share())

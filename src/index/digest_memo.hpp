@@ -22,19 +22,17 @@ struct memo_key {
   std::span<const uint8_t> extra; ///< `extra_key_encoder::chunk`
 };
 
-/// The memo of one space. A fast hash finds an entry, and the entry counts only if its parent, all tokens and
-/// the extra keys are equal to those in the key. So a wrong digest would take a collision of the space's own
-/// algorithm.
+/// The memo of one space. A fast hash finds an entry, and the entry counts only if its parent, all tokens and the extra
+/// keys are equal to those in the key. So a wrong digest would take a collision of the space's own algorithm.
 ///
-/// A chunk is kept when it is hashed for the second time (`memo_pool::seen`): a chunk that is asked for once
-/// costs neither memory nor the time to copy it. Entries that were not used since the hand last passed are
-/// replaced first (a clock).
+/// A chunk is kept when it is hashed for the second time (`memo_pool::seen`): a chunk that is asked for once costs
+/// neither memory nor the time to copy it. Entries that were not used since the hand last passed are replaced first (a
+/// clock).
 ///
 /// Safe on any thread: entries are divided among parts, each with a lock that is held for one comparison.
 class digest_memo {
  public:
-  /// `pool` must outlive the memo. `hash_mask` is applied to the fast hash, so that tests can make it
-  /// collide.
+  /// `pool` must outlive the memo. `hash_mask` is applied to the fast hash, so that tests can make it collide.
   explicit digest_memo(memo_pool_ptr pool, uint64_t hash_mask = UINT64_MAX);
   digest_memo(const digest_memo&) = delete;
   digest_memo& operator=(const digest_memo&) = delete;

@@ -21,8 +21,7 @@ expected_object expected_of(const opened_space& in, const volume_id& volume, con
 
 /// True if the header is that of the expected object; the caller compares the checksum of the payload.
 bool is_expected(const object_header& found, const expected_object& expected);
-/// True if the header block is intact, is that of the expected object, and names this checksum of the
-/// payload.
+/// True if the header block is intact, is that of the expected object, and names this checksum of the payload.
 bool is_expected(std::span<const std::byte, object_header_bytes> header, const expected_object& expected,
                  uint64_t payload_checksum);
 

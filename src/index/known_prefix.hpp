@@ -30,9 +30,8 @@ inline uint32_t still_known(const known_prefix& what, const departure_counts& no
 /// Returns how many leading chunks of the plan are in host memory.
 uint32_t leading_host_chunks(const prefix_plan& plan);
 
-/// Returns the plan of all chunks, in a space without `trailing_chunks` pools. `rest` is the plan of the
-/// chunks behind the first `known`, which are in host memory. Precondition: there is at least one chunk
-/// behind them.
+/// Returns the plan of all chunks, in a space without `trailing_chunks` pools. `rest` is the plan of the chunks behind
+/// the first `known`, which are in host memory. Precondition: there is at least one chunk behind them.
 prefix_plan behind_known(prefix_plan rest, uint32_t known, uint32_t chunk_tokens);
 
 } // namespace terrace

@@ -25,9 +25,8 @@ struct chunk_shape {
 constexpr size_t hash_call_work = 48;
 constexpr size_t hash_step_work = 65'536;
 
-/// Hashes the whole chunks of a token sequence and ignores a tail that fills no chunk. Work above 100 us must
-/// yield to other messages, so it is done in steps. With a memo, leading chunks that it knows are found
-/// instead of hashed.
+/// Hashes the whole chunks of a token sequence and ignores a tail that fills no chunk. Work above 100 us must yield to
+/// other messages, so it is done in steps. With a memo, leading chunks that it knows are found instead of hashed.
 class prefix_hasher {
  public:
   /// Says where the tokens begin: at the start of the prompt, or after `parent`.

@@ -166,8 +166,7 @@ size_t prefix_planner::first_absent(size_t first, size_t end) const {
   return absent == nullptr ? end : static_cast<size_t>(static_cast<const tier_kind*>(absent) - tiers);
 }
 
-/// Extends the chain by the chunks from `first`, where it ends now, to `end`, in a space where all objects
-/// are needed.
+/// Extends the chain by the chunks from `first`, where it ends now, to `end`, in a space where all objects are needed.
 void prefix_planner::lengthen_chain(uint32_t first, uint32_t end) {
   size_t per_chunk = layout_.objects_per_chunk();
   chain_ = static_cast<uint32_t>(first_absent(first * per_chunk, end * per_chunk) / per_chunk);

@@ -163,8 +163,7 @@ class prefix_planner {
   /// has found at least as many.
   bool rules_hold(uint32_t chunks) const;
 
-  /// Begins again with at most `chunks` of the found chunks; further steps follow. Precondition: the plan was
-  /// made.
+  /// Begins again with at most `chunks` of the found chunks; further steps follow. Precondition: the plan was made.
   void cut(uint32_t chunks);
 
  private:

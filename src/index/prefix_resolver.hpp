@@ -65,9 +65,8 @@ class prefix_resolver {
   static result<prefix_resolver> make(const space_spec& spec, token_hasher& hasher, prefix_input input,
                                       digest_memo* memo = nullptr);
 
-  /// Hashes tokens or reads digests, then hashes tags, for about `work_at_most` units of work
-  /// (prefix_hasher.hpp). Returns true once the chunks can be taken. Errors: `bad_request`, for digests that
-  /// do not end where they should.
+  /// Hashes tokens or reads digests, then hashes tags, for about `work_at_most` units of work (prefix_hasher.hpp).
+  /// Returns true once the chunks can be taken. Errors: `bad_request`, for digests that do not end where they should.
   result<bool> step(size_t work_at_most);
 
   /// Call once, after `step` returned true.

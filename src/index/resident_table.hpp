@@ -111,8 +111,7 @@ class resident_table {
 
   // ---- checks ----
 
-  /// Begins to count all slots again; the caller drives it with `recount_step`. Replaces a recount that has
-  /// not ended.
+  /// Begins to count all slots again; the caller drives it with `recount_step`. Replaces a recount that has not ended.
   void begin_recount(table_recount::observer also = nullptr) {
     recount_ = std::make_unique<table_recount>(slots(), std::move(also));
   }

@@ -50,8 +50,7 @@ class space_registry {
   /// the caller may forget idle spaces and try again.
   result<std::shared_ptr<const opened_space>> open(const space_spec& spec);
 
-  /// Returns the number of the space with this fingerprint, whether it is open or not. Error: `busy` at the
-  /// limit.
+  /// Returns the number of the space with this fingerprint, whether it is open or not. Error: `busy` at the limit.
   result<space_id> reserve(const digest& fingerprint);
 
   /// Returns up to `count_max` idle spaces by number. Each call continues behind the previous one, so that

@@ -60,9 +60,8 @@ struct space_spec {
   hash_algorithm algorithm = hash_algorithm::sha256_cbor;
   std::string seed; ///< start of every digest chain
 
-  /// `isolated` says that the trust group's clients must not find each other's KV through a forged collision.
-  /// Errors: `bad_request` with the field, its value and what was expected; `denied` for `xxh3_128` when
-  /// isolated.
+  /// `isolated` says that the trust group's clients must not find each other's KV through a forged collision. Errors:
+  /// `bad_request` with the field, its value and what was expected; `denied` for `xxh3_128` when isolated.
   result<void> validate(bool isolated) const;
 
   /// Returns the SHA-256 of all fields in the encoding described in docs/hashing.md. Headers on disk contain

@@ -29,9 +29,8 @@ struct table_totals {
 /// Compares the two totals and returns a sentence for each difference.
 std::vector<std::string> differences_of(const table_totals& counted, const table_totals& kept);
 
-/// A walk over all slots in parts. The table reports each change of a slot, and a slot that was counted
-/// already is counted anew, so after the last slot the totals are those of that moment. Belongs to the
-/// table's owner.
+/// A walk over all slots in parts. The table reports each change of a slot, and a slot that was counted already is
+/// counted anew, so after the last slot the totals are those of that moment. Belongs to the table's owner.
 class table_recount {
  public:
   /// Called for each object that is counted (true) or no longer counts (false).

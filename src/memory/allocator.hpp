@@ -58,8 +58,7 @@ struct allocator_usage {
   }
 };
 
-/// Not thread-safe: one allocator actor owns an allocator. Deterministic: the same calls give the same
-/// extents.
+/// Not thread-safe: one allocator actor owns an allocator. Deterministic: the same calls give the same extents.
 class allocator {
  public:
   virtual ~allocator() = default;

@@ -5,9 +5,8 @@
 
 namespace terrace {
 
-/// Uses an `extent_map` for the accounting. A batch is all or nothing: its objects are placed one by one in
-/// order, then largest first, then largest first by plain first fit. If `choose` finds room by that last
-/// rule, `allocate` succeeds.
+/// Uses an `extent_map` for the accounting. A batch is all or nothing: its objects are placed one by one in order, then
+/// largest first, then largest first by plain first fit. If `choose` finds room by that last rule, `allocate` succeeds.
 class arena_allocator : public allocator {
  public:
   result<std::vector<extent>> allocate(std::span<const uint64_t> sizes) override;

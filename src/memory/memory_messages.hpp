@@ -19,8 +19,7 @@ struct memory_committed {
   error failure;
 };
 
-/// Sent to the supervisor once: the initial arena is committed, or the machine has less memory than
-/// configured.
+/// Sent to the supervisor once: the initial arena is committed, or the machine has less memory than configured.
 struct memory_prepared {
   size_t group = 0;
   error failure;

@@ -7,12 +7,11 @@
 
 namespace terrace {
 
-/// A region is populated in passes of slices: a pass maps the pages that exist in it, and skips slices that
-/// are already whole. Each pass starts where the last one ended.
+/// A region is populated in passes of slices: a pass maps the pages that exist in it, and skips slices that are already
+/// whole. Each pass starts where the last one ended.
 ///
-/// The client decides how much of its region exists, and so how much a pass costs: a pass looks at no more
-/// than a multiple of the bytes that exist, however large the region is. Pure, and used by one thread at a
-/// time.
+/// The client decides how much of its region exists, and so how much a pass costs: a pass looks at no more than a
+/// multiple of the bytes that exist, however large the region is. Pure, and used by one thread at a time.
 class populate_course {
  public:
   static constexpr uint64_t page_bytes = 4096;

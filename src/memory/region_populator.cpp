@@ -50,9 +50,8 @@ uint64_t populate_present(std::byte* data, uint64_t bytes) {
       uint64_t end = page;
       while (end < pages && (in_memory[end] & 1) != 0)
         ++end;
-      // The pages are populated for reading even if they will be written: in a shared mapping they are then
-      // mapped for both, 16 with each fault. Kernels before 5.14 do not know the call, and nothing is mapped
-      // ahead.
+      // The pages are populated for reading even if they will be written: in a shared mapping they are then mapped for
+      // both, 16 with each fault. Kernels before 5.14 do not know the call, and nothing is mapped ahead.
       if (end > page) {
         if (::madvise(begin + page * page_of_memory, (end - page) * page_of_memory, MADV_POPULATE_READ) != 0)
           return mapped;
@@ -178,9 +177,8 @@ uint64_t region_ahead::before_load(std::byte* data, uint64_t offset) {
   auto by = by_.lock();
   if (!by)
     return 0;
-  // Bytes that are swapped out, or allocated but never written, are not in memory: making a large page then
-  // keeps these bytes and takes longer. Where the kernel does not tell which pages exist, all seem to, and
-  // small pages are made.
+  // Bytes that are swapped out, or allocated but never written, are not in memory: making a large page then keeps these
+  // bytes and takes longer. Where the kernel does not tell which pages exist, all seem to, and small pages are made.
   const uint64_t mapped = populate_present(data + offset, slice_bytes) * page_of_memory;
   if (mapped == 0)
     return make_large(*by, data + offset);

@@ -21,14 +21,13 @@ namespace terrace {
 
 class client_region;
 
-/// The first access to each 64 KiB of a new mapping is a page fault, and so is the first write to each 4 KiB:
-/// they take half the time of a first copy. This thread maps the pages beforehand, in slices, and other
-/// regions have their turn between two slices.
+/// The first access to each 64 KiB of a new mapping is a page fault, and so is the first write to each 4 KiB: they take
+/// half the time of a first copy. This thread maps the pages beforehand, in slices, and other regions have their turn
+/// between two slices.
 ///
-/// It maps only pages that exist and are in memory: it creates none, and reads none back from swap. So a
-/// sparse region costs the daemon no memory, however large it is. The client can change at any time which
-/// pages exist: if it removes pages while they are mapped, it may get them back empty, a slice at a time
-/// (decision 075).
+/// It maps only pages that exist and are in memory: it creates none, and reads none back from swap. So a sparse region
+/// costs the daemon no memory, however large it is. The client can change at any time which pages exist: if it removes
+/// pages while they are mapped, it may get them back empty, a slice at a time (decision 075).
 ///
 /// The thread refers to a region weakly, and holds it during a slice. Safe on any thread.
 class region_populator {
@@ -101,10 +100,9 @@ class region_ahead {
   /// `offset`: a multiple of `slice_bytes`.
   bool is_new(uint64_t offset) const { return !reached_.has(offset / slice_bytes); }
 
-  /// Call before a load writes all bytes of the slice. If the slice is new and nothing of it is in memory,
-  /// makes it as a large page; if part of it is in memory, maps that part. Makes no page that the load would
-  /// not make. Returns the cost, in bytes that could be copied in the same time. `data` is that of the
-  /// region. Safe on any thread.
+  /// Call before a load writes all bytes of the slice. If the slice is new and nothing of it is in memory, makes it as
+  /// a large page; if part of it is in memory, maps that part. Makes no page that the load would not make. Returns the
+  /// cost, in bytes that could be copied in the same time. `data` is that of the region. Safe on any thread.
   uint64_t before_load(std::byte* data, uint64_t offset);
   /// Call before a store reads all bytes of the slice: the store's faults map 16 pages each, so no pass needs
   /// to map them.

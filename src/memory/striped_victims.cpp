@@ -29,8 +29,7 @@ class striped_allocator::choosing {
   }
 
  private:
-  /// Returns the length of the shortest prefix of the list with enough bytes; at least 1 if there is a
-  /// candidate.
+  /// Returns the length of the shortest prefix of the list with enough bytes; at least 1 if there is a candidate.
   size_t enough_bytes() const {
     uint64_t bytes = std::accumulate(free_.begin(), free_.end(), uint64_t{0});
     size_t count = 0;

@@ -11,8 +11,7 @@ enum class disk_operation : uint8_t { read, write };
 constexpr size_t disk_operations = 2;
 std::string_view to_string(disk_operation operation);
 
-/// The names of a device's queues (`io_class` in transfer/io_scheduler.hpp, in its order); unused queues have
-/// no name.
+/// The names of a device's queues (`io_class` in transfer/io_scheduler.hpp, in its order); unused queues have no name.
 constexpr std::array<std::string_view, 4> disk_lines{"load", "", "write", ""};
 
 /// Defects of a path's file, other than errors of its device.

@@ -18,8 +18,7 @@ class request_probe {
   /// `verb` is the frame's kind; kinds from `verbs_max` on are not counted, because no verb has them.
   void started(size_t verb) noexcept;
 
-  /// Call once per `started`; `latency` is measured from the last byte of the frame until its answer is
-  /// handed over.
+  /// Call once per `started`; `latency` is measured from the last byte of the frame until its answer is handed over.
   void finished(size_t verb, errc outcome, std::chrono::nanoseconds latency) noexcept;
 
   /// `names[verb]` labels the verb; verbs with no name or an empty one are omitted.

@@ -71,8 +71,7 @@ class tier_probe {
   void refused(refusal_reason reason, uint64_t objects) noexcept {
     refusals_[static_cast<size_t>(reason)].add(objects);
   }
-  /// Objects were written to a tier below, because they were evicted, leave with their segment, or were used
-  /// again.
+  /// Objects were written to a tier below, because they were evicted, leave with their segment, or were used again.
   void demoted(uint64_t objects, uint64_t bytes) noexcept {
     demoted_.add(objects);
     demoted_bytes_.add(bytes);

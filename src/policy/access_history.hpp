@@ -31,13 +31,11 @@ enum class request_ending : uint8_t {
 constexpr size_t expected_steps = 10;
 constexpr size_t request_endings = static_cast<size_t>(request_ending::expected) + expected_steps;
 
-/// The next turn is expected this many seconds after the request began: below 2, below 4, and so on, from 512
-/// on.
+/// The next turn is expected this many seconds after the request began: below 2, below 4, and so on, from 512 on.
 request_ending expected_after(uint64_t seconds);
 
-/// Returns the strongest of the endings that the client reports: closed, then expected return, tool call,
-/// answer length. `since_begin`: the duration of the request. Ages are counted from its begin, expected times
-/// from its end.
+/// Returns the strongest of the endings that the client reports: closed, then expected return, tool call, answer
+/// length. `since_begin`: the duration of the request. Ages are counted from its begin, expected times from its end.
 request_ending ending_of(const request_outcome& outcome, std::chrono::milliseconds since_begin);
 
 /// Maintains `entry_record::history` and feeds the survival model. Before `start` it only counts accesses.

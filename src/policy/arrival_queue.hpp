@@ -29,10 +29,9 @@ class arrival_marks {
   size_t reached_ = 0;
 };
 
-/// First in, first out, for leaves and inner entries alike. An entry that reaches the head while it cannot be
-/// evicted (it has children or is pinned) becomes *overdue*: it leaves the queue, and once it is a candidate
-/// again it is chosen before all queued entries. So each entry is examined once, however many are pinned.
-/// Four bytes per entry.
+/// First in, first out, for leaves and inner entries alike. An entry that reaches the head while it cannot be evicted
+/// (it has children or is pinned) becomes *overdue*: it leaves the queue, and once it is a candidate again it is chosen
+/// before all queued entries. So each entry is examined once, however many are pinned. Four bytes per entry.
 class arrival_queue {
  public:
   /// The position of the count in a slot. The bits below hold the entry, so a tier has at most 2^28 entries.

@@ -208,9 +208,8 @@ void eviction_tracker::insert(tier_number number, const entry_info& entry, polic
   t->add_if_evictable(at);
 }
 
-/// A request that had to give up chunks of its own continues behind them. The chunks before and behind the
-/// gap are linked again: then those before it are not leaves, and those behind it, which cannot be reached,
-/// are evicted first.
+/// A request that had to give up chunks of its own continues behind them. The chunks before and behind the gap are
+/// linked again: then those before it are not leaves, and those behind it, which cannot be reached, are evicted first.
 void eviction_tracker::link_gap(const open_request& request, entry_key missing) {
   entry_key parent = request.parent_of(missing);
   for (; !parent.empty(); missing = parent, parent = request.parent_of(missing)) {

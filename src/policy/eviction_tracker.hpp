@@ -56,10 +56,9 @@ class eviction_tracker {
   request_number begin_request(std::span<const entry_key> chain, const request_hints& hints, policy_time now);
   void end_request(request_number request, const request_outcome& outcome, policy_time now);
 
-  /// Does the same for a long chain, in parts between which other events may be applied (long_request.hpp):
-  /// call `begin_long_request`, then `find_part` for the whole chain, root first, then `use_part` for the
-  /// whole chain, in parts from its end to its root. Each part is passed in the order of the chain, root
-  /// first.
+  /// Does the same for a long chain, in parts between which other events may be applied (long_request.hpp): call
+  /// `begin_long_request`, then `find_part` for the whole chain, root first, then `use_part` for the whole chain, in
+  /// parts from its end to its root. Each part is passed in the order of the chain, root first.
   long_request begin_long_request(const request_hints& hints, policy_time now);
   void find_part(long_request& request, std::span<const entry_key> part) const;
   void use_part(long_request& request, std::span<const entry_key> part, policy_time now);
@@ -67,9 +66,8 @@ class eviction_tracker {
   /// Call before many calls with these keys: it loads everything they read into the cache together.
   void expect(std::span<const entry_key> keys) const { table_.fetch(keys); }
 
-  /// The entry became resident; if it already is, this is a hit. `request` is the request for which it is
-  /// stored, whose access is already recorded. Without a request, inserting an entry that is resident in no
-  /// tier counts as an access.
+  /// The entry became resident; if it already is, this is a hit. `request` is the request for which it is stored, whose
+  /// access is already recorded. Without a request, inserting an entry that is resident in no tier counts as an access.
   void insert(tier_number tier, const entry_info& entry, policy_time now, request_number request = 0);
   /// Records one access to a resident entry, for callers without requests.
   void hit(tier_number tier, entry_key key, policy_time now);

@@ -22,11 +22,10 @@ struct delay {
   size_t bin = 0; ///< the bin of that age
 };
 
-/// Returns the Gittins index of a use that is kept until its outcome is known, and afterwards only as long as
-/// keeping it pays. This is the highest price per second at which keeping it still pays, if all outcomes pay
-/// for the delay and afterwards only those pay that are worth keeping. The index of the mixture (`least`, the
-/// smallest result) would keep either all outcomes or none. It is found by Dinkelbach's iteration (1967), to
-/// one percent.
+/// Returns the Gittins index of a use that is kept until its outcome is known, and afterwards only as long as keeping
+/// it pays. This is the highest price per second at which keeping it still pays, if all outcomes pay for the delay and
+/// afterwards only those pay that are worth keeping. The index of the mixture (`least`, the smallest result) would keep
+/// either all outcomes or none. It is found by Dinkelbach's iteration (1967), to one percent.
 double value(std::span<const outcome> outcomes, delay until_known, double least);
 
 } // namespace terrace::foresight

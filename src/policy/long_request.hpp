@@ -13,10 +13,9 @@
 
 namespace terrace {
 
-/// Other events may be applied between the parts. First call `find` for the whole chain, root first: how much
-/// of the chain is known decides how the history classifies the request. Then record the accesses, from the
-/// end of the chain to its root: call `go_on` before each part, and `mark` for each entry. Used by one thread
-/// at a time.
+/// Other events may be applied between the parts. First call `find` for the whole chain, root first: how much of the
+/// chain is known decides how the history classifies the request. Then record the accesses, from the end of the chain
+/// to its root: call `go_on` before each part, and `mark` for each entry. Used by one thread at a time.
 class long_request {
  public:
   long_request() = default;

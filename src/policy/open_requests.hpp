@@ -1,5 +1,4 @@
-// Requests whose accesses are recorded and whose end is not: which entries were accessed, and which made
-// room.
+// Requests whose accesses are recorded and whose end is not: which entries were accessed, and which made room.
 #pragma once
 
 #include "base/access_clock.hpp"
@@ -21,8 +20,7 @@ struct open_request {
   uint8_t priority = 0;
   std::vector<entry_index> chain; ///< kept only if the length of the answer is needed
 
-  /// One of the request's own objects, behind `parent`, was proposed as a victim to make room for the
-  /// request.
+  /// One of the request's own objects, behind `parent`, was proposed as a victim to make room for the request.
   void gave_up(entry_key key, entry_key parent) {
     if (given_up_.size() < given_up_max)
       given_up_[key] = parent;

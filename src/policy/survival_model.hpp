@@ -67,8 +67,7 @@ class survival_model {
     return known ? known[static_cast<size_t>(age_bins::of(age))] : broader_->value(of_class, age);
   }
 
-  /// Counts the uses that reached each bin without a return, and the returns in it: the input of the
-  /// estimate.
+  /// Counts the uses that reached each bin without a return, and the returns in it: the input of the estimate.
   bins reached(size_t of_class) const;
   const bins& returns(size_t of_class) const { return known(of_class).returns; }
   /// The probability of a return in each bin, given that the bin was reached, as of the last refresh.

@@ -160,8 +160,7 @@ result<void> check(const wire::ReadLease& table) {
   return check(table.options());
 }
 
-/// A request can choose which tiers are searched only for a prefix: the objects of a lease have been found
-/// already.
+/// A request can choose which tiers are searched only for a prefix: the objects of a lease have been found already.
 template <class Request>
 result<void> check_prefix_terms(const Request& table) {
   if (auto ok = check_number("tiers", table.tiers(), 0, 15); !ok)

@@ -47,9 +47,8 @@ class frame_decoder {
   /// `next`, except those that were held. The area stays in place until the next call.
   std::span<uint8_t> write_area();
 
-  /// Call after `bytes` were written to the start of the write area; `descriptors` came with them. An error
-  /// is final: the peer violated the protocol, the text says how, the connection must end. Descriptors are
-  /// then closed.
+  /// Call after `bytes` were written to the start of the write area; `descriptors` came with them. An error is final:
+  /// the peer violated the protocol, the text says how, the connection must end. Descriptors are then closed.
   result<void> commit(size_t bytes, descriptor_list descriptors, bool descriptors_truncated);
 
   /// Returns the next whole frame, if there is one. After an error in `commit`, the frames before the invalid

@@ -1,5 +1,4 @@
-// The first 4 KiB of a checkpoint area (docs/disk-format.md). They are written last: without them the area is
-// empty.
+// The first 4 KiB of a checkpoint area (docs/disk-format.md). They are written last: without them the area is empty.
 #pragma once
 
 #include "base/error.hpp"

@@ -29,8 +29,7 @@ struct recovered_space {
 struct recovery_counts {
   uint64_t bytes_read = 0;
   uint64_t journal_blocks = 0; ///< valid and current ones
-  /// Torn, rotten or unreadable blocks, in the part of the journal that counts or in the checkpoint that was
-  /// read.
+  /// Torn, rotten or unreadable blocks, in the part of the journal that counts or in the checkpoint that was read.
   uint64_t damaged_blocks = 0;
   uint64_t missing_blocks = 0;  ///< missing in the checkpoint's image, or in the middle of the journal
   uint64_t damaged_records = 0; ///< invalid records in valid blocks; none unless a daemon wrote them so

@@ -86,8 +86,7 @@ result<void> file_device::resize(uint64_t bytes) {
     return fail_system(path_, "examining the volume", errno);
   auto present = static_cast<uint64_t>(before.st_blocks) * 512;
   uint64_t wanted = bytes > present ? bytes - present : 0;
-  // Free space is asked for first, because a file system may take minutes, or all memory of a tmpfs, to find
-  // out.
+  // Free space is asked for first, because a file system may take minutes, or all memory of a tmpfs, to find out.
   if (uint64_t available = free_bytes(fd_); wanted > available)
     return fail_space(path_, wanted, available);
   if (static_cast<uint64_t>(before.st_size) > bytes && ::ftruncate(fd_, static_cast<off_t>(bytes)) != 0)

@@ -47,8 +47,7 @@ class file_device : public volume_device {
 /// used.
 std::string try_direct(int fd);
 
-/// Opens the same file once more, for reading only, with O_DIRECT. Errors: those of the system, with the
-/// path.
+/// Opens the same file once more, for reading only, with O_DIRECT. Errors: those of the system, with the path.
 result<std::shared_ptr<named_file>> open_for_readers(int fd, const std::string& path);
 
 /// Makes the error "PATH: what: reason", with the error code for the errno of a failed system call.

@@ -122,9 +122,8 @@ class resizing {
     block_.layout = plan_.layout;
     if (auto done = erase_index(&resizing::outside_of_needed); !done)
       return done;
-    // Both layouts may have area 0 at the same place. A reader with the superblock of one layout must prefer
-    // the checkpoint of that layout: where the parts shrink, the new checkpoint in area 0 has the lower
-    // number.
+    // Both layouts may have area 0 at the same place. A reader with the superblock of one layout must prefer the
+    // checkpoint of that layout: where the parts shrink, the new checkpoint in area 0 has the lower number.
     if (area_that_stays(is_.block.layout, plan_.layout) == 1)
       is_.found.position.checkpoint_number -= 2;
     return write_checkpoint();
@@ -143,9 +142,8 @@ class resizing {
     return device_.sync();
   }
 
-  /// Writes a checkpoint of all objects, in the present layout, behind all of the journal. If the area has no
-  /// room for all of them, the newest are written: that can happen only in the old layout, whose checkpoint
-  /// counts for a moment.
+  /// Writes a checkpoint of all objects, in the present layout, behind all of the journal. If the area has no room for
+  /// all of them, the newest are written: that can happen only in the old layout, whose checkpoint counts for a moment.
   result<void> write_checkpoint() {
     journal_position& position = is_.found.position;
     index_journal journal(block_, {position.next_sequence, position.next_sequence, position.checkpoint_number,

@@ -9,8 +9,7 @@ class tier_availability {
  public:
   virtual ~tier_availability() = default;
 
-  /// True if at least some objects can be read. Otherwise they count as misses; they may become readable
-  /// again.
+  /// True if at least some objects can be read. Otherwise they count as misses; they may become readable again.
   virtual bool reads() const = 0;
   /// True if objects may be written: the tier is healthy, or it is time to retry.
   virtual bool writes() const = 0;

@@ -140,8 +140,7 @@ std::optional<std::string> probe_fragmentation(allocator& a, const naive_arena& 
   return std::nullopt;
 }
 
-/// The extents that `choose` names make one request fit, and fewer of them would not. `held` keeps the live
-/// extents.
+/// The extents that `choose` names make one request fit, and fewer of them would not. `held` keeps the live extents.
 std::optional<std::string> probe_choice(allocator& a, std::vector<extent>& held, std::mt19937_64& random) {
   for (int round = 0; round < 50 && !held.empty(); ++round) {
     std::shuffle(held.begin(), held.end(), random);

@@ -30,8 +30,7 @@ striped(std::string_view name, std::vector<uint64_t> bytes, striped_allocator::p
 
 class StripedContract : public ::testing::TestWithParam<std::string_view> {
  protected:
-  /// A path is a segment: where the contract checks boundaries, growth and removed segments, this checks
-  /// paths.
+  /// A path is a segment: where the contract checks boundaries, growth and removed segments, this checks paths.
   static void check(size_t paths, uint64_t path_bytes) {
     allocator_options all{.capacity_bytes = paths * path_bytes,
                           .alignment_bytes = unit,

@@ -170,8 +170,7 @@ class s3fifo_model : public model {
   std::vector<uint64_t> arrivals, main, ghosts;
 };
 
-/// The mark means: in T2. The ghosts are in order of their eviction. The paper's c is the number of
-/// residents.
+/// The mark means: in T2. The ghosts are in order of their eviction. The paper's c is the number of residents.
 class arc_model : public model {
   double in(uint64_t mark) const {
     return static_cast<double>(

@@ -242,8 +242,7 @@ TEST(SurvivalModel, MembersOfASortThatTellsHaveOneEstimate) {
 }
 
 TEST(SurvivalModel, AUseIsWorthMoreWhileItIsToBeToldThatMostAreNotWorthIt) {
-  // A tenth of the uses returns after a minute, and after two seconds it is known which ones. All others
-  // never return.
+  // A tenth of the uses returns after a minute, and after two seconds it is known which ones. All others never return.
   survival_model model({{0, 0, 0}, 1}), untold({{0, 0, 0}, 1});
   uint64_t time = 1'000'000;
   for (int round = 0; round < 100; ++round, time += 100 * second)

@@ -1,6 +1,5 @@
-// Random histories that end in crashes, again and again on the same volume. The checks are in
-// modelled_volume: every object that is found verifies or is a miss, no cleared object comes back, extents
-// are exact.
+// Random histories that end in crashes, again and again on the same volume. The checks are in modelled_volume: every
+// object that is found verifies or is a miss, no cleared object comes back, extents are exact.
 #include "modelled_volume.hpp"
 
 #include "tests/support/seed.hpp"

@@ -197,9 +197,8 @@ struct resizing_case {
 
 class StoreResizeCrash : public ::testing::TestWithParam<resizing_case> {};
 
-/// At every write, sync and resize the process dies, or the machine dies and loses all or some of what was
-/// not synced. After every single step the volume is there with all objects that have room; and resizing
-/// again completes it.
+/// At every write, sync and resize the process dies, or the machine dies and loses all or some of what was not synced.
+/// After every single step the volume is there with all objects that have room; and resizing again completes it.
 TEST_P(StoreResizeCrash, LosesNothingWhereverItDies) {
   const resizing_case& how = GetParam();
   uint64_t seed = testing::test_seed();

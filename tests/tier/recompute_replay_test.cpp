@@ -1,6 +1,5 @@
-// Replays random requests with a disk of any speed, in simulated time. With the choice they take at most 5 %
-// longer than without the disk, and at most 5 % longer than if everything were read, apart from the cost of
-// the first reads.
+// Replays random requests with a disk of any speed, in simulated time. With the choice they take at most 5 % longer
+// than without the disk, and at most 5 % longer than if everything were read, apart from the cost of the first reads.
 #include "index/object_header.hpp"
 #include "tests/index/spaces.hpp"
 #include "tests/support/seed.hpp"

@@ -14,12 +14,10 @@ namespace {
 /// The device begins only when a call has taken all of its members, so the first calls of a part are short.
 constexpr size_t members_of_first_call = 32, members_per_call = 4096;
 
-/// The end of this many bytes is reported while later steps continue, so that the owner has room for more of
-/// them.
+/// The end of this many bytes is reported while later steps continue, so that the owner has room for more of them.
 constexpr uint64_t bytes_of_a_fence = 8 << 20;
 
-/// A copy engine takes 4 us (H100) for each piece from one place on the device to another, however small the
-/// piece is.
+/// A copy engine takes 4 us (H100) for each piece from one place on the device to another, however small the piece is.
 constexpr uint64_t kernel_inside_below_bytes = 1 << 20;
 
 /// The number of the kernel's blocks for each run: few across the bus, which is slower than any of them.
@@ -44,9 +42,8 @@ cuda_shared::~cuda_shared() {
 }
 
 cuda_engine::~cuda_engine() {
-  // The driver does not call host functions of a lost context, but it does not say whether one is still
-  // pending. The memory that they point to is therefore leaked until the process exits, which it should do
-  // soon.
+  // The driver does not call host functions of a lost context, but it does not say whether one is still pending. The
+  // memory that they point to is therefore leaked until the process exits, which it should do soon.
   if (lost_ || !stream_.synchronize() || !reports_.synchronize()) {
     static auto& left = *new std::vector<std::unique_ptr<fence>>;
     static std::mutex mutex;

@@ -25,10 +25,9 @@ struct cuda_shared {
   ~cuda_shared();
 };
 
-/// Completions come from host functions, which the driver calls on its own thread. Work behind a host
-/// function waits for its end, and copies must not wait. So host functions are in a stream of their own,
-/// which waits for an event of the copies' stream. After an error in the context no host functions are
-/// called; `check` detects that.
+/// Completions come from host functions, which the driver calls on its own thread. Work behind a host function waits
+/// for its end, and copies must not wait. So host functions are in a stream of their own, which waits for an event of
+/// the copies' stream. After an error in the context no host functions are called; `check` detects that.
 class cuda_engine : public copy_engine {
  public:
   cuda_engine(std::shared_ptr<const cuda_shared> shared, cuda::stream stream, cuda::stream reports,
@@ -62,8 +61,7 @@ class cuda_engine : public copy_engine {
   result<void> copy(const std::vector<run>& runs, bool inside_device);
   result<void> copy_batch_of(const std::vector<run>& runs);
   result<void> copy_planes(const std::vector<run>& runs);
-  /// Copies runs as planes where possible, and the others as batches, or as single copies if there are no
-  /// batches.
+  /// Copies runs as planes where possible, and the others as batches, or as single copies if there are no batches.
   result<void> copy_by_engines(const std::vector<run>& runs);
   static bool is_plane(const run& one);
   result<void> copy_plane(const run& one);

@@ -68,8 +68,7 @@ struct located_device {
 /// Errors: `bad_request` if `uuid` is not a UUID; those of `driver::open` and `find_device`.
 result<located_device> locate(const std::string& uuid, const std::string& library = "libcuda.so.1");
 
-/// True if every later call in the context fails with the same code, and nobody knows whether started work
-/// has ended.
+/// True if every later call in the context fails with the same code, and nobody knows whether started work has ended.
 bool is_sticky(status code);
 
 /// Writes a UUID in nvidia-smi's format: `GPU-` and 32 hexadecimal digits in five groups.

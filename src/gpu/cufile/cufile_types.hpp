@@ -1,6 +1,5 @@
-// The types of cuFile (GPUDirect Storage) that Terrace uses, as its header declares them, so that no toolkit
-// is needed to build. If the header is installed, tests/gpu/cufile/abi_test.cpp compares every size, offset
-// and number.
+// The types of cuFile (GPUDirect Storage) that Terrace uses, as its header declares them, so that no toolkit is needed
+// to build. If the header is installed, tests/gpu/cufile/abi_test.cpp compares every size, offset and number.
 #pragma once
 
 #include "gpu/cuda/driver_types.hpp"

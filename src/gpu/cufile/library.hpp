@@ -20,8 +20,7 @@ class library {
   /// 1000 * major + 10 * minor; 0: the library does not say.
   int version() const { return version_; }
 
-  /// Returns no error, or `code` as an error: `unsupported`, or `internal`. The text contains `what` and the
-  /// code.
+  /// Returns no error, or `code` as an error: `unsupported`, or `internal`. The text contains `what` and the code.
   static result<void> check(status code, std::string_view what);
 
  private:

@@ -57,8 +57,7 @@ TERRACE_HOST_DEVICE inline uint64_t first_of_lane(uint32_t lane) {
   return begin[lane];
 }
 
-/// Returns the part that a stripe adds to a lane: `value` is its 8 bytes there, `neighbour` those of lane ^
-/// 1.
+/// Returns the part that a stripe adds to a lane: `value` is its 8 bytes there, `neighbour` those of lane ^ 1.
 TERRACE_HOST_DEVICE constexpr uint64_t contribution(uint64_t value, uint64_t neighbour, uint64_t key) {
   const uint64_t mixed = value ^ key;
   return neighbour + (mixed & 0xffffffff) * (mixed >> 32);

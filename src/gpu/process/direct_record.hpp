@@ -12,8 +12,7 @@
 
 namespace terrace::gpu {
 
-/// Processes have numbers, none of which is 0. Late reports of an earlier process do not count. Safe on all
-/// threads.
+/// Processes have numbers, none of which is 0. Late reports of an earlier process do not count. Safe on all threads.
 class direct_record {
  public:
   /// The number of failed batches at which reading in this way counts as broken for a process. Batches that
@@ -43,8 +42,7 @@ class direct_record {
     if (losses_ != 0 && ++reads_ % reads_per_loss == 0)
       --losses_;
   }
-  /// A batch failed. Returns how many failures now count against this process; 0: the report is of an earlier
-  /// process.
+  /// A batch failed. Returns how many failures now count against this process; 0: the report is of an earlier process.
   size_t failed(uint64_t process) {
     std::lock_guard lock(mutex_);
     if (process != process_)

@@ -1,13 +1,12 @@
-// The arenas that the process of a device reads: which parts it has pinned, what it does next, and who uses
-// them.
+// The arenas that the process of a device reads: which parts it has pinned, what it does next, and who uses them.
 //
 //   arenas.add(segment);                    // at any time
 //   arenas.serve();                         // there is a process
 //   while (auto step = arenas.next(id))     // to the process; then wait for its answer:
 //     arenas.done(failure);
 //
-// The process does one step at a time: pinning a piece takes it and the driver tens of milliseconds, and
-// copies come in between. Memory that is not pinned yet, or cannot be pinned, passes through staging memory.
+// The process does one step at a time: pinning a piece takes it and the driver tens of milliseconds, and copies come in
+// between. Memory that is not pinned yet, or cannot be pinned, passes through staging memory.
 //
 // Pure; one thread.
 #pragma once
@@ -56,8 +55,7 @@ class pinned_arenas {
   bool empty() const { return pinned_bytes_ == 0; } ///< `find` would find nothing
   uint64_t pinned_bytes() const { return pinned_bytes_; }
   /// A copy reads the segment. The `owners` of what it reads are kept until `end_use`. If the process is lost
-  /// meanwhile, they are kept until it has ended, because it may read until then. Returns a number for
-  /// `end_use`.
+  /// meanwhile, they are kept until it has ended, because it may read until then. Returns a number for `end_use`.
   uint64_t use(const std::byte* segment, std::vector<keep_alive> owners);
   void end_use(uint64_t number);
 

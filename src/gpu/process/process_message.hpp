@@ -1,6 +1,5 @@
-// Messages between the daemon and the process of a GPU. Both are the same binary, so messages have no
-// versions; each is one message of a SOCK_SEQPACKET socket: a head, copies, or a text, and at most one
-// descriptor.
+// Messages between the daemon and the process of a GPU. Both are the same binary, so messages have no versions; each is
+// one message of a SOCK_SEQPACKET socket: a head, copies, or a text, and at most one descriptor.
 #pragma once
 
 #include "base/error.hpp"

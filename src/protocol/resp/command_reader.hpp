@@ -1,5 +1,4 @@
-// Parses bytes of a Redis client into commands: RESP arrays of bulk strings, and inline commands (a line of
-// words).
+// Parses bytes of a Redis client into commands: RESP arrays of bulk strings, and inline commands (a line of words).
 //
 //   while (true) {
 //     auto next = reader.next();
@@ -10,8 +9,8 @@
 //     elsewhere
 //   }
 //
-// A word of up to `word_bytes_max` stays in the reader's buffer. A longer one is announced, so that its owner
-// receives it into its final place, or skips it. Pure; used by one thread at a time.
+// A word of up to `word_bytes_max` stays in the reader's buffer. A longer one is announced, so that its owner receives
+// it into its final place, or skips it. Pure; used by one thread at a time.
 #pragma once
 
 #include "base/error.hpp"
@@ -51,8 +50,7 @@ class command_reader {
  public:
   explicit command_reader(const reader_limits& limits = {});
 
-  /// Returns the free space of the buffer, never empty after `more`. Makes the words of earlier steps
-  /// invalid.
+  /// Returns the free space of the buffer, never empty after `more`. Makes the words of earlier steps invalid.
   std::span<char> write_area();
   void commit(size_t bytes);
 

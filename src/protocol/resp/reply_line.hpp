@@ -33,8 +33,7 @@ class reply_line {
 
   bool empty() const { return pieces_.empty(); }
   size_t values() const { return values_; }
-  /// True if another reply may be added. A client that does not read keeps no more than the bounds and one
-  /// reply.
+  /// True if another reply may be added. A client that does not read keeps no more than the bounds and one reply.
   bool has_room() const { return values_ < values_max && text_bytes() < bytes_max; }
   uint64_t text_bytes() const;
 

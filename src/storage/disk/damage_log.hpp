@@ -1,5 +1,4 @@
-// Limits the log lines about damaged objects: the first at once, then at most one a minute, with the number
-// of objects.
+// Limits the log lines about damaged objects: the first at once, then at most one a minute, with the number of objects.
 #pragma once
 
 #include <chrono>

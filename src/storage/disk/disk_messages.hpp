@@ -45,8 +45,7 @@ struct journal_stalled {
   bool now = true;
 };
 
-/// A preparer sends it: the disk of a group is open and its residents are known to the policy, or the reason
-/// why not.
+/// A preparer sends it: the disk of a group is open and its residents are known to the policy, or the reason why not.
 struct opened_disk;
 struct disk_prepared {
   size_t group = 0;

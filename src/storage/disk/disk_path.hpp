@@ -1,14 +1,12 @@
-// One path of a disk tier: its queue of operations, whether the path is in service, and what status and the
-// log say about it.
+// One path of a disk tier: its queue of operations, whether the path is in service, and what status and the log say
+// about it.
 //
-// It decides whether the device is in service (path_health.hpp), separately for reads and writes, and
-// publishes this in `disk_service`. Out of service, it refuses requests immediately. After a pause it
-// retries: reads by reading the superblock, which must be that of its volume; writes with one write of the
-// next request.
+// It decides whether the device is in service (path_health.hpp), separately for reads and writes, and publishes this in
+// `disk_service`. Out of service, it refuses requests immediately. After a pause it retries: reads by reading the
+// superblock, which must be that of its volume; writes with one write of the next request.
 //
-// An operation that does not complete in time also takes the device out of service. Its request is answered
-// without it, the kernel is asked to cancel it, and the device is not retried before all such operations
-// complete.
+// An operation that does not complete in time also takes the device out of service. Its request is answered without it,
+// the kernel is asked to cancel it, and the device is not retried before all such operations complete.
 #pragma once
 
 #include "storage/disk/disk_queue.hpp"
@@ -29,8 +27,7 @@
 
 namespace terrace {
 
-/// The ring as a path uses it. The answer to every call except the last comes later, through a method of the
-/// path.
+/// The ring as a path uses it. The answer to every call except the last comes later, through a method of the path.
 class path_output {
  public:
   virtual ~path_output() = default;
@@ -63,8 +60,7 @@ class disk_path {
   disk_path(const disk_path&) = delete; // callbacks of its queue refer to it
   disk_path& operator=(const disk_path&) = delete;
 
-  /// The answer comes when each operation has completed or stalled; at once with `busy` if the path is out of
-  /// service.
+  /// The answer comes when each operation has completed or stalled; at once with `busy` if the path is out of service.
   void add(const disk_request& request, disk_queue::reply answer, time_point now);
 
   // ---- completions ----

@@ -1,7 +1,6 @@
-// The queues of a disk: they decide which operation is submitted next, and keep the answers that are pending.
-// Between classes the rules of transfer/io_scheduler.hpp decide; within a class, connections get equal shares
-// of the bytes (base/fair_queue.hpp). Pure: the disk actor submits the transfers returned by `next` and
-// reports completions.
+// The queues of a disk: they decide which operation is submitted next, and keep the answers that are pending. Between
+// classes the rules of transfer/io_scheduler.hpp decide; within a class, connections get equal shares of the bytes
+// (base/fair_queue.hpp). Pure: the disk actor submits the transfers returned by `next` and reports completions.
 #pragma once
 
 #include "base/fair_queue.hpp"

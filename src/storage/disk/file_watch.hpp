@@ -27,8 +27,7 @@ class file_watch {
     again,  ///< the same as the last look found, but it was cleared since
     changed ///< differs from the last look
   };
-  /// The look-up of the name gave 0 and the attributes, or an errno. Errors other than a missing file say
-  /// nothing.
+  /// The look-up of the name gave 0 and the attributes, or an errno. Errors other than a missing file say nothing.
   news look(int error_number, const file_attributes& seen);
 
   /// The file was verified in another way. A later `look` may find damage again.

@@ -94,9 +94,8 @@ class path_health {
   std::array<one_direction, 2> directions_;
 };
 
-/// Judges a read of both copies of the superblock with this result (bytes, or -errno). Returns 0 if the
-/// superblock is that of the path, otherwise the error. A file that was truncated and extended again is a
-/// different one.
+/// Judges a read of both copies of the superblock with this result (bytes, or -errno). Returns 0 if the superblock is
+/// that of the path, otherwise the error. A file that was truncated and extended again is a different one.
 int error_of_trial(int32_t result, std::span<const std::byte, 2 * superblock_bytes> both,
                    const volume_id& volume, uint32_t path_index);
 

@@ -1,6 +1,5 @@
-// The host memory that a disk reads into and writes from, and the slots of registered buffers that its
-// segments have in the ring of its worker. Registered memory is pinned, and transfers with it take less
-// processor time.
+// The host memory that a disk reads into and writes from, and the slots of registered buffers that its segments have in
+// the ring of its worker. Registered memory is pinned, and transfers with it take less processor time.
 #pragma once
 
 #include "memory/arena.hpp"
@@ -14,16 +13,14 @@
 
 namespace terrace {
 
-/// Memory that is committed beforehand is registered as a whole. Other memory is committed when it is used: a
-/// slot of it is registered once as many bytes as the slot has were moved there, and all of its pages are in
-/// memory.
+/// Memory that is committed beforehand is registered as a whole. Other memory is committed when it is used: a slot of
+/// it is registered once as many bytes as the slot has were moved there, and all of its pages are in memory.
 ///
 /// Belongs to one disk actor. `Port` registers memory (a `runtime::io_port`).
 class registered_memory {
  public:
-  /// A slot has `slot_bytes`; larger segments have several in a row. `committed` tells whether all pages of
-  /// this memory exist; it is called once as many bytes as a slot has were moved, and then less and less
-  /// often.
+  /// A slot has `slot_bytes`; larger segments have several in a row. `committed` tells whether all pages of this memory
+  /// exist; it is called once as many bytes as a slot has were moved, and then less and less often.
   registered_memory(std::vector<std::shared_ptr<const arena>> segments, uint64_t slot_bytes,
                     std::function<bool(const std::byte*, uint64_t)> committed = all_resident)
       : slot_bytes_(slot_bytes), committed_(std::move(committed)) {

@@ -24,9 +24,8 @@ class shared_devices {
   std::map<dev_t, std::weak_ptr<shared_device>> devices_;
 };
 
-/// Returns the disk to which a partition belongs; `device` itself if it is not a partition. The devices below
-/// logical volumes and arrays are not considered. `block_devices` is the kernel's folder of block devices by
-/// number.
+/// Returns the disk to which a partition belongs; `device` itself if it is not a partition. The devices below logical
+/// volumes and arrays are not considered. `block_devices` is the kernel's folder of block devices by number.
 dev_t whole_device(dev_t device, const std::string& block_devices = "/sys/dev/block");
 
 } // namespace terrace

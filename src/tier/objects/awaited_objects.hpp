@@ -29,8 +29,7 @@ class awaited_objects {
  public:
   using told = std::function<void(awaited_end)>;
 
-  /// `done` is called once: when all of these have settled (immediately if there are none), or when the
-  /// context ended.
+  /// `done` is called once: when all of these have settled (immediately if there are none), or when the context ended.
   void await(const std::vector<entry_key>& written, context_ptr context, told done);
 
   /// The object is no longer being written: it is complete, or its writer gave it up.

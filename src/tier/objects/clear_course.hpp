@@ -1,10 +1,9 @@
 // The order in which the tiers of a group are cleared, and the sum of their answers.
 //
 // The tiers are cleared from the fastest to the slowest, and then the fastest again. A transfer reserves its
-// destination first and then asks its source whether the objects are still published (`confirm_request`), and
-// a clear removes reserved objects as well; so no concurrent transfer brings back what was cleared. If a tier
-// joined meanwhile, all tiers are asked again, because the new one may have received objects that the first
-// tier still had. Pure.
+// destination first and then asks its source whether the objects are still published (`confirm_request`), and a clear
+// removes reserved objects as well; so no concurrent transfer brings back what was cleared. If a tier joined meanwhile,
+// all tiers are asked again, because the new one may have received objects that the first tier still had. Pure.
 #pragma once
 
 #include "tier/objects/clear.hpp"

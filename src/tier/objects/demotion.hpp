@@ -31,10 +31,9 @@ struct demotion_batch {
   std::vector<object_place> places; ///< parallel to the objects
 };
 
-/// Divides the objects in the given order, which is that of their chains. With `by_chain`, unrelated objects
-/// are in different batches, because after one that is not admitted the rest of its batch is not admitted
-/// either. `bytes_max` bounds a batch, unless it is a single object; space is taken for the whole batch or
-/// not at all.
+/// Divides the objects in the given order, which is that of their chains. With `by_chain`, unrelated objects are in
+/// different batches, because after one that is not admitted the rest of its batch is not admitted either. `bytes_max`
+/// bounds a batch, unless it is a single object; space is taken for the whole batch or not at all.
 std::vector<demotion_batch> batches_of(const std::vector<demoted_object>& objects, bool by_chain,
                                        uint64_t bytes_max = UINT64_MAX);
 

@@ -90,9 +90,8 @@ class event_log {
     indexes_.emplace_back(tier, std::move(index));
   }
 
-  /// A space was opened. If subscribers were told of its objects before anybody knew how many of them a
-  /// prefix needs of a chunk, every subscriber has lost events: those objects are from before the daemon
-  /// started.
+  /// A space was opened. If subscribers were told of its objects before anybody knew how many of them a prefix needs of
+  /// a chunk, every subscriber has lost events: those objects are from before the daemon started.
   void opened(space_id space, const space_spec& spec) {
     bool told = false;
     {

@@ -43,9 +43,8 @@ class journal_tally {
     std::erase_if(sums_, [&](const auto& each) { return forgotten(each.first); });
   }
 
-  /// Compares the index with this summary; returns a sentence for each space in which they differ. Objects
-  /// that are forgotten here may still be served, and this summary may not have been told of all that the
-  /// index has forgotten.
+  /// Compares the index with this summary; returns a sentence for each space in which they differ. Objects that are
+  /// forgotten here may still be served, and this summary may not have been told of all that the index has forgotten.
   std::vector<std::string> differences(const journal_tally& index) const {
     std::vector<std::string> all;
     std::map<key, std::pair<sum, sum>> both;

@@ -36,8 +36,7 @@ class move_course {
   static constexpr size_t part_objects = 512;
   static constexpr uint64_t part_bytes = 64ULL << 20;
 
-  /// `before` is the chunk before the first, if known. `bytes_max` bounds a part, unless it is a single
-  /// chunk.
+  /// `before` is the chunk before the first, if known. `bytes_max` bounds a part, unless it is a single chunk.
   move_course(space_ptr in, std::shared_ptr<const std::vector<digest>> chunks, std::optional<digest> before,
               uint64_t bytes_max = part_bytes);
 

@@ -33,8 +33,7 @@ class object_hold {
   /// Releases everything from `count` on; missing places before that count as absent.
   void keep_first(size_t count);
 
-  /// Does the same in parts of at most `places_at_most`, released from the end. Returns true if another part
-  /// is left.
+  /// Does the same in parts of at most `places_at_most`, released from the end. Returns true if another part is left.
   bool keep_first(size_t count, size_t places_at_most);
 
   /// Announces that `places` places will be appended, so that they are not moved in between.

@@ -24,8 +24,7 @@ class origins {
       parents_.push_back({});
     parents_[slot] = parent;
   }
-  /// Returns the parent of a published object; empty: none, or the object was published before its origin was
-  /// kept.
+  /// Returns the parent of a published object; empty: none, or the object was published before its origin was kept.
   entry_key parent_of(object_id id) const {
     uint32_t slot = resident_table::slot_of(id);
     return slot < parents_.size() ? parents_[slot] : entry_key{};

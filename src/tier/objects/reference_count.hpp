@@ -26,14 +26,12 @@ class reference_count {
   /// Adds one reference to each of these objects.
   void add(reference_kind kind, std::span<const object_place> places);
 
-  /// Compares the tier's count of an object; call once per object. A difference is named if the object has
-  /// not changed since the walk began and no reference had been added before. An owner with more references
-  /// than there are holds is a difference. Holds beyond the references belong to requests; they are kept for
-  /// `unexplained`.
+  /// Compares the tier's count of an object; call once per object. A difference is named if the object has not changed
+  /// since the walk began and no reference had been added before. An owner with more references than there are holds is
+  /// a difference. Holds beyond the references belong to requests; they are kept for `unexplained`.
   void compare(const held_object& object, std::vector<std::string>& differences);
 
-  /// Returns at most `count_max` objects with references that were not compared, because the tier did not
-  /// list them.
+  /// Returns at most `count_max` objects with references that were not compared, because the tier did not list them.
   std::vector<object_id> not_compared(size_t count_max) const;
 
   /// Objects that have not changed and have more holds than references: nobody has a reason to hold them if

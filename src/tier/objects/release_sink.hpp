@@ -21,8 +21,7 @@ class release_sink {
   /// Ends one hold of each of these objects.
   virtual void release(std::vector<object_id> held) = 0;
 
-  /// Ends one hold of each present object among many places; the sink may look at them on another thread, and
-  /// later.
+  /// Ends one hold of each present object among many places; the sink may look at them on another thread, and later.
   virtual void release_places(std::vector<object_place> held) { release(ids_of(held)); }
 
   /// Releases the space of objects that were reserved and not published.

@@ -182,8 +182,7 @@ std::vector<object_place> residency::publish(const std::vector<object_place>& pl
           leave(places[i].id);
         awaited_.settle(name, true);
       });
-  // Subscribers are told of the beginning of a chain first. An object that has come and left again keeps its
-  // order.
+  // Subscribers are told of the beginning of a chain first. An object that has come and left again keeps its order.
   if (std::all_of(events_.begin() + told, events_.end(),
                   [](auto& one) { return one.what == event_kind::admit; }))
     std::reverse(events_.begin() + told, events_.end());

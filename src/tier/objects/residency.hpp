@@ -51,8 +51,7 @@ class residency {
     size_t hits = 0;
     std::vector<object_place> places; ///< filled if held
   };
-  /// Looks up the objects of `range`; the result is parallel to it. With `hold`, holds everything that is
-  /// published.
+  /// Looks up the objects of `range`; the result is parallel to it. With `hold`, holds everything that is published.
   found probe(const object_batch& objects, bool hold, bool note_access, object_range range = {});
 
   /// Records an access to those that are still published, the last first.
@@ -141,8 +140,7 @@ class residency {
   static constexpr size_t clear_objects_max = 1'024; ///< objects removed in a step
   /// Returns false after the last step.
   bool clear_step(clear_walk& walk);
-  /// Between these calls, journals still have the removed objects: they are told of all of them together,
-  /// afterwards.
+  /// Between these calls, journals still have the removed objects: they are told of all of them together, afterwards.
   void begin_clear(std::optional<space_id> space) { clears_.push_back(space); }
   void end_clear(std::optional<space_id> space) { clears_.erase(std::ranges::find(clears_, space)); }
 
@@ -244,9 +242,8 @@ class residency {
   void charges_tenants(std::shared_ptr<tenant_quotas> quotas);
   tenant_quotas* quotas() const { return quotas_.get(); } ///< null: tenants have no quotas
 
-  /// Removes victims from `named` that have to stay because their tenant would fall below its share, unless
-  /// it is `maker`, for whom room is made. The policy is told that they are pinned. Returns true if any was
-  /// removed.
+  /// Removes victims from `named` that have to stay because their tenant would fall below its share, unless it is
+  /// `maker`, for whom room is made. The policy is told that they are pinned. Returns true if any was removed.
   bool keep_shares(victim_answer& named, tenant_id maker);
   /// Lets the policy name shielded objects of the tenant again, the first `bytes` of them.
   void unshield(tenant_id tenant, uint64_t bytes);

@@ -113,8 +113,7 @@ residency::eviction residency::evict_demoted(const std::vector<entry_key>& victi
     }
     if (object != nullptr && object->state() == object_state::demoting)
       kept(ids[i]); // it is being written for another reason as well
-    // As in `evict`. Another object with this name may be there by now: it was not written, and is proposed
-    // again.
+    // As in `evict`. Another object with this name may be there by now: it was not written, and is proposed again.
     ++answer.refused;
     auto now = residents().find(victims[i]);
     const resident* there = now ? residents().get(*now) : nullptr;

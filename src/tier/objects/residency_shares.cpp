@@ -1,5 +1,4 @@
-// The tenants of a tier: which objects stay because of a guaranteed share, and which leave because of a
-// bound.
+// The tenants of a tier: which objects stay because of a guaranteed share, and which leave because of a bound.
 #include "tier/objects/residency.hpp"
 
 #include <unordered_map>

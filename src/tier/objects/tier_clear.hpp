@@ -1,5 +1,4 @@
-// The clear of one tier: a walk over its objects, part by part, and then, in a durable tier, over its
-// journals.
+// The clear of one tier: a walk over its objects, part by part, and then, in a durable tier, over its journals.
 //
 // Pure. Used by one thread at a time.
 #pragma once

@@ -25,8 +25,7 @@ class note_line {
   static constexpr size_t batches_between_marks = 32;
   static constexpr size_t marks_max = 2;
 
-  /// Returns true if `batch` may be sent; it then counts as sent. Otherwise its notes are kept, and it is
-  /// empty.
+  /// Returns true if `batch` may be sent; it then counts as sent. Otherwise its notes are kept, and it is empty.
   bool admits(policy_notes& batch);
 
   /// Call after each batch. Returns true if a mark must follow it now, and counts the mark as sent.
@@ -38,8 +37,7 @@ class note_line {
     --marks_;
   }
 
-  /// Returns all kept notes in order, in as few batches as possible; they count as one batch. Empty: there
-  /// were none.
+  /// Returns all kept notes in order, in as few batches as possible; they count as one batch. Empty: there were none.
   std::vector<policy_notes> take();
 
   size_t kept() const { return kept_.size() - dead_; }

@@ -1,5 +1,4 @@
-// The knowledge of a trust group's policies: the entries of its tiers, their accesses, and the inferences in
-// progress.
+// The knowledge of a trust group's policies: the entries of its tiers, their accesses, and the inferences in progress.
 //
 // Pure: the policy's actor passes messages to this class. Used by one thread at a time.
 #pragma once

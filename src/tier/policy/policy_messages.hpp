@@ -44,8 +44,7 @@ struct inference_begin {
 /// The policy sends it to itself for the next part of a long chain.
 struct uses_notice {};
 
-/// A connection sends it with what was reported at the end of an inference. It has no effect for an unknown
-/// inference.
+/// A connection sends it with what was reported at the end of an inference. It has no effect for an unknown inference.
 struct inference_end {
   uint64_t inference = 0;
   request_outcome outcome;

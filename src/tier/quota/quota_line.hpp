@@ -14,10 +14,9 @@
 
 namespace terrace {
 
-/// These queues are in front of a tier's allocator. A tenant's requests are served in order of arrival, and
-/// none passes one that waits; the queues together have a bound. Room is made in rounds, one at a time in the
-/// tier, in which only objects of the tenant leave; tenants take turns. A failed round is repeated when
-/// something changes in the tier.
+/// These queues are in front of a tier's allocator. A tenant's requests are served in order of arrival, and none passes
+/// one that waits; the queues together have a bound. Room is made in rounds, one at a time in the tier, in which only
+/// objects of the tenant leave; tenants take turns. A failed round is repeated when something changes in the tier.
 ///
 /// Pure: used by the actor that has it.
 class quota_line {

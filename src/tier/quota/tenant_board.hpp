@@ -19,8 +19,7 @@ struct quota_gauges {
   std::atomic<uint64_t> refused{0};
 };
 
-/// The gauges by the names of quotas, so there are as many lines as the operator has configured. Safe on any
-/// thread.
+/// The gauges by the names of quotas, so there are as many lines as the operator has configured. Safe on any thread.
 class tenant_board {
  public:
   std::shared_ptr<quota_gauges> line(const std::string& name) {

@@ -18,16 +18,15 @@
 
 namespace terrace {
 
-/// An extent is charged to the tenant of its object from the reservation until it is freed; `book` charges
-/// bytes that a request is about to get. Used and booked bytes of a tenant never exceed its bound, except
-/// after the bound was lowered or after a space's tenant became known: `excess` says what it has to give
-/// back.
+/// An extent is charged to the tenant of its object from the reservation until it is freed; `book` charges bytes that a
+/// request is about to get. Used and booked bytes of a tenant never exceed its bound, except after the bound was
+/// lowered or after a space's tenant became known: `excess` says what it has to give back.
 ///
-/// When a disk brings objects back, their tenant is known only after a client opens their space: `tenant_of`
-/// looks again.
+/// When a disk brings objects back, their tenant is known only after a client opens their space: `tenant_of` looks
+/// again.
 ///
-/// Shares are guaranteed in the order in which tenants came, as far as the tier goes, because a rule may have
-/// more tenants than its configuration can know. Used by one thread at a time, except for the board.
+/// Shares are guaranteed in the order in which tenants came, as far as the tier goes, because a rule may have more
+/// tenants than its configuration can know. Used by one thread at a time, except for the board.
 class tenant_quotas final : public space_meter {
  public:
   /// `capacity` returns the tier's capacity now. `board` may be null: no metrics.
@@ -71,8 +70,7 @@ class tenant_quotas final : public space_meter {
   /// True if the tenant may lose `bytes` to others, after it has lost `lost`.
   bool may_lose(tenant_id tenant, uint64_t bytes, uint64_t lost = 0);
   tenant_shield* shield_of(tenant_id tenant);
-  /// Returns the bytes that tenants took beyond their shares since the last call: as many may lose their
-  /// shield.
+  /// Returns the bytes that tenants took beyond their shares since the last call: as many may lose their shield.
   std::vector<std::pair<tenant_id, uint64_t>> take_grown() { return std::exchange(grown_, {}); }
   /// Returns the bytes that tenants have beyond their shares although they have shielded objects.
   std::vector<std::pair<tenant_id, uint64_t>> beyond_shares();
@@ -83,8 +81,7 @@ class tenant_quotas final : public space_meter {
   std::string describe(tenant_id tenant) const;
   void refused(tenant_id tenant);
   void waiting(tenant_id tenant, bool more);
-  /// Compares what spaces and tenants are charged with what their objects have; returns a sentence for each
-  /// difference.
+  /// Compares what spaces and tenants are charged with what their objects have; returns a sentence for each difference.
   std::vector<std::string> check(const table_totals& counted) const;
   /// Returns quotas first, then tenants by rule, at most `tenants_shown_max` in all.
   std::vector<tenant_report> report();

@@ -12,10 +12,9 @@
 
 namespace terrace {
 
-/// The shielded objects of one tenant, in the order in which the policy named them: the least valuable first.
-/// They lose the shield in the same order. So a policy that would name them first each time names each of
-/// them once, however large the share is. `live` (id) returns the bytes of an object that is still there, or
-/// 0.
+/// The shielded objects of one tenant, in the order in which the policy named them: the least valuable first. They lose
+/// the shield in the same order. So a policy that would name them first each time names each of them once, however
+/// large the share is. `live` (id) returns the bytes of an object that is still there, or 0.
 class tenant_shield {
  public:
   bool empty() const { return line_.empty(); }

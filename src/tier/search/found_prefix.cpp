@@ -345,8 +345,7 @@ steps found_prefix::claim(const lease_room& room) {
     co_yield {};
 }
 
-/// Shortens the prefix to the chunks that fit, and keeps in host memory only objects that a lease holds
-/// there.
+/// Shortens the prefix to the chunks that fit, and keeps in host memory only objects that a lease holds there.
 steps found_prefix::cut_to_fit(leased_prefix prefix) {
   size_t chunks = 0;
   steps part = find_chunks_that_fit(prefix, chunks);

@@ -73,10 +73,9 @@ class found_prefix {
   /// Objects that are only looked at in a step, or released.
   static constexpr size_t seen_objects = 8 * step_objects, released_objects = 4 * step_objects;
 
-  /// Does a step of a lease on the prefix. Returns true if there is another one. Releases objects that the
-  /// prefix does not need. Objects that a lease may not hold in host memory are held below; if they are not
-  /// there, they shorten the prefix, and so do objects that it may not hold below either. The rest is charged
-  /// to the account.
+  /// Does a step of a lease on the prefix. Returns true if there is another one. Releases objects that the prefix does
+  /// not need. Objects that a lease may not hold in host memory are held below; if they are not there, they shorten the
+  /// prefix, and so do objects that it may not hold below either. The rest is charged to the account.
   bool lease_some(const lease_room& room);
   bool shortened() const { return shortened_; }       ///< more is present, but the lease could not hold it
   uint64_t held_bytes() const { return held_bytes_; } ///< physical bytes that the lease holds in all tiers
@@ -140,8 +139,7 @@ struct lookup_answer {
   tier_holds held;         ///< holds on the found chunks, when asked for
   bool shortened = false;  ///< more is present, but the lease could not hold it
   uint64_t held_bytes = 0; ///< physical bytes of `held`
-  /// Chunks behind those of the plan that are present, but that the client has sooner if it computes
-  /// them.
+  /// Chunks behind those of the plan that are present, but that the client has sooner if it computes them.
   uint32_t recompute_chunks = 0;
 };
 

@@ -38,10 +38,9 @@ constexpr size_t lease_cut_objects = 16'384;
 /// left out, because they are loaded as needed.
 steps find_bytes_to_load(const leased_prefix& prefix, uint64_t& bytes);
 
-/// Finds the number of chunks that the lease may have: it ends before the first object that must be held in
-/// host memory, is not leased yet, and does not fit. In spaces with trailing pools, room for the states or
-/// windows of one length is set aside first, because a shorter prefix needs others; if that alone is too
-/// much, there is no lease.
+/// Finds the number of chunks that the lease may have: it ends before the first object that must be held in host
+/// memory, is not leased yet, and does not fit. In spaces with trailing pools, room for the states or windows of one
+/// length is set aside first, because a shorter prefix needs others; if that alone is too much, there is no lease.
 steps find_chunks_that_fit(const leased_prefix& prefix, size_t& chunks);
 
 /// Finds which objects to hold in host memory, parallel to `host`, after the prefix was cut to the chunks

@@ -106,16 +106,14 @@ class lease_account : public std::enable_shared_from_this<lease_account> {
     bool complete_;
   };
 
-  /// Claims the bytes that a lease on these objects adds to what leases hold, or as many of them as the
-  /// connection may add within `limit`. Keep the claim until the objects that are chosen within it are
-  /// charged.
+  /// Claims the bytes that a lease on these objects adds to what leases hold, or as many of them as the connection may
+  /// add within `limit`. Keep the claim until the objects that are chosen within it are charged.
   claim claim_for(std::span<const object_place> places, uint64_t limit);
   /// Claims bytes for objects that are not in host memory yet.
   claim claim_for(uint64_t bytes, uint64_t limit);
 
-  /// Charges the objects that `held` holds until the last copy of the result has ended, which keeps `held`. A
-  /// hold of many objects ends later than the last reference, on another thread. The places of `held` must
-  /// not change any more.
+  /// Charges the objects that `held` holds until the last copy of the result has ended, which keeps `held`. A hold of
+  /// many objects ends later than the last reference, on another thread. The places of `held` must not change any more.
   hold_ptr charge(hold_ptr held);
 
  private:

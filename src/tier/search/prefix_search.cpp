@@ -87,8 +87,7 @@ std::optional<object_bitmap> prefix_search::present_in(const tier_index& index, 
 std::optional<prefix_search::counted> prefix_search::read(size_t tier, const tier_index& index) {
   if (of_.hold)
     return std::nullopt;
-  // Tiers are in the order of their speed, except that the GPU tier comes after host memory although it is
-  // faster.
+  // Tiers are in the order of their speed, except that the GPU tier comes after host memory although it is faster.
   size_t from = shares_[tier].tier < tier_kind::host ? 0 : first_absent();
   if (from == slice_.size())
     return counted{};

@@ -24,8 +24,7 @@ class prefix_search {
   static constexpr size_t slice_objects = 128;
   static_assert(slice_objects % 64 == 0);
 
-  /// `tiers` are searched, in the order of tier_list.hpp. `objects` are those of the prefix's chunks on all
-  /// ranks.
+  /// `tiers` are searched, in the order of tier_list.hpp. `objects` are those of the prefix's chunks on all ranks.
   prefix_search(prefix_subject of, object_source objects, std::span<const tier_kind> tiers);
 
   /// Call before `probe`, `read` and `add` of each slice. Returns false if everything is searched, or the

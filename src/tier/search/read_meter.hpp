@@ -23,8 +23,7 @@ class read_meter {
  public:
   using time_point = std::chrono::steady_clock::time_point;
 
-  /// A measurement counts half after this much has been measured since: bytes, seconds of reading, or idle
-  /// seconds.
+  /// A measurement counts half after this much has been measured since: bytes, seconds of reading, or idle seconds.
   static constexpr double half_bytes = 256.0 * (1 << 20), half_read_s = 1, half_idle_s = 10;
 
   /// One of the readers of the tier has `after` bytes to read instead of `before`.

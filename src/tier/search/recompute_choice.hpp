@@ -1,16 +1,15 @@
-// Decides which part of a found prefix a client should read, and which part it has sooner if it computes it
-// again.
+// Decides which part of a found prefix a client should read, and which part it has sooner if it computes it again.
 //
 //   recompute_choice choice(planner, spec, {.tokens_per_s = 20'000, .tiers = ...});
 //   while (choice.step()) ...; // others have their turn
 //   choice.chunks()            // the prefix to be offered
 //
-// It chooses the prefix for which reading it and computing the rest take least time together. Tiers are read
-// in parallel; a read waits for the bytes that its tier has to read already. Only prefixes at which the rules
-// of all pools hold are offered.
+// It chooses the prefix for which reading it and computing the rest take least time together. Tiers are read in
+// parallel; a read waits for the bytes that its tier has to read already. Only prefixes at which the rules of all pools
+// hold are offered.
 //
-// A tier whose speed is not known, or was measured long ago, is tried: a prefix is offered although computing
-// may be faster, and it is so short that the client loses little in that case.
+// A tier whose speed is not known, or was measured long ago, is tried: a prefix is offered although computing may be
+// faster, and it is so short that the client loses little in that case.
 #pragma once
 
 #include "base/steps.hpp"

@@ -13,9 +13,8 @@
 
 namespace terrace {
 
-/// Tiers that are empty or unreadable are not searched. `Tier` is an entry of a tier_list, with `kind`,
-/// `index`, `reads()` and `degraded()`. This refers to the list, which must outlive it. Used by one thread at
-/// a time.
+/// Tiers that are empty or unreadable are not searched. `Tier` is an entry of a tier_list, with `kind`, `index`,
+/// `reads()` and `degraded()`. This refers to the list, which must outlive it. Used by one thread at a time.
 template <class Tier>
 class searched_tiers {
  public:
@@ -35,8 +34,7 @@ class searched_tiers {
 
   std::span<const tier_kind> kinds() const { return std::span(kinds_).first(size_); }
 
-  /// Returns false if a tier of `all`, the tiers that exist now, may have objects that the search could not
-  /// find.
+  /// Returns false if a tier of `all`, the tiers that exist now, may have objects that the search could not find.
   bool everything(const std::vector<Tier>& all) const {
     return std::all_of(all.begin(), all.end(), [this](const Tier& tier) {
       bool was = std::ranges::find(kinds(), tier.kind) != kinds().end();

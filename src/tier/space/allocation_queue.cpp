@@ -13,8 +13,7 @@ namespace {
 /// The number of requests for which room is made together. Making room for one at a time would cost more time
 /// for messages than for the objects.
 constexpr size_t together_max = 16;
-/// The number of requests that are tried each time that the first must wait, in total and for each
-/// connection.
+/// The number of requests that are tried each time that the first must wait, in total and for each connection.
 constexpr size_t tried_max = 256;
 constexpr size_t tried_of_each = 8;
 constexpr uint64_t ahead_part =

@@ -17,19 +17,18 @@
 
 namespace terrace {
 
-/// Connections get equal shares of the bytes (base/fair_queue.hpp), each in order of arrival. A request that
-/// must wait may be passed by requests that fit, among the first eight of each connection. More objects are
-/// evicted for them if necessary. Together they may have as many bytes as the waiting request asks for, and
-/// then nothing passes it any more. So a small request does not wait for a large one for which there is no
-/// room, and the large one waits for at most its own size more.
+/// Connections get equal shares of the bytes (base/fair_queue.hpp), each in order of arrival. A request that must wait
+/// may be passed by requests that fit, among the first eight of each connection. More objects are evicted for them if
+/// necessary. Together they may have as many bytes as the waiting request asks for, and then nothing passes it any
+/// more. So a small request does not wait for a large one for which there is no room, and the large one waits for at
+/// most its own size more.
 ///
-/// Requests ahead of demand (`request_context::ahead`) wait in a queue of their own, which is served while
-/// nobody else waits: they are overtaken. They are refused with `busy` when a quarter of the places is taken,
-/// when no room can be made for the first of those who wait, or once the requests that overtook them took a
-/// quarter of the arena.
+/// Requests ahead of demand (`request_context::ahead`) wait in a queue of their own, which is served while nobody else
+/// waits: they are overtaken. They are refused with `busy` when a quarter of the places is taken, when no room can be
+/// made for the first of those who wait, or once the requests that overtook them took a quarter of the arena.
 ///
-/// While the space is lent to an eviction round (`begin_round`), arriving requests are kept and applied in
-/// order when the space is back: requests that may evict would wait behind the head in any case.
+/// While the space is lent to an eviction round (`begin_round`), arriving requests are kept and applied in order when
+/// the space is back: requests that may evict would wait behind the head in any case.
 class allocation_queue {
  public:
   using reply = std::function<void(allocate_answer)>;

@@ -54,8 +54,7 @@ class eviction_round {
   /// Starts a round that evicts victims in their order until `bytes` more are free. No space is lent.
   void ask_ahead(uint64_t bytes);
 
-  /// After the round: returns the lent space with everything that was freed, or null. The requests are
-  /// released.
+  /// After the round: returns the lent space with everything that was freed, or null. The requests are released.
   std::unique_ptr<allocator> take_space() {
     seekers_.clear();
     return std::move(space_);
@@ -95,8 +94,7 @@ class eviction_round {
   uint64_t failed_number() const { return failure_ ? failure_->number : 0; }
   /// Describes what holds the memory, if the last round failed; else empty.
   std::string holders() const { return failure_ ? failure_->holders.text : std::string(); }
-  /// True if the last round failed and a request for `bytes` of `capacity` can only wait for the end of
-  /// leases.
+  /// True if the last round failed and a request for `bytes` of `capacity` can only wait for the end of leases.
   bool only_leases_end(uint64_t bytes, uint64_t capacity) const {
     return failure_ && (failure_->holders.only_leases || failure_->holders.leased_bytes + bytes > capacity);
   }

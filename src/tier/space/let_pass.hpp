@@ -8,11 +8,10 @@
 
 namespace terrace {
 
-/// Lets others pass the first entry of `line`, which waits. `of_each` entries of each connection are offered
-/// a turn with `offer` (entry). Those that can be served go before the first, together for at most its
-/// `passing_left`. Entries have a `number` of their own and `passing_left`, in the unit of their cost.
-/// Returns true if another entry is the first now, because one of the first one's own connection passed it,
-/// and is charged to that.
+/// Lets others pass the first entry of `line`, which waits. `of_each` entries of each connection are offered a turn
+/// with `offer` (entry). Those that can be served go before the first, together for at most its `passing_left`. Entries
+/// have a `number` of their own and `passing_left`, in the unit of their cost. Returns true if another entry is the
+/// first now, because one of the first one's own connection passed it, and is charged to that.
 template <class Entry, class Offer>
 bool let_pass(fair_queue<Entry>& line, size_t of_each, Offer&& offer) {
   Entry* first = line.front();

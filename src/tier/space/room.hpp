@@ -7,8 +7,7 @@ namespace terrace {
 
 class eviction_round;
 
-/// An allocator asks its tier to make room (tier/space/eviction_round.hpp). The tier owns the round until it
-/// answers.
+/// An allocator asks its tier to make room (tier/space/eviction_round.hpp). The tier owns the round until it answers.
 struct room_request {
   std::shared_ptr<eviction_round> round;
 };

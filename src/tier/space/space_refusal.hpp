@@ -15,8 +15,7 @@ enum class space_refusal : uint8_t {
   no_room,
 };
 
-/// `failure` is the answer to the request's space from the tier's allocator
-/// (tier/space/allocation_queue.hpp).
+/// `failure` is the answer to the request's space from the tier's allocator (tier/space/allocation_queue.hpp).
 inline space_refusal refusal_of(const acquire_request& request, const error& failure) {
   bool ahead = request.context && request.context->ahead;
   bool live = !request.context || request.context->live();

@@ -104,8 +104,7 @@ TEST_P(LayoutTest, StoresMoveExactlyTheirBytes) {
     run(direction::store);
 }
 
-// Two streams take turns only by generations: one stores, the other loads the bytes elsewhere, round after
-// round.
+// Two streams take turns only by generations: one stores, the other loads the bytes elsewhere, round after round.
 TEST_P(LayoutTest, StreamsTakeTurnsByGenerations) {
   constexpr uint64_t half = region_bytes / 2, rounds = 30;
   fill_region(5);

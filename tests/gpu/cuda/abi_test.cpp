@@ -228,8 +228,7 @@ SAME_VALUE(lookup_result::version_not_sufficient, CU_GET_PROC_ADDRESS_VERSION_NO
 
 TEST(DriverAbi, IsThatOfTheInstalledToolkit) { SUCCEED() << "everything above is compared by the compiler"; }
 
-// The toolkit has a library to link against on machines without a driver. It has every symbol but no
-// function.
+// The toolkit has a library to link against on machines without a driver. It has every symbol but no function.
 TEST(Driver, AStubLibraryIsNoDriver) {
   SKIP_ON_REAL_DRIVER(); // it has the same name, so it would be found from then on instead of the real one
   auto opened = driver::open(TERRACE_CUDA_STUB);

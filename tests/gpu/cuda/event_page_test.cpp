@@ -27,8 +27,7 @@ cuda::ipc_event_handle handle_in(const generation_page& page, uint32_t slot) {
   return handle;
 }
 
-// Reads each layer once its event is done. Reports the layers' patterns: a digit each, 9 for none of the
-// patterns.
+// Reads each layer once its event is done. Reports the layers' patterns: a digit each, 9 for none of the patterns.
 const peer_role reads_layers("reads layers", [](peer_socket& socket) -> std::string {
   auto memory_handle = socket.receive_value<cuda::ipc_memory_handle>();
   unique_fd descriptor;

@@ -33,8 +33,7 @@ struct driver {
 
   /// Counts the call, hangs if it should, and returns the code with which it should fail; 0: none.
   enter_function enter = find<enter_function>("sim_enter");
-  /// Returns the bytes of device memory, which is not freed until `unpin`; null if it is not the current
-  /// context's.
+  /// Returns the bytes of device memory, which is not freed until `unpin`; null if it is not the current context's.
   pin_function pin = find<pin_function>("sim_pin");
   unpin_function unpin = find<unpin_function>("sim_unpin");
   violation_function violation = find<violation_function>("sim_note_violation");

@@ -56,8 +56,7 @@ std::shared_ptr<range> range_around(sim::machine& m, uint64_t address) {
   return found && address < found->base + found->bytes ? found : nullptr;
 }
 
-/// True if this process has the pages mapped for writing (or reading). They exist afterwards, as pinned ones
-/// do.
+/// True if this process has the pages mapped for writing (or reading). They exist afterwards, as pinned ones do.
 bool may_access(uint64_t base, uint64_t bytes, bool writes) {
   uint64_t begin = base / allocation_unit * allocation_unit;
   auto* pages = reinterpret_cast<void*>(begin);

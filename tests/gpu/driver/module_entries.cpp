@@ -1,5 +1,4 @@
-// Modules and launches. Device code is not executed: each of our kernels has a twin here, made from the same
-// template.
+// Modules and launches. Device code is not executed: each of our kernels has a twin here, made from the same template.
 #include "driver/engine_entries.hpp"
 #include "driver/machine.hpp"
 

@@ -43,8 +43,7 @@ uint64_t sim_calls(const char* function);
 /// Returns the number of rules that were broken, and the text of one (valid until the next reset).
 size_t sim_violations();
 const char* sim_violation(size_t index);
-/// The number of streams, events, allocations, reservations, imports and registrations that were not given
-/// back.
+/// The number of streams, events, allocations, reservations, imports and registrations that were not given back.
 size_t sim_live();
 
 // These are for the simulated cuFile (tests/gpu/cufile/simulated_library.cpp), whose functions have faults

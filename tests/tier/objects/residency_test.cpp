@@ -419,8 +419,7 @@ TEST_F(Residency, WhoReplacesDoesNotDisturbAnotherWriter) {
   auto wanted = tier.missing(request);
   EXPECT_TRUE(wanted.sizes.empty());
   EXPECT_EQ(tier.acquire(request, wanted, {}).states, std::vector(1, acquired_state::pending));
-  // Two requests replace the same object: the one that gets space first writes, and the other finds it
-  // pending.
+  // Two requests replace the same object: the one that gets space first writes, and the other finds it pending.
   tier.publish(others.places, false);
   wanted = tier.missing(request);
   auto first = tier.acquire(request, wanted, extents_for(wanted));
