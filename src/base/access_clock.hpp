@@ -45,7 +45,7 @@ class access_clock {
   void rebase() { base_ += rebase_step; }
   static uint32_t rebased(uint32_t stamp) { return stamp > rebase_step ? stamp - rebase_step : 0; }
 
-  /// The duration of so many ticks.
+  /// Converts ticks to a duration.
   static std::chrono::milliseconds milliseconds(uint32_t ticks) {
     return std::chrono::milliseconds((uint64_t{ticks} << tick_shift) / 1'000'000);
   }

@@ -1,4 +1,4 @@
-// Whether a thread that has nothing to do polls for a while before it sleeps.
+// Decides whether a thread that has nothing to do polls for a while before it sleeps.
 #pragma once
 
 #include <algorithm>
@@ -6,10 +6,11 @@
 
 namespace terrace {
 
-/// Being woken on another processor takes a multiple of what a small request takes, so whoever waits for a request or an
-/// answer may look for it for some microseconds first. That pays while requests follow each other closely and processors are to
-/// spare, and does harm where they are not: the thread that polls holds the processor that the other side needs.
-/// So polling stops for a while when the kernel takes the processor away from it, and becomes rare where it does not pay.
+/// Waking up on another processor takes several times as long as serving a small request, so a thread that
+/// waits for a request or an answer may poll for some microseconds first. Polling pays while requests follow
+/// each other closely and processors are idle. Where processors are short it does harm: the polling thread
+/// holds the processor that the other side needs. So polling stops for a while when the kernel takes the
+/// processor away from the thread, and becomes rare where it does not pay.
 ///
 ///   if (polling.begins(now()))
 ///     while (!something_came() && polling.goes_on(now())) {}
@@ -20,19 +21,19 @@ namespace terrace {
 class busy_poll {
  public:
   static constexpr int64_t most_ns = 1'000'000;
-  /// Between two looks; more means that something else ran on this processor, if only an interrupt.
+  /// A longer gap between two looks means that something else ran on this processor, if only an interrupt.
   static constexpr int64_t gap_ns = 3'000;
   static constexpr int64_t rest_least_ns = 1'000'000;
   static constexpr int64_t rest_most_ns = 128'000'000;
-  static constexpr uint32_t misses_in_a_row = 4; ///< from then on only some waits begin with polling
+  static constexpr uint32_t misses_in_a_row = 4; ///< after this many, only some waits begin with polling
   static constexpr uint32_t skipped_most = 64;
 
-  /// How long it polls; 0: never.
+  /// `poll_ns`: how long a wait polls; 0: never.
   explicit busy_poll(int64_t poll_ns = 0) : poll_ns_(std::min(poll_ns, most_ns)) {}
 
   bool enabled() const { return poll_ns_ > 0; }
 
-  /// There is nothing to do. True: look, as long as `goes_on`.
+  /// The thread has nothing to do. Returns true if it should poll, as long as `goes_on` returns true.
   bool begins(int64_t now_ns) {
     if (!enabled() || now_ns < rests_until_ns_)
       return false;
@@ -45,14 +46,14 @@ class busy_poll {
     return true;
   }
 
-  /// After a look that found nothing.
+  /// Call after each look that found nothing.
   bool goes_on(int64_t now_ns) {
     suspects_ = suspects_ || now_ns - looked_ns_ > gap_ns;
     looked_ns_ = now_ns;
     return now_ns - began_ns_ < poll_ns_;
   }
 
-  /// It has polled, and found something or not.
+  /// Call when polling has ended. `paid`: it found something.
   void ends(bool paid) {
     if (paid) {
       misses_ = 0;
@@ -65,10 +66,10 @@ class busy_poll {
     }
   }
 
-  /// Something else may have run meanwhile: ask the kernel whether this thread was preempted.
+  /// True if something else may have run during the polling: ask the kernel whether this thread was preempted.
   bool suspects() const { return suspects_; }
 
-  /// It was: processors are short.
+  /// The kernel says that the thread was preempted: processors are short.
   void was_preempted(int64_t now_ns) {
     rests_until_ns_ = now_ns + rest_ns_;
     rest_ns_ = std::min(rest_ns_ * 4, rest_most_ns);
@@ -86,10 +87,11 @@ class busy_poll {
   bool suspects_ = false;
 };
 
-/// How often the kernel has taken the processor away from the calling thread while it could have gone on. A system call.
+/// Counts how often the kernel has taken the processor away from the calling thread while it could have gone
+/// on. Each call is a system call.
 class preemption_count {
  public:
-  /// True if it has since the last call.
+  /// Returns true if the count has grown since the last call.
   bool grew();
 
  private:

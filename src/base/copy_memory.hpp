@@ -1,4 +1,4 @@
-// memcpy of a payload, in calls that the C library answers with its fastest loop.
+// A memcpy of a payload, in calls that the C library answers with its fastest loop.
 #pragma once
 
 #include <algorithm>
@@ -7,13 +7,13 @@
 
 namespace terrace {
 
-/// What one call copies. glibc chooses a loop by the size of a call: up to about a core's second-level cache (512 KiB and more) the
-/// processor's own string move, above it one that is meant for what no cache holds. Where the destination or the source
-/// does lie in the last-level cache, which a region that is used round and round does, that one has 31 to 34 GB/s where the
-/// first one has 40 to 43 (two threads, AMD EPYC, glibc 2.36; decision 112).
+/// The bytes that one call copies. glibc chooses a loop by the size of a call: up to about a core's second-level cache
+/// (512 KiB and more) it uses the processor's own string move, above that a loop for data that no cache holds. If the
+/// destination or the source does lie in the last-level cache, as a region that is reused all the time does, the second
+/// loop reaches 31 to 34 GB/s and the first one 40 to 43 (two threads, AMD EPYC, glibc 2.36; decision 112).
 inline constexpr size_t memory_copy_part_bytes = 256 << 10;
 
-/// The ranges do not overlap.
+/// The ranges must not overlap.
 inline void copy_memory(void* to, const void* from, size_t bytes) {
   auto* destination = static_cast<std::byte*>(to);
   const auto* source = static_cast<const std::byte*>(from);

@@ -15,8 +15,8 @@
 
 namespace terrace {
 
-/// Used by one thread at a time. Whoever begins things counts as one of them until it calls `end` itself, so that
-/// nothing is done before all have begun.
+/// Used by one thread at a time. The caller that begins things counts as one of them until it calls `end`
+/// itself, so the function cannot run before all have begun.
 class countdown {
  public:
   explicit countdown(std::function<void()> done) : done_(std::move(done)) {}

@@ -1,4 +1,4 @@
-// Log lines of the levels debug and trace, which are made only if they are written.
+// Log lines of the levels debug and trace, which are formatted only if they are written.
 #pragma once
 
 #include <cstdint>

@@ -10,8 +10,8 @@
 
 namespace terrace {
 
-/// At most 32 bytes. Shorter digests (8 to 31 bytes) are padded with trailing zeros; the width is a property
-/// of the space, so two digests of one space compare bytewise.
+/// A digest has at most 32 bytes. Shorter ones (8 to 31 bytes) are padded with trailing zeros; the width is a
+/// property of the space, so two digests of one space compare bytewise.
 struct digest {
   static constexpr size_t max_size = 32;
   static constexpr size_t min_size = 8;
@@ -49,7 +49,7 @@ inline std::string to_hex(std::span<const uint8_t> bytes) {
   return text;
 }
 
-/// Of the first `width` bytes.
+/// Hexadecimal of the first `width` bytes.
 inline std::string to_hex(const digest& d, size_t width = digest::max_size) {
   return to_hex(std::span<const uint8_t>(d.bytes).first(width));
 }

@@ -43,7 +43,7 @@ struct error {
 template <class T>
 using result = tl::expected<T, error>;
 
-/// For `return fail(errc::bad_request, "...")` in any function that returns a result.
+/// Lets any function that returns a result say `return fail(errc::bad_request, "...")`.
 inline tl::unexpected<error> fail(errc code, std::string text) {
   return tl::unexpected<error>(error{code, std::move(text)});
 }

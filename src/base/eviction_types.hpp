@@ -21,7 +21,7 @@ struct victim {
   entry_key above; ///< the next ancestor resident in the tier, evictable only after this; empty: none
 };
 
-/// A number per tier, chosen by the owner, below `tiers_max`.
+/// A number that the owner chooses for each tier, below `tiers_max`.
 using tier_number = uint8_t;
 constexpr tier_number tiers_max = 4;
 
@@ -38,7 +38,7 @@ struct request_hints {
 
 enum class finish_reason : uint8_t { unknown, stop, length, tool_call, aborted };
 
-/// What is known when a request ends. All fields are optional.
+/// Facts that are known when a request ends. All fields are optional.
 struct request_outcome {
   std::optional<uint32_t> output_tokens{};
   finish_reason reason = finish_reason::unknown; ///< after a tool call the session is expected to return soon
@@ -46,7 +46,7 @@ struct request_outcome {
   std::optional<uint64_t> think_time_ns{};       ///< expected time until the next turn
 };
 
-/// How much to evict, and what to spare.
+/// How many bytes to evict, and which entries to spare.
 struct victim_query {
   uint64_t bytes = 0;
   request_number spared =

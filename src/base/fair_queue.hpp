@@ -1,4 +1,4 @@
-// Whose work is next: fairness between trust groups, and within a group between its connections.
+// Decides whose work is next: fairness between trust groups, and within a group between its connections.
 #pragma once
 
 #include "base/flow.hpp"
@@ -15,11 +15,11 @@
 
 namespace terrace {
 
-/// What became of an item that was offered its turn.
+/// Says what happened to an item that was offered its turn.
 enum class turn : uint8_t {
   waits,
   served,
-  ended, ///< it was answered without being served: it leaves, and is not charged
+  ended, ///< the item was answered without being served: it leaves, and is not charged
 };
 
 /// A queue of work with costs (bytes, or bytes plus what a small piece costs beside its bytes). Work of one
@@ -37,15 +37,15 @@ enum class turn : uint8_t {
 template <class Item>
 class fair_queue {
  public:
-  /// `quantum`: the cost that a connection is given per round. Large enough for most items, so that a round
-  /// serves each connection once.
+  /// `quantum`: the cost that a connection may spend per round. It should exceed the cost of most items, so
+  /// that a round serves each connection once.
   explicit fair_queue(uint64_t quantum = 1 << 20) : quantum_(quantum) {}
   fair_queue(fair_queue&&) noexcept = default;
   fair_queue& operator=(fair_queue&&) noexcept = default;
 
   bool empty() const { return size_ == 0; }
   size_t size() const { return size_; }
-  /// Connections that wait.
+  /// The number of connections that wait.
   size_t flows() const {
     size_t count = 0;
     for (const group_line& group : groups_)
@@ -53,7 +53,7 @@ class fair_queue {
     return count;
   }
 
-  /// Items of one connection.
+  /// The number of items of one connection.
   size_t waiting_of(const flow& of) const {
     for (const group_line& group : groups_)
       if (group.group == of.group)
@@ -66,25 +66,25 @@ class fair_queue {
     line_of(of).items.push_back({std::move(item), cost});
     ++size_;
   }
-  /// For the rest of an item that was taken and served in part: it is first of its connection again, at the end
-  /// of the round.
+  /// Puts back the rest of an item that was taken and served in part: it becomes the first of its connection
+  /// again, at the end of the round.
   void push_front(const flow& of, Item item, uint64_t cost) {
     line_of(of).items.push_front({std::move(item), cost});
     ++size_;
   }
 
-  /// Null: empty.
+  /// Null if the queue is empty.
   Item* front() { return empty() ? nullptr : &front_line().items.front().item; }
 
-  /// Removes the front and charges its cost. Must not be empty.
+  /// Removes the front and charges its cost. The queue must not be empty.
   Item pop() { return remove_front(true); }
 
-  /// The same without a charge: it was not served.
+  /// Removes the front without a charge, because it was not served.
   Item drop() { return remove_front(false); }
 
   /// Offers items their turn, about in the order of service: the first of each connection, then the second of each, and
   /// so on, `of_each` of each connection. `offer` (item, cost) returns a `turn`. Removes the first item that does not
-  /// wait; if it was served, its connection is charged. Another item may be the front then.
+  /// wait; if it was served, its connection is charged. Another item may be the front afterwards.
   template <class Offer>
   std::optional<Item> take_first(Offer&& offer, size_t of_each) {
     for (size_t place = 0, longest = 1; place < std::min(longest, of_each); ++place)
@@ -107,7 +107,7 @@ class fair_queue {
     return std::nullopt;
   }
 
-  /// Removes all for which `is` (item) is true.
+  /// Removes all items for which `is` (item) is true.
   template <class Is>
   void erase_if(Is&& is) {
     for (auto group = groups_.begin(); group != groups_.end();) {
@@ -145,8 +145,8 @@ class fair_queue {
   };
   struct flow_line {
     uint64_t connection = 0;
-    int64_t deficit = 0;  ///< what it may still be served for in this round
-    bool visited = false; ///< it was given its quantum for this round
+    int64_t deficit = 0;  ///< the cost that may still be served in this round
+    bool visited = false; ///< the line has been given its quantum for this round
     std::deque<waiting> items;
   };
   struct group_line {
@@ -178,7 +178,7 @@ class fair_queue {
   static int64_t head_cost(const flow_line& line) { return static_cast<int64_t>(line.items.front().cost); }
   int64_t head_cost(group_line& group) { return head_cost(next_of(group.flows)); }
 
-  /// Brings the line whose turn it is to the front of the ring: the first that can pay for its head.
+  /// Brings the line whose turn it is to the front of the ring: the first that can pay for its first item.
   template <class Line>
   Line& next_of(std::list<Line>& ring) {
     auto quantum = static_cast<int64_t>(quantum_);
@@ -221,7 +221,7 @@ class fair_queue {
     return taken;
   }
 
-  /// A line that has become empty leaves, with what it had saved or owed.
+  /// A line that has become empty leaves the ring, and loses the cost that it had saved or owed.
   void removed(typename groups::iterator group, typename std::list<flow_line>::iterator line) {
     --size_;
     if (!line->items.empty())

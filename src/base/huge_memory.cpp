@@ -22,7 +22,7 @@ huge_memory::huge_memory(size_t bytes, bool huge) : bytes_(bytes) {
     ::munmap(begin + before + bytes, unit - before);
   data_ = begin + before;
   if (huge)
-    (void) ::madvise(data_, bytes, MADV_HUGEPAGE); // without support this has no effect
+    (void) ::madvise(data_, bytes, MADV_HUGEPAGE); // has no effect where the kernel does not support it
 }
 
 huge_memory::~huge_memory() {

@@ -14,7 +14,7 @@ class huge_memory {
   static constexpr size_t unit = size_t{2} << 20;
 
   huge_memory() = default;
-  /// Throws std::bad_alloc, like `new`. Precondition: a multiple of `unit`.
+  /// Throws std::bad_alloc, like `new`. Precondition: `bytes` is a multiple of `unit`.
   huge_memory(size_t bytes, bool huge);
   huge_memory(huge_memory&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}

@@ -1,4 +1,4 @@
-// Idle things that can be used again for a request of the same kind.
+// A pool of idle things that a later request of the same kind can use again.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,8 @@ class idle_pool {
  public:
   static constexpr size_t kept_max = 32;
 
-  /// Returns the most recently used one, whose memory is in cache, otherwise the result of `make`.
+  /// Returns the most recently used handle, whose memory is still in cache, or the result of `make` if the
+  /// pool is empty.
   template <class F>
   Handle take(F make) {
     if (kept_.empty())
@@ -23,7 +24,7 @@ class idle_pool {
     return taken;
   }
 
-  /// At most `kept_max` are kept; others are dropped.
+  /// The pool keeps at most `kept_max` handles and drops others.
   void put_back(Handle idle) {
     if (kept_.size() < kept_max)
       kept_.push_back(std::move(idle));

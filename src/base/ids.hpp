@@ -18,7 +18,7 @@ enum class region_id : uint32_t {};
 /// Identifies a segment of a trust group's arena.
 enum class segment_id : uint32_t {};
 
-/// Chosen by the client, unique among its requests in flight.
+/// A client chooses it, unique among its requests in flight.
 using request_id = uint64_t;
 
 /// Identifies a connection for the lifetime of the daemon; 0 is never used.

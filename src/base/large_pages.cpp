@@ -11,7 +11,7 @@ namespace terrace {
 namespace {
 
 constexpr uint64_t small_page_bytes = 4096;
-constexpr uint64_t units_at_once = 128; ///< a call cannot be interrupted
+constexpr uint64_t units_at_once = 128; ///< nothing can interrupt a call, so it is kept short
 
 #ifdef MADV_COLLAPSE
 constexpr int collapse = MADV_COLLAPSE;
@@ -25,8 +25,8 @@ bool nothing_in_memory(std::byte* unit) {
          std::none_of(in_memory.begin(), in_memory.end(), [](unsigned char page) { return (page & 1) != 0; });
 }
 
-/// The kernel makes a large page of small ones, also of a single one, and not of none. For reading, since somebody else may
-/// write to it.
+/// Brings the first small page into memory: the kernel makes a large page out of one small page or more, but
+/// not out of none. The page is only read, because another process may write to it.
 bool make_first_small_page(std::byte* unit) {
   return ::madvise(unit, small_page_bytes, MADV_POPULATE_READ) == 0;
 }
@@ -45,7 +45,7 @@ uint64_t make_large_pages(std::byte* data, uint64_t bytes) {
         return made;
       ++end;
     }
-    // Together: each call waits for every processor once.
+    // One call makes several units, because each call waits once for every processor.
     if (end > unit) {
       const uint64_t all = (end - unit) * large_page_bytes;
       if (::madvise(begin + unit * large_page_bytes, all, collapse) != 0)
@@ -69,8 +69,9 @@ large_page_answer large_page_made(std::chrono::nanoseconds took) {
 }
 
 large_page_answer large_page_refusal(int error) {
-  // No memory in one piece, a page that somebody else holds, and no room in the memory cgroup (madvise(2)). All else will be the same
-  // the next time: kernels before 6.1 do not know the call, and some mappings cannot have large pages.
+  // The kernel has no memory in one piece, somebody else holds a page, or the memory cgroup has no room
+  // (madvise(2)); these may change. All other errors will be the same the next time: kernels before 6.1 do
+  // not know the call, and some mappings cannot have large pages.
   return error == ENOMEM || error == EAGAIN || error == EBUSY ? large_page_answer::refused
                                                               : large_page_answer::impossible;
 }

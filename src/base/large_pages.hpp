@@ -10,11 +10,11 @@ namespace terrace {
 
 constexpr uint64_t large_page_bytes = 2 << 20;
 
-/// Makes the parts of shared memory of which nothing is in memory, as large pages: each whole 2 MiB at such an address,
-/// in a mapping that begins at one (as a `mapping` does where it can). Zeroed and mapped, in a tenth of the time that small pages take, and
-/// as many bytes. What is in memory in part is left alone, and so is everything where the kernel has no large pages to give,
-/// or does not know how (before Linux 6.1): pages that are not made here come with the first access. Returns how
-/// many bytes were made.
+/// Fills the parts of shared memory that have no pages yet with large pages: each 2 MiB unit that has no page at all,
+/// at addresses that are multiples of 2 MiB, in a mapping that begins at such an address (as a `mapping` does where it
+/// can). The pages are zeroed and mapped in a tenth of the time that small pages take, and use as many bytes. Units
+/// that are partly in memory are left alone. Nothing happens where the kernel has no large pages to give or does not
+/// know how (before Linux 6.1): the first access makes the missing pages. Returns how many bytes were made.
 ///
 /// The kernel does this whatever transparent_hugepage/shmem_enabled says, except `deny`. Any number of threads and
 /// processes may access the memory meanwhile.
@@ -22,22 +22,23 @@ uint64_t make_large_pages(std::byte* data, uint64_t bytes);
 
 enum class large_page_answer : uint8_t {
   made,
-  slow,       ///< made, in a longer time than small pages take
+  slow,       ///< made, but it took longer than small pages take
   refused,    ///< the kernel has none to give now
-  impossible, ///< in this mapping, or on this kernel
+  impossible, ///< never possible in this mapping, or on this kernel
 };
 constexpr size_t large_page_answers = 4;
 constexpr std::array<const char*, large_page_answers> large_page_answer_names{"made", "slow", "refused",
                                                                               "impossible"};
 
-/// What 512 first accesses to small pages take, about.
+/// About the time that 512 first accesses to small pages take.
 constexpr auto large_page_patience = std::chrono::milliseconds(1);
 
-/// One of them, at a multiple of 2 MiB, of a unit of which nothing is in memory; if something is, it becomes part of the page, which takes
-/// longer. One that is not made may leave its first small page.
+/// Makes one large page at `unit`, a multiple of 2 MiB where no page is in memory yet. If there is one, it
+/// becomes part of the large page, which takes longer. If the large page is not made, the unit's first small
+/// page may be left in memory.
 large_page_answer make_large_page(std::byte* unit);
 
-/// What it was, when it took so long; and what the kernel means by this errno.
+/// Classifies a large page that was made by the time that it took, and a failure by the kernel's errno.
 large_page_answer large_page_made(std::chrono::nanoseconds took);
 large_page_answer large_page_refusal(int error);
 

@@ -9,8 +9,8 @@
 
 namespace terrace {
 
-/// At most `lines_max` lines in each `window`; the first line after that says how many were left out. Pure: time is an
-/// argument, which does not go back. Not thread-safe.
+/// Admits at most `lines_max` lines in each `window`; the first line after that says how many were left out.
+/// Pure: time is an argument, which does not go back. Not thread-safe.
 class line_limit {
  public:
   using clock = std::chrono::steady_clock;
@@ -18,7 +18,7 @@ class line_limit {
   explicit line_limit(uint32_t lines_max = 10, clock::duration window = std::chrono::seconds(10))
       : lines_max_(lines_max), window_(window) {}
 
-  /// The line to write; nullopt: none.
+  /// Returns the line to write, or nullopt if it is left out.
   std::optional<std::string> admit(const std::string& line, clock::time_point now) {
     if (!began_ || now - *began_ >= window_) {
       began_ = now;
@@ -44,7 +44,7 @@ class line_limit {
   uint64_t left_out_ = 0;
 };
 
-/// The same on any thread.
+/// A `line_limit` that is safe on any thread.
 class shared_line_limit {
  public:
   std::optional<std::string> admit(const std::string& line, line_limit::clock::time_point now) {

@@ -7,8 +7,8 @@
 
 namespace terrace {
 
-/// 16 bytes chosen by the client, unique among the lookups of its trust group. Whoever has them may await and
-/// cancel the lookup, so they should be unguessable.
+/// 16 bytes chosen by the client, unique among the lookups of its trust group. Any client of the group that
+/// knows them may await and cancel the lookup, so they should be unguessable.
 struct lookup_id {
   std::array<uint8_t, 16> bytes{};
   friend auto operator<=>(const lookup_id&, const lookup_id&) = default;

@@ -12,7 +12,8 @@ namespace terrace {
 
 namespace {
 
-/// Where so many bytes could be mapped a moment ago, from a multiple of `large_page_bytes` on; null: anywhere.
+/// Returns an address, a multiple of `large_page_bytes`, where `bytes` could be mapped a moment ago. Null:
+/// let the kernel choose.
 void* aligned_hole(uint64_t bytes) {
   const uint64_t room = bytes + large_page_bytes;
   if (bytes < large_page_bytes || room < bytes)
@@ -24,8 +25,9 @@ void* aligned_hole(uint64_t bytes) {
   return static_cast<std::byte*>(reserved) + -reinterpret_cast<uintptr_t>(reserved) % large_page_bytes;
 }
 
-/// At an address where large pages of the file can be mapped as such; the kernel chooses one by itself only where it makes
-/// them by itself. The address is a wish: if another thread has taken it, the mapping is elsewhere.
+/// Maps the file at an address where its large pages can be mapped as such; the kernel chooses such an
+/// address by itself only where it makes large pages by itself. The address is a wish: if another thread has
+/// taken it, the mapping is elsewhere.
 void* map_shared(int fd, uint64_t bytes, int access) {
   return ::mmap(aligned_hole(bytes), bytes, access, MAP_SHARED, fd, 0);
 }

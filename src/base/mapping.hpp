@@ -25,9 +25,9 @@ class mapping {
   }
   ~mapping() { reset(); }
 
-  /// Maps the first `bytes` of `fd` shared. The descriptor may be closed afterwards. Errors: `denied` if a
-  /// seal or the mode of the descriptor forbids it, `no_space` if the kernel has no memory for it, otherwise
-  /// `internal`. From 2 MiB on it begins at a multiple of that where it can, as large pages do.
+  /// Maps the first `bytes` of `fd` shared. The descriptor may be closed afterwards. Errors: `denied` if a seal or the
+  /// mode of the descriptor forbids it, `no_space` if the kernel has no memory for it, otherwise `internal`. A mapping
+  /// of 2 MiB or more begins at a multiple of 2 MiB if possible, so that it can have large pages.
   static result<mapping> map(int fd, uint64_t bytes, bool writable);
 
   explicit operator bool() const { return data_ != nullptr; }

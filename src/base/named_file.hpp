@@ -1,4 +1,4 @@
-// A file that other processes read, and the name by which messages tell of it.
+// A file that other processes read, with the number by which messages refer to it.
 #pragma once
 
 #include "base/unique_fd.hpp"

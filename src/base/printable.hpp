@@ -1,4 +1,4 @@
-// Text from clients: is it UTF-8, and how is it shown where control characters would act?
+// Text from clients: checks that it is UTF-8, and escapes control characters before it is shown.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace terrace {
 
-/// A character at the beginning of `text`. `bytes` 0: the bytes there are not UTF-8 (RFC 3629: no overlong forms, no
-/// surrogates, at most U+10FFFF).
+/// A character at the beginning of `text`. `bytes` is 0 if the bytes there are not UTF-8 (RFC 3629: no
+/// overlong forms, no surrogates, at most U+10FFFF).
 struct utf8_character {
   char32_t code = 0;
   size_t bytes = 0;
@@ -19,9 +19,9 @@ utf8_character first_character(std::string_view text);
 /// Pure; the empty text is valid.
 bool is_utf8(std::string_view text);
 
-/// The text with everything escaped that could move a terminal's cursor, begin another line or change the order of
-/// characters: control characters, line and paragraph separators, marks of direction, and bytes that are not UTF-8. The
-/// backslash is not escaped, so this is for people, not for programs.
+/// Returns the text with everything escaped that could move a terminal's cursor, begin another line or change
+/// the order of characters: control characters, line and paragraph separators, marks of direction, and bytes
+/// that are not UTF-8. The backslash is not escaped, so the result is for people, not for programs.
 std::string printable(std::string_view text);
 
 } // namespace terrace

@@ -7,10 +7,11 @@
 
 namespace terrace {
 
-/// Whether the kernel gives random numbers. Errors: `unsupported`, with the fix, where a container denies it.
+/// Checks that the kernel gives random numbers. Errors: `unsupported`, with the fix, where a container denies it.
 result<void> probe_random();
 
-/// Unguessable: from getrandom(2). Aborts if the kernel has no randomness; `probe_random` tells before.
+/// Returns an unguessable id from getrandom(2). Aborts if the kernel has no randomness; `probe_random` finds
+/// out beforehand.
 lease_id random_lease_id();
 boot_id random_boot_id();
 entry_key_salt random_entry_key_salt();

@@ -13,28 +13,29 @@
 
 namespace terrace {
 
-/// Counts requests whose context anybody still has, in this process: while there is one, the daemon may be working for it.
-/// Safe on any thread.
+/// Counts requests whose context somebody in this process still holds: as long as one is held, the daemon may
+/// be working for it. Safe on any thread.
 class work_mark {
  public:
   work_mark() = default;
   work_mark(const work_mark&) = delete;
   work_mark& operator=(const work_mark&) = delete;
   ~work_mark() { end(); }
-  /// It counts from now on.
+  /// The request counts from now on.
   void begin() {
     counts_ = true;
     begun_.fetch_add(1);
     in_progress_.fetch_add(1);
   }
-  /// It counts no longer: the request waits for something that may never happen, and holds nothing. By its connection.
+  /// The request counts no longer: it waits for something that may never happen, and holds nothing. Called by
+  /// its connection.
   void end() {
     if (std::exchange(counts_, false))
       in_progress_.fetch_sub(1);
   }
 
   struct tally {
-    uint64_t begun = 0; ///< since the start
+    uint64_t begun = 0; ///< contexts counted since the start
     uint64_t in_progress = 0;
   };
   static tally now() { return {begun_.load(), in_progress_.load()}; }
@@ -45,18 +46,18 @@ class work_mark {
 };
 
 /// One client request. The connection ends it early (cancel, deadline, client death); every actor that works
-/// or waits for it checks it before it continues. `ended` may be read and written on any thread; the rest is
-/// set before it is shared.
+/// or waits for it checks it before it continues. Any thread may read and write `ended`; the other members
+/// are set before the context is shared.
 struct request_context {
   uint64_t group = 0; ///< number of its trust group
   connection_id connection{};
   request_id request = 0;
   bool ahead =
-      false; ///< of demand, like a prefetch: what a client waits for goes first, see allocation_queue, io_class
+      false; ///< no client waits for it, as with a prefetch: demand goes first (allocation_queue, io_class)
   uint8_t priority = 128; ///< a hint to the policy; smaller is more urgent
   uint64_t inference = 0; ///< the client's number of the inference request; 0: not given
   std::string trace;      ///< the client's name of the request, for logs and error texts; may be empty
-  work_mark work;         ///< begins with the request; not of what the daemon does without one
+  work_mark work;         ///< begins with the request; the daemon's own work without a request has none
   std::atomic<errc> ended{errc::ok}; ///< ok while the request is active; otherwise why it ended
   bool live() const { return ended.load(std::memory_order_relaxed) == errc::ok; }
 };
@@ -69,7 +70,7 @@ inline error why_ended(const context_ptr& context, const char* what) {
   return {context->ended.load(), std::string("the request ended before its ") + what + " was complete"};
 }
 
-/// `context` may be null: work of the daemon itself.
+/// `context` is null for the daemon's own work.
 inline flow flow_of(const context_ptr& context) {
   return context ? flow{context->group, static_cast<uint64_t>(context->connection)} : flow{};
 }

@@ -1,6 +1,6 @@
-// Long work in steps: a function that yields where others may have their turn.
+// Long work in steps: a function that yields at points where others may have their turn.
 //
-//   steps count_all(const things& of, size_t& count) { // what it refers to outlives it
+//   steps count_all(const things& of, size_t& count) { // the arguments must outlive it
 //     step_pace pace(1024);
 //     for (const thing& one : of) {
 //       count += one.size();
@@ -17,8 +17,8 @@
 
 namespace terrace {
 
-/// A coroutine that nobody resumes but its owner. Nothing is done before the first `next`. It may be destroyed at any
-/// time, with what it holds. Used by one thread at a time.
+/// A coroutine that only its owner resumes. It does nothing before the first `next`. It may be destroyed at
+/// any time, with everything that it holds. Used by one thread at a time.
 class [[nodiscard]] steps {
  public:
   struct promise_type {
@@ -28,7 +28,7 @@ class [[nodiscard]] steps {
     struct pause {};
     std::suspend_always yield_value(pause) noexcept { return {}; }
     void return_void() {}
-    void unhandled_exception() { throw; } // `next` throws it
+    void unhandled_exception() { throw; } // passed on to the caller of `next`
   };
 
   steps() = default; ///< nothing to do
@@ -42,7 +42,7 @@ class [[nodiscard]] steps {
       frame_.destroy();
   }
 
-  /// Does a step. True: there is another one.
+  /// Does one step. Returns true if another one follows.
   bool next() {
     if (!frame_ || frame_.done())
       return false;
@@ -59,11 +59,11 @@ class [[nodiscard]] steps {
   std::coroutine_handle<promise_type> frame_;
 };
 
-/// Where a step ends: after so much work.
+/// Says when a step has done enough work and should end.
 class step_pace {
  public:
   explicit step_pace(size_t per_step) : per_step_(per_step), left_(per_step) {}
-  /// So much was done. True: the step should end here.
+  /// Adds finished work. Returns true if the step should end here.
   bool due(size_t done = 1) {
     if (done < left_) {
       left_ -= done;

@@ -31,13 +31,13 @@ void completion_queue::push(std::span<const uint64_t> tickets) {
 
 void completion_queue::signal() {
   uint64_t one = 1;
-  // Fails only with 2^64 - 2 pending signals, and then it is readable anyway.
+  // The write fails only with 2^64 - 2 pending signals, and then the descriptor is readable anyway.
   [[maybe_unused]] auto written = write(descriptor_.get(), &one, sizeof one);
 }
 
 std::vector<over_part> completion_queue::take() {
   uint64_t count = 0;
-  // The counter first: a part that arrives in between makes it readable again.
+  // The counter is read first: a part that arrives in between makes the descriptor readable again.
   [[maybe_unused]] auto bytes = read(descriptor_.get(), &count, sizeof count);
   std::lock_guard lock(mutex_);
   return std::exchange(parts_, {});

@@ -14,7 +14,7 @@
 
 namespace terrace::gpu {
 
-/// A part that has ended, by the number with which it was issued.
+/// A part that has ended, with the number under which it was issued.
 struct over_part {
   uint64_t ticket = 0;
   std::optional<error> failure;
@@ -31,11 +31,11 @@ class completion_queue {
   int descriptor() const { return descriptor_.get(); }
 
   void push(over_part part);
-  /// Without failures, in this order.
+  /// Adds parts that ended without failures, in this order.
   void push(std::span<const uint64_t> tickets);
   /// Makes the descriptor readable without a part.
   void signal();
-  /// All completions, in order of arrival. Afterwards the descriptor is not readable until there are more.
+  /// Returns all completions, in order of arrival. Afterwards the descriptor is not readable until there are more.
   std::vector<over_part> take();
 
  private:

@@ -4,7 +4,7 @@ namespace terrace::gpu {
 
 namespace {
 
-/// Whether `count` pieces at `offset`, `offset + stride` and so on end before `limit`. Compares remainders,
+/// True if `count` pieces at `offset`, `offset + stride` and so on end before `limit`. Compares remainders,
 /// so that nothing overflows.
 bool fits(uint64_t offset, uint64_t stride, uint64_t bytes, uint64_t count, uint64_t limit) {
   if (offset > limit || bytes > limit - offset)

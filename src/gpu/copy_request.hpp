@@ -34,17 +34,18 @@ struct strided_copy {
 /// A part that becomes usable as a whole, such as a layer. Pieces may be copied in any order, so no two of
 /// them may write the same byte.
 struct copy_part {
-  std::vector<strided_copy> copies; ///< none: it only signals
+  std::vector<strided_copy> copies; ///< none: the part only signals
   /// Written when all bytes of the part and of all parts before it have arrived.
   std::optional<generation> signal;
 };
 
 struct copy_request {
-  uint64_t id = 0; ///< chosen by the caller; unique among those in flight on a stream
+  uint64_t id = 0; ///< the caller chooses it, unique among those in flight on a stream
   std::shared_ptr<memory> region;
   std::shared_ptr<memory> object;
   std::shared_ptr<attached_page> page; ///< needed for `await` and signals
-  /// Nothing is read or written before. A cancellation writes it, so an awaited slot has only one waiter.
+  /// No byte is read or written before the slot has reached this generation. A cancellation writes it, so an
+  /// awaited slot has only one waiter.
   std::optional<generation> await;
   std::vector<copy_part> parts;
 };

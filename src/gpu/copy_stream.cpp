@@ -57,14 +57,14 @@ bool copy_stream::cancel(uint64_t id) {
   auto it = std::find_if(queue_.begin(), queue_.end(), [&](const entry& one) { return one.id == id; });
   if (it == queue_.end())
     return false;
-  // Requests with all parts issued, or that have failed, will end soon.
+  // Requests that have issued all parts, or have failed, will end soon.
   if (it->failure || it->issued == it->parts)
     return true;
   it->failure = error{errc::cancelled, "cancelled after " + std::to_string(it->issued) + " of " +
                                            std::to_string(it->parts) + " parts were started"};
   if (it->waiting)
     it->request.page->page().advance(*it->request.await);
-  completions_->signal(); // it may end without a step in flight
+  completions_->signal(); // the request may end without a step in flight
   return true;
 }
 
@@ -107,8 +107,8 @@ void copy_stream::issue_all() {
       if (flight_.size() >= options_.parts_in_flight_max)
         return;
       if (!one.awaited) {
-        // The previous step may be long; then the device waits itself, and nothing is issued after the wait:
-        // a cancelled copy must not run because its wait was ended.
+        // The previous step may take long; then the device itself waits, and nothing is issued after the
+        // wait: a cancelled copy must not run because its wait was ended.
         if (one.waiting)
           return;
         if (!one.request.page->page().has(*one.request.await)) {
@@ -142,7 +142,7 @@ bool copy_stream::issue(entry& owner, std::optional<size_t> part) {
     wanted.part = &request.parts[*part];
   else
     wanted.await = request.await;
-  // Counted first: if the device is lost here, it may still access what was issued.
+  // The step is counted first: if the device is lost here, it may still access the memory of what was issued.
   step started{wanted.ticket, owner.serial, part, part ? bytes_of(*wanted.part) : 0};
   bytes_in_flight_ += started.bytes;
   flight_.push_back(started);
@@ -161,11 +161,11 @@ bool copy_stream::issue(entry& owner, std::optional<size_t> part) {
 
 void copy_stream::finish(over_part over) {
   if (lost_ || flight_.empty() || flight_.front().ticket != over.ticket)
-    return; // from before the loss
+    return; // the completion is from before the loss
   auto started = flight_.front();
   flight_.pop_front();
   bytes_in_flight_ -= started.bytes;
-  auto* owner = find(started.serial); // exists while it has something in flight
+  auto* owner = find(started.serial); // a request exists while it has something in flight
   --owner->in_flight;
   if (!started.part) {
     owner->waiting = false;
@@ -200,7 +200,7 @@ void copy_stream::lose(const error& reason) {
     if (one.waiting)
       one.request.page->page().advance(*one.request.await);
     if (one.in_flight > 0)
-      quarantine_.push_back(std::move(one.request)); // its parts must not move
+      quarantine_.push_back(std::move(one.request)); // the addresses of its parts must not change
     one.in_flight = 0;
     one.failure = lost_;
   }

@@ -19,7 +19,7 @@ struct completion {
 struct copy_stream_options {
   uint64_t bytes_in_flight_max = 64 << 20; ///< a larger part is issued alone
   size_t parts_in_flight_max = 32;
-  size_t requests_max = 4096; ///< further ones are `busy`
+  size_t requests_max = 4096; ///< further requests are `busy`
 };
 
 /// Owned by one actor or thread, which makes all calls; only the destructor blocks.
@@ -40,13 +40,13 @@ class copy_stream {
   copy_stream(const copy_stream&) = delete;
   copy_stream& operator=(const copy_stream&) = delete;
 
-  /// Errors: `bad_request` (see `check` in copy_request.hpp, or an id in use), `busy`, `gone`. Otherwise
-  /// there will be exactly one completion, also for failures.
+  /// Errors: `bad_request` (see `check` in copy_request.hpp, or an id in use), `busy`, `gone`. If there is no
+  /// error, exactly one completion follows, even if the request fails.
   result<void> submit(copy_request request);
 
   /// Ends a request as soon as the device no longer works on it: parts not yet issued are not copied, and a
-  /// pending wait ends. Its completion says how many parts were done; `cancelled`, unless all were. False if
-  /// there is no such request.
+  /// pending wait ends. Its completion says how many parts were done, with `cancelled` unless all were.
+  /// Returns false if there is no such request.
   bool cancel(uint64_t id);
 
   /// Readable when `drain` has something to do; for an event loop.
@@ -55,7 +55,7 @@ class copy_stream {
   std::vector<completion> drain();
 
   /// Call after a deadline has passed: asks whether the device is lost. If so, all requests end with `gone`
-  /// at the next drain, and the memory in flight is kept as long as the stream.
+  /// at the next drain, and the stream keeps the memory in flight as long as it exists.
   result<void> check();
 
   size_t requests() const { return queue_.size(); }
@@ -71,7 +71,7 @@ class copy_stream {
     size_t issued = 0; ///< parts issued to the device
     size_t done = 0;
     size_t in_flight = 0; ///< steps, including the wait
-    bool waiting = false; ///< for the generation
+    bool waiting = false; ///< waits for the generation
     bool awaited = false; ///< the generation has been reached
     std::optional<error> failure;
   };
@@ -79,9 +79,9 @@ class copy_stream {
   struct step {
     uint64_t ticket = 0;
     uint64_t serial = 0;
-    std::optional<size_t> part; ///< none: the wait
+    std::optional<size_t> part; ///< none: the step is the wait
     uint64_t bytes = 0;
-    bool failed = false; ///< when it was issued
+    bool failed = false; ///< it failed when it was issued
   };
 
   copy_stream(std::shared_ptr<device> device, direction way, copy_stream_options options,
@@ -98,14 +98,14 @@ class copy_stream {
   const direction way_;
   const copy_stream_options options_;
   const std::shared_ptr<completion_queue> completions_;
-  std::deque<entry> queue_; ///< by serial
+  std::deque<entry> queue_; ///< ordered by serial
   std::deque<step> flight_; ///< in the order of issue, in which they also end
   uint64_t bytes_in_flight_ = 0;
   uint64_t next_serial_ = 1;
   uint64_t next_ticket_ = 1;
   std::optional<error> lost_;
   std::vector<copy_request> quarantine_; ///< memory that a lost device may still access
-  std::unique_ptr<copy_engine> engine_;  ///< ends first
+  std::unique_ptr<copy_engine> engine_;  ///< destroyed first
 };
 
 } // namespace terrace::gpu

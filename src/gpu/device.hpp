@@ -15,13 +15,13 @@
 
 namespace terrace::gpu {
 
-/// How a process passes memory to another: bytes to send, or a descriptor. It contains nothing executable and
-/// is not trusted: the size is checked with the kernel or the driver.
+/// The handle with which a process passes memory to another: bytes to send, or a descriptor. It contains
+/// nothing executable and is not trusted: the size is checked with the kernel or the driver.
 struct memory_handle {
   enum class kind_t : uint8_t { descriptor, ipc };
   kind_t kind = kind_t::descriptor;
   unique_fd descriptor;               ///< a memfd, or physical memory of a GPU
-  std::array<std::byte, 64> ipc = {}; ///< created by the driver
+  std::array<std::byte, 64> ipc = {}; ///< the driver created it
   uint64_t bytes = 0;
 };
 
@@ -30,16 +30,17 @@ class memory {
  public:
   virtual ~memory() = default;
   virtual uint64_t bytes() const = 0;
-  /// False: copies only read it.
+  /// False if copies may only read it.
   virtual bool writable() const { return true; }
-  /// For another process. Errors: `unsupported` for memory that was not allocated by this device.
+  /// Returns a handle for another process. Errors: `unsupported` for memory that was not allocated by this device.
   virtual result<memory_handle> share() const = 0;
 };
 
 constexpr uint64_t event_handle_bytes = 64;
 
-/// A page of generations that the device can write and wait for. One with events cannot be waited for, and its generations say that
-/// an event was recorded behind the bytes, not that these have arrived: whoever has seen a generation lets a stream wait for its event.
+/// A page of generations that the device can write and wait for. A page with events cannot be waited for: its
+/// generations say that an event was recorded behind the bytes, not that the bytes have arrived. A reader
+/// that has seen a generation lets a stream wait for its event.
 class attached_page {
  public:
   virtual ~attached_page() = default;
@@ -52,11 +53,11 @@ class attached_page {
   std::shared_ptr<const generation_page> page_;
 };
 
-/// The device side of a stream. Called by one thread.
+/// The device side of a stream. One thread calls it.
 class copy_engine {
  public:
-  /// A step of a request: a wait, or the copies of a part. What it points to must exist until the step has
-  /// ended.
+  /// A step of a request: a wait, or the copies of a part. The objects that it points to must exist until the
+  /// step has ended.
   struct step {
     uint64_t ticket = 0;
     uint64_t request = 0; ///< the same for all steps of a request
@@ -65,59 +66,61 @@ class copy_engine {
     const memory* object = nullptr;
     const attached_page* page = nullptr;
     std::optional<generation> await;
-    const copy_part* part = nullptr; ///< null: the wait
+    const copy_part* part = nullptr; ///< null: the step is the wait
   };
 
   /// Returns when no memory is accessed any more. Does not wait for a lost device: see `check`.
   virtual ~copy_engine() = default;
 
-  /// Starts a step after all others of this engine. When it has ended and `flush` was called since, its ticket is in the
-  /// completion queue, with or without a failure. What a failed part has written is undefined; it signals nothing, and neither
-  /// do later parts of the same request. Errors: `gone` if the device is lost: no more tickets will arrive,
-  /// and the memory of the steps may be accessed until the process exits. Any other error: the step has
-  /// already failed; its ticket still arrives once nothing of it remains.
+  /// Starts a step after all others of this engine. When it has ended and `flush` was called since, its ticket is in
+  /// the completion queue, with or without a failure. The bytes that a failed part has written are undefined; it
+  /// signals nothing, and neither do later parts of the same request. Errors: `gone` if the device is lost: no more
+  /// tickets will arrive, and the memory of the steps may be accessed until the process exits. Any other error: the
+  /// step has already failed; its ticket still arrives once nothing of it remains.
   virtual result<void> issue(const step& wanted) = 0;
 
-  /// The owner has no more steps for now: what was issued and may have been kept for a later report is reported when it has
-  /// ended. Errors: `gone`, as above.
+  /// The owner has no more steps for now: steps that were issued and kept for a later report are reported
+  /// when they have ended. Errors: `gone`, as above.
   virtual result<void> flush() { return {}; }
 
-  /// Errors: `gone`, as above. For owners whose deadline for a completion has passed, because a lost device
-  /// is not always reported.
+  /// Call when the deadline for a completion has passed, because a lost device is not always reported.
+  /// Errors: `gone`, as above.
   virtual result<void> check() = 0;
 };
 
 class disk_reader;
 
-/// Safe on all threads; it outlives what it has created.
+/// Safe on all threads; it outlives everything that it has created.
 class device {
  public:
   virtual ~device() = default;
 
-  /// A line for logs and status.
+  /// Returns a line for logs and status.
   virtual std::string name() const = 0;
-  /// Device memory. Errors: `no_space`.
+  /// Allocates device memory. Errors: `no_space`.
   virtual result<std::shared_ptr<memory>> allocate(uint64_t bytes) = 0;
-  /// Host memory, pinned for the device as long as the returned object exists, which also keeps the mapping.
+  /// Pins host memory for the device as long as the returned object exists, which also keeps the mapping.
   virtual result<std::shared_ptr<memory>> pin(std::shared_ptr<const mapping> pages) = 0;
-  /// `bytes` of mapped host memory from `offset` on, both in pages, pinned for loads alone: whoever has the mapping may only
-  /// read it. Errors: `unsupported` if the device cannot pin such memory.
+  /// Pins `bytes` of mapped host memory from `offset` on, both in whole pages, for loads only: this process
+  /// may only read the mapping. Errors: `unsupported` if the device cannot pin such memory.
   virtual result<std::shared_ptr<memory>> pin_for_reading(std::shared_ptr<const mapping> pages,
                                                           uint64_t offset, uint64_t bytes) = 0;
-  /// Memory of another process. Errors: `denied`, `bad_request`, `gone`.
+  /// Maps memory of another process. Errors: `denied`, `bad_request`, `gone`.
   virtual result<std::shared_ptr<memory>> import(memory_handle handle) = 0;
   /// Errors: `unsupported` if the device has no memory operations in its streams.
   virtual result<std::shared_ptr<attached_page>> attach(std::shared_ptr<const generation_page> page) = 0;
-  /// With an event for each of the first `events` generations, for other processes: their handles are the last
-  /// `event_handle_bytes` x `events` bytes of the page. The events end with the returned object, which must outlive the imports.
-  /// Precondition: they have room behind the generations. Errors: `unsupported` if the device has no such events; `no_space`.
+  /// Attaches a page with an event for each of the first `events` generations, for other processes: their
+  /// handles are the last `event_handle_bytes` x `events` bytes of the page. The events end with the returned
+  /// object, which must outlive the imports. Precondition: they have room behind the generations. Errors:
+  /// `unsupported` if the device has no such events; `no_space`.
   virtual result<std::shared_ptr<attached_page>> attach_with_events(std::shared_ptr<const generation_page>,
                                                                     uint32_t) {
     return fail(errc::unsupported, name() + " has no events that other processes can wait for");
   }
-  /// A separate stream, which reports its completions to `completions`.
+  /// Makes a separate stream, which reports its completions to `completions`.
   virtual result<std::unique_ptr<copy_engine>> make_engine(std::shared_ptr<completion_queue> completions) = 0;
-  /// `bytes` of its memory to read files into without passing the host's. Blocks. Errors: `unsupported`, with the reason.
+  /// Opens a reader with `bytes` of device memory, into which files are read without passing through host
+  /// memory. Blocks. Errors: `unsupported`, with the reason.
   virtual result<std::shared_ptr<disk_reader>> open_disk_reader(uint64_t bytes);
 };
 

@@ -12,7 +12,7 @@ namespace terrace::gpu {
 
 namespace {
 
-// Not a private futex: the waiter may be another process.
+// The futex is not private: the waiter may be another process.
 void futex(uint32_t* word, int operation, uint32_t value) {
   syscall(SYS_futex, word, operation, value, nullptr, nullptr, 0);
 }

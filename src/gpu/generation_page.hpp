@@ -1,5 +1,5 @@
-// A page of 32-bit generations in shared memory: the progress of a transfer, layer by layer, and of an engine
-// that it waits for.
+// A page of 32-bit generations in shared memory. They show the progress of a transfer, layer by layer, and of
+// an engine for which the transfer waits.
 #pragma once
 
 #include "base/error.hpp"
@@ -29,12 +29,12 @@ class generation_page {
  public:
   static constexpr uint32_t slots_max = 1 << 16;
 
-  /// A new page with all slots at 0. Errors: `bad_request`, `no_space`.
+  /// Makes a page with all slots at 0. Errors: `bad_request`, `no_space`.
   static result<generation_page> make(uint32_t slots);
-  /// A page created by another process. Errors: `denied` if it is not sealed against shrinking.
+  /// Opens a page created by another process. Errors: `denied` if it is not sealed against shrinking.
   static result<generation_page> open(unique_fd descriptor);
 
-  /// To send to another process.
+  /// The descriptor to send to another process.
   int descriptor() const { return descriptor_.get(); }
   uint32_t slots() const { return static_cast<uint32_t>(memory_.size() / sizeof(uint32_t)); }
   const mapping& memory() const { return memory_; }
@@ -44,7 +44,7 @@ class generation_page {
   bool has(generation wanted) const { return reached(value(wanted.slot), wanted.value); }
   /// Writes the value and wakes waiting processors. Everything written before is visible with it.
   void write(generation next) const;
-  /// The same, unless the slot has already reached it.
+  /// Writes the value unless the slot has already reached it.
   void advance(generation next) const;
   /// Wakes processors that wait for a value written by a device.
   void wake(uint32_t slot) const;

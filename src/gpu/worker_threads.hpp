@@ -20,7 +20,7 @@ class worker_threads {
  public:
   using starter = std::function<std::thread(std::function<void()>)>;
 
-  /// Errors: `no_space` if the system has no more threads. `start`: for tests.
+  /// Errors: `no_space` if the system has no more threads. `start` is for tests.
   static result<std::unique_ptr<worker_threads>> make(size_t count, const starter& start = in_a_thread) {
     std::unique_ptr<worker_threads> made(new worker_threads);
     made->threads_.reserve(count);
@@ -66,7 +66,7 @@ class worker_threads {
       jobs_.pop_front();
       lock.unlock();
       job();
-      job = nullptr; // what it has ends before the next one begins
+      job = nullptr; // destroys what the job holds before the next one begins
       lock.lock();
     }
   }

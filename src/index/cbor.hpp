@@ -16,7 +16,7 @@ void put_bytes(buffer& out, std::span<const uint8_t> bytes);
 void put_text(buffer& out, std::string_view text);
 void put_null(buffer& out);
 
-/// An array of all numbers; the hot loop of `sha256_cbor`.
+/// Appends an array of all numbers; the hot loop of `sha256_cbor`.
 void put_numbers(buffer& out, std::span<const uint32_t> numbers);
 
 } // namespace terrace::cbor

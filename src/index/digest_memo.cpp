@@ -115,7 +115,7 @@ bool digest_memo::keep(const memo_key& key, const digest& chunk) {
   }
 }
 
-/// `taken`: from the pool.
+/// Takes `bytes` from the pool. Replaces entries of this memo if the pool is used up and the memo has its share.
 digest_memo::room digest_memo::make_room(part& in, uint64_t bytes) {
   while (!pool_->take(bytes)) {
     if (this->bytes() + bytes <= pool_->share())
@@ -136,7 +136,7 @@ uint64_t digest_memo::replace_one(part& in) {
   }
   entry* gone = in.clock[in.hand];
   uint64_t bytes = bytes_of(*gone);
-  in.clock[in.hand] = in.clock.back(); // the newest one: its turn is after all others
+  in.clock[in.hand] = in.clock.back(); // the newest entry takes the place: its turn is after all others
   in.clock.pop_back();
   if (++in.hand >= in.clock.size())
     in.hand = 0;

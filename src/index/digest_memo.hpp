@@ -1,4 +1,4 @@
-// Digests of chunks that were hashed before, so that known tokens are compared instead of hashed.
+// Remembers digests of chunks that were hashed before, so that known tokens are compared instead of hashed.
 #pragma once
 
 #include "index/memo_pool.hpp"
@@ -15,36 +15,38 @@
 
 namespace terrace {
 
-/// All that determines a chunk's digest in a space.
+/// Everything that determines a chunk's digest in a space.
 struct memo_key {
   const std::optional<digest>& parent;
   std::span<const uint32_t> tokens;
   std::span<const uint8_t> extra; ///< `extra_key_encoder::chunk`
 };
 
-/// The memo of one space. A fast hash finds an entry, and an entry counts only if the parent, all tokens and the extra keys
-/// are equal to those it was made from. So a wrong digest would take a collision of the space's own algorithm.
+/// The memo of one space. A fast hash finds an entry, and the entry counts only if its parent, all tokens and the extra
+/// keys are equal to those in the key. So a wrong digest would take a collision of the space's own algorithm.
 ///
-/// Chunks are kept the second time they are hashed (`memo_pool::seen`): what is asked once costs neither memory nor the time
-/// to copy it. Entries that were not used since the hand last came by are replaced first (a clock).
+/// A chunk is kept when it is hashed for the second time (`memo_pool::seen`): a chunk that is asked for once costs
+/// neither memory nor the time to copy it. Entries that were not used since the hand last passed are replaced first (a
+/// clock).
 ///
-/// Safe on any thread: entries are divided among parts with a lock each, which is held for one comparison.
+/// Safe on any thread: entries are divided among parts, each with a lock that is held for one comparison.
 class digest_memo {
  public:
-  /// `pool` outlives it. `hash_mask`: of the fast hash, for tests that make it collide.
+  /// `pool` must outlive the memo. `hash_mask` is applied to the fast hash, so that tests can make it collide.
   explicit digest_memo(memo_pool_ptr pool, uint64_t hash_mask = UINT64_MAX);
   digest_memo(const digest_memo&) = delete;
   digest_memo& operator=(const digest_memo&) = delete;
   ~digest_memo();
 
-  /// None: it is not known. Calls for the chunks of one prompt, in order, have one trail.
+  /// Returns the chunk's digest, or none if it is not known. Calls for the chunks of one prompt, in order,
+  /// share one trail.
   std::optional<digest> find(const memo_key& key, memo_trail& way);
 
-  /// `hashed` will be called with it, soon.
+  /// Announces that `hashed` will soon be called with the digest.
   void expect(const digest& chunk) const { pool_->expect(number_, chunk); }
-  /// The chunk was hashed. True: it is worth keeping.
+  /// The chunk was hashed. Returns true if it is worth keeping.
   bool hashed(const digest& chunk) { return pool_->seen(number_, chunk); }
-  /// Keeps it if there is room for it, or can be made. True: it was there already.
+  /// Keeps the digest if there is room for it or room can be made. Returns true if it was there already.
   bool keep(const memo_key& key, const digest& chunk);
 
   void count(uint64_t known, uint64_t hashed) { pool_->count(known, hashed); }
@@ -54,7 +56,7 @@ class digest_memo {
  private:
   friend class memo_pool;
   static constexpr size_t parts = 8;
-  static constexpr size_t spared_at_most = 8;  ///< entries that were used, for one that is replaced
+  static constexpr size_t spared_at_most = 8;  ///< used entries that the hand passes before it replaces one
   static constexpr uint64_t extra_max = 4'096; ///< bytes of a key's extra keys; chunks with more are not kept
 
   struct entry {
@@ -62,7 +64,7 @@ class digest_memo {
     std::optional<digest> parent;
     digest chunk;
     bool used = false;
-    uint64_t next = 0; ///< as in memo_trail
+    uint64_t next = 0; ///< the hash of the entry found after this one, see memo_trail
     std::vector<uint32_t> tokens;
     std::vector<uint8_t> extra;
 
@@ -79,25 +81,25 @@ class digest_memo {
   };
 
   uint64_t hash_of(const memo_key& key) const;
-  /// The entry with that hash, if it is the key's.
+  /// Returns the digest in the entry with that hash, if the entry has this key.
   std::optional<digest> find(const memo_key& key, uint64_t hash, memo_trail& way);
-  /// The entry that the trail ends with is followed by this one.
+  /// Notes that this entry follows the last entry of the trail.
   void lead(const memo_trail& way, uint64_t hash);
   part& part_of(uint64_t hash) { return (*parts_)[hash >> 32 & (parts - 1)]; }
 
   enum class room { taken, none, of_others };
   room make_room(part& in, uint64_t bytes);
-  /// Returns its bytes; 0: there is none.
+  /// Returns the bytes of the replaced entry; 0: the part is empty.
   uint64_t replace_one(part& in);
-  /// Frees about so much; returns how much.
+  /// Frees about `bytes` and returns how many it freed.
   uint64_t shrink(uint64_t bytes);
 
   const memo_pool_ptr pool_;
-  const uint64_t number_; ///< of the memo in its pool
+  const uint64_t number_; ///< the memo's number in its pool
   const uint64_t hash_mask_;
   std::atomic<uint64_t> bytes_ = 0;
   std::atomic<bool> joined_ = false;
-  std::atomic<size_t> shrunk_ = 0; ///< the part that gives next
+  std::atomic<size_t> shrunk_ = 0; ///< the part from which `shrink` takes next
   std::shared_ptr<std::array<part, parts>> parts_ = std::make_shared<std::array<part, parts>>();
 };
 

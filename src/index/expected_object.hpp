@@ -1,4 +1,4 @@
-// What an object on disk must be, by the index: whoever reads it compares before a byte is used.
+// Describes the object that the index expects at a place on disk: a reader compares it before a byte is used.
 #pragma once
 
 #include "base/object_key.hpp"
@@ -15,13 +15,13 @@ struct expected_object {
   uint64_t payload_bytes = 0;
 };
 
-/// `generation`: of its write to the volume, with the epoch in it.
+/// `generation` is that of the object's write to the volume; it contains the epoch.
 expected_object expected_of(const opened_space& in, const volume_id& volume, const object_key& key,
                             uint64_t generation, uint64_t payload_bytes);
 
-/// True if the header is that of the expected object; whoever asks compares the checksum of the payload.
+/// True if the header is that of the expected object; the caller compares the checksum of the payload.
 bool is_expected(const object_header& found, const expected_object& expected);
-/// True if the header block is intact and that of the expected object, and names this checksum of the payload.
+/// True if the header block is intact, is that of the expected object, and names this checksum of the payload.
 bool is_expected(std::span<const std::byte, object_header_bytes> header, const expected_object& expected,
                  uint64_t payload_checksum);
 

@@ -59,7 +59,7 @@ size_t extra_key_encoder::items_until(uint64_t first_token, uint32_t tokens) {
   return last;
 }
 
-// Where an item ends within the chunk matters, too: which blocks it overlaps.
+// The end of an item within the chunk matters, too, because it decides which blocks the item overlaps.
 std::span<const uint8_t> extra_key_encoder::chunk(uint64_t first_token, uint32_t tokens) {
   encoded_.clear();
   size_t last = items_until(first_token, tokens);

@@ -1,4 +1,4 @@
-// What is hashed into the digests of a prompt besides its tokens.
+// The keys that are hashed into the digests of a prompt besides its tokens.
 #pragma once
 
 #include "base/error.hpp"
@@ -10,7 +10,7 @@
 
 namespace terrace {
 
-/// An image, a sound, ...: its tokens do not determine its content, so its identifier is hashed.
+/// An image, a sound and so on: its tokens do not determine its content, so its identifier is hashed.
 struct media_item {
   std::string identifier;
   uint32_t first_token = 0; ///< counted from the start of the prompt
@@ -28,14 +28,14 @@ struct extra_keys {
 
   bool empty() const { return lora.empty() && items.empty() && salt.empty(); }
 
-  /// Errors: `bad_request` for what is too long, out of order or empty.
+  /// Errors: `bad_request` if a key is too long, out of order or empty.
   result<void> validate() const;
 };
 
-/// How a block's keys are written into what is hashed.
+/// How a block's keys are encoded before they are hashed.
 enum class extra_key_form : uint8_t {
-  vllm,    ///< as vLLM has it: a LoRA name alone and a salt alone look the same (first_block.hpp)
-  by_kind, ///< each kind has its place
+  vllm,    ///< as vLLM does it: a LoRA name alone and a salt alone look the same (first_block.hpp)
+  by_kind, ///< each kind of key has its place
 };
 
 /// Encodes the extra keys block by block, in ascending order.
@@ -44,17 +44,19 @@ class extra_key_encoder {
   /// `keys` must outlive the encoder.
   extra_key_encoder(const extra_keys& keys, extra_key_form form) : keys_(&keys), form_(form) {}
 
-  /// The block's keys as canonical CBOR; empty if the block has none. An item is [identifier, offset of the item relative to
-  /// the block]. `vllm`: an array of the LoRA name, each item that overlaps the block, and the salt, without what is absent.
-  /// `by_kind`: an array of three: the LoRA name or null, the array of these items, the salt or null.
+  /// Returns the block's keys as canonical CBOR; empty if the block has none. An item is [identifier, offset
+  /// of the item relative to the block]. `vllm`: an array of the LoRA name, each item that overlaps the
+  /// block, and the salt, without absent ones. `by_kind`: an array of three: the LoRA name or null, the array
+  /// of these items, the salt or null.
   std::span<const uint8_t> block(uint64_t first_token, uint32_t tokens);
 
-  /// All that determines the keys of every block in the chunk, whatever their size: not hashed, only compared, in this
-  /// process. Empty if no block has any. Not to be mixed with `block` in one encoder.
+  /// Returns all that determines the keys of every block in the chunk, whatever the block size. The result is
+  /// not hashed, only compared, in this process. Empty if no block has keys. Do not mix calls of `chunk` and
+  /// `block` on one encoder.
   std::span<const uint8_t> chunk(uint64_t first_token, uint32_t tokens);
 
  private:
-  /// The end of those that overlap the block, which begin with `next_item_`.
+  /// Returns the end of the items that overlap the block; they begin with `next_item_`.
   size_t items_until(uint64_t first_token, uint32_t tokens);
   void put_items(size_t last, uint64_t first_token);
 

@@ -12,7 +12,7 @@ namespace terrace {
 /// itself is the key if there are neither, or if the form has a place for each kind. `block` is the digest.
 digest first_block_key(const digest& block, const extra_keys& extra, extra_key_form form, size_t width);
 
-/// Whether the digest of the first block is that of the first chunk.
+/// True if the first chunk consists of one block, so that both have the same digest.
 inline bool first_chunk_is_a_block(const space_spec& spec) {
   return spec.chunk_tokens == spec.hash_block_tokens;
 }

@@ -31,14 +31,15 @@ struct index_record {
   uint8_t digest_width = digest::max_size;
   uint16_t pool = 0;
   uint16_t rank = 0;
-  bool trailing = false;      ///< belongs to a pool of which only the last objects of a prefix are needed
+  bool trailing = false;      ///< belongs to a pool in which only the last objects of a prefix are needed
   uint32_t space = 0;         ///< the space's number within this volume, not 0; `space` records define it
   uint32_t payload_bytes = 0; ///< at most 1 GiB
   digest chunk;               ///< `space` records: the fingerprint
-  digest parent; ///< of the previous chunk whose object of this pool and rank is also present, or zeros
+  /// digest of the previous chunk whose object of this pool and rank is also present, or zeros
+  digest parent;
   uint64_t generation = 0;
-  uint64_t offset = 0;         ///< of the extent in the arena
-  uint64_t physical_bytes = 0; ///< of the extent
+  uint64_t offset = 0;         ///< offset of the extent in the arena
+  uint64_t physical_bytes = 0; ///< size of the extent
 
   friend bool operator==(const index_record&, const index_record&) = default;
 };

@@ -16,7 +16,7 @@ prefix_plan behind_known(prefix_plan rest, uint32_t known, uint32_t chunk_tokens
   assert(rest.first_token >= tokens);
   rest.requested_chunks += known;
   rest.found_chunks += known;
-  rest.usable_chunks = rest.found_chunks; // at least one token of them is usable
+  rest.usable_chunks = rest.found_chunks; // at least one of their tokens is usable
   rest.first_token -= tokens;
   rest.found_tokens += tokens;
   rest.usable_tokens += tokens;

@@ -1,4 +1,5 @@
-// What the last lookup of a prefix found, so that the next one, of a longer prefix, need not look for it again.
+// Remembers what the last lookup of a prefix found, so that the next lookup, of a longer prefix, need not
+// search for it again.
 #pragma once
 
 #include "index/departure_counts.hpp"
@@ -10,27 +11,27 @@
 namespace terrace {
 
 struct known_prefix {
-  uint32_t chunks = 0;       ///< the first ones, all objects of which were in host memory
-  departure_counts before{}; ///< of host memory, read before they were looked for
+  uint32_t chunks = 0;       ///< number of leading chunks, all objects of which were in host memory
+  departure_counts before{}; ///< the departures from host memory, read before the search
 
   known_prefix first(size_t count) const {
     return {static_cast<uint32_t>(std::min<size_t>(chunks, count)), before};
   }
 };
 
-/// How many chunks are still in host memory: all that were, if nothing has left it; otherwise those that somebody has held
-/// there without interruption (`held`: the first so many), if nothing that is held has left it.
+/// Returns how many chunks are still in host memory: all, if nothing has left it; otherwise the first `held`,
+/// which somebody has held there without interruption, if nothing that is held has left it.
 inline uint32_t still_known(const known_prefix& what, const departure_counts& now, uint32_t held) {
   if (now.all == what.before.all)
     return what.chunks;
   return now.held == what.before.held ? std::min(what.chunks, held) : 0;
 }
 
-/// The first chunks of the plan that are in host memory.
+/// Returns how many leading chunks of the plan are in host memory.
 uint32_t leading_host_chunks(const prefix_plan& plan);
 
-/// `rest`: of the chunks behind the first `known`, which are in host memory. The plan of all of them, in a space without
-/// `trailing_chunks` pools. Precondition: there is at least one chunk behind them.
+/// Returns the plan of all chunks, in a space without `trailing_chunks` pools. `rest` is the plan of the chunks behind
+/// the first `known`, which are in host memory. Precondition: there is at least one chunk behind them.
 prefix_plan behind_known(prefix_plan rest, uint32_t known, uint32_t chunk_tokens);
 
 } // namespace terrace

@@ -40,7 +40,7 @@ static_assert(offsetof(layout, space) == 16 && offsetof(layout, chunk) == 48 &&
 static_assert(offsetof(layout, generation) == 88 && offsetof(layout, volume) == 104);
 static_assert(offsetof(layout, payload_bytes) == 120 && offsetof(layout, header_checksum) == 144);
 
-// The inconsistency of the fields, or null.
+// Returns which fields contradict each other, or null.
 const char* contradiction(const object_header& header) {
   if (header.identity.digest_width < digest::min_size || header.identity.digest_width > digest::max_size)
     return "a digest of 8 to 32 bytes was expected";

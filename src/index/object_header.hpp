@@ -33,8 +33,8 @@ struct object_identity {
   uint16_t rank = 0;
   digest chunk;
   uint8_t digest_width = digest::max_size; ///< significant bytes of `chunk`: 8 to 32
-  uint64_t generation = 0; ///< of this write; increases with every object written to the volume
-  uint64_t epoch = 0;      ///< of the volume; raised whenever objects are forgotten permanently
+  uint64_t generation = 0; ///< generation of this write; increases with every object written to the volume
+  uint64_t epoch = 0;      ///< epoch of the volume; raised whenever objects are forgotten permanently
   volume_id volume;
 
   friend bool operator==(const object_identity&, const object_identity&) = default;
@@ -42,7 +42,7 @@ struct object_identity {
 
 struct object_header {
   object_identity identity;
-  uint64_t payload_bytes = 0;    ///< logical
+  uint64_t payload_bytes = 0;    ///< logical size
   uint64_t physical_bytes = 0;   ///< header, payload and padding: `physical_bytes_for(payload_bytes)` or more
   uint64_t payload_checksum = 0; ///< `payload_checksum()` of the payload, without padding
 

@@ -40,10 +40,10 @@ struct tensor_shape {
   uint32_t first_layer =
       0; ///< the first of the model's layers (or of the layers of the divided tensor) in this tensor
 
-  /// Error: `bad_request` for what is out of range.
+  /// Error: `bad_request` for a value that is out of range.
   result<void> validate() const;
 
-  /// For a valid shape; `tokens` is the chunk's length.
+  /// Precondition: the shape is valid. `tokens` is the chunk's length.
   uint64_t elements(uint32_t tokens) const;
   uint64_t bits(uint32_t tokens) const { return elements(tokens) * bits_of_dtype(dtype).value_or(0); }
   std::vector<uint64_t> dimensions(uint32_t tokens) const;
@@ -56,8 +56,8 @@ class object_shape {
  public:
   static constexpr size_t tensors_max = 16;
 
-  /// For chunks of `tokens`. Errors (`bad_request`): no tensor, too many, one that is invalid or not a whole
-  /// number of bytes.
+  /// Makes the shape for chunks of `tokens` tokens. Errors (`bad_request`): no tensor, too many, one that is
+  /// invalid or not a whole number of bytes.
   static result<object_shape> make(std::vector<tensor_shape> tensors, uint32_t tokens);
 
   std::span<const tensor_shape> tensors() const { return tensors_; }
@@ -67,7 +67,7 @@ class object_shape {
 
  private:
   std::vector<tensor_shape> tensors_;
-  std::vector<uint64_t> offsets_; ///< one more than tensors
+  std::vector<uint64_t> offsets_; ///< one for each tensor, and the end
 };
 
 /// Divides the layers of each tensor into `groups` runs of nearly equal length, so that an engine can store

@@ -23,14 +23,14 @@ constexpr std::string_view to_string(object_state state) {
   return names[static_cast<size_t>(state)];
 }
 
-/// Rows: from; columns: to; both in the order of the enumeration.
+/// A row is the state before, a column the state after; both in the order of the enumeration.
 constexpr std::array<std::array<bool, object_states>, object_states> object_moves = {{
     // free reserved published demoting removed
     {false, true, false, false, false}, // free: reserved
     {true, false, true, false, true},   // reserved: abandoned, completed, or cleared while being written
     {true, false, false, true, true},   // published: evicted, demoted, or cleared while held
     {true, false, true, false, true},   // demoting: moved down, kept after all, or cleared while held
-    {true, false, false, false, false}, // removed: last user ended
+    {true, false, false, false, false}, // removed: its last user ended
 }};
 
 constexpr bool may_move(object_state from, object_state to) {

@@ -10,12 +10,12 @@ struct XXH3_state_s;
 
 namespace terrace {
 
-/// Detects damage, not forgery: whoever can write to the volume can compute it. 20 to 90 GB/s per core if the bytes are
-/// in cache, by the vectors that the processor has, otherwise memory speed: compute it for large payloads on a copier, not
-/// on a worker.
+/// Detects damage, not forgery: anybody who can write to the volume can compute it. It runs at 20 to 90 GB/s
+/// per core, depending on the processor's vector instructions, if the bytes are in cache, otherwise at memory
+/// speed: compute it for large payloads on a copier, not on a worker.
 uint64_t payload_checksum(std::span<const std::byte> payload);
 
-/// The same value for a payload in pieces of any size.
+/// Computes the same value for a payload in pieces of any size.
 class payload_checksummer {
  public:
   payload_checksummer();

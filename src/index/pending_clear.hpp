@@ -1,4 +1,4 @@
-// A clear that a volume has not made durable by itself: it could not be reached.
+// A clear that a volume has not made durable, because the volume could not be reached.
 #pragma once
 
 #include "index/object_header.hpp"
@@ -10,12 +10,12 @@
 namespace terrace {
 
 struct pending_clear {
-  std::optional<space_fingerprint> space{}; ///< or everything
-  /// Whose objects; zeros: of whatever volume the file turns out to be.
+  std::optional<space_fingerprint> space{}; ///< nullopt: everything is cleared
+  /// The volume whose objects are cleared; zeros: any volume that the file turns out to contain.
   volume_id volume{};
-  /// Objects of lower epochs are forgotten; 0: all that there are when the volume is opened.
+  /// Objects of lower epochs are forgotten; 0: all objects that exist when the volume is opened.
   uint64_t epoch = 0;
-  /// A volume that was made in the file after the clear, which therefore does not concern it; zeros: none.
+  /// A volume that was created in the file after the clear, which therefore does not concern it; zeros: none.
   volume_id made_since{};
 
   bool concerns(const volume_id& opened) const {

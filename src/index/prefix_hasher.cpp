@@ -10,7 +10,7 @@ namespace terrace {
 
 namespace {
 
-constexpr size_t compared_tokens = 8; ///< take as long as one is hashed
+constexpr size_t compared_tokens = 8; ///< comparing this many tokens takes as long as hashing one
 
 } // namespace
 
@@ -37,7 +37,7 @@ memo_key prefix_hasher::key_of(size_t chunk_begin, const std::optional<digest>& 
           chunk_extra_.chunk(first_token_ + chunk_begin, shape_.chunk_tokens)};
 }
 
-/// The chunk that begins at `next_`. Returns the work.
+/// Looks up the chunk that begins at `next_` in the memo. Returns the work.
 size_t prefix_hasher::find_chunk() {
   tell_memo(); // the extra keys are encoded in order
   memo_key key = key_of(next_, parent_);
@@ -81,8 +81,8 @@ void prefix_hasher::end_chunk() {
 
 void prefix_hasher::tell_memo() {
   if (untold_ && memo_->hashed(untold_->chunk))
-    asking_ =
-        memo_->keep(key_of(untold_->begin, untold_->parent), untold_->chunk); // it may know later ones again
+    // The memo may know later chunks again.
+    asking_ = memo_->keep(key_of(untold_->begin, untold_->parent), untold_->chunk);
   untold_.reset();
 }
 

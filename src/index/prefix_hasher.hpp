@@ -19,28 +19,29 @@ struct chunk_shape {
   uint32_t hash_block_tokens = 16; ///< divides `chunk_tokens`
 };
 
-/// The unit of work: the hashing of one token. A call of the hash costs as much as `hash_call_work` tokens, and four
-/// bytes of extra keys as much as one. `hash_step_work` units take 0.1 to 0.3 ms, whatever the size of the blocks.
+/// The unit of work is the hashing of one token. Each call of the hash function costs as much as
+/// `hash_call_work` tokens, and four bytes of extra keys cost as much as one token. `hash_step_work` units
+/// take 0.1 to 0.3 ms, whatever the size of the blocks.
 constexpr size_t hash_call_work = 48;
 constexpr size_t hash_step_work = 65'536;
 
-/// Hashes the whole chunks of a token sequence; a tail that fills no chunk is ignored. Work above 100 us must yield to
+/// Hashes the whole chunks of a token sequence and ignores a tail that fills no chunk. Work above 100 us must yield to
 /// other messages, so it is done in steps. With a memo, leading chunks that it knows are found instead of hashed.
 class prefix_hasher {
  public:
-  /// Where the tokens begin: at the start of the prompt, or after `parent`.
+  /// Says where the tokens begin: at the start of the prompt, or after `parent`.
   struct position {
     std::optional<digest> parent; ///< none: the hasher's root
     uint64_t first_token = 0;     ///< a multiple of the hash block
   };
 
-  /// `hasher`, `tokens`, `extra` and `memo` must outlive the object; `extra` is valid. `memo`: of the space with this hasher
-  /// and shape; null: everything is hashed.
+  /// `hasher`, `tokens`, `extra` and `memo` must outlive the object; `extra` is valid. `memo` is that of the
+  /// space with this hasher and shape; null: everything is hashed.
   prefix_hasher(token_hasher& hasher, chunk_shape shape, const position& begin,
                 std::span<const uint32_t> tokens, const extra_keys& extra, digest_memo* memo = nullptr);
 
-  /// Hashes at least one hash block or finds a chunk, and as many as begin within `work_at_most`. True once all chunks are
-  /// done.
+  /// Hashes blocks or finds chunks, at least one, and begins further ones while the work is below
+  /// `work_at_most`. Returns true once all chunks are done.
   bool step(size_t work_at_most);
   bool done() const { return next_ == end_; }
 
@@ -65,12 +66,13 @@ class prefix_hasher {
   std::optional<digest> parent_;
   digest_memo* memo_;
   memo_trail way_;
-  bool asking_;                        ///< the memo for the next chunk: not behind one that it does not know
-  uint64_t found_ = 0, hashed_ = 0;    ///< chunks of this step
-  extra_key_encoder chunk_extra_;      ///< for the memo's keys
-  std::optional<digest> chunk_parent_; ///< of the chunk that is being hashed
+  bool asking_; ///< the next chunk is looked up in the memo; false behind a chunk that the memo does not know
+  uint64_t found_ = 0, hashed_ = 0;    ///< chunks in this step
+  extra_key_encoder chunk_extra_;      ///< encodes the extra keys of the memo's keys
+  std::optional<digest> chunk_parent_; ///< parent of the chunk that is being hashed
 
-  /// A chunk that was hashed, of which the memo is told with the next one, when what it reads for that is in the cache.
+  /// A chunk that was hashed. The memo is told of it one chunk later, when the data that the memo reads for
+  /// it has arrived in the cache.
   struct hashed_chunk {
     size_t begin;
     std::optional<digest> parent;

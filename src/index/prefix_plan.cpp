@@ -13,7 +13,7 @@ namespace {
 
 bool slower(tier_kind a, tier_kind b) { return static_cast<uint8_t>(a) > static_cast<uint8_t>(b); }
 
-/// For 64 objects, of which a tier has those in `word`. Most words are full.
+/// Merges 64 objects: the tier has those in `word`. Most words are full.
 void merge_word(tier_kind* fastest, uint64_t word, tier_kind tier) {
   if (word == ~uint64_t{0}) {
     for (size_t i = 0; i < 64; ++i)
@@ -36,7 +36,8 @@ bool needs(const pool_spec& pool, uint32_t length, uint32_t chunk) {
 
 std::array<uint64_t, 4> chunks_by_tier(const prefix_plan& plan) {
   std::array<uint64_t, 4> chunks{};
-  for (auto begin = plan.chunk_tiers.begin(); begin != plan.chunk_tiers.end();) { // run by run: there are few
+  // run by run, because there are few runs
+  for (auto begin = plan.chunk_tiers.begin(); begin != plan.chunk_tiers.end();) {
     auto end = std::find_if(begin, plan.chunk_tiers.end(),
                             [tier = *begin](tier_kind other) { return other != tier; });
     if (*begin != tier_kind::none)
@@ -68,7 +69,7 @@ steps prefix_planner::plan_all() {
   runs_.reserve(trailing_pools_.size() * (size_t{chunks_} + 1));
   runs_.resize(trailing_pools_.size());
   auto some = static_cast<uint32_t>(step_objects / per_chunk + 1);
-  // Behind the first chunk that is missing in a pool of which all chunks are needed nothing counts.
+  // If all chunks of a pool are needed, the first one that is missing ends the search.
   for (uint32_t chunk = 0; chunk < chunks_ && chunk == (all_pools_.empty() ? chunk : chain_);) {
     uint32_t end = chunk + std::min(some, chunks_ - chunk);
     merge_up_to(end * per_chunk);
@@ -131,7 +132,7 @@ steps prefix_planner::plan_rest() {
   }
 }
 
-/// Of the first chunks.
+/// Returns the tokens of the first `chunks` chunks.
 uint64_t prefix_planner::tokens_of(uint32_t chunks) const {
   return tokens_of_chunks(chunks, request_.chunks, request_.tail_tokens, spec_->chunk_tokens);
 }
@@ -140,7 +141,7 @@ void prefix_planner::merge_up_to(size_t objects) {
   size_t first = plan_.object_tiers.size(), end = (objects + 63) / 64 * 64; // whole words
   if (end <= first)
     return;
-  plan_.object_tiers.resize(end, tier_kind::none); // has the largest number of all tiers
+  plan_.object_tiers.resize(end, tier_kind::none); // `none` is larger than every tier
   for (auto& answer : answers_) {
     auto words = answer.present.words();
     for (size_t word = first / 64; word < std::min(end / 64, words.size()); ++word)
@@ -148,7 +149,7 @@ void prefix_planner::merge_up_to(size_t objects) {
   }
 }
 
-/// Whether all ranks of the pool have the chunk.
+/// True if all ranks of the pool have the chunk.
 bool prefix_planner::whole(uint32_t chunk, size_t pool) const {
   auto first =
       plan_.object_tiers.begin() +
@@ -157,7 +158,7 @@ bool prefix_planner::whole(uint32_t chunk, size_t pool) const {
   return std::find(first, end, tier_kind::none) == end;
 }
 
-/// The first of the objects from `first` to `end` that is in no tier; `end`: there is none.
+/// Returns the first object from `first` to `end` that is in no tier; `end` if there is none.
 size_t prefix_planner::first_absent(size_t first, size_t end) const {
   const tier_kind* tiers = plan_.object_tiers.data();
   const void* absent =
@@ -165,7 +166,7 @@ size_t prefix_planner::first_absent(size_t first, size_t end) const {
   return absent == nullptr ? end : static_cast<size_t>(static_cast<const tier_kind*>(absent) - tiers);
 }
 
-/// Counts the chunks from `first`, up to which all were counted, to `end`, where all objects are needed.
+/// Extends the chain by the chunks from `first`, where it ends now, to `end`, in a space where all objects are needed.
 void prefix_planner::lengthen_chain(uint32_t first, uint32_t end) {
   size_t per_chunk = layout_.objects_per_chunk();
   chain_ = static_cast<uint32_t>(first_absent(first * per_chunk, end * per_chunk) / per_chunk);
@@ -189,7 +190,7 @@ bool prefix_planner::rules_hold(uint32_t chunks) const {
   return holds;
 }
 
-/// The longest prefix of at most `length` chunks at which every pool's rule holds.
+/// Shortens `length` to the longest prefix at which every pool's rule holds.
 steps prefix_planner::find_longest(uint32_t& length) {
   step_pace pace(step_objects);
   for (; length > 0; --length) {

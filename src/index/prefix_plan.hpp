@@ -21,7 +21,7 @@ class object_bitmap {
  public:
   object_bitmap() = default;
   explicit object_bitmap(size_t objects) : many_(objects > few_max ? words_of(objects) : 0), size_(objects) {}
-  /// Those for which `is(number)` holds.
+  /// Makes the set of the objects for which `is(number)` holds.
   template <class Is>
   static object_bitmap of(size_t objects, Is&& is) {
     object_bitmap made(objects);
@@ -43,8 +43,8 @@ class object_bitmap {
     return {size_ > few_max ? many_.data() : few_.data(), size_ > few_max ? many_.size() : words_of(size_)};
   }
 
-  /// Adds the objects in `part`, whose first object has number `first` here, a multiple of 64. Precondition:
-  /// it fits.
+  /// Adds the objects of `part`, whose first object has the number `first` here, a multiple of 64.
+  /// Precondition: they fit.
   void merge(size_t first, const object_bitmap& part) {
     assert(first % 64 == 0 && first + part.size_ <= size_);
     uint64_t* into = data() + first / 64;
@@ -52,7 +52,7 @@ class object_bitmap {
       *into++ |= word;
   }
 
-  /// The first objects.
+  /// Returns the first `objects` objects.
   object_bitmap first(size_t objects) const {
     assert(objects <= size_);
     object_bitmap part(objects);
@@ -70,12 +70,12 @@ class object_bitmap {
   }
 
  private:
-  static constexpr size_t few_max = 128; ///< objects of most lookups
+  static constexpr size_t few_max = 128; ///< most lookups have no more objects
   static constexpr size_t words_of(size_t objects) { return (objects + 63) / 64; }
   uint64_t* data() { return size_ > few_max ? many_.data() : few_.data(); }
 
   std::array<uint64_t, few_max / 64> few_{};
-  std::vector<uint64_t> many_; ///< instead, if there are more
+  std::vector<uint64_t> many_; ///< used instead, if there are more
   size_t size_ = 0;
 };
 
@@ -85,13 +85,14 @@ struct tier_answer {
   object_bitmap present;
 };
 
-/// What the plan is made for.
+/// Describes the lookup for which the plan is made.
 struct plan_request {
-  uint32_t chunks = 0;        ///< number of chunks requested; they begin at `first_token`
-  uint64_t first_token = 0;   ///< of the request, 0 unless it continues a parent
+  uint32_t chunks = 0; ///< number of chunks requested; they begin at `first_token`
+  /// position in the prompt where the request begins, 0 unless it continues a parent
+  uint64_t first_token = 0;
   uint64_t prompt_tokens = 0; ///< end of the prompt
-  uint32_t tail_tokens = 0;   ///< not 0: the last of the chunks is a partial one, of so many tokens
-  bool logits = false;        ///< those of the prompt's last token are known: it need not be computed again
+  uint32_t tail_tokens = 0;   ///< not 0: the last chunk is a partial one with this many tokens
+  bool logits = false; ///< the logits of the prompt's last token are known: it need not be computed again
 };
 
 /// An object of a prefix.
@@ -105,7 +106,7 @@ struct prefix_object {
 /// A prefix is found up to the longest number of chunks at which the hit rule of every pool holds, where all
 /// ranks of a chunk must be present in any tier; tiers may alternate from object to object. Pools with
 /// `trailing_chunks` are searched downward from what the other pools allow; their window reaches back at most
-/// to the request's first chunk, because earlier chunks are held by the client.
+/// to the request's first chunk, because the client has the earlier chunks.
 ///
 /// The usable prefix is shorter if the found chunks end exactly at the end of the prompt, because an engine
 /// must compute at least the last token to get logits. If every pool has the rule `all_chunks`, all chunks
@@ -117,10 +118,10 @@ struct prefix_object {
 struct prefix_plan {
   uint32_t requested_chunks = 0;
   uint32_t found_chunks = 0;
-  uint32_t usable_chunks = 0; ///< number to load so that `usable_tokens` can be used
+  uint32_t usable_chunks = 0; ///< number of chunks to load so that `usable_tokens` can be used
   uint64_t first_token = 0;   ///< position in the prompt at which the request's first chunk begins
   uint64_t found_tokens = 0;  ///< found_chunks in tokens
-  uint32_t tail_tokens = 0;   ///< not 0: the last found chunk is a partial one, of so many tokens
+  uint32_t tail_tokens = 0;   ///< not 0: the last found chunk is a partial one with this many tokens
   uint64_t usable_tokens = 0;
   std::optional<prefix_object> missing; ///< the first absent object behind the found chunks
 
@@ -137,32 +138,32 @@ struct prefix_plan {
 /// the request's first chunk).
 bool needs(const pool_spec& pool, uint32_t length, uint32_t chunk);
 
-/// Of the found chunks, by `chunk_tiers`; those in no tier are left out.
+/// Counts the found chunks by `chunk_tiers`; chunks in no tier are left out.
 std::array<uint64_t, 4> chunks_by_tier(const prefix_plan& plan);
 
-/// Makes a plan in steps. It stays where it is.
+/// Makes a plan in steps. The planner must not be moved.
 class prefix_planner {
  public:
-  /// `spec` must outlive it. `chunks_at_most`: nothing is known of those behind. Each answer's bitmap has at least as many
-  /// bits as these have objects.
+  /// `spec` must outlive the planner. Chunks behind the first `chunks_at_most` were not searched. Each
+  /// answer's bitmap has at least one bit for each object of these chunks.
   prefix_planner(const space_spec& spec, const plan_request& request, std::vector<tier_answer> answers,
                  uint32_t chunks_at_most = UINT32_MAX);
   prefix_planner(const prefix_planner&) = delete;
   prefix_planner& operator=(const prefix_planner&) = delete;
 
-  /// Objects that are planned for in a step, about 100 us.
+  /// The objects that one step plans for, about 100 us.
   static constexpr size_t step_objects = 16'384;
 
-  /// True: there is another step.
+  /// Returns true if there is another step.
   bool step() { return work_.next(); }
-  const prefix_plan& plan() const { return plan_; } ///< after the last step
+  const prefix_plan& plan() const { return plan_; } ///< call after the last step
   prefix_plan take() { return std::move(plan_); }   ///< call once
   std::span<const tier_answer> answers() const { return answers_; }
-  /// True if the rules of all pools hold for a prefix of so many chunks. Precondition: the plan is made, and it has found
-  /// as many.
+  /// True if the rules of all pools hold for a prefix of `chunks` chunks. Precondition: the plan is made and
+  /// has found at least as many.
   bool rules_hold(uint32_t chunks) const;
 
-  /// Begins again, for at most so many of the found chunks; before further steps. Precondition: it was done.
+  /// Begins again with at most `chunks` of the found chunks; further steps follow. Precondition: the plan was made.
   void cut(uint32_t chunks);
 
  private:
@@ -181,17 +182,18 @@ class prefix_planner {
   const space_spec* spec_;
   chunk_layout layout_;
   plan_request request_;
-  uint32_t chunks_; ///< of the request, at most
+  uint32_t chunks_; ///< an upper bound on the chunks of the request
   std::vector<tier_answer> answers_;
   std::vector<size_t> all_pools_, trailing_pools_;
-  uint32_t chain_ = 0; ///< leading chunks that all pools have of which all are needed
-  /// Per number of chunks n and trailing pool: how many consecutive chunks, ending with the n-th, have all their ranks.
+  uint32_t chain_ = 0; ///< leading chunks that every pool whose chunks are all needed has
+  /// For each number of chunks n and each trailing pool: how many consecutive chunks, ending with the n-th,
+  /// have all their ranks.
   std::vector<uint32_t> runs_;
   prefix_plan plan_;
   steps work_;
 };
 
-/// Merges the answers, all at once.
+/// Merges the answers in one call.
 prefix_plan make_prefix_plan(const space_spec& spec, const plan_request& request,
                              std::vector<tier_answer> answers);
 

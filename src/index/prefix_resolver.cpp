@@ -72,7 +72,7 @@ class digest_reader {
  public:
   explicit digest_reader(const space_spec& spec) : spec_(&spec) {}
 
-  /// Before the first step.
+  /// Call before the first step.
   result<void> begin(const prefix_input& input, chunk_prefix& prefix) {
     size_t width = input.digest_width;
     if (width < digest::min_size || width > digest::max_size)
@@ -100,7 +100,7 @@ class digest_reader {
     return check_size(*spec_, input.parent_tokens, count_ * unit_);
   }
 
-  /// True: all are read. The end of the last digest is the end of the prompt.
+  /// Returns true when all are read. The end of the last digest is the end of the prompt.
   result<bool> step(const prefix_input& input, chunk_prefix& prefix, size_t work_at_most) {
     size_t end = std::min(count_, next_ + work_at_most / digest_work + 1);
     if (one_for_each_chunk_) {
@@ -121,7 +121,7 @@ class digest_reader {
  private:
   static constexpr size_t digest_work = 2;
 
-  /// The common case; nothing is left to validate.
+  /// Copies digests in the common case, where nothing is left to validate.
   void copy_up_to(size_t end, const prefix_input& input, std::vector<digest>& chunks) {
     size_t width = input.digest_width;
     chunks.resize(end);
@@ -153,7 +153,7 @@ class digest_reader {
 
   const space_spec* spec_;
   size_t count_ = 0;
-  size_t next_ = 0; ///< digest
+  size_t next_ = 0; ///< number of the next digest
   uint64_t unit_ = 0;
   uint64_t chunk_end_ = 0;
   bool one_for_each_chunk_ = false;
@@ -166,16 +166,16 @@ struct prefix_resolver::work {
   uint32_t chunk_tokens;
   size_t width;
   std::optional<prefix_hasher> hashing;
-  std::optional<digest_reader> reading; ///< of the digests; nullopt: they are read
+  std::optional<digest_reader> reading; ///< reads the digests; nullopt: they are read
   chunk_prefix prefix;
   bool first_is_block; ///< the first chunk of a prompt is one hash block
-  size_t tagged = 0;   ///< chunks
+  size_t tagged = 0;   ///< number of chunks that have their tags
 
   digest first_key(const digest& block) const {
     return first_block_key(block, input.extra, hasher->extra_form(), width);
   }
 
-  /// After the whole chunks and the tail, which continues their digests.
+  /// Call after the whole chunks and the tail, which continues their digests, are hashed.
   void name_first_block() {
     if (!first_is_block || input.of_session)
       return;
@@ -185,7 +185,7 @@ struct prefix_resolver::work {
       prefix.parent = first_key(*prefix.parent);
   }
 
-  /// After the whole chunks.
+  /// Call after the whole chunks are hashed.
   void add_tail() {
     auto rest = input.tokens.subspan(prefix.chunks.size() * chunk_tokens);
     if (!input.tail || rest.empty())
@@ -200,7 +200,7 @@ struct prefix_resolver::work {
     prefix.tail_tokens = static_cast<uint32_t>(rest.size());
   }
 
-  /// True once all chunks have their tags.
+  /// Returns true once all chunks have their tags.
   bool tag(size_t work_at_most) {
     if (input.tags.empty())
       return true;
@@ -261,7 +261,7 @@ result<bool> prefix_resolver::step(size_t work_at_most) {
     w.reading.reset();
     w.name_first_block();
     if (!w.input.tags.empty() && w.prefix.chunks.size() > work_at_most / hash_call_work)
-      return false; // the tags are a step of their own
+      return false; // tags are hashed in the next step
   }
   if (w.hashing) {
     if (!w.hashing->step(work_at_most))

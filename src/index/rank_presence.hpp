@@ -1,4 +1,4 @@
-// Which ranks of a space have connections.
+// Tells which ranks of a space have connections.
 #pragma once
 
 #include <atomic>
@@ -8,12 +8,12 @@
 
 namespace terrace {
 
-/// One per open space, shared by its connections; on any thread.
+/// Each open space has one, shared by its connections. Safe on any thread.
 class rank_presence {
  public:
   explicit rank_presence(uint32_t ranks) : ranks_(ranks) {}
 
-  /// One connection of a rank. Its end counts when the member is destroyed.
+  /// A connection of a rank. The connection has left when its member is destroyed.
   class member {
    public:
     member(std::shared_ptr<rank_presence> of, uint32_t rank) : of_(std::move(of)), rank_(rank) {

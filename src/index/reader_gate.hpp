@@ -18,7 +18,7 @@ class reader_gate {
   /// Safe on any thread. Converts to false if the reader was rejected.
   [[nodiscard]] reading try_read() const;
 
-  /// Only on the writer's thread, and not recursively.
+  /// Call only on the writer's thread, and not recursively.
   [[nodiscard]] writing write();
 
  private:

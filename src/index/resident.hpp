@@ -13,10 +13,10 @@ namespace terrace {
 struct new_resident {
   object_key key;              ///< pool below 256
   entry_key parent;            ///< policy name of the previous object in its chain, or empty
-  uint64_t offset = 0;         ///< of the extent in the tier's arena; below 4 PiB
-  uint64_t physical_bytes = 0; ///< of the extent; below 32 GiB
+  uint64_t offset = 0;         ///< start of the extent in the tier's arena; below 4 PiB
+  uint64_t physical_bytes = 0; ///< size of the extent; below 32 GiB
   uint64_t payload_bytes = 0;  ///< below 4 GiB
-  bool trailing = false;       ///< a state of which only the last ones of a prefix are needed
+  bool trailing = false;       ///< belongs to a pool in which only the last objects of a prefix are needed
 };
 
 /// An object as stored in `resident_table`: 64 bytes, so that a lookup touches one cache line. Only the table
@@ -39,7 +39,7 @@ class alignas(64) resident {
 
   /// Cheaper than comparing `key()`.
   bool is(const object_key& other) const { return is(other, other.chunk); }
-  /// Whether its key is `like` with another chunk.
+  /// True if its key is `like` with this chunk instead.
   bool is(const object_key& like, const digest& chunk) const {
     return digest::same_bytes(chunk_, chunk.bytes) && space_ == static_cast<uint32_t>(like.space) &&
            pool_ == like.pool && rank_ == like.rank;

@@ -8,10 +8,10 @@ namespace terrace {
 namespace {
 constexpr size_t first_buckets = 64;
 constexpr size_t batch_size = 32; ///< number of cache misses in flight at once
-/// Of a chain whose objects came together only these are found by their hashes.
+/// Only this many objects of a chain are found by their hashes if its objects came together.
 constexpr size_t first_batch_size = 8;
 
-/// Keys as `find_all` wants them.
+/// Keys in the form that `find_all` expects.
 struct listed_keys {
   std::span<const object_key> keys;
 
@@ -66,7 +66,7 @@ void resident_table::find_all(Keys keys, std::span<object_id> ids) const {
     std::fill(ids.begin(), ids.end(), object_id{});
     return;
   }
-  size_t buckets[batch_size]; // of the next batch, if it is known to follow
+  size_t buckets[batch_size]; // the buckets of the next batch, if a batch is known to follow
   size_t requested = 0;
   size_t batch = first_batch_size;
   bool scattered = false;
@@ -87,8 +87,8 @@ void resident_table::find_all(Keys keys, std::span<object_id> ids) const {
   }
 }
 
-/// Objects that came together have slots side by side, most of the time. Returns the number of leading keys whose objects
-/// are in the slots from `slot` on.
+/// Objects that came together usually have slots side by side. Returns the number of leading keys whose
+/// objects are in the slots from `slot` on.
 template <class Keys>
 size_t resident_table::find_beside(uint32_t slot, Keys keys, std::span<object_id> ids) const {
   size_t most = std::min<size_t>(keys.size(), slots() - slot);
@@ -109,7 +109,8 @@ void resident_table::request_buckets(Keys keys, size_t* buckets) const {
   }
 }
 
-/// Keys whose `buckets` are known, and whose cache misses are in flight at once; `buckets` become those of `next`.
+/// Examines keys whose `buckets` are known, with all their cache misses in flight at once. Afterwards
+/// `buckets` are those of `next`.
 template <class Keys>
 void resident_table::find_scattered(Keys keys, std::span<object_id> ids, size_t* buckets, Keys next) const {
   struct cursor {

@@ -20,8 +20,8 @@ namespace terrace {
 
 /// A chained hash table over 32-bit slot numbers that grows by linear hashing (Litwin 1980; Larson 1988): an
 /// insertion splits at most one bucket, so there is never a full rehash and operation time does not depend on
-/// the table size; the number of buckets stays at 4/3 of the objects. 64 bytes per object and about 6 for its
-/// bucket. Free slots are reused and their memory is kept.
+/// the table size; there are 4/3 as many buckets as objects. An object takes 64 bytes, and its bucket about
+/// 6. Free slots are reused and their memory is kept.
 ///
 /// Owned by one tier actor; other threads may only call `read`. All operations are O(1). Every change of
 /// state must be allowed by `object_moves` (asserted).
@@ -33,12 +33,12 @@ class resident_table {
 
   /// The object's id in any state, or none.
   std::optional<object_id> find(const object_key& key) const;
-  /// The same by policy name (a 128-bit digest of the key).
+  /// Finds an object by its policy name (a 128-bit digest of the key).
   std::optional<object_id> find(entry_key name) const;
 
   /// Looks up many keys with prefetching; `ids[i]` is 0 if key i has no readable object.
   void find_published(std::span<const object_key> keys, std::span<object_id> ids) const;
-  /// The same for the keys that are `like` but for their chunk.
+  /// Looks up the keys that equal `like` except for their chunks.
   void find_published(const object_key& like, std::span<const digest> chunks, std::span<object_id> ids) const;
 
   /// Safe on any thread: calls `look` with the table while no object is inserted, erased or changes state.
@@ -60,18 +60,18 @@ class resident_table {
   /// (asserted).
   object_id insert(const new_resident& object);
 
-  /// So many objects will be inserted into the empty table: its buckets are made now, in order, instead of one by one in
-  /// whatever order the objects have.
+  /// Announces that `objects` objects will be inserted into the empty table: it makes their buckets now, in
+  /// order, instead of one by one in the order of the objects.
   void reserve(size_t objects);
 
-  /// Null if the id is not, or no longer, in the table. Valid until the next insertion or erasure.
+  /// Null if the table does not contain the id (any more). Valid until the next insertion or erasure.
   const resident* get(object_id id) const;
 
   /// The parent given to `insert`, while the object is reserved; empty afterwards.
   entry_key parent_of(object_id id) const;
 
   void publish(object_id id);
-  /// published -> demoting; `keep` reverts it.
+  /// Changes `published` to `demoting`; `keep` reverts it.
   void demote(object_id id);
   void keep(object_id id);
 
@@ -82,23 +82,23 @@ class resident_table {
   /// whoever drops its last hold, erases it.
   void remove(object_id id);
 
-  /// True if this was the first hold. The object must be readable (asserted).
+  /// Returns true if this was the first hold. The object must be readable (asserted).
   bool hold(object_id id);
-  /// True if this was the last hold.
+  /// Returns true if this was the last hold.
   bool release(object_id id);
 
   size_t size() const { return live_; }
   /// True if there is an object of the space, in any state.
   bool has(space_id space) const { return by_space_.contains(static_cast<uint32_t>(space)); }
-  /// The number of its objects, in any state.
+  /// The number of the space's objects, in any state.
   uint64_t objects_of(space_id space) const {
     auto use = by_space_.find(static_cast<uint32_t>(space));
     return use == by_space_.end() ? 0 : use->second.objects;
   }
-  /// Objects that lookups find. Safe on any thread.
+  /// The number of objects that lookups find. Safe on any thread.
   size_t published() const { return readable_.load(std::memory_order_acquire); }
-  /// How many objects have left what lookups find: evicted, cleared or moved away. Safe on any thread: whoever sees the
-  /// same counts as before a lookup finds what that found.
+  /// Counts the objects that lookups can no longer find: evicted, cleared or moved away. Safe on any thread:
+  /// a thread that reads the same counts as before a lookup would find what that lookup found.
   departure_counts departures() const {
     return {departed_.load(std::memory_order_acquire), held_departed_.load(std::memory_order_acquire)};
   }
@@ -106,22 +106,22 @@ class resident_table {
   uint64_t held_bytes() const { return held_bytes_; } ///< physical, like `reserved_bytes`
   uint64_t reserved_bytes() const { return reserved_bytes_; }
 
-  /// From now on it is told what objects take, beginning with those that are here.
+  /// From now on the table tells `meter` what objects take, beginning with those that are in the table now.
   void measured_by(std::shared_ptr<space_meter> meter);
 
   // ---- checks ----
 
-  /// A walk over all slots, which the caller drives with `recount_step`; replaces one that has not ended.
+  /// Begins to count all slots again; the caller drives it with `recount_step`. Replaces a recount that has not ended.
   void begin_recount(table_recount::observer also = nullptr) {
     recount_ = std::make_unique<table_recount>(slots(), std::move(also));
   }
   void end_recount() { recount_ = nullptr; }
-  const table_recount* recount() const { return recount_.get(); } ///< null: none in progress
-  /// Counts so many more slots. False: all are counted.
+  const table_recount* recount() const { return recount_.get(); } ///< null: no recount is in progress
+  /// Counts at most `slots_max` more slots. Returns false when all are counted.
   bool recount_step(uint32_t slots_max);
-  /// What the table keeps of its totals.
+  /// The totals that the table keeps.
   table_totals kept_totals() const;
-  /// Whether the index leads to the object in the slot, or no longer does if it is removed.
+  /// True if the index leads to the object in the slot, or, if the object is removed, no longer does.
   bool indexed_rightly(uint32_t slot) const;
 
   /// Memory allocated by the table, used or not.
@@ -130,7 +130,7 @@ class resident_table {
   /// Slots are numbered from 0; an object keeps its slot while it is in the table.
   static uint32_t slot_of(object_id id) { return static_cast<uint32_t>(static_cast<uint64_t>(id)); }
   uint32_t slots() const { return static_cast<uint32_t>(slots_.size()); }
-  /// Whatever is in the slot now, including state `free`.
+  /// Returns the content of the slot now, which may have state `free`.
   const resident& at_slot(uint32_t slot) const { return slots_[slot]; }
   object_id id_at(uint32_t slot) const;
 
@@ -142,7 +142,7 @@ class resident_table {
   }
 
  private:
-  friend struct damaged_table; ///< tests break it
+  friend struct damaged_table; ///< lets tests damage the table
   static constexpr uint32_t none = UINT32_MAX;
 
   /// Tells a recount in progress of a change of one slot.
@@ -195,18 +195,18 @@ class resident_table {
   size_t base_;                       ///< a power of two
   size_t divided_ = 0;                ///< buckets below it have been split in this round
   uint32_t spare_ = none;             ///< the first free slot
-  std::unordered_map<uint32_t, entry_key> parents_;  ///< of the reserved objects, which are few
-  std::unordered_map<uint32_t, space_use> by_space_; ///< each space that has any object
-  uint32_t counted_space_ = 0;                       ///< the space of `counted_`: requests have one space
-  space_use* counted_ = nullptr;                     ///< its element of `by_space_`; null: none
-  std::shared_ptr<space_meter> meter_;               ///< null: nobody
+  std::unordered_map<uint32_t, entry_key> parents_;  ///< parents of the reserved objects, which are few
+  std::unordered_map<uint32_t, space_use> by_space_; ///< the spaces that have any object
+  uint32_t counted_space_ = 0;   ///< the space of `counted_`, remembered because a request has one space
+  space_use* counted_ = nullptr; ///< its element of `by_space_`; null: none
+  std::shared_ptr<space_meter> meter_; ///< null: nobody is told
   size_t live_ = 0;
-  std::atomic<size_t> readable_{0}; ///< written by the owner only, like the next two
+  std::atomic<size_t> readable_{0}; ///< only the owner writes it and the next two
   std::atomic<uint64_t> departed_{0}, held_departed_{0};
   size_t held_ = 0;
   uint64_t held_bytes_ = 0;
   uint64_t reserved_bytes_ = 0;
-  std::unique_ptr<table_recount> recount_; ///< null: none in progress
+  std::unique_ptr<table_recount> recount_; ///< null: no recount is in progress
 };
 
 } // namespace terrace

@@ -12,9 +12,8 @@ struct evp_md_ctx_st;
 
 namespace terrace {
 
-/// Call begin, update any number of times, finish; repeatable. Not thread-safe. A one-shot EVP_Digest looks
-/// up the algorithm at each call, which costs about as much as hashing 256 bytes. Aborts if libcrypto has no
-/// SHA-256.
+/// Call begin, then update any number of times, then finish; repeatable. Not thread-safe. A one-shot EVP_Digest looks
+/// up the algorithm at each call, which costs about as much as hashing 256 bytes. Aborts if libcrypto has no SHA-256.
 class sha256 {
  public:
   sha256();

@@ -1,4 +1,4 @@
-// vLLM's `sha256_cbor`.
+// The hash `sha256_cbor` of vLLM.
 #pragma once
 
 #include "index/cbor.hpp"

@@ -1,4 +1,4 @@
-// Who is told what the objects of each space take in a tier.
+// An observer of the bytes that the objects of each space take in a tier.
 #pragma once
 
 #include "base/ids.hpp"
@@ -7,7 +7,8 @@
 
 namespace terrace {
 
-/// Called by a `resident_table` with physical bytes: when an object is inserted, reserved ones too, and when it is erased.
+/// A `resident_table` calls it with physical bytes when an object is inserted, reserved ones included, and
+/// when it is erased.
 class space_meter {
  public:
   virtual ~space_meter() = default;

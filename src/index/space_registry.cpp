@@ -16,9 +16,8 @@ result<std::shared_ptr<const opened_space>> space_registry::open(const space_spe
   auto space = known.open.lock();
   if (!space) {
     auto* made = new opened_space{*id, spec, fingerprint};
-    space.reset(made); // not together with what `known.open` keeps
-    if (options_.memos &&
-        spec.algorithm != hash_algorithm::xxh3_128) // which takes no longer than a comparison
+    space.reset(made); // allocated apart from the control block that `known.open` keeps
+    if (options_.memos && spec.algorithm != hash_algorithm::xxh3_128) // it takes no longer than a comparison
       made->memo = std::make_shared<digest_memo>(options_.memos);
     known.open = space;
   }

@@ -15,7 +15,8 @@ namespace terrace {
 class digest_memo;
 class memo_pool;
 
-/// Immutable but for its memo; shared by all users of the space, on any thread. The space is open as long as one of them has it.
+/// Immutable except for its memo. All users of the space share it, on any thread. The space is open as long
+/// as one of them holds it.
 struct opened_space {
   space_id id{};
   space_spec spec;
@@ -28,57 +29,58 @@ using space_ptr = std::shared_ptr<const opened_space>;
 /// A space that nobody has open.
 struct idle_space {
   space_id id{};
-  uint64_t opened = 0; ///< how often it had been opened: if that has changed, somebody may have stored in it
+  /// how often the space had been opened: if the number has changed, somebody may have stored in it
+  uint64_t opened = 0;
 };
 
-/// Numbers begin at 1 and are not reused. A space that is no longer open keeps its number, because residents outlive
-/// the clients that stored them, until it is forgotten. Not thread-safe; owned by one actor.
+/// Numbers begin at 1 and are not reused. A space that is no longer open keeps its number until it is
+/// forgotten, because its objects outlive the clients that stored them. Not thread-safe; owned by one actor.
 class space_registry {
  public:
   struct options {
     size_t spaces_max = 65'536;
-    bool isolated = false;                      ///< of the trust group; see `space_spec::validate`
+    bool isolated = false;                      ///< the trust group is isolated; see `space_spec::validate`
     std::shared_ptr<memo_pool> memos = nullptr; ///< null: spaces have no memo
   };
 
   space_registry() : space_registry(options{}) {}
   explicit space_registry(const options& o) : options_(o) {}
 
-  /// Equal specs get the same space. Errors: those of `space_spec::validate`; `busy` at the limit: the caller may
-  /// forget idle spaces and try again.
+  /// Returns the same space for equal specs. Errors: those of `space_spec::validate`; `busy` at the limit:
+  /// the caller may forget idle spaces and try again.
   result<std::shared_ptr<const opened_space>> open(const space_spec& spec);
 
-  /// The number of the space with this fingerprint, open or to be opened. Error: `busy` at the limit.
+  /// Returns the number of the space with this fingerprint, whether it is open or not. Error: `busy` at the limit.
   result<space_id> reserve(const digest& fingerprint);
 
-  /// Up to `count_max` idle spaces by number, beginning behind those of the previous call, which gives all a turn.
+  /// Returns up to `count_max` idle spaces by number. Each call continues behind the previous one, so that
+  /// all have a turn.
   std::vector<idle_space> idle(size_t count_max);
 
-  /// Forgets those that were not opened since. Their number means nothing from then on: call it only for spaces of
-  /// which no tier has an object. Returns those that are forgotten.
+  /// Forgets the spaces that were not opened since they were listed, and returns them. Their numbers mean
+  /// nothing from then on: call it only for spaces that have no object in any tier.
   std::vector<space_id> forget(std::span<const idle_space> idle);
 
-  /// nullptr if no open space has this number.
+  /// Returns null if no open space has this number.
   std::shared_ptr<const opened_space> find(space_id id) const;
 
-  /// The first open spaces by number.
+  /// Returns the open spaces with the lowest numbers.
   std::vector<std::shared_ptr<const opened_space>> list(size_t count_max) const;
 
-  /// The number of open spaces.
   size_t size() const;
-  /// The number of all spaces that are known, of which `spaces_max` are allowed.
+  /// The number of all known spaces, open or not; at most `spaces_max`.
   size_t known() const { return spaces_.size(); }
 
  private:
   struct entry {
     digest fingerprint;
-    std::weak_ptr<const opened_space> open; ///< expired: nobody has it open
+    std::weak_ptr<const opened_space> open; ///< expired if nobody has the space open
     uint64_t opened = 0;
   };
   options options_;
   std::map<space_id, entry> spaces_;
   std::map<digest, space_id> by_fingerprint_;
-  uint32_t last_ = 0; ///< the last number
+  uint32_t last_ = 0; ///< the last number that was given
   space_id asked_{};  ///< the last space that `idle` looked at
 };
 

@@ -27,10 +27,10 @@ std::string_view to_string(hash_algorithm algorithm);
 /// One kind of state. The index of a pool in `space_spec::pools` is its number in object keys.
 struct pool_spec {
   std::string name;
-  uint64_t object_bytes = 0; ///< of one chunk on one rank
+  uint64_t object_bytes = 0; ///< size of the object of one chunk on one rank
   hit_rule rule = hit_rule::all_chunks;
-  uint32_t trailing = 1;             ///< `trailing_chunks` only: how many chunks
-  bool replicated = false;           ///< the same on all ranks, stored once
+  uint32_t trailing = 1;             ///< `trailing_chunks` only: how many chunks are needed
+  bool replicated = false;           ///< all ranks have the same content, which is stored once
   std::vector<tensor_shape> tensors; ///< the content of an object, if declared; it determines `object_bytes`
 
   friend bool operator==(const pool_spec&, const pool_spec&) = default;
@@ -39,12 +39,13 @@ struct pool_spec {
 /// Two clients whose specs differ in any field share nothing. The rank belongs to the connection, not to the
 /// space.
 struct space_spec {
-  static constexpr size_t text_bytes_max = 4'096; ///< of each string
+  static constexpr size_t text_bytes_max = 4'096; ///< largest size of each string
   static constexpr uint32_t chunk_tokens_max = 65'536;
   static constexpr uint32_t world_size_max = 1'024;
   static constexpr size_t pools_max = 128; ///< each layer group is a pool
   static constexpr size_t pool_name_bytes_max = 64;
-  static constexpr uint64_t object_bytes_max = 1ULL << 30; ///< no object crosses a registered buffer
+  /// keeps every object within one registered buffer
+  static constexpr uint64_t object_bytes_max = 1ULL << 30;
   static constexpr uint32_t trailing_max = 65'536;
 
   std::string model;
@@ -53,19 +54,18 @@ struct space_spec {
   std::string layout;
   uint32_t chunk_tokens = 256;     ///< the unit of storing and sharing
   uint32_t hash_block_tokens = 16; ///< the unit of the digest chain; divides `chunk_tokens`
-  uint32_t world_size = 1;         ///< ranks
+  uint32_t world_size = 1;         ///< number of ranks
   std::vector<pool_spec> pools;
-  std::string salt; ///< of the tenant; not the salt of a request, which is hashed into its digests
+  std::string salt; ///< the tenant's salt, not that of a request, which is hashed into its digests
   hash_algorithm algorithm = hash_algorithm::sha256_cbor;
   std::string seed; ///< start of every digest chain
 
-  /// `isolated`: the space is for a trust group whose clients must not find each other's KV through a forged
-  /// collision. Errors: `bad_request` with the field, its value and what was expected; `denied` for
-  /// `xxh3_128` when isolated.
+  /// `isolated` says that the trust group's clients must not find each other's KV through a forged collision. Errors:
+  /// `bad_request` with the field, its value and what was expected; `denied` for `xxh3_128` when isolated.
   result<void> validate(bool isolated) const;
 
-  /// SHA-256 of all fields in the encoding described in docs/hashing.md. Stored in headers on disk, so a
-  /// change of the encoding needs a new version; a golden test guards it.
+  /// Returns the SHA-256 of all fields in the encoding described in docs/hashing.md. Headers on disk contain
+  /// it, so a change of the encoding needs a new version; a golden test guards it.
   digest fingerprint() const;
 
   friend bool operator==(const space_spec&, const space_spec&) = default;

@@ -12,43 +12,43 @@
 
 namespace terrace {
 
-/// What a table counts of its objects. Bytes are physical.
+/// The numbers that a table keeps about its objects. Bytes are physical.
 struct table_totals {
   struct sum {
     uint64_t objects = 0;
     uint64_t bytes = 0;
     friend bool operator==(const sum&, const sum&) = default;
   };
-  sum all; ///< in any state but free
+  sum all; ///< objects in any state but free
   uint64_t readable = 0;
   sum held;
   uint64_t reserved_bytes = 0;
-  std::unordered_map<uint32_t, sum> by_space; ///< those with objects
+  std::unordered_map<uint32_t, sum> by_space; ///< the spaces that have objects
 };
 
-/// What was counted beside what the table keeps, a sentence for each difference.
+/// Compares the two totals and returns a sentence for each difference.
 std::vector<std::string> differences_of(const table_totals& counted, const table_totals& kept);
 
-/// A walk over all slots in parts. The table tells of each change of a slot: those that were counted already are counted
-/// anew, so after the last slot the totals are those of that moment. Belongs to the table's owner.
+/// A walk over all slots in parts. The table reports each change of a slot, and a slot that was counted already is
+/// counted anew, so after the last slot the totals are those of that moment. Belongs to the table's owner.
 class table_recount {
  public:
-  /// Is told of each object that is counted (true) or no longer is.
+  /// Called for each object that is counted (true) or no longer counts (false).
   using observer = std::function<void(uint32_t slot, const resident& object, bool counts)>;
 
-  /// `slots`: of the table now. `also`: may be null.
+  /// `slots` is the number of slots of the table now. `also` may be null.
   explicit table_recount(uint32_t slots, observer also = nullptr)
       : also_(std::move(also)), touched_(slots, false) {}
 
-  /// Slots below it are counted.
+  /// All slots below this one are counted.
   uint32_t next() const { return next_; }
-  /// The next slot has this object, or is free.
+  /// Counts the next slot, which has this object or is free.
   void count(const resident& object) {
     add(next_, object);
     ++next_;
   }
 
-  /// In front of each change of the object in the slot, its holds included, and behind it.
+  /// The table calls it before and after each change of the object in the slot, its holds included.
   void changing(uint32_t slot, const resident& object) {
     if (slot < touched_.size())
       touched_[slot] = true;
@@ -60,7 +60,7 @@ class table_recount {
       add(slot, object);
   }
 
-  /// Whether the slot has changed since the walk began.
+  /// True if the slot has changed since the walk began.
   bool touched(uint32_t slot) const { return slot >= touched_.size() || touched_[slot]; }
 
   const table_totals& totals() const { return totals_; }

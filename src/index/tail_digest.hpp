@@ -9,11 +9,11 @@
 
 namespace terrace {
 
-/// SHA-256(tag "terrace tail v1", digest), truncated to the width of the hasher, where `digest` is that of the tokens as one
-/// block onto `parent`, with the extra keys of their place in the prompt; of a prompt without a whole chunk it is the key of
-/// that block (first_block.hpp). So equal tails of equal prompts have equal digests,
-/// and no tail has the digest of a chunk. `parent`: the digest of the chunk before, or the seed of a client; none: the
-/// hasher's root. `tokens`: fewer than a chunk has, and at least one; they begin at `first_token` of the prompt.
+/// Returns SHA-256(tag "terrace tail v1", digest), truncated to the width of the hasher. `digest` is that of the tokens
+/// as one block onto `parent`, with the extra keys of their place in the prompt; if the prompt has no whole chunk, it
+/// is the key of that block (first_block.hpp). So equal tails of equal prompts have equal digests, and no tail has the
+/// digest of a chunk. `parent` is the digest of the chunk before, or a client's seed; none: the hasher's root. `tokens`
+/// has at least one token and fewer than a chunk; they begin at `first_token` of the prompt.
 digest tail_digest(token_hasher& hasher, const std::optional<digest>& parent, uint64_t first_token,
                    std::span<const uint32_t> tokens, const extra_keys& extra);
 

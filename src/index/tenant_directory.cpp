@@ -29,7 +29,7 @@ digest tenant_directory::digest_of(std::string_view salt) {
   return hasher_.finish();
 }
 
-/// The quota of a salt.
+/// Returns the index of the quota that applies to the salt.
 std::optional<size_t> tenant_directory::match(const digest& salt, std::string_view beginning) const {
   std::optional<size_t> best;
   for (size_t i = 0; i < quotas_.size(); ++i) {
@@ -60,7 +60,7 @@ void tenant_directory::set_quotas(std::vector<tenant_quota> quotas) {
   quotas_ = std::move(quotas);
   listed_.clear();
   auto before = std::exchange(tenants_, {});
-  auto numbers = [&](size_t quota, const digest& salt) { // of a tenant that stays
+  auto numbers = [&](size_t quota, const digest& salt) { // a tenant that stays keeps its number
     auto known = known_.find({quotas_[quota].name, salt});
     if (known == known_.end())
       return;
@@ -131,7 +131,7 @@ void tenant_directory::opened(space_id space, std::string_view salt) {
     known.tenant = enter(*quota, at->second);
 }
 
-/// The last space with the salt is forgotten.
+/// Called when the last space with the salt is forgotten.
 void tenant_directory::leave(const digest& salt, const salted& known) {
   auto at = tenants_.find(known.tenant);
   if (at == tenants_.end() || at->second.number == 0)

@@ -1,4 +1,4 @@
-// What an operator allows tenants in each tier.
+// The bounds that an operator sets for tenants in each tier.
 #pragma once
 
 #include "base/ids.hpp"
@@ -13,7 +13,7 @@ namespace terrace {
 /// Identifies a tenant within one trust group and one boot of the daemon; 0: none, whose use has no bounds.
 enum class tenant_id : uint32_t {};
 
-/// Bytes, or percent of a tier.
+/// An amount in bytes, or in percent of a tier.
 struct quota_part {
   uint64_t value = 0;
   bool percent = false;
@@ -26,17 +26,17 @@ struct quota_part {
 
 struct tier_quota {
   std::optional<quota_part> max; ///< a hard upper bound; absent: none
-  quota_part guaranteed;         ///< eviction for others takes the tenant no further down
+  quota_part guaranteed;         ///< eviction for others does not go below this
   friend bool operator==(const tier_quota&, const tier_quota&) = default;
 };
 
 constexpr size_t quota_tiers = 4; ///< numbers of `tier_kind`
 
-/// Of one tenant, or of all whose salt begins in a certain way. The salt is a secret of the tenant: what is shown is the
-/// name.
+/// The quota of one tenant, or of every tenant whose salt begins in a certain way. The salt is a secret of
+/// the tenant: only the name is shown.
 struct tenant_quota {
   std::string name;
-  std::string salt;  ///< of the tenant; of a rule, the beginning of the salts, or empty
+  std::string salt;  ///< the tenant's salt; for a rule, the beginning of the salts, or empty
   bool rule = false; ///< each matching salt is a tenant of its own with these bounds
   std::array<tier_quota, quota_tiers> tiers; ///< by `tier_kind`
 
@@ -45,11 +45,11 @@ struct tenant_quota {
   friend bool operator==(const tenant_quota&, const tenant_quota&) = default;
 };
 
-/// What the operator changes of one tier; absent members stay.
+/// The operator's change to one tier; absent members stay.
 struct quota_change {
   std::optional<quota_part> max;
   std::optional<quota_part> guaranteed;
-  bool unlimited = false; ///< there is no upper bound any more
+  bool unlimited = false; ///< removes the upper bound
 };
 
 } // namespace terrace

@@ -17,14 +17,14 @@ class token_hasher {
  public:
   virtual ~token_hasher() = default;
 
-  /// Width of its digests in bytes; the rest of a `digest` is zeros.
+  /// Width of the digests in bytes; the rest of a `digest` is zeros.
   virtual size_t width() const = 0;
 
-  /// The parent of a prompt's first block, derived from the space's seed; none if the first block has no
-  /// parent.
+  /// Returns the parent of a prompt's first block, derived from the space's seed; none if the first block has
+  /// no parent.
   virtual std::optional<digest> root() const = 0;
 
-  /// How it takes extra keys.
+  /// The form in which the algorithm hashes extra keys.
   virtual extra_key_form extra_form() const { return extra_key_form::by_kind; }
 
   /// `extra`: the block's extra keys in its form (extra_keys.hpp), or empty.
@@ -32,10 +32,10 @@ class token_hasher {
                             std::span<const uint8_t> extra) = 0;
 };
 
-/// The hasher of a valid spec's algorithm and seed.
+/// Makes the hasher for the algorithm and seed of a valid spec.
 std::unique_ptr<token_hasher> make_token_hasher(const space_spec& spec);
 
-/// The tokens as bytes: little-endian, 4 per token.
+/// Returns the tokens as bytes: little-endian, 4 per token.
 std::span<const uint8_t> raw_bytes(std::span<const uint32_t> tokens);
 
 } // namespace terrace

@@ -1,4 +1,4 @@
-// Which objects of a prefix a transfer is for: a range of its chunks, in some pools.
+// Selects the objects of a prefix that a transfer is for: a range of its chunks, in some pools.
 #pragma once
 
 #include "base/error.hpp"
@@ -27,17 +27,17 @@ constexpr size_t transfer_objects_max = 1'048'576;
 /// or more objects than a transfer may have.
 result<pool_list> checked_pools(const space_spec& spec, std::span<const uint8_t> named, size_t chunks);
 
-/// Its objects are numbered by chunk, then pool, on one rank.
+/// The objects of a transfer are numbered by chunk, then pool, on one rank.
 struct transfer_scope {
   chunk_range range;
   pool_list pools;
 
   size_t objects() const { return range.count * pools.size(); }
-  /// The object with this number, as an object of the whole prefix.
+  /// Returns the object with this number as an object of the whole prefix.
   prefix_object object(size_t number, const space_spec& spec, uint16_t rank) const;
 };
 
-/// The chunks of the range, as a prefix that continues the chunk before them.
+/// Returns the chunks of the range, as a prefix that continues the chunk before them.
 chunk_prefix part_of(const chunk_prefix& whole, const chunk_range& range);
 
 } // namespace terrace

@@ -1,4 +1,4 @@
-// Objects of chunks that nobody can complete.
+// Finds objects of chunks that nobody can complete.
 #pragma once
 
 #include "index/prefix_plan.hpp"
@@ -8,9 +8,9 @@
 
 namespace terrace {
 
-/// A chunk counts only if all its ranks are present. If one is missing and its last connection has ended, the others
-/// take space for nothing. Returns their numbers (chunk_layout.hpp), of the chunks from `first_chunk` on. `present`:
-/// in any tier; chunks that were not searched have nothing there.
+/// A chunk counts only if all its ranks are present. If a rank is missing and its last connection has ended, the
+/// chunk's other objects use memory for nothing. Returns the numbers of these objects (chunk_layout.hpp), for chunks
+/// from `first_chunk` on. `present` says which objects are in any tier; chunks that were not searched have none.
 std::vector<size_t> unusable_objects(const space_spec& spec, const rank_presence& ranks,
                                      const object_bitmap& present, uint32_t first_chunk);
 

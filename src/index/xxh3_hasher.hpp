@@ -10,7 +10,7 @@
 namespace terrace {
 
 /// XXH3-128 (seed 0, canonical byte order) of the parent's 16 bytes followed by the tokens as in `sha256`;
-/// root and extra keys as there. Refused in isolated trust groups.
+/// the root and extra keys are as in `sha256`, too. Isolated trust groups refuse it.
 class xxh3_hasher : public token_hasher {
  public:
   explicit xxh3_hasher(std::string_view seed);

@@ -43,7 +43,7 @@ struct allocator_options {
 struct allocator_usage {
   uint64_t capacity_bytes = 0;
   uint64_t used_bytes = 0;       ///< physical
-  uint64_t requested_bytes = 0;  ///< logical: what callers requested
+  uint64_t requested_bytes = 0;  ///< logical: the bytes that callers requested
   uint64_t free_bytes = 0;       ///< capacity - used
   uint64_t largest_free_run = 0; ///< the largest single request that would succeed
   uint64_t free_runs = 0;
@@ -52,14 +52,13 @@ struct allocator_usage {
       0;                    ///< physical size of the smallest object since the arena was empty; 0: none yet
   uint64_t whole_bytes = 0; ///< free bytes that objects of that size would fill, end to end in each free run
 
-  /// The fraction of the free bytes that not even the smallest object can use, 0 to 1.
+  /// Returns the fraction of the free bytes that not even the smallest object can use, 0 to 1.
   double fragmentation() const {
     return free_bytes == 0 ? 0 : 1 - static_cast<double>(whole_bytes) / static_cast<double>(free_bytes);
   }
 };
 
-/// Not thread-safe: an allocator is owned by one allocator actor. Deterministic: the same calls give the same
-/// extents.
+/// Not thread-safe: one allocator actor owns an allocator. Deterministic: the same calls give the same extents.
 class allocator {
  public:
   virtual ~allocator() = default;
@@ -85,7 +84,7 @@ class allocator {
   /// The largest request that an empty arena can satisfy.
   virtual uint64_t largest_possible() const = 0;
 
-  /// O(1): the allocator actor calls it after every change.
+  /// O(1), because the allocator actor calls it after every change.
   virtual allocator_usage usage() const = 0;
 
   /// The free bytes that can be allocated now.
@@ -108,10 +107,10 @@ class allocator {
   /// `bad_request` for any other range, or one already retired.
   virtual result<void> retire(extent range) = 0;
 
-  /// Bytes of a retired range that are still allocated.
+  /// Returns the bytes of a retired range that are still allocated.
   virtual uint64_t used_in(extent range) const = 0;
 
-  /// The physical size of the live extent that begins at `offset`; 0: there is none. For checks.
+  /// Returns the physical size of the live extent that begins at `offset`; 0: there is none. Used by checks.
   virtual uint64_t live_size(uint64_t offset) const = 0;
 
   /// Chooses which of `candidates` must be freed so that `sizes` fit, since freed bytes need not be
@@ -124,8 +123,8 @@ class allocator {
                                                     std::span<const extent> candidates) = 0;
 };
 
-/// The registry: `buffer`, `free_list`, `mixed`, `paged`, `size_class`. Errors: `bad_request` that lists the
-/// known names or identifies the wrong option.
+/// Makes the allocator with this name: `buffer`, `free_list`, `mixed`, `paged` or `size_class`. Errors:
+/// `bad_request` that lists the known names or identifies the wrong option.
 result<std::unique_ptr<allocator>> make_allocator(std::string_view name, const allocator_options& options);
 
 /// The names accepted by `make_allocator`.

@@ -20,7 +20,7 @@ struct entry {
   result<std::unique_ptr<allocator>> (*make)(const allocator_options&);
 };
 
-// To add an allocator, add a line.
+// A new allocator needs one line here.
 constexpr std::array registry{
     entry{"buffer", &buffer_allocator::make},         entry{"free_list", &free_list_allocator::make},
     entry{"mixed", &mixed_allocator::make},           entry{"paged", &paged_allocator::make},

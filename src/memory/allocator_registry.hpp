@@ -1,4 +1,4 @@
-// Shared by all allocators: validation of options and requests, and error texts.
+// Helpers that all allocators share: validation of options and requests, and error texts.
 #pragma once
 
 #include "memory/allocator.hpp"
@@ -34,7 +34,7 @@ tl::unexpected<error> fail_no_space(const allocator& from, size_t objects, uint6
 /// first.
 std::vector<std::vector<size_t>> placing_orders(std::span<const uint64_t> sizes);
 
-/// The extents sorted by offset.
+/// Returns the extents sorted by offset.
 std::vector<extent> by_offset(std::span<const extent> extents);
 
 } // namespace terrace

@@ -115,8 +115,8 @@ result<bool> arena::prefault(uint64_t bytes) {
   if (step > 0) {
     if (!huge_pages_)
       make_large_pages(data() + prefaulted_, step);
-    // Populating (Linux 5.14) maps the pages and reports a shortage that would be SIGBUS on access; older
-    // kernels use fallocate.
+    // Populating (Linux 5.14) maps the pages and reports a shortage that would otherwise cause SIGBUS on
+    // access; older kernels use fallocate.
     bool done = ::madvise(data() + prefaulted_, step, MADV_POPULATE_WRITE) == 0;
     if (!done && errno == EINVAL)
       done = ::fallocate(fd_.get(), 0, static_cast<off_t>(prefaulted_), static_cast<off_t>(step)) == 0;

@@ -5,9 +5,8 @@
 
 namespace terrace {
 
-/// Uses an `extent_map` for the accounting. A batch is all or nothing: its objects are placed one by one in
-/// order, then largest first, then largest first by plain first fit. Whatever `choose` finds room for by that
-/// last rule can be allocated.
+/// Uses an `extent_map` for the accounting. A batch is all or nothing: its objects are placed one by one in order, then
+/// largest first, then largest first by plain first fit. If `choose` finds room by that last rule, `allocate` succeeds.
 class arena_allocator : public allocator {
  public:
   result<std::vector<extent>> allocate(std::span<const uint64_t> sizes) override;
@@ -29,17 +28,19 @@ class arena_allocator : public allocator {
  protected:
   explicit arena_allocator(const allocator_options& options) : space_(options) {}
 
-  /// Places all of them, or none and returns false. `total` physical bytes are free, but not necessarily in
+  /// Places all objects, or none and returns false. `total` physical bytes are free, but not necessarily in
   /// runs that fit.
   virtual bool place(std::span<const uint64_t> sizes, uint64_t total, std::vector<extent>& taken);
 
-  /// Places one object. With `first_fit`, wherever first fit finds room, so that whatever fits is placed.
+  /// Places one object. With `first_fit`, it goes wherever first fit finds room, so that everything that fits
+  /// is placed.
   virtual std::optional<extent> take_one(uint64_t requested, bool first_fit) = 0;
 
   bool take_each(std::span<const uint64_t> sizes, std::span<const size_t> order, std::vector<extent>& taken,
                  bool first_fit);
 
-  /// Hooks for allocators with state of their own: these places were taken, these bytes added, these retired.
+  /// Hooks for allocators with state of their own: they are told which places were taken, which bytes were
+  /// added, and which were retired.
   virtual void adopted(std::span<const extent>) { runs_changed(); }
   virtual void grown(extent) { runs_changed(); }
   virtual void retired(extent) { runs_changed(); }

@@ -33,7 +33,7 @@ void buffer_allocator::free(std::span<const extent> extents) {
   for (const extent& e : extents) {
     space_.remove(e);
     space_.give_run(e);
-    for (const extent& part : space_.usable(e)) { // the runs that were joined are one run now
+    for (const extent& part : space_.usable(e)) { // runs that were joined are one run now
       extent run = *space_.runs().run_at(part.offset);
       by_size_.erase({part.offset - run.offset, run.offset});
       by_size_.erase({run.offset + run.size - part.offset - part.size, part.offset + part.size});

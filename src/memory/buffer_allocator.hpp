@@ -8,10 +8,10 @@
 
 namespace terrace {
 
-/// Best fit: a value is placed in the smallest free run that holds it, among several the one with the lowest
-/// address (Knuth, volume 1, section 2.5). Values of any size fill each other's holes and long runs stay
-/// whole; the values of one request are not kept together. `capacity_bytes` is the limit. Each call costs a
-/// search in a tree of runs by size in addition to `free_runs`.
+/// Best fit: a value is placed in the smallest free run that holds it, and among equally small runs in the
+/// one with the lowest address (Knuth, volume 1, section 2.5). Values of any size fill each other's holes and
+/// long runs stay whole; the values of one request are not kept together. `capacity_bytes` is the limit.
+/// Besides the cost of `free_runs`, each call searches a tree of runs by size.
 class buffer_allocator : public arena_allocator {
  public:
   static result<std::unique_ptr<allocator>> make(const allocator_options& options);

@@ -15,10 +15,10 @@
 
 namespace terrace {
 
-/// A region: the first `size()` bytes of a client's memfd. Immutable to its users, so that transfers on any thread share
-/// it by `shared_ptr`; the mapping and the descriptor are released with the last of them. The bytes belong to
-/// the client, which may write to them at any time: a value read from them must not be read again and trusted
-/// to be the same.
+/// A region: the first `size()` bytes of a client's memfd. Its users cannot change it, so transfers on any
+/// thread share it by `shared_ptr`; the mapping and the descriptor are released with the last reference. The
+/// bytes belong to the client, which may write to them at any time: a value read from them must not be read
+/// again and trusted to be the same.
 ///
 /// A region is mapped if the memfd has F_SEAL_SHRINK, so that truncation cannot remove pages, and consists of
 /// ordinary pages (the huge page pool may be exhausted on access). All others are accessed through the
@@ -27,24 +27,24 @@ class client_region : public std::enable_shared_from_this<client_region> {
  public:
   /// Takes ownership of the descriptor. `bytes` is the size declared by the client. Errors: `bad_request` if
   /// it is not shared memory (a memfd or a file in /dev/shm), cannot be read, or is shorter than declared;
-  /// `no_space` if the kernel cannot map it;
+  /// `no_space` if the kernel cannot map it.
   struct options {
     region_charge charge;  ///< kept until the memory is unmapped
-    teardown_ptr teardown; ///< which unmaps and closes; null: whoever has the last reference
-    std::weak_ptr<region_populator> populator; ///< which maps its pages ahead; none: the first access does
-    device_memory_ptr page;                    ///< the same memory, as a device has it; null: none has
+    teardown_ptr teardown; ///< the thread that unmaps and closes; null: the last owner's thread does
+    std::weak_ptr<region_populator> populator; ///< maps its pages ahead; expired: the first access maps them
+    device_memory_ptr page;                    ///< the device's view of the same memory; null: it has none
   };
   static result<std::shared_ptr<const client_region>> open(unique_fd fd, uint64_t bytes, options with = {});
 
-  /// Memory of a device, which is mapped elsewhere: neither a descriptor nor data.
+  /// Makes a region of device memory, which is mapped elsewhere: it has neither a descriptor nor `data`.
   static std::shared_ptr<const client_region> of_device(device_memory_ptr memory, uint64_t bytes,
                                                         options with);
 
   uint64_t size() const { return size_; }
-  const device_memory_ptr& device() const { return device_; } ///< null: it is memory of the host
+  const device_memory_ptr& device() const { return device_; } ///< null: the region is host memory
   const device_memory_ptr& page() const {
     return page_;
-  }                                    ///< host memory in which a device writes generations; or null
+  } ///< a region in host memory in which a device writes generations, or null
   int fd() const { return fd_.get(); } ///< for pread and pwrite; stays owned by the region
 
   bool mapped() const { return static_cast<bool>(memory_); }
@@ -52,14 +52,14 @@ class client_region : public std::enable_shared_from_this<client_region> {
   bool writable() const { return writable_; }        ///< false: loads into it are `denied`
   const std::string& why_not_mapped() const { return why_not_mapped_; }
 
-  /// Its bytes are about to be copied: pages that exist by now are mapped ahead. On any thread.
+  /// Call before bytes are copied: the pages that exist by now are then mapped ahead. Safe on any thread.
   void copy_begins() const;
   region_ahead* ahead() const { return ahead_.get(); } ///< null: nobody maps its pages ahead
 
  private:
   client_region() = default;
 
-  region_charge charge_; // ends last
+  region_charge charge_; // destroyed last
   unique_fd fd_;
   mapping memory_;
   device_memory_ptr device_, page_;

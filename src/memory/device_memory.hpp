@@ -1,4 +1,4 @@
-// Memory of a device (a GPU, or its substitute in host memory) as whoever passes it on refers to it.
+// A handle to memory of a device (a GPU, or its substitute in host memory), for code that only passes it on.
 #pragma once
 
 #include <atomic>
@@ -7,20 +7,20 @@
 
 namespace terrace {
 
-/// What it is, knows the room that copies to and from it alone. The mapping ends with the last owner.
+/// Only the room that copies to and from the memory knows what it is. The last owner ends the mapping.
 class device_memory {
  public:
   explicit device_memory(uint32_t events = 0) : events_(events) {}
   virtual ~device_memory() = default;
 
-  /// Of a page of generations: how many of them have an event that its client opens by handle. An event exists until all who have
-  /// opened it have closed it.
+  /// The number of generations in this page that have an event which the client opens by handle; 0 for other
+  /// memory. An event exists until everybody who has opened it has closed it.
   uint32_t events() const { return events_; }
-  /// The client is given the handles.
+  /// Call when the client is given the handles.
   void give_events() const { opened_.store(events_ != 0); }
-  /// It has closed what it had opened, or has ended.
+  /// Call when the client has closed the events that it had opened, or has ended.
   void events_closed() const { opened_.store(false); }
-  /// It may have them open: not even the last owner ends the mapping.
+  /// True if the client may have events open: then even the last owner does not end the mapping.
   bool opened() const { return opened_.load(); }
 
  private:

@@ -165,8 +165,8 @@ std::optional<std::vector<size_t>> extent_map::choose(std::span<const uint64_t> 
   std::sort(sorted.rbegin(), sorted.rend());
   if (sorted.empty() || !trial(sorted).empty())
     return std::vector<size_t>{};
-  // Candidates are freed tentatively and restored before returning. First enough bytes are freed; then every
-  // further candidate is tried while there are few, later after each additional eighth.
+  // Candidates are freed tentatively and restored before the function returns. First enough bytes are freed;
+  // then every further candidate is tried while there are few, later only after each additional eighth.
   std::vector<extent> given;
   std::vector<extent> placed;
   size_t next_trial = 0;

@@ -7,7 +7,7 @@
 
 namespace terrace {
 
-/// Keeps track of what is free; its allocator decides where an object is placed. All values that it reports
+/// Keeps track of the free bytes; its allocator decides where an object is placed. All values that it reports
 /// depend on the live extents alone, not on the sequence of calls that led to them.
 class extent_map {
  public:
@@ -18,7 +18,7 @@ class extent_map {
   }
   uint64_t largest_possible() const { return usable_.largest(); }
   uint64_t free_bytes() const { return runs_.bytes(); }
-  uint64_t end() const { return end_; } ///< of the address space
+  uint64_t end() const { return end_; } ///< end of the address space
   const free_runs& runs() const { return runs_; }
 
   /// Allocates free bytes as one extent, or as several adjacent ones (`take_run`, then `add` for each).
@@ -37,7 +37,7 @@ class extent_map {
   void give_run(extent run);
   live_extents::entry remove(const extent& e);
 
-  /// For an allocator that changes the tag of a live extent.
+  /// Lets an allocator change the tag of a live extent.
   live_extents::entry* find(uint64_t offset) { return live_.find(offset); }
   /// See `allocator::live_size`.
   uint64_t live_size(uint64_t offset) const {
@@ -62,7 +62,7 @@ class extent_map {
     uint64_t used = 0;
   };
 
-  /// Where first fit, largest first, would place the objects; empty if it finds no room.
+  /// Returns the places that first fit, largest first, would choose; empty if it finds no room.
   std::vector<extent> trial(std::span<const uint64_t> sorted_sizes);
 
   allocator_options options_;

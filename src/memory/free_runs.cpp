@@ -7,8 +7,8 @@ namespace terrace {
 
 namespace {
 
-/// The number of the first `count` offsets below `offset`. Without branches, as the position is
-/// unpredictable.
+/// Returns how many of the first `count` offsets are below `offset`. It has no branches, because the position
+/// is unpredictable.
 template <class Offsets>
 size_t count_below(const Offsets& sorted, size_t count, uint64_t offset) {
   size_t begin = 0;

@@ -28,16 +28,16 @@ class free_runs {
   /// Removes bytes, all of which are in the set (asserted), anywhere within their runs.
   void take(extent range);
 
-  /// The run with the lowest offset that has at least `bytes`; `bytes` is not 0.
+  /// Returns the run with the lowest offset that has at least `bytes`; `bytes` is not 0.
   std::optional<extent> first_fit(uint64_t bytes) const;
 
-  /// The run that contains `offset`.
+  /// Returns the run that contains `offset`.
   std::optional<extent> run_at(uint64_t offset) const;
 
   /// True if all of `range` is in the set. `range` must not cross a boundary.
   bool contains(extent range) const;
 
-  /// The part of the set within `range`, in order.
+  /// Returns the part of the set within `range`, in order.
   std::vector<extent> within(extent range) const;
 
   uint64_t largest() const; ///< 0 when the set is empty
@@ -68,7 +68,7 @@ class free_runs {
   void give_within_boundary(extent range);
   void insert(std::optional<place> before, extent run);
   void erase(place at);
-  void resize(place at, extent run); ///< the order must not change
+  void resize(place at, extent run); ///< must not change the order
   void split(size_t full);
   void drop_block(size_t which);
   void measure_block(size_t which);
@@ -78,8 +78,8 @@ class free_runs {
   uint64_t boundary_;
   uint64_t unit_ = 1;
   std::vector<std::unique_ptr<block>> blocks_;
-  std::vector<uint64_t> first_;   ///< of each block: the offset of its first run
-  std::vector<uint64_t> largest_; ///< of each block: the size of its largest run
+  std::vector<uint64_t> first_;   ///< for each block: the offset of its first run
+  std::vector<uint64_t> largest_; ///< for each block: the size of its largest run
   size_t count_ = 0;
   uint64_t bytes_ = 0;
   uint64_t whole_units_ = 0;

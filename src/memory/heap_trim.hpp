@@ -6,8 +6,8 @@
 
 namespace terrace {
 
-/// When the last reference ends, all that has been freed by then goes back: on the thread of `by`, since it takes milliseconds, or at once
-/// where that is null. Whatever should have been freed before holds one.
+/// Returns a reference to hold until memory is freed. When the last one ends, all memory freed by then goes
+/// back to the kernel: on the thread of `by`, since it takes milliseconds, or at once where `by` is null.
 keep_alive trim_at_end(const teardown_ptr& by);
 
 } // namespace terrace

@@ -22,7 +22,7 @@ void large_page_supply::answered(large_page_answer answer) {
       left_ = pause_;
       pause_ = std::min(pause_ * 4, pause_max);
       return;
-    case large_page_answer::impossible: return; // in one mapping, which says nothing about others
+    case large_page_answer::impossible: return; // it concerns one mapping and says nothing about others
   }
 }
 

@@ -18,7 +18,7 @@ class live_extents {
   struct entry {
     uint64_t offset = empty;
     uint64_t requested = 0; ///< determines the physical size
-    uint32_t tag = 0;       ///< for the allocator
+    uint32_t tag = 0;       ///< for the allocator's own use
   };
 
   /// The offset must not be in the table.
@@ -56,7 +56,7 @@ class live_extents {
     return removed;
   }
 
-  /// Starts loading the slot of `offset` into the cache, for a caller with other work to do first.
+  /// Starts to load the slot of `offset` into the cache, for a caller with other work to do first.
   void prefetch(uint64_t offset) const {
     if (!entries_.empty())
       __builtin_prefetch(&entries_[home(offset)], 1);

@@ -18,7 +18,7 @@ std::vector<T> pick(std::span<const T> from, std::span<const size_t> which) {
   return picked;
 }
 
-/// The indices for which `is` holds, and the others.
+/// Divides the indices into those for which `is` holds and the others.
 template <class F>
 std::pair<std::vector<size_t>, std::vector<size_t>> divide(size_t count, F&& is) {
   std::pair<std::vector<size_t>, std::vector<size_t>> parts;
@@ -50,7 +50,7 @@ mixed_allocator::mixed_allocator(const allocator_options& options, uint64_t smal
   allocator_options of_small = options, of_large = options;
   of_small.capacity_bytes = small_end;
   of_large.reserved_bytes = small_end;
-  small_ = *buffer_allocator::make(of_small); // valid because the whole is
+  small_ = *buffer_allocator::make(of_small); // valid because the whole is valid
   large_ = *size_class_allocator::make(of_large);
 }
 
@@ -102,7 +102,7 @@ result<std::vector<extent>> mixed_allocator::allocate(std::span<const uint64_t> 
   if (!fits && !small.empty()) {
     auto [none, all] = divide(sizes.size(), [](size_t) { return false; });
     fits = attempt(none, all);
-    // As many small objects as their area holds; the rest go with the large ones.
+    // Places as many small objects as their area holds; the rest go with the large ones.
     for (size_t kept = small.size(); !fits && kept > 1; kept /= 2) {
       std::vector<size_t> first(small.begin(), small.begin() + static_cast<std::ptrdiff_t>(kept / 2));
       std::vector<size_t> rest(small.begin() + static_cast<std::ptrdiff_t>(kept / 2), small.end());
@@ -144,7 +144,7 @@ void mixed_allocator::count_alike() {
     small_->expect(expected_);
     large_->expect(expected_);
   } else if (small.smallest_bytes != large.smallest_bytes) {
-    uint64_t least = std::min(small.smallest_bytes - 1, large.smallest_bytes - 1) + 1; // 0 is none
+    uint64_t least = std::min(small.smallest_bytes - 1, large.smallest_bytes - 1) + 1; // 0 means none
     small_->expect(least);
     large_->expect(least);
   }
@@ -204,7 +204,7 @@ std::optional<std::vector<size_t>> mixed_allocator::choose(std::span<const uint6
         i = which[i];
     return chosen;
   };
-  auto best = chosen_in(*large_, sizes, of_large); // everything in the area of the large objects
+  auto best = chosen_in(*large_, sizes, of_large); // places everything in the area of the large objects
   if (small.empty())
     return best;
   auto apart = chosen_in(*small_, pick(sizes, small), of_small);

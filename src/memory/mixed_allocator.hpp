@@ -39,10 +39,10 @@ class mixed_allocator : public allocator {
   bool is_small(uint64_t bytes) const { return physical_size(bytes) <= small_limit(); }
   uint64_t small_limit() const;
 
-  /// Places those of `which` (indices of `sizes`) in `area`, all or none; stores their places in `taken`.
+  /// Places the objects of `which` (indices of `sizes`) in `area`, all or none; stores their places in `taken`.
   bool place(allocator& area, std::span<const uint64_t> sizes, std::span<const size_t> which,
              std::vector<extent>& taken);
-  void count_alike(); ///< after every change: both areas count whole objects of the same size
+  void count_alike(); ///< call after every change: both areas count whole objects of the same size
 
   allocator_options options_;
   uint64_t small_end_;

@@ -64,7 +64,7 @@ result<void> bind_to_node(std::byte* data, uint64_t bytes, uint32_t node) {
   constexpr size_t word_bits = 8 * sizeof(unsigned long);
   unsigned long mask[nodes_max / word_bits] = {};
   mask[node / word_bits] = 1UL << (node % word_bits);
-  // The system call directly, because libnuma would be a dependency for one call.
+  // Calls the kernel directly, because libnuma would be a dependency for one call.
   if (::syscall(SYS_mbind, data, bytes, MPOL_BIND, mask, nodes_max + 1, MPOL_MF_STRICT) == 0)
     return {};
   int reason = errno;

@@ -10,7 +10,7 @@
 
 namespace terrace {
 
-/// The nodes with memory, from /sys/devices/system/node; only node 0 if the kernel has no NUMA support.
+/// Returns the nodes with memory, from /sys/devices/system/node; only node 0 if the kernel has no NUMA support.
 std::vector<uint32_t> numa_nodes();
 
 /// Parses the kernel's list format: "0-3,8" is 0, 1, 2, 3, 8. Stops at anything that is not a number.

@@ -17,8 +17,10 @@ struct outside_memory {
   int fd = -1;
   uint64_t bytes = 0;
   keep_alive owner;
-  const device_memory* device = nullptr; ///< of the owner; not null: only the device copies to and from it
-  region_ahead* ahead = nullptr;         ///< of the owner; not null: maps what a load is about to write
+  /// belongs to the owner; if not null, only the device copies to and from the memory
+  const device_memory* device = nullptr;
+  /// belongs to the owner; if not null, it maps the pages that a load is about to write
+  region_ahead* ahead = nullptr;
 };
 
 } // namespace terrace

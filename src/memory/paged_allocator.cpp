@@ -172,8 +172,8 @@ result<void> paged_allocator::retire(extent range) {
 }
 
 void paged_allocator::withdraw(extent range) {
-  // Slots that were never used are the end of the arena; from here on those before the end of `range` count
-  // as used.
+  // Slots that were never used are at the end of the arena; from here on, those before the end of `range`
+  // count as used.
   uint64_t used = requested_.size();
   for_slots_in(range, [&](uint64_t slot) { requested_.resize(std::max(requested_.size(), slot + 1)); });
   for (uint64_t slot = requested_.size(); slot > used; --slot)

@@ -34,9 +34,9 @@ class paged_allocator : public allocator {
 
   uint64_t offset_of(uint64_t slot) const;
   uint64_t slot_at(uint64_t offset) const;
-  uint64_t slots_before(uint64_t offset) const; ///< whole slots that end at or before it
+  uint64_t slots_before(uint64_t offset) const; ///< the number of whole slots that end at or before `offset`
   bool retired(const extent& e) const;
-  void withdraw(extent range); ///< removes its free slots from the capacity
+  void withdraw(extent range); ///< removes the free slots of `range` from the capacity
   template <class F>
   void for_slots_in(extent range, F&& f) const;
 
@@ -47,8 +47,8 @@ class paged_allocator : public allocator {
   uint64_t end_;
   uint64_t slots_;                  ///< including withdrawn ones
   uint64_t withdrawn_ = 0;          ///< retired and free
-  std::vector<extent> retired_;     ///< and gaps
-  std::vector<uint64_t> requested_; ///< of each slot that was ever used; 0: free
+  std::vector<extent> retired_;     ///< retired ranges, and gaps
+  std::vector<uint64_t> requested_; ///< the requested size of each slot that was ever used; 0: free
   std::vector<uint64_t> freed_;     ///< slots to reuse, the last one first
   uint64_t live_ = 0;
   uint64_t requested_bytes_ = 0;

@@ -13,7 +13,7 @@ namespace terrace {
 /// Immutable; safe on any thread.
 class path_map {
  public:
-  /// `bytes`: the size of each path's arena, none 0; at least one path.
+  /// `bytes` has the size of each path's arena, none 0; at least one path.
   explicit path_map(std::span<const uint64_t> bytes) {
     for (uint64_t each : bytes) {
       begins_.push_back(end_);
@@ -32,7 +32,7 @@ class path_map {
                                begins_.begin()) -
            1;
   }
-  /// The offset within the arena of its path.
+  /// Returns the offset within the arena of its path.
   uint64_t local(uint64_t offset) const { return offset - begins_[path_of(offset)]; }
 
  private:

@@ -1,5 +1,5 @@
-// Bounds on the memory of clients that the daemon maps: per connection, trust group and daemon. Without them a
-// few sparse memfds use up the address space, and then nobody gets memory.
+// Bounds the clients' memory that the daemon maps: per connection, per trust group and in total. Without
+// bounds a few sparse memfds use up the address space, and then nobody gets memory.
 #pragma once
 
 #include "base/error.hpp"
@@ -15,8 +15,8 @@ namespace terrace {
 class region_budget;
 using region_budget_ptr = std::shared_ptr<region_budget>;
 
-/// The share of a region in its budget and in all budgets above it, given back at its end, on any thread. A
-/// region keeps it until it is unmapped.
+/// The share of a region in its budget and in all budgets above it. Its end gives the share back, on any
+/// thread. A region keeps it until it is unmapped.
 class region_charge {
  public:
   region_charge() = default;
@@ -41,18 +41,19 @@ class region_charge {
 class region_budget : public std::enable_shared_from_this<region_budget> {
  public:
   struct bound {
-    std::string owner;  ///< for errors, such as "the connection"
-    std::string option; ///< that sets `bytes_max`
+    std::string owner;  ///< named in errors, such as "the connection"
+    std::string option; ///< the option that sets `bytes_max`
     uint64_t bytes_max = 0;
-    /// Mappings are limited too (vm.max_map_count, 65,530 by default, also for the daemon's own memory).
+    /// The number of mappings is limited too (vm.max_map_count, 65,530 by default, which includes the
+    /// daemon's own memory).
     uint32_t regions_max = UINT32_MAX;
   };
 
-  /// `above`: the budget of which this one is a part; null: none.
+  /// `above` is the budget of which this one is a part; null: none.
   static region_budget_ptr make(bound most, region_budget_ptr above = nullptr);
 
-  /// Errors: `bad_request` if a region of this size can never fit, `busy` if it does not fit beside those that
-  /// exist; both name the option.
+  /// Errors: `bad_request` if a region of this size can never fit, `busy` if it does not fit beside the
+  /// present ones; both name the option.
   result<region_charge> take(uint64_t bytes);
 
   uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }

@@ -19,11 +19,13 @@ namespace {
 
 constexpr uint64_t page_of_memory = populate_course::page_bytes;
 
-/// Mapping small pages that exist takes as long as copying so many times their bytes; making a large page as long as copying it.
+/// Mapping small pages that exist takes as long as copying this many times their bytes; making a large page
+/// takes as long as copying its bytes once.
 constexpr uint64_t mapping_cost = 2;
 static_assert(region_ahead::slice_bytes == large_page_bytes);
 
-/// The kernel tells which pages exist only to whoever may write to the file, and otherwise says that all do.
+/// Only a process that may write to the file learns from the kernel which pages exist; to others the kernel
+/// says that all do.
 bool kernel_tells_pages(int fd) {
   return ::faccessat(AT_FDCWD, ("/proc/self/fd/" + std::to_string(fd)).c_str(), W_OK, AT_EACCESS) == 0;
 }
@@ -48,8 +50,8 @@ uint64_t populate_present(std::byte* data, uint64_t bytes) {
       uint64_t end = page;
       while (end < pages && (in_memory[end] & 1) != 0)
         ++end;
-      // For reading, also where it will be written: these pages of a shared mapping are then mapped for both, 16 with
-      // each fault. Kernels before 5.14 know no such call: then nothing is mapped ahead.
+      // The pages are populated for reading even if they will be written: in a shared mapping they are then mapped for
+      // both, 16 with each fault. Kernels before 5.14 do not know the call, and nothing is mapped ahead.
       if (end > page) {
         if (::madvise(begin + page * page_of_memory, (end - page) * page_of_memory, MADV_POPULATE_READ) != 0)
           return mapped;
@@ -89,7 +91,7 @@ void region_populator::add(std::weak_ptr<const client_region> region) noexcept {
     line_.push_back(std::move(region));
     waiting_.store(line_.size(), std::memory_order_relaxed);
   } catch (const std::bad_alloc&) {
-    return; // its pages are mapped as they are accessed
+    return; // the first access maps its pages
   }
   more_.notify_one();
 }
@@ -101,7 +103,7 @@ void region_populator::after_slice(std::function<void()> work) noexcept {
       after_.push_back(std::move(work));
       return;
     }
-  } catch (const std::bad_alloc&) { // rather too early
+  } catch (const std::bad_alloc&) { // without memory, `work` runs rather too early than never
   }
   work();
 }
@@ -133,7 +135,7 @@ void region_populator::work_off() {
   }
 }
 
-/// A slice. False: the pass is over, or the region has ended.
+/// Populates one slice. Returns false if the pass is over, or the region has ended.
 bool region_populator::work(const std::weak_ptr<const client_region>& region) {
   auto held = region.lock();
   if (!held)
@@ -144,7 +146,7 @@ bool region_populator::work(const std::weak_ptr<const client_region>& region) {
 }
 
 std::optional<uint64_t> region_ahead::go_on(int fd, std::byte* data, uint64_t bytes) {
-  assert(left_.load(std::memory_order_relaxed) <= 0); // no copy has it queued a second time
+  assert(left_.load(std::memory_order_relaxed) <= 0); // no copy may queue it a second time
   if (!course_) {
     if (!kernel_tells_pages(fd))
       return std::nullopt;
@@ -153,7 +155,7 @@ std::optional<uint64_t> region_ahead::go_on(int fd, std::byte* data, uint64_t by
   if (!passing_)
     passing_ = course_->begin(bytes_that_exist(fd));
   if (auto slice = passing_ ? course_->next() : std::nullopt) {
-    if (!is_new(slice->offset)) { // what is copied is mapped by its copier
+    if (!is_new(slice->offset)) { // a copy maps what it copies
       course_->add(*slice, slice_bytes / page_of_memory);
       return 0;
     }
@@ -175,8 +177,8 @@ uint64_t region_ahead::before_load(std::byte* data, uint64_t offset) {
   auto by = by_.lock();
   if (!by)
     return 0;
-  // What is swapped out, or allocated and never written to, is not in memory: a large page is then made of what exists, with the same
-  // bytes, and takes longer. Where the kernel does not tell, everything seems to exist, and is made as small pages.
+  // Bytes that are swapped out, or allocated but never written, are not in memory: making a large page then keeps these
+  // bytes and takes longer. Where the kernel does not tell which pages exist, all seem to, and small pages are made.
   const uint64_t mapped = populate_present(data + offset, slice_bytes) * page_of_memory;
   if (mapped == 0)
     return make_large(*by, data + offset);

@@ -6,7 +6,7 @@ namespace terrace {
 
 namespace {
 
-/// Numbers left for growth. With segments of 1 GiB they allow 16 TiB of growth.
+/// Numbers reserved for growth. With segments of 1 GiB they allow 16 TiB of growth.
 constexpr uint32_t segments_to_come = 16384;
 
 } // namespace

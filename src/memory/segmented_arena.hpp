@@ -19,7 +19,7 @@ struct segmented_arena_options {
   uint64_t segment_bytes = 1ULL << 30;
   bool huge_pages = false;
   std::optional<uint32_t> numa_node;
-  teardown_ptr teardown; ///< releases segments; null: whoever has the last reference
+  teardown_ptr teardown; ///< releases segments; null: the thread with the last reference does
 };
 
 /// The segments share one address space of offsets, in which no object crosses a multiple of `segment_bytes`
@@ -90,14 +90,14 @@ class segmented_arena {
   /// `arena::prefault`.
   result<bool> prefault(uint64_t bytes);
 
-  uint64_t huge_page_bytes() const; ///< of segments with huge pages
+  uint64_t huge_page_bytes() const; ///< the size of the segments with huge pages
   /// Why some segments have ordinary pages although huge pages were requested; otherwise empty.
   std::string huge_pages_refusal() const;
 
  private:
   struct slot {
     std::shared_ptr<arena> what;
-    std::shared_ptr<arena> lent; ///< keeps `what`; its count is the number of clients
+    std::shared_ptr<arena> lent; ///< keeps `what`; its use count is the number of clients
     std::weak_ptr<arena> gone;   ///< set when it is dropped
     uint64_t bytes = 0;
     bool retired = false;

@@ -10,7 +10,7 @@ namespace terrace {
 
 namespace {
 
-constexpr uint64_t slots_max = 64;       // one bit each in `free_slots`
+constexpr uint64_t slots_max = 64;       // `free_slots` has one bit for each
 constexpr uint64_t objects_per_slot = 4; // objects of the class per slot of a new slab
 
 } // namespace

@@ -12,13 +12,13 @@ namespace terrace {
 /// objects allocates slabs of up to 64 adjacent slots and fills the free slot with the lowest address. So
 /// holes have sizes that are requested again, and space outside slabs stays in long runs. A slab has at most
 /// a quarter as many slots as its class has objects, so a small arena is divided as by first fit, with at
-/// most that share set aside. An empty slab becomes ordinary free space immediately. Slabs after Bonwick,
-/// "The Slab Allocator" (1994), without its fixed caches.
+/// most that share set aside. An empty slab becomes ordinary free space immediately. The slabs follow
+/// Bonwick, "The Slab Allocator" (1994), without its fixed caches.
 ///
 /// A slab is a preference, not a partition: a request that nothing else can satisfy takes a run of free bytes
-/// wherever first fit finds one, and the slabs it cuts are dissolved with their objects in place. So whatever
-/// would fit in a free list fits here. The parts of a batch are adjacent in a fresh slab. Deterministic.
-/// Costs: see `free_runs`; most calls need no search for a run.
+/// wherever first fit finds one, and the slabs it cuts are dissolved with their objects in place. So
+/// everything that would fit in a free list fits here. The parts of a batch are adjacent in a fresh slab.
+/// Deterministic. Costs: see `free_runs`; most calls need no search for a run.
 class size_class_allocator : public arena_allocator {
  public:
   static result<std::unique_ptr<allocator>> make(const allocator_options& options);
@@ -46,7 +46,7 @@ class size_class_allocator : public arena_allocator {
 
   explicit size_class_allocator(const allocator_options& options);
 
-  /// `first_fit`: even if it cuts slabs.
+  /// `first_fit` allows it to cut slabs.
   std::optional<extent> take_one(uint64_t requested, bool first_fit) override;
   void adopted(std::span<const extent> extents) override;
   void grown(extent added) override;

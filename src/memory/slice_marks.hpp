@@ -9,16 +9,17 @@
 
 namespace terrace {
 
-/// A bit for each slice. They take memory, 64 KiB for a TiB in slices of 2 MiB, from the first mark on: who registers a region does not wait
-/// for that. All calls are safe on any thread.
+/// One bit for each slice. The bits take memory, 64 KiB for a TiB in slices of 2 MiB, only from the first
+/// mark on, so that registering a region does not wait for it. Safe on any thread.
 class slice_marks {
  public:
   static constexpr uint64_t slices_max = 1 << 26; ///< 128 TiB in slices of 2 MiB
 
   explicit slice_marks(uint64_t slices) : slices_(slices) {}
 
-  /// True: it has no mark yet, for one of all threads that ask. False as well for a slice that the region does not have, and
-  /// for every slice of more than `slices_max`, or where there is no memory for marks.
+  /// Marks the slice. Returns true if it had no mark yet, to only one of the threads that ask. Returns false
+  /// for a slice that the region does not have, for every slice if there are more than `slices_max`, and if
+  /// there is no memory for marks.
   bool add(uint64_t slice);
   bool has(uint64_t slice) const;
 

@@ -96,7 +96,7 @@ uint64_t striped_allocator::room_bytes() const {
 }
 
 constexpr uint64_t shares =
-    4; ///< of the path with the most room; finer differences would not let turns alternate
+    4; ///< shares of the path with the most room; finer differences would not let turns alternate
 
 /// Assigns objects to paths by weighted round robin.
 striped_allocator::assignment striped_allocator::spread(std::span<const uint64_t> sizes,

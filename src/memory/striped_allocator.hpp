@@ -33,8 +33,8 @@ class striped_allocator final : public allocator {
   uint64_t room_bytes() const override;   ///< on usable paths
   void expect(uint64_t smallest_bytes) override;
   using allocator::grow;
-  result<void> grow(uint64_t bytes, uint64_t gap_bytes) override; ///< the last path
-  result<void> retire(extent range) override;                     ///< of one path
+  result<void> grow(uint64_t bytes, uint64_t gap_bytes) override; ///< extends the last path
+  result<void> retire(extent range) override;                     ///< the range lies on one path
   uint64_t used_in(extent range) const override;
   uint64_t live_size(uint64_t offset) const override {
     return paths_[map_.path_of(offset)]->live_size(map_.local(offset));

@@ -6,7 +6,7 @@
 
 namespace terrace {
 
-/// One call of `choose`.
+/// The state of one call of `choose`.
 class striped_allocator::choosing {
  public:
   choosing(striped_allocator& of, std::span<const uint64_t> sizes, std::span<const extent> candidates)
@@ -29,7 +29,7 @@ class striped_allocator::choosing {
   }
 
  private:
-  /// The length of the shortest prefix of the list with enough bytes; at least 1 if there is a candidate.
+  /// Returns the length of the shortest prefix of the list with enough bytes; at least 1 if there is a candidate.
   size_t enough_bytes() const {
     uint64_t bytes = std::accumulate(free_.begin(), free_.end(), uint64_t{0});
     size_t count = 0;
@@ -110,7 +110,7 @@ class striped_allocator::choosing {
     return finish(std::move(all));
   }
 
-  /// Largest first, each on the first path where it still fits with the others.
+  /// Tries the largest first, each on the first path where it still fits with the others.
   std::optional<std::vector<size_t>> choose_one_by_one() {
     const size_t nowhere = of_.paths_.size();
     std::vector<size_t> order(sizes_.size());
@@ -130,8 +130,8 @@ class striped_allocator::choosing {
     return choose_as(where);
   }
 
-  /// Candidates on unusable paths are also chosen in their turn, or the oldest of them would be proposed
-  /// forever.
+  /// Candidates on unusable paths are chosen in their turn, too; otherwise the oldest of them would be
+  /// proposed forever.
   std::vector<size_t> finish(std::vector<size_t> chosen) const {
     std::sort(chosen.begin(), chosen.end());
     std::vector<size_t> also;

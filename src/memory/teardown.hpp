@@ -11,28 +11,29 @@
 
 namespace terrace {
 
-/// Unmapping a region and closing the last descriptor of a memfd free its pages one by one: seconds for a large
-/// one, in which a worker would serve nobody. This thread does it instead, in order.
+/// Unmapping a region and closing the last descriptor of a memfd free its pages one by one: for a large one
+/// that takes seconds, in which a worker would serve nobody. This thread does it instead, in order.
 ///
-/// All calls are safe on any thread and return at once. The destructor finishes everything that was handed over;
-/// it must not run on the thread itself, so what is handed over must not own the teardown.
+/// All calls are safe on any thread and return at once. The destructor finishes everything that was handed
+/// over; it must not run on the thread itself, so the things handed over must not own the teardown.
 class teardown {
  public:
-  /// `name`: of the thread, at most 15 characters.
+  /// `name` is that of the thread, at most 15 characters.
   explicit teardown(const char* name = "teardown");
   ~teardown();
   teardown(const teardown&) = delete;
   teardown& operator=(const teardown&) = delete;
 
-  /// Runs `work` after everything that was handed over before. At once on the calling thread if that is the thread
-  /// itself, or if there is no memory to remember it.
+  /// Runs `work` after everything that was handed over before. If the calling thread is the thread itself, or
+  /// if there is no memory to queue it, runs it at once on the calling thread.
   void run(std::function<void()> work) noexcept;
 
-  /// Finishes everything that was handed over, and ends the thread; what is handed over later runs on the calling
-  /// thread. Not on the thread itself. For the last owner: what is handed over may own the teardown.
+  /// Finishes everything that was handed over, and ends the thread; what is handed over later runs on the
+  /// calling thread. Must not be called on the thread itself. The last owner may call it if the things handed
+  /// over own the teardown.
   void finish();
 
-  /// Destroys a value there.
+  /// Destroys a value on the thread.
   template <class T>
   void destroy(T value) {
     run([kept = std::make_shared<T>(std::move(value))]() mutable { kept.reset(); });
@@ -52,7 +53,7 @@ class teardown {
 
 using teardown_ptr = std::shared_ptr<teardown>;
 
-/// A deleter for shared pointers: deletes on the thread of `by`, or at once where it is null.
+/// A deleter for shared pointers: deletes on the thread of `by`, or at once if `by` is null.
 struct deleted_by {
   teardown_ptr by;
 

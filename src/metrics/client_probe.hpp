@@ -1,4 +1,4 @@
-// Connections and their resources, per trust group.
+// Counts connections and their resources, per trust group.
 #pragma once
 
 #include "metrics/samples.hpp"
@@ -23,15 +23,15 @@ std::string_view to_string(refusal reason);
 class client_probe {
  public:
   void connected() noexcept;
-  void disconnected() noexcept { connections_.subtract(); } ///< exactly once per `connected`
+  void disconnected() noexcept { connections_.subtract(); } ///< call once per `connected`
   void refused(refusal reason) noexcept { refused_[static_cast<size_t>(reason)].add(); }
-  void received(uint64_t bytes) noexcept { received_bytes_.add(bytes); } ///< of frames
+  void received(uint64_t bytes) noexcept { received_bytes_.add(bytes); } ///< bytes of frames
   void sent(uint64_t bytes) noexcept { sent_bytes_.add(bytes); }
-  void rung() noexcept { rings_.add(); } ///< by a client that has written a counter
+  void rung() noexcept { rings_.add(); } ///< a client has written a counter
   void awaits_counter() noexcept { awaited_counters_.add(); }
-  void awaits_no_counter() noexcept { awaited_counters_.subtract(); } ///< exactly once per `awaits_counter`
-  void stopped_reading() noexcept { stalls_.add(); }                  ///< out of credit
-  /// The requests of a connection took `before`, and take `now`.
+  void awaits_no_counter() noexcept { awaited_counters_.subtract(); } ///< call once per `awaits_counter`
+  void stopped_reading() noexcept { stalls_.add(); }                  ///< the connection is out of credit
+  /// The requests of a connection took `before` bytes, and take `now`.
   void requests_take(uint64_t before, uint64_t now) noexcept {
     request_bytes_.add(now);
     request_bytes_.subtract(before);
@@ -42,35 +42,38 @@ class client_probe {
   void unquarantines(uint64_t bytes) noexcept { quarantined_bytes_.subtract(bytes); }
 
   void lease_taken() noexcept;
-  void lease_shortened() noexcept { leases_shortened_.add(); } ///< it would have held too much
+  void lease_shortened() noexcept { leases_shortened_.add(); } ///< a lease would have held too much
   void left_to_recompute(uint64_t tokens) noexcept; ///< once per request: the client computes them faster
-  void loaded_nothing() noexcept { no_load_requests_.add(); } ///< as its client wished
+  void loaded_nothing() noexcept { no_load_requests_.add(); } ///< because its client asked for that
   void stored_nothing() noexcept { no_store_requests_.add(); }
-  void lease_ended() noexcept { leases_.subtract(); }      ///< exactly once per `lease_taken`
-  void lease_revoked() noexcept { leases_revoked_.add(); } ///< by an operator; `lease_ended` as well
-  void lease_old() noexcept { old_leases_.add(); }         ///< once per lease older than lease.warn_after
+  void lease_ended() noexcept { leases_.subtract(); } ///< call once per `lease_taken`
+  /// An operator did it; `lease_ended` is called as well.
+  void lease_revoked() noexcept { leases_revoked_.add(); }
+  void lease_old() noexcept { old_leases_.add(); } ///< once per lease older than lease.warn_after
   void old_lease_ended() noexcept { old_leases_.subtract(); }
 
-  void pins_are(uint64_t count, uint64_t bytes) noexcept; ///< of the trust group
-  /// Of the trust group. `evicted`: since the start, over a bound.
+  void pins_are(uint64_t count, uint64_t bytes) noexcept; ///< the totals of the trust group
+  /// The totals of the trust group. `evicted` counts those evicted since the start because of a bound.
   void sessions_are(uint64_t count, uint64_t bytes, uint64_t evicted) noexcept;
   void prompts_are(uint64_t count, uint64_t bytes,
-                   uint64_t evicted) noexcept; ///< entries, of the trust group
+                   uint64_t evicted) noexcept; ///< the totals of the trust group, in entries
   void prompt_asked(bool found) noexcept {
     (found ? prompts_found_ : prompts_missed_).add();
   } ///< once per lookup
   void tails_are(uint64_t count) noexcept {
     tails_.set(count);
-  }                                                      ///< of the trust group, that somebody refers to
-  void tail_removed() noexcept { tails_removed_.add(); } ///< from the tiers, because nobody does any more
-  void session_turn() noexcept { session_turns_.add(); } ///< one that was saved
-  void sessions_hold(uint64_t count, uint64_t bytes) noexcept; ///< of host memory, of the trust group
+  } ///< tails of the trust group that somebody refers to
+  /// Removed from the tiers, because nobody refers to it any more.
+  void tail_removed() noexcept { tails_removed_.add(); }
+  void session_turn() noexcept { session_turns_.add(); } ///< a turn was saved
+  /// Host memory that sessions of the trust group hold.
+  void sessions_hold(uint64_t count, uint64_t bytes) noexcept;
   void session_demoted(bool below) noexcept { (below ? sessions_demoted_ : sessions_released_).add(); }
-  void session_unheld() noexcept { sessions_unheld_.add(); } ///< it alone is too large
+  void session_unheld() noexcept { sessions_unheld_.add(); } ///< a session alone is too large
 
   void told_events(uint64_t count) noexcept { events_told_.add(count); }
-  void lost_subscriber() noexcept { subscribers_lost_.add(); } ///< it read too slowly
-  void checked(uint64_t differences) noexcept {                ///< `terrace check`
+  void lost_subscriber() noexcept { subscribers_lost_.add(); } ///< the subscriber read too slowly
+  void checked(uint64_t differences) noexcept {                ///< a run of `terrace check`
     checks_.add();
     check_differences_.add(differences);
   }

@@ -1,4 +1,4 @@
-// The copiers in total.
+// Counts the work of all copiers together.
 #pragma once
 
 #include "metrics/samples.hpp"
@@ -10,7 +10,7 @@ class copier_probe {
  public:
   void queued(uint64_t bytes) noexcept { queued_bytes_.add(bytes); }
 
-  /// Exactly once per `queued`; `copied` may be less, after a cancel or with a truncated region.
+  /// Call once per `queued`; `copied` may be less, after a cancel or with a truncated region.
   void finished(uint64_t queued, uint64_t copied, bool failed) noexcept {
     queued_bytes_.subtract(queued);
     copied_bytes_.add(copied);

@@ -6,8 +6,8 @@
 
 namespace terrace::metrics {
 
-/// Only grows. Relaxed: a scrape may see two counters of one event at different times, but never a torn
-/// value.
+/// A number that only grows. It is relaxed: a scrape may see two counters of one event at different times,
+/// but never a torn value.
 class counter {
  public:
   void add(uint64_t n = 1) noexcept { value_.fetch_add(n, std::memory_order_relaxed); }

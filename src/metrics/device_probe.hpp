@@ -1,4 +1,4 @@
-// A device (a GPU, or its substitute in host memory) that clients have registered memory of.
+// The state of a device (a GPU, or its substitute in host memory) of which clients have registered memory.
 #pragma once
 
 #include "metrics/counter.hpp"
@@ -13,7 +13,7 @@
 namespace terrace::metrics {
 
 enum class device_phase : uint8_t {
-  idle,     ///< nobody has registered memory of it: there is no process
+  idle,     ///< nobody has memory of it registered: there is no process
   starting, ///< its process opens it
   ready,
   degraded, ///< its process failed and is being ended, or nobody has registered memory since
@@ -26,7 +26,7 @@ class device_probe {
 
   const std::string& name() const { return name_; }
 
-  /// `text`: ready: what the device is; degraded: why.
+  /// `text` describes the device if it is ready, and says why if it is degraded.
   void enters(device_phase next, std::string text = {}) {
     std::lock_guard lock(mutex_);
     phase_ = next;
@@ -49,7 +49,7 @@ class device_probe {
   void could_not_read_disk() noexcept { disk_failures_.add(); }
   void was_late_with_disk() noexcept { disk_late_.add(); }
   void shows_late_disk_slots(size_t slots) noexcept { disk_late_slots_.set(slots); }
-  /// Whether it reads files itself, and why not.
+  /// Says how the device reads files itself, or why it does not.
   void reads_disks(std::string how) {
     std::lock_guard lock(mutex_);
     disk_reads_ = std::move(how);
@@ -137,7 +137,7 @@ class device_probe {
 
  private:
   const std::string name_;
-  mutable std::mutex mutex_; ///< protects the four below
+  mutable std::mutex mutex_; ///< protects the four members below
   device_phase phase_ = device_phase::idle;
   std::string description_, reason_, disk_reads_;
   gauge pid_, regions_, region_bytes_, pinned_bytes_, disk_late_slots_;
@@ -145,7 +145,7 @@ class device_probe {
       peer_bytes_, disk_bytes_, disk_failures_, disk_late_;
 };
 
-/// All devices that were asked for. Safe on any thread.
+/// All devices that clients asked for. Safe on any thread.
 class device_board {
  public:
   void add(std::shared_ptr<const device_probe> device) {

@@ -11,22 +11,22 @@ enum class disk_operation : uint8_t { read, write };
 constexpr size_t disk_operations = 2;
 std::string_view to_string(disk_operation operation);
 
-/// The queues of a device (`io_class` in transfer/io_scheduler.hpp, in its order); without a name: not used.
+/// The names of a device's queues (`io_class` in transfer/io_scheduler.hpp, in its order); unused queues have no name.
 constexpr std::array<std::string_view, 4> disk_lines{"load", "", "write", ""};
 
-/// What was found wrong with the file of a path, other than errors of its device.
+/// Defects of a path's file, other than errors of its device.
 enum class disk_damage : uint8_t {
-  object,     ///< its bytes are not what was written
+  object,     ///< its bytes are not those that were written
   superseded, ///< another object is there; the removal did not reach the index before a crash
-  superblock, ///< one of the copies, at the opening
-  deleted,    ///< the file, while it was open
+  superblock, ///< one of the copies, found when the volume was opened
+  deleted,    ///< the file was deleted while it was open
   replaced,
   truncated,
 };
 constexpr std::array<std::string_view, 6> disk_damages{"object",  "superseded", "superblock",
                                                        "deleted", "replaced",   "truncated"};
 
-/// One per extent file. Safe on any thread.
+/// Each extent file has one. Safe on any thread.
 class disk_probe {
  public:
   /// The file could not be opened, and the daemon runs without it.
@@ -41,7 +41,7 @@ class disk_probe {
   /// An operation was started while another trust group used the device.
   void contended(disk_operation operation) noexcept { contended_[static_cast<size_t>(operation)].add(); }
 
-  /// An operation did not complete in time; and it completed after all.
+  /// An operation did not complete in time, or completed after all.
   void stalled(disk_operation operation) noexcept {
     stalls_[static_cast<size_t>(operation)].add();
     stalled_now_[static_cast<size_t>(operation)].add();
@@ -61,14 +61,14 @@ class disk_probe {
 
   void started(disk_operation operation) noexcept;
 
-  /// Exactly once per `started`. `bytes` is 0 for an operation that failed; a short read is a failure.
+  /// Call once per `started`. `bytes` is 0 for an operation that failed; a short read is a failure.
   void finished(disk_operation operation, uint64_t bytes, bool failed,
                 std::chrono::nanoseconds latency) noexcept;
 
-  /// The file's attributes were asked for, or came.
+  /// The daemon asked for the file's attributes, or got them.
   void looking(bool now) noexcept { looking_.set(now ? 1 : 0); }
 
-  /// Operations that the kernel has not completed, also of the journal if they are stalled.
+  /// Counts operations that the kernel has not completed, including stalled ones of the journal.
   uint64_t in_kernel() const noexcept;
 
   void collect(const labels& of, sample_sink& sink) const;

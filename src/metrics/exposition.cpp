@@ -77,7 +77,7 @@ class family_sink final : public sample_sink {
 
 } // namespace
 
-/// What registered itself; prometheus-cpp asks it for each scrape.
+/// The registered sources; prometheus-cpp asks this object for their samples at each scrape.
 class exposition_sources final : public prometheus::Collectable {
  public:
   void add(std::function<void(sample_sink&)> source) {
@@ -130,7 +130,7 @@ result<std::unique_ptr<exposition>> exposition::serve(std::string_view text) {
     if (auto ports = running->exposer->GetListeningPorts(); !ports.empty())
       running->address.port = static_cast<uint16_t>(ports.front());
   } catch (const std::exception&
-               e) { // the server reports through exceptions, and says no more than "null context"
+               e) { // the server reports through exceptions, with no more text than "null context"
     std::string holder = port_holder(*address);
     std::string why =
         holder.empty() ? std::string("(") + e.what() + ")" : "because " + holder + " listens on that port";

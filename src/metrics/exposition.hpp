@@ -37,7 +37,7 @@ class exposition {
   /// and lives as long as the exposition. Thread-safe.
   void add(std::function<void(sample_sink&)> source);
 
-  /// A probe with labels that distinguish it from others of its type.
+  /// Adds a probe with labels that distinguish it from others of its type.
   template <class Probe>
   void add(std::shared_ptr<const Probe> probe, labels of) {
     add([probe = std::move(probe), of = std::move(of)](sample_sink& sink) { probe->collect(of, sink); });

@@ -1,4 +1,4 @@
-// The journal of a disk tier's index and the result of its last recovery.
+// Counts the work of the journal of a disk tier's index, and shows the result of its last recovery.
 #pragma once
 
 #include "metrics/samples.hpp"
@@ -8,18 +8,18 @@
 
 namespace terrace::metrics {
 
-/// One per extent file. Safe on any thread; each setter has one calling actor.
+/// Each extent file has one. Safe on any thread; each setter has one calling actor.
 class journal_probe {
  public:
   /// Totals since the volume was opened (`journal_counts` in storage/index_journal.hpp), except `fill`.
   struct journal {
     uint64_t records = 0, blocks = 0, lost = 0, checkpoints = 0, failures = 0;
     uint64_t unrecorded = 0; ///< objects that did not fit in the last checkpoint
-    double fill = 0;         ///< of the journal, 0 to 1
+    double fill = 0;         ///< used part of the journal, 0 to 1
   };
   void now(const journal& values) noexcept;
 
-  /// At start.
+  /// The result of the recovery at the start.
   struct recovery {
     uint64_t objects = 0;
     uint64_t damaged = 0; ///< unusable blocks and records

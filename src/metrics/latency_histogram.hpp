@@ -10,10 +10,10 @@
 
 namespace terrace::metrics {
 
-/// What a histogram has counted so far. Its bounds are static data.
+/// The counts of a histogram so far. Its bounds are static data.
 struct histogram_snapshot {
   std::span<const uint64_t> bounds; ///< upper bounds, inclusive; greater values go into one more bucket
-  double units_per_second = 1;      ///< of the bounds and the sum
+  double units_per_second = 1;      ///< unit of the bounds and of the sum
   std::vector<uint64_t> counts;     ///< per bucket, not cumulative
   uint64_t sum = 0;
   uint64_t count() const;
@@ -40,7 +40,7 @@ class latency_histogram {
   counter sum_ns_;
 };
 
-/// The same for how long objects stay unused: seconds to days.
+/// A histogram of how long objects stay unused: seconds to days.
 class age_histogram {
  public:
   static constexpr std::array<uint64_t, 14> bounds_ms = {

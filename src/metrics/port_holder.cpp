@@ -13,11 +13,11 @@ namespace {
 
 constexpr const char* listening = "0A"; // TCP_LISTEN in /proc/net/tcp
 
-/// The inodes of the sockets in a table of the kernel that listen on the port, each as /proc/PID/fd shows it.
+/// Adds the inodes of the sockets in a table of the kernel that listen on the port, each as /proc/PID/fd shows it.
 void add_listeners(const char* table, uint16_t port, std::string& sockets) {
   std::ifstream lines(table);
   std::string line;
-  std::getline(lines, line); // the header
+  std::getline(lines, line); // skips the header
   while (std::getline(lines, line)) {
     std::istringstream words(line);
     std::string number, local, remote, state, queues, timer, retransmits, uid, timeout, inode;

@@ -1,4 +1,4 @@
-// Requests by verb: outcomes and latencies.
+// Counts requests by verb: outcomes and latencies.
 #pragma once
 
 #include "base/error.hpp"
@@ -9,17 +9,16 @@
 
 namespace terrace::metrics {
 
-/// One per trust group. Safe on any thread.
+/// Each trust group has one. Safe on any thread.
 class request_probe {
  public:
   static constexpr size_t verbs_max = 64;
   static constexpr size_t outcomes = 11; ///< the codes of errc
 
-  /// `verb` is the frame's kind; kinds from `verbs_max` on are not counted, as no verb has them.
+  /// `verb` is the frame's kind; kinds from `verbs_max` on are not counted, because no verb has them.
   void started(size_t verb) noexcept;
 
-  /// Exactly once per `started`; `latency` is measured from the last byte of the frame until its answer is
-  /// handed over.
+  /// Call once per `started`; `latency` is measured from the last byte of the frame until its answer is handed over.
   void finished(size_t verb, errc outcome, std::chrono::nanoseconds latency) noexcept;
 
   /// `names[verb]` labels the verb; verbs with no name or an empty one are omitted.

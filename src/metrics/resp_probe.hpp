@@ -1,4 +1,4 @@
-// Commands of Redis clients, per trust group.
+// Counts the commands of Redis clients, per trust group.
 #pragma once
 
 #include "metrics/samples.hpp"
@@ -29,7 +29,7 @@ class resp_probe {
   uint64_t hits() const noexcept { return hits_.value(); }
   uint64_t misses() const noexcept { return misses_.value(); }
 
-  /// `names[command]`; the last one is that of unknown commands.
+  /// `names[command]` labels the command; the last name is for unknown commands.
   void collect(std::span<const std::string_view> names, const labels& of, sample_sink& sink) const;
 
  private:

@@ -14,7 +14,7 @@ namespace terrace::metrics {
 /// `space_table`.
 using labels = std::vector<std::pair<std::string, std::string>>;
 
-/// `base` with one more label.
+/// Returns `base` with one more label.
 inline labels with(labels base, std::string name, std::string_view value) {
   base.emplace_back(std::move(name), value);
   return base;

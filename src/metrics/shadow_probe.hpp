@@ -1,4 +1,4 @@
-// What the shadow policies of a trust group would have hit.
+// The hits that the shadow policies of a trust group would have had.
 #pragma once
 
 #include "metrics/samples.hpp"
@@ -8,7 +8,7 @@
 
 namespace terrace::metrics {
 
-/// Add lines before it is served; afterwards safe on any thread.
+/// Add lines before the probe is served; afterwards it is safe on any thread.
 class shadow_probe {
  public:
   /// Totals of one policy at one capacity since the start.

@@ -32,8 +32,8 @@ class space_table {
  public:
   explicit space_table(size_t named_max) : named_max_(named_max) {}
 
-  /// `name` is chosen by a client (its model's name): in labels, bytes other than printable ASCII become '?',
-  /// and the first 100 are kept. Never null. `group` must come from the configuration.
+  /// A client chooses `name` (its model's name): in labels, bytes other than printable ASCII become '?', and
+  /// the first 100 are kept. Never null. `group` must come from the configuration.
   std::shared_ptr<space_probe> probe(const std::string& group, std::string_view name);
 
   void collect(sample_sink& sink) const;

@@ -102,7 +102,7 @@ void tier_probe::collect(const labels& of, sample_sink& sink) const {
   level("terrace_tier_waiting_requests", "Requests waiting for free bytes in the tier.", number(waiting_));
   level("terrace_tier_degraded", "1 while the tier is out of service, 0 otherwise.", number(degraded_));
 
-  // Atomics that are read one by one may be inconsistent: clamp, so that no value is ever negative.
+  // The atomics are read one by one and may be inconsistent: they are clamped, so that no value is ever negative.
   double capacity = number(capacity_);
   double used = std::min(number(used_), capacity);
   double free = capacity - used;

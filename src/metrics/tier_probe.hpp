@@ -1,4 +1,4 @@
-// One tier of one trust group.
+// Counts the events of one tier of one trust group.
 #pragma once
 
 #include "metrics/samples.hpp"
@@ -15,7 +15,7 @@ enum class eviction_reason : uint8_t {
   unusable, ///< ranks of its chunk are missing, and their last connection has ended
   cleared,  ///< cleared on request
   retired,  ///< its segment is being removed from the arena
-  staging,  ///< the tier keeps nothing that is not held
+  staging,  ///< the tier keeps only objects that are held
   quota,    ///< its tenant is at its bound
 };
 constexpr size_t eviction_reasons = 8;
@@ -27,7 +27,7 @@ enum class refusal_reason : uint8_t {
   endurance, ///< the daily write budget is used up
   degraded,  ///< the device is out of service
   failed,    ///< it could not be written
-  no_room,   ///< nothing that eviction may take would have made room
+  no_room,   ///< no eviction that is allowed would have made room
   quota,     ///< its tenant may have no more
 };
 constexpr size_t refusal_reasons = 6;
@@ -50,33 +50,34 @@ class tier_probe {
   void missed(uint64_t objects) noexcept { misses_.add(objects); }
   void read(uint64_t bytes) noexcept { read_bytes_.add(bytes); }
   void written(uint64_t bytes) noexcept { written_bytes_.add(bytes); }
-  /// Read into host memory ahead of demand.
+  /// Objects were read into host memory ahead of demand.
   void prefetched(uint64_t objects, uint64_t bytes) noexcept {
     prefetched_.add(objects);
     prefetched_bytes_.add(bytes);
   }
   void prefetch_refused(uint64_t objects) noexcept {
     prefetch_refused_.add(objects);
-  } ///< there was no room for what was to be read ahead, or others wait for it
+  } ///< there was no room for objects that were to be read ahead, or others wait for it
   void admitted(uint64_t objects) noexcept { admitted_.add(objects); }
   void evicted(eviction_reason reason, uint64_t objects, uint64_t bytes) noexcept;
   void found_no_victim() noexcept { no_victim_.add(); } ///< an eviction could not free enough bytes
   void evicted_too_much(uint64_t bytes) noexcept { over_evicted_bytes_.add(bytes); }
   void dropped(uint64_t objects) noexcept {
     dropped_.add(objects);
-  } ///< for want of room that eviction could have made
-  /// Times by the policy's clock: since the last access, at the next one and at the eviction.
+  } ///< no room was left that eviction could have made
+  /// Times by the policy's clock since the last access, at the next access and at the eviction.
   void reused(std::chrono::milliseconds after) noexcept { reuse_.observe(after); }
   void unused_until_evicted(std::chrono::milliseconds age) noexcept { eviction_age_.observe(age); }
   void refused(refusal_reason reason, uint64_t objects) noexcept {
     refusals_[static_cast<size_t>(reason)].add(objects);
   }
-  /// Written to a tier below because they were evicted, leave with their segment, or were used again.
+  /// Objects were written to a tier below, because they were evicted, leave with their segment, or were used again.
   void demoted(uint64_t objects, uint64_t bytes) noexcept {
     demoted_.add(objects);
     demoted_bytes_.add(bytes);
   }
-  /// Not written, so that an eviction loses them. Reasons as of admissions, by the tier below.
+  /// Objects were not written to the tier below, so that an eviction loses them. The reasons are those for
+  /// which the tier below does not admit objects.
   void not_demoted(refusal_reason reason, uint64_t objects) noexcept {
     demotions_failed_[static_cast<size_t>(reason)].add(objects);
   }

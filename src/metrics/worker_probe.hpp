@@ -5,8 +5,8 @@
 
 namespace terrace::metrics {
 
-/// On its own cache line, since its worker writes it with every job. Written by the worker, read by any
-/// thread.
+/// The probe has its own cache line, because its worker writes it with every job. The worker writes it, and
+/// any thread may read it.
 class alignas(64) worker_probe {
  public:
   void ran(uint64_t jobs) noexcept { jobs_.add(jobs); }

@@ -26,16 +26,16 @@ enum class request_ending : uint8_t {
   long_answer,
   tool_call,
   closed,
-  expected, ///< and the following: the client expects the next turn, see `expected_after`
+  expected, ///< this value and all higher ones: the client expects the next turn, see `expected_after`
 };
 constexpr size_t expected_steps = 10;
 constexpr size_t request_endings = static_cast<size_t>(request_ending::expected) + expected_steps;
 
-/// The next turn is expected so many seconds after the request began: below 2, below 4, and so on, from 512 on.
+/// The next turn is expected this many seconds after the request began: below 2, below 4, and so on, from 512 on.
 request_ending expected_after(uint64_t seconds);
 
-/// When a client reports several, the strongest wins: closed, then expected return, tool call, answer length.
-/// `since_begin`: the duration of the request. Ages are counted from its begin, expected times from its end.
+/// Returns the strongest of the endings that the client reports: closed, then expected return, tool call, answer
+/// length. `since_begin`: the duration of the request. Ages are counted from its begin, expected times from its end.
 request_ending ending_of(const request_outcome& outcome, std::chrono::milliseconds since_begin);
 
 /// Maintains `entry_record::history` and feeds the survival model. Before `start` it only counts accesses.
@@ -56,17 +56,17 @@ class access_history {
   void start();
   bool started() const { return model_ != nullptr; }
 
-  /// Call before the accesses of a request are recorded. `chain`: its entries, root first, all in the table;
-  /// the first `known` of them existed before it. `turn`: as given by the client, or 0. `space`: see
-  /// request_hints.
+  /// Call before the accesses of a request are recorded. `chain` has its entries, root first, all in the
+  /// table; the first `known` of them existed before it. `turn` is the number given by the client, or 0.
+  /// `space`: see request_hints.
   void begin(std::span<const entry_index> chain, size_t known, uint32_t turn, uint32_t space);
 
-  /// The same for a chain whose entries come one by one: first `open`, then `mark` for each before its access. Before
-  /// each part comes `go_on`, with the stamp of the request's accesses.
+  /// Does the same for a chain whose entries come one by one: first call `open`, then `mark` for each entry
+  /// before its access. Call `go_on` before each part, with the stamp of the request's accesses.
   struct begun {
     size_t size = 0;        ///< entries of the chain
     size_t known = 0;       ///< of these existed before
-    bool continues = false; ///< a conversation
+    bool continues = false; ///< the request continues a conversation
     uint32_t request = 0;   ///< bits of the history word
     uint32_t space = 0;     ///< bits of the history word
   };
@@ -77,21 +77,21 @@ class access_history {
   /// Records an access at `stamp` by the request that began then, if any. Call before the record gets the
   /// stamp.
   void use(entry_index at, uint32_t stamp);
-  /// The request that accessed these at `stamp` has ended; entries accessed since are skipped.
+  /// The request that accessed these entries at `stamp` has ended; entries accessed since are skipped.
   void end(std::span<const entry_index> chain, uint32_t stamp, request_ending how);
   void forget(entry_index at);
 
-  /// Number of accesses, at most 4.
+  /// Returns the number of accesses, at most 4.
   uint32_t uses(entry_index at) const { return table_[at].history & count_mask; }
 
-  /// The value of keeping the entry (survival_model::value). Only after `start`.
+  /// Returns the value of keeping the entry (survival_model::value). Call only after `start`.
   float value(entry_index at) const {
     uint32_t word = table_[at].history;
     const auto& own = spaces_[word >> space_shift];
     return (own ? *own : *model_).value(class_of(word), clock_.stamp() - table_[at].stamp);
   }
   const survival_model* model() const { return model_.get(); }
-  /// The model of one space; null before its first access.
+  /// Returns the model of one space; null before its first access.
   const survival_model* model_of(uint32_t space) const { return spaces_[space_bits(space)].get(); }
   size_t bytes() const;
 
@@ -100,9 +100,9 @@ class access_history {
 
   struct kind {
     uint32_t uses = 1;
-    uint32_t starts = 0;                     ///< conversations that start with it
+    uint32_t starts = 0;                     ///< conversations that start with the entry
     size_t added = 0;                        ///< chunks added by the request that accessed it last
-    std::optional<uint32_t> pause_seconds{}; ///< before that request, if it continues a conversation
+    std::optional<uint32_t> pause_seconds{}; ///< pause before that request, if it continues a conversation
     request_ending how = request_ending::untold;
   };
   static size_t class_for(const kind& of);

@@ -14,7 +14,7 @@ class age_bins {
   static constexpr int count = 40;
   static constexpr double ticks_per_second = 1e9 / (1 << 20);
 
-  /// The lowest age of a bin; for bin `count`, the upper end of the last one.
+  /// Returns the lowest age of a bin; for bin `count`, the upper end of the last one.
   static constexpr uint32_t edge(int bin) { return edges[static_cast<size_t>(bin)]; }
   static constexpr double width_seconds(int bin) { return (edge(bin + 1) - edge(bin)) / ticks_per_second; }
 

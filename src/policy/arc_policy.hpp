@@ -6,10 +6,9 @@
 
 namespace terrace {
 
-/// T1 holds residents accessed once, T2 those accessed more often, each ordered by least recent access; B1
-/// and B2 are the ghosts of each. A return from B1 grows the target size of T1, a return from B2 shrinks it.
-/// Needs no setting; the best of the policies without a learned model. The paper's capacity c is the number
-/// of residents.
+/// T1 holds residents accessed once, T2 those accessed more often, each ordered by least recent access; B1 and B2 hold
+/// the ghosts of each. A return from B1 grows the target size of T1, a return from B2 shrinks it. It needs no setting
+/// and is the best of the policies without a learned model. The paper's capacity c is the number of residents.
 class arc_policy : public leaf_bands {
  public:
   explicit arc_policy(const policy_context& context) : leaf_bands(context, 2, band_changes::notified) {}

@@ -6,8 +6,8 @@
 
 namespace terrace {
 
-/// One byte per entry of a tier: a count of its arrivals modulo 16, whether it is in a queue, and three bits
-/// for the policy. The count distinguishes slots of an earlier stay from those of the present one.
+/// One byte for each entry of a tier: a count of its arrivals modulo 16, whether it is in a queue, and three
+/// bits for the policy. The count distinguishes slots of an earlier stay from those of the present one.
 class arrival_marks {
  public:
   /// Starts a new stay: increments the count, sets queued, clears the policy's bits. Returns the count.
@@ -29,13 +29,12 @@ class arrival_marks {
   size_t reached_ = 0;
 };
 
-/// First in, first out, leaves and inner entries alike. An entry that reaches the head while it cannot be
-/// evicted (it has children or is pinned) becomes *overdue*: it leaves the queue, and once it is a candidate
-/// again it is chosen before all queued entries. So each entry is examined once, however many are pinned.
-/// Four bytes per entry.
+/// First in, first out, for leaves and inner entries alike. An entry that reaches the head while it cannot be evicted
+/// (it has children or is pinned) becomes *overdue*: it leaves the queue, and once it is a candidate again it is chosen
+/// before all queued entries. So each entry is examined once, however many are pinned. Four bytes per entry.
 class arrival_queue {
  public:
-  /// Of a slot. The bits below hold the entry, so a tier has at most 2^28 entries.
+  /// The position of the count in a slot. The bits below hold the entry, so a tier has at most 2^28 entries.
   static constexpr int stay_shift = 28;
   static entry_index entry_of(uint32_t slot) { return slot & ((1U << stay_shift) - 1); }
 
@@ -44,7 +43,7 @@ class arrival_queue {
   /// Appends the entry.
   void push(entry_index at);
 
-  /// Does nothing if the entry is queued, here or in another queue with the same marks.
+  /// Marks the entry as overdue. Does nothing if it is queued, here or in another queue with the same marks.
   void add_candidate(entry_index at);
 
   /// Removes and returns the next evictable entry: overdue entries first, then queued ones.

@@ -22,7 +22,8 @@ entry_index entry_table::find(entry_key key) const {
 }
 
 entry_index entry_table::find_near(entry_key key, entry_index near) const {
-  for (entry_index at : {near, near - 1, near + 1}) // from its end on, the same one twice
+  // A caller may ask for the same entry twice, or walk the chain from its end.
+  for (entry_index at : {near, near - 1, near + 1})
     if (at < end_ && records_[at].key == key && !key.empty())
       return at;
   return find(key);
@@ -30,7 +31,7 @@ entry_index entry_table::find_near(entry_key key, entry_index near) const {
 
 void entry_table::fetch(std::span<const entry_key> keys) const {
   constexpr size_t together = 32;
-  entry_index open[together]; // of the chains that have not ended
+  entry_index open[together]; // the chains that have not ended
   for (; !keys.empty(); keys = keys.subspan(std::min(together, keys.size()))) {
     auto some = keys.first(std::min(together, keys.size()));
     for (entry_key key : some)

@@ -15,7 +15,7 @@ constexpr entry_index no_entry = ~entry_index{0};
 
 struct entry_record {
   entry_key key;
-  entry_index next = no_entry;   ///< in its bucket, or in the free list
+  entry_index next = no_entry;   ///< the next one in its bucket, or in the free list
   entry_index parent = no_entry; ///< valid while the entry is alive in some tier (see prefix_forest)
   uint32_t stamp = 0;            ///< time of the last access, by `access_clock`
   uint32_t history = 0;          ///< see access_history
@@ -29,14 +29,15 @@ class entry_table {
   entry_table();
 
   entry_index find(entry_key key) const;
-  /// The same, sooner if it is beside `near`: entries of a chain that came together have neighboring indexes.
+  /// Returns the same as `find`, sooner if the entry is beside `near`: entries of a chain that came together
+  /// have neighboring indexes.
   entry_index find_near(entry_key key, entry_index near) const;
 
-  /// Fetches what `find` and `add` read for these keys, of which little is in the cache in a large table: many misses at a
-  /// time instead of one after the other. Worth it from a few keys on.
+  /// Loads what `find` and `add` read for these keys into the cache, with many misses at a time instead of
+  /// one after the other; little of a large table is in the cache. Worth it from a few keys on.
   void fetch(std::span<const entry_key> keys) const;
 
-  /// The entry's record comes into the cache.
+  /// Loads the entry's record into the cache.
   void fetch(entry_index at) const { __builtin_prefetch(&records_[at]); }
 
   /// `key` must not be in the table.

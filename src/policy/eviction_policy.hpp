@@ -1,4 +1,5 @@
-// The interface of an eviction policy, which orders the residents of one tier for eviction. And the registry.
+// The interface of an eviction policy, which orders the residents of one tier for eviction, and the registry
+// of policies.
 #pragma once
 
 #include "base/error.hpp"
@@ -15,13 +16,13 @@ namespace terrace {
 
 class access_history;
 
-/// What a policy may read (and, in `forest`, its own mark `listed`). Outlives the policy.
+/// The data that a policy may read; it may also write its own mark `listed` in `forest`. Outlives the policy.
 struct policy_context {
   const entry_table& table;
   prefix_forest& forest;
   const access_history& history;
   const access_clock& clock;
-  const uint8_t& priority; ///< of the request whose accesses are being recorded
+  const uint8_t& priority; ///< priority of the request whose accesses are being recorded
   const uint32_t& spared;  ///< the tracker skips candidates with this stamp; 0: none
   uint64_t seed = 0;
 };
@@ -51,7 +52,7 @@ class eviction_policy {
   /// The entry is no longer tracked. Its index may be reused.
   virtual void on_forget(entry_index) {}
 
-  /// The entry may be chosen as a victim from now on.
+  /// From now on the entry may be chosen as a victim.
   virtual void add_candidate(entry_index) = 0;
 
   /// Removes and returns the best candidate, or `no_entry`. The candidate may be outdated; the tracker then
@@ -65,8 +66,8 @@ class eviction_policy {
     return false;
   }
 
-  /// How many leading entries of `candidates`, none of them resident, are each worth at least as much as the
-  /// next victim.
+  /// Returns how many leading entries of `candidates`, none of them resident, are each worth at least as much
+  /// as the next victim.
   virtual size_t beating_victim(std::span<const entry_index> candidates) { return candidates.size(); }
 
   /// True if the policy learns from entries that are no longer resident.
@@ -77,7 +78,7 @@ class eviction_policy {
   /// Every stamp has been replaced by `access_clock::rebased(stamp)`.
   virtual void on_rebase() {}
 
-  /// Memory of the policy itself.
+  /// The memory of the policy itself.
   virtual size_t bytes() const = 0;
 
  protected:
@@ -92,7 +93,7 @@ result<std::unique_ptr<eviction_policy>> make_eviction_policy(std::string_view n
 
 std::span<const std::string_view> eviction_policy_names();
 
-/// `bad_request` if the name is unknown.
+/// Error: `bad_request` if the name is unknown.
 result<void> check_eviction_policy(std::string_view name);
 
 } // namespace terrace

@@ -115,7 +115,7 @@ void eviction_tracker::use_part(long_request& request, std::span<const entry_key
   advance(now, false);
   priority_ = request.priority();
   open_request* open = open_.find(request.number());
-  uint32_t stamp = open ? open->stamp : clock_.stamp(); // of the request: the same for all parts
+  uint32_t stamp = open ? open->stamp : clock_.stamp(); // all parts of a request have the same stamp
   request.go_on(history_, table_, stamp);
   bool remember = remembers();
   for (size_t i = part.size(); i-- > 0;) {
@@ -126,7 +126,7 @@ void eviction_tracker::use_part(long_request& request, std::span<const entry_key
       at = add_ghost(part[i]);
     }
     request.mark(history_, at);
-    if (table_[at].stamp < stamp) // otherwise used since, or by this request when it was inserted
+    if (table_[at].stamp < stamp) // otherwise it was used since, or by this request when it was inserted
       use(at, stamp);
     if (history_.started() && open && open->chain.size() < answered_entries_max)
       open->chain.push_back(at);
@@ -150,7 +150,7 @@ void eviction_tracker::use(entry_index at, uint32_t stamp) {
   for (tier_number number = 0; number < tiers_max; ++number) {
     tracked_tier* t = tier(number);
     if (t && t->forest().resident(at)) {
-      if (observer_ && before < stamp) // else several tiers report one access
+      if (observer_ && before < stamp) // otherwise several tiers would report one access
         observer_->reused(number, access_clock::milliseconds(stamp - before));
       t->policy().on_hit(at, before);
     } else if (t) {
@@ -208,8 +208,8 @@ void eviction_tracker::insert(tier_number number, const entry_info& entry, polic
   t->add_if_evictable(at);
 }
 
-/// A request that had to give up chunks of its own continues behind them. They are linked again, so that what is above
-/// the gap is no leaf, and what is behind it, which cannot be reached, leaves first.
+/// A request that had to give up chunks of its own continues behind them. The chunks before and behind the gap are
+/// linked again: then those before it are not leaves, and those behind it, which cannot be reached, are evicted first.
 void eviction_tracker::link_gap(const open_request& request, entry_key missing) {
   entry_key parent = request.parent_of(missing);
   for (; !parent.empty(); missing = parent, parent = request.parent_of(missing)) {

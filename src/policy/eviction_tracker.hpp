@@ -17,13 +17,13 @@
 
 namespace terrace {
 
-/// Is notified of how long residents were not accessed. Called by the tracker, synchronously.
+/// Is told how long residents were not accessed. The tracker calls it synchronously.
 class age_observer {
  public:
   virtual ~age_observer() = default;
-  /// A resident was accessed; `after`: since its last access.
+  /// A resident was accessed, `after` this time since its last access.
   virtual void reused(tier_number tier, std::chrono::milliseconds after) = 0;
-  /// A resident was evicted; `age`: since its last access.
+  /// A resident was evicted at this `age`, the time since its last access.
   virtual void evicted(tier_number tier, std::chrono::milliseconds age) = 0;
 };
 
@@ -38,7 +38,7 @@ class age_observer {
 /// are pinned.
 class eviction_tracker {
  public:
-  /// `seed`: for policies that sample. `remember`: keep ghosts even if no policy needs them.
+  /// `seed` is used by policies that sample. `remember` keeps ghosts even if no policy needs them.
   explicit eviction_tracker(uint64_t seed = 0, bool remember = false);
   eviction_tracker(const eviction_tracker&) = delete;
   eviction_tracker& operator=(const eviction_tracker&) = delete;
@@ -56,25 +56,24 @@ class eviction_tracker {
   request_number begin_request(std::span<const entry_key> chain, const request_hints& hints, policy_time now);
   void end_request(request_number request, const request_outcome& outcome, policy_time now);
 
-  /// The same for a long chain, in parts between which other events may be applied (long_request.hpp):
-  /// `begin_long_request`; then `find_part` for the whole chain, root first; then `use_part` for the whole chain, in parts
-  /// from its end to its root. The caller passes each part as it stands in the chain, root first.
+  /// Does the same for a long chain, in parts between which other events may be applied (long_request.hpp): call
+  /// `begin_long_request`, then `find_part` for the whole chain, root first, then `use_part` for the whole chain, in
+  /// parts from its end to its root. Each part is passed in the order of the chain, root first.
   long_request begin_long_request(const request_hints& hints, policy_time now);
   void find_part(long_request& request, std::span<const entry_key> part) const;
   void use_part(long_request& request, std::span<const entry_key> part, policy_time now);
 
-  /// Before many calls with these keys: what they read is fetched together.
+  /// Call before many calls with these keys: it loads everything they read into the cache together.
   void expect(std::span<const entry_key> keys) const { table_.fetch(keys); }
 
-  /// The entry became resident; if it already is, this is a hit. `request`: the request it is stored for,
-  /// whose access is already recorded. Without it, inserting an entry that is resident in no tier counts as
-  /// an access.
+  /// The entry became resident; if it already is, this is a hit. `request` is the request for which it is stored, whose
+  /// access is already recorded. Without a request, inserting an entry that is resident in no tier counts as an access.
   void insert(tier_number tier, const entry_info& entry, policy_time now, request_number request = 0);
   /// Records one access to a resident entry, for callers without requests.
   void hit(tier_number tier, entry_key key, policy_time now);
   /// The entry left the tier. Choosing a victim does not remove it; only this does.
   void erase(tier_number tier, entry_key key);
-  /// The same, because of an eviction: the observer is notified.
+  /// The entry left the tier because of an eviction; the observer is told.
   void evict(tier_number tier, entry_key key);
   /// Pinned entries are never chosen. Pins do not nest: the caller counts its holds. Unknown keys and entries
   /// that are not resident are ignored, here and everywhere.
@@ -86,22 +85,22 @@ class eviction_tracker {
   /// that the caller does not erase are eligible again in the next call.
   std::vector<victim> victims(tier_number tier, const victim_query& query, policy_time now);
 
-  /// How many leading entries the tier should admit. `entries`: not resident in it, in chain order; their
-  /// sizes do not matter. `beats_victim` is for a full tier: each entry is compared with the next victim.
-  /// `seen_twice` needs ghosts: without a policy that learns, construct with `remember`.
+  /// Returns how many leading entries the tier should admit. `entries` are not resident in it and in chain
+  /// order; their sizes do not matter. `beats_victim` is for a full tier: each entry is compared with the
+  /// next victim. `seen_twice` needs ghosts: without a policy that learns, construct with `remember`.
   size_t admitted(tier_number tier, std::span<const entry_info> entries, admission_rule rule,
                   policy_time now);
 
-  /// `observer` must outlive the tracker, or its replacement; null: none.
+  /// `observer` must outlive the tracker or its own replacement; null: none.
   void set_observer(age_observer* observer) { observer_ = observer; }
 
   bool resident(tier_number tier, entry_key key) const;
   bool pinned(tier_number tier, entry_key key) const;
-  /// The number of leading chunks of a chain that are resident in the tier.
+  /// Returns the number of leading chunks of a chain that are resident in the tier.
   size_t resident_prefix(tier_number tier, std::span<const entry_key> chain) const;
 
   size_t residents(tier_number tier) const;
-  /// All residents in no particular order. Parents are left empty.
+  /// Lists all residents in no particular order. Parents are left empty.
   std::vector<entry_info> list_residents(tier_number tier) const;
   /// The survival model; null until a policy that learns is set.
   const survival_model* model() const { return history_.model(); }
@@ -118,11 +117,11 @@ class eviction_tracker {
   static constexpr size_t ghosts_per_resident = 2, ghosts_per_resident_learning = 4;
   static constexpr size_t ghosts_min = 1024;
   static constexpr size_t open_requests_max = open_requests::requests_max;
-  /// Entries of a long request whose next access is attributed to how the request ended.
+  /// When a long request ends, its ending is recorded for at most this many of its entries.
   static constexpr size_t answered_entries_max = 16'384;
 
-  /// All metadata except open requests: 34 bytes per tracked entry, 4 per tier, and the memory of the
-  /// policies (docs/policies.md).
+  /// Memory of all metadata except open requests: 34 bytes per tracked entry, 4 per tier, and the memory of
+  /// the policies (docs/policies.md).
   size_t bytes() const;
 
  private:
@@ -147,8 +146,8 @@ class eviction_tracker {
   access_clock clock_;
   entry_table table_;
   access_history history_{table_, clock_};
-  entry_index told_ = no_entry;    ///< the last one: the next one is probably beside it
-  std::vector<entry_index> chain_; ///< of the request that is being registered
+  entry_index told_ = no_entry;    ///< the last entry that was reported: the next one is probably beside it
+  std::vector<entry_index> chain_; ///< the chain of the request that is being registered
   std::array<std::unique_ptr<tracked_tier>, tiers_max> tiers_;
   size_t ghosts_ = 0;
   entry_index ghost_hand_ = 0;

@@ -5,8 +5,8 @@
 
 namespace terrace {
 
-/// For streams without reuse, and as a baseline. Not for chats or agents: a frequently used prefix is evicted
-/// as early as any other once its last suffix is gone.
+/// Suits streams without reuse, and serves as a baseline. It does not suit chats or agents: a frequently used
+/// prefix is evicted as early as any other once its last suffix is gone.
 class fifo_policy : public eviction_policy {
  public:
   explicit fifo_policy(const policy_context& context) : eviction_policy(context), queue_(context, marks_) {}

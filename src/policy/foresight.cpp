@@ -11,7 +11,7 @@ struct gain {
   double returns = 0, seconds = 0;
 };
 
-/// Of the waiting time that gains most at this price; nothing if none does.
+/// Returns the gain of the waiting time that gains most at this price; nothing if none gains.
 gain best_wait(const outcome& of, size_t from, double price) {
   double waiting = 1, seconds = 0, most = 0;
   gain best;
@@ -24,7 +24,7 @@ gain best_wait(const outcome& of, size_t from, double price) {
       best = {1 - waiting, seconds};
     }
     if (1 - price * seconds <= most)
-      break; // even if all returned now
+      break; // no further wait gains, even if all returned now
   }
   return best;
 }

@@ -1,4 +1,4 @@
-// The value of keeping what is about to become known to be one thing or another.
+// The value of keeping an entry until it becomes known which of several outcomes it has.
 #pragma once
 
 #include "policy/age_bins.hpp"
@@ -9,23 +9,23 @@
 
 namespace terrace::foresight {
 
-/// One thing that a use may turn out to be.
+/// One of the outcomes that a use may turn out to have.
 struct outcome {
-  double weight = 0; ///< how often it was that
+  double weight = 0; ///< how often uses had it
   const std::array<double, age_bins::count>* chance =
-      nullptr; ///< of a return in each bin, given that it was reached
+      nullptr; ///< the probability of a return in each bin, given that the bin was reached
 };
 
-/// When it becomes known.
+/// The time until the outcome becomes known.
 struct delay {
   double seconds = 0;
-  size_t bin = 0; ///< of that age
+  size_t bin = 0; ///< the bin of that age
 };
 
-/// The Gittins index of a use that is kept until it is known what it is, and then only as long as that pays: the
-/// highest price per second at which keeping it still pays, if it is paid for the delay by all outcomes and from then
-/// on by those that are worth it. The index of the mixture (`least`, the smallest result) would keep either all
-/// outcomes or none. Found by Dinkelbach's iteration (1967), to one percent.
+/// Returns the Gittins index of a use that is kept until its outcome is known, and afterwards only as long as keeping
+/// it pays. This is the highest price per second at which keeping it still pays, if all outcomes pay for the delay and
+/// afterwards only those pay that are worth keeping. The index of the mixture (`least`, the smallest result) would keep
+/// either all outcomes or none. It is found by Dinkelbach's iteration (1967), to one percent.
 double value(std::span<const outcome> outcomes, delay until_known, double least);
 
 } // namespace terrace::foresight

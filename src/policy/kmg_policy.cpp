@@ -46,7 +46,7 @@ void kmg_policy::extremes::add(const worth& w) {
     oldest = w;
 }
 
-/// The first two leaves of the sample in both orders. Before a leaf is drawn, places are those of none.
+/// The first two leaves of the sample in both orders. Places are `nowhere` until a leaf is drawn.
 struct kmg_policy::drawing {
   static constexpr size_t nowhere = ~size_t{0};
   extremes first, second;
@@ -98,8 +98,8 @@ size_t kmg_policy::place_at(uint64_t random) const {
   return (detail::mix64(random) >> 32) * leaves_.size() >> 32;
 }
 
-/// Little of it is in the cache: many misses at a time instead of one after the other. Leaves that are removed meanwhile move
-/// few of the places.
+/// Little of a large table is in the cache: this loads what the next draws read, with many misses at a time
+/// instead of one after the other. Leaves that are removed meanwhile move few of the places.
 void kmg_policy::fetch_next() const {
   uint64_t random = random_;
   for (size_t i = 0; i < fetched; ++i) {

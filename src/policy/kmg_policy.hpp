@@ -11,11 +11,11 @@
 namespace terrace {
 
 /// Samples 64 leaves and chooses the least recently accessed one, unless another is clearly worth less
-/// (access_history::value): then the one of least value. Values are estimates; where they differ by less than
-/// their errors, recency is the better guide, above all among old leaves, whose values are low and alike. It
-/// samples because values change with time, each at its own rate; larger samples gain less than 0.3 percentage
-/// points of hits (see Psounis and Prabhakar 2002 on small samples). A chain is evicted further from its end as
-/// long as it would be chosen before the rest of the sample.
+/// (access_history::value): then it chooses the one of least value. Values are estimates; where they differ
+/// by less than their errors, recency is the better guide, above all among old leaves, whose values are low
+/// and alike. It samples because values change with time, each at its own rate; larger samples gain less than
+/// 0.3 percentage points of hits (see Psounis and Prabhakar 2002 on small samples). A chain is evicted
+/// further from its end as long as it would be chosen before the rest of the sample.
 class kmg_policy : public eviction_policy {
  public:
   explicit kmg_policy(const policy_context& context) : eviction_policy(context), random_(context.seed) {}
@@ -42,7 +42,7 @@ class kmg_policy : public eviction_policy {
   static bool older(const worth& a, const worth& b) {
     return std::tie(a.stamp, a.at) < std::tie(b.stamp, b.at);
   }
-  /// Of some leaves.
+  /// The extremes among some leaves.
   struct extremes {
     worth least = highest, oldest = highest;
     void add(const worth& w);
@@ -64,9 +64,9 @@ class kmg_policy : public eviction_policy {
   bool consider(size_t place, bool drop_held, drawing& so_far);
   /// Samples; returns the place of the next victim, or the size if none is evictable. Sets `rest_`.
   size_t draw();
-  paged_stack<entry_index> leaves_; ///< and former leaves; `listed` marks the entries in here
+  paged_stack<entry_index> leaves_; ///< leaves and former leaves; `listed` marks the entries in here
   uint64_t random_;
-  extremes rest_; ///< of the last sample, without the victim
+  extremes rest_; ///< the extremes of the last sample, without the victim
 };
 
 } // namespace terrace

@@ -40,7 +40,7 @@ class leaf_bands : public eviction_policy {
   bool band_empty(size_t band) const { return bands_[band].empty(); }
   /// Removes and returns the best candidate of a band.
   entry_index pop_from(size_t band);
-  /// True if the entry, which is no candidate, precedes all of its band, judged by the slots.
+  /// True if the entry, which is not a candidate, precedes all of its band, judged by the slots.
   bool precedes_band(entry_index at) const;
 
  private:
@@ -48,7 +48,7 @@ class leaf_bands : public eviction_policy {
     uint32_t rank = 0;
     entry_index at = no_entry;
   };
-  using heap = paged_stack<slot, 512>; // small pages: some orders have many bands
+  using heap = paged_stack<slot, 512>; // small pages, because some orders have many bands
 
   static bool before(const slot& a, const slot& b) {
     return a.rank != b.rank ? a.rank < b.rank : a.at < b.at;
@@ -58,7 +58,7 @@ class leaf_bands : public eviction_policy {
   static void rise(heap& h, size_t i, slot entry);
   static void sink(heap& h, size_t i, slot entry);
   void pop(heap& h);
-  /// Corrects the top slot until it is valid. False: the band is empty.
+  /// Corrects the top slot until it is valid. Returns false if the band is empty.
   bool settle(size_t band);
   void sweep();
 

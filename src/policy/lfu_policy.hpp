@@ -7,8 +7,8 @@
 namespace terrace {
 
 /// Counts the accesses during one stay: an arrival counts 1, and the count starts over after a return. Among
-/// equals the entry that reached the count first is evicted first. Counts stop at 255. Not for changing
-/// workloads: entries that were popular once never leave.
+/// equals the entry that reached the count first is evicted first. Counts stop at 255. It does not suit
+/// changing workloads: entries that were popular once never leave.
 class lfu_policy : public leaf_bands {
  public:
   explicit lfu_policy(const policy_context& context) : leaf_bands(context, count_max) {}

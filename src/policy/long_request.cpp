@@ -18,7 +18,7 @@ void long_request::find(const entry_table& table, std::span<const entry_key> par
 void long_request::go_on(access_history& history, const entry_table& table, uint32_t stamp) {
   if (!begun_) {
     entry_index last = known_ == 0 ? no_entry : table.find(last_known_);
-    if (last == no_entry) // or forgotten meanwhile
+    if (last == no_entry) // never added, or forgotten meanwhile
       known_ = 0;
     begun_ = history.open(found_, known_, last, hints_.turn, hints_.space);
     left_ = found_;

@@ -7,10 +7,10 @@
 namespace terrace {
 
 /// Entries accessed once are evicted first, in order of that access; then the entry whose second-last access
-/// is the oldest. Accesses are remembered after eviction, as long as the tracker keeps the ghost. Good when a
-/// tier holds a few percent of the working set, weak when it holds much of it.
+/// is the oldest. Accesses are remembered after eviction, as long as the tracker keeps the ghost. The policy
+/// is good when a tier holds a few percent of the working set, and weak when it holds much of it.
 ///
-/// Two bytes per entry: the time between its last two accesses, to 11 bits.
+/// Two bytes per entry hold the time between its last two accesses, to 11 bits.
 class lru2_policy : public leaf_bands {
  public:
   explicit lru2_policy(const policy_context& context) : leaf_bands(context, 2) {}

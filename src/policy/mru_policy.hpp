@@ -5,8 +5,8 @@
 
 namespace terrace {
 
-/// For loops over more than fits, and as a baseline. Not for chats or agents: it evicts the sessions that are
-/// about to continue.
+/// Suits loops over more than fits, and serves as a baseline. It does not suit chats or agents: it evicts the
+/// sessions that are about to continue.
 class mru_policy : public leaf_bands {
  public:
   explicit mru_policy(const policy_context& context) : leaf_bands(context, 1) {}

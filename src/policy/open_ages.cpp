@@ -8,14 +8,14 @@ namespace terrace {
 void open_ages::bring_up_to_date(column& of) const {
   if (of.now == now_)
     return;
-  // In higher levels the slots are unchanged.
+  // The slots of higher levels are unchanged.
   int top = std::min(levels, static_cast<int>(std::bit_width(now_ ^ of.now)));
   advance(of.of, of.now, now_, top);
   of.now = now_;
 }
 
 void open_ages::advance(counts& of, uint64_t before, uint64_t now, int top) {
-  // From the widest level down, so that slots moved up arrive in a level that is up to date.
+  // Goes from the widest level down, so that slots moved up arrive in a level that is up to date.
   for (int level = top - 1; level >= 0; --level) {
     uint64_t from = before >> level;
     uint64_t steps = std::min((now >> level) - from, slots);

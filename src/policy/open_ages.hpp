@@ -10,10 +10,10 @@
 
 namespace terrace {
 
-/// Counts by the time of the access, in slots of 2^7 ticks (an eighth of a second) for recent ones and twice
-/// as wide whenever 32 slots are full. The slot of an access is a function of its time and the present, so
-/// that an access can be removed without having been kept. The error of an age is below 1/32 of it. Accesses
-/// older than 78 hours are dropped. A class takes 2 KiB from its first access on.
+/// Counts by the time of the access. Recent accesses have slots of 2^7 ticks (an eighth of a second);
+/// whenever 32 slots are full, the next ones are twice as wide. The slot of an access is a function of its
+/// time and the present, so an access can be removed without having been kept. The error of an age is below
+/// 1/32 of it. Accesses older than 78 hours are dropped. A class takes 2 KiB from its first access on.
 class open_ages {
  public:
   explicit open_ages(size_t classes) : columns_(classes) {}
@@ -32,7 +32,8 @@ class open_ages {
   static constexpr uint64_t slots = 32;
   using counts = std::array<int32_t, levels * slots>;
   struct column {
-    uint64_t now = 0; ///< its slots are those of this time: a column that nobody asks for costs nothing
+    /// The time for which its slots are right: a class that nobody asks about costs nothing.
+    uint64_t now = 0;
     counts of{};
   };
 

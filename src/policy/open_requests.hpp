@@ -1,4 +1,4 @@
-// Requests whose accesses are recorded and whose end is not: what was accessed, and what made room for it.
+// Requests whose accesses are recorded and whose end is not: which entries were accessed, and which made room.
 #pragma once
 
 #include "base/access_clock.hpp"
@@ -16,27 +16,28 @@
 namespace terrace {
 
 struct open_request {
-  uint32_t stamp = 0; ///< of its accesses
+  uint32_t stamp = 0; ///< the stamp of its accesses
   uint8_t priority = 0;
-  std::vector<entry_index> chain; ///< kept if the length of the answer is needed
+  std::vector<entry_index> chain; ///< kept only if the length of the answer is needed
 
-  /// One of its own objects, behind `parent`, was proposed to make room for it.
+  /// One of the request's own objects, behind `parent`, was proposed as a victim to make room for the request.
   void gave_up(entry_key key, entry_key parent) {
     if (given_up_.size() < given_up_max)
       given_up_[key] = parent;
   }
-  /// The parent of an object that it gave up; empty: it did not, or has no parent.
+  /// Returns the parent of an object that the request gave up; empty if it did not give it up, or if the
+  /// object has no parent.
   entry_key parent_of(entry_key given_up) const {
     auto found = given_up_.find(given_up);
     return found == given_up_.end() ? entry_key{} : found->second;
   }
-  static constexpr size_t given_up_max = 1024; ///< beyond, a gap stays a gap
+  static constexpr size_t given_up_max = 1024; ///< beyond this number, a gap stays a gap
 
  private:
   std::unordered_map<entry_key, entry_key> given_up_;
 };
 
-/// At most `requests_max`: the oldest is dropped for a newer one. Not thread-safe.
+/// Keeps at most `requests_max` requests: the oldest is dropped for a newer one. Not thread-safe.
 class open_requests {
  public:
   static constexpr size_t requests_max = 4096;
@@ -49,7 +50,7 @@ class open_requests {
       open_.erase(open_.begin());
     return {last_, &request};
   }
-  /// Null: it has ended, or was dropped. Valid until the next `begin` or `end`.
+  /// Null if the request has ended or was dropped. Valid until the next `begin` or `end`.
   open_request* find(request_number number) {
     auto found = open_.find(number);
     return found == open_.end() ? nullptr : &found->second;

@@ -24,7 +24,7 @@ class paged_column {
       pages_.push_back(std::make_unique<T[]>(page_elements));
   }
 
-  /// Gives back the pages beyond `count` elements and one more, so that a size that swings round a page's edge is free.
+  /// Gives back all unused pages but one, so that a size that varies around the edge of a page costs nothing.
   void trim(size_t count) {
     while (pages_.size() > count / page_elements + 2)
       pages_.pop_back();

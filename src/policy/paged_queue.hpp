@@ -33,7 +33,7 @@ class paged_queue {
 
  private:
   std::deque<std::unique_ptr<T[]>> pages_;
-  size_t head_ = 0; ///< in the first page
+  size_t head_ = 0; ///< position in the first page
   size_t size_ = 0;
 };
 

@@ -28,7 +28,7 @@ std::unique_ptr<eviction_policy> make(const policy_context& context) {
   return std::make_unique<Order>(context);
 }
 
-// To add a policy, add a line.
+// A new policy needs one line here.
 constexpr std::array registry{
     entry{"lru", &make<lru_policy>},   entry{"lfu", &make<lfu_policy>},
     entry{"fifo", &make<fifo_policy>}, entry{"mru", &make<mru_policy>},

@@ -28,7 +28,7 @@ class prefix_forest {
     return (word(at) & (resident_bit | pinned_bit | children_mask)) == resident_bit;
   }
   uint64_t bytes_of(entry_index at) const { return sizes_[word(at) >> size_shift & size_mask]; }
-  /// What these read comes into the cache.
+  /// Loads what the calls above read into the cache.
   void fetch(entry_index at) const {
     if (at < reached_)
       __builtin_prefetch(&words_[at]);
@@ -37,13 +37,13 @@ class prefix_forest {
   void enter(entry_index at, uint64_t bytes);
   void leave(entry_index at);
   void set_pinned(entry_index at, bool pinned);
-  /// Chosen as a victim, decision pending.
+  /// The entry was chosen as a victim, and its eviction is not decided yet.
   void set_proposed(entry_index at, bool proposed);
 
   void add_child(entry_index at);
   void drop_child(entry_index at);
 
-  /// For policies: the entry has a slot among the candidates. Outlives the entry, as its slot does.
+  /// A mark for policies: the entry has a slot among the candidates. It outlives the entry, as the slot does.
   bool listed(entry_index at) const { return word(at) & listed_bit; }
   void set_listed(entry_index at, bool listed);
 

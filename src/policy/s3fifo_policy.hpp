@@ -25,7 +25,8 @@ class s3fifo_policy : public eviction_policy {
   size_t bytes() const override { return marks_.bytes() + small_.bytes() + main_.bytes(); }
 
  private:
-  // The three bits: in the main queue, and two for accesses. For a ghost: 1 if it left from the small queue.
+  // The three bits of an entry: one for the main queue, and two for accesses. A ghost has 1 if it left from
+  // the small queue.
   static constexpr uint8_t main_bit = 4, uses_mask = 3, ghost = 1;
   bool in_main(entry_index at) const { return marks_.bits(at) & main_bit; }
   uint8_t uses(entry_index at) const { return marks_.bits(at) & uses_mask; }

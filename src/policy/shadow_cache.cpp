@@ -50,7 +50,8 @@ void shadow_cache::clear(const std::function<bool(entry_key)>& which) {
 
 void shadow_cache::count(std::span<const entry_info> chain) {
   ++counts_.requests;
-  // The objects of one chunk are adjacent: `step` of them, with each object's parent `step` places before it.
+  // The objects of one chunk are adjacent: there are `step` of them, and each object's parent is `step`
+  // places before it.
   auto child = std::find_if(chain.begin(), chain.end(),
                             [&](const entry_info& entry) { return entry.parent == chain[0].key; });
   const auto step = static_cast<size_t>(child - chain.begin());
@@ -82,7 +83,7 @@ void shadow_cache::store_missing(std::span<const entry_info> chain, request_numb
     auto part = chain.first(taken);
     chain = chain.subspan(taken);
     if (!store_window(part, request, now))
-      return; // what continues it has no room either
+      return; // the rest of the chain has no room either
   }
 }
 

@@ -34,12 +34,12 @@ class shadow_cache {
   static result<std::unique_ptr<shadow_cache>> make(std::string_view policy, uint64_t capacity_bytes,
                                                     uint64_t seed = 0);
 
-  /// An inference request for these objects, root first, the same number for each chunk: it counts as one
-  /// access to each. Open until `end`.
+  /// Begins an inference request for these objects, root first, with the same number of objects for each
+  /// chunk: it counts as one access to each. Open until `end`.
   request_number begin(std::span<const entry_info> chain, const request_hints& hints, policy_time now);
   void end(request_number request, const request_outcome& outcome, policy_time now);
 
-  /// A request of a client that does not identify requests.
+  /// Records the accesses of a client that does not identify requests.
   void use(std::span<const entry_info> chain, policy_time now);
 
   /// Removes the matching entries without counting evictions. Scans all residents.
@@ -50,7 +50,7 @@ class shadow_cache {
   uint64_t used_bytes() const { return used_bytes_; }
   uint64_t residents() const { return tracker_.residents(only_tier); }
   const shadow_counts& counts() const { return counts_; }
-  /// Memory of the metadata.
+  /// The memory of the metadata.
   uint64_t bytes() const { return tracker_.bytes(); }
 
   /// A store is processed in windows of at most this size, each of which gets all its space or none, as in
@@ -63,7 +63,8 @@ class shadow_cache {
   shadow_cache(uint64_t capacity_bytes, uint64_t seed) : capacity_bytes_(capacity_bytes), tracker_(seed) {}
   void count(std::span<const entry_info> chain);
   void store_missing(std::span<const entry_info> chain, request_number request, policy_time now);
-  /// All objects that the window lacks, or none; false: none. Gaps are filled again (base/window_refill.hpp).
+  /// Stores all objects that the window lacks, or none and returns false. Gaps are filled again
+  /// (base/window_refill.hpp).
   bool store_window(std::span<const entry_info> window, request_number request, policy_time now);
   bool make_room(uint64_t bytes, request_number request, policy_time now);
 
@@ -71,9 +72,9 @@ class shadow_cache {
   uint64_t used_bytes_ = 0;
   shadow_counts counts_;
   eviction_tracker tracker_;
-  std::vector<entry_key> keys_;     ///< of the request that is being registered
-  std::vector<bool> reached_;       ///< of the chain being counted: present, with all before it
-  std::vector<entry_info> missing_; ///< of the window being stored
+  std::vector<entry_key> keys_; ///< the keys of the request that is being registered
+  std::vector<bool> reached_;   ///< for the chain being counted: the object is present, with all before it
+  std::vector<entry_info> missing_; ///< the objects that the window being stored lacks
   std::vector<bool> there_;         ///< the objects of that window that are present
 };
 

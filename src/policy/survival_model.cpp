@@ -31,19 +31,20 @@ namespace {
 constexpr double chance_max = 0.98; ///< upper bound for one class
 constexpr double chance_max_of_all = 0.9;
 constexpr double prior_uses = 4000;   ///< weight of the scaled estimate of the broader class in each bin
-constexpr double prior_chance = 0.02; ///< of a return in any bin, with the weight of one use
+constexpr double prior_chance = 0.02; ///< probability of a return in any bin, with the weight of one use
 /// The first bin is wider than the following ones. Without data the youngest uses must be worth most, as under lru.
 constexpr double prior_chance_youngest = 0.06;
 constexpr double prior_returns = 50; ///< weight of the factor assumed without data
 constexpr double fading = 0.7;       ///< weight of a bin for the factor of its neighbour
 constexpr double memory_uses = 1 << 22;
-constexpr double told_min = 16;         ///< uses, before their delay is believed
-constexpr double delay_seconds_min = 1; ///< what is told at once needs no foresight
-constexpr double delays_waited = 1.5;   ///< a use that was told nothing for so long will probably never be
+constexpr double told_min = 16;         ///< how many uses must have been told before their delay is believed
+constexpr double delay_seconds_min = 1; ///< a use that is told almost at once needs no foresight
+/// A use that was not told anything for this many delays will probably never be.
+constexpr double delays_waited = 1.5;
 
-/// The Gittins index at every age.
+/// Computes the Gittins index at every age.
 void find_values(const survival_model::bins& chance, float* values) {
-  survival_model::bins stay, seconds_in; // of a use still open when the bin begins
+  survival_model::bins stay, seconds_in; // for a use that is still open when the bin begins
   for (int bin = 0; bin < bin_count; ++bin) {
     stay[index(bin)] = 1 - chance[index(bin)];
     seconds_in[index(bin)] = (1 - chance[index(bin)] / 2) * age_bins::width_seconds(bin);
@@ -56,13 +57,13 @@ void find_values(const survival_model::bins& chance, float* values) {
       if (1 - waiting > best * seconds) // divides only for the few that are better
         best = (1 - waiting) / seconds;
       if (1 <= best * seconds)
-        break; // even if all returned now
+        break; // no longer wait gains, even if all returned now
     }
     values[from] = static_cast<float>(best);
   }
 }
 
-/// Returns, and the returns expected if the class behaved like `broader`.
+/// The returns, and the returns expected if the class behaved like `broader`.
 struct likelihood {
   double seen = 0, expected = 0;
 
@@ -77,7 +78,7 @@ struct likelihood {
   double factor(double before) const { return (seen + prior_returns * before) / (expected + prior_returns); }
 };
 
-/// The same at each bin, from this one and, with less weight, its neighbours.
+/// Computes the likelihood at each bin, from this bin and, with less weight, its neighbours.
 template <class Counts>
 survival_model::bins factors(const Counts& of, const survival_model::bins& broader, double before) {
   std::array<likelihood, age_bins::count> near{};
@@ -142,7 +143,7 @@ survival_model::learned& survival_model::use(size_t of_class) {
   values_[of_class] = known->values.data();
   for (size_t c = 0; !broader_ && pool == of_class && c < classes_.size(); ++c)
     if (pool_of_[c] == pool)
-      values_[c] = known->values.data(); // first use of the pool: none of its members is in use
+      values_[c] = known->values.data(); // the first use of the pool: none of its members is in use
   return *known;
 }
 
@@ -213,7 +214,8 @@ void survival_model::refresh() {
     if (classes_[c] && in_pool(c))
       pooled[pool_of_[c]].add(pooled[c]);
   std::vector<size_t> like(classes_.size()); // the class whose estimate it has
-  std::map<size_t, size_t> first; // member in use of each sort that tells, by the offset behind the pool
+  // For each sort that tells, by its offset behind the pool: its first member in use.
+  std::map<size_t, size_t> first;
   for (size_t c = 0; c < classes_.size(); ++c) {
     like[c] = classes_[c] && tells(c) ? first.try_emplace(c - pool_of_[c], c).first->second : c;
     if (like[c] != c)
@@ -257,7 +259,7 @@ void survival_model::refresh_all(const std::vector<counts>& pooled) {
 }
 
 void survival_model::refresh_members(const std::vector<counts>& pooled, const bins& general) {
-  std::map<size_t, likelihood> places; // of a member behind its pool
+  std::map<size_t, likelihood> places; // by the offset of a member behind its pool
   for (size_t c = 0; c < classes_.size(); ++c)
     if (classes_[c] && in_pool(c) && !tells(c))
       places[c - pool_of_[c]].add(pooled[c], classes_[pool_of_[c]]->chance);
@@ -282,7 +284,7 @@ void survival_model::foresee() {
       foresee(c, told_seconds_ / told_);
 }
 
-/// Raises the values of a pool at the ages at which most of its uses are still to become members.
+/// Raises the values of a pool at the ages at which most of its uses have not become members yet.
 void survival_model::foresee(size_t pool, double delay_seconds) {
   auto bin_at = [](double seconds) {
     return index(age_bins::of(static_cast<uint64_t>(seconds * age_bins::ticks_per_second)));
@@ -295,7 +297,8 @@ void survival_model::foresee(size_t pool, double delay_seconds) {
     return;
   learned& of = *classes_[pool];
   size_t waited = bin_at(delays_waited * delay_seconds);
-  outcomes.push_back({reached(pool)[std::min(waited + 1, index(bin_count - 1))], &of.chance}); // never told
+  // Uses that are never told.
+  outcomes.push_back({reached(pool)[std::min(waited + 1, index(bin_count - 1))], &of.chance});
   auto value =
       static_cast<float>(foresight::value(outcomes, {delay_seconds, bin_at(delay_seconds)}, of.values[0]));
   for (size_t bin = 0; bin <= waited; ++bin)

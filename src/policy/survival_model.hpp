@@ -14,17 +14,17 @@ namespace terrace {
 /// until the entry is forgotten. Open and forgotten uses show that no return came up to their age:
 /// right-censored data. The Kaplan-Meier estimate (Kaplan, Meier 1958) takes, per age bin, the share of
 /// returns among the uses that reached it. Classes with little data fall back on all classes together, scaled
-/// by a factor (proportional hazards, Cox 1972). The factor of an age is learned at ages near it, because those who
-/// did not return for long are alike whatever they were.
+/// by a factor (proportional hazards, Cox 1972). The factor of an age is learned at ages near it, because
+/// entries that did not return for long are alike, whatever they were before.
 ///
 /// A class may be a *pool* of others: its estimate is made from its own uses and theirs, and its members fall
 /// back on it instead of on all classes. A pool is the class of uses about which less is known yet; they are
 /// valued as the mixture. Members at the same offset behind their pools are of one sort, and the estimate of
-/// a sort is the prior of each of its members. Some sorts say more about a use than its pool does (what a client
-/// told): these have one estimate, whatever the pool.
+/// a sort is the prior of each of its members. Some sorts say more about a use than its pool does (something
+/// that a client told): these have one estimate, whatever the pool.
 ///
-/// A member of a pool is valued more highly before it is known which it is: what pays least can be given up as soon as
-/// that is told (`foresight`).
+/// A pool is worth more than the mixture of its members before it is known which member a use becomes,
+/// because the uses that pay least can be given up as soon as that is told (`foresight`).
 ///
 /// A model may have a *broader* model that receives the same events and those of other models: each class
 /// falls back on the same class there, and a class without data has the value given by the broader model.
@@ -37,10 +37,10 @@ class survival_model {
   using bins = std::array<double, age_bins::count>;
 
   struct families {
-    /// One element per class: the number of its pool. A class without a pool, and a pool, have their own number
-    /// (asserted). The members of a pool follow it.
+    /// One element per class: the number of its pool. A class without a pool, and a pool, have their own
+    /// number (asserted). The members of a pool follow it.
     std::vector<size_t> pool_of;
-    /// Members at this offset behind their pool, and further ones, have the estimate of their sort.
+    /// Members at this offset behind their pool or further behind have the estimate of their sort.
     size_t telling = ~size_t{0};
   };
 
@@ -49,9 +49,9 @@ class survival_model {
 
   survival_model(survival_model&&) = default;
 
-  /// `time` in ticks, as in access_clock::ticks.
+  /// `time` is in ticks, as in access_clock::ticks.
   void opened(size_t of_class, uint64_t time);
-  /// The next access came, at `now`.
+  /// The next access to the entry came at `now`.
   void returned(size_t of_class, uint64_t time, uint64_t now);
   void forgotten(size_t of_class, uint64_t time, uint64_t now);
   void reclassified(size_t from, size_t to, uint64_t time, uint64_t now);
@@ -67,13 +67,13 @@ class survival_model {
     return known ? known[static_cast<size_t>(age_bins::of(age))] : broader_->value(of_class, age);
   }
 
-  /// The uses that reached each bin without a return, and the returns in it: the input of the estimate.
+  /// Counts the uses that reached each bin without a return, and the returns in it: the input of the estimate.
   bins reached(size_t of_class) const;
   const bins& returns(size_t of_class) const { return known(of_class).returns; }
-  /// The probability of a return in each bin, given that it was reached. As of the last refresh.
+  /// The probability of a return in each bin, given that the bin was reached, as of the last refresh.
   const bins& chance(size_t of_class) const;
 
-  /// Classes that had uses, and their pools. All others take 32 bytes each and no time.
+  /// The number of classes that had uses, and of their pools. All others take 32 bytes each and no time.
   size_t classes_in_use() const { return in_use_; }
   size_t bytes() const;
 
@@ -91,7 +91,8 @@ class survival_model {
   const learned& known(size_t of_class) const { return classes_[of_class] ? *classes_[of_class] : *general_; }
   void end(size_t of_class, uint64_t time, uint64_t now, bool by_return);
   void forget_the_past();
-  /// `pooled`: those of a pool contain its members', those of a sort that tells are of all of it.
+  /// In `pooled`, the counts of a pool contain those of its members, and the counts of a sort that tells are
+  /// those of the whole sort.
   void refresh_all(const std::vector<counts>& pooled);
   void refresh_leaning(const std::vector<counts>& pooled);
   void refresh_members(const std::vector<counts>& pooled, const bins& general);
@@ -106,9 +107,9 @@ class survival_model {
   std::vector<size_t> pool_of_;
   size_t telling_;
   const survival_model* broader_;
-  std::vector<std::unique_ptr<learned>> classes_; ///< null until in use
+  std::vector<std::unique_ptr<learned>> classes_; ///< null until the class is in use
   std::unique_ptr<learned> general_;              ///< all classes together; has no counts of its own
-  std::vector<const float*> values_;              ///< of the class, its pool, or all; null: use `broader_`
+  std::vector<const float*> values_; ///< values of the class, its pool, or all classes; null: use `broader_`
   size_t in_use_ = 0;
   open_ages open_;
   double ended_ = 0;

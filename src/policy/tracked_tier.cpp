@@ -33,7 +33,7 @@ void tracked_tier::reset_chosen() {
 }
 
 struct tracked_tier::selection {
-  uint64_t bytes = 0; ///< to be freed
+  uint64_t bytes = 0; ///< the bytes to be freed
   uint64_t total = 0;
   std::vector<victim> chosen;
   std::vector<entry_index> stripped; ///< parents that lost a child in this call, once per child
@@ -81,7 +81,7 @@ void tracked_tier::choose_more(selection& into, uint32_t spared) {
     policy_->add_candidate(at);
 }
 
-/// Returns the next ancestor that is alive, which may now be a leaf; or none.
+/// Returns the next ancestor that is alive and may now be a leaf, or none.
 entry_index tracked_tier::choose(entry_index at, selection& into) {
   forest_.set_proposed(at, true);
   chosen_.push_back(at);

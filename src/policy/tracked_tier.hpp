@@ -13,11 +13,11 @@
 namespace terrace {
 
 /// The tracker updates the forest and calls `add_if_evictable` for entries that may have become candidates. A
-/// chosen victim stays resident but is no candidate until the next call, when all chosen ones that are still
-/// resident become candidates again.
+/// chosen victim stays resident but is not a candidate until the next call, when all chosen ones that are
+/// still resident become candidates again.
 class tracked_tier {
  public:
-  /// The table must outlive it.
+  /// The table must outlive the tier.
   explicit tracked_tier(entry_table& table) : table_(table) {}
 
   /// Sets the policy. Residents stay; the new policy receives them from the least recently accessed on.
@@ -53,7 +53,7 @@ class tracked_tier {
   prefix_forest forest_;
   std::unique_ptr<eviction_policy> policy_;
   std::string_view name_;
-  std::vector<entry_index> chosen_; ///< by the last call
+  std::vector<entry_index> chosen_; ///< victims of the last call
 };
 
 } // namespace terrace

@@ -15,7 +15,8 @@ result<void> check_range(uint32_t first_chunk, uint32_t chunks) {
   return check_number("first_chunk + chunks", uint64_t{first_chunk} + chunks, 0, chunks_max);
 }
 
-/// Whether the space has these pools, and how large a tensor may be, is checked where spaces are known.
+/// The verb checks whether the space has these pools, and how large a tensor may be, because only there the
+/// space is known.
 result<void> check_shape(const wire::Pool& pool) {
   if (auto ok = check_number("layer_groups of a pool", pool.layer_groups(), 1, open_pools_max); !ok)
     return ok;
@@ -159,7 +160,7 @@ result<void> check(const wire::ReadLease& table) {
   return check(table.options());
 }
 
-/// What is searched can be chosen for a prefix only: what a lease holds has been found.
+/// A request can choose which tiers are searched only for a prefix: the objects of a lease have been found already.
 template <class Request>
 result<void> check_prefix_terms(const Request& table) {
   if (auto ok = check_number("tiers", table.tiers(), 0, 15); !ok)

@@ -50,7 +50,7 @@ result<void> check(const wire::SessionsAnswer& table);
 result<void> check(const wire::LeasesAnswer& table);
 result<void> check(const wire::StatusAnswer& table);
 result<void>
-check_pools(const flatbuffers::Vector<flatbuffers::Offset<wire::OpenPool>>* pools); ///< of answers
+check_pools(const flatbuffers::Vector<flatbuffers::Offset<wire::OpenPool>>* pools); ///< for answers
 result<void> check_locations(const flatbuffers::Vector<const wire::Location*>& locations);
 
 struct run_totals {
@@ -74,7 +74,7 @@ inline digest digest_at(const wire::Prefix& prefix, uint32_t i) {
   return digest::from({prefix.digests()->data() + i * width, width});
 }
 
-/// An empty id for an absent vector. Sizes other than 16 bytes are refused by `check`.
+/// Returns an empty id for an absent vector. `check` refuses sizes other than 16 bytes.
 inline lease_id to_lease_id(const byte_vector* bytes) {
   lease_id id;
   if (bytes && bytes->size() == id.bytes.size())

@@ -5,7 +5,7 @@ namespace terrace::protocol {
 
 namespace {
 
-/// Of a session; absent if there is none.
+/// Checks the digest of a session, which is absent if there is none.
 result<void> check_digest(const char* field, const byte_vector* value) {
   return value == nullptr ? result<void>{}
                           : check_number(field, value->size(), digest::min_size, digest::max_size);

@@ -1,4 +1,4 @@
-// Checks shared by the tables. Internal to this room.
+// Checks that several tables share. Internal to this room.
 #pragma once
 
 #include "base/error.hpp"
@@ -13,7 +13,7 @@ namespace terrace::protocol {
 
 using text = flatbuffers::String;
 
-inline constexpr size_t id_bytes = 16; // of leases and boots
+inline constexpr size_t id_bytes = 16; // size of the ids of leases and boots
 
 inline tl::unexpected<error> refuse(std::string expected) {
   return fail(errc::bad_request, std::move(expected));
@@ -51,10 +51,10 @@ inline result<void> check_id(const char* field, const byte_vector* value, bool m
                 std::to_string(size));
 }
 
-/// Of a request's runs: that they are inside any region, and one at least for each object.
+/// Checks that a request's runs are inside any region, and that each object has at least one.
 result<void> check_run_lists(const run_vector& runs, const flatbuffers::Vector<uint32_t>* runs_per_object);
 
-// FlatBuffers' verifier checks the alignment of a vector's length only, not that of 8-byte elements after it.
+// FlatBuffers' verifier checks only the alignment of a vector's length, not that of 8-byte elements after it.
 template <class Vector>
 result<void> check_aligned(const char* field, const Vector* vector) {
   if (size_of(vector) == 0 || reinterpret_cast<uintptr_t>(vector->Data()) % frame_alignment == 0)

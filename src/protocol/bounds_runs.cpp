@@ -21,7 +21,7 @@ result<run_totals> check_runs(const run_vector& runs, uint64_t region_bytes) {
       totals.bytes += bytes;
       continue;
     }
-    // count <= 2^20, so what stands left of / cannot be exceeded without the comparison noticing.
+    // count <= 2^20, so a wrapped value to the left of / cannot slip through the comparison.
     bool inside = run->offset() <= region_bytes && bytes <= region_bytes - run->offset() &&
                   (count == 1 || run->stride() <= (region_bytes - run->offset() - bytes) / (count - 1));
     if (!inside)
@@ -34,7 +34,7 @@ result<run_totals> check_runs(const run_vector& runs, uint64_t region_bytes) {
   return totals;
 }
 
-/// More runs than this are checked by the verb, in slices: half a million take milliseconds.
+/// The verb checks longer lists, in slices, because half a million runs take milliseconds.
 constexpr size_t runs_checked_max = 16'384;
 
 result<void> check_run_lists(const run_vector& runs, const flatbuffers::Vector<uint32_t>* runs_per_object) {

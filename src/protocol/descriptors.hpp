@@ -55,7 +55,7 @@ constexpr int receive_flags = MSG_CMSG_CLOEXEC;
 /// Flags of every sendmsg of this protocol.
 constexpr int send_flags = MSG_NOSIGNAL;
 
-/// One recvmsg: `prepare`, the system call with `receive_flags`, `take`.
+/// One recvmsg: call `prepare`, then the system call with `receive_flags`, then `take`.
 class incoming_message {
  public:
   incoming_message() = default;
@@ -66,11 +66,11 @@ class incoming_message {
   msghdr* prepare(std::span<uint8_t> area);
   msghdr* header() { return &header_; }
 
-  /// After a call that returned zero or more: takes ownership of the received descriptors. Call it exactly
-  /// once per successful receive, also if the bytes are not needed, or descriptors leak.
+  /// Call it after a system call that returned zero or more: it takes ownership of the received descriptors.
+  /// Call it exactly once per successful receive, even if the bytes are not needed, or descriptors leak.
   descriptor_list take();
 
-  /// The kernel could not deliver some descriptors (MSG_CTRUNC). Valid after `take`.
+  /// True if the kernel could not deliver some descriptors (MSG_CTRUNC). Valid after `take`.
   bool truncated() const { return truncated_; }
 
  private:

@@ -7,7 +7,7 @@
 
 namespace terrace::protocol {
 
-/// The answer to a request that failed; for request 0, the daemon's last words to a client.
+/// Writes the answer to a request that failed, or, for request 0, the daemon's last words to a client.
 inline void write_error(frame_builder& frame, uint64_t request_id, const error& why) {
   auto& body = frame.start();
   frame.finish(kind::error, request_id,

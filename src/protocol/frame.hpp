@@ -18,12 +18,12 @@ namespace terrace::protocol {
 
 static_assert(std::endian::native == std::endian::little, "the wire is little-endian and read in place");
 
-/// The header on the wire. Part of the protocol since version 1.
+/// The header on the wire. It has been part of the protocol since version 1.
 struct frame_header {
-  uint32_t length = 0; ///< of the whole frame: header, body and padding; a multiple of 8
+  uint32_t length = 0; ///< length of the whole frame: header, body and padding; a multiple of 8
   protocol::kind kind{};
   uint16_t fd_count = 0;   ///< descriptors attached to the frame's first byte
-  uint64_t request_id = 0; ///< chosen by the client; the answer has the same
+  uint64_t request_id = 0; ///< the client chooses it; the answer has the same
 };
 
 static_assert(sizeof(frame_header) == header_bytes);
@@ -50,7 +50,7 @@ struct frame {
   protocol::kind kind{};
   uint64_t request_id = 0;
   std::span<const uint8_t> body;
-  descriptor_list descriptors; ///< exactly the header's fd_count
+  descriptor_list descriptors; ///< as many as the header's fd_count
 };
 
 } // namespace terrace::protocol

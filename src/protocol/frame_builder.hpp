@@ -26,11 +26,11 @@ class frame_builder {
   /// Drops the previous frame and starts an empty body.
   flatbuffers::FlatBufferBuilder& start() {
     builder_.Clear();
-    builder_.Align(frame_alignment); // so that the finished body needs no padding at its end
+    builder_.Align(frame_alignment); // makes padding at the end of the finished body unnecessary
     return builder_;
   }
 
-  /// The body that was started.
+  /// Returns the body that was started.
   flatbuffers::FlatBufferBuilder& body() { return builder_; }
 
   /// Completes the frame around the body's root. For a length above `frame_bytes_max`, `bytes()` is empty.
@@ -40,7 +40,7 @@ class frame_builder {
     seal(k, request_id, fd_count);
   }
 
-  /// The whole frame; valid until the next `start`.
+  /// Returns the whole frame; valid until the next `start`.
   std::span<const uint8_t> bytes() const { return bytes_; }
 
   /// Releases memory above the initial size.
@@ -53,8 +53,8 @@ class frame_builder {
   std::span<const uint8_t> bytes_;
 };
 
-/// A vector of structs with elements of 8 bytes. FlatBuffers aligns the elements only if there are any, but readers of
-/// other languages check the alignment of empty vectors too.
+/// Builds a vector of structs with elements of 8 bytes. FlatBuffers aligns the elements only if there are
+/// any, but readers of other languages check the alignment of empty vectors too.
 template <class Struct>
 flatbuffers::Offset<flatbuffers::Vector<const Struct*>> create_structs(flatbuffers::FlatBufferBuilder& body,
                                                                        const std::vector<Struct>& elements) {
@@ -62,8 +62,8 @@ flatbuffers::Offset<flatbuffers::Vector<const Struct*>> create_structs(flatbuffe
   return body.CreateVectorOfStructs(elements);
 }
 
-/// The same part by part: `start`, then `push` of each part, the last one first, then `end`. Nothing else is built in
-/// between.
+/// Builds such a vector part by part: call `start`, then `push` for each part, the last one first, then
+/// `end`. Nothing else may be built in between.
 template <class Struct, class Builder>
 void start_structs(Builder& body, size_t elements) {
   body.Align(frame_alignment);

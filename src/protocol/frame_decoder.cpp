@@ -51,7 +51,7 @@ std::span<uint8_t> frame_decoder::write_area() {
       (oversized && pending <= settings_.idle_bytes / 2 && scanned_ <= end_)) {
     replace_buffer(wanted);
   } else if (begin_ > 0 && (begin_ == end_ || capacity_ - begin_ < wanted)) {
-    // Moves little: at most one partial frame, once per buffer that was filled.
+    // This moves little: at most one partial frame, once per buffer that was filled.
     std::memmove(data(), data() + begin_, pending);
     scanned_ -= begin_;
     end_ = pending;
@@ -77,7 +77,7 @@ result<void> frame_decoder::commit(size_t bytes, descriptor_list descriptors, bo
     ok = scan();
   if (!ok) {
     broken_ = ok.error();
-    // Descriptors of the frames before the invalid one stay; the rest is closed now.
+    // Descriptors of the frames before the invalid one are kept; the others are closed now.
     if (descriptors_.size() > claimed_)
       descriptors_.resize(claimed_);
   }
@@ -138,7 +138,7 @@ result<void> frame_decoder::check(const frame_header& header) const {
 }
 
 std::optional<frame> frame_decoder::next() {
-  // Only complete frames with a checked header.
+  // Returns only complete frames with a checked header.
   if (begin_ >= scanned_ || begin_ >= end_)
     return std::nullopt;
   auto header = read_header(data() + begin_);

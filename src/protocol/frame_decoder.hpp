@@ -34,8 +34,8 @@ class frame_decoder {
     direction accepts = direction::requests;
     size_t idle_bytes = 16 << 10;                         ///< a multiple of 8, at least 64
     uint64_t frame_bytes_max = protocol::frame_bytes_max; ///< at most protocol::frame_bytes_max
-    /// Deletes (`delete[]`) a buffer of `large_bytes` and more, on any thread, where that does not delay others: its pages
-    /// are unmapped. Empty: the last owner deletes it.
+    /// Deletes (`delete[]`) a buffer of `large_bytes` or more, on any thread, where unmapping its pages does
+    /// not delay others. Empty: the last owner deletes it.
     std::function<void(uint64_t*)> dispose{};
   };
 
@@ -43,28 +43,27 @@ class frame_decoder {
 
   explicit frame_decoder(options settings);
 
-  /// Where the next bytes go; never empty. Invalidates the bodies of all frames returned by `next`, except
-  /// those that were held. The area stays in place until the next call.
+  /// Returns the place for the next bytes; never empty. Invalidates the bodies of all frames returned by
+  /// `next`, except those that were held. The area stays in place until the next call.
   std::span<uint8_t> write_area();
 
-  /// `bytes` were written to the start of the write area, and `descriptors` came with them. An error is
-  /// final: the peer violated the protocol, the text says how, the connection must end. Descriptors are then
-  /// closed.
+  /// Call after `bytes` were written to the start of the write area; `descriptors` came with them. An error is final:
+  /// the peer violated the protocol, the text says how, the connection must end. Descriptors are then closed.
   result<void> commit(size_t bytes, descriptor_list descriptors, bool descriptors_truncated);
 
-  /// The next whole frame, if there is one. After an error in `commit`, the frames before the invalid one are
-  /// still returned.
+  /// Returns the next whole frame, if there is one. After an error in `commit`, the frames before the invalid
+  /// one are still returned.
   std::optional<frame> next();
 
-  /// The checked header of the frame that `next` would return, also while its body is incomplete.
+  /// Returns the checked header of the frame that `next` would return, even while its body is incomplete.
   std::optional<frame_header> peek() const;
 
   /// Keeps the bodies of all frames returned since the last write area, for the lifetime of the pointer, on
   /// any thread. Costs an allocation, unless nobody holds the bodies of the time before any more.
   std::shared_ptr<const void> hold();
 
-  /// Bytes of an incomplete frame, or of frames not yet taken. If it is not zero at an end of file, a frame
-  /// was truncated.
+  /// Bytes of an incomplete frame, or of frames not yet taken. If the number is not zero at an end of file, a
+  /// frame was truncated.
   size_t pending_bytes() const { return end_ - begin_; }
 
   /// Memory held now.
@@ -88,7 +87,7 @@ class frame_decoder {
   size_t begin_ = 0;   ///< first byte not yet given out: always the start of a frame
   size_t end_ = 0;     ///< one past the last received byte
   size_t scanned_ = 0; ///< start of the first frame whose header has not been checked; may be beyond end_
-  bool held_ = false;  ///< others may read the buffer: never write where frames were
+  bool held_ = false;  ///< others may read the buffer: frames in it must not be overwritten
   std::optional<error> broken_;
   std::deque<unique_fd> descriptors_;
   size_t claimed_ = 0; ///< number of descriptors of checked frames not yet returned

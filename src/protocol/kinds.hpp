@@ -46,7 +46,7 @@ static_assert(
 
 } // namespace detail
 
-/// The numbers of requests are 1 to this.
+/// Requests have the numbers 1 to this.
 constexpr uint16_t last_request = std::size(detail::verb_rows);
 
 /// Request id 0 belongs to no request: an `error` with it applies to the whole connection.
@@ -66,7 +66,7 @@ constexpr bool is_answer(kind k) {
                               is_request(static_cast<kind>(number & static_cast<uint16_t>(~answer_bit))));
 }
 
-/// The maximum number of descriptors of a frame of this kind. Whether it must have them depends on its body.
+/// The maximum number of descriptors of a frame of this kind. The body decides whether it must have them.
 constexpr uint16_t descriptors_allowed(kind k) {
   auto number = static_cast<uint16_t>(k);
   if (is_request(k))
@@ -75,13 +75,13 @@ constexpr uint16_t descriptors_allowed(kind k) {
                                           : 0;
 }
 
-/// Requests that end or give back something, so that others can continue. They are served also when a connection
-/// has used its credits.
+/// Requests that end or give back something, so that others can continue. They are served even when a
+/// connection has used up its credits.
 constexpr bool gives_back(kind k) {
   return k == kind::cancel || k == kind::release || k == kind::abort || k == kind::unregister_region ||
          k == kind::end_inference;
 }
-/// Beyond its credits, a connection may have this many of them in flight, each of at most so many bytes.
+/// Beyond its credits, a connection may have this many of them in flight, each of at most this many bytes.
 constexpr uint32_t giving_back_requests_max = 64;
 constexpr uint64_t giving_back_bytes_max = 4 << 10;
 

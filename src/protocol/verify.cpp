@@ -10,7 +10,7 @@ namespace {
 
 constexpr flatbuffers::uoffset_t depth_max = 8; // StatusAnswer > GroupStatus > TierStatus is 3
 
-/// For a table without invalid values.
+/// The settings for a table without invalid values.
 constexpr struct {
   operator result<void>() const { return {}; }
 } unbounded;

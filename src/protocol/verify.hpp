@@ -18,7 +18,7 @@ namespace terrace::protocol {
 template <class T>
 result<const T*> parse(std::span<const uint8_t> body);
 
-/// The first half of `parse`: the fields of the table may be out of bounds. For answers about a refused request.
+/// The first half of `parse`: the fields of the table may be out of bounds. Used for answers about a refused request.
 template <class T>
 result<const T*> well_formed(std::span<const uint8_t> body);
 

@@ -1,4 +1,4 @@
-// The first 4 KiB of a checkpoint area (docs/disk-format.md). Written last: without it the area is empty.
+// The first 4 KiB of a checkpoint area (docs/disk-format.md). They are written last: without them the area is empty.
 #pragma once
 
 #include "base/error.hpp"
@@ -15,10 +15,10 @@ constexpr uint32_t checkpoint_header_version = 1;
 
 struct checkpoint_header {
   volume_id volume;
-  uint64_t number = 0;           ///< of the checkpoint; the area with the higher number is current
-  uint64_t journal_sequence = 0; ///< of the first journal block to read after it
+  uint64_t number = 0;           ///< number of the checkpoint; the area with the higher number is current
+  uint64_t journal_sequence = 0; ///< the first journal block to read after it
   uint64_t image_blocks = 0;     ///< number of blocks after the header
-  uint64_t records = 0;          ///< number of records in them, to size the reader's memory
+  uint64_t records = 0;          ///< number of records in them, so that the reader can reserve memory
 
   friend bool operator==(const checkpoint_header&, const checkpoint_header&) = default;
 };

@@ -8,7 +8,7 @@
 
 namespace terrace {
 
-/// One bit per 4 KiB of the arena: 32 MiB for 1 TiB, and much faster than sorting millions of extents.
+/// One bit for each 4 KiB of the arena: 32 MiB for 1 TiB, and much faster than sorting millions of extents.
 class extent_claims {
  public:
   explicit extent_claims(uint64_t arena_bytes) : words_(arena_bytes / disk_alignment_bytes / word_bits + 1) {}

@@ -59,7 +59,7 @@ class volume_opener {
     return {};
   }
 
-  /// Locks and examines all paths before any is changed. Errors: `busy`, because it ends by itself.
+  /// Locks and examines all paths before any is changed. Errors: `busy`, because the other process will end.
   result<void> look_at_all() {
     for (const std::string& path : options_.paths) {
       auto one = path_opening::begin(path);
@@ -80,7 +80,7 @@ class volume_opener {
     return {overwritten ? found_path::kind::other : found_path::kind::unreadable, {}, seen.error()};
   }
 
-  /// Makes the files what the plan says, and the superblocks durable. Returns the first path that failed.
+  /// Changes the files as planned, and makes the superblocks durable. Returns the first path that failed.
   std::optional<left_out_path> make(path_set& set) {
     // Every byte is allocated before the first object, so that no write runs out of space later.
     for (size_t i = 0; i < openings_.size(); ++i)
@@ -154,7 +154,7 @@ class volume_opener {
   std::vector<found_path> found_;
   std::vector<std::unique_ptr<path_opening>> openings_; ///< null: left out
   std::vector<bool> began_empty_;
-  std::vector<std::string> damaged_copies_; ///< as found, before both are rewritten
+  std::vector<std::string> damaged_copies_; ///< defects as found, before both copies are rewritten
 };
 
 result<extent_file> extent_file::open(const extent_file_options& options) {

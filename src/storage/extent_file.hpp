@@ -25,27 +25,29 @@ namespace terrace {
 
 struct extent_file_options {
   std::string path;
-  uint64_t capacity_bytes = 0; ///< of the whole file, fully allocated; rounded down to 4 KiB; at least 1 MiB
-  bool direct = true;          ///< try O_DIRECT
-  bool for_readers = false;    ///< open it once more, for other processes
-  /// Replace anything else with an empty volume: bytes that are not a volume, a volume of another version or
+  /// Size of the whole file, fully allocated; rounded down to 4 KiB; at least 1 MiB.
+  uint64_t capacity_bytes = 0;
+  bool direct = true;       ///< try O_DIRECT
+  bool for_readers = false; ///< open the file once more, for other processes
+  /// Replaces anything else with an empty volume: bytes that are not a volume, a volume of another version or
   /// owner, or a damaged one. Otherwise these are refused and left unchanged.
   bool wipe_foreign = false;
   volume_owner owner;
-  boot_id boot; ///< of this daemon, as information for later inspection
+  boot_id boot; ///< boot of this daemon, as information for later inspection
 };
 
 /// A volume on several paths: one file per path.
 struct extent_files_options {
   std::vector<std::string> paths; ///< in order; at least one, at most `superblock::paths_max`
-  uint64_t capacity_bytes = 0;    ///< of each file, as above
+  uint64_t capacity_bytes = 0;    ///< size of each file, as above
   bool direct = true;
   mismatch_rule on_mismatch = mismatch_rule::refuse;
-  uint64_t object_bytes = object_bytes_expected; ///< expected of extents: a new index has room for as many
+  /// Expected size of extents: a new index has room for as many.
+  uint64_t object_bytes = object_bytes_expected;
   volume_owner owner;
   boot_id boot;
   bool for_readers = false;            ///< open each file once more, for other processes
-  std::vector<pending_clear> clears{}; ///< that the volume has not heard of (pending_clears.hpp)
+  std::vector<pending_clear> clears{}; ///< clears that the volume does not know yet (pending_clears.hpp)
 };
 
 struct open_volume;
@@ -102,8 +104,8 @@ class extent_file {
   const std::string& buffered_reason() const { return buffered_reason_; }
   uint64_t alignment_bytes() const;
 
-  /// The same file, opened once more for reading alone with O_DIRECT and without the lock, for another process. Null if nobody asked
-  /// for it, or for `readers_refusal()`, which has the path as well.
+  /// The same file, opened once more with O_DIRECT, for reading only and without the lock, for another
+  /// process. Null if nobody asked for it, or if `readers_refusal()` says why not, which includes the path.
   const std::shared_ptr<named_file>& for_readers() const { return for_readers_; }
   const std::string& readers_refusal() const { return readers_refusal_; }
 

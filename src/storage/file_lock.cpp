@@ -29,7 +29,7 @@ std::optional<std::string> lock_holder(int fd, const std::string& locks) {
     return std::nullopt;
   std::ifstream file(locks);
   for (std::string line; std::getline(file, line);) {
-    // 12: FLOCK  ADVISORY  WRITE 4711 fe:01:1048601 0 EOF
+    // Example: 12: FLOCK ADVISORY WRITE 4711 fe:01:1048601 0 EOF
     long pid = 0;
     unsigned major_number = 0, minor_number = 0;
     unsigned long long inode = 0;

@@ -7,7 +7,7 @@ namespace terrace {
 
 namespace {
 
-constexpr unsigned digit_bits = 11; ///< counters of a digit stay in the first-level cache
+constexpr unsigned digit_bits = 11; ///< the counters of a digit stay in the first-level cache
 constexpr size_t digit_values = size_t{1} << digit_bits;
 
 struct ordered {

@@ -12,7 +12,7 @@ namespace {
 constexpr uint64_t retry_records = 64; ///< after a failed checkpoint, doubled with each further failure
 constexpr unsigned retry_doublings_max = 14;
 
-/// `count` records from the front of the queue, in consecutive blocks.
+/// Packs `count` records from the front of the queue into consecutive blocks.
 std::shared_ptr<const aligned_buffer> pack(block_heading heading, std::deque<index_record>& line,
                                            size_t count) {
   size_t blocks = (count + records_per_block - 1) / records_per_block;
@@ -81,7 +81,7 @@ void index_journal::begin_checkpoint() {
 void index_journal::add_image(std::span<const index_record> records) {
   assert(!image_ended_);
   if (phase_ != phase::image)
-    return; // it has failed in the meantime
+    return; // the checkpoint has failed in the meantime
   for (const index_record& record : records) {
     if (image_records_ + image_.size() >= image_blocks_max() * records_per_block) {
       ++image_left_out_;

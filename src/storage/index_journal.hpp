@@ -34,10 +34,11 @@ namespace terrace {
 
 /// Where a journal continues: the result of recovery, or the default for a new volume.
 struct journal_position {
-  uint64_t next_sequence = 1;     ///< of the next journal block
+  uint64_t next_sequence = 1;     ///< number of the next journal block
   uint64_t live_from = 1;         ///< the oldest journal block that a recovery would read
-  uint64_t checkpoint_number = 0; ///< of the last checkpoint; 0: none yet
-  uint64_t next_generation = 0;   ///< higher than all generations found, and at least of the present epoch
+  uint64_t checkpoint_number = 0; ///< number of the last checkpoint; 0: none yet
+  /// Higher than all generations found, and at least the first of the present epoch.
+  uint64_t next_generation = 0;
 };
 
 struct journal_io {
@@ -47,12 +48,13 @@ struct journal_io {
   std::shared_ptr<const aligned_buffer> memory;
 };
 
-/// For metrics, since the journal was opened.
+/// Counts for metrics, since the journal was opened.
 struct journal_counts {
   uint64_t records = 0;
   uint64_t blocks = 0; ///< journal blocks written
   uint64_t writes = 0; ///< write operations for them
-  uint64_t lost = 0;   ///< records without room in the journal or with a failed write; in the next checkpoint
+  /// Records without room in the journal or with a failed write; the next checkpoint contains them.
+  uint64_t lost = 0;
   uint64_t checkpoints = 0;
   uint64_t failures = 0;   ///< failed operations
   uint64_t unrecorded = 0; ///< objects that did not fit into the last checkpoint
@@ -62,7 +64,7 @@ class index_journal {
  public:
   static constexpr uint64_t write_bytes_max = 1ULL << 20;
 
-  /// `block` as on disk.
+  /// `block` is the superblock as on disk.
   index_journal(const superblock& block, const journal_position& from);
 
   /// Records must be added in the order of the events.
@@ -71,7 +73,8 @@ class index_journal {
   /// True if no checkpoint is in progress and one is needed: the journal is three quarters full, or records
   /// were lost.
   bool checkpoint_due() const;
-  /// True if the index has changed since the last checkpoint began, or changes waited then: the journal has them after it.
+  /// True if the index has changed since the last checkpoint began, or changes waited then: the journal has
+  /// them after it.
   bool changed() const { return changed_ || lossy_; }
   /// True if records are to be written and the journal has room. Without room they are lost, and a checkpoint is due.
   bool recording() const { return !pending_.empty() && live_blocks() < journal_blocks(); }

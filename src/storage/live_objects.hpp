@@ -15,7 +15,7 @@ uint64_t keep_newest_of_each_key(std::vector<index_record>& objects);
 struct object_sum {
   uint64_t objects = 0;
   uint64_t payload_bytes = 0;
-  uint64_t physical_bytes = 0; ///< of their extents, including headers and padding
+  uint64_t physical_bytes = 0; ///< sum of their extents, including headers and padding
 
   void add(const index_record& object) {
     ++objects;
@@ -37,13 +37,13 @@ struct space_sum {
 };
 
 struct size_sum {
-  uint64_t payload_bytes_max = 0; ///< a power of two: sizes above half of it, up to it
+  uint64_t payload_bytes_max = 0; ///< a power of two: the sizes above half of it, up to it
   object_sum sum;
 };
 
-/// By space number; only spaces with objects.
+/// Sums by space number; only spaces with objects.
 std::vector<space_sum> sum_by_space(const recovered_volume& volume);
-/// By ascending size; only sizes with objects.
+/// Sums by ascending size; only sizes with objects.
 std::vector<size_sum> sum_by_size(const recovered_volume& volume);
 
 } // namespace terrace

@@ -8,11 +8,10 @@
 
 namespace terrace {
 
-/// An eventfd that becomes readable when no process has the volume at `path` locked any more. For a killed
-/// process that is not when the process ends but when the kernel has finished its last operation: until then
-/// bytes may still be written to the file. The kernel reports this only to a blocking call, so the call is
-/// made on a separate thread, which is left behind if the process ends first. Errors: `internal`, from the
-/// system.
+/// Returns an eventfd that becomes readable when no process has the volume at `path` locked any more. If the process
+/// was killed, that is not when it ends but when the kernel has finished its last operation: until then bytes may still
+/// be written to the file. The kernel reports this only to a blocking call, so the call is made on a separate thread,
+/// which is left behind if the process ends first. Errors: `internal`, from the system.
 result<unique_fd> watch_lock(const std::string& path);
 
 } // namespace terrace

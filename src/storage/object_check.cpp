@@ -8,9 +8,9 @@ namespace terrace {
 
 namespace {
 
-constexpr uint64_t object_bytes_max = 1ULL << 30; ///< on disk; nothing larger is searched
+constexpr uint64_t object_bytes_max = 1ULL << 30; ///< largest object on disk; a search goes no further
 
-/// The problem with an object's header, if any.
+/// Returns the problem with an object's header, if any.
 checked_object check_header(const result<object_header>& header, const index_record& object,
                             const object_identity& expected) {
   if (!header)
@@ -51,7 +51,7 @@ bool object_checker::overwritten(const index_record& object) {
         return true;
     done += piece.size();
   }
-  // The nearest header before the extent is that of the object whose payload would be here.
+  // The nearest header before the extent belongs to the object whose payload would be here.
   uint64_t lowest = begin - std::min(object.offset, object_bytes_max);
   uint64_t searched = begin;
   auto remember = [&] { bare_begin_ = searched, bare_end_ = begin; };

@@ -22,15 +22,16 @@ enum class object_state {
 
 struct checked_object {
   object_state state = object_state::intact;
-  std::string why;         ///< empty if intact
-  uint64_t bytes_read = 0; ///< of the extent; an object with a wrong header is not read to its end
+  std::string why; ///< empty if intact
+  /// Bytes read from the extent; an object with a wrong header is not read to its end.
+  uint64_t bytes_read = 0;
 };
 
-/// Has its own buffer, so each thread needs one.
+/// Each thread needs its own checker, because a checker has a buffer.
 class object_checker {
  public:
-  /// Objects are read in pieces of at most that size, in whole blocks. Device and superblock must outlive the
-  /// checker.
+  /// Objects are read in pieces of at most `piece_bytes`, in whole blocks. Device and superblock must outlive
+  /// the checker.
   object_checker(volume_reader& from, const superblock& block, uint64_t piece_bytes = 4ULL << 20)
       : from_(from), block_(block), buffer_(piece_bytes) {}
 
@@ -38,16 +39,16 @@ class object_checker {
 
  private:
   checked_object compare(const index_record& object, const space_fingerprint& space);
-  /// True if a newer object begins inside the extent, or before it and reaches into it: its header tells, and is written
-  /// before its payload.
+  /// True if a newer object begins inside the extent, or before it and reaches into it: its header, written
+  /// before its payload, tells.
   bool overwritten(const index_record& object);
-  /// The header in a block, if it is one of this volume.
+  /// Returns the header in a block, if it is one of this volume.
   std::optional<object_header> header_in(std::span<const std::byte> block) const;
 
   volume_reader& from_;
   const superblock& block_;
   aligned_buffer buffer_;
-  uint64_t bare_begin_ = 0; ///< no header begins in [bare_begin_, bare_end_), as a search has shown
+  uint64_t bare_begin_ = 0; ///< a search has shown that no header begins in [bare_begin_, bare_end_)
   uint64_t bare_end_ = 0;
 };
 

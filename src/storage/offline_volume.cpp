@@ -14,7 +14,7 @@ namespace terrace {
 
 result<offline_volume> offline_volume::open(const std::string& path, volume_access access) {
   bool writes = access == volume_access::write;
-  // Does not wait for a writer if the path is a FIFO.
+  // Opening does not wait for a writer if the path is a FIFO.
   unique_fd fd(::open(path.c_str(), (writes ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!fd)
     return fail_system(path, "opening the volume", errno);

@@ -11,7 +11,7 @@ namespace terrace {
 
 enum class volume_access {
   read,  ///< others may read at the same time; no daemon can open it
-  write, ///< exclusive
+  write, ///< nobody else has it open
 };
 
 /// Locked for the lifetime of the object. Opening does not change the file.
@@ -35,7 +35,7 @@ class offline_volume {
 /// `newest_superblock`; `internal` if its layout is inconsistent.
 result<superblock> read_volume(volume_device& from);
 
-/// The part of its arena that is within the file.
+/// Returns how many bytes of its arena are within the file.
 uint64_t arena_bytes(const superblock& block, uint64_t file_bytes);
 
 } // namespace terrace

@@ -14,7 +14,7 @@
 
 namespace terrace {
 
-/// The owner in its on-disk form.
+/// Returns the owner in its on-disk form.
 volume_owner owner_on_disk(volume_owner owner);
 
 class path_opening {
@@ -39,7 +39,7 @@ class path_opening {
   bool made() const { return made_; }
   bool had_bytes() const { return size_ != 0; }
 
-  /// Nothing was changed, so there is nothing to restore except that a created file is removed.
+  /// The file was not changed, so a created file is removed and otherwise nothing needs restoring.
   void keep_unless_made() { kept_ = !made_; }
   unique_fd keep() {
     kept_ = true;

@@ -51,9 +51,9 @@ class planner {
 
  private:
   struct verdict {
-    bool belongs = false; ///< otherwise it starts empty, or `wrong` is set
+    bool belongs = false; ///< if not, the path starts empty, or `wrong` is set
     error wrong;
-    bool misplaced = false; ///< a path of the volume at the place of another
+    bool misplaced = false; ///< a path of the volume at the place of another one
   };
 
   verdict judge(size_t i, bool is_store) const {
@@ -75,7 +75,7 @@ class planner {
 
   const superblock& expected() const { return found_[reference_].block; }
 
-  /// The path whose volume is opened: the volume of most paths, among several the first.
+  /// Returns the path whose volume is opened: the volume with the most paths, and among several the first.
   std::optional<size_t> reference() const {
     std::optional<size_t> best;
     std::ptrdiff_t most = 0;
@@ -101,7 +101,7 @@ class planner {
                               "disk.on_mismatch = \"adapt\", to start this path over"};
   }
 
-  /// Why path `i` cannot be used as it is; `ok` if it can.
+  /// Returns why path `i` cannot be used as it is; `ok` if it can.
   error mismatch(size_t i, const superblock& block) const {
     std::string is = names_[i] + ": this is " + path_of(block.path_index, block.path_count) + " of volume " +
                      to_hex(block.volume);

@@ -66,7 +66,7 @@ std::optional<pending_clear> decode_line(const std::string& line) {
   return clear;
 }
 
-/// Nothing: it is damaged, or of another version.
+/// Nullopt: the record is damaged, or of another version.
 std::optional<std::vector<pending_clear>> decode(const std::string& text, const std::string& file) {
   size_t sum = text.rfind("checksum ");
   if (sum == std::string::npos ||
@@ -87,7 +87,7 @@ std::optional<std::vector<pending_clear>> decode(const std::string& text, const 
   return clears;
 }
 
-/// An error is found when the folder is opened.
+/// Ignores errors, which show when the folder is opened.
 void make_durably(const std::filesystem::path& folder) {
   std::error_code failed;
   if (std::filesystem::exists(folder, failed) || !folder.has_relative_path())
@@ -98,7 +98,7 @@ void make_durably(const std::filesystem::path& folder) {
     ::fsync(parent.get());
 }
 
-/// The folder, made and locked. Whoever changes something in it syncs it.
+/// Makes and locks the folder. A caller that changes something in it syncs it.
 result<unique_fd> lock_folder(const std::string& folder) {
   if (folder.empty())
     return fail(errc::unsupported, "this daemon has no state directory");
@@ -112,7 +112,7 @@ result<unique_fd> lock_folder(const std::string& folder) {
   return fd;
 }
 
-/// Nothing where there is no record. Errors: the system's.
+/// Returns no clears if there is no record. Errors: the system's.
 result<std::vector<pending_clear>> read_record(const std::string& record, const std::string& file) {
   unique_fd fd(::open(record.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd && (errno == ENOENT || errno == ENOTDIR))
@@ -150,7 +150,7 @@ result<void> write_all(const std::string& path, const std::string& text) {
   return {};
 }
 
-/// Replaces the record, or removes it when nothing waits.
+/// Replaces the record, or removes it when no clear waits.
 result<void> replace(const std::string& record, const std::string& file, int folder,
                      const std::vector<pending_clear>& clears) {
   if (clears.empty()) {
@@ -170,7 +170,7 @@ result<void> replace(const std::string& record, const std::string& file, int fol
 
 void add(std::vector<pending_clear>& clears, const pending_clear& more) {
   if (!more.space && more.volume == volume_id{})
-    clears.clear(); // it says all that the others say
+    clears.clear(); // this clear says all that the others say
   if (std::find(clears.begin(), clears.end(), more) == clears.end())
     clears.push_back(more);
   if (clears.size() > pending_clears::clears_max)

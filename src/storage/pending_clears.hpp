@@ -24,10 +24,10 @@ namespace terrace {
 
 class pending_clears {
  public:
-  /// Clears of more spaces than this become one clear of everything.
+  /// Clears of more than this many spaces become one clear of everything.
   static constexpr size_t clears_max = 64;
 
-  /// `folder` is created when needed. Empty: no clears can be recorded, and there are none.
+  /// `folder` is created when needed. If it is empty, no clears can be recorded, and there are none.
   explicit pending_clears(std::string folder) : folder_(std::move(folder)) {}
 
   /// Adds the clear to those of each file, durably. `still_needed` is called under the lock; if it returns
@@ -37,9 +37,9 @@ class pending_clears {
       std::span<const std::string> files, const pending_clear& clear,
       const std::function<bool()>& still_needed = [] { return true; }) const;
 
-  /// The clears of all these files. A record that is damaged or of an unknown version counts as a clear of
-  /// everything: a cache may remove more than requested, but never less. Errors: the system's; then the
-  /// volume must not be opened.
+  /// Returns the clears of all these files. A record that is damaged or of an unknown version counts as a
+  /// clear of everything: a cache may remove more than requested, but never less. Errors: the system's; then
+  /// the volume must not be opened.
   result<std::vector<pending_clear>> of(std::span<const std::string> files) const;
 
   enum class outcome : uint8_t {
@@ -48,11 +48,11 @@ class pending_clears {
     left_out, ///< the volume was opened without it
   };
   /// The volume was opened with the clears `of` these files, and its superblocks are durable: removes the
-  /// clears that are settled. Clears of another volume stay. `epoch`: of the opening. Errors: the system's;
-  /// then the clears stay and are applied again.
+  /// clears that are settled. Clears of another volume stay. `epoch` is that of the opening. Errors: the
+  /// system's; then the clears stay and are applied again.
   result<void> applied(const std::string& file, outcome what, const volume_id& volume, uint64_t epoch) const;
 
-  /// The path of the record of a file's clears.
+  /// Returns the path of the record of a file's clears.
   std::string record_of(const std::string& file) const;
 
  private:

@@ -23,7 +23,7 @@ struct raw_heading {
   uint32_t index;
   std::array<uint8_t, 16> volume;
   uint64_t sequence;
-  uint64_t checksum; ///< over the block with this field zero
+  uint64_t checksum; ///< checksum of the block with this field zero
 };
 
 static_assert(std::endian::native == std::endian::little);

@@ -24,13 +24,13 @@ struct block_heading {
   block_kind kind = block_kind::journal;
   volume_id volume;
   uint64_t sequence =
-      0; ///< journal: number of the block since the volume was made. Image: number of the checkpoint
-  uint32_t index = 0; ///< image: which block of it. Journal: 0
+      0; ///< journal: number of the block since the volume was made; image: number of the checkpoint
+  uint32_t index = 0; ///< image: index of the block in it; journal: 0
 
   friend bool operator==(const block_heading&, const block_heading&) = default;
 };
 
-/// Fills all of `out`; at most `records_per_block` records (asserted).
+/// Fills all of `out` with at most `records_per_block` records (asserted).
 void encode_block(const block_heading& heading, std::span<const index_record> records,
                   std::span<std::byte, record_block_bytes> out);
 
@@ -41,7 +41,7 @@ enum class block_state : uint8_t {
   damaged, ///< torn, corrupted, or not a Terrace block
 };
 
-/// A valid block in place; refers to the bytes that were read.
+/// A view of a valid block in place; it refers to the bytes that were read.
 struct block_view {
   block_state state = block_state::damaged;
   block_heading heading;

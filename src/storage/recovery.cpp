@@ -18,10 +18,10 @@ namespace {
 constexpr uint64_t read_bytes = 4ULL << 20;
 
 // No real volume counts this far. Larger numbers are rejected, because counting on from them would overflow.
-constexpr uint64_t sequence_max = 1ULL << 63; ///< of journal blocks, and the number of a checkpoint
+constexpr uint64_t sequence_max = 1ULL << 63; ///< bounds journal blocks, and the number of a checkpoint
 constexpr uint32_t space_number_max = 1U << 31;
 
-/// `decode_record` with an upper bound on numbers.
+/// Decodes like `decode_record`, with an upper bound on numbers.
 std::optional<index_record> believable(std::span<const std::byte, index_record_bytes> bytes) {
   auto record = decode_record(bytes);
   if (record && (record->space > space_number_max || epoch_of(record->generation) >= epoch_max))
@@ -71,7 +71,8 @@ class recovery {
       if (!good)
         read_one_by_one(begin, first, size(first) / record_block_bytes, use);
       if (first + piece < blocks)
-        next = std::async(read, first + piece, std::ref(next_buffer_)); // without a thread: read on demand
+        // If it gets no thread, std::async reads on demand.
+        next = std::async(read, first + piece, std::ref(next_buffer_));
       if (good)
         use_each(first, buffer_.bytes().first(size(first)), use);
       if (next.valid()) {
@@ -145,11 +146,11 @@ class recovery {
     found_.position.next_sequence = std::max(highest + 1, from);
     found_.position.live_from = checkpoint_ ? from : std::min(lowest, found_.position.next_sequence);
     uint64_t expected = found_.position.next_sequence - found_.position.live_from;
-    if (expected > ring) { // only if a checkpoint was lost to damage
+    if (expected > ring) { // happens only if a checkpoint was lost to damage
       found_.position.live_from = found_.position.next_sequence - ring;
       expected = ring;
     }
-    // Blocks that nobody needs may contain anything: the begin of a write that a crash cut off, or what was there
+    // Blocks that nobody needs may contain anything: the begin of a write that a crash cut off, or bytes from
     // before the layout changed.
     uint64_t first = found_.position.live_from % ring;
     auto needed = static_cast<uint64_t>(std::count_if(

@@ -17,7 +17,7 @@ struct range {
   friend auto operator<=>(const range&, const range&) = default;
 };
 
-/// What is free in a window beside sorted ranges; the smallest gap that is large enough is taken first.
+/// The free bytes in a window beside sorted ranges; the smallest gap that is large enough is taken first.
 class free_gaps {
  public:
   free_gaps(range window, std::vector<range> taken) {
@@ -30,7 +30,7 @@ class free_gaps {
     add(at, window.end);
   }
 
-  /// Nothing when no gap is large enough.
+  /// Returns nullopt if no gap is large enough.
   std::optional<uint64_t> take(uint64_t bytes) {
     auto gap = gaps_.lower_bound({bytes, 0});
     if (gap == gaps_.end())
@@ -98,7 +98,7 @@ resize_plan plan_places(const superblock& block, const resize_target& target,
   std::vector<range> taken;
   taken.reserve(objects.size());
   for (const index_record& object : objects)
-    taken.push_back(place(object)); // also those that go: they live until the new places count
+    taken.push_back(place(object)); // objects that go count too: they live until the new places count
   free_gaps gaps(window, std::move(taken));
   for (size_t i = objects.size(); i-- > 0;) {
     range at = place(objects[i]);

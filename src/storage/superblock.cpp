@@ -137,7 +137,7 @@ result<superblock> newest_superblock(std::span<const std::byte, 2 * superblock_b
     return first->sequence > second->sequence ? first : second;
   if (first || second)
     return first ? first : second;
-  // Both bad: what is worth saying is what stands there, not what does not.
+  // Both copies are bad: the error about bytes that are there says more than the error about missing ones.
   return first.error().code == errc::not_found ? second : first;
 }
 

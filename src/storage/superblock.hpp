@@ -34,7 +34,8 @@ struct volume_layout {
   friend bool operator==(const volume_layout&, const volume_layout&) = default;
 };
 
-/// Who may use a volume. Both parts survive restarts and reboots; a volume of another owner is never read.
+/// The owner, who alone may use a volume. Both parts survive restarts and reboots; a volume of another owner
+/// is never read.
 struct volume_owner {
   static constexpr size_t group_bytes_max = 64;
 
@@ -51,20 +52,20 @@ struct space_floor {
   friend bool operator==(const space_floor&, const space_floor&) = default;
 };
 
-/// The bit of a path in a set of paths.
+/// Returns the bit of a path in a set of paths.
 constexpr uint64_t path_bit(size_t path) { return path < 64 ? 1ULL << path : 0; }
 
 struct superblock {
   static constexpr size_t floors_max = 64;
   static constexpr size_t paths_max = 64;
 
-  volume_id volume; ///< the same on all paths of a volume
-  boot_id boot;     ///< of the daemon that opened the volume last
+  volume_id volume; ///< all paths of a volume have the same
+  boot_id boot;     ///< boot of the daemon that opened the volume last
   volume_owner owner;
-  uint64_t sequence = 0;        ///< of superblocks: the newest copy is valid; even numbers are in copy 0
+  uint64_t sequence = 0;        ///< counts superblocks: the newest copy is valid; even numbers are in copy 0
   uint64_t epoch = 0;           ///< raised by every opening and every clear; part of an object's generation
   uint64_t forgotten_below = 0; ///< objects of lower epochs are forgotten in every space
-  uint64_t capacity_bytes = 0;  ///< of the whole file
+  uint64_t capacity_bytes = 0;  ///< size of the whole file
   volume_layout layout;
   uint16_t path_index = 0; ///< index of this file among the volume's paths
   uint16_t path_count = 1;
@@ -75,17 +76,17 @@ struct superblock {
   friend bool operator==(const superblock&, const superblock&) = default;
 };
 
-/// The offset of the copy with this sequence number. Writing the next one never touches the newest.
+/// Returns the offset of the copy with this sequence number. Writing the next one never touches the newest.
 constexpr uint64_t superblock_offset(uint64_t sequence) { return sequence % 2 * superblock_bytes; }
 
-/// Fills all of `out`. At most `floors_max` floors (asserted).
+/// Fills all of `out`. There may be at most `floors_max` floors (asserted).
 void encode(const superblock& block, std::span<std::byte, superblock_bytes> out);
 
 /// Decodes one copy. Errors: `not_found` for a block of zeros, `denied` for data not written by Terrace,
 /// `unsupported` for another version, `internal` for a damaged block.
 result<superblock> decode_superblock(std::span<const std::byte, superblock_bytes> bytes);
 
-/// The newest valid copy; a torn or damaged copy is ignored if the other is valid. Errors as above,
+/// Returns the newest valid copy; a torn or damaged copy is ignored if the other is valid. Errors as above,
 /// `not_found` if both are zeros.
 result<superblock> newest_superblock(std::span<const std::byte, 2 * superblock_bytes> both);
 
@@ -94,7 +95,7 @@ result<superblock> newest_superblock(std::span<const std::byte, 2 * superblock_b
 void forget_all(superblock& block);
 void forget_space(superblock& block, const space_fingerprint& space);
 
-/// The lowest valid epoch for objects of this space.
+/// Returns the lowest valid epoch for objects of this space.
 uint64_t floor_of(const superblock& block, const space_fingerprint& space);
 
 } // namespace terrace

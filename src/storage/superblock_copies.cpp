@@ -70,7 +70,7 @@ result<void> erase_superblocks(volume_device& to, uint64_t newest_sequence) {
   aligned_buffer zeros(superblock_bytes);
   if (auto done = write_durably(to, superblock_offset(newest_sequence + 1), zeros); !done)
     return done;
-  // With nothing but its magic, whatever part of the last write arrives leaves this or zeros.
+  // The block has nothing but its magic, so whatever part of the last write arrives, the disk has this or zeros.
   constexpr size_t magic_bytes = 8;
   aligned_buffer magic(superblock_bytes);
   encode(superblock{}, std::span<std::byte, superblock_bytes>(magic.data(), superblock_bytes));

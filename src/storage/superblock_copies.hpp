@@ -14,8 +14,8 @@ struct superblock_copies {
   result<superblock> newest;              ///< as from `newest_superblock`
 };
 
-/// What is wrong with one copy of a superblock whose other one is valid; empty if both are, or if the volume's creation was
-/// interrupted before it wrote the second.
+/// Describes what is wrong with one copy of a superblock whose other copy is valid; empty if both are valid,
+/// or if the volume's creation was interrupted before it wrote the second.
 std::string describe_damaged_copy(const superblock_copies& copies);
 
 /// Fails with the device's error if no copy can be read; the result contains the state of each copy. Missing
@@ -23,7 +23,7 @@ std::string describe_damaged_copy(const superblock_copies& copies);
 result<superblock_copies> read_superblocks(volume_device& from);
 
 /// Writes both copies, one after the other, each made durable: a crash leaves one of them intact, and damage
-/// to one does not bring back what the other has forgotten. Raises `block.sequence` by two.
+/// to one does not bring back objects that the other has forgotten. Raises `block.sequence` by two.
 result<void> write_superblocks(volume_device& to, superblock& block);
 
 /// Zeros both copies, the older one first: until the second write is durable the volume is unchanged,

@@ -86,7 +86,7 @@ result<void> file_device::resize(uint64_t bytes) {
     return fail_system(path_, "examining the volume", errno);
   auto present = static_cast<uint64_t>(before.st_blocks) * 512;
   uint64_t wanted = bytes > present ? bytes - present : 0;
-  // Asked first because a file system may take minutes, or all memory of a tmpfs, to find out.
+  // Free space is asked for first, because a file system may take minutes, or all memory of a tmpfs, to find out.
   if (uint64_t available = free_bytes(fd_); wanted > available)
     return fail_space(path_, wanted, available);
   if (static_cast<uint64_t>(before.st_size) > bytes && ::ftruncate(fd_, static_cast<off_t>(bytes)) != 0)
@@ -118,7 +118,7 @@ std::string try_direct(int fd) {
 }
 
 result<std::shared_ptr<named_file>> open_for_readers(int fd, const std::string& path) {
-  const std::string same = "/proc/self/fd/" + std::to_string(fd); // whatever has its name now
+  const std::string same = "/proc/self/fd/" + std::to_string(fd); // reaches the file whatever its name is now
   unique_fd opened(::open(same.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
   if (!opened)
     return fail_system(path, "opening it once more, for GPUs", errno);

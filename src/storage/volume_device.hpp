@@ -11,14 +11,14 @@ namespace terrace {
 
 class volume_device : public volume_reader {
  public:
-  /// Writes whole blocks of 4 KiB from aligned memory. Visible to reads immediately, durable after `sync`.
-  /// Errors: `internal`, from the device.
+  /// Writes whole blocks of 4 KiB from aligned memory. Reads see them immediately; they are durable after
+  /// `sync`. Errors: `internal`, from the device.
   virtual result<void> write(uint64_t file_offset, std::span<const std::byte> bytes) = 0;
-  /// Everything written and resized before survives a power failure.
+  /// Makes everything written and resized before survive a power failure.
   virtual result<void> sync() = 0;
   virtual result<uint64_t> size() = 0;
-  /// Every byte of the new size is allocated; new bytes read as zeros. Errors: `no_space` with requested and
-  /// available bytes; the device's. On error the size is unchanged.
+  /// Changes the size. Every byte of the new size is allocated; new bytes read as zeros. Errors: `no_space`
+  /// with requested and available bytes; the device's. On error the size is unchanged.
   virtual result<void> resize(uint64_t bytes) = 0;
 };
 
@@ -47,10 +47,10 @@ class file_device : public volume_device {
 /// used.
 std::string try_direct(int fd);
 
-/// The same file once more, for reading alone, with O_DIRECT. Errors: those of the system, with the path.
+/// Opens the same file once more, for reading only, with O_DIRECT. Errors: those of the system, with the path.
 result<std::shared_ptr<named_file>> open_for_readers(int fd, const std::string& path);
 
-/// "PATH: what: reason", with the error code for the errno of a failed system call.
+/// Makes the error "PATH: what: reason", with the error code for the errno of a failed system call.
 tl::unexpected<error> fail_system(const std::string& path, const char* what, int number);
 
 } // namespace terrace

@@ -18,7 +18,7 @@ struct inspected_checkpoint {
 
 struct volume_inspection {
   superblock block;
-  std::array<std::string, 2> superblock_problems; ///< of each copy; empty: valid
+  std::array<std::string, 2> superblock_problems; ///< problem of each copy; empty: valid
   uint64_t file_bytes = 0;
   uint64_t arena_bytes = 0;
   std::array<inspected_checkpoint, 2> checkpoints; ///< by area

@@ -13,7 +13,7 @@ constexpr uint64_t kibibyte = 1024;
 constexpr uint64_t journal_bytes_min = 64 * kibibyte;
 constexpr uint64_t journal_bytes_max = 256ULL << 20;
 constexpr uint64_t journal_share = 1024;
-constexpr uint64_t objects_always = 1'048'576; ///< or as many as the volume can contain
+constexpr uint64_t objects_always = 1'048'576; ///< or as many as the volume can contain, if those are fewer
 
 uint64_t whole_blocks(uint64_t bytes) { return bytes / disk_alignment_bytes * disk_alignment_bytes; }
 
@@ -37,7 +37,7 @@ volume_layout layout_for(uint64_t capacity_bytes, uint64_t objects, uint64_t obj
 }
 
 bool fits(const volume_layout& layout, uint64_t capacity_bytes) {
-  // None beyond the file, so that no sum below can wrap.
+  // No place lies beyond the file, so that no sum below can wrap.
   for (uint64_t place : {layout.journal_begin, layout.journal_bytes, layout.checkpoint_begin,
                          layout.checkpoint_bytes, layout.extents_begin})
     if (!aligned(place) || place > capacity_bytes)

@@ -8,13 +8,15 @@
 namespace terrace {
 
 constexpr uint64_t smallest_capacity_bytes = 1ULL << 20;
-constexpr uint64_t object_bytes_smallest = 8 << 10;  ///< of an extent: header block and one block of payload
-constexpr uint64_t object_bytes_expected = 48 << 10; ///< of the extents of a large volume, on average
+/// Size of an extent: header block and one block of payload.
+constexpr uint64_t object_bytes_smallest = 8 << 10;
+constexpr uint64_t object_bytes_expected = 48 << 10; ///< average size of the extents of a large volume
 
-/// The layout for a volume of this capacity. The journal takes a thousandth; each of the two checkpoint areas has room
-/// for `objects`, or if that is 0, for one object per 8 KiB, which is the smallest, up to 1,048,576 of them, or for one
-/// per `object_bytes` if that is more: together 2.4 % of a volume of up to 8 GiB, and by default 0.5 % of a large one.
-/// Objects that do not fit in a checkpoint are not recovered; nothing else depends on these sizes.
+/// Returns the layout for a volume of this capacity. The journal takes a thousandth. Each of the two
+/// checkpoint areas has room for `objects`. If that is 0, it has room for one object per 8 KiB, the smallest
+/// size, up to 1,048,576 objects, or for one per `object_bytes` if that is more. Both areas together take 2.4
+/// % of a volume of up to 8 GiB, and by default 0.5 % of a large one. Objects that do not fit in a checkpoint
+/// are not recovered; nothing else depends on these sizes.
 volume_layout layout_for(uint64_t capacity_bytes, uint64_t objects = 0,
                          uint64_t object_bytes = object_bytes_expected);
 

@@ -20,7 +20,7 @@ class resizing {
   resizing(volume_device& device, const resize_options& options, volume_inspection is, resize_report report)
       : device_(device), options_(options), is_(std::move(is)), report_(std::move(report)),
         block_(is_.block) {
-    report_.moved = {}; // counted as they are
+    report_.moved = {}; // counted when they are moved
   }
 
   result<void> run(resize_plan plan) {
@@ -91,7 +91,7 @@ class resizing {
     return device_.sync();
   }
 
-  /// False when the device does not give its bytes.
+  /// Returns false if the device cannot read the object's bytes.
   result<bool> move_object(const placed_object& one, aligned_buffer& buffer) {
     for (uint64_t done = 0; done < one.object.physical_bytes;) {
       auto piece = buffer.bytes().first(std::min(one.object.physical_bytes - done, buffer.size()));
@@ -104,10 +104,11 @@ class resizing {
     return true;
   }
 
-  /// Into the area that the new layout leaves alone; if the last one lies there, the other area has its turn before.
+  /// Writes into the area that the new layout leaves alone; if the last checkpoint lies there, first into the
+  /// other area.
   result<void> checkpoint_in_old_layout() {
     uint64_t stays = area_that_stays(block_.layout, plan_.layout);
-    is_.found.position.checkpoint_number += 2; // so that a lower number is left for the new layout
+    is_.found.position.checkpoint_number += 2; // leaves a lower number for the new layout
     do {
       if (auto done = write_checkpoint(); !done)
         return done;
@@ -121,8 +122,8 @@ class resizing {
     block_.layout = plan_.layout;
     if (auto done = erase_index(&resizing::outside_of_needed); !done)
       return done;
-    // Both layouts may have area 0 at the same place. Whoever reads it by the other one's superblock must prefer the
-    // checkpoint that is that one's: where the parts shrink, the new one in area 0 has the lower number.
+    // Both layouts may have area 0 at the same place. A reader with the superblock of one layout must prefer the
+    // checkpoint of that layout: where the parts shrink, the new checkpoint in area 0 has the lower number.
     if (area_that_stays(is_.block.layout, plan_.layout) == 1)
       is_.found.position.checkpoint_number -= 2;
     return write_checkpoint();
@@ -141,8 +142,8 @@ class resizing {
     return device_.sync();
   }
 
-  /// Of all objects, in the present layout, behind all of the journal. Where they are more than its area has room for,
-  /// the newest: that can only be the old area, whose checkpoint counts for a moment.
+  /// Writes a checkpoint of all objects, in the present layout, behind all of the journal. If the area has no room for
+  /// all of them, the newest are written: that can happen only in the old layout, whose checkpoint counts for a moment.
   result<void> write_checkpoint() {
     journal_position& position = is_.found.position;
     index_journal journal(block_, {position.next_sequence, position.next_sequence, position.checkpoint_number,
@@ -214,7 +215,7 @@ class resizing {
   volume_inspection is_;
   resize_plan plan_;
   resize_report report_;
-  superblock block_; ///< as it stands on disk, or is about to
+  superblock block_; ///< the superblock as it is on disk, or is about to be
   std::pair<uint64_t, uint64_t> needed_;
 };
 
@@ -224,7 +225,7 @@ struct planned {
   resize_report report;
 };
 
-/// Where they are when the plan was carried out.
+/// Returns the objects at their places after the plan was carried out.
 std::vector<index_record> objects_after(const resize_plan& plan) {
   std::vector<index_record> objects;
   objects.reserve(plan.objects.size());
@@ -262,7 +263,7 @@ result<planned> make_plan(volume_device& device, uint64_t capacity_bytes, uint64
     made.report.dropped += plan.dropped;
     made.plans.push_back(std::move(plan));
   }
-  for (const index_record& object : std::exchange(made.is.found.objects, {})) // the plans have them
+  for (const index_record& object : std::exchange(made.is.found.objects, {})) // the plans have them now
     made.report.kept.add(object);
   made.report.after = std::move(block);
   return made;

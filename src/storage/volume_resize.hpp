@@ -17,7 +17,7 @@
 namespace terrace {
 
 struct resize_options {
-  uint64_t capacity_bytes = 0; ///< of the whole file; rounded down to 4 KiB
+  uint64_t capacity_bytes = 0; ///< size of the whole file; rounded down to 4 KiB
   uint64_t objects = 0;        ///< room in the index; 0: as in a new volume (volume_layout.hpp)
   bool drop = false;           ///< drop objects without room; otherwise that is an error
   /// Called with the number of bytes of objects moved.
@@ -28,15 +28,15 @@ struct resize_report {
   superblock before;
   superblock after;
   object_sum kept;
-  object_sum moved;      ///< those of them that move
+  object_sum moved;      ///< objects that move
   object_sum dropped;    ///< the oldest objects, for which there is no room
   object_sum unreadable; ///< could not be moved because the device cannot read them
 
   friend bool operator==(const resize_report&, const resize_report&) = default;
 };
 
-/// What `resize_volume` would do, without changes. Errors: `bad_request` for an impossible capacity; those of
-/// reading the volume.
+/// Returns what `resize_volume` would do, without changes. Errors: `bad_request` for an impossible capacity;
+/// those of reading the volume.
 result<resize_report> plan_resize(volume_device& device, uint64_t capacity_bytes, uint64_t objects = 0);
 
 /// Errors: those of `plan_resize`; `no_space` if objects have no room and may not be dropped (nothing is

@@ -12,32 +12,32 @@
 
 namespace terrace {
 
-/// The spaces of one open volume: ids of this run of the daemon and the volume's persistent numbers, which
-/// are never reused. Owned by one actor.
+/// The spaces of one open volume: their ids in this run of the daemon and their persistent numbers in the
+/// volume, which are never reused. Owned by one actor.
 class volume_spaces {
  public:
   explicit volume_spaces(uint32_t next_number = 1) : next_number_(next_number) {}
 
-  /// A space found by recovery.
+  /// Adds a space found by recovery.
   void add(space_id in, uint32_t number, const space_fingerprint& fingerprint) {
     known_[in] = {number, fingerprint};
     if (number >= next_number_)
       next_number_ = number + 1;
   }
 
-  /// A space found by recovery for which the daemon has no room: its objects are not restored, but until a checkpoint
-  /// without it is written, a restart may find them.
+  /// Notes a space found by recovery for which the daemon has no room: its objects are not restored, but
+  /// until a checkpoint without it is written, a restart may find them.
   void leave_out(uint32_t number, const space_fingerprint& fingerprint) {
     left_out_.push_back({number, fingerprint, next_checkpoint_});
     next_number_ = std::max(next_number_, number + 1);
   }
 
-  /// 0 if the space has no number yet.
+  /// Returns 0 if the space has no number yet.
   uint32_t number_of(space_id in) const {
     auto found = known_.find(in);
     return found == known_.end() ? 0 : found->second.number;
   }
-  /// Assigns the next number.
+  /// Gives the space the next number.
   uint32_t define(space_id in, const space_fingerprint& fingerprint) {
     add(in, next_number_, fingerprint);
     return number_of(in);
@@ -54,8 +54,8 @@ class volume_spaces {
                        [&](const numbered& each) { return each.fingerprint == fingerprint; });
   }
 
-  /// A space without objects, whose id is not used again. Until a checkpoint without it is written, a restart may
-  /// find objects that were removed since the last one, so it stays known until then.
+  /// Forgets a space without objects, whose id is not used again. Until a checkpoint without it is written, a
+  /// restart may find objects that were removed since the last one, so it stays known until then.
   void forget(space_id gone) {
     if (auto found = known_.find(gone); found != known_.end() && !found->second.gone)
       found->second.gone = next_checkpoint_;
@@ -75,7 +75,7 @@ class volume_spaces {
     std::erase_if(left_out_, ended);
   }
 
-  /// The first records of every checkpoint.
+  /// Returns the first records of every checkpoint.
   std::vector<index_record> records() const {
     std::vector<index_record> all;
     for (const auto& [in, space] : known_)
@@ -90,13 +90,14 @@ class volume_spaces {
   struct numbered {
     uint32_t number = 0;
     space_fingerprint fingerprint{};
-    std::optional<uint64_t> gone{}; ///< forgotten before this checkpoint begins
+    /// Set when forgotten: a checkpoint begun after this number of others leaves it out.
+    std::optional<uint64_t> gone{};
   };
   std::map<space_id, numbered> known_;
   std::vector<numbered> left_out_;
   uint32_t next_number_;
   uint64_t next_checkpoint_ = 0;
-  std::optional<uint64_t> begun_after_; ///< while one is written: how many were complete before it
+  std::optional<uint64_t> begun_after_; ///< while a checkpoint is written: how many were complete before it
 };
 
 } // namespace terrace

@@ -11,14 +11,15 @@
 
 namespace terrace {
 
-/// Read on any thread while a tier joins. `Tier` has a `kind`; kinds other than `host` are in the order of speed.
+/// Any thread may read the list while a tier joins. `Tier` has a `kind`; kinds other than `host` are in the
+/// order of speed.
 template <class Tier>
 class tier_list {
  public:
   /// A returned list never changes.
   const std::vector<Tier>& tiers() const { return *tiers_.load(std::memory_order_acquire); }
 
-  /// Null if there is none (yet).
+  /// Returns null if there is no such tier (yet).
   const Tier* tier(tier_kind kind) const {
     const auto& all = tiers();
     auto found = std::find_if(all.begin(), all.end(), [kind](const Tier& each) { return each.kind == kind; });

@@ -18,11 +18,11 @@ struct tier_plan {
   std::string policy = "kmg";
   uint64_t free_ahead_bytes = 0;
   uint32_t waiting_max = 4096;
-  bool staging_only = false; ///< nothing stays that is not held
+  bool staging_only = false; ///< the tier keeps only objects that are held
 };
 
-/// The tier's allocator for an arena of this size; `boundary_bytes`: see `allocator_options`. Errors: the
-/// allocator's.
+/// Makes the tier's allocator for an arena of this size; `boundary_bytes`: see `allocator_options`. Errors:
+/// the allocator's.
 result<std::unique_ptr<allocator>> make_space(const tier_plan& plan, uint64_t bytes, uint64_t boundary_bytes);
 
 } // namespace terrace

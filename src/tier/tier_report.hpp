@@ -22,7 +22,7 @@ struct tier_report {
   std::string policy;
   allocator_usage usage;
   uint64_t room_bytes = 0; ///< free and not kept free ahead of demand: a store of this size evicts nothing
-  uint64_t huge_page_bytes = 0, leaving_bytes = 0; ///< of host memory
+  uint64_t huge_page_bytes = 0, leaving_bytes = 0; ///< in host memory
   std::string notice;
   uint64_t read_bytes_per_s = 0; ///< measured; 0: not known
   uint64_t objects = 0;

@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t us = 1000;
 constexpr int64_t ms = 1000 * us;
 
-/// A poll that looks every microsecond, and finds something after so many looks; returns the time at its end.
+/// Polls every microsecond and finds something after `looks` looks; returns the time at its end.
 int64_t poll(busy_poll& by, int64_t now, int looks, int64_t look_ns = us) {
   bool paid = looks == 0;
   for (now += look_ns; !paid && by.goes_on(now); now += look_ns)
@@ -54,10 +54,10 @@ TEST(BusyPoll, BecomesRareWhereItDoesNotPayAndReturnsWhereItDoes) {
       now = poll(by, now, never);
     }
   EXPECT_GT(polled, 10);
-  EXPECT_LT(polled, 30); // of 1,000
+  EXPECT_LT(polled, 30); // polls among 1,000 waits
   while (!by.begins(now))
     now += ms;
-  now = poll(by, now, 5); // traffic again
+  now = poll(by, now, 5); // requests come again
   for (int wait = 0; wait < 100; ++wait) {
     EXPECT_TRUE(by.begins(now));
     now = poll(by, now, 5);
@@ -98,7 +98,7 @@ TEST(BusyPoll, RestsLongerEachTimeThatItIsPreempted) {
     int64_t from = now;
     while (!by.begins(now))
       now += ms / 10;
-    by.ends(true); // with a suspicion or not, what follows is the next poll
+    by.ends(true); // with or without a suspicion, the next poll follows
     return now - from;
   };
   int64_t first = rest(), second = rest();
@@ -127,7 +127,7 @@ TEST(BusyPoll, ForgetsPreemptionsWhileItIsLeftAlone) {
   EXPECT_TRUE(by.begins(now + busy_poll::rest_least_ns));
 }
 
-/// Two threads that want one processor: each is preempted for the other.
+/// Two threads need one processor: each is preempted for the other.
 TEST(PreemptionCount, GrowsWhereProcessorsAreShort) {
   cpu_set_t all, one;
   ASSERT_EQ(::sched_getaffinity(0, sizeof all, &all), 0);

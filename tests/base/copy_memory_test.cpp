@@ -10,7 +10,7 @@ using namespace terrace;
 
 namespace {
 
-/// Differs from its neighbours and from the byte a part away.
+/// Returns a byte that differs from its neighbours and from the byte a part away.
 uint8_t byte_at(size_t i) { return static_cast<uint8_t>(i % 251); }
 
 } // namespace

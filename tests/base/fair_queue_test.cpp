@@ -1,4 +1,4 @@
-// Whose work is next: shares, order and bounds, also for random work.
+// Tests whose work is next: shares, order and bounds, also for random work.
 #include "base/fair_queue.hpp"
 
 #include <gtest/gtest.h>
@@ -214,7 +214,7 @@ TEST_F(FairQueue, SharesAreEqualWithinTheBound) {
     work done = line.pop();
     served[{done.of.group, done.of.connection}] += done.cost;
     more(done.of);
-    more(done.of); // so that nobody ever runs out
+    more(done.of); // nobody ever runs out of work
     if (line.size() > 5000)
       break;
   }
@@ -225,7 +225,7 @@ TEST_F(FairQueue, SharesAreEqualWithinTheBound) {
   EXPECT_NEAR(static_cast<double>(of(1, 1) + of(1, 2) + of(1, 3)), static_cast<double>(of(2, 1)), bound);
 }
 
-/// Whatever others have queued, an item waits for a bounded part of it.
+/// However much others have queued, an item waits for a bounded part of it.
 TEST_F(FairQueue, AnItemWaitsForABoundedPartOfOthersWork) {
   std::mt19937_64 random(3);
   for (int round = 0; round < 200; ++round) {

@@ -44,7 +44,7 @@ bool all_are(const std::byte* data, uint64_t bytes, std::byte value) {
   return std::all_of(data, data + bytes, [value](std::byte each) { return each == value; });
 }
 
-/// The kernel may have none to give, so that what was made is all or nothing.
+/// The kernel may have no large pages to give, so either all are made or none.
 TEST_F(LargePages, AreMadeOfWhatDoesNotExist) {
   const uint64_t made = make_large_pages(memory_.data(), memory_.size());
   EXPECT_LE(made, units * unit);
@@ -65,7 +65,7 @@ TEST_F(LargePages, LeaveWhatExistsAsItIs) {
   EXPECT_EQ(bytes_that_exist(), units * page);
 }
 
-/// Nothing is made outside of the range, nor of units that are not all inside it.
+/// No page is made outside of the range, or for a unit that is only partly inside it.
 TEST_F(LargePages, LieInsideTheRange) {
   const uint64_t made = make_large_pages(memory_.data() + unit + page, 3 * unit);
   EXPECT_LE(made, 2 * unit);
@@ -76,7 +76,7 @@ TEST_F(LargePages, LieInsideTheRange) {
   EXPECT_LE(bytes_that_exist(), 2 * unit);
 }
 
-/// As a client that writes to its region while the daemon makes its pages.
+/// A client may write to its region while the daemon makes its pages.
 TEST_F(LargePages, LoseNoByteThatIsWrittenMeanwhile) {
   for (int round = 0; round < 50; ++round) {
     std::atomic<bool> begin{false};
@@ -103,20 +103,20 @@ TEST_F(LargePages, OfMemoryThatCannotBeReadAreNotMade) {
   EXPECT_EQ(bytes_that_exist(), 0U);
 }
 
-/// Shared memory alone: a mapping of a file that ends before is left alone.
+/// This works for shared memory only: a mapping of a file that ends earlier is left alone.
 TEST_F(LargePages, BeyondTheEndOfTheFileAreNotMade) {
   ASSERT_EQ(::ftruncate(fd_.get(), 0), 0);
   EXPECT_EQ(make_large_pages(memory_.data(), memory_.size()), 0U);
   EXPECT_EQ(bytes_that_exist(), 0U);
 }
 
-// ---- one of them ----
+// ---- a single page ----
 
 bool is_made(large_page_answer answer) {
   return answer == large_page_answer::made || answer == large_page_answer::slow;
 }
 
-/// The kernel may have none to give: then one small page may exist.
+/// The kernel may have no large page to give: then one small page may exist.
 TEST_F(LargePages, OneIsMadeAloneAndZeroed) {
   const large_page_answer answer = make_large_page(memory_.data() + unit);
   EXPECT_EQ(bytes_that_exist(), is_made(answer) ? unit : page);
@@ -125,7 +125,7 @@ TEST_F(LargePages, OneIsMadeAloneAndZeroed) {
 
 TEST_F(LargePages, OneOfWhatExistsInPartHasTheSameBytes) {
   memory_.data()[5 * page + 7] = std::byte{7};
-  EXPECT_EQ(::fallocate(fd_.get(), 0, 100 * page, page), 0); // which mincore does not see
+  EXPECT_EQ(::fallocate(fd_.get(), 0, 100 * page, page), 0); // mincore does not see it
   make_large_page(memory_.data());
   EXPECT_EQ(memory_.data()[5 * page + 7], std::byte{7});
   EXPECT_TRUE(all_are(memory_.data() + 6 * page, unit - 6 * page, std::byte{0}));

@@ -49,14 +49,14 @@ TEST(Mapping, BeginsWhereALargePageMay) {
     auto made = mapping::map(fd.get(), bytes, true);
     ASSERT_TRUE(made);
     EXPECT_EQ(reinterpret_cast<uintptr_t>(made->data()) % unit, 0U);
-    made->bytes()[bytes - 1] = std::byte{1}; // all of it is mapped, and of the file
+    made->bytes()[bytes - 1] = std::byte{1}; // all of it is mapped, and belongs to the file
     std::byte last{};
     EXPECT_EQ(::pread(fd.get(), &last, 1, static_cast<off_t>(bytes - 1)), 1);
     EXPECT_EQ(last, std::byte{1});
   }
 }
 
-/// Nothing is left of what was reserved around it, also where mapping fails.
+/// Nothing is left of the address space that was reserved around it, even if mapping fails.
 TEST(Mapping, LeavesNothingBehind) {
   auto mapped_bytes = [] {
     std::ifstream statm("/proc/self/statm");

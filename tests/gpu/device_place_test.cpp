@@ -1,4 +1,4 @@
-// Memory that is known by its address alone, on the simulated driver or a real one.
+// Memory that is known only by its address, on the simulated driver or a real one.
 #include "client/device_memory.hpp"
 #include "client/device_place.hpp"
 

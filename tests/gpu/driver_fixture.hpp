@@ -60,7 +60,7 @@ struct simulation {
   }
 };
 
-/// A driver, and on the simulated one the proof that the test gave everything back and broke no rule.
+/// A driver. On the simulated driver, the test must give everything back and break no rule.
 class DriverTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -82,7 +82,7 @@ class DriverTest : public testing::Test {
     }
   }
 
-  /// The first device's context, retained for the test's length.
+  /// Returns the first device's context, retained for the duration of the test.
   const std::shared_ptr<const context>& in_context() {
     if (!home)
       home = context::retain(loaded, 0).value();

@@ -25,7 +25,7 @@ class EngineDevice : public DriverTest {
     ASSERT_TRUE(all);
     uuid = to_text(all->front().uuid);
   }
-  /// With the kernel; on the simulated driver its twin, for which any image does.
+  /// Opens it with the kernel; the simulated driver uses a twin of the kernel, and any image will do.
   result<std::unique_ptr<engine_device>> opened() {
     client::engine_device_options options{.device = uuid, .driver = driver_library(), .kernel = {}};
     static constexpr std::byte any[64] = {};

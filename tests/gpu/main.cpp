@@ -1,5 +1,5 @@
-// Runs the tests, or one side of a test of two processes (peer.hpp). `--report` tells what the machine's own driver is and
-// has; the exit code is 1 if there is no driver or no device.
+// Runs the tests, or one side of a test of two processes (peer.hpp). `--report` prints the machine's own
+// driver and its capabilities; the exit code is 1 if there is no driver or no device.
 #include "gpu/cuda/driver.hpp"
 #include "peer.hpp"
 

@@ -20,7 +20,7 @@ class peer_socket {
 
   bool send(std::span<const std::byte> bytes, int descriptor = -1) const;
   bool send(const std::string& text) const { return send(std::as_bytes(std::span(text))); }
-  /// Blocks for the next message; empty when the other side has ended.
+  /// Blocks until the next message; empty if the other side has ended.
   std::string receive(unique_fd* descriptor = nullptr) const;
   template <class Value>
   bool send_value(const Value& value) const {
@@ -49,7 +49,7 @@ class peer_process {
   peer_process(const peer_process&) = delete;
 
   peer_socket& socket() { return socket_; }
-  /// Waits for its end; 0 when it was content.
+  /// Waits for its end; returns 0 if it was content.
   int wait();
   void kill();
 
@@ -58,12 +58,13 @@ class peer_process {
   pid_t process_ = -1;
 };
 
-/// Names what the other process does; at namespace scope. An empty answer is success, else it says what was wrong.
+/// Names the work of the other process; declare it at namespace scope. An empty answer is success, otherwise
+/// it says what was wrong.
 struct peer_role {
   peer_role(const char* name, std::function<std::string(peer_socket&)> run);
 };
 
-/// main() of the other process.
+/// The main() of the other process.
 int run_peer(const char* role);
 
 } // namespace terrace

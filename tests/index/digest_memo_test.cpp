@@ -14,7 +14,7 @@ namespace {
 std::vector<uint32_t> random_tokens(std::mt19937& random, size_t count) {
   std::vector<uint32_t> tokens(count);
   for (uint32_t& token : tokens)
-    token = random() % 3; // so that prompts have much in common
+    token = random() % 3; // few values, so that prompts have much in common
   return tokens;
 }
 
@@ -36,7 +36,7 @@ memo_pool_ptr pool_of(uint64_t bytes) {
   return std::make_shared<memo_pool>(memo_pool::options{bytes, 7, {}});
 }
 
-// What two prompts have in common, and where they differ, is what a memo could confuse.
+// A memo could confuse the parts that two prompts have in common, and the places where they differ.
 void never_changes_a_digest(uint64_t pool_bytes, uint64_t hash_mask) {
   uint32_t seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -92,12 +92,12 @@ class KnownTokens : public ::testing::Test {
     std::iota(tokens.begin(), tokens.end(), first);
     return tokens;
   }
-  /// Until it is known.
+  /// Hashes the tokens until the memo knows them.
   void learn(digest_memo& memo, std::span<const uint32_t> tokens) {
     hash(memo, tokens);
     hash(memo, tokens);
   }
-  /// Of its chunks.
+  /// Returns how many of its chunks the memo knows.
   uint64_t known(digest_memo& memo, std::span<const uint32_t> tokens, const extra_keys& extra = {}) {
     uint64_t before = pool_->now().known;
     hash(memo, tokens, extra);
@@ -124,7 +124,7 @@ TEST_F(KnownTokens, AreKeptTheSecondTimeWhereverTheirHashingBegins) {
   digest_memo memo(pool_);
   auto tokens = prompt(1), fork = tokens;
   std::fill(fork.begin() + 6 * 64, fork.end(),
-            5); // neither the first nor the last of those that are judged together
+            5); // neither the first nor the last of those that are compared together
   learn(memo, tokens);
   learn(memo, fork);
   EXPECT_EQ(known(memo, tokens), 10u);

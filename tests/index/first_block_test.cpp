@@ -1,4 +1,4 @@
-// Kinds of extra keys are not taken for each other, also where the digest of a prompt's first block names an object.
+// Kinds of extra keys are not mistaken for each other, even where the digest of a prompt's first block names an object.
 #include "index/first_block.hpp"
 #include "index/prefix_resolver.hpp"
 #include "tests/index/hash_vectors.hpp"
@@ -44,7 +44,7 @@ class FirstBlock : public ::testing::TestWithParam<hash_algorithm> {
     }
     return resolver.take();
   }
-  /// No two kinds have a key in common, at any place.
+  /// Expects that no two kinds have a key in common, at any place.
   void expect_apart(size_t tokens, bool tail) {
     std::map<digest, const char*> seen;
     for (const auto& [kind, extra] : all_kinds)
@@ -82,7 +82,8 @@ TEST_P(FirstBlock, AChunkOfSeveralBlocksTellsThemApart) {
   expect_apart(32, false);
 }
 
-/// Clients of tokens and of digests share the first chunk if the latter say what the digests do not.
+/// Clients that send tokens and clients that send digests share the first chunk if the latter say what the
+/// digests do not.
 class FirstBlockOfVllm : public FirstBlock {};
 
 INSTANTIATE_TEST_SUITE_P(Algorithms, FirstBlockOfVllm, ::testing::Values(hash_algorithm::sha256_cbor));
@@ -104,7 +105,7 @@ TEST_P(FirstBlockOfVllm, IsNamedByDigestsAsByTokens) {
     EXPECT_EQ(resolved({.parent_tokens = 16, .digests = later, .extra = told}).chunks,
               std::vector(keys.begin() + 1, keys.end()))
         << kind;
-    // A parent is the digest of the chain; the chunk that it belongs to has its key.
+    // A parent is a digest of the chain, not the key of the chunk to which it belongs.
     auto rest = resolved({.tokens = std::span(tokens_).subspan(16),
                           .parent = chain[0].bytes,
                           .parent_tokens = 16,

@@ -36,7 +36,7 @@ inline std::vector<std::string> split(const std::string& text, char at) {
 
 struct vector_line {
   std::string text;
-  std::vector<std::string> words;            ///< those without '='
+  std::vector<std::string> words;            ///< fields without '='
   std::map<std::string, std::string> fields; ///< name=value
 };
 

@@ -16,7 +16,7 @@ hash_algorithm algorithm_named(const std::string& name) {
   throw std::runtime_error("unknown algorithm " + name);
 }
 
-/// Digests of whole hash blocks, as the line says.
+/// Returns the digests of whole hash blocks for the settings of the line.
 std::vector<std::string> hash_line(vector_line& line, const space_spec& spec, token_hasher& hasher) {
   auto& f = line.fields;
   extra_keys extra{text_from_hex(f["lora"]), {}, text_from_hex(f["salt"])};

@@ -39,7 +39,7 @@ TEST(IndexRecord, ComesBackAsItWasWritten) {
   EXPECT_EQ(decode_record(encoded(space)), space);
 }
 
-// These bytes are on disks: if this test fails, the version must change, not the test.
+// Disks contain these bytes: if this test fails, change the version, not the test.
 TEST(IndexRecord, HasItsGoldenBytes) {
   auto bytes = encoded(sample());
   EXPECT_EQ(hex_of(bytes, 0, 16), "01"

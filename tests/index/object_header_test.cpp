@@ -53,7 +53,7 @@ TEST(ObjectHeader, PhysicalSizeIsHeaderAndWholeBlocks) {
   EXPECT_EQ(physical_bytes_for(4097), 12288u);
 }
 
-// These bytes are on disks: if this test fails, the version must change, not the test.
+// Disks contain these bytes: if this test fails, change the version, not the test.
 TEST(ObjectHeader, HasItsGoldenBytes) {
   auto bytes = encoded(sample());
   EXPECT_EQ(hex(bytes, 0, 16), "544552524f424a00"

@@ -16,7 +16,7 @@ TEST(PayloadChecksum, IsXxh3OfTheBytes) {
   EXPECT_EQ(payload_checksum(std::as_bytes(std::span(text, 3))), 0x78af5f94892f3950u);
 }
 
-// Another daemon, on another processor, reads the volume.
+// Another daemon, on another processor, may read the volume.
 TEST(PayloadChecksum, IsTheSameWhateverInstructionsComputeIt) {
   unsigned seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));

@@ -22,7 +22,7 @@ space_spec with_pools(std::vector<pool_spec> pools, uint32_t world_size = 1) {
 const pool_spec kv{"kv", 64};
 pool_spec trailing(uint32_t n) { return {"state", 64, hit_rule::trailing_chunks, n}; }
 
-/// "10110": which objects a tier has.
+/// Makes the answer of a tier that has the objects in a text such as "10110".
 tier_answer answer(tier_kind tier, const std::string& bits) {
   tier_answer a{tier, object_bitmap(bits.size())};
   for (size_t i = 0; i < bits.size(); ++i)
@@ -129,7 +129,7 @@ TEST(PrefixPlan, CountsFromTheParentOfARequest) {
   EXPECT_EQ(p.usable_tokens, 127u);
 }
 
-/// The steps of a plan.
+/// Counts the steps of a plan.
 size_t steps_of(prefix_planner& planner) {
   size_t count = 1;
   while (planner.step())

@@ -24,7 +24,7 @@ class PrefixResolver : public ::testing::Test {
         return made->take();
     }
   }
-  /// The digests of units that end at `ends`, one after the other.
+  /// Returns the digests of units that end at `ends`, one after the other.
   std::vector<uint8_t> digests_at(const std::vector<uint32_t>& ends) {
     auto blocks = hash_chunks(*hasher_, {16, 16}, {}, tokens_, {});
     std::vector<uint8_t> flat;
@@ -168,7 +168,7 @@ TEST_F(PrefixResolver, PutsTagsOnTopOfTokensAndDigestsAlike) {
   auto digests = digests_at({64, 128, 192, 256, 320});
   EXPECT_EQ(resolve({.tokens = tokens_, .tags = tags}).value().chunks, expected);
   EXPECT_EQ(resolve({.digests = digests, .tags = tags}).value().chunks, expected);
-  // A parent is the engine's own digest; as a key it has the tags.
+  // A parent is the engine's own digest; a key has the tags in it.
   auto rest = resolve({.tokens = std::span(tokens_).subspan(64),
                        .parent = chunks_[0].bytes,
                        .parent_tokens = 64,

@@ -1,4 +1,4 @@
-// Keys of objects that are told apart by a number.
+// Keys of objects that differ by a number.
 #pragma once
 
 #include "base/object_key.hpp"

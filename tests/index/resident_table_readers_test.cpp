@@ -23,14 +23,14 @@ object_id add(resident_table& table, uint64_t number) {
 }
 
 constexpr uint64_t lasting =
-    200; ///< numbers below it stay, the next so many come and go, those behind never come
+    200; ///< numbers below it stay, the next 200 come and go, those behind never come
 constexpr uint64_t passing = 2000;
 
 struct sights {
   uint64_t looks = 0;
-  uint64_t lost = 0;     ///< lasting ones that were not seen
-  uint64_t strange = 0;  ///< something else under a key
-  uint64_t imagined = 0; ///< ones that never came
+  uint64_t lost = 0;     ///< lasting objects that were not seen
+  uint64_t strange = 0;  ///< different objects seen under a key
+  uint64_t imagined = 0; ///< objects seen that never came
 };
 
 void look(const resident_table& table, std::mt19937_64& random, sights& into) {
@@ -77,7 +77,7 @@ TEST(ResidentTableReaders, SeeWhatStaysAndNothingElseWhileTheOwnerChangesTheTabl
         looks = seen[i].looks;
       }
     });
-  // The table grows (buckets divide), shrinks, and gives slots out again, with holds in between.
+  // The table grows (buckets divide), shrinks, and reuses slots, with holds in between.
   std::mt19937_64 random(seed);
   std::vector<object_id> there(passing);
   for (int n = 0; n < 40'000 || looks == 0; ++n) {

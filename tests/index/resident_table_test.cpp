@@ -143,7 +143,7 @@ TEST(ResidentTable, AKeyMayComeBackWhileItsRemovedObjectLives) {
   EXPECT_EQ(find_published(table, 1), fresh);
   table.release(old);
   table.erase(old);
-  EXPECT_EQ(find_published(table, 1), fresh); // the old one's end did not take the new one along
+  EXPECT_EQ(find_published(table, 1), fresh); // the end of the old object did not remove the new one
   EXPECT_EQ(table.size(), 1u);
 }
 
@@ -242,7 +242,7 @@ TEST(ResidentTable, TakesNoMoreThanEightyBytesAnObject) {
 TEST(ResidentTable, WithRoomMadeAheadIsLikeAnyOther) {
   resident_table ahead, other;
   ahead.reserve(1'000);
-  for (uint64_t number = 0; number < 3'000; ++number) { // more than expected
+  for (uint64_t number = 0; number < 3'000; ++number) { // more objects than expected
     published(ahead, number);
     published(other, number);
   }
@@ -311,7 +311,7 @@ TEST(ResidentTable, FindsManyLikeOneByOneHoweverTheyLie) {
     table.find_published(keys, found);
     ASSERT_EQ(found, expected);
     found.assign(keys.size(), object_id{99});
-    table.find_published(key(0), chunks, found); // space, pool and rank are those of all
+    table.find_published(key(0), chunks, found); // all keys have the same space, pool and rank
     ASSERT_EQ(found, expected);
   }
 }
@@ -347,7 +347,7 @@ TEST(ResidentTable, BehavesLikeAMapUnderRandomUse) {
   };
   resident_table table;
   std::map<object_id, modelled> model;
-  std::map<uint64_t, object_id> index; // what can be found
+  std::map<uint64_t, object_id> index; // the objects that can be found
   auto any = [&](auto&& accept) -> std::map<object_id, modelled>::iterator {
     std::vector<std::map<object_id, modelled>::iterator> fit;
     for (auto entry = model.begin(); entry != model.end(); ++entry)
@@ -363,7 +363,7 @@ TEST(ResidentTable, BehavesLikeAMapUnderRandomUse) {
   };
 
   for (int step = 0; step < 20'000; ++step) {
-    uint64_t number = random() % 400; // few keys: many meetings, and buckets that fill up
+    uint64_t number = random() % 400; // few keys: the same ones meet often, and buckets fill up
     switch (random() % 7) {
       case 0:
       case 1:

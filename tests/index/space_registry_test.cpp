@@ -75,7 +75,7 @@ TEST(SpaceRegistry, ForgetsIdleSpacesThatWereNotOpenedSince) {
   registry.open(of_model("b"));
   auto idle = registry.idle(9);
   ASSERT_EQ(idle.size(), 2u);
-  auto again = registry.open(of_model("b")).value(); // may store in it
+  auto again = registry.open(of_model("b")).value(); // its user may store in it
   EXPECT_EQ(registry.forget(idle), std::vector{first});
   again.reset();
   EXPECT_TRUE(registry.forget(idle).empty());

@@ -94,7 +94,7 @@ TEST(Fingerprint, DiffersWithEveryField) {
       [](auto& s) { s.pools[0].tensors.resize(2); },
       [&](auto& s) { two_pools(s), s.pools[0].tensors.resize(1); },
       [&](auto& s) { two_pools(s), s.pools[1].tensors.resize(1); },
-      [](auto& s) { std::swap(s.model, s.revision); }, // lengths stand before the texts
+      [](auto& s) { std::swap(s.model, s.revision); }, // each text follows its length
   };
   std::set<digest> all;
   for (auto& change : changes)

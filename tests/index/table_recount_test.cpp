@@ -8,7 +8,7 @@
 
 namespace terrace {
 
-/// Breaks what a table keeps, as an error in it would.
+/// Damages the totals of a table, as an error in it would.
 struct damaged_table {
   static void counts_one_more(resident_table& table) { ++table.live_; }
   static void counts_one_more_readable(resident_table& table) { ++table.readable_; }
@@ -40,7 +40,7 @@ std::vector<std::string> recount(resident_table& table) {
   return differences;
 }
 
-/// A published, held one in each of two spaces, and one that is being written.
+/// A table with a published and a held object in each of two spaces, and one that is being written.
 struct small_table {
   resident_table table;
   object_id first = insert(table, 1), second = insert(table, 2, 7), written = insert(table, 3);
@@ -103,7 +103,7 @@ TEST(TableRecount, TellsWhatChangedSinceItBegan) {
   EXPECT_TRUE(of.table.recount()->touched(resident_table::slot_of(later)));
 }
 
-/// Whatever happens between its steps, no difference is found.
+/// No difference is found, whatever happens between the steps.
 TEST(TableRecount, CountsRightWhileTheTableChanges) {
   uint64_t seed = testing::test_seed();
   SCOPED_TRACE(testing::seed_text(seed));

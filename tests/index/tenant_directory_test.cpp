@@ -1,4 +1,4 @@
-// Whose space it is, by its salt.
+// Tests which tenant a space belongs to, by its salt.
 #include "index/tenant_directory.hpp"
 
 #include <gtest/gtest.h>

@@ -9,7 +9,7 @@ namespace terrace::testing {
 
 namespace {
 
-/// The arena as a map of live extents: slow, obvious.
+/// The arena as a map of live extents: slow and obvious.
 struct naive_arena {
   struct piece {
     uint64_t physical, requested;
@@ -52,7 +52,7 @@ struct naive_arena {
   }
 };
 
-/// `largest_free_run` is exactly what one request can have.
+/// Checks that one request can have exactly `largest_free_run`.
 std::optional<std::string> probe_largest(allocator& a) {
   uint64_t largest = a.usage().largest_free_run;
   if (largest > 0) {
@@ -70,7 +70,7 @@ std::optional<std::string> probe_largest(allocator& a) {
   return std::nullopt;
 }
 
-/// An allocator that adopts what another gave out is where that one was.
+/// An allocator that adopts the extents of another one is in the same state.
 std::optional<std::string> probe_adoption(allocator& heir, const naive_arena& model,
                                           const allocator_usage& wanted) {
   std::vector<extent> extents;
@@ -112,7 +112,7 @@ std::optional<std::string> probe_adoption(allocator& heir, const naive_arena& mo
   return std::nullopt;
 }
 
-/// `whole_bytes` is what objects of the smallest size can have, by trying it.
+/// Checks `whole_bytes` by allocating objects of the smallest size.
 std::optional<std::string> probe_fragmentation(allocator& a, const naive_arena& model) {
   std::vector<extent> extents, filled;
   std::vector<uint64_t> requested;
@@ -140,7 +140,7 @@ std::optional<std::string> probe_fragmentation(allocator& a, const naive_arena& 
   return std::nullopt;
 }
 
-/// What `choose` names makes one request fit, and fewer than it names would not. `held` stays what is live.
+/// The extents that `choose` names make one request fit, and fewer of them would not. `held` keeps the live extents.
 std::optional<std::string> probe_choice(allocator& a, std::vector<extent>& held, std::mt19937_64& random) {
   for (int round = 0; round < 50 && !held.empty(); ++round) {
     std::shuffle(held.begin(), held.end(), random);
@@ -178,7 +178,7 @@ std::optional<std::string> probe_choice(allocator& a, std::vector<extent>& held,
   return std::nullopt;
 }
 
-/// What `choose` names for a batch is enough for it.
+/// The extents that `choose` names for a batch are enough for it.
 std::optional<std::string> probe_batch_choice(allocator& a, std::vector<extent>& held,
                                               std::mt19937_64& random) {
   for (int round = 0; round < 50 && !held.empty(); ++round) {

@@ -1,4 +1,5 @@
-// What every allocator promises, as one check that the suite runs over the registry and a broken one must fail.
+// The promises of every allocator, as one check. The suite runs it over the registry, and a broken allocator
+// must fail it.
 #pragma once
 
 #include "memory/allocator.hpp"
@@ -11,8 +12,8 @@ namespace terrace::testing {
 
 using allocator_maker = std::function<std::unique_ptr<allocator>()>;
 
-/// Runs `steps` random batches against a naive map of the arena. Nothing when every promise held, otherwise the first
-/// one that was broken.
+/// Runs `steps` random batches against a naive map of the arena. Returns nullopt if every promise held,
+/// otherwise the first broken one.
 std::optional<std::string> broken_promise(const allocator_maker& make, const allocator_options& options,
                                           uint64_t seed, int steps);
 

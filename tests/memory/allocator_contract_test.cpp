@@ -86,7 +86,7 @@ TEST_P(AllocatorContract, DiesRatherThanFreeTwice) {
 }
 
 TEST_P(AllocatorContract, GrowsBehindAGapAndRetiresWhatIsBeforeIt) {
-  // A last segment of 8 KiB, then 8 KiB that are nobody's, then 16 KiB more.
+  // The last segment has 8 KiB, then 8 KiB belong to nobody, then 16 KiB more are added.
   auto a = make_allocator(GetParam(), {.capacity_bytes = 40 * kib,
                                        .boundary_bytes = 16 * kib,
                                        .slot_bytes = 4 * kib,

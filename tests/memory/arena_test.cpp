@@ -75,7 +75,7 @@ TEST(Arena, IsCommittedInPieces) {
   ASSERT_EQ(::mincore(made.data(), mib, resident.data()), 0);
   for (unsigned char page : resident)
     EXPECT_EQ(page & 1, 1);
-  EXPECT_EQ(made.data()[mib / 2 - 1], std::byte{5}); // what was written stays
+  EXPECT_EQ(made.data()[mib / 2 - 1], std::byte{5}); // written bytes stay
 }
 
 TEST(Arena, WhatWasTouchedIsResident) {

@@ -46,7 +46,7 @@ TEST(Buffer, PlacesABatchByFirstFitWhenBestFitWastesWhatItNeeds) {
   extent a = one(*heap, 64 * 4), wall = one(*heap, 64), b = one(*heap, 64 * 6);
   heap->free({{a, b}});
   std::vector<uint64_t> sizes{64 * 3, 64 * 3, 64 * 4};
-  auto taken = heap->allocate(sizes); // in this order best fit puts 3 where only 4 fits
+  auto taken = heap->allocate(sizes); // in this order best fit places 3 where only 4 fits
   ASSERT_TRUE(taken) << taken.error().text;
   EXPECT_EQ((*taken)[2].offset, 0u);
   EXPECT_EQ(wall.offset, 64u * 4);

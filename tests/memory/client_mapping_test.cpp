@@ -41,9 +41,9 @@ TEST(ClientRegion, IsUsedThroughItsDescriptorWhenItMayShrink) {
   EXPECT_FALSE(region->mapped());
   EXPECT_TRUE(region->writable());
   EXPECT_NE(region->why_not_mapped().find("F_SEAL_SHRINK"), std::string::npos);
-  ASSERT_EQ(::ftruncate(region->fd(), 0), 0); // the client's right
+  ASSERT_EQ(::ftruncate(region->fd(), 0), 0); // the client may do this
   char byte;
-  EXPECT_EQ(::pread(region->fd(), &byte, 1, 0), 0); // a short count, not SIGBUS
+  EXPECT_EQ(::pread(region->fd(), &byte, 1, 0), 0); // returns a short count instead of raising SIGBUS
 }
 
 TEST(ClientRegion, IsReadOnlyWhenItIsSealed) {

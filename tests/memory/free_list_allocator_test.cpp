@@ -35,7 +35,7 @@ TEST(FreeList, CutsABatchFromOneRun) {
   auto hole = take(*a, {2});
   take(*a, {1});
   a->free(hole);
-  EXPECT_EQ(pages_of(take(*a, {1, 1, 1, 1})), (std::vector<uint64_t>{3, 4, 5, 6})); // not the hole at 0
+  EXPECT_EQ(pages_of(take(*a, {1, 1, 1, 1})), (std::vector<uint64_t>{3, 4, 5, 6})); // not in the hole at 0
   EXPECT_EQ(pages_of(take(*a, {1})), (std::vector<uint64_t>{0}));
 }
 

@@ -80,7 +80,7 @@ TEST(FreeRuns, AgreesWithAnArrayOfBytes) {
     std::vector<bool> model(2'000);
     runs.measure_in(3);
     for (int step = 0; step < 20'000; ++step) {
-      // Phases that fill and phases that empty, so that blocks split and merge.
+      // Filling and emptying take turns, so that blocks split and merge.
       bool give = random() % 8 < (step / 2'000 % 2 == 0 ? 6 : 2);
       uint64_t at = random() % model.size(), end = at;
       for (uint64_t wish = 1 + random() % 6; end < model.size() && model[end] != give && wish > 0; --wish)

@@ -5,7 +5,7 @@
 namespace terrace {
 namespace {
 
-/// How many are not asked for before the next one.
+/// Returns how many pages are not asked for before the next one is.
 uint32_t pause(large_page_supply& supply) {
   uint32_t left_out = 0;
   while (!supply.may_ask())
@@ -45,7 +45,7 @@ TEST(LargePageSupply, IsTrustedAgainWithEachOneThatIsMade) {
   EXPECT_EQ(pause(supply), 1u);
 }
 
-/// A machine that never gives any is asked a bounded number of times, however much is loaded.
+/// A machine that never gives a large page is asked a bounded number of times, however much is loaded.
 TEST(LargePageSupply, ThatGivesNothingCostsLittle) {
   large_page_supply supply;
   constexpr uint64_t tebibyte = 1ULL << 40;

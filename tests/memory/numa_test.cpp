@@ -27,7 +27,7 @@ TEST(NumaNodes, ListsAreReadAsTheKernelWritesThem) {
 
 TEST(NumaNodes, EveryMachineHasOne) { EXPECT_FALSE(numa_nodes().empty()); }
 
-/// One on this machine's first node, or why that is not possible here.
+/// Returns an arena on this machine's first node, or why that is not possible here.
 result<arena> bound() { return arena::create({.bytes = mib, .numa_node = numa_nodes().front()}); }
 
 TEST(NumaArena, TakesItsPagesFromTheNodeItIsBoundTo) {

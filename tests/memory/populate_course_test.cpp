@@ -11,7 +11,7 @@ namespace {
 constexpr uint64_t slice = populate_course::slice_bytes;
 constexpr uint64_t pages = slice / populate_course::page_bytes;
 
-/// Makes a pass over a region with so many pages in each slice; returns the slices it looked at.
+/// Makes a pass over a region with `present` pages in each slice; returns the slices that it looked at.
 std::vector<uint64_t> pass(populate_course& course, const std::vector<uint64_t>& present) {
   uint64_t all = 0;
   for (uint64_t each : present)
@@ -39,7 +39,7 @@ TEST(PopulateCourse, LooksAtEachSliceOnceWhereEverythingExists) {
 TEST(PopulateCourse, BeginsNoPassWhereNothingIsNew) {
   populate_course course(3 * slice);
   EXPECT_EQ(pass(course, {0, 0, 0}), list{});
-  EXPECT_EQ(pass(course, {7, 0, 0}), list{0}); // and stops where all that exists was found
+  EXPECT_EQ(pass(course, {7, 0, 0}), list{0}); // stops when it has found all pages that exist
   EXPECT_EQ(course.new_bytes(), 7 * populate_course::page_bytes);
   EXPECT_EQ(pass(course, {7, 0, 0}), list{});
   EXPECT_FALSE(course.whole());
@@ -51,7 +51,7 @@ TEST(PopulateCourse, GoesOnWhereItEndedAndSkipsWhatIsWhole) {
   EXPECT_EQ(pass(course, {pages, pages, pages, 0}), list{2});
   EXPECT_EQ(course.new_bytes(), slice);
   EXPECT_EQ(pass(course, {pages, pages, pages, 3}), list{3});
-  EXPECT_EQ(pass(course, {pages, pages, pages, pages}), list{3}); // the only one that is not
+  EXPECT_EQ(pass(course, {pages, pages, pages, pages}), list{3}); // the only slice that is not whole
   EXPECT_EQ(course.new_bytes(), (pages - 3) * populate_course::page_bytes);
   EXPECT_TRUE(course.whole());
 }
@@ -72,7 +72,7 @@ TEST(PopulateCourse, LooksAtAMultipleOfWhatExistsHoweverLargeTheRegion) {
     course.add(*next, 0);
   }
   EXPECT_EQ(looked_at, populate_course::looked_at_least);
-  ASSERT_TRUE(course.begin(uint64_t{1} << 30)); // the next pass goes on behind it
+  ASSERT_TRUE(course.begin(uint64_t{1} << 30)); // the next pass continues behind it
   EXPECT_EQ(course.next()->offset, populate_course::looked_at_least);
 }
 
@@ -91,7 +91,7 @@ TEST(PopulateCourse, ReachesEverySliceInTheEnd) {
 }
 
 TEST(PopulateCourse, TheLastSliceMayBeShort) {
-  populate_course course(slice + 5000); // two pages, the second in part
+  populate_course course(slice + 5000); // two pages, of which the second is partly beyond the end
   ASSERT_TRUE(course.begin(slice + 8192));
   course.add(*course.next(), pages);
   auto last = course.next();

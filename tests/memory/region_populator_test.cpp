@@ -39,7 +39,7 @@ uint64_t pages_that_exist(int fd) {
   return static_cast<uint64_t>(info.st_blocks) * 512 / page;
 }
 
-/// How many pages of this process's memory are in its page tables.
+/// Returns how many pages of this process's memory are in its page tables.
 uint64_t mapped_pages(const std::byte* data, uint64_t bytes) {
   unique_fd map(::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
   std::vector<uint64_t> entries(bytes / page);
@@ -81,25 +81,25 @@ TEST_F(RegionAhead, MapsWhatExistsAndMakesNothing) {
 }
 
 TEST_F(RegionAhead, ACopyMakesItDueForWhatCameLater) {
-  EXPECT_FALSE(ahead_.copy_begins()); // the pass of the registration waits
+  EXPECT_FALSE(ahead_.copy_begins()); // the pass of the registration still waits
   EXPECT_EQ(pass(), 0u);
   write_pages(fd_.get(), 0, 512);
-  EXPECT_FALSE(ahead_.copy_begins()); // the last one found nothing: the second copy
+  EXPECT_FALSE(ahead_.copy_begins()); // the last pass found nothing, so the second copy asks for the next
   EXPECT_TRUE(ahead_.copy_begins());
-  EXPECT_FALSE(ahead_.copy_begins()); // it waits already
+  EXPECT_FALSE(ahead_.copy_begins()); // a pass waits already
   EXPECT_EQ(pass(), 512 * page);
   EXPECT_TRUE(ahead_.copy_begins());
   EXPECT_EQ(mapped_pages(memory_.data(), region_bytes), 512u);
 }
 
-/// Its copier maps it, as fast.
+/// The copier maps the slice just as fast.
 TEST_F(RegionAhead, APassLeavesOutWhatACopyHasReached) {
   write_pages(fd_.get(), 0, region_bytes / page);
   ahead_.before_store(region_ahead::slice_bytes);
   ahead_.before_store(0);
   EXPECT_EQ(pass(), region_bytes - 2 * region_ahead::slice_bytes);
   EXPECT_LE(mapped_pages(memory_.data(), 2 * region_ahead::slice_bytes), 16u); // neighbors of the third
-  EXPECT_FALSE(ahead_.copy_begins());                                          // nothing is left
+  EXPECT_FALSE(ahead_.copy_begins()); // no copy is left until the next pass
 }
 
 TEST_F(RegionAhead, AWholeRegionIsNeverDueAgain) {
@@ -107,7 +107,7 @@ TEST_F(RegionAhead, AWholeRegionIsNeverDueAgain) {
   EXPECT_EQ(pass(), region_bytes);
   for (int i = 0; i < 1000; ++i)
     EXPECT_FALSE(ahead_.copy_begins());
-  memory_.data()[region_bytes - 1] = std::byte{1}; // mapped for reading, and so for writing
+  memory_.data()[region_bytes - 1] = std::byte{1}; // it was mapped for reading, and so for writing
   EXPECT_EQ(mapped_pages(memory_.data(), region_bytes), region_bytes / page);
 }
 
@@ -124,8 +124,8 @@ TEST_F(RegionAhead, AReadOnlyRegionIsMappedForReading) {
 
 constexpr uint64_t slice = region_ahead::slice_bytes;
 
-large_page_answer next_answer;     ///< of `some_maker`
-std::vector<std::byte*> asked_for; ///< by loads
+large_page_answer next_answer;     ///< answer of `some_maker`
+std::vector<std::byte*> asked_for; ///< units that loads asked for
 large_page_answer some_maker(std::byte* unit) {
   asked_for.push_back(unit);
   return next_answer;
@@ -183,13 +183,13 @@ TEST_F(BeforeALoad, NothingIsDoneWhereAPassHasMappedAllPages) {
   pass(ahead_);
   EXPECT_FALSE(ahead_.is_new(0));
   EXPECT_EQ(before_load(0), 0U);
-  EXPECT_EQ(before_load(1), 2 * 100 * page); // more may have come since
+  EXPECT_EQ(before_load(1), 2 * 100 * page); // more pages may have come since
 }
 
 TEST_F(BeforeALoad, AfterARefusalSomeAreLeftToTheFaults) {
   next_answer = large_page_answer::refused;
-  EXPECT_EQ(before_load(0), slice); // which may have taken long
-  EXPECT_EQ(before_load(1), 0U);    // the pause
+  EXPECT_EQ(before_load(0), slice); // it may have taken long
+  EXPECT_EQ(before_load(1), 0U);    // a pause follows
   next_answer = large_page_answer::made;
   EXPECT_EQ(before_load(2), slice);
   EXPECT_EQ(asked_for, (std::vector{memory_.data(), memory_.data() + 2 * slice}));
@@ -197,7 +197,7 @@ TEST_F(BeforeALoad, AfterARefusalSomeAreLeftToTheFaults) {
   EXPECT_EQ(pages_that_exist(fd_.get()), 0U);
 }
 
-/// Memory in pieces is the machine's, whatever region it is for.
+/// Fragmented memory is a property of the machine, whichever region it is for.
 TEST_F(BeforeALoad, ARefusalIsForAllRegions) {
   next_answer = large_page_answer::refused;
   before_load(0);
@@ -239,7 +239,7 @@ TEST_F(BeforeALoad, MemoryThatCannotBeMappedIsLeftToTheFaults) {
   write_pages(fd_.get(), 0, 512);
   ASSERT_EQ(::mprotect(memory_.data(), region_bytes, PROT_NONE), 0);
   next_answer = large_page_answer::impossible;
-  EXPECT_EQ(before_load(0), slice); // it looked like a hole
+  EXPECT_EQ(before_load(0), slice); // the slice looked like a hole
   EXPECT_EQ(mapped_pages(memory_.data(), region_bytes), 0U);
 }
 
@@ -271,7 +271,7 @@ TEST(RegionPopulator, DoesNotKeepARegion) {
   populator.what->finish();
 }
 
-/// Whoever wants the bytes of a region that has ended need not find it held for a slice.
+/// An owner that wants the bytes of a region that has ended need not find it held for a slice.
 TEST(RegionPopulator, TellsWhenItHoldsARegionNoLonger) {
   auto populator = std::make_shared<region_populator>();
   for (int round = 0; round < 200; ++round) {
@@ -296,7 +296,7 @@ TEST(RegionPopulator, MapsRegionsFromTheirRegistrationOn) {
   write_pages(fd.get(), 0, region_bytes / page);
   auto region = client_region::open(std::move(fd), region_bytes, {{}, nullptr, populator}).value();
   std::weak_ptr<const client_region> weak = region;
-  region->copy_begins(); // asks for nothing: it waits already
+  region->copy_begins(); // asks for no second pass, because one waits already
   populator->finish();
   EXPECT_LE(populator->populated_bytes(), region_bytes);
   // The kernel also maps neighbors of a slice, and the last slice may not have had its turn.
@@ -318,7 +318,7 @@ TEST(RegionPopulator, WhatWaitsAtItsEndIsDropped) {
   populator.what->finish();
   EXPECT_EQ(regions.front().use_count(), 1);
   regions.front()->copy_begins();
-  populator.what->add(regions.front()); // too late
+  populator.what->add(regions.front()); // the populator has ended
 }
 
 } // namespace

@@ -133,7 +133,7 @@ TEST(SegmentedArena, GrowsWhollyOrNotAtAll) {
 
 TEST(SegmentedArena, ShrinksFromTheEndAndByWhatNoClientMapsFirst) {
   auto memory = made(65536, 16384);
-  auto mapped = memory->lend(3); // as a connection keeps it whose client maps it
+  auto mapped = memory->lend(3); // a connection keeps the segment like this while its client maps it
   EXPECT_EQ(memory->choose(16384), (std::vector<uint32_t>{2}));
   EXPECT_EQ(memory->choose(16385), (std::vector<uint32_t>{2, 1}));
   EXPECT_EQ(memory->choose(65536), (std::vector<uint32_t>{2, 1, 0, 3}));

@@ -57,14 +57,14 @@ TEST_F(SizeClass, AnEmptySlabIsOrdinaryFreeSpace) {
   auto loose = take(1, 16);
   auto slab = take(1, 2);
   arena->free(slab);
-  EXPECT_EQ(take(1000).offset, 16 * page); // all that the slab had been cut from
+  EXPECT_EQ(take(1000).offset, 16 * page); // all bytes that the slab had been cut from
 }
 
 TEST_F(SizeClass, ARequestThatNothingElseCanServeCutsThroughSlabs) {
   arena = of(32);
   auto loose = take(1, 16);
   auto slabs = take(1, 16);
-  arena->free(std::span(slabs).subspan(2, 7)); // of several slabs
+  arena->free(std::span(slabs).subspan(2, 7)); // slots of several slabs
   EXPECT_EQ(arena->usage().largest_free_run, 7 * page);
   auto across = take(7);
   EXPECT_EQ(across.offset, slabs[2].offset);
@@ -94,14 +94,15 @@ TEST_F(SizeClass, ChoosesVictimsThatLieBesideAFreeRun) {
   arena = of(12);
   auto all = take(2, 6);
   arena->free({&all[2], 1});
-  // In the order in which they should leave: the first one alone makes no run of four pages, the third does.
+  // The candidates are in the order in which they should leave: the first alone makes no run of four pages,
+  // the third does.
   std::vector<extent> candidates{all[5], all[0], all[3], all[1]};
   uint64_t bytes = 4 * page;
   EXPECT_EQ(arena->choose({&bytes, 1}, candidates), (std::vector<size_t>{2}));
   bytes = 2 * page;
-  EXPECT_EQ(arena->choose({&bytes, 1}, candidates), std::vector<size_t>{}); // fits already
+  EXPECT_EQ(arena->choose({&bytes, 1}, candidates), std::vector<size_t>{}); // the request fits already
   bytes = 12 * page;
-  EXPECT_EQ(arena->choose({&bytes, 1}, candidates), std::nullopt); // all together are not enough
+  EXPECT_EQ(arena->choose({&bytes, 1}, candidates), std::nullopt); // all candidates together are not enough
 }
 
 TEST_F(SizeClass, ChoosesForAWholeBatch) {

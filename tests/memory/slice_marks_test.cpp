@@ -32,7 +32,7 @@ TEST(SliceMarks, BeyondTheRegionAreNone) {
   EXPECT_FALSE(marks.has(64));
 }
 
-/// Then every slice is as one that has its mark already for whoever adds it, and as one without for whoever asks.
+/// With too many slices, `add` behaves as if every slice had its mark, and `has` as if none had.
 TEST(SliceMarks, OfTooManySlicesAreNone) {
   slice_marks most(slice_marks::slices_max), more(slice_marks::slices_max + 1);
   EXPECT_TRUE(most.add(slice_marks::slices_max - 1));

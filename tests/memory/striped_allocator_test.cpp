@@ -30,7 +30,7 @@ striped(std::string_view name, std::vector<uint64_t> bytes, striped_allocator::p
 
 class StripedContract : public ::testing::TestWithParam<std::string_view> {
  protected:
-  /// A path is a segment: what the contract asks of boundaries, growth and segments that go is asked of paths.
+  /// A path is a segment: where the contract checks boundaries, growth and removed segments, this checks paths.
   static void check(size_t paths, uint64_t path_bytes) {
     allocator_options all{.capacity_bytes = paths * path_bytes,
                           .alignment_bytes = unit,
@@ -62,7 +62,7 @@ class Striped : public ::testing::Test {
     down_.assign(units.size(), false);
     space_ = striped(name, units, [this](size_t path) { return !down_[path]; });
   }
-  /// The paths of so many objects of so many units, as digits.
+  /// Returns the paths of `objects` objects of `units` units, as digits.
   std::string paths_of(size_t objects, uint64_t units = 1) {
     auto taken = space_->allocate(std::vector<uint64_t>(objects, units * unit));
     if (!taken)
@@ -192,7 +192,7 @@ TEST_F(Striped, VictimsOnAPathThatIsOutLeaveInTheirTurnAndMakeNoRoom) {
   std::vector<uint64_t> sizes{unit, unit};
   auto chosen = space_->choose(sizes, held_);
   ASSERT_TRUE(chosen);
-  std::vector<size_t> expected(where.find('1', where.find('1') + 1) + 1); // up to the second of path 1
+  std::vector<size_t> expected(where.find('1', where.find('1') + 1) + 1); // up to the second object of path 1
   std::iota(expected.begin(), expected.end(), size_t{0});
   EXPECT_EQ(*chosen, expected);
   leave(*chosen);

@@ -48,7 +48,7 @@ bool installed(const std::string& tool) { return run("command -v " + tool, "").f
 
 constexpr std::string_view verb_names[] = {"", "hello", "open_space", "lookup"};
 
-/// One of every probe, as a daemon with two groups would register them.
+/// Serves one of each probe, as a daemon with two groups would register them.
 std::unique_ptr<exposition> serve_everything() {
   auto served = exposition::serve("127.0.0.1:0");
   EXPECT_TRUE(served) << served.error().text;

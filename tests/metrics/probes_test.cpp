@@ -1,4 +1,4 @@
-// What the probes say at a scrape.
+// Tests what the probes report at a scrape.
 #include "metrics/client_probe.hpp"
 #include "metrics/disk_probe.hpp"
 #include "metrics/request_probe.hpp"
@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Samples by "name{label=value,...}".
+/// Keeps samples by "name{label=value,...}".
 class recorder final : public sample_sink {
  public:
   void counter(std::string_view name, std::string_view, const labels& of, double value) override {
@@ -154,7 +154,7 @@ TEST(DiskProbe, KnowsWhatTheKernelHasNotCompleted) {
   probe.started(disk_operation::write);
   probe.started(disk_operation::read);
   probe.finished(disk_operation::read, 0, true, {});
-  probe.stalled(disk_operation::write); // the same one
+  probe.stalled(disk_operation::write); // the same operation as before
   EXPECT_EQ(probe.in_kernel(), 1u);
 }
 

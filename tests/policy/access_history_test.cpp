@@ -8,7 +8,7 @@
 namespace terrace::testing {
 namespace {
 
-/// Uses by class, through a tracker with kmg. Times in seconds.
+/// Counts uses by class, through a tracker with kmg. Times are in seconds.
 struct learner {
   learner() {
     if (!tracker.set_policy(0, "kmg"))
@@ -23,13 +23,13 @@ struct learner {
   void end(request_number request, const request_outcome& outcome, uint64_t at) {
     tracker.end_request(request, outcome, at * 1'000'000'000);
   }
-  /// Open uses of a class.
+  /// Returns the open uses of a class.
   double open(const access_history::kind& of) {
     size_t of_class = access_history::class_for(of);
     auto& returns = tracker.model()->returns(of_class);
     return tracker.model()->reached(of_class)[0] - std::accumulate(returns.begin(), returns.end(), 0.0);
   }
-  /// Of trunks.
+  /// Returns the open uses of trunks.
   double open_trunks(uint32_t starts) { return open({.starts = starts}); }
 
   eviction_tracker tracker;
@@ -127,13 +127,13 @@ TEST(UseHistory, LeavesWhatALaterRequestUsedToThat) {
   auto first = test.request({1, 2}, 10);
   test.request({1, 5}, 12);
   test.end(first, {.output_tokens = 10}, 13);
-  EXPECT_EQ(test.open({.added = 2, .how = request_ending::short_answer}), 1); // 2 alone
+  EXPECT_EQ(test.open({.added = 2, .how = request_ending::short_answer}), 1); // only entry 2
 }
 
 TEST(UseHistory, TakesAPrefixOfSeveralConversationsForATrunk) {
   learner test;
   test.request({1, 2}, 10);
-  test.request({1, 3}, 20); // one successor so far: may be the conversation that went on
+  test.request({1, 3}, 20); // one successor so far: this may be the conversation that went on
   EXPECT_EQ(test.open_trunks(2), 0);
   test.request({1, 4}, 30);
   EXPECT_EQ(test.open_trunks(2), 1);
@@ -147,7 +147,7 @@ TEST(UseHistory, LearnsEachSpaceApartAndLeansOnAll) {
   eviction_tracker tracker;
   if (!tracker.set_policy(0, "kmg"))
     throw std::invalid_argument("kmg");
-  // Single chunks that are used twice, after ten seconds in space 1; and in space 2 never again.
+  // Single chunks are used twice: in space 1 after ten seconds, in space 2 never again.
   uint64_t second = 1'000'000'000, now = 0;
   auto ask = [&](uint32_t space, uint64_t n) {
     std::vector<entry_key> chain{{space, n}};

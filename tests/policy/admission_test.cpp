@@ -1,4 +1,4 @@
-// What a tier takes, by each rule.
+// Tests what a tier admits under each rule.
 #include "tests/policy/policy_contract.hpp"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ constexpr policy_time second = 1'000'000'000;
 
 entry_info entry(uint64_t n, uint64_t parent = 0) { return {{n, n}, {parent, parent}, 1}; }
 
-/// Tier 0 is host memory, tier 1 the one that is asked.
+/// Tier 0 is host memory, and tier 1 is asked.
 struct Admission : ::testing::Test {
   size_t admitted(admission_rule rule, const std::vector<entry_info>& entries) {
     return tracker.admitted(1, entries, rule, now);
@@ -23,7 +23,7 @@ struct Admission : ::testing::Test {
     std::vector chain{entry_key{n, n}};
     tracker.end_request(tracker.begin_request(chain, {}, now), {}, now);
   }
-  /// 0 to 49 are used every ten seconds; everything else is used once.
+  /// Entries 0 to 49 are used every ten seconds; everything else is used once.
   void learn() {
     for (uint64_t n = 0; n < 4'000; ++n) {
       now += second / 10;

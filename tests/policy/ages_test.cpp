@@ -1,4 +1,4 @@
-// What an eviction_tracker reports about the ages of accesses.
+// Tests what an eviction_tracker reports about the ages of accesses.
 #include "tests/policy/policy_contract.hpp"
 
 #include <gtest/gtest.h>

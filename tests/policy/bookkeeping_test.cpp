@@ -1,4 +1,4 @@
-// What tracking an entry costs, all tables, marks, candidates and the learner included.
+// Measures the memory for tracking an entry, with all tables, marks, candidates and the learner.
 #include "tests/policy/policy_contract.hpp"
 #include "tests/support/seed.hpp"
 
@@ -15,7 +15,7 @@ constexpr policy_time step = 5'000'000;
 
 class Bookkeeping : public ::testing::TestWithParam<std::string_view> {
  protected:
-  /// One request for a chain of `length` whole chunks that begins with `first`; what is missing is stored.
+  /// One request for a chain of `length` whole chunks that begins with `first`; absent ones are stored.
   void request(uint64_t first, uint64_t length) {
     chain_.clear();
     for (uint64_t n = first; n < first + length; ++n)

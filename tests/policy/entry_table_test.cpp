@@ -59,7 +59,7 @@ TEST(EntryTable, FetchingChangesNothing) {
   std::vector<entry_key> keys;
   for (uint64_t n = 1; n <= 100; ++n)
     keys.push_back(name(n));
-  table.fetch(keys); // of an empty one
+  table.fetch(keys); // works on an empty table
   std::vector<entry_index> at;
   for (entry_key key : keys)
     at.push_back(table.add(key));

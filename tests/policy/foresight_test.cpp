@@ -16,7 +16,7 @@ chances returning_in(int bin, double chance) {
   return all;
 }
 
-/// Every choice of a last bin for each of two outcomes.
+/// Tries every choice of a last bin for each of two outcomes.
 double best_of_all(const std::vector<foresight::outcome>& two, foresight::delay known) {
   struct wait {
     double returns = 0, seconds = 0;

@@ -1,5 +1,6 @@
-// kmg against a list: the kind of each resident's last use is determined anew, all residents are compared, and the oldest
-// leaves, or the one of least value if that is clearly less. Values are the model's, which survival_model_test.cpp examines.
+// kmg against a list: for each eviction the kind of each resident's last use is determined anew, and all
+// residents are compared. The oldest leaves, or the one of least value if its value is clearly less. The
+// values come from the model, which survival_model_test.cpp examines.
 #include "tests/policy/policy_contract.hpp"
 #include "tests/support/seed.hpp"
 
@@ -13,7 +14,7 @@
 namespace terrace::testing {
 namespace {
 
-/// What is known of a single chunk that requests ask for, resident or not.
+/// The facts about a single chunk that requests ask for, resident or not.
 struct known_chunk {
   access_history::kind kind;
   uint64_t last = 0; ///< tick of the last use
@@ -91,7 +92,7 @@ TEST(KmgReference, NamesTheOldestUnlessAnotherIsClearlyWorthLess) {
         ++residents;
       }
       request_outcome outcome{.session_closed =
-                                  number % 3 == 0}; // a third say that they are done, and are not
+                                  number % 3 == 0}; // a third say that they are done, although they are not
       if (number % 3 == 1)
         outcome.reason = finish_reason::tool_call;
       tracker.end_request(request, outcome, now);
@@ -99,7 +100,7 @@ TEST(KmgReference, NamesTheOldestUnlessAnotherIsClearlyWorthLess) {
         expected.chunks[number].kind.how = how;
     }
     if (capacity > 1) {
-      EXPECT_GT(learned, 0U); // it was not lru all the time
+      EXPECT_GT(learned, 0U); // the result was not always the same as with lru
     }
   }
 }

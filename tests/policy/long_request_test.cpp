@@ -7,7 +7,7 @@
 namespace terrace::testing {
 namespace {
 
-/// A table and its history, in which accesses are recorded as a tracker does it.
+/// A table and its history, which records accesses as a tracker does.
 struct recorder {
   recorder() { history.start(); }
 

@@ -7,7 +7,7 @@ namespace {
 
 entry_key key(uint64_t n) { return {n, n}; }
 
-/// The numbers of all victims of tier 0.
+/// Returns the numbers of all victims of tier 0.
 std::vector<uint64_t> order(eviction_tracker& tracker) {
   std::vector<uint64_t> numbers;
   for (auto& v : tracker.victims(0, {~uint64_t{0}}, 0))
@@ -75,7 +75,8 @@ TEST(Lfu, NamesTheLeastUsedAndOfEqualsWhoReachedTheCountFirst) {
   three_roots test("lfu");
   for (auto [n, at] : {std::pair{2, 4}, {1, 5}, {1, 6}, {3, 7}})
     test.tracker.hit(0, key(static_cast<uint64_t>(n)), static_cast<policy_time>(at));
-  EXPECT_EQ(order(test.tracker), (std::vector<uint64_t>{2, 3, 1})); // 2 and 3 have two uses, 2 since longer
+  // 2 and 3 have two uses, and 2 was used longer ago.
+  EXPECT_EQ(order(test.tracker), (std::vector<uint64_t>{2, 3, 1}));
 }
 
 TEST(Lfu, CountsFromOneForOneThatComesBack) {
@@ -113,7 +114,7 @@ TEST(S3Fifo, MovesOnWhoWasUsedMoreThanOnce) {
   three_roots test("s3fifo");
   for (policy_time at : {4, 5})
     test.tracker.hit(0, key(1), at);
-  test.tracker.hit(0, key(2), 6); // once is not enough
+  test.tracker.hit(0, key(2), 6); // one access is not enough
   EXPECT_EQ(order(test.tracker), (std::vector<uint64_t>{2, 3, 1}));
 }
 
@@ -150,12 +151,12 @@ TEST(Arc, TakesWhoWasUsedOnceBeforeWhoWasUsedTwice) {
 TEST(Arc, GivesMoreRoomToNewcomersAfterTheyCameBack) {
   three_roots test("arc");
   auto first_named = [&] { return test.tracker.victims(0, {1}, 20).at(0).key; };
-  test.tracker.hit(0, key(3), 4); // 3 is often used; 1 and 2 once
+  test.tracker.hit(0, key(3), 4); // 3 is often used; 1 and 2 were used once
   for (policy_time at = 5; at < 9; at += 2) {
     auto gone = first_named();
-    test.tracker.erase(0, gone); // out of T1 ...
+    test.tracker.erase(0, gone); // leaves T1 ...
     test.tracker.insert(0, {key(at + 10), {}, 1}, at);
-    test.tracker.insert(0, {gone, {}, 1}, at + 1); // ... and back: T1 was too small
+    test.tracker.insert(0, {gone, {}, 1}, at + 1); // ... and returns: T1 was too small
   }
   EXPECT_EQ(first_named(), key(3)); // two newcomers are no longer too many
 }
@@ -166,7 +167,7 @@ TEST(Lru2, NamesWhoWasUsedOnceBeforeAnybodyUsedTwice) {
   test.tracker.hit(0, key(1), 9'000'000'000);
   test.tracker.insert(0, {key(4), {}, 1}, 10'000'000'000);
   test.tracker.hit(0, key(2),
-                   11'000'000'000); // now its last use but one is the 4th second, that of 1 the beginning
+                   11'000'000'000); // now its last use but one is at 4 s, that of 1 at the beginning
   EXPECT_EQ(order(test.tracker), (std::vector<uint64_t>{3, 4, 1, 2}));
 }
 
@@ -180,7 +181,7 @@ TEST(Lru2, RemembersAUseFromBeforeTheEviction) {
 }
 
 TEST(Gap, WhatIsBehindItLeavesFirst) {
-  // Room for 5 and 6 is made of 4 and 3, which are not stored again.
+  // 4 and 3 make room for 5 and 6, and are not stored again.
   for (std::string_view policy : eviction_policy_names()) {
     SCOPED_TRACE(policy);
     eviction_tracker tracker;

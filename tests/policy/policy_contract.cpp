@@ -56,7 +56,8 @@ std::set<entry_key> naive_forest::leaves(int tier, const std::set<entry_key>& go
 
 namespace {
 
-/// Victims are leaves at their turn, may leave, come once, and stop as soon as they suffice, or when nobody is left.
+/// Victims are leaves at their turn, may leave, and come once. They end as soon as they suffice, or when
+/// nobody is left.
 std::optional<std::string> check_victims(const std::vector<victim>& named, const naive_forest& forest,
                                          int tier, uint64_t bytes, const std::set<entry_key>& held) {
   std::set<entry_key> gone;
@@ -87,7 +88,7 @@ struct traffic {
   static entry_key key_of(uint64_t n) { return {detail::mix64(n + 1), n + 1}; }
   entry_key some_key() { return key_of(random() % keys); }
 
-  /// Mostly a tree by number; now and then a root, or any parent at all: circles too.
+  /// Mostly a tree by number; now and then a root, or any parent at all, even in a circle.
   entry_info some_entry() {
     uint64_t n = random() % keys;
     entry_key parent = n == 0 || random() % 16 == 0 ? entry_key{} : key_of((n - 1) / 2);
@@ -96,7 +97,7 @@ struct traffic {
     return {key_of(n), parent, 1 + random() % 9};
   }
 
-  /// From some entry up to its root by number, root first.
+  /// Returns the chain from some entry up to its root by number, root first.
   std::vector<entry_key> some_chain() {
     std::vector<entry_key> chain;
     for (uint64_t n = random() % keys;; n = (n - 1) / 2) {

@@ -1,4 +1,5 @@
-// What every eviction policy promises, as one check that the suite runs over the registry and a broken one must fail.
+// The promises of every eviction policy, as one check. The suite runs it over the registry, and a broken
+// policy must fail it.
 #pragma once
 
 #include "policy/eviction_tracker.hpp"
@@ -12,8 +13,8 @@
 
 namespace terrace::testing {
 
-/// A forest of residents of two tiers as a map: slow, obvious. It forgets a link when nothing resident hangs on it any
-/// more.
+/// A forest of residents of two tiers as a map: slow and obvious. It forgets a link when no resident depends
+/// on it any more.
 struct naive_forest {
   struct place {
     entry_key parent;
@@ -28,12 +29,12 @@ struct naive_forest {
   void insert(int tier, const entry_info& entry);
   void erase(int tier, entry_key key);
   size_t size(int tier) const;
-  /// Residents without a resident descendant, when those in `gone` have left.
+  /// Returns residents without a resident descendant, after those in `gone` have left.
   std::set<entry_key> leaves(int tier, const std::set<entry_key>& gone = {}) const;
   bool above(entry_key upper, entry_key lower) const; ///< `upper` is on the way from `lower` to its root
 };
 
-/// For names that are known.
+/// Use it only for names that are known.
 inline void use_policy(eviction_tracker& tracker, tier_number tier, std::string_view name) {
   if (auto set = tracker.set_policy(tier, name); !set)
     throw std::invalid_argument(set.error().text);
@@ -60,8 +61,8 @@ class policy_subject {
   eviction_tracker tracker;
 };
 
-/// Runs `steps` random events over `keys` entries in two tiers. Nothing when every promise held, otherwise the first
-/// broken one.
+/// Runs `steps` random events over `keys` entries in two tiers. Returns nullopt if every promise held,
+/// otherwise the first broken one.
 std::optional<std::string> broken_promise(policy_subject& subject, uint64_t seed, int steps, uint64_t keys);
 
 } // namespace terrace::testing

@@ -76,12 +76,12 @@ TEST_P(PolicyContract, SparesTheRequestThatAsks) {
   tracker.insert(0, {key(4), key(2), 1}, 9, request);
   EXPECT_EQ(tracker.victims(0, {2, request}, 9).size(), 2u);
   auto named = tracker.victims(0, {9, request}, 9);
-  ASSERT_EQ(named.size(), 4u); // its own go last, and suffix first
+  ASSERT_EQ(named.size(), 4u); // its own entries go last, suffixes first
   EXPECT_TRUE(named[0].key == key(1) || named[0].key == key(3));
   EXPECT_TRUE(named[1].key == key(1) || named[1].key == key(3));
   EXPECT_EQ(named[2].key, key(4));
   EXPECT_EQ(named[3].key, key(2));
-  EXPECT_EQ(tracker.victims(0, {9}, 9).size(), 4u); // and nobody else's
+  EXPECT_EQ(tracker.victims(0, {9}, 9).size(), 4u); // this holds for nobody else
 }
 
 TEST_P(PolicyContract, GivesTheSameVictimsForTheSameSeedWheneverHoldsOfTheRequestThatAsksEnd) {

@@ -1,5 +1,5 @@
-// Every policy against its textbook: lists that are slow and obvious. Objects have no parents; one leaves for one that
-// arrives.
+// Every policy against its textbook version: lists that are slow and obvious. Objects have no parents, and
+// one leaves for each that arrives.
 #include "tests/policy/policy_contract.hpp"
 #include "tests/support/seed.hpp"
 
@@ -20,8 +20,8 @@ struct item {
   uint64_t number = 0;
   uint64_t uses = 1;
   uint64_t last = 0;   ///< time of the last use
-  uint64_t before = 0; ///< and of the one before; 0: none
-  uint64_t mark = 0;   ///< the model's own
+  uint64_t before = 0; ///< time of the use before that; 0: none
+  uint64_t mark = 0;   ///< the model's own mark
 };
 using items = std::vector<item>;
 
@@ -54,7 +54,7 @@ class model {
     residents.push_back({.number = number, .last = now});
     on_add(residents.back(), priority);
   }
-  /// The number of the victim, which leaves.
+  /// Returns the number of the victim, which leaves.
   uint64_t evict() {
     auto leaving = victim();
     item gone = *leaving;
@@ -113,7 +113,7 @@ class sieve_model : public model {
   size_t hand = 0;
 };
 
-/// The mark: protected.
+/// The mark means protected.
 class slru_model : public model {
   void on_use(item& used, uint8_t) override {
     used.mark = 1;
@@ -127,7 +127,7 @@ class slru_model : public model {
   }
 };
 
-/// Uses before an eviction count. Those used once come first.
+/// Counts uses before an eviction. Entries used once come first.
 class lru2_model : public model {
   void on_add(item& i, uint8_t) override {
     if (auto known = find(ghosts, i.number); known != ghosts.end()) {
@@ -170,7 +170,7 @@ class s3fifo_model : public model {
   std::vector<uint64_t> arrivals, main, ghosts;
 };
 
-/// The mark: in T2. The ghosts are in order of their eviction. The paper's c is the number of residents.
+/// The mark means: in T2. The ghosts are in order of their eviction. The paper's c is the number of residents.
 class arc_model : public model {
   double in(uint64_t mark) const {
     return static_cast<double>(
@@ -231,11 +231,11 @@ TEST_P(Reference, NamesWhomTheTextbookNames) {
     eviction_tracker tracker(seed);
     use_policy(tracker, 0, GetParam().policy);
     auto expected = GetParam().make();
-    // Marks tell 16 stays of an entry apart, and the distances of lru2 have 11 bits.
+    // Marks distinguish 16 stays of an entry, and the distances of lru2 have 11 bits.
     std::map<uint64_t, uint64_t> arrivals;
     for (uint64_t now = 1, most = 0; now < 2'000 && most < 15; ++now) {
       policy_time time = now << access_clock::tick_shift;
-      // Some are requested much more often than others, and favourites change.
+      // Some entries are requested much more often than others, and favourites change.
       uint64_t number = 1 + random() % (1 + random() % (3 * capacity)) + now / 500;
       entry_key key{number, number};
       bool told = random() % 2 == 0; // as one request, or as single events

@@ -11,7 +11,7 @@ namespace {
 
 entry_key key(uint64_t n) { return {n, n}; }
 
-/// The chain of these numbers, 10 bytes each.
+/// Makes the chain of these numbers, 10 bytes each.
 std::vector<entry_info> chain(const std::vector<uint64_t>& numbers) {
   std::vector<entry_info> entries;
   for (uint64_t n : numbers)
@@ -94,7 +94,7 @@ TEST(ShadowCache, CountsWhatLiesBehindAHoleAsMissedHoweverMuchOfItIsThere) {
 
 TEST(ShadowCache, CountsEachObjectOfAChunkBehindItsOwnKind) {
   auto cache = shadow("lru", 1'000);
-  // Two objects a chunk: 11 and 12, then 21 and 22; of the second kind nothing is there but its end.
+  // There are two objects per chunk: 11 and 12, then 21 and 22. Only the end is present of the second kind.
   std::vector<entry_info> whole{
       {key(11), {}, 10}, {key(12), {}, 10}, {key(21), key(11), 10}, {key(22), key(12), 10}};
   cache->use(std::vector{whole[0], whole[2]}, 1);

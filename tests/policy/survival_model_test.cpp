@@ -47,7 +47,7 @@ TEST(OpenAges, CountsEachUseInTheBinOfItsAge) {
   ages.count(1, bins);
   ages.count(0, none);
   EXPECT_EQ(std::count(none.begin(), none.end(), 0), age_bins::count);
-  // Cumulated counts lie between those of ages that are a sixteenth (and an eighth of a second) off.
+  // Cumulated counts lie between those of ages that differ by a sixteenth (and an eighth of a second).
   double sum = 0;
   constexpr uint64_t reach = uint64_t{60} * 3'600'000'000'000 >> 20;
   for (int bin = 0; bin + 1 < age_bins::count; ++bin) {
@@ -118,7 +118,8 @@ TEST(SurvivalModel, ShrinksEachBinTowardsAllClassesScaledByTheFactorOfAgesNearIt
 }
 
 TEST(SurvivalModel, ThoseWhoDidNotReturnForLongAreAlike) {
-  // Nine of ten uses of class 0 return at once, one of ten of class 1; of the rest of both a quarter returns much later.
+  // Nine of ten uses of class 0 return at once, but only one of ten of class 1. A quarter of the other uses
+  // of both returns much later.
   survival_model model(survival_model::families{{0, 1}});
   uint64_t start = 1'000'000, soon = second, late = 100 * second;
   model.advance(start);
@@ -187,13 +188,13 @@ TEST(SurvivalModel, MakesAPoolOfItsOwnUsesAndItsMembersAndLetsThemLeanOnIt) {
     return {4000 * factor_0 * on[0] / (uses + 4000), (returns + 4000 * factor_1 * on[1]) / (uses + 4000)};
   };
   two_bins general{0.02 / 11, 2.02 / 11};
-  auto all_pools = lean(6, 2, general, 1); // it is the only one
+  auto all_pools = lean(6, 2, general, 1); // it is the only pool
   auto pool = lean(6, 2, all_pools, 1);
   EXPECT_NEAR(model.chance(0)[1], pool[1], 1e-9);
-  double sort_factor = 50.0 / (3 * pool[0] + 3 * pool[1] + 50); // it is the only one of its sort
+  double sort_factor = 50.0 / (3 * pool[0] + 3 * pool[1] + 50); // it is the only member of its sort
   EXPECT_NEAR(model.chance(2)[1], lean(3, 0, pool, sort_factor)[1], 1e-9);
   EXPECT_GT(model.chance(1)[1], pool[1]);
-  EXPECT_LT(model.chance(3)[1], general[1]); // it leans on all
+  EXPECT_LT(model.chance(3)[1], general[1]); // it leans on all classes
 }
 
 TEST(SurvivalModel, ClassesThatWereNeverUsedAreWorthWhatTheirPoolIsAndTakeNothing) {
@@ -241,7 +242,7 @@ TEST(SurvivalModel, MembersOfASortThatTellsHaveOneEstimate) {
 }
 
 TEST(SurvivalModel, AUseIsWorthMoreWhileItIsToBeToldThatMostAreNotWorthIt) {
-  // A tenth of the uses returns after a minute, and after two seconds it is known which. All others never do.
+  // A tenth of the uses returns after a minute, and after two seconds it is known which ones. All others never return.
   survival_model model({{0, 0, 0}, 1}), untold({{0, 0, 0}, 1});
   uint64_t time = 1'000'000;
   for (int round = 0; round < 100; ++round, time += 100 * second)

@@ -125,7 +125,7 @@ result<void> greeted(uint64_t name, uint64_t resumes) {
   });
 }
 
-/// What the code says to each value, by row.
+/// What the code answers to each value, by row.
 using trial = std::function<result<void>(uint64_t)>;
 const std::map<std::string_view, trial>& trials() {
   static const std::map<std::string_view, trial> all{
@@ -232,7 +232,7 @@ TEST(BoundsTable, IsThatOfThePage) {
   std::string line;
   while (std::getline(file, line) && line != "| what | bounds | beyond |") {
   }
-  std::getline(file, line); // the rule
+  std::getline(file, line); // skips the rule below the header
   while (std::getline(file, line) && line.starts_with("|"))
     listed.push_back(line);
   std::vector<std::string> expected;

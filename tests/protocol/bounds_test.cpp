@@ -16,7 +16,7 @@ namespace {
 
 using body_builder = flatbuffers::FlatBufferBuilder;
 
-/// What `parse` says of the table that `build` makes.
+/// Returns what `parse` says about the table that `build` makes.
 template <class T>
 result<void> outcome_of(const std::function<flatbuffers::Offset<T>(body_builder&)>& build) {
   body_builder body;
@@ -42,7 +42,7 @@ void expect_refused(const std::string& because,
   EXPECT_NE(outcome.error().text.find(because), std::string::npos) << outcome.error().text;
 }
 
-/// A prefix as its parts; absent parts stay absent.
+/// The parts of a prefix; absent parts stay absent.
 struct prefix_parts {
   std::optional<std::vector<uint32_t>> tokens;
   std::optional<std::vector<uint8_t>> parent;
@@ -211,7 +211,7 @@ TEST(PrefixBounds, ASessionContinuesTokens) {
   expect_fine<wire::Lookup>(lookup_of({.tokens = some_tokens(0),
                                        .parent = some_bytes(32),
                                        .parent_tokens = 9,
-                                       .session = session})); // nothing new
+                                       .session = session})); // adds nothing new
   expect_refused<wire::Lookup>("number of tokens", lookup_of({.tokens = some_tokens(0), .session = session}));
   expect_refused<wire::Lookup>("session of 16 bytes",
                                lookup_of({.tokens = some_tokens(9), .session = some_bytes(15)}));
@@ -447,7 +447,7 @@ TEST(Verify, RefusesRequiredFieldsThatAreMissing) {
 }
 
 TEST(Verify, RefusesElementsOffTheirBoundary) {
-  // FlatBuffers' own verifier lets this pass: found by our fuzzer.
+  // FlatBuffers' own verifier accepts this body, which our fuzzer found.
   body_builder b;
   b.Finish(store_of({{0, 8, 0, 1}})(b));
   std::vector<uint64_t> words(b.GetSize() / 8 + 2);

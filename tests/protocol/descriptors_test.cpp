@@ -98,7 +98,7 @@ TEST_F(Descriptors, ReadByteByByteStillBelongToTheirFrame) {
 TEST_F(Descriptors, MoreThanThereIsRoomForAreReportedAndClosed) {
   auto file = any_descriptor();
   auto data = raw_frame(kind::register_region, 1, 8, 1);
-  // outgoing_message refuses to build this, so it is built by hand.
+  // outgoing_message refuses to build this message, so the test builds it by hand.
   std::vector<int> fds(20, file.get());
   std::vector<uint8_t> control(CMSG_SPACE(fds.size() * sizeof(int)));
   iovec area{data.data(), data.size()};

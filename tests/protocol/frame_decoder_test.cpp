@@ -20,7 +20,7 @@ struct seen {
   std::vector<unique_fd> descriptors;
 };
 
-/// Feeds `input` as far as the write area allows, at most `piece` bytes a time, and keeps what comes out.
+/// Feeds `input` as far as the write area allows, at most `piece` bytes at a time, and keeps the frames that come out.
 result<void> feed(frame_decoder& decoder, std::span<const uint8_t> input, std::vector<seen>& out,
                   size_t piece = SIZE_MAX, descriptor_list with_first = {}) {
   bool first = true;

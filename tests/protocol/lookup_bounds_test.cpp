@@ -12,7 +12,7 @@ namespace {
 
 using body_builder = flatbuffers::FlatBufferBuilder;
 
-/// What `parse` refuses in the table that `build` makes; empty: nothing.
+/// Returns what `parse` refuses in the table that `build` makes; empty: nothing.
 template <class T>
 std::string refusal(const std::function<flatbuffers::Offset<T>(body_builder&)>& build) {
   body_builder body;

@@ -1,4 +1,4 @@
-// What is made from the table of verbs (verbs.def).
+// Tests what is made from the table of verbs (verbs.def).
 #include "protocol/verb_tables.hpp"
 
 #include "protocol/verify.hpp"
@@ -14,7 +14,7 @@ using namespace terrace::protocol::test;
 
 namespace {
 
-/// What `parse` says of the body as the table of this kind.
+/// True if `parse` accepts the body as the table of this kind.
 bool parses(kind what, std::span<const uint8_t> body) {
 #define TERRACE_VERB(NAME, TABLE, NUMBER, ...)                                                               \
   if (what == kind::NAME)                                                                                    \
@@ -28,7 +28,7 @@ bool parses(kind what, std::span<const uint8_t> body) {
 } // namespace
 
 TEST(Verbs, KeepTheirNumbers) {
-  // A number that changes breaks every client. New verbs take the next one.
+  // A changed number breaks every client. New verbs take the next one.
   const char* names[] = {"hello",       "open_space",   "register_region", "unregister_region",
                          "map_segment", "lookup",       "read_lease",      "load",
                          "store",       "reserve",      "commit",          "abort",

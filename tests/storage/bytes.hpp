@@ -1,4 +1,4 @@
-// What tests of on-disk structures share.
+// Helpers that tests of on-disk structures share.
 #pragma once
 
 #include <cstddef>

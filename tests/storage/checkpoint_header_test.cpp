@@ -24,7 +24,7 @@ TEST(CheckpointHeader, ComesBackAsItWasWritten) {
   EXPECT_EQ(decode_checkpoint_header(own, encoded(sample)), sample);
 }
 
-// These bytes are on disks: if this test fails, the version must change, not the test.
+// Disks contain these bytes: if this test fails, change the version, not the test.
 TEST(CheckpointHeader, HasItsGoldenBytes) {
   auto bytes = encoded(sample);
   EXPECT_EQ(hex_of(bytes, 0, 32), "5445525243484b50"

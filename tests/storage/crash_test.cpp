@@ -1,5 +1,5 @@
-// Random histories that end in crashes, again and again on the same volume. The checks are in modelled_volume: whatever is
-// found verifies or is a miss, nothing that was cleared comes back, extents are exact.
+// Random histories that end in crashes, again and again on the same volume. The checks are in modelled_volume: every
+// object that is found verifies or is a miss, no cleared object comes back, extents are exact.
 #include "modelled_volume.hpp"
 
 #include "tests/support/seed.hpp"
@@ -11,8 +11,8 @@ namespace {
 
 struct history {
   int steps = 400;
-  double io = 0.4;     ///< share of the steps in which the disk gets on
-  double io_fails = 0; ///< of its operations
+  double io = 0.4;     ///< share of the steps in which the disk makes progress
+  double io_fails = 0; ///< share of its operations
   double clears = 0.004;
   double checkpoints = 0.05;
 };
@@ -86,7 +86,8 @@ TEST(Crash, FlippedBitsInTheMetadataCostObjectsAndNeverBytes) {
     for (int l = 0; l < 6; ++l) {
       live(volume, {});
       uint64_t end = volume.journal().block().layout.extents_begin;
-      for (int flips = 0; flips < 20; ++flips) // one superblock stays: without any the volume is refused
+      // One superblock stays, because a volume without any is refused.
+      for (int flips = 0; flips < 20; ++flips)
         volume.device().flip_bit(8 * superblock_bytes + volume.dice()() % (8 * (end - superblock_bytes)));
       volume.restart({.lost = 0.1});
     }

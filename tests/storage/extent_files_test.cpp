@@ -1,4 +1,4 @@
-// A volume on several paths: opened as one, refused where a file is not what it should be.
+// A volume on several paths: it is opened as one, or refused where a file is not what it should be.
 #include "storage/extent_file.hpp"
 
 #include <gtest/gtest.h>
@@ -27,13 +27,13 @@ class ExtentFiles : public testing::Test {
 
   std::string path(const char* name) const { return directory_ / name; }
 
-  /// The volume, closed again.
+  /// Opens the volume and closes it again.
   volume_id open() {
     auto files = extent_file::open_all(options_);
     EXPECT_TRUE(files) << files.error().text;
     return files ? files->front().volume() : volume_id{};
   }
-  /// Which of the paths began empty, as 0 and 1.
+  /// Returns which of the paths began empty, as 0 and 1.
   std::string made() {
     auto files = extent_file::open_all(options_);
     if (!files)
@@ -180,7 +180,7 @@ TEST_F(ExtentFiles, APathThatBeginsAgainHasNothingOfItsFormerIndex) {
     EXPECT_EQ(read(at), 0) << at;
 }
 
-// ---- without those that are not there ----
+// ---- without paths that are missing ----
 
 TEST_F(ExtentFiles, GoOnWithoutOneThatIsMissing) {
   auto volume = open();
@@ -235,7 +235,7 @@ TEST_F(ExtentFiles, GoOnWithoutOneOfSomebodyElseAndLeaveItAsItIs) {
 TEST_F(ExtentFiles, GoOnWithoutOneThatFindsNoRoom) {
   open();
   fs::remove(options_.paths[2]);
-  // A file that may not grow: its size is the process's limit, which the others have reached already.
+  // A file that may not grow: its size is the process's limit, which the other files have reached already.
   std::ofstream(options_.paths[2]).flush();
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);

@@ -64,7 +64,7 @@ TEST_F(FileLock, TellsAHolderThatHasEnded) {
   std::string locks = (std::filesystem::temp_directory_path() / "terrace-locks-XXXXXX").string();
   unique_fd file(::mkstemp(locks.data()));
   char line[200];
-  // A number above the kernel's limit, so that no process has it.
+  // This number is above the kernel's limit, so no process has it.
   int length = std::snprintf(
       line, sizeof line,
       "1: POSIX  ADVISORY  READ 1 0:0:1 0 EOF\n2: FLOCK  ADVISORY  WRITE 4194305 %x:%x:%lu 0 EOF\n",

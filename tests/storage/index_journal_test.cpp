@@ -32,7 +32,7 @@ void add(index_journal& journal, size_t count) {
     journal.add(record(i));
 }
 
-/// Until nothing is left; what was done, in order.
+/// Runs until nothing is left; returns the operations, in order.
 std::vector<journal_io> run(index_journal& journal, bool good = true) {
   std::vector<journal_io> done;
   while (auto io = journal.next()) {
@@ -172,7 +172,7 @@ TEST_F(IndexJournal, WhatHasNoRoomInACheckpointIsCounted) {
   EXPECT_EQ(journal.counts().checkpoints, 1u);
 }
 
-// They follow the checkpoint in the journal, and it may have had no room for them.
+// These changes follow the checkpoint in the journal, and it may have had no room for them.
 TEST_F(IndexJournal, WhatWaitsWhenACheckpointBeginsIsAChangeAfterIt) {
   add(journal, 1);
   EXPECT_TRUE(journal.recording());
@@ -250,7 +250,7 @@ TEST_F(IndexJournal, FloorsBelowEveryObjectMakeRoomForNewOnes) {
   auto forget = [&](uint8_t space) { journal.forget(space_fingerprint{space}, 0, [](bool) {}); };
   for (uint8_t space = 0; space < superblock::floors_max; ++space)
     forget(space);
-  journal.begin_checkpoint(); // of an empty index: no object is older than now
+  journal.begin_checkpoint(); // an empty index: no object is older than now
   journal.end_image();
   run(journal);
   forget(100);
@@ -264,7 +264,7 @@ TEST_F(IndexJournal, OnOnePathOfSeveralFloorsStayAsLongAsThereIsRoom) {
   index_journal path(one, {});
   auto forget = [&](uint8_t space) { path.forget(space_fingerprint{space}, 0, [](bool) {}); };
   auto checkpoint = [&] {
-    path.begin_checkpoint(); // of an empty index: no object here is older than now
+    path.begin_checkpoint(); // an empty index: no object here is older than now
     path.end_image();
     run(path);
   };
@@ -289,7 +289,7 @@ TEST_F(IndexJournal, WhileAPathIsMissingAllIsForgottenWhereAFloorHasNoRoom) {
   auto forget = [&](uint8_t space) { path.forget(space_fingerprint{space}, 0, [](bool) {}); };
   for (uint8_t space = 1; space <= superblock::floors_max; ++space)
     forget(space);
-  path.begin_checkpoint(); // of an empty index: no object here is older than now
+  path.begin_checkpoint(); // an empty index: no object here is older than now
   path.end_image();
   run(path);
   forget(100);
@@ -308,7 +308,7 @@ TEST_F(IndexJournal, ForgettingReachesTheEpochOfTheOtherPaths) {
 TEST_F(IndexJournal, ForgettingThatIsGivenUpIsMadeDurableAllTheSame) {
   std::vector<bool> answers;
   journal.forget(std::nullopt, 0, [&](bool durable) { answers.push_back(durable); });
-  ASSERT_TRUE(journal.next()); // and the device does not answer
+  ASSERT_TRUE(journal.next()); // the device does not answer
   journal.forget(space_fingerprint{1}, 0, [&](bool durable) { answers.push_back(durable); });
   journal.give_up_forgets();
   EXPECT_EQ(answers, (std::vector<bool>{false, false}));

@@ -38,7 +38,7 @@ TEST_F(LockWatch, IsQuietWhileSomebodyHasTheLockAndTellsWhenNobodyHas) {
   EXPECT_FALSE(readable(*event, 0));
   holder.reset();
   EXPECT_TRUE(readable(*event, 60'000));
-  EXPECT_TRUE(locked()); // it is free for whoever asks next
+  EXPECT_TRUE(locked()); // the lock is free for the next process
 }
 
 TEST_F(LockWatch, TellsAtOnceWhenNobodyHasIt) {

@@ -34,7 +34,7 @@ void modelled_volume::open(superblock block) {
   index_.clear();
   extents_.clear();
   told_.clear();
-  for (const index_record& object : found.objects) // by generation: the newest of a key stays
+  for (const index_record& object : found.objects) // by generation: the newest object of a key stays
     index_[{object.space, chunk_of(object.chunk)}] = object;
   for (const auto& [key, object] : index_)
     extents_[object.offset] = object.physical_bytes;
@@ -72,8 +72,7 @@ void modelled_volume::store(uint32_t space, uint64_t chunk) {
   extents_[record.offset] = record.physical_bytes;
 }
 
-/// As whoever loads it would find out. An object that passes and is not what was stored is the one thing that must never
-/// be.
+/// Checks the object as a load would. An object that passes and is not the stored one must never occur.
 bool modelled_volume::is_intact(const index_record& record) {
   object_checker checker(device_, journal_->block(), 2 * disk_alignment_bytes);
   if (checker.check(record, fingerprint_of(record.space)).state != object_state::intact)
@@ -113,7 +112,7 @@ void modelled_volume::clear(std::optional<uint32_t> space) {
     return true;
   });
   std::erase_if(journalled_, [&](const auto& entry) { return !space || entry.first.first == *space; });
-  exact_ = false; // until it is durable, what was cleared may be found or not
+  exact_ = false; // until the clear is durable, cleared objects may be found or not
 }
 
 void modelled_volume::checkpoint_step(size_t slots) {
@@ -158,14 +157,14 @@ bool modelled_volume::complete_io(bool good) {
   } else if (good) {
     device_.write(io->file_offset, io->memory->bytes());
     remember(*io);
-  } else { // an error, or a short write: some of it may be there
+  } else { // after an error or a short write, some of it may be there
     device_.write_part(io->file_offset, io->memory->bytes(), dice_() % 3);
     exact_ = false;
   }
   uint64_t checkpoints = journal_->counts().checkpoints;
   journal_->completed(good);
   if (journal_->counts().checkpoints != checkpoints)
-    exact_ = false; // an image holds things that the journal has not been told yet
+    exact_ = false; // an image contains things that the journal has not been told yet
   return true;
 }
 
@@ -192,7 +191,7 @@ void modelled_volume::shut_down() {
   while (complete_io() || begin_io()) {
   }
   while (journal_->checkpoint_in_progress() ||
-         journal_->changed()) { // one that is under way may lack what is new
+         journal_->changed()) { // a checkpoint in progress may lack new objects
     checkpoint_step(100);
     while (begin_io())
       complete_io();
@@ -202,7 +201,7 @@ void modelled_volume::shut_down() {
 size_t modelled_volume::restart(const simulated_device::crash_faults& faults) {
   bool killed = faults.lost == 0 && faults.torn == 0;
   if (in_flight_ && in_flight_->what == journal_io::action::write) {
-    // What was on its way arrives or not, or in part.
+    // A write in progress arrives completely, partly or not at all.
     uint64_t blocks = in_flight_->memory->size() / record_block_bytes;
     uint64_t arrived = dice_() % (blocks + 1);
     device_.write_part(in_flight_->file_offset, in_flight_->memory->bytes(), arrived);

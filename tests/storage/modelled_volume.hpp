@@ -22,9 +22,9 @@ class modelled_volume {
   // ---- what a tier does ----
   /// Writes an object of a random size, if there is room and it is not there.
   void store(uint32_t space, uint64_t chunk);
-  /// Takes any object out; its extent is free at once.
+  /// Evicts any object; its extent is free at once.
   void evict();
-  /// Of one space or of all.
+  /// Clears one space or all.
   void clear(std::optional<uint32_t> space);
   /// One step towards a checkpoint: begins it, hands over some slots of the index, or ends it.
   void checkpoint_step(size_t slots);
@@ -33,7 +33,7 @@ class modelled_volume {
   /// Takes the operation that the journal waits for, and completes what was taken. False: there is none.
   bool begin_io();
   bool complete_io(bool good = true);
-  /// What a daemon does that is told to end: everything written, and a checkpoint.
+  /// Does what a daemon does that is told to end: writes everything, and a checkpoint.
   void shut_down();
 
   // ---- crash and restart ----
@@ -46,7 +46,8 @@ class modelled_volume {
   simulated_device& device() { return device_; }
   std::mt19937_64& dice() { return dice_; }
   const recovery_counts& found() const { return found_; }
-  /// Everything that the journal was told has been written so far, so a death of the process loses nothing of that.
+  /// True if all records that the journal was told of have been written so far, so that a death of the
+  /// process loses none of them.
   bool exact() const { return exact_ && journal_->counts().lost == 0; }
 
  private:
@@ -63,12 +64,12 @@ class modelled_volume {
   simulated_device device_;
   std::optional<index_journal> journal_;
   index index_;
-  index journalled_; ///< what the journal on the device says
+  index journalled_; ///< the index according to the journal on the device
   std::map<uint64_t, uint64_t> extents_;
   std::map<uint32_t, bool> told_; ///< spaces that the journal knows
   uint64_t next_generation_ = 0;
   std::optional<journal_io> in_flight_;
-  std::optional<name> image_from_;               ///< where the image goes on
+  std::optional<name> image_from_;               ///< where the image continues
   std::map<uint32_t, uint64_t> answered_floors_; ///< epochs of clears that were answered
   recovery_counts found_;
   bool exact_ = true;

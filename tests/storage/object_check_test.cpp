@@ -55,13 +55,14 @@ TEST_F(ObjectCheck, TellsAnExtentThatANewerObjectWasWrittenOverFromADamagedOne) 
   index_record before = store_.add(1, 1, 400'000);
   index_record object = store_.add(1, 2, 400'000);
   uint64_t end = object.offset + object.physical_bytes;
-  store_.add(1, 3, 300'000, object.offset + 40960); // inside: the header is intact, the payload is not
+  // Written inside the object: its header is intact, its payload is not.
+  store_.add(1, 3, 300'000, object.offset + 40960);
   EXPECT_EQ(check(object).state, object_state::superseded) << check(object).why;
-  store_.add(1, 4, 900'000, before.offset + 4096); // from before: the header is gone
+  store_.add(1, 4, 900'000, before.offset + 4096); // written from before the object: its header is gone
   EXPECT_EQ(check(object).state, object_state::superseded) << check(object).why;
   EXPECT_EQ(check(before).state, object_state::superseded) << check(before).why;
   index_record behind = store_.add(1, 5, 5000, end + (1 << 20));
-  store_.add(1, 6, 5000, end); // between them, and reaching into neither
+  store_.add(1, 6, 5000, end); // between them, without reaching into either
   device_.flip_bit(8 * place(behind) + 3);
   EXPECT_EQ(check(behind).state, object_state::damaged);
 }

@@ -36,7 +36,7 @@ outcome plan(const std::vector<found_path>& found, mismatch_rule rule, bool may_
   return {plan_paths(names, found, rule, may_lack_paths)};
 }
 
-/// Which paths the volume goes on without, as 0 and 1; or why it does not.
+/// Returns which paths the volume is opened without, as 0 and 1; or why it is not opened.
 std::string left_out(const std::vector<found_path>& found, mismatch_rule rule) {
   auto made = plan(found, rule, true);
   if (!made)
@@ -247,8 +247,8 @@ TEST(PathSet, PathsThatWereEachOpenedWithoutTheOtherForgetEverything) {
   three.block.missing = path_bit(1);
   EXPECT_EQ(plan({one, two, three}, mismatch_rule::refuse).set->forgotten_below, 0u);
   two.block.missing = path_bit(0) | path_bit(2);
-  two.block.floors = {
-      {space_fingerprint{}, 5}}; // older by its number than what `one` has of epoch 19, and cleared after it
+  two.block.floors = {// Its number is older than what `one` has of epoch 19, but it was cleared afterwards.
+                      {space_fingerprint{}, 5}};
   auto made = plan({one, two, three}, mismatch_rule::refuse);
   ASSERT_TRUE(made) << made.text();
   EXPECT_EQ(made.set->forgotten_below, 21u);

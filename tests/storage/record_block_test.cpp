@@ -49,7 +49,7 @@ TEST(RecordBlock, GivesItsRecordsBack) {
   }
 }
 
-// These bytes are on disks: if this test fails, the version must change, not the test.
+// Disks contain these bytes: if this test fails, change the version, not the test.
 TEST(RecordBlock, HasItsGoldenBytes) {
   auto bytes = encoded(heading, 2);
   EXPECT_EQ(hex_of(bytes, 0, 16), "544552524a524e4c"

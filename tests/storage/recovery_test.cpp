@@ -147,7 +147,8 @@ TEST_F(Recovery, BlocksOfAnotherStoreOrInTheWrongPlaceAreNotRead) {
   std::vector<std::byte> copy(device.bytes().begin() + static_cast<ptrdiff_t>(block.layout.journal_begin),
                               device.bytes().begin() +
                                   static_cast<ptrdiff_t>(block.layout.journal_begin + 8192));
-  device.write(block.layout.journal_begin + record_block_bytes, copy); // block 1 again, at the place of 2
+  // Block 1 again, in the place of block 2.
+  device.write(block.layout.journal_begin + record_block_bytes, copy);
   EXPECT_EQ(offsets(), list{});
   block.volume.bytes = {8};
   journal(1, {space, object(1, 0)});
@@ -194,7 +195,7 @@ TEST_F(Recovery, GenerationsGoOnBehindAllThatWereFound) {
   journal(1, {space, object(1, 0)});
   offsets();
   EXPECT_EQ(found.position.next_generation, first_generation(4));
-  block.epoch = 3; // a clear raised it, and could not make that durable
+  block.epoch = 3; // a clear raised it, but could not make that durable
   offsets();
   EXPECT_EQ(found.position.next_generation, object(1, 0).generation + 1);
 }

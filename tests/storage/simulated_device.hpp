@@ -1,5 +1,5 @@
-// A disk in memory that fails as disks do. What was written and not synced may be gone after a crash, block by block and
-// in any order; what is torn, rotten or unreadable is so because the test's dice say so.
+// A disk in memory that fails as disks do. Bytes that were written and not synced may be gone after a crash,
+// block by block and in any order; the test's dice decide which blocks are torn, rotten or unreadable.
 #pragma once
 
 #include "storage/volume_device.hpp"
@@ -25,19 +25,20 @@ class simulated_device : public volume_device {
   result<void> resize(uint64_t bytes) override;
   result<void> read(uint64_t file_offset, std::span<std::byte> into) override;
 
-  /// As a write that ends early: only its first `blocks` blocks.
+  /// Writes as if the write ended early: only its first `blocks` blocks.
   void write_part(uint64_t offset, std::span<const std::byte> bytes, uint64_t blocks);
 
-  /// So many writes, syncs and resizes succeed; the one after that is a write of its first half or nothing, and it and all
-  /// that follow fail: whoever works on the device dies there.
+  /// This many writes, syncs and resizes succeed. The next one fails, after the first half if it is a write,
+  /// and so do all that follow: the code that works on the device dies there.
   void fail_after(uint64_t operations) { operations_left_ = operations; }
   uint64_t operations() const { return operations_; }
 
   struct crash_faults {
-    double lost = 0; ///< of each block that was not synced: gone
-    double torn = 0; ///< of each of the others: only its first half was written
+    double lost = 0; ///< chance that a block that was not synced is gone
+    double torn = 0; ///< chance that only the first half of another one was written
   };
-  /// Power cut. With no faults it is the death of the process: all that was written is there. The device works again.
+  /// Cuts the power. Without faults it is the death of the process: everything that was written is there. The
+  /// device works again.
   void crash(const crash_faults& faults, std::mt19937_64& dice);
 
   void flip_bit(uint64_t bit);

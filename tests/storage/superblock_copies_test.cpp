@@ -35,7 +35,7 @@ TEST(SuperblockCopies, ADamagedOneIsNamedButNotOneThatWasNeverWritten) {
   device.flip_bit(8 * 100);
   std::string text = describe_damaged_copy(*read_superblocks(device));
   EXPECT_EQ(text.find("copy 0: "), 0u) << text;
-  simulated_device killed(1 << 20); // while the volume was created
+  simulated_device killed(1 << 20); // killed while the volume was created
   superblock first = example(0);
   killed.fail_after(2);
   EXPECT_FALSE(write_superblocks(killed, first));

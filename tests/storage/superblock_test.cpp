@@ -49,7 +49,7 @@ superblock with_sequence(uint64_t sequence) {
 
 TEST(Superblock, ComesBackAsItWasWritten) { EXPECT_EQ(decode_superblock(encoded(sample())), sample()); }
 
-// These bytes are on disks: if this test fails, the version must change, not the test.
+// Disks contain these bytes: if this test fails, change the version, not the test.
 TEST(Superblock, HasItsGoldenBytes) {
   auto bytes = encoded(sample());
   EXPECT_EQ(hex_of(bytes, 0, 16), "5445525253544f52"

@@ -1,4 +1,4 @@
-// Resizing, and dying at every step of it.
+// Resizes volumes, and dies at every step of it.
 #include "storage/volume_resize.hpp"
 
 #include "simulated_device.hpp"
@@ -19,7 +19,8 @@ constexpr uint64_t mebibyte = 1 << 20;
 
 using chunks = std::set<uint64_t>;
 
-/// The chunks of all intact objects, each with the bytes that were stored. Everything that is found must be intact.
+/// Returns the chunks of all intact objects, each with the bytes that were stored. Every object that is found
+/// must be intact.
 chunks intact_chunks(simulated_device& device) {
   auto is = inspect(device);
   EXPECT_TRUE(is) << is.error().text;
@@ -196,8 +197,8 @@ struct resizing_case {
 
 class StoreResizeCrash : public ::testing::TestWithParam<resizing_case> {};
 
-/// At every write, sync and resize: the process dies, or the machine does and loses what was not synced, all or some of
-/// it. What is there then is the volume with all objects that have room, at every single step; and resizing again ends it.
+/// At every write, sync and resize the process dies, or the machine dies and loses all or some of what was not synced.
+/// After every single step the volume is there with all objects that have room; and resizing again completes it.
 TEST_P(StoreResizeCrash, LosesNothingWhereverItDies) {
   const resizing_case& how = GetParam();
   uint64_t seed = testing::test_seed();

@@ -11,7 +11,7 @@ TEST(VolumeSpaces, ASpaceIsKnownUntilACheckpointWithoutItIsWritten) {
   volume_spaces spaces;
   spaces.define(space_id{1}, print_of(1));
   spaces.define(space_id{2}, print_of(2));
-  spaces.checkpoint_begun(0); // names both
+  spaces.checkpoint_begun(0); // names both spaces
   spaces.forget(space_id{1});
   EXPECT_EQ(spaces.records().size(), 1U);
   spaces.checkpoints_done(1);

@@ -1,4 +1,4 @@
-// Requests of prefetches in an allocator's queue: who goes before them, and when they are refused.
+// Requests of prefetches in an allocator's queue: which requests pass them, and when they are refused.
 #include "tests/tier/round_fixture.hpp"
 #include "tier/space/allocation_queue.hpp"
 

@@ -15,7 +15,7 @@ inline object_key key_of(uint64_t number) {
   return made;
 }
 
-/// Objects `first`, `first + 1`, ...: a chain, so each one's parent is the one before it.
+/// Makes objects `first`, `first + 1`, ...: a chain, in which the parent of each is the one before it.
 inline batch_ptr chain(uint64_t first, size_t count, uint64_t payload_bytes = 4096) {
   auto batch = std::make_shared<object_batch>();
   for (uint64_t n = first; n < first + count; ++n) {

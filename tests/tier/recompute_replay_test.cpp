@@ -1,5 +1,5 @@
-// Replays of random requests with a disk of any speed, in simulated time: with the choice they take at most 5 % longer than
-// without the disk, and at most 5 % longer than if everything were read, but for what the first reads cost.
+// Replays random requests with a disk of any speed, in simulated time. With the choice they take at most 5 % longer
+// than without the disk, and at most 5 % longer than if everything were read, apart from the cost of the first reads.
 #include "index/object_header.hpp"
 #include "tests/index/spaces.hpp"
 #include "tests/support/seed.hpp"
@@ -17,7 +17,7 @@ namespace {
 
 using clock = read_meter::time_point;
 
-/// One client and its disk; seconds.
+/// One client and its disk; times in seconds.
 struct simulated {
   explicit simulated(uint64_t seed, double latency_max_s = 200e-6) : random(seed) {
     spec.chunk_tokens = 256;
@@ -30,8 +30,8 @@ struct simulated {
   space_spec spec = terrace::testing::small_space();
   double tokens_per_s = 1;
   double disk_bytes_per_s = 1;
-  double disk_latency_s = 0; ///< of each request
-  bool chooses = true;       ///< false: it reads all that is found
+  double disk_latency_s = 0; ///< latency of each request
+  bool chooses = true;       ///< false: it reads all chunks that are found
   std::mt19937_64 random;
 
   read_meter meter;
@@ -51,7 +51,7 @@ struct simulated {
     return static_cast<double>(chunks) * spec.chunk_tokens / tokens_per_s;
   }
 
-  /// As a disk does it: in pieces.
+  /// Reads in pieces, as a disk does.
   void read(uint64_t bytes) {
     if (bytes == 0)
       return;
@@ -106,7 +106,8 @@ struct simulated {
     now += rest + compute_s(plan.found_chunks - offered);
   }
 
-  /// What reads before the first measurement cost at most, and what one request loses because it reads no more.
+  /// Returns the most that reads before the first measurement cost, and what one request loses because it
+  /// reads no more.
   double first_cost() const {
     uint64_t object = physical_bytes_for(spec.pools[0].object_bytes);
     return read_s(std::max<uint64_t>(recompute_choice::trial_bytes, object)) + compute_s(60);
@@ -140,8 +141,8 @@ TEST(RecomputeReplay, IsNeverSlowerThanWithoutTheDiskNorThanWithAllOfIt) {
   EXPECT_GT(fast_runs, 50u);
 }
 
-/// What a seek of a disk takes is part of the measured speed: then short reads take longer than expected and long ones less,
-/// so more could be read, but it is not slower than without the disk.
+/// The seek time of a disk is part of the measured speed. Then short reads take longer than expected and long
+/// ones less. More could be read, but the result is not slower than without the disk.
 TEST(RecomputeReplay, WithALatencyOfMillisecondsItIsNotSlowerThanWithoutTheDisk) {
   auto seed = terrace::testing::test_seed();
   SCOPED_TRACE(terrace::testing::seed_text(seed));
@@ -154,7 +155,7 @@ TEST(RecomputeReplay, WithALatencyOfMillisecondsItIsNotSlowerThanWithoutTheDisk)
   }
 }
 
-/// The first test can fail: without the choice, it does.
+/// The first test can fail: it does without the choice.
 TEST(RecomputeReplay, WithoutTheChoiceASlowDiskMakesItSlower) {
   simulated client(terrace::testing::test_seed());
   client.chooses = false;
@@ -167,11 +168,11 @@ TEST(RecomputeReplay, WithoutTheChoiceASlowDiskMakesItSlower) {
   EXPECT_GT(client.now - start, 1.05 * client.without + client.first_cost());
 }
 
-/// Each change costs at most what is read before it is noticed: the requests of a few seconds.
+/// Each change costs at most the reads before it is noticed: the requests of a few seconds.
 TEST(RecomputeReplay, ADiskThatBecomesFastAgainIsUsedAgain) {
   simulated client(terrace::testing::test_seed());
   client.spec.pools[0].object_bytes = 2 << 20;
-  client.tokens_per_s = 100'000; // 2.56 ms a chunk, as a disk of 820 MB/s reads it
+  client.tokens_per_s = 100'000; // 2.56 ms per chunk, as a disk of 820 MB/s reads it
   client.disk_bytes_per_s = 20e6;
   for (int i = 0; i < 300; ++i)
     client.request();

@@ -21,10 +21,10 @@ struct round_fixture : ::testing::Test {
 
   std::unique_ptr<allocation_queue> queue = make(8);
   residency objects{tier_kind::host};
-  std::shared_ptr<eviction_round> round;   ///< while it is at the tier
+  std::shared_ptr<eviction_round> round;   ///< set while it is at the tier
   std::vector<uint64_t> asked;             ///< bytes that the policy was asked for
-  std::vector<uint64_t> sizes;             ///< of the objects, by number
-  std::function<void()> meanwhile = [] {}; ///< what happens between the policy's answer and the choice, once
+  std::vector<uint64_t> sizes;             ///< sizes of the objects, by number
+  std::function<void()> meanwhile = [] {}; ///< happens once between the policy's answer and the choice
 
   static std::unique_ptr<allocation_queue> make(uint64_t pages, uint64_t ahead = 0, size_t waiting_max = 8,
                                                 uint64_t boundary_pages = 0) {
@@ -68,14 +68,15 @@ struct round_fixture : ::testing::Test {
   }
   bool present(uint64_t number) { return objects.probe(*chain(number, 1), false, false).hits == 1; }
 
-  /// Begins a round if the queue wants one. Bytes that are missing, or needed where bytes are free; 0: it asks for nothing.
+  /// Begins a round if the queue wants one. Returns the bytes that are missing, or needed where bytes are
+  /// free; 0: it asks for nothing.
   uint64_t wanted() {
     round = queue->begin_round();
     return round ? round->question(tier_kind::host).bytes : 0;
   }
 
-  /// Plays the tier through a round, and begins one if none is under way: the policy names these, until they are as many
-  /// bytes as it is asked for. Returns which objects left.
+  /// Plays the tier through a round, and begins one if none is in progress: the policy names these objects,
+  /// until they have as many bytes as it is asked for. Returns which objects left.
   numbers make_room(const numbers& order) {
     if (!round)
       round = queue->begin_round();

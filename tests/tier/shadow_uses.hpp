@@ -1,4 +1,4 @@
-// Accesses as shadow policies are notified of them.
+// Accesses in the form in which shadow policies are told of them.
 #pragma once
 
 #include "index/object_header.hpp"
@@ -13,7 +13,7 @@
 
 namespace terrace::testing {
 
-/// What an object of the space takes of an arena.
+/// The bytes that an object of the space takes in an arena.
 inline constexpr uint64_t object = physical_bytes_for(1 << 20);
 
 inline space_ptr space(std::vector<pool_spec> pools = {{.name = "kv", .object_bytes = 1 << 20}},

@@ -8,7 +8,7 @@
 
 namespace terrace::cuda {
 
-/// Shared by everything created in it, so it ends last. Safe on all threads.
+/// Everything created in it shares it, so it ends last. Safe on all threads.
 class context {
  public:
   /// Errors: as `driver::check`. The first one in a process creates the context, which uses device memory.
@@ -31,7 +31,7 @@ class context {
     return driver_->check(raw(function, arguments...), what);
   }
 
-  /// The same, but returns the driver's code, for callers that expect certain codes.
+  /// Does the same, but returns the driver's code, for callers that expect certain codes.
   template <class... Parameters, class... Arguments>
   status raw(status (*function)(Parameters...), Arguments... arguments) const {
     if (auto code = driver_->api().CtxPushCurrent(handle_); code != status::success)
@@ -42,8 +42,8 @@ class context {
     return code;
   }
 
-  /// What `what` returns, called with the context current on this thread, for libraries that use the driver themselves. If it
-  /// cannot be made current, they tell of it.
+  /// Calls `what` with the context current on this thread, and returns its result. This is for libraries that
+  /// use the driver themselves. If the context cannot be made current, the library reports it.
   template <class What>
   auto within(What&& what) const {
     struct current {

@@ -123,7 +123,7 @@ class cuda_device : public device {
     return made.get();
   }
 
-  /// `bytes`: the size to use, 0 for all.
+  /// `bytes` is the size to use, 0 for all.
   template <class Made>
   result<std::shared_ptr<memory>> own(result<Made> made, uint64_t bytes = 0) {
     if (!made)

@@ -6,10 +6,11 @@
 
 namespace terrace::gpu {
 
-/// How the pieces of a part are copied.
+/// Says how the pieces of a part are copied.
 enum class copy_method : uint8_t {
-  /// Small pieces by the kernel if enabled, and pieces from one place on the device to another if it can be loaded; otherwise
-  /// strided copies of several pieces as planes, and the rest as batches if the driver has them, else one by one.
+  /// The kernel copies small pieces, if enabled, and pieces from one place on the device to another, if it
+  /// can be loaded. Otherwise strided copies of several pieces are copied as planes, and the rest as batches
+  /// if the driver has them, else one by one.
   automatic,
   batch,  ///< one call, with each piece as a member
   planes, ///< each strided copy of several pieces as one 2D copy, the rest one by one
@@ -26,7 +27,7 @@ struct cuda_device_options {
   bool virtual_memory = false;
 };
 
-/// The first one in a process creates the device's context. Errors: the driver's; `unsupported` if it lacks
+/// The first call in a process creates the device's context. Errors: the driver's; `unsupported` if it lacks
 /// anything that `options` require.
 result<std::shared_ptr<device>> make_cuda_device(std::shared_ptr<const cuda::driver> driver,
                                                  const cuda::device_uuid& uuid,

@@ -11,16 +11,16 @@ namespace terrace::gpu {
 
 namespace {
 
-/// The device begins when a call has taken all of its members, so the first calls of a part are short.
+/// The device begins only when a call has taken all of its members, so the first calls of a part are short.
 constexpr size_t members_of_first_call = 32, members_per_call = 4096;
 
-/// The end of so much is reported while later steps go on, so that the owner has room for more of them.
+/// The end of this many bytes is reported while later steps continue, so that the owner has room for more of them.
 constexpr uint64_t bytes_of_a_fence = 8 << 20;
 
-/// From one place on the device to another a copy engine takes 4 us for each piece (H100), however small it is.
+/// A copy engine takes 4 us (H100) for each piece from one place on the device to another, however small the piece is.
 constexpr uint64_t kernel_inside_below_bytes = 1 << 20;
 
-/// Of the kernel, for each run: few where the bus is slower than any of them.
+/// The number of the kernel's blocks for each run: few across the bus, which is slower than any of them.
 constexpr unsigned blocks_across_bus = 32, blocks_inside = 256;
 
 } // namespace
@@ -42,8 +42,8 @@ cuda_shared::~cuda_shared() {
 }
 
 cuda_engine::~cuda_engine() {
-  // Host functions of a lost context are not called, but the driver does not say whether one is still
-  // pending: what they point to is leaked until the process exits, which it should do soon.
+  // The driver does not call host functions of a lost context, but it does not say whether one is still pending. The
+  // memory that they point to is therefore leaked until the process exits, which it should do soon.
   if (lost_ || !stream_.synchronize() || !reports_.synchronize()) {
     static auto& left = *new std::vector<std::unique_ptr<fence>>;
     static std::mutex mutex;
@@ -64,7 +64,7 @@ result<void> cuda_engine::check() {
 }
 
 result<void> cuda_engine::issue(const step& wanted) {
-  if (!wanted.part) // what is before a wait does not end behind it
+  if (!wanted.part) // steps before a wait must not be reported behind it
     if (auto told = flush(); !told)
       return told;
   auto started = lost_ ? fail(errc::gone, "the device is lost") : start(wanted);
@@ -72,7 +72,7 @@ result<void> cuda_engine::issue(const step& wanted) {
     lost_ = true;
     return started;
   }
-  // Also after a failure: some copies may have been started.
+  // The ticket is added after a failure, too, because some copies may have been started.
   untold_.push_back(wanted.ticket);
   untold_bytes_ += wanted.part ? bytes_of(*wanted.part) : 0;
   if (untold_bytes_ >= bytes_of_a_fence)
@@ -103,7 +103,7 @@ result<void> cuda_engine::flush() {
         },
         static_cast<void*>(fences_.back().get()));
   if (!fenced) {
-    // Without a fence it would be unknown when the memory is free again.
+    // Without a fence nobody would know when the memory is free again.
     lost_ = true;
     return fail(errc::gone, "cannot follow what was started: " + fenced.error().text);
   }
@@ -132,7 +132,7 @@ result<void> cuda_engine::start(const step& wanted) {
       std::swap(made.destination_stride, made.source_stride);
     }
     if (made.count > 1 && made.destination_stride == made.bytes && made.source_stride == made.bytes) {
-      made.bytes *= made.count; // contiguous: a single piece
+      made.bytes *= made.count; // the pieces are contiguous and become a single one
       made.count = 1;
     }
     runs.push_back(made);

@@ -11,23 +11,23 @@
 
 namespace terrace::gpu {
 
-/// Shared by the engines of a device.
+/// The part that all engines of a device share.
 struct cuda_shared {
   std::shared_ptr<const cuda::context> context;
   cuda_device_options options;
   bool read_only_pins = false;
   bool stream_memory_ops = false;
-  cuda::module_handle module = nullptr;   ///< with the copy kernel; may be null
+  cuda::module_handle module = nullptr;   ///< has the copy kernel; may be null
   cuda::function_handle kernel = nullptr; ///< terrace_copy_runs
 
-  /// Errors: `unsupported` if built without it; the driver's.
+  /// Errors: `unsupported` if built without the kernel; the driver's.
   result<void> load_kernel();
   ~cuda_shared();
 };
 
-/// Completions come from host functions, which the driver calls on its own thread. They are in a stream of their own, which waits for
-/// an event of the copies' stream: what is behind a host function waits for its end, and copies must not.
-/// After an error in the context none are called; `check` detects that.
+/// Completions come from host functions, which the driver calls on its own thread. Work behind a host function waits
+/// for its end, and copies must not wait. So host functions are in a stream of their own, which waits for an event of
+/// the copies' stream. After an error in the context no host functions are called; `check` detects that.
 class cuda_engine : public copy_engine {
  public:
   cuda_engine(std::shared_ptr<const cuda_shared> shared, cuda::stream stream, cuda::stream reports,
@@ -50,7 +50,7 @@ class cuda_engine : public copy_engine {
     uint64_t bytes = 0;
     uint64_t count = 1;
   };
-  /// The argument of a host function. It costs more than 20 us, so small steps share one.
+  /// The argument of a host function. A host function costs more than 20 us, so small steps share one.
   struct fence {
     std::shared_ptr<completion_queue> completions;
     std::vector<uint64_t> tickets;
@@ -61,13 +61,13 @@ class cuda_engine : public copy_engine {
   result<void> copy(const std::vector<run>& runs, bool inside_device);
   result<void> copy_batch_of(const std::vector<run>& runs);
   result<void> copy_planes(const std::vector<run>& runs);
-  /// Planes where runs are planes, else batches, or single copies without them.
+  /// Copies runs as planes where possible, and the others as batches, or as single copies if there are no batches.
   result<void> copy_by_engines(const std::vector<run>& runs);
   static bool is_plane(const run& one);
   result<void> copy_plane(const run& one);
   result<void> copy_single(const std::vector<run>& runs);
   result<void> copy_by_kernel(const std::vector<run>& runs, unsigned blocks_max);
-  /// `smaller` ones by the kernel, the others by the copy engines.
+  /// The kernel copies the runs for which `smaller` is true, the copy engines copy the others.
   template <class Smaller>
   result<void> copy_divided(const std::vector<run>& runs, unsigned blocks_max, Smaller&& smaller);
   const cuda::context& home() const { return *shared_->context; }
@@ -75,10 +75,10 @@ class cuda_engine : public copy_engine {
 
   std::shared_ptr<const cuda_shared> shared_;
   cuda::stream stream_, reports_;
-  cuda::event issued_; ///< everything that `reports_` tells of
+  cuda::event issued_; ///< recorded behind all work that `reports_` tells of
   std::shared_ptr<completion_queue> completions_;
-  std::deque<std::unique_ptr<fence>> fences_; ///< of steps in flight
-  std::vector<uint64_t> untold_;              ///< issued, without a host function behind them
+  std::deque<std::unique_ptr<fence>> fences_; ///< fences of steps in flight
+  std::vector<uint64_t> untold_;              ///< tickets of issued steps without a host function behind them
   uint64_t untold_bytes_ = 0;
   bool lost_ = false;
 };

@@ -27,9 +27,9 @@ class cuda_memory : public memory {
   bool writable() const override { return writable_; }
   result<memory_handle> share() const override;
   cuda::device_pointer address() const { return range_.address; }
-  /// Of a GPU, not pinned pages.
+  /// True for memory of a GPU, false for pinned pages.
   bool on_device() const { return !std::holds_alternative<pinned_pages>(owner_); }
-  /// Whether streams of `context` can copy it.
+  /// True if streams of `context` can copy it.
   bool reachable_from(const cuda::context& context) const { return home_ == &context; }
 
  private:

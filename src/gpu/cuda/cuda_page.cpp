@@ -41,7 +41,8 @@ result<std::shared_ptr<cuda_events>> cuda_events::make(const std::shared_ptr<con
   return std::shared_ptr<cuda_events>(new cuda_events(std::move(page), std::move(made)));
 }
 
-/// The record first: to wait for an event that was not recorded is to wait for nothing, or for what it was recorded behind before.
+/// The event is recorded before the generation is written. A stream that waits for an event that was not
+/// recorded does not wait, or waits only for the event's previous record.
 result<void> cuda_events::signal(const cuda::stream& on, generation next) const {
   if (next.slot >= events_.size())
     return fail(errc::bad_request, "generation " + std::to_string(next.slot) + " of a page with " +

@@ -12,9 +12,9 @@ namespace terrace::gpu {
 class cuda_page : public attached_page {
  public:
   using attached_page::attached_page;
-  /// Behind what the stream has.
+  /// Signals behind all work that the stream has.
   virtual result<void> signal(const cuda::stream& on, generation next) const = 0;
-  /// Nothing behind it in the stream begins before.
+  /// Work that follows in the stream does not begin before.
   virtual result<void> await(const cuda::stream& on, generation wanted) const = 0;
 };
 
@@ -27,10 +27,11 @@ class cuda_counters : public cuda_page {
   result<void> await(const cuda::stream& on, generation wanted) const override;
 
  private:
-  cuda::registration registration_; ///< ends before the page
+  cuda::registration registration_; ///< destroyed before the page
 };
 
-/// The stream records events, and the generations are stored by the processor that had it do so. The driver does not know the page.
+/// The stream records events, and the processor that had it do so stores the generations. The driver does not
+/// know the page.
 class cuda_events : public cuda_page {
  public:
   static result<std::shared_ptr<cuda_events>> make(const std::shared_ptr<const cuda::context>& context,
@@ -43,7 +44,7 @@ class cuda_events : public cuda_page {
   cuda_events(std::shared_ptr<const generation_page> page, std::vector<cuda::event> events)
       : cuda_page(std::move(page)), events_(std::move(events)) {}
 
-  std::vector<cuda::event> events_; ///< by slot
+  std::vector<cuda::event> events_; ///< one event per slot
 };
 
 } // namespace terrace::gpu

@@ -40,7 +40,7 @@ result<registration> registration::make(std::shared_ptr<const context> context, 
 
 result<registration> registration::make_read_only(std::shared_ptr<const context> context,
                                                   std::span<const std::byte> memory) {
-  // The driver takes a pointer to bytes that may be written, whatever the flag says.
+  // The driver takes a pointer to writable bytes, whatever the flag says.
   return make_with(std::move(context), const_cast<std::byte*>(memory.data()), memory.size(),
                    host_register_portable | host_register_device_map | host_register_read_only);
 }

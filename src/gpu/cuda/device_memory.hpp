@@ -37,7 +37,7 @@ class allocation : public owned<allocation_kind> {
   allocation() = default;
   /// Errors: `no_space`.
   static result<allocation> make(std::shared_ptr<const context> context, uint64_t bytes);
-  /// A handle for other processes to map it.
+  /// Returns a handle with which other processes can map it.
   result<ipc_memory_handle> share() const;
 
  private:
@@ -60,10 +60,10 @@ class registration : public owned<registration_kind> {
  public:
   registration() = default;
   static result<registration> make(std::shared_ptr<const context> context, std::span<std::byte> memory);
-  /// Pages that this process has mapped for reading. Errors: `unsupported` if the device cannot.
+  /// Registers pages that this process has mapped for reading. Errors: `unsupported` if the device cannot.
   static result<registration> make_read_only(std::shared_ptr<const context> context,
                                              std::span<const std::byte> memory);
-  /// Its address on the device.
+  /// Returns the address on the device.
   device_pointer address() const { return address_; }
 
  private:

@@ -6,7 +6,7 @@ namespace terrace::cuda {
 
 namespace {
 
-// cuGetProcAddress of CUDA 12, or of 11.3, which returns no reason.
+// The types of cuGetProcAddress in CUDA 12, and in 11.3, where it returns no reason.
 using get_address_v2 = status (*)(const char* symbol, void** address, int version, uint64_t flags,
                                   lookup_result* reason);
 using get_address_v1 = status (*)(const char* symbol, void** address, int version, uint64_t flags);

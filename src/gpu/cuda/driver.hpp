@@ -47,7 +47,7 @@ class driver {
   /// Errors: `not_found`.
   result<device_properties> find_device(const device_uuid& uuid) const;
 
-  /// Nothing, or `code` as an error: `no_space`, `unsupported`, `gone` (the context is lost, see
+  /// Returns no error, or `code` as an error: `no_space`, `unsupported`, `gone` (the context is lost, see
   /// `is_sticky`), otherwise `internal`. The text contains `what` and the driver's name of the code.
   result<void> check(status code, std::string_view what) const;
   std::string name_of(status code) const;
@@ -65,19 +65,18 @@ struct located_device {
   std::shared_ptr<const driver> by;
   device_properties properties;
 };
-/// Errors: `bad_request` if `uuid` is none; those of `driver::open` and `find_device`.
+/// Errors: `bad_request` if `uuid` is not a UUID; those of `driver::open` and `find_device`.
 result<located_device> locate(const std::string& uuid, const std::string& library = "libcuda.so.1");
 
-/// Whether every later call in the context fails with the same code, and it is unknown whether started work
-/// has ended.
+/// True if every later call in the context fails with the same code, and nobody knows whether started work has ended.
 bool is_sticky(status code);
 
-/// In nvidia-smi's format: `GPU-` and 32 hexadecimal digits in five groups.
+/// Writes a UUID in nvidia-smi's format: `GPU-` and 32 hexadecimal digits in five groups.
 std::string to_text(const device_uuid& uuid);
-/// With or without `GPU-`. Errors: `bad_request`.
+/// Reads a UUID with or without `GPU-`. Errors: `bad_request`.
 result<device_uuid> parse_uuid(std::string_view text);
 
-/// One line for the driver, and one per device with its capabilities. Without a driver, the reason.
+/// Returns one line for the driver, and one per device with its capabilities. Without a driver, the reason.
 std::string report(const result<std::shared_ptr<const driver>>& found);
 
 } // namespace terrace::cuda

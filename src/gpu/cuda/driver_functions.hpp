@@ -1,6 +1,6 @@
-// The driver's functions that are used, one per line: whether it is required, the CUDA version of its
-// signature (the driver keeps older ones under the same name), the symbol exported by the library, its name
-// without `cu`, and its parameters. docs/gpu.md lists what the optional ones are needed for.
+// The functions of the driver that Terrace uses, one per line: whether it is required, the CUDA version of
+// its signature (the driver keeps older ones under the same name), the symbol exported by the library, its
+// name without `cu`, and its parameters. docs/gpu.md lists what the optional ones are needed for.
 #pragma once
 
 #include "gpu/cuda/driver_types.hpp"

@@ -1,4 +1,4 @@
-// The types of the CUDA driver's ABI that are used, declared here so that no toolkit is needed to build.
+// The types of the CUDA driver's ABI that Terrace uses, declared here so that no toolkit is needed to build.
 // tests/gpu/cuda/abi_test.cpp compares every size, offset, number and signature with NVIDIA's cuda.h if it is
 // installed.
 #pragma once
@@ -8,7 +8,7 @@
 
 namespace terrace::cuda {
 
-/// CUresult. Only the values used by the code or its tests; the driver may return others.
+/// CUresult. Only the values that the code or its tests use; the driver may return others.
 enum class status : uint32_t {
   success = 0,
   invalid_value = 1,
@@ -163,7 +163,7 @@ struct memory_location {
   int id = 0;
 };
 
-/// When a batched copy may read its source.
+/// Says when a batched copy may read its source.
 enum class source_order : uint32_t { invalid = 0, stream = 1, during_call = 2, any = 3 };
 
 struct copy_attributes {

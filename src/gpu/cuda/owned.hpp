@@ -8,9 +8,8 @@
 namespace terrace::cuda {
 
 /// `Kind` has the handle's type and its release: `using type`, `static status release(const functions&,
-/// type)`.
-/// Releases its handle in the context in which it was created. The driver's result is ignored: after a sticky
-/// error every call returns that error, and the process is about to exit.
+/// type)`. The handle is released in the context in which it was created. The driver's result is ignored:
+/// after a sticky error every call returns that error, and the process is about to exit.
 template <class Kind>
 class owned {
  public:

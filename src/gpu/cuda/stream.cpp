@@ -4,7 +4,7 @@ namespace terrace::cuda {
 
 namespace {
 
-/// The result of a query: whether it is done, or the error.
+/// Returns the result of a query: whether it is done, or the error.
 result<bool> answer_of(const context& context, status code, std::string_view what) {
   if (code == status::not_ready)
     return false;

@@ -31,20 +31,20 @@ class stream : public owned<stream_kind> {
   using owned::owned;
 };
 
-/// Without timing. Before another process waits for a record, it must know by other means that it was made:
-/// waiting for an event that was not recorded yet returns immediately (docs/gpu.md).
+/// An event without timing. A process that waits for a record of another process must know by other means
+/// that it was made: waiting for an event that was not recorded yet returns immediately (docs/gpu.md).
 class event : public owned<event_kind> {
  public:
   event() = default;
   static result<event> make(std::shared_ptr<const context> context);
-  /// An event that other processes can open; it must outlive their imports.
+  /// Makes an event that other processes can open; it must outlive their imports.
   static result<event> make_shared(std::shared_ptr<const context> context);
-  /// From another process's handle.
+  /// Opens an event of another process by its handle.
   static result<event> open(std::shared_ptr<const context> context, const ipc_event_handle& handle);
 
   result<ipc_event_handle> share() const;
   result<void> record(const stream& stream) const;
-  /// Later work on `stream` waits for what was recorded before this call.
+  /// Later work on `stream` waits for all work that was recorded before this call.
   result<void> block(const stream& stream) const;
   /// True if the last record is done, or there was none.
   result<bool> done() const;

@@ -34,7 +34,7 @@ result<physical_memory> physical_memory::make(std::shared_ptr<const context> con
 
 result<physical_memory> physical_memory::open(std::shared_ptr<const context> context, int descriptor) {
   allocation_handle handle = 0;
-  // As documented, a descriptor is passed as a pointer.
+  // The driver's manual says that a descriptor is passed as a pointer.
   auto* shareable = reinterpret_cast<void*>(static_cast<uintptr_t>(descriptor));
   auto ok = context->call("cuMemImportFromShareableHandle", context->api().MemImportFromShareableHandle,
                           &handle, shareable, handle_type::posix_file_descriptor);

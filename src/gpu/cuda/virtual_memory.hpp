@@ -35,11 +35,11 @@ class physical_memory : public owned<physical_kind> {
   physical_memory() = default;
   /// `bytes` is a multiple of `page_bytes`. Errors: `no_space`.
   static result<physical_memory> make(std::shared_ptr<const context> context, uint64_t bytes);
-  /// From another process's descriptor, which may be closed afterwards. The driver's interface does not
-  /// report its size: a view larger than the memory fails in `virtual_memory::make`.
+  /// Opens the memory by another process's descriptor, which may be closed afterwards. The driver's interface
+  /// does not report its size: a view larger than the memory fails in `virtual_memory::make`.
   static result<physical_memory> open(std::shared_ptr<const context> context, int descriptor);
 
-  /// A descriptor to send to another process.
+  /// Returns a descriptor to send to another process.
   result<unique_fd> share() const;
 
  private:
@@ -56,7 +56,7 @@ class virtual_memory {
   const physical_memory& memory() const { return memory_; }
 
  private:
-  // Destroyed from the last to the first.
+  // The members are destroyed from the last to the first.
   physical_memory memory_;
   owned<reservation_kind> addresses_;
   owned<view_kind> view_;

@@ -24,7 +24,7 @@ constexpr uint64_t block_bytes = 4096;
 static_assert(object_header_bytes == block_bytes && disk_reader::extents_max == sum_batch::payloads_max &&
               disk_reader::payload_bytes_min == payload_sum_bytes_min);
 
-/// Reads under way at a time. Each takes one object, and small ones keep no disk busy alone.
+/// The number of reads in progress. Each reads one object, and a single small one does not keep a disk busy.
 constexpr size_t threads_max = 8;
 
 struct sums_module_kind {
@@ -37,7 +37,7 @@ struct sums_kernel {
   cuda::function_handle function = nullptr;
 };
 
-/// What host memory gets of a batch: the header blocks, and the sums of the payloads.
+/// The part of a batch that comes to host memory: the header blocks, and the sums of the payloads.
 struct host_page {
   struct layout {
     std::array<std::array<std::byte, object_header_bytes>, disk_reader::extents_max> headers;
@@ -65,7 +65,7 @@ struct batch {
   std::vector<disk_extent> extents;
   std::function<void(read_batch)> done;
   std::atomic<size_t> left{0};
-  std::mutex mutex; ///< protects the three below
+  std::mutex mutex; ///< protects the three members below
   uint64_t read = 0, unread = 0;
   std::string why;
 
@@ -122,7 +122,7 @@ class cuda_disk_reader : public disk_reader {
     for (size_t i = 0; i < of->extents.size(); ++i)
       threads_->add([this, of, i] {
         of->note(i, read_extent(*of, i));
-        if (--of->left == 0) // the last one has seen what the others have read
+        if (--of->left == 0) // the last thread has seen what the others have read
           of->done(verified(*of));
       });
   }
@@ -156,7 +156,7 @@ class cuda_disk_reader : public disk_reader {
     return file->read(begin_, begin_of(of, i), extent.bytes, extent.file_offset);
   }
 
-  /// The sums of the payloads that were read, and their headers, in the slot's page.
+  /// Copies the headers, and the sums of the payloads that were read, into the slot's page.
   result<void> look(const batch& of) {
     const slot& here = slots_[of.slot];
     const auto& context = session_->context();
@@ -178,7 +178,8 @@ class cuda_disk_reader : public disk_reader {
       started = context.call("cuLaunchKernel", context.api().LaunchKernel, kernel_.function, sums.payloads,
                              1u, 1u, sum_thread::count, 1u, 1u, 0u, here.stream.get(), &parameters[0],
                              static_cast<void**>(nullptr));
-    auto ended = here.stream.synchronize(); // also after a failure: nothing uses the page any more
+    // Waits after a failure, too, so that nothing uses the page any more.
+    auto ended = here.stream.synchronize();
     return started ? ended : started;
   }
 
@@ -204,14 +205,14 @@ class cuda_disk_reader : public disk_reader {
   }
 
   std::shared_ptr<const cufile::session> session_;
-  cuda::device_pointer begin_; ///< of the slots
+  cuda::device_pointer begin_; ///< start of the slots
   sums_kernel kernel_;
   std::vector<slot> slots_;
   std::shared_ptr<memory> staging_; ///< copies keep it, too
   std::mutex mutex_;                ///< protects the files
   std::map<uint64_t, std::shared_ptr<const cufile::file>> files_;
-  std::unique_ptr<worker_threads> opener_;  ///< of files, which may take long: reads go on
-  std::unique_ptr<worker_threads> threads_; ///< both end first
+  std::unique_ptr<worker_threads> opener_;  ///< opens files, which may take long: reads go on
+  std::unique_ptr<worker_threads> threads_; ///< both are destroyed first
 };
 
 result<sums_kernel> load_kernel(const std::shared_ptr<const cuda::context>& context) {

@@ -1,5 +1,5 @@
-// The functions of cuFile that are used, one per line: whether it is required, its name without `cuFile`, its result and its
-// parameters.
+// The functions of cuFile that Terrace uses, one per line: whether it is required, its name without `cuFile`,
+// its result and its parameters.
 #pragma once
 
 #include "gpu/cufile/cufile_types.hpp"

@@ -1,5 +1,5 @@
-// The types of cuFile (GPUDirect Storage) that are used, as its header has them, so that no toolkit is needed to build. If the
-// header is installed, tests/gpu/cufile/abi_test.cpp compares every size, offset and number.
+// The types of cuFile (GPUDirect Storage) that Terrace uses, as its header declares them, so that no toolkit is needed
+// to build. If the header is installed, tests/gpu/cufile/abi_test.cpp compares every size, offset and number.
 #pragma once
 
 #include "gpu/cuda/driver_types.hpp"
@@ -27,7 +27,7 @@ enum class op_error : uint32_t {
   internal_error = 5030,
 };
 
-/// What functions return. `driver` is the code of CUDA's driver if that failed.
+/// The result of functions. `driver` is the code of CUDA's driver if that failed.
 struct status {
   op_error code = op_error::success;
   cuda::status driver = cuda::status::success;
@@ -43,7 +43,7 @@ struct file_descriptor {
     int fd;
     void* handle;
   } of{};
-  const void* operations = nullptr; ///< of file systems in user space
+  const void* operations = nullptr; ///< for file systems in user space
 };
 
 struct driver_properties {
@@ -63,7 +63,7 @@ struct driver_properties {
   uint32_t max_batch_timeout_ms = 0;
 };
 
-/// Bits of `control_flags`, by number. Each lets reads pass host memory inside the library.
+/// Bits of `control_flags`, by number. Each lets reads pass through host memory inside the library.
 enum class control_flag : uint32_t { allow_compatibility = 1, posix_io = 2, fallback_io = 4 };
 
 enum class bool_parameter : uint32_t { allow_compatibility = 1, force_compatibility = 2 };

@@ -6,7 +6,7 @@ namespace terrace::cufile {
 
 namespace {
 
-/// Newer headers give functions whose behaviour has changed another symbol.
+/// In newer headers, functions whose behaviour has changed have another symbol.
 void* find_symbol(void* handle, const char* name) {
   void* newer = dlsym(handle, (std::string(name) + "_v2").c_str());
   return newer ? newer : dlsym(handle, name);

@@ -17,10 +17,10 @@ class library {
   static result<std::shared_ptr<const library>> open(const std::string& name = "libcufile.so.0");
 
   const functions& api() const { return api_; }
-  /// 1000 * major + 10 * minor; 0: it does not say.
+  /// 1000 * major + 10 * minor; 0: the library does not say.
   int version() const { return version_; }
 
-  /// Nothing, or `code` as an error: `unsupported`, or `internal`. The text contains `what` and the code.
+  /// Returns no error, or `code` as an error: `unsupported`, or `internal`. The text contains `what` and the code.
   static result<void> check(status code, std::string_view what);
 
  private:
@@ -30,7 +30,7 @@ class library {
   int version_ = 0;
 };
 
-/// A line: its version, or why there is none.
+/// Returns a line with the version, or with the reason why there is no library.
 std::string report(const result<std::shared_ptr<const library>>& found);
 
 } // namespace terrace::cufile

@@ -27,7 +27,7 @@ result<std::shared_ptr<const session>> session::open(std::shared_ptr<const libra
                                                      std::shared_ptr<const cuda::context> context) {
   return context->within([&]() -> result<std::shared_ptr<const session>> {
     const auto& api = from->api();
-    if (api.SetParameterBool) // older ones have the file alone; what is in effect is asked below
+    if (api.SetParameterBool) // older ones have only the configuration file; the result is checked below
       for (auto parameter : {bool_parameter::allow_compatibility, bool_parameter::force_compatibility})
         api.SetParameterBool(parameter, false);
     if (auto ok = library::check(api.DriverOpen(), "cuFileDriverOpen"); !ok)
@@ -85,7 +85,7 @@ result<void> file::read(cuda::device_pointer memory, uint64_t at, uint64_t bytes
                                           : "cuFileRead: error " + std::to_string(-n) + " of cuFile");
     if (n == 0)
       return fail(errc::internal, "cuFileRead: the file ends at " + std::to_string(file_offset + done));
-    // What is left must be read from a whole block on.
+    // The rest must be read from a whole block on.
     if (static_cast<uint64_t>(n) < bytes - done && n % 4096 != 0)
       return fail(errc::internal,
                   "cuFileRead: " + std::to_string(n) + " of " + std::to_string(bytes - done) + " bytes came");

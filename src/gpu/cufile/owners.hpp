@@ -1,5 +1,5 @@
-// What is taken from cuFile and must be given back: the library's own state, files, and memory of a device. Each has one owner,
-// and all of them keep what they were taken from.
+// Owners of everything that cuFile gives and wants back: the library's own state, files, and device memory.
+// Each has one owner, and each owner keeps the one from which it was taken.
 #pragma once
 
 #include "base/unique_fd.hpp"
@@ -10,18 +10,19 @@
 
 namespace terrace::cufile {
 
-/// cuFile in this process, for one device. Reads go from the disk to the device or fail: compatibility mode, in which the library
-/// reads into host memory and copies, is off.
+/// The use of cuFile in this process, for one device. Reads go from the disk to the device or fail:
+/// compatibility mode, in which the library reads into host memory and copies, is off.
 class session {
  public:
-  /// Errors: `unsupported` if nothing can be read directly here, or the library insists on compatibility mode; the text says why.
+  /// Errors: `unsupported` if nothing can be read directly here, or the library insists on compatibility
+  /// mode; the text says why.
   static result<std::shared_ptr<const session>> open(std::shared_ptr<const library> from,
                                                      std::shared_ptr<const cuda::context> context);
   ~session();
   session(const session&) = delete;
 
   const functions& api() const { return library_->api(); }
-  /// Its context must be current when cuFile is called.
+  /// This context must be current when cuFile is called.
   const cuda::context& context() const { return *context_; }
 
  private:
@@ -44,7 +45,8 @@ class file {
   file& operator=(file&& other) noexcept;
   ~file() { reset(); }
 
-  /// Reads `bytes` at `file_offset` to `at` behind the begin of registered memory. Blocks. Errors: `internal`, also if fewer bytes came.
+  /// Reads `bytes` at `file_offset` of the file to offset `at` of registered memory. Blocks. Errors:
+  /// `internal`, also if fewer bytes came.
   result<void> read(cuda::device_pointer memory, uint64_t at, uint64_t bytes, uint64_t file_offset) const;
 
  private:
@@ -55,7 +57,7 @@ class file {
   file_handle handle_ = nullptr;
 };
 
-/// Memory of the device that files are read into, registered as a whole.
+/// Memory of the device into which files are read, registered as a whole.
 class buffer {
  public:
   buffer() = default;

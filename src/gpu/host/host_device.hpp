@@ -9,7 +9,7 @@
 namespace terrace::gpu {
 
 struct host_device_options {
-  /// Called before each part is copied, on the thread of its stream. For tests; the error `gone` simulates
+  /// For tests: called before each part is copied, on the thread of its stream. The error `gone` simulates
   /// the loss of the device.
   std::function<std::optional<error>()> fault;
 };

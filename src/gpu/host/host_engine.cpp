@@ -66,7 +66,7 @@ void host_engine::run() {
     steps_.pop_front();
     lock.unlock();
     auto failure = perform(next);
-    if (!state_->lost) // like a GPU, which reports nothing then
+    if (!state_->lost) // a GPU reports nothing then, either
       completions_->push({next.ticket, std::move(failure)});
     lock.lock();
   }

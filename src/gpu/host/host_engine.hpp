@@ -11,7 +11,7 @@
 
 namespace terrace::gpu {
 
-/// Shared by the streams of a host device.
+/// The state that the streams of a host device share.
 struct host_device_state {
   host_device_options options;
   std::atomic<bool> lost = false;
@@ -32,12 +32,12 @@ class host_engine : public copy_engine {
 
   const std::shared_ptr<host_device_state> state_;
   const std::shared_ptr<completion_queue> completions_;
-  uint64_t failed_request_ = 0; ///< used by the thread only
+  uint64_t failed_request_ = 0; ///< only the thread uses it
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<step> steps_;
   bool ending_ = false;
-  std::thread thread_; ///< starts last
+  std::thread thread_; ///< started last
 };
 
 } // namespace terrace::gpu

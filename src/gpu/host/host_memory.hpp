@@ -11,7 +11,7 @@ class host_memory : public memory {
   host_memory(unique_fd descriptor, mapping pages)
       : descriptor_(std::move(descriptor)), pages_(std::make_shared<const mapping>(std::move(pages))) {}
   explicit host_memory(std::shared_ptr<const mapping> pages) : pages_(std::move(pages)) {}
-  /// `bytes` from `offset` on, to be read alone.
+  /// `bytes` from `offset` on, which may only be read.
   host_memory(std::shared_ptr<const mapping> pages, uint64_t offset, uint64_t bytes)
       : pages_(std::move(pages)), offset_(offset), bytes_(bytes), writable_(false) {}
 

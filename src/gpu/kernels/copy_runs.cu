@@ -1,4 +1,5 @@
-// The copy kernel: a row of blocks per run of the batch. Launched by name, so its name is not mangled.
+// The copy kernel, with a row of blocks for each run of the batch. The driver launches it by name, so its
+// name is not mangled.
 #include "gpu/kernels/copy_runs.hpp"
 
 namespace {

@@ -1,4 +1,5 @@
-// The checksum kernel: a block of 32 threads per payload. Launched by name, so its name is not mangled.
+// The checksum kernel, with a block of 32 threads for each payload. The driver launches it by name, so its
+// name is not mangled.
 #include "gpu/kernels/payload_sums.hpp"
 
 namespace {
@@ -10,7 +11,7 @@ struct read_word {
   __device__ uint64_t operator()(uint64_t address) const { return *reinterpret_cast<const uint64_t*>(address); }
 };
 
-/// The last stripe may be anywhere.
+/// The last stripe may begin at any address.
 struct read_bytes {
   __device__ uint64_t operator()(uint64_t address) const {
     uint64_t value = 0;
@@ -20,14 +21,14 @@ struct read_bytes {
   }
 };
 
-/// The sum of the threads that have the same lane, in all of them.
+/// Returns the sum over the threads that have the same lane, in each of them.
 __device__ uint64_t of_lane(uint64_t share) {
   for (unsigned distance = sum_thread::lanes; distance < sum_thread::count; distance *= 2)
     share += __shfl_xor_sync(~0u, share, distance);
   return share;
 }
 
-/// So many blocks are read at once, because reading takes longer than computing.
+/// This many blocks are read at once, because reading takes longer than computing.
 constexpr uint64_t blocks_at_once = 8;
 
 } // namespace

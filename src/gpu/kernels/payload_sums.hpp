@@ -1,9 +1,11 @@
-// XXH3 of payloads (64 bits, seed 0) as the kernel computes it: the checksum of index/payload_checksum.hpp, for more than 240
-// bytes. Written once, as copy_runs.hpp: nvcc compiles it for the device (payload_sums.cu), the simulated driver and the tests for
-// the host. Pure: `read` accesses the addresses, which are multiples of 8 except for the last 64 bytes.
+// XXH3 of payloads (64 bits, seed 0) as the kernel computes it: the checksum of index/payload_checksum.hpp,
+// for more than 240 bytes. The code is written once, like copy_runs.hpp: nvcc compiles it for the device
+// (payload_sums.cu), the simulated driver and the tests for the host. Pure: `read` accesses the addresses,
+// which are multiples of 8 except for the last 64 bytes.
 //
-// XXH3 adds up what stripes of 64 bytes contribute to 8 lanes, and scrambles the lanes after every 16 stripes. 32 threads
-// have a payload: thread t has lane t % 8 of the stripes t / 8, t / 8 + 4 and so on, so four of them have parts of one sum.
+// XXH3 adds up what stripes of 64 bytes contribute to 8 lanes, and scrambles the lanes after every 16
+// stripes. A payload has 32 threads: thread t has lane t % 8 of the stripes t / 8, t / 8 + 4 and so on, so
+// four of them have parts of one sum.
 #pragma once
 
 #include "gpu/kernels/copy_runs.hpp"
@@ -17,13 +19,13 @@ struct summed_payload {
   uint64_t bytes = 0;   ///< `payload_sum_bytes_min` or more
 };
 
-/// XXH3 hashes shorter ones in another way.
+/// XXH3 hashes shorter payloads in another way.
 constexpr uint64_t payload_sum_bytes_min = 241;
 
 /// The parameters of a launch, by value: at most 4,096 bytes.
 struct sum_batch {
   static constexpr uint32_t payloads_max = 64;
-  uint64_t sums = 0; ///< address of 8 bytes for each payload
+  uint64_t sums = 0; ///< address of the sums, 8 bytes for each payload
   uint32_t payloads = 0;
   summed_payload payload[payloads_max];
 };
@@ -37,7 +39,7 @@ constexpr uint64_t prime64_1 = 0x9E3779B185EBCA87, prime64_2 = 0xC2B2AE3D27D4EB4
                    prime64_5 = 0x27D4EB2F165667C5;
 constexpr uint64_t stripe_bytes = 64, stripes_per_block = 16, block_bytes = stripe_bytes * stripes_per_block;
 
-/// 8 bytes of the secret at `at`, which is 184 at most.
+/// Returns 8 bytes of the secret at `at`, which is 184 at most.
 TERRACE_HOST_DEVICE inline uint64_t secret_at(uint32_t at) {
   constexpr uint64_t words[24] = {
       0xbe4ba423396cfeb8, 0x1cad21f72c81017c, 0xdb979083e96dd4de, 0x1f67b3b7a4a44072, 0x78e5c0cc4ee679cb,
@@ -55,7 +57,7 @@ TERRACE_HOST_DEVICE inline uint64_t first_of_lane(uint32_t lane) {
   return begin[lane];
 }
 
-/// What a stripe adds to a lane: `value` is its 8 bytes there, `neighbour` those of lane ^ 1.
+/// Returns the part that a stripe adds to a lane: `value` is its 8 bytes there, `neighbour` those of lane ^ 1.
 TERRACE_HOST_DEVICE constexpr uint64_t contribution(uint64_t value, uint64_t neighbour, uint64_t key) {
   const uint64_t mixed = value ^ key;
   return neighbour + (mixed & 0xffffffff) * (mixed >> 32);
@@ -65,14 +67,14 @@ TERRACE_HOST_DEVICE constexpr uint64_t scrambled(uint64_t lane, uint64_t key) {
   return (lane ^ lane >> 47 ^ key) * prime32_1;
 }
 
-/// The two halves of the 128-bit product, one over the other.
+/// XORs the two halves of the 128-bit product.
 TERRACE_HOST_DEVICE constexpr uint64_t folded_product(uint64_t a, uint64_t b) {
   const uint64_t a0 = a & 0xffffffff, a1 = a >> 32, b0 = b & 0xffffffff, b1 = b >> 32;
   const uint64_t low = a0 * b0, cross = a1 * b0 + (low >> 32), other = a0 * b1 + (cross & 0xffffffff);
   return (a1 * b1 + (cross >> 32) + (other >> 32)) ^ (other << 32 | (low & 0xffffffff));
 }
 
-/// Of all 8 lanes.
+/// Merges all 8 lanes.
 TERRACE_HOST_DEVICE inline uint64_t merged(const uint64_t* lanes, uint64_t bytes) {
   uint64_t sum = bytes * prime64_1;
   for (uint32_t i = 0; i < 4; ++i)
@@ -98,7 +100,7 @@ class sum_thread {
   TERRACE_HOST_DEVICE uint32_t lane() const { return lane_; }
   TERRACE_HOST_DEVICE uint64_t begin() const { return xxh3::first_of_lane(lane_); }
 
-  /// Its part of what the first `stripes` of a block add to its lane.
+  /// Adds its part of the first `stripes` stripes of a block to its lane.
   template <class Read>
   TERRACE_HOST_DEVICE uint64_t share(uint64_t block, uint32_t stripes, Read&& read) const {
     uint64_t sum = 0;
@@ -107,7 +109,7 @@ class sum_thread {
         sum += at(block + (row_ + rows * k) * xxh3::stripe_bytes, keys_[k], read);
     return sum;
   }
-  /// Of the last stripe, which ends with the payload and overlaps the one before.
+  /// Adds its part of the last stripe, which ends with the payload and overlaps the one before.
   template <class Read>
   TERRACE_HOST_DEVICE uint64_t last_share(uint64_t stripe, Read&& read) const {
     return row_ == 0 ? at(stripe, xxh3::secret_at(121 + lane_ * 8), read) : 0;
@@ -126,7 +128,7 @@ class sum_thread {
   uint64_t scramble_key_ = 0;
 };
 
-/// Blocks of a payload that are scrambled; what follows are up to 16 stripes and the last one.
+/// The number of blocks of a payload that are scrambled; up to 16 stripes and the last one follow.
 TERRACE_HOST_DEVICE constexpr uint64_t scrambled_blocks(uint64_t bytes) {
   return (bytes - 1) / xxh3::block_bytes;
 }
@@ -134,7 +136,7 @@ TERRACE_HOST_DEVICE constexpr uint32_t stripes_behind(uint64_t bytes) {
   return static_cast<uint32_t>((bytes - 1) % xxh3::block_bytes / xxh3::stripe_bytes);
 }
 
-/// All threads of a payload one after the other: what the host does instead of the kernel.
+/// Runs all threads of a payload one after the other, as the host does instead of the kernel.
 template <class Read>
 uint64_t sum_of_payload(const summed_payload& what, Read&& read) {
   uint64_t lanes[sum_thread::lanes];

@@ -1,4 +1,5 @@
-// The checksum kernel in the form that the driver loads. Apart from the copy kernel: engines do not need it.
+// The checksum kernel in the form that the driver loads. It is separate from the copy kernel, because engines
+// do not need it.
 #pragma once
 
 #include <cstddef>

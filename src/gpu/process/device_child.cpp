@@ -16,7 +16,7 @@ namespace terrace::gpu {
 
 namespace {
 
-/// How a child begins: with the socket at its number and no signal blocked.
+/// The terms on which a child begins: the socket has its number, and no signal is blocked.
 struct spawn_terms {
   posix_spawn_file_actions_t files;
   posix_spawnattr_t attributes;
@@ -51,7 +51,7 @@ result<device_child> device_child::start(const std::string& device) {
   char* arguments[] = {program.data(), option.data(), name.data(), nullptr};
   spawn_terms terms(theirs.get());
   pid_t pid = 0;
-  // The running binary, also after its file was replaced.
+  // Starts the running binary, even if its file was replaced since.
   int failed = ::posix_spawn(&pid, "/proc/self/exe", &terms.files, &terms.attributes, arguments, environ);
   if (failed != 0)
     return fail(errc::no_space,

@@ -1,4 +1,4 @@
-// The process of a GPU, as its parent has it.
+// The process of a GPU, as its parent sees it.
 #pragma once
 
 #include "base/error.hpp"
@@ -14,7 +14,7 @@ namespace terrace::gpu {
 /// The descriptor of the socket in the process.
 constexpr int process_socket = 3;
 
-/// Move-only. Its destructor kills the process; whoever waits for its end uses the pidfd before.
+/// Move-only. Its destructor kills the process; an owner that waits for its end uses the pidfd before.
 class device_child {
  public:
   /// Starts this program again with `--gpu DEVICE`. Blocks for about a millisecond. Errors: `no_space`, `internal`.
@@ -27,10 +27,10 @@ class device_child {
 
   pid_t pid() const { return pid_; }
   int pidfd() const { return pidfd_.get(); } ///< readable once it has ended
-  /// The process ends with it. Shared with the ring; null before.
+  /// The process ends when its socket closes. The ring shares the socket; null before the start.
   const std::shared_ptr<unique_fd>& socket() const { return socket_; }
   void kill();
-  /// After the pidfd became readable. How it ended, in words.
+  /// Call after the pidfd became readable. Returns how the process ended, in words.
   std::string reap();
 
  private:

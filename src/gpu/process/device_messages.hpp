@@ -14,24 +14,24 @@
 
 namespace terrace {
 
-/// A client's memory is mapped in the process of the device.
+/// Maps a client's memory in the process of the device.
 struct import_region_request {
   std::shared_ptr<unique_fd>
-      descriptor; ///< physical memory, or a memfd for the device in host memory; null: the handle
-  std::array<std::byte, 64> handle = {}; ///< of CUDA IPC
+      descriptor; ///< physical memory, or a memfd for the device in host memory; null: use the handle
+  std::array<std::byte, 64> handle = {}; ///< handle of CUDA IPC
   uint64_t bytes = 0;
   context_ptr context;
-  bool own = false;    ///< not a client's: new memory of the device, of a process that is there already
+  bool own = false;    ///< not a client's: new memory of the device, in a process that exists already
   bool page = false;   ///< the descriptor is a page of generations, which loads write
-  uint32_t events = 0; ///< of the page, for the client
-  bool peer = false;   ///< not a client's: memory of another device, which does not keep the process
+  uint32_t events = 0; ///< number of events that the page has for the client
+  bool peer = false;   ///< not a client's: memory of another device, which does not keep the process alive
 };
 struct import_region_answer {
   error failure;
-  device_memory_ptr memory; ///< ends the mapping
+  device_memory_ptr memory; ///< its last owner ends the mapping
 };
 
-/// Memory that the device has allocated, for the process of another one.
+/// Shares memory that the device has allocated with the process of another device.
 struct share_region_request {
   device_memory_ptr memory;
 };
@@ -40,27 +40,28 @@ struct share_region_answer {
   std::shared_ptr<unique_fd> descriptor;
 };
 
-/// To the device from the last owner of a region.
+/// The last owner of a region sends it to the device.
 struct drop_region_notice {
   uint64_t region = 0;
-  bool opened = false; ///< a client may have its events open, so it stays until the process has ended
+  /// A client may have its events open, so the mapping stays until the process has ended.
+  bool opened = false;
 };
 
-/// Answered when nothing accesses the region any more: its mapping has ended, or the process.
+/// The answer comes when nothing accesses the region any more: its mapping or the process has ended.
 struct end_region_request {
   uint64_t region = 0;
 };
 struct end_region_answer {};
 
-/// To whoever watches a device: its process serves, or is lost with all memory of it.
+/// Tells those who watch a device that its process serves, or is lost with all memory of the device.
 struct device_changed_notice {
   bool serves = false;
 };
 
-/// The device with this name (gpu/process/opened_device.hpp).
+/// Asks for the device with this name (gpu/process/opened_device.hpp).
 struct open_device_request {
   std::string name;
-  bool keep = false; ///< it is not forgotten for others while nobody has memory of it
+  bool keep = false; ///< others can still find it while nobody has memory of it
 };
 
 } // namespace terrace

@@ -1,4 +1,4 @@
-// Whether a device goes on to read disks itself, after what has failed.
+// Decides whether a device goes on reading disks itself after failures.
 #pragma once
 
 #include <algorithm>
@@ -12,27 +12,28 @@
 
 namespace terrace::gpu {
 
-/// Processes are told apart by numbers, none of which is 0. What an earlier one tells late does not count. Safe on all threads.
+/// Processes have numbers, none of which is 0. Late reports of an earlier process do not count. Safe on all threads.
 class direct_record {
  public:
-  /// Batches of a process that were not read: with as many held against it, something is wrong with reading in this way. Batches that
-  /// were read clear them: a disk that fails once in a while is none of that.
+  /// The number of failed batches at which reading in this way counts as broken for a process. Batches that
+  /// were read clear failures, so a disk that fails once in a while does not reach it.
   static constexpr size_t failures_max = 16;
   static constexpr uint64_t reads_per_failure = 64;
-  /// Processes that ended, or had to be killed, while the library was open in them, or being opened; whether anything was read at that
-  /// moment does not matter, because the library has threads and memory of its own there. With as many, the next process reads no disk
-  /// as long as the daemon lives: each such end takes the regions of all clients with it.
+  /// The number of lost processes from which on the next process reads no disk as long as the daemon lives,
+  /// because each loss takes the regions of all clients with it. A process counts as lost if it ended, or had
+  /// to be killed, while the library was open in it or being opened. Whether it was reading at that moment
+  /// does not matter, because the library has threads and memory of its own there.
   static constexpr size_t losses_max = 2;
   static constexpr uint64_t reads_per_loss = 4096;
 
-  /// This process gets ready to read.
+  /// The process gets ready to read.
   void begin(uint64_t process) {
     std::lock_guard lock(mutex_);
     process_ = process;
     held_ = 0;
     lost_ = false;
   }
-  /// A batch was read, and is as expected.
+  /// A batch was read, and its objects are as expected.
   void read(uint64_t process) {
     std::lock_guard lock(mutex_);
     if (process != process_)
@@ -41,7 +42,7 @@ class direct_record {
     if (losses_ != 0 && ++reads_ % reads_per_loss == 0)
       --losses_;
   }
-  /// Returns how many are held against this process, with this one; 0: it is an earlier one.
+  /// A batch failed. Returns how many failures now count against this process; 0: the report is of an earlier process.
   size_t failed(uint64_t process) {
     std::lock_guard lock(mutex_);
     if (process != process_)
@@ -49,7 +50,7 @@ class direct_record {
     held_ += reads_per_failure;
     return (held_ + reads_per_failure - 1) / reads_per_failure;
   }
-  /// The process is lost. May be told more than once.
+  /// The process is lost. May be called more than once.
   void lost(uint64_t process) {
     std::lock_guard lock(mutex_);
     if (process != process_ || std::exchange(lost_, true))
@@ -66,11 +67,11 @@ class direct_record {
 
  private:
   mutable std::mutex mutex_;
-  uint64_t process_ = 0; ///< the latest one
-  uint64_t held_ = 0;    ///< against it: reads that would clear its failures
+  uint64_t process_ = 0; ///< the latest process
+  uint64_t held_ = 0;    ///< reads that would clear the failures of this process
   bool lost_ = false;
   size_t losses_ = 0;
-  uint64_t reads_ = 0; ///< since the last loss
+  uint64_t reads_ = 0; ///< batches read since the last loss
 };
 
 /// The records of devices, by their names. Safe on all threads.
@@ -83,7 +84,7 @@ class direct_records {
       record = std::make_shared<direct_record>();
     return record;
   }
-  /// The device is not known any more. What is held against it stays, for when it is known again.
+  /// The device is forgotten. Its losses stay, in case it comes back.
   void leave(const std::string& device) {
     std::lock_guard lock(mutex_);
     if (auto found = all_.find(device); found != all_.end() && found->second->losses() == 0)

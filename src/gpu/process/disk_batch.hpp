@@ -1,4 +1,4 @@
-// Which objects of a request a device reads at a time. Pure.
+// Divides the objects of a request into the batches that a device reads. Pure.
 #pragma once
 
 #include "gpu/disk_reader.hpp"
@@ -13,12 +13,13 @@ namespace terrace::gpu {
 /// Smaller batches cost more than they gain.
 constexpr uint64_t disk_batch_bytes_min = 8 << 20;
 
-/// So that the parts of a request are read, verified and copied at the same time.
+/// Small enough that the parts of a request are read, verified and copied at the same time.
 constexpr uint64_t disk_batch_bytes(uint64_t request_bytes, uint64_t slot_bytes) {
   return std::min(slot_bytes, std::max(request_bytes / (2 * disk_reader::slots), disk_batch_bytes_min));
 }
 
-/// The end of the batch that begins with object `begin`: `bytes_max` at most, but one object at least, which must fit in a slot.
+/// Returns the end of the batch that begins with object `begin`. It has at most `bytes_max`, but at least one
+/// object, which must fit in a slot.
 inline size_t disk_batch_end(std::span<const uint64_t> object_bytes, size_t begin, uint64_t bytes_max) {
   size_t end = begin;
   for (uint64_t bytes = 0; end < object_bytes.size() && end - begin < disk_reader::extents_max; ++end) {

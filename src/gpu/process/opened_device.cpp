@@ -27,7 +27,7 @@ result<opened_device> open_device(const std::string& name) {
   if (!found)
     return tl::unexpected(found.error());
   const auto& about = found->properties;
-  // What the process allocates, other devices may read: by a descriptor it outlives this process.
+  // Other devices may read memory that the process allocates: by a descriptor it outlives this process.
   cuda_device_options options;
   options.virtual_memory = about.virtual_memory;
   auto made = make_cuda_device(found->by, about.uuid, options);

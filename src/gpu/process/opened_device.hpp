@@ -1,4 +1,4 @@
-// A device by the name that clients give.
+// Opens a device by the name that clients give.
 #pragma once
 
 #include "gpu/device.hpp"
@@ -8,19 +8,20 @@
 
 namespace terrace::gpu {
 
-/// Of the device in host memory, for machines without a GPU.
+/// The name of the device in host memory, for machines without a GPU.
 constexpr const char* host_device_name = "host";
 
 struct opened_device {
   std::shared_ptr<device> what;
-  std::string description; ///< the driver and what the device can do, in a line
+  std::string description; ///< one line about the driver and what the device can do
 };
 
-/// `name` in the form in which devices are compared: "host", or a UUID as nvidia-smi writes it. Errors: `bad_request`.
+/// Returns `name` in the form in which devices are compared: "host", or a UUID as nvidia-smi writes it.
+/// Errors: `bad_request`.
 result<std::string> canonical_device_name(const std::string& name);
 
-/// Loads the driver and makes the device's context. Errors: `bad_request`, `unsupported` without a driver, `not_found`
-/// for a device that it does not show.
+/// Loads the driver and makes the device's context. Errors: `bad_request`, `unsupported` without a driver,
+/// `not_found` for a device that the driver does not show.
 result<opened_device> open_device(const std::string& name);
 
 } // namespace terrace::gpu

@@ -20,7 +20,7 @@ void pinned_arenas::remove(const std::byte* begin, std::function<void()> then) {
     return;
   }
   segment& leaves = found->second;
-  assert(!leaves.leaving); // removed once
+  assert(!leaves.leaving); // a segment is removed once
   leaves.leaving = std::move(then);
   finish_removals();
 }
@@ -49,7 +49,7 @@ uint64_t pinned_arenas::use(const std::byte* begin, std::vector<keep_alive> owne
 void pinned_arenas::end_use(uint64_t number) {
   auto ended = users_.extract(number);
   segment& used = segments_.at(ended.mapped().segment);
-  assert(used.users != 0); // as often as used
+  assert(used.users != 0); // `end_use` is called once per `use`
   --used.users;
   finish_removals();
 }
@@ -80,7 +80,7 @@ void pinned_arenas::ended() {
   finish_removals();
 }
 
-/// What is removed goes before what is added.
+/// Removals go before additions.
 std::optional<pinned_arenas::step> pinned_arenas::next(uint64_t id) {
   if (!serves_ || under_way_)
     return std::nullopt;
@@ -125,7 +125,7 @@ std::optional<pinned_arenas::step> pinned_arenas::step_of(segment& each, uint64_
 
 void pinned_arenas::done(const error& failure) {
   if (!under_way_)
-    return; // of a process that is lost
+    return; // the copy was of a process that is lost
   auto over = *std::exchange(under_way_, std::nullopt);
   segment& of = segments_.at(stepping_);
   if (over.what == step::kind::forget) {

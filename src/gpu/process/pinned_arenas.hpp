@@ -1,12 +1,12 @@
-// The arenas that the process of a device reads: what it has pinned of them, what it is to do next, and who uses them.
+// The arenas that the process of a device reads: which parts it has pinned, what it does next, and who uses them.
 //
 //   arenas.add(segment);                    // at any time
 //   arenas.serve();                         // there is a process
 //   while (auto step = arenas.next(id))     // to the process; then wait for its answer:
 //     arenas.done(failure);
 //
-// One step at a time: a piece takes the process and the driver tens of milliseconds, and copies come in between. Memory
-// that is not pinned yet, or cannot be, passes staging memory.
+// The process does one step at a time: pinning a piece takes it and the driver tens of milliseconds, and copies come in
+// between. Memory that is not pinned yet, or cannot be pinned, passes through staging memory.
 //
 // Pure; one thread.
 #pragma once
@@ -25,57 +25,58 @@ namespace terrace::gpu {
 
 class pinned_arenas {
  public:
-  /// `piece_bytes`: pinned by a step; a multiple of 2 MiB.
+  /// `piece_bytes` are pinned by one step; a multiple of 2 MiB.
   explicit pinned_arenas(uint64_t piece_bytes = 64 << 20) : piece_bytes_(piece_bytes) {}
 
-  /// Where the process has a byte: a region of it.
+  /// The region and offset of a byte in the process.
   struct place {
     uint64_t region = 0;
     uint64_t offset = 0;
-    uint64_t bytes = 0;                 ///< from there to the end of the region
-    const std::byte* segment = nullptr; ///< for `use`
+    uint64_t bytes = 0;                 ///< bytes from there to the end of the region
+    const std::byte* segment = nullptr; ///< to pass to `use`
   };
   struct step {
     enum class kind : uint8_t { map, pin, forget };
     kind what = kind::map;
-    uint64_t region = 0; ///< that it makes or forgets
+    uint64_t region = 0; ///< the region that the step makes or forgets
     uint64_t mapped = 0; ///< pin: the region of the segment
-    uint64_t offset = 0; ///< pin: in the segment
+    uint64_t offset = 0; ///< pin: offset in the segment
     uint64_t bytes = 0;
-    std::shared_ptr<const arena> segment; ///< map
+    std::shared_ptr<const arena> segment; ///< map: the segment
   };
 
   void add(std::shared_ptr<const arena> segment);
-  /// Nothing finds it any more. `then` is called when no copy uses it and the process has forgotten it, or has ended; at once
-  /// if nothing is known of it.
+  /// From now on `find` does not find the segment. `then` is called when no copy uses it and the process has
+  /// forgotten it or has ended; at once if the segment is not known.
   void remove(const std::byte* begin, std::function<void()> then);
 
-  /// Nothing: it is not pinned.
+  /// Returns nullopt if the byte is not pinned.
   std::optional<place> find(const std::byte* at) const;
-  bool empty() const { return pinned_bytes_ == 0; } ///< nothing would be found
+  bool empty() const { return pinned_bytes_ == 0; } ///< `find` would find nothing
   uint64_t pinned_bytes() const { return pinned_bytes_; }
-  /// A copy reads the segment. `owners`, of what it reads, are kept until `end_use`, and if the process is lost meanwhile until
-  /// that has ended: it may read until then. Returns a number for `end_use`.
+  /// A copy reads the segment. The `owners` of what it reads are kept until `end_use`. If the process is lost
+  /// meanwhile, they are kept until it has ended, because it may read until then. Returns a number for `end_use`.
   uint64_t use(const std::byte* segment, std::vector<keep_alive> owners);
   void end_use(uint64_t number);
 
   void serve();
-  /// The process is lost: nothing is found. It may read until `ended`.
+  /// The process is lost: `find` finds nothing from now on. The process may read until `ended`.
   void lose();
   void ended();
 
-  /// The next step, whose region has the number `id` if it makes one. Nothing: one is under way, or all is done.
+  /// Returns the next step; if it makes a region, that has the number `id`. Nullopt: a step is in progress,
+  /// or all is done.
   std::optional<step> next(uint64_t id);
-  /// The step is over. After a failure no more is pinned in this process; what is stays.
+  /// The step is over. After a failure this process pins no more; what it has pinned stays.
   void done(const error& failure);
 
  private:
   struct segment {
     std::shared_ptr<const arena> memory;
     uint64_t mapped = 0;          ///< its region; 0: none
-    std::vector<uint64_t> pieces; ///< their regions, in order
+    std::vector<uint64_t> pieces; ///< the regions of its pieces, in order
     size_t users = 0;
-    std::function<void()> leaving; ///< set: it is being removed
+    std::function<void()> leaving; ///< set while it is being removed
   };
   using segments = std::map<const std::byte*, segment>;
   struct user {
@@ -93,12 +94,12 @@ class pinned_arenas {
   segments segments_;
   std::map<uint64_t, user> users_;
   uint64_t next_user_ = 1;
-  std::vector<keep_alive> quarantine_; ///< what a lost process may read
+  std::vector<keep_alive> quarantine_; ///< owners of memory that a lost process may read
   uint64_t pinned_bytes_ = 0;
   bool serves_ = false;
   bool refused_ = false;
   std::optional<step> under_way_;
-  const std::byte* stepping_ = nullptr; ///< the segment of that
+  const std::byte* stepping_ = nullptr; ///< the segment of the step in progress
 };
 
 } // namespace terrace::gpu

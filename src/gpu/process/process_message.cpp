@@ -36,7 +36,7 @@ std::span<const uint8_t> bytes_of(const std::vector<Item>& items) {
   return {reinterpret_cast<const uint8_t*>(items.data()), items.size() * sizeof(Item)};
 }
 
-/// The next `count` items of `bytes`, which has as many.
+/// Reads the next `count` items of `bytes`, which has that many.
 template <class Item>
 std::vector<Item> take(std::span<const uint8_t>& bytes, size_t count) {
   std::vector<Item> items(count);

@@ -1,5 +1,5 @@
-// Messages between the daemon and the process of a GPU. Both are the same binary, so they have no versions; each is one
-// message of a SOCK_SEQPACKET socket: a head, copies, or a text, and at most one descriptor.
+// Messages between the daemon and the process of a GPU. Both are the same binary, so messages have no versions; each is
+// one message of a SOCK_SEQPACKET socket: a head, copies, or a text, and at most one descriptor.
 #pragma once
 
 #include "base/error.hpp"
@@ -16,25 +16,29 @@
 namespace terrace::gpu {
 
 enum class process_verb : uint32_t {
-  // To the process. Each is answered once by `done` with its id.
+  // These go to the process. It answers each once by `done` with its id.
   begin, ///< with the descriptor of the staging memory of `bytes`; `done` has the device's description
   import_handle, ///< `handle` becomes region `region` of `bytes`
-  import_memory, ///< the same for the descriptor that comes along
+  import_memory, ///< the descriptor that comes along becomes region `region` of `bytes`
   import_page, ///< the page of generations that comes along becomes region `region`, for loads that signal; its first `signals`
                ///< generations have an event each, and the page its handles
-  forget,      ///< region `region`, of which nothing is in flight
-  load,     ///< copies from staging memory, or from `arena`, into `region`; `copies` are in order of nothing
+  forget,      ///< forget region `region`, of which nothing is in flight
+  load,     ///< copies from staging memory, or from `arena`, into `region`; `copies` have no particular order
   store,    ///< copies from `region` into staging memory
   allocate, ///< new memory of the device of `bytes` becomes region `region`
   map_memory, ///< the memfd of `bytes` that comes along is mapped for reading, as region `region`; nothing is copied from it
-  pin_memory, ///< `bytes` from `offset` on of region `arena`, mapped so, become region `region`, which loads may name as arena
-  share,      ///< `done` comes with a descriptor of region `region`, which was allocated
-  open_reads, ///< `bytes` of memory of the device, into which files are read, become region `region`; `done` says by what
+  /// `bytes` from `offset` on of region `arena`, which was mapped so, become region `region`, from which
+  /// loads may copy.
+  pin_memory,
+  share, ///< `done` comes with a descriptor of region `region`, which was allocated
+  /// `bytes` of device memory, into which files are read, become region `region`; `done` says by what.
+  open_reads,
   add_file, ///< the file that comes along is file `region`
-  read, ///< `extents` into slot `offset` of that memory; `done` says in `bytes` which are there and as expected, and in `offset` which
-        ///< the library could not read, by bits
-  // From the process.
-  done, ///< of request `id`: `code`, and `text` if it failed, or of a read, if something is not there
+  /// Reads `extents` into slot `offset` of that memory; `done` says by bits which are there and as expected
+  /// (in `bytes`), and which the library could not read (in `offset`).
+  read,
+  // This comes from the process.
+  done, ///< end of request `id`: `code`, and `text` if it failed, or if an object of a read is missing
 };
 constexpr uint32_t process_verbs = static_cast<uint32_t>(process_verb::done) + 1;
 
@@ -62,7 +66,7 @@ constexpr size_t process_text_max = 4096; ///< longer ones are cut
 constexpr size_t process_message_bytes_max = 64 << 10;
 
 std::vector<uint8_t> encode(const process_message& message);
-/// Errors: `bad_request`. What the numbers refer to is checked by whoever uses them.
+/// Errors: `bad_request`. The caller checks what the numbers refer to.
 result<process_message> decode_process_message(std::span<const uint8_t> bytes);
 
 } // namespace terrace::gpu

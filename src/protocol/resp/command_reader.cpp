@@ -9,7 +9,7 @@ namespace terrace::resp {
 
 namespace {
 
-constexpr size_t number_bytes_max = 32; ///< of the line of a count or a length
+constexpr size_t number_bytes_max = 32; ///< longest line with a count or a length
 
 tl::unexpected<error> violation(std::string text) {
   return fail(errc::bad_request, "Protocol error: " + std::move(text));
@@ -26,7 +26,7 @@ std::span<char> command_reader::write_area() {
     begin_ = 0;
   }
   if (end_ == 0 && buffer_.size() > limits_.buffer_bytes) {
-    buffer_.resize(limits_.buffer_bytes); // a long command is over
+    buffer_.resize(limits_.buffer_bytes); // the long command is over
     buffer_.shrink_to_fit();
   }
   if (end_ == buffer_.size())
@@ -164,7 +164,7 @@ result<reader_step> command_reader::next() {
       auto step = read_inline();
       if (!step || step->what == reader_step::kind::more || !step->words.empty())
         return step;
-      continue; // an empty line is nothing
+      continue; // an empty line is ignored
     }
     auto count = number('*', "multibulk length", limits_.words_max);
     if (!count)
@@ -176,7 +176,7 @@ result<reader_step> command_reader::next() {
       state_ = state::words;
       return read_words();
     }
-    begin_ += at_; // neither is an empty command
+    begin_ += at_; // so is an empty command
     at_ = 0;
   }
   return reader_step{};

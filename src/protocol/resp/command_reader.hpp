@@ -1,15 +1,16 @@
-// Bytes of a Redis client to commands: RESP arrays of bulk strings, and inline commands (a line of words).
+// Parses bytes of a Redis client into commands: RESP arrays of bulk strings, and inline commands (a line of words).
 //
 //   while (true) {
 //     auto next = reader.next();
 //     if (!next) ... the client violates the protocol: send the text, close
 //     if (next->what == reader_step::more) { receive into reader.write_area(), then reader.commit(bytes); }
 //     if (next->what == reader_step::command) ... next->words
-//     if (next->what == reader_step::value) ... a long word follows: take_value, then receive the rest elsewhere
+//     if (next->what == reader_step::value) ... a long word follows: take_value, then receive the rest
+//     elsewhere
 //   }
 //
-// A word of up to `word_bytes_max` is in the reader's buffer. A longer one is announced, so that its owner receives it
-// where it belongs, or skips it. Pure; used by one thread at a time.
+// A word of up to `word_bytes_max` stays in the reader's buffer. A longer one is announced, so that its owner receives
+// it into its final place, or skips it. Pure; used by one thread at a time.
 #pragma once
 
 #include "base/error.hpp"
@@ -26,8 +27,8 @@ namespace terrace::resp {
 
 struct reader_limits {
   size_t words_max = 65'536;               ///< of one command
-  size_t word_bytes_max = 16 << 10;        ///< of a word in the buffer
-  size_t buffer_bytes = 64 << 10;          ///< what is received at a time
+  size_t word_bytes_max = 16 << 10;        ///< longest word in the buffer
+  size_t buffer_bytes = 64 << 10;          ///< received at a time
   size_t command_bytes_max = 1 << 20;      ///< of the words of a command that are in the buffer
   uint64_t value_bytes_max = 512ULL << 20; ///< of a longer word: more ends the connection, as in Redis
 };
@@ -40,27 +41,28 @@ struct reader_step {
   };
   kind what = kind::more;
   std::span<const std::string_view> words; ///< valid until `write_area` or `next`
-  bool continued = false;                  ///< a long word of the same command was before `words`
+  bool continued = false;                  ///< a long word of the same command came before `words`
   uint64_t value_bytes = 0;
-  size_t words_left = 0; ///< behind the long word
+  size_t words_left = 0; ///< words behind the long one
 };
 
 class command_reader {
  public:
   explicit command_reader(const reader_limits& limits = {});
 
-  /// Free space of the buffer, never empty after `more`. Makes the words of earlier steps invalid.
+  /// Returns the free space of the buffer, never empty after `more`. Makes the words of earlier steps invalid.
   std::span<char> write_area();
   void commit(size_t bytes);
 
-  /// Errors (`bad_request`): what is wrong, as the text of a reply. There is no way on then.
+  /// Errors (`bad_request`): the text of a reply that says what is wrong. The reader cannot go on then.
   result<reader_step> next();
 
   // ---- a long word ----
 
-  /// Its bytes that were received along with the command, up to so many: they are taken out of the buffer.
+  /// Takes at most `bytes_max` of the long word's bytes out of the buffer, those that were received along
+  /// with the command.
   std::string_view take_value(uint64_t bytes_max = UINT64_MAX);
-  /// So many of its bytes were received elsewhere.
+  /// Tells that `bytes` of the long word were received elsewhere.
   void value_received(uint64_t bytes);
   uint64_t value_left() const { return value_left_; }
 
@@ -70,11 +72,11 @@ class command_reader {
  private:
   enum class state : uint8_t { idle, words, value, value_end };
   struct place {
-    size_t at = 0; ///< from `begin_`
+    size_t at = 0; ///< offset from `begin_`
     size_t bytes = 0;
   };
   std::string_view buffered() const { return {buffer_.data() + begin_, end_ - begin_}; }
-  /// A line without its end, from `at_` on; nullopt: it has not come yet.
+  /// Returns a line without its end, from `at_` on; nullopt: it has not come completely.
   result<std::optional<std::string_view>> line();
   result<std::optional<uint64_t>> number(char mark, const char* what, uint64_t most);
   result<reader_step> read_words();
@@ -83,11 +85,11 @@ class command_reader {
 
   reader_limits limits_;
   std::vector<char> buffer_;
-  size_t begin_ = 0, end_ = 0; ///< of what is in the buffer
-  size_t at_ = 0;              ///< from `begin_`: what is parsed next
+  size_t begin_ = 0, end_ = 0; ///< the bytes in the buffer
+  size_t at_ = 0;              ///< offset from `begin_` of the bytes to parse next
   state state_ = state::idle;
   size_t words_left_ = 0;
-  std::optional<uint64_t> length_; ///< of the word whose bytes come next
+  std::optional<uint64_t> length_; ///< length of the word whose bytes come next
   std::vector<place> places_;
   std::vector<std::string_view> words_;
   uint64_t value_left_ = 0;

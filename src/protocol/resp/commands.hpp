@@ -1,4 +1,4 @@
-// The commands of the door.
+// The commands that Redis clients may send.
 #pragma once
 
 #include <cstddef>
@@ -27,14 +27,14 @@ enum class command : uint8_t {
   select,
   client,
   quit,
-  unknown, ///< any other one
+  unknown, ///< any other command
 };
 constexpr size_t commands = 19;
 
 struct command_row {
   command what = command::unknown;
   std::string_view name; ///< lower case
-  int arity = 0;         ///< words of a call, its name included; negative: at least so many
+  int arity = 0;         ///< number of words of a call, its name included; negative: at least that many
   bool writes = false;
   int first_key = 0; ///< 0: no keys
   int last_key = 0;  ///< negative: counted from the end
@@ -45,15 +45,15 @@ struct command_row {
   }
 };
 
-/// All but `unknown`, in the order of the enumeration.
+/// All commands except `unknown`, in the order of the enumeration.
 std::span<const command_row> command_table();
 
-/// By name, in whatever case. Null: the door has no such command.
+/// Finds a command by name, in any case. Null: there is no such command.
 const command_row* find_command(std::string_view name);
 
 std::string_view to_string(command what);
 
-/// Without regard to case; `lower` is in lower case.
+/// Compares without regard to case; `lower` is in lower case.
 bool same_word(std::string_view word, std::string_view lower);
 
 } // namespace terrace::resp

@@ -1,4 +1,4 @@
-// Replies in both versions of the protocol, appended to a text.
+// Appends replies in both versions of the protocol to a text.
 #pragma once
 
 #include "base/error.hpp"
@@ -26,7 +26,7 @@ inline void append_simple(std::string& to, std::string_view text) {
   to.append("\r\n");
 }
 
-/// In front of the bytes of a value, which `end_of_value` follows.
+/// Begins a value of `bytes`; its bytes and `end_of_value` follow.
 inline void append_value_head(std::string& to, uint64_t bytes) { append_number(to, '$', bytes); }
 constexpr std::string_view end_of_value = "\r\n";
 
@@ -39,7 +39,8 @@ inline void append_value(std::string& to, std::string_view bytes) {
 inline void append_integer(std::string& to, uint64_t value) { append_number(to, ':', value); }
 inline void append_array_head(std::string& to, uint64_t elements) { append_number(to, '*', elements); }
 
-/// In front of keys and values, one after the other. An array where the version has no maps.
+/// Begins a map of `pairs`; its keys and values follow one after the other. It is an array where the version
+/// has no maps.
 inline void append_map_head(std::string& to, version in, uint64_t pairs) {
   if (in == version::resp3)
     append_number(to, '%', pairs);
@@ -51,10 +52,10 @@ inline void append_null(std::string& to, version in) {
   to.append(in == version::resp3 ? "_\r\n" : "$-1\r\n");
 }
 
-/// `code`: the first word, by which clients tell errors apart. A text from a client may contain anything.
+/// `code` is the first word, by which clients tell errors apart. A text from a client may contain anything.
 void append_error(std::string& to, std::string_view code, std::string_view text);
 
-/// The same with the word for the error of a request.
+/// Appends an error with the word for the error of a request.
 void append_failure(std::string& to, const error& why);
 
 } // namespace terrace::resp

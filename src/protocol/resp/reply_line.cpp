@@ -33,7 +33,7 @@ reply_line::part reply_line::begin() {
       break;
     size_t bytes = static_cast<size_t>(std::min<uint64_t>(one.size() - skip, part_bytes - next.bytes));
     next.areas.push_back(
-        {const_cast<char*>(static_cast<const char*>(one.data())) + skip, bytes}); // it is read
+        {const_cast<char*>(static_cast<const char*>(one.data())) + skip, bytes}); // the kernel only reads it
     next.owners.push_back(one.text ? keep_alive(one.text) : one.owner);
     next.bytes += bytes;
     ++being_sent_;

@@ -1,4 +1,4 @@
-// Limits the lines about damaged objects: one at once, then one a minute at most, with how many there were.
+// Limits the log lines about damaged objects: the first at once, then at most one a minute, with the number of objects.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@ class damage_log {
   using time_point = std::chrono::steady_clock::time_point;
   static constexpr std::chrono::seconds pause{60};
 
-  /// Objects whose bytes were not what was written. Returns a line if it is time for one. `file`: that they were in.
+  /// Adds objects whose bytes were not what was written, in `file`. Returns a line if one is due.
   std::optional<std::string> add(const std::string& file, uint64_t objects, time_point now) {
     total_ += objects;
     untold_ += objects;
@@ -29,7 +29,7 @@ class damage_log {
     return line;
   }
 
-  /// For status; empty without damage.
+  /// Returns the text for status; empty without damage.
   std::string notice(const std::string& file) const {
     return total_ == 0 ? std::string()
                        : file + ": " + std::to_string(total_) +

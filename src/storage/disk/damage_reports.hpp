@@ -1,4 +1,4 @@
-// What a disk tier says of objects that were not as its index says, by path.
+// Reports, by path, of objects in a disk tier that differed from its index.
 #pragma once
 
 #include "storage/disk/damage_log.hpp"
@@ -21,12 +21,12 @@ class damage_reports {
 
   struct report {
     size_t path = 0;
-    uint64_t superseded = 0; ///< another object is there: its extent was reused
+    uint64_t superseded = 0; ///< objects whose place has another one: the extent was reused
     uint64_t damaged = 0;
-    std::string notice;              ///< for status, if there is damage
-    std::optional<std::string> line; ///< for the log, if it is time for one
+    std::string notice;              ///< text for status, if there is damage
+    std::optional<std::string> line; ///< line for the log, if one is due
   };
-  /// `bad`: the indices of the objects. Returns a report per path on which there are some.
+  /// `bad` has the indices of the bad objects. Returns a report for each path that has some.
   std::vector<report> add(const std::vector<moved_object>& objects, const std::vector<size_t>& bad,
                           damage_log::time_point now);
 

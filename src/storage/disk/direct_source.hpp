@@ -15,22 +15,22 @@
 
 namespace terrace {
 
-/// Safe on any thread. Blocks nobody.
+/// Safe on any thread and never blocks.
 class direct_source {
  public:
-  /// `meter`: null: nobody asks how fast it is read.
+  /// `meter` may be null: nobody asks how fast devices read.
   direct_source(std::shared_ptr<const disk_paths> paths, std::shared_ptr<const disk_service> service,
                 std::shared_ptr<read_meter> meter)
       : paths_(std::move(paths)), service_(std::move(service)), meter_(std::move(meter)) {}
 
-  /// False if a path is out of service, is not open for readers, or is among those that the device does not read: objects are on
-  /// all paths, so that most loads would need it.
+  /// False if a path is out of service, is not open for readers, or is among those that the device does not
+  /// read: most loads need all paths, because objects are spread over them.
   bool readable(const unread_files& of_device) const;
 
-  /// Why no device reads it, of the first such file; empty if one may.
+  /// Says why no device can read the first unreadable file; empty if all are readable.
   std::string refusal() const;
 
-  /// Where the objects are, and what is expected there. Precondition: `readable` was true.
+  /// Returns where the objects are, and what is expected there. Precondition: `readable` was true.
   direct_read_request request(direct_load wanted) const;
 
   recent_keys& read_lately() { return read_lately_; } ///< chunks that devices have read
@@ -43,14 +43,14 @@ class direct_source {
   recent_keys read_lately_;
 };
 
-/// Bytes that a device reads from the disks, for whoever asks how fast that is: from now on until its end, or `end`.
+/// Meters the bytes that a device reads from the disks, from now until `end` or the end of this object.
 class metered_read {
  public:
   metered_read(std::shared_ptr<read_meter> meter, const std::vector<object_place>& places);
   ~metered_read() { end(0); }
   metered_read(const metered_read&) = delete;
 
-  /// The first objects have arrived, and nothing more will.
+  /// The first `objects` objects have arrived, and no more will.
   void end(size_t objects);
 
  private:

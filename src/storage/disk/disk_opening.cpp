@@ -12,9 +12,11 @@ namespace terrace {
 
 namespace {
 
-constexpr uint64_t physical_bytes_max = 32ULL << 30; ///< of an entry of the table
+/// The largest extent that an entry of the table can have.
+constexpr uint64_t physical_bytes_max = 32ULL << 30;
 
-/// One allocator; or one over the allocators of all paths, which avoids those that cannot be written.
+/// Makes one allocator, or, for several paths, one over the allocators of all of them, which avoids paths
+/// that cannot be written.
 result<std::unique_ptr<allocator>> space_of(const disk_paths& files, const tier_plan& plan,
                                             std::shared_ptr<const disk_service> service) {
   std::vector<std::unique_ptr<allocator>> each;
@@ -49,8 +51,8 @@ recovered_volume found_in(const extent_file& file) {
   return nothing;
 }
 
-/// The superblocks are durable once the volume is open. A clear that cannot be removed then applies again at
-/// the next start.
+/// The superblocks are durable once the volume is open. If a clear cannot be removed, it applies again at the
+/// next start.
 result<open_volume> open_cleared(extent_files_options options, const pending_clears& clears) {
   auto waiting = clears.of(options.paths);
   if (!waiting)
@@ -147,7 +149,7 @@ space_id disk_opening::path::named(uint32_t number) const {
   return found_id != ids.end() && found_id->first == number ? found_id->second : space_id{};
 }
 
-/// The path whose next object is the oldest; null if there are no more.
+/// Returns the path whose next object is the oldest; null if there are no more.
 disk_opening::path* disk_opening::oldest() {
   path* first = nullptr;
   auto generation = [](const path& one) { return one.found.objects[one.restored].generation; };
@@ -178,8 +180,9 @@ bool disk_opening::restore(size_t objects) {
 }
 
 void disk_opening::place() {
-  objects_->tally_recorded(files_->map());        // what is refused below is removed, which the journals hear
-  std::vector<std::pair<extent, uint64_t>> taken; // and the payload
+  // The journals hear of the removal of objects that are refused below.
+  objects_->tally_recorded(files_->map());
+  std::vector<std::pair<extent, uint64_t>> taken; // the extent, and the bytes of the payload
   taken.reserve(objects_->table().size());
   objects_->table().for_each([&](const resident& object) {
     taken.push_back({{object.offset(), object.physical_bytes()}, object.payload_bytes()});
@@ -218,7 +221,7 @@ opened_disk disk_opening::finish() {
     objects_->index()->set_reach(
         [service = service_, map = files_->map()](uint64_t at) { return service->reads(map.path_of(at)); });
   for (path& one : paths_) {
-    one.found.objects = {}; // for large volumes this is gigabytes
+    one.found.objects = {}; // for large volumes the objects take gigabytes
     opened.each.push_back({one.found.position, std::move(one.spaces), one.found.counts, one.placed});
   }
   opened.paths = std::move(files_);

@@ -29,55 +29,56 @@ struct opened_path {
   journal_position position;
   volume_spaces spaces;
   recovery_counts found;
-  uint64_t objects = 0; ///< in the tier
+  uint64_t objects = 0; ///< objects in the tier
 };
 
 /// Open files and the initial state of the tier's actors.
 struct opened_disk {
-  /// The bytes that may be written at a time, with `each` per path. Writes in progress cannot be evicted, so
-  /// they may take only a part of a small disk.
+  /// The bytes that may be written at a time, with `each_path` per path. Writes in progress cannot be
+  /// evicted, so they may take only a part of a small disk.
   uint64_t write_bytes_in_progress(uint64_t each_path) const {
     return std::min(each_path * paths->size(), paths->bytes() / 4);
   }
 
   std::shared_ptr<const disk_paths> paths;
-  std::vector<opened_path> each;       ///< by path
-  std::vector<left_out_path> left_out; ///< of the configured paths; the others are `paths`, in order
+  std::vector<opened_path> each; ///< by path
+  /// Configured paths that were left out; the others are `paths`, in order.
+  std::vector<left_out_path> left_out;
   std::shared_ptr<disk_service>
-      service; ///< the state of the paths, used by the allocator of a tier on several
+      service; ///< the service state of the paths, which the allocator of several paths reads
   std::unique_ptr<residency> objects;
   std::unique_ptr<allocator> space;
   uint64_t unplaced = 0; ///< objects that the allocator, or a tier with this many spaces, has no place for
   double seconds = 0;    ///< time taken to open it
 };
 
-/// After an opening failed with `busy`: a descriptor that becomes readable when the locked file may be free.
-/// Errors: those of `watch_lock`.
+/// Call after an opening failed with `busy`. Returns a descriptor that becomes readable when the locked file
+/// may be free. Errors: those of `watch_lock`.
 result<unique_fd> watch_volume_lock(const std::vector<std::string>& files, const error& busy);
 
 class disk_opening {
  public:
   /// Opens the files and recovers their contents. Pending clears in `clears` are applied first, durably, and
-  /// removed. Errors: those of `extent_file::open_those_there`, of `pending_clears`, the allocator's.
+  /// removed. Errors: those of `extent_file::open_those_there`, of `pending_clears` and of the allocator.
   static result<disk_opening> open(const extent_files_options& files, const tier_plan& plan,
                                    const pending_clears& clears = pending_clears({}));
 
-  /// Of all paths in sequence: a space may appear more than once.
+  /// The spaces of all paths in sequence: a space may appear more than once.
   const std::vector<recovered_space>& spaces() const { return spaces_; }
   size_t objects() const;
 
-  /// Sets the ids of `spaces()`; 0: no room for that space, and its objects are dropped. Call before
-  /// `restore`.
+  /// Sets the ids of `spaces()`; with 0 there is no room for that space, and its objects are dropped. Call
+  /// before `restore`.
   void name_spaces(std::span<const space_id> ids);
 
-  /// Restores this many more objects, the oldest of all paths first. False: there are no more.
+  /// Restores this many more objects, the oldest of all paths first. Returns false if there are no more.
   bool restore(size_t objects);
 
   /// Notes for the policy on objects processed by `restore` and `place` since the last call.
   policy_notes take_notes() { return objects_->take_notes(); }
 
-  /// Allocates their extents; objects whose place the allocator refuses (it had another type or other options
-  /// when they were written) are dropped and removed from the index.
+  /// Allocates the objects' extents. Objects whose place the allocator refuses (it had another type or other
+  /// options when they were written) are dropped and removed from the index.
   void place();
 
   /// Call once, after `place`.
@@ -87,7 +88,7 @@ class disk_opening {
   struct path {
     recovered_volume found;
     volume_spaces spaces;
-    std::vector<std::pair<uint32_t, space_id>> ids; ///< by the volume's number, ascending
+    std::vector<std::pair<uint32_t, space_id>> ids; ///< sorted by the volume's number
     size_t restored = 0;                            ///< number of objects restored
     uint64_t placed = 0;
 

@@ -93,7 +93,7 @@ void disk_path::completed(uint64_t tag, int32_t result, time_point now) {
     came_back(tag, what.direction);
     return;
   }
-  // Health first: the following answers depend on whether the device is in service.
+  // The health is updated first: the following answers depend on whether the device is in service.
   if (health_.completed(what.direction, result, now_))
     degrade(what.direction);
   if (with_.share)
@@ -119,13 +119,13 @@ void disk_path::publish() {
 void disk_path::degrade(disk_direction direction) {
   with_.probe->degraded(operation_of(direction));
   output_.pause(direction, health_.pause(direction));
-  publish(); // so that status already shows what the log reports
+  publish(); // before the log line, so that status already shows it
   output_.warn("the disk tier is degraded: " + health_.reason(direction));
 }
 
 void disk_path::pause_over(disk_direction direction) {
   if (!health_.begin_trial(direction))
-    return; // until stalled operations end
+    return; // wait until stalled operations end
   if (direction == disk_direction::read)
     output_.read_superblock();
   publish();
@@ -141,7 +141,7 @@ void disk_path::superblock_read(int32_t result, std::span<const std::byte, 2 * s
 void disk_path::end_trial(disk_direction direction, int error_number) {
   bool back = health_.end_trial(direction, error_number, now_);
   if (back)
-    watched_file_.clear(); // until the next look
+    watched_file_.clear(); // cleared until the next look
   else
     output_.pause(direction, health_.pause(direction));
   publish();
@@ -162,8 +162,8 @@ void disk_path::tick(time_point now) {
   submit();
 }
 
-/// Its request is answered as failed, and nothing new is submitted in that direction; its memory stays with
-/// the kernel.
+/// The operation's request is answered as failed, and nothing new is submitted in that direction; the kernel
+/// keeps its memory.
 void disk_path::stalled(uint64_t tag) {
   auto direction = in_kernel_[tag].direction;
   with_.probe->stalled(operation_of(direction));
@@ -174,7 +174,7 @@ void disk_path::stalled(uint64_t tag) {
   queue_.fail_waiting(direction, ETIMEDOUT);
 }
 
-/// An operation completed whose request was already answered.
+/// An operation has completed whose request was already answered.
 void disk_path::came_back(uint64_t tag, disk_direction direction) {
   with_.probe->unstalled(operation_of(direction));
   queue_.completed(tag, -ETIMEDOUT);
@@ -204,7 +204,8 @@ void disk_path::journal_stalled(bool hangs, time_point now) {
 // ---- the file ----
 
 void disk_path::opened(file_attributes attributes) {
-  attributes.bytes = std::max(attributes.bytes, with_.file->capacity_bytes()); // it may be cut off by now
+  // The file may be cut off by now.
+  attributes.bytes = std::max(attributes.bytes, with_.file->capacity_bytes());
   watched_file_ = file_watch(with_.file->path(), attributes);
 }
 
@@ -213,7 +214,7 @@ void disk_path::looked(int error_number, const file_attributes& seen) {
   auto news = watched_file_.look(error_number, seen);
   if (news == file_watch::news::none)
     return;
-  publish(); // so that status already shows what the log reports
+  publish(); // before the log line, so that status already shows it
   if (news == file_watch::news::again)
     return;
   if (watched_file_.now() == file_damage::none) {

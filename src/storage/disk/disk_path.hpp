@@ -1,8 +1,9 @@
-// One path of a disk tier: what its file is asked for, whether it is in service, and what is said of it.
+// One path of a disk tier: its queue of operations, whether the path is in service, and what status and the log say
+// about it.
 //
 // It decides whether the device is in service (path_health.hpp), separately for reads and writes, and publishes this in
-// `disk_service`. Out of service, it refuses immediately. After a pause it retries: reads by reading the superblock, which
-// must be that of its volume; writes with one write of the next request.
+// `disk_service`. Out of service, it refuses requests immediately. After a pause it retries: reads by reading the
+// superblock, which must be that of its volume; writes with one write of the next request.
 //
 // An operation that does not complete in time also takes the device out of service. Its request is answered without it,
 // the kernel is asked to cancel it, and the device is not retried before all such operations complete.
@@ -26,7 +27,7 @@
 
 namespace terrace {
 
-/// The ring, as a path uses it: every call but the last is answered later through a method of the path.
+/// The ring as a path uses it. The answer to every call except the last comes later, through a method of the path.
 class path_output {
  public:
   virtual ~path_output() = default;
@@ -34,7 +35,7 @@ class path_output {
   virtual void cancel(uint64_t tag) = 0;                            ///< if the kernel can; -> `completed`
   virtual void pause(disk_direction direction, std::chrono::milliseconds how_long) = 0; ///< -> `pause_over`
   virtual void read_superblock() = 0;             ///< -> `superblock_read`
-  virtual void warn(const std::string& line) = 0; ///< for the log
+  virtual void warn(const std::string& line) = 0; ///< writes a line to the log
 };
 
 struct disk_path_arguments {
@@ -46,7 +47,7 @@ struct disk_path_arguments {
   std::shared_ptr<disk_service> service;
   size_t path = 0;                       ///< index of the file among the service's paths
   std::shared_ptr<device_share> share{}; ///< null: no other trust group uses its device
-  std::shared_ptr<read_meter> meter{};   ///< of the tier, told of every read; null: none
+  std::shared_ptr<read_meter> meter{};   ///< the tier's meter, told of every read; null: none
 };
 
 /// Pure: the disk actor has the ring and the timers, and time is an argument. Used by one thread at a time.
@@ -54,12 +55,12 @@ class disk_path {
  public:
   using time_point = disk_queue::time_point;
 
-  /// `output` outlives it.
+  /// `output` must outlive the path.
   disk_path(disk_path_arguments with, path_output& output);
-  disk_path(const disk_path&) = delete; // answers of its queue refer to it
+  disk_path(const disk_path&) = delete; // callbacks of its queue refer to it
   disk_path& operator=(const disk_path&) = delete;
 
-  /// Answered when each operation has completed or stalled; at once with `busy` if the path is out of service.
+  /// The answer comes when each operation has completed or stalled; at once with `busy` if the path is out of service.
   void add(const disk_request& request, disk_queue::reply answer, time_point now);
 
   // ---- completions ----
@@ -67,10 +68,10 @@ class disk_path {
   /// `result`: bytes, or -errno.
   void completed(uint64_t tag, int32_t result, time_point now);
   void pause_over(disk_direction direction);
-  /// Both copies of it, or what there is of them.
+  /// Both copies of the superblock were read, or as many bytes of them as there are.
   void superblock_read(int32_t result, std::span<const std::byte, 2 * superblock_bytes> both, time_point now);
 
-  /// Call at the ticks of `watch`, while it is worth one.
+  /// Call at the ticks of `watch`, as long as `watch` asks for them.
   void tick(time_point now);
   const stall_detector& watch() const { return health_.watch(); }
 
@@ -79,11 +80,11 @@ class disk_path {
 
   // ---- the file ----
 
-  /// As it was opened. Without it nothing is said of the file.
+  /// The attributes of the file when it was opened. Without this call the file is not watched.
   void opened(file_attributes attributes);
-  /// Its name is looked at in the kernel. Every call is followed by `looked`.
+  /// The kernel is about to look up the file by its name. Every call is followed by `looked`.
   void looking() { with_.probe->looking(true); }
-  /// What its name shows now: 0 and its attributes, or an errno.
+  /// The result of the look-up: 0 and the file's attributes, or an errno.
   void looked(int error_number, const file_attributes& seen);
 
  private:
@@ -107,8 +108,8 @@ class disk_path {
   path_health health_;
   file_watch watched_file_;
   std::vector<in_kernel> in_kernel_; ///< by tag
-  time_point now_{};                 ///< of the call in progress
-  uint64_t told_to_read_ = 0;        ///< bytes, to the meter
+  time_point now_{};                 ///< time of the call in progress
+  uint64_t told_to_read_ = 0;        ///< bytes of which the meter was told
 };
 
 } // namespace terrace

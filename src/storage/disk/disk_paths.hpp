@@ -9,11 +9,11 @@
 
 namespace terrace {
 
-/// The arenas of the files follow each other in the tier's. Each object is in one file. Immutable; safe on
-/// any thread.
+/// The arenas of the files follow each other in the tier's arena. Each object is in one file. Immutable; safe
+/// on any thread.
 class disk_paths {
  public:
-  /// All of one volume, in order; at least one.
+  /// `files` are all files of one volume, in order; at least one.
   explicit disk_paths(std::vector<extent_file> files) : map_(bytes_of(files)) {
     for (extent_file& file : files)
       files_.push_back(std::make_shared<const extent_file>(std::move(file)));
@@ -23,13 +23,13 @@ class disk_paths {
   const std::shared_ptr<const extent_file>& file(size_t path) const { return files_[path]; }
   const volume_id& volume() const { return files_.front()->volume(); }
   const path_map& map() const { return map_; }
-  uint64_t bytes() const { return map_.end(size() - 1); } ///< of the tier's arena
+  uint64_t bytes() const { return map_.end(size() - 1); } ///< size of the tier's arena
 
   struct place {
     size_t path = 0;
     uint64_t file_offset = 0;
   };
-  /// For an offset in the tier's arena.
+  /// Returns the place of an offset in the tier's arena.
   place locate(uint64_t offset) const {
     size_t path = map_.path_of(offset);
     return {path, files_[path]->extents_begin() + (offset - map_.begin(path))};

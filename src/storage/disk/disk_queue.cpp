@@ -35,7 +35,7 @@ size_t disk_queue::waiting() const {
   return count;
 }
 
-/// Removes ended requests, and the rest of failed operations, from the heads of their queues.
+/// Removes ended requests, and the remaining parts of failed operations, from the heads of their queues.
 void disk_queue::drop_ended() {
   for (auto& line : lines_)
     while (part* first = line.front()) {
@@ -55,9 +55,9 @@ std::optional<std::pair<uint64_t, disk_queue::transfer>> disk_queue::next(const 
   auto granted = shares_.next(heads, room);
   if (!granted)
     return std::nullopt;
-  // The rest of a long operation stays first: it is completed before the next one begins, so that its client
-  // continues while the device works for others. If all were begun at once, all would end at once, and the
-  // device would then be idle.
+  // The rest of a long operation stays at the front: it is completed before the next one begins, so that its
+  // client can go on while the device works for others. If all operations began at once, all would end at
+  // once, and the device would then be idle.
   auto& line = lines_[static_cast<size_t>(granted->what)];
   part head = *line.front();
   head.end = head.begin + granted->bytes;
@@ -132,7 +132,7 @@ void disk_queue::fail_waiting(disk_direction direction, int error_number) {
   }
 }
 
-/// The rest of a transfer that the kernel ended early; its bytes were charged.
+/// Queues the rest of a transfer that the kernel ended early; its bytes were already charged.
 void disk_queue::again(part rest) {
   const disk_request& request = *rest.owner->request;
   line_of(request).push_front(flow_of(request.context), std::move(rest), 0);

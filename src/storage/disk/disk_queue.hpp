@@ -1,7 +1,6 @@
-// The queues of a disk: which operation is submitted next, and which answers are pending. Between classes the
-// rules of transfer/io_scheduler.hpp decide; within a class, connections get equal shares of the bytes
-// (base/fair_queue.hpp). Pure: the disk actor submits the transfers returned by `next` and reports
-// completions.
+// The queues of a disk: they decide which operation is submitted next, and keep the answers that are pending. Between
+// classes the rules of transfer/io_scheduler.hpp decide; within a class, connections get equal shares of the bytes
+// (base/fair_queue.hpp). Pure: the disk actor submits the transfers returned by `next` and reports completions.
 #pragma once
 
 #include "base/fair_queue.hpp"
@@ -23,8 +22,8 @@ class disk_queue {
 
   explicit disk_queue(const io_limits& limits) : shares_(limits) {}
 
-  /// Answers when the last operation is done; immediately for an empty request. `now` is returned with its
-  /// transfers.
+  /// `answer` is called when the last operation is done; immediately for an empty request. `now` is returned
+  /// with its transfers.
   void add(disk_request request, reply answer, time_point now = {});
 
   /// One transfer to submit.
@@ -34,21 +33,21 @@ class disk_queue {
     uint64_t file_offset = 0;
     std::byte* memory = nullptr;
     uint32_t bytes = 0;
-    bool first =
-        true; ///< of its operation: the rest of a split or short transfer has not waited since `queued`
+    /// First transfer of its operation: the rest of a split or short one has not waited since `queued`.
+    bool first = true;
     time_point queued;
     std::shared_ptr<const void> keep_alive; ///< the request's owners
   };
-  /// The tag for `completed`, and the transfer to submit; nullopt if the limits are reached or nothing waits.
-  /// `room`: beside other trust groups on the device.
+  /// Returns the tag for `completed`, and the transfer to submit; nullopt if the limits are reached or
+  /// nothing waits. `room` is what other trust groups on the device leave.
   std::optional<std::pair<uint64_t, transfer>> next(const io_room& room = {});
 
   /// `result`: bytes transferred, or -errno. A short transfer is continued; one of 0 bytes is EIO. A split
   /// operation is done when all of its transfers are; after an error no more of them are started.
   void completed(uint64_t tag, int32_t result);
 
-  /// The kernel does not complete this one: it is answered with ETIMEDOUT and no longer counts as in flight.
-  /// Its memory stays owned by `keep_alive`, and its tag reserved until `completed`.
+  /// The kernel does not complete this transfer: it is answered with ETIMEDOUT and no longer counts as in
+  /// flight. Its memory stays owned by `keep_alive`, and its tag reserved until `completed`.
   void stalled(uint64_t tag);
 
   /// Fails all waiting operations in this direction with this error; submitted ones complete by themselves.
@@ -58,15 +57,16 @@ class disk_queue {
   uint64_t bytes_in_flight(io_class what) const { return shares_.bytes_in_flight(what); }
   size_t waiting(io_class what) const { return lines_[static_cast<size_t>(what)].size(); }
   size_t waiting() const;
-  uint64_t bytes_to_read() const { return to_read_; } ///< of all reads, waiting and in flight
+  uint64_t bytes_to_read() const { return to_read_; } ///< bytes of all reads, waiting and in flight
 
  private:
   struct job {
-    std::shared_ptr<const disk_request> request; ///< for submitted transfers: its owners, not the answer
-    reply answer;                                ///< must not outlive its actor
+    /// Kept for submitted transfers: the request's owners, not its answer.
+    std::shared_ptr<const disk_request> request;
+    reply answer; ///< must not outlive its actor
     time_point queued;
     size_t left = 0;             ///< operations not done
-    std::vector<uint32_t> parts; ///< of each operation: transfers waiting or submitted
+    std::vector<uint32_t> parts; ///< for each operation: transfers waiting or submitted
     disk_answer result;
   };
   /// A range of one operation of a job.
@@ -95,7 +95,7 @@ class disk_queue {
   void finish(const part& what, int error_number); ///< the operation gets the first error of its parts
 
   io_scheduler shares_;
-  std::array<fair_queue<part>, io_classes> lines_; ///< the rest of a long operation stays the front
+  std::array<fair_queue<part>, io_classes> lines_; ///< the rest of a long operation stays at the front
   std::vector<slot> slots_;
   std::vector<uint64_t> free_slots_;
   uint64_t to_read_ = 0;

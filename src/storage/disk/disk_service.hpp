@@ -15,7 +15,7 @@ namespace terrace {
 
 class disk_service final : public tier_availability {
  public:
-  /// `left_out`: the reason for paths that could not be opened and are not among these, or empty.
+  /// `left_out` is the reason for paths that could not be opened and are not among these, or empty.
   explicit disk_service(size_t paths = 1, std::string left_out = {})
       : paths_(paths), each_(std::make_unique<path_state[]>(paths)), left_out_(std::move(left_out)) {}
 
@@ -27,7 +27,7 @@ class disk_service final : public tier_availability {
   /// True if objects may be written: the path is healthy, or it is time to retry.
   bool writes(size_t path) const { return each_[path].writes.load(std::memory_order_acquire); }
 
-  /// True for any path.
+  /// True if any path can be read.
   bool reads() const override {
     return std::any_of(each_.get(), each_.get() + paths_,
                        [](const path_state& path) { return path.reads.load(); });
@@ -37,7 +37,7 @@ class disk_service final : public tier_availability {
                        [](const path_state& path) { return path.writes.load(); });
   }
 
-  /// Why the tier is degraded, per path; empty if it is not.
+  /// Returns why the tier is degraded, per path; empty if it is not.
   std::string reason() const override {
     std::lock_guard lock(mutex_);
     std::string all = left_out_;
@@ -55,7 +55,7 @@ class disk_service final : public tier_availability {
           all += (all.empty() ? "" : "; ") + notice;
     return all;
   }
-  /// What a notice is about; each has its own.
+  /// The subject of a notice; each subject has its own.
   enum class about : uint8_t { room, damage, readers };
   void set_notice(size_t path, about what, std::string notice) {
     std::lock_guard lock(mutex_);
@@ -82,7 +82,7 @@ class disk_service final : public tier_availability {
     std::atomic<bool> reads{true};
     std::atomic<bool> writes{true};
     std::string reason;
-    std::array<std::string, 3> notices; ///< by `about`
+    std::array<std::string, 3> notices; ///< indexed by `about`
   };
 
   size_t paths_;

@@ -5,8 +5,8 @@
 
 namespace terrace {
 
-/// From the disk set, when the tier no longer changes. (delayed: until a checkpoint contains all of it, or
-/// could not be written)
+/// The disk set sends it when the tier no longer changes. (delayed: until a checkpoint contains everything,
+/// or could not be written)
 struct close_journal_request {};
 struct close_journal_answer {
   error failure;

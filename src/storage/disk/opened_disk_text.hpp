@@ -11,28 +11,28 @@
 
 namespace terrace {
 
-/// For one path: unusable blocks and records of its index.
+/// The number of unusable blocks and records in the index of one path.
 inline uint64_t damaged_in(const opened_path& path) {
   return path.found.damaged_blocks + path.found.missing_blocks + path.found.damaged_records;
 }
 
-/// Its size, its place, and what was found in it.
+/// Describes the tier's size, its place, and what was found in it.
 std::string describe_opened(const opened_disk& disk);
 
-/// The paths that are left out; empty if none.
+/// Lists the paths that are left out; empty if none.
 std::string describe_left_out(const opened_disk& disk);
 
-/// What is lost of its index; empty if nothing.
+/// Describes what is lost of its index; empty if nothing.
 std::string describe_losses(const opened_disk& disk);
 
-/// The lines for the log when the tier joins: that it does, and what is wrong. `tier`: its name.
+/// Lines for the log when the tier joins: that it does, and what is wrong. `tier` is its name.
 struct joining_lines {
   std::string joined;
   std::vector<std::string> warnings;
 };
 joining_lines describe_joining(const std::string& tier, const opened_disk& disk);
 
-/// Counts what was found and what is missing. `probes`: parallel to the configured paths.
+/// Counts what was found and what is missing. `probes` is parallel to the configured paths.
 void count_opened(const opened_disk& disk, std::span<const metrics::path_probes> probes,
                   metrics::tier_probe& tier);
 

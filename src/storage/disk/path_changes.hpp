@@ -12,10 +12,11 @@
 
 namespace terrace {
 
-/// By path. A path gets what happened to its objects, and every path the spaces that are gone; empty: nothing.
+/// Returns the changes by path. A path gets the changes of its own objects, and every path gets the spaces
+/// that are gone; empty: nothing changed.
 std::vector<index_changes> divide(const index_changes& what, const path_map& paths);
 
-/// The failures among the answers of several paths, as one.
+/// Combines the failures among the answers of several paths.
 template <class Answer>
 error failures_of(const std::vector<Answer>& answers) {
   error sum;
@@ -27,8 +28,8 @@ error failures_of(const std::vector<Answer>& answers) {
   return sum;
 }
 
-/// The answer of a disk tier to `forget_request`, from those of its journals. `left_out`: the volume has paths that
-/// are not in service, and therefore do not know of it.
+/// Makes the answer of a disk tier to `forget_request` from the answers of its journals. `left_out`: the
+/// volume has paths that are not in service, and therefore did not record it.
 forget_answer sum_of(const std::vector<forget_answer>& answers, const volume_id& volume, bool left_out);
 
 } // namespace terrace

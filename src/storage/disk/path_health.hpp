@@ -1,8 +1,8 @@
-// Whether a path of a disk tier is in service, for reads and for writes, and when it is retried.
+// Decides whether a path of a disk tier is in service, for reads and for writes, and when it is retried.
 //
-// After a pause reads are retried by reading the superblock, which must be that of the path, and writes with one write of
-// the next request. Neither is retried while the kernel has stalled operations of that direction. Pure: the disk actor
-// reports events and has the timers. Used by one thread at a time.
+// After a pause reads are retried by reading the superblock, which must be that of the path, and writes with
+// one write of the next request. Neither is retried while the kernel has stalled operations of that
+// direction. Pure: the disk actor reports events and has the timers. Used by one thread at a time.
 #pragma once
 
 #include "storage/disk/disk_messages.hpp"
@@ -22,25 +22,26 @@ class path_health {
  public:
   using time_point = device_health::time_point;
 
-  /// `file`: its name in texts.
+  /// `file` is its name in texts.
   path_health(std::string file, const health_options& options);
 
   bool healthy(disk_direction direction) const { return of(direction).health.healthy(); }
   bool reads() const { return healthy(disk_direction::read); }
-  /// A path that cannot be read is not written to.
+  /// A path that cannot be read is not written to, either.
   bool writes() const {
     return reads() && of(disk_direction::write).health.now() != device_health::state::degraded;
   }
-  /// Why it is degraded; empty if it is not.
+  /// Says why the path is degraded; empty if it is not.
   std::string reason() const;
-  std::string reason(disk_direction direction) const; ///< precondition: it is degraded in this direction
+  /// Precondition: the path is degraded in this direction.
+  std::string reason(disk_direction direction) const;
   std::chrono::milliseconds pause(disk_direction direction) const { return of(direction).health.pause(); }
 
   struct admission {
     bool granted = false;
     bool trial = false; ///< its outcome decides whether the path is back: `end_trial`
   };
-  /// For a request.
+  /// Decides about a new request.
   admission admit(disk_direction direction);
 
   // ---- operations of requests. True: the path is degraded from now on, and `pause` begins ----
@@ -48,28 +49,28 @@ class path_health {
   void started(uint64_t tag, disk_direction direction) {
     watch_.started(tag, static_cast<size_t>(direction));
   }
-  /// True if it was stalled: its request was answered long ago, and its result does not count.
+  /// True if the operation was stalled: its request was answered long ago, and its result does not count.
   bool ended(uint64_t tag) { return watch_.ended(tag); }
   /// `result`: bytes, or -errno; 0 bytes is an error.
   bool completed(disk_direction direction, int32_t result, time_point now);
-  /// The operations that have stalled with this tick of a timer; pass each to `stalled`.
+  /// Returns the operations that have stalled with this tick of a timer; pass each to `stalled`.
   std::vector<uint64_t> tick() { return watch_.tick(); }
   bool stalled(disk_direction direction, time_point now) { return of(direction).health.stalled(now); }
   /// An operation of the path's journal has stalled, or has completed after all. Counts like a stalled write.
   bool journal_stalled(bool now_stalled, time_point now);
   const stall_detector& watch() const { return watch_; }
 
-  /// The error of waiting operations that are not tried any more; 0 if they are.
+  /// The error for waiting operations that will not be tried any more; 0 if they will.
   int error_of_waiting(disk_direction direction) const;
 
   // ---- the way back ----
 
-  /// The pause is over. False: the trial waits for stalled operations (`awaits_stalled`). Otherwise it has begun: of reads
-  /// by reading the superblock, of writes with the next request.
+  /// The pause is over. Returns false if the trial waits for stalled operations (`awaits_stalled`). Otherwise
+  /// it has begun: reads are tried by reading the superblock, writes with the next request.
   bool begin_trial(disk_direction direction);
-  /// True after such a `begin_trial`: call it again when an operation of this direction has ended.
+  /// True after `begin_trial` returned false: call it again when an operation of this direction has ended.
   bool awaits_stalled(disk_direction direction) const { return of(direction).awaits_stalled; }
-  /// True if the path is back. Otherwise another `pause` begins.
+  /// The trial has ended. Returns true if the path is back. Otherwise another `pause` begins.
   bool end_trial(disk_direction direction, int error_number, time_point now);
 
  private:
@@ -83,7 +84,7 @@ class path_health {
   const one_direction& of(disk_direction direction) const {
     return directions_[static_cast<size_t>(direction)];
   }
-  /// Operations in this direction, including the journal's, that the kernel has not completed.
+  /// The number of operations in this direction, including the journal's, that the kernel has not completed.
   size_t stalled_count(disk_direction direction) const;
 
   std::string file_;
@@ -93,8 +94,8 @@ class path_health {
   std::array<one_direction, 2> directions_;
 };
 
-/// The error of a read of both copies of the superblock with this result (bytes, or -errno); 0 if it is that of the path. A
-/// file that was truncated and extended again is a different one.
+/// Judges a read of both copies of the superblock with this result (bytes, or -errno). Returns 0 if the superblock is
+/// that of the path, otherwise the error. A file that was truncated and extended again is a different one.
 int error_of_trial(int32_t result, std::span<const std::byte, 2 * superblock_bytes> both,
                    const volume_id& volume, uint32_t path_index);
 

@@ -9,7 +9,7 @@ namespace terrace {
 path_journal::path_journal(const superblock& block, options with)
     : with_(std::move(with)), journal_(block, with_.position) {}
 
-/// Fills in the volume's number of the space and the offset on the path.
+/// Replaces each space by its number in the volume, and each offset by the offset on the path.
 std::vector<index_record> path_journal::numbered(const std::vector<index_change>& changes) const {
   std::vector<index_record> records;
   records.reserve(changes.size());
@@ -48,8 +48,8 @@ void path_journal::tell(const std::vector<index_change>& changes) {
 
 void path_journal::advance() {
   if (asking_)
-    return; // the answer is to a checkpoint that is in progress or has failed: not to the next one
-  // The last one follows all records, so that a restart finds what it contains and nothing else.
+    return; // the answer belongs to a checkpoint that is in progress or has failed, not to the next one
+  // The last checkpoint follows all records, so that a restart finds what it contains and nothing else.
   bool last_due = closing_ && !last_begun_ && journal_.changed() && !journal_.recording() &&
                   !journal_.checkpoint_in_progress();
   if (!journal_.checkpoint_due() && !last_due)
@@ -99,9 +99,9 @@ std::string path_journal::completed(int32_t result) {
   journal_.completed(good);
   with_.spaces.checkpoints_done(journal_.counts().checkpoints);
   if (journal_.counts().checkpoints != checkpoints)
-    lost_recorded_ = lost_at_begin_; // it contains the spaces that were known when it began
-  // Records of spaces may be among the lost ones, and without them no object of these spaces is found. A checkpoint in
-  // progress begins with those that were lost before it.
+    lost_recorded_ = lost_at_begin_; // the checkpoint contains the spaces that were known when it began
+  // Records of spaces may be among the lost ones, and without them no object of these spaces is found. A
+  // checkpoint in progress begins with the spaces whose records were lost before it.
   uint64_t lost = journal_.counts().lost;
   bool in_image = journal_.checkpoint_in_progress() && lost == lost_at_begin_;
   if (again && lost != lost_recorded_ && !in_image) {
@@ -118,7 +118,7 @@ void path_journal::forget(const forget_request& request, std::function<void(forg
     fingerprint = with_.spaces.fingerprint_of(*request.space);
     if (!fingerprint && request.fingerprint && with_.spaces.knows(*request.fingerprint))
       fingerprint = request.fingerprint;
-    if (!fingerprint) { // nothing that a restart could find was written
+    if (!fingerprint) { // nothing was written that a restart could find
       if (told_)
         told_->forget(request.space, request.epoch + 1);
       done({{}, journal_.block().epoch, {}});
@@ -151,7 +151,7 @@ std::optional<path_journal::room_report> path_journal::room() {
   const journal_counts& counts = journal_.counts();
   room_report report;
   if (counts.checkpoints == std::exchange(checkpoints_told_, counts.checkpoints)) {
-    // A last checkpoint that was not needed, because nothing changed since the one before.
+    // Reports a last checkpoint that was not needed, because nothing changed since the one before.
     if (!closed() || room_notice_ == room_news_)
       return std::nullopt;
     report.notice = room_news_ = room_notice_;

@@ -26,30 +26,32 @@ class path_parts {
   /// The disk of a path has ended.
   void fail(size_t path, error why) { add(path, {std::move(why), {}}); }
 
-  /// When all parts are answered. Objects that were read are not verified yet.
+  /// Call when all parts are answered. Objects that were read are not verified yet.
   move_answer outcome() const;
 
  private:
   disk_direction direction_;
   std::vector<disk_request> parts_;        ///< by path
-  std::vector<std::vector<size_t>> index_; ///< by path: the objects of its operations
+  std::vector<std::vector<size_t>> index_; ///< by path: the objects that its operations are for
   error failure_;
   std::vector<int> failed_; ///< parallel to the objects: 0 or an errno; EBUSY: nothing was tried
-  std::vector<bool> away_;  ///< parallel: may be intact once the path is back in service
+  std::vector<bool> away_;  ///< parallel to the objects: may be intact once the path is back in service
 };
 
-/// The header blocks of the objects to write. `known`: the checksums of all payloads are, so that sealing reads none.
+/// Makes the request to build the header blocks of the objects to write. `known` is set if the checksums of
+/// all payloads are known, so that sealing reads none.
 seal_request seal_of(const write_request& request, const volume_id& volume, bool& known);
 
-/// Verifies the objects that were read; no objects if none were. `checked`: their indices.
+/// Makes the request to verify the objects that were read; it has no objects if none were. `checked` receives
+/// their indices.
 check_request check_of(const read_request& request, const volume_id& volume, const move_answer& read,
                        std::vector<size_t>& checked);
-/// Objects that are not the expected ones have failed.
+/// Marks objects as failed that are not the expected ones.
 void apply(const check_answer& found, const std::vector<size_t>& checked, move_answer& read);
-/// The indices of those that are not.
+/// Returns the indices of the objects that are not the expected ones.
 std::vector<size_t> not_good(const check_answer& found, const std::vector<size_t>& checked);
-/// Another object is where this one was expected: its extent was reused, and the removal did not reach the index before a
-/// crash.
+/// True if another object is where this one was expected: its extent was reused, and the removal did not
+/// reach the index before a crash.
 bool is_superseded(const moved_object& object);
 
 } // namespace terrace

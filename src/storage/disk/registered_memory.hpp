@@ -1,5 +1,5 @@
 // The host memory that a disk reads into and writes from, and the slots of registered buffers that its segments have in
-// the ring of its worker. Registered memory is pinned, and a transfer takes less processor time.
+// the ring of its worker. Registered memory is pinned, and transfers with it take less processor time.
 #pragma once
 
 #include "memory/arena.hpp"
@@ -13,14 +13,14 @@
 
 namespace terrace {
 
-/// Memory that is committed beforehand is registered as a whole. The rest is committed when it is used: a slot of it is
-/// registered once as many bytes as it has were moved there, and all of it is found in memory.
+/// Memory that is committed beforehand is registered as a whole. Other memory is committed when it is used: a slot of
+/// it is registered once as many bytes as the slot has were moved there, and all of its pages are in memory.
 ///
-/// Belongs to one disk actor. `Port`: what registers memory, a `runtime::io_port`.
+/// Belongs to one disk actor. `Port` registers memory (a `runtime::io_port`).
 class registered_memory {
  public:
-  /// A slot has `slot_bytes`; larger segments have several in a row. `committed`: whether all pages of this memory exist;
-  /// called once for as many bytes as a slot has, and then less and less often.
+  /// A slot has `slot_bytes`; larger segments have several in a row. `committed` tells whether all pages of this memory
+  /// exist; it is called once as many bytes as a slot has were moved, and then less and less often.
   registered_memory(std::vector<std::shared_ptr<const arena>> segments, uint64_t slot_bytes,
                     std::function<bool(const std::byte*, uint64_t)> committed = all_resident)
       : slot_bytes_(slot_bytes), committed_(std::move(committed)) {
@@ -28,14 +28,15 @@ class registered_memory {
       add(std::move(memory));
   }
 
-  /// The segments are committed. Those that the kernel refuses use plain buffers.
+  /// Call when the segments are committed. Segments that the kernel refuses use plain buffers.
   template <class Port>
   void register_all(Port& port) {
     for (segment& each : segments_)
       register_whole(port, each);
   }
 
-  /// No effect if it is known: it was already there when the disk was added. Registered only if `committed`.
+  /// Has no effect if the segment is known, because it was already there when the disk was added. Registers
+  /// it only if `committed`.
   template <class Port>
   void add(Port& port, const std::shared_ptr<const arena>& memory, bool committed) {
     auto is = [&](const segment& known) { return known.memory == memory; };
@@ -60,13 +61,13 @@ class registered_memory {
     });
   }
 
-  /// The slot in which the memory begins, or -1: use plain buffers.
+  /// Returns the slot in which the memory begins, or -1: use plain buffers.
   int slot_of(const std::byte* begin, uint64_t bytes) const {
     const segment* in = find(begin, bytes);
     return in == nullptr ? -1 : in->parts[part_of(*in, begin)].slot;
   }
 
-  /// The same for a transfer, which counts.
+  /// Returns the slot for a transfer, and counts its bytes.
   template <class Port>
   int use(Port& port, const std::byte* begin, uint64_t bytes) {
     auto* in = const_cast<segment*>(find(begin, bytes));
@@ -90,12 +91,12 @@ class registered_memory {
   }
 
  private:
-  /// As much of a segment as a slot has.
+  /// A part of a segment, as large as a slot.
   struct part {
     int slot = -1; ///< -1: plain buffers
     bool refused = false;
-    uint64_t moved = 0;    ///< bytes, with plain buffers
-    uint64_t looks_at = 0; ///< when so many were moved
+    uint64_t moved = 0;    ///< bytes moved with plain buffers
+    uint64_t looks_at = 0; ///< `moved` at the next check whether it is committed
   };
   struct segment {
     std::shared_ptr<const arena> memory;

@@ -1,4 +1,4 @@
-// Whether the volume of a trust group serves, from its opening on.
+// Tells whether the volume of a trust group serves, from its opening on.
 #pragma once
 
 #include "tier/tier_report.hpp"
@@ -11,11 +11,11 @@
 
 namespace terrace {
 
-/// The volume of a trust group.
+/// The state of a trust group's volume.
 enum class disk_phase : uint8_t {
   off,      ///< not configured, or turned off
   starting, ///< being opened
-  locked,   ///< another process has a file of it open
+  locked,   ///< another process has one of its files open
   ready,    ///< its tier serves
   refused,  ///< it could not be opened
 };
@@ -24,7 +24,7 @@ enum class disk_phase : uint8_t {
 class volume_state {
  public:
   disk_phase phase() const { return phase_.load(std::memory_order_acquire); }
-  const std::string& refusal() const { return refusal_; } ///< once the phase is `refused`
+  const std::string& refusal() const { return refusal_; } ///< set once the phase is `refused`
 
   void starting() { phase_ = disk_phase::starting; }
   void locked() { phase_ = disk_phase::locked; }
@@ -34,10 +34,10 @@ class volume_state {
     phase_ = disk_phase::refused;
   }
 
-  /// Its tier has not joined yet: it may have objects that cannot be found now.
+  /// The volume's tier has not joined yet: it may have objects that cannot be found now.
   bool will_join() const { return phase() == disk_phase::starting || phase() == disk_phase::locked; }
 
-  /// What status shows of a volume whose tier has not joined; nullopt if it is off.
+  /// Returns what status shows for a volume whose tier has not joined; nullopt if it is off.
   std::optional<tier_report> report_absent() const {
     disk_phase now = phase();
     if (now == disk_phase::off)

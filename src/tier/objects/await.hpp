@@ -7,7 +7,7 @@
 
 namespace terrace {
 
-/// Answered when none of these keys is being written.
+/// The answer comes when none of these keys is being written.
 struct await_request {
   batch_ptr objects;
   context_ptr context;

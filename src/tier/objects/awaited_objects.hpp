@@ -32,7 +32,7 @@ class awaited_objects {
   /// `done` is called once: when all of these have settled (immediately if there are none), or when the context ended.
   void await(const std::vector<entry_key>& written, context_ptr context, told done);
 
-  /// The object is no longer being written: it was, or its writer gave it up.
+  /// The object is no longer being written: it is complete, or its writer gave it up.
   void settle(entry_key name, bool written);
 
   /// Calls `done` for requests whose context has ended.

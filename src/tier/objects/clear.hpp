@@ -1,4 +1,4 @@
-// Removing the objects of a space, or all objects.
+// Removes the objects of a space, or all objects.
 #pragma once
 
 #include "base/error.hpp"
@@ -14,14 +14,14 @@ namespace terrace {
 struct clear_request {
   std::optional<space_id> space;
   std::optional<space_fingerprint>
-      fingerprint{}; ///< of that space; a volume may know it by an earlier number
+      fingerprint{}; ///< fingerprint of that space; a volume may know it by an earlier number
 };
 struct clear_answer {
   error failure; ///< the objects are removed, but may come back after a restart
   uint64_t objects = 0;
   uint64_t bytes = 0; ///< physical
   std::optional<pending_clear>
-      missed{}; ///< of a tier that outlives its daemon: there are paths of its volume that do not know of it
+      missed{}; ///< in a tier that outlives its daemon: paths of its volume that do not know of the clear
 };
 
 } // namespace terrace

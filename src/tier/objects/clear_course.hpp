@@ -1,9 +1,9 @@
-// The order in which the tiers of a group are cleared, and what their answers amount to.
+// The order in which the tiers of a group are cleared, and the sum of their answers.
 //
-// Fastest first, and then the fastest again: a transfer reserves its destination first and then asks its source whether
-// the objects are still published (`confirm_request`), and a clear removes reserved objects as well; so no concurrent
-// transfer brings back what was cleared. If a tier joined meanwhile, everything is asked again, because it may have
-// received objects that the first tier still had. Pure.
+// The tiers are cleared from the fastest to the slowest, and then the fastest again. A transfer reserves its
+// destination first and then asks its source whether the objects are still published (`confirm_request`), and a clear
+// removes reserved objects as well; so no concurrent transfer brings back what was cleared. If a tier joined meanwhile,
+// all tiers are asked again, because the new one may have received objects that the first tier still had. Pure.
 #pragma once
 
 #include "tier/objects/clear.hpp"
@@ -35,15 +35,16 @@ class clear_course {
       sum_.failure = one.failure;
   }
 
-  /// What must be recorded for the paths of the volume that are left out, or could not write the clear down; nullopt:
-  /// nothing. `space`: the fingerprint of what is cleared.
+  /// Returns the clear that must be recorded for the paths of the volume that are left out, or could not
+  /// write it down; nullopt: none. `space` is the fingerprint of the cleared space.
   std::optional<pending_clear> unrecorded(const std::optional<space_fingerprint>& space) const {
     auto missed = sum_.missed;
     if (missed)
       missed->space = space;
     return missed;
   }
-  /// It was, or could not be. That it was resolves a failure of the paths; the first failure stays.
+  /// The clear was recorded, or recording failed. Success resolves a failure of the paths; otherwise the
+  /// first failure stays.
   void recorded(const error& failure) {
     if (failure.code == errc::ok || sum_.failure.code == errc::ok)
       sum_.failure = failure;
@@ -51,10 +52,10 @@ class clear_course {
   const clear_answer& sum() const { return sum_; }
 
  private:
-  size_t round() const { return tiers_ > 1 ? tiers_ + 1 : tiers_; } ///< questions
+  size_t round() const { return tiers_ > 1 ? tiers_ + 1 : tiers_; } ///< questions in a round
 
-  size_t tiers_ = 0; ///< when the present round began
-  size_t asked_ = 0; ///< of this round
+  size_t tiers_ = 0; ///< number of tiers when the present round began
+  size_t asked_ = 0; ///< tiers asked in this round
   clear_answer sum_;
 };
 

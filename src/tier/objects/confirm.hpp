@@ -1,4 +1,4 @@
-// Confirming that objects being copied elsewhere are still valid.
+// Confirms that objects being copied elsewhere are still valid.
 #pragma once
 
 #include "base/error.hpp"
@@ -16,7 +16,7 @@ struct confirm_request {
 };
 struct confirm_answer {
   error failure;
-  std::vector<bool> present; ///< parallel
+  std::vector<bool> present; ///< parallel to the objects
 };
 
 } // namespace terrace

@@ -1,4 +1,4 @@
-// How many objects of a space a tier has.
+// Asks how many objects of a space a tier has.
 #pragma once
 
 #include "base/error.hpp"

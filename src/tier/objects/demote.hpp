@@ -26,10 +26,10 @@ enum class demotion_failure : uint8_t {
 };
 constexpr size_t demotion_failures = 6;
 
-/// What became of some objects. Those that the tier below had already are in neither count.
+/// The results for some objects. Objects that the tier below had already are in neither count.
 struct demotion_tally {
   uint64_t objects = 0; ///< written
-  uint64_t bytes = 0;   ///< their payload
+  uint64_t bytes = 0;   ///< bytes of their payload
   std::array<uint64_t, demotion_failures> lost{};
 
   void lose(demotion_failure why, uint64_t count) { lost[static_cast<size_t>(why)] += count; }
@@ -47,30 +47,32 @@ struct demotion_tally {
   }
 };
 
-/// From a tier to the write-through of a tier below: writes the objects out of the memory that is held. (delayed: until
-/// each is written, or will not be)
+/// A tier sends it to the write-through of a tier below, which writes the objects out of the memory that is
+/// held. (delayed: until each is written, or will not be)
 struct demote_request {
   space_ptr in;
   batch_ptr objects;
   hold_ptr held;
-  bool urgent = true;  ///< a round of eviction waits for it; false: at a credit's cost, or not at all
-  credit_ptr credit{}; ///< if it is not urgent: that credit; null: one is taken
+  /// A round of eviction waits for it; false: it is written at the cost of a credit, or not at all.
+  bool urgent = true;
+  credit_ptr credit{}; ///< if it is not urgent, the credit; null: one is taken
 };
 struct demote_answer {
   error failure;
   demotion_tally done;
-  bool stalled = false; ///< the device may still read the memory: the hold does not end soon
-  hold_ptr arrived{};   ///< into host memory: what was written. It stays until the demotion is over
+  bool stalled = false; ///< the device may still read the memory, so the hold does not end soon
+  hold_ptr arrived{};   ///< in a write to host memory: holds what was written until the demotion is over
 };
 
-/// From the hold of a `demote_request`: nothing reads the memory of these objects any more.
+/// The hold of a `demote_request` sends it: nothing reads the memory of these objects any more.
 struct written_notice {
-  uint64_t demotion = 0; ///< its number, and that of its batch
+  uint64_t demotion = 0; ///< number of the demotion, and of its batch
   size_t batch = 0;
   std::vector<object_id> ids;
 };
 
-/// From the supervisor at the end: write what only this tier has. (delayed: until that is done, or at `until`)
+/// The supervisor sends it at the end: write the objects that only this tier has. (delayed: until that is
+/// done, or at `until`)
 struct write_down_request {
   std::chrono::steady_clock::time_point until;
 };

@@ -1,7 +1,6 @@
-// Objects on their way to the tiers below: in which batches they are written, and when nothing has to be waited for any
-// more.
+// Objects on their way to the tiers below: divides them into batches, and tells when their writing is over.
 //
-// Pure: the tier's actor sends the batches and passes on what comes back. Used by one thread at a time.
+// Pure: the tier's actor sends the batches and passes on the answers. Used by one thread at a time.
 #pragma once
 
 #include "base/object_key.hpp"
@@ -14,7 +13,7 @@
 
 namespace terrace {
 
-/// An object of a tier, with what another tier has to know of it.
+/// An object of a tier, with the facts that another tier needs about it.
 struct demoted_object {
   object_key key;
   entry_key parent;
@@ -29,31 +28,31 @@ struct demotion_batch {
 
   space_id space{};
   batch_ptr objects;
-  std::vector<object_place> places; ///< parallel
+  std::vector<object_place> places; ///< parallel to the objects
 };
 
-/// All objects, in the given order, which is that of their chains. `by_chain`: unrelated objects are in different
-/// batches, because after one that is not admitted the rest of its batch is not either. `bytes_max`: of a batch, unless it
-/// is a single object; space is taken for the whole batch or not at all.
+/// Divides the objects in the given order, which is that of their chains. With `by_chain`, unrelated objects are in
+/// different batches, because after one that is not admitted the rest of its batch is not admitted either. `bytes_max`
+/// bounds a batch, unless it is a single object; space is taken for the whole batch or not at all.
 std::vector<demotion_batch> batches_of(const std::vector<demoted_object>& objects, bool by_chain,
                                        uint64_t bytes_max = UINT64_MAX);
 
-/// One demotion: for each batch it waits for the answers of the tiers below, and for the end of the hold, unless a device
-/// has stalled, which may hold the memory for long.
+/// One demotion: for each batch it waits for the answers of the tiers below, and for the end of the hold. If
+/// a device has stalled, it does not wait for the hold, because the device may hold the memory for long.
 class demotion {
  public:
-  /// `tiers`: to which each batch is written.
+  /// `tiers` is the number of tiers to which each batch is written.
   demotion(const std::vector<demotion_batch>& batches, size_t tiers);
 
   void answered(size_t batch, const demote_answer& answer);
   void released(size_t batch);
   bool over() const { return waiting_ == 0; }
 
-  /// Of all batches, by all tiers.
+  /// The sum of all batches and tiers.
   const demotion_tally& tally() const { return tally_; }
-  /// Objects whose memory may still be read when it is over.
+  /// Objects whose memory may still be read when the demotion is over.
   std::vector<object_id> in_use() const;
-  /// Those of batches of which something was not written.
+  /// The objects of batches that were not written completely.
   const std::vector<object_id>& not_written() const { return not_written_; }
 
  private:
@@ -68,10 +67,11 @@ class demotion {
   void change(size_t batch, Change&& apply);
 
   std::vector<part> parts_;
-  size_t waiting_ = 0; ///< parts that wait
+  size_t waiting_ = 0; ///< answers and holds for which it waits
   demotion_tally tally_;
   std::vector<object_id> not_written_;
-  std::vector<hold_ptr> arrived_; ///< in the tiers below: what comes first does not make room for the rest
+  /// Holds in the tiers below: objects that come first must not make room for the rest.
+  std::vector<hold_ptr> arrived_;
 };
 
 } // namespace terrace

@@ -24,7 +24,7 @@ struct index_change {
 /// than the child's, the slot holds another object, and a link of 4 bytes is sufficient.
 class durable_index {
  public:
-  /// Higher than all generations of the volume.
+  /// `next_generation` is higher than all generations of the volume.
   explicit durable_index(uint64_t next_generation) : next_generation_(next_generation) {}
 
   /// The object was just reserved; `parent` may be empty or unknown. Returns its generation.
@@ -36,17 +36,17 @@ class durable_index {
   uint64_t generation_of(object_id id) const { return generation_at(resident_table::slot_of(id)); }
   uint64_t generation_at(uint32_t slot) const { return generations_[slot]; }
 
-  /// `published`: the object is complete. `removed`: call before it is erased.
+  /// `published`: the object is complete. `removed`: call it before the object is erased.
   void published(const resident_table& table, object_id id);
   void removed(const resident_table& table, object_id id);
 
-  /// In the order of the events.
+  /// Returns the changes in the order of the events.
   std::vector<index_change> take_changes() { return std::exchange(changes_, {}); }
 
-  /// The objects visible to lookups in `count` slots starting at `first`, as records of publications.
+  /// Returns the objects visible to lookups in `count` slots starting at `first`, as records of publications.
   std::vector<index_change> image(const resident_table& table, uint32_t first, uint32_t count) const;
 
-  /// Generations are of this epoch from now on.
+  /// From now on generations are of this epoch.
   void begin_epoch(uint64_t epoch);
   uint64_t epoch() const { return epoch_of(next_generation_); }
 

@@ -1,7 +1,8 @@
-// What has happened to the objects of a trust group's tiers, in order, for whoever subscribes to it.
+// The events of the objects in a trust group's tiers, in order, for subscribers.
 //
-// A subscriber first gets the objects that are there, tier by tier, and then every event since the sequence number at which
-// that began. Applied in this order, both give what the tiers have: an event that the snapshot already shows changes nothing.
+// A subscriber first gets the objects that are present, tier by tier, and then every event since the sequence
+// number at which that began. Applied in this order, both give the contents of the tiers: an event that the
+// snapshot already shows changes nothing.
 #pragma once
 
 #include "base/ids.hpp"
@@ -31,8 +32,8 @@ namespace terrace {
 /// The numbers are part of the protocol.
 enum class event_kind : uint8_t {
   admit = 1,  ///< the tier has the object from now on
-  evict = 2,  ///< it has it no longer, to make room
-  demote = 3, ///< the same, and a tier below has it
+  evict = 2,  ///< the tier evicted it to make room
+  demote = 3, ///< evicted, and a tier below has it
   clear = 4,  ///< it was removed: cleared, evicted by an operator, replaced, damaged
 };
 
@@ -42,11 +43,11 @@ struct tier_event {
   tier_kind tier = tier_kind::none;
   object_key key;
   uint32_t chunk_objects =
-      0; ///< so many objects, this one among them, a prefix needs of the chunk; 0: see `chunk_need`
+      0; ///< how many objects of the chunk a prefix needs, this one included; 0: see `chunk_need`
 };
 
-/// The objects that a prefix needs of each chunk of a space: those of pools that need all chunks, or of all pools if there is
-/// no such pool.
+/// The objects that a prefix needs of each chunk of a space: those of pools that need all chunks, or of all
+/// pools if there is no such pool.
 class chunk_need {
  public:
   explicit chunk_need(const space_spec& spec) {
@@ -57,7 +58,7 @@ class chunk_need {
         objects_ += spec.pools[pool].replicated ? 1 : spec.world_size;
       }
   }
-  /// 0: objects of this pool are not needed of each chunk.
+  /// Returns 0 if a prefix does not need objects of this pool of each chunk.
   uint32_t objects(uint16_t pool) const { return pool < pools_.size() && pools_.test(pool) ? objects_ : 0; }
 
  private:
@@ -66,8 +67,8 @@ class chunk_need {
   uint32_t objects_ = 0;
 };
 
-/// Keeps the last events. Records nothing until somebody has subscribed. Safe on any thread; neither side waits for the
-/// other: a reader that is too slow has lost the thread, and is told so.
+/// Keeps the last events. Records nothing until somebody has subscribed. Safe on any thread. Neither side
+/// waits for the other: a reader that is too slow loses events, and is told so.
 class event_log {
  public:
   static constexpr size_t events_max = 65'536; ///< about 4 MiB
@@ -79,18 +80,18 @@ class event_log {
   uint64_t begin() {
     records_.store(true, std::memory_order_seq_cst);
     std::lock_guard lock(mutex_);
-    last_ = std::max<uint64_t>(last_, 1); // 0 is the cursor of a new subscription
+    last_ = std::max<uint64_t>(last_, 1); // a new subscription has the cursor 0
     return last_;
   }
 
-  /// A tier of the group: what leaves a faster one is demoted if this one has it.
+  /// Registers a tier of the group: an object that leaves a faster tier counts as demoted if this one has it.
   void knows(tier_kind tier, std::shared_ptr<const tier_index> index) {
     std::lock_guard lock(mutex_);
     indexes_.emplace_back(tier, std::move(index));
   }
 
-  /// A space was opened. If subscribers were told of its objects before it was known what a prefix needs of a chunk, every one
-  /// has lost the thread: those objects are from before the daemon started.
+  /// A space was opened. If subscribers were told of its objects before anybody knew how many of them a prefix needs of
+  /// a chunk, every subscriber has lost events: those objects are from before the daemon started.
   void opened(space_id space, const space_spec& spec) {
     bool told = false;
     {
@@ -101,7 +102,7 @@ class event_log {
     if (told)
       forget();
   }
-  /// Of which no tier has an object; their numbers mean nothing from now on.
+  /// No tier has an object of these spaces; their numbers mean nothing from now on.
   void forgotten(std::span<const space_id> spaces) {
     std::lock_guard lock(mutex_);
     for (space_id space : spaces) {
@@ -109,14 +110,14 @@ class event_log {
       told_unknown_.erase(space);
     }
   }
-  /// Fills in `chunk_objects` of what is in a snapshot.
+  /// Fills in `chunk_objects` of the events of a snapshot.
   void count_chunk_objects(std::span<tier_event> events) {
     std::lock_guard lock(mutex_);
     for (tier_event& event : events)
       count_chunk_objects(event);
   }
 
-  /// In their order; gives them numbers.
+  /// Appends the events in their order and gives them numbers.
   void append(std::span<tier_event> events) {
     std::vector<waiter> told;
     {
@@ -137,7 +138,7 @@ class event_log {
       each.tell();
   }
 
-  /// There is more than the events tell: every subscriber has lost the thread.
+  /// The events do not tell everything: every subscriber has lost some.
   void forget() {
     std::vector<waiter> told;
     {
@@ -152,11 +153,11 @@ class event_log {
 
   struct part {
     std::vector<tier_event> events;
-    bool lost = false;   ///< the event behind `after` is not kept any more, or never was
-    uint64_t oldest = 0; ///< kept
-    uint64_t last = 0;   ///< that there is
+    bool lost = false;   ///< the event behind `after` is no longer kept, or never was
+    uint64_t oldest = 0; ///< number of the oldest event that is kept
+    uint64_t last = 0;   ///< number of the last event
   };
-  /// The events behind number `after`, at most `count_max`.
+  /// Returns the events behind number `after`, at most `count_max`.
   part read(uint64_t after, size_t count_max) const {
     std::lock_guard lock(mutex_);
     part found;
@@ -171,8 +172,8 @@ class event_log {
     return found;
   }
 
-  /// Calls `tell`, on any thread, when there is an event behind `after`, unless `context` has ended by then. At once if
-  /// there is one.
+  /// Calls `tell`, on any thread, when there is an event behind `after`, unless `context` has ended by then.
+  /// If there is one, calls it at once.
   void wait(uint64_t after, context_ptr context, std::function<void()> tell) {
     {
       std::lock_guard lock(mutex_);
@@ -217,8 +218,8 @@ class event_log {
   std::deque<tier_event> kept_;
   std::vector<std::pair<tier_kind, std::shared_ptr<const tier_index>>> indexes_;
   uint64_t last_ = 0;
-  std::unordered_map<space_id, chunk_need> needs_; ///< of the spaces that were opened and not forgotten
-  std::set<space_id> told_unknown_;                ///< others, of whose objects somebody was told
+  std::unordered_map<space_id, chunk_need> needs_; ///< needs of the spaces that were opened and not forgotten
+  std::set<space_id> told_unknown_;                ///< other spaces, of whose objects somebody was told
   std::vector<waiter> waiting_;                    ///< requests in flight
 };
 

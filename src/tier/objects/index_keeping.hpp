@@ -1,4 +1,5 @@
-// Messages between a durable tier and the keeper of its index: changes, the whole index, and what must not come back.
+// Messages between a durable tier and the keeper of its index: changes, the whole index, and objects that
+// must not come back.
 #pragma once
 
 #include "base/error.hpp"
@@ -12,16 +13,16 @@
 
 namespace terrace {
 
-/// From a durable tier to the keeper of its index, in the order of the events; from a disk set to each journal the
-/// changes of its path. Offsets are those of the tier's arena.
+/// A durable tier sends it to the keeper of its index, in the order of the events; a disk set sends each
+/// journal the changes of its path. Offsets are those of the tier's arena.
 struct index_changes {
   std::vector<index_change> changes;
   space_ptr of;               ///< the space of published objects; null if there are none
   std::vector<space_id> gone; ///< spaces without objects, whose numbers are never used again
 };
 
-/// From a journal to its tier, while it takes a checkpoint: the objects in `count` slots starting at `first`
-/// that are in that part of the arena.
+/// A journal sends it to its tier while it takes a checkpoint. It asks for the objects in `count` slots
+/// starting at `first` that are in that part of the arena.
 struct image_request {
   extent within;
   uint32_t first = 0;
@@ -34,18 +35,18 @@ struct image_answer {
   bool last = false;
 };
 
-/// From a tier that was cleared to its disk set, and from there to all journals: what was written until now
-/// must not come back. (delayed: until that is durable)
+/// A tier that was cleared sends it to its disk set, which sends it to all journals: objects written until
+/// now must not come back. (delayed: until that is durable)
 struct forget_request {
-  std::optional<space_id> space; ///< absent: all of the volume
-  uint64_t epoch = 0;            ///< of present writes: a journal that is behind forgets up to here as well
-  std::optional<space_fingerprint> fingerprint{}; ///< of the space
+  std::optional<space_id> space; ///< absent: the whole volume
+  uint64_t epoch = 0; ///< epoch of present writes: a journal that is behind forgets up to here as well
+  std::optional<space_fingerprint> fingerprint{}; ///< fingerprint of the space
 };
 struct forget_answer {
   error failure;
-  uint64_t epoch = 0; ///< of writes from now on
-  volume_id
-      missed{}; ///< of the disk set: bit per path of the volume where it is not durable; 0: durable on all
+  uint64_t epoch = 0; ///< epoch of writes from now on
+  /// From the disk set: a bit for each path of the volume where it is not durable; 0: durable on all.
+  volume_id missed{};
 };
 
 } // namespace terrace

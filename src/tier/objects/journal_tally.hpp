@@ -1,4 +1,4 @@
-// The objects that a journal has recorded, in a few words: for checks.
+// A summary, for checks, of the objects that a journal has recorded.
 #pragma once
 
 #include "base/ids.hpp"
@@ -13,19 +13,20 @@
 
 namespace terrace {
 
-/// How many objects there are, and a sum that depends on which: by space, and by the epoch of their generations, because
-/// what is forgotten is forgotten up to an epoch. Pure; used by one thread at a time.
+/// Counts objects, and sums their generations so that the sum depends on which objects they are. Both are
+/// kept by space and by the epoch of the generations, because objects are forgotten up to an epoch. Pure;
+/// used by one thread at a time.
 class journal_tally {
  public:
-  /// The object was published with this generation, which no other one has.
+  /// The object was published with this generation, which no other object has.
   void add(space_id in, uint64_t generation) {
     if (forgotten({in, epoch_of(generation)}))
-      return; // it was published while a clear went on
+      return; // it was published during a clear
     sum& of = sums_[{in, epoch_of(generation)}];
     ++of.objects;
     of.mark += mixed(generation);
   }
-  /// It was, and is removed.
+  /// The object was published, and is now removed.
   void subtract(space_id in, uint64_t generation) {
     if (forgotten({in, epoch_of(generation)}))
       return;
@@ -35,15 +36,15 @@ class journal_tally {
     if (of->second == sum{})
       sums_.erase(of);
   }
-  /// Objects of epochs below `floor` are not found again; nullopt: of all spaces.
+  /// Objects of epochs below `floor` are not found again; nullopt: in all spaces.
   void forget(std::optional<space_id> in, uint64_t floor) {
     uint64_t& below = in ? floors_[*in] : floor_;
     below = below < floor ? floor : below;
     std::erase_if(sums_, [&](const auto& each) { return forgotten(each.first); });
   }
 
-  /// What the index has beside this: a sentence for each space in which they differ. What was forgotten here may still be
-  /// served, and of what is forgotten there, this was not told yet.
+  /// Compares the index with this summary; returns a sentence for each space in which they differ. Objects that are
+  /// forgotten here may still be served, and this summary may not have been told of all that the index has forgotten.
   std::vector<std::string> differences(const journal_tally& index) const {
     std::vector<std::string> all;
     std::map<key, std::pair<sum, sum>> both;
@@ -83,12 +84,12 @@ class journal_tally {
     return x ^ (x >> 31);
   }
 
-  std::map<key, sum> sums_; ///< those with objects
+  std::map<key, sum> sums_; ///< the spaces and epochs with objects
   std::map<space_id, uint64_t> floors_;
-  uint64_t floor_ = 0; ///< of all spaces
+  uint64_t floor_ = 0; ///< floor of all spaces
 };
 
-/// From a durable tier to the keeper of its index, after all changes: what the index has, by path.
+/// A durable tier sends it to the keeper of its index, after all changes: the summary of the index, by path.
 struct check_journal_request {
   std::vector<journal_tally> paths;
 };

@@ -11,11 +11,11 @@
 
 namespace terrace {
 
-/// The end of a lease on a million objects is one notice; other requests are served between its steps. Notices are
-/// applied in order of arrival. Pure; used by one thread at a time.
+/// The end of a lease on a million objects is one notice; other requests are served between its steps.
+/// Notices are applied in order of arrival. Pure; used by one thread at a time.
 class long_notices {
  public:
-  static constexpr size_t step_objects = 1'024; ///< a notice of no more is applied at once
+  static constexpr size_t step_objects = 1'024; ///< a notice of at most this many objects is applied at once
 
   void add(release_notice&& added) { line_.push_back({kind::release, std::move(added.ids)}); }
   void add(discard_notice&& added) { line_.push_back({kind::discard, std::move(added.ids), added.why}); }

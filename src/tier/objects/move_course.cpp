@@ -58,7 +58,7 @@ std::vector<object_id> move_course::written(const object_bitmap& below, const ob
   return leave;
 }
 
-/// Of the chunk whose first object is number `first` of the part.
+/// Returns the share of the chunk whose first object is number `first` of the part.
 moved_share& move_course::fate_of(size_t first) {
   bool was_above = false, stays_above = false, all_below = true, all_found = true;
   for (size_t i = first; i < first + objects_per_chunk_; ++i) {

@@ -18,8 +18,7 @@ struct object_batch {
   std::vector<object_key> keys;
   std::vector<entry_key> parents; ///< policy name of the same object of the previous chunk, or empty
   std::vector<uint64_t> payload_bytes;
-  std::bitset<space_spec::pools_max>
-      trailing; ///< the pools of which only the last states of a prefix are needed
+  std::bitset<space_spec::pools_max> trailing; ///< pools in which only the last states of a prefix are needed
   size_t size() const { return keys.size(); }
 };
 using batch_ptr = std::shared_ptr<const object_batch>;

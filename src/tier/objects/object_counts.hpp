@@ -1,4 +1,4 @@
-// How often objects are counted.
+// Counts how often each object occurs.
 #pragma once
 
 #include "index/object_id.hpp"
@@ -12,8 +12,9 @@
 
 namespace terrace {
 
-/// A hash table with linear probing, without an allocation per object: a lease counts and uncounts each of its
-/// objects. 16 bytes per cell, two to eight cells per object; it gives memory back. One thread at a time.
+/// A hash table with linear probing, without an allocation per object, because a lease counts and uncounts
+/// each of its objects. It takes 16 bytes per cell and two to eight cells per object, and gives memory back.
+/// Used by one thread at a time.
 class object_count_table {
  public:
   bool contains(object_id id) const { return !cells_.empty() && cells_[place_of(id)].count != 0; }
@@ -32,7 +33,7 @@ class object_count_table {
     return ++at.count;
   }
 
-  /// Returns how often it is still counted. It must be. `shrinks`: gives memory back.
+  /// Returns how often the object is still counted; it must be counted. `shrinks`: gives memory back.
   uint32_t remove(object_id id, bool shrinks = true) {
     size_t at = place_of(id);
     assert(cells_[at].count != 0);
@@ -56,14 +57,14 @@ class object_count_table {
     uint64_t mixed = static_cast<uint64_t>(id) * 0x9e3779b97f4a7c15; // Fibonacci hashing
     return static_cast<size_t>(mixed >> 32) & (cells_.size() - 1);
   }
-  /// The object's cell, or the free one in which it would be.
+  /// Returns the object's cell, or the free cell in which it would be.
   size_t place_of(object_id id) const {
     size_t at = home_of(id);
     while (cells_[at].count != 0 && cells_[at].id != id)
       at = (at + 1) & (cells_.size() - 1);
     return at;
   }
-  /// Moves back those that were displaced by what was in the cell.
+  /// Moves back the entries that the removed one had displaced.
   void close_gap(size_t gap) {
     size_t mask = cells_.size() - 1;
     for (size_t at = (gap + 1) & mask; cells_[at].count != 0; at = (at + 1) & mask)
@@ -85,9 +86,10 @@ class object_count_table {
   size_t used_ = 0;
 };
 
-/// Many such tables, each for some runs of a thousand objects: growing one of them does not take long. They do not grow
-/// at once, because objects stored together are neighbors. The last few of them keep their size, and one small table is kept
-/// when it is empty: a lease that comes and goes alone does not let them grow and shrink each time.
+/// Many such tables, each for some runs of a thousand objects, so that growing one of them does not take
+/// long. They do not all grow at the same time, because objects stored together are neighbors. The last few
+/// of them keep their size, and one small table is kept when it is empty, so that a single lease that comes
+/// and goes does not make them grow and shrink each time.
 class object_counts {
  public:
   bool contains(object_id id) const {
@@ -108,7 +110,7 @@ class object_counts {
     return count;
   }
 
-  /// Returns how often it is still counted. It must be.
+  /// Returns how often the object is still counted; it must be counted.
   uint32_t remove(object_id id) {
     auto& table = tables_[place_of(id)];
     uint32_t count = table->remove(id, in_use_ > few_tables);
@@ -126,12 +128,12 @@ class object_counts {
   static constexpr size_t run_objects = 1'024;
   static constexpr size_t tables_max = 256;
   static constexpr size_t few_tables = 4;
-  static constexpr size_t spare_cells_max = 256; ///< for 128 objects: 4 KiB
+  static constexpr size_t spare_cells_max = 256; ///< enough for 128 objects: 4 KiB
   static size_t place_of(object_id id) { return static_cast<uint64_t>(id) / run_objects % tables_max; }
 
   std::array<std::unique_ptr<object_count_table>, tables_max> tables_;
-  std::unique_ptr<object_count_table> spare_; ///< empty; null: none
-  size_t in_use_ = 0;                         ///< tables
+  std::unique_ptr<object_count_table> spare_; ///< an empty table that is kept; null: none
+  size_t in_use_ = 0;                         ///< number of tables
   size_t used_ = 0;
 };
 

@@ -15,7 +15,7 @@ namespace terrace {
 /// on any thread, by a call to the tier's sink. Used by one thread at a time.
 class object_hold {
  public:
-  /// So many places are released by the sink, off the caller's thread.
+  /// The sink releases this many places or more, off the caller's thread.
   static constexpr size_t many_places = 512;
 
   /// Holds nothing yet; `append` attaches it to a tier.
@@ -27,25 +27,25 @@ class object_hold {
   object_hold& operator=(const object_hold&) = delete;
   ~object_hold();
 
-  /// Parallel to the requested keys.
+  /// The places, parallel to the requested keys.
   const std::vector<object_place>& places() const { return places_; }
 
   /// Releases everything from `count` on; missing places before that count as absent.
   void keep_first(size_t count);
 
-  /// The same in parts of at most so many places, released from the end; true: there is another part.
+  /// Does the same in parts of at most `places_at_most`, released from the end. Returns true if another part is left.
   bool keep_first(size_t count, size_t places_at_most);
 
-  /// So many places will be appended: they are not moved again meanwhile.
+  /// Announces that `places` places will be appended, so that they are not moved in between.
   void reserve(size_t places) { places_.reserve(places); }
 
-  /// Takes over what `more`, of the same tier, holds, starting at place `first`. Precondition: nothing is
-  /// held there yet.
+  /// Takes over the places that `more`, of the same tier, holds, starting at place `first`. Precondition:
+  /// nothing is held there yet.
   void append(size_t first, object_hold&& more);
 
   /// Releases the places for which `keeps` (parallel) is false.
   void keep_only(const std::vector<bool>& keeps) { keep_only(keeps, 0, places_.size()); }
-  /// The same for `count` places from `first` on.
+  /// Does the same for `count` places from `first` on.
   void keep_only(const std::vector<bool>& keeps, size_t first, size_t count);
 
  private:
@@ -55,9 +55,10 @@ class object_hold {
 };
 using hold_ptr = std::shared_ptr<object_hold>;
 
-/// Places that `whole`, such as a hold, keeps in their tier: all of them stay held as long as this part is.
+/// Makes a hold of places that `whole`, such as a hold, keeps in their tier: all places of `whole` stay held
+/// as long as this part.
 hold_ptr part_of(keep_alive whole, std::vector<object_place> places);
-/// The places [begin, end) of a hold.
+/// Makes a hold of the places [begin, end) of a hold.
 hold_ptr part_of(const hold_ptr& whole, size_t begin, size_t end);
 
 } // namespace terrace

@@ -7,7 +7,7 @@
 
 namespace terrace {
 
-/// One hold of each of these has ended (`object_hold`).
+/// One hold of each of these objects has ended (`object_hold`).
 struct release_notice {
   std::vector<object_id> ids;
 };
@@ -23,7 +23,8 @@ struct detach_notice {
   std::vector<object_id> ids;
 };
 
-/// Objects found by probes that recorded no access, and accessed now, together: a chain's objects in order.
+/// Objects that were found by probes without recording an access, and are accessed now, together: a chain's
+/// objects in order.
 struct access_notice {
   std::vector<object_id> ids;
 };
@@ -32,7 +33,7 @@ enum class discard_reason : uint8_t {
   damaged,  ///< its bytes are wrong or unreadable
   unusable, ///< other ranks of its chunk are missing and will not come
   unwanted, ///< an operator evicts it
-  moved,    ///< a tier below has it; one that others hold than who sends the notice stays
+  moved,    ///< a tier below has it; the object stays if anybody but the sender holds it
 };
 
 /// These objects are never served again.

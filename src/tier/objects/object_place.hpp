@@ -12,10 +12,10 @@ namespace terrace {
 
 struct object_place {
   object_id id{};      ///< 0: absent
-  uint64_t offset = 0; ///< of the extent: the header block, then the payload (index/object_header.hpp)
+  uint64_t offset = 0; ///< start of the extent: the header block, then the payload (index/object_header.hpp)
   uint64_t payload_bytes = 0;
   uint64_t physical_bytes = 0;
-  uint64_t generation = 0; ///< of its write, in a durable tier (index/index_record.hpp)
+  uint64_t generation = 0; ///< generation of its write, in a durable tier (index/index_record.hpp)
   bool present() const { return id != object_id{}; }
 };
 

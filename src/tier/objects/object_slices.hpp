@@ -5,7 +5,7 @@
 
 namespace terrace {
 
-/// Objects [begin, end) of a batch; the batch itself if that is all of it.
+/// Returns objects [begin, end) of a batch; the batch itself if that is all of it.
 batch_ptr slice(const batch_ptr& all, size_t begin, size_t end);
 
 } // namespace terrace

@@ -48,7 +48,8 @@ std::span<const object_key> object_source::keys(size_t first, size_t count,
   auto object = static_cast<uint32_t>(first % layout.objects_per_chunk());
   size_t pool = layout.pool_of(object);
   uint32_t rank = object - layout.first_object(pool);
-  for (object_key& key : room) { // written in place: a temporary costs a stalled load per key
+  // The key is written in place, because a temporary costs a stalled load per key.
+  for (object_key& key : room) {
     key.space = in_->id;
     key.pool = static_cast<uint16_t>(pool);
     key.rank = static_cast<uint16_t>(rank);

@@ -1,4 +1,4 @@
-// The objects of a request, of which only a part at a time need exist.
+// The objects of a request, of which only a part needs to exist at a time.
 #pragma once
 
 #include "tier/objects/object_batch.hpp"
@@ -21,29 +21,30 @@ class object_source {
 
   size_t size() const { return whole_ ? whole_->size() : size_; }
 
-  /// Some of them: the objects of `range` in `objects`.
+  /// Some of the objects: those of `range` in `objects`.
   struct part {
     batch_ptr objects;
     object_range range;
   };
-  /// Objects [first, first + count), up to the end. Of chunks, only keys and `trailing`: all that a probe needs.
+  /// Returns objects [first, first + count), up to the end. Objects made from chunks have only keys and
+  /// `trailing`, which is all that a probe needs.
   part cut(size_t first, size_t count) const;
 
-  /// Of chunks with one object each: the keys are `like` but for their chunk.
+  /// Chunks with one object each: the keys equal `like` except for their chunk.
   struct chunk_part {
     object_key like;
     std::span<const digest> chunks;
   };
   std::optional<chunk_part> chunks(size_t first, size_t count) const;
 
-  /// Their keys alone; made in `room` if they do not exist. Precondition: `room` has `count` elements.
+  /// Returns only their keys, made in `room` if they do not exist. Precondition: `room` has `count` elements.
   std::span<const object_key> keys(size_t first, size_t count, std::span<object_key> room) const;
 
  private:
   batch_ptr whole_;
   space_ptr in_;
   std::shared_ptr<const std::vector<digest>> chunks_;
-  size_t size_ = 0; ///< objects of `chunks_`
+  size_t size_ = 0; ///< number of objects of `chunks_`
 };
 
 } // namespace terrace

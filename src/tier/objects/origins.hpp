@@ -1,5 +1,5 @@
-// What has to be known of an object to write it to another tier later, beyond what the index of its tier has: the object
-// before it in its chain, and its space.
+// The facts about an object that are needed to write it to another tier later and that the index of its tier
+// does not have: the object before it in its chain, and its space.
 //
 // Pure; used by one thread at a time.
 #pragma once
@@ -24,13 +24,14 @@ class origins {
       parents_.push_back({});
     parents_[slot] = parent;
   }
-  /// Of a published object; empty: none, or it was published before its origin was kept.
+  /// Returns the parent of a published object; empty: none, or the object was published before its origin was kept.
   entry_key parent_of(object_id id) const {
     uint32_t slot = resident_table::slot_of(id);
     return slot < parents_.size() ? parents_[slot] : entry_key{};
   }
 
-  /// Objects of the space are published in the table. A copy is kept, so that the space does not count as open.
+  /// Objects of the space are published in the table. A copy of the space is kept, so that the space does not
+  /// count as open.
   void remember(const space_ptr& in, const resident_table& table) {
     if (!in || spaces_.contains(in->id))
       return;
@@ -40,7 +41,7 @@ class origins {
     }
     spaces_.emplace(in->id, std::make_shared<const opened_space>(*in));
   }
-  /// Null: unknown.
+  /// Returns null if the space is unknown.
   space_ptr space(space_id id) const {
     auto found = spaces_.find(id);
     return found == spaces_.end() ? nullptr : found->second;
@@ -52,7 +53,7 @@ class origins {
 
   segmented_array<entry_key> parents_; ///< by slot
   std::unordered_map<space_id, space_ptr> spaces_;
-  size_t spaces_before_look_ = spaces_min; ///< for spaces without objects
+  size_t spaces_before_look_ = spaces_min; ///< number at which spaces without objects are looked for
 };
 
 } // namespace terrace

@@ -15,9 +15,9 @@ namespace terrace {
 struct publish_request {
   std::vector<object_place> places;
   bool hold = false;
-  uint64_t inference = 0; ///< that they were written for; 0: none or unknown
+  uint64_t inference = 0; ///< the inference that they were written for; 0: none or unknown
   space_ptr
-      in; ///< the space of all of them; needed by a durable tier, and by one that writes objects down later
+      in; ///< the space of all of them; a durable tier needs it, and a tier that writes objects down later
 };
 struct publish_answer {
   error failure;

@@ -1,4 +1,4 @@
-// Who holds the objects of a tier: the holds that are known by their owners, beside those that the tier counts.
+// Compares the holds that a tier counts with those that their owners know.
 #pragma once
 
 #include "tier/objects/check_messages.hpp"
@@ -23,27 +23,28 @@ class reference_count {
 
   tier_kind tier() const { return tier_; }
 
-  /// One reference to each of these objects.
+  /// Adds one reference to each of these objects.
   void add(reference_kind kind, std::span<const object_place> places);
 
-  /// What the tier counts of an object, once each. A difference is named if the object has not changed since the walk began,
-  /// before which no reference had been added: an owner with more references than there are holds is one. Holds beyond the
-  /// references belong to requests; they are kept for `unexplained`.
+  /// Compares the tier's count of an object; call once per object. A difference is named if the object has not changed
+  /// since the walk began and no reference had been added before. An owner with more references than there are holds is
+  /// a difference. Holds beyond the references belong to requests; they are kept for `unexplained`.
   void compare(const held_object& object, std::vector<std::string>& differences);
 
-  /// At most so many objects with references that were not compared: the tier did not list them.
+  /// Returns at most `count_max` objects with references that were not compared, because the tier did not list them.
   std::vector<object_id> not_compared(size_t count_max) const;
 
-  /// Objects with more holds than references, of those that have not changed: nobody has a reason to hold them if no request
-  /// was in progress.
+  /// Objects that have not changed and have more holds than references: nobody has a reason to hold them if
+  /// no request was in progress.
   const std::vector<std::string>& unexplained() const { return unexplained_; }
 
   uint64_t of(reference_kind kind) const { return sums_[static_cast<size_t>(kind)]; }
-  /// Holds beyond the references.
+  /// The number of holds beyond the references.
   uint64_t of_requests() const { return of_requests_; }
-  /// Of the objects with references, each once: what the ledger of leases counts. Sessions have a part of it.
+  /// The bytes of the objects with references, each counted once, as in the ledger of leases. Sessions have a
+  /// part of it.
   uint64_t leased_bytes() const { return leased_bytes_; }
-  uint64_t session_bytes() const { return session_bytes_; } ///< the same of sessions alone
+  uint64_t session_bytes() const { return session_bytes_; } ///< the part of sessions alone
 
  private:
   struct references {
@@ -54,7 +55,7 @@ class reference_count {
   std::string text_of(const held_object& object, const references& known) const;
 
   tier_kind tier_;
-  std::unordered_map<object_id, references> known_; ///< until they are compared
+  std::unordered_map<object_id, references> known_; ///< references that are not compared yet
   std::array<uint64_t, reference_kinds> sums_{};
   uint64_t of_requests_ = 0;
   uint64_t leased_bytes_ = 0, session_bytes_ = 0;

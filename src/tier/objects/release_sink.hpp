@@ -1,4 +1,4 @@
-// Where the handles of a tier release what they own.
+// The place where the handles of a tier release what they own.
 #pragma once
 
 #include "index/object_id.hpp"
@@ -21,14 +21,14 @@ class release_sink {
   /// Ends one hold of each of these objects.
   virtual void release(std::vector<object_id> held) = 0;
 
-  /// The same for those that are present of many places, which may be looked at elsewhere, and later.
+  /// Ends one hold of each present object among many places; the sink may look at them on another thread, and later.
   virtual void release_places(std::vector<object_place> held) { release(ids_of(held)); }
 
   /// Releases the space of objects that were reserved and not published.
   virtual void abandon(std::vector<object_id> reserved) = 0;
 
  protected:
-  /// Of those that are present.
+  /// Returns the ids of the present objects.
   static std::vector<object_id> ids_of(std::span<const object_place> places) {
     std::vector<object_id> ids;
     for (const object_place& place : places)

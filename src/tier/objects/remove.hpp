@@ -8,16 +8,17 @@
 
 namespace terrace {
 
-/// Whatever is published under these keys is never found again, once it is answered.
+/// Removes all published objects with these keys: they are never found once the request is answered.
 struct remove_request {
   batch_ptr objects;
-  /// What is being written there is not published: its writer's space stays its own until it ends. False: it goes on.
+  /// Objects being written under the keys are not published; their space stays with the writer until it ends.
+  /// False: they go on.
   bool written = true;
 };
 struct remove_answer {
   error failure;
   std::vector<bool> removed; ///< parallel to the keys: it was published
-  bool pending = false;      ///< some are being written, and go on: send `await_request`
+  bool pending = false;      ///< some objects are being written, and go on: send `await_request`
 };
 
 } // namespace terrace

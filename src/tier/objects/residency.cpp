@@ -11,13 +11,13 @@ namespace terrace {
 namespace {
 extent extent_of(const resident& object) { return {object.offset(), object.physical_bytes()}; }
 
-/// For so many more: growing step by step would copy each of them again.
+/// Makes room for `more` notes: growing step by step would copy each of them again.
 void make_room(std::vector<policy_note>& notes, size_t more) {
   if (notes.capacity() - notes.size() < more)
     notes.reserve(std::max(notes.size() + more, 2 * notes.capacity()));
 }
 
-/// `of(i)`: object i, or null.
+/// `of(i)` returns object i, or null.
 template <class Of, class Visit>
 void objects_in_access_order(size_t objects, Of&& of, Visit&& visit) {
   in_access_order(
@@ -137,7 +137,7 @@ residency::acquired residency::acquire(const acquire_request& request, const nee
     size_t i = wanted.objects[n];
     if (answer.states[i] != acquired_state::absent || residents().find(objects.keys[i])) {
       answer.unused.push_back(
-          granted[n]); // another request brought it meanwhile, or the batch contains it twice
+          granted[n]); // another request stored it meanwhile, or the batch contains it twice
       if (answer.states[i] == acquired_state::absent)
         answer.states[i] = acquired_state::pending;
       continue;
@@ -182,7 +182,7 @@ std::vector<object_place> residency::publish(const std::vector<object_place>& pl
           leave(places[i].id);
         awaited_.settle(name, true);
       });
-  // Subscribers are told of the beginning of a chain first. What has come and left again keeps its order.
+  // Subscribers are told of the beginning of a chain first. An object that has come and left again keeps its order.
   if (std::all_of(events_.begin() + told, events_.end(),
                   [](auto& one) { return one.what == event_kind::admit; }))
     std::reverse(events_.begin() + told, events_.end());
@@ -211,7 +211,7 @@ std::vector<extent> residency::abandon(const std::vector<object_id>& ids) {
   std::vector<extent> freed;
   for (object_id id : ids) {
     const resident* object = residents().get(id);
-    // Out of the index and not held: only its writer uses it.
+    // The object is out of the index and not held: only its writer uses it.
     bool detached = object != nullptr && object->state() == object_state::removed && object->holds() == 0;
     if (object == nullptr || (object->state() != object_state::reserved && !detached))
       continue; // it was published in time
@@ -261,7 +261,7 @@ residency::discard_result residency::discard(const std::vector<object_id>& ids, 
 
 void residency::restore(std::span<const index_record> records, std::span<const space_id> spaces) {
   constexpr size_t together = 64; // parents are looked up in groups, while their memory is fetched
-  std::vector<std::pair<object_id, size_t>> added; // and which record
+  std::vector<std::pair<object_id, size_t>> added; // the id, and the index of its record
   std::vector<object_key> parents;
   std::vector<object_id> befores;
   auto has_parent = [&](size_t i) { return records[i].parent != digest{}; };
@@ -274,7 +274,7 @@ void residency::restore(std::span<const index_record> records, std::span<const s
     for (size_t i = begin; i < std::min(begin + together, records.size()); ++i)
       keys.push_back({spaces[i], records[i].pool, records[i].rank, records[i].chunk});
     befores.resize(keys.size());
-    residents().find_published(keys, befores); // fetches what `find` and `insert` read
+    residents().find_published(keys, befores); // loads what `find` and `insert` read into the cache
     added.clear();
     for (size_t i = begin; i < std::min(begin + together, records.size()); ++i) {
       const index_record& record = records[i];
@@ -392,8 +392,8 @@ residency::eviction residency::evict(const std::vector<entry_key>& victims) {
     auto id = residents().find(name);
     const resident* object = id ? residents().get(*id) : nullptr;
     if (object == nullptr || object->holds() != 0 || object->state() != object_state::published) {
-      // The policy is notified again: two objects may share a name, and refused victims must not be proposed
-      // forever.
+      // The policy is told again, because two objects may share a name, and a refused victim must not be
+      // proposed forever.
       bool held = object != nullptr && readable(object->state());
       notes_.notes.push_back({held ? note_kind::pin : note_kind::erase, name, {}, 0});
       ++answer.refused;

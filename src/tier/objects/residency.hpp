@@ -33,14 +33,13 @@ namespace terrace {
 
 class residency {
  public:
-  /// `durable`: for a tier that survives restarts.
+  /// `durable` is given for a tier that survives restarts.
   explicit residency(tier_kind kind = tier_kind::none, std::optional<durable_index> durable = std::nullopt)
       : kind_(kind), durable_(std::move(durable)) {}
 
-  /// Restores the objects recovered after a restart, by ascending generation; `spaces` is parallel, 0 for an
-  /// unknown space, whose objects are dropped. Of two with the same key the later is kept. For a durable
-  /// tier, before it serves.
-  /// `expect` comes before all of them: about so many are restored.
+  /// Restores the objects recovered after a restart, by ascending generation, into a durable tier before it
+  /// serves. `spaces` is parallel, with 0 for an unknown space, whose objects are dropped. Of two objects
+  /// with the same key the later is kept. Call `expect` before, with about the number of objects.
   void expect(size_t objects) { residents().reserve(objects); }
   void restore(std::span<const index_record> records, std::span<const space_id> spaces);
 
@@ -52,28 +51,29 @@ class residency {
     size_t hits = 0;
     std::vector<object_place> places; ///< filled if held
   };
-  /// Parallel to the range of the batch. `hold` holds everything that is published.
+  /// Looks up the objects of `range`; the result is parallel to it. With `hold`, holds everything that is published.
   found probe(const object_batch& objects, bool hold, bool note_access, object_range range = {});
 
   /// Records an access to those that are still published, the last first.
   void use(const std::vector<object_id>& ids);
 
-  /// What `acquire` would have to allocate now: physical sizes, and the index of the object for each.
+  /// The objects that `acquire` would have to allocate now: physical sizes, and the index of each object.
   struct need {
     std::vector<uint64_t> sizes;
     std::vector<size_t> objects;
   };
   need missing(const acquire_request& request) const;
 
-  /// Holds and reserves. `granted` are the extents for `wanted`; those no longer needed are returned in
-  /// `unused`.
+  /// Holds published objects and reserves absent ones. `granted` are the extents for `wanted`; those no
+  /// longer needed are returned in `unused`.
   struct acquired {
     std::vector<acquired_state> states;
     std::vector<object_place> places;
     std::vector<object_place> held; ///< parallel to the batch
     std::vector<object_id> reserved;
-    std::vector<extent> unused; ///< including those of objects written again because they are unreachable
-    uint64_t replaced = 0, replaced_bytes = 0; ///< objects removed in favor of what is reserved; physical
+    /// Includes those of objects that are written again because they are unreachable.
+    std::vector<extent> unused;
+    uint64_t replaced = 0, replaced_bytes = 0; ///< objects removed in favor of reserved ones; physical
   };
   acquired acquire(const acquire_request& request, const need& wanted, const std::vector<extent>& granted);
 
@@ -82,37 +82,38 @@ class residency {
   std::vector<object_place> publish(const std::vector<object_place>& places, bool hold,
                                     uint64_t inference = 0);
 
-  /// Each returns the extents freed.
+  /// Each of these returns the extents that it freed.
   std::vector<extent> release(const std::vector<object_id>& ids);
   std::vector<extent> abandon(const std::vector<object_id>& ids);
   /// Removes reserved objects from the index and ends the wait for them; `abandon` frees them.
   void detach(const std::vector<object_id>& ids);
 
-  /// Objects that are never served again; what is held is freed with its last hold.
+  /// Removes objects that must never be served again; held ones are freed with their last hold.
   struct discard_result {
     std::vector<extent> freed;
     uint64_t objects = 0;
-    uint64_t bytes = 0; ///< physical, of all of them
+    uint64_t bytes = 0; ///< physical size of all of them
   };
   discard_result discard(const std::vector<object_id>& ids, discard_reason why = discard_reason::damaged);
 
-  /// Removes whatever is under the keys; with `written` also what is being written: that is not published any more.
+  /// Removes all published objects with these keys; with `written`, also those being written, which are then
+  /// not published.
   struct removal {
     std::vector<bool> removed; ///< parallel to the keys: it was published
-    bool pending = false;      ///< some are being written, and go on
+    bool pending = false;      ///< some objects are being written, and go on
     discard_result of;
   };
   removal remove(const object_batch& objects, bool written);
 
-  /// Evicts what is in `range` as soon as it is not held, now or later.
+  /// Evicts the objects in `range` as soon as they are not held, now or later.
   void retire(extent range);
-  /// Evicts everything as soon as it is not held, from now on: a tier through which bytes only pass.
+  /// From now on evicts every object as soon as it is not held: bytes only pass through the tier.
   void only_stage() { stages_ = true; }
   bool stages() const { return stages_; }
-  /// The extents freed in these ways since the last call.
+  /// Returns the extents freed in these ways since the last call.
   std::vector<extent> take_retired() { return std::exchange(left_, {}); }
 
-  /// The extents of those proposed victims that can be evicted now, and their indices.
+  /// Returns the extents of those proposed victims that can be evicted now, and their indices.
   struct offer {
     std::vector<extent> extents;
     std::vector<size_t> victims;
@@ -128,24 +129,25 @@ class residency {
   };
   cleared clear(std::optional<space_id> space);
 
-  /// The same in steps. Objects keep their slots, so a walk over all slots removes whatever was there when it began.
+  /// Clears in steps. Objects keep their slots, so a walk over all slots removes every object that was there
+  /// when it began.
   struct clear_walk {
     std::optional<space_id> space;
-    uint32_t next = 0; ///< slot
-    cleared sum;       ///< `freed` only of the last step
+    uint32_t next = 0; ///< the next slot
+    cleared sum;       ///< `freed` is only that of the last step
   };
-  static constexpr uint32_t clear_slots_max = 8'192; ///< looked at in a step
-  static constexpr size_t clear_objects_max = 1'024; ///< removed in a step
-  /// False after the last step.
+  static constexpr uint32_t clear_slots_max = 8'192; ///< slots looked at in a step
+  static constexpr size_t clear_objects_max = 1'024; ///< objects removed in a step
+  /// Returns false after the last step.
   bool clear_step(clear_walk& walk);
-  /// Between these, journals still have what the walk removed: they are told of all of it together, afterwards.
+  /// Between these calls, journals still have the removed objects: they are told of all of them together, afterwards.
   void begin_clear(std::optional<space_id> space) { clears_.push_back(space); }
   void end_clear(std::optional<space_id> space) { clears_.erase(std::ranges::find(clears_, space)); }
 
-  /// Which of these are still published; parallel.
+  /// Returns which of these are still published; parallel.
   std::vector<bool> confirm(const std::vector<object_id>& ids) const;
 
-  /// For a durable tier: the changes for its journals, in order.
+  /// Returns the changes for the journals of a durable tier, in order.
   std::vector<index_change> take_changes() {
     return durable_ ? durable_->take_changes() : std::vector<index_change>{};
   }
@@ -164,11 +166,11 @@ class residency {
   // ---- demotion (residency_demotion.cpp). An object that is `demoting` is found like any other one; a hold, or an object
   // that continues its prefix, makes it `published` again, and it stays ----
 
-  /// From now on the origins of what is published are kept. `before_leaving`: what leaves with its segment is written to a
-  /// tier below first (`take_leaving`).
+  /// From now on the origins of published objects are kept. `before_leaving`: objects that leave with their
+  /// segment are written to a tier below first (`take_leaving`).
   void keep_origins(bool before_leaving);
   bool keeps_origins() const { return origins_.has_value(); }
-  /// Before its objects are published.
+  /// Call before objects of the space are published.
   void remember_space(const space_ptr& in) {
     if (origins_)
       origins_->remember(in, table());
@@ -179,31 +181,32 @@ class residency {
   void watch_uses() { watches_uses_ = true; }
   std::vector<object_id> take_second_uses() { return uses_.take(std::exchange(used_, {})); }
   void forget_second_uses(const std::vector<object_id>& ids) { uses_.forget(ids); }
-  /// Those that were used for the second time since they are here, in their order.
+  /// Returns those that were used a second time since they came here, in their order.
   std::vector<object_id> used_twice(std::vector<object_id> ids) const {
     std::erase_if(ids, [this](object_id id) { return !uses_.was_used(id); });
     return ids;
   }
 
-  /// The victims that can be evicted now are `demoting`. Their ids, parallel; 0 for the others.
+  /// Makes the victims that can be evicted now `demoting`. Returns their ids, parallel to the victims; 0 for
+  /// the others.
   std::vector<object_id> begin_demotion(const std::vector<entry_key>& victims);
-  /// Published objects to be written; ids that are unknown or 0 are skipped.
+  /// Describes published objects for a write; ids that are unknown or 0 are skipped.
   std::vector<demoted_object> describe(const std::vector<object_id>& ids) const;
-  /// Their memory is being read: it is not freed before `end_write`.
+  /// The memory of these objects is being read: it is not freed before `end_write`.
   void begin_write(const std::vector<object_place>& places);
-  /// Returns the extents of those that were discarded meanwhile.
+  /// Returns the extents of those objects that were discarded meanwhile.
   std::vector<extent> end_write(const std::vector<object_id>& ids);
-  /// Those that are still `demoting` are kept after all.
+  /// Keeps those that are still `demoting`.
   void keep(const std::vector<object_id>& ids);
   /// Evicts those victims that are still `demoting`; `ids` is the answer of `begin_demotion`.
   eviction evict_demoted(const std::vector<entry_key>& victims, const std::vector<object_id>& ids);
 
   /// Objects to be written before they leave with their segment: they are `demoting`.
   std::vector<object_id> take_leaving() { return std::exchange(leaving_, {}); }
-  /// They have been written, or cannot be: those that are still `demoting` leave.
+  /// These objects have been written, or cannot be: those that are still `demoting` leave.
   void leave_now(const std::vector<object_id>& ids);
 
-  /// Published objects of the next slots, for a walk over all of them; `next` begins with 0.
+  /// Returns published objects of the next slots, for a walk over all of them; `next` begins with 0.
   std::vector<object_id> published_from(uint32_t& next, size_t count_max) const;
 
   /// Calls `done` when no object of the batch is reserved; immediately if none is.
@@ -211,47 +214,47 @@ class residency {
   /// Calls `done` for requests whose context has ended.
   void sweep() { awaited_.sweep(); }
 
-  /// The events since the last call, in the order for the policy.
+  /// Returns the events since the last call, in the order that the policy expects.
   policy_notes take_notes();
 
-  /// From now on what comes and goes is kept for `take_events`, while the log records.
+  /// From now on events are kept for `take_events`, while the log records.
   void record_for(std::shared_ptr<const event_log> log) { log_ = std::move(log); }
   std::vector<tier_event> take_events() { return std::exchange(events_, {}); }
 
   /// True if an object became evictable since the last call.
   bool take_evictable() { return std::exchange(evictable_, false); }
 
-  /// What holds the tier's bytes and cannot be evicted.
+  /// Describes what holds the tier's bytes and cannot be evicted.
   struct holders {
-    std::string text; ///< for `no_space`
+    std::string text; ///< text for `no_space`
     uint64_t leased_bytes = 0;
     bool only_leases = false; ///< no transfer holds anything: nothing will be released until a lease ends
   };
   holders describe_holders() const;
 
-  /// Of the first tier: where its leases are charged.
+  /// Tells the first tier where its leases are charged.
   void charges(std::shared_ptr<const lease_ledger> leases) { leases_ = std::move(leases); }
   uint64_t leased_bytes() const { return leases_ ? leases_->bytes() : 0; }
 
   // ---- tenants ----
 
-  /// From now on its objects are charged to their tenants, beginning with those that are here.
+  /// From now on objects are charged to their tenants, beginning with those that are in the tier now.
   void charges_tenants(std::shared_ptr<tenant_quotas> quotas);
   tenant_quotas* quotas() const { return quotas_.get(); } ///< null: tenants have no quotas
 
-  /// Removes from `named` what has to stay because its tenant would fall below its share, unless that is `maker`, for whom
-  /// room is made. The policy is told that it is pinned. True: something was removed.
+  /// Removes victims from `named` that have to stay because their tenant would fall below its share, unless it is
+  /// `maker`, for whom room is made. The policy is told that they are pinned. Returns true if any was removed.
   bool keep_shares(victim_answer& named, tenant_id maker);
   /// Lets the policy name shielded objects of the tenant again, the first `bytes` of them.
   void unshield(tenant_id tenant, uint64_t bytes);
-  /// The same of all tenants that have more than their share. False: there is no such object.
+  /// Does the same for all tenants that have more than their share. Returns false if there is no such object.
   bool unshield_all_beyond();
-  /// Removes from `named` what is not of the tenant, or cannot be evicted, or was published since `watch_new`: the policy
-  /// may have named an earlier object with the same key.
+  /// Removes victims from `named` that do not belong to the tenant, cannot be evicted, or were published
+  /// since `watch_new`: the policy may have named an earlier object with the same key.
   void keep_only_of(tenant_id tenant, victim_answer& named);
   void watch_new() { fresh_.emplace(); }
 
-  /// Of which of these spaces there is nothing.
+  /// Returns those of the spaces that have no object here.
   std::vector<space_id> empty_of(const std::vector<space_id>& spaces) const;
 
   const resident_table& table() const { return index_->table(); }
@@ -261,16 +264,17 @@ class residency {
   void begin_recount();
   void end_recount() { residents().end_recount(); }
   bool recount_step(uint32_t slots) { return residents().recount_step(slots); }
-  /// Of a durable tier on these paths: what their journals have recorded now, before it serves.
+  /// Sums up what the journals of a durable tier on these paths have recorded, before the tier serves.
   void tally_recorded(const path_map& paths);
   std::vector<journal_tally> take_recorded() { return std::move(recorded_); }
-  /// What the index has, by path: of the recount, after its last step. What is being cleared is forgotten in it.
+  /// Returns the summary of the index by path, from the recount after its last step. Objects that are being
+  /// cleared are forgotten in it.
   std::vector<journal_tally> counted_for_journals() const;
-  /// Whether the policy may have been told that an object without holds is pinned.
+  /// True if the policy may have been told that an object without holds is pinned.
   bool may_be_shielded() const { return quotas_ && quotas_->guarantees(); }
 
   uint64_t evictions = 0;
-  uint64_t discarded = 0; ///< damaged ones
+  uint64_t discarded = 0; ///< damaged objects that were removed
 
  private:
   resident_table& residents() { return index_->table(); }
@@ -279,12 +283,12 @@ class residency {
   discard_result drop_replaced(const acquire_request& request, const std::vector<size_t>& wanted);
   object_place place_of(object_id id) const;
   void note(note_kind kind, const resident& object, entry_key parent = {});
-  bool
-  leave(object_id id); ///< if it is in a retired range, or nothing stays; false: it stays, at least for now
+  /// Leaves if it is in a retired range, or nothing stays; false: it stays, at least for now.
+  bool leave(object_id id);
   void drop(object_id id, note_kind why);
-  void kept(object_id id); ///< it was `demoting`
+  void kept(object_id id); ///< call if it was `demoting`
   void used(object_id id, const resident& object);
-  void remember_origin(object_id id, entry_key parent); ///< it is being published
+  void remember_origin(object_id id, entry_key parent); ///< call when it is being published
   void let_be_named(const std::vector<object_id>& ids);
   uint64_t live_bytes(object_id id) const;
   bool out_of_reach(const resident& object) const { return index_->out_of_reach(object); }
@@ -295,24 +299,25 @@ class residency {
   awaited_objects awaited_;
   std::shared_ptr<const lease_ledger> leases_;
   std::shared_ptr<tenant_quotas> quotas_;
-  std::optional<std::unordered_set<entry_key>> fresh_; ///< published since `watch_new`; nullopt: nobody asks
+  /// Objects published since `watch_new`; nullopt: nobody asks.
+  std::optional<std::unordered_set<entry_key>> fresh_;
   policy_notes notes_;
   std::shared_ptr<const event_log> log_; ///< null: nobody subscribes
   std::vector<tier_event> events_;
   std::vector<extent> retired_;
   std::vector<extent> left_;
-  std::optional<origins> origins_; ///< if objects may be written to a tier below later
+  std::optional<origins> origins_; ///< kept if objects may be written to a tier below later
   bool writes_before_leaving_ = false;
   std::vector<object_id> leaving_;
   bool watches_uses_ = false;
-  std::vector<object_id> used_; ///< since the last `take_second_uses`
+  std::vector<object_id> used_; ///< objects used since the last `take_second_uses`
   second_use uses_;
   bool evictable_ = false;
   bool stages_ = false;
   void tally(std::vector<journal_tally>& by_path, uint32_t slot, const resident& object, bool counts) const;
-  std::optional<path_map> paths_; ///< of a durable tier, for checks
+  std::optional<path_map> paths_; ///< paths of a durable tier, for checks
   std::vector<journal_tally> recorded_, counted_;
-  std::vector<std::optional<space_id>> clears_; ///< in progress
+  std::vector<std::optional<space_id>> clears_; ///< clears in progress
 };
 
 } // namespace terrace

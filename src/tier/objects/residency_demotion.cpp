@@ -1,5 +1,5 @@
-// Objects that leave, and those that move to a tier below first: see residency.hpp. The policy knows an object as pinned while it has holds and is not
-// `demoting`.
+// Objects that leave, and those that are written to a tier below first: see residency.hpp. The policy knows
+// an object as pinned while it has holds and is not `demoting`.
 #include "tier/objects/residency.hpp"
 
 #include <algorithm>
@@ -83,7 +83,7 @@ void residency::begin_write(const std::vector<object_place>& places) {
 }
 
 std::vector<extent> residency::end_write(const std::vector<object_id>& ids) {
-  std::vector<object_id> others; // which are not to leave
+  std::vector<object_id> others; // objects that must not leave
   for (object_id id : ids)
     if (const resident* object = residents().get(id);
         object != nullptr && object->state() == object_state::demoting)
@@ -113,7 +113,7 @@ residency::eviction residency::evict_demoted(const std::vector<entry_key>& victi
     }
     if (object != nullptr && object->state() == object_state::demoting)
       kept(ids[i]); // it is being written for another reason as well
-    // As in `evict`. Another object of that name may be there by now: it was not written, and is proposed again.
+    // As in `evict`. Another object with this name may be there by now: it was not written, and is proposed again.
     ++answer.refused;
     auto now = residents().find(victims[i]);
     const resident* there = now ? residents().get(*now) : nullptr;
@@ -142,7 +142,7 @@ bool residency::leave(object_id id) {
   return true;
 }
 
-/// Its extent is the caller's.
+/// Removes the object; its extent belongs to the caller.
 void residency::drop(object_id id, note_kind why) {
   note(why, *residents().get(id));
   if (durable_)
@@ -156,7 +156,7 @@ void residency::leave_now(const std::vector<object_id>& ids) {
     const resident* object = residents().get(id);
     if (object == nullptr || object->state() != object_state::demoting)
       continue;
-    if (object->holds() != 0) { // its write has stalled; it leaves when that ends
+    if (object->holds() != 0) { // its write has stalled; it leaves when the write ends
       kept(id);
       continue;
     }

@@ -21,7 +21,7 @@ residency::removal residency::remove(const object_batch& objects, bool written) 
   return done;
 }
 
-/// Present, but unreachable, or to be replaced.
+/// True if the object is present but unreachable, or is to be replaced.
 bool residency::to_replace(const acquire_request& request, const resident& object) const {
   return out_of_reach(object) || (request.replace && readable(object.state()));
 }

@@ -1,4 +1,4 @@
-// Tenants in a tier: what stays because of a guaranteed share, and what leaves because of a bound.
+// The tenants of a tier: which objects stay because of a guaranteed share, and which leave because of a bound.
 #include "tier/objects/residency.hpp"
 
 #include <unordered_map>
@@ -25,7 +25,8 @@ bool residency::keep_shares(victim_answer& named, tenant_id maker) {
   std::unordered_map<uint32_t, losing> tenants;
   victim_answer left;
   left.failure = std::move(named.failure);
-  left.bytes = named.bytes; // of all that were named: less than requested means that there are no more
+  // Counts all that were named: fewer bytes than requested mean that there are no more.
+  left.bytes = named.bytes;
   for (size_t i = 0; i < named.victims.size(); ++i) {
     auto id = table().find(named.victims[i]);
     const resident* object = id ? table().get(*id) : nullptr;
@@ -48,7 +49,7 @@ bool residency::keep_shares(victim_answer& named, tenant_id maker) {
   return removed;
 }
 
-/// Those that are held are unpinned with their last hold.
+/// Objects that are held are unpinned with their last hold.
 void residency::let_be_named(const std::vector<object_id>& ids) {
   for (object_id id : ids)
     if (const resident& object = *residents().get(id); object.holds() == 0)

@@ -1,4 +1,4 @@
-// The objects of a transfer, made in slices: a request may have a million.
+// Makes the objects of a transfer in slices, because a request may have a million.
 //
 // Pure: used by one thread at a time.
 #pragma once
@@ -13,17 +13,17 @@
 
 namespace terrace {
 
-/// On one rank.
+/// The chunks of a transfer, on one rank.
 struct scope_subject {
   space_ptr in;
-  std::shared_ptr<const std::vector<digest>> chunks; ///< of the whole prefix
+  std::shared_ptr<const std::vector<digest>> chunks; ///< chunks of the whole prefix
   std::optional<digest> before;                      ///< the chunk before the first, if known
   transfer_scope scope;
   uint16_t rank = 0;
 };
 
-/// The policy's name of what the object of chunk number `chunk` follows: for eviction, it goes first. Empty: nothing.
-/// `before`: the chunk before the first, if known.
+/// Returns the policy's name of the object that the object of chunk number `chunk` follows, which is evicted
+/// after it. Empty: none. `before` is the chunk before the first, if known.
 entry_key parent_of(const space_spec& spec, const std::vector<digest>& chunks,
                     const std::optional<digest>& before, size_t chunk, const object_key& key);
 
@@ -37,7 +37,7 @@ class scope_objects {
   /// Makes about a slice of the objects. True once all of them are made.
   bool step();
 
-  /// By chunk, then pool; call once, after `step` returned true.
+  /// Returns the objects by chunk, then pool; call once, after `step` returned true.
   batch_ptr take() { return std::move(batch_); }
 
  private:
@@ -45,7 +45,7 @@ class scope_objects {
 
   scope_subject of_;
   std::shared_ptr<object_batch> batch_ = std::make_shared<object_batch>();
-  size_t next_; ///< chunk
+  size_t next_; ///< number of the next chunk
 };
 
 } // namespace terrace

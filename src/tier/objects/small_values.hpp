@@ -1,9 +1,9 @@
-// Small values that host memory has, copied by whoever asks: no message is sent, and nothing is held.
+// Copies small values of host memory on the thread of the caller: no message is sent, and nothing is held.
 //
 //   if (values.read(index, memory, batch.objects->keys, wanted)) ... values.of(key) ... values.ids()
 //
-// A value is copied while its tier cannot change its index, so that it is there until its last byte is copied. The tier waits
-// for that, so what is copied at a time is bounded. Used by one thread at a time.
+// A value is copied while its tier cannot change its index, so that it stays there until its last byte is
+// copied. The tier waits for that, so the bytes copied at a time are bounded. Used by one thread at a time.
 #pragma once
 
 #include "memory/segmented_arena.hpp"
@@ -21,10 +21,10 @@ namespace terrace {
 
 class small_values {
  public:
-  static constexpr uint64_t bytes_max = 16 << 10; ///< of all values of a read
+  static constexpr uint64_t bytes_max = 16 << 10; ///< for all values of a read
 
-  /// `copies`: parallel to the keys: how many replies the value is in; 0: it is only to be there. False: not all are there, or
-  /// they are too large, or the tier is changing its index.
+  /// `copies` is parallel to the keys: the number of replies that contain the value; 0: it must only be
+  /// present. Returns false if some are not present, they are too large, or the tier is changing its index.
   bool read(const tier_index& index, const segmented_arena& memory, std::span<const object_key> keys,
             std::span<const uint32_t> copies) {
     ids_.assign(keys.size(), object_id{});
@@ -45,7 +45,7 @@ class small_values {
     return read && all;
   }
 
-  /// Of the last read, if that was true.
+  /// Returns a value of the last read, which must have returned true.
   std::string_view of(size_t key) const {
     size_t begin = key == 0 ? 0 : ends_[key - 1];
     return std::string_view(bytes_).substr(begin, ends_[key] - begin);
@@ -59,7 +59,7 @@ class small_values {
   }
 
   std::vector<object_id> ids_;
-  std::vector<size_t> ends_; ///< in `bytes_`, parallel to the keys
+  std::vector<size_t> ends_; ///< ends in `bytes_`, parallel to the keys
   std::string bytes_;
 };
 

@@ -53,10 +53,10 @@ tier_report tier_changes::report(const usage_answer& usage) const {
 }
 
 void tier_changes::begin(std::shared_ptr<eviction_round> round) {
-  assert(!round_); // one at a time: the tier keeps the allocator's until its own is over
+  assert(!round_); // one round at a time: the tier keeps the allocator's until its own is over
   round_ = std::move(round);
   relieved_ = false;
-  objects_.unshield(round_->tenant(), round_->asked_bytes()); // its own least valuable ones first
+  objects_.unshield(round_->tenant(), round_->asked_bytes()); // the tenant's own least valuable objects first
 }
 
 victim_request tier_changes::question() {
@@ -69,7 +69,7 @@ void tier_changes::choose(victim_answer named) {
   if (round_->own())
     objects_.keep_only_of(round_->tenant(), named);
   else if (objects_.keep_shares(named, round_->tenant()))
-    round_->more_evictable(); // the policy names others next time
+    round_->more_evictable(); // the policy names other objects next time
   round_->offer(std::move(named));
   round_->choose(objects_);
 }
@@ -111,7 +111,7 @@ std::shared_ptr<eviction_round> tier_changes::take_ended() {
   if (round_->own())
     return std::exchange(round_, nullptr);
   failed_rounds_ += round_->failed() ? 1 : 0;
-  owes_notice_ = owes_notice_ || round_->failed(); // an earlier one may have been for another
+  owes_notice_ = owes_notice_ || round_->failed(); // an earlier round may have been for another request
   return std::exchange(round_, nullptr);
 }
 

@@ -1,5 +1,5 @@
-// What follows from a change of a tier's objects: records for its journals, notes for its policy, space for its
-// allocator; and the round of eviction in progress.
+// The consequences of a change of a tier's objects: records for its journals, notes for its policy, space for
+// its allocator; and the round of eviction in progress.
 //
 // Pure: the tier actor sends what is returned here. Used by one thread at a time.
 #pragma once
@@ -27,22 +27,22 @@ class tier_changes {
   residency& objects() { return objects_; }
   const residency& objects() const { return objects_; }
 
-  /// To be sent after a change, in this order.
+  /// The tier actor sends these after a change, in this order.
   struct news {
-    std::vector<index_change> records; ///< to the journals of a durable tier
-    policy_notes notes;                ///< to the policy; empty: none, or they are kept
+    std::vector<index_change> records; ///< go to the journals of a durable tier
+    policy_notes notes;                ///< go to the policy; empty: none, or they are kept
     bool mark = false;                 ///< a `notes_mark` follows the notes
-    uint64_t retired_objects = 0;      ///< for the metrics: that left with their segment
+    uint64_t retired_objects = 0;      ///< for the metrics: objects that left with their segment
     uint64_t retired_bytes = 0;
-    std::vector<extent> freed; ///< to the allocator
+    std::vector<extent> freed; ///< go to the allocator
     bool changed =
-        false; ///< something was freed or became evictable: for whoever waits in front of the allocator
-    bool evictable = false; ///< to the allocator, whose last round failed: another may succeed
+        false; ///< something was freed or became evictable: tells those who wait in front of the allocator
+    bool evictable = false; ///< tells the allocator, whose last round failed, that another may succeed
   };
-  /// Call after every change. `freed`: extents of objects that are gone.
+  /// Call after every change. `freed` has the extents of objects that are gone.
   news settle(std::vector<extent> freed = {});
 
-  /// The notes that the policy has not received yet: in front of a request to it, and after `marked`.
+  /// Notes that the policy has not received yet. They are sent before a request to it, and after `marked`.
   struct kept_notes {
     std::vector<policy_notes> batches;
     bool mark = false; ///< a `notes_mark` follows
@@ -51,47 +51,48 @@ class tier_changes {
   /// A mark has returned.
   void marked() { notes_.marked(); }
 
-  /// For status; without what only the metrics count: hits, misses, bytes moved.
+  /// Reports for status, without the numbers that only the metrics count: hits, misses, bytes moved.
   tier_report report(const usage_answer& usage) const;
 
   // ---- a round of eviction, started by the allocator ----
 
   bool in_round() const { return round_ != nullptr; }
-  const eviction_round* round() const { return round_.get(); } ///< null: none
+  const eviction_round* round() const { return round_.get(); } ///< null: no round
   void begin(std::shared_ptr<eviction_round> round);
-  /// For the policy, after `take_kept_notes`.
+  /// Returns the question to the policy; call it after `take_kept_notes`.
   victim_request question();
   /// The policy's answer: chooses among the victims.
   void choose(victim_answer named);
   /// The policy has ended.
   void give_up(std::string why) { round_->give_up(std::move(why)); }
 
-  /// If victims are chosen: they are written to tiers below before `evict`. Their ids, as `residency::begin_demotion`
-  /// returns them; empty: none are chosen.
+  /// If victims are chosen, they are written to tiers below before `evict`. Returns their ids, as
+  /// `residency::begin_demotion` does; empty: none are chosen.
   std::vector<object_id> begin_demotion();
 
   struct eviction {
     uint64_t objects = 0;
     uint64_t bytes = 0;
     uint64_t excess_bytes = 0; ///< more than were missing
-    bool ahead = false;        ///< of demand
-    bool own = false;          ///< for a tenant at its bound
+    bool ahead = false;        ///< made room ahead of demand
+    bool own = false;          ///< made room for a tenant at its bound
   };
-  /// Evicts the chosen victims; nullopt: none are chosen. Then `settle`, so that whoever gets the space finds an
-  /// up-to-date policy.
+  /// Evicts the chosen victims; nullopt: none are chosen. Call `settle` afterwards, so that the policy is up
+  /// to date before anybody gets the space.
   std::optional<eviction> evict();
-  /// The round, if it has ended; null: the policy has to be asked again.
+  /// Returns the round, if it has ended; null: the policy has to be asked again.
   std::shared_ptr<eviction_round> take_ended();
 
  private:
   tier_kind kind_;
   residency objects_;
   note_line notes_;
-  std::shared_ptr<eviction_round> round_;         ///< while one is in progress
+  std::shared_ptr<eviction_round> round_;         ///< set while a round is in progress
   std::optional<std::vector<object_id>> demoted_; ///< its victims, if they are written to tiers below
   bool relieved_ = false;    ///< in this round, objects of tenants beyond their share may be named again
-  bool owes_notice_ = false; ///< one failed, and nothing became evictable since
-  uint64_t failed_rounds_ = 0, notices_ = 0; ///< that one of them was followed by something evictable
+  bool owes_notice_ = false; ///< a round failed, and nothing became evictable since
+  /// Failed rounds, and how many of them were followed by a notice of something evictable.
+  uint64_t failed_rounds_ = 0, notices_ = 0;
 };
 
 } // namespace terrace

@@ -24,7 +24,7 @@ checked_object describe_slot(const residency& objects, uint32_t slot) {
   out.key = object.key();
   out.place = {object.offset(), object.physical_bytes()};
   out.published = readable(object.state());
-  if (object.state() == object_state::published) // while it is `demoting`, the policy does not hear of holds
+  if (object.state() == object_state::published) // while it is `demoting`, the policy is not told of holds
     out.pinned = object.holds() != 0         ? checked_object::pin::yes
                  : objects.may_be_shielded() ? checked_object::pin::either
                                              : checked_object::pin::no;
@@ -35,7 +35,7 @@ checked_object describe_slot(const residency& objects, uint32_t slot) {
 
 } // namespace
 
-// ---- of the residency: what journals are to have recorded ----
+// ---- part of the residency: what journals must have recorded ----
 
 void residency::tally(std::vector<journal_tally>& by_path, uint32_t slot, const resident& object,
                       bool counts) const {
@@ -103,7 +103,7 @@ std::vector<std::string> check_policy(const eviction_tracker& policy, const chec
   std::vector<std::string> all;
   auto tier = static_cast<tier_number>(slice.tier);
   if (policy.policy(tier).empty())
-    return all; // nothing of it is tracked
+    return all; // no object of it is tracked
   for (const checked_object& object : slice.objects) {
     entry_key name = to_entry_key(object.key);
     bool known = policy.resident(tier, name);
@@ -111,7 +111,8 @@ std::vector<std::string> check_policy(const eviction_tracker& policy, const chec
       all.push_back(object_text(object) + " can be found, and the policy does not know it");
       continue;
     }
-    // What the policy knows beyond these is in the total: the name of a removed object may be its successor's.
+    // The total tells of objects that the policy knows beyond these: the name of a removed object may be its
+    // successor's.
     if (!object.published || object.pinned == checked_object::pin::either)
       continue;
     bool pinned = policy.pinned(tier, name);

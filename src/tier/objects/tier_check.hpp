@@ -1,6 +1,7 @@
-// What a tier, its policy and its allocator say about the same objects. A sentence for each difference.
+// Compares what a tier, its policy and its allocator say about the same objects. Returns a sentence for each
+// difference.
 //
-// Pure: each is called by the actor that owns its arguments, in one turn.
+// Pure: the actor that owns the arguments calls each function, in one turn.
 #pragma once
 
 #include "memory/allocator.hpp"
@@ -14,22 +15,23 @@
 
 namespace terrace {
 
-constexpr uint32_t check_slots = 256; ///< of a tier, looked at in a turn
+constexpr uint32_t check_slots = 256; ///< slots of a tier that are looked at in a turn
 
-/// The next slots of the table's recount: their objects, and those that the index does not lead to. The recount must be in
-/// progress. False: all slots were looked at before.
+/// Checks the next slots of the table's recount: adds their objects, and names those that the index does not
+/// lead to. The recount must be in progress. Returns false if all slots were looked at before.
 bool check_index(residency& objects, checked_slice& into, std::vector<std::string>& differences);
 
-/// After the last slot: the totals of the table, and what its tenants are charged.
+/// Call after the last slot: checks the totals of the table, and the charges of its tenants.
 std::vector<std::string> check_totals(const residency& objects);
 
-/// The policy knows exactly the objects that lookups find, and as pinned those that somebody holds.
+/// Checks that the policy knows exactly the objects that lookups find, and as pinned those that somebody holds.
 std::vector<std::string> check_policy(const eviction_tracker& policy, const checked_slice& slice);
 
-/// Each object has its extent.
+/// Checks that each object has its extent.
 std::vector<std::string> check_extents(const allocator& space, const checked_slice& slice);
 
-/// And nobody else has one. `granted`: given out for the tier, which has not heard of it when the slice was made.
+/// Checks that nobody else has an extent. `granted` are extents given out for the tier, which had not been
+/// told of them when the slice was made.
 std::vector<std::string> check_space_totals(const allocator_usage& usage, const checked_slice& slice,
                                             const table_totals::sum& granted);
 

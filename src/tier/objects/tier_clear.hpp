@@ -16,8 +16,8 @@ class tier_clear {
   explicit tier_clear(const clear_request& request)
       : fingerprint_(request.fingerprint), walk_{request.space, 0, {}} {}
 
-  /// Removes a part of the objects; other requests are served in between. False after the last part: then the keeper of a
-  /// durable tier's index is told at once.
+  /// Removes a part of the objects; other requests are served in between. Returns false after the last part:
+  /// then the keeper of a durable tier's index must be told at once.
   bool step(residency& objects) {
     if (!std::exchange(begun_, true))
       objects.begin_clear(walk_.space);
@@ -26,17 +26,17 @@ class tier_clear {
       objects.end_clear(walk_.space);
     return more;
   }
-  /// The extents freed by the last step.
+  /// Returns the extents freed by the last step.
   std::vector<extent> take_freed() { return std::move(walk_.sum.freed); }
 
-  /// What was removed: the answer of a tier that does not survive restarts.
+  /// Returns what was removed: the answer of a tier that does not survive restarts.
   clear_answer removed() const { return {{}, walk_.sum.objects, walk_.sum.bytes, {}}; }
 
-  /// For the keeper of a durable tier's index: what was removed must not come back.
+  /// Returns the message for the keeper of a durable tier's index: the removed objects must not come back.
   forget_request forget(const residency& objects) const {
     return {walk_.space, objects.epoch(), fingerprint_};
   }
-  /// Its answer: the tier's.
+  /// The keeper has answered. Returns the answer of the tier.
   clear_answer forgotten(residency& objects, const forget_answer& answer) const {
     objects.begin_epoch(answer.epoch);
     clear_answer all = removed();

@@ -15,10 +15,10 @@ struct tier_hold {
   hold_ptr held; ///< never null
 };
 
-/// One per tier that has any of them, fastest first.
+/// One for each tier that has any of the objects, fastest first.
 using tier_holds = std::vector<tier_hold>;
 
-/// Null if nothing is held in that tier.
+/// Returns null if nothing is held in that tier.
 inline hold_ptr held_in(const tier_holds& all, tier_kind tier) {
   auto entry = std::find_if(all.begin(), all.end(), [&](const tier_hold& one) { return one.tier == tier; });
   return entry == all.end() ? nullptr : entry->held;

@@ -1,5 +1,5 @@
-// The index of a tier, readable on any thread: only its actor modifies it; lookups without a lease read it on
-// their own thread.
+// The index of a tier, readable on any thread. Only the tier's actor modifies it; lookups without a lease
+// read it on their own thread.
 #pragma once
 
 #include "index/prefix_plan.hpp"
@@ -21,8 +21,9 @@ class tier_index {
   resident_table& table() { return table_; }
   const resident_table& table() const { return table_; }
 
-  /// For a tier on several devices: whether an offset is reachable now; called on any thread. Unreachable
-  /// objects count as misses, and may be written again elsewhere. Set before other threads read.
+  /// Sets, for a tier on several devices, how to tell whether an offset is reachable now; `reaches` is called
+  /// on any thread. Unreachable objects count as misses, and may be written again elsewhere. Call it before
+  /// other threads read.
   void set_reach(std::function<bool(uint64_t offset)> reaches) { reaches_ = std::move(reaches); }
   bool has_reach() const { return static_cast<bool>(reaches_); }
 
@@ -39,8 +40,8 @@ class tier_index {
   /// Safe on any thread: true if nothing is present.
   bool empty() const { return table_.published() == 0; }
 
-  /// Safe on any thread: true if nothing is under these keys, nor being written there. False as well while the tier modifies
-  /// its index.
+  /// Safe on any thread: true if no object has these keys, not even one being written. Returns false while
+  /// the tier modifies its index.
   bool surely_lacks(const object_batch& objects) const {
     bool lacks = true;
     bool read = table_.read([&](const resident_table& table) {
@@ -50,8 +51,8 @@ class tier_index {
     return read && lacks;
   }
 
-  /// Safe on any thread: the first object of [begin, end) that is there, or being written; `end`: none. `begin` while the tier
-  /// modifies its index.
+  /// Safe on any thread: the first object of [begin, end) that is present or being written; `end`: none.
+  /// Returns `begin` while the tier modifies its index.
   size_t first_present(const object_batch& objects, size_t begin, size_t end) const {
     size_t first = begin;
     bool read = table_.read([&](const resident_table& table) {
@@ -61,13 +62,13 @@ class tier_index {
     return read ? first : begin;
   }
 
-  /// Safe on any thread: which objects are present, parallel to the keys. Nullopt while the tier modifies its index: then
-  /// ask the tier.
+  /// Safe on any thread: which objects are present, parallel to the keys. Nullopt while the tier modifies its
+  /// index: then ask the tier.
   std::optional<object_bitmap> try_probe(std::span<const object_key> keys) const {
     return probe(keys.size(), [&](std::span<object_id> ids) { table_.find_published(keys, ids); });
   }
 
-  /// The same for the keys that are `like` but for their chunk.
+  /// Does the same for the keys that equal `like` except for their chunks.
   std::optional<object_bitmap> try_probe(const object_key& like, std::span<const digest> chunks) const {
     return probe(chunks.size(), [&](std::span<object_id> ids) { table_.find_published(like, chunks, ids); });
   }
@@ -90,7 +91,7 @@ class tier_index {
   /// `find`: see `find_published`.
   template <class Find>
   std::optional<object_bitmap> probe(size_t objects, Find&& find) const {
-    std::array<object_id, 128> few; // of a short lookup
+    std::array<object_id, 128> few; // enough for a short lookup
     std::vector<object_id> many(objects <= few.size() ? 0 : objects);
     auto ids = many.empty() ? std::span(few).first(objects) : std::span(many);
     bool read = table_.read([&](const resident_table&) {

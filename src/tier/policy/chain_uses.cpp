@@ -30,7 +30,7 @@ request_number chain_uses::begin(eviction_tracker& tracker, object_source object
   waiting_objects_ += objects.size();
   use later;
   later.names.states.reserve(
-      objects.size()); // neither is moved while it grows; memory that is not used is not touched
+      objects.size()); // neither vector moves while it grows; unused memory is not touched
   later.names.others.reserve(objects.size());
   later.objects = std::move(objects);
   later.request = tracker.begin_long_request(hints, now);

@@ -15,26 +15,26 @@ class chain_uses {
  public:
   /// Objects recorded in a step: less than a millisecond.
   static constexpr size_t step_objects = 2'048;
-  /// While so many objects wait, only the beginning of a further long chain is recorded: what is recorded late is of
-  /// little use, and whoever asks does not wait for it.
+  /// While this many objects wait, only the beginning of a further long chain is recorded: late records are
+  /// of little use, and the sender does not wait for them.
   static constexpr size_t waiting_objects_max = 4 << 20;
 
   explicit chain_uses(size_t at_once = step_objects) : at_once_(at_once) {}
 
-  /// Begins a request for these objects, root first, and records it, if they are few. Otherwise call `step` until it
-  /// returns false.
+  /// Begins a request for these objects, root first, and records it if they are few. Otherwise call `step`
+  /// until it returns false.
   request_number begin(eviction_tracker& tracker, object_source objects, const request_hints& hints,
                        policy_time now);
 
-  /// Records the next part. False: nothing is left to do.
+  /// Records the next part. Returns false if nothing is left to do.
   bool step(eviction_tracker& tracker, policy_time now);
   bool idle() const { return waiting_.empty(); }
 
  private:
-  /// The names of objects in the order of the tracker's chain: states of trailing pools, the last first, then the other
-  /// objects, the first first.
+  /// The names of objects in the order of the tracker's chain: states of trailing pools, the last first, then
+  /// the other objects, the first first.
   struct chain {
-    std::vector<entry_key> states; ///< the first first
+    std::vector<entry_key> states; ///< in order, the first first
     std::vector<entry_key> others;
     size_t size() const { return states.size() + others.size(); }
     std::vector<entry_key> part(size_t first, size_t count) const;
@@ -43,7 +43,7 @@ class chain_uses {
     object_source objects;
     long_request request;
     chain names;
-    size_t named = 0; ///< objects
+    size_t named = 0; ///< objects whose names are in the chain
     size_t found = 0; ///< names passed to `find_part`
     size_t used = 0;  ///< names passed to `use_part`, from the end
   };

@@ -1,4 +1,4 @@
-// A bound on what connections have sent to an actor of their trust group and it has not read yet.
+// Bounds what connections have sent to an actor of their trust group that it has not read yet.
 #pragma once
 
 #include <atomic>
@@ -7,16 +7,16 @@
 
 namespace terrace {
 
-/// The credit of an edge from all connections of a trust group to one actor, in units of the edge. With credit, a
-/// connection sends and goes on. Without, it sends as well, so that the actor misses nothing, but awaits an answer, and
-/// reads no further request until the actor has answered all of these: so each connection adds at most one message per
-/// request in flight. Safe on any thread.
+/// The credit of an edge from all connections of a trust group to one actor, in units of the edge. A
+/// connection with credit sends and goes on. A connection without credit sends as well, so that the actor
+/// misses nothing, but it awaits an answer, and reads no further request until the actor has answered all of
+/// these: so each connection adds at most one message per request in flight. Safe on any thread.
 class edge_credit {
  public:
   /// Units that may wait; a larger message has credit when nothing else waits.
   static constexpr uint64_t waiting_max = 1U << 17;
 
-  /// A message of so many units is being sent. True: with credit. It waits until `heard`.
+  /// A message of `units` is being sent. Returns true if it has credit; it then waits until `heard`.
   bool offer(uint64_t units) noexcept {
     uint64_t before = waiting_.fetch_add(units, std::memory_order_relaxed);
     return before == 0 || before + units <= waiting_max;

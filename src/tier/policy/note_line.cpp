@@ -68,7 +68,7 @@ std::vector<policy_notes> note_line::take() {
   for (const kept_note& one : kept_) {
     if (one.dead)
       continue;
-    // Insertions are sent with the number of their inference; accesses and holds with any.
+    // Insertions are sent with the number of their inference; accesses and holds go with any.
     bool stored = one.note.kind == note_kind::insert;
     if (batches.empty() || (stored && batches.back().inference != one.inference))
       batches.push_back({tier_, {}, one.inference});

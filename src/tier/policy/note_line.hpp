@@ -1,4 +1,4 @@
-// The notes of a tier for its policy, and a bound on those in flight: if a policy falls behind, notes are
+// The notes of a tier for its policy, with a bound on those in flight: if a policy falls behind, notes are
 // merged instead of growing its mailbox.
 #pragma once
 
@@ -25,10 +25,10 @@ class note_line {
   static constexpr size_t batches_between_marks = 32;
   static constexpr size_t marks_max = 2;
 
-  /// True: `batch` may be sent, and counts as sent. False: its notes are kept, and it is empty.
+  /// Returns true if `batch` may be sent; it then counts as sent. Otherwise its notes are kept, and it is empty.
   bool admits(policy_notes& batch);
 
-  /// After each batch: true if a mark must follow it now. Counts the mark as sent.
+  /// Call after each batch. Returns true if a mark must follow it now, and counts the mark as sent.
   bool mark_due();
 
   /// A mark has returned: kept notes may be sent.
@@ -37,7 +37,7 @@ class note_line {
     --marks_;
   }
 
-  /// All kept notes in order, in as few batches as possible; counts as one batch. Empty: there were none.
+  /// Returns all kept notes in order, in as few batches as possible; they count as one batch. Empty: there were none.
   std::vector<policy_notes> take();
 
   size_t kept() const { return kept_.size() - dead_; }
@@ -46,9 +46,9 @@ class note_line {
   struct kept_note {
     policy_note note;
     uint64_t inference = 0;
-    bool dead = false; ///< replaced by a later one
+    bool dead = false; ///< a later note has replaced it
   };
-  struct positions { ///< in `kept_`, plus one; 0: none
+  struct positions { ///< positions in `kept_`, plus one; 0: none
     size_t use = 0;
     size_t hold = 0;
   };
@@ -58,7 +58,7 @@ class note_line {
   void compact();
 
   size_t since_mark_ = 0;
-  size_t marks_ = 0; ///< outstanding
+  size_t marks_ = 0; ///< outstanding marks
   tier_kind tier_ = tier_kind::none;
   std::vector<kept_note> kept_;
   size_t dead_ = 0;

@@ -9,7 +9,7 @@
 
 namespace terrace {
 
-/// Clients choose the numbers of their inferences and need not report their ends: as many are kept as the
+/// Clients choose the numbers of their inferences and need not report their ends. As many are kept as the
 /// tracker keeps requests open; then the oldest is dropped.
 class open_inferences {
  public:
@@ -17,13 +17,13 @@ class open_inferences {
 
   bool contains(uint64_t inference) const { return numbers_.contains(inference); }
 
-  /// 0 if it has not begun, or has ended.
+  /// Returns 0 if the inference has not begun, or has ended.
   request_number find(uint64_t inference) const {
     auto found = numbers_.find(inference);
     return found == numbers_.end() ? 0 : found->second;
   }
 
-  /// Precondition: it is not open.
+  /// Precondition: the inference is not open.
   void begin(uint64_t inference, request_number number) {
     numbers_[inference] = number;
     order_.push_back({inference, number});
@@ -36,7 +36,7 @@ class open_inferences {
     }
   }
 
-  /// The request it was; 0 if it is not open.
+  /// Returns the request of the inference; 0 if it is not open.
   request_number end(uint64_t inference) {
     request_number number = find(inference);
     numbers_.erase(inference);
@@ -51,7 +51,7 @@ class open_inferences {
     request_number number;
   };
   std::unordered_map<uint64_t, request_number> numbers_;
-  std::deque<entry> order_; ///< in order of begin, including ended ones
+  std::deque<entry> order_; ///< in the order in which they began, including ended ones
 };
 
 } // namespace terrace

@@ -10,7 +10,7 @@ namespace terrace {
 
 namespace {
 constexpr size_t expected_notes = 32;
-constexpr size_t few_notes = 4; ///< are not worth it
+constexpr size_t few_notes = 4; ///< so few notes are not worth it
 
 tier_number number_of(tier_kind tier) { return static_cast<tier_number>(tier); }
 } // namespace
@@ -35,7 +35,8 @@ set_policy_answer policy_book::set_policy(const set_policy_request& request) {
   return answer;
 }
 
-/// What the first of them read of the policy's tables, which takes most of their time if it is fetched one by one.
+/// Loads what the first notes read of the policy's tables into the cache; reading it one by one would take
+/// most of their time.
 void policy_book::expect(std::span<const policy_note> notes) const {
   std::array<entry_key, 2 * expected_notes> keys;
   size_t count = 0;
@@ -53,7 +54,7 @@ void policy_book::apply(const policy_notes& notes) {
   tier_number tier = number_of(notes.tier);
   for (size_t i = 0; i < notes.notes.size(); ++i) {
     const policy_note& note = notes.notes[i];
-    // Others are mostly of chains, whose entries lie beside each other.
+    // Other notes are mostly about chains, whose entries lie beside each other.
     if (note.kind == note_kind::insert && i % expected_notes == 0 && notes.notes.size() - i > few_notes)
       expect(std::span(notes.notes).subspan(i));
     switch (note.kind) {

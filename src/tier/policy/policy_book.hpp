@@ -1,4 +1,4 @@
-// What a trust group's policies know: the entries of its tiers, their accesses, and the inferences in progress.
+// The knowledge of a trust group's policies: the entries of its tiers, their accesses, and the inferences in progress.
 //
 // Pure: the policy's actor passes messages to this class. Used by one thread at a time.
 #pragma once
@@ -13,24 +13,25 @@
 
 namespace terrace {
 
-/// The seed of policies. Fixed, so that the same events have the same victims; equal to the simulator's first.
+/// The seed of policies. It is fixed, so that the same events have the same victims, and equal to the
+/// simulator's first seed.
 constexpr uint64_t policy_seed = 1;
 
 class policy_book {
  public:
-  /// `remember`: also keep entries that are evicted from all tiers, for admission rules that count accesses. `ages`:
-  /// receives the ages of accesses, and outlives this; null: nobody.
+  /// `remember` also keeps entries that are evicted from all tiers, for admission rules that count accesses.
+  /// `ages` receives the ages of accesses, and must outlive this; null: nobody asks.
   explicit policy_book(clock_source clock = clock_source::steady, bool remember = false,
                        age_observer* ages = nullptr);
 
-  /// A tier joins with this policy. Errors: those of `eviction_tracker::set_policy`.
+  /// Adds a tier with this policy. Errors: those of `eviction_tracker::set_policy`.
   result<void> add_tier(tier_kind tier, const std::string& policy);
   set_policy_answer set_policy(const set_policy_request& request);
 
   void apply(const policy_notes& notes);
 
-  /// No effect for an inference that has begun. Its accesses are recorded at once if they are few; otherwise
-  /// `record_more` continues until it returns false.
+  /// Has no effect for an inference that has begun. The accesses are recorded at once if they are few;
+  /// otherwise `record_more` continues until it returns false.
   void begin(const inference_begin& what);
   bool recording() const { return !chains_.idle(); }
   bool record_more() { return chains_.step(tracker_, clock_.now()); }

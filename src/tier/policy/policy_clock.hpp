@@ -14,8 +14,8 @@ enum class clock_source : uint8_t {
   told, ///< times sent by clients with their inferences, for replaying traces faster than they were recorded
 };
 
-/// A told clock starts at 0 and changes only when a time is received. It does not go back, and a step of more
-/// than `step_max` counts as that much, also the first one: clients may count from any moment.
+/// A told clock starts at 0 and changes only when a time is received. It does not go back, and it advances by
+/// at most `step_max` at a time, even the first time, because clients may count from any moment.
 class policy_clock {
  public:
   static constexpr policy_time step_max = uint64_t{16} * 24 * 3600 * 1'000'000'000;

@@ -19,8 +19,8 @@
 
 namespace terrace {
 
-/// From the preparer: residents recovered after a restart, root first. Answered when the policy has processed
-/// them, so that millions of them do not wait in its mailbox.
+/// The preparer sends it: residents recovered after a restart, root first. The policy answers when it has
+/// processed them, so that millions of them do not wait in its mailbox.
 struct restored_request {
   policy_notes found;
 };
@@ -28,29 +28,29 @@ struct restored_answer {
   error failure;
 };
 
-/// From a tier, after some batches of notes; the policy returns it when it has applied them.
+/// A tier sends it after some batches of notes; the policy returns it when it has applied them.
 struct notes_mark {};
 
-/// From a connection, with the first request of an inference that leases or loads: its whole chain, present
-/// or not. It counts as the inference's only access to these objects, in all tiers. No effect for an
-/// inference that has already begun.
+/// A connection sends it with the first request of an inference that leases or loads: its whole chain,
+/// present or not. It counts as the inference's only access to these objects, in all tiers. It has no effect
+/// for an inference that has already begun.
 struct inference_begin {
   uint64_t inference = 0;
   object_source objects; ///< root first
   request_hints hints;
-  std::optional<policy_time> told; ///< by the client's clock
+  std::optional<policy_time> told; ///< time by the client's clock
 };
 
-/// To itself: the next part of a long chain.
+/// The policy sends it to itself for the next part of a long chain.
 struct uses_notice {};
 
-/// From a connection: what was reported at the end of an inference. No effect for an unknown one.
+/// A connection sends it with what was reported at the end of an inference. It has no effect for an unknown inference.
 struct inference_end {
   uint64_t inference = 0;
   request_outcome outcome;
-  std::optional<policy_time> told; ///< by the client's clock
+  std::optional<policy_time> told; ///< time by the client's clock
 };
-/// How many of these, from the first on, should the tier admit (eviction_tracker::admitted)?
+/// Asks how many of these, from the first on, the tier should admit (eviction_tracker::admitted).
 struct admit_request {
   tier_kind tier = tier_kind::none;
   admission_rule rule = admission_rule::always;
@@ -70,7 +70,7 @@ struct set_policy_answer {
   error failure;
   std::string before;
 };
-/// For the log: what came of it.
+/// Describes the outcome for the log.
 inline std::string describe_change(const std::string& group, const set_policy_request& wanted,
                                    const set_policy_answer& done) {
   std::string of = "group " + group + ": the policy of " + to_string(wanted.tier);
@@ -90,19 +90,20 @@ struct policies_report {
   uint64_t tracked = 0;
   uint64_t ghosts = 0;
   uint64_t bookkeeping_bytes = 0;
-  std::span<const std::string_view> known; ///< the names of all policies that a tier may have; lives for ever
+  /// The names of all policies that a tier may have; never destroyed.
+  std::span<const std::string_view> known;
 };
 
-/// From a connection: a requested chain, present or not.
+/// A connection sends it: a requested chain, present or not.
 struct shadow_use {
   space_ptr in;
   std::shared_ptr<const chunk_prefix> prefix;
-  std::optional<uint16_t> rank; ///< absent: on all ranks
+  std::optional<uint16_t> rank; ///< absent: all ranks
   uint64_t inference = 0;       ///< 0: not given
   request_hints hints;
-  std::optional<policy_time> told; ///< by the client's clock
+  std::optional<policy_time> told; ///< time by the client's clock
 };
-/// From a connection, when its tiers were cleared.
+/// A connection sends it when its tiers were cleared.
 struct shadow_clear {
   std::optional<space_id> space; ///< absent: all spaces
 };

@@ -1,4 +1,4 @@
-// What happens in a tier, as its policy is notified of it.
+// The events of a tier, as its policy is told of them.
 #pragma once
 
 #include "base/ids.hpp"
@@ -13,7 +13,7 @@ enum class note_kind : uint8_t {
   insert,
   hit,
   erase,
-  evict, ///< as `erase`, to make room
+  evict, ///< like `erase`, to make room
   pin,
   unpin
 };
@@ -23,11 +23,12 @@ struct policy_note {
   entry_key parent;
   uint64_t bytes = 0;
 };
-/// One batch per request, in order of access: last chunk first.
+/// One batch per request, in the order of access: last chunk first.
 struct policy_notes {
   tier_kind tier = tier_kind::none;
   std::vector<policy_note> notes;
-  uint64_t inference = 0; ///< that insertions are for: its access to them was reported by `inference_begin`
+  /// The inference that insertions are for: `inference_begin` reported its access to them.
+  uint64_t inference = 0;
 };
 
 } // namespace terrace

@@ -1,4 +1,4 @@
-// A bound on the requests waiting for the shadow policies.
+// Bounds the requests that wait for the shadow policies.
 #pragma once
 
 #include <atomic>

@@ -32,7 +32,7 @@ shadow_policies::shadow_policies(const std::vector<shadow_plan>& plans, policy_c
 
 void shadow_policies::use(const shadow_use& what) {
   if (what.inference != 0 && inferences_.contains(what.inference))
-    return; // its one access was already counted
+    return; // the only access of an inference was already counted
   clock_.hear(what.told);
   auto entries = entries_of(what);
   policy_time at = clock_.now();

@@ -1,4 +1,4 @@
-// What other policies and capacities would have hit on the requests of a trust group.
+// Measures the hits that other policies and capacities would have had on the requests of a trust group.
 //
 // Pure: used by one thread at a time.
 #pragma once
@@ -22,15 +22,15 @@ struct shadow_plan {
 
 class shadow_policies {
  public:
-  /// `seed`: that of the real host tier.
+  /// `seed` is that of the real host tier.
   shadow_policies(const std::vector<shadow_plan>& plans, policy_clock clock, uint64_t seed);
 
-  /// An access to a chain. Of an inference only the first counts.
+  /// Records an access to a chain. Only the first access of an inference counts.
   void use(const shadow_use& what);
   void end(const inference_end& what);
   void clear(const shadow_clear& what);
 
-  /// One per plan, in order.
+  /// One cache per plan, in order.
   const std::vector<std::unique_ptr<shadow_cache>>& caches() const { return caches_; }
   shadow_report report() const;
 
@@ -40,9 +40,9 @@ class shadow_policies {
   policy_clock clock_;
 };
 
-/// The objects of an access as counted by the shadows, root first. States of trailing pools are omitted,
-/// because it is unknown which of them a client would have stored. Their keys are the shadows' own and
-/// contain the space.
+/// Returns the objects of an access as the shadows count them, root first. States of trailing pools are
+/// omitted, because nobody knows which of them a client would have stored. Their keys are the shadows' own
+/// and contain the space.
 std::vector<entry_info> entries_of(const shadow_use& use);
 bool is_of(space_id space, entry_key key);
 

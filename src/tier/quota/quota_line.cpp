@@ -7,8 +7,8 @@
 namespace terrace {
 
 namespace {
-/// The policy is asked for victims among all tenants' objects, so a round takes at least this part of the bound: asking
-/// for each object would look at the others' again and again.
+/// The policy is asked for victims among all tenants' objects. A round takes at least this part of the bound,
+/// because a question for each object would look at the objects of others again and again.
 constexpr uint64_t round_part = 64;
 
 bool is_ahead(const context_ptr& context) { return context && context->ahead; }
@@ -46,7 +46,7 @@ quota_line::entry quota_line::take_first(tenant_line& line) {
   return first;
 }
 
-/// False: it waits, or there is none.
+/// Returns false if the first request waits, or if there is none.
 bool quota_line::serve_first(tenant_line& line) {
   if (line.waiting.empty())
     return false;
@@ -74,7 +74,7 @@ bool quota_line::serve_first(tenant_line& line) {
   return true;
 }
 
-/// Whoever may not wait is not kept behind a first request for which there is no room.
+/// A request that may not wait is not kept behind a first one for which there is no room.
 void quota_line::serve(tenant_line& line) {
   while (serve_first(line))
     ;
@@ -108,7 +108,7 @@ void quota_line::serve_all() {
   drop_unused();
 }
 
-/// A line that is kept without requests remembers that a round for the tenant's excess has failed.
+/// A tenant's entry that is kept without requests remembers that a round for the tenant's excess has failed.
 void quota_line::drop_unused() {
   std::erase_if(lines_, [](const auto& one) { return one.second.waiting.empty() && !one.second.failed; });
 }
@@ -137,7 +137,7 @@ std::optional<quota_line::round> quota_line::begin_round() {
   const auto& [tenant, line] = *next;
   round made;
   made.tenant = tenant;
-  made.missing_bytes = 1; // whatever can leave helps a tenant that has too much
+  made.missing_bytes = 1; // any bytes that leave help a tenant that has too much
   made.wanted_bytes = quotas_.missing_for(tenant, 0);
   if (!line.waiting.empty()) {
     const request& what = line.waiting.front().what;
@@ -169,7 +169,7 @@ void quota_line::sweep() {
     for (entry& one : line.waiting)
       (one.what.context && !one.what.context->live() ? over : left).push_back(std::move(one));
     line.waiting = std::move(over);
-    while (serve_first(line)) // answers them
+    while (serve_first(line)) // answers the tenant's requests
       ;
     line.waiting = std::move(left);
   }

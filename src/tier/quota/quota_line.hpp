@@ -1,4 +1,4 @@
-// Requests whose tenant has no room below its bound, in a line for each tenant: others pass them.
+// Requests whose tenant has no room below its bound, in a queue for each tenant: others pass them.
 #pragma once
 
 #include "base/request_context.hpp"
@@ -14,14 +14,14 @@
 
 namespace terrace {
 
-/// In front of a tier's allocator. A tenant's requests go in order of arrival, none before one that waits; the line as a whole
-/// has a bound. Room is made in rounds, one at a time in the tier, in which only objects of the tenant leave; tenants take
-/// turns. A round that fails is repeated when something of the tier changes.
+/// These queues are in front of a tier's allocator. A tenant's requests are served in order of arrival, and none passes
+/// one that waits; the queues together have a bound. Room is made in rounds, one at a time in the tier, in which only
+/// objects of the tenant leave; tenants take turns. A failed round is repeated when something changes in the tier.
 ///
 /// Pure: used by the actor that has it.
 class quota_line {
  public:
-  /// `ok`: the bytes are booked, and whoever asked unbooks them once they are charged, or not needed.
+  /// `ok`: the bytes are booked. The requester unbooks them once they are charged, or not needed.
   using told = std::function<void(const error&)>;
 
   struct request {
@@ -31,24 +31,24 @@ class quota_line {
     context_ptr context; ///< may be null
   };
 
-  /// `quotas` must outlive it.
+  /// `quotas` must outlive this object.
   quota_line(tenant_quotas& quotas, size_t waiting_max) : quotas_(quotas), waiting_max_(waiting_max) {}
 
-  /// Answers now or later. Errors: `no_space` (the bound is less, or nothing of the tenant can leave and the request may
-  /// not wait, or could wait only for the end of leases), `busy` (the line is full, or it is ahead of demand and others
-  /// wait), or what ended the context.
+  /// Answers now or later. Errors: `no_space` (the bound is less, or nothing of the tenant can leave and the
+  /// request may not wait, or could wait only for the end of leases), `busy` (the queues are full, or the
+  /// request is ahead of demand and others wait), or the error that ended the context.
   void ask(request what, told answer);
 
-  /// Whose objects should leave next.
+  /// Names the tenant whose objects should leave next.
   struct round {
     tenant_id tenant{};
-    uint64_t missing_bytes = 0; ///< less than this is of no use
-    uint64_t wanted_bytes = 0;  ///< as many as this, if there are
-    uint64_t inference = 0;     ///< that it is for; 0: unknown
+    uint64_t missing_bytes = 0; ///< fewer bytes are of no use
+    uint64_t wanted_bytes = 0;  ///< this many, if there are as many
+    uint64_t inference = 0;     ///< the inference that it is for; 0: unknown
   };
-  /// Nullopt while one is in progress, and if none is needed, or would succeed now.
+  /// Returns nullopt while a round is in progress, and if none is needed, or if none would succeed now.
   std::optional<round> begin_round();
-  /// The round is over: its bytes are credited. `holders`: of one that failed.
+  /// The round is over: its bytes are credited. `holders` describes what held the bytes in a failed round.
   void end_round(const std::optional<residency::holders>& holders);
 
   /// Something was freed, became evictable, or the quotas have changed.
@@ -66,7 +66,7 @@ class quota_line {
   };
   struct tenant_line {
     std::deque<entry> waiting;
-    std::optional<residency::holders> failed; ///< of the last round; nothing has changed since
+    std::optional<residency::holders> failed; ///< result of the last round, if nothing has changed since
   };
 
   bool serve_first(tenant_line& line);
@@ -80,9 +80,9 @@ class quota_line {
 
   tenant_quotas& quotas_;
   size_t waiting_max_;
-  std::map<tenant_id, tenant_line> lines_; ///< of those that wait, or have more than their bound
+  std::map<tenant_id, tenant_line> lines_; ///< queues of tenants that wait, or have more than their bound
   std::optional<tenant_id> in_round_;
-  tenant_id last_{}; ///< that had a round
+  tenant_id last_{}; ///< the tenant that had the last round
   size_t waiting_ = 0;
 };
 

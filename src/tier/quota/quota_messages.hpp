@@ -1,4 +1,4 @@
-// Quotas of tenants, changed at run time.
+// Messages about quotas of tenants, which are changed at run time.
 #pragma once
 
 #include "index/tenant_quota.hpp"
@@ -7,10 +7,10 @@
 
 namespace terrace {
 
-/// To a tier, after the group's `tenant_directory` has changed.
+/// Sent to a tier after the group's `tenant_directory` has changed.
 struct quotas_changed_notice {};
 
-/// To the supervisor, after a reload: the quotas of each group, in the order of `groups`.
+/// Sent to the supervisor after a reload: the quotas of each group, in the order of `groups`.
 struct quotas_notice {
   std::vector<std::vector<tenant_quota>> of_groups;
 };

@@ -1,4 +1,4 @@
-// What metrics show of the tenants of one tier: a line for each quota.
+// The values that metrics show of the tenants of one tier: a line for each quota.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,7 @@
 
 namespace terrace {
 
-/// Of one quota in one tier; of a rule, all its tenants together. Written by the tier.
+/// The values of one quota in one tier; a rule has the sums of all its tenants. The tier writes them.
 struct quota_gauges {
   std::atomic<uint64_t> used_bytes{0};
   std::atomic<uint64_t> max_bytes{0}; ///< UINT64_MAX: no bound
@@ -19,7 +19,7 @@ struct quota_gauges {
   std::atomic<uint64_t> refused{0};
 };
 
-/// Names of quotas, so there are as many lines as the operator has configured. Safe on any thread.
+/// The gauges by the names of quotas, so there are as many lines as the operator has configured. Safe on any thread.
 class tenant_board {
  public:
   std::shared_ptr<quota_gauges> line(const std::string& name) {
@@ -29,7 +29,7 @@ class tenant_board {
       found = std::make_shared<quota_gauges>();
     return found;
   }
-  /// Keeps those of which `wanted` (name) is true.
+  /// Keeps the quotas for which `wanted` (name) is true.
   template <class Wanted>
   void keep(Wanted&& wanted) {
     std::lock_guard lock(mutex_);

@@ -12,7 +12,7 @@ tenant_quotas::tenant_quotas(tier_kind tier, std::shared_ptr<const tenant_direct
   refresh();
 }
 
-// ---- whose ----
+// ---- tenants of spaces ----
 
 tenant_quotas::tenant_use* tenant_quotas::of(tenant_id tenant) {
   auto at = tenants_.find(tenant);
@@ -54,7 +54,7 @@ tenant_id tenant_quotas::tenant_of(space_id space) {
   if (use.known)
     return use.tenant;
   find(use, space);
-  if (use.tenant != tenant_id{}) // what was here before it was opened
+  if (use.tenant != tenant_id{}) // charges what was here before the tenant was known
     charge(use.tenant, enter(use.tenant), use.bytes);
   return use.tenant;
 }
@@ -69,7 +69,7 @@ void tenant_quotas::forget_if_unused(tenant_id tenant) {
   if (at == tenants_.end())
     return;
   const tenant_use& use = at->second;
-  bool listed = use.number == 0 && !use.name.empty(); // without a name: its quota was removed
+  bool listed = use.number == 0 && !use.name.empty(); // a tenant without a name has lost its quota
   if (listed || use.used != 0 || use.booked != 0 || use.waiting != 0)
     return;
   bool shares = use.quota.guaranteed.value != 0;
@@ -155,7 +155,7 @@ void tenant_quotas::refresh() {
     if (was.booked == 0 && was.waiting == 0 && was.shield.empty() && was.refused == 0)
       continue;
     tenant_use& now =
-        enter(tenant); // also if there is no such tenant any more: it waits, or has booked something
+        enter(tenant); // enters a tenant that no longer exists, too, because it waits or has booked something
     now.booked = was.booked;
     now.waiting = was.waiting;
     now.refused = was.refused;
@@ -170,7 +170,7 @@ void tenant_quotas::refresh() {
   grown_.clear();
   for (auto& [tenant, use] : tenants_)
     if (!use.shield.empty())
-      grown_.emplace_back(tenant, UINT64_MAX); // those that keep it are named again
+      grown_.emplace_back(tenant, UINT64_MAX); // objects that keep their shield are named again
 }
 
 // ---- bounds ----
@@ -179,7 +179,7 @@ std::optional<uint64_t> tenant_quotas::max_of(tenant_id tenant) const {
   const tenant_use* use = of(tenant);
   if (use != nullptr)
     return use->max(capacity_());
-  auto terms = directory_->terms_of(tenant, tier_); // it has nothing here yet
+  auto terms = directory_->terms_of(tenant, tier_); // the tenant has nothing here yet
   return terms && terms->quota.max ? std::optional(terms->quota.max->bytes_of(capacity_())) : std::nullopt;
 }
 

@@ -1,4 +1,4 @@
-// What the tenants of a trust group have in one tier, and what they may have.
+// The bytes that the tenants of a trust group have in one tier, and the bytes that they may have.
 #pragma once
 
 #include "index/space_meter.hpp"
@@ -19,42 +19,43 @@
 namespace terrace {
 
 /// An extent is charged to the tenant of its object from the reservation until it is freed; `book` charges bytes that a
-/// request is about to get. Used and booked bytes of a tenant never exceed its bound, except after the bound was lowered or
-/// after a space's tenant became known: `excess` says what it has to give back.
+/// request is about to get. Used and booked bytes of a tenant never exceed its bound, except after the bound was
+/// lowered or after a space's tenant became known: `excess` says what it has to give back.
 ///
-/// Of objects that a disk brings back, the tenant is known when somebody opens their space: `tenant_of` looks again.
+/// When a disk brings objects back, their tenant is known only after a client opens their space: `tenant_of` looks
+/// again.
 ///
-/// Shares are guaranteed in the order in which tenants came, as far as the tier goes: the shares of a rule's tenants are
-/// more than its configuration can know. Used by one thread at a time, except for the board.
+/// Shares are guaranteed in the order in which tenants came, as far as the tier goes, because a rule may have more
+/// tenants than its configuration can know. Used by one thread at a time, except for the board.
 class tenant_quotas final : public space_meter {
  public:
-  /// `capacity`: of the tier, now. `board`: null: no metrics.
+  /// `capacity` returns the tier's capacity now. `board` may be null: no metrics.
   tenant_quotas(tier_kind tier, std::shared_ptr<const tenant_directory> directory,
                 std::function<uint64_t()> capacity, std::shared_ptr<tenant_board> board = nullptr);
 
   void took(space_id space, uint64_t bytes) override;
   void gave_back(space_id space, uint64_t bytes) override;
 
-  /// The quotas have changed: every space belongs to the tenant that it belongs to now.
+  /// The quotas have changed: assigns every space to its present tenant.
   void refresh();
 
   /// The tenant of a space that requests use.
   tenant_id tenant_of(space_id space);
-  /// The same of an object that is here, as it was charged.
+  /// Returns the tenant to which objects of the space that are here are charged.
   tenant_id charged(space_id space) const;
 
   /// Nullopt: no bound.
   std::optional<uint64_t> max_of(tenant_id tenant) const;
-  uint64_t used_by(tenant_id tenant) const; ///< with what is booked
+  uint64_t used_by(tenant_id tenant) const; ///< includes booked bytes
   uint64_t guaranteed_to(tenant_id tenant);
 
   enum class room : uint8_t {
     free,  ///< the bytes are below the bound
-    full,  ///< once the tenant has given something back
-    never, ///< they exceed the bound alone
+    full,  ///< possible once the tenant has given something back
+    never, ///< the bytes alone exceed the bound
   };
   room room_for(tenant_id tenant, uint64_t bytes) const;
-  /// Bytes by which it must go down before it may have `bytes` more.
+  /// Returns how many bytes the tenant must give up before it may have `bytes` more.
   uint64_t missing_for(tenant_id tenant, uint64_t bytes) const;
   /// Tenants that have more than their bound.
   std::vector<tenant_id> in_excess();
@@ -64,25 +65,25 @@ class tenant_quotas final : public space_meter {
 
   // ---- shares ----
 
-  /// Whether anybody has a guaranteed share.
+  /// True if anybody has a guaranteed share.
   bool guarantees() const { return guarantees_; }
-  /// Whether the tenant may lose `bytes` to others, after it has lost `lost`.
+  /// True if the tenant may lose `bytes` to others, after it has lost `lost`.
   bool may_lose(tenant_id tenant, uint64_t bytes, uint64_t lost = 0);
   tenant_shield* shield_of(tenant_id tenant);
-  /// Bytes that it took beyond its share since the last call: as many may lose their shield.
+  /// Returns the bytes that tenants took beyond their shares since the last call: as many may lose their shield.
   std::vector<std::pair<tenant_id, uint64_t>> take_grown() { return std::exchange(grown_, {}); }
-  /// What tenants have beyond their shares although they have shielded objects.
+  /// Returns the bytes that tenants have beyond their shares although they have shielded objects.
   std::vector<std::pair<tenant_id, uint64_t>> beyond_shares();
 
   // ---- what is shown ----
 
-  /// "quota NAME allows its tenant N bytes in the tier host".
+  /// Returns "quota NAME allows its tenant N bytes in the tier host".
   std::string describe(tenant_id tenant) const;
   void refused(tenant_id tenant);
   void waiting(tenant_id tenant, bool more);
-  /// What spaces and tenants are charged beside what their objects have, a sentence for each difference.
+  /// Compares what spaces and tenants are charged with what their objects have; returns a sentence for each difference.
   std::vector<std::string> check(const table_totals& counted) const;
-  /// Quotas first, then tenants by rule, at most `tenants_shown_max` in all.
+  /// Returns quotas first, then tenants by rule, at most `tenants_shown_max` in all.
   std::vector<tenant_report> report();
 
  private:
@@ -121,10 +122,10 @@ class tenant_quotas final : public space_meter {
   std::function<uint64_t()> capacity_;
   std::shared_ptr<tenant_board> board_;
   std::unordered_map<uint32_t, space_use> spaces_;
-  std::map<tenant_id, tenant_use> tenants_; ///< listed ones, and those that have something here
+  std::map<tenant_id, tenant_use> tenants_; ///< listed tenants, and those that have something here
   std::vector<tenant_directory::terms> listed_;
   std::vector<std::pair<tenant_id, uint64_t>> grown_;
-  uint64_t shared_capacity_ = 0; ///< that the shares were computed for
+  uint64_t shared_capacity_ = 0; ///< capacity for which the shares were computed
   bool guarantees_ = false;
   bool may_exceed_ = false; ///< a tenant may have more than its bound
 };

@@ -12,9 +12,9 @@
 
 namespace terrace {
 
-/// Of one tenant, in the order in which the policy named them: the least valuable first, which is also the order in which
-/// they lose the shield. So a policy that would name them first each time names each of them once, however large the share
-/// is. `live` (id) are the bytes of an object that is still there, or 0.
+/// The shielded objects of one tenant, in the order in which the policy named them: the least valuable first. They lose
+/// the shield in the same order. So a policy that would name them first each time names each of them once, however
+/// large the share is. `live` (id) returns the bytes of an object that is still there, or 0.
 class tenant_shield {
  public:
   bool empty() const { return line_.empty(); }
@@ -23,13 +23,13 @@ class tenant_shield {
   template <class Live>
   void add(object_id id, Live&& live) {
     if (!in_.insert(id).second)
-      return; // its last hold has ended, after which the policy named it again
+      return; // its last hold has ended, and then the policy named it again
     if (line_.size() >= sweep_at_)
       sweep(live);
     line_.push_back(id);
   }
 
-  /// Takes the first ones from the line, until they have `bytes`. They may be named again.
+  /// Removes the first objects until they have `bytes`. The policy may name them again.
   template <class Live>
   void take(uint64_t bytes, std::vector<object_id>& out, Live&& live) {
     for (uint64_t taken = 0; taken < bytes && !line_.empty(); line_.pop_front()) {

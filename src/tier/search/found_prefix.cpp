@@ -10,7 +10,7 @@ namespace terrace {
 
 namespace {
 
-/// What could be held below leaves room for loads, which read what leases hold there.
+/// The objects that could be held below leave room for loads, which read the objects that leases hold there.
 uint64_t bytes_max(const lease_room& room, size_t tiers) {
   return tiers > 1 ? room.leases->bytes_max_beside_loads(room.host_bytes)
                    : room.leases->bytes_max(room.host_bytes);
@@ -24,7 +24,7 @@ std::vector<tier_answer> answers_of(std::vector<tier_share>& shares) {
   return answers;
 }
 
-/// Whether reading a chunk of the plan does.
+/// True if reading a chunk of the plan takes time.
 bool takes_time(const prefix_plan& plan, const recompute_terms& terms) {
   return std::any_of(plan.chunk_tiers.begin(), plan.chunk_tiers.end(), [&terms](tier_kind tier) {
     auto i = static_cast<size_t>(tier);
@@ -38,7 +38,7 @@ found_prefix::found_prefix(prefix_subject of, std::vector<tier_share> tiers, siz
     : of_(std::move(of)), per_chunk_(chunk_layout(of_.in->spec).objects_per_chunk()), probed_(probed),
       shares_(std::move(tiers)),
       planner_(of_.in->spec, of_.plan, answers_of(shares_),
-               // The first chunk that was not probed whole, like all behind it, is absent.
+               // The first chunk that was not probed as a whole is absent, like all chunks behind it.
                static_cast<uint32_t>(probed_ / per_chunk_ + 1)) {}
 
 std::optional<std::vector<discard_notice>> found_prefix::next_unusable() {
@@ -67,7 +67,7 @@ std::optional<std::vector<discard_notice>> found_prefix::next_unusable() {
   return gone;
 }
 
-// ---- what is left to the client ----
+// ---- chunks that are left to the client ----
 
 bool found_prefix::leave_some(const recompute_terms& terms) {
   if (!leaving_)
@@ -127,7 +127,7 @@ steps found_prefix::lease(lease_room room) {
     co_yield {};
 }
 
-/// Plans for at most so many chunks.
+/// Plans for at most `chunks` chunks.
 steps found_prefix::cut_to(size_t chunks) {
   if (chunks < plan().found_chunks) {
     planner_.cut(static_cast<uint32_t>(chunks));
@@ -166,14 +166,14 @@ steps found_prefix::release_unneeded() {
   }
 }
 
-// ---- what it holds below ----
+// ---- objects that the lease holds below ----
 
 bool found_prefix::needed(size_t object) const {
   const pool_spec& pool = of_.in->spec.pools[pools_[object % per_chunk_]];
   return needs(pool, plan().found_chunks, static_cast<uint32_t>(object / per_chunk_));
 }
 
-/// Adds up what is held below.
+/// Adds up the bytes that are held below.
 steps found_prefix::sum_below() {
   step_pace pace(seen_objects);
   below_.resize(shares_.size());
@@ -191,7 +191,8 @@ steps found_prefix::sum_below() {
   }
 }
 
-/// Releases there, from the end, what is held in host memory too, until so many bytes are released; `bytes`: how many remain.
+/// Releases objects of the share that are held in host memory, too, from the end, until `bytes` bytes are
+/// released. Afterwards `bytes` has what remains.
 steps found_prefix::release_copies(tier_share& share, uint64_t& bytes) {
   if (!holds_in_host())
     co_return;
@@ -213,7 +214,8 @@ steps found_prefix::release_copies(tier_share& share, uint64_t& bytes) {
   }
 }
 
-/// A lease that would hold too much of a tier below gives up what host memory holds as well, and then ends earlier.
+/// A lease that would hold too much of a tier below first gives up objects there that host memory holds as
+/// well; if that is not enough, it ends earlier.
 steps found_prefix::cut_below(const lease_room& room) {
   for (size_t k = 0; k < shares_.size(); ++k) {
     tier_share& share = shares_[k];
@@ -270,13 +272,13 @@ steps found_prefix::charge_below() {
   }
 }
 
-// ---- what it holds in host memory ----
+// ---- objects that the lease holds in host memory ----
 
 bool found_prefix::holds_in_host() const {
   return !shares_.empty() && shares_.front().tier == tier_kind::host && shares_.front().held;
 }
 
-/// Whether all that was found is held in host memory, and all of it is needed.
+/// True if host memory holds all objects that were found, and all of them are needed.
 bool found_prefix::all_in_host() const { return !has_trailing_pools(of_.in->spec) && absent_ == 0; }
 
 leased_prefix found_prefix::in_host() {
@@ -287,7 +289,7 @@ leased_prefix found_prefix::in_host() {
   return prefix;
 }
 
-/// What is charged is not claimed any longer.
+/// Charges the objects; charged bytes are no longer claimed.
 steps found_prefix::lease_in_host(const lease_room& room) {
   hold_ptr& host = shares_.front().held;
   bool several = host->places().size() > step_objects / 2;
@@ -307,7 +309,7 @@ steps found_prefix::lease_in_host(const lease_room& room) {
   claimed_.reset();
 }
 
-/// Counts what the lease adds.
+/// Counts the bytes that the lease adds.
 steps found_prefix::count(const lease_room& room) {
   auto places = std::span(shares_.front().held->places());
   while (leased_.size() < places.size()) {
@@ -325,7 +327,7 @@ steps found_prefix::count(const lease_room& room) {
   }
 }
 
-/// The claim is kept until what is chosen within it is charged.
+/// Claims room; the claim is kept until the objects chosen within it are charged.
 steps found_prefix::claim(const lease_room& room) {
   uint64_t most = bytes_max(room, shares_.size());
   claimed_.emplace(account_->claim_for(added_bytes_, most));
@@ -343,7 +345,7 @@ steps found_prefix::claim(const lease_room& room) {
     co_yield {};
 }
 
-/// Shortens the prefix to what fits, and keeps in host memory only what a lease holds there.
+/// Shortens the prefix to the chunks that fit, and keeps in host memory only objects that a lease holds there.
 steps found_prefix::cut_to_fit(leased_prefix prefix) {
   size_t chunks = 0;
   steps part = find_chunks_that_fit(prefix, chunks);
@@ -379,7 +381,8 @@ std::optional<std::vector<access_notice>> found_prefix::next_accesses() {
     trailing_ = trailing_objects(of_.in->spec);
   if (accessed_ >= objects * (states_too ? 2 : 1))
     return std::nullopt;
-  // What every prefix needs from the end on, then states from the beginning on (tier/policy/access_order.hpp).
+  // Objects that every prefix needs come first, from the end on, then states from the beginning on
+  // (tier/policy/access_order.hpp).
   bool states = accessed_ >= objects;
   size_t count = std::min(step_objects, objects - accessed_ % objects);
   size_t first = states ? accessed_ - objects : objects - accessed_ - count;

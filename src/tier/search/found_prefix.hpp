@@ -1,6 +1,6 @@
-// A prefix that was found in the tiers of a trust group, and what a lease holds of it.
+// A prefix that was found in the tiers of a trust group, and the objects of it that a lease holds.
 //
-// Pure: used by one thread at a time. Made by a prefix_search.
+// Pure: used by one thread at a time. A prefix_search makes it.
 #pragma once
 
 #include "index/prefix_plan.hpp"
@@ -19,71 +19,72 @@
 
 namespace terrace {
 
-/// What is searched.
+/// Describes the search.
 struct prefix_subject {
   space_ptr in;
   plan_request plan;
-  bool hold = false; ///< hold what is found
+  bool hold = false; ///< hold the objects that are found
   bool note_access =
-      false; ///< holding is an access, unless an inference was reported; a probe without hold is none
+      false; ///< holding is an access, unless an inference was reported; a probe without hold is no access
 };
 
-/// What one tier has of the searched objects.
+/// The objects that one tier has.
 struct tier_share {
   tier_kind tier = tier_kind::none;
   object_bitmap present;
   hold_ptr held;           ///< null: nothing
-  uint64_t held_bytes = 0; ///< of the tier, by anybody, when that was held
+  uint64_t held_bytes = 0; ///< bytes of the tier that anybody held when these were held
 };
 
-/// What leases may hold.
+/// The amounts that leases may hold.
 struct lease_room {
   ledger_ptr leases;
-  account_ptr account; ///< of the connection; null: a new one
+  account_ptr account; ///< account of the connection; null: a new one
   uint64_t host_bytes = 0;
   std::array<uint64_t, 4> below_bytes{}; ///< capacities of tiers below, by tier_kind
 };
 
 class found_prefix {
  public:
-  /// `tiers`: those that were searched, in the order of tier_list.hpp. `probed`: how many objects; nothing behind them is known.
+  /// `tiers` were searched, in the order of tier_list.hpp. `probed` is the number of objects that were
+  /// probed; nothing is known of those behind them.
   found_prefix(prefix_subject of, std::vector<tier_share> tiers, size_t probed);
 
   found_prefix(const found_prefix&) = delete;
   found_prefix& operator=(const found_prefix&) = delete;
 
-  /// A step of the plan, before anything else; true: there is another one.
+  /// Does a step of the plan, before anything else. Returns true if there is another one.
   bool plan_some() { return planner_.step(); }
   const prefix_plan& plan() const { return planner_.plan(); } ///< shorter, if a lease cannot hold all of it
-  prefix_plan take_plan() { return planner_.take(); }         ///< last; call once
+  prefix_plan take_plan() { return planner_.take(); }         ///< call once, last
 
-  /// Per searched tier: some of its objects in chunks behind the prefix of which a rank is missing that has left; nullopt:
-  /// that was all. Only for a search that holds what it finds; before `lease_some`. Precondition: all objects of all tiers
-  /// could be found.
+  /// Returns, for each searched tier, some of its objects in chunks behind the prefix of which a rank is
+  /// missing that has left; nullopt: that was all. Only for a search that holds the objects that it finds;
+  /// before `lease_some`. Precondition: all objects of all tiers could be found.
   std::optional<std::vector<discard_notice>> next_unusable();
 
-  /// A step of leaving out what the client has sooner if it computes it (recompute_choice.hpp); true: there is another one.
-  /// Before `lease_some`.
+  /// Does a step of leaving out chunks that the client has sooner if it computes them (recompute_choice.hpp).
+  /// Returns true if there is another one. Call before `lease_some`.
   bool leave_some(const recompute_terms& terms);
-  uint32_t recompute_chunks() const { return recompute_chunks_; } ///< that were left out
+  uint32_t recompute_chunks() const { return recompute_chunks_; } ///< chunks that were left out
 
   /// Objects that are counted or charged in a step, about 200 us.
   static constexpr size_t step_objects = 2048;
   /// Objects that are only looked at in a step, or released.
   static constexpr size_t seen_objects = 8 * step_objects, released_objects = 4 * step_objects;
 
-  /// A step of a lease on the prefix; true: there is another one. Releases what the prefix does not need. What a lease may
-  /// not hold in host memory is held below or, if it is not there, shortens the prefix; so does what it may not hold
-  /// below either. The rest is charged to the account.
+  /// Does a step of a lease on the prefix. Returns true if there is another one. Releases objects that the prefix does
+  /// not need. Objects that a lease may not hold in host memory are held below; if they are not there, they shorten the
+  /// prefix, and so do objects that it may not hold below either. The rest is charged to the account.
   bool lease_some(const lease_room& room);
   bool shortened() const { return shortened_; }       ///< more is present, but the lease could not hold it
-  uint64_t held_bytes() const { return held_bytes_; } ///< physical, of what the lease holds in all tiers
+  uint64_t held_bytes() const { return held_bytes_; } ///< physical bytes that the lease holds in all tiers
 
-  /// Per searched tier: some of the accesses that probes did not record, because a chain is recorded from its end; nullopt:
-  /// that was all. After `lease_some`, before `take_holds`.
+  /// Returns, for each searched tier, some of the accesses that probes did not record, because a chain is
+  /// recorded from its end; nullopt: that was all. Call after `lease_some`, before `take_holds`.
   std::optional<std::vector<access_notice>> next_accesses();
 
-  /// What is held; call once.
+  /// Returns the holds; call once.
   tier_holds take_holds();
 
  private:
@@ -106,7 +107,7 @@ class found_prefix {
   steps cut_to_fit(leased_prefix prefix);
 
   prefix_subject of_;
-  size_t per_chunk_; ///< objects
+  size_t per_chunk_; ///< objects per chunk
   size_t probed_;
   std::vector<tier_share> shares_;
   prefix_planner planner_;
@@ -114,32 +115,32 @@ class found_prefix {
   bool shortened_below_ = false; ///< it holds less of a tier below than was found there
 
   account_ptr account_;
-  std::vector<bool> trailing_;  ///< per object of a chunk, in a space with trailing pools
-  size_t unusable_from_ = 0;    ///< chunk
-  size_t accessed_ = 0;         ///< objects, and again for states
-  size_t absent_ = 0;           ///< in host memory, of those counted
-  std::vector<uint16_t> pools_; ///< of the objects of a chunk
+  std::vector<bool> trailing_;  ///< one per object of a chunk, in a space with trailing pools
+  size_t unusable_from_ = 0;    ///< number of the next chunk to look at
+  size_t accessed_ = 0;         ///< objects, counted again for states
+  size_t absent_ = 0;           ///< counted objects that are not in host memory
+  std::vector<uint16_t> pools_; ///< pools of the objects of a chunk
   struct sum {
     uint64_t needed = 0, unneeded = 0; ///< bytes
   };
-  std::vector<sum> below_;   ///< parallel to the shares: of those below, as far as they are summed
+  std::vector<sum> below_;   ///< parallel to the shares: sums of those below, as far as they are summed
   std::vector<bool> leased_; ///< parallel to the host objects, as far as they are counted: leased by anybody
-  uint64_t added_bytes_ = 0; ///< of those that are not: what the lease adds
+  uint64_t added_bytes_ = 0; ///< bytes of those that are not: the lease adds them
   uint64_t held_bytes_ = 0;
   std::optional<lease_account::claim> claimed_;
   uint32_t recompute_chunks_ = 0;
-  std::optional<steps> leaving_, leasing_; ///< last: they refer to the others
+  std::optional<steps> leaving_, leasing_; ///< declared last, because they refer to the others
 };
 
 /// The answer to a lookup.
 struct lookup_answer {
   error failure;
   prefix_plan plan;
-  tier_holds held;         ///< of the found chunks, when asked for
+  tier_holds held;         ///< holds on the found chunks, when asked for
   bool shortened = false;  ///< more is present, but the lease could not hold it
-  uint64_t held_bytes = 0; ///< physical, of `held`
-  uint32_t recompute_chunks =
-      0; ///< present behind those of the plan, and sooner there if the client computes them
+  uint64_t held_bytes = 0; ///< physical bytes of `held`
+  /// Chunks behind those of the plan that are present, but that the client has sooner if it computes them.
+  uint32_t recompute_chunks = 0;
 };
 
 } // namespace terrace

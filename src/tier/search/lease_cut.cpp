@@ -20,12 +20,12 @@ const object_place* below_of(const leased_prefix& prefix, size_t i) {
   return nullptr;
 }
 
-/// Bytes that holding the object in host memory adds.
+/// Returns the bytes that holding the object in host memory adds.
 uint64_t cost_of(const leased_prefix& prefix, size_t i) {
   return prefix.leased[i] ? 0 : prefix.host[i].physical_bytes;
 }
 
-/// The most that the trailing pools of any one length must hold in host memory.
+/// Adds the most bytes that the trailing pools of any one length must hold in host memory.
 steps add_trailing_bytes(const leased_prefix& prefix, uint64_t& bytes) {
   chunk_layout layout(prefix.spec);
   size_t per_chunk = layout.objects_per_chunk();
@@ -92,7 +92,7 @@ steps find_chunks_that_fit(const leased_prefix& prefix, size_t& chunks) {
     const object_place* below = below_of(prefix, i);
     if (here.present())
       bytes += cost_of(prefix, i);
-    else if (below != nullptr) // it would come to host memory, and stay as long as what follows
+    else if (below != nullptr) // it would come to host memory, and stay as long as the objects behind it
       bytes += below->physical_bytes;
     if (here.present() && below == nullptr && cost_of(prefix, i) != 0 && bytes > most) {
       chunks = i / per_chunk;
@@ -106,7 +106,8 @@ steps find_kept_in_host(const leased_prefix& prefix, std::vector<bool>& keeps) {
   bool trailing = has_trailing_pools(prefix.spec);
   step_pace pace(lease_cut_objects);
   keeps.assign(prefix.host.size(), false);
-  uint64_t must = 0; // with trailing pools, what is held nowhere else has room first, wherever it is
+  // With trailing pools, objects that are held nowhere else get room first, wherever they are.
+  uint64_t must = 0;
   for (size_t i = 0; trailing && i < keeps.size(); ++i) {
     if (prefix.host[i].present() && below_of(prefix, i) == nullptr)
       must += cost_of(prefix, i);
@@ -126,7 +127,7 @@ steps find_kept_in_host(const leased_prefix& prefix, std::vector<bool>& keeps) {
       continue;
     }
     if (!here.present()) {
-      gap = gap || !trailing; // what a state or a window does not need is absent here
+      gap = gap || !trailing; // objects that a state or a window does not need are absent here
       bytes += trailing || below == nullptr ? 0 : below->physical_bytes;
       continue;
     }

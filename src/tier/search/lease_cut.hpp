@@ -1,4 +1,4 @@
-// How much of a found prefix a lease may hold in host memory.
+// Decides how much of a found prefix a lease may hold in host memory.
 #pragma once
 
 #include "base/steps.hpp"
@@ -12,7 +12,7 @@
 
 namespace terrace {
 
-/// Which objects of a chunk are of trailing pools.
+/// Returns which objects of a chunk belong to trailing pools.
 std::vector<bool> trailing_objects(const space_spec& spec);
 
 /// The objects of a prefix that was found, numbered as in chunk_layout.hpp, and where they are held now.
@@ -29,20 +29,22 @@ struct leased_prefix {
 /// Therefore a lease holds in host memory only the beginning of its chain, up to the first object that is
 /// absent or does not fit, and holds the rest below.
 
-/// They look through all objects, in steps of `lease_cut_objects`; what they refer to must outlive them and not change.
+/// These functions look through all objects, in steps of `lease_cut_objects`; their arguments must outlive
+/// them and not change.
 constexpr size_t lease_cut_objects = 16'384;
 
-/// Physical bytes of the prefix that only tiers below hold: room is claimed for them too, because they would come to
-/// host memory, and stay there as long as what follows them. Without states and windows, which are loaded as needed.
+/// Adds up the physical bytes of the prefix that only tiers below hold. Room is claimed for them too, because
+/// they would come to host memory, and stay there as long as the objects behind them. States and windows are
+/// left out, because they are loaded as needed.
 steps find_bytes_to_load(const leased_prefix& prefix, uint64_t& bytes);
 
-/// The number of chunks that the lease may have: it ends before the first object that must be held in host memory, is
-/// not leased yet, and does not fit. In spaces with trailing pools, room for the states or windows of one length is set
-/// aside first, because a shorter prefix needs others; if that alone is too much, there is no lease.
+/// Finds the number of chunks that the lease may have: it ends before the first object that must be held in host
+/// memory, is not leased yet, and does not fit. In spaces with trailing pools, room for the states or windows of one
+/// length is set aside first, because a shorter prefix needs others; if that alone is too much, there is no lease.
 steps find_chunks_that_fit(const leased_prefix& prefix, size_t& chunks);
 
-/// Which objects to hold in host memory, parallel to `host`, after the prefix was cut to the chunks that fit and
-/// objects that it does not need were released.
+/// Finds which objects to hold in host memory, parallel to `host`, after the prefix was cut to the chunks
+/// that fit and objects that it does not need were released.
 steps find_kept_in_host(const leased_prefix& prefix, std::vector<bool>& keeps);
 
 } // namespace terrace

@@ -7,8 +7,8 @@ namespace terrace {
 
 namespace {
 
-/// Places that are processed under the lock at a time, so that others need not wait for a lease on a million
-/// objects.
+/// The number of places that are processed under the lock at a time, so that others need not wait for a lease
+/// on a million objects.
 constexpr size_t batch = 256;
 
 template <class F>
@@ -19,7 +19,7 @@ void in_batches(std::span<const object_place> places, F&& f) {
 
 } // namespace
 
-/// A hold and its charge, which ends first: what is charged is always held.
+/// A hold and its charge. The charge ends first, so charged objects are always held.
 class lease_account::charged_hold {
  public:
   charged_hold(account_ptr account, hold_ptr held) : account_(std::move(account)), held_(std::move(held)) {}
@@ -42,8 +42,8 @@ class lease_account::charged_hold {
  private:
   account_ptr account_;
   hold_ptr held_;
-  size_t charged_ = 0; ///< places
-  uint64_t bytes_ = 0; ///< of these
+  size_t charged_ = 0; ///< places that are charged
+  uint64_t bytes_ = 0; ///< bytes of these
 };
 
 /// A hold of a tier below and its charge.
@@ -174,7 +174,7 @@ bool lease_account::gradual_charge::add_some(size_t places, claim* from) {
 hold_ptr lease_account::gradual_charge::result() const { return {both_, both_->held()}; }
 uint64_t lease_account::gradual_charge::bytes() const { return both_->bytes(); }
 
-/// The share of host memory in another form: at most `c / (100 - c)` times what is left free.
+/// The bound has the form of the share of host memory: at most `c / (100 - c)` times what is left free.
 uint64_t lease_account::too_much_below(tier_kind in, uint64_t bytes, uint64_t held, uint64_t capacity) const {
   const lease_bounds& bounds = group_->bounds_;
   uint64_t limit = capacity * bounds.disk_percent / 100, c = bounds.connection_percent;

@@ -1,5 +1,5 @@
-// What leases and their readers hold of a trust group's host memory, in total and for each connection, and
-// how much more a connection may lease.
+// Counts the host memory of a trust group that leases and their readers hold, in total and for each
+// connection, and decides how much more a connection may lease.
 #pragma once
 
 #include "base/ids.hpp"
@@ -22,9 +22,9 @@ class lease_account;
 using account_ptr = std::shared_ptr<lease_account>;
 
 struct lease_bounds {
-  uint32_t host_percent = 75;       ///< of host memory, that leases and their readers may hold together
-  uint32_t connection_percent = 75; ///< of what the others leave free of that, for one connection
-  uint32_t disk_percent = 75;       ///< of a tier below, that leases may hold together
+  uint32_t host_percent = 75; ///< percent of host memory that leases and their readers may hold together
+  uint32_t connection_percent = 75; ///< percent, for one connection, of what the others leave free of that
+  uint32_t disk_percent = 75;       ///< percent of a tier below that leases may hold together
 };
 
 /// Bytes are physical. An object counts once in the ledger and once in each account that leases it, however
@@ -38,31 +38,32 @@ struct lease_bounds {
 /// Safe on any thread.
 class lease_ledger : public std::enable_shared_from_this<lease_ledger> {
  public:
-  /// `ends`: ends holds of many objects, off the workers; null: whoever has the last reference.
+  /// `ends` ends holds of many objects, off the workers; null: the thread with the last reference does.
   explicit lease_ledger(const lease_bounds& bounds = {}, teardown_ptr ends = nullptr)
       : bounds_(bounds), ends_(std::move(ends)) {}
   lease_ledger(const lease_ledger&) = delete;
   lease_ledger& operator=(const lease_ledger&) = delete;
 
-  /// For a new connection.
+  /// Opens the account of a new connection.
   account_ptr open();
 
-  /// What leases and their readers may hold together of a host memory of this size.
+  /// Returns how many bytes leases and their readers may hold together of a host memory of this size.
   uint64_t bytes_max(uint64_t size) const { return size * bounds_.host_percent / 100; }
-  /// The same for a lease whose objects a tier below could hold: the quarter beside it is for loads from there.
+  /// Returns the bytes for a lease whose objects a tier below could hold: a quarter of host memory is left
+  /// for loads from there.
   uint64_t bytes_max_beside_loads(uint64_t size) const {
     uint64_t most = bytes_max(size);
     return most - std::min(most, size / 4);
   }
 
-  /// For checks: what leases hold, and how often that has changed, claims included.
+  /// For checks: the bytes that leases hold, and how often that has changed, claims included.
   struct tally {
     uint64_t bytes = 0;
     uint64_t changes = 0;
   };
   tally now() const;
 
-  /// Held by leases now, without claims.
+  /// Bytes that leases hold now, without claims.
   uint64_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
 
   /// Parallel to the places: true where an object is leased already, by anybody. Another lease on it takes no
@@ -74,7 +75,7 @@ class lease_ledger : public std::enable_shared_from_this<lease_ledger> {
 
   const lease_bounds bounds_;
   const teardown_ptr ends_;
-  mutable std::mutex mutex_; ///< also for the accounts
+  mutable std::mutex mutex_; ///< protects the accounts, too
   object_counts accounts_;   ///< in how many accounts each leased object is
   std::atomic<uint64_t> bytes_{0};
   uint64_t claimed_ = 0;
@@ -82,7 +83,7 @@ class lease_ledger : public std::enable_shared_from_this<lease_ledger> {
 };
 using ledger_ptr = std::shared_ptr<lease_ledger>;
 
-/// The part of one connection. Kept by its connection and by what it leases.
+/// The part of one connection. The connection and its leased objects keep it.
 class lease_account : public std::enable_shared_from_this<lease_account> {
  public:
   explicit lease_account(ledger_ptr group) : group_(std::move(group)) {}
@@ -96,8 +97,8 @@ class lease_account : public std::enable_shared_from_this<lease_account> {
     claim& operator=(claim&&) = delete;
     ~claim();
     uint64_t bytes() const { return bytes_; }
-    bool complete() const { return complete_; } ///< false: it is less than was wanted
-    void spend(uint64_t bytes);                 ///< so much of it is charged now; with the lock
+    bool complete() const { return complete_; } ///< false: it is less than the lease wanted
+    void spend(uint64_t bytes);                 ///< charges this many bytes of it; call with the lock
 
    private:
     account_ptr of_;
@@ -105,29 +106,29 @@ class lease_account : public std::enable_shared_from_this<lease_account> {
     bool complete_;
   };
 
-  /// What a lease on these objects adds to what leases hold, or as much of it as the connection may add within
-  /// `limit`. Kept until the objects that are chosen within it are charged.
+  /// Claims the bytes that a lease on these objects adds to what leases hold, or as many of them as the connection may
+  /// add within `limit`. Keep the claim until the objects that are chosen within it are charged.
   claim claim_for(std::span<const object_place> places, uint64_t limit);
-  /// The same for objects that are not in host memory yet.
+  /// Claims bytes for objects that are not in host memory yet.
   claim claim_for(uint64_t bytes, uint64_t limit);
 
-  /// Charges what `held` holds until the last copy of the result has ended, which keeps `held`. That is later than the
-  /// reference, on another thread, for a hold of many objects. The places of `held`
-  /// must not change any more.
+  /// Charges the objects that `held` holds until the last copy of the result has ended, which keeps `held`. A hold of
+  /// many objects ends later than the last reference, on another thread. The places of `held` must not change any more.
   hold_ptr charge(hold_ptr held);
 
  private:
   class charged_hold;
 
  public:
-  /// The same in steps.
+  /// Charges a hold in steps.
   class gradual_charge {
    public:
     gradual_charge(account_ptr of, hold_ptr held);
-    /// Charges some more places, and takes what leases hold more of from a claim. False: all are charged.
+    /// Charges some more places, and takes the bytes that leases thereby hold more from the claim `from`.
+    /// Returns false when all are charged.
     bool add_some(size_t places, claim* from = nullptr);
-    hold_ptr result() const; ///< after the last step
-    uint64_t bytes() const;  ///< physical, of the places that are charged
+    hold_ptr result() const; ///< call after the last step
+    uint64_t bytes() const;  ///< physical bytes of the places that are charged
 
    private:
     static std::shared_ptr<charged_hold> make(account_ptr of, hold_ptr held);
@@ -136,22 +137,23 @@ class lease_account : public std::enable_shared_from_this<lease_account> {
 
   uint64_t bytes() const; ///< claims included
 
-  /// What leases hold of a tier below has the same shares, so that its other objects can be evicted for new ones. There
-  /// objects are not counted one by one: the tier knows what is held of it, an object once, and that is the most that
-  /// this connection may hold of it. While leases hold less than what one connection may, they are not limited.
+  /// Returns by how many bytes a lease that holds `bytes` of a tier below holds too much. `held` is what
+  /// anybody holds of the tier, that lease included; `capacity` is that of the tier.
   ///
-  /// By how many bytes a lease that holds so many `bytes` of the tier holds too much; `held`: of the tier by anybody, that
-  /// lease included; `capacity`: of the tier.
+  /// Leases have the same shares of a tier below as of host memory, so that its other objects can be evicted
+  /// for new ones. There objects are not counted one by one: the tier knows how much of it is held, each
+  /// object once, and that is the most that this connection may hold of it. While leases hold less than one
+  /// connection may, they are not limited.
   uint64_t too_much_below(tier_kind in, uint64_t bytes, uint64_t held, uint64_t capacity) const;
   /// Charges what `held` holds of a tier below, until the last copy of the result ends.
   hold_ptr charge_below(tier_kind in, hold_ptr held, uint64_t bytes);
-  /// An object as often as it is leased.
+  /// Counts an object as often as it is leased.
   uint64_t bytes_below(tier_kind in) const { return below_[static_cast<size_t>(in)].load(); }
 
  private:
   struct charged_below;
-  uint64_t room(uint64_t limit) const;     ///< how much more it may lease; with the lock
-  uint64_t add(const object_place& place); ///< with the lock; returns by how many bytes leases hold more
+  uint64_t room(uint64_t limit) const;     ///< returns how much more it may lease; call with the lock
+  uint64_t add(const object_place& place); ///< call with the lock; returns by how many bytes leases hold more
   void add(std::span<const object_place> places, claim* from);
   void release(std::span<const object_place> places);
 

@@ -23,7 +23,8 @@ bool prefix_search::next_slice() {
   if (shares_.empty() || probed_ == objects_.size() || (!begins && !chain_goes_on()))
     return false;
   first_ = probed_;
-  // Places before the first held object are filled slice by slice: a million at once would be a long turn.
+  // Places before the first held object are filled slice by slice, because filling a million at once would be
+  // a long turn.
   for (const hold_ptr& hold : holds_)
     hold->keep_first(first_);
   now_ = {};
@@ -32,7 +33,7 @@ bool prefix_search::next_slice() {
   return true;
 }
 
-/// In spaces with trailing pools a prefix may continue whatever is missing here.
+/// In spaces with trailing pools a prefix may continue behind anything that is missing here.
 bool prefix_search::chain_goes_on() const {
   return has_trailing_pools(of_.in->spec) || slice_.count() == slice_.size();
 }
@@ -45,13 +46,13 @@ probe_request prefix_search::probe() {
   return {now_.objects, of_.hold, of_.note_access && probes_note_access(), now_.range};
 }
 
-/// `from`: the first of the slice's objects that it is about.
+/// `from` is the first of the slice's objects that `present` is about.
 void prefix_search::add_present(size_t tier, object_bitmap present, size_t from) {
   shares_[tier].present.merge(first_ + from, present);
   slice_.merge(from, present);
 }
 
-/// Of the slice; rounded down to whole words of a bitmap.
+/// Returns the first absent object of the slice, rounded down to whole words of a bitmap.
 size_t prefix_search::first_absent() const {
   auto words = slice_.words();
   size_t first = 0;
@@ -74,7 +75,7 @@ void prefix_search::add(size_t tier, probe_answer found) {
   held->append(first_, std::move(*found.held));
 }
 
-/// Of the slice's objects from `from` on.
+/// Returns which of the slice's objects from `from` on are present.
 std::optional<object_bitmap> prefix_search::present_in(const tier_index& index, size_t from) const {
   size_t first = first_ + from, count = slice_.size() - from;
   if (auto part = objects_.chunks(first, count))
@@ -86,7 +87,7 @@ std::optional<object_bitmap> prefix_search::present_in(const tier_index& index, 
 std::optional<prefix_search::counted> prefix_search::read(size_t tier, const tier_index& index) {
   if (of_.hold)
     return std::nullopt;
-  // Tiers stand in the order of their speed, but for a GPU's: it is behind host memory, and faster.
+  // Tiers are in the order of their speed, except that the GPU tier comes after host memory although it is faster.
   size_t from = shares_[tier].tier < tier_kind::host ? 0 : first_absent();
   if (from == slice_.size())
     return counted{};

@@ -1,7 +1,7 @@
 // The search for a prefix in the tiers of a trust group, slice by slice, until the chain ends.
 //
-// Pure: a lookup reads the tiers' indexes or asks the tiers, and passes the answers to this class. Used by one thread at
-// a time. A tier is named by its position among those that are searched.
+// Pure: a lookup reads the tiers' indexes or asks the tiers, and passes the answers to this class. Used by
+// one thread at a time. A tier is named by its position among the searched ones.
 #pragma once
 
 #include "index/space_registry.hpp"
@@ -19,15 +19,16 @@ namespace terrace {
 
 class prefix_search {
  public:
-  /// Objects that a tier probes between checks for other messages, about 10 us: whole words of a bitmap. Many lookups
-  /// are one slice.
+  /// The number of objects that a tier probes between checks for other messages, about 10 us: whole words of
+  /// a bitmap. Many lookups are one slice.
   static constexpr size_t slice_objects = 128;
   static_assert(slice_objects % 64 == 0);
 
-  /// `tiers`: to be searched, in the order of tier_list.hpp. `objects`: those of the prefix's chunks on all ranks.
+  /// `tiers` are searched, in the order of tier_list.hpp. `objects` are those of the prefix's chunks on all ranks.
   prefix_search(prefix_subject of, object_source objects, std::span<const tier_kind> tiers);
 
-  /// Before `probe`, `read` and `add` of each slice. False: everything is searched, or the chain has ended.
+  /// Call before `probe`, `read` and `add` of each slice. Returns false if everything is searched, or the
+  /// chain has ended.
   bool next_slice();
   bool one_slice() const { return objects_.size() <= slice_objects; }
 
@@ -35,16 +36,17 @@ class prefix_search {
   probe_request probe();
   void add(size_t tier, probe_answer found);
 
-  /// Reads a tier's index on this thread, so that a lookup does not wait for a tier that is busy, perhaps on a preempted
-  /// worker. Nullopt if the tier must be asked: the objects must be held, or the tier is modifying its index. Of a slower
-  /// tier only what is behind the leading objects that faster ones have: of these nothing more is to be known.
+  /// Reads a tier's index on this thread, so that a lookup does not wait for a tier that is busy, perhaps on
+  /// a preempted worker. Returns nullopt if the tier must be asked, because the objects must be held, or the
+  /// tier is modifying its index. A slower tier is searched only behind the leading objects that faster tiers
+  /// have, because nothing more needs to be known of these.
   struct counted {
     size_t hits = 0;
     size_t misses = 0;
   };
   std::optional<counted> read(size_t tier, const tier_index& index);
 
-  /// After the last slice; call once.
+  /// Call once, after the last slice.
   found_prefix take();
 
  private:
@@ -59,7 +61,7 @@ class prefix_search {
   object_source objects_;
   std::vector<tier_share> shares_;
   std::vector<hold_ptr>
-      holds_; ///< of long lookups, parallel to the shares, which take them with the first held object
+      holds_; ///< holds of long lookups, parallel to the shares, which take them with the first held object
   object_bitmap slice_;     ///< the objects of the slice that any tier has
   object_source::part now_; ///< the slice, once a tier is asked
   size_t first_ = 0;        ///< its first object

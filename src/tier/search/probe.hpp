@@ -1,4 +1,4 @@
-// Queries which objects a tier has.
+// Asks a tier which objects it has.
 #pragma once
 
 #include "base/error.hpp"
@@ -9,20 +9,20 @@
 
 namespace terrace {
 
-/// Which of these are published? With `hold`, they are held.
+/// Asks which of these are published. With `hold`, they are held.
 struct probe_request {
   batch_ptr objects;
   bool hold = false;
   bool note_access = false;
   object_range range{}; ///< the part of the batch to query
-  bool counts = true;   ///< as hits and misses; otherwise whoever asks counts what it takes
+  bool counts = true;   ///< count hits and misses; otherwise the requester counts what it takes
 };
 struct probe_answer {
   error failure;
   tier_kind tier = tier_kind::none;
   object_bitmap present;   ///< parallel to the range's keys
   hold_ptr held;           ///< if requested and anything is present; parallel to the range's keys
-  uint64_t held_bytes = 0; ///< if requested: of the tier, by anybody, these objects included
+  uint64_t held_bytes = 0; ///< if requested: bytes of the tier that anybody holds, these objects included
 };
 
 } // namespace terrace

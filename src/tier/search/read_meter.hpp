@@ -1,8 +1,8 @@
-// How fast a tier is read, as measured by what arrives from it, and what is still to be read.
+// Measures how fast a tier is read, by the bytes that arrive from it, and how many are still to be read.
 //
-// Whoever reads from the device tells it. The speed is bytes over the time in which something was to be read: idle time
-// does not count, waiting for other operations of the device does. Old measurements fade with what is measured since and
-// with time, so the speed follows a device that becomes slower or faster.
+// The actors that read from the device report to it. The speed is bytes over the time in which something was
+// to be read: idle time does not count, waiting for other operations of the device does. Old measurements
+// fade with newer ones and with time, so the speed follows a device that becomes slower or faster.
 #pragma once
 
 #include <chrono>
@@ -11,10 +11,10 @@
 
 namespace terrace {
 
-/// What is known of a tier's reads at one moment.
+/// The state of a tier's reads at one moment.
 struct read_state {
   double bytes_per_s = 0;    ///< 0: nothing has arrived yet
-  uint64_t queued_bytes = 0; ///< to be read, waiting and under way
+  uint64_t queued_bytes = 0; ///< bytes to be read, waiting and in progress
   double idle_s = 0;         ///< seconds since something was last to be read
 };
 
@@ -23,12 +23,12 @@ class read_meter {
  public:
   using time_point = std::chrono::steady_clock::time_point;
 
-  /// A measurement counts half after so much has been measured since: bytes, seconds of reading, or idle seconds.
+  /// A measurement counts half after this much has been measured since: bytes, seconds of reading, or idle seconds.
   static constexpr double half_bytes = 256.0 * (1 << 20), half_read_s = 1, half_idle_s = 10;
 
-  /// One of those who read from the tier has `after` bytes to read instead of `before`.
+  /// One of the readers of the tier has `after` bytes to read instead of `before`.
   void has_to_read(uint64_t before, uint64_t after, time_point now);
-  /// Bytes have been read. Called before `has_to_read` tells that they are no longer to be read.
+  /// Bytes have been read. Call it before `has_to_read` reports that they are no longer to be read.
   void arrived(uint64_t bytes, time_point now);
 
   /// A read that should have arrived by now makes the speed lower before it arrives.
@@ -41,7 +41,7 @@ class read_meter {
   mutable std::mutex lock_;
   uint64_t queued_ = 0;
   double bytes_ = 0, seconds_ = 0; ///< measured, as far as they have not faded
-  time_point last_{};              ///< when something arrived, or the queue began or ended
+  time_point last_{};              ///< time when something arrived, or the queue began or ended
 };
 
 } // namespace terrace

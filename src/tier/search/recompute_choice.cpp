@@ -26,7 +26,8 @@ steps recompute_choice::choose() {
   chunks_ = std::max(best_, trial_);
 }
 
-/// A prefix with one chunk more reads it, and of pools with windows what the window no longer has is not read.
+/// A prefix with one chunk more reads that chunk. In pools with windows, it does not read the chunk that the
+/// window no longer has.
 void recompute_choice::add_chunk(uint32_t chunk) {
   for (size_t pool = 0; pool < layout_.pools(); ++pool) {
     count(pool, chunk, true);
@@ -48,7 +49,9 @@ void recompute_choice::count(size_t pool, uint32_t chunk, bool more) {
 
 void recompute_choice::consider(uint32_t length) {
   double read_s = 0;
-  bool known = true, trial = true; // the speed of each tier; each is read within what a trial may take
+  // `known`: the speed of every tier is known, or little is read from it. `trial`: the read from every tier is
+  // within a trial.
+  bool known = true, trial = true;
   for (size_t tier = 0; tier < bytes_.size(); ++tier) {
     const auto& state = terms_.tiers[tier];
     if (!state || bytes_[tier] == 0)

@@ -13,14 +13,14 @@
 
 namespace terrace {
 
-/// Those that are empty or unreadable are not searched. `Tier`: an entry of a tier_list, with `kind`, `index`, `reads()`
-/// and `degraded()`. Refers to the list, which outlives it. Used by one thread at a time.
+/// Tiers that are empty or unreadable are not searched. `Tier` is an entry of a tier_list, with `kind`, `index`,
+/// `reads()` and `degraded()`. This refers to the list, which must outlive it. Used by one thread at a time.
 template <class Tier>
 class searched_tiers {
  public:
   static constexpr size_t kinds_max = 4; ///< a group has at most one tier of each kind
 
-  /// `wanted`: bit n: tier_kind n may be searched; 0: all.
+  /// Bit n of `wanted`: tier_kind n may be searched; 0: all.
   searched_tiers(const std::vector<Tier>& all, uint32_t wanted) {
     for (const Tier& tier : all) {
       bool allowed = wanted == 0 || (wanted >> static_cast<unsigned>(tier.kind) & 1) != 0;
@@ -34,7 +34,7 @@ class searched_tiers {
 
   std::span<const tier_kind> kinds() const { return std::span(kinds_).first(size_); }
 
-  /// False: a tier of `all` may have objects that the search could not find. `all`: those that are there now.
+  /// Returns false if a tier of `all`, the tiers that exist now, may have objects that the search could not find.
   bool everything(const std::vector<Tier>& all) const {
     return std::all_of(all.begin(), all.end(), [this](const Tier& tier) {
       bool was = std::ranges::find(kinds(), tier.kind) != kinds().end();

@@ -22,12 +22,12 @@ struct acquire_request {
   bool fill = true;     ///< false: reserve nothing, as if `may_fill` were all false
   bool may_wait = true; ///< false: `no_space` at once if eviction cannot make room now
   bool note_access = true;
-  /// What is published under the keys is removed in the turn that reserves space for what comes instead; it is found until then.
-  /// Others who are writing go on: `pending`.
+  /// Replaces published objects with these keys: they are removed in the turn that reserves space for the new
+  /// ones, and found until then. Objects that others are writing stay `pending`.
   bool replace = false;
   bool may_come_again =
-      false;           ///< after `no_space` it asks for less, or is content without: nobody is refused yet
-  context_ptr context; ///< may be null: a request of the daemon itself
+      false; ///< after `no_space` the requester asks for less, or is content without: nobody is refused yet
+  context_ptr context; ///< null for a request of the daemon itself
 };
 enum class acquired_state : uint8_t {
   absent, ///< not present, and not to be filled (or evicted since)
@@ -38,10 +38,10 @@ enum class acquired_state : uint8_t {
 struct acquire_answer {
   error failure;
   std::vector<acquired_state> states; ///< parallel to the keys
-  std::vector<object_place> places;   ///< parallel; of held and reserved objects
+  std::vector<object_place> places;   ///< parallel; set for held and reserved objects
   hold_ptr held;
   reservation_ptr reserved;
-  uint64_t held_bytes = 0; ///< physical: of the tier, whoever holds them, this answer's among them
+  uint64_t held_bytes = 0; ///< physical bytes of the tier that anybody holds, this answer included
 
   bool any(acquired_state what) const {
     return std::find(states.begin(), states.end(), what) != states.end();

@@ -18,7 +18,7 @@ struct allocate_request {
   bool may_wait = true;
   context_ptr context;
   tenant_id
-      tenant{}; ///< of the objects: room for them is made of its own objects too, whatever it is guaranteed
+      tenant{}; ///< tenant of the objects: its own objects make room for them, too, whatever it is guaranteed
 };
 struct allocate_answer {
   error failure;
@@ -34,8 +34,8 @@ struct grow_notice {
   uint64_t gap_bytes = 0;
 };
 
-/// Stops allocation in these segments; their objects are evicted as soon as they are not held. Answered when
-/// they are empty.
+/// Stops allocation in these segments; their objects are evicted as soon as they are not held. The answer
+/// comes when they are empty.
 struct retire_request {
   extent range;
 };

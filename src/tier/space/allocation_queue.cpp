@@ -10,13 +10,14 @@
 namespace terrace {
 
 namespace {
-/// Requesting room one at a time would cost more time for messages than for the objects.
+/// The number of requests for which room is made together. Making room for one at a time would cost more time
+/// for messages than for the objects.
 constexpr size_t together_max = 16;
-/// Requests that are tried, each time that the first must wait, in total and of each connection.
+/// The number of requests that are tried each time that the first must wait, in total and for each connection.
 constexpr size_t tried_max = 256;
 constexpr size_t tried_of_each = 8;
 constexpr uint64_t ahead_part =
-    4; ///< of the places, and of the bytes of others: what is ahead of demand waits for
+    4; ///< requests ahead of demand get 1/4 of the places, until others overtook them by 1/4 of the arena
 
 bool is_ahead(const allocate_request& request) { return request.context && request.context->ahead; }
 } // namespace
@@ -52,7 +53,7 @@ size_t allocation_queue::waiting_of(const flow& of) const {
   return line_.waiting_of(of) + ahead_.waiting_of(of) + (kept == kept_of_.end() ? 0 : kept->second);
 }
 
-/// A connection may have as many waiting requests as places are left, so that no one has them all.
+/// A connection may have as many waiting requests as places are left, so that no connection has them all.
 bool allocation_queue::admits(const allocate_request& request) const {
   size_t places = is_ahead(request) ? waiting_max_ / ahead_part : waiting_max_;
   return waiting() < places && waiting_of(flow_of(request.context)) < places - waiting();
@@ -126,7 +127,7 @@ void allocation_queue::grow(const grow_notice& notice) {
     kept_.emplace_back([this, notice] { grow(notice); });
     return;
   }
-  if (space_->grow(notice.bytes, notice.gap_bytes)) // the tier asks for what the arena has
+  if (space_->grow(notice.bytes, notice.gap_bytes)) // the tier asks for as many bytes as the arena has
     try_again();
 }
 
@@ -157,7 +158,7 @@ void allocation_queue::refuse_what_never_fits() {
   ahead_.erase_if(never_served);
 }
 
-/// The first request, or, if no room can be made for it now, the next that may pass it.
+/// Returns the first request, or, if no room can be made for it now, the next one that may pass it.
 const allocation_queue::waiting_request* allocation_queue::next_seeker() {
   auto& line = served_now();
   const waiting_request* first = line.front();
@@ -175,8 +176,8 @@ const allocation_queue::waiting_request* allocation_queue::next_seeker() {
   return found;
 }
 
-/// The first seeker, and the requests that can be combined with it: those of one extent, because an arrangement
-/// for several need not leave room for another.
+/// Returns the first seeker, and the requests that can be combined with it: those of one extent, because an
+/// arrangement for several extents need not leave room for another.
 std::vector<room_seeker> allocation_queue::together() {
   std::vector<room_seeker> group;
   const waiting_request* first = next_seeker();
@@ -210,7 +211,7 @@ std::string allocation_queue::holders() const {
 
 error allocation_queue::ended(const waiting_request& waiting) const {
   errc why = waiting.request.context->ended.load();
-  if (why == errc::deadline && failed_for(waiting)) // the wait was for memory that was not released
+  if (why == errc::deadline && failed_for(waiting)) // the request waited for memory that was not released
     why = errc::no_space;
   return {why, "the request ended while it waited for " + std::to_string(waiting.physical_bytes) +
                    " bytes of memory" + holders()};
@@ -234,8 +235,9 @@ void allocation_queue::serve() {
     refuse_ahead();
 }
 
-/// Whoever may not wait is not kept behind a first request for which there is no room, and which it may not pass. That
-/// one may wait for what is let go when the other is answered: what a tier above gives up, for example.
+/// A request that may not wait is not kept behind a first one for which there is no room, and which it may
+/// not pass. The first one may wait for objects that are released when the other is answered: those that a
+/// tier above gives up, for example.
 void allocation_queue::refuse_impatient() {
   const waiting_request* first = line_.front();
   if (first == nullptr || !failed_for(*first))
@@ -249,7 +251,7 @@ void allocation_queue::refuse_impatient() {
   line_.erase_if(stuck);
 }
 
-/// Requests of so many bytes went before those that are ahead of demand.
+/// Requests of `bytes` bytes went before those that are ahead of demand.
 void allocation_queue::overtaken(uint64_t bytes) {
   auto often_enough = [&](waiting_request& entry) {
     entry.passing_left -= std::min(entry.passing_left, bytes);
@@ -303,7 +305,7 @@ turn allocation_queue::refuse(waiting_request& entry, error why) {
 
 void allocation_queue::sweep() {
   if (!space_)
-    kept_.emplace_back([this] { sweep(); }); // for requests that are kept
+    kept_.emplace_back([this] { sweep(); }); // sweeps again once the kept requests are queued
   auto over = [&](waiting_request& entry) {
     bool live = !entry.request.context || entry.request.context->live();
     if (!live)
@@ -342,7 +344,7 @@ std::shared_ptr<eviction_round> allocation_queue::begin_round() {
 }
 
 void allocation_queue::end_round(std::shared_ptr<eviction_round> round) {
-  assert(!round_ && round); // there is only one
+  assert(!round_ && round); // there is only one round
   round_ = std::move(round);
   if (auto number = round_->failed_number(); number != 0)
     failed_.insert(number);
@@ -352,7 +354,7 @@ void allocation_queue::end_round(std::shared_ptr<eviction_round> round) {
   if (kept_free_.empty()) {
     serve();
   } else {
-    space_->free(std::exchange(kept_free_, {})); // before the round counts as failed for anybody
+    space_->free(std::exchange(kept_free_, {})); // freed before the round counts as failed for anybody
     try_again();
   }
   kept_of_.clear();
@@ -367,7 +369,7 @@ void allocation_queue::more_evictable() {
     failed_.clear(); // a round is in progress, and the tier knows
 }
 
-/// What no room could be made for may have room now.
+/// Requests for which no room could be made may have room now.
 void allocation_queue::try_again() {
   failed_.clear();
   if (round_)

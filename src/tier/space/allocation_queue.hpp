@@ -17,39 +17,40 @@
 
 namespace terrace {
 
-/// Connections get equal shares of the bytes (base/fair_queue.hpp), each in order of arrival. A request that must
-/// wait is passed by requests that fit, among the first eight of each connection, for which more can be evicted if
-/// necessary: together by as many bytes as it asks for, and then by none. So a small request does not wait for a large one for which there is no room,
-/// and the large one waits for at most its own size more.
+/// Connections get equal shares of the bytes (base/fair_queue.hpp), each in order of arrival. A request that must wait
+/// may be passed by requests that fit, among the first eight of each connection. More objects are evicted for them if
+/// necessary. Together they may have as many bytes as the waiting request asks for, and then nothing passes it any
+/// more. So a small request does not wait for a large one for which there is no room, and the large one waits for at
+/// most its own size more.
 ///
-/// Requests ahead of demand (`request_context::ahead`) wait in a line of their own, which is served while nobody else
-/// waits: they are overtaken. They are refused with `busy` when a quarter of the places is taken, when no room can be made
-/// for the first of those who wait, or once the requests that overtook them took a quarter of the arena.
+/// Requests ahead of demand (`request_context::ahead`) wait in a queue of their own, which is served while nobody else
+/// waits: they are overtaken. They are refused with `busy` when a quarter of the places is taken, when no room can be
+/// made for the first of those who wait, or once the requests that overtook them took a quarter of the arena.
 ///
-/// While the space is lent to an eviction round (`begin_round`), arriving requests are kept and applied in
-/// order when the space is back: requests that may evict would wait behind the head in any case.
+/// While the space is lent to an eviction round (`begin_round`), arriving requests are kept and applied in order when
+/// the space is back: requests that may evict would wait behind the head in any case.
 class allocation_queue {
  public:
   using reply = std::function<void(allocate_answer)>;
 
   allocation_queue(std::unique_ptr<allocator> space, uint64_t free_ahead_bytes, size_t waiting_max);
 
-  /// Answers now or later. Errors: `bad_request` (a size that can never fit), `busy` (the queue is full, or the
-  /// connection has as many waiting requests as places are left), `no_space` (nothing can be evicted, and the request may not wait or could wait only for the end of leases),
-  /// or what ended the context.
+  /// Answers now or later. Errors: `bad_request` (a size that can never fit), `busy` (the queue is full, or
+  /// the connection has as many waiting requests as places are left), `no_space` (nothing can be evicted, and
+  /// the request may not wait or could wait only for the end of leases), or the error that ended the context.
   void allocate(const allocate_request& request, reply answer);
 
   void free(const std::vector<extent>& extents);
 
-  /// A round to be sent to the tier; null while one is in progress, if no room is needed, or if nothing can
-  /// be evicted now. Up to 16 waiting requests for one extent share a round. If a request waits, the
+  /// Returns a round to send to the tier; null while one is in progress, if no room is needed, or if nothing
+  /// can be evicted now. Up to 16 waiting requests for one extent share a round. If a request waits, the
   /// space is lent with the round.
   std::shared_ptr<eviction_round> begin_round();
 
   /// The round has been returned.
   void end_round(std::shared_ptr<eviction_round> round);
 
-  /// After a failed round: something else became evictable.
+  /// After a failed round something else became evictable.
   void more_evictable();
 
   /// The arena grew.
@@ -72,7 +73,7 @@ class allocation_queue {
 
   size_t waiting() const { return line_.size() + ahead_.size() + arrivals_kept_; }
   std::string_view allocator_name() const { return name_; }
-  /// While the space is passed on: its usage at that time.
+  /// The usage of the space; while the space is lent, its usage when it was lent.
   allocator_usage usage() const { return space_ ? space_->usage() : lent_usage_; }
 
  private:
@@ -96,7 +97,7 @@ class allocation_queue {
   void refuse_ahead();
   void refuse_impatient();
   allocate_answer too_many(const flow& of) const;
-  void try_again(); ///< not while the space is lent
+  void try_again(); ///< call only while the space is not lent
   void serve();
   turn offer(waiting_request& entry);
   turn refuse(waiting_request& entry, error why);
@@ -111,24 +112,26 @@ class allocation_queue {
   }
   std::string holders() const; ///< appended to an error's text
 
-  std::unique_ptr<allocator> space_; ///< null while it is passed on
+  std::unique_ptr<allocator> space_; ///< null while it is lent
   std::shared_ptr<eviction_round> round_ =
-      std::make_shared<eviction_round>(); ///< null while it is at the tier
+      std::make_shared<eviction_round>(); ///< null while it is with the tier
   std::string name_;
   allocator_usage lent_usage_;
   uint64_t lent_room_ = 0;
-  uint64_t free_ahead_bytes_; ///< of `first_capacity_`; if the arena is resized, it keeps its share
+  /// For a capacity of `first_capacity_`; if the arena is resized, it keeps its share.
+  uint64_t free_ahead_bytes_;
   uint64_t first_capacity_;
   size_t waiting_max_;
   fair_queue<waiting_request> line_{64 << 10};
-  fair_queue<waiting_request> ahead_{64 << 10}; ///< of demand
-  std::unordered_set<uint64_t> failed_; ///< numbers for which no room could be made, until more is evictable
+  fair_queue<waiting_request> ahead_{64 << 10}; ///< requests ahead of demand
+  /// Numbers of requests for which no room could be made, until more is evictable.
+  std::unordered_set<uint64_t> failed_;
   std::vector<retiring> retiring_;
   uint64_t arrived_ = 0;
-  std::vector<std::function<void()>> kept_;      ///< requests that arrived while the space was passed on
+  std::vector<std::function<void()>> kept_;      ///< requests that arrived while the space was lent
   std::vector<extent> kept_free_;                ///< extents that were freed meanwhile
   size_t arrivals_kept_ = 0;                     ///< allocation requests among them
-  std::unordered_map<uint64_t, size_t> kept_of_; ///< the same, by connection
+  std::unordered_map<uint64_t, size_t> kept_of_; ///< the same requests, by connection
 };
 
 } // namespace terrace

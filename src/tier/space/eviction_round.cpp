@@ -124,7 +124,8 @@ void eviction_round::choose(const residency& objects) {
   }
 }
 
-/// In the order of the policy, which names the end of a chain before its beginning: so what is left of a chain is one.
+/// Chooses in the order of the policy, which names the end of a chain before its beginning, so the rest of a
+/// chain is still a chain.
 void eviction_round::choose_own(const residency& objects) {
   auto may_leave = objects.offered(named_.victims);
   uint64_t bytes = 0;

@@ -20,7 +20,7 @@ struct room_seeker {
   uint64_t number = 0; ///< in order of arrival
   std::vector<uint64_t> sizes;
   context_ptr context; ///< may be null
-  tenant_id tenant{};  ///< whose objects it may replace below their guaranteed share
+  tenant_id tenant{};  ///< the tenant whose objects it may replace below their guaranteed share
 };
 
 /// The one round of an allocator; between rounds it is idle and keeps how the last one ended. A round starts when the
@@ -54,16 +54,16 @@ class eviction_round {
   /// Starts a round that evicts victims in their order until `bytes` more are free. No space is lent.
   void ask_ahead(uint64_t bytes);
 
-  /// After the round: the lent space with everything that was freed, or null. The requests are released.
+  /// After the round: returns the lent space with everything that was freed, or null. The requests are released.
   std::unique_ptr<allocator> take_space() {
     seekers_.clear();
     return std::move(space_);
   }
   /// The lent space, to look at; null: none is lent.
   const allocator* lent() const { return space_.get(); }
-  /// What was freed and travels with the round.
+  /// The extents that were freed and travel with the round.
   const std::vector<extent>& freed() const { return freed_; }
-  /// After a round without space: the freed extents.
+  /// After a round without space: returns the freed extents.
   std::vector<extent> take_freed() { return std::exchange(freed_, {}); }
 
   // ---- for the tier, of a tenant at its bound ----
@@ -72,37 +72,37 @@ class eviction_round {
   /// No space is lent. The tier removes all others from what the policy names (`residency::keep_only_of`).
   void ask_own(tenant_id tenant, uint64_t missing, uint64_t wanted, uint64_t inference);
   bool own() const { return own_; }
-  /// For whom room is made; 0: nobody in particular.
+  /// The tenant for which room is made; 0: nobody in particular.
   tenant_id tenant() const { return tenant_; }
-  /// Of a round that has just failed: the policy is asked again, because more may be named now.
+  /// The round has just failed: the policy is asked again, because it may name more now.
   void retry();
-  /// Bytes of victims requested from the policy at first.
+  /// Bytes of victims that the policy is asked for first.
   uint64_t asked_bytes() const { return asked_; }
-  /// What holds the memory, if the round failed.
+  /// Describes what holds the memory, if the round failed.
   std::optional<residency::holders> held_by() const {
     return failure_ ? std::optional(failure_->holders) : std::nullopt;
   }
 
   // ---- for the allocator again ----
 
-  /// Whether the last round failed, and another one for the request with this number (0: none, but room ahead
+  /// True if the last round failed, and another one for the request with this number (0: none, but room ahead
   /// of demand) would fail too until something else becomes evictable.
   bool failed_for(uint64_t number) const {
     return failure_ && (failure_->number == 0 || failure_->number == number);
   }
-  /// The request for which the last round failed; 0: it did not, or would for any.
+  /// The request for which the last round failed; 0: it did not fail, or would fail for any.
   uint64_t failed_number() const { return failure_ ? failure_->number : 0; }
-  /// What holds the memory, if the last round failed; else empty.
+  /// Describes what holds the memory, if the last round failed; else empty.
   std::string holders() const { return failure_ ? failure_->holders.text : std::string(); }
-  /// True if the last round failed and a request for this many bytes, of a capacity, can only wait for the end of
-  /// leases.
+  /// True if the last round failed and a request for `bytes` of `capacity` can only wait for the end of leases.
   bool only_leases_end(uint64_t bytes, uint64_t capacity) const {
     return failure_ && (failure_->holders.only_leases || failure_->holders.leased_bytes + bytes > capacity);
   }
 
   // ---- for the tier ----
 
-  /// asked: the request to the policy. For more bytes each time, if the victims named before were not enough.
+  /// asked: returns the request to the policy. Each time it is for more bytes, if the victims named before
+  /// were not enough.
   victim_request question(tier_kind tier);
 
   /// asked -> offered.
@@ -111,21 +111,23 @@ class eviction_round {
   /// offered -> evicting, asked or idle.
   void choose(const residency& objects);
 
-  /// evicting: what has been chosen.
+  /// evicting: the chosen victims.
   const std::vector<entry_key>& victims() const { return victims_; }
 
-  /// evicting -> idle, if no request waits any more, or it fits meanwhile: then nothing has to be evicted. Asked again
-  /// after the victims were written to a tier below, which takes time.
+  /// evicting -> idle, if no request waits any more, or if it fits meanwhile: then nothing has to be evicted.
+  /// Ask again after the victims were written to a tier below, which takes time.
   bool ends_without();
 
-  /// evicting -> idle or asked. What is freed is in the lent space already, or travels with the round. `demoted`: the
-  /// victims that were written to a tier below first (residency::begin_demotion), the only ones that leave; null: all.
+  /// evicting -> idle or asked. Freed extents are in the lent space already, or travel with the round.
+  /// `demoted` has the victims that were written to a tier below first (residency::begin_demotion), the only
+  /// ones that leave; null: all.
   residency::eviction evict(residency& objects, const std::vector<object_id>* demoted = nullptr);
 
   /// asked -> idle: the policy has terminated.
   void give_up(std::string why);
 
-  /// Extents that the tier freed meanwhile. False: no space is lent, so they have to be sent to the allocator.
+  /// Takes extents that the tier freed meanwhile. Returns false if no space is lent, so that they have to be
+  /// sent to the allocator.
   bool take_back(const std::vector<extent>& extents);
 
   /// Something became evictable after the policy was asked, or after the round failed.
@@ -139,7 +141,7 @@ class eviction_round {
 
  private:
   struct failure {
-    uint64_t number = 0; ///< of the request that all candidates are not enough for; 0: there are none
+    uint64_t number = 0; ///< number of the request for which all candidates are not enough; 0: there are none
     residency::holders holders;
   };
 
@@ -158,7 +160,7 @@ class eviction_round {
   uint64_t asked_ = 0; ///< bytes of victims requested from the policy
   tenant_id tenant_{};
   bool own_ = false;            ///< only objects of the tenant leave
-  uint64_t wanted_ = 0;         ///< of such a round
+  uint64_t wanted_ = 0;         ///< bytes wanted by such a round
   bool more_evictable_ = false; ///< an object became evictable after the policy was asked
   victim_answer named_;
   std::vector<entry_key> victims_;

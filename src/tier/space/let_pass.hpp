@@ -8,10 +8,10 @@
 
 namespace terrace {
 
-/// The first of `line` waits: others whose turn `offer` (entry) can be served go before it, `of_each` of each connection
-/// are looked at, together for at most `passing_left` of the first. Entries have a `number` of their own and
-/// `passing_left`, in the unit of their cost. True: another one is the first now, because one of its own connection passed
-/// it, and is charged to that.
+/// Lets others pass the first entry of `line`, which waits. `of_each` entries of each connection are offered a turn
+/// with `offer` (entry). Those that can be served go before the first, together for at most its `passing_left`. Entries
+/// have a `number` of their own and `passing_left`, in the unit of their cost. Returns true if another entry is the
+/// first now, because one of the first one's own connection passed it, and is charged to that.
 template <class Entry, class Offer>
 bool let_pass(fair_queue<Entry>& line, size_t of_each, Offer&& offer) {
   Entry* first = line.front();
@@ -32,14 +32,14 @@ bool let_pass(fair_queue<Entry>& line, size_t of_each, Offer&& offer) {
   return false;
 }
 
-/// How many entries are offered a turn each time that the first must wait.
+/// The number of entries that are offered a turn each time that the first must wait.
 struct tried_entries {
-  size_t of_each = 8; ///< connection
+  size_t of_each = 8; ///< of each connection
   size_t in_total = SIZE_MAX;
 };
 
-/// Serves the line until its first must wait and nobody else may pass it. `offer` (entry): tries to serve it, and has
-/// answered it unless it waits.
+/// Serves the line until its first entry must wait and no other may pass it. `offer` (entry) tries to serve
+/// an entry, and has answered it unless it waits.
 template <class Entry, class Offer>
 void serve_line(fair_queue<Entry>& line, const tried_entries& tried_max, Offer&& offer) {
   while (Entry* first = line.front()) {

@@ -1,4 +1,4 @@
-// What it means that a request for space in a tier was refused, for whoever counts.
+// Classifies the refusal of a request for space in a tier, for counters.
 #pragma once
 
 #include "tier/space/acquire.hpp"
@@ -8,11 +8,14 @@ namespace terrace {
 enum class space_refusal : uint8_t {
   none, ///< nobody was refused: the requester comes again for less, has ended, or asked for something impossible
   prefetch, ///< it was ahead of demand, which goes last
-  dropped, ///< eviction could have made the room: too many requests wait for it, or the deadline passed before their turn
-  no_room, ///< eviction could not: leases, readers and transfers hold the rest, or the tier is smaller than the request
+  /// Eviction could have made room: too many requests wait for it, or the deadline passed before their turn.
+  dropped,
+  /// Eviction could not make room: leases, readers and transfers hold the rest, or the tier is smaller than
+  /// the request.
+  no_room,
 };
 
-/// `failure`: of the request's space, from the tier's allocator (tier/space/allocation_queue.hpp).
+/// `failure` is the answer to the request's space from the tier's allocator (tier/space/allocation_queue.hpp).
 inline space_refusal refusal_of(const acquire_request& request, const error& failure) {
   bool ahead = request.context && request.context->ahead;
   bool live = !request.context || request.context->live();

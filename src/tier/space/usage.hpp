@@ -1,4 +1,4 @@
-// How much of an arena is in use.
+// Asks how much of an arena is in use.
 #pragma once
 
 #include "base/error.hpp"

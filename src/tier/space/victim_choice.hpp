@@ -9,8 +9,8 @@
 namespace terrace {
 
 /// `chosen` are indices into `named.victims`. A victim takes along all proposed victims below it in its
-/// chain, because an object is evicted only after all that continue its prefix. In the order in which they
-/// were proposed.
+/// chain, because an object is evicted only after all that continue its prefix. Returns the victims in the
+/// order in which they were proposed.
 std::vector<entry_key> with_descendants(const victim_answer& named, const std::vector<size_t>& chosen);
 
 } // namespace terrace

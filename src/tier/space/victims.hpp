@@ -1,4 +1,4 @@
-// Which objects a tier should evict.
+// Asks which objects a tier should evict.
 #pragma once
 
 #include "base/error.hpp"
@@ -10,7 +10,7 @@
 
 namespace terrace {
 
-/// To the policy.
+/// The tier sends it to the policy.
 struct victim_request {
   tier_kind tier = tier_kind::none;
   uint64_t bytes = 0;
@@ -21,7 +21,7 @@ struct victim_answer {
   error failure;
   std::vector<entry_key> victims;
   std::vector<entry_key> above; ///< parallel: the ancestor that is evictable only after the victim, or empty
-  uint64_t bytes = 0;           ///< of all victims; less than requested: no more are evictable
+  uint64_t bytes = 0;           ///< sum of all victims; less than requested: no more are evictable
 };
 
 } // namespace terrace

@@ -10,8 +10,8 @@
 
 namespace terrace {
 
-/// Where credits are returned. The last copy of a credit may end on any thread, so this may be called on any
-/// thread; it neither blocks nor throws. After the end of the issuer it has no effect.
+/// Credits are returned to it. The last copy of a credit may end on any thread, so any thread may call this;
+/// it neither blocks nor throws. After the end of the issuer it has no effect.
 class credit_sink {
  public:
   virtual ~credit_sink() = default;

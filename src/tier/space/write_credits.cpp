@@ -7,7 +7,7 @@
 namespace terrace {
 
 namespace {
-/// Of each connection, each time that the first must wait.
+/// The number of requests of each connection that are tried each time that the first must wait.
 constexpr size_t tried_of_each = 8;
 } // namespace
 
@@ -48,7 +48,7 @@ turn write_credits::offer(waiting_request& entry) {
   if (!fits(entry.bytes))
     return turn::waits;
   out_ += entry.bytes;
-  assert(out_ <= bytes_max_ || out_ == entry.bytes); // a larger one goes alone
+  assert(out_ <= bytes_max_ || out_ == entry.bytes); // a larger credit is out alone
   entry.answer(errc::ok);
   return turn::served;
 }

@@ -12,18 +12,18 @@ namespace terrace {
 
 class write_credits {
  public:
-  /// `ok`: the bytes are taken. Otherwise why the request ended while it waited.
+  /// `ok`: the bytes are taken. Otherwise it says why the request ended while it waited.
   using reply = std::function<void(errc)>;
 
   explicit write_credits(uint64_t bytes_max) : bytes_max_(bytes_max) {}
 
-  /// The total credit follows an arena that grows or shrinks. Credits that are out stay out, and requests that wait are
-  /// served with the next change.
+  /// The total credit follows an arena that grows or shrinks. Credits that are out stay out, and waiting
+  /// requests are served with the next change.
   void set_bytes_max(uint64_t bytes_max) { bytes_max_ = bytes_max; }
 
-  /// Connections get equal shares of the bytes (base/fair_queue.hpp). The first that waits is passed by smaller
-  /// requests that fit, among the first eight of each connection, together by as many bytes as it asks for. A request for more than the total credit is
-  /// served when nothing else is outstanding.
+  /// Connections get equal shares of the bytes (base/fair_queue.hpp). Smaller requests that fit may pass the
+  /// first one that waits, among the first eight of each connection, together with as many bytes as it asks
+  /// for. A request for more than the total credit is served when nothing else is outstanding.
   void ask(uint64_t bytes, context_ptr context, reply answer);
   /// Takes the bytes if they are available and no request waits.
   bool try_take(uint64_t bytes);

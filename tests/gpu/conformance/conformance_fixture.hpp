@@ -10,7 +10,7 @@
 
 namespace terrace::gpu {
 
-/// A stream, and what has ended on it.
+/// A stream, and the requests that have ended on it.
 class test_stream {
  public:
   test_stream(const std::shared_ptr<device>& device, direction way, copy_stream_options options = {})
@@ -47,11 +47,11 @@ class DeviceConformance : public testing::TestWithParam<std::string> {
   void SetUp() override;
   void TearDown() override;
 
-  /// A request between the region and the objects, of one part for each list of copies.
+  /// Makes a request between the region and the objects, with one part for each list of copies.
   copy_request request(uint64_t id, std::vector<std::vector<strided_copy>> parts) const;
-  /// One part that moves `bytes` whole.
+  /// Makes a request of one part that moves `bytes` as a whole.
   copy_request simple(uint64_t id, uint64_t region_offset, uint64_t object_offset, uint64_t bytes) const;
-  /// The region's bytes, copied out and in by a stream of their own.
+  /// The region's bytes; a stream of their own copies them out and in.
   std::vector<std::byte> region_content();
   void fill_region(uint64_t seed);
   std::span<std::byte> objects() const { return pages->bytes(); }
@@ -59,9 +59,9 @@ class DeviceConformance : public testing::TestWithParam<std::string> {
   std::unique_ptr<device_under_test> tested;
   std::shared_ptr<device> dev;
   std::shared_ptr<memory> region;
-  std::shared_ptr<const mapping> pages;  ///< of the objects
-  std::shared_ptr<memory> arena;         ///< the same, pinned
-  std::shared_ptr<const mapping> window; ///< of the same size as the region, to look into it
+  std::shared_ptr<const mapping> pages;  ///< memory of the objects
+  std::shared_ptr<memory> arena;         ///< the same memory, pinned
+  std::shared_ptr<const mapping> window; ///< as large as the region, to look into it
   std::shared_ptr<memory> window_memory;
   std::shared_ptr<const generation_page> page;
   std::shared_ptr<attached_page> attached;
@@ -74,7 +74,7 @@ class DeviceConformance : public testing::TestWithParam<std::string> {
   if (!tested->has_controls())                                                                               \
   GTEST_SKIP() << "a real device cannot be held or broken"
 
-/// Anonymous pages.
+/// Makes anonymous pages.
 std::shared_ptr<const mapping> make_pages(uint64_t bytes);
 
 } // namespace terrace::gpu

@@ -7,7 +7,7 @@ namespace terrace::gpu {
 
 namespace {
 
-/// A device that asks before each part, on the thread which copies it, whether the part fails.
+/// Before each part, this device asks on the thread that copies the part whether it fails.
 class asking_under_test : public device_under_test {
  public:
   using opener = result<std::shared_ptr<device>> (*)(host_device_options options);
@@ -112,7 +112,7 @@ maker on_cuda(cuda_device_options options, const char* function) {
   return [=](uint64_t seed) { return std::make_unique<cuda_under_test>(options, function, seed); };
 }
 
-/// Every device; other files ask for them before main.
+/// Returns every device; other files ask for them before main.
 const std::map<std::string, maker>& devices() {
   static const std::map<std::string, maker> all = {
       {"host", asking(&make_host_device)},

@@ -1,4 +1,4 @@
-// The devices that the conformance suite runs over, with what a test does to them.
+// The devices that the conformance suite runs over, with the faults that a test causes in them.
 #pragma once
 
 #include "driver_fixture.hpp"
@@ -17,9 +17,9 @@ class device_under_test {
  public:
   virtual ~device_under_test() = default;
   virtual result<std::shared_ptr<device>> open() = 0;
-  /// Why it cannot be tested here; empty when it can.
+  /// Says why the device cannot be tested here; empty if it can.
   virtual std::string absent() { return ""; }
-  /// Whether the calls below work.
+  /// True if the calls below work.
   virtual bool has_controls() { return true; }
   /// Nothing is executed until `release`.
   virtual void hold() = 0;
@@ -28,13 +28,13 @@ class device_under_test {
   virtual void fail_part(unsigned skip) = 0;
   /// The device is lost with the next part that it executes.
   virtual void lose() = 0;
-  /// What it found wrong in our use of it.
+  /// Returns the rules that our use of the device broke.
   virtual std::vector<std::string> broken_rules() { return {}; }
-  /// What was not given back.
+  /// Returns the number of objects that were not given back.
   virtual size_t live() { return 0; }
 };
 
-/// "host", "cuda_batch", "cuda_planes", "cuda_single", "cuda_kernel", "cuda_virtual_memory".
+/// Returns "host", "cuda_batch", "cuda_planes", "cuda_single", "cuda_kernel", "cuda_virtual_memory".
 std::vector<std::string> device_names();
 std::unique_ptr<device_under_test> make_device_under_test(const std::string& name, uint64_t seed);
 

@@ -6,7 +6,7 @@
 namespace terrace::gpu {
 namespace {
 
-/// The same copies on plain bytes.
+/// Does the same copies on plain bytes.
 void apply(const copy_part& part, direction way, std::span<std::byte> region, std::span<std::byte> objects) {
   for (const auto& one : part.copies)
     for (uint64_t i = 0; i < one.count; ++i) {
@@ -22,7 +22,8 @@ class LayoutTest : public DeviceConformance {
  protected:
   uint64_t below(uint64_t limit) { return random() % limit; }
 
-  /// Strided copies whose destinations share no byte: groups side by side, as the K and V of a layer lie, one group behind the other.
+  /// Makes strided copies whose destinations share no byte: groups side by side, like the K and V of a layer,
+  /// or one group behind the other.
   copy_part random_part(direction way) {
     copy_part part;
     uint64_t place = below(4096);
@@ -81,7 +82,7 @@ class LayoutTest : public DeviceConformance {
         if (end.failure) {
           EXPECT_EQ(end.failure->code, errc::cancelled) << end.failure->text;
         }
-        // What is done is a beginning of the request, and nothing else of it is.
+        // The parts that are done are the first ones of the request, and no others are done.
         for (size_t i = 0; i < end.parts_done; ++i)
           apply(one.parts[i], way, region_model, objects_model);
       }
@@ -103,13 +104,13 @@ TEST_P(LayoutTest, StoresMoveExactlyTheirBytes) {
     run(direction::store);
 }
 
-// Two streams that take turns by generations alone: what one stores, the other loads elsewhere, round after round.
+// Two streams take turns only by generations: one stores, the other loads the bytes elsewhere, round after round.
 TEST_P(LayoutTest, StreamsTakeTurnsByGenerations) {
   constexpr uint64_t half = region_bytes / 2, rounds = 30;
   fill_region(5);
   auto model = region_content();
   test_stream stores(dev, direction::store), loads(dev, direction::load);
-  // Both are driven: a stream whose wait is over has to be given its copies.
+  // Both streams are driven, because a stream whose wait is over has to be given its copies.
   auto wait_for = [&](uint64_t round) {
     while (!stores.ended.contains(round) || !loads.ended.contains(round)) {
       pollfd watched[] = {{stores.stream->descriptor(), POLLIN, 0}, {loads.stream->descriptor(), POLLIN, 0}};
@@ -119,7 +120,8 @@ TEST_P(LayoutTest, StreamsTakeTurnsByGenerations) {
     }
   };
   for (uint32_t round = 1; round <= rounds; ++round) {
-    // A store of the first half, reversed in blocks on its way, and a load of it into the second half and back into the first.
+    // A store takes the first half, reversed in blocks on its way, and a load takes it into the second half
+    // and back into the first.
     constexpr uint64_t block = 1024, blocks = half / block;
     auto store = request(round, {{}});
     for (uint64_t i = 0; i < blocks; ++i)
@@ -129,7 +131,7 @@ TEST_P(LayoutTest, StreamsTakeTurnsByGenerations) {
     auto load = request(round, {{{half, 0, half, 0, 0, 1}}, {{0, 0, half, 0, 0, 1}}});
     load.await = generation{0, round};
     load.parts[1].signal = generation{1, round};
-    // The one that waits may come first.
+    // The waiting request may come first.
     ASSERT_TRUE(loads.stream->submit(std::move(load)));
     ASSERT_TRUE(stores.stream->submit(std::move(store)));
     std::vector<std::byte> reversed(half);

@@ -1,4 +1,4 @@
-// Order, waits, signals, cancels and failures, the same on all devices.
+// Order, waits, signals, cancels and failures are the same on all devices.
 #include "conformance/conformance_fixture.hpp"
 
 #include <thread>
@@ -13,7 +13,7 @@ class StreamConformance : public DeviceConformance {
     DeviceConformance::TearDown();
   }
 
-  /// Whether the region has `expected` at `offset`.
+  /// Checks that the region has `expected` at `offset`.
   testing::AssertionResult region_has(uint64_t offset, uint64_t bytes, std::span<const std::byte> expected) {
     auto content = region_content();
     return std::equal(expected.begin(), expected.end(), content.begin() + static_cast<long>(offset),
@@ -71,7 +71,7 @@ TEST_P(StreamConformance, EachLayerIsUsableWhenItsGenerationIs) {
   auto layered = request(1, {});
   for (uint32_t i = 0; i < layers; ++i)
     layered.parts.push_back({{{i * layer_bytes, i * layer_bytes, layer_bytes, 0, 0, 1}}, generation{i, 1}});
-  // A reader in another thread, as an engine would be, takes layer after layer while later ones are still copied.
+  // A reader in another thread, like an engine, takes layer after layer while later ones are still copied.
   std::vector<bool> whole;
   std::thread reader([&] {
     for (uint32_t i = 0; i < layers; ++i) {
@@ -198,7 +198,7 @@ TEST_P(StreamConformance, ALostDeviceEndsEverythingAndSaysSo) {
     ASSERT_TRUE(loads.stream->submit(simple(id, 0, 0, 1024)));
   ASSERT_TRUE(loads.stream->submit(std::move(waits)));
   tested->release();
-  // A lost device tells nothing by itself: an owner whose deadline has passed asks.
+  // A lost device does not report anything by itself: an owner whose deadline has passed asks.
   while (loads.stream->check())
     std::this_thread::yield();
   for (uint64_t id = 1; id <= 3; ++id) {

@@ -20,7 +20,7 @@ class PeerOnCuda : public cuda::DriverTest {
     first = second = nullptr;
     DriverTest::TearDown();
   }
-  /// All of `object` into, or out of, `region`.
+  /// Copies all of `object` into `region`, or `region` into `object`.
   static void copy(const std::shared_ptr<device>& by, direction way, std::shared_ptr<memory> region,
                    std::shared_ptr<memory> object) {
     test_stream stream(by, way);

@@ -7,7 +7,7 @@ namespace {
 
 class PinConformance : public DeviceConformance {
  protected:
-  /// The arena of a daemon as another process maps it.
+  /// Makes the arena of a daemon as another process maps it.
   std::shared_ptr<const mapping> read_only() {
     cuda::fill(std::span(owned_.data(), owned_.size()), 3);
     return std::make_shared<const mapping>(mapping::map(owned_.fd(), owned_.size(), false).value());

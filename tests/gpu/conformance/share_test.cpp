@@ -11,7 +11,7 @@
 namespace terrace::gpu {
 namespace {
 
-/// What goes over the socket beside a descriptor.
+/// The bytes that go over the socket beside a descriptor.
 struct sent_handle {
   memory_handle::kind_t kind;
   std::array<std::byte, 64> ipc;

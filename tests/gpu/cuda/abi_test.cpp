@@ -1,5 +1,5 @@
-// Our declarations of the driver's types and functions against NVIDIA's headers. All of it happens at compile time, and only where the
-// toolkit is installed.
+// Compares our declarations of the driver's types and functions with NVIDIA's headers, at compile time, and
+// only where the toolkit is installed.
 #include "driver_fixture.hpp"
 #include "gpu/cuda/driver.hpp"
 
@@ -13,7 +13,8 @@
 namespace terrace::cuda {
 namespace {
 
-/// Whether two types are passed alike: numbers of one size and sign, structs of one size and alignment, pointers to such.
+/// True if two types are passed alike: numbers of one size and sign, structs of one size and alignment,
+/// pointers to such.
 template <class Ours, class Theirs>
 constexpr bool alike() {
   using ours = std::remove_cv_t<Ours>;
@@ -29,7 +30,7 @@ constexpr bool alike() {
     else if constexpr (requires { sizeof(our_target), sizeof(their_target); })
       return std::is_const_v<our_target> == std::is_const_v<their_target> &&
              alike<our_target, their_target>();
-    else // handles: pointers to what only the driver knows
+    else // handles: pointers to objects that only the driver knows
       return !requires { sizeof(our_target); }
     &&!requires { sizeof(their_target); };
   } else if constexpr ((std::is_integral_v<ours> || std::is_enum_v<ours>) &&(std::is_integral_v<theirs> ||
@@ -227,9 +228,9 @@ SAME_VALUE(lookup_result::version_not_sufficient, CU_GET_PROC_ADDRESS_VERSION_NO
 
 TEST(DriverAbi, IsThatOfTheInstalledToolkit) { SUCCEED() << "everything above is compared by the compiler"; }
 
-// The toolkit brings a library to link against on machines without a driver. It has every symbol and no function.
+// The toolkit has a library to link against on machines without a driver. It has every symbol but no function.
 TEST(Driver, AStubLibraryIsNoDriver) {
-  SKIP_ON_REAL_DRIVER(); // of the same name, it would be found from then on instead of the real one
+  SKIP_ON_REAL_DRIVER(); // it has the same name, so it would be found from then on instead of the real one
   auto opened = driver::open(TERRACE_CUDA_STUB);
   ASSERT_FALSE(opened);
   EXPECT_EQ(opened.error().code, errc::unsupported) << opened.error().text;

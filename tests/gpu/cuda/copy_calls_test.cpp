@@ -1,4 +1,4 @@
-// With how many calls of the driver a part is copied.
+// Tests with how many calls of the driver a part is copied.
 #include "gpu/cuda/cuda_device.hpp"
 #include "gpu/cuda/plane.hpp"
 
@@ -82,7 +82,7 @@ TEST(Plane, HasManyRowsThatAreNotTooFarApart) {
   EXPECT_FALSE(is_plane(4, pitch_max + 1, 512));
 }
 
-/// A step that is kept for a later report is not kept behind a wait, which may be long.
+/// A step that is kept for a later report must not be kept behind a wait, which may be long.
 TEST_F(CopyCalls, WhatIsBeforeAWaitIsReportedBeforeItEnds) {
   open();
   auto page = std::make_shared<const generation_page>(generation_page::make(1).value());

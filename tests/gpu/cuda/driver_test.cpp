@@ -46,7 +46,7 @@ TEST_F(DriverTest, ReportsEachDeviceInALine) {
 
 TEST_F(DriverTest, OptionalFunctionsMayBeMissing) {
   SKIP_ON_REAL_DRIVER();
-  sim.set_version(12080); // whose batched copies have another signature
+  sim.set_version(12080); // in this version batched copies have another signature
   auto older = driver::open(driver_library());
   ASSERT_TRUE(older) << older.error().text;
   EXPECT_EQ((*older)->missing(), (std::vector<std::string>{"cuMemcpyBatchAsync", "cuMemcpy3DBatchAsync"}));
@@ -111,7 +111,7 @@ TEST(DeviceUuid, IsReadAsItIsWritten) {
     EXPECT_EQ(parse_uuid(text).error().code, errc::bad_request) << text;
 }
 
-// Every function of the table, when the driver refuses it, is an error with that function's name.
+// If the driver refuses a function of the table, the error names that function.
 TEST_F(DriverTest, EveryRefusalIsAnErrorThatNamesTheFunction) {
   SKIP_ON_REAL_DRIVER();
   for (auto code : {status::out_of_memory, status::invalid_value, status::unknown}) {
@@ -131,7 +131,7 @@ TEST_F(DriverTest, EveryRefusalIsAnErrorThatNamesTheFunction) {
     host_pages pages(4096);
     fails("cuMemHostRegister");
     is_of("cuMemHostRegister", registration::make(in_context(), pages.bytes()));
-    fails("cuMemHostGetDevicePointer"); // what was registered before is given back
+    fails("cuMemHostGetDevicePointer"); // earlier registrations are given back
     is_of("cuMemHostGetDevicePointer", registration::make(in_context(), pages.bytes()));
   }
 }

@@ -1,4 +1,4 @@
-// Pages of generations with events: recorded by one process, waited for by another.
+// Pages of generations with events: one process records them, and another waits for them.
 #include "conformance/conformance_fixture.hpp"
 #include "driver_fixture.hpp"
 #include "gpu/copy_stream.hpp"
@@ -19,7 +19,7 @@ constexpr uint32_t layers = 4;
 constexpr uint64_t layer_bytes = 256 << 10;
 constexpr uint32_t page_slots = 1024;
 
-/// The handles are at the end.
+/// The handles are at the end of the page.
 cuda::ipc_event_handle handle_in(const generation_page& page, uint32_t slot) {
   cuda::ipc_event_handle handle;
   std::memcpy(&handle, page.memory().data() + page.memory().size() - (layers - slot) * sizeof handle,
@@ -27,7 +27,7 @@ cuda::ipc_event_handle handle_in(const generation_page& page, uint32_t slot) {
   return handle;
 }
 
-// Reads each layer once its event is done. Says what the layers have: a digit each, 9 for none of the patterns.
+// Reads each layer once its event is done. Reports the layers' patterns: a digit each, 9 for none of the patterns.
 const peer_role reads_layers("reads layers", [](peer_socket& socket) -> std::string {
   auto memory_handle = socket.receive_value<cuda::ipc_memory_handle>();
   unique_fd descriptor;
@@ -82,7 +82,7 @@ class EventPage : public cuda::DriverTest {
     if (!on_real_driver())
       sim.release();
   }
-  /// Of all layers, with the pattern of that number; a generation for each if there is a page.
+  /// Loads all layers with the pattern of that number; signals a generation for each if there is a page.
   void load(uint64_t number, std::shared_ptr<attached_page> in) {
     for (uint32_t i = 0; i < layers; ++i)
       cuda::fill(pages->bytes().subspan(i * layer_bytes, layer_bytes), number);
@@ -166,7 +166,7 @@ TEST_F(EventPage, TheGenerationSaysThatTheEventWasRecorded) {
 TEST_F(EventPage, AFailedPartRecordsNothing) {
   SKIP_ON_REAL_DRIVER();
   ASSERT_TRUE(attach());
-  sim.fail("cuEventRecord", cuda::status::invalid_value, 1, 1); // that of the second layer
+  sim.fail("cuEventRecord", cuda::status::invalid_value, 1, 1); // fails the record of the second layer
   load(2, events);
   auto end = take(2);
   EXPECT_TRUE(end.failure);

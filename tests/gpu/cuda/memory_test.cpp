@@ -8,7 +8,7 @@ namespace {
 
 class MemoryTest : public DriverTest {
  protected:
-  /// Through the device's memory at `address` and back.
+  /// Copies through the device's memory at `address` and back.
   void expect_round_trip(device_pointer address, size_t bytes) {
     host_pages pages(2 * bytes);
     auto pinned = registration::make(in_context(), pages.bytes()).value();
@@ -49,7 +49,7 @@ TEST_F(MemoryTest, MemoryMovesWithItsOwner) {
   auto second = std::move(first);
   EXPECT_FALSE(first);
   EXPECT_EQ(second.get().address, address);
-  second = allocation::make(in_context(), 4096).value(); // which ends what it had
+  second = allocation::make(in_context(), 4096).value(); // the assignment ends the old allocation
   EXPECT_NE(second.get().address, 0u);
 }
 
@@ -99,7 +99,7 @@ TEST_F(MemoryTest, AViewOfMoreThanThereIsIsRefusedAndLeavesNothing) {
 }
 
 TEST_F(MemoryTest, AnyOldDescriptorIsNoMemory) {
-  SKIP_ON_REAL_DRIVER(); // which takes what it cannot use, and fails later
+  SKIP_ON_REAL_DRIVER(); // it takes a handle that it cannot use, and fails later
   EXPECT_FALSE(physical_memory::open(in_context(), 0));
 }
 

@@ -1,4 +1,4 @@
-// What streams promise about order, on copies of every kind and values in memory.
+// Tests what streams promise about order, on copies of every kind and on values in memory.
 #include "driver_fixture.hpp"
 
 #include <atomic>
@@ -52,7 +52,7 @@ TEST_F(OrderTest, UnregisteringWaitsForAllStreamsOfTheContext) {
   auto begun = [&] { return on_real_driver() ? asked.load() : sim.calls("cuMemHostUnregister") != 0; };
   while (!begun())
     std::this_thread::yield();
-  for (int i = 0; i < 1000; ++i) // time for a driver that does not wait
+  for (int i = 0; i < 1000; ++i) // gives time to a driver that does not wait
     EXPECT_FALSE(work.idle().value());
   let_go = true;
   word(0).store(1, std::memory_order_release);
@@ -63,7 +63,7 @@ TEST_F(OrderTest, UnregisteringWaitsForAllStreamsOfTheContext) {
 TEST_F(OrderTest, AStreamIsInOrder) {
   auto memory = allocation::make(home, 1 << 16).value();
   for (uint64_t round = 0; round < 50; ++round) {
-    // Each copy reads what the one before has written.
+    // Each copy reads the bytes that the one before has written.
     fill(pages.bytes().first(1 << 16), round);
     for (auto [to, from] : {std::pair{memory.get().address, at(0)},
                             {at(1 << 17), memory.get().address},
@@ -102,12 +102,12 @@ TEST_F(OrderTest, HostFunctionsComeInOrderAndAfterTheCopies) {
 TEST_F(OrderTest, AValueIsWrittenAfterWhatIsBeforeIt) {
   if (!api().StreamWriteValue32)
     GTEST_SKIP() << "the driver has no stream memory operations";
-  // Copies between two places of host memory may block, so they go by way of the device.
+  // Copies between two places of host memory may block, so they pass through the device.
   auto memory = allocation::make(home, 1 << 16).value();
   auto second = stream::make(home).value();
   for (uint32_t round = 1; round <= 30; ++round) {
     fill(pages.bytes().subspan(4096, 1 << 16), round);
-    // The second stream waits for the first by a value alone, and is started first.
+    // The second stream waits for the first only by a value, and is started first.
     ASSERT_TRUE(home->call("cuStreamWaitValue32", api().StreamWaitValue32, second.get(), at(0), round,
                            wait_value_geq));
     ASSERT_TRUE(home->call("cuMemcpyAsync", api().MemcpyAsync, at(1 << 18), memory.get().address,
@@ -125,14 +125,14 @@ TEST_F(OrderTest, AValueIsWrittenAfterWhatIsBeforeIt) {
 TEST_F(OrderTest, GenerationsAreComparedAsACircle) {
   if (!api().StreamWaitValue32)
     GTEST_SKIP() << "the driver has no stream memory operations";
-  word(0).store(3); // three records after the counter went round
+  word(0).store(3); // three records after the counter wrapped around
   ASSERT_TRUE(home->call("cuStreamWaitValue32", api().StreamWaitValue32, work.get(), at(0), 0xfffffffeu,
                          wait_value_geq));
   EXPECT_TRUE(work.synchronize());
   ASSERT_TRUE(
       home->call("cuStreamWaitValue32", api().StreamWaitValue32, work.get(), at(0), 4u, wait_value_geq));
   EXPECT_EQ(work.idle(), false);
-  word(0).store(4); // by the processor
+  word(0).store(4); // the processor writes it
   EXPECT_TRUE(work.synchronize());
 }
 
@@ -143,7 +143,7 @@ TEST_F(OrderTest, BatchesAreInOrderWithWhatSurroundsThem) {
   std::vector<device_pointer> to, back, from;
   for (size_t i = 0; i < count; ++i) {
     from.push_back(at(i * bytes));
-    to.push_back(at((1 << 18) + (count - 1 - i) * 1024)); // the other way round, with gaps
+    to.push_back(at((1 << 18) + (count - 1 - i) * 1024)); // in reverse order, with gaps
     back.push_back(at((1 << 19) + i * bytes));
   }
   std::vector<size_t> sizes(count, bytes);

@@ -20,7 +20,7 @@ std::string broken_rules_of_peer() {
   return all;
 }
 
-/// The device's bytes at `address` have pattern `expected` and get pattern `wanted`.
+/// Checks that the device's bytes at `address` have pattern `expected`, and fills them with pattern `wanted`.
 std::string check_and_fill(const std::shared_ptr<const context>& home, device_pointer address, size_t bytes,
                            uint64_t expected, uint64_t wanted) {
   host_pages pages(bytes);
@@ -48,7 +48,7 @@ const peer_role imports_memory("imports memory", [](peer_socket& socket) -> std:
       return import.error().text;
     if (import->get().bytes < memory_bytes)
       return "the import has " + std::to_string(import->get().bytes) + " bytes";
-    auto again = ipc_import::open(home, *handle); // is counted
+    auto again = ipc_import::open(home, *handle); // opens are counted
     if (!again || again->get().address != import->get().address)
       return "opened twice, it lies in two places";
     again->reset();
@@ -143,7 +143,7 @@ const peer_role dies("dies with memory open", [](peer_socket& socket) -> std::st
 
 class ProcessTest : public DriverTest {
  protected:
-  /// Memory of the device with pattern 1.
+  /// Makes device memory with pattern 1.
   allocation filled() {
     auto memory = allocation::make(in_context(), memory_bytes).value();
     host_pages pages(memory_bytes);
@@ -203,7 +203,7 @@ TEST_F(ProcessTest, AnImporterThatDiedHoldsNoEvent) {
   event.reset();
 }
 
-// As seen on an H200 with driver 580 (docs/gpu.md).
+// An H200 with driver 580 behaves like this (docs/gpu.md).
 TEST_F(ProcessTest, AStreamWaitsForEverForTheRecordOfAProcessThatWasKilled) {
   SKIP_ON_REAL_DRIVER();
   auto work = stream::make(in_context()).value();

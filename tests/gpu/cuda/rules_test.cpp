@@ -1,5 +1,5 @@
-// Rules that the real driver leaves to its users are checked by the simulated one, faults come where a test wants them, and the
-// simulation is proved by breaking each rule.
+// The simulated driver checks the rules that the real driver leaves to its users, and causes faults where a
+// test wants them. The tests break each rule to prove the simulation.
 #include "driver_fixture.hpp"
 #include "gpu/cuda/virtual_memory.hpp"
 #include "gpu/kernels/copy_runs.hpp"
@@ -203,7 +203,7 @@ TEST_F(RulesTest, ContextsEndAfterWhatIsInThem) {
   EXPECT_EQ(sim.live(), 2u);
   home = nullptr;
   memory.reset();
-  work.reset(); // whose context has ended: more rules are broken
+  work.reset(); // its context has ended: this breaks more rules
   sim.reset(2, 64 << 20, 1);
 }
 

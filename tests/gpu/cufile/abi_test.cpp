@@ -10,7 +10,7 @@
 namespace terrace::cufile {
 namespace {
 
-/// The same place, and as many bytes.
+/// Checks that both members have the same offset and size.
 #define SAME_MEMBER(ours, our_member, theirs, their_member)                                                  \
   EXPECT_EQ(offsetof(ours, our_member), offsetof(theirs, their_member)) << #our_member;                      \
   EXPECT_EQ(sizeof(std::declval<ours>().our_member), sizeof(std::declval<theirs>().their_member))            \
@@ -71,7 +71,8 @@ TEST(CufileAbi, NumbersAreThoseOfTheHeader) {
 #endif
 }
 
-/// The same number of parameters of the same sizes: pointers to our types stand for pointers to the header's.
+/// Checks that both have the same number of parameters of the same sizes: pointers to our types stand for
+/// pointers to the header's.
 template <class Ours, class Theirs>
 struct alike : std::false_type {};
 template <class OurAnswer, class... Ours, class TheirAnswer, class... Theirs>

@@ -49,7 +49,7 @@ class CufileTest : public DriverTest {
     EXPECT_TRUE(opened) << opened.error().text;
     return opened.value_or(nullptr);
   }
-  /// What is in the device's memory.
+  /// Returns the content of the device's memory.
   std::vector<std::byte> read_back(device_pointer from, size_t bytes) {
     host_pages pages(bytes);
     auto pinned = registration::make(home, pages.bytes()).value();

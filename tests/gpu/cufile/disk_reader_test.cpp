@@ -16,7 +16,7 @@ using namespace terrace::cufile;
 
 constexpr uint64_t reader_bytes = 1 << 20;
 
-/// Objects on disk one after the other, and what the index says of them.
+/// Objects on disk one after the other, and what the index says about them.
 struct objects_on_disk {
   std::vector<std::byte> bytes;
   std::vector<disk_extent> extents;

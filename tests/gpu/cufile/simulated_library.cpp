@@ -1,6 +1,7 @@
-// A libcufile.so.0 of our own over the simulated driver: it reads files into the memory of simulated devices, and reports what the
-// real one leaves undefined, or what it fails at far from the cause. Faults, hangs, calls and violations are the driver's
-// (tests/gpu/driver/simulation.hpp): sim_fail("cuFileRead", ...) and so on. It finds them in the loaded libcuda.so.1.
+// Our own libcufile.so.0 over the simulated driver. It reads files into the memory of simulated devices, and
+// reports uses that the real library leaves undefined, or that it fails at only later. It shares the driver's
+// faults, hangs, calls and violations (tests/gpu/driver/simulation.hpp): sim_fail("cuFileRead", ...) and so
+// on. It finds them in the loaded libcuda.so.1.
 #include "gpu/cufile/cufile_functions.hpp"
 
 #include <cerrno>
@@ -23,16 +24,16 @@ TERRACE_CUFILE_FUNCTIONS(SIM_DECLARE)
 
 namespace {
 
-/// What the simulated driver has for us.
+/// The functions that the simulated driver has for this library.
 struct driver {
   using enter_function = uint32_t (*)(const char*);
   using pin_function = void* (*) (uint64_t, uint64_t);
   using unpin_function = void (*)(uint64_t);
   using violation_function = void (*)(const char*);
 
-  /// Counts the call, hangs if it shall, and returns the code with which it shall fail; 0: none.
+  /// Counts the call, hangs if it should, and returns the code with which it should fail; 0: none.
   enter_function enter = find<enter_function>("sim_enter");
-  /// The bytes of device memory, which is not freed until `unpin`; null if it is none of the current context's.
+  /// Returns the bytes of device memory, which is not freed until `unpin`; null if it is not the current context's.
   pin_function pin = find<pin_function>("sim_pin");
   unpin_function unpin = find<unpin_function>("sim_unpin");
   violation_function violation = find<violation_function>("sim_note_violation");
@@ -48,7 +49,7 @@ struct driver {
   }
 };
 
-/// By this code of a fault, a read brings half of what it was asked for.
+/// With this code of a fault, a read brings half of the bytes that it was asked for.
 constexpr uint32_t half = 9999;
 
 struct registered_file {
@@ -64,7 +65,7 @@ struct registered_buffer {
 struct library {
   std::mutex mutex;
   bool open = false;
-  bool compatibility = true; ///< as the real one without a configuration
+  bool compatibility = true; ///< like the real one without a configuration
   uint64_t next = 0x6100;
   std::map<uint64_t, registered_file> files;
   std::map<uint64_t, registered_buffer> buffers;
@@ -256,7 +257,7 @@ SIM_EXPORT ssize_t cuFileRead(file_handle handle, void* address, size_t bytes, o
     fd = file->second.fd;
     to = buffer->second.data + at;
   }
-  // Memory of the simulation's is no place for O_DIRECT.
+  // O_DIRECT cannot read into the simulation's memory.
   std::unique_ptr<std::byte, void (*)(void*)> block(static_cast<std::byte*>(std::aligned_alloc(4096, bytes)),
                                                     std::free);
   ssize_t n = ::pread(fd, block.get(), code == half ? bytes / 2 / 4096 * 4096 : bytes, file_offset);

@@ -20,7 +20,7 @@ control_slot* map(int descriptor) {
   return data == MAP_FAILED ? nullptr : static_cast<control_slot*>(data);
 }
 
-/// One that has ended, and whose parent has not looked yet, has nothing open.
+/// A process that has ended, and whose parent has not reaped it yet, has nothing open.
 bool lives(pid_t process) {
   if (process == 0 || kill(process, 0) != 0)
     return false;

@@ -1,4 +1,4 @@
-// What processes know of each other's exports: a page that the exporter owns and importers map.
+// The page by which processes know of each other's exports: the exporter owns it and importers map it.
 #pragma once
 
 #include <atomic>
@@ -21,12 +21,12 @@ struct control_slot {
   event_words words;
 };
 
-/// What an IPC handle's 64 bytes are in the simulation.
+/// The 64 bytes of an IPC handle in the simulation.
 struct export_record {
   uint32_t magic = 0;
   int32_t process = 0;
   int32_t page = 0;   ///< the exporter's descriptor
-  int32_t memory = 0; ///< likewise; of an event: -1
+  int32_t memory = 0; ///< likewise; -1 for an event
   uint32_t slot = 0;
   uint32_t device = 0;
   uint64_t id = 0;
@@ -41,14 +41,14 @@ class control_page {
   static constexpr uint32_t slots = 256;
 
   static std::shared_ptr<control_page> make();
-  /// Another process's; null when it has ended.
+  /// Opens another process's page; null if the process has ended.
   static std::shared_ptr<control_page> open(pid_t process, int descriptor);
   ~control_page();
 
   int descriptor() const { return descriptor_; }
   control_slot& slot(uint32_t i) const { return slots_[i]; }
   uint32_t index_of(const control_slot* slot) const { return static_cast<uint32_t>(slot - slots_); }
-  /// A free slot, taken under a new id; null when all are taken.
+  /// Takes a free slot under a new id; null if all are taken.
   control_slot* take(uint64_t id) const;
 
  private:
@@ -60,7 +60,7 @@ class control_page {
 /// Notes this process as an importer; false when there are too many.
 bool add_importer(control_slot& slot);
 void remove_importer(control_slot& slot);
-/// Living processes that have it open.
+/// Returns the number of living processes that have it open.
 int importers(const control_slot& slot);
 
 /// Opens a descriptor of another process; -1 when it is gone.

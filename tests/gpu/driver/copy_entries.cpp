@@ -17,7 +17,7 @@ struct piece {
   size_t bytes = 0;
 };
 
-/// The pieces of one call, checked.
+/// The checked pieces of one call.
 class copy_list {
  public:
   copy_list(sim::machine& m, const char* name) : m_(m), name_(name) {}
@@ -46,7 +46,7 @@ class copy_list {
     return fits;
   }
 
-  /// Whether the members may be done in any order: no place is written twice, or written and read.
+  /// True if the members may be done in any order: no place is written twice, or written and read.
   bool independent() const {
     struct span {
       uint64_t begin, end;
@@ -93,7 +93,7 @@ class copy_list {
   sim::machine& m_;
   const char* name_;
   std::vector<piece> pieces_;
-  bool reads_ = false; ///< some are into memory of the host
+  bool reads_ = false; ///< some write to host memory
   std::vector<std::shared_ptr<sim::range>> pins_;
 };
 

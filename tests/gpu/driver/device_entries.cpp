@@ -42,7 +42,7 @@ const struct {
     {status::not_supported, "CUDA_ERROR_NOT_SUPPORTED"},
 };
 
-/// 0, and the reason, when there is none of that name or none that old.
+/// Returns 0, and the reason, if no function has that name or none is that old.
 void* find(const char* symbol, int version, lookup_result& reason) {
   auto& m = machine::get();
   std::lock_guard lock(m.mutex);
@@ -131,7 +131,7 @@ SIM_EXPORT status cuDeviceGetUuid_v2(device_uuid* uuid, device_ordinal device) {
   if (!is_device(m, device))
     return status::invalid_device;
   for (int i = 0; i < 16; ++i)
-    uuid->bytes[i] = static_cast<char>(0xa0 + i); // the same in every process
+    uuid->bytes[i] = static_cast<char>(0xa0 + i); // every process sees the same
   uuid->bytes[15] = static_cast<char>(device);
   return status::success;
 }
@@ -183,7 +183,7 @@ SIM_EXPORT status cuDevicePrimaryCtxRelease_v2(device_ordinal device) {
     m.violation("a context that was released more often than retained");
     return status::invalid_context;
   }
-  if (--one.retains > 0 || one.lost != status::success) // what a lost context had, nobody could give back
+  if (--one.retains > 0 || one.lost != status::success) // nobody could give back what a lost context had
     return status::success;
   for (const auto& [handle, left] : m.streams)
     if (left->home.get() == &one)

@@ -11,7 +11,7 @@ namespace bench = terrace::bench;
 
 namespace {
 
-/// Its outputs one after the other, with addresses that are ours.
+/// Writes its outputs one after the other, with addresses that are ours.
 template <class Step>
 operation twin_of(machine& m, void** parameters) {
   Step step;
@@ -32,7 +32,7 @@ operation twin_of(machine& m, void** parameters) {
   });
   launch.run = [step, outputs, legal] {
     if (!legal)
-      return status::illegal_address; // found when it runs, and the end of the context
+      return status::illegal_address; // noticed when it runs, and ends the context
     for (uint64_t i = 0; i < outputs; ++i)
       step.at(i);
     return status::success;

@@ -8,7 +8,7 @@
 namespace sim {
 
 bool has_engine_twin(std::string_view name);
-/// What a launch does, or nothing if it is no kernel of the engine. With the lock.
+/// Returns what a launch does, or nullopt if it is not a kernel of the engine. Call it with the lock.
 std::optional<operation> engine_twin(machine& m, std::string_view name, void** parameters);
 
 } // namespace sim

@@ -1,5 +1,5 @@
-// The functions that the simulated driver exports, declared from the same list that the table is made of. A definition whose
-// parameters differ from the list does not compile.
+// The functions that the simulated driver exports, declared from the list that makes the table. A definition
+// whose parameters differ from the list does not compile.
 #pragma once
 
 #include "gpu/cuda/driver_functions.hpp"

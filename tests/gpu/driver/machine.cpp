@@ -313,7 +313,7 @@ void run_stream(std::shared_ptr<stream> self) {
     self->busy = true;
     auto lost = [&] { return self->home->lost != status::success; };
     while (operation.ready && !lost() && !self->abandoned && !operation.ready()) {
-      // A device looks at memory again and again; nobody would wake us.
+      // A device polls memory again and again; nobody would wake us.
       if (operation.polls)
         m.changed.wait_for(lock, std::chrono::microseconds(100));
       else

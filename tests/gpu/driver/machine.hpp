@@ -1,5 +1,5 @@
-// What the simulated driver knows: devices, contexts, memory, handles, and the faults that a test asked for. One mutex guards all of
-// it; bytes are copied and host functions run without.
+// The state of the simulated driver: devices, contexts, memory, handles, and the faults that a test asked
+// for. One mutex guards all of it; bytes are copied and host functions run without it.
 #pragma once
 
 #include "driver/control_page.hpp"
@@ -52,15 +52,15 @@ struct physical {
   ~physical();
 };
 
-/// A run of the address space that copies may name. Device addresses are mapped without access, so that a program that reads them on
-/// the host dies as with the real driver; `data` is where the simulation finds the bytes.
+/// A run of the address space that copies may name. Device addresses are mapped without access, so a program
+/// that reads them on the host dies as with the real driver; the simulation finds the bytes at `data`.
 struct range {
   enum kind_t { device, imported, registered, reserved };
   struct mapped_part {
     uint64_t bytes = 0;
     bool readable = false;
     bool writable = false;
-    int device = 0; ///< that has the memory
+    int device = 0; ///< the device that has the memory
   };
 
   kind_t kind = device;
@@ -69,7 +69,7 @@ struct range {
   int owner = 0; ///< the device
   std::byte* data = nullptr;
   std::shared_ptr<view> memory;    ///< null for registered memory
-  std::shared_ptr<view> addresses; ///< what keeps `base` from being used otherwise
+  std::shared_ptr<view> addresses; ///< keeps `base` from being used otherwise
   bool writable = true;
   unsigned pins = 0;            ///< operations in flight
   uint64_t offset = 0;          ///< device: in the device's memfd
@@ -81,13 +81,13 @@ struct range {
 };
 
 struct operation {
-  std::function<bool()> ready; ///< with the lock; none: at once
+  std::function<bool()> ready; ///< called with the lock; none: ready at once
   bool polls = false;          ///< `ready` depends on memory that others write
-  std::function<status()> run; ///< without the lock; an error ends the context
-  std::function<void()> done;  ///< with the lock
+  std::function<status()> run; ///< called without the lock; an error ends the context
+  std::function<void()> done;  ///< called with the lock
   std::vector<std::shared_ptr<range>> pins;
   bool copies = false;
-  bool reads = false; ///< into memory of the host
+  bool reads = false; ///< writes to host memory
 };
 
 struct stream {
@@ -144,30 +144,31 @@ struct machine {
   std::map<std::string, fault> faults;
   std::set<std::string> hidden;
   std::set<device_attribute> lacking;
-  bool peers = true; ///< devices reach the memory of each other
+  bool peers = true; ///< devices can access each other's memory
   std::optional<status> execution_fault;
-  bool fault_of_reads = false; ///< it waits for a copy into memory of the host
+  bool fault_of_reads = false; ///< the fault waits for a copy into host memory
   /// A function of which `hold_count` calls, after `hold_skip` others, wait for a test at the pipe `hold_at`.
   std::string hold_in;
   unsigned hold_skip = 0, hold_count = 1;
   std::string hold_at;
-  std::string hang_in;    ///< a function, or `copies`: whichever of them copies first
-  unsigned hang_skip = 0; ///< calls before
+  std::string hang_in;    ///< a function, or `copies`: the one that copies first
+  unsigned hang_skip = 0; ///< calls before it
   unsigned hang_count = 1;
   unsigned hanging = 0;
   uint64_t releases = 0;
   bool held = false;
   std::map<std::string, uint64_t> calls;
-  std::deque<std::string> violations; ///< whose texts stay where they are
+  std::deque<std::string> violations; ///< the addresses of the texts do not change
   std::mt19937_64 random;
 
   // All below with the lock.
 
   void start(unsigned device_count, uint64_t device_bytes, uint64_t seed);
   void violation(std::string text);
-  /// For processes that no test controls: faults of the file that TERRACE_SIMULATION names, "hang FUNCTION", "refuse
-  /// FUNCTION" (with CUDA_ERROR_INVALID_VALUE), "halve cuFileRead", all once, with +N behind the name after N calls and with *N N times, "lose
-  /// context", "lose reads", "lack read_only_pins", "lack stream_memory_ops" or "lack peers"; there a violation ends the process.
+  /// Reads faults for processes that no test controls from the file that TERRACE_SIMULATION names: "hang
+  /// FUNCTION", "refuse FUNCTION" (with CUDA_ERROR_INVALID_VALUE), "halve cuFileRead", all once, with +N
+  /// behind the name after N calls and with *N N times, "lose context", "lose reads", "lack read_only_pins",
+  /// "lack stream_memory_ops" or "lack peers". In such a process a violation ends it.
   void follow_script();
   bool strict = false;
   template <class Handle>
@@ -176,27 +177,29 @@ struct machine {
     return (Handle) next_handle; // a number or a pointer that nobody may follow
   }
 
-  /// The calling thread's; null when there is none that lives.
+  /// Returns the calling thread's context; null if it has none that lives.
   std::shared_ptr<context> current();
-  /// The range that has all of [address, address + bytes), or null; a violation is noted for what is no range's.
+  /// Returns the range that has all of [address, address + bytes), or null; a violation is noted for bytes
+  /// that are in no range.
   std::shared_ptr<range> find(uint64_t address, uint64_t bytes, bool writes, const char* what);
   std::shared_ptr<range> range_at(uint64_t base);
-  /// Those of the current context; null and a violation otherwise.
+  /// These find objects of the current context; otherwise they return null and note a violation.
   std::shared_ptr<stream> find(stream_handle handle);
   std::shared_ptr<event> find(event_handle handle);
-  /// Queues it behind what the stream has.
+  /// Queues it behind the stream's other operations.
   void push(const std::shared_ptr<stream>& to, operation what);
-  /// Takes a range out; what uses it is a violation.
+  /// Removes a range; a use of it is a violation.
   void drop(std::shared_ptr<range> what, const char* how);
   size_t live() const;
 };
 
-/// What a stream's thread does.
+/// The body of a stream's thread.
 void run_stream(std::shared_ptr<stream> self);
 
 enum class needs { nothing, initialised, context };
 
-/// The begin of every entry: takes the lock, counts, and refuses what the real driver refuses and what a test wants to fail.
+/// The begin of every entry: takes the lock, counts the call, and refuses it where the real driver would, or
+/// where a test wants it to fail.
 class entry {
  public:
   entry(const char* name, needs what);

@@ -11,11 +11,11 @@ using sim::range;
 
 namespace {
 
-constexpr uint64_t allocation_unit = 4096; // what mmap can cut
+constexpr uint64_t allocation_unit = 4096; // the unit that mmap can cut
 
 uint64_t round_up(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
-/// First fit; none when it is full.
+/// First fit; none if the memory is full.
 std::optional<uint64_t> take(sim::device& device, uint64_t bytes) {
   uint64_t at = 0;
   for (const auto& [offset, size] : device.used) {
@@ -29,7 +29,7 @@ std::optional<uint64_t> take(sim::device& device, uint64_t bytes) {
   return at;
 }
 
-/// A range over a part of a memfd: addresses without access for the program, and a view for us.
+/// Makes a range over a part of a memfd: addresses without access for the program, and a view for us.
 std::shared_ptr<range> map(range::kind_t kind, int descriptor, uint64_t offset, uint64_t bytes, int owner) {
   auto mapped = round_up(bytes, allocation_unit);
   void* addresses = mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -49,14 +49,14 @@ std::shared_ptr<range> map(range::kind_t kind, int descriptor, uint64_t offset, 
   return made;
 }
 
-/// The range that the address lies in; null: none.
+/// Returns the range in which the address lies; null: none.
 std::shared_ptr<range> range_around(sim::machine& m, uint64_t address) {
   auto it = m.ranges.upper_bound(address);
   auto found = it == m.ranges.begin() ? nullptr : std::prev(it)->second;
   return found && address < found->base + found->bytes ? found : nullptr;
 }
 
-/// Whether this process has the pages mapped for writing (for reading). They exist afterwards, as pinned ones do.
+/// True if this process has the pages mapped for writing (or reading). They exist afterwards, as pinned ones do.
 bool may_access(uint64_t base, uint64_t bytes, bool writes) {
   uint64_t begin = base / allocation_unit * allocation_unit;
   auto* pages = reinterpret_cast<void*>(begin);
@@ -79,7 +79,7 @@ SIM_EXPORT status cuMemAlloc_v2(device_pointer* address, size_t bytes) {
   auto made = map(range::device, device.descriptor, *offset, bytes, owner);
   if (!made)
     return status::out_of_memory;
-  std::memset(made->data, 0xa5, bytes); // what was never written is nobody's zeros
+  std::memset(made->data, 0xa5, bytes); // memory that was never written need not be zero
   m.ranges[made->base] = made;
   m.ended.erase(made->base);
   *address = made->base;
@@ -181,7 +181,8 @@ SIM_EXPORT status cuMemHostUnregister(void* address) {
                                        : "cuMemHostUnregister: never registered");
     return status::host_memory_not_registered;
   }
-  // As on real devices: it returns when all streams of the context are idle, also those that wait for a value in memory.
+  // Like real devices, this returns when all streams of the context are idle, also those that wait for a
+  // value in memory.
   auto home = m.current();
   if (found->pins == 0)
     m.changed.wait(entered.lock, [&] { return home->unfinished == 0 || home->lost != status::success; });

@@ -1,4 +1,4 @@
-// Modules and launches. Device code is not executed: each of our kernels has a twin here, made of the same template.
+// Modules and launches. Device code is not executed: each of our kernels has a twin here, made from the same template.
 #include "driver/engine_entries.hpp"
 #include "driver/machine.hpp"
 
@@ -17,10 +17,11 @@ using gpu::copy_run;
 
 uint64_t extent(uint64_t stride, const copy_run& run) { return (run.count - 1) * stride + run.bytes; }
 
-/// A run whose addresses are ours. Its places may lie between those of others, so only each run's first to last byte is checked.
+/// A run whose addresses are ours. Its places may lie between those of others, so only the range from each
+/// run's first to last byte is checked.
 struct resolved_run {
   copy_run run;
-  uint64_t to = 0; ///< what is added to an address to find its bytes
+  uint64_t to = 0; ///< added to an address to find its bytes
   uint64_t from = 0;
 };
 
@@ -49,7 +50,7 @@ status launch_copy_runs(sim::machine& m, const std::shared_ptr<sim::stream>& str
   launch.copies = true;
   launch.run = [runs = std::move(runs), legal, grid_x, grid_y, block] {
     if (!legal)
-      return status::illegal_address; // found when it runs, and the end of the context
+      return status::illegal_address; // noticed when it runs, and ends the context
     auto misaligned = false;
     for (uint64_t y = 0; y < grid_y; ++y)
       for (uint64_t i = y; i < runs.size(); i += grid_y)
@@ -92,7 +93,7 @@ status launch_payload_sums(sim::machine& m, const std::shared_ptr<sim::stream>& 
     launch.pins.push_back(sums);
   launch.run = [batch, to, legal, payloads = std::to_array(payloads)] {
     if (!legal)
-      return status::illegal_address; // found when it runs, and the end of the context
+      return status::illegal_address; // noticed when it runs, and ends the context
     auto read = [](uint64_t address) {
       uint64_t word = 0;
       std::memcpy(&word, reinterpret_cast<const void*>(address), sizeof word);

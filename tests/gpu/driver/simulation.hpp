@@ -9,17 +9,19 @@
 
 extern "C" {
 
-/// Forgets faults, holds, violations and whatever was left over, and starts again with `devices` devices of `bytes` each. The order of
-/// what may come in any order follows from `seed`.
+/// Forgets faults, holds, violations and everything that was left over, and starts again with `devices`
+/// devices of `bytes` each. `seed` determines the order of events that may come in any order.
 void sim_reset(unsigned devices, uint64_t bytes, uint64_t seed);
 
-/// Calls of `function` ("cuMemAlloc") fail with `code`: `count` of them after the next `skip`. They then do nothing.
+/// Makes calls of `function` ("cuMemAlloc") fail with `code`: `count` of them after the next `skip`. They
+/// then do nothing.
 void sim_fail(const char* function, terrace::cuda::status code, unsigned skip, unsigned count);
-/// The next copy that a stream executes ends its context with `code`: every later call returns it, nothing queued is executed.
+/// The next copy that a stream executes ends its context with `code`: every later call returns it, and
+/// nothing queued is executed.
 void sim_fail_execution(terrace::cuda::status code);
 /// The next call of `function` does not return until `sim_release`.
 void sim_hang(const char* function);
-/// No call of `function` does, until then.
+/// No call of `function` returns until then.
 void sim_hang_all(const char* function);
 /// How many calls hang now.
 unsigned sim_hanging();
@@ -29,26 +31,28 @@ void sim_hold_streams();
 void sim_release();
 /// Hides a function from cuGetProcAddress, as an older driver would.
 void sim_hide(const char* function);
-/// All devices say that they lack what this attribute names.
+/// All devices report that they lack the capability of this attribute.
 void sim_lack(terrace::cuda::device_attribute attribute);
-/// No device reaches the memory of another one.
+/// No device can access the memory of another one.
 void sim_lack_peers();
-/// What cuDriverGetVersion says.
+/// Sets the result of cuDriverGetVersion.
 void sim_set_version(int version);
 
-/// How often a function was called since the reset.
+/// Returns how often a function was called since the reset.
 uint64_t sim_calls(const char* function);
-/// Rules that were broken: the number of them, and the text of one (valid until the next reset).
+/// Returns the number of rules that were broken, and the text of one (valid until the next reset).
 size_t sim_violations();
 const char* sim_violation(size_t index);
-/// Streams, events, allocations, reservations, imports and registrations that were not given back.
+/// The number of streams, events, allocations, reservations, imports and registrations that were not given back.
 size_t sim_live();
 
-// For the simulated cuFile (tests/gpu/cufile/simulated_library.cpp), whose functions have faults and hang like the driver's.
+// These are for the simulated cuFile (tests/gpu/cufile/simulated_library.cpp), whose functions have faults
+// and hang like the driver's.
 
-/// The begin of a call of a function. Returns the code that a test wants, or 0.
+/// Begins a call of a function. Returns the code that a test wants, or 0.
 uint32_t sim_enter(const char* function);
-/// Where the bytes of this device memory are; it must not be freed until `sim_unpin`. Null, and a violation, if it is none.
+/// Returns the place of the bytes of this device memory; it must not be freed until `sim_unpin`. Null, and a
+/// violation, if it is not device memory.
 void* sim_pin(uint64_t address, uint64_t bytes);
 void sim_unpin(uint64_t address);
 void sim_note_violation(const char* text);

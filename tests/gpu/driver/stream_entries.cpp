@@ -45,7 +45,7 @@ SIM_EXPORT status cuStreamDestroy_v2(stream_handle stream) {
   auto found = m.find(stream);
   if (!found)
     return status::invalid_handle;
-  found->destroyed = true; // what is queued is still done
+  found->destroyed = true; // queued operations are still done
   m.streams.erase(stream);
   m.ended.insert(reinterpret_cast<uint64_t>(stream));
   m.changed.notify_all();
@@ -78,7 +78,7 @@ SIM_EXPORT status cuStreamWaitEvent(stream_handle stream, event_handle event, un
     return status::invalid_value;
   auto wanted = awaited->words->recorded.load();
   if (wanted == 0)
-    return status::success; // never recorded: nothing to wait for
+    return status::success; // never recorded: there is nothing to wait for
   sim::operation wait_for;
   wait_for.ready = [words = awaited->words, wanted] { return reached(words->completed.load(), wanted); };
   wait_for.polls = awaited->interprocess;

@@ -17,7 +17,7 @@ namespace {
 
 constexpr char physical_name[] = "/memfd:sim-physical-";
 
-/// The device that has the memory, as the name of its memfd says; none: it is something else.
+/// Returns the device that has the memory, by the name of its memfd; none: it is something else.
 std::optional<int> device_of(int descriptor) {
   char name[128] = {};
   auto path = "/proc/self/fd/" + std::to_string(descriptor);
@@ -27,7 +27,7 @@ std::optional<int> device_of(int descriptor) {
   return std::atoi(name + sizeof physical_name - 1);
 }
 
-/// The reservation that has [address, address + bytes) whole.
+/// Returns the reservation that has all of [address, address + bytes).
 std::shared_ptr<range> reservation(sim::machine& m, uint64_t address, uint64_t bytes) {
   auto it = m.ranges.upper_bound(address);
   auto found = it == m.ranges.begin() ? nullptr : std::prev(it)->second;
@@ -198,7 +198,8 @@ SIM_EXPORT status cuMemUnmap(device_pointer address, size_t bytes) {
   found->parts.erase(at);
   if (found->pins > 0)
     m.violation(
-        "cuMemUnmap: memory that a stream still uses"); // whose bytes stay, so that the stream's thread survives
+        // Its bytes stay, so that the stream's thread survives.
+        "cuMemUnmap: memory that a stream still uses");
   else
     mmap(found->data + at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   return status::success;

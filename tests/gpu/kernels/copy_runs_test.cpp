@@ -60,7 +60,7 @@ TEST(KernelImage, IsThereWhenTheToolkitWas) {
 
 class CopyKernelTest : public DriverTest {
  protected:
-  /// The kernel; on the simulated driver its twin, for which any image does.
+  /// Loads the kernel; the simulated driver uses a twin of it, and any image will do.
   function_handle load() {
     auto image = kernel_image();
     const void* code = image.empty() ? static_cast<const void*>("no code") : image.data();
@@ -94,7 +94,7 @@ TEST_F(CopyKernelTest, MovesWhatTheArithmeticSays) {
   fill(pages.bytes().first(1 << 18), 4);
   copy_batch there, back;
   there.runs = back.runs = 3;
-  // Pieces of 16, 4 and 1 byte units go apart in the device's memory, and come back together.
+  // Pieces of 16, 4 and 1 byte units are spread in the device's memory, and come back together.
   const uint64_t bytes[] = {4096, 1020, 333};
   uint64_t host = 0, device = 0;
   for (int i = 0; i < 3; ++i) {

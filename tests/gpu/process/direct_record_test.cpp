@@ -65,7 +65,7 @@ TEST(DirectRecord, EachProcessIsLostOnce) {
   record.lost(1);
   EXPECT_EQ(record.losses(), 1u);
   EXPECT_FALSE(record.given_up());
-  record.begin(2); // it does well
+  record.begin(2); // this process reads well
   record.begin(3);
   record.lost(3);
   EXPECT_EQ(record.losses(), 2u);
@@ -100,7 +100,7 @@ TEST(DirectRecords, WhatIsHeldAgainstADeviceOutlivesIt) {
   record->lost(1);
   all.leave("GPU-1");
   all.leave("GPU-2");
-  all.leave("GPU-3"); // nobody has heard of it
+  all.leave("GPU-3"); // nobody has heard of this device
   EXPECT_EQ(all.size(), 1u);
   EXPECT_EQ(all.of("GPU-1")->losses(), 1u);
 }

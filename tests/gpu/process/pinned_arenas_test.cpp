@@ -160,7 +160,7 @@ TEST_F(PinnedArenas, WhatALostProcessReadsIsHeldUntilItHasEnded) {
   arenas.remove(segment->data(), [&] { ++removed; });
   EXPECT_EQ(removed, 0);
   EXPECT_EQ(run(), 0U);
-  arenas.done({}); // nobody waits for that
+  arenas.done({}); // nobody waits for that step
   arenas.ended();
   EXPECT_EQ(object.use_count(), 1);
   EXPECT_EQ(removed, 1);

@@ -1,4 +1,4 @@
-// Commands as clients send them, in pieces of any size; what is no command; long words.
+// Commands as clients send them, in pieces of any size; bytes that are no command; long words.
 #include "protocol/resp/command_reader.hpp"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ namespace {
 
 using kind = reader_step::kind;
 
-/// Puts bytes into the reader as far as it has room.
+/// Puts as many bytes into the reader as it has room for.
 size_t put(command_reader& reader, std::string_view bytes) {
   auto area = reader.write_area();
   size_t count = std::min(area.size(), bytes.size());
@@ -27,7 +27,7 @@ std::string shown(const reader_step& step) {
   return text;
 }
 
-/// All commands of the stream; a long word is shown by its length and its first byte.
+/// Returns all commands of the stream; a long word is shown by its length and its first byte.
 std::vector<std::string> read_all(command_reader& reader, std::string_view stream, size_t piece) {
   std::vector<std::string> all;
   std::string open;
@@ -50,7 +50,7 @@ std::vector<std::string> read_all(command_reader& reader, std::string_view strea
     }
     open += "|<" + std::to_string(step->value_bytes) + ":";
     std::string value(reader.take_value());
-    while (reader.value_left() != 0) { // received elsewhere
+    while (reader.value_left() != 0) { // the rest is received elsewhere
       auto part = stream.substr(0, std::min<size_t>(piece, reader.value_left()));
       value += part;
       stream.remove_prefix(part.size());

@@ -109,7 +109,7 @@ TEST_F(DirectSource, WhatIsReadCountsUntilItHasArrived) {
     EXPECT_EQ(queued(), 3 * physical);
     read.end(2);
     EXPECT_EQ(queued(), 0);
-    read.end(3); // once
+    read.end(3); // has an effect once
   }
   {
     metered_read given_up(meter, places);

@@ -78,7 +78,7 @@ struct DiskPath : ::testing::Test {
         request, [answer](disk_answer value) { *answer = std::move(value); }, now);
     return answer;
   }
-  /// The only operation that the kernel has ends.
+  /// Ends the only operation that the kernel has.
   void end(int32_t result) {
     ASSERT_EQ(output.submitted.size(), 1u);
     uint64_t tag = output.submitted.begin()->first;
@@ -250,7 +250,7 @@ TEST_F(DiskPath, ATrialThatSucceedsIsNotTheReturnOfTheFile) {
   EXPECT_EQ(output.warnings.size(), lines) << "it was logged before";
 }
 
-// ---- what the meter is told ----
+// ---- reports to the meter ----
 
 namespace {
 

@@ -25,7 +25,7 @@ struct DiskQueue : ::testing::Test {
   using answer_ptr = std::shared_ptr<std::optional<disk_answer>>;
   using step = std::pair<uint64_t, disk_queue::transfer>;
 
-  /// Operations of so many pages each, one behind the other in the file.
+  /// Makes operations of `pages` pages each, one behind the other in the file.
   static disk_request request(disk_direction direction, const std::vector<uint64_t>& pages, uint64_t at = 0) {
     disk_request made;
     made.direction = direction;
@@ -317,7 +317,7 @@ TEST_F(DiskQueue, OwnersOutliveTheQueueWhileATransferIsInTheKernel) {
   short_lived->add(std::move(what), [kept = std::move(promise)](disk_answer) {});
   auto started = short_lived->next();
   short_lived.reset();
-  EXPECT_TRUE(owed.expired()); // the answer ends with the actor that owes it, not on the ring
+  EXPECT_TRUE(owed.expired()); // the answer ends with the actor that owes it, not with the ring
   EXPECT_FALSE(watched.expired());
   started.reset();
   EXPECT_TRUE(watched.expired());
@@ -336,14 +336,14 @@ TEST_F(DiskQueue, AStalledOperationIsAnsweredAndMakesRoomWhileItsOwnersStay) {
     EXPECT_EQ(queue.in_flight(), 3u);
     auto last = all_next();
     ASSERT_EQ(last.size(), 1u);
-    EXPECT_NE(last[0].first, steps[1].first); // the tag is the stalled operation's
+    EXPECT_NE(last[0].first, steps[1].first); // the tag belongs to the stalled operation
     for (size_t i : {0, 2, 3})
       complete(steps[i]);
     complete(last[0]);
     ASSERT_TRUE(*answer);
     EXPECT_EQ((*answer)->failed, (std::vector{0, ETIMEDOUT, 0, 0, 0}));
     EXPECT_FALSE(watched.expired());
-    complete(steps[1]); // long after
+    complete(steps[1]); // completes long after
     EXPECT_EQ(queue.in_flight(), 0u);
     read({1});
     EXPECT_EQ(queue.next()->first, steps[1].first);

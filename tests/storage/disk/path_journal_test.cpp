@@ -13,7 +13,7 @@ using namespace terrace;
 
 namespace {
 
-constexpr uint64_t arena_begin = 1 << 20; // of the path in the tier's arena
+constexpr uint64_t arena_begin = 1 << 20; // where the path begins in the tier's arena
 
 superblock small_volume() {
   superblock block;
@@ -45,7 +45,7 @@ struct PathJournal : ::testing::Test {
                         .position = {},
                         .spaces = volume_spaces()}};
 
-  /// Performs what is to be done; returns the number of writes.
+  /// Performs the operations that are due; returns the number of writes.
   size_t run(int32_t error = 0) {
     size_t writes = 0;
     journal.advance();
@@ -58,7 +58,7 @@ struct PathJournal : ::testing::Test {
     return writes;
   }
 
-  /// The journal's next block makes a checkpoint due. Returns how many objects are recorded.
+  /// Afterwards the journal's next block makes a checkpoint due. Returns how many objects are recorded.
   uint64_t fill_almost_until_a_checkpoint_is_due() {
     uint64_t number = 0;
     for (; journal.fill() < 0.7; run())
@@ -149,7 +149,7 @@ TEST_F(PathJournal, RecordsItsSpacesAgainOnceItCanBeWrittenAgain) {
   journal.advance();
   ASSERT_TRUE(journal.image_wanted());
   journal.take(image_answer{{}, {change(1, 0)}, 0, true});
-  run(EIO); // and the checkpoint
+  run(EIO); // the checkpoint fails, too
   EXPECT_EQ(journal.counts().records, 2u);
   journal.take(index_changes{{change(1, 1)}, space(1)});
   EXPECT_EQ(run(), 2u);
@@ -216,7 +216,7 @@ TEST_F(PathJournal, TheLastCheckpointAsksForTheWholeIndexInParts) {
   ASSERT_TRUE(first);
   EXPECT_EQ(first->within.offset, arena_begin);
   EXPECT_EQ(first->first, 0u);
-  EXPECT_FALSE(journal.image_wanted()); // one is awaited
+  EXPECT_FALSE(journal.image_wanted()); // an answer is awaited
   journal.take(image_answer{{}, {change(1, 0)}, 1024, false});
   auto second = journal.image_wanted();
   ASSERT_TRUE(second);
@@ -228,7 +228,7 @@ TEST_F(PathJournal, TheLastCheckpointAsksForTheWholeIndexInParts) {
   EXPECT_EQ(journal.counts().checkpoints, 1u);
 }
 
-// Otherwise it counts objects as left out that the journal after it still has.
+// Otherwise it would count objects as left out that the journal after it still has.
 TEST_F(PathJournal, TheLastCheckpointBeginsWhenAllChangesAreRecorded) {
   journal.take(index_changes{{change(1, 0)}, space(1)});
   auto first = journal.next();
@@ -282,7 +282,7 @@ TEST_F(PathJournal, IfACheckpointBeforeTheLastOneFailsTheLastOneStillContainsEve
   ASSERT_TRUE(journal.image_wanted());
   journal.completed(static_cast<int32_t>(write->memory->size()));
   journal.take(image_answer{{}, {change(1, 0)}, 0, true});
-  ASSERT_TRUE(journal.next()); // of the image, since records had the turn before
+  ASSERT_TRUE(journal.next()); // a write of the image, because records had the turn before
   EXPECT_FALSE(journal.completed(-EIO).empty());
   EXPECT_EQ(journal.counts().lost, 0u);
   run(); // the record that waits
@@ -310,7 +310,8 @@ TEST_F(PathJournal, ALastCheckpointBeginsAlthoughAFullJournalHasNoRoomForWhatWai
   journal.take(index_changes{{change(1, number++)}, space(1)});
   journal.close();
   journal.advance();
-  for (int part = 0; part < 2 && !journal.closed(); ++part) { // the second one contains what the journal lost
+  // The second one contains the records that the journal lost.
+  for (int part = 0; part < 2 && !journal.closed(); ++part) {
     ASSERT_TRUE(journal.image_wanted());
     journal.take(image_answer{{}, {change(1, 0)}, 0, true});
     run();

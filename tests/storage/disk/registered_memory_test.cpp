@@ -8,7 +8,7 @@ namespace {
 
 constexpr uint64_t page = 4096;
 
-/// Slots of two pages. Refuses memory once it is `full`.
+/// Has slots of two pages. Refuses memory once it is `full`.
 struct counting_port {
   int next = 0;
   bool full = false;
@@ -65,7 +65,7 @@ TEST_F(RegisteredMemory, WhatTheKernelRefusesUsesPlainBuffers) {
 
 /// Memory that is committed when it is used.
 struct LateMemory : RegisteredMemory {
-  std::vector<const std::byte*> looked; ///< at these slots
+  std::vector<const std::byte*> looked; ///< the slots that were looked at
   bool committed = true;
   registered_memory late{{first}, 2 * page, [this](const std::byte* data, uint64_t bytes) {
                            EXPECT_EQ(bytes, 2 * page);

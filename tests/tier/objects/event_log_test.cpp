@@ -40,7 +40,7 @@ TEST(EventLog, TellsWhoIsTooSlowWhatIsKept) {
   EXPECT_EQ(part.oldest, begin + 16);
   EXPECT_FALSE(log.read(begin + 15, 100).lost);
   EXPECT_EQ(log.read(begin + 15, 100).events.size(), 10u);
-  EXPECT_TRUE(log.read(begin + 26, 100).lost); // of another run of the daemon
+  EXPECT_TRUE(log.read(begin + 26, 100).lost); // a number of another run of the daemon
 }
 
 TEST(EventLog, WakesWhoWaitsOnce) {
@@ -107,9 +107,9 @@ TEST(EventLog, TellsHowManyObjectsAPrefixNeedsOfAChunk) {
   log.append(some);
   auto told = log.read(begin, 10).events;
   ASSERT_EQ(told.size(), 4u);
-  EXPECT_EQ(told[0].chunk_objects, 3u); // two ranks, and what is there once for both
+  EXPECT_EQ(told[0].chunk_objects, 3u); // two ranks, and an object that both share
   EXPECT_EQ(told[1].chunk_objects, 3u);
-  EXPECT_EQ(told[2].chunk_objects, 0u); // the last chunk's alone is needed
+  EXPECT_EQ(told[2].chunk_objects, 0u); // only the last chunk's object is needed
   EXPECT_EQ(told[3].chunk_objects, 4u); // no pool needs all chunks
 }
 
@@ -126,7 +126,7 @@ TEST(EventLog, ASpaceThatIsOpenedAfterItsObjectsWereToldMakesEveryoneBeginAnew) 
   begin = log.begin();
   log.count_chunk_objects(snapshot);
   EXPECT_EQ(snapshot[0].chunk_objects, 3u);
-  log.opened(space_id{1}, two_ranks()); // by another client
+  log.opened(space_id{1}, two_ranks()); // another client opens it
   EXPECT_FALSE(log.read(begin, 10).lost);
 
   log.forgotten(std::vector{space_id{1}});

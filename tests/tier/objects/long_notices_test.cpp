@@ -15,7 +15,7 @@ struct LongNotices : ::testing::Test {
   residency tier{tier_kind::host};
   long_notices line;
 
-  /// Stored and held.
+  /// Stores and holds objects.
   std::vector<object_id> store(size_t count) {
     acquire_request request;
     request.objects = chain(0, count);

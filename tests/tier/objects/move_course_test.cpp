@@ -1,4 +1,4 @@
-// What becomes of the chunks of a prompt that is moved down.
+// Tests the fate of the chunks of a prompt that is moved down.
 #include "tier/objects/move_course.hpp"
 
 #include <gtest/gtest.h>

@@ -46,7 +46,7 @@ TEST(ObjectCounts, LeasesThatComeAndGoDoNotDisturbEachOther) {
     lease(11, [&](object_id id) { ASSERT_TRUE(counts.contains(id)); });
     end(11);
     EXPECT_EQ(counts.size(), 0u);
-    for (uint64_t number : {20, 21, 20}) { // alone, in the table that is kept
+    for (uint64_t number : {20, 21, 20}) { // single objects, in the table that is kept
       begin(number);
       lease(number, [&](object_id id) { ASSERT_TRUE(counts.contains(id)); });
       end(number);
@@ -56,7 +56,7 @@ TEST(ObjectCounts, LeasesThatComeAndGoDoNotDisturbEachOther) {
   EXPECT_EQ(counts.size(), 0u);
 }
 
-/// Against std::map, with ids that collide, while it grows and shrinks.
+/// Compares with std::map, with ids that collide, while the tables grow and shrink.
 TEST(ObjectCounts, AgreesWithAnOrdinaryMap) {
   std::mt19937_64 random(1);
   object_counts counts;

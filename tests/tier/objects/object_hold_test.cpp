@@ -1,4 +1,4 @@
-// What handles give back to their tier, and that they do so once.
+// Tests what handles give back to their tier, and that they do so once.
 #include "tier/objects/object_hold.hpp"
 #include "tier/objects/object_reservation.hpp"
 #include "tier/space/write_credit.hpp"
@@ -33,7 +33,7 @@ struct recording_credit_sink final : credit_sink {
 
 using ids = std::vector<object_id>;
 
-/// Places of objects with these ids; 0 is absent.
+/// Makes places of objects with these ids; 0 is absent.
 std::vector<object_place> places(std::initializer_list<uint64_t> of) {
   std::vector<object_place> made;
   for (uint64_t id : of)

@@ -30,7 +30,7 @@ struct ReferenceCount : ::testing::Test {
     std::vector<object_place> places;
     for (uint64_t id : ids)
       places.push_back(place(id));
-    places.push_back({}); // one that is not there
+    places.push_back({}); // an absent place
     count.add(kind, places);
   }
 };

@@ -1,4 +1,4 @@
-// Objects on their way to a tier below: they are found, and who uses them keeps them.
+// Objects on their way to a tier below: they are found, and a request that uses them keeps them.
 #include "tests/tier/objects.hpp"
 #include "tier/objects/residency.hpp"
 
@@ -36,7 +36,7 @@ struct ResidencyDemotion : ::testing::Test {
     tier.take_evictable();
     return taken.places;
   }
-  /// Victims in the order in which a policy names them.
+  /// Makes victims in the order in which a policy names them.
   ids demote(const std::vector<uint64_t>& numbers) {
     for (uint64_t number : numbers)
       victims.push_back(name(number));

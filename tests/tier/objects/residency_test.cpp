@@ -57,7 +57,7 @@ TEST_F(Residency, ReservedObjectsAreInvisibleUntilTheyArePublished) {
   auto acquired = acquire(chain(0, 2));
   EXPECT_EQ(acquired.states, (std::vector{acquired_state::reserved, acquired_state::reserved}));
   EXPECT_FALSE(sees(0));
-  EXPECT_TRUE(notes().empty()); // nor does the policy hear of them
+  EXPECT_TRUE(notes().empty()); // the policy is not told of them, either
   tier.publish(acquired.places, false);
   EXPECT_TRUE(sees(0));
   EXPECT_TRUE(sees(1));
@@ -216,7 +216,7 @@ TEST_F(Residency, EvictsWhatMayLeaveAndRefusesTheRest) {
   EXPECT_EQ(evicted.refused, 3u); // held, being written, unknown
   ASSERT_EQ(evicted.freed.size(), 1u);
   EXPECT_EQ(evicted.freed[0].offset, places[1].offset);
-  // What was refused is not to be named again and again.
+  // Refused victims must not be named again and again.
   EXPECT_EQ(notes(), (note_list{{note_kind::pin, name(0)},
                                 {note_kind::evict, name(1)},
                                 {note_kind::erase, name(2)},
@@ -237,7 +237,7 @@ TEST_F(Residency, ADiscardedObjectIsNotFoundAgainAndItsSpaceWaitsForItsReaders) 
   auto freed = tier.release({places[0].id});
   ASSERT_EQ(freed.size(), 1u);
   EXPECT_EQ(freed[0].offset, places[0].offset);
-  EXPECT_TRUE(notes().empty()); // the policy forgot it long ago
+  EXPECT_TRUE(notes().empty()); // the policy forgot the object long ago
   EXPECT_EQ(tier.table().size(), 0u);
   EXPECT_EQ(tier.discarded, 1u);
 }
@@ -320,7 +320,7 @@ TEST_F(Residency, ADetachedObjectFreesItsKeyAtOnceAndItsSpaceWhenItIsAbandoned) 
   std::optional<errc> heard;
   tier.await(*chain(0, 1), nullptr, [&heard](awaited_end end) { heard = end.code; });
   tier.detach({first.reserved[0], first.reserved[1]});
-  EXPECT_EQ(heard, errc::ok); // nobody waits for what will not come
+  EXPECT_EQ(heard, errc::ok); // nobody waits for an object that will not come
   EXPECT_FALSE(sees(0));
   auto second = acquire(chain(0, 1));
   EXPECT_EQ(second.states, std::vector{acquired_state::reserved});
@@ -329,7 +329,7 @@ TEST_F(Residency, ADetachedObjectFreesItsKeyAtOnceAndItsSpaceWhenItIsAbandoned) 
   auto freed = tier.abandon(first.reserved);
   ASSERT_EQ(freed.size(), 2u);
   EXPECT_EQ(freed[0].offset, first.places[0].offset);
-  EXPECT_FALSE(heard); // the second writer of the key is still at work
+  EXPECT_FALSE(heard); // the second writer of the key is still working
   tier.publish(second.places, false);
   EXPECT_EQ(heard, errc::ok);
   EXPECT_TRUE(sees(0));
@@ -419,7 +419,7 @@ TEST_F(Residency, WhoReplacesDoesNotDisturbAnotherWriter) {
   auto wanted = tier.missing(request);
   EXPECT_TRUE(wanted.sizes.empty());
   EXPECT_EQ(tier.acquire(request, wanted, {}).states, std::vector(1, acquired_state::pending));
-  // Two that replace the same: who gets space first writes, and the other one finds it pending.
+  // Two requests replace the same object: the one that gets space first writes, and the other finds it pending.
   tier.publish(others.places, false);
   wanted = tier.missing(request);
   auto first = tier.acquire(request, wanted, extents_for(wanted));

@@ -1,4 +1,4 @@
-// What a tier sends after a change of its objects, and its side of a round of eviction.
+// Tests what a tier sends after a change of its objects, and its part in a round of eviction.
 #include "tier/objects/tier_changes.hpp"
 
 #include "tests/tier/objects.hpp"
@@ -10,7 +10,7 @@ using namespace terrace::test;
 
 namespace {
 
-constexpr uint64_t page = 8192; // physical, of an object of 4 KiB
+constexpr uint64_t page = 8192; // physical size of an object of 4 KiB
 
 struct TierChanges : ::testing::Test {
   tier_changes tier{tier_kind::host, residency(tier_kind::host)};
@@ -32,7 +32,7 @@ struct TierChanges : ::testing::Test {
   std::vector<object_id> hold(uint64_t number) {
     return {tier.objects().probe(*chain(number, 1), true, false).places.front().id};
   }
-  /// A round of an allocator without free space, that wants `bytes`.
+  /// Makes a round of an allocator without free space that wants `bytes`.
   static std::shared_ptr<eviction_round> round_for(uint64_t bytes) {
     auto space = make_allocator("free_list", {.capacity_bytes = 4 * page});
     (void) (*space)->allocate(std::vector<uint64_t>(4, page));

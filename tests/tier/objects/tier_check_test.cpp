@@ -34,7 +34,7 @@ struct TierCheck : ::testing::Test {
   }
   void tell_policy() { policy.apply(tier.settle().notes); }
 
-  /// All of it in one slice.
+  /// Returns all objects in one slice.
   slice_ptr slice(std::vector<std::string>& differences) {
     auto made = std::make_shared<checked_slice>();
     made->tier = tier_kind::host;

@@ -11,7 +11,7 @@ using namespace terrace::test;
 
 namespace {
 
-std::vector<size_t> order(const std::vector<char>& objects) { // k: a chunk, s: a state, others are absent
+std::vector<size_t> order(const std::vector<char>& objects) { // k: a chunk, s: a state; others are absent
   std::vector<size_t> visited;
   in_access_order(
       objects.size(), [&](size_t i) { return objects[i] == 'k' || objects[i] == 's'; },
@@ -21,7 +21,7 @@ std::vector<size_t> order(const std::vector<char>& objects) { // k: a chunk, s: 
 
 constexpr uint16_t state_pool = 3;
 
-/// A chunk and its state for each of `count` chunks from the root on.
+/// Makes a chunk and its state for each of `count` chunks from the root on.
 batch_ptr with_states(uint64_t count) {
   auto batch = std::make_shared<object_batch>();
   for (uint64_t n = 0; n < count; ++n) {
@@ -37,7 +37,7 @@ batch_ptr with_states(uint64_t count) {
   return batch;
 }
 
-/// The tier's notes of one kind, as numbers in the batch.
+/// Returns the tier's notes of one kind, as numbers in the batch.
 std::vector<size_t> told(residency& tier, const object_batch& objects, note_kind kind) {
   std::vector<size_t> order;
   for (const policy_note& note : tier.take_notes().notes)

@@ -1,4 +1,4 @@
-// What a tier tells its policy, and what it keeps while the policy is behind.
+// Tests what a tier tells its policy, and what it keeps while the policy is behind.
 #include "tier/policy/note_line.hpp"
 
 #include "tests/support/seed.hpp"
@@ -31,7 +31,7 @@ told_list told(const std::vector<policy_notes>& batches) {
   return out;
 }
 
-/// A line without credit: as many marks are under way as may be.
+/// A line without credit: as many marks are outstanding as are allowed.
 struct NoteLine : ::testing::Test {
   note_line line;
 
@@ -39,7 +39,7 @@ struct NoteLine : ::testing::Test {
     size_t sent = 0;
     for (policy_notes one = batch({{note_kind::hit, name(0), {}}}); line.admits(one); ++sent)
       line.mark_due();
-    line.take(); // the one that was kept
+    line.take(); // takes the note that was kept
     return sent;
   }
   void keep(std::vector<policy_note> notes, uint64_t inference = 0) {
@@ -48,7 +48,7 @@ struct NoteLine : ::testing::Test {
   }
 };
 
-/// What a policy makes of notes: who is there, who is held, in the order of last use.
+/// The state that a policy derives from notes: which objects are there and held, in the order of last use.
 struct naive_order {
   std::list<entry_key> order;
   std::map<entry_key, bool> held;

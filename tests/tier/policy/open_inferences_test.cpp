@@ -31,5 +31,5 @@ TEST(OpenInferences, ANumberThatIsUsedAgainIsYoungAgain) {
   open.begin(1, 2);
   for (uint64_t n = 3; n < open_inferences::most + 2; ++n)
     open.begin(n, n);
-  EXPECT_EQ(open.find(1), 2u); // the first entry of the line is that of its earlier use
+  EXPECT_EQ(open.find(1), 2u); // the first entry in the order belongs to its earlier use
 }

@@ -23,7 +23,7 @@ struct PolicyBook : ::testing::Test {
 
   void SetUp() override { ASSERT_TRUE(book.add_tier(tier_kind::host, "lru")); }
 
-  /// One entry each, without parents.
+  /// Notes one entry for each number, without parents.
   void note(note_kind kind, std::vector<uint64_t> numbers, uint64_t inference = 0) {
     policy_notes notes{tier_kind::host, {}, inference};
     for (uint64_t number : numbers)
@@ -33,9 +33,9 @@ struct PolicyBook : ::testing::Test {
   std::vector<entry_key> victims(uint64_t bytes = UINT64_MAX, uint64_t inference = 0) {
     return book.victims({tier_kind::host, bytes, inference}).victims;
   }
-  /// The clients' clock shows so many seconds.
+  /// Sets the clients' clock to `seconds`.
   void time(uint64_t seconds) { book.end({UINT64_MAX, {}, seconds * 1'000'000'000}); }
-  /// A chain of one object.
+  /// Makes a chain of one object.
   static inference_begin inference(uint64_t number, uint64_t object, policy_time told = 0) {
     inference_begin what;
     what.inference = number;
@@ -82,11 +82,11 @@ TEST_F(PolicyBook, AnInferenceIsOneAccessUntilItEnds) {
   book.begin(inference(7, 1, 1'000'000));
   EXPECT_FALSE(book.recording());
   EXPECT_EQ(ages.reused_entries, 1u);
-  book.begin(inference(7, 2, 2'000'000)); // it has begun
+  book.begin(inference(7, 2, 2'000'000)); // the inference has begun
   EXPECT_EQ(ages.reused_entries, 1u);
   EXPECT_EQ(victims(), (std::vector<entry_key>{name(2), name(3), name(1)}));
   book.end({7, {}, 3'000'000});
-  book.end({7, {}, 3'000'000}); // without effect
+  book.end({7, {}, 3'000'000}); // has no effect
   book.begin(inference(7, 2, 4'000'000));
   EXPECT_EQ(ages.reused_entries, 2u);
 }
@@ -128,7 +128,7 @@ TEST_F(PolicyBook, APolicyIsReplacedWithItsResidents) {
 
 TEST_F(PolicyBook, AdmitsWhatBeatsTheNextVictim) {
   EXPECT_EQ(book.admit({tier_kind::host, admission_rule::always, {{name(1), {}, 100}}}).admitted, 1u);
-  // Without `remember` an entry that left is unknown when it comes again.
+  // Without `remember`, an entry that left is unknown when it comes again.
   EXPECT_EQ(book.admit({tier_kind::host, admission_rule::seen_twice, {{name(1), {}, 100}}}).admitted, 0u);
 }
 

@@ -1,4 +1,4 @@
-// Requests of a tenant at its bound wait for its own objects, and nobody else's request does.
+// Requests of a tenant at its bound wait for its own objects, and nobody else's requests do.
 #include "tier/quota/quota_line.hpp"
 
 #include "tests/tier/objects.hpp"
@@ -29,7 +29,7 @@ struct QuotaLine : ::testing::Test {
   }
 
   tenant_id tenant(uint32_t space) { return quotas->tenant_of(space_id{space}); }
-  /// What is granted is charged at once, as an allocator with room does it.
+  /// Granted bytes are charged at once, as by an allocator with room.
   outcome ask(uint32_t space, uint64_t bytes, bool may_wait = true, context_ptr of = nullptr) {
     auto told = std::make_shared<std::optional<errc>>();
     line->ask({tenant(space), bytes, may_wait, std::move(of)}, [this, told, space, bytes](const error& why) {

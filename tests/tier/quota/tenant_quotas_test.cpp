@@ -1,4 +1,4 @@
-// What tenants have is counted as it is, and their bounds and shares hold.
+// The bytes of tenants are counted correctly, and their bounds and shares hold.
 #include "tier/quota/tenant_quotas.hpp"
 
 #include "tests/tier/objects.hpp"
@@ -63,7 +63,7 @@ struct TenantQuotas : ::testing::Test {
     auto request = one_object(space, number);
     auto wanted = objects.missing(request);
     if (wanted.sizes.empty())
-      return {}; // it is there
+      return {}; // the object is there
     auto taken = objects.acquire(request, wanted, {{next_offset, each}});
     next_offset += each;
     return taken.places.front();
@@ -202,7 +202,7 @@ TEST_F(TenantQuotas, OnlyObjectsOfTheTenantThatWereThereWhenAskedMayLeaveForIt) 
   objects.watch_new();
   auto answer = named({{2, 3}, {1, 1}, {1, 2}});
   objects.discard({old.id});
-  store(1, 1); // anew, under the same key
+  store(1, 1); // stored again under the same key
   objects.keep_only_of(tenant(1), answer);
   EXPECT_EQ(answer.victims, std::vector<entry_key>{to_entry_key(key_in(1, 2))});
 }
@@ -250,7 +250,7 @@ TEST_F(TenantQuotas, ARoundForATenantTakesItsOwnInOrderAndNothingIfThatIsNotEnou
   EXPECT_EQ(used(2), 3U);
 }
 
-/// Everything that changes what tenants have, at random, against a recount of the table.
+/// Random changes of what tenants have, compared with a recount of the table.
 TEST_F(TenantQuotas, AreWhatARecountGives) {
   auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));

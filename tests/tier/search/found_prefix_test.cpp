@@ -37,7 +37,7 @@ struct FoundPrefix : ::testing::Test {
   ledger_ptr leases = std::make_shared<lease_ledger>();
   lease_room room{leases, leases->open(), 16 * object};
   bool hold = true, note_access = true;
-  uint64_t held_on_disk = 0; ///< by anybody
+  uint64_t held_on_disk = 0; ///< held by anybody
 
   tier_share share(tier_kind tier, const std::string& has) const {
     tier_share made{tier, object_bitmap(has.size()), nullptr};
@@ -71,7 +71,7 @@ struct FoundPrefix : ::testing::Test {
     while (prefix.lease_some(in))
       ;
   }
-  /// By tier, in the order of the notices.
+  /// Returns the accesses by tier, in the order of the notices.
   static std::vector<std::vector<object_id>> accesses(found_prefix& prefix) {
     std::vector<std::vector<object_id>> all(2);
     while (auto some = prefix.next_accesses())
@@ -201,7 +201,7 @@ TEST_F(FoundPrefix, ALeaseThatIsNotCompletedHoldsNothing) {
   }
 }
 
-/// The most objects that a step of the lease released.
+/// Records the most objects that a step of the lease released.
 struct FoundInSteps : FoundPrefix {
   size_t released_at_most = 0;
 
@@ -310,7 +310,7 @@ TEST_F(FoundPrefix, WhatIsHeldBelowAloneIsNotCharged) {
 struct FoundBelow : FoundPrefix {
   FoundBelow() { room.below_bytes[static_cast<size_t>(tier_kind::disk)] = 16 * object; }
 
-  /// Found while leases hold so many objects of the disk, these included.
+  /// Finds the prefix while leases hold `held` objects of the disk, these included.
   planned found_while(size_t held, const std::string& host, const std::string& disk) {
     held_on_disk = held * object;
     return found(host, disk);
@@ -441,14 +441,14 @@ TEST_F(FoundPrefix, UnusableObjectsOfALongChainComeInParts) {
   EXPECT_EQ(objects, 2 * step);
 }
 
-// ---- what is left to the client ----
+// ---- chunks that are left to the client ----
 
 namespace {
 
 struct FoundPrefixAtASpeed : FoundPrefix {
   recompute_terms terms{.tokens_per_s = 64'000}; // a chunk in 1 ms
 
-  /// The disk reads an object in so many milliseconds.
+  /// The disk reads an object in `object_ms` milliseconds.
   static void leave(found_prefix& prefix, recompute_terms terms, double object_ms) {
     terms.tiers[static_cast<size_t>(tier_kind::disk)] =
         read_state{.bytes_per_s = object * 1000.0 / object_ms};

@@ -1,4 +1,4 @@
-// Where a lease ends, and which of its objects it holds in host memory.
+// Tests where a lease ends, and which of its objects it holds in host memory.
 #include "tier/search/lease_cut.hpp"
 
 #include "index/object_header.hpp"
@@ -121,10 +121,10 @@ TEST(LeaseCut, EndsAtAWholeChunk) {
 }
 
 TEST(LeaseCut, RoomForTheStatesIsSetAsideFirst) {
-  // Attention and state of each chunk in turn; any length needs one state.
+  // Each chunk has attention and a state, in turn; a prefix of any length needs one state.
   cut states{.spec = with_states(1), .host = "########", .room = 3};
   EXPECT_EQ(states.chunks(), 2u);
-  states.host = "#.##"; // what is left of a prefix of two
+  states.host = "#.##"; // the rest of a prefix of two
   EXPECT_EQ(states.kept(), "#.##");
 }
 

@@ -1,4 +1,4 @@
-// What leases hold, and how much more a connection may lease.
+// Tests what leases hold, and how much more a connection may lease.
 #include "tier/search/lease_ledger.hpp"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ struct LeaseLedger : ::testing::Test {
   ledger_ptr ledger = std::make_shared<lease_ledger>();
   account_ptr one = ledger->open(), two = ledger->open();
 
-  /// Objects `first`, `first + 1`, ... of 10 bytes.
+  /// Holds objects `first`, `first + 1`, ... of 10 bytes.
   static hold_ptr held(uint64_t first, size_t count) {
     std::vector<object_place> places(count);
     for (size_t i = 0; i < count; ++i)
@@ -148,7 +148,7 @@ TEST_F(LeaseLedger, NobodyElseLeasesWhatIsClaimed) {
 // ---- a tier below ----
 
 TEST_F(LeaseLedger, OfATierBelowAConnectionGetsTheSameShare) {
-  constexpr uint64_t capacity = 16'000; // 12,000 for leases
+  constexpr uint64_t capacity = 16'000; // leases get 12,000
   auto too_much = [&](const account_ptr& of, uint64_t bytes, uint64_t held) {
     return of->too_much_below(tier_kind::disk, bytes, held, capacity);
   };

@@ -26,7 +26,7 @@ prefix_search search_for(size_t objects, bool hold, const std::vector<tier_kind>
   return {of, chain(0, objects), tiers};
 }
 
-/// The first `present` objects of the slice, held under ids from 1 on.
+/// Answers with the first `present` objects of the slice, held under ids from 1 on.
 probe_answer answer(prefix_search& search, size_t present, bool hold = false) {
   auto asked = search.probe();
   size_t objects = std::min(asked.range.count, asked.objects->size());

@@ -31,7 +31,7 @@ TEST_F(ReadMeter, KnowsNothingBeforeAnythingHasArrived) {
   now += 1s;
   EXPECT_EQ(speed(), 0);
   EXPECT_EQ(meter.state(now).queued_bytes, 5 * mib);
-  meter.has_to_read(5 * mib, 0, now); // it failed
+  meter.has_to_read(5 * mib, 0, now); // the read failed
   EXPECT_EQ(speed(), 0);
   EXPECT_EQ(meter.state(now).queued_bytes, 0u);
 }
@@ -80,7 +80,7 @@ TEST_F(ReadMeter, AReadThatIsLateMakesTheSpeedLowerBeforeItArrives) {
   read(100 * mib, 100ms);
   meter.has_to_read(0, 100 * mib, now);
   now += 100ms;
-  EXPECT_NEAR(speed(), 1000 * mib_per_s, mib_per_s); // it is on time
+  EXPECT_NEAR(speed(), 1000 * mib_per_s, mib_per_s); // the read is on time
   now += 900ms;
   EXPECT_NEAR(speed(), 100 * mib_per_s, mib_per_s);
 }

@@ -40,7 +40,7 @@ struct RecomputeChoice : ::testing::Test {
       ;
     return choice.chunks();
   }
-  /// Of four chunks in host memory and four on the disk.
+  /// Chooses among four chunks in host memory and four on the disk.
   uint32_t chosen() {
     terms.tiers[static_cast<size_t>(tier_kind::disk)] = disk();
     return chosen("####....", "....####");
@@ -95,7 +95,7 @@ TEST_F(RecomputeChoice, ATierThatWasSlowIsTriedOnceATrialIsShortBesideTheTimeSin
   chunk_ms = 100;
   idle_s = 4.9;
   EXPECT_EQ(chosen(), 4u);
-  idle_s = 5.1; // of which a chunk takes 2 %
+  idle_s = 5.1; // a chunk takes 2 % of this
   EXPECT_EQ(chosen(), 5u);
   idle_s = 11;
   EXPECT_EQ(chosen(), 6u);
@@ -110,12 +110,12 @@ TEST_F(RecomputeChoice, AfterAnHourATrialIsMadeWhateverItTakes) {
   idle_s = 3599;
   EXPECT_EQ(chosen(), 4u);
   idle_s = 3600;
-  EXPECT_EQ(chosen(), 5u); // of more than a trial reads otherwise
+  EXPECT_EQ(chosen(), 5u); // a trial usually reads less than this
 }
 
 TEST_F(RecomputeChoice, NoTrialWhileTheTierIsRead) {
   chunk_ms = 100;
-  queued = 4096; // and so it is not idle
+  queued = 4096; // the disk is then not idle
   EXPECT_EQ(chosen(), 4u);
 }
 
@@ -127,7 +127,7 @@ TEST_F(RecomputeChoice, OnlyAPrefixAtWhichAllRulesHoldIsOffered) {
   // Attention in host memory up to chunk 6, then on the disk; states behind chunks 3, 6 and 8 only.
   std::string host = "#.#.###.#.##....", on_disk = "............#.##";
   EXPECT_EQ(chosen(host, on_disk), 6u);
-  // The state behind chunk 6 is on the disk too: 20 ms for three chunks are too many.
+  // The state behind chunk 6 is on the disk too: 20 ms for three chunks are too long.
   host = "#.#.###.#.#.....", on_disk = "...........##.##";
   EXPECT_EQ(chosen(host, on_disk), 3u);
   chunk_ms = 0.5; // a state that no window of the prefix needs is not read
@@ -146,7 +146,7 @@ TEST_F(RecomputeChoice, TiersAreReadInParallel) {
                          {answer(tier_kind::disk, "#.#."), answer(tier_kind::remote, ".#.#")});
   while (planner.step())
     ;
-  terms.tokens_per_s = 128'000; // 0.5 ms a chunk: 1.4 ms instead of 2
+  terms.tokens_per_s = 128'000; // 0.5 ms per chunk: 1.4 ms instead of 2
   recompute_choice choice(planner, spec, terms);
   while (choice.step())
     ;

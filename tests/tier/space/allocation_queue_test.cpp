@@ -1,4 +1,4 @@
-// Who waits for space, in which order, and what its allocator asks for.
+// Tests which requests wait for space, in which order, and what its allocator asks for.
 #include "tier/space/allocation_queue.hpp"
 
 #include "tests/tier/round_fixture.hpp"
@@ -132,7 +132,7 @@ TEST_F(AllocationQueue, WhatIsRefusedDoesNotCountAsPassing) {
   EXPECT_FALSE(*large);
 }
 
-// ---- what was freed after a failed round ----
+// ---- extents that are freed after a failed round ----
 
 TEST_F(AllocationQueue, RoomIsMadeAgainOnceSomethingIsFreed) {
   take({4});
@@ -328,7 +328,7 @@ TEST_F(AllocationQueue, NobodyWhoMayNotWaitIsKeptBehindOneForWhomThereIsNoRoom) 
   take({4});
   hold(0), hold(1);
   auto patient = ask({2});
-  queue->free((*ask({1}))->extents); // passed it, and so another may only once more
+  queue->free((*ask({1}))->extents); // it passed the first, so another may pass only once more
   EXPECT_EQ(wanted(), page);
   make_room({});
   auto impatient = ask({2}, false);

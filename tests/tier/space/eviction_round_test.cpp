@@ -1,4 +1,4 @@
-// Which victims leave so that what waits fits, and how a round ends without any.
+// Tests which victims leave so that the waiting request fits, and how a round ends without any.
 #include "tier/space/eviction_round.hpp"
 
 #include "tests/tier/round_fixture.hpp"
@@ -12,7 +12,7 @@ namespace {
 struct EvictionRound : round_fixture {
   using stage = eviction_round::stage;
 
-  /// Eight objects of a page, which fill the arena.
+  /// Makes eight objects of a page, which fill the arena.
   std::vector<extent> fill() { return take(numbers(8, 1)); }
 };
 
@@ -164,7 +164,7 @@ TEST_F(EvictionRound, AheadOfNeedVictimsLeaveInTheirOrder) {
 }
 
 TEST(VictimChoice, AVictimTakesAlongWhatWasNamedBelowIt) {
-  // Two chains, named from their ends: c over b over a, and y over x.
+  // Two chains are named from their ends: c over b over a, and y over x.
   entry_key a{1, 1}, b{1, 2}, c{1, 3}, x{2, 1}, y{2, 2}, root{3, 0};
   victim_answer named;
   named.victims = {c, y, b, x, a};

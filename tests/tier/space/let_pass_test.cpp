@@ -21,7 +21,7 @@ struct ServeLine : ::testing::Test {
   void push(uint64_t number, uint64_t cost, uint64_t connection = 1) {
     line.push({0, connection}, {number, cost}, cost);
   }
-  /// Serves those that `may` (number).
+  /// Serves the entries for which `may` (number) is true.
   void serve(const tried_entries& tried, const std::function<turn(uint64_t)>& may) {
     serve_line(line, tried, [&](entry& one) {
       offered.push_back(one.number);
