@@ -62,7 +62,7 @@ flatbuffers::Offset<wire::GroupStatus> write_group(flatbuffers::FlatBufferBuilde
       status.group.sessions, status.group.session_bytes, tenants);
 }
 
-/// Whether a device reads disks itself, as the clients of a group are told whose disk none does.
+/// Whether a device reads disks itself, as the clients of a group without such a disk are told.
 std::string disk_reads_of(const std::string& device, const std::string& refusal) {
   return refusal.empty() || device == "off" || device.starts_with("no: ") ? device : "not all: " + refusal;
 }
