@@ -203,7 +203,7 @@ class client_directory {
 
   size_t& count_of(standing as) { return counts_[static_cast<size_t>(as)]; }
 
-  /// Free places of the other groups' shares. A group that exceeds its share keeps none.
+  /// Free places in the other groups' shares; 0 while the group has not used up its own share.
   size_t kept_for_others(const std::string& group, const client_bound& bound) const {
     auto own = clients_of_.find(group);
     if ((own == clients_of_.end() ? 0 : own->second) < bound.share())

@@ -2,8 +2,7 @@
 //
 //   waits.add({counter, 7, memory, context, then});
 //   for (auto& each : waits.take_reached()) each.then({});       // the client has rung
-//   for (auto& each : waits.take_ended()) each.then(why);        // a request was cancelled, or its deadline
-//   is over
+//   for (auto& each : waits.take_ended()) each.then(why);        // a request was cancelled, or its deadline is over
 //
 // Pure. Used by one thread at a time.
 #pragma once
