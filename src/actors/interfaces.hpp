@@ -29,8 +29,8 @@
 
 namespace terrace::actors {
 
-/// Every message between actors stands in this list; they are moved in memory and never serialized. A
-/// message of one room alone may instead be allowed there.
+/// Every message between actors is in this list. Messages are moved in memory and never serialized. A message
+/// of a single room may instead be allowed there.
 template <class Message>
 struct message_tag {};
 struct open_device_answer;
@@ -185,7 +185,7 @@ using policy_actor = caf::typed_actor<
     // From connections, for status.
     caf::replies_to<policies_request>::with<policies_report>>;
 
-/// SHADOW: what other policies and capacities would have hit. No request waits for it.
+/// SHADOW: the hits that other policies and capacities would have had. No request waits for it.
 using shadow_actor = caf::typed_actor<
     // From connections: the access to a chain (after checking `shadow_feed`), the end of an inference, and
     // clears.

@@ -9,11 +9,11 @@ namespace {
 using gpu::process_verb;
 using step = gpu::pinned_arenas::step;
 
-/// The process has answered, or is lost.
+/// Called when the process has answered or is lost.
 void on_step(device_pointer self, const error& failure) {
   auto& state = self->state;
   if (failure.code == errc::gone)
-    return; // its loss is told by others
+    return; // others report its loss
   state.arenas.done(failure);
   state.with.probe->pins(state.arenas.pinned_bytes());
   if (failure.code != errc::ok) {
@@ -51,7 +51,7 @@ void pin_more(device_pointer self) {
   auto& state = self->state;
   if (state.now != device_state::phase::ready)
     return;
-  // A region has the number of the request that makes it.
+  // A region is numbered after the request that makes it.
   auto next = state.arenas.next(state.next_id);
   if (!next)
     return;
