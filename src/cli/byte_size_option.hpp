@@ -18,8 +18,7 @@ inline CLI::Option* add_size_option(CLI::App& app, const std::string& name, uint
           [&value, name](const std::string& given) {
             auto bytes = parse_bytes(given);
             if (!bytes)
-              throw CLI::ValidationError(name, bytes.error().text); // CLI11 expects an exception; app.cpp
-                                                                    // catches it
+              throw CLI::ValidationError(name, bytes.error().text); // caught in app.cpp
             value = *bytes;
           },
           text)

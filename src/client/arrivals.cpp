@@ -29,8 +29,7 @@ arrivals::arrivals(const region& memory, const registered_region& at, uint64_t o
 
 void arrivals::restart() const {
   for (uint32_t i = 0; i < count_; ++i)
-    atomic(counters_[i]).store(0, std::memory_order_relaxed); // sending the request orders this store before
-                                                              // the daemon's accesses
+    atomic(counters_[i]).store(0, std::memory_order_relaxed); // sending the request orders this store
 }
 
 uint32_t arrivals::chunks(uint32_t counter) const {

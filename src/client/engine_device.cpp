@@ -111,8 +111,7 @@ result<void> engine_device::ring(void* stream, const bell& of) const {
   auto queued = context.call("cuLaunchHostFunc", context.api().LaunchHostFunc, stream_of(stream), +rings,
                              static_cast<void*>(kept.get()));
   if (queued)
-    (void) kept.release(); // the function owns it; it stays if the context is lost, because then the function
-                           // is not called
+    (void) kept.release(); // owned by the function, which is not called if the context is lost
   return queued;
 }
 

@@ -103,8 +103,7 @@ std::string empty_option(const CLI::App& app) {
 void limit_heap() {
   constexpr int separate_mapping = 1 << 20, kept_at_top = 2 << 20; // in bytes
   ::mallopt(M_MMAP_THRESHOLD, separate_mapping);
-  ::mallopt(M_TRIM_THRESHOLD, kept_at_top); // applies to each thread's heap, until `malloc_trim` after a
-                                            // flood
+  ::mallopt(M_TRIM_THRESHOLD, kept_at_top); // each thread's heap, until `malloc_trim` after a flood
 }
 
 } // namespace

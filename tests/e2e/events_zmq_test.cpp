@@ -240,8 +240,7 @@ TEST_F(PublishedBlocks, AreWhatEnginesFind) {
   SCOPED_TRACE(terrace::testing::seed_text(seed));
   std::mt19937_64 random(seed);
   for (int round = 0; round < 200; ++round)
-    ranks[random() % 2].store({chunks[random() % chunks.size()]}); // evicts an object of one rank or the
-                                                                   // other
+    ranks[random() % 2].store({chunks[random() % chunks.size()]}); // evicts one rank's object or the other's
   size_t halves = ranks[0].tier("host").objects;
   auto agree = [&] {
     auto known = router();

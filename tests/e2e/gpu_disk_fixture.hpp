@@ -96,8 +96,7 @@ class gpu_disk_fixture : public ::testing::Test {
   static bool holds() { return std::filesystem::exists(gpu_daemon::script() + ".holding"); }
   static void end_hold() {
     unique_fd end(
-        ::open((gpu_daemon::script() + ".hold").c_str(), O_RDWR | O_CLOEXEC)); // opened like this it does not
-                                                                               // wait for a reader
+        ::open((gpu_daemon::script() + ".hold").c_str(), O_RDWR | O_CLOEXEC)); // waits for no reader
     EXPECT_TRUE(end);
   }
   /// Loads into the region and compares every byte.

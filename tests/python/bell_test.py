@@ -87,8 +87,7 @@ class Bells(DaemonTest):
         with self.assertRaisesRegex(terrace.BadRequest, "expected a bell"):
             self.submit(chain_of(236, 1), 1).result(PATIENCE)
         write_counter(self.page, 8, 1)
-        self.assertEqual(self.submit(chain_of(236, 1), 1).result(PATIENCE).stored_chunks, 1)  # already reached, so nobody
-                                                                                              # need ring
+        self.assertEqual(self.submit(chain_of(236, 1), 1).result(PATIENCE).stored_chunks, 1)  # already reached
 
     def test_a_cancelled_store_waits_no_longer(self) -> None:
         self.daemon.bell(timeout=PATIENCE)

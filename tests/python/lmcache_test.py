@@ -135,8 +135,7 @@ class InPlace(Cases):
     def test_a_daemon_that_is_killed_at_any_message_of_a_load(self) -> None:
         """Objects contain garbage before: those that are reported as present have their bytes."""
         numbers = list(range(6))
-        keys = [key(one, rank=f"0{one % 2}000100") for one in numbers]  # keys of two families, which are loaded one
-                                                                        # after the other
+        keys = [key(one, rank=f"0{one % 2}000100") for one in numbers]  # two families, which are loaded one after the other
         for place in PLACES:
             for number in (1, 2):
                 one = self.server()
@@ -364,8 +363,7 @@ class Away(Cases):
         self.addCleanup(self.daemon.resume)
         with self.assertLogs(LOG, "WARNING"):
             self.assertEqual(fresh.exists([key(1), key(2)]), [False, False])
-        fresh.connector._questions._limits = Limits(lookup=PATIENCE)  # a second wait would exceed the test's time
-                                                                      # limit
+        fresh.connector._questions._limits = Limits(lookup=PATIENCE)  # a second wait would exceed the time limit
         for _ in range(20):
             self.assertEqual(fresh.exists([key(1), key(2)]), [False, False])
         self.daemon.resume()

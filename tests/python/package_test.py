@@ -73,8 +73,7 @@ class Package(DaemonTest):
         self.assertEqual(set(classes), bound)
         for name, node in classes.items():
             members = {of.name: of for of in node.body if isinstance(of, ast.FunctionDef)}
-            apart = {"__buffer__", "__init__", "__exit__"}  # slots, members that only C++ makes, and functions that
-                                                            # take any arguments
+            apart = {"__buffer__", "__init__", "__exit__"}  # slots, C++'s own members, functions with any arguments
             there = {member for member in vars(getattr(_libterrace, name)) if member[:2] != "__"}
             self.assertEqual({member for member in members if member[:2] != "__"}, there, name)
             for member, definition in members.items():

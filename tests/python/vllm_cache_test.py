@@ -158,8 +158,7 @@ class Present(Cases):
         self.assertEqual(one.text(4), b"zero")
         self.assertIsNone(one.cache.lookup(key(2), "r"))
         self.assertEqual(one.load([key(1), key(2)], [4, 5]).lost, [key(2)])
-        self.assertEqual(one.cache.lookup(key(2), "r"), False)  # counts as missing at once, or its request would retry
-                                                                # for ever
+        self.assertEqual(one.cache.lookup(key(2), "r"), False)  # at once, or its request would retry for ever
 
     def test_more_than_one_request_holds(self) -> None:
         count = OBJECTS_OF_A_REQUEST * 10 + 3

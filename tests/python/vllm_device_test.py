@@ -48,8 +48,7 @@ class OnGpu(on_host.Cases):
         cls.addClassCleanup(cls.gpu.close)
 
     def setUp(self) -> None:
-        faulthandler.dump_traceback_later(5 * PATIENCE, exit=True)  # a thread that waits for a stream cannot be told
-                                                                    # to stop
+        faulthandler.dump_traceback_later(5 * PATIENCE, exit=True)  # a waiting thread cannot be stopped
         self.addCleanup(faulthandler.cancel_dump_traceback_later)
         super().setUp()
 

@@ -146,8 +146,7 @@ class ProcessOfGpu(OnGpu, Daemons):
 
     def again(self, one: Engine) -> None:
         lost = self.pid
-        until(lambda: self.serving() not in (0, lost) and one.worker.connected)  # in this order: the new session has
-                                                                                 # started it
+        until(lambda: self.serving() not in (0, lost) and one.worker.connected)  # in this order: the new session
         self.pid = self.serving()
         one.report()
 

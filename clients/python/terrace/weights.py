@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 CONTENT_BYTES = 4 << 20  # smaller files are read as a whole
-EDGE_BYTES = 64 << 10  # read at either end of a larger file: a .bin has its members' checksums at its end, a .gguf has
-                       # its header in front
+# Bytes read at either end of a larger file: a .bin has its members' checksums at its end, a .gguf its header in front.
+EDGE_BYTES = 64 << 10
 HEADER_BYTES = 100 << 20  # largest header of a safetensors file, according to its format
 MODEL_BYTES = 256  # limit of a space's `model`
 

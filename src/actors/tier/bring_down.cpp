@@ -52,8 +52,7 @@ std::vector<demoted_object> lacking(std::vector<demoted_object> objects, const s
   for (const tier_below& tier : to) {
     auto present = tier.index->try_probe(all.keys);
     for (size_t i = 0; i < lacks.size(); ++i)
-      lacks[i] = lacks[i] || !present || !present->test(i); // if the index is changing, the tier itself is
-                                                            // asked
+      lacks[i] = lacks[i] || !present || !present->test(i); // a changing index: the tier is asked
   }
   for (const tier_below& tier : all_below) {
     if (!tier.further || (tier.service && !tier.service->reads()))

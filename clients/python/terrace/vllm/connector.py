@@ -203,8 +203,7 @@ class TerraceConnector(base.KVConnectorBase_V1, base.SupportsHMA):  # type: igno
             return
         limits = Limits(self._options.load_seconds, self._options.store_seconds)
         self._worker = WorkerSide(self._socket, self._plan, staging, name=self._options.name, limits=limits, log=logger)
-        self._worker.await_attempt()  # with a GPU it must happen before graphs are captured, because another thread
-                                      # calls the driver
+        self._worker.await_attempt()  # before graphs are captured: another thread calls the driver
 
     def handle_preemptions(self, kv_connector_metadata: Any) -> None:
         if self._worker is not None:

@@ -35,8 +35,8 @@ class DevicePool:
 
     def __init__(self, memory: Any, device: str, parts: int) -> None:
         self._memory, self._device, self._parts = memory, device, parts
-        self._made: list[_OfSession] = []  # their pages stay pinned, because unpinning waits for all streams, on
-                                           # whatever thread drops the last reference
+        # Their pages stay pinned: unpinning waits for all streams, on whatever thread drops the last reference.
+        self._made: list[_OfSession] = []
 
     def register(self, connection: Connection, timeout: float) -> Registered:
         pages = [Memory(max(PAGE_BYTES, LayerRing.bytes_for(LOADS, self._parts))), Memory(PAGE_BYTES)]

@@ -76,8 +76,8 @@ class LayerWatch:
                 process = None if session.registered is None else session.registered.process
                 descriptors += [session.descriptor] if process is None else [session.descriptor, process]
                 seconds = max(0.0, min(one.until for one in watched) - time.monotonic())
-                if not session.connection.alive:  # lost or closed, which ends its requests; its descriptors say
-                                                  # nothing more
+                # A lost or closed connection ends its requests, and its descriptors say nothing more.
+                if not session.connection.alive:
                     seconds = 0.0
         ready = await_readable(descriptors, seconds)
         if self._wake in ready:

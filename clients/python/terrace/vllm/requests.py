@@ -38,14 +38,13 @@ class Request:
         """Takes its answer, if that is there."""
         if not self.over and self.ticket.done:
             if self.window.layers is not None:
-                self.window.layers.end()  # called before an answer `gone` ends the whole ring, because perhaps only
-                                          # the lease is gone
+                # Called before an answer `gone` ends the whole ring, because perhaps only the lease is gone.
+                self.window.layers.end()
             try:
                 result = self.ticket.result(0)
                 self.result = None if self.given_up else result
             except Error as problem:
-                self.problem = problem.with_traceback(None)  # otherwise the traceback keeps this request, and with it
-                                                             # its session
+                self.problem = problem.with_traceback(None)  # the traceback would keep this request and its session
             self.over = True
             self.given_up = True
         return self.over

@@ -76,8 +76,8 @@ class SchedulerSide:
         self._adapters = adapters
         self._tags: dict[str, Tags | None] = {}  # tags of the keys of each request; None: it is not cached
         self._tracks: dict[str, _Track] = {}
-        self._leases: dict[int, tuple[Lease, str, int]] = {}  # by number of the load: its lease, its request, and the
-                                                              # number of workers that still need it
+        # By number of the load: its lease, its request, and the number of workers that still need it.
+        self._leases: dict[int, tuple[Lease, str, int]] = {}
         self._orders: list[LoadOrder] = []
         self._numbers = 0
         self._failures = 0
@@ -222,8 +222,7 @@ class SchedulerSide:
             self._leases[self._numbers] = (asked.lease, name, self._plan.workers)
             stored = first + count
         elif asked is not None and asked.found is not None and self._plan.groups == 1:
-            stored = min(asked.found, asked.computed // chunk)  # chunks that vLLM has and the daemon has lost are
-                                                                # stored again
+            stored = min(asked.found, asked.computed // chunk)  # chunks that the daemon has lost are stored again
         if asked is not None or name not in self._tracks:
             self._tracks[name] = _Track(request, stored)
 
