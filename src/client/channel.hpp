@@ -152,10 +152,10 @@ class channel {
   std::vector<uint8_t> taken_; ///< body of the answer last returned by `wait`, if it was stored
   uint32_t in_flight_ = 0;
   uint64_t in_flight_bytes_ = 0;
-  /// Loads and stores in flight. While there are any, this thread sleeps in poll, because recvmsg would also
-  /// wake it, needlessly, when the daemon has read what was sent, and would take a processor from a copy.
-  /// Short requests do not pay for the extra system call: they are answered before the woken thread sleeps
-  /// again (decision 114).
+  /// Loads and stores in flight. While there are any, this thread sleeps in poll: recvmsg would also wake it
+  /// when the daemon has read what was sent, for nothing, and would take a processor away from a copy. For
+  /// short requests the extra system call does not pay, because they are answered before the woken thread
+  /// sleeps again (decision 114).
   uint32_t copies_in_flight_ = 0;
   uint32_t credit_requests_ = 1;
   uint64_t credit_bytes_ = protocol::hello_bytes_max;

@@ -30,7 +30,8 @@ class Lost(OnGpu):
 
     def serves_again(self, one: on_host.Engine, lost: int) -> None:
         one.report()  # reports the failure, before which nothing would be stored
-        until(lambda: self.pid() not in (0, lost) and one.worker.connected)  # in this order: the new session
+        # In this order, so that the connection is that of the new process's session.
+        until(lambda: self.pid() not in (0, lost) and one.worker.connected)
         self.assertTrue(one.worker.drain(PATIENCE))
         self.assertEqual(one.worker.slots_left, 32)
         request = Request("again", 3, 90)

@@ -146,7 +146,8 @@ class ProcessOfGpu(OnGpu, Daemons):
 
     def again(self, one: Engine) -> None:
         lost = self.pid
-        until(lambda: self.serving() not in (0, lost) and one.worker.connected)  # in this order: the new session
+        # In this order, so that the connection is that of the new process's session.
+        until(lambda: self.serving() not in (0, lost) and one.worker.connected)
         self.pid = self.serving()
         one.report()
 
