@@ -71,7 +71,7 @@ class replay_target {
   /// next lookup.
   virtual result<std::vector<tier_kind>> lookup(std::span<const digest> chunks) = 0;
 
-  /// After a lookup: further present chunks that computing delivers sooner.
+  /// After a lookup: further present chunks that are faster to compute.
   virtual uint64_t recompute_chunks() const { return 0; }
 
   /// Loads `count` of the found chunks, starting at `first`, into the buffer. Returns the number delivered: a

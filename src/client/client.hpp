@@ -53,7 +53,7 @@ struct lookup_result {
   uint32_t digest_width = 0;   ///< width of `digests` on the wire, in bytes; 0: none were requested
   /// Set by `await_lookup`: tokens per chunk in the lookup's space; otherwise 0.
   uint32_t chunk_tokens = 0;
-  /// Further chunks that are present, but that computing delivers sooner (space_spec).
+  /// Further chunks that are present but faster to compute (space_spec).
   uint32_t recompute_chunks = 0;
   std::optional<session_point> session; ///< set by a lookup in a session: what the session has now
   uint32_t tail_tokens = 0;             ///< not 0: the last found chunk is partial and has this many tokens
@@ -272,8 +272,8 @@ class connection {
 
   // ---- for operators: allowed for the daemon's own user and root, otherwise `denied` ----
 
-  /// Returns objects that have come to or gone from the tiers of the trust group since `from`; a new cursor
-  /// begins with what is there. Waits until there is something. Errors: `deadline`: nothing has happened;
+  /// Returns what has come into or left the tiers of the trust group since `from`; a new cursor begins with
+  /// what is there. Waits until there is something. Errors: `deadline`: nothing has happened;
   /// `gone`: events since `from` are lost, so begin with a new cursor.
   result<event_part> subscribe(const event_cursor& from, uint32_t events_max = 1024, deadline until = {});
 

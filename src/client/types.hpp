@@ -350,7 +350,7 @@ struct load_result {
   std::vector<uint64_t> bytes_by_tier;   ///< indexed by tier_kind; may be shorter
   uint64_t first_token = 0;              ///< position in the prompt at which the first loaded chunk begins
   std::optional<missing_object> missing; ///< the object that ended it early
-  /// Further chunks that are present, but that computing delivers sooner (space_spec).
+  /// Further chunks that are present but faster to compute (space_spec).
   uint32_t recompute_chunks = 0;
 };
 
@@ -380,7 +380,7 @@ struct prefetch_result {
   prefetch_end end = prefetch_end::complete;
   uint64_t first_token = 0;              ///< position in the prompt at which the first chunk begins
   std::optional<missing_object> missing; ///< the object that was lost and ended it
-  /// Further chunks that are present, but that computing delivers sooner (space_spec).
+  /// Further chunks that are present but faster to compute (space_spec).
   uint32_t recompute_chunks = 0;
 
   uint64_t delivered_tokens() const { return uint64_t{delivered_chunks} * chunk_tokens; }

@@ -300,7 +300,7 @@ class Lookup:
         """Position in the prompt where the first chunk begins."""
     @property
     def recompute_chunks(self) -> int:
-        """Further chunks that are present, but that computing delivers sooner."""
+        """Further chunks that are present but faster to compute."""
     @property
     def tiers(self) -> bytes:
         """Number of the fastest `Tier` of each found chunk."""
@@ -356,7 +356,7 @@ class Loaded:
         """What ended the load early; None: everything was delivered."""
     @property
     def recompute_chunks(self) -> int:
-        """Further chunks that are present, but that computing delivers sooner."""
+        """Further chunks that are present but faster to compute."""
 
 @final
 class Stored:
