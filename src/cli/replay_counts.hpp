@@ -25,7 +25,7 @@ struct replay_counts {
   uint64_t stored_bytes = 0;
   uint64_t stored_chunks = 0;
   uint64_t present_chunks = 0; ///< stores of chunks that were already present
-  /// Present chunks that computing delivers sooner; they are not among the hits.
+  /// Present chunks that are faster to compute; they are not among the hits.
   uint64_t recompute_chunks = 0;
   uint64_t undelivered_chunks = 0; ///< found, but lost before they were loaded
   uint64_t wrong_bytes = 0;
