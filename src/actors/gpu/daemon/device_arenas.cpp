@@ -51,7 +51,7 @@ void pin_more(device_pointer self) {
   auto& state = self->state;
   if (state.now != device_state::phase::ready)
     return;
-  // A region is numbered after the request that makes it.
+  // A region has the number of the request that makes it.
   auto next = state.arenas.next(state.next_id);
   if (!next)
     return;

@@ -96,7 +96,7 @@ struct disk_work {
   error failure;
   uint64_t good = 0;   ///< one bit per object that is good
   uint64_t unread = 0; ///< one bit per object that the library could not read
-  std::string why;     ///< why the first object that is not good is not
+  std::string why;     ///< why the first bad object is bad
   bool late = false;   ///< the batch was not read within the deadline
   task_event answered; ///< set when it is answered or late
   task_event over;     ///< set when a late batch is over
