@@ -105,7 +105,7 @@ class client_holdings {
 
   // ---- leases ----
 
-  /// Errors: `busy` at the limit of leases; `may_name` also at the limit of their objects.
+  /// Errors: `busy`; `may_lease` at the limit of leases, `may_name` at the limit of their objects.
   result<void> may_lease() const;
   result<void> may_name(size_t objects) const;
 

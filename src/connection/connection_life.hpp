@@ -70,7 +70,7 @@ class connection_life {
     return idle ? next::say_goodbye : next::go_on;
   }
 
-  /// Called when the last frame was sent. Returns false if the connection was closing before.
+  /// Called when the last frame is about to be sent. Returns false if the connection was closing before.
   bool close() {
     if (ends())
       return false;

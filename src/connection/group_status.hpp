@@ -24,7 +24,7 @@ struct group_status {
   bool isolated = false;
   group_report group;
   policies_report policies;
-  std::vector<tier_report> tiers; ///< fastest first among the serving tiers, which come before the others
+  std::vector<tier_report> tiers; ///< the serving tiers, fastest first, then those that do not serve
   /// Why no device reads its disk itself; empty if devices may, or if there are none.
   std::string disk_refusal;
 

@@ -4,14 +4,11 @@
 // It works part by part, each in a short turn of the actor that owns the part, so requests are served in
 // between. Changes made meanwhile never count as differences:
 // - a part of a tier is compared by its policy, allocator and journals with what they know at that point of
-//   the tier's
-//   messages to them (tier/objects/check_messages.hpp);
+//   the tier's messages to them (tier/objects/check_messages.hpp);
 // - references to an object are compared with its holds only if the object has not changed since before the
-//   first reference
-//   was asked for;
-// - holds that only a request has, and the charges for leases, are compared only if no request was in
-//   progress from the
-//   begin to the end.
+//   first reference was asked for;
+// - holds that only a request has, and the charges for leases, are compared only if no request was in progress
+//   from the begin to the end.
 #pragma once
 
 #include "actors/connection/client_record.hpp"

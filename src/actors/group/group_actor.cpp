@@ -48,8 +48,7 @@ forget_spaces_answer on_forget_spaces(group_pointer self, const forget_spaces_re
   return answer;
 }
 
-/// Returns before the tiers learn of the space: they look up its tenant when a request uses it, which is
-/// later.
+/// Registers the tenant of the space before a tier can ask for it: a tier asks when a request uses the space.
 open_space_answer on_open_space(group_pointer self, const open_space_request& request) {
   auto answer = self->state.book->answer(request);
   if (auto group = self->state.group.lock(); group && answer.opened) {

@@ -177,7 +177,8 @@ bool door_connection::collect_keys(door_batch& into, door_batch::work work, item
 }
 
 bool door_connection::serves_value() const {
-  size_t words = step_->words.size() + (step_->continued ? 1 : 0); // the last word is a key
+  size_t words =
+      step_->words.size() + (step_->continued ? 1 : 0); // a value follows if the last of them is a key
   return calling_ != nullptr && ((calling_->what == command::set && !step_->continued && words == 2) ||
                                  (calling_->what == command::mset && words % 2 == 0));
 }

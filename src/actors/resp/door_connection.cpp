@@ -314,7 +314,7 @@ connection_actor spawn_door_connection(caf::actor_system& system, const runtime:
   record->actor = handle;
   clients->add(record);
   caf::anon_send(handle,
-                 // Spawned after it is in the directory, from which it removes itself at its end.
+                 // Sent after it is in the directory, from which it removes itself at its end.
                  begin_notice{});
   return handle;
 }

@@ -52,7 +52,7 @@ struct group_plan {
   std::string gpu_device;                                 ///< name of the device
   bool gpu_peers = false;                                 ///< other devices may read the tier
   demotion_mode gpu_demotion = demotion_mode::write_back; ///< demotion from that tier to host memory
-  /// One file per path; has one element even without a disk.
+  /// One file per path; set even if the group has no disk tier.
   std::vector<std::string> disk_files;
   /// Directory for clears that a volume cannot record.
   std::string state_directory;
