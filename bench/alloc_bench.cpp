@@ -1,4 +1,5 @@
-// alloc_mixed: what an allocation and a free cost in an arena that several models share, and what is left of its space.
+// alloc_mixed: the cost of an allocation and a free in an arena that several models share, and how much of
+// its space stays usable.
 #include "bench/baseline_spaces.hpp"
 #include "bench/benchmark.hpp"
 #include "memory/allocator.hpp"
@@ -13,8 +14,8 @@ namespace {
 
 constexpr uint64_t kib = 1024;
 constexpr uint64_t arena_bytes = 32ULL << 30;
-constexpr uint64_t header_bytes = 4 * kib; ///< in front of each object, so no extent is a power of two
-constexpr int calls = 1'000'000;           ///< that are measured, with a clock and without
+constexpr uint64_t header_bytes = 4 * kib; ///< header in front of each object, so no extent is a power of two
+constexpr int calls = 1'000'000;           ///< measured calls, both with a clock and without
 constexpr double full = 0.8;
 
 struct workload {
@@ -30,8 +31,8 @@ struct outcome {
   double mean_ns = 0;
   double p99_ns = 0;
   double fragmentation_percent = 0;
-  double rounding_percent = 0; ///< of the taken bytes, what no object asked for
-  double stuck_percent = 0;    ///< of the objects, those for which more had to leave than their bytes
+  double rounding_percent = 0; ///< share of the taken bytes that no object asked for
+  double stuck_percent = 0;    ///< share of the objects for which more bytes had to leave than their own
 };
 
 /// An allocator as the tiers use it.
@@ -59,15 +60,15 @@ std::unique_ptr<object_space> make_space(const std::string& name, uint64_t slot_
   return std::make_unique<tier_space>(name, slot_bytes);
 }
 
-/// An arena that is kept four fifths full, as a cache keeps its own: for each new object of a random size, objects at
-/// random leave until there is room.
+/// An arena that is kept four fifths full, as a cache keeps its own: for each new object of a random size,
+/// random objects leave until there is room.
 class shared_arena {
  public:
   shared_arena(const std::string& name, std::span<const uint64_t> sizes, uint64_t seed)
       : sizes_(sizes.begin(), sizes.end()), random_(seed), space_(make_space(name, sizes[0])),
         limit_(static_cast<uint64_t>(full * static_cast<double>(space_->capacity()))) {}
 
-  /// `timed` runs each call of the allocator but those after one that failed.
+  /// `timed` runs each call of the allocator except those that follow a failed one.
   template <class F>
   void step(F&& timed) {
     uint64_t bytes = sizes_[random_() % sizes_.size()];
@@ -84,7 +85,7 @@ class shared_arena {
     ++calls_;
   }
 
-  /// Objects have left and come many times as often as there is room for them.
+  /// Replaces objects many times as often as there is room for them.
   void age() {
     auto plain = [](auto&& call) { call(); };
     while (calls_ < 30 * live_.size() + 1000)
@@ -95,7 +96,7 @@ class shared_arena {
   double stuck() const { return static_cast<double>(stuck_) / static_cast<double>(stores_); }
   double rounding() const { return 1 - static_cast<double>(asked_) / static_cast<double>(used_); }
 
-  /// 1 - bytes allocatable as the smallest object / free bytes, by trying it. Leaves the arena full.
+  /// Returns 1 - bytes allocatable as the smallest object / free bytes, by trying it. Leaves the arena full.
   double fragmentation() {
     uint64_t smallest = *std::min_element(sizes_.begin(), sizes_.end());
     uint64_t free_bytes = space_->free_bytes(), allocatable = 0;
@@ -128,7 +129,7 @@ class shared_arena {
   uint64_t calls_ = 0, stores_ = 0, stuck_ = 0;
 };
 
-/// The mean without a clock between calls, then the single calls with one.
+/// Measures the mean without a clock between calls, then single calls with one.
 outcome measure(const std::string& name, std::span<const uint64_t> sizes, uint64_t seed) {
   shared_arena arena(name, sizes, seed);
   arena.age();
@@ -172,7 +173,7 @@ void alloc_mixed(const settings& options, const reporter& report) {
                                o.stuck_percent};
           });
       std::string base = "alloc_mixed " + name + " " + std::string(mix.name);
-      // `size_class` is the default and has to reach the aims; the others stand beside it.
+      // `size_class` is the default and has to reach the aims; the others are listed for comparison.
       bool judged = name == "size_class";
       auto tell = [&](const char* what, const char* unit, size_t which, double bound, bool absolute) {
         report(ran.judged({.name = base + what,

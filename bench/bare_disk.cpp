@@ -14,7 +14,7 @@
 namespace terrace::bench {
 
 namespace {
-constexpr uint64_t buffer_bytes_max = 1ULL << 30; // that the kernel registers as one
+constexpr uint64_t buffer_bytes_max = 1ULL << 30; // largest size that the kernel registers as one buffer
 
 uint64_t whole_blocks(uint64_t bytes, uint32_t block_bytes, uint32_t depth) {
   return std::max<uint64_t>(bytes / block_bytes, depth) * block_bytes;
@@ -73,15 +73,15 @@ double bare_disk::pass(bool writing) {
   unsigned flags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN;
   if (io_uring_queue_init(depth_ * 2, &ring, flags) != 0 && io_uring_queue_init(depth_ * 2, &ring, 0) != 0)
     give_up("io_uring is not permitted here");
-  // Registered where memlock allows it, as the daemon does with its arenas.
-  uint64_t in_a_buffer = buffer_bytes_max / block_bytes_; // blocks
+  // Memory is registered if memlock allows it, as the daemon does with its arenas.
+  uint64_t in_a_buffer = buffer_bytes_max / block_bytes_; // in blocks
   std::vector<iovec> buffers;
   for (uint64_t at = 0; at < memory.size(); at += in_a_buffer * block_bytes_)
     buffers.push_back(
         {memory.data() + at, std::min<uint64_t>(in_a_buffer * block_bytes_, memory.size() - at)});
   bool fixed = io_uring_register_buffers(&ring, buffers.data(), static_cast<unsigned>(buffers.size())) == 0;
   uint64_t next = 0, running = 0;
-  std::deque<uint64_t> free_slots; // the one that was used longest ago first
+  std::deque<uint64_t> free_slots; // least recently used first
   for (uint64_t i = 0; i < memory.size() / block_bytes_; ++i)
     free_slots.push_back(i);
   double begin = seconds_now();

@@ -10,33 +10,34 @@
 
 namespace terrace::bench {
 
-/// A file of its own, fallocated and not written yet, removed at the end; blocks go to and from a memfd of `memory_bytes` (at
-/// least one block each for `depth`), one part of it after the other. It is taken with the first pass. Give it the size of
-/// the daemon's arena, and begin when the daemon has given its own back: then both have much the same pages. Memory that fits
-/// the caches, or that happens to lie in longer runs, makes a virtual disk up to twice as fast.
+/// Uses its own file, which is fallocated, not yet written, and removed at the end. Blocks go to and from a
+/// memfd of `memory_bytes` (at least one block for each of `depth`), one part of it after the other. The
+/// memory is allocated with the first pass. Give it the size of the daemon's arena, and begin when the daemon
+/// has returned its own: then both have similar pages. Memory that fits the caches, or that happens to lie in
+/// longer runs, makes a virtual disk up to twice as fast.
 class bare_disk {
  public:
   bare_disk(const std::string& folder, uint64_t bytes, uint32_t block_bytes, uint64_t memory_bytes = 0,
             uint32_t depth = 32);
-  /// Reads `bytes` of a daemon's own file from `begin` on: the same blocks of the same device. What was never written there
-  /// would be read without the device. The daemon may end before the first pass.
+  /// Reads `bytes` of a daemon's own file from `begin` on: the same blocks of the same device. Blocks that
+  /// were never written would be read without the device. The daemon may end before the first pass.
   static bare_disk on(const std::string& file, uint64_t begin, uint64_t bytes, uint32_t block_bytes,
                       uint64_t memory_bytes = 0, uint32_t depth = 32);
   bare_disk(const bare_disk&) = delete;
   bare_disk& operator=(const bare_disk&) = delete;
   ~bare_disk();
 
-  /// Every block of the file once, in order, `depth` at a time. Gives bytes a second.
+  /// Writes every block of the file once, in order, `depth` at a time. Returns bytes per second.
   double write_all() { return pass(true); }
   double read_all() { return pass(false); }
 
-  /// Back to unwritten extents.
+  /// Returns the file to unwritten extents.
   void forget();
 
-  /// The file's name while this object lives, also of a file that was removed.
+  /// Name of the file while this object lives, even if the file was removed.
   std::string path() const;
 
-  /// Whether the file system took O_DIRECT; without it the page cache is measured.
+  /// Whether the file system accepted O_DIRECT; without it the page cache is measured.
   bool direct() const { return direct_; }
 
  private:
@@ -44,8 +45,8 @@ class bare_disk {
             uint64_t memory_bytes, uint32_t depth);
   double pass(bool writing);
 
-  std::string path_;   ///< empty: another's, not to be removed
-  uint64_t begin_ = 0; ///< of the bytes in the file
+  std::string path_;   ///< empty: the file belongs to somebody else and is not removed
+  uint64_t begin_ = 0; ///< offset of the blocks in the file
   uint64_t bytes_;
   uint32_t block_bytes_;
   uint32_t depth_;

@@ -1,4 +1,5 @@
-// The limit of a request's latency: the same bytes between two processes, and nothing done with them.
+// The limit of a request's latency: the same bytes travel between two processes, and nothing is done with
+// them.
 #pragma once
 
 #include "bench/sockets.hpp"

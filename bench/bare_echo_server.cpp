@@ -37,14 +37,14 @@ void serve(std::vector<peer>& peers, size_t request_bytes, size_t answer_bytes) 
     submit(p);
   while (true) {
     if (io_uring_submit_and_wait(&ring, 1) < 0)
-      continue; // interrupted
+      continue; // interrupted by a signal
     io_uring_cqe* cqe;
     unsigned head, seen = 0;
     io_uring_for_each_cqe(&ring, head, cqe) {
       ++seen;
       auto& p = *static_cast<peer*>(io_uring_cqe_get_data(cqe));
       if (cqe->res <= 0)
-        return; // a client has gone: so has the benchmark
+        return; // a client has gone, so the benchmark has ended
       p.done += static_cast<size_t>(cqe->res);
       if (p.done == (p.sending ? answer_bytes : request_bytes)) {
         p.done = 0;

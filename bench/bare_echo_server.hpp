@@ -13,7 +13,7 @@ class bare_echo_server {
  public:
   bare_echo_server(int connections, size_t request_bytes, size_t answer_bytes);
 
-  /// The clients' ends.
+  /// The clients' ends of the connections.
   const std::vector<unique_fd>& clients() const { return clients_; }
 
  private:

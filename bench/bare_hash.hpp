@@ -1,4 +1,4 @@
-// The limit of hashing a prompt: a chain of hashes over its bytes, block by block, and nothing else.
+// The limit of hashing a prompt: only a chain of hashes over its bytes, block by block.
 #pragma once
 
 #include <cstddef>
@@ -7,9 +7,9 @@
 
 namespace terrace::bench {
 
-/// Both give the last digest's first 8 bytes, so that nothing is optimised away.
+/// Both functions return the first 8 bytes of the last digest, so that nothing is optimised away.
 
-/// One fetched algorithm and one context for all blocks.
+/// Uses one fetched algorithm and one context for all blocks.
 uint64_t bare_sha256_chain(std::span<const uint8_t> bytes, size_t block_bytes);
 
 uint64_t bare_xxh3_chain(std::span<const uint8_t> bytes, size_t block_bytes);

@@ -49,7 +49,7 @@ void tlsf_baseline::unlink(uint32_t at) {
 
 std::optional<extent> tlsf_baseline::take(uint64_t bytes) {
   uint32_t pages = static_cast<uint32_t>((bytes + page - 1) / page);
-  // From the first list in which every run is long enough: the size rounded up to a list's begin.
+  // Starts at the first list in which every run is long enough: the size rounded up to the begin of a list.
   uint32_t first = static_cast<uint32_t>(std::bit_width(pages)) - 1;
   uint32_t rounded = first > second_bits ? pages + (1U << (first - second_bits)) - 1 : pages;
   uint32_t list = list_of(rounded);

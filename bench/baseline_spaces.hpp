@@ -1,5 +1,6 @@
-// Two classic allocators, for comparison alone: no tier can be configured to use them. They keep no accounts, know no
-// boundaries and place one object at a time, so their times are a lower bound of what they would cost as allocators.
+// Two classic allocators, for comparison only: no tier can be configured to use them. They keep no accounts,
+// know no boundaries and place one object at a time, so their times are a lower bound of their cost as
+// allocators.
 #pragma once
 
 #include "memory/allocator.hpp"
@@ -12,7 +13,7 @@
 
 namespace terrace::bench {
 
-/// What `alloc_mixed` measures.
+/// The interface that `alloc_mixed` measures.
 class object_space {
  public:
   virtual ~object_space() = default;
@@ -22,7 +23,7 @@ class object_space {
   virtual uint64_t free_bytes() const = 0;
 };
 
-/// An arena of pages, and how many of them are free.
+/// An arena of pages that counts its free pages.
 class page_space : public object_space {
  public:
   explicit page_space(uint64_t capacity) : capacity_(capacity) {}
@@ -49,7 +50,7 @@ class tlsf_baseline : public page_space {
   static constexpr uint32_t lists = 32 << second_bits;
   struct run {
     uint32_t pages = 0;
-    uint32_t before = none; ///< the run that ends where this begins
+    uint32_t before = none; ///< first page of the run that ends where this one begins
     uint32_t next = none, previous = none;
     bool is_free = false;
   };
@@ -58,7 +59,7 @@ class tlsf_baseline : public page_space {
   void link(uint32_t at);
   void unlink(uint32_t at);
 
-  std::vector<run> runs_; ///< by first page: where a heap has its headers
+  std::vector<run> runs_; ///< indexed by first page; a heap keeps its headers there
   std::array<uint32_t, lists> heads_;
   uint32_t first_level_ = 0;
   std::array<uint32_t, 32> second_level_{};
@@ -67,7 +68,7 @@ class tlsf_baseline : public page_space {
 /// Binary buddies (Knuth, volume 1, algorithms 2.5 R and S): blocks of 2^k pages.
 class buddy_baseline : public page_space {
  public:
-  explicit buddy_baseline(uint64_t capacity); ///< a power of two of pages
+  explicit buddy_baseline(uint64_t capacity); ///< `capacity` is a power of two of pages
   std::optional<extent> take(uint64_t bytes) override;
   void give(const extent& e) override;
 
@@ -75,7 +76,7 @@ class buddy_baseline : public page_space {
   static constexpr uint8_t taken = 0xff;
   struct block {
     uint32_t next = none, previous = none;
-    uint8_t order = taken; ///< of a free block that begins here
+    uint8_t order = taken; ///< order of the free block that begins here
   };
 
   void link(uint32_t at, uint32_t order);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr double patience_seconds = 60;
 
-/// Of shared memory, that is in memory.
+/// Returns the bytes of the process in shared memory.
 uint64_t shared_bytes_of(pid_t process) {
   std::ifstream status("/proc/" + std::to_string(process) + "/status");
   uint64_t kibibytes = 0;
@@ -27,7 +27,8 @@ uint64_t shared_bytes_of(pid_t process) {
 
 } // namespace
 
-// The daemon of the tests has options of its own: it only makes the folder here, and is started again with ours.
+// The tests' daemon has options of its own: it only creates the folder here, and is started again with the
+// benchmark's options.
 bench_daemon::bench_daemon(const settings& options, const bench_daemon_options& with)
     : daemon_process(options.terraced, {.parent = options.folder, .before_exec = [preload = with.preload] {
                                           if (!preload.empty())

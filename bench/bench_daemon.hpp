@@ -1,4 +1,4 @@
-// A terraced of the benchmark's own in its default configuration, killed at the end of its scope.
+// A terraced in its default configuration, started for the benchmark and killed at the end of its scope.
 #pragma once
 
 #include "bench/benchmark.hpp"
@@ -9,11 +9,11 @@ namespace terrace::bench {
 
 class bench_daemon : public test::daemon_process {
  public:
-  /// `options.terraced` in a folder in `options.folder`. Returns when all of its host memory is there and its disk is in
-  /// service: it serves before.
+  /// Starts `options.terraced` in a folder in `options.folder`. Returns when all of its host memory is
+  /// committed and its disk is in service, although it serves before that.
   explicit bench_daemon(const settings& options, const bench_daemon_options& with = {});
 
-  /// Other options; they take effect at `start`. The library that is preloaded stays.
+  /// Sets other options; they take effect at `start`. The preloaded library stays.
   void reconfigure(const bench_daemon_options& with);
 
  private:

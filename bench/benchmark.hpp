@@ -1,4 +1,4 @@
-// The registry: to add a benchmark, write a function in a `*_bench.cpp` and name it in benchmarks.cpp.
+// The registry. To add a benchmark, write a function in a `*_bench.cpp` and name it in benchmarks.cpp.
 #pragma once
 
 #include "bench/harness.hpp"
@@ -11,14 +11,14 @@
 namespace terrace::bench {
 
 struct settings {
-  std::string terraced; ///< the daemon's program
-  std::string folder;   ///< where daemons and limits keep their files; on the disk that is to be measured
+  std::string terraced; ///< path of the daemon's program
+  std::string folder;   ///< folder for the files of daemons and limits; it lies on the disk to be measured
   int rounds = 5;       ///< at least 5
-  uint64_t objects = 10'000'000; ///< of `recover` and `restart`
-  std::string trace;             ///< of `hit_ratio`; empty: one is generated
+  uint64_t objects = 10'000'000; ///< number of objects for `recover` and `restart`
+  std::string trace;             ///< trace for `hit_ratio`; empty: one is generated
 };
 
-/// A benchmark hands its figures to `report` as it gets them.
+/// A benchmark hands each figure to `report` as soon as it has it.
 using reporter = std::function<void(const figure&)>;
 
 struct benchmark {

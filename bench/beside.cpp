@@ -1,11 +1,13 @@
-// The limits of bench/python: what libterrace reaches with the same daemon, in turns with the client that is measured.
+// The limits of bench/python: the rates of libterrace with the same daemon, in turns with the measured
+// client.
 //
-//   terrace_beside SOCKET OBJECT_BYTES OBJECTS               lookups of the chain
-//   terrace_beside SOCKET OBJECT_BYTES OBJECTS DESCRIPTOR    loads of it under a lease into that memory
+//   terrace_beside SOCKET OBJECT_BYTES OBJECTS               looks the chain up
+//   terrace_beside SOCKET OBJECT_BYTES OBJECTS DESCRIPTOR    loads it under a lease into that memory
 //
-// Standard input: 32 bytes for each of the chain's digests, then a byte for each pass, which ends with a line: the median of its
-// lookups in us, or its GB/s. The descriptor's memory has room for the objects of one call. It is shared, because the rate of a
-// copy depends on where the pages lie: from process to process by a tenth on a machine without large pages.
+// Standard input: 32 bytes for each of the chain's digests, then a byte for each pass. Each pass ends with a
+// line: the median of its lookups in us, or its GB/s. The descriptor's memory has room for the objects of one
+// call. It is shared, because the rate of a copy depends on where the pages lie: on a machine without large
+// pages it differs by a tenth from process to process.
 #include "bench/harness.hpp"
 #include "bench/sockets.hpp"
 #include "bench/statistics.hpp"

@@ -23,7 +23,7 @@ class relay {
   }
   relay(const relay&) = delete;
   relay& operator=(const relay&) = delete;
-  ~relay() { thread_.join(); } // after the client's end has closed
+  ~relay() { thread_.join(); } // joins after the client's end has closed
 
   unique_fd client_end() { return std::move(client_); }
   exchanged_bytes so_far() const { return {to_daemon_, to_client_}; }
@@ -39,7 +39,8 @@ class relay {
         ssize_t got = ::recv(ends[i].fd, buffer.data(), buffer.size(), 0);
         if (got <= 0)
           return;
-        (i == 0 ? to_daemon_ : to_client_) += static_cast<size_t>(got); // before anybody can have them
+        // Counted before the other side can have the bytes.
+        (i == 0 ? to_daemon_ : to_client_) += static_cast<size_t>(got);
         if (!write_all(ends[1 - i].fd, {buffer.data(), static_cast<size_t>(got)}))
           return;
       }
@@ -59,7 +60,8 @@ exchanged_bytes bytes_each_time(const std::string& socket_path, int times,
   auto connection =
       must(client::connection::over(between.client_end(), {.name = "terrace-bench"}), "connecting");
   prepare(connection);
-  must(connection.status(), "asking for the status"); // what was posted before has been sent
+  // The answer shows that everything posted before has been sent.
+  must(connection.status(), "asking for the status");
   auto before = between.so_far();
   for (int i = 0; i < times; ++i)
     work(connection);

@@ -1,4 +1,4 @@
-// How many bytes a client and the daemon exchange, so that a bare echo can exchange as many.
+// Counts the bytes that a client and the daemon exchange, so that a bare echo can exchange as many.
 #pragma once
 
 #include "client/client.hpp"
@@ -14,8 +14,9 @@ struct exchanged_bytes {
   size_t answer = 0;
 };
 
-/// What the `times`-fold `work` exchanges each time, by a connection whose bytes pass through this process. `prepare` is
-/// not counted. Descriptors do not pass: nothing can be registered, and no memory mapped.
+/// Returns the bytes that each of `times` runs of `work` exchanges, over a connection whose bytes pass
+/// through this process. `prepare` is not counted. Descriptors do not pass, so nothing can be registered and
+/// no memory mapped.
 exchanged_bytes bytes_each_time(const std::string& socket_path, int times,
                                 const std::function<void(client::connection&)>& prepare,
                                 const std::function<void(client::connection&)>& work);

@@ -1,4 +1,4 @@
-// The daemon's processor time for each request, beside that of a bare loop that moves the same bytes.
+// The daemon's processor time per request, compared with a bare loop that moves the same bytes.
 #include "bench/bare_copy.hpp"
 #include "bench/bare_disk.hpp"
 #include "bench/bare_echo.hpp"
@@ -16,7 +16,7 @@ namespace terrace::bench {
 namespace {
 
 constexpr uint64_t mib = 1ULL << 20;
-constexpr size_t cpu_objects = 256; // of 1 MiB
+constexpr size_t cpu_objects = 256; // objects of 1 MiB
 constexpr size_t cpu_chunks = 128;
 constexpr int cpu_lookups = 4000;
 
@@ -26,7 +26,7 @@ double own_cpu_seconds() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-/// Microseconds of what `clock` counts, for each of so many.
+/// Returns the microseconds that `clock` counts, divided by `count`.
 template <class Clock, class Work>
 double cpu_us_each(size_t count, Clock&& clock, Work&& work) {
   double before = clock();
@@ -34,7 +34,7 @@ double cpu_us_each(size_t count, Clock&& clock, Work&& work) {
   return (clock() - before) * 1e6 / static_cast<double>(count);
 }
 
-/// One value for each figure: lookup, leased lookup, store, load from host memory and from disk.
+/// Returns one value for each figure: lookup, leased lookup, store, load from host memory and from disk.
 class measured_daemon {
  public:
   explicit measured_daemon(const settings& options)
@@ -53,10 +53,10 @@ class measured_daemon {
     double store = us_each(cpu_objects, [&] {
       for (const digest& each : names)
         large_.store({each});
-      wait_until_written(small_); // the disk's part is the store's, too
+      wait_until_written(small_); // the disk's part belongs to the store, too
     });
     double host = load_us(names);
-    wait_until_written(small_); // nor does the last load hold its object any more
+    wait_until_written(small_); // and the last load no longer holds its object
     must(large_.connection().move({.in = large_.space(), .what = client::prefix::of_digests(names)},
                                   tier_kind::disk),
          "moving to disk");
@@ -98,7 +98,7 @@ class measured_daemon {
   uint64_t seed_ = 100;
 };
 
-/// The same by bare loops: the server's half of an echo, memcpy, and io_uring on a file.
+/// Does the same with bare loops: the server's half of an echo, memcpy, and io_uring on a file.
 class bare_loops {
  public:
   explicit bare_loops(const settings& options)

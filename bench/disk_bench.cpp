@@ -1,4 +1,5 @@
-// Objects to and from disk, beside bare io_uring loops and fio on a file in the same state, and reads beside a burst of stores.
+// Stores objects to and loads them from disk, compared with bare io_uring loops and fio on a file in the same
+// state; also reads during a burst of stores.
 #include "bench/bare_disk.hpp"
 #include "bench/disk_group.hpp"
 #include "bench/fio.hpp"
@@ -33,8 +34,9 @@ figure disk_figure(std::string name) {
 
 /// The bare rates of one round.
 struct bare_rates {
-  double alike = 0; ///< the bare loop with as much memory as the daemon has
-  double small = 0; ///< the bare loop with a buffer for each request in flight, which stay in the caches
+  double alike = 0; ///< rate of the bare loop with as much memory as the daemon has
+  /// Rate of the bare loop with one buffer per request in flight; the buffers stay in the caches.
+  double small = 0;
   std::optional<double> fio;
 
   std::vector<double> in_gigabytes() const {
@@ -45,8 +47,9 @@ struct bare_rates {
   }
 };
 
-/// A figure beside the highest of the bare rates, which is the limit, and beside each of them, without a bound. Which one is the
-/// highest differs from machine to machine. `limits` are `bare_rates::in_gigabytes`, [which rate][round].
+/// Reports a figure against the highest of the bare rates, which is the limit, and against each of them,
+/// without a bound. Machines differ in which rate is highest. `limits` are `bare_rates::in_gigabytes`, [which
+/// rate][round].
 void report_disk_figures(const reporter& report, const std::string& name, const std::vector<double>& values,
                          std::span<const std::vector<double>> limits) {
   auto higher = [](const auto& a, const auto& b) { return median(a) < median(b); };
@@ -59,7 +62,7 @@ void report_disk_figures(const reporter& report, const std::string& name, const 
   }
 }
 
-/// Writing a fallocated file of `total_bytes`: the first pass, and the next one.
+/// Writes a fallocated file of `total_bytes`: the first pass, and the next one.
 std::pair<bare_rates, bare_rates> bare_writes(const settings& options, uint32_t block_bytes,
                                               uint64_t memory_bytes) {
   std::pair<bare_rates, bare_rates> passes;
@@ -77,7 +80,7 @@ std::pair<bare_rates, bare_rates> bare_writes(const settings& options, uint32_t 
   return passes;
 }
 
-/// Reading `bytes` of the daemon's file. The daemon may be gone.
+/// Reads `bytes` of the daemon's file. The daemon may have ended.
 bare_rates bare_reads(bare_disk& alike, uint64_t begin, uint64_t bytes, uint32_t block_bytes) {
   bare_rates rates;
   rates.alike = alike.read_all();
@@ -135,7 +138,7 @@ class store_burst {
 
 void disk_load(const settings& options, const reporter& report) {
   for (uint64_t object_bytes : sizes) {
-    // What requests are ahead by and what host memory keeps must be less than a pass, or it would come from there.
+    // A pass must exceed what requests read ahead and what host memory keeps, or bytes would come from there.
     uint64_t pass_bytes = std::max(total_bytes, 256 * object_bytes);
     size_t objects = pass_bytes / object_bytes;
     uint64_t host_bytes = 4 * disk_depth * object_bytes;
@@ -143,13 +146,15 @@ void disk_load(const settings& options, const reporter& report) {
     double loaded = 0;
     auto sides = interleave(
         options.rounds, [&] { return std::vector{gigabytes(loaded)}; },
-        [&] { // both in one: the limits read the same file, the first into the memory that the daemon has given back
+        // One function does both: the limits read the same file, the first into the memory that the daemon
+        // has returned.
+        [&] {
           auto group = std::make_unique<disk_group>(options, object_bytes, objects, host_bytes);
           std::vector<digest> names;
           group->store(objects, &names);
           uint64_t begin = group->extents_begin();
           auto bare = bare_disk::on(group->file(), begin, pass_bytes, block_bytes, host_bytes);
-          group->load(names); // the first pass may find the last objects of the store in host memory
+          group->load(names); // the first pass may find the last stored objects in host memory
           loaded = group->load(names);
           group.reset();
           return bare_reads(bare, begin, pass_bytes, block_bytes).in_gigabytes();
@@ -165,7 +170,7 @@ void disk_store(const settings& options, const reporter& report) {
     auto sides = interleave(
         options.rounds,
         [&] {
-          // Its file is fallocated, and not written yet.
+          // The file is fallocated, and not written yet.
           disk_group fresh(options, object_bytes, objects, host_bytes);
           double first = fresh.store(objects);
           double steady = fresh.store(objects);
@@ -188,7 +193,7 @@ void disk_mixed(const settings& options, const reporter& report) {
   constexpr uint64_t read_bytes = total_bytes / 2;
   for (uint64_t object_bytes : {mib, 4 * mib}) {
     size_t objects = read_bytes / object_bytes;
-    // Room for the burst beside what is read, which stays because it is used.
+    // Has room for the burst in addition to what is read, which stays because it is used.
     disk_group group(options, object_bytes, objects * 5, 256 * mib);
     std::vector<digest> names;
     group.store(objects, &names);
@@ -201,7 +206,8 @@ void disk_mixed(const settings& options, const reporter& report) {
           double rate = 0;
           {
             store_burst burst(group.socket(), object_bytes);
-            // Long enough for writes to come through: each waits behind some hundred milliseconds of reads.
+            // The run is long enough for writes to get through: each waits behind some hundred milliseconds
+            // of reads.
             double seconds = 0;
             for (int pass = 0; pass < 3; ++pass)
               seconds += static_cast<double>(read_bytes) / group.load(names);
@@ -213,7 +219,7 @@ void disk_mixed(const settings& options, const reporter& report) {
           return std::vector{gigabytes(rate), gigabytes(written)};
         },
         [&] {
-          group.load(names); // what was written last may still keep the device busy
+          group.load(names); // the last writes may still keep the device busy
           return std::vector{gigabytes(group.load(names))};
         });
     figure reads = disk_figure("disk_mixed" + suffix(object_bytes));

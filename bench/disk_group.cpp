@@ -12,9 +12,9 @@ namespace terrace::bench {
 
 namespace {
 
-constexpr uint64_t header_bytes = 4096; // in front of each object
+constexpr uint64_t header_bytes = 4096; // header in front of each object
 
-/// What the store itself needs of its file: superblock, journal and checkpoints are below 1 %.
+/// Adds what the store itself needs of its file: superblock, journal and checkpoints take less than 1 %.
 uint64_t with_metadata(uint64_t bytes) { return bytes / 4096 * 41 / 40 * 4096 + (8ULL << 20); }
 
 constexpr double patience_seconds = 60;
@@ -78,7 +78,8 @@ std::vector<digest> disk_group::store_chain(client::connection& client, const cl
   return chain;
 }
 
-// A store is answered when host memory has it; the disk follows. A millisecond is a fraction of a percent.
+// A store is answered when host memory has it; the disk follows. Polling once per millisecond adds a fraction
+// of a percent.
 void disk_group::wait_for_written(uint64_t before, uint64_t bytes) {
   double begin = seconds_now();
   for (uint64_t written = 0; written < bytes; written = tier_of(connection_, "disk").bytes_written - before) {
@@ -97,10 +98,10 @@ double disk_group::load(const std::vector<digest>& names) {
   uint64_t total = names.size() * object_bytes_;
   uint64_t before = tier_of(connection_, "disk").bytes_read;
   double seconds = seconds_of([&] {
-    // Lookups go ahead of the reads, so that no round trip stands between two reads; whatever is done gives way to the next,
-    // in any order, as in the bare loop.
-    // The daemon keeps `disk_depth` at the device, as the bare loop does; those behind them are on their way to it or back. What
-    // is looked up already is leased: together with what is read it must be less than leases may hold (lease.host_percent).
+    // Lookups go ahead of the reads, so that no round trip stands between two reads. A finished read makes
+    // way for the next, in any order, as in the bare loop. The daemon keeps `disk_depth` reads at the device,
+    // as the bare loop does; further ones are in transit. Chunks that were looked up are leased: together
+    // with those being read they must take less than leases may hold (lease.host_percent).
     size_t in_host = host_bytes_ / object_bytes_;
     size_t reading_most = std::clamp<size_t>(in_host * 2 / 5, 1, 2 * disk_depth);
     size_t looking_most = std::clamp<size_t>(in_host / 8, 1, 2 * disk_depth);
@@ -128,7 +129,8 @@ double disk_group::load(const std::vector<digest>& names) {
         must(connection_.poll({}), "waiting");
     }
   });
-  // Reads end in any order, so that a few objects of the pass before may still lie in host memory: they do not count.
+  // Reads end in any order, so a few objects of the previous pass may still be in host memory; they do not
+  // count.
   uint64_t read = tier_of(connection_, "disk").bytes_read - before;
   if (read < total / 2)
     give_up("objects came from host memory, not from disk");

@@ -1,4 +1,4 @@
-// A daemon with a disk tier and a client of it, and what the disk benchmarks do with them.
+// A daemon with a disk tier and its client, as the disk benchmarks use them.
 #pragma once
 
 #include "bench/bench_daemon.hpp"
@@ -14,19 +14,21 @@ constexpr uint32_t disk_depth = 32;
 
 class disk_group {
  public:
-  /// Objects of one size; room on disk for `disk_objects` of them.
+  /// All objects have one size; the disk has room for `disk_objects` of them.
   disk_group(const settings& options, uint64_t object_bytes, size_t disk_objects, uint64_t host_bytes);
 
-  /// Stores that many new objects, each a chain of its own, `disk_depth` at a time, until all are on disk. Bytes a second.
+  /// Stores that many new objects, each a chain of its own, `disk_depth` at a time, until all are on disk.
+  /// Returns bytes per second.
   double store(size_t objects, std::vector<digest>* names = nullptr);
 
-  /// Stores one chain of new objects from the client's memory as an engine stores a prompt, in one request, until all of
-  /// it is on disk: the digests of its chunks.
+  /// Stores one chain of new objects from the client's memory in one request, as an engine stores a prompt,
+  /// and waits until all of it is on disk. Returns the digests of its chunks.
   std::vector<digest> store_chain(client::connection& client, const client::space& in,
                                   const client::registered_region& region, std::span<const client::run> runs);
 
-  /// Brings every object into host memory, in place and under a lease, with more requests under way than `disk_depth`, which
-  /// is what the daemon has at the device at a time. Bytes that came from disk a second: at least half of all must.
+  /// Brings every object into host memory, in place and under a lease. Keeps more requests in flight than
+  /// `disk_depth`, the number of reads that the daemon keeps at the device. Returns the bytes per second that
+  /// came from disk; they must be at least half of all.
   double load(const std::vector<digest>& names);
 
   /// Returns when nothing that was stored waits for the disk any more.
@@ -35,7 +37,7 @@ class disk_group {
   /// The daemon's file of extents.
   std::string file() const { return daemon_.state() + "/terrace.extents"; }
 
-  /// Where in it the first extent begins (docs/disk-format.md); what is in front of it is hardly ever written.
+  /// Offset of the first extent in the file (docs/disk-format.md); the part before it is hardly ever written.
   uint64_t extents_begin() const;
 
   std::string socket() const { return daemon_.socket(); }

@@ -1,4 +1,5 @@
-// A reference engine with its KV in the daemon, beside the same engine without a cache, and with one in its own memory.
+// A reference engine with its KV in the daemon, compared with the same engine without a cache and with one in
+// its own memory.
 #include "bench/bench_daemon.hpp"
 #include "bench/benchmark.hpp"
 #include "bench/engine/device/device_transformer.hpp"
@@ -32,7 +33,7 @@ std::vector<double> each(const std::vector<engine_times>& all, double engine_tim
   return values;
 }
 
-/// How many times faster, round by round: what the machine does besides meets both.
+/// Returns the speedup of each round: disturbances by the machine affect both sides.
 std::vector<double> gains(const std::vector<double>& before, const std::vector<double>& after) {
   std::vector<double> values;
   for (size_t i = 0; i < before.size(); ++i)
@@ -61,19 +62,19 @@ void report_schedule(const std::string& name, const rounds_of_times& times, cons
                 rates(times.with), rates(times.without)));
 }
 
-/// The published experiment, with the model's KV at the daemon.
+/// Runs the published experiment with the model's KV at the daemon.
 void measure_experiment(language_model& model, const std::string& socket, const std::string& title,
                         const settings& options, const reporter& report) {
   auto kv = model.make_kv(blocks_of_experiment());
   int spaces = 0;
   for (schedule which : {schedule::naive, schedule::offline, schedule::online}) {
-    rounds_of_times times; // of naive, which asks no cache, both runs are the same: they show the noise
+    rounds_of_times times; // the naive schedule uses no cache, so its two runs are equal and show the noise
     for (int round = 0; round < options.rounds; ++round) {
       times.without.push_back(run_experiment(which, model, *kv, nullptr));
       own_memory_cache own(*kv);
       times.own.push_back(which == schedule::naive ? times.without.back()
                                                    : run_experiment(which, model, *kv, &own));
-      // Each round begins with nothing in the cache.
+      // Each round begins with an empty cache.
       terrace_cache cache(socket, "round " + std::to_string(++spaces), model.shape(), *kv);
       times.with.push_back(run_experiment(which, model, *kv, &cache));
     }
@@ -88,7 +89,7 @@ model_shape shape_for_ttft(model_shape shape) {
   return shape;
 }
 
-/// The time to the first token behind a long prefix: computed, and with the prefix in a tier.
+/// Times to the first token after a long prefix: computed, and with the prefix in each tier.
 struct first_token_times {
   std::vector<double> computed, gpu, host, disk;
 };
@@ -124,7 +125,7 @@ first_token_times measure_first_token(language_model& model, const std::string& 
     if (cache.bytes_from(tier_kind::host) != prefix_bytes)
       give_up("the prefix did not come from host memory");
     if (gpu_tier)
-      cache.evict_from(tier_kind::gpu, prefix); // it may be there again
+      cache.evict_from(tier_kind::gpu, prefix); // it may have come back
     cache.move_to(tier_kind::disk, prefix);
     times.disk.push_back(milliseconds(continued(prefix, ttft_new_tokens), &cache));
     if (cache.bytes_from(tier_kind::disk) != prefix_bytes)
@@ -143,10 +144,10 @@ void report_first_token(const std::string& title, const first_token_times& times
                    times.computed));
 }
 
-/// Larger than on a processor, so that a step computes longer than it takes to launch it: 32 KiB of KV for a token.
+/// Larger than on a processor, so that a step computes longer than its launch takes: 32 KiB of KV per token.
 model_shape shape_on_gpu() { return {.layers = 16, .kv_heads = 8, .inner = 1408}; }
 
-/// The model on the machine's first GPU; null, and why, if there is none or no code for it.
+/// The model on the machine's first GPU; null, with the reason, if there is no GPU or no code for it.
 struct gpu_model {
   std::unique_ptr<device_transformer> model;
   std::string uuid;
@@ -184,10 +185,11 @@ void gpu_reference_engine(const settings& options, const reporter& report) {
   auto on = make_gpu_model(shape_on_gpu());
   if (!on.model)
     return;
-  // For the KV of the 14 prompts, several rounds of them.
+  // Room for the KV of the 14 prompts, several rounds of them.
   bench_daemon daemon(options, {.host_bytes = 4ULL << 30, .disk = false});
   settings fewer = options;
-  fewer.rounds = 1; // of 45 s on an H100: one thread computes an output here, as on every device
+  // A round takes 45 s on an H100, because one thread computes an output here, as on every device.
+  fewer.rounds = 1;
   measure_experiment(*on.model, daemon.socket(), "gpu_reference_engine", fewer, report);
 }
 

@@ -1,4 +1,4 @@
-// fio, where it is installed: the rate of a disk by a program that others know.
+// Runs fio, if it is installed, so that the rate of a disk comes from a program that others know.
 #pragma once
 
 #include <cstdint>
@@ -8,18 +8,19 @@
 namespace terrace::bench {
 
 struct fio_job {
-  std::string file;   ///< exists, and has all the bytes
-  uint64_t begin = 0; ///< in the file
+  std::string file;   ///< an existing file with all the bytes
+  uint64_t begin = 0; ///< offset in the file
   uint64_t bytes = 0;
   uint32_t block_bytes = 0;
   uint32_t depth = 32;
   bool writes = false;
 };
 
-/// Each block once, in order, with io_uring and O_DIRECT. Bytes a second; nothing if there is no fio, or if it fails.
+/// Accesses each block once, in order, with io_uring and O_DIRECT. Returns bytes per second; nothing if fio
+/// is missing or fails.
 std::optional<double> fio_rate(const fio_job& job);
 
-/// The rate in what fio writes as JSON.
+/// Returns the rate in fio's JSON output.
 std::optional<double> rate_in_fio_output(const std::string& json, bool writes);
 
 } // namespace terrace::bench

@@ -1,4 +1,4 @@
-// What a new client's first copies cost, beside memcpy on as many threads as the daemon copies with.
+// The cost of a new client's first copies, compared with memcpy on as many threads as the daemon copies with.
 #include "bench/bare_copy.hpp"
 #include "bench/bench_daemon.hpp"
 #include "bench/benchmark.hpp"
@@ -39,7 +39,7 @@ struct new_client {
       std::memset(memory.data(), 0x3c, memory.size());
   }
 
-  /// A request for each object, several in flight.
+  /// Sends one request per object, several in flight.
   template <class Submit>
   double all_objects(Submit&& submit) {
     const size_t depth = copies_in_flight();
@@ -92,7 +92,7 @@ void first_touch(const settings& options, const reporter& report) {
   auto fresh = [&] { return digests_of(touched_objects, ++seed); };
   {
     new_client first(daemon.socket(),
-                     written::before); // fills the arena, and waits for what is not committed yet
+                     written::before); // fills the arena, and waits for the part that is not yet committed
     for (uint64_t bytes = 0; bytes <= touched_host_bytes; bytes += touched_bytes)
       first.store(fresh());
   }
@@ -123,7 +123,7 @@ void first_touch(const settings& options, const reporter& report) {
         copy_plan plan{
             .total_bytes = touched_bytes, .piece_bytes = touched_object_bytes, .threads = default_copiers()};
         std::vector rates(4, gigabytes_per_second(seconds_to_copy(plan, to.bytes(), from.bytes())));
-        // Where memory has to be made, the faster of the two ways to make it.
+        // The faster of the two ways to make memory, if memory has to be made.
         double fastest = 0;
         for (bool large : {false, true}) {
           auto made = shared_memory::untouched(touched_bytes);

@@ -1,5 +1,5 @@
-// What a load into memory of a GPU costs the engine's own work: matrix products of bf16 in the engine's process, alone and while
-// the daemon loads. Needs a GPU and cuBLAS, which is found at run time.
+// How much loads into GPU memory slow down the engine's own work: matrix products of bf16 in the engine's
+// process, alone and while the daemon loads. Needs a GPU and cuBLAS, which is looked up at run time.
 #include "bench/bench_daemon.hpp"
 #include "bench/benchmark.hpp"
 #include "bench/workload.hpp"
@@ -31,14 +31,14 @@ result<T> without(const std::string& what) {
   return fail(errc::unsupported, what);
 }
 
-/// cuBLAS, as its manual describes the interface: no header of it is needed to build.
+/// cuBLAS, declared as its manual describes the interface, so that the build needs no header of it.
 class cublas {
  public:
   static result<std::unique_ptr<cublas>> open() {
     void* library = nullptr;
     for (const char* name : {"libcublas.so.13", "libcublas.so.12", "libcublas.so"})
       if (library == nullptr)
-        library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL); // stays open
+        library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL); // the library stays open
     if (library == nullptr)
       return without<std::unique_ptr<cublas>>("there is no cuBLAS");
     std::unique_ptr<cublas> made(new cublas);
@@ -50,9 +50,9 @@ class cublas {
     return made;
   }
 
-  /// With the GPU's context current, as all below.
+  /// The GPU's context must be current, here and in all functions below.
   bool use(cuda::stream_handle stream) { return create_(&handle_) == 0 && set_stream_(handle_, stream) == 0; }
-  /// c = a * b, all square.
+  /// Computes c = a * b; all are square.
   bool multiply(cuda::device_pointer a, cuda::device_pointer b, cuda::device_pointer c) {
     constexpr int no_transposition = 0, bf16 = 14, accumulated_in_32_bits = 68, default_algorithm = -1;
     const float one = 1, zero = 0;
@@ -85,7 +85,7 @@ class gemm_engine {
       matrix = must(cuda::allocation::make(context_, gemm_matrix_bytes), "allocating a matrix");
     auto pages = must(client::region::create("terrace-bench", gemm_matrix_bytes), "making a matrix");
     std::mt19937 random(7);
-    for (uint64_t i = 0; i < gemm_matrix_bytes; i += 2) { // of magnitude 0.008 to 2, of both signs
+    for (uint64_t i = 0; i < gemm_matrix_bytes; i += 2) { // of magnitude 0.008 to 2, with both signs
       auto value = static_cast<uint16_t>((random() & 0x8000) | (0x3c00 + (random() & 0x3ff)));
       std::memcpy(pages.data() + i, &value, sizeof value);
     }
@@ -101,7 +101,7 @@ class gemm_engine {
     });
   }
 
-  /// Products per second.
+  /// Returns products per second.
   double rate() {
     double seconds = seconds_of([this] {
       in_context([this] {
@@ -156,7 +156,7 @@ class gemm_loads {
   std::thread thread_;
 };
 
-/// The GPU, if everything that is needed is there.
+/// Returns the GPU's context if everything that is needed is there.
 result<std::shared_ptr<const cuda::context>> context_of(std::string& uuid) {
   auto driver = cuda::driver::open();
   if (!driver)

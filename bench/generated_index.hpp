@@ -11,14 +11,16 @@
 
 namespace terrace::bench {
 
-/// Objects of 48 KiB fill the arena. Written as a daemon writes them, with `index_journal`: all in a checkpoint, in the
-/// disorder of a hash table; then the journal replaces one in twenty by a newer one at its place.
+/// Objects of 48 KiB fill the arena. They are written as a daemon writes them, with `index_journal`: all in a
+/// checkpoint, in the disorder of a hash table; then the journal replaces every twentieth by a newer one at
+/// its place.
 class generated_index {
  public:
   static constexpr uint64_t object_bytes = 48 << 10;
   static constexpr uint32_t spaces = 8;
 
-  /// Errors: the device's. It needs no more than `metadata_bytes()`. `fingerprints`: of the spaces; empty: made up.
+  /// Errors: the device's. Needs no more than `metadata_bytes()` of it. `fingerprints`: those of the spaces;
+  /// empty: made up.
   static result<generated_index> write(volume_device& to, uint64_t objects,
                                        std::vector<space_fingerprint> fingerprints = {}) {
     generated_index made(objects);
@@ -42,7 +44,7 @@ class generated_index {
     return made;
   }
 
-  /// Of a volume with room for them.
+  /// Returns the capacity of a volume with room for these objects.
   static uint64_t capacity_bytes_for(uint64_t objects) {
     return generated_index(objects).block_.capacity_bytes;
   }
@@ -52,13 +54,13 @@ class generated_index {
   uint64_t metadata_bytes() const { return block_.layout.extents_begin; }
   uint64_t arena_bytes() const { return block_.capacity_bytes - block_.layout.extents_begin; }
 
-  /// What is to be found at the n-th place.
+  /// Returns the record that must be found at the n-th place.
   index_record expected(uint64_t n) const { return record(n, n % replaced_one_in == 0 ? objects_ + n : n); }
 
  private:
   static constexpr uint64_t replaced_one_in = 20;
 
-  /// The n-th object by its place, when it was written as the g-th.
+  /// Returns the record of the object at the n-th place when it was written as the g-th.
   index_record record(uint64_t n, uint64_t g) const {
     index_record r;
     r.space = 1 + static_cast<uint32_t>(n % spaces);
@@ -79,7 +81,7 @@ class generated_index {
     block_.epoch = 1;
     block_.capacity_bytes = smallest_capacity_bytes;
     block_.layout = layout_for(block_.capacity_bytes);
-    // Its own index takes half a percent of a store.
+    // The volume's own index takes half a percent of it.
     while (arena_bytes() < objects * object_bytes) {
       block_.capacity_bytes += objects * object_bytes - arena_bytes();
       block_.layout = layout_for(block_.capacity_bytes);
@@ -91,7 +93,7 @@ class generated_index {
     for (uint32_t space = 1; space <= spaces; ++space)
       part.push_back(space_record(space, fingerprints_[space - 1]));
     journal.begin_checkpoint();
-    uint64_t step = objects_ * 5 / 8 + 1; // one that meets every number once
+    uint64_t step = objects_ * 5 / 8 + 1; // a step that meets every number once
     while (std::gcd(step, objects_) != 1)
       ++step;
     uint64_t next = 0;

@@ -1,5 +1,5 @@
-// Transfers between host memory and a device, directly on src/gpu: on the machine's first GPU, or on the host device where there
-// is none. The names of the figures say which.
+// Transfers between host memory and a device, directly on src/gpu: the machine's first GPU, or the host
+// device if there is none. The names of the figures say which.
 #include "bench/gpu_setup.hpp"
 
 #include <atomic>
@@ -21,14 +21,14 @@ void measure_rates(const settings& options, const reporter& report, gpu::directi
       give_up("a request does not copy everything");
   }
   auto rate = [&](double seconds) { return static_cast<double>(on.bytes()) / 1e9 / seconds; };
-  transfer(*stream, on.whole()); // pages are there from now on
+  transfer(*stream, on.whole()); // from now on the pages exist
   auto sides = interleave(
       options.rounds,
       [&] {
         return std::vector{rate(transfer(*stream, on.of_blocks())), rate(transfer(*stream, on.of_tokens()))};
       },
       [&] { return std::vector{rate(transfer(*stream, on.whole()))}; });
-  // A processor copies small pieces at its own rate; what counts is a GPU.
+  // Only a GPU counts: a processor copies small pieces at its own rate.
   const bool counts = on.kind == "cuda";
   report(sides.judged({.name = name + "_blocks_" + on.kind,
                        .unit = "GB/s",
@@ -36,7 +36,7 @@ void measure_rates(const settings& options, const reporter& report, gpu::directi
                        .aim = 0.93,
                        .direction = better::higher,
                        .bounded = counts}));
-  // How an engine copies such pieces: `gpu_pieces`.
+  // `gpu_pieces` measures how an engine copies such pieces.
   report(of_rounds(
       {.name = name + "_tokens_" + on.kind, .unit = "GB/s", .direction = better::higher, .bounded = false},
       sides.values[1], sides.limits[0]));
@@ -61,7 +61,8 @@ void gpu_layer0(const settings& options, const reporter& report) {
     auto request = on.of_blocks();
     std::atomic<double> usable = 0;
     double begin = seconds_now();
-    // As the engine's stream does, which needs no thread for it; this one is still busy with the layers that follow.
+    // Waits as the engine's stream does. The stream needs no thread for it; this thread is still busy with
+    // the layers that follow.
     std::thread watches([&] {
       while (!on.page->has({0, on.generation}))
         ;
@@ -79,7 +80,8 @@ void device_overhead(const settings& options, const reporter& report) {
   constexpr uint64_t objects = 2'000, requests = 100, piece = 64;
   gpu_setup on(true);
   auto stream = must(gpu::copy_stream::open(on.device, gpu::direction::load), "opening a stream");
-  // So little is copied that what remains is the work of making, checking, issuing and completing.
+  // The copies are so small that the remaining time is that of making, checking, issuing and completing
+  // requests.
   auto small = [&](uint64_t parts) {
     auto made = on.request();
     ++on.generation;

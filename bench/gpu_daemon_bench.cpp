@@ -1,5 +1,5 @@
-// Loads and stores of 1 GiB between host memory and blocks on a GPU through a daemon in its default configuration. Nothing without a
-// GPU.
+// Loads and stores of 1 GiB between host memory and blocks on a GPU through a daemon in its default
+// configuration. Reports nothing without a GPU.
 #include "bench/bench_daemon.hpp"
 #include "bench/gpu_setup.hpp"
 #include "bench/workload.hpp"
@@ -14,7 +14,8 @@ namespace {
 constexpr uint64_t whole_block_bytes = gpu_layers * block_layer_bytes;
 constexpr uint64_t object_blocks_bytes = blocks_of_object * whole_block_bytes; // 256 tokens
 
-/// An engine's memory: layer by layer, K and V of each block apart. Objects have their blocks one after the other.
+/// An engine's memory: layer by layer, with K and V of each block apart. Objects have their blocks one after
+/// the other.
 class engine_blocks {
  public:
   engine_blocks(client::connection& by, const gpu_setup& on)
@@ -61,7 +62,7 @@ void gpu_daemon(const settings& options, const reporter& report) {
   auto rate = [&](double seconds) { return static_cast<double>(on.bytes()) / 1e9 / seconds; };
   uint64_t seed = 20;
   std::vector<digest> chain;
-  auto store = [&] { // what nobody has stored
+  auto store = [&] { // objects that nobody has stored yet
     chain = digests_of(on.bytes() / object_blocks_bytes, ++seed);
     auto prefix = client::prefix::of_digests(chain);
     double seconds = seconds_of([&] {
@@ -74,7 +75,7 @@ void gpu_daemon(const settings& options, const reporter& report) {
     });
     return rate(seconds);
   };
-  auto load = [&] { // under a lease, as engines do
+  auto load = [&] { // loads under a lease, as engines do
     auto prefix = client::prefix::of_digests(chain);
     return rate(seconds_of([&] {
       auto found = must(by.lookup({.in = space, .what = prefix, .lease = true}), "looking up");
@@ -91,7 +92,7 @@ void gpu_daemon(const settings& options, const reporter& report) {
   store();
   for (uint64_t before = direct_bytes(); load(), direct_bytes() - before != on.bytes();
        before = direct_bytes())
-    ; // until the process has pinned what they are read from
+    ; // waits until the process has pinned the memory that they are read from
   transfer(*loads, on.whole());
   transfer(*stores, on.whole());
   auto sides = interleave(

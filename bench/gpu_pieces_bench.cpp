@@ -1,5 +1,6 @@
-// What small pieces cost on a GPU: by its copy engines, by the kernel across the bus, and by the kernel between a buffer on the GPU
-// and where they belong, with the buffer copied as a whole. And what calls of the driver cost. Nothing without a GPU.
+// The cost of small pieces on a GPU: by its copy engines, by the kernel across the bus, and by the kernel
+// between their places and a buffer on the GPU that is copied as a whole. Also the cost of driver calls.
+// Reports nothing without a GPU.
 #include "bench/gpu_setup.hpp"
 #include "client/engine_device.hpp"
 #include "gpu/cuda/cuda_memory.hpp"
@@ -13,7 +14,8 @@ namespace terrace::bench {
 
 namespace {
 
-/// `bytes` in pieces, sixteen to a run; they lie one after the other in host memory, and the pieces of a run far apart on the GPU.
+/// `bytes` in pieces, sixteen per run. They lie one after the other in host memory, and the pieces of a run
+/// lie far apart on the GPU.
 struct pieces_of_size {
   static constexpr uint64_t of_run = 16;
   uint64_t piece, runs;
@@ -26,7 +28,7 @@ struct pieces_of_size {
     std::shuffle(places.begin(), places.end(), std::mt19937(5));
   }
   uint64_t stride() const { return runs * piece; }
-  /// A part of a request.
+  /// Returns a part of a request.
   gpu::copy_part part(uint64_t first, uint64_t count) const {
     gpu::copy_part made;
     for (uint64_t i = first; i < first + count; ++i)
@@ -38,7 +40,7 @@ struct pieces_of_size {
                              .count = of_run});
     return made;
   }
-  /// The same for the kernel.
+  /// Returns the same pieces for the kernel.
   std::vector<client::device_run> device_runs(uint64_t base, uint64_t first, uint64_t count) const {
     std::vector<client::device_run> made;
     for (uint64_t i = first; i < first + count; ++i)
@@ -56,7 +58,7 @@ uint64_t address_of(const std::shared_ptr<gpu::memory>& memory) {
   return dynamic_cast<const gpu::cuda_memory&>(*memory).address();
 }
 
-/// By way of a buffer, as an engine with small blocks does it (client/engine_device.hpp).
+/// Copies through a buffer, as an engine with small blocks does (client/engine_device.hpp).
 class buffered_pieces {
  public:
   explicit buffered_pieces(gpu_setup& on)
@@ -75,7 +77,7 @@ class buffered_pieces {
         "attaching a page");
   }
 
-  /// Seconds.
+  /// Returns seconds.
   double load(gpu::copy_stream& stream, const pieces_of_size& pieces) {
     ++generation_;
     return seconds_of([&] {
@@ -274,7 +276,7 @@ void gpu_calls(const settings& options, const reporter& report) {
                            return ok ? event.record(stream) : ok;
                          }},
                         {"copy_record_write",
-                         [&]() -> result<void> { // the value and the function on a stream of their own
+                         [&]() -> result<void> { // the value and the function use a stream of their own
                            for (auto ok : {copy(), event.record(stream), event.block(other)})
                              if (!ok)
                                return ok;

@@ -1,5 +1,5 @@
-// Transfers between host memory and a device, directly on src/gpu: on the machine's first GPU, or on the host device where there
-// is none.
+// Sets up transfers between host memory and a device, directly on src/gpu: the machine's first GPU, or the
+// host device if there is none.
 #pragma once
 
 #include "bench/benchmark.hpp"
@@ -44,14 +44,14 @@ inline std::shared_ptr<const mapping> host_pages(uint64_t bytes) {
 
 /// A device with a region of blocks, whose layers lie one after the other, and an arena of objects.
 struct gpu_setup {
-  std::string kind; ///< for the names of figures
-  std::string uuid; ///< of a GPU
+  std::string kind; ///< used in the names of figures
+  std::string uuid; ///< UUID of a GPU
   uint64_t blocks = 0;
   std::shared_ptr<gpu::device> device;
   std::shared_ptr<gpu::memory> region, arena;
   std::shared_ptr<const gpu::generation_page> page;
   std::shared_ptr<gpu::attached_page> attached;
-  std::vector<uint64_t> table; ///< the block of each place in the prefix: they lie anywhere
+  std::vector<uint64_t> table; ///< the block of each place in the prefix; they lie anywhere
   uint32_t generation = 0;
   uint64_t next_id = 1;
 
@@ -83,7 +83,8 @@ struct gpu_setup {
 
   gpu::copy_request request() { return {next_id++, region, arena, attached, {}, {}}; }
 
-  /// Layer by layer, K and V of each block apart, as vLLM lays them out; objects have 16 blocks, layer by layer.
+  /// Copies layer by layer, with K and V of each block apart, as vLLM lays them out; objects have 16 blocks,
+  /// layer by layer.
   gpu::copy_request of_blocks() {
     auto made = request();
     ++generation;
@@ -105,7 +106,7 @@ struct gpu_setup {
     return made;
   }
 
-  /// Layer by layer, each token apart: objects have all layers of a token together.
+  /// Copies layer by layer, with each token apart: objects have all layers of a token together.
   gpu::copy_request of_tokens() {
     constexpr uint64_t piece = 2 * half_token_bytes;
     auto made = request();
@@ -123,7 +124,7 @@ struct gpu_setup {
     return made;
   }
 
-  /// The limit: the same bytes in 32 pieces.
+  /// The limit: copies the same bytes in 32 pieces.
   gpu::copy_request whole() {
     auto made = request();
     for (uint64_t i = 0; i < gpu_layers; ++i) {
@@ -140,7 +141,7 @@ struct gpu_setup {
   }
 };
 
-/// Seconds until all of these are over; `seen` is called whenever something has ended.
+/// Returns the seconds until all of these are over; `seen` is called whenever some have ended.
 template <class Seen>
 double transfer(gpu::copy_stream& stream, std::vector<gpu::copy_request> requests, Seen&& seen) {
   return seconds_of([&] {

@@ -1,4 +1,4 @@
-// Rounds, clocks and the lines that a benchmark prints.
+// Rounds, clocks and the output lines of benchmarks.
 #pragma once
 
 #include "bench/statistics.hpp"
@@ -17,7 +17,7 @@ inline double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// What `work` takes, in seconds.
+/// Returns the seconds that `work` takes.
 template <class F>
 double seconds_of(F&& work) {
   double begin = seconds_now();
@@ -25,7 +25,7 @@ double seconds_of(F&& work) {
   return seconds_now() - begin;
 }
 
-/// Calls `work` `count` times; microseconds of each.
+/// Calls `work` `count` times; returns the microseconds of each.
 template <class F>
 std::vector<double> microseconds_each(int count, F&& work) {
   std::vector<double> samples;
@@ -43,56 +43,58 @@ struct figure {
   std::string unit;
   double value = 0;
   double limit = 0;
-  double floor = 0; ///< of the ratio; of the value where `absolute`
+  double floor = 0; ///< floor of the ratio, or of the value if `absolute`
   double aim = 0;
   int rounds = 0;
   better direction = better::lower;
-  bool absolute = false; ///< the bounds hold for the value (a limit of 0 has no ratio)
+  bool absolute = false; ///< the bounds apply to the value, because a limit of 0 has no ratio
   bool bounded = true;   ///< false: reported for comparison, without floor and aim
-  std::optional<double> spread =
-      {}; ///< of what is judged, the ratio or else the value: half of the rounds are within so much of each other
-  std::optional<std::pair<double, double>> range = {}; ///< least and most of the value, over the rounds
-  std::optional<double> ratio_of_rounds =
-      {}; ///< the median of their ratios: what slows a round slows both of its sides
+  /// Spread of the judged number, the ratio or else the value: half of the rounds are within this distance of
+  /// each other.
+  std::optional<double> spread = {};
+  std::optional<std::pair<double, double>> range = {}; ///< least and greatest value over the rounds
+  /// The median of the rounds' ratios: a slow round slows both of its sides.
+  std::optional<double> ratio_of_rounds = {};
 
-  /// `ratio_of_rounds`, or else value / limit. None: there is no limit, or the value is judged.
+  /// Returns `ratio_of_rounds`, or else value / limit; nothing if there is no limit or the value is judged.
   std::optional<double> ratio() const;
 
-  /// "aim", "floor" or "below floor"; "undecided" when the spread is wider than the distance from the floor; "" when
-  /// unbounded. The aim is reached when the spread is not wider than the distance from it either.
+  /// Returns "aim", "floor" or "below floor"; "undecided" if the spread is wider than the distance from the
+  /// floor; "" if unbounded. The aim counts as reached only if the spread is not wider than the distance from
+  /// it.
   std::string_view verdict() const;
 };
 
-/// The figure with the medians of its rounds, their spread and their range. `values[n]` and `limits[n]` are of the same
-/// round; no limits: it has none.
+/// Returns the figure with the medians of its rounds, their spread and their range. `values[n]` and
+/// `limits[n]` are of the same round; empty `limits`: there is no limit.
 figure of_rounds(figure f, const std::vector<double>& values, const std::vector<double>& limits = {});
 
 std::string to_json(const figure& f);
 
-/// All figures, columns aligned.
+/// Formats all figures with aligned columns.
 std::string to_table(const std::vector<figure>& figures);
 
-/// How many figures reach their floor, how many do not, and how many decide nothing: one line.
+/// Returns one line: how many figures reach their floor, how many do not, and how many decide nothing.
 std::string to_summary(const std::vector<figure>& figures);
 
-/// What was measured on both sides of a comparison: [which value][round].
+/// Measurements of both sides of a comparison: [which value][round].
 struct sides {
   std::vector<std::vector<double>> values;
   std::vector<std::vector<double>> limits;
 
-  /// The figure of one of the values and the limit beside it.
+  /// Returns the figure of one of the values with its limit.
   figure judged(figure f, size_t which = 0) const;
 };
 
-/// Measures the two sides in turns, `rounds` times, so that whatever the machine does besides meets both. A side gives
-/// any number of values a round.
+/// Measures the two sides in turns, `rounds` times, so that disturbances by the machine affect both. A side
+/// returns any number of values per round.
 using side = std::function<std::vector<double>()>;
 sides interleave(int rounds, const side& value, const side& limit);
 
 /// Prints to standard error and ends the program: a benchmark that cannot run has no figure.
 [[noreturn]] void give_up(std::string_view why);
 
-/// The value of a result, or the end of the program.
+/// Returns the value of a result, or ends the program.
 template <class R>
 auto must(R&& r, std::string_view what) {
   if (!r)

@@ -129,7 +129,7 @@ TEST(Verdict, ASpreadWiderThanTheDistanceFromTheFloorDecidesNothing) {
   EXPECT_EQ(f.verdict(), "floor");
   f.spread = 0.151;
   EXPECT_EQ(f.verdict(), "undecided");
-  f.value = 75; // 1.5
+  f.value = 75; // the ratio is 1.5
   EXPECT_EQ(f.verdict(), "undecided") << "nor does it show that the floor is missed";
   f.spread = 0.1;
   EXPECT_EQ(f.verdict(), "below floor");

@@ -1,4 +1,4 @@
-// What each eviction policy hits on a trace, beside Belady's bound, and how fast the simulation is.
+// The hits of each eviction policy on a trace, compared with Belady's bound, and the speed of the simulation.
 #include "bench/benchmark.hpp"
 
 #include "cli/simulate_run.hpp"
@@ -20,13 +20,13 @@ constexpr uint64_t seeds = 5;
 constexpr double accesses_per_second_min = 1e6;
 constexpr std::string_view judged_policy = "kmg";
 
-/// Mooncake's public conversation trace. An offline study gave these hit ratios in % for kmg, by a simulator that knew
-/// the lengths of answers in advance; half a point less is the floor here.
+/// Mooncake's public conversation trace. An offline study reports these hit ratios in % for kmg, from a
+/// simulator that knew the lengths of answers in advance; the floor here is half a point lower.
 constexpr uint64_t conversation_requests = 12'031, conversation_tokens = 144'793'823;
 constexpr std::array<double, 6> conversation_kmg{9.8, 13.9, 22.0, 29.5, 34.8, 37.0};
 constexpr double slack = 0.5;
 
-constexpr uint64_t token_ns = 20'000'000; ///< policies hear of an answer's length when it is out
+constexpr uint64_t token_ns = 20'000'000; ///< policies learn an answer's length when it is complete
 
 cli::trace trace_of(const settings& options) {
   auto give = [](auto&& loaded) {
@@ -89,7 +89,8 @@ figure ratio_figure(const std::string& policy, double percent, double value, dou
   return f;
 }
 
-/// What it is worth that clients tell how their requests end: chats and agents, told and untold.
+/// Measures the hits that clients' hints on the ends of their requests are worth: chats and agents, with and
+/// without hints.
 void hint_figures(const reporter& report) {
   cli::trace_options chats_and_agents;
   chats_and_agents.requests = 12'000;

@@ -1,5 +1,5 @@
-// Objects into and out of host memory, beside memcpy between the same kinds of mappings by as many threads: where the client
-// copies one, where the daemon does as many as it has copiers.
+// Objects copied into and out of host memory, compared with memcpy between the same kinds of mappings. memcpy
+// uses one thread where the client copies, and as many as the daemon has copiers where the daemon copies.
 #include "base/copy_memory.hpp"
 #include "bench/bare_copy.hpp"
 #include "bench/bench_daemon.hpp"
@@ -16,14 +16,14 @@ namespace {
 
 constexpr uint64_t object_bytes = 4ULL << 20;
 const size_t depth = copies_in_flight();
-constexpr size_t leased_at_once = 4; ///< objects that a client copies itself, a lease at a time
-constexpr size_t objects =
-    80; // 320 MiB: beyond the caches, and less than what leases may hold of a default daemon's memory
+constexpr size_t leased_at_once = 4; ///< objects that a client copies itself under one lease
+// 320 MiB: more than the caches, and less than leases may hold of a default daemon's memory.
+constexpr size_t objects = 80;
 constexpr uint64_t total_bytes = objects * object_bytes;
 
 double gigabytes(uint64_t bytes, double seconds) { return static_cast<double>(bytes) / 1e9 / seconds; }
 
-/// GB/s of memcpy, an object a call and in parts: not the same, see base/copy_memory.hpp.
+/// Returns GB/s of memcpy with one object per call, and in parts. The two differ, see base/copy_memory.hpp.
 std::vector<double> bare_copies(size_t threads, std::span<uint8_t> to, std::span<const uint8_t> from) {
   std::vector<double> rates;
   for (uint64_t call : {object_bytes, uint64_t{memory_copy_part_bytes}})
@@ -32,7 +32,7 @@ std::vector<double> bare_copies(size_t threads, std::span<uint8_t> to, std::span
   return rates;
 }
 
-/// A row with its bounds, beside an object a call; and one without, beside parts.
+/// Reports a row with bounds, against one object per call, and one without, against parts.
 void report_both(const reporter& report, const sides& measured, const std::string& name) {
   report(measured.judged(
       {.name = name, .unit = "GB/s", .floor = 0.9, .aim = 0.97, .direction = better::higher}));
@@ -56,7 +56,7 @@ struct group {
   }
 };
 
-// In a mapped group: a lease for every few objects, copied by this process.
+// In a mapped group, this process takes a lease for every few objects and copies them.
 void load_mapped(const settings& options, const reporter& report) {
   group g(options, false);
   auto chain = digests_of(objects, 4);
@@ -83,7 +83,7 @@ void load_mapped(const settings& options, const reporter& report) {
     });
     return std::vector(2, gigabytes(total_bytes, seconds));
   };
-  auto hit = lookup(true); // held, so that the limit copies from where the objects really are
+  auto hit = lookup(true); // the lease is held, so that the limit copies from where the objects really are
   auto located = must(g.connection.read_lease(hit.held.id()), "reading a lease");
   auto limit = [&] {
     std::vector<double> rates;
@@ -101,7 +101,8 @@ void load_mapped(const settings& options, const reporter& report) {
   report_both(report, interleave(options.rounds, value, limit), "host_load_mapped");
 }
 
-// Any number of requests about one object each, `depth` of them in flight, each with its own part of the region.
+// Sends any number of requests for one object each, `depth` of them in flight, each with its own part of the
+// region.
 template <class Submit>
 double pipelined(client::connection& connection, Submit&& submit) {
   return seconds_of([&] {
@@ -118,7 +119,7 @@ double pipelined(client::connection& connection, Submit&& submit) {
   });
 }
 
-// In an isolated group: the daemon copies into a region.
+// In an isolated group, the daemon copies into a region.
 void load_isolated(const settings& options, const reporter& report) {
   group g(options, true);
   auto chain = digests_of(objects, 5);
@@ -168,7 +169,7 @@ void host_store(const settings& options, const reporter& report) {
       return must(g.connection.submit_store(request), "storing");
     });
     wait_until_written(
-        g.connection); // beside the next stores it is their price, behind the last it is the disk's
+        g.connection); // the time counts for the next stores, and after the last one for the disk
     return std::vector(2, gigabytes(total_bytes, seconds));
   };
   for (int i = 0; i < 3; ++i)

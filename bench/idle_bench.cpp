@@ -1,4 +1,4 @@
-// What a daemon costs that nobody uses.
+// The cost of a daemon that nobody uses.
 #include "bench/bench_daemon.hpp"
 #include "bench/benchmark.hpp"
 #include "bench/processor_time.hpp"
@@ -37,7 +37,7 @@ void idle_cpu(const settings& options, const reporter& report) {
   report(sides.judged({.name = "idle_cpu",
                        .unit = "% of a core",
                        .floor = 0.2,
-                       .aim = 0.0005, // what rounds to nothing
+                       .aim = 0.0005, // small enough to round to nothing
                        .rounds = options.rounds,
                        .absolute = true}));
 }

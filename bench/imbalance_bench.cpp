@@ -1,4 +1,4 @@
-// How a light client fares beside heavy ones that another worker serves. Nobody is placed on a processor.
+// How much heavy clients on another worker disturb a light client. Nobody is placed on a processor.
 #include "bench/bare_echo.hpp"
 #include "bench/bare_echo_server.hpp"
 #include "bench/bench_daemon.hpp"
@@ -27,7 +27,7 @@ constexpr double round_seconds = 1.0;
 constexpr size_t heavy_chunks = 4096;
 constexpr size_t heavy_connections = 8;
 
-// Lookups in a process of their own, on demand, for so long.
+// Clients in a process of their own that make lookups for a given time, on demand.
 class heavy_clients {
  public:
   heavy_clients(std::vector<unique_fd> sockets, std::vector<uint8_t> frame, size_t answer_bytes) {
@@ -59,10 +59,10 @@ class heavy_clients {
  private:
   unique_fd control_;
   test::child_process process_;
-  std::vector<unique_fd> sockets_; // kept open here as well
+  std::vector<unique_fd> sockets_; // this process keeps them open as well
 };
 
-constexpr int often = 200; ///< lookups that show whose work they are
+constexpr int often = 200; ///< lookups that show which worker does the work
 
 void look_up_often(raw_space& raw, const std::vector<digest>& digests) {
   auto frame = raw.lookup_frame(digests);
@@ -91,10 +91,11 @@ class light_client {
   client::connection connection_;
   client::space space_;
   std::vector<digest> digests_;
-  bool lease_ = false; ///< released at once
+  bool lease_ = false; ///< each lookup takes a lease and releases it at once
 };
 
-/// p99 of what somebody does all the time, while the heavy clients work and while they rest: one value each.
+/// Returns the p99 of the latency of repeated work, while the heavy clients work and while they rest: one
+/// value each.
 sides beside_and_alone(const settings& options, heavy_clients& others, const std::function<void()>& work) {
   auto p99 = [&] {
     std::vector<double> samples;
@@ -121,8 +122,8 @@ std::vector<unique_fd> copies_of(const std::vector<unique_fd>& sockets) {
   return copies;
 }
 
-// Where connections are is the daemon's choice: an idle one deals them to its workers in turn, a busy one gives a new
-// connection to the worker that does least.
+// The daemon chooses the workers of connections: an idle daemon deals them out in turn, a busy one gives a
+// new connection to the least busy worker.
 void measure_imbalance(const settings& options, const reporter& report, uint32_t workers,
                        const std::string& suffix) {
   bench_daemon daemon(options, {.workers = workers});
@@ -131,7 +132,7 @@ void measure_imbalance(const settings& options, const reporter& report, uint32_t
   store_small(daemon.socket(), spec, many);
   auto few = std::vector(many.begin(), many.begin() + chunks);
 
-  // Clients come until enough have the same worker.
+  // Connects clients until enough have the same worker.
   std::vector<unique_fd> heavy, rest;
   std::vector<uint8_t> frame;
   pid_t worker = 0;
@@ -154,7 +155,7 @@ void measure_imbalance(const settings& options, const reporter& report, uint32_t
   auto light_frame = raw.lookup_frame(few);
   heavy_clients others(std::move(heavy), frame, answer_bytes);
 
-  // The same without Terrace: as many processes, as many bytes.
+  // The limit without Terrace: as many processes, and as many bytes.
   bare_echo light_echo(light_frame.size(), raw.round_trip(light_frame));
   bare_echo_server heavy_server(heavy_connections, frame.size(), answer_bytes);
   heavy_clients echoing(copies_of(heavy_server.clients()), frame, answer_bytes);

@@ -1,4 +1,4 @@
-// What the residency index of a tier with ten million chunks takes, in memory and in time.
+// Memory and time of a tier's residency index with ten million chunks.
 #include "bench/benchmark.hpp"
 #include "index/resident_table.hpp"
 #include "policy/eviction_tracker.hpp"
@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint64_t chunks = 10'000'000;
 constexpr size_t prefix_chunks = 512;
-constexpr int lookups = 2'000; ///< of a round
+constexpr int lookups = 2'000; ///< lookups per round
 
 object_key key_of(uint64_t number) {
   object_key made{space_id{1}, 0, 0, {}};
@@ -26,7 +26,7 @@ object_key key_of(uint64_t number) {
   return made;
 }
 
-/// Bytes that the program has from the allocator, with what the allocator adds to each piece.
+/// Returns the bytes that the program has from the allocator, with what the allocator adds to each piece.
 double allocated() {
   struct mallinfo2 info = ::mallinfo2();
   return static_cast<double>(info.uordblks + info.hblkhd);
@@ -35,7 +35,7 @@ double allocated() {
 struct filled {
   resident_table table;
   double bytes_per_chunk = 0;
-  double longest_us = 0; ///< of all insertions; what the kernel takes from us included
+  double longest_us = 0; ///< longest of all insertions, including time that the kernel takes away
 };
 
 std::unique_ptr<filled> fill() {
@@ -47,12 +47,12 @@ std::unique_ptr<filled> fill() {
     made->table.publish(made->table.insert(object));
     made->longest_us = std::max(made->longest_us, (seconds_now() - begin) * 1e6);
   }
-  double mapped = static_cast<double>(made->table.allocated_bytes()); // beside what the allocator gave
+  double mapped = static_cast<double>(made->table.allocated_bytes()); // added to what the allocator has given
   made->bytes_per_chunk = (allocated() - before + mapped) / static_cast<double>(chunks);
   return made;
 }
 
-/// What the policy's tracker keeps of each resident, in chains of 64.
+/// Measures what the policy's tracker keeps of each resident, in chains of 64.
 double ledger_bytes_per_entry(std::string_view policy) {
   constexpr uint64_t entries = 1'000'000;
   eviction_tracker tracker;
@@ -63,10 +63,11 @@ double ledger_bytes_per_entry(std::string_view policy) {
   return static_cast<double>(tracker.bytes()) / static_cast<double>(entries);
 }
 
-/// The digests alone, read in the same disorder: what any index has to do.
+/// Reads only the digests in the same disorder, which any index has to do.
 using line = std::array<uint64_t, 8>;
 
-/// p50 and p99 of the lookups of a round, each of other chunks than the last, so none is in a cache.
+/// Returns p50 and p99 of the lookups of a round. Each looks up other chunks than the last, so none is in a
+/// cache.
 template <class F>
 std::vector<double> quantiles(std::mt19937_64& random, F&& look_up) {
   std::vector<uint64_t> numbers(prefix_chunks);
@@ -99,7 +100,7 @@ void index_cost(const settings& options, const reporter& report) {
                .rounds = 1,
                .absolute = true};
   report(bytes);
-  bytes.name = "index_cost_with_policy"; // the dearest one
+  bytes.name = "index_cost_with_policy"; // the most expensive policy
   bytes.value += policy_bytes;
   bytes.floor = bytes.aim = 128;
   report(bytes);

@@ -1,4 +1,5 @@
-// What a lookup of tokens costs that the daemon has hashed before, and what remembering them costs the others.
+// The cost of a lookup of tokens that the daemon has hashed before, and the cost for other lookups of
+// remembering them.
 #include "bench/bare_echo.hpp"
 #include "bench/bench_daemon.hpp"
 #include "bench/benchmark.hpp"
@@ -30,7 +31,7 @@ std::vector<uint32_t> some_tokens() {
 
 } // namespace
 
-// The default space of a client: SHA-256 over CBOR, blocks of 16. All chunks are present.
+// Uses the default space of a client: SHA-256 over CBOR, blocks of 16. All chunks are present.
 void lookup_tokens_warm(const settings& options, const reporter& report) {
   bench_daemon daemon(options);
   auto connection = connect(daemon.socket());
@@ -86,7 +87,7 @@ void lookup_tokens_cold(const settings& options, const reporter& report) {
     spec.hash_block_tokens = c.block_tokens;
     auto round = [&](client::connection& to, const client::space& in) {
       return std::vector{median(microseconds_each(lookups_a_round, [&] {
-        ++tokens[0]; // another prompt from its first block on
+        ++tokens[0]; // the prompt differs from its first block on
         must(to.lookup({.in = in, .what = client::prefix::of_tokens(tokens)}), "looking up");
       }))};
     };

@@ -29,7 +29,7 @@ TEST(BareEcho, AnswersEveryRequestWhateverItsSize) {
 TEST(BareEchoServer, AnswersManyConnectionsUntilEachHasItsAnswer) {
   bare_echo_server server(8, 5000, 300);
   std::vector<uint8_t> request(5000, 1);
-  // No time at all: one request on each connection, each answered.
+  // Runs for no time: one request on each connection, and each is answered.
   EXPECT_GT(requests_per_second(server.clients(), request, 300, 0), 0);
   EXPECT_GT(requests_per_second(server.clients(), request, 300, 0), 0) << "nothing was left over from before";
 }
@@ -70,7 +70,7 @@ TEST(BareCopy, CopiesEveryPieceOnceWithAnyNumberOfThreads) {
     EXPECT_GE(seconds_to_copy({total, piece, threads}, to, from), 0);
     EXPECT_EQ(to, from);
   }
-  for (uint64_t call : {uint64_t{16}, uint64_t{24}, piece}) { // 24: the last call of a piece is shorter
+  for (uint64_t call : {uint64_t{16}, uint64_t{24}, piece}) { // with 24 the last call of a piece is shorter
     std::vector<uint8_t> to(total);
     seconds_to_copy({total, piece, 2, call}, to, from);
     EXPECT_EQ(to, from) << call;

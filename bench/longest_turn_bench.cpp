@@ -1,4 +1,4 @@
-// How long a client waits beside another that makes the most expensive legal requests, on one worker.
+// How long a client waits when another client of the same worker makes the most expensive legal requests.
 #include "bench/bare_echo.hpp"
 #include "bench/bench_daemon.hpp"
 #include "bench/benchmark.hpp"
@@ -20,7 +20,7 @@ namespace {
 constexpr uint64_t small_object = 4096;
 constexpr size_t many_objects = 8'192;
 constexpr double round_seconds = 2.0;
-constexpr size_t prompt_tokens = 2'097'152; ///< as many as a prompt may have
+constexpr size_t prompt_tokens = 2'097'152; ///< as many tokens as a prompt may have
 
 /// Chunks so small that a prompt may have 65,536 of them.
 client::space_spec small_chunks() {
@@ -31,8 +31,8 @@ client::space_spec small_chunks() {
 
 client::deadline soon() { return client::within(std::chrono::milliseconds(2'000)); }
 
-/// A hostile client in a process of its own: it repeats one kind of request until it is killed. Errors are none of its
-/// business.
+/// A hostile client in a process of its own: it repeats one kind of request until it is killed, and ignores
+/// errors.
 using hostile = void (*)(const std::string& socket);
 
 /// Every token is a block, with a LoRA name and an item.
@@ -54,7 +54,7 @@ void hash_blocks(const std::string& socket) {
   }
 }
 
-/// Another prompt of 16,384 tokens each time, eight at a time.
+/// Sends another prompt of 16,384 tokens each time, eight at a time.
 void hash_prompts(const std::string& socket) {
   auto daemon = connect(socket);
   auto space = must(daemon.open_space(small_chunks()), "opening a space");
@@ -72,7 +72,7 @@ void hash_prompts(const std::string& socket) {
   }
 }
 
-/// Sixteen long tags on 65,536 chunks.
+/// Sends sixteen long tags on 65,536 chunks.
 void hash_tags(const std::string& socket) {
   auto daemon = connect(socket);
   auto space = must(daemon.open_space(small_chunks()), "opening a space");
@@ -87,7 +87,7 @@ void hash_tags(const std::string& socket) {
     (void) daemon.lookup({.in = space, .what = prompt}, soon());
 }
 
-/// A million objects that nobody stored, each time for another inference.
+/// Looks up a million objects that nobody stored, each time for another inference.
 void many_ranks(const std::string& socket) {
   auto daemon = connect(socket);
   auto spec = small_chunks();
@@ -101,7 +101,7 @@ void many_ranks(const std::string& socket) {
   }
 }
 
-/// 8,192 objects stored at once, under lease, and told; then others in their place.
+/// Stores 8,192 objects at once, leases them and reads their places; then stores others in their place.
 void many_objects_stored(const std::string& socket) {
   auto daemon = connect(socket);
   auto space = must(daemon.open_space(space_of(small_object)), "opening a space");
@@ -117,7 +117,7 @@ void many_objects_stored(const std::string& socket) {
   }
 }
 
-/// 57,344 objects leased, told and given back, again and again.
+/// Leases 57,344 objects, reads their places and releases them, again and again.
 void leases(const std::string& socket) {
   auto daemon = connect(socket);
   auto space = must(daemon.open_space(small_chunks()), "opening a space");
@@ -133,7 +133,7 @@ void leases(const std::string& socket) {
   }
 }
 
-/// As many objects as a reservation may have, given back at once.
+/// Reserves as many objects as a reservation may have, and aborts at once.
 void reservations(const std::string& socket) {
   auto daemon = connect(socket);
   auto space = must(daemon.open_space(small_chunks()), "opening a space");
@@ -146,7 +146,7 @@ void reservations(const std::string& socket) {
   }
 }
 
-/// Everything is cleared again and again.
+/// Clears everything again and again.
 void clears(const std::string& socket) {
   auto daemon = connect(socket);
   auto space = must(daemon.open_space(space_of(small_object)), "opening a space");
@@ -159,7 +159,7 @@ void clears(const std::string& socket) {
   }
 }
 
-/// Half a million runs, each of a piece.
+/// Sends half a million runs of one piece each.
 void tiny_runs(const std::string& socket) {
   constexpr uint64_t piece = 16, large_object = 1 << 20, objects = 7;
   auto daemon = connect(socket);
@@ -182,7 +182,7 @@ void tiny_runs(const std::string& socket) {
   }
 }
 
-/// A million pieces of a byte, in one run.
+/// Sends a million pieces of a byte, in one run.
 void tiny_pieces(const std::string& socket) {
   constexpr uint64_t large_object = 1 << 20;
   auto daemon = connect(socket);
@@ -220,7 +220,7 @@ constexpr attack attacks[] = {{"longest_turn_hash_blocks", hash_blocks},
                               {"longest_turn_runs", tiny_runs},
                               {"longest_turn_pieces", tiny_pieces}};
 
-/// Of round trips one after the other, in us.
+/// Returns the p99 of successive round trips, in us.
 double p99_of(const std::function<void()>& round_trip) {
   std::vector<double> samples;
   for (double end = seconds_now() + round_seconds; seconds_now() < end;)
@@ -228,8 +228,8 @@ double p99_of(const std::function<void()>& round_trip) {
   return percentile(std::move(samples), 0.99);
 }
 
-/// How long a bare echo takes beside so many threads that always have something to do: what the kernel's slices add where
-/// there is no processor for each.
+/// Returns how long a bare echo takes beside `busy` threads that always have something to do. This shows what
+/// the kernel's slices add when there are not enough processors.
 double contended_echo_p99(size_t busy) {
   bare_echo echo(128 * digest::max_size + 128, 256);
   std::vector<test::child_process> spinning;

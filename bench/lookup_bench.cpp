@@ -1,5 +1,5 @@
-// How long lookups of 128 digests take, bare, under a lease, as an engine makes them, and with half of the prefix on disk,
-// beside an echo of the same bytes.
+// Latency of lookups of 128 digests, compared with an echo of the same bytes: bare, under a lease, as an
+// engine makes them, and with half of the prefix on disk.
 #include "bench/bare_echo.hpp"
 #include "bench/bench_daemon.hpp"
 #include "bench/benchmark.hpp"
@@ -20,12 +20,12 @@ constexpr size_t chunks = 128;
 constexpr int lookups_a_round = 2000;
 constexpr int warm_up = 500;
 
-/// Where client and server run. A limit is measured where the lookups are: an echo on one processor needs no wake-up of
-/// another one, which is most of its time.
+/// Where client and server run. The limit is measured in the same placement: an echo on one processor needs
+/// no wake-up of another one, which is most of its time.
 struct lookup_placement {
   const char* suffix;
   std::optional<int> client, server; ///< processors; none: the kernel decides
-  double p50_floor, p50_aim;         ///< of bare lookups; 0: no bound
+  double p50_floor, p50_aim;         ///< bounds of bare lookups; 0: no bound
   double p99_floor, p99_aim;
 };
 constexpr lookup_placement placements[] = {
@@ -55,7 +55,7 @@ class stored_chain {
   const client::space& space() const { return space_; }
   std::span<const digest> digests() const { return digests_; }
 
-  /// Asks for all of it.
+  /// Looks up the whole chain.
   client::lookup_result look_up(client::connection& by, const client::space& in, bool lease,
                                 const client::request_options& options = {}) const {
     auto found = must(
@@ -85,7 +85,7 @@ void measure_lookups(const settings& options, const reporter& report, const std:
         ask(by, *metered);
       },
       [&](client::connection& by) { ask(by, *metered); });
-  // Several round trips share the bytes: a byte costs nothing beside a wake-up.
+  // Several round trips share the bytes, because a byte costs nothing compared with a wake-up.
   auto part = static_cast<size_t>(round_trips);
   bare_echo echo(bytes.request / part, bytes.answer / part);
   auto both = [](const std::vector<double>& samples) {
@@ -135,7 +135,7 @@ void lookup_latency(const settings& options, const reporter& report) {
 
 void lookup_leased(const settings& options, const reporter& report) {
   stored_chain stored(options);
-  // The lease is released at once; that has no answer, and is sent with the next lookup.
+  // The lease is released at once. A release has no answer and is sent with the next lookup.
   measure_lookups(options, report, "lookup_leased", stored, 1, false,
                   [&](client::connection& by, const client::space& in) { stored.look_up(by, in, true); });
 }

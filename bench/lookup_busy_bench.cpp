@@ -1,4 +1,5 @@
-// Lookups while daemon and client poll instead of sleeping, beside an echo that does so, too; and where they had better not.
+// Lookups while daemon and client poll instead of sleeping, compared with an echo that polls, too; also the
+// cases in which polling does not pay.
 #include "bench/bench_daemon.hpp"
 #include "bench/benchmark.hpp"
 #include "bench/byte_meter.hpp"
@@ -22,7 +23,7 @@ constexpr size_t polled_chunks = 128;
 constexpr int polled_lookups = 4000;
 constexpr int poll_us = 100;
 
-/// A daemon with a stored chain and a client of it; both poll, or neither.
+/// A daemon with a stored chain and its client; both poll, or neither does.
 struct polled_chain {
   bench_daemon daemon;
   client::connection connection;
@@ -71,7 +72,8 @@ void lookup_busy(const settings& options, const reporter& report) {
   auto apart = interleave(
       options.rounds, [&] { return polls.medians(); },
       [&] {
-        polling_echo echo(bytes.request, bytes.answer); // of this round: it would poll in the daemon's, too
+        // Lives for this round only, because it would also poll during the daemon's.
+        polling_echo echo(bytes.request, bytes.answer);
         place(echo.server(), 1);
         return std::vector{median(microseconds_each(polled_lookups, [&] { echo.round_trip(); }))};
       });

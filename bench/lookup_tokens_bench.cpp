@@ -1,4 +1,5 @@
-// How long a lookup of tokens takes that the daemon has to hash, beside an echo of the same bytes and the same hashing.
+// Latency of a lookup of tokens that the daemon has to hash, compared with an echo of the same bytes plus the
+// same hashing.
 #include "bench/bare_echo.hpp"
 #include "bench/bare_hash.hpp"
 #include "bench/bench_daemon.hpp"
@@ -26,7 +27,8 @@ struct hash_case {
   bool bounded;
 };
 
-// Echo and hashing apart, so that each is the bare thing; the limit of one round is the sum of their medians.
+// Echo and hashing are measured apart, so that each is bare; the limit of a round is the sum of their
+// medians.
 figure measure_tokens(const settings& options, const hash_case& hash, const std::string& socket_path,
                       pid_t daemon) {
   auto connection = connect(socket_path);
@@ -35,7 +37,7 @@ figure measure_tokens(const settings& options, const hash_case& hash, const std:
   spec.hash_block_tokens = hash.block_tokens;
   auto space = must(connection.open_space(spec), "opening a space");
 
-  // All tokens above 65,535, so that CBOR writes five bytes for each.
+  // All tokens are above 65,535, so that CBOR writes five bytes for each.
   std::mt19937 random(7);
   std::vector<uint32_t> tokens(token_count);
   for (auto& t : tokens)
@@ -46,7 +48,7 @@ figure measure_tokens(const settings& options, const hash_case& hash, const std:
   bare_echo echo(token_count * sizeof(uint32_t) + 128, 96);
 
   auto ask = [&] {
-    ++tokens[0]; // another prompt from its first block on
+    ++tokens[0]; // the prompt differs from its first block on
     auto found =
         must(connection.lookup({.in = space, .what = client::prefix::of_tokens(tokens)}), "looking up");
     if (found.found_chunks != 0)

@@ -15,12 +15,12 @@ namespace terrace::bench {
 namespace {
 
 #ifdef __clang__
-constexpr const char* compiler = __VERSION__; // begins with its name
+constexpr const char* compiler = __VERSION__; // the version begins with the compiler's name
 #else
 constexpr const char* compiler = "GCC " __VERSION__;
 #endif
 
-/// What is behind `key` and its separator in the first line that begins with it.
+/// Returns the text behind `key` and its separator in the first line that begins with `key`.
 std::string line_behind(const std::string& path, const std::string& key, char separator) {
   std::ifstream in(path);
   for (std::string line; std::getline(in, line);)
@@ -37,7 +37,7 @@ std::string first_line_of(const std::string& path) {
   return line;
 }
 
-/// What a program says first; nothing if there is none.
+/// Returns the first line that a program prints; empty if there is no such program.
 std::string first_line_said_by(const std::string& command) {
   std::unique_ptr<FILE, int (*)(FILE*)> out(::popen((command + " 2>/dev/null").c_str(), "r"), ::pclose);
   std::array<char, 256> line{};

@@ -1,4 +1,4 @@
-// What a run was measured on.
+// Describes the machine and the software of a run.
 #pragma once
 
 #include "bench/report.hpp"
@@ -8,8 +8,8 @@
 
 namespace terrace::bench {
 
-/// Processor, memory, kernel, file system of `folder`, compiler, and the versions of the daemon and of the programs it is
-/// compared with. What cannot be found out is left out.
+/// Returns processor, memory, kernel, file system of `folder`, compiler, and the versions of the daemon and
+/// of the programs it is compared with. Unknown facts are left out.
 std::vector<fact> machine_facts(const std::string& folder, const std::string& terraced);
 
 /// The load averages of the last minute, five and fifteen: a quiet machine has 0.

@@ -1,5 +1,6 @@
-// What each client gets while one asks for far more than the others, what a trust group gets beside a greedy one, what a
-// lookup takes while others store, and what is left of the useful bytes when four times the memory is wanted.
+// How much each client gets while one asks for far more than the others, how much a trust group gets beside a
+// greedy one, how long a lookup takes while others store, and how many useful bytes are left when clients
+// want four times the memory.
 #include "bench/bare_disk.hpp"
 #include "bench/bare_echo.hpp"
 #include "bench/bench_daemon.hpp"
@@ -41,7 +42,7 @@ class puller {
     under_way_.pop_front();
   }
 
-  /// Bytes delivered since the last call; waits for what is in flight.
+  /// Returns the bytes delivered since the last call; waits for what is in flight.
   uint64_t take_bytes() {
     uint64_t taken = std::exchange(bytes_, 0);
     for (auto& each : under_way_)
@@ -58,7 +59,7 @@ class puller {
   uint64_t bytes_ = 0;
 };
 
-/// What the client that got least had of an equal share, from 0 to 1.
+/// Returns the share of the client that got least, relative to an equal share, from 0 to 1.
 double least_share(std::vector<puller>& clients) {
   std::vector<std::function<void()>> work;
   for (auto& each : clients)
@@ -79,7 +80,7 @@ void measure_clients(const settings& options, const reporter& report) {
     if (i != 0)
       greedy.emplace_back(daemon.socket(), i, 1, 2);
   }
-  greedy.emplace_back(daemon.socket(), 100, 8, 32); // 8 MiB each time, 32 times in flight
+  greedy.emplace_back(daemon.socket(), 100, 8, 32); // 8 MiB per request, 32 requests in flight
   auto sides = interleave(
       options.rounds, [&] { return std::vector{least_share(greedy)}; },
       [&] { return std::vector{least_share(alike)}; });
@@ -93,7 +94,7 @@ void measure_clients(const settings& options, const reporter& report) {
 
 // ---- two trust groups ----
 
-/// Whatever a client can ask for: loads in flight, and stores that evict.
+/// Asks for as much as a client can: loads in flight, and stores that evict.
 class greedy_client {
  public:
   greedy_client(const std::string& socket_path, uint64_t seed)
@@ -117,7 +118,7 @@ class greedy_client {
   uint64_t seed_;
 };
 
-/// p50 and p99 of lookups, and then of loads, in microseconds, while the others work.
+/// Returns p50 and p99 of lookups, and then of loads, in microseconds, while the others work.
 std::vector<double> lookups_and_loads(crowd_client& by, const std::vector<digest>& chain,
                                       std::vector<std::unique_ptr<greedy_client>>& others) {
   std::vector<digest> one{chain.front()};
@@ -155,7 +156,7 @@ void measure_groups(const settings& options, const reporter& report) {
                          "fairness_groups_load_p50", "fairness_groups_load_p99"};
   for (size_t i = 0; i < 4; ++i)
     report(sides.judged({.name = names[i], .unit = "us", .floor = 4, .aim = 2, .bounded = i % 2 == 1},
-                        i)); // the target is for p99
+                        i)); // the target applies to p99
 }
 
 // ---- lookups beside stores ----
@@ -169,7 +170,7 @@ class storing_client {
       : client_(socket_path, mib, chunks), seed_(seed * 100'000) {}
 
   void work() {
-    while (under_way_.size() < 2) // both ends have something to do
+    while (under_way_.size() < 2) // keeps both ends busy
       under_way_.push_back(client_.begin_store(digests_of(chunks, ++seed_)));
     client_.finish(under_way_.front());
     under_way_.pop_front();
@@ -182,7 +183,7 @@ class storing_client {
   uint64_t seed_;
 };
 
-/// p50 and p99 of `ask` in microseconds while the others work.
+/// Returns p50 and p99 of `ask` in microseconds while the others work.
 std::vector<double> beside(const std::function<void()>& ask, std::vector<std::function<void()>> others) {
   std::vector<double> samples;
   others.push_back([&] { samples.push_back(1e6 * seconds_of(ask)); });
@@ -192,7 +193,8 @@ std::vector<double> beside(const std::function<void()>& ask, std::vector<std::fu
 
 // ---- more than there is ----
 
-/// A client with several conversations, each a chain: looks one up under a lease, loads what is there, and stores the rest.
+/// A client with several conversations, each a chain: it looks one up under a lease, loads what is there, and
+/// stores the rest.
 class conversing_client {
  public:
   static constexpr uint64_t object_bytes = 256 << 10;
@@ -237,18 +239,18 @@ class conversing_crowd {
 
   conversing_crowd(const settings& options, double times, bool disk)
       : daemon_(options, {.host_bytes = host_bytes, .disk = disk}) {
-    constexpr uint64_t chain_bytes =
-        conversing_client::chunks * (conversing_client::object_bytes + 4096); // with headers
+    // Bytes with headers.
+    constexpr uint64_t chain_bytes = conversing_client::chunks * (conversing_client::object_bytes + 4096);
     auto conversations =
         static_cast<size_t>(times * static_cast<double>(host_bytes) / chain_bytes / crowd_size);
     for (size_t i = 0; i < crowd_size; ++i) {
       clients_.push_back(std::make_unique<conversing_client>(daemon_.socket(), i + 1, conversations));
       clients_.back()->store_all();
     }
-    (void) gigabytes(); // until the policy knows them
+    (void) gigabytes(); // runs until the policy knows the conversations
   }
 
-  /// Delivered per second.
+  /// Returns GB delivered per second.
   double gigabytes() {
     std::vector<std::function<void()>> work;
     for (auto& each : clients_)
@@ -277,12 +279,13 @@ void measure_lookups_under_store(const settings& options, const reporter& report
   auto chain = digests_of(128, 1);
   store_chain(connection, space, chain, region, small_object);
   client::lookup_request request{.in = space, .what = client::prefix::of_digests(chain), .lease = true};
-  auto kept = must(connection.lookup(request), "looking up"); // or the stores would evict it
+  // Keeps the chain, which the stores would evict otherwise.
+  auto kept = must(connection.lookup(request), "looking up");
   request.lease = false;
 
   raw_space raw(daemon.socket(), spec);
   auto frame = raw.lookup_frame(chain);
-  bare_echo echo(frame.size(), raw.round_trip(frame)); // forks, before there are threads
+  bare_echo echo(frame.size(), raw.round_trip(frame)); // forks, so it must come before any thread
   shared_memory from(8 * mib), to(256 * mib);
 
   std::vector<std::unique_ptr<storing_client>> storing;
@@ -295,7 +298,7 @@ void measure_lookups_under_store(const settings& options, const reporter& report
       at = (at + 8 * mib) % part.size();
     });
   }
-  // The daemon writes what is stored, and while a disk is written to, every wake-up takes longer.
+  // The daemon writes stored objects to disk, and every wake-up takes longer while a disk is written to.
   bare_disk disk(options.folder, 256 * mib, mib, 256 * mib, 2);
   if (with_disk)
     copies.push_back([&] { disk.write_all(); });
@@ -323,7 +326,7 @@ void lookup_under_store(const settings& options, const reporter& report) {
 }
 
 void oversubscribed(const settings& options, const reporter& report) {
-  conversing_crowd resident(options, 0.8, false); // leases, and what is being stored, have the rest
+  conversing_crowd resident(options, 0.8, false); // leases, and objects being stored, take the rest
   for (bool disk : {false, true}) {
     conversing_crowd crowd(options, 4, disk);
     auto sides = interleave(

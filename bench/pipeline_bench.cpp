@@ -1,4 +1,5 @@
-// From disk through host memory to a region: one prefetch with a load behind it, one load alone, and how fast a prefetch ends.
+// From disk through host memory to a region: one prefetch with a load after it, one load alone, and the time
+// that a prefetch takes to end.
 #include "bench/bare_disk.hpp"
 #include "bench/disk_group.hpp"
 
@@ -16,7 +17,7 @@ constexpr uint32_t objects = 256;
 constexpr uint64_t total_bytes = objects * mib;
 constexpr uint64_t host_bytes = 4 * total_bytes; // the default; a prefetch takes at most half of it
 
-/// A chain of objects that are on disk alone, and a client with a region for all of them.
+/// A chain of objects that are only on disk, and a client with a region for all of them.
 class cold_chain {
  public:
   explicit cold_chain(const settings& options)
@@ -33,7 +34,7 @@ class cold_chain {
   client::connection& client() { return client_; }
   const disk_group& group() const { return group_; }
 
-  /// Leaves it on disk alone.
+  /// Leaves the chain only on disk.
   void chill() {
     must(client_.move({.in = space_, .what = what()}, tier_kind::disk), "moving to disk");
     auto left = must(client_.lookup({.in = space_, .what = what(), .tiers = on_host}), "looking up");
@@ -48,7 +49,7 @@ class cold_chain {
     return must(client_.submit_prefetch(request), "prefetching");
   }
 
-  /// Under a lease, which it takes first.
+  /// Takes a lease, and loads under it.
   client::ticket<client::load_result> load() {
     held_ = must(client_.lookup({.in = space_, .what = what(), .lease = true}), "looking up").held;
     client::load_request request;
@@ -80,7 +81,7 @@ class cold_chain {
   client::lease held_;
 };
 
-/// The slower of reading the bytes from the daemon's own file and copying them once.
+/// Returns the slower time of reading the bytes from the daemon's own file and of copying them once.
 double slower_half(const disk_group& group) {
   auto bare = bare_disk::on(group.file(), group.extents_begin(), total_bytes, mib, host_bytes);
   double read = static_cast<double>(total_bytes) / bare.read_all();
@@ -130,7 +131,7 @@ void cancel_latency(const settings& options, const reporter& report) {
   for (int i = 0; i < rounds; ++i) {
     chain.chill();
     auto ahead = chain.prefetch();
-    // Anywhere between its first read and its last.
+    // A random moment between its first read and its last.
     double begin = seconds_now(), after = static_cast<double>(random() % 100) / 1e3;
     while (seconds_now() - begin < after)
       std::this_thread::yield();

@@ -52,7 +52,7 @@ cpu_set_t only(int processor) {
   return one;
 }
 
-/// Nanoseconds on a processor so far: the first number of schedstat.
+/// Returns the nanoseconds on a processor so far: the first number of schedstat.
 uint64_t time_of(pid_t process, pid_t thread) {
   std::ifstream in(tasks_of(process) / std::to_string(thread) / "schedstat");
   uint64_t ns = 0;

@@ -1,4 +1,5 @@
-// policy_cost: what each eviction policy costs an access, beside `lru`, and what it remembers of each chunk.
+// policy_cost: the cost of an access for each eviction policy, compared with `lru`, and the memory that it
+// keeps for each chunk.
 #include "bench/benchmark.hpp"
 #include "policy/eviction_tracker.hpp"
 
@@ -17,13 +18,13 @@ constexpr policy_time pause_ns = 150'000'000;
 struct asking {
   uint32_t conversation = 0;
   uint32_t prompt = 0;
-  uint32_t turns = 0; ///< so far, this one included
+  uint32_t turns = 0; ///< turns so far, this one included
 };
 constexpr uint32_t prompts = 200;
 constexpr uint64_t turn_chunks = 16;
 
-/// Conversations that come back: each request continues one of the last 30,000 with 16 chunks more, or begins one behind a
-/// system prompt of 16 chunks that many share. Drawn once, the same for all policies.
+/// Recurring conversations: each request continues one of the last 30,000 with 16 more chunks, or begins one
+/// after a system prompt of 16 chunks that many share. The list is drawn once and used for all policies.
 class request_list {
  public:
   const asking& operator[](size_t i) {
@@ -53,7 +54,7 @@ class request_list {
   size_t oldest_ = 0;
 };
 
-/// A tier that is full, as the policy actor drives its tracker: a request begins, what is missing is stored, it ends.
+/// A full tier, as the policy actor drives its tracker: a request begins, what is missing is stored, it ends.
 class full_tier {
  public:
   full_tier(std::string_view policy, request_list& requests) : requests_(requests) {
@@ -62,7 +63,7 @@ class full_tier {
       serve();
   }
 
-  /// Nanoseconds an access, of at least so many.
+  /// Returns nanoseconds per access, over at least `count` accesses.
   double ns_an_access(uint64_t count) {
     uint64_t served = 0;
     double took = seconds_of([&] {
@@ -82,7 +83,7 @@ class full_tier {
     return {name + 1, terrace::detail::mix64(name + 1)};
   }
 
-  /// Root first.
+  /// Makes the chain, root first.
   void make_chain(const asking& of) {
     chain_.clear();
     for (uint64_t i = 0; i < turn_chunks; ++i)
@@ -121,7 +122,8 @@ class full_tier {
 } // namespace
 
 void policy_cost(const settings& options, const reporter& report) {
-  // All tiers at once, each with its part of the accesses in every round: whatever the machine does besides meets all.
+  // Runs all tiers in every round, each with its part of the accesses, so that disturbances by the machine
+  // affect all.
   request_list requests;
   std::map<std::string_view, std::unique_ptr<full_tier>> tiers;
   std::map<std::string_view, std::vector<double>> ns;

@@ -11,7 +11,7 @@ namespace terrace::bench {
 
 namespace {
 
-/// False at the end of the stream.
+/// Returns false at the end of the stream.
 bool poll_all(int fd, std::span<uint8_t> into) {
   while (!into.empty()) {
     ssize_t n = ::recv(fd, into.data(), into.size(), MSG_DONTWAIT);

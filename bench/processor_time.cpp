@@ -9,7 +9,7 @@ namespace terrace::bench {
 namespace {
 
 struct thread_times {
-  double on_cpu = 0, waiting = 0; ///< ns
+  double on_cpu = 0, waiting = 0; ///< in ns
 };
 
 thread_times times_of(pid_t pid) {

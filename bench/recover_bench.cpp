@@ -1,5 +1,5 @@
-// How long it takes to find ten million objects again, the index alone and a daemon until it serves them, beside reading the
-// same bytes.
+// The time to find ten million objects again, for the index alone and for a daemon until it serves them,
+// compared with reading the same bytes.
 #include "base/unique_fd.hpp"
 #include "bench/bench_daemon.hpp"
 #include "bench/benchmark.hpp"
@@ -23,7 +23,7 @@ namespace {
 
 constexpr uint64_t piece_bytes = 4ULL << 20;
 
-/// What recovery reads: the journal and the checkpoint that counts.
+/// Reads what recovery reads: the journal and the valid checkpoint.
 void read_sequentially(file_device& device, const superblock& block, aligned_buffer& into) {
   auto read = [&](uint64_t begin, uint64_t bytes) {
     for (uint64_t done = 0; done < bytes; done += into.size())
@@ -57,8 +57,8 @@ client::space_spec numbered_space(uint32_t number) {
   return spec;
 }
 
-/// A default daemon that is started again and again on a volume with a generated index. The volume has room for all
-/// objects, and is sparse: only its index is written.
+/// A default daemon that is restarted again and again on a volume with a generated index. The volume has room
+/// for all objects, and is sparse: only its index is written.
 class restarted_daemon {
  public:
   explicit restarted_daemon(const settings& options)
@@ -72,12 +72,13 @@ class restarted_daemon {
     daemon_.reconfigure({.disk_bytes = generated_index::capacity_bytes_for(options.objects)});
   }
 
-  /// Of the spaces of the volume, as a client opens them.
+  /// Fingerprints of the volume's spaces, as a client opens them.
   const std::vector<space_fingerprint>& fingerprints() const { return fingerprints_; }
 
   std::string file() const { return daemon_.state() + "/terrace.extents"; }
 
-  /// Seconds from its start until every object is in its index and in its policy, and a thousand of them were found.
+  /// Returns the seconds from its start until every object is in its index and in its policy, and a thousand
+  /// of them were found.
   double seconds_until_served(const generated_index& made) {
     double seconds = seconds_of([&] {
       daemon_.start();
@@ -122,7 +123,7 @@ class restarted_daemon {
   std::vector<space_fingerprint> fingerprints_;
 };
 
-/// A volume of this machine's default group.
+/// Writes a volume of this machine's default group.
 generated_index write_volume(const std::string& path, uint64_t objects,
                              std::vector<space_fingerprint> fingerprints) {
   unique_fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
@@ -167,7 +168,7 @@ void recover(const settings& options, const reporter& report) {
   file_device device(path, file.get());
   auto made = must(generated_index::write(device, options.objects), "writing the index");
   must(device.sync(), "syncing");
-  (void) try_direct(file.get()); // or else both sides read the page cache
+  (void) try_direct(file.get()); // without O_DIRECT both sides read the page cache
 
   aligned_buffer buffer(piece_bytes);
   auto sides = interleave(

@@ -8,7 +8,7 @@ namespace terrace::bench {
 
 namespace {
 
-/// With quotes and escapes.
+/// Adds quotes and escapes.
 std::string json_text(const std::string& text) {
   std::string out = "\"";
   for (char c : text)
@@ -19,7 +19,7 @@ std::string json_text(const std::string& text) {
   return out + "\"";
 }
 
-/// A cell of a table cannot have its separator.
+/// Escapes the separator, which a table's cell cannot have.
 std::string cell_text(const std::string& text) {
   std::string out;
   for (char c : text)
@@ -27,7 +27,7 @@ std::string cell_text(const std::string& text) {
   return out;
 }
 
-/// Three digits that count, and no more behind the point than that; thousands apart.
+/// Formats three significant digits, and no more decimals than that; separates thousands.
 std::string short_number(double value) {
   std::array<char, 64> text;
   if (std::abs(value) < 1000) {

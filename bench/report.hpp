@@ -1,4 +1,5 @@
-// All figures of a run in one table, with the machine and the versions they belong to: JSON for programs, Markdown for pages.
+// Writes all figures of a run in one table, with the machine and the versions they belong to: JSON for
+// programs, Markdown for pages.
 #pragma once
 
 #include "bench/harness.hpp"
@@ -15,7 +16,7 @@ struct fact {
 };
 
 struct reported_figure {
-  std::string benchmark; ///< as `./bench/run` names it
+  std::string benchmark; ///< name that `./bench/run` uses
   figure what;
 };
 
@@ -24,10 +25,10 @@ struct run_report {
   std::vector<reported_figure> figures;
 };
 
-/// One object: "facts" by name, "figures" as their lines, each with its "benchmark".
+/// Returns one object: "facts" by name, "figures" as their lines, each with its "benchmark".
 std::string to_report_json(const run_report& report);
 
-/// The facts as a list, the figures as a table, and a line that counts the verdicts.
+/// Returns the facts as a list, the figures as a table, and a line that counts the verdicts.
 std::string to_report_markdown(const run_report& report);
 
 } // namespace terrace::bench

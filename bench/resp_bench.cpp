@@ -1,4 +1,5 @@
-// The door for Redis clients beside redis-server: the same client on a Unix socket, 16 commands in flight.
+// The door for Redis clients compared with redis-server: the same client on a Unix socket, 16 commands in
+// flight.
 #include "bench/bench_daemon.hpp"
 #include "bench/benchmark.hpp"
 #include "bench/placement.hpp"
@@ -24,7 +25,7 @@ namespace {
 constexpr size_t commands_in_flight = 16;
 constexpr size_t resp_keys = 64;
 
-/// redis-server without persistence, ended at the end of its scope.
+/// A redis-server without persistence, ended at the end of its scope.
 class redis_process {
  public:
   explicit redis_process(const std::string& folder) : path_(folder + "/redis-bench.sock") {
@@ -71,7 +72,7 @@ std::string command_of(bool stores, size_t key, const std::string& value) {
   return text;
 }
 
-/// Commands in a row on one connection; each reply has the same size.
+/// Successive commands on one connection; all replies have one size.
 class redis_load {
  public:
   redis_load(const std::string& socket, bool stores, uint64_t value_bytes) : to_(connect_to(socket)) {
@@ -82,7 +83,7 @@ class redis_load {
     buffer_.resize(std::max<size_t>(1 << 20, reply_bytes_));
   }
 
-  /// Commands per second.
+  /// Returns commands per second.
   double run(size_t commands) {
     double seconds = seconds_of([&] {
       size_t sent = 0;
@@ -125,12 +126,13 @@ void resp_figures(const settings& options, const reporter& report, bool stores) 
   std::string door = options.folder + "/resp-bench.sock";
   bench_daemon daemon(options, {.more = "[[resp]]\npath = \"" + door + "\"\n"});
   redis_process redis(options.folder);
-  // The kernel at times puts a client and its server on one processor, and then small values take half the time.
+  // At times the kernel puts a client and its server on one processor, and small values then take half the
+  // time.
   struct {
     const char* name;
     uint64_t bytes;
     size_t commands;
-    int server; ///< its processor; the client has the first one
+    int server; ///< processor of the server; the client has the first one
   } sizes[] = {{"64B_one_cpu", 64, 200'000, 0},
                {"64B", 64, 200'000, 1},
                {"1MiB", 1 << 20, 1024, 1},

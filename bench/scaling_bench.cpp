@@ -1,4 +1,5 @@
-// Lookups, loads and stores by 1, 2, 4 and 8 workers, each with a client of its own, as far as there are processors.
+// Lookups, loads and stores by 1, 2, 4 and 8 workers, each with its own client, as far as there are
+// processors.
 #include "bench/bare_copy.hpp"
 #include "bench/bare_echo_server.hpp"
 #include "bench/bench_daemon.hpp"
@@ -27,9 +28,9 @@ constexpr size_t scaling_chunks = 128;
 constexpr size_t connections_a_worker = 32;
 constexpr double scaling_seconds = 1.0;
 constexpr size_t scaling_depth = 4;     ///< requests in flight of a client that loads or stores
-constexpr size_t scaling_objects = 256; ///< of 1 MiB, stored in a round by all clients together
+constexpr size_t scaling_objects = 256; ///< objects of 1 MiB that all clients together store in a round
 
-/// The requests a second of several generators, each on a thread with its own part of the sockets.
+/// Returns the requests per second of several generators, each on a thread with its own part of the sockets.
 double rate_together(const std::vector<std::vector<unique_fd>>& parts, const std::vector<uint8_t>& frame,
                      size_t answer_bytes) {
   std::vector<double> rates(parts.size());
@@ -56,7 +57,7 @@ void scale_lookups(const settings& options, const reporter& report, uint32_t wor
     answer_bytes = raw.round_trip(frame);
     ours[i % workers].push_back(raw.release());
   }
-  std::vector<std::unique_ptr<bare_echo_server>> servers; // they fork, before there are threads
+  std::vector<std::unique_ptr<bare_echo_server>> servers; // the servers fork, so they come before any thread
   for (uint32_t i = 0; i < workers; ++i) {
     servers.push_back(std::make_unique<bare_echo_server>(connections_a_worker, frame.size(), answer_bytes));
     for (const unique_fd& each : servers.back()->clients())
@@ -71,7 +72,7 @@ void scale_lookups(const settings& options, const reporter& report, uint32_t wor
                        .bounded = false}));
 }
 
-/// One client's share of the objects, in a chain each, with several requests in flight.
+/// One client's share of the objects, one chain each, with several requests in flight.
 class scaling_client {
  public:
   scaling_client(const std::string& socket, size_t objects, uint64_t seed)
@@ -127,14 +128,14 @@ void scale_copies(const settings& options, const reporter& report, uint32_t work
     wait_until_written(observer);
     return std::vector{stored, rate(&scaling_client::load)};
   };
-  shared_memory many(scaling_objects * mib), few(workers * mib); // an arena, and a region for each client
+  shared_memory many(scaling_objects * mib), few(workers * mib); // one arena, and a region for each client
   auto copy = [&](std::span<uint8_t> to, std::span<const uint8_t> from) {
     double seconds = seconds_to_copy(
         {.total_bytes = scaling_objects * mib, .piece_bytes = mib, .threads = default_copiers()}, to, from);
     return static_cast<double>(scaling_objects * mib) / 1e9 / seconds;
   };
   for (int i = 0; i < 4; ++i)
-    round(); // from then on stores evict
+    round(); // from now on stores evict
   auto sides = interleave(options.rounds, round, [&] {
     return std::vector{copy(many.bytes(), few.bytes()), copy(few.bytes(), many.bytes())};
   });
@@ -151,7 +152,7 @@ void scale_copies(const settings& options, const reporter& report, uint32_t work
 
 void scaling(const settings& options, const reporter& report) {
   for (uint32_t workers : {1, 2, 4, 8}) {
-    uint32_t wanted = 2 * workers; // a worker and its client
+    uint32_t wanted = 2 * workers; // a processor for each worker and each client
     if (std::thread::hardware_concurrency() < wanted) {
       std::cerr << "scaling: without " << workers << " workers, which need " << wanted << " processors"
                 << std::endl;

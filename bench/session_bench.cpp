@@ -1,4 +1,4 @@
-// What a turn of a long conversation takes, and what a session takes of the daemon's memory.
+// The time of a turn in a long conversation, and the memory that a session takes in the daemon.
 #include "bench/bench_daemon.hpp"
 #include "bench/benchmark.hpp"
 #include "bench/placement.hpp"
@@ -31,7 +31,7 @@ client::space_spec session_space() {
   return spec;
 }
 
-/// A turn of 512 new tokens after `history`, all of it stored, beside a lookup of 128 digests.
+/// Measures a turn of 512 new tokens after `history`, all of it stored, against a lookup of 128 digests.
 figure measure_turn(const settings& options, const std::string& name, size_t history) {
   bench_daemon daemon(options);
   auto connection = connect(daemon.socket());
@@ -76,7 +76,8 @@ std::vector<uint32_t> tokens_up_to(size_t count) {
   return tokens;
 }
 
-/// Bytes that the daemon receives for a turn of 512 new tokens after 131,072, beside those tokens alone.
+/// Counts the bytes that the daemon receives for a turn of 512 new tokens after 131,072, against those tokens
+/// alone.
 figure measure_turn_bytes(const settings& options) {
   constexpr int turns = 100;
   uint16_t port = test::free_port();
@@ -104,8 +105,8 @@ figure measure_turn_bytes(const settings& options) {
           .rounds = 1};
 }
 
-/// What the daemon hashes for such a turn, in this process, beside the hashing of its new tokens alone. The base is inside a
-/// chunk, whose beginning is hashed again.
+/// Measures, in this process, the daemon's hashing for such a turn against hashing its new tokens alone. The
+/// base is inside a chunk, whose beginning is hashed again.
 figure measure_turn_hashing(const settings& options) {
   constexpr size_t history = 131'072 + 100;
   constexpr int times = 2000;
@@ -141,7 +142,7 @@ figure measure_turn_hashing(const settings& options) {
   return sides.judged({.name = "session_turn_hashing", .unit = "us", .floor = 2, .aim = 1.5});
 }
 
-/// Without the arena, which is being touched meanwhile.
+/// Excludes the arena, which is being touched meanwhile.
 double private_bytes(pid_t pid) {
   std::ifstream pages("/proc/" + std::to_string(pid) + "/statm");
   uint64_t all = 0, resident = 0, shared = 0;
@@ -158,8 +159,8 @@ void session_turn(const settings& options, const reporter& report) {
   report(measure_turn_hashing(options));
 }
 
-/// Forks of a session of 131,072 tokens and half a chunk, with one append each, beside as many sessions that are opened and
-/// given half a chunk.
+/// Measures forks of a session of 131,072 tokens and half a chunk, with one append each, against as many
+/// sessions that are opened and given half a chunk.
 void fork_sessions(const settings& options, const reporter& report) {
   constexpr size_t forks = 1000, history = 131'072, tail = 128, appended = 16;
   bench_daemon daemon(options);
@@ -207,7 +208,7 @@ void fork_sessions(const settings& options, const reporter& report) {
 }
 
 void sessions_many(const settings& options, const reporter& report) {
-  constexpr size_t clients = 4, sessions = 100'000, tokens = 384; // one chunk and a half each
+  constexpr size_t clients = 4, sessions = 100'000, tokens = 384; // one and a half chunks each
   bench_daemon daemon(options);
   std::vector<uint32_t> prompt(tokens, 7);
   std::vector<client::connection> connections;
@@ -229,7 +230,7 @@ void sessions_many(const settings& options, const reporter& report) {
   report({.name = "sessions_many",
           .unit = "bytes",
           .value = (private_bytes(daemon.pid()) - before) / sessions,
-          .limit = tokens % 256 * sizeof(uint32_t) + sizeof(digest), // what it must know
+          .limit = tokens % 256 * sizeof(uint32_t) + sizeof(digest), // the minimum that it must know
           .floor = 1100,
           .aim = 1024,
           .rounds = 1,
@@ -241,7 +242,7 @@ void sessions_many(const settings& options, const reporter& report) {
           .value = (cpu_seconds_of(daemon.pid()) - used) / seconds * 100,
           .limit = 0,
           .floor = 0.2,
-          .aim = 0.0005, // what rounds to nothing
+          .aim = 0.0005, // small enough to round to nothing
           .rounds = 1,
           .absolute = true});
 }

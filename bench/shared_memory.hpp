@@ -1,4 +1,4 @@
-// A memfd, mapped and touched: what arenas and regions are made of.
+// A memfd, mapped and touched, like the memory of arenas and regions.
 #pragma once
 
 #include "base/mapping.hpp"
@@ -10,11 +10,11 @@
 
 namespace terrace::bench {
 
-/// Mapped in this process, every page present: large ones where the daemon's arenas have them.
+/// Memory mapped in this process with every page present, large ones if the daemon's arenas have them.
 class shared_memory {
  public:
   explicit shared_memory(size_t bytes);
-  static shared_memory untouched(size_t bytes); ///< no page is present
+  static shared_memory untouched(size_t bytes); ///< leaves all pages absent
 
   int descriptor() const { return fd_.get(); }
   std::span<uint8_t> bytes() const {

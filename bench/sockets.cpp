@@ -15,7 +15,7 @@ namespace {
 constexpr int buffer_bytes = 1 << 20;
 
 void widen(int fd) {
-  // Root passes the system's limit, anybody else gets as much as it grants, like the daemon itself.
+  // Root exceeds the system's limit; other users get as much as it grants, like the daemon itself.
   for (auto [forced, plain] : {std::pair(SO_SNDBUFFORCE, SO_SNDBUF), std::pair(SO_RCVBUFFORCE, SO_RCVBUF)})
     if (::setsockopt(fd, SOL_SOCKET, forced, &buffer_bytes, sizeof buffer_bytes) != 0)
       ::setsockopt(fd, SOL_SOCKET, plain, &buffer_bytes, sizeof buffer_bytes);

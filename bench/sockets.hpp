@@ -10,13 +10,13 @@
 
 namespace terrace::bench {
 
-/// Both ends of a connected pair, each with 1 MiB asked for in both directions.
+/// Returns both ends of a connected pair, each with 1 MiB requested in both directions.
 std::pair<unique_fd, unique_fd> socket_pair();
 
-/// Connected to a listening socket, buffers as above.
+/// Connects to a listening socket, with buffers as above.
 unique_fd connect_to(const std::string& path);
 
-/// False at the end of the stream or at any error.
+/// Returns false at the end of the stream or at any error.
 bool read_all(int fd, std::span<uint8_t> into);
 bool write_all(int fd, std::span<const uint8_t> from);
 

@@ -1,5 +1,6 @@
-// Preloaded into a daemon whose disk is larger than the machine's: files on disk become sparse instead of allocated, and
-// there is always room. Memory files are allocated as ever. For measuring restarts, which read no object.
+// Preloaded into a daemon whose disk is larger than the machine's: files on disk become sparse instead of
+// allocated, and there is always room. Memory files are still allocated. For measuring restarts, which read
+// no object.
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/stat.h>

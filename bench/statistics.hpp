@@ -8,7 +8,8 @@
 
 namespace terrace::bench {
 
-/// The smallest sample that at least `share` (0 to 1) of all are not above. Takes a copy, for it must sort.
+/// Returns the smallest sample that at least `share` (0 to 1) of all samples do not exceed. Takes a copy,
+/// because it sorts.
 inline double percentile(std::vector<double> samples, double share) {
   assert(!samples.empty());
   auto rank = static_cast<size_t>(std::ceil(share * static_cast<double>(samples.size())));
@@ -17,7 +18,7 @@ inline double percentile(std::vector<double> samples, double share) {
   return *at;
 }
 
-/// The middle sample, or the mean of the middle two.
+/// Returns the middle sample, or the mean of the middle two.
 inline double median(std::vector<double> samples) {
   assert(!samples.empty());
   std::sort(samples.begin(), samples.end());

@@ -1,4 +1,4 @@
-// What other clients wait while the memory of a client that has ended is released.
+// How long other clients wait while the memory of an ended client is released.
 #include "bench/bench_daemon.hpp"
 #include "bench/benchmark.hpp"
 #include "bench/workload.hpp"
@@ -15,7 +15,7 @@ constexpr size_t chunks = 128;
 constexpr int lookups_a_round = 4000;
 constexpr uint64_t region_bytes = 2ULL << 30; // touched, so that there is something to release
 
-/// A client with a large region that was written to, until it is killed.
+/// A client with a large region that was written to; it runs until it is killed.
 test::child_process large_client(const std::string& socket) {
   return test::child_process([&socket](const test::child_voice& voice) {
     auto connection = connect(socket);
@@ -50,7 +50,7 @@ void teardown_latency(const settings& options, const reporter& report) {
         auto ending = large_client(daemon.socket());
         if (ending.await_word() != 'r')
           give_up("the client with a large region has ended");
-        ending.kill(); // the daemon has the only mapping now
+        ending.kill(); // now the daemon has the only mapping
         return look_up();
       },
       look_up);

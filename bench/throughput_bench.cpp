@@ -1,4 +1,4 @@
-// How many lookups one worker answers.
+// The rate of lookups that one worker answers.
 #include "bench/bare_echo_server.hpp"
 #include "bench/bench_daemon.hpp"
 #include "bench/benchmark.hpp"

@@ -38,7 +38,7 @@ client::connection connect(const std::string& socket_path) {
 
 void store_chain(client::connection& to, const client::space& in, const std::vector<digest>& chain,
                  const client::registered_region& region, uint64_t object_bytes) {
-  // The same bytes for each chunk: what they are does not matter here.
+  // All chunks have the same bytes, because their content does not matter here.
   std::vector<client::run> runs(chain.size(), {.offset = 0, .bytes = object_bytes, .stride = 0, .count = 1});
   client::store_request request;
   request.in = in;

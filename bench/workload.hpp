@@ -1,4 +1,4 @@
-// What the benchmarks store and look for.
+// The objects that the benchmarks store and look up.
 #pragma once
 
 #include "base/digest.hpp"
@@ -10,30 +10,32 @@
 
 namespace terrace::bench {
 
-/// A space of one pool with objects of this size.
+/// Returns a space of one pool with objects of this size.
 client::space_spec space_of(uint64_t object_bytes);
 
-/// Digests that nobody has met: random ones, the same for the same seed.
+/// Returns random digests that nobody has used; equal seeds give equal digests.
 std::vector<digest> digests_of(size_t count, uint64_t seed);
 
-/// Ends the benchmark when there is no connection to be had.
+/// Ends the benchmark if it cannot connect.
 client::connection connect(const std::string& socket_path);
 
-/// A chain of objects from the region's begin, stored at once. Every chunk's bytes are the region's first.
+/// Stores a chain of objects at once. Every chunk's bytes are the first ones of the region.
 void store_chain(client::connection& to, const client::space& in, const std::vector<digest>& chain,
                  const client::registered_region& region, uint64_t object_bytes);
 
-/// The same with a connection and a region that end with the call: for clients without libterrace to find. Objects of 4 KiB.
+/// Stores objects of 4 KiB with a connection and a region that end with the call, so that clients without
+/// libterrace find them.
 void store_small(const std::string& socket_path, const client::space_spec& spec,
                  const std::vector<digest>& chain);
 
-/// Until the disk is in service: the daemon serves before it is, and what is stored meanwhile stays in host memory alone.
+/// Waits until the disk is in service. The daemon serves before that, and objects stored meanwhile stay only
+/// in host memory.
 void wait_for_disk(client::connection& to, double patience_seconds = 60);
 
-/// Until what was stored is on disk.
+/// Waits until everything stored is on disk.
 void wait_until_written(client::connection& to);
 
-/// The disk or host tier as status tells it.
+/// Returns the disk or host tier from the daemon's status.
 client::tier_status tier_of(client::connection& from, const std::string& tier);
 
 } // namespace terrace::bench

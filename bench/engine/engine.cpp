@@ -41,10 +41,11 @@ void engine::admit(size_t step) {
     if (waiting_[i].what.first_step > step)
       return;
     if (!may_start(waiting_[i])) {
-      ++i; // those behind it may
+      ++i; // requests behind it may fit
       continue;
     }
-    // One more than it has: a request that was preempted for want of a block does not come back without.
+    // Asks for one token more than the request has: a preempted request that lacked a block does not come
+    // back without it.
     if (!kv_.extend(waiting_[i].table, waiting_[i].tokens.size() + 1))
       return;
     running_.push_back(std::move(waiting_[i]));
@@ -117,7 +118,7 @@ void engine::decode() {
   }
 }
 
-// A block for each request's next token. Whoever was admitted last gives up what it has.
+// Gets a block for each request's next token. The request that was admitted last gives up its blocks.
 void engine::make_room() {
   for (size_t i = 0; i < running_.size(); ++i)
     while (i < running_.size() && !kv_.extend(running_[i].table, running_[i].tokens.size()))

@@ -1,7 +1,8 @@
-// The published experiment on a prefix cache: 64 requests, 54,784 prompt tokens and 1,024 generated ones, in three schedules.
+// The published experiment on a prefix cache: 64 requests, 54,784 prompt tokens and 1,024 generated ones, in
+// three schedules.
 //
-// Its cache finds whole prompts only, and what it gains in prefill (4.3 to 4.4 times) is possible with 14 different
-// prompts of equal length at most: so many are here, of 856 tokens each.
+// The published cache finds whole prompts only, and its gain in prefill (4.3 to 4.4 times) is possible with
+// at most 14 different prompts of equal length. This experiment has that many, of 856 tokens each.
 #pragma once
 
 #include "bench/engine/engine.hpp"
@@ -12,23 +13,23 @@ namespace terrace::bench {
 
 constexpr size_t experiment_requests = 64;
 constexpr size_t experiment_prompts = 14;
-constexpr size_t experiment_prompt_tokens = 54'784; ///< of all requests
+constexpr size_t experiment_prompt_tokens = 54'784; ///< tokens of all requests
 constexpr size_t experiment_generated_tokens = 1'024;
 
 enum class schedule {
-  naive,   ///< one request after the other, without asking the cache
-  offline, ///< all are there from the beginning, and those with equal prompts stand together
-  online,  ///< one arrives every second step
+  naive,   ///< one request after the other, without the cache
+  offline, ///< all requests exist from the beginning, and those with equal prompts are adjacent
+  online,  ///< a request arrives every second step
 };
 std::string_view name_of(schedule which);
 
-/// In the order of their arrival.
+/// Returns the requests in the order of their arrival.
 std::vector<inference> requests_of(schedule which, const model_shape& shape);
 
-/// Blocks for as many requests as run at a time.
+/// Returns the blocks for as many requests as run at a time.
 size_t blocks_of_experiment();
 
-/// From the beginning to the end. `cache` may be null.
+/// Runs the experiment from beginning to end. `cache` may be null.
 engine_times run_experiment(schedule which, language_model& model, paged_kv& kv, prefix_cache* cache);
 
 } // namespace terrace::bench

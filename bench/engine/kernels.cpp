@@ -1,5 +1,5 @@
-// Compiled more than once, with other names and instruction sets (meson.build). It includes nothing with inline
-// functions: the linker could keep the copy that this processor cannot run.
+// Compiled more than once, with other names and instruction sets (meson.build). It includes nothing with
+// inline functions, because the linker could keep a copy that this processor cannot run.
 #include "bench/engine/kernels.hpp"
 
 namespace terrace::bench {
@@ -17,7 +17,7 @@ constexpr size_t tile_rows = 2;
 #endif
 constexpr size_t pieces = block_tokens / width; // vectors in 16 floats
 
-// May lie anywhere in arrays of floats.
+// May have any address in an array of floats.
 using lanes = float __attribute__((vector_size(width * sizeof(float)), aligned(alignof(float)), may_alias));
 using whole = int32_t __attribute__((vector_size(width * sizeof(float))));
 
@@ -48,13 +48,13 @@ void multiply(float* out, const float* rows, const float* weights, size_t count,
   }
 }
 
-// e^x for x <= 0, to about the precision of a float; 0 from -87 on is 1e-38.
+// e^x for x <= 0, to about the precision of a float. From -87 on, where e^x would be 0, it is 1e-38.
 inline lanes exponential(lanes x) {
   constexpr float log2_e = 1.44269504F, ln_2_high = 0.693359375F, ln_2_low = -2.12194440e-4F;
   lanes least = {};
   least -= 87.0F;
   x = x < least ? least : x;
-  whole n = __builtin_convertvector(x * log2_e - 0.5F, whole); // the nearest
+  whole n = __builtin_convertvector(x * log2_e - 0.5F, whole); // rounded to the nearest
   lanes shift = __builtin_convertvector(n, lanes);
   lanes r = x - shift * ln_2_high - shift * ln_2_low;
   lanes p = r * (1.0F / 720) + 1.0F / 120;
@@ -81,7 +81,7 @@ void score(const attention& a, size_t head, size_t blocks) {
   }
 }
 
-// What is behind the token's position counts nothing, whatever the block has there.
+// Tokens after this token's position do not count, whatever the block has there.
 float weigh(float* scores, size_t known, size_t all) {
   float most = scores[0];
   for (size_t t = 1; t < known; ++t)

@@ -1,4 +1,4 @@
-// What the engine needs of a model: its shape, memory for KV where it computes, and a step.
+// The engine's view of a model: its shape, memory for KV where it computes, and a step.
 #pragma once
 
 #include "bench/engine/kernels.hpp"
@@ -15,9 +15,9 @@ class paged_kv;
 struct model_shape {
   size_t layers = 4;
   size_t kv_heads = 3;
-  size_t inner = 528; ///< of the feed-forward part; a multiple of 16, like `vocabulary`
+  size_t inner = 528; ///< width of the feed-forward part; a multiple of 16, like `vocabulary`
   size_t vocabulary = 4096;
-  size_t positions = 1024; ///< of a request at most
+  size_t positions = 1024; ///< most positions of a request
   uint64_t seed = 1;
 
   size_t hidden() const { return kv_heads * group_size * head_size; }
@@ -25,11 +25,11 @@ struct model_shape {
   size_t block_floats() const { return layers * layer_floats(kv_heads); }
 };
 
-/// A token that is computed: it writes its KV into its block, and sees all tokens before it.
+/// A token to compute: it writes its KV into its block, and sees all tokens before it.
 struct row {
   uint32_t token = 0;
   uint32_t position = 0;
-  std::span<const uint32_t> blocks; ///< of its request, by position
+  std::span<const uint32_t> blocks; ///< blocks of its request, by position
   bool wants_logits = false;
 };
 
@@ -39,14 +39,15 @@ class language_model {
   virtual ~language_model() = default;
 
   virtual const model_shape& shape() const = 0;
-  /// Memory for the KV of so many blocks. The program ends if there is none.
+  /// Allocates memory for the KV of that many blocks. The program ends if there is none.
   virtual std::unique_ptr<paged_kv> make_kv(size_t blocks) = 0;
-  /// `kv` is of this model. The rows of a request are in ascending order. Returns logits of the rows that want them, back to
-  /// back, valid until the next call.
+  /// `kv` belongs to this model. The rows of a request are in ascending order. Returns logits of the rows
+  /// that want them, without gaps, valid until the next call.
   virtual std::span<const float> compute(std::span<const row> rows, paged_kv& kv) = 0;
 };
 
-/// Random, and the same with every standard library. Those of products are panels of 16 outputs, [inputs][16] each.
+/// Random weights, equal with every standard library. Weights of products are panels of 16 outputs,
+/// [inputs][16] each.
 struct model_weights {
   struct layer {
     std::vector<float> attention_norm, qkv, output, inner_norm, gate, up, down;
@@ -56,7 +57,7 @@ struct model_weights {
 
   std::vector<float> embedding, head, final_norm;
   std::vector<layer> layers;
-  std::vector<float> cosine, sine; ///< by position, then half a head
+  std::vector<float> cosine, sine; ///< by position, then by half a head
 };
 
 } // namespace terrace::bench

@@ -7,7 +7,8 @@ namespace terrace::bench {
 
 namespace {
 
-// The same numbers with every standard library: its distributions are not specified, its engines are.
+// The numbers are equal with every standard library, because only its engines are specified, not its
+// distributions.
 std::vector<float> random_floats(std::mt19937& random, size_t count, double deviation) {
   std::vector<float> all(count);
   for (float& x : all)

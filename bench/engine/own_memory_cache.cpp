@@ -5,7 +5,7 @@
 namespace terrace::bench {
 
 restored own_memory_cache::restore(std::span<const uint32_t> tokens, std::span<const uint32_t> table) {
-  // The entry with the longest common beginning is one of the two beside the place of the tokens.
+  // The entry with the longest common beginning is one of the two neighbours of the place of the tokens.
   std::vector<uint32_t> key(tokens.begin(), tokens.end());
   auto next = entries_.lower_bound(key);
   auto common = [&](auto other) {

@@ -23,7 +23,7 @@ class paged_kv {
 
   size_t block_bytes() const { return block_bytes_; }
   uint64_t bytes() const { return blocks_ * block_bytes_; }
-  /// Of the first block, where the model computes.
+  /// Address of the first block, where the model computes.
   virtual uint64_t address() const = 0;
   virtual void read(uint32_t block, std::span<uint8_t> to) const = 0;
   virtual void write(uint32_t block, std::span<const uint8_t> from) = 0;
@@ -31,9 +31,10 @@ class paged_kv {
   virtual client::registered_region register_at(client::connection& daemon) const = 0;
 
   size_t free_blocks() const { return free_.size(); }
-  /// Makes the table long enough for so many tokens; false, and nothing, if too few blocks are free.
+  /// Makes the table long enough for this many tokens. If too few blocks are free, returns false and changes
+  /// nothing.
   bool extend(std::vector<uint32_t>& table, size_t tokens);
-  /// Empties the table. What the blocks have stays there for whoever gets them next.
+  /// Empties the table. The contents of the blocks stay until somebody else uses them.
   void release(std::vector<uint32_t>& table);
 
  private:

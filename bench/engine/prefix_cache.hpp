@@ -1,4 +1,4 @@
-// What the engine asks for KV that was computed before: a daemon, or its own memory as the limit.
+// The engine's cache of KV that was computed before: a daemon, or, as the limit, the engine's own memory.
 #pragma once
 
 #include "bench/engine/paged_kv.hpp"
@@ -9,14 +9,14 @@
 namespace terrace::bench {
 
 struct restored {
-  size_t tokens = 0;         ///< whose KV is in the blocks now
-  std::vector<float> logits; ///< of the last token, if all of the prompt was found with them
+  size_t tokens = 0;         ///< tokens whose KV is in the blocks now
+  std::vector<float> logits; ///< logits of the last token, if the whole prompt was found with them
 };
 
 class prefix_cache {
  public:
   virtual ~prefix_cache() = default;
-  /// Brings what there is of these tokens into the blocks of their table.
+  /// Brings the cached KV of these tokens into the blocks of their table.
   virtual restored restore(std::span<const uint32_t> tokens, std::span<const uint32_t> table) = 0;
   /// Keeps a prompt: all of its KV, and its logits.
   virtual void keep(std::span<const uint32_t> tokens, std::span<const uint32_t> table,
@@ -25,7 +25,7 @@ class prefix_cache {
   virtual void keep_blocks(std::span<const uint32_t> tokens, std::span<const uint32_t> table) = 0;
 };
 
-/// In the engine's process, without a bound: one memcpy of what is found, and nothing else.
+/// A cache in the engine's process, without a bound: one memcpy of what is found, and nothing else.
 class own_memory_cache : public prefix_cache {
  public:
   explicit own_memory_cache(paged_kv& kv) : kv_(kv) {}

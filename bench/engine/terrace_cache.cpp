@@ -82,7 +82,7 @@ void terrace_cache::keep(std::span<const uint32_t> tokens, std::span<const uint3
                          std::span<const float> logits) {
   store(tokens, table);
   if (tokens.size() % block_tokens == 0)
-    return; // logits are kept for prompts with a partial block
+    return; // logits are kept only for prompts with a partial block
   client::prompt_to_save request;
   request.in = space_;
   request.what = client::prefix::of_tokens(tokens);
@@ -98,7 +98,7 @@ void terrace_cache::keep_blocks(std::span<const uint32_t> tokens, std::span<cons
 
 void terrace_cache::move_to(tier_kind tier, std::span<const uint32_t> tokens) {
   client::prompt_request request{.in = space_, .what = client::prefix::of_tokens(whole_blocks(tokens))};
-  // A tier of a GPU begins when memory is registered, and what is being written is held.
+  // A GPU tier begins when memory is registered, and objects being written are held, so this retries.
   for (double begin = seconds_now();; std::this_thread::sleep_for(std::chrono::milliseconds(1))) {
     auto moved = must(daemon_.move(request, tier), "moving");
     if (moved.moved.chunks + moved.present.chunks == moved.requested_chunks && moved.held.chunks == 0)

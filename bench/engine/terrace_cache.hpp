@@ -6,14 +6,14 @@
 
 namespace terrace::bench {
 
-/// Ends the program if the daemon refuses a request: an engine would compute instead, but a benchmark and a test have
-/// nothing to show then.
+/// Ends the program if the daemon refuses a request: an engine would compute instead, but a benchmark or a
+/// test would have nothing to show.
 class terrace_cache : public prefix_cache {
  public:
   /// `name` makes a space of its own.
   terrace_cache(const std::string& socket, const std::string& name, const model_shape& shape,
                 const paged_kv& kv);
-  /// The memory of `kv` is not accessed any more.
+  /// Afterwards the daemon no longer accesses the memory of `kv`.
   ~terrace_cache() override;
 
   restored restore(std::span<const uint32_t> tokens, std::span<const uint32_t> table) override;
@@ -21,14 +21,15 @@ class terrace_cache : public prefix_cache {
             std::span<const float> logits) override;
   void keep_blocks(std::span<const uint32_t> tokens, std::span<const uint32_t> table) override;
 
-  /// Leaves the whole blocks of these tokens on disk alone, or brings them to a faster tier as well. Waits for that.
+  /// Moves the whole blocks of these tokens to disk alone, or brings them to a faster tier as well. Waits
+  /// until that is done.
   void move_to(tier_kind tier, std::span<const uint32_t> tokens);
-  /// A faster tier forgets them. What is not there is not missed.
+  /// Makes a faster tier forget them. Absent objects are ignored.
   void evict_from(tier_kind tier, std::span<const uint32_t> tokens);
 
-  /// Tokens whose KV has come from the daemon so far.
+  /// Number of tokens whose KV has come from the daemon so far.
   size_t tokens_restored() const { return tokens_restored_; }
-  /// Of the bytes of the last prompt, those that came from there.
+  /// Bytes of the last prompt that came from this tier.
   uint64_t bytes_from(tier_kind tier) const {
     auto at = static_cast<size_t>(tier);
     return at < bytes_by_tier_.size() ? bytes_by_tier_[at] : 0;

@@ -1,15 +1,15 @@
-// A small transformer with random weights: RMSNorm, rotary positions, grouped-query attention over paged KV, SwiGLU.
-// Small, but whole: wrong KV gives other logits.
+// A small transformer with random weights: RMSNorm, rotary positions, grouped-query attention over paged KV,
+// SwiGLU. It is small, but complete: wrong KV gives other logits.
 #pragma once
 
 #include "bench/engine/model.hpp"
 
 namespace terrace::bench {
 
-/// On one thread, in host memory.
+/// Runs on one thread, in host memory.
 class transformer final : public language_model {
  public:
-  /// Weights depend on the shape alone.
+  /// The weights depend on the shape alone.
   explicit transformer(const model_shape& shape);
 
   const model_shape& shape() const override { return shape_; }

@@ -19,7 +19,7 @@ from peer import LARGE, SMALL, Peer, Shape, processor_seconds, tokens_of
 from terrace_peer import TerracePeer
 
 ROUNDS = 5
-LOOKUPS = 40  # of a round
+LOOKUPS = 40  # per round
 CHUNKS = 128  # 32,768 tokens
 
 Figures = dict[str, float]
@@ -38,7 +38,7 @@ def lookups_of_vllm(peer: Peer, tokens: list[int]) -> Figures:
 
 
 def _lookups(peer: Peer, requests: Sequence[Any]) -> Figures:
-    """A lookup that locks what it finds, and the release of that: what each admitted request costs."""
+    """Measures a lookup that locks what it finds, and the release of that: the cost of each admitted request."""
     took: list[float] = []
     released: list[float] = []
     server, client = processor_seconds(peer.pid), processor_seconds(os.getpid())
@@ -59,7 +59,7 @@ def _lookups(peer: Peer, requests: Sequence[Any]) -> Figures:
 
 
 def transfers(peer: Peer, tokens: list[int]) -> Figures:
-    """The KV of a prompt to the server and back; processor time is that of both processes."""
+    """Measures transfers of a prompt's KV to the server and back; processor time is that of both processes."""
     gigabytes = CHUNKS * LARGE.chunk_bytes / 1e9
     spent = lambda: processor_seconds(peer.pid) + processor_seconds(os.getpid())  # noqa: E731
     request, again = peer.request(tokens), peer.request(tokens)
@@ -80,7 +80,7 @@ def transfers(peer: Peer, tokens: list[int]) -> Figures:
 
 
 class Disks:
-    """The KV of a prompt to disk, and from there, with the lookup, to the client."""
+    """Measures transfers of a prompt's KV to disk, and from there to the client, with the lookup."""
 
     def __init__(self) -> None:
         self._stored: dict[str, int] = {}
@@ -103,7 +103,8 @@ class Disks:
 
 
 def overfilled(peer: Peer) -> Figures:
-    """32 prompts of 128 MiB, one after the other, to a server of 1 GiB: what is there afterwards?"""
+    """Stores 32 prompts of 128 MiB, one after the other, in a server of 1 GiB, and counts what is there
+    afterwards."""
     chunks = 32
     prompts = [tokens_of(1000 + number, chunks) for number in range(32)]
     accepted = sum(peer.store(peer.request(tokens)) for tokens in prompts)
@@ -125,7 +126,7 @@ def alternate(peers: Sequence[Peer], measure: Measure, prompt: int, rounds: int 
     for number in range(rounds + 1):
         for peer in peers:
             one = measure(peer, tokens)
-            if number != 0:  # the first warms up
+            if number != 0:  # the first round warms up
                 taken[peer.name].append(one)
     return taken
 

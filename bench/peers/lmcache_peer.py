@@ -35,8 +35,8 @@ class LmcachePeer(Peer):
     name = "lmcache"
 
     def __init__(self, shape: Shape, host_gib: float, disk: str = "") -> None:
-        """Its memory is a segment of shared memory, which its client copies to and from. Its disk is the adapter with
-        threads in C++, without the page cache."""
+        """The server's memory is a segment of shared memory, which its client copies to and from. Its disk is
+        the adapter with threads in C++, without the page cache."""
         port, self._http = free_port(), free_port()
         self._log = tempfile.NamedTemporaryFile(prefix="terrace-peer-", suffix=".log")
         command = [sys.executable, "-m", "lmcache.cli.main", "server", "--host", "127.0.0.1", "--port", str(port),
@@ -60,7 +60,7 @@ class LmcachePeer(Peer):
         self._client = ServerBenchClient(config, lambda line: None)
         self._client.start()
         for layer in self._client._workers[0].kv_caches.values():
-            layer.fill_(1)  # its pages are there
+            layer.fill_(1)  # touches its pages
         self._found: Asked | None = None
         self._chunks = 0
 
@@ -107,7 +107,7 @@ class LmcachePeer(Peer):
             time.sleep(0.002)
 
     def forget_memory(self, request: Asked) -> None:
-        time.sleep(0.3)  # its locks for writing end after the files are there
+        time.sleep(0.3)  # the server releases its write locks after the files are there
         self.forget()
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What the servers that are compared have in common."""
+"""The common interface of the compared servers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DISK_BYTES = 4 << 30
 
 @dataclass(frozen=True)
 class Shape:
-    """KV of a client in blocks: per layer [2, blocks, 16 tokens, heads, head size] of bfloat16."""
+    """A client's KV in blocks: per layer [2, blocks, 16 tokens, heads, head size] of bfloat16."""
 
     heads: int
     head_size: int
@@ -25,7 +25,7 @@ class Shape:
 
     @property
     def piece_bytes(self) -> int:
-        """Of K or V of a block in a layer: what lies together."""
+        """Bytes of K or V of a block in a layer, which are contiguous."""
         return BLOCK_TOKENS * self.heads * self.head_size * 2
 
     @property
@@ -43,7 +43,7 @@ def tokens_of(prompt: int, chunks: int) -> list[int]:
 
 
 def processor_seconds(pid: int) -> float:
-    """Of the threads that a process has."""
+    """Returns the processor time of all threads of a process."""
     nanoseconds = 0
     for thread in os.listdir(f"/proc/{pid}/task"):
         with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/schedstat") as file:
@@ -52,46 +52,48 @@ def processor_seconds(pid: int) -> float:
 
 
 class Peer(ABC):
-    """A server and a client of it, with KV of one shape; made with a folder, it has a disk of DISK_BYTES there."""
+    """A server and its client, with KV of one shape. If made with a folder, it has a disk of DISK_BYTES
+    there."""
 
     name: str
-    pid: int  #: of the server
+    pid: int  # : process of the server
 
     @abstractmethod
     def request(self, tokens: list[int]) -> Any:
-        """For one use, made ahead of time: an engine has its tokens already. They are whole chunks."""
+        """Makes a request in advance, for one use: an engine has its tokens already. They are whole chunks."""
 
     def request_of_vllm(self, tokens: list[int]) -> Any:
-        """What the server's connector in vLLM sends for them."""
+        """Makes the request that the server's connector in vLLM sends for these tokens."""
         return self.request(tokens)
 
     @abstractmethod
     def store(self, request: Any) -> bool:
-        """Whether the server says that it has them."""
+        """Stores the chunks. Returns when the server says that it has them."""
 
     @abstractmethod
     def lookup(self, request: Any) -> int:
-        """Leading chunks that are there, locked or leased until `release` or `load`. The tokens are sent."""
+        """Returns the number of leading chunks that are present, and locks or leases them until `release` or
+        `load`. Sends the tokens."""
 
     @abstractmethod
     def release(self) -> None:
-        """What the last lookup has found."""
+        """Releases what the last lookup has found."""
 
     @abstractmethod
     def load(self) -> None:
-        """All that the last lookup has found, into the client's KV; and releases it."""
+        """Loads all that the last lookup has found into the client's KV, and releases it."""
 
     @abstractmethod
     def forget(self) -> None:
-        """Everything that is in memory, and of a server without a disk all."""
+        """Forgets everything in memory, and for a server without a disk everything."""
 
     @abstractmethod
     def await_disk(self, prompts: int, chunks: int) -> None:
-        """Returns when so many prompts of so many chunks are on disk: all that were stored."""
+        """Returns when this many prompts of this many chunks, all that were stored, are on disk."""
 
     @abstractmethod
     def forget_memory(self, request: Any) -> None:
-        """What is on disk stays."""
+        """Forgets what is in memory; the disk keeps everything."""
 
     @abstractmethod
     def close(self) -> None: ...

@@ -1,4 +1,5 @@
-"""terraced with its default configuration but for the sizes of its memory and disk, and the Python client."""
+"""Runs terraced with its default configuration except for the sizes of its memory and disk, with the Python
+client."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ address = "127.0.0.1:0"
         self._space = self._daemon.open_space(terrace.SpaceSpec("bench", "bf16", "paged", [pool]), timeout=SECONDS)
         self._kv = terrace.Memory(2 * LAYERS * shape.blocks * shape.piece_bytes)
         view = memoryview(self._kv)
-        for at in range(0, view.nbytes, 4096):  # its pages are there
+        for at in range(0, view.nbytes, 4096):  # touches its pages
             view[at] = 1
         self._region = self._daemon.register_region(self._kv, timeout=SECONDS)
         self._found: terrace.Lookup | None = None
@@ -55,7 +56,7 @@ address = "127.0.0.1:0"
         return tokens
 
     def request_of_vllm(self, tokens: list[int]) -> terrace.Prefix:
-        """Digests, which vLLM has computed for itself."""
+        """Sends digests, which vLLM has computed for itself."""
         return terrace.Prefix.of_digests(self._daemon.lookup(self._space, tokens, digests=True, timeout=SECONDS).digests)
 
     def store(self, request: list[int]) -> bool:
@@ -90,7 +91,7 @@ address = "127.0.0.1:0"
             time.sleep(0.002)
 
     def forget_memory(self, request: list[int]) -> None:
-        """By the command for operators."""
+        """Uses the command for operators."""
         with tempfile.NamedTemporaryFile("w", suffix=".txt") as tokens:
             print(*request, file=tokens, flush=True)
             subprocess.run(
@@ -119,7 +120,7 @@ address = "127.0.0.1:0"
             time.sleep(0.01)
 
     def _runs(self, chunks: int) -> terrace.Rows:
-        """K and V of each layer and block: as an engine's blocks lie anywhere, each is a run."""
+        """Returns a run for K and V of each layer and block, because an engine's blocks lie anywhere."""
         of_chunk = CHUNK_TOKENS // BLOCK_TOKENS
         planes = numpy.arange(2 * LAYERS)[None, :, None] * self._shape.blocks
         blocks = (numpy.arange(chunks)[:, None, None] * of_chunk) + numpy.arange(of_chunk)[None, None, :]

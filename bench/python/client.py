@@ -1,4 +1,4 @@
-"""The Python client beside libterrace, and vLLM's tier: client.py FIGURE"""
+"""Compares the Python client with libterrace, and measures vLLM's tier: client.py FIGURE"""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ DEPTH = 4
 
 
 def daemon_with(host_bytes: int) -> Daemon:
-    """As those of ./bench/run, which have the default configuration but for the disk."""
+    """Configures the daemon like those of ./bench/run, by default except for the disk."""
     return Daemon(host_bytes, workers=0, metrics=True)
 
 
 def spec_of(object_bytes: int) -> terrace.SpaceSpec:
-    """As space_of in bench/workload.cpp, which opens the same one."""
+    """Opens the same space as space_of in bench/workload.cpp."""
     return terrace.SpaceSpec(model="bench", dtype="bf16", layout="opaque", pools=[terrace.Pool("kv", object_bytes=object_bytes)])
 
 
@@ -62,9 +62,10 @@ def microseconds(count: int, work: Callable[[], object]) -> list[float]:
 
 
 def python_lookup() -> None:
-    """Client and daemon where the kernel puts them, on one processor, and on two; the limit likewise."""
+    """Measures with client and daemon where the kernel puts them, on one processor, and on two; the limit
+    likewise."""
     server = daemon_with(256 << 20)
-    places = {"": range(os.cpu_count() or 1), "_one_cpu": [0], "_two_cpus": [1]}  # the daemon's
+    places = {"": range(os.cpu_count() or 1), "_one_cpu": [0], "_two_cpus": [1]}  # processors of the daemon
     blocking: dict[str, list[float]] = {where: [] for where in places}
     awaited: dict[str, list[float]] = {where: [] for where in places}
     limits: dict[str, list[float]] = {where: [] for where in places}
@@ -112,8 +113,8 @@ async def await_lookups(socket: str, digests: bytes) -> list[float]:
 
 
 def python_load() -> None:
-    """A lease, and its objects copied into a tensor in shared memory by this process. The limit is libterrace doing the same
-    with the same objects and the same memory, in turns."""
+    """Takes a lease; this process copies its objects into a tensor in shared memory. The limit is libterrace
+    doing the same with the same objects and the same memory, in turns."""
     server = daemon_with(1 << 30)
     values: list[float] = []
     limits: list[float] = []
@@ -149,7 +150,7 @@ def python_load() -> None:
 
 
 def vllm_tier_submit() -> None:
-    """Time in the scheduler's thread for 128 blocks; the daemon has a processor of its own."""
+    """Measures the time in the scheduler's thread for 128 blocks; the daemon has its own processor."""
     row, rows, turns = 16 << 10, 128, 2000
     server = daemon_with(64 << 20)
     path = f"/dev/shm/terrace-bench-{os.getpid()}"

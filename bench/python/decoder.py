@@ -1,4 +1,5 @@
-"""A decoder of the Llama kind in plain PyTorch, with random weights, whose KV lies in blocks that are anywhere in one tensor."""
+"""A decoder of the Llama kind in plain PyTorch, with random weights. The blocks of its KV lie anywhere in one
+tensor."""
 
 from __future__ import annotations
 
@@ -25,19 +26,19 @@ class Shape:
 
     @property
     def block_bytes(self) -> int:
-        """Of K or V of one layer, in bf16."""
+        """Bytes of K or V of one layer, in bf16."""
         return BLOCK_TOKENS * self.kv_heads * self.head_dim * 2
 
     @property
     def planes(self) -> int:
-        """K and V of each layer."""
+        """Number of planes: K and V of each layer."""
         return 2 * self.layers
 
 
 SHAPES = {
     "8b": Shape(32, 4096, 32, 8, 128, 14336, 128256),
     "tiny": Shape(2, 64, 4, 2, 16, 128, 512),
-    # The KV of 8b, and next to nothing to compute.
+    # the KV of 8b, with hardly anything to compute
     "thin": Shape(32, 64, 8, 8, 128, 64, 512),
 }
 
@@ -45,8 +46,8 @@ Attention = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 def attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-    """Causal, of (head, token, dim): the last query sees all keys. By flash kernels on a GPU; `choose_attention` looks whether heads
-    of keys must be repeated for that."""
+    """Causal attention of (head, token, dim): the last query sees all keys. Uses flash kernels on a GPU;
+    `choose_attention` finds out whether heads of keys must be repeated for that."""
     bias = causal_lower_right(query.shape[-2], key.shape[-2])
     grouped = {"enable_gqa": True} if query.shape[0] != key.shape[0] else {}
     return F.scaled_dot_product_attention(query[None], key[None], value[None], attn_mask=bias, **grouped)[0]
@@ -58,7 +59,7 @@ def repeating_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
 
 
 def exact_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-    """By the formula, for comparison."""
+    """Computes attention by its formula, for comparison."""
     times = query.shape[0] // key.shape[0]
     key, value = (each.float().repeat_interleave(times, 0) for each in (key, value))
     scores = query.float() @ key.transpose(1, 2) / query.shape[-1] ** 0.5
@@ -67,7 +68,7 @@ def exact_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
 
 
 def choose_attention(shape: Shape, device: torch.device) -> Attention:
-    """The first that is right on this device."""
+    """Chooses the first variant that is right on this device."""
     source = torch.Generator(device).manual_seed(5)
     make = lambda heads, tokens: torch.randn(heads, tokens, shape.head_dim, generator=source, device=device, dtype=torch.bfloat16)
     reasons = []
@@ -83,7 +84,7 @@ def choose_attention(shape: Shape, device: torch.device) -> Attention:
 
 
 class Decoder:
-    """`kv`: (layer, K or V, block, token, head, dim)."""
+    """A decoder whose `kv` is (layer, K or V, block, token, head, dim)."""
 
     def __init__(self, shape: Shape, kv: Tensor, positions: int) -> None:
         self.shape = shape
@@ -114,8 +115,8 @@ class Decoder:
         self.sin = angles.sin().to(torch.bfloat16)[:, None]
 
     def forward(self, tokens: Tensor, table: Tensor, start: int) -> Tensor:
-        """Computes `tokens` behind the `start` ones whose KV is there, and leaves theirs in the blocks of `table`. Gives the last one's
-        logits."""
+        """Computes `tokens` after the first `start` tokens, whose KV is present, and leaves their KV in the
+        blocks of `table`. Returns the last token's logits."""
         count, end = len(tokens), start + len(tokens)
         blocks = table[: (end + BLOCK_TOKENS - 1) // BLOCK_TOKENS]
         positions = torch.arange(start, end, device=table.device)
@@ -140,7 +141,7 @@ class Decoder:
         return F.linear(self._normed(x[-1:]), self.head)[0]
 
     def prefill(self, tokens: Tensor, table: Tensor, piece: int, start: int = 0) -> Tensor:
-        """All of them from `start` on, so many at a time."""
+        """Computes all tokens from `start` on, `piece` at a time."""
         for begin in range(start, len(tokens), piece):
             logits = self.forward(tokens[begin : begin + piece], table, begin)
         return logits
@@ -150,7 +151,7 @@ class Decoder:
 
 
 def _turned(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """With rotary positions."""
+    """Applies rotary positions."""
     half = x.shape[-1] // 2
     one, two = x[..., :half], x[..., half:]
     return torch.cat((one * cos - two * sin, two * cos + one * sin), -1)

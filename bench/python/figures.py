@@ -1,4 +1,4 @@
-"""A line for each figure, as ./bench/run prints them, and who runs on which processor."""
+"""Prints a line for each figure, as ./bench/run does, and places threads on processors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from statistics import median
 
 
 def report(name: str, unit: str, values: Sequence[float], limits: Sequence[float] = (), **more: float) -> None:
-    """Medians over rounds, of their ratios too; half of these have ratios within `ratio_spread` of that."""
+    """Reports medians over rounds, of their ratios too; half of the rounds have ratios within `ratio_spread`
+    of that."""
     line: dict[str, object] = {"name": name, "value": round(median(values), 3), "unit": unit, "rounds": len(values)}
     if limits:
         ratios = [value / limit for value, limit in zip(values, limits, strict=True)]
@@ -23,7 +24,7 @@ def report(name: str, unit: str, values: Sequence[float], limits: Sequence[float
 
 
 class Beside:
-    """libterrace, with the same objects of the same daemon (bench/beside.cpp)."""
+    """libterrace with the same objects of the same daemon (bench/beside.cpp)."""
 
     def __init__(self, socket: str, object_bytes: int, chain: Sequence[bytes], into: int | None = None) -> None:
         """Looks the chain up, or loads it into a descriptor's memory."""
@@ -38,7 +39,7 @@ class Beside:
         return self._process.pid
 
     def measure(self) -> float:
-        """One pass: microseconds of a lookup, or GB/s."""
+        """Runs one pass and returns microseconds per lookup, or GB/s."""
         self._say(b"+")
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
@@ -56,6 +57,6 @@ class Beside:
 
 
 def place(process: int, processors: Iterable[int]) -> None:
-    """All its threads, as bench/placement.hpp does."""
+    """Places all threads of the process, as bench/placement.hpp does."""
     for thread in os.listdir(f"/proc/{process}/task"):
         os.sched_setaffinity(int(thread), {processor % (os.cpu_count() or 1) for processor in processors})

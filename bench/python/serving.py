@@ -1,10 +1,10 @@
-"""What clients notice of a GPU's process: how soon the daemon serves, what lookups take while host memory is being pinned, and when a
-client that was killed has left nothing behind.
+"""Measures what clients notice of a GPU's process: how soon the daemon serves, how long lookups take while
+host memory is being pinned, and when a killed client has left nothing behind.
 
     serving.py --terraced PROGRAM --folder FOLDER [--device cuda|cpu] [--host-bytes N] [--region-bytes N] [--rounds N]
 
-Prints a line of JSON for each figure, and what it is doing to stderr. Needs the package terrace, and for a GPU PyTorch. On a processor
-(`--device cpu`) the device in host memory stands in for the GPU.
+Prints a line of JSON for each figure, and what it is doing to stderr. Needs the package terrace, and for a
+GPU PyTorch. On a processor (`--device cpu`) the device in host memory stands in for the GPU.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def tell(name: str, took: list[float], **more: float) -> None:
 
 
 def until(condition: Callable[[], bool]) -> float:
-    """Milliseconds until it is so."""
+    """Waits until the condition holds, and returns the milliseconds."""
     began = time.perf_counter()
     while not condition():
         if time.perf_counter() - began > PATIENCE:
@@ -116,7 +116,8 @@ def until(condition: Callable[[], bool]) -> float:
 
 
 def lookups_while_pinning(observer: Observer) -> tuple[list[float], float, int]:
-    """From the first piece until no more has been pinned for two seconds. With the seconds that it took, and how much there is."""
+    """Measures from the first piece until nothing more has been pinned for two seconds. Also returns the
+    seconds that it took, and the bytes pinned."""
     took: list[float] = []
     until(lambda: observer.pinned() != 0)
     began = changed = time.perf_counter()

@@ -1,5 +1,5 @@
-"""The time to the first token of a prompt of 2,048 tokens in a real vLLM on processors: with KV from Terrace, beside vLLM's own
-prefix cache (the limit) and beside computing it."""
+"""Measures the time to the first token of a prompt of 2,048 tokens in a real vLLM on processors: with KV from
+Terrace, with vLLM's own prefix cache (the limit), and computed."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def measure(door: str, engine: Engine) -> None:
         engine.call("forget")
         again = seconds(engine, prompt, whole)
         by_itself = seconds(engine, prompt, whole)
-        if i > 0:  # the first warms up
+        if i > 0:  # the first round warms up
             computed.append(first)
             warm.append(again)
             own.append(by_itself)

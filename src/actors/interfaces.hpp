@@ -29,8 +29,8 @@
 
 namespace terrace::actors {
 
-/// Every message between actors stands in this list; they are moved in memory and never serialized. A
-/// message of one room alone may instead be allowed there.
+/// Every message between actors is in this list. Messages are moved in memory and never serialized. A message
+/// of a single room may instead be allowed there.
 template <class Message>
 struct message_tag {};
 struct open_device_answer;
@@ -123,13 +123,13 @@ using tier_actor = caf::typed_actor<
     caf::reacts_to<sweep_notice>,
     // From its allocator, short of space; answered with `room_made`.
     caf::reacts_to<room_request>,
-    // From whoever builds the group: a tier below that gets objects of this one. From the hold of a `demote_request`.
+    // From the builder of the group: a tier below that gets objects of this one. From the hold of a `demote_request`.
     caf::reacts_to<tier_joined_notice>, caf::reacts_to<written_notice>,
     // From the supervisor, at the end. (delayed: until the tiers below that get what is evicted have everything)
     caf::replies_to<write_down_request>::with<write_down_answer>,
     // From the memory actor. (delayed: until the segments being removed are empty)
     caf::reacts_to<grow_notice>, caf::replies_to<retire_request>::with<retire_answer>,
-    // From connections that open a space while the group has too many: of which spaces is there nothing? Then, those
+    // From connections that open a space while the group has too many: which spaces have no objects? Then, those
     // that the group has forgotten.
     caf::replies_to<empty_spaces_request>::with<empty_spaces_answer>, caf::reacts_to<forget_spaces_notice>,
     // From the connection of an operator, and from the supervisor after a reload.
@@ -185,7 +185,7 @@ using policy_actor = caf::typed_actor<
     // From connections, for status.
     caf::replies_to<policies_request>::with<policies_report>>;
 
-/// SHADOW: what other policies and capacities would have hit. No request waits for it.
+/// SHADOW: the hits that other policies and capacities would have had. No request waits for it.
 using shadow_actor = caf::typed_actor<
     // From connections: the access to a chain (after checking `shadow_feed`), the end of an inference, and
     // clears.
@@ -209,7 +209,7 @@ using disk_actor = caf::typed_actor<
 using journal_actor = caf::typed_actor<
     // From the disk set, as the first message.
     caf::reacts_to<start_journal>,
-    // From the disk set, after all changes: what the index has of the path.
+    // From the disk set, after all changes: the index's records of the path.
     caf::replies_to<check_journal_request>::with<check_answer_texts>,
     // From the disk set: objects of the path that were published or dropped.
     caf::reacts_to<index_changes>,
@@ -263,7 +263,7 @@ using write_through_actor = caf::typed_actor<
     caf::replies_to<finish_writes_request>::with<finish_writes_answer>,
     // From checks: whether anything waits to be written.
     caf::replies_to<check_writes_request>::with<check_writes_answer>,
-    // From whoever builds the group, into host memory: a tier further down gets what arrives there.
+    // From the builder of the group, into host memory: a tier further down gets what arrives there.
     caf::reacts_to<tier_joined_notice>,
     // From a connection whose request ended early.
     caf::reacts_to<sweep_notice>>;
@@ -280,7 +280,7 @@ using copier_actor = caf::typed_actor<caf::replies_to<copy_request>::with<copy_a
 /// Copies between arenas and memory outside: a copier, or the device of a region.
 using copying_actor = caf::typed_actor<caf::replies_to<copy_request>::with<copy_answer>>;
 
-/// Whoever has a tier in memory of a device.
+/// The owner of a tier in memory of a device.
 using device_watcher = caf::typed_actor<
     // From the device: its process is there, or is lost.
     caf::reacts_to<device_changed_notice>>;
@@ -323,7 +323,7 @@ using devices_actor = caf::typed_actor<
 
 /// GPU TIER: a mover between host memory and memory of a device, which also copies to regions of that device.
 using gpu_tier_actor = mover_actor::extend_with<device_watcher>::extend<
-    // From whoever builds the group, first: the tier whose objects it moves.
+    // From the builder of the group, first: the tier whose objects it moves.
     caf::reacts_to<serve_tier_notice>,
     // From loads: what the tier holds, into a region of the same device. (delayed: until it is copied)
     caf::replies_to<device_load_request>::with<copy_answer>>;
@@ -384,7 +384,7 @@ using memory_actor = caf::typed_actor<
     // From its preparer: all memory is committed, or cannot be.
     caf::reacts_to<memory_committed>>;
 
-/// PREPARER: a thread for blocking work. Reports to whoever spawned it, and ends.
+/// PREPARER: a thread for blocking work. Reports to the actor that spawned it, and ends.
 using preparer_actor = caf::typed_actor<
     // From itself: open the disk and recover its contents.
     caf::reacts_to<open_disk_notice>,
@@ -398,7 +398,7 @@ using clear_keeper_actor = caf::typed_actor<
 
 /// METRICS: the exposition scraped by Prometheus. Its server threads read counters and send no messages.
 using metrics_actor = caf::typed_actor<
-    // From whoever has more to show after the start: a source to be read at each scrape.
+    // From actors with more to show after the start: a source to be read at each scrape.
     caf::reacts_to<add_source>>;
 
 /// LISTENER: one listening socket.

@@ -28,25 +28,26 @@
 
 namespace terrace::actors {
 
-/// A request ended early: answer whatever waits for it now.
+/// A request ended early: the receiver answers whatever waits for it now.
 struct sweep_notice {};
 
-/// A tier's to itself: the next part of a clear.
+/// A tier sends this to itself for the next part of a clear.
 struct clear_turns;
 struct clear_turn_notice {
   std::shared_ptr<clear_turns> work;
 };
 
-/// A tier's to itself: the next part of a notice about many objects.
+/// A tier sends this to itself for the next part of a notice about many objects.
 struct next_part_notice {};
 
-/// To the tier above: a tier has joined its group below it, and gets objects of it (tier/tiers_below.hpp).
+/// Tells the tier above that a tier has joined its group below it, and gets objects of it
+/// (tier/tiers_below.hpp).
 struct tier_below;
 struct tier_joined_notice {
   std::shared_ptr<const tier_below> what;
 };
 
-/// A preparer's to itself: blocking work, a part at a time.
+/// A preparer sends this to itself: blocking work, one part at a time.
 struct open_disk_notice {};
 struct commit_piece_notice {};
 

@@ -34,7 +34,7 @@ std::string about(const std::string& group) {
                          : "Commands for " + group + "s";
 }
 
-/// "trace generate" is in the group "trace", which is created when first used.
+/// Adds a command. "trace generate" goes into the group "trace", which is created when first used.
 CLI::App* add_command(CLI::App& root, const command_entry& entry) {
   std::string name = entry.name;
   CLI::App* parent = &root;
@@ -50,7 +50,7 @@ CLI::App* add_command(CLI::App& root, const command_entry& entry) {
   return app;
 }
 
-/// The innermost given command, so that its own --help is mentioned.
+/// Returns the path of the innermost given command, so that its own --help is mentioned.
 std::string path_of(CLI::App& root) {
   std::string path = "terrace";
   for (CLI::App* at = &root; !at->get_subcommands().empty();) {
@@ -74,7 +74,7 @@ std::string known_commands(CLI::App& group) {
   return names;
 }
 
-/// What was expected, reworded where CLI11's text does not say it.
+/// Returns what was expected, reworded where CLI11's text does not say it.
 std::string explain(const CLI::ParseError& e, CLI::App& root) {
   std::string text = e.what();
   CLI::App* at = innermost(root);
@@ -129,7 +129,7 @@ exit_code run_app(const std::vector<std::string>& words, console& to) {
   }
   try {
     std::vector<std::string> ordered = with_command_first(words);
-    std::reverse(ordered.begin(), ordered.end()); // CLI11 takes them from the back
+    std::reverse(ordered.begin(), ordered.end()); // CLI11 takes words from the back
     root.parse(ordered);
   } catch (const CLI::Success& asked) { // --help or --version
     std::ostringstream text;

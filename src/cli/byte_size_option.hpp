@@ -9,7 +9,7 @@
 
 namespace terrace::cli {
 
-/// An option whose value is a size such as "64KiB"; its present value is the default shown by --help.
+/// Adds an option whose value is a size such as "64KiB"; its present value is the default shown by --help.
 inline CLI::Option* add_size_option(CLI::App& app, const std::string& name, uint64_t& value,
                                     const std::string& text) {
   return app
@@ -18,7 +18,7 @@ inline CLI::Option* add_size_option(CLI::App& app, const std::string& name, uint
           [&value, name](const std::string& given) {
             auto bytes = parse_bytes(given);
             if (!bytes)
-              throw CLI::ValidationError(name, bytes.error().text); // CLI11's own way; caught in app.cpp
+              throw CLI::ValidationError(name, bytes.error().text); // caught in app.cpp
             value = *bytes;
           },
           text)

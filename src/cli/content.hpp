@@ -10,11 +10,11 @@
 namespace terrace::cli {
 
 /// Word i of the content is a mix of (XXH3 of the digest) + (i + 1) * step, little-endian; the last word is
-/// truncated. A byte therefore depends on the digest and on its position, so that bytes of another object and
-/// shifted bytes are both detected. Several GB/s per thread, without storing what was written.
+/// truncated. A byte therefore depends on the digest and on its position, so that both bytes of another
+/// object and shifted bytes are detected. Several GB/s per thread, without storing what was written.
 void fill_content(std::span<std::byte> bytes, const digest& of);
 
-/// The number of bytes that differ from the output of fill_content.
+/// Counts the bytes that differ from the output of fill_content.
 uint64_t count_wrong_bytes(std::span<const std::byte> bytes, const digest& of);
 
 } // namespace terrace::cli

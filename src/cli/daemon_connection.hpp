@@ -15,7 +15,7 @@ namespace terrace::cli {
 /// The options of every command that uses a daemon.
 struct daemon_options {
   std::string socket;    ///< empty: default_socket_path()
-  double timeout_s = 10; ///< for connecting, and for each request of short commands
+  double timeout_s = 10; ///< time for connecting, and for each request of short commands
   bool json = false;
 
   /// --socket (also TERRACE_SOCKET), --timeout, --json.
@@ -24,8 +24,8 @@ struct daemon_options {
   client::deadline until() const;
 };
 
-/// The default socket of terraced: for root /run/terrace/terrace.sock; for others the first that exists of
-/// $XDG_RUNTIME_DIR/terrace.sock, /tmp/terrace-UID/terrace.sock and root's.
+/// Returns the default socket of terraced: for root /run/terrace/terrace.sock; for others the first that
+/// exists of $XDG_RUNTIME_DIR/terrace.sock, /tmp/terrace-UID/terrace.sock and root's.
 std::string default_socket_path();
 
 /// Fails with exit_code::unreachable and what to do. `name` is shown in the daemon's list of clients. `observes`: for
@@ -33,7 +33,8 @@ std::string default_socket_path();
 outcome<client::connection> connect(const daemon_options& options, const std::string& name,
                                     bool observes = false);
 
-/// A failure "while doing": the error of an answer, or exit_code::unreachable if the connection is lost.
+/// Returns a failure "while doing": the error of an answer, or exit_code::unreachable if the connection is
+/// lost.
 tl::unexpected<failure> request_failed(const client::connection& daemon, const std::string& doing,
                                        const error& e);
 

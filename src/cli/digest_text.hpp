@@ -13,21 +13,22 @@
 
 namespace terrace::cli {
 
-/// Two digits per byte, upper or lower case.
+/// Parses two digits per byte, upper or lower case.
 outcome<std::vector<uint8_t>> parse_hex(std::string_view text);
 
-/// The bytes that a digest was sent with; the tiers keep narrower ones with zeros behind. It is the least width of a hash
-/// function behind which all is zero: a digest of 32 bytes looks narrower with a chance of 2^-64.
+/// Returns the number of bytes with which a digest was sent. The tiers keep narrower digests with trailing
+/// zeros, so this is the smallest width of a hash function behind which everything is zero. A digest of 32
+/// bytes looks narrower with a chance of 2^-64.
 size_t width_of(const digest& d);
-/// Those bytes, as lower-case digits.
+/// Returns these bytes as lower-case digits.
 std::string digest_text(const digest& d);
 
-/// An id of 16 bytes, as lower-case digits.
+/// Formats an id of 16 bytes as lower-case digits.
 std::string id_text(std::span<const uint8_t, 16> id);
 /// The failure says that `name` was expected.
 outcome<std::array<uint8_t, 16>> parse_id(const char* name, std::string_view text);
 
-/// Digests back to back, as in a request.
+/// Digests without gaps between them, as in a request.
 struct digest_list {
   std::vector<uint8_t> bytes;
   uint8_t width = 0;
@@ -41,7 +42,7 @@ outcome<digest_list> parse_digests(std::string_view text);
 /// array).
 outcome<std::vector<uint32_t>> parse_tokens(std::string_view text);
 
-/// The text itself; for "@FILE" the contents of the file, for "@-" standard input.
+/// Returns the text itself; for "@FILE" the contents of the file, for "@-" standard input.
 outcome<std::string> text_or_file(const std::string& argument);
 
 } // namespace terrace::cli

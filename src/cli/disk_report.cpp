@@ -13,7 +13,7 @@ namespace terrace::cli {
 
 namespace {
 
-constexpr size_t short_fingerprint = 8; ///< bytes of it that are displayed
+constexpr size_t short_fingerprint = 8; ///< bytes of the fingerprint that are displayed
 
 std::string hex(const std::array<uint8_t, 16>& bytes) { return to_hex(volume_id{bytes}); }
 

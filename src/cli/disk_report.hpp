@@ -17,23 +17,23 @@ std::string format_inspection(const std::string& path, const volume_inspection& 
 json to_json(const std::string& path, const volume_inspection& is);
 
 struct inspected_volume {
-  offline_volume volume; ///< locked
+  offline_volume volume; ///< holds the lock of the volume
   volume_inspection is;
 };
 
-/// For read-only commands.
+/// Opens a volume for read-only commands.
 outcome<inspected_volume> open_and_inspect(const std::string& path);
 
-/// The problem with these files as one volume, or empty: one of several paths is missing or misplaced. Files
-/// of volumes on one path are independent.
+/// Describes why these files are not one volume: one of several paths is missing or misplaced. Empty if they
+/// are. Files of volumes on one path are independent.
 std::string describe_mismatch(const std::vector<std::string>& paths,
                               const std::vector<inspected_volume>& volumes);
 
-/// One value for one file, `{"paths": [...]}` for several.
+/// Prints one value for one file, `{"paths": [...]}` for several.
 void print_json_of_paths(console& to, std::vector<json> values);
 
-/// The failure if a volume cannot be used: `usage` for a path that is not a volume, otherwise `failed`. Adds
-/// what to do if the text does not say it.
+/// Returns the failure for a volume that cannot be used: `usage` for a path that is not a volume, otherwise
+/// `failed`. Adds what to do if the text does not say it.
 tl::unexpected<failure> disk_failure(const std::string& path, const error& e);
 
 } // namespace terrace::cli

@@ -51,7 +51,7 @@ class scrub_run {
     std::sort(order_.begin(), order_.end(), [](auto* a, auto* b) { return a->offset < b->offset; });
   }
 
-  /// The work of each thread.
+  /// Runs on each thread.
   void work() {
     object_checker checker(from_, is_.block);
     for (size_t i; !stop_.requested() && (i = next_++) < order_.size();) {

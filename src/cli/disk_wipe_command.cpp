@@ -42,7 +42,7 @@ class disk_wipe_command final : public command {
   }
 
  private:
-  /// True if there was a volume.
+  /// Returns true if there was a volume.
   outcome<bool> wipe(console& to, const std::string& path) {
     auto volume = offline_volume::open(path, volume_access::write);
     if (!volume)

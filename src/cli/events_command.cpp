@@ -17,7 +17,7 @@ namespace terrace::cli {
 
 namespace {
 
-/// So often it is looked whether Ctrl-C was pressed, while nothing happens.
+/// Interval of checks for Ctrl-C while nothing happens.
 constexpr auto look_up_every = std::chrono::milliseconds(500);
 
 constexpr const char* event_name(client::event_kind what) {
@@ -73,7 +73,8 @@ class events_command final : public command {
       auto part = daemon->subscribe(from, events_at_a_time, until);
       if (!part && part.error().code == errc::deadline && waits)
         continue;
-      if (!part && part.error().code == errc::gone && publisher) { // it begins anew, and says so
+      // The publisher begins anew, and its message says so.
+      if (!part && part.error().code == errc::gone && publisher) {
         from = {};
         continue;
       }
@@ -135,7 +136,7 @@ class events_command final : public command {
 
   publisher_options publisher_;
   kv_event_options batches_;
-  kv_blocks blocks_; ///< that were published
+  kv_blocks blocks_; ///< blocks that were published
   std::string form_ = "map";
   bool follow_ = false;
   daemon_options daemon_;

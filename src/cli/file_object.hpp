@@ -1,4 +1,4 @@
-// Files as objects: how `terrace put` divides a file and `terrace get` finds the pieces.
+// Files as objects: `terrace put` divides a file into pieces, and `terrace get` finds them.
 //
 // A file's key is the SHA-256 of its bytes, so it is known without asking the daemon, `sha256sum` computes it
 // too, and equal files are stored once. The digests of the pieces form a chain from the key: the first is the
@@ -24,11 +24,11 @@ constexpr uint64_t file_object_bytes_least = 4096;
 constexpr uint64_t file_object_bytes_most = 1ULL << 30;
 constexpr uint64_t file_pieces_max = 65'536; ///< a request has at most this many chunks
 
-/// Files with different object sizes are in different spaces. One "token" per chunk: here a chunk is a piece
-/// of a file.
+/// The space of files with this object size; each size has its own. A chunk has one "token": here it is a
+/// piece of a file.
 client::space_spec file_space(uint64_t object_bytes);
 
-/// SHA-256, in pieces.
+/// Computes SHA-256 from pieces.
 class file_hasher {
  public:
   file_hasher();
@@ -48,10 +48,10 @@ std::vector<digest> piece_digests(const digest& key, uint64_t pieces);
 /// magic "TERRFILE", version, size, little-endian; the rest is zero.
 void write_file_header(std::span<std::byte> piece, uint64_t file_bytes);
 
-/// The file's size; nullopt if the piece does not begin with a header.
+/// Returns the file's size; nullopt if the piece does not begin with a header.
 std::optional<uint64_t> read_file_header(std::span<const std::byte> piece);
 
-/// 64 hexadecimal digits.
+/// Parses 64 hexadecimal digits.
 outcome<digest> parse_file_key(const std::string& text);
 
 } // namespace terrace::cli

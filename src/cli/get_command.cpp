@@ -19,8 +19,8 @@ namespace terrace::cli {
 
 namespace {
 
-/// Written under a temporary name and renamed when complete, so that a failed get leaves no file that looks
-/// valid.
+/// A file that is written under a temporary name and renamed when complete, so that a failed get leaves no
+/// file that looks valid.
 class pending_file {
  public:
   explicit pending_file(std::string path) : path_(std::move(path)), part_(path_ + ".part") {
@@ -86,7 +86,7 @@ class get_command final : public command {
   }
 
  private:
-  /// The size of the file, from its first piece.
+  /// Reads the size of the file from its first piece.
   outcome<uint64_t> size_of(object_client& client, const digest& key) {
     auto found = client.lookup(std::span(&key, 1));
     if (!found)

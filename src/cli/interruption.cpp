@@ -23,7 +23,7 @@ interruption::interruption() : event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   current = this;
   struct sigaction action {};
   action.sa_handler = on_interrupt;
-  action.sa_flags = SA_RESETHAND | SA_RESTART; // a request under way is finished
+  action.sa_flags = SA_RESETHAND | SA_RESTART; // a request in progress is finished
   sigaction(SIGINT, &action, nullptr);
 }
 

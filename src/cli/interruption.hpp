@@ -8,8 +8,8 @@
 
 namespace terrace::cli {
 
-/// During its lifetime the first SIGINT only sets it; a second one kills the process as usual. At most one
-/// instance exists at a time. All methods are safe on any thread.
+/// During its lifetime the first SIGINT only sets the interruption; a second one kills the process as usual.
+/// At most one instance exists at a time. All methods are safe on any thread.
 class interruption {
  public:
   interruption();
@@ -22,12 +22,12 @@ class interruption {
   /// Has the effect of Ctrl-C. Async-signal-safe.
   void request();
 
-  /// Sleeps until `due`, or shorter if interrupted.
+  /// Sleeps until `due` or until interrupted.
   void sleep_until(std::chrono::steady_clock::time_point due) const;
 
  private:
   std::atomic<bool> requested_{false};
-  unique_fd event_; ///< readable after the interruption: wakes every sleeper
+  unique_fd event_; ///< readable after the interruption: wakes all sleeping threads
 };
 
 } // namespace terrace::cli

@@ -1,4 +1,4 @@
-// Blocks as routers know them: a chunk is one once engines can load it.
+// Blocks as routers see them: a chunk becomes a block once engines can load it.
 //
 // Pure; used by one thread at a time.
 #pragma once
@@ -13,22 +13,23 @@
 namespace terrace::cli {
 
 struct block_change {
-  bool stored = false; ///< otherwise removed
+  bool stored = false; ///< false: it was removed
   tier_kind tier = tier_kind::none;
   digest chunk;
   friend bool operator==(const block_change&, const block_change&) = default;
 };
 
-/// Makes blocks of objects. A block is stored in a tier while the tier has every object that a prefix needs of the chunk: those
-/// of all ranks and pools. If no tier has all and several have them together, it is stored in the slowest of these.
+/// Makes blocks of objects. A block is stored in a tier while the tier has every object that a prefix needs
+/// of the chunk, those of all ranks and pools. If no tier has all of them but several tiers together do, it
+/// is stored in the slowest of these.
 ///
-/// Memory: about 150 bytes for each chunk that the tiers have an object of, if its space has several objects a chunk. Nothing
-/// is kept of other chunks.
+/// Memory: about 150 bytes for each chunk with an object in the tiers, if its space has several objects per
+/// chunk. No memory is kept for other chunks.
 class kv_blocks {
  public:
-  /// Before a new snapshot.
+  /// Call it before a new snapshot.
   void clear() { chunks_.clear(); }
-  /// Appends what changes with the event. An event may repeat what is known.
+  /// Appends the changes that the event causes. An event may repeat what is known.
   void take(const client::event& event, std::vector<block_change>& changes);
   size_t chunks() const { return chunks_.size(); }
 
@@ -43,7 +44,7 @@ class kv_blocks {
   };
   struct chunk_parts {
     std::vector<std::pair<uint32_t, uint8_t>>
-        objects;      ///< pool and rank, and the tiers that have it, a bit each; sorted
+        objects;      ///< pool and rank, with one bit for each tier that has the object; sorted
     uint8_t told = 0; ///< tiers in which the block is stored
   };
   static uint8_t tiers_of(const chunk_parts& chunk, uint32_t chunk_objects);

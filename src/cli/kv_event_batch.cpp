@@ -48,7 +48,7 @@ void pack_hashes(packer& to, const block_run& run, bool integers) {
   }
 }
 
-/// Fields by name, or in their order behind the name of the event.
+/// Packs fields by name, or in their order after the name of the event.
 class event_packer {
  public:
   event_packer(packer& to, kv_event_form form, const char* type, uint32_t fields) : to_(to), form_(form) {
@@ -91,7 +91,7 @@ std::string encode_kv_events(std::span<const block_change> changes, bool begins,
     pack_hashes(to, run, with.integer_hashes);
     if (run.stored) {
       event.field("parent_block_hash").pack_nil();
-      event.field("token_ids").pack_array(0); // the daemon does not know them
+      event.field("token_ids").pack_array(0); // the daemon does not know the tokens
       event.field("block_size").pack(with.block_size);
       event.field("lora_id").pack_nil();
     }

@@ -15,7 +15,7 @@ namespace terrace::cli {
 
 namespace {
 
-constexpr int high_water_mark = 100'000; ///< messages that wait for a slow subscriber, which then misses some
+constexpr int high_water_mark = 100'000; ///< messages that wait for a slow subscriber; it misses further ones
 constexpr int linger_ms = 0;
 constexpr size_t number_bytes = 8;
 
@@ -59,12 +59,12 @@ struct kv_event_publisher::sockets {
   uint64_t next = 0;
   std::thread replays;
 
-  /// Until the context ends.
+  /// Runs until the context ends.
   void serve_replays() {
     try {
       while (true)
         serve_replay();
-    } catch (const zmq::error_t&) { // ETERM
+    } catch (const zmq::error_t&) { // ETERM: the context has ended
     }
     router.close();
   }
@@ -74,7 +74,7 @@ struct kv_event_publisher::sockets {
       request.emplace_back();
       (void) router.recv(request.back());
     } while (request.back().more() && request.size() < 4);
-    while (request.back().more()) // more frames than a request has
+    while (request.back().more()) // drops frames beyond those of a request
       (void) router.recv(request.back());
     auto first = to_number(request.back());
     if (request.size() != 3 || !first)

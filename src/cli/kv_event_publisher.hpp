@@ -11,14 +11,14 @@
 namespace terrace::cli {
 
 struct publisher_options {
-  std::string publish; ///< endpoint of ZeroMQ, such as tcp://127.0.0.1:5557
-  std::string replay;  ///< empty: nobody can ask for earlier batches
+  std::string publish; ///< ZeroMQ endpoint, such as tcp://127.0.0.1:5557
+  std::string replay;  ///< empty: subscribers cannot ask for earlier batches
   std::string topic;
 };
 
-/// Messages: topic, sequence number (8 bytes, big-endian, from 0 on), batch. A replay answers the number of the first batch
-/// with each one that is kept from there on, each behind an empty frame, and then with the number -1 and an empty batch.
-/// Used by one thread; replays are served by another one.
+/// Messages: topic, sequence number (8 bytes, big-endian, from 0 on), batch. The answer to a replay request
+/// with a number has one message for each kept batch from that number on, each behind an empty frame, and
+/// then one with the number -1 and an empty batch. Used by one thread; another thread serves replays.
 class kv_event_publisher {
  public:
   static constexpr size_t batches_kept = 10'000;

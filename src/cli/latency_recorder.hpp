@@ -21,8 +21,8 @@ struct percentiles {
 /// All zero without samples.
 percentiles percentiles_of(std::vector<uint64_t> samples);
 
-/// The latencies of one verb in nanoseconds, all of them: 8 bytes each. Not thread-safe; each thread has its
-/// own, and they are merged at the end.
+/// All latencies of one verb in nanoseconds, 8 bytes each. Not thread-safe; each thread has its own, and they
+/// are merged at the end.
 class latency_recorder {
  public:
   void add(uint64_t nanoseconds) { samples_.push_back(nanoseconds); }

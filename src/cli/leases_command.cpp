@@ -81,7 +81,7 @@ class leases_command final : public command {
     client::leases_status all;
     uint64_t after = 0;
     bool more = true;
-    while (more) { // in parts: a long list does not fit in an answer
+    while (more) { // asks in parts, because a long list does not fit in an answer
       auto part = daemon->leases(after, daemon_.until());
       if (!part)
         return request_failed(*daemon, "asking for the leases", part.error());

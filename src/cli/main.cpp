@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN); // `terrace ... | head` ends with a failed write, not by a signal
+  std::signal(SIGPIPE, SIG_IGN); // `terrace ... | head` then ends with a failed write, not by a signal
   terrace::cli::console to{stdout,
                            stderr,
                            isatty(STDERR_FILENO) == 1,

@@ -30,7 +30,7 @@ outcome<std::unique_ptr<object_client>> object_client::open(client::connection d
   if (!memory)
     return failed("making a region", memory.error());
   if (options.commit)
-    (void) memory->commit(); // where it cannot be, pages come with the first access
+    (void) memory->commit(); // if memory cannot be committed, pages come with the first access
   made->memory_ = std::move(*memory);
   auto registered = to.register_region(made->memory_);
   if (!registered)
@@ -98,13 +98,14 @@ result<size_t> object_client::load(size_t first, size_t count) {
     std::vector<std::span<uint8_t>> into(count);
     for (size_t i = 0; i < count; ++i)
       into[i] = memory_.bytes().subspan(i * object_bytes_, object_bytes_);
-    // What was copied before is not read any more: held, it would be in the way of what comes.
+    // Objects that were copied before are no longer read, so their places are given up to make room for the
+    // next.
     auto bytes = daemon_.load_under_lease(held_, range, into, until(), {}, client::earlier_places::given_up);
     if (bytes)
       return *bytes / object_bytes_;
     if (bytes.error().code != errc::no_space)
       return tl::unexpected(bytes.error());
-    // Leases leave no room to map more: the daemon copies, for which it needs none.
+    // Leases leave no room to map more. The daemon copies instead, for which it needs none.
   }
   auto pieces = runs(0, count);
   client::load_request request;

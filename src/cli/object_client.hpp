@@ -23,22 +23,24 @@ enum class load_mode {
 
 /// How requests name their chunks.
 enum class prompt_naming {
-  digests, ///< of the client's own
-  tokens, ///< of the whole prompt; the daemon hashes them. Needs a lease, and `begin_prompt` before each lookup
-  sessions, ///< the same, in a session for each conversation
+  digests, ///< by digests that the client computes
+  /// By the tokens of the whole prompt, which the daemon hashes. Needs a lease, and `begin_prompt` before
+  /// each lookup.
+  tokens,
+  sessions, ///< by tokens, in a session for each conversation
 };
 
 struct object_client_options {
-  client::space_spec space;         ///< with exactly one pool
+  client::space_spec space;         ///< a space with exactly one pool
   uint64_t region_bytes = 32 << 20; ///< at least one object
-  bool commit = false;              ///< all of the region before it is registered
+  bool commit = false;              ///< commit the whole region before it is registered
   load_mode mode = load_mode::automatic;
   /// False: lookup() takes no lease, so that a chain may be longer than host memory. The daemon copies, and
   /// load() delivers up to the first chunk evicted in the meantime.
   bool lease = true;
   prompt_naming naming = prompt_naming::digests;
-  /// As an engine works: a call takes no longer, and a daemon that is lost is a miss until it is back. Absent: calls wait,
-  /// and a loss ends it.
+  /// Set: behave as an engine does. A call takes at most this long, and while the daemon is lost everything
+  /// is a miss. Absent: calls wait, and a loss ends the client.
   std::optional<std::chrono::milliseconds> fail_open;
 };
 
@@ -75,7 +77,7 @@ class object_client final : public replay_target {
   const client::registered_region& region() const { return registered_; }
   const client::lease& held() const { return held_; }
 
-  /// Runs for `count` objects, back to back from slot `first` of the buffer.
+  /// Returns the runs of `count` objects, without gaps from slot `first` of the buffer on.
   std::vector<client::run> runs(size_t first, size_t count) const;
 
  private:
@@ -87,13 +89,13 @@ class object_client final : public replay_target {
   client::registered_region registered_;
   client::space space_;
   client::lease held_;
-  std::optional<told_prompts> prompts_; ///< none: digests
+  std::optional<told_prompts> prompts_; ///< none: requests name their chunks by digests
   uint32_t chunk_tokens_ = 1;
   std::optional<std::chrono::milliseconds> fail_open_;
-  uint64_t recompute_chunks_ = 0; ///< of the last lookup
+  uint64_t recompute_chunks_ = 0; ///< chunks to recompute after the last lookup
   std::vector<client::ticket<client::prefetch_result>> prefetching_;
-  std::vector<digest> unheld_;      ///< of the last lookup without a lease
-  client::request_options options_; ///< of the present inference request
+  std::vector<digest> unheld_;      ///< chunks of the last lookup without a lease
+  client::request_options options_; ///< options of the present inference request
   uint64_t next_inference_ = 0;     ///< starts at a random number, because other clients count too
   size_t object_bytes_ = 0;
   bool mapped_ = false;

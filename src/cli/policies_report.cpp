@@ -11,7 +11,7 @@ namespace terrace::cli {
 
 namespace {
 
-/// A line for each policy, a column for each capacity, as `terrace simulate` prints them.
+/// Formats a line for each policy and a column for each capacity, as `terrace simulate` does.
 std::string format_shadows(const client::policies_status& status) {
   std::vector<uint64_t> capacities;
   std::vector<std::string> policies;

@@ -25,7 +25,7 @@ class prompt_options {
   /// Reads the tokens or digests, connects under this name, and opens the prompt's space.
   outcome<opened_prompt> open(const daemon_options& to, const std::string& name);
 
-  /// After `open`; refers to this object.
+  /// Call after `open`; the result refers to this object.
   client::prefix what() const;
 
  private:

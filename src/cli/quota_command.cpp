@@ -13,7 +13,7 @@ namespace terrace::cli {
 
 namespace {
 
-/// "25%" or "2GiB".
+/// Parses "25%" or "2GiB".
 outcome<client::quota_amount> parse_amount(const std::string& text) {
   if (!text.ends_with('%')) {
     auto bytes = parse_bytes(text);

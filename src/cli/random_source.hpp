@@ -40,12 +40,12 @@ class random_source {
     return radius * std::cos(6.283185307179586 * uniform());
   }
 
-  /// Parameters: its mean and the sigma of its logarithm.
+  /// Parameters: the mean, and the sigma of the logarithm.
   double lognormal(double mean, double sigma) {
     return mean * std::exp(sigma * normal() - sigma * sigma / 2);
   }
 
-  /// 1, 2, 3, ... with the given mean (at least 1).
+  /// Draws 1, 2, 3, ... with the given mean (at least 1).
   uint64_t geometric(double mean) {
     if (mean <= 1)
       return 1;

@@ -116,7 +116,7 @@ class player {
   player(replay_target& target, replay_counts& counts, const replay_options& options)
       : target_(target), counts_(counts), options_(options) {}
 
-  /// `at`: time of the trace's clock, which does not go back. `number`: the index of the request, for
+  /// `at`: time of the trace's clock, which never goes back. `number`: the index of the request, for
   /// messages.
   void play(const trace_request& request, size_t conversation, size_t number, std::chrono::nanoseconds at) {
     auto begin = steady::now();
@@ -124,7 +124,7 @@ class player {
     counts_.input_tokens += request.input_length;
     std::vector<digest> chunks = chain_digests(request, options_.chunk_tokens);
     if (chunks.empty())
-      return; // shorter than a chunk: nothing that could be shared
+      return; // the prompt is shorter than a chunk, so nothing can be shared
     counts_.chunk_tokens += chunks.size() * options_.chunk_tokens;
     now_ = std::max(now_, at);
     end_those_due(now_);
@@ -144,7 +144,7 @@ class player {
     counts_.request.add(nanoseconds_since(begin));
   }
 
-  /// What the request will need and the cache has.
+  /// Prefetches the chunks that the request will need and the cache has.
   void prefetch(const trace_request& request) {
     auto chunks = chain_digests(request, options_.chunk_tokens);
     if (chunks.empty())
@@ -196,12 +196,12 @@ class player {
     } else {
       counts_.note_error(found.error());
     }
-    target_.release(); // a store may wait for memory, and should hold none while it waits
+    target_.release(); // a store may wait for memory, and should hold none meanwhile
     if (target_.alive())
       store_misses(x, loaded);
   }
 
-  /// What an engine waits before it can compute the rest.
+  /// Records how long an engine waits before it can compute the rest.
   void note_wait(const std::vector<tier_kind>& tiers, uint64_t took) {
     if (tiers.empty())
       return;
@@ -257,7 +257,7 @@ replay_counts replay_trace(const trace& requests, std::span<const std::unique_pt
       of.late_ns_max = std::max(of.late_ns_max,
                                 static_cast<uint64_t>(std::chrono::nanoseconds(now - due(request)).count()));
   };
-  // Whatever is due before the request's arrival, of the same client.
+  // Prefetches the requests of the same client that are due before the arrival of this one.
   auto prefetch_until = [&](const trace_request& arrival, std::span<const size_t>& coming, player& of) {
     if (options.prefetch.count() == 0 || options.speed <= 0)
       return;

@@ -19,17 +19,17 @@
 
 namespace terrace::cli {
 
-/// The digests of a request's whole chunks (chunk_ids.hpp). Each is a hash of its parent's digest and the
-/// chunk's id, so that an id that occurs after two different prefixes has two digests.
+/// Returns the digests of a request's whole chunks (chunk_ids.hpp). Each is a hash of its parent's digest and
+/// the chunk's id, so that an id that occurs after two different prefixes has two digests.
 std::vector<digest> chain_digests(const trace_request& request, uint32_t chunk_tokens = trace_block_tokens);
 
 struct replay_options {
   uint32_t chunk_tokens = trace_block_tokens; ///< checked by check_chunk_tokens
   double speed = 0; ///< 0: as fast as answers come; 1: at the trace's timestamps; 2: twice as fast
   std::chrono::milliseconds
-      prefetch{}; ///< paced replays: so long before its time a request is prefetched; 0: never
+      prefetch{}; ///< for paced replays: a request is prefetched this long before its time; 0: never
   std::chrono::nanoseconds
-      token_time{}; ///< an inference ends so long after its begin for each token of its answer
+      token_time{}; ///< an inference ends this long after its begin for each token of its answer
 };
 
 /// Replays the trace with one thread per target; conversations are distributed over them (conversations.hpp).

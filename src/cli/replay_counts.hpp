@@ -17,18 +17,20 @@ constexpr size_t tier_count = 4; ///< gpu, host, disk, remote
 struct replay_counts {
   uint64_t requests = 0;
   uint64_t input_tokens = 0;
-  uint64_t chunk_tokens = 0; ///< of these, in whole chunks
-  uint64_t sent_tokens = 0;  ///< and hashed by the daemon; 0: requests name their chunks by digests
+  uint64_t chunk_tokens = 0; ///< input tokens in whole chunks
+  /// Tokens sent, which the daemon hashed; 0: requests name their chunks by digests.
+  uint64_t sent_tokens = 0;
   std::array<uint64_t, tier_count> hit_tokens{};
   std::array<uint64_t, tier_count> loaded_bytes{}; ///< by the tier returned by the lookup
   uint64_t stored_bytes = 0;
   uint64_t stored_chunks = 0;
-  uint64_t present_chunks = 0;     ///< stores of chunks that were already present
-  uint64_t recompute_chunks = 0;   ///< present, but computing them is faster: not among the hits
+  uint64_t present_chunks = 0; ///< stores of chunks that were already present
+  /// Present chunks that are faster to compute; they are not among the hits.
+  uint64_t recompute_chunks = 0;
   uint64_t undelivered_chunks = 0; ///< found, but lost before they were loaded
   uint64_t wrong_bytes = 0;
   uint64_t wrong_objects = 0;
-  std::string first_wrong; ///< where the first wrong byte was
+  std::string first_wrong; ///< position of the first wrong byte
   struct errors_of_code {
     uint64_t count = 0;
     std::string first_text;
@@ -36,7 +38,7 @@ struct replay_counts {
   std::map<errc, errors_of_code> errors;
   latency_recorder lookup, load, store, request;
   std::array<latency_recorder, tier_count>
-      wait; ///< per request with hits, by their slowest tier: lookup and loads
+      wait; ///< lookup and loads of requests with hits, by their slowest tier
   prefetched ahead;
   uint64_t load_ns = 0;
   uint64_t store_ns = 0;
@@ -45,13 +47,13 @@ struct replay_counts {
 
   uint64_t all_hit_tokens() const;
   uint64_t all_loaded_bytes() const;
-  double hit_ratio() const; ///< of all input tokens
+  double hit_ratio() const; ///< share of all input tokens
   void note_error(const error& e);
   void merge(const replay_counts& other);
   void merge(const prefetched& done);
 
-  /// No byte was wrong, and there was no error except those of a full or busy cache.
-  /// `may_be_lost`: nor those of a cache that was away.
+  /// True if no byte was wrong and the only errors were those of a full or busy cache. `may_be_lost`: errors
+  /// of a cache that was away are allowed, too.
   bool sound(bool may_be_lost = false) const;
 };
 

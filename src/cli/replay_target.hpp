@@ -15,14 +15,14 @@
 
 namespace terrace::cli {
 
-/// What a client reports at the start of an inference request.
+/// Facts that a client reports at the start of an inference request.
 struct inference_facts {
   uint64_t session = 0;            ///< 0: not given
   uint32_t turn = 0;               ///< 0: not given
-  std::chrono::nanoseconds time{}; ///< by the trace's clock
+  std::chrono::nanoseconds time{}; ///< time of the trace's clock
 };
 
-/// What a client reports at the end.
+/// Facts that a client reports at the end of an inference request.
 struct inference_outcome {
   uint64_t output_tokens = 0;
   finish_reason reason = finish_reason::unknown;
@@ -31,16 +31,16 @@ struct inference_outcome {
   std::chrono::nanoseconds time{};
 };
 
-/// What prefetches have done, in chunks.
+/// Results of prefetches, in chunks.
 struct prefetched {
   uint64_t requests = 0;
-  uint64_t expected = 0;  ///< of the found ones, as many as the fastest tier has room for
-  uint64_t delivered = 0; ///< of these, those that are there
-  uint64_t failed = 0;    ///< requests
+  uint64_t expected = 0;  ///< found chunks that the fastest tier has room for
+  uint64_t delivered = 0; ///< the part of `expected` that has arrived
+  uint64_t failed = 0;    ///< failed requests
 };
 
-/// One client of a cache: a connection and a region. Used by one thread at a time. Objects have one size, the
-/// target's.
+/// One client of a cache: a connection and a region. Used by one thread at a time. All objects have the
+/// target's object size.
 class replay_target {
  public:
   virtual ~replay_target() = default;
@@ -58,29 +58,30 @@ class replay_target {
     return {};
   }
 
-  /// True: it names the chunks of its requests by their tokens, which `begin_prompt` tells it.
+  /// True: the target names the chunks of its requests by their tokens, which it gets from `begin_prompt`.
   virtual bool wants_tokens() const { return false; }
-  /// The next requests are about a prompt of this conversation; `tokens`: of its chunks.
+  /// The next requests concern a prompt of this conversation; `tokens`: those of its chunks.
   virtual void begin_prompt(uint64_t conversation, std::vector<uint32_t> tokens) {
     (void) conversation;
     (void) tokens;
   }
-  virtual uint64_t sent_tokens() const { return 0; } ///< by all requests so far
+  virtual uint64_t sent_tokens() const { return 0; } ///< tokens sent by all requests so far
 
-  /// The fastest tier of each leading chunk that is present. The chunks stay until release() or the next
-  /// lookup.
+  /// Returns the fastest tier of each leading chunk that is present. The chunks stay until release() or the
+  /// next lookup.
   virtual result<std::vector<tier_kind>> lookup(std::span<const digest> chunks) = 0;
 
-  /// Of the last lookup: further chunks that are present, but computing them is faster.
+  /// After a lookup: further present chunks that are faster to compute.
   virtual uint64_t recompute_chunks() const { return 0; }
 
   /// Loads `count` of the found chunks, starting at `first`, into the buffer. Returns the number delivered: a
   /// prefix.
   virtual result<size_t> load(size_t first, size_t count) = 0;
 
-  /// Begins to bring what is present of `chunks` into the fastest tier. Caches without this notion ignore it.
+  /// Begins to bring the present ones of `chunks` into the fastest tier. Caches without this notion ignore
+  /// it.
   virtual result<void> prefetch(std::span<const digest>) { return {}; }
-  /// What has ended since the last call. `all`: waits for the rest.
+  /// Returns the prefetches that have ended since the last call. `all`: waits for the rest.
   virtual prefetched take_prefetched(bool all) {
     (void) all;
     return {};
@@ -88,7 +89,7 @@ class replay_target {
 
   struct stored {
     size_t written = 0;
-    size_t present = 0; ///< already present
+    size_t present = 0; ///< chunks already present
   };
   /// Stores the last `count` of `prefix`, which are in the buffer.
   virtual result<stored> store(std::span<const digest> prefix, size_t count) = 0;
@@ -97,7 +98,7 @@ class replay_target {
 
   /// False once the cache is lost: every call would fail.
   virtual bool alive() const = 0;
-  /// True: it comes back, and until then everything is a miss.
+  /// True: the cache comes back, and everything is a miss until then.
   virtual bool fails_open() const { return false; }
 };
 

@@ -27,10 +27,10 @@ double rate(uint64_t bytes, steady::time_point begin) {
   return static_cast<double>(bytes) / seconds_since(begin);
 }
 
-/// As many as a daemon on this machine has unless it is configured (`copier.threads`).
+/// The number of copiers of a daemon on this machine that is not configured otherwise (`copier.threads`).
 uint64_t default_copiers() { return std::clamp(std::thread::hardware_concurrency() / 2, 2U, 8U); }
 
-/// A chain that was never stored before.
+/// Returns a chain that was never stored before.
 std::vector<digest> fresh_chain(uint64_t count) {
   return piece_digests(digest::from(random_boot_id().bytes), count);
 }
@@ -110,7 +110,7 @@ outcome<double> measure_daemon_load(object_client& client, size_t objects, uint6
   return rate(objects * client.object_bytes(), begin);
 }
 
-/// The second of two passes: the first maps the segments and touches their pages.
+/// Measures the second of two passes: the first one maps the segments and touches their pages.
 outcome<double> measure_mapped_load(object_client& client, size_t objects) {
   double last = 0;
   for (int pass = 0; pass < 2; ++pass) {
@@ -136,7 +136,7 @@ uint64_t count_wrong(object_client& client, const std::vector<digest>& chain) {
   return wrong;
 }
 
-/// Objects go to whichever thread is free, as with copiers.
+/// Each object goes to whichever thread is free, as with the daemon's copiers.
 double measure_memcpy(std::span<std::byte> to, std::span<const std::byte> from, uint64_t object_bytes,
                       uint64_t threads) {
   std::atomic<uint64_t> next = 0;
@@ -160,7 +160,7 @@ double median(std::vector<double> rates) {
   return *middle;
 }
 
-/// Of all rounds.
+/// The rates of all rounds.
 struct round_rates {
   std::vector<double> stores, daemon_loads, mapped_loads, memcpys, memcpys_alone;
 };
@@ -192,7 +192,8 @@ outcome<percentiles> measure_lookup(const daemon_options& daemon, const measure_
   return latencies.summary();
 }
 
-/// A chain of its own. The limits are measured in the same round, since machines are faster now and slower then.
+/// Each round uses a chain of its own. The limits are measured in the same round, because a machine's speed
+/// changes over time.
 outcome<void> measure_round(object_client& client, const measure_options& options, std::span<std::byte> aside,
                             round_rates& rates, measured& into) {
   std::vector<digest> chain = fresh_chain(options.objects);
@@ -233,11 +234,11 @@ outcome<void> measure_round(object_client& client, const measure_options& option
 
 outcome<void> measure_bandwidth(const daemon_options& daemon, const measure_options& options,
                                 measured& into) {
-  // Before there is a region, so that nothing delays its first store.
+  // Allocated before there is a region, so that nothing delays the region's first store.
   auto aside = client::region::create("terrace-bench", options.objects * options.object_bytes);
   if (!aside)
     return failed("making memory to copy to", aside.error());
-  (void) aside->commit(); // where it cannot be, pages come with the first copy
+  (void) aside->commit(); // if memory cannot be committed, pages come with the first copy
   auto opened = open_client(daemon, options.object_bytes, options.objects, load_mode::automatic);
   if (!opened)
     return tl::unexpected(opened.error());

@@ -180,7 +180,7 @@ class simulate_command final : public command {
     return summary;
   }
 
-  /// Shapes and their bounds, in ascending order.
+  /// Chooses the shapes and computes their bounds, in ascending order.
   outcome<void> choose_shapes(const std::vector<capacity_option>& capacities, const simulate::workload& work,
                               simulate_plan& plan, simulate_summary& summary) const {
     if (work.distinct_chunks() == 0)

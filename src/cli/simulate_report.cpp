@@ -11,7 +11,7 @@ namespace {
 
 using cell_counts = simulate::cache_counts;
 
-constexpr std::string_view default_policy = "kmg"; // drawn bold
+constexpr std::string_view default_policy = "kmg"; // this policy is drawn bold
 
 std::string percent(double ratio) { return fmt::format("{:.1f}", ratio * 100); }
 
@@ -21,7 +21,8 @@ double host_hits(const simulated_cell& cell) {
   return cell.mean(&cell_counts::hits) - cell.mean(&cell_counts::disk_hits);
 }
 
-/// One column per capacity. `cell_text(cell)`; `bound_text(capacity)` makes the last line, unless it is null.
+/// Formats one column per capacity. `cell_text(cell)` makes a cell; `bound_text(capacity)` makes the last
+/// line, unless it is null.
 template <class CellText, class BoundText>
 std::string cells_table(const simulate_summary& s, const std::string& title, bool with_rate,
                         CellText cell_text, BoundText bound_text) {

@@ -25,7 +25,7 @@ struct run_context {
   const std::function<void(uint64_t)>& advanced;
 };
 
-/// Nullopt if interrupted.
+/// Returns nullopt if interrupted.
 std::optional<simulate::cache_counts> serve_all(const run_context& with, simulate::tier_cache cache) {
   uint64_t unreported = 0;
   for (const simulate::request& next : with.of.requests()) {
@@ -58,7 +58,7 @@ std::optional<simulate::cache_counts> run_once(const run_context& with, const si
                                               {{disk_chunks(disk, host), disk.admission, disk.writes}}));
 }
 
-/// False if interrupted.
+/// Returns false if interrupted.
 bool run_cell(const run_context& with, simulated_cell& cell) {
   double begin = thread_seconds();
   uint64_t accesses = with.of.accesses().size();

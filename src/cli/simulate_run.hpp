@@ -1,4 +1,4 @@
-// The cells of a simulation, policy by capacity, each on one thread.
+// Runs the cells of a simulation, policy by capacity, each on one thread.
 #pragma once
 
 #include "cli/failure.hpp"
@@ -14,20 +14,20 @@
 namespace terrace::cli {
 
 struct simulated_cell {
-  size_t policy = 0;   ///< of simulate_plan::policies
-  size_t capacity = 0; ///< of simulate_plan::shapes
-  /// One per seed. Only one if the first two were equal: then sampling does not matter here.
+  size_t policy = 0;   ///< index in simulate_plan::policies
+  size_t capacity = 0; ///< index in simulate_plan::shapes
+  /// One run per seed, but only one if the first two are equal, because sampling does not matter then.
   std::vector<simulate::cache_counts> runs;
-  double seconds = 0;  ///< of processor time, of all runs
-  uint64_t served = 0; ///< chunk accesses, of all runs
+  double seconds = 0;  ///< processor time of all runs
+  uint64_t served = 0; ///< chunk accesses in all runs
 
-  /// The mean of one count over the runs.
+  /// Mean of one count over the runs.
   double mean(uint64_t simulate::cache_counts::*count) const;
 };
 
 struct second_tier {
   double times = 8;        ///< capacity of the disk as a multiple of host memory
-  std::string disk_policy; ///< empty: that of host memory
+  std::string disk_policy; ///< empty: the policy of host memory
   admission_rule admission = admission_rule::beats_victim;
   simulate::tier_writes writes = simulate::tier_writes::on_use;
 };
@@ -40,7 +40,7 @@ struct simulate_plan {
   uint64_t token_ns = 0; ///< see tracker_options
 };
 
-/// Of host memory of that shape.
+/// Chunks on disk for a host memory of this shape.
 uint64_t disk_chunks(const second_tier& disk, const simulate::cache_shape& host);
 
 /// Runs every cell on `jobs` threads; the result is in the order of the plan, capacities within policies.

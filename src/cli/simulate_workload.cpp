@@ -31,7 +31,7 @@ outcome<simulate::workload> to_workload(const trace& requests, uint32_t chunk_to
     return tl::unexpected(fits.error());
   simulate::workload made(chunk_tokens);
   uint64_t first_ms = requests.requests.empty() ? 0 : requests.requests.front().timestamp_ms;
-  uint64_t now_ms = first_ms; // of a daemon, whose clock never goes back
+  uint64_t now_ms = first_ms; // clock of a daemon, which never goes back
   for (const trace_request& request : requests.requests) {
     simulate::request_facts facts;
     now_ms = std::max(now_ms, request.timestamp_ms);

@@ -18,7 +18,7 @@ class space_options {
   /// `required`: the command needs a space.
   void declare(CLI::App& app, bool required);
 
-  /// True if any of them was given.
+  /// True if any of the options was given.
   bool given() const { return !spec_.model.empty() || !pools_.empty(); }
 
   outcome<client::space_spec> read() const;

@@ -14,7 +14,7 @@ struct column {
 };
 
 /// Lines of cells under a line of titles, two spaces apart, each line indented by two; no trailing spaces.
-/// Widths are counted in code points. Short rows leave their last cells empty; longer ones are cut to the
+/// Widths are counted in code points. The last cells of short rows stay empty; longer rows are cut to the
 /// columns.
 class table {
  public:
@@ -28,7 +28,7 @@ class table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-/// Two columns without titles: a name and a value.
+/// Formats two columns without titles: a name and a value.
 std::string format_facts(const std::vector<std::pair<std::string, std::string>>& facts);
 
 } // namespace terrace::cli

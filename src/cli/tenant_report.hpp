@@ -9,7 +9,7 @@
 
 namespace terrace::cli {
 
-/// A row for each tenant and tier; empty without tenants.
+/// Formats a row for each tenant and tier; empty without tenants.
 std::string format_tenants(const std::vector<client::tenant_status>& tenants);
 
 json tenants_json(const std::vector<client::tenant_status>& tenants);

@@ -14,13 +14,13 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-/// What xterm and all its successors understand.
+/// A sequence that xterm and all its successors understand.
 constexpr const char* from_the_top = "\x1b[H";
 constexpr const char* clear_to_line_end = "\x1b[K";
 constexpr const char* clear_below = "\x1b[J";
 constexpr const char* clear_all = "\x1b[2J";
 
-/// Overwrites what was shown before, so that it does not flicker.
+/// Overwrites the previous output in place, so that it does not flicker.
 void redraw(console& to, const std::string& text) {
   std::string lines = from_the_top;
   for (char c : text) {

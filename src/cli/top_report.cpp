@@ -20,7 +20,7 @@ double per_second(uint64_t count, std::chrono::nanoseconds elapsed) {
   return seconds > 0 ? static_cast<double>(count) / seconds : 0;
 }
 
-/// "12,031/s"; below ten with a decimal.
+/// Formats "12,031/s"; below ten with a decimal.
 std::string format_per_second(uint64_t count, std::chrono::nanoseconds elapsed) {
   double rate = per_second(count, elapsed);
   if (rate < 10 && rate > 0)
@@ -28,11 +28,11 @@ std::string format_per_second(uint64_t count, std::chrono::nanoseconds elapsed) 
   return format_count(static_cast<uint64_t>(rate + 0.5)) + "/s";
 }
 
-/// What a client did between the two looks.
+/// A client's activity between the two looks.
 struct activity {
   const client::client_status* who = nullptr;
   uint64_t answered = 0;
-  std::chrono::microseconds latency{}; ///< of all of them together
+  std::chrono::microseconds latency{}; ///< sum over its requests
   double mean_us() const {
     return answered == 0 ? 0 : static_cast<double>(latency.count()) / static_cast<double>(answered);
   }

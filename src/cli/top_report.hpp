@@ -1,4 +1,4 @@
-// What changes in a daemon between two looks at its status, as text.
+// Formats what changes in a daemon between two looks at its status.
 #pragma once
 
 #include "client/status.hpp"
@@ -9,8 +9,9 @@
 
 namespace terrace::cli {
 
-/// Rates, latencies, occupancy and the clients whose requests took longest between the two, `elapsed` apart; at most
-/// `clients_max` of them. Counters that fell, because the daemon was restarted in between, count as 0.
+/// Shows rates, latencies, occupancy and the clients whose requests took longest between the two looks, which
+/// are `elapsed` apart; at most `clients_max` clients. Counters that fell, because the daemon was restarted
+/// in between, count as 0.
 std::string format_top(const client::daemon_status& before, const client::daemon_status& now,
                        std::chrono::nanoseconds elapsed, size_t clients_max);
 

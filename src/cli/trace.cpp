@@ -53,7 +53,7 @@ outcome<nlohmann::json> parse_object(std::string_view text) {
     return bad_usage(fmt::format("expected a JSON object, found {}", shown(line)));
   } catch (const nlohmann::json::parse_error& e) {
     return bad_usage(fmt::format("expected a JSON object, but column {} is not JSON", e.byte));
-  } catch (const nlohmann::json::exception& e) { // a number that no type holds
+  } catch (const nlohmann::json::exception& e) { // no type holds the number
     return bad_usage(fmt::format("expected a JSON object ({})", e.what()));
   }
 }

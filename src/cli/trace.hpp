@@ -29,9 +29,9 @@ struct trace_request {
   bool session_closed = false;                   ///< optional extra key
   std::optional<uint32_t>
       think_ms;       ///< optional extra key: the client's estimate of the time until the next turn
-  uint32_t space = 1; ///< the space of the ids; not a key: one file is one space
+  uint32_t space = 1; ///< space of the ids; not a key, because one file is one space
 
-  /// The number of ids of whole blocks, which a cache can share.
+  /// Number of ids of whole blocks, which a cache can share.
   size_t full_blocks() const { return input_length / trace_block_tokens; }
 
   /// A number for the session; 0 when it has none.
@@ -41,7 +41,7 @@ struct trace_request {
 };
 
 struct trace {
-  std::vector<trace_request> requests; ///< in the order of the file
+  std::vector<trace_request> requests; ///< in file order
 };
 
 /// Parses one line; on failure the text states what was expected and found, without file and line. Unknown
@@ -52,7 +52,7 @@ outcome<trace_request> parse_trace_line(std::string_view line);
 /// a file without any request is a failure.
 outcome<trace> load_trace(const std::string& path, size_t limit = 0);
 
-/// The line of a request, with a newline. Optional keys are written when present.
+/// Formats the line of a request, with a newline. Optional keys are written when present.
 std::string format_trace_line(const trace_request& request);
 
 } // namespace terrace::cli

@@ -13,11 +13,11 @@ namespace terrace::cli {
 
 namespace {
 
-constexpr double burst_share = 0.1; // of the time
+constexpr double burst_share = 0.1; // share of the time
 constexpr double length_sigma = 0.8;
 constexpr double think_sigma = 1.2;
 constexpr double tool_sigma = 1;
-constexpr double foresight_sigma = 0.5; // of the clients' expectations
+constexpr double foresight_sigma = 0.5; // error of the clients' expectations
 
 /// A prompt as a chain of block ids. Copying it forks a conversation.
 class block_chain {
@@ -53,8 +53,8 @@ class block_chain {
 struct conversation {
   std::string id;
   std::vector<block_chain> contexts; ///< [0]: the system prompt; [n]: after the answer of turn n
-  uint64_t turns_left = 0;           ///< of the user
-  uint64_t calls_left = 0;           ///< before the next answer to the user
+  uint64_t turns_left = 0;           ///< turns that the user still takes
+  uint64_t calls_left = 0;           ///< tool calls left before the next answer to the user
   uint32_t turn = 0;
   bool agent = false;
   bool tells = false;
@@ -63,7 +63,7 @@ struct conversation {
 
 struct event {
   double at_seconds;
-  uint64_t order; ///< breaks ties, so that equal times have one outcome
+  uint64_t order; ///< breaks ties, so that the order of equal times is defined
   size_t session;
   bool operator>(const event& other) const {
     return at_seconds != other.at_seconds ? at_seconds > other.at_seconds : order > other.order;
@@ -113,7 +113,8 @@ class generator {
     return system_prompts_[std::min<size_t>(found - popularity_.begin(), system_prompts_.size() - 1)];
   }
 
-  /// The next start of a conversation. Bursty arrivals are a two-state Markov-modulated Poisson process.
+  /// Schedules the next start of a conversation. Bursty arrivals are a two-state Markov-modulated Poisson
+  /// process.
   void schedule_arrival() {
     if (options_.sessions != 0 && sessions_.size() >= options_.sessions)
       return;
@@ -131,7 +132,7 @@ class generator {
     double quiet_rate = 1 / mean / (1 + burst_share * (options_.burst_factor - 1));
     double at = clock_;
     for (;;) {
-      if (at >= quiet_until_) { // the next burst and the quiet time behind it
+      if (at >= quiet_until_) { // the next burst, and the quiet time after it
         in_burst_until_ = quiet_until_ + arrivals_.exponential(options_.burst_seconds);
         quiet_until_ = in_burst_until_ + arrivals_.exponential(quiet_seconds());
       }
@@ -141,7 +142,7 @@ class generator {
       double next = at + arrivals_.exponential(1 / rate);
       if (next < change)
         return next;
-      at = change; // memoryless: draw again at the other rate
+      at = change; // the process is memoryless, so it draws again at the other rate
     }
   }
 
@@ -189,7 +190,7 @@ class generator {
       double later = request.output_length * options_.token_seconds + pause;
       events_.push({now.at_seconds + later, order_++, now.session});
     } else {
-      session.contexts.clear(); // its memory is not needed any more
+      session.contexts.clear(); // its memory is no longer needed
     }
     session.called = calls;
     session.calls_left -= calls;
@@ -206,9 +207,10 @@ class generator {
 
   trace_options options_;
   random_source
-      arrivals_; // apart from the lengths, so that changing one option leaves the other stream as it was
+      arrivals_; // a stream apart from the lengths, so that changing one option leaves the other stream as it
+                 // was
   random_source lengths_;
-  random_source agents_; ///< calls and hints
+  random_source agents_; ///< stream for calls and hints
   std::vector<block_chain> system_prompts_;
   std::vector<double> popularity_; ///< running sums
   std::vector<conversation> sessions_;

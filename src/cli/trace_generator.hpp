@@ -1,4 +1,4 @@
-// Synthetic multi-turn traces in the format of trace.hpp.
+// Generates synthetic multi-turn traces in the format of trace.hpp.
 #pragma once
 
 #include "cli/trace.hpp"
@@ -9,7 +9,7 @@ namespace terrace::cli {
 
 enum class arrival_kind {
   poisson, ///< sessions start independently
-  bursty,  ///< a tenth of the time they start `burst_factor` times as often; same mean rate
+  bursty,  ///< during a tenth of the time sessions start `burst_factor` times as often; the mean rate stays
 };
 
 /// Parameters of the generated users. Lengths are lognormal with the given means, like the conversations in
@@ -24,26 +24,27 @@ struct trace_options {
   double burst_seconds = 10; ///< mean length of a burst
   size_t system_prompts = 8; ///< shared prefixes with popularity 1 / rank; 0: none
   double system_prompt_tokens = 2048;
-  double user_tokens = 1024;   ///< of each turn's new input
-  double output_tokens = 384;  ///< of each answer; it is part of the next turn's context
+  double user_tokens = 1024;   ///< mean length of each turn's new input
+  double output_tokens = 384;  ///< mean length of each answer; it is part of the next turn's context
   double turns = 5;            ///< mean turns of a conversation (geometric)
-  double think_seconds = 20;   ///< between an answer and the next turn (lognormal, heavy tail)
+  double think_seconds = 20;   ///< mean time between an answer and the next turn (lognormal, heavy tail)
   double token_seconds = 0.02; ///< decoding time of one token of an answer
   double branch = 0.1;         ///< probability that a turn continues an earlier turn instead of the last
   double agents = 0;        ///< fraction of conversations whose answers call tools before they reach the user
   double tool_calls = 6;    ///< mean calls before an answer; each is a turn of its own
-  double tool_seconds = 5;  ///< from a call to its turn (lognormal, heavy tail)
-  double tool_tokens = 800; ///< of a tool's result: the new input of its turn
-  double call_tokens = 80;  ///< of an answer that calls a tool
-  double hints = 0; ///< share of the conversations whose clients tell how each request ended: why, whether
-                    ///< the conversation is over, and (roughly) when the next turn is due
-  uint32_t context_tokens_max = 131'072; ///< a conversation ends before it
+  double tool_seconds = 5;  ///< mean time from a call to its turn (lognormal, heavy tail)
+  double tool_tokens = 800; ///< mean length of a tool's result, the new input of its turn
+  double call_tokens = 80;  ///< mean length of an answer that calls a tool
+  /// Share of the conversations whose clients report how each request ended: why, whether the conversation is
+  /// over, and (roughly) when the next turn is due.
+  double hints = 0;
+  uint32_t context_tokens_max = 131'072; ///< a conversation ends before its context exceeds this
 
   /// A failure names the option as on the command line.
   outcome<void> validate() const;
 };
 
-/// The same options give the same trace. Timestamps do not decrease. Returns fewer than `requests` only if
+/// Equal options give equal traces. Timestamps do not decrease. Returns fewer than `requests` only if
 /// `sessions` conversations end before.
 outcome<trace> generate_trace(const trace_options& options);
 

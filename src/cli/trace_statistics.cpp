@@ -14,7 +14,7 @@ constexpr uint64_t no_parent = ~0ULL;
 
 double dispersion(const std::vector<uint64_t>& timestamps_ms) {
   auto [first, last] = std::minmax_element(timestamps_ms.begin(), timestamps_ms.end());
-  size_t windows = (*last - *first) / window_ms; // the last, begun window would look too empty
+  size_t windows = (*last - *first) / window_ms; // the last window is incomplete and would look too empty
   constexpr size_t windows_max = 1U << 24;
   if (windows < 2 || windows > windows_max)
     return 0;
@@ -42,7 +42,7 @@ double trace_statistics::infinite_hit_ratio() const {
 
 trace_statistics measure(const trace& requests) {
   trace_statistics sum;
-  std::unordered_map<uint64_t, uint64_t> parent_of; // of each whole block seen
+  std::unordered_map<uint64_t, uint64_t> parent_of; // parent of each whole block seen
   std::vector<uint64_t> timestamps, inputs, outputs, turns;
   for (const trace_request& request : requests.requests) {
     ++sum.requests;

@@ -9,7 +9,7 @@ namespace terrace::cli {
 struct trace_statistics {
   size_t requests = 0;
   size_t conversations = 0;
-  double seconds = 0; ///< from the first to the last timestamp
+  double seconds = 0; ///< time from the first to the last timestamp
   uint64_t input_tokens = 0;
   uint64_t output_tokens = 0;
   uint64_t blocks = 0; ///< whole blocks requested; what a cache can serve

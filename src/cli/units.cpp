@@ -11,7 +11,7 @@ namespace terrace::cli {
 
 namespace {
 
-/// Three significant digits.
+/// Formats three significant digits.
 std::string three_digits(double value) {
   int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
   return fmt::format("{:.{}f}", value, decimals);

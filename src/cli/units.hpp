@@ -20,7 +20,7 @@ std::string format_duration(double nanoseconds);
 /// "12,031".
 std::string format_count(uint64_t count);
 
-/// 0 when there is no whole.
+/// Returns 0 if `whole` is 0.
 inline double share_of(uint64_t part, uint64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
@@ -28,7 +28,8 @@ inline double share_of(uint64_t part, uint64_t whole) {
 /// "36.6 %".
 std::string format_ratio(double ratio);
 
-/// "4096", "64KiB", "1.5 GiB", "10GB" (powers of ten without the i). The failure says what was expected.
+/// Parses "4096", "64KiB", "1.5 GiB", "10GB" (powers of ten without the i). The failure says what was
+/// expected.
 outcome<uint64_t> parse_bytes(const std::string& text);
 
 } // namespace terrace::cli

@@ -14,7 +14,7 @@ namespace terrace::client {
 
 namespace {
 
-/// In a counter: nothing more arrives. The daemon, which adds, does not touch it.
+/// Set in a counter when nothing more arrives. The daemon only adds, so it leaves this bit alone.
 constexpr uint32_t ended = 1U << 31;
 
 std::atomic_ref<uint32_t> atomic(uint32_t& counter) { return std::atomic_ref<uint32_t>(counter); }
@@ -29,7 +29,7 @@ arrivals::arrivals(const region& memory, const registered_region& at, uint64_t o
 
 void arrivals::restart() const {
   for (uint32_t i = 0; i < count_; ++i)
-    atomic(counters_[i]).store(0, std::memory_order_relaxed); // sending the request orders it
+    atomic(counters_[i]).store(0, std::memory_order_relaxed); // sending the request orders this store
 }
 
 uint32_t arrivals::chunks(uint32_t counter) const {

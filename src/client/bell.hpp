@@ -1,4 +1,4 @@
-// A bell of a connection: tells its daemon to look at the counters that stores wait for.
+// The bell of a connection tells its daemon to look at the counters that stores wait for.
 //
 //   bell rings = *daemon->bell();
 //   ...                                              // a store with `after` a counter is in flight
@@ -20,14 +20,15 @@
 
 namespace terrace::client {
 
-/// A handle; copies are the same bell, whose descriptor is closed with the last of them. It rings for the connection, also after that
-/// has reconnected. Safe on all threads, in signal handlers, and in host functions of a stream.
+/// A handle. Copies are the same bell, whose descriptor is closed with the last of them. It rings for the
+/// connection, also after that has reconnected. Safe on all threads, in signal handlers, and in host
+/// functions of a stream.
 class bell {
  public:
-  /// An eventfd. `connection::bell` makes those that a daemon hears.
+  /// `event` is an eventfd. `connection::bell` makes the ones that a daemon hears.
   explicit bell(unique_fd event) : event_(std::make_shared<const unique_fd>(std::move(event))) {}
 
-  /// Once a counter has been written. Never blocks: rings add up until the daemon has heard them.
+  /// Call it once a counter has been written. Never blocks: rings add up until the daemon has heard them.
   void ring() const noexcept {
     const uint64_t one = 1;
     int before = errno;
@@ -38,7 +39,8 @@ class bell {
 
   int descriptor() const { return event_->get(); }
 
-  /// From now on it rings another one, also where somebody has a copy or rings it just now. False: the system refused.
+  /// Makes this bell and all its copies ring `other` from now on, even while one of them rings. Returns false
+  /// if the system refused.
   bool becomes(const unique_fd& other) const { return ::dup3(other.get(), event_->get(), O_CLOEXEC) >= 0; }
 
  private:

@@ -27,7 +27,8 @@ void channel::lose(std::string reason) {
     return;
   gone_ = error{errc::gone, std::move(reason)};
   outbox_.clear();
-  // Not closed: epoll forgets a descriptor that is closed, and an event loop that waits for it would wait on.
+  // The socket is not closed: epoll forgets a closed descriptor, and an event loop that waits for it would
+  // never wake.
   ::shutdown(socket_.get(), SHUT_RDWR);
 }
 
@@ -35,7 +36,7 @@ void channel::end(std::string reason) {
   if (!gone_)
     gone_ = error{errc::gone, std::move(reason)};
   outbox_.clear();
-  socket_.reset(); // not shut down: a process that was forked may end its copy
+  socket_.reset(); // not shut down, because a forked process may still use its copy
 }
 
 void channel::set_credits(uint32_t requests, uint64_t bytes, uint64_t frame_bytes_max) {
@@ -170,14 +171,14 @@ result<uint64_t> channel::send(uint64_t id, std::span<const int> descriptors, de
     rest = rest.subspan(*sent);
     if (*sent > 0)
       continue;
-    inside_frame_ = begun; // until the rest is sent, nothing else may be
+    inside_frame_ = begun; // nothing else may be sent until the rest is
     auto ok = make_room(until);
     inside_frame_ = false;
     if (ok)
       continue;
     if (ok.error().code != errc::deadline || !begun)
       return give_up(ok.error());
-    // Part of a frame is sent. The rest is sent first when the connection is used next; the request is in
+    // Part of a frame was sent. When the connection is used next, the rest is sent first; the request is in
     // flight.
     outbox_.insert(outbox_.begin(), rest.begin(), rest.end());
     break;

@@ -86,10 +86,10 @@ class channel {
 
   bool ready(uint64_t id);
 
-  /// The daemon has not answered it, whether or not anybody wants the answer.
+  /// True if the daemon has not answered the request, whether or not anybody wants the answer.
   bool in_flight(uint64_t id);
 
-  /// For a request whose answer was not taken yet.
+  /// Precondition: the answer to the request was not taken yet.
   protocol::kind request_of(uint64_t id) { return find(id)->request; }
 
   /// Drops the request's answer, and releases what it holds.
@@ -105,9 +105,9 @@ class channel {
     uint64_t generation = 1;
     slot_state state = slot_state::free;
     protocol::kind request{};
-    uint64_t bytes = 0; ///< of its frame, while in flight
+    uint64_t bytes = 0; ///< bytes of its frame, while in flight
     protocol::kind answer_kind{};
-    std::vector<uint8_t> body; ///< of an answer that arrived while another was waited for
+    std::vector<uint8_t> body; ///< body of an answer that arrived while another one was awaited
     protocol::descriptor_list descriptors;
 
     bool copies_payloads() const {
@@ -144,16 +144,18 @@ class channel {
   protocol::frame_decoder decoder_;
   protocol::frame_builder builder_;
   protocol::frame_builder posts_; ///< separate, because posts happen while a request is being sent
-  std::vector<uint8_t> outbox_;   ///< to be sent before anything else: the rest of a partial frame, and posts
+  /// What to send before anything else: the rest of a partial frame, and posts.
+  std::vector<uint8_t> outbox_;
   bool inside_frame_ = false;
   std::vector<slot> slots_;
   std::vector<uint32_t> free_slots_;
   std::vector<uint8_t> taken_; ///< body of the answer last returned by `wait`, if it was stored
   uint32_t in_flight_ = 0;
   uint64_t in_flight_bytes_ = 0;
-  /// Loads and stores. Meanwhile this thread sleeps in poll: in recvmsg it would also be woken when the daemon has read what was sent,
-  /// for nothing, and a processor that copies would be taken from its copy. The other system call does not pay for short
-  /// requests, which are answered before who was woken sleeps again (decision 112).
+  /// Loads and stores in flight. While there are any, this thread sleeps in poll: recvmsg would also wake it
+  /// when the daemon has read what was sent, for nothing, and would take a processor away from a copy. For
+  /// short requests the extra system call does not pay, because they are answered before the woken thread
+  /// sleeps again (decision 114).
   uint32_t copies_in_flight_ = 0;
   uint32_t credit_requests_ = 1;
   uint64_t credit_bytes_ = protocol::hello_bytes_max;

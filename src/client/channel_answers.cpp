@@ -1,4 +1,4 @@
-// What a channel receives: the socket, and the answers that come from it.
+// The receiving side of a channel: the socket, and the answers that arrive on it.
 #include "client/channel.hpp"
 
 #include "client/socket.hpp"
@@ -21,7 +21,7 @@ int64_t ns_now() { return std::chrono::steady_clock::now().time_since_epoch() / 
 
 } // namespace
 
-/// True: look for an answer first, which whoever cannot wait does anyway.
+/// True: look for an answer before sleeping. A caller that cannot wait does so anyway.
 bool channel::may_poll(const deadline& until) {
   if (!polling_.enabled() || must_flush() || (until && *until <= std::chrono::steady_clock::now()))
     return false;
@@ -93,7 +93,7 @@ result<void> channel::receive(deadline until, on_signal signals) {
   }
 }
 
-// False, and the end of the channel, for a frame that answers no request.
+// Returns false, and ends the channel, for a frame that answers no request.
 bool channel::belongs(const protocol::frame& frame) {
   if (frame.request_id == protocol::connection_request_id && frame.kind == kind::error) {
     auto table = protocol::parse<wire::Error>(frame.body);
@@ -190,7 +190,8 @@ result<answer> channel::wait(uint64_t id, deadline until) {
 
 result<uint32_t> channel::poll(deadline until, on_signal signals) {
   uint32_t count = take_in();
-  // With nothing in flight there is nothing to wait for, but the loss of the daemon is noticed: an event loop may be here because of it.
+  // With nothing in flight there is nothing to wait for. But the loss of the daemon is noticed, because an
+  // event loop may be here for that reason.
   const bool looks = in_flight_ == 0;
   if (looks)
     until = std::chrono::steady_clock::now();

@@ -45,44 +45,49 @@ struct lookup_result {
   uint64_t found_tokens = 0;
   uint64_t usable_tokens = 0;   ///< ends at least one token before the prompt's end
   std::vector<tier_kind> tiers; ///< per found chunk: its fastest tier
-  lease held;                   ///< if requested, and anything was found
+  lease held;                   ///< the lease, if it was requested and anything was found
   uint64_t first_token = 0;     ///< position in the prompt at which the first chunk begins
   std::optional<missing_object>
-      missing;                   ///< the first absent object; none if all were found, or the lease is full
-  std::vector<digest> digests;   ///< if requested: of the requested chunks
-  uint32_t digest_width = 0;     ///< of `digests` on the wire, in bytes; 0: none were requested
-  uint32_t chunk_tokens = 0;     ///< of `await_lookup`: tokens of a chunk in the lookup's space; otherwise 0
-  uint32_t recompute_chunks = 0; ///< further ones are present, but computing them is faster (space_spec)
-  std::optional<session_point> session; ///< what the session has now, of a lookup in a session
-  uint32_t tail_tokens = 0;             ///< not 0: the last found chunk is a partial one, of so many tokens
-  std::vector<uint64_t> cursors; ///< as they were saved, if what was found ends where the saved turn does
+      missing;                 ///< the first absent object; none if all were found, or the lease is full
+  std::vector<digest> digests; ///< digests of the requested chunks, if asked for
+  uint32_t digest_width = 0;   ///< width of `digests` on the wire, in bytes; 0: none were requested
+  /// Set by `await_lookup`: tokens per chunk in the lookup's space; otherwise 0.
+  uint32_t chunk_tokens = 0;
+  /// Further chunks that are present but faster to compute (space_spec).
+  uint32_t recompute_chunks = 0;
+  std::optional<session_point> session; ///< set by a lookup in a session: what the session has now
+  uint32_t tail_tokens = 0;             ///< not 0: the last found chunk is partial and has this many tokens
+  std::vector<uint64_t> cursors; ///< the saved cursors, if the found prefix ends where the saved turn ends
   std::vector<uint8_t>
-      logits; ///< of the prompt's last token, if they were requested and all of the prompt was found
+      logits; ///< logits of the prompt's last token, if they were requested and the whole prompt was found
 };
 
-/// The logits of a prompt's last token, whose chunks are all stored, its tail included.
+/// A prompt whose last token's logits are to be saved. All its chunks are stored, the tail included.
 struct prompt_to_save {
   space in;
-  prefix what; ///< tokens, or those that continue a session; its tail is implied
+  prefix what; ///< the tokens, or those that continue a session; the tail is implied
   std::span<const uint8_t> logits;
-  std::span<const uint64_t> cursors; ///< one for each pool, or none
+  std::span<const uint64_t> cursors; ///< one cursor for each pool, or none
   request_options options;
 };
 struct saved_prompts {
-  uint64_t prompts = 0; ///< of the trust group, that are kept now
+  uint64_t prompts = 0; ///< prompts that the trust group keeps now
   uint64_t bytes = 0;
 };
 
 struct connect_options {
   std::string path;                ///< path of the daemon's socket
   std::string name = "libterrace"; ///< shown by `terrace status`
-  bool observes =
-      false; ///< only `status`, `policies` and calls for operators will be made; connects also when the daemon is full
-  /// How long a call that waits for an answer looks for it before it sleeps, up to 1 ms (docs/operations.md). 0: it does not.
+  /// Only `status`, `policies` and operators' calls will be made; connects also when the daemon is full.
+  bool observes = false;
+  /// How long a waiting call polls for its answer before it sleeps, up to 1 ms (docs/operations.md). 0: it
+  /// does not poll.
   std::chrono::microseconds busy_poll{0};
-  uint32_t socket_buffer_bytes = 1U << 20;      ///< requested in both directions; the kernel may grant less
-  std::chrono::milliseconds backoff_least{10};  ///< between attempts to reconnect: doubled at each failure,
-  std::chrono::milliseconds backoff_most{2000}; ///< up to this value; the actual pause is a random part of it
+  uint32_t socket_buffer_bytes = 1U << 20; ///< requested in both directions; the kernel may grant less
+  /// First pause between attempts to reconnect; doubled at each failure.
+  std::chrono::milliseconds backoff_least{10};
+  /// Upper limit of the pause; the actual pause is a random part of it.
+  std::chrono::milliseconds backoff_most{2000};
 };
 
 class connection {
@@ -101,19 +106,20 @@ class connection {
 
   const daemon_info& daemon() const;
 
-  /// False once the daemon is lost. Makes no system call: a loss is noticed by the next call that uses the
-  /// socket.
+  /// False once the daemon is known to be lost. Makes no system call: the next call that uses the socket
+  /// notices a loss.
   bool alive() const;
 
-  /// For an event loop of the caller: readable when answers have arrived, or the daemon is lost (then call
-  /// `poll`), whichever call notices the loss. Closed by `reconnect`, after which it is another.
+  /// A descriptor for the caller's event loop. It becomes readable when answers have arrived or the daemon is
+  /// lost, whichever call notices the loss; then call `poll`. `reconnect` closes it, and afterwards it is
+  /// another one.
   int descriptor() const;
 
   /// Makes one attempt if the back-off has passed; otherwise fails with `gone` immediately, without a system
   /// call, so that it can be called before every request. Opens the spaces and registers the regions of this
   /// connection again; previous leases, reservations and tickets are gone. Returns true if it is the same
-  /// daemon. Earlier connections from which this process holds nothing any more are reported to the daemon as
-  /// finished, so that it can release their memory.
+  /// daemon. Reports earlier connections of which this process holds nothing any more as finished, so that
+  /// the daemon can release their memory.
   result<bool> reconnect(deadline until = {});
 
   // ---- spaces and regions ----
@@ -122,8 +128,8 @@ class connection {
   /// The space can no longer be used; its objects stay. Errors: `busy` while the connection holds leases in it.
   result<void> close_space(const space& opened, deadline until = {});
 
-  /// The pools of a space, including one per layer group. Valid until a space is opened. Empty: no such
-  /// space.
+  /// The pools of a space, including one per layer group. Valid until a space is opened. Empty if there is no
+  /// such space.
   std::span<const open_pool> pools_of(const space& opened) const;
 
   /// `memory` may be any memfd; it should have F_SEAL_SHRINK. The descriptor is duplicated.
@@ -132,31 +138,34 @@ class connection {
     return register_region(memory.descriptor(), memory.size(), until);
   }
 
-  /// Memory of a GPU, or of its substitute in host memory ("host"), in which loads and stores move whole objects as
-  /// in any region. `gone` of a request: the process of the GPU has ended; unregister the region and register it again.
+  /// Registers memory of a GPU, or of its substitute in host memory ("host"). Loads and stores move whole
+  /// objects in it as in any region. A request fails with `gone` if the GPU's process has ended; unregister
+  /// the region and register it again.
   result<registered_region> register_device_region(const device_allocation& memory, deadline until = {});
-  /// Memory of at most 256 KiB in which the device ("host", or the UUID of a GPU) writes the generations of loads into its
-  /// memory (layer_ring.hpp). It is a region like any other as well. `events`: so many of them, from the first one on, say that an
-  /// event of the GPU's process was recorded, whose handle is at the end of the memory (layer_events.hpp). Close what was opened
-  /// before it is unregistered.
+  /// Registers memory of at most 256 KiB in which the device ("host", or the UUID of a GPU) writes the
+  /// generations of loads into its memory (layer_ring.hpp). It is also an ordinary region. `events`: this
+  /// many of the generations, from the first one on, say that an event of the GPU's process was recorded; its
+  /// handle is at the end of the memory (layer_events.hpp). Close the opened events before you unregister the
+  /// region.
   result<registered_region> register_generations(const region& memory, const std::string& device,
                                                  deadline until = {}, uint32_t events = 0);
-  /// The bell of this connection, the same each time. Stores whose `after` has not been reached when they come need one.
+  /// Returns the bell of this connection, the same one each time. A store needs it if its `after` has not
+  /// been reached when the store arrives.
   result<client::bell> bell(deadline until = {});
-  /// Waits until the daemon accesses nothing of it any more, and no device for it: then the memory may be freed.
+  /// Waits until neither the daemon nor a device acting for it accesses the memory: then it may be freed.
   result<void> unregister(registered_region region, deadline until = {});
 
   // ---- requests that wait for their answer ----
 
   result<lookup_result> lookup(const lookup_request& request, deadline until = {});
 
-  /// The answer to another connection's lookup, as soon as it is available, also if that lookup starts after
-  /// this call. Its lease ends when all holders have released it. Errors: `gone` if the lookup had no answer
-  /// or its lease has ended, `cancelled`, and `deadline`, also for a lookup that never starts.
+  /// Returns the answer to another connection's lookup, as soon as it is available, also if that lookup
+  /// starts after this call. Its lease ends when all holders have released it. Errors: `gone` if the lookup
+  /// had no answer or its lease has ended, `cancelled`, and `deadline`, also for a lookup that never starts.
   result<lookup_result> await_lookup(const lookup_id& id, deadline until = {},
                                      const request_options& options = {});
 
-  /// Ends another connection's lookup, or, if it has been answered, that connection's hold on its lease.
+  /// Ends another connection's lookup or, if it has been answered, that connection's hold on its lease.
   /// False: the lookup is unknown, or nothing of it is left.
   result<bool> cancel_lookup(const lookup_id& id, deadline until = {});
 
@@ -164,8 +173,8 @@ class connection {
   /// in a group that maps no memory: use `load`. `pools`: numbers of the requested pools, ascending; empty:
   /// all.
   ///
-  /// If it returns fewer chunks than requested, host memory had no room for more. Request the rest, with
-  /// `earlier` given up, once these are read. `no_space`: leases leave no room at all; `load` needs none.
+  /// If it returns fewer chunks than requested, host memory had no room for more. Read these, then request
+  /// the rest with `earlier` given up. `no_space`: leases leave no room at all; `load` needs none.
   result<located_objects> read_lease(const lease_id& id, chunk_range range = {}, deadline until = {},
                                      std::span<const uint8_t> pools = {},
                                      earlier_places earlier = earlier_places::kept,
@@ -184,8 +193,8 @@ class connection {
   /// The daemon copies into a region.
   result<load_result> load(const load_request& request, deadline until = {});
 
-  /// Objects of lower tiers are brought into host memory, before anybody loads them. `cancel` ends it early: then it is
-  /// answered with what has arrived by then.
+  /// Brings objects of lower tiers into host memory before anybody loads them. `cancel` ends it early; the
+  /// answer then says what has arrived.
   result<prefetch_result> prefetch(const prefetch_request& request, deadline until = {});
 
   /// The daemon copies from a region. After the answer, the region may be overwritten.
@@ -196,49 +205,52 @@ class connection {
 
   // ---- sessions: docs/sessions.md ----
 
-  /// A conversation whose turns send only their new tokens. It ends with its handle or with this connection, unless it is
-  /// kept, and with the daemon.
+  /// Opens a conversation whose turns send only their new tokens. It ends with its handle or with this
+  /// connection, unless it is kept, and with the daemon.
   result<session> open_session(const space& in, const session_options& options = {}, deadline until = {});
 
-  /// A session with the first `tokens` of another one, or with fewer, up to the start of a chunk: `session::tokens`.
+  /// Opens a session with the first `tokens` of another one, or with fewer, up to the start of a chunk: see
+  /// `session::tokens`.
   result<session> fork_session(const session& of, uint64_t tokens, bool keep = false, deadline until = {});
 
-  /// A turn: looks up `prompt`, whose first `unchanged` tokens are those of the session, and makes it the session's.
-  /// Sends only what is new; if the daemon does not know the session as this handle does, or not at all, the whole prompt.
-  /// `request` gives everything else; the items in its prefix are those of the whole prompt. With a tail in its prefix, the
-  /// partial chunk at the end of the saved turn is found, too.
+  /// Begins a turn: looks up `prompt`, whose first `unchanged` tokens are those of the session, and makes it
+  /// the session's. Sends only what is new, or the whole prompt if the daemon does not know the session, or
+  /// knows it with other tokens. `request` gives everything else; the items in its prefix are those of the
+  /// whole prompt. If its prefix has a tail, the partial chunk at the end of the saved turn is found, too.
   result<lookup_result> lookup(session& of, std::span<const uint32_t> prompt, uint64_t unchanged,
                                lookup_request request = {}, deadline until = {});
 
-  /// A turn has ended: makes `prompt`, with what the model has said, the session's. A held session holds what the tiers have
-  /// of it, and no longer what it held before. `items`: those of the whole prompt. Sends what `lookup` would.
+  /// Ends a turn: makes `prompt`, with what the model has said, the session's. A held session holds what the
+  /// tiers have of it, and releases what it held before. `items`: those of the whole prompt. Sends as little
+  /// as `lookup` does.
   result<saved_session> save(session& of, std::span<const uint32_t> prompt, uint64_t unchanged,
                              std::span<const item> items = {}, const request_options& options = {},
                              deadline until = {});
 
-  /// The same for a turn whose partial chunk is stored, too, in all pools and on all ranks: its end is saved with it, and with
-  /// `cursors`, one for each pool or none, which lookups return that find this end. Error: `not_found`, if an object of the
-  /// partial chunk is missing: the session stays at its last saved turn.
+  /// Ends a turn whose partial chunk is stored, too, in all pools and on all ranks. Its end is saved with it,
+  /// and so are `cursors`, one for each pool or none; lookups that find this end return them. Error:
+  /// `not_found` if an object of the partial chunk is missing; the session then stays at its last saved turn.
   result<saved_session> save_with_tail(session& of, std::span<const uint32_t> prompt, uint64_t unchanged,
                                        std::span<const uint64_t> cursors = {},
                                        std::span<const item> items = {}, const request_options& options = {},
                                        deadline until = {});
 
-  /// Keeps the logits of a prompt's last token: an identical prompt needs no prefill (lookup_request::logits). Errors:
-  /// `not_found`, if an object of its chunks is missing; `no_space`.
+  /// Keeps the logits of a prompt's last token, so that an identical prompt needs no prefill
+  /// (lookup_request::logits). Errors: `not_found` if an object of its chunks is missing; `no_space`.
   result<saved_prompts> save_prompt(const prompt_to_save& request, deadline until = {});
 
-  /// A handle for a session that another connection of the trust group has opened, and what it has.
+  /// Returns a handle for a session that another connection of the trust group has opened. `at`: what the
+  /// session has.
   session adopt_session(const space& in, const session_id& id, const session_point& at,
                         const session_options& options) const;
 
-  /// False: there is no such session, which is no error.
+  /// Returns false if there is no such session, which is no error.
   result<bool> close_session(const session_id& id, deadline until = {});
 
-  /// Those of the trust group.
+  /// Returns the sessions of the trust group.
   result<sessions_status> sessions(deadline until = {});
 
-  /// Of one of them; none: there is no such session.
+  /// Returns one session; none: there is no such session.
   result<std::optional<session_status>> session_status_of(const session_id& id, deadline until = {});
 
   /// Reports how an inference request ended.
@@ -260,49 +272,51 @@ class connection {
 
   // ---- for operators: allowed for the daemon's own user and root, otherwise `denied` ----
 
-  /// What comes and goes in the tiers of the trust group, behind `from`; at first what is there. Waits until there is
-  /// something. Errors: `deadline`: nothing has happened; `gone`: events behind `from` are lost, begin anew.
+  /// Returns what has come into or left the tiers of the trust group since `from`; a new cursor begins with
+  /// what is there. Waits until there is something. Errors: `deadline`: nothing has happened;
+  /// `gone`: events since `from` are lost, so begin with a new cursor.
   result<event_part> subscribe(const event_cursor& from, uint32_t events_max = 1024, deadline until = {});
 
-  /// The leases of the trust group, the oldest first: at most 1,024 with numbers higher than `after`.
+  /// Returns the leases of the trust group, oldest first: at most 1,024 with numbers above `after`.
   result<leases_status> leases(uint64_t after = 0, deadline until = {});
 
-  /// Counts everything of the trust group again, while it serves, and compares it with what is kept. Each difference is an
-  /// error in the daemon. Errors: `busy`, while another check is in progress.
+  /// Recounts everything of the trust group while it serves, and compares the result with the daemon's
+  /// accounting. Each difference is an error in the daemon. Errors: `busy` while another check is in
+  /// progress.
   result<check_result> check(deadline until = {});
 
-  /// Ends a lease for its owner and all readers, which get `gone` from then on. What they may be reading in place stays
-  /// until they release it or end. Errors: `not_found`.
+  /// Ends a lease for its owner and all readers, which get `gone` from then on. What they may be reading in
+  /// place stays until they release it or end. Errors: `not_found`.
   result<revoke_result> revoke(const lease_id& id, deadline until = {});
 
-  /// Keeps what is found of a prompt in its tiers until it is unpinned or the daemon ends, whatever becomes of this
-  /// connection. Errors: `no_space` over lease.pin_percent.
+  /// Keeps what is found of a prompt in its tiers until it is unpinned or the daemon ends, even after this
+  /// connection has ended. Errors: `no_space` over lease.pin_percent.
   result<pin_result> pin(const prompt_request& request, deadline until = {});
 
   /// Ends the pin of exactly this prompt.
   result<unpin_result> unpin(const prompt_request& request, deadline until = {});
 
-  /// Removes the objects of all chunks of the prompt. Those that somebody holds stay readable for whoever does, and are
-  /// not found again.
+  /// Removes the objects of all chunks of the prompt. Objects under a lease stay readable for its holders,
+  /// but nobody finds them again.
   result<clear_result> evict(const prompt_request& request, deadline until = {});
 
-  /// Moves the objects of all chunks of the prompt to host memory or to disk; what somebody holds stays in host memory as
-  /// well. Errors: `unsupported` without a disk.
+  /// Moves the objects of all chunks of the prompt to host memory or to disk. Objects under a lease stay in
+  /// host memory as well. Errors: `unsupported` without a disk.
   result<move_result> move(const prompt_request& request, tier_kind to, deadline until = {});
 
-  /// The quotas of the trust group, and what their tenants have.
+  /// Returns the quotas of the trust group and the usage of their tenants.
   result<std::vector<tenant_status>> quotas(deadline until = {});
 
-  /// Changes a quota until the configuration is reloaded with other quotas. Returns what `quotas` does. Errors:
-  /// `not_found` listing the names, `bad_request`.
+  /// Changes a quota until the configuration is reloaded with other quotas. Returns what `quotas` does.
+  /// Errors: `not_found` listing the names, `bad_request`.
   result<std::vector<tenant_status>> set_quota(const quota_change& what, deadline until = {});
 
-  /// "trace", "debug", "info", "warning" or "error", until the daemon is restarted or reloads its configuration. Returns
-  /// the level before. Errors: `bad_request` listing the levels.
+  /// Sets the log level to "trace", "debug", "info", "warning" or "error" until the daemon restarts or
+  /// reloads its configuration. Returns the previous level. Errors: `bad_request` listing the levels.
   result<std::string> set_log_level(const std::string& level, deadline until = {});
 
-  /// Ends the daemon in order: now, or `when_idle`, once the last client has left; until then it admits no other one.
-  /// Returns the number of clients of all trust groups.
+  /// Shuts the daemon down in order: now, or, with `when_idle`, once the last client has left; until then it
+  /// admits no other one. Returns the number of clients of all trust groups.
   result<uint32_t> shut_down(bool when_idle, deadline until = {});
 
   // ---- the same, any number in flight; answers may arrive in any order ----
@@ -333,20 +347,20 @@ class connection {
   result<store_result> wait(ticket<store_result>& under_way, deadline until = {});
   result<reservation> wait(ticket<reservation>& under_way, deadline until = {});
 
-  /// Receives available answers; waits for at least one if there is none and `until` has not passed. Returns
-  /// the number of answers received; see any_ticket::ready. Returns 0 if nothing is in flight, and if `signals` says so when a
-  /// signal's handler has interrupted the wait.
+  /// Receives available answers; if there is none, waits for at least one until `until`. Returns the number
+  /// of answers received; see any_ticket::ready. Returns 0 if nothing is in flight, and if `signals` says so
+  /// when a signal handler has interrupted the wait.
   result<uint32_t> poll(deadline until, on_signal signals = on_signal::goes_on);
 
-  /// Asks the daemon to end a request, which is still answered: with `cancelled`, or with its result. False:
-  /// the daemon does not know the request any more.
+  /// Asks the daemon to end a request, which is still answered: with `cancelled`, or with its result. Returns
+  /// false if the daemon no longer knows the request.
   result<bool> cancel(const detail::any_ticket& under_way, deadline until = {});
 
-  /// The same without waiting: requests cancellation and abandons the request. When its answer arrives, it is
+  /// Asks the daemon to cancel the request, without waiting, and abandons it. When its answer arrives, it is
   /// dropped and its resources are released.
   static void give_up(detail::any_ticket& under_way);
 
-  /// A handle for a lease that another connection of the trust group took.
+  /// Returns a handle for a lease that another connection of the trust group took.
   lease adopt(const lease_id& id) const;
 
  private:
@@ -369,7 +383,7 @@ class connection {
       -> result<decltype(read(std::declval<const Table&>()))>;
   template <class T>
   result<T> finish(result<ticket<T>> submitted, deadline until);
-  struct turn_end { ///< that is saved
+  struct turn_end { ///< The turn to save.
     bool tail = false;
     std::span<const uint64_t> cursors;
   };
@@ -380,14 +394,13 @@ class connection {
   auto in_session(session& of, std::span<const uint32_t> prompt, uint64_t unchanged,
                   std::span<const item> items, deadline until, Attempt&& send) -> decltype(send(prefix()));
   result<uint32_t> region_id_of(const registered_region* region) const;
-  result<uint32_t> region_id_of(const arrivals* progress) const; ///< null: 0
+  result<uint32_t> region_id_of(const arrivals* progress) const; ///< `progress` null: returns 0.
   static result<void> map_segments(detail::channel& in, std::span<const location> locations, deadline until);
 
   std::shared_ptr<detail::core> core_;
 };
 
-/// The second half of load_under_lease, after reading the lease; for callers that separate reading and
-/// copying.
+/// The second half of load_under_lease, after reading the lease; for callers that read and copy separately.
 result<uint64_t> copy_objects(std::span<const std::span<const uint8_t>> from,
                               std::span<const std::span<uint8_t>> into);
 

@@ -1,4 +1,4 @@
-// How to reach the daemon, and requests on their way to it. Their answers: waiting.cpp.
+// Connecting to the daemon, and sending requests. waiting.cpp has their answers.
 #include "client/client.hpp"
 #include "client/core.hpp"
 #include "client/socket.hpp"
@@ -80,7 +80,7 @@ result<registered_region> connection::register_region(int memory, uint64_t bytes
 
 result<registered_region> connection::register_device_region(const device_allocation& memory,
                                                              deadline until) {
-  // Each registration comes with a descriptor; that of a handle means nothing.
+  // Each registration sends a descriptor. If the memory comes by handle, the daemon ignores the descriptor.
   unique_fd own(memory.descriptor < 0 ? ::memfd_create("terrace-handle", MFD_CLOEXEC)
                                       : ::fcntl(memory.descriptor, F_DUPFD_CLOEXEC, 0));
   if (!own)
@@ -225,7 +225,7 @@ result<ticket<store_result>> connection::submit_commit(reservation written, dead
       written.channel_, kind::commit,
       [&](body_builder& body) { return detail::encode_commit(body, written.id_, options, in); }, until);
   if (sent)
-    written.id_ = 0; // now owned by the daemon: nothing to abort
+    written.id_ = 0; // the daemon owns it now, so there is nothing to abort
   return sent;
 }
 

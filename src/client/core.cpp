@@ -22,7 +22,7 @@ result<daemon_info> core::shake_hands(channel& with, const hello_request& hello,
     return fail(errc::unsupported, "expected a daemon of protocol version " +
                                        std::to_string(protocol::version) + ", got one of version " +
                                        std::to_string(info->protocol_version));
-  if (!info && with.refusal()) // it runs, and does not want this client now
+  if (!info && with.refusal()) // the daemon runs, and does not want this client now
     return fail(*with.refusal(), info.error().text);
   if (info)
     with.set_credits(info->credit_requests, info->credit_bytes, info->frame_bytes_max);
@@ -33,7 +33,7 @@ result<void> core::start(unique_fd socket, deadline until) {
   ask_for_buffers(socket.get(), options_.socket_buffer_bytes);
   auto fresh = std::make_shared<channel>(std::move(socket), options_.busy_poll);
 
-  // Reports as finished only connections whose memory nothing here refers to.
+  // Reports only those connections as finished whose memory nothing here refers to.
   std::vector<uint64_t> resumes;
   for (const auto& item : ended_)
     if (item.past.use_count() == 1 && item.past->mapped().use_count() == 1 &&
@@ -144,13 +144,13 @@ result<space> core::open_space(const space_spec& spec, deadline until) {
     return tl::unexpected<error>(ok.error());
   auto known =
       std::find_if(spaces_.begin(), spaces_.end(), [&](const auto& other) { return other.id == entry.id; });
-  if (known == spaces_.end()) // the place of one that was closed
+  if (known == spaces_.end()) // takes the place of a closed space
     known = std::find_if(spaces_.begin(), spaces_.end(), [](const auto& other) { return other.id == 0; });
   auto slot = static_cast<uint32_t>(known - spaces_.begin());
   if (known == spaces_.end())
     spaces_.push_back(entry);
   else
-    *known = entry; // opened twice, with the same rank and defaults
+    *known = entry; // opened twice, with equal rank and defaults
   return space{slot, entry.fingerprint};
 }
 

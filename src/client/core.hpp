@@ -16,7 +16,7 @@
 
 namespace terrace::client::detail {
 
-/// The error of what failed, as that of another result.
+/// Passes the error of one result on as another result type.
 template <class T>
 tl::unexpected<error> pass_on(const result<T>& failed) {
   return tl::unexpected<error>(failed.error());
@@ -40,7 +40,7 @@ class core {
   result<void> close_space(const space& opened, deadline until);
   result<uint32_t> space_id_of(const space& opened) const;
   std::span<const open_pool> pools_of(const space& opened) const;
-  uint32_t chunk_tokens_of(const space& opened) const { ///< 1: no such space
+  uint32_t chunk_tokens_of(const space& opened) const { ///< Returns 1 if there is no such space.
     return opened.slot < spaces_.size() ? spaces_[opened.slot].spec.chunk_tokens : 1;
   }
 
@@ -50,20 +50,20 @@ class core {
   result<uint32_t> register_generations(unique_fd memory, uint64_t bytes, const std::string& device,
                                         uint32_t events, deadline until);
   void unregister_region(uint32_t slot);
-  /// The same, and waits for the answer.
+  /// Unregisters the region in this slot and waits for the answer.
   result<void> end_region(uint32_t slot, deadline until);
 
-  /// The bell, which the daemon makes at the first call.
+  /// The bell. The daemon makes it at the first call.
   result<bell> ring_with(deadline until);
 
   struct region_entry {
     unique_fd memory; ///< empty: the slot is free
     wire::RegionKind kind = wire::RegionKind::memfd;
-    std::string device{};             ///< not for memfd
-    std::array<uint8_t, 64> handle{}; ///< cuda_ipc
+    std::string device{};             ///< not used for memfds
+    std::array<uint8_t, 64> handle{}; ///< handle for cuda_ipc
     uint64_t bytes = 0;
-    uint32_t events = 0; ///< generations
-    uint32_t id = 0;     ///< in the current channel
+    uint32_t events = 0; ///< number of events, for generations
+    uint32_t id = 0;     ///< id in the current channel
     bool mapped = false;
   };
   const region_entry& region_at(uint32_t slot) const { return regions_[slot]; }
@@ -72,8 +72,8 @@ class core {
   result<uint32_t> add_region(region_entry entry, deadline until);
   struct space_entry {
     space_spec spec;
-    uint32_t id = 0;    ///< in the current channel; 0: closed, and the slot is free
-    digest fingerprint; ///< when it was opened first
+    uint32_t id = 0;    ///< id in the current channel; 0: closed, and the slot is free
+    digest fingerprint; ///< fingerprint when it was first opened
     std::vector<open_pool> pools;
   };
   /// A channel that closed while its daemon kept running. Its memory there is quarantined until the client
@@ -90,13 +90,13 @@ class core {
   void back_off();
 
   connect_options options_;
-  std::shared_ptr<channel> channel_; ///< between a loss and a reconnect: a closed one
+  std::shared_ptr<channel> channel_; ///< between a loss and a reconnect this is a closed channel
   bool started_ = false;             ///< channel_ has completed the handshake, and is not in ended_
   daemon_info info_;
   std::vector<space_entry> spaces_;
   std::vector<region_entry> regions_;
-  std::optional<bell> bell_;         ///< none: nobody has asked for it
-  std::vector<ended_channel> ended_; ///< all of the boot in info_
+  std::optional<bell> bell_;         ///< none: nobody has asked for the bell
+  std::vector<ended_channel> ended_; ///< ended channels of the boot in `info_`
   std::chrono::steady_clock::time_point next_attempt_{};
   uint32_t failures_ = 0;
   std::minstd_rand random_{std::random_device{}()};
@@ -138,7 +138,7 @@ read_result<T, Read> read_answer(channel& from, answer& got, Read&& read) {
   }
 }
 
-/// Like above, but waits for the answer first. A request that timed out is dropped.
+/// Waits for the answer, then reads it as above. A request that timed out is dropped.
 template <class T, class Read>
 read_result<T, Read> take(channel& from, uint64_t id, deadline until, Read&& read) {
   auto got = from.wait(id, until);

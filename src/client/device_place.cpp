@@ -20,7 +20,7 @@ std::string text_of(const device_range& range) {
   return std::to_string(range.bytes) + " bytes at " + hexadecimal(range.address);
 }
 
-/// The GPU that has the memory.
+/// Returns the GPU that has the memory.
 result<cuda::device_ordinal> owner_of(const cuda::driver& driver, const device_range& range) {
   auto refuse = [&](const std::string& what) {
     return fail(errc::bad_request, "expected memory of a GPU, got " + text_of(range) + ", " + what);
@@ -55,7 +55,8 @@ result<device_place> find_device_memory(const device_range& range) {
   cuda::device_uuid uuid;
   if (auto ok = (*driver)->check(api.DeviceGetUuid(&uuid, *ordinal), "cuDeviceGetUuid"); !ok)
     return tl::unexpected(ok.error());
-  auto context = cuda::context::retain(*driver, *ordinal); // whoever has memory there has made it
+  // The owner of memory on this GPU has created its primary context.
+  auto context = cuda::context::retain(*driver, *ordinal);
   if (!context)
     return tl::unexpected(context.error());
 

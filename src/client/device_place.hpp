@@ -1,10 +1,11 @@
-// Where memory of a GPU lies that this process has, by its address alone: what a framework's tensor tells.
+// Finds the allocation in which GPU memory of this process lies, by its address alone, which is what a
+// framework's tensor gives.
 //
 //   auto place = find_device_memory({.address = address, .bytes = bytes});
 //   auto region = daemon->register_device_region(place->allocation);
-//   run.offset = place->offset + ...;                        // runs count from the begin of the allocation
+//   run.offset = place->offset + ...;                        // runs count from the start of the allocation
 //
-// Optional, as engine_device.hpp: the driver is found when this is called.
+// Optional, like engine_device.hpp: the driver is looked up when this is called.
 #pragma once
 
 #include "base/error.hpp"
@@ -18,17 +19,18 @@ namespace terrace::client {
 struct device_range {
   uint64_t address = 0;
   uint64_t bytes = 0;
-  std::string driver = "libcuda.so.1"; ///< the library
+  std::string driver = "libcuda.so.1"; ///< file name of the driver library
 };
 
 struct device_place {
-  device_allocation allocation; ///< up to the range's end: what lies behind is not registered
-  uint64_t offset = 0;          ///< of the range in it
+  device_allocation allocation; ///< ends at the end of the range: nothing behind it is registered
+  uint64_t offset = 0;          ///< offset of the range in the allocation
 };
 
-/// Asks the driver whose memory it is, in which allocation it lies, and for a handle of that. The memory stays the caller's; it must not
-/// be freed before the region is unregistered. Errors: `unsupported` without a driver, and for memory that the driver does not share
-/// by handle (expandable segments, cudaMallocAsync); `bad_request` for what is not memory of a GPU, or reaches beyond its allocation.
+/// Asks the driver who owns the memory, in which allocation it lies, and for a handle to that. The memory
+/// stays the caller's; it must not be freed before the region is unregistered. Errors: `unsupported` without
+/// a driver, and for memory that the driver does not share by handle (expandable segments, cudaMallocAsync);
+/// `bad_request` if the range is not GPU memory or reaches beyond its allocation.
 result<device_place> find_device_memory(const device_range& range);
 
 } // namespace terrace::client

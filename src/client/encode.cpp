@@ -124,7 +124,8 @@ Offset<wire::AwaitLookup> encode(body_builder& body, const lookup_id& lookup, co
   return wire::CreateAwaitLookup(body, id, in.deadline_ms, encode(body, with));
 }
 
-/// Where the daemon counts what arrives; `where` is room for it. Null: nowhere.
+/// Encodes where the daemon counts what arrives; `where` provides the storage. Returns null if `progress` is
+/// null.
 static const wire::Arrivals* encode(const arrivals* progress, const request_context& in,
                                     wire::Arrivals& where) {
   if (progress == nullptr)

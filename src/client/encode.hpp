@@ -17,7 +17,7 @@ struct request_context {
   uint32_t space = 0;
   uint32_t region = 0;
   uint32_t deadline_ms = 0;
-  uint32_t progress_region = 0; ///< of a store: of the generation that it waits for
+  uint32_t progress_region = 0; ///< region of the counter that a store waits for
   uint32_t layers_region = 0;
 };
 
@@ -41,7 +41,8 @@ struct hello_request {
 
 flatbuffers::Offset<wire::Prefix> encode(body_builder& body, const prefix& what);
 flatbuffers::Offset<wire::Options> encode(body_builder& body,
-                                          const request_options& options); ///< absent: the defaults
+                                          /// The defaults if `options` is absent.
+                                          const request_options& options);
 flatbuffers::Offset<wire::Hello> encode(body_builder& body, const hello_request& request);
 flatbuffers::Offset<wire::OpenSpace> encode(body_builder& body, const space_spec& spec);
 flatbuffers::Offset<wire::Lookup> encode(body_builder& body, const lookup_request& request,

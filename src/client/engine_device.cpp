@@ -14,7 +14,7 @@ namespace {
 
 cuda::stream_handle stream_of(void* stream) { return static_cast<cuda::stream_handle>(stream); }
 
-/// For each run of a launch a row of so many blocks at most, of so many threads.
+/// Each run of a launch gets one row of at most `blocks_max` blocks.
 constexpr unsigned threads_per_block = 256, blocks_max = 64;
 
 } // namespace
@@ -111,7 +111,7 @@ result<void> engine_device::ring(void* stream, const bell& of) const {
   auto queued = context.call("cuLaunchHostFunc", context.api().LaunchHostFunc, stream_of(stream), +rings,
                              static_cast<void*>(kept.get()));
   if (queued)
-    (void) kept.release(); // the function's; it stays if the context is lost, because then it is not called
+    (void) kept.release(); // owned by the function, which is not called if the context is lost
   return queued;
 }
 

@@ -1,4 +1,4 @@
-// Waiting for a word that another process writes.
+// Waits for a word that another process writes.
 #pragma once
 
 #include "client/types.hpp"

@@ -53,14 +53,13 @@ class lease {
 /// Objects in place, in mapped memory of the daemon: read-only, valid while the lease is held. Any thread may
 /// read.
 struct located_objects {
-  std::vector<std::span<const uint8_t>> objects; ///< by chunk, then pool
+  std::vector<std::span<const uint8_t>> objects; ///< by chunk, then by pool
   std::shared_ptr<const void> mappings;          ///< keeps the memory mapped, not leased
   uint64_t first_token = 0;              ///< position in the prompt at which the first of their chunks begins
-  std::optional<missing_object> missing; ///< what ended them before the end; none if no more fit
+  std::optional<missing_object> missing; ///< the object that ended them early; none if no more objects fit
 };
 
-/// Staging memory for chunks that the client writes itself. Ends with commit, or with abort, also by
-/// destruction.
+/// Staging memory for chunks that the client writes itself. It ends with commit or abort; destruction aborts.
 class reservation {
  public:
   reservation() = default;
@@ -77,7 +76,7 @@ class reservation {
 
   explicit operator bool() const { return id_ != 0; }
 
-  /// The destination of each object's bytes, by chunk, then pool. Empty for an object that is already
+  /// The destination of each object's bytes, by chunk, then by pool. Empty for an object that is already
   /// present.
   std::span<const std::span<uint8_t>> objects() const { return objects_; }
 
@@ -118,7 +117,8 @@ class registered_region {
  private:
   friend class connection;
   friend class layer_events;
-  std::shared_ptr<detail::channel> channel() const; ///< on which it was registered last; null: it is not
+  /// Channel on which it was last registered; null: it is not registered.
+  std::shared_ptr<detail::channel> channel() const;
   std::shared_ptr<detail::core> core_;
   uint32_t slot_ = 0;
   uint64_t bytes_ = 0;

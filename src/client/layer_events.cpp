@@ -22,11 +22,12 @@ static_assert(protocol::region_event_bytes == sizeof(uint32_t) + handle_bytes);
 
 } // namespace
 
-/// The counters of a ring say what was recorded; the ring's last counter of a slot has an event that nobody uses.
+/// The counters of a ring tell which events were recorded. The last counter of each slot has an event that
+/// nobody uses.
 struct layer_events::parts {
   struct slot {
     std::atomic<uint32_t> ended = 0;          ///< the value of the last load that has ended
-    std::optional<layered_load> passing = {}; ///< behind whose waits `passed` was recorded
+    std::optional<layered_load> passing = {}; ///< load after whose waits `passed` was recorded
     cuda::event passed;
   };
 
@@ -46,9 +47,9 @@ struct layer_events::parts {
   std::shared_ptr<const cuda::context> context;
   region memory;
   registered_region page;
-  /// While it is held, no later connection of this process says that it uses nothing of this one any more.
+  /// While it is held, no later connection of this process reports this one as unused.
   std::shared_ptr<detail::channel> opened_at;
-  std::vector<cuda::event> opened; ///< ends before the page is unregistered
+  std::vector<cuda::event> opened; ///< closed before the page is unregistered
   std::vector<slot> slots;
   std::unique_ptr<layer_ring> ring;
 };
@@ -145,7 +146,8 @@ result<void> layer_events::wait(const layered_load& load, uint32_t layer, void* 
   assert(load.in == all.ring.get() && layer < all.options.layers);
   if (!all.ring->wait(load, layer, until))
     return fail(errc::deadline, "layer " + std::to_string(layer) + " of the load was not recorded in time");
-  // What has ended was recorded long ago, or never: then its event may be that of a process that is no more.
+  // The events of an ended load were recorded long ago, or never will be: they may belong to a process that
+  // has ended.
   if (reached(all.slots[load.slot].ended.load(std::memory_order_acquire), load.value))
     return {};
   const auto& context = *all.context;
@@ -167,7 +169,8 @@ result<void> layer_events::pass(const layered_load& load, void* stream) {
 void layer_events::pass(const layered_load& load) { parts_->ring->pass(load); }
 
 void layer_events::end(const layered_load& load, errc answer) {
-  parts_->slots[load.slot].ended.store(load.value, std::memory_order_release); // before who waits is woken
+  // Stored before the waiting thread is woken.
+  parts_->slots[load.slot].ended.store(load.value, std::memory_order_release);
   parts_->ring->end(load, answer);
 }
 
@@ -188,7 +191,7 @@ result<void> layer_events::restart(deadline until) {
       return fail(errc::busy, "slot " + std::to_string(number) +
                                   ": its stream has not passed the waits for its events, and if the GPU's "
                                   "process has ended before their bytes arrived, it never will");
-  // Of a connection that was lost there is nothing to unregister, or the page of the next one.
+  // If the connection was lost, there is nothing to unregister, or only the page of the next one.
   if (auto closed = close(until); !closed && closed.error().code != errc::gone)
     return closed;
   if (auto opened = all.open(until); !opened)

@@ -56,7 +56,7 @@ bool layer_ring::reached(uint32_t index, uint32_t value) const {
   return terrace::reached(shared_word(counters_[index]).load(std::memory_order_acquire), value);
 }
 
-/// Forward alone: the device may have written it meanwhile.
+/// Raises the counter and never lowers it: the device may have written it meanwhile.
 void layer_ring::raise(uint32_t index, uint32_t value) {
   auto counter = shared_word(counters_[index]);
   uint32_t now = counter.load(std::memory_order_relaxed);

@@ -1,4 +1,4 @@
-// What requests of operators return.
+// The results of operators' requests.
 #pragma once
 
 #include "base/ids.hpp"
@@ -15,43 +15,43 @@ namespace terrace::client {
 /// A lease of the trust group.
 struct lease_status {
   lease_id lease;
-  uint64_t number = 0;        ///< in the order in which they were taken, from 1
+  uint64_t number = 0;        ///< leases are numbered from 1 in the order in which they were taken
   connection_id connection{}; ///< its owner; 0: it is pinned
   uint32_t space = 0;
   uint32_t chunks = 0;
   uint64_t tokens = 0;
-  uint64_t bytes = 0; ///< of what it holds in all tiers; of what several leases hold, for each of them
+  uint64_t bytes = 0; ///< bytes that it holds in all tiers; what several leases hold counts for each of them
   std::chrono::milliseconds age{};
-  bool revoked = false; ///< its holders are being told
+  bool revoked = false; ///< revoked: its holders are being told
 };
 
 struct leases_status {
-  uint64_t count = 0;               ///< of all
-  std::vector<lease_status> leases; ///< the oldest first, at most 1,024
+  uint64_t count = 0;               ///< number of all leases
+  std::vector<lease_status> leases; ///< oldest first, at most 1,024
 };
 
-/// What a check has found.
+/// The result of a check.
 struct check_result {
-  uint64_t count = 0;                   ///< of differences
-  std::vector<std::string> differences; ///< the first 64, a sentence each
-  uint64_t objects = 0;                 ///< of all tiers
+  uint64_t count = 0;                   ///< number of differences
+  std::vector<std::string> differences; ///< the first 64, one sentence each
+  uint64_t objects = 0;                 ///< objects in all tiers
   uint64_t sessions = 0;
   uint64_t connections = 0;
-  std::map<std::string, uint64_t> references; ///< to objects, by who has them
-  bool idle = false; ///< no request was in progress: what only requests may hold was compared too
-  std::vector<std::string> left_out; ///< what could not be compared, and why
+  std::map<std::string, uint64_t> references; ///< references to objects, by kind of holder
+  bool idle = false; ///< no request was in progress, so what only requests may hold was compared too
+  std::vector<std::string> left_out; ///< what could not be compared, and the reason
 };
 
 struct revoke_result {
   uint32_t holders = 0;           ///< connections that had the lease
-  uint64_t quarantined_bytes = 0; ///< that they may be reading in place
+  uint64_t quarantined_bytes = 0; ///< bytes that they may be reading in place
 };
 
 /// A prompt.
 struct prompt_request {
   space in;
   prefix what;
-  uint32_t tiers = 0; ///< of `evict`: bit n: tier_kind n; 0: all
+  uint32_t tiers = 0; ///< for `evict`: bit n stands for tier_kind n; 0: all
   request_options options;
 };
 
@@ -62,22 +62,22 @@ struct move_share {
 struct move_result {
   uint32_t requested_chunks = 0;
   move_share moved;
-  move_share present; ///< were in the tier already
-  move_share missing; ///< are in no tier, or cannot be found behind such a chunk
-  move_share held;    ///< are in the tier now, and stay above it, because somebody holds them
-  move_share failed;  ///< could not be brought there
+  move_share present; ///< chunks that were already in the tier
+  move_share missing; ///< chunks that are in no tier, or follow such a chunk and cannot be found
+  move_share held;    ///< chunks that are now in the tier and also stay above it, because somebody holds them
+  move_share failed;  ///< chunks that could not be moved there
 };
 
 struct pin_result {
   uint32_t requested_chunks = 0;
-  uint32_t pinned_chunks = 0; ///< leading ones; 0: nothing was found, and nothing is pinned
+  uint32_t pinned_chunks = 0; ///< leading chunks; 0: nothing was found, and nothing is pinned
   uint64_t tokens = 0;
-  uint64_t bytes = 0; ///< of what it holds in all tiers
-  lease_id lease;     ///< as `leases` lists it
+  uint64_t bytes = 0; ///< bytes that the pin holds in all tiers
+  lease_id lease;     ///< the id under which `leases` lists the pin
 };
 
 struct unpin_result {
-  uint32_t pins = 0; ///< 0: there was none
+  uint32_t pins = 0; ///< pins that were removed; 0: there was none
   uint64_t bytes = 0;
 };
 

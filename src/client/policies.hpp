@@ -10,10 +10,11 @@ namespace terrace::client {
 struct tier_policy {
   std::string tier; ///< "host", "disk"
   std::string policy;
-  uint64_t objects = 0; ///< residents
+  uint64_t objects = 0; ///< resident objects
 };
 
-/// What a tier with this capacity and policy would have hit if the clients had stored everything it missed.
+/// The hits that a tier with this capacity and policy would have had if the clients had stored everything it
+/// missed.
 struct shadow_policy {
   std::string policy;
   uint64_t capacity_bytes = 0;
@@ -32,10 +33,10 @@ struct policies_status {
   std::string group;
   std::vector<tier_policy> tiers;
   uint64_t tracked = 0;           ///< objects tracked by the policies
-  uint64_t ghosts = 0;            ///< of these, resident in no tier
-  uint64_t bookkeeping_bytes = 0; ///< of all policies
+  uint64_t ghosts = 0;            ///< tracked objects that are resident in no tier
+  uint64_t bookkeeping_bytes = 0; ///< memory that all policies use
   std::vector<shadow_policy> shadows;
-  uint64_t skipped_requests = 0; ///< because the shadows were busy
+  uint64_t skipped_requests = 0; ///< requests that were skipped because the shadows were busy
   std::vector<std::string> known;
 };
 

@@ -24,7 +24,7 @@ tl::unexpected<error> failed(const char* what, uint64_t bytes) {
 
 } // namespace
 
-// Here, because the library exports no other room's functions.
+// Defined here, because the library exports no other room's functions.
 region::region() = default;
 region::region(region&& other) noexcept = default;
 region& region::operator=(region&& other) noexcept = default;
@@ -45,7 +45,8 @@ result<region> region::create(const char* name, uint64_t bytes) {
   if (!mapped)
     return tl::unexpected(mapped.error());
   made.memory_ = std::move(*mapped);
-  // Fewer and larger pages, here and in the daemon, where the system makes them by itself (transparent_hugepage/shmem_enabled).
+  // Asks for fewer and larger pages, here and in the daemon, where the system makes them only automatically
+  // (transparent_hugepage/shmem_enabled).
   (void) ::madvise(made.data(), bytes, MADV_HUGEPAGE);
   return made;
 }

@@ -23,9 +23,9 @@ class region {
   region& operator=(region&& other) noexcept;
   ~region();
 
-  /// Commits all pages now, large ones where the kernel has them (from Linux 6.1 on). Do so before the first access:
-  /// it takes a tenth of the time that the accesses would, and what lies in large pages is copied at full speed from the beginning.
-  /// Error: `no_space`; `unsupported` before Linux 5.14.
+  /// Commits all pages now, large ones if the kernel has them (from Linux 6.1 on). Call it before the first
+  /// access: it takes a tenth of the time that the accesses would, and copies from large pages run at full
+  /// speed from the beginning. Error: `no_space`; `unsupported` before Linux 5.14.
   result<void> commit() const;
 
   uint8_t* data() const { return reinterpret_cast<uint8_t*>(memory_.data()); }

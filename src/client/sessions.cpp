@@ -153,8 +153,8 @@ result<bool> connection::close_session(const session_id& id, deadline until) {
       [](const wire::CloseSessionAnswer& table) { return table.closed(); });
 }
 
-/// `attempt` sends a prefix that continues the session. If the session is not what its handle takes it for, or has ended,
-/// it is called again with the whole prompt.
+/// Calls `attempt`, which sends a prefix that continues the session. If the session has ended or its tokens
+/// are not those that its handle assumes, calls it again with the whole prompt.
 template <class Attempt>
 auto connection::in_session(session& of, std::span<const uint32_t> prompt, uint64_t unchanged,
                             std::span<const item> items, deadline until, Attempt&& send)
@@ -171,9 +171,9 @@ auto connection::in_session(session& of, std::span<const uint32_t> prompt, uint6
   };
   auto lost = [&](const auto& found) { return !found && found.error().code == errc::gone && alive(); };
   auto found = attempt(unchanged);
-  if (lost(found)) // the session is not what this handle takes it for
+  if (lost(found)) // the session's tokens are not those that this handle assumes
     found = attempt(0);
-  if (lost(found)) { // it has ended: a new one
+  if (lost(found)) { // the session has ended, so a new one is opened
     auto opened = open_session(of.in(), of.options_, until);
     if (!opened)
       return tl::unexpected<error>(opened.error());

@@ -15,7 +15,7 @@ namespace terrace::client {
 struct tier_status {
   std::string tier;   ///< "host", "disk", ...
   std::string state;  ///< "ready", "starting", "degraded"
-  std::string reason; ///< if it is not ready
+  std::string reason; ///< why it is not ready
   uint64_t capacity_bytes = 0;
   uint64_t used_bytes = 0;
   uint64_t free_bytes = 0;
@@ -36,7 +36,7 @@ struct tier_status {
   uint64_t huge_page_bytes = 0;  ///< host memory: part of its capacity
   uint64_t leaving_bytes = 0;    ///< host memory: in segments being removed that leases or clients still use
   std::string notice;            ///< information for an operator although the tier is ready
-  uint64_t read_bytes_per_s = 0; ///< as measured; 0: nothing was read yet, or nobody measures it
+  uint64_t read_bytes_per_s = 0; ///< measured; 0: nothing was read yet, or nobody measures it
 };
 
 struct space_status {
@@ -52,13 +52,13 @@ struct group_status {
   bool isolated = false;
   uint32_t spaces = 0;
   uint32_t leases = 0;
-  uint64_t region_bytes = 0; ///< of all connections of the group, until they are unmapped
+  uint64_t region_bytes = 0; ///< regions of all connections of the group, until they are unmapped
   uint64_t region_bytes_max = 0;
   uint64_t sessions = 0;
-  uint64_t session_bytes = 0; ///< memory of these, as if none shared anything
+  uint64_t session_bytes = 0; ///< memory of the sessions, counted as if nothing were shared
   std::vector<tier_status> tiers;
   std::vector<space_status> open_spaces; ///< the first 64
-  std::vector<tenant_status> tenants;    ///< quotas first
+  std::vector<tenant_status> tenants;    ///< tenants with quotas first
 };
 
 struct client_status {
@@ -74,33 +74,34 @@ struct client_status {
   uint32_t leases = 0;
   uint32_t reservations = 0;
   uint64_t requests = 0;
-  std::chrono::milliseconds age{}; ///< since it connected
-  uint64_t leased_bytes = 0;       ///< of host memory, that its leases and readings hold
-  uint64_t quarantined_bytes =
-      0; ///< of these: it may be reading them although their lease or its connection has ended
+  std::chrono::milliseconds age{}; ///< time since it connected
+  uint64_t leased_bytes = 0;       ///< host memory that its leases and readings hold
+  /// The part that it may be reading although the lease or connection has ended.
+  uint64_t quarantined_bytes = 0;
   uint64_t answered = 0;               ///< requests
-  std::chrono::microseconds latency{}; ///< of all answered requests together
+  std::chrono::microseconds latency{}; ///< sum over all answered requests
 };
 
-/// A device of which clients have registered memory since the daemon started.
+/// A device in which clients have registered memory since the daemon started.
 struct device_status {
   std::string device;      ///< its UUID, or "host"
   std::string state;       ///< "idle", "starting", "ready", "degraded"
-  std::string reason;      ///< if it is degraded
-  std::string description; ///< the driver, and what the device can do
-  int32_t pid = 0;         ///< of its process; 0: there is none
+  std::string reason;      ///< why it is degraded
+  std::string description; ///< the driver, and the device's capabilities
+  int32_t pid = 0;         ///< process id of its process; 0: there is none
   uint32_t regions = 0;
   uint64_t region_bytes = 0;
   uint64_t loaded_bytes = 0;
   uint64_t stored_bytes = 0;
-  uint64_t starts = 0; ///< of its process
+  uint64_t starts = 0; ///< starts of its process
   uint64_t failures = 0;
-  uint64_t pinned_bytes = 0; ///< of host memory that it reads itself
-  uint64_t direct_bytes = 0; ///< that it has read from there
-  uint64_t staged_bytes = 0; ///< that have passed staging memory, either way
-  uint64_t disk_bytes = 0;   ///< that it has read from disks itself
+  uint64_t pinned_bytes = 0; ///< host memory that it reads itself
+  uint64_t direct_bytes = 0; ///< bytes that it has read from there
+  uint64_t staged_bytes = 0; ///< bytes that have passed through staging memory, either way
+  uint64_t disk_bytes = 0;   ///< bytes that it has read from disks itself
   std::string
-      disk_reads; ///< whether it does: "yes", "no: " and why, "not all: " and why, "not tried", "opening", "off"
+      disk_reads; ///< whether it reads disks: "yes", "no: " and why, "not all: " and why, "not tried",
+                  ///< "opening", "off"
 };
 
 struct daemon_status {

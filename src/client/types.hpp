@@ -16,10 +16,11 @@
 
 namespace terrace::client {
 
-/// The time by which a call returns in any case. None: it waits for the answer or the end of the connection.
+/// The time by which a call returns in any case. Without one the call waits for the answer or the end of the
+/// connection.
 using deadline = std::optional<std::chrono::steady_clock::time_point>;
 
-/// What a wait does after a signal's handler has run.
+/// What a wait does after a signal handler has run.
 enum class on_signal : uint8_t { goes_on, returns };
 
 inline deadline within(std::chrono::nanoseconds time) { return std::chrono::steady_clock::now() + time; }
@@ -35,7 +36,7 @@ enum class tensor_format : uint8_t { binary = 0, kv_2ltd = 1, kv_t2d = 2, kv_2td
 
 struct tensor_shape {
   tensor_format format = tensor_format::kv_2ltd;
-  std::string dtype;    ///< default: the space's
+  std::string dtype;    ///< default: dtype of the space
   uint32_t kv_size = 2; ///< 2, or 1 if K and V are one; `kv_mla` and `binary`: 1
   uint32_t layers = 1;
   uint32_t hidden = 0; ///< elements per token in one layer of K or V; `binary`: per layer
@@ -45,15 +46,15 @@ struct tensor_shape {
 /// One kind of state in a space: attention KV, Mamba states, a sliding window.
 struct pool_spec {
   std::string name = "kv";
-  uint64_t object_bytes = 0; ///< of one chunk of this pool on one rank; 0 if given by `tensors`
+  uint64_t object_bytes = 0; ///< bytes of one chunk of this pool on one rank; 0 if given by `tensors`
   hit_rule rule = hit_rule::all_chunks;
-  uint32_t trailing = 1;             ///< trailing_chunks: number of chunks
+  uint32_t trailing = 1;             ///< number of chunks, for trailing_chunks
   bool replicated = false;           ///< stored once for all ranks
-  std::vector<tensor_shape> tensors; ///< the content of an object
+  std::vector<tensor_shape> tensors; ///< tensors of an object
   uint32_t layer_groups = 1;         ///< with tensors: a pool "NAME.0", "NAME.1", ... per group of layers
 };
 
-/// Of all requests of this connection in a space that say nothing else. A deadline of a call goes before `time`.
+/// Defaults for the requests of this connection in a space. A call's deadline takes precedence over `time`.
 struct request_defaults {
   uint32_t tiers = 0;                ///< as in lookup_request
   uint8_t priority = 128;            ///< as in request_options, like the rest
@@ -77,9 +78,9 @@ struct space_spec {
   std::string salt;
   hash_algorithm algorithm = hash_algorithm::sha256_cbor;
   std::string seed;
-  uint32_t rank = 0; ///< of this connection, not part of the space
-  /// The speed at which this client computes KV: then it is not given what it has sooner if it computes it again
-  /// (`recompute_chunks` in results). Not part of the space. 0: not declared.
+  uint32_t rank = 0; ///< rank of this connection, not part of the space
+  /// The speed at which this client computes KV. Results then leave out chunks that the client computes
+  /// sooner than the daemon delivers them (`recompute_chunks`). Not part of the space. 0: not declared.
   uint32_t prefill_tokens_per_s = 0;
   request_defaults defaults; ///< not part of the space either
 };
@@ -87,7 +88,7 @@ struct space_spec {
 /// An open space. Can be copied freely; belongs to the connection that opened it and survives its reconnects.
 struct space {
   uint32_t slot = 0;
-  digest fingerprint; ///< of all fields of the spec, as computed by the daemon
+  digest fingerprint; ///< digest of all fields of the spec, as computed by the daemon
 };
 
 /// A tensor of an object: its offset, size and layers.
@@ -118,20 +119,21 @@ enum class digest_unit : uint8_t { chunk = 0, hash_block = 1 };
 
 /// The chunks of a request: either tokens or digests. A view: the data is read during the call only.
 struct prefix {
-  std::span<const uint32_t> tokens; ///< the whole prompt, or what follows `parent`
+  std::span<const uint32_t> tokens; ///< the whole prompt, or the tokens after `parent`
   std::span<const uint8_t> parent;  ///< digest that the tokens continue
-  uint32_t parent_tokens = 0;       ///< number of tokens it covers
+  uint32_t parent_tokens = 0;       ///< number of tokens that `parent` covers
   std::span<const uint8_t> digests; ///< back to back, `digest_width` bytes each
   uint8_t digest_width = digest::max_size;
   digest_unit unit = digest_unit::chunk;
-  std::span<const uint32_t> end_offsets; ///< of each digest in tokens, if not regular
-  std::string_view lora; ///< beside digests with sha256_cbor and chunks of one hash block only
-  std::string_view salt; ///< hashed into the first block only; beside digests as `lora`
+  std::span<const uint32_t> end_offsets; ///< end of each digest in tokens, if not regular
+  std::string_view lora; ///< allowed beside digests only with sha256_cbor and chunks of one hash block
+  std::string_view salt; ///< hashed into the first block only; allowed beside digests as `lora` is
   std::span<const item> items;
   std::span<const std::string_view> tags;
-  std::span<const uint8_t> session; ///< 16 bytes: continued at `parent_tokens`; see session::continued
-  bool tail =
-      false; ///< the tokens after the last whole chunk are a chunk, too: the last one (docs/sessions.md)
+  /// 16 bytes: the session to continue at `parent_tokens`; see session::continued.
+  std::span<const uint8_t> session;
+  /// The tokens after the last whole chunk form a chunk, too, the last one (docs/sessions.md).
+  bool tail = false;
 
   static prefix of_tokens(std::span<const uint32_t> tokens) {
     prefix p;
@@ -154,12 +156,12 @@ struct prefix {
 };
 
 struct chunk_range {
-  uint32_t first =
-      0; ///< in a session counted from the start of the prompt, otherwise from the first chunk that is sent
+  /// In a session counted from the start of the prompt, otherwise from the first chunk sent.
+  uint32_t first = 0;
   uint32_t count = 0; ///< 0: all from `first`
 };
 
-/// What `read_lease` told of a lease before: whether the caller may still read it.
+/// Whether the caller may still read what `read_lease` returned for the lease before.
 enum class earlier_places : uint8_t { kept, given_up };
 
 // ---- requests ----
@@ -169,16 +171,16 @@ struct request_options {
   std::optional<uint8_t> priority; ///< smaller is more urgent; absent: the space's default
   std::string_view trace;          ///< shown in the daemon's log and in error texts
 
-  /// The caller's number of the inference request, unique among the clients of the trust group: lookups,
-  /// loads and stores with the same number count as one use of the prefix, and `connection::end_inference`
+  /// The caller's number for the inference request, unique among the clients of the trust group. Lookups,
+  /// loads and stores with equal numbers count as one use of the prefix, and `connection::end_inference`
   /// reports its end. 0: not given.
   uint64_t inference = 0;
-  uint64_t session = 0; ///< hint: identifies the conversation, the same for all its turns. 0: not given
-  uint32_t turn = 0;    ///< hint: from 1. 0: not given
-  /// From a clock of the caller; used by daemons with policy.clock = "told".
+  uint64_t session = 0; ///< hint: identifies the conversation, equal for all its turns. 0: not given
+  uint32_t turn = 0;    ///< hint: number of the turn, from 1. 0: not given
+  /// Time by a clock of the caller; used by daemons with policy.clock = "told".
   std::optional<std::chrono::nanoseconds> time;
   std::optional<uint32_t>
-      prefill_tokens_per_s; ///< of this request, instead of the space's; 0: all found is given
+      prefill_tokens_per_s; ///< for this request, instead of the space's; 0: everything found is returned
   /// True: nothing is found (lookups; loads and prefetches by prefix). Absent: the space's default.
   std::optional<bool> no_load;
   /// True: nothing is stored (store, reserve), which is no error. Absent: the space's default.
@@ -188,7 +190,7 @@ struct request_options {
 
 enum class finish_reason : uint8_t { unknown, stop, length, tool_call, aborted };
 
-/// How an inference request ended: hints on when its prefix is needed again.
+/// The end of an inference request, with hints on when its prefix is needed again.
 struct inference_end {
   uint64_t inference = 0;
   std::optional<uint32_t> output_tokens;
@@ -198,7 +200,7 @@ struct inference_end {
   std::optional<std::chrono::nanoseconds> time;        ///< as in request_options
 };
 
-/// What was removed: an object counts once per tier.
+/// The number of removed objects: an object counts once per tier.
 struct clear_result {
   uint64_t objects = 0;
   uint64_t bytes = 0;
@@ -210,15 +212,15 @@ struct lookup_request {
   bool lease = false;
   uint32_t tiers = 0; ///< bit n: tier_kind n may be searched; 0: the space's default, or all
   request_options options;
-  std::optional<lookup_id> id; ///< with which others of the trust group may await or cancel it
+  std::optional<lookup_id> id; ///< id with which others of the trust group may await or cancel it
   bool digests = false;        ///< return the digests of the requested chunks, to compare hashing
-  bool logits = false;         ///< with a tail: look for the logits of this very prompt, too (save_prompt)
+  bool logits = false;         ///< with a tail: also looks for the logits of this exact prompt (save_prompt)
 };
 
 /// `count` pieces of `bytes` each; piece i is at offset `offset + i * stride` in the region.
 struct run {
-  /// As `offset` of a single piece, in loads: so many bytes of the object are not copied, such as those of tokens that the engine
-  /// has already.
+  /// Value of `offset` of a single piece in loads: that many bytes of the object are not copied, such as
+  /// those of tokens that the engine already has.
   static constexpr uint64_t skipped = UINT64_MAX;
 
   uint64_t offset = 0;
@@ -231,9 +233,9 @@ class arrivals;
 class layer_ring;
 class registered_region;
 
-/// A counter in the memory of a `layer_ring`, and what it is raised to.
+/// A counter in the memory of a `layer_ring`, and the value that it is raised to.
 struct layer_counter {
-  uint64_t offset = 0; ///< in the memory
+  uint64_t offset = 0; ///< offset in the memory
   uint32_t value = 0;  ///< compared modulo 2^32
 };
 
@@ -241,12 +243,13 @@ struct layer_counter {
 struct layered_load {
   layer_ring* in = nullptr;
   uint32_t slot = 0;
-  uint32_t value = 0; ///< of all its counters
+  uint32_t value = 0; ///< value of all its counters
 
-  /// Written when all chunks of the load's `layer`th pool have arrived, and when the load has ended without it. A wait may
-  /// be queued before the load is submitted: until then the counter has an older value.
+  /// The counter that is written when all chunks of the load's pool number `layer` have arrived, or when the
+  /// load has ended without them. A wait may be queued before the load is submitted: until then the counter
+  /// has an older value.
   layer_counter layer(uint32_t layer) const;
-  /// Written by whoever waits, behind the last wait.
+  /// The counter that the waiter writes behind its last wait.
   layer_counter passed() const;
 };
 
@@ -258,41 +261,42 @@ struct load_request {
   chunk_range range;
   const registered_region* region = nullptr;
   std::span<const run> runs;
-  std::span<const uint32_t> runs_per_object; ///< empty: one run each
+  std::span<const uint32_t> runs_per_object; ///< empty: one run per object
   std::span<const uint8_t> pools;            ///< numbers of the requested pools, ascending; empty: all
   request_options options;
-  const arrivals* progress = nullptr; ///< a counter for each requested pool
-  uint32_t tiers = 0;                 ///< by prefix: as in lookup_request
-  /// Of a region in device memory: the device writes a generation for each requested pool (layer_ring.hpp).
+  const arrivals* progress = nullptr; ///< one counter for each requested pool
+  uint32_t tiers = 0;                 ///< for a load by prefix, as in lookup_request
+  /// For a region in device memory: the device writes a generation for each requested pool (layer_ring.hpp).
   std::optional<layered_load> layers{};
 };
 
-/// When a prefetch is answered although it is not complete: when it is cancelled or its time is over; with `wait`, not
-/// before everything that is expected is in host memory, or with an error.
+/// When an incomplete prefetch is answered: when it is cancelled or its time is over. With `wait` it is
+/// answered only once everything that is expected is in host memory, or with an error.
 enum class stop_rule : uint8_t {
   best_effort = 0, ///< does not wait for memory either
   wait = 1,
   until_deadline = 2, ///< after `time`
 };
 
-/// Exactly one of `what`, `lease` and `lookup`.
+/// Exactly one of `what`, `lease` and `lookup` is set.
 struct prefetch_request {
-  space in; ///< of `what`
+  space in; ///< space of `what`
   prefix what;
   std::optional<lease_id> lease;
-  std::optional<lookup_id> lookup; ///< one that takes a lease, also if it is not answered yet
+  std::optional<lookup_id> lookup; ///< a lookup that takes a lease, also if it is not answered yet
   stop_rule rule = stop_rule::best_effort;
-  std::chrono::milliseconds time{0}; ///< for the rule `until_deadline`
+  std::chrono::milliseconds time{0}; ///< time for `until_deadline`
   request_options options;
-  const arrivals* progress = nullptr; ///< a counter
-  uint32_t tiers = 0;                 ///< by prefix: as in lookup_request
-  tier_kind to = tier_kind::host;     ///< or `gpu`
+  const arrivals* progress = nullptr; ///< one counter
+  uint32_t tiers = 0;                 ///< for a prefetch by prefix, as in lookup_request
+  tier_kind to = tier_kind::host;     ///< may also be `gpu`
 };
 
-/// A counter of 32 bits in a region that is a memfd, once it has reached `value`, compared modulo 2^32.
+/// A store waits until this 32-bit counter, in a region that is a memfd, has reached `value`, compared modulo
+/// 2^32.
 struct generation {
   const registered_region* in = nullptr;
-  uint64_t offset = 0; ///< a multiple of 4, in the first 256 KiB
+  uint64_t offset = 0; ///< offset in the region: a multiple of 4, in the first 256 KiB
   uint32_t value = 0;
 };
 
@@ -300,8 +304,9 @@ struct generation {
 struct device_allocation {
   std::string device; ///< the UUID of the GPU, as nvidia-smi writes it, or "host"
   uint64_t bytes = 0;
-  int descriptor = -1;              ///< of physical memory (VMM), or a sealed memfd for "host"; -1: `handle`
-  std::array<uint8_t, 64> handle{}; ///< of CUDA IPC: a cudaIpcMemHandle_t
+  /// Descriptor of physical memory (VMM), or a sealed memfd for "host"; -1: `handle` is used.
+  int descriptor = -1;
+  std::array<uint8_t, 64> handle{}; ///< handle of CUDA IPC, a cudaIpcMemHandle_t
 };
 
 struct store_request {
@@ -310,11 +315,12 @@ struct store_request {
   chunk_range range; ///< chunks of the prefix in the runs
   const registered_region* region = nullptr;
   std::span<const run> runs;
-  std::span<const uint32_t> runs_per_object; ///< empty: one run each
+  std::span<const uint32_t> runs_per_object; ///< empty: one run per object
   std::span<const uint8_t> pools;            ///< as in load_request
   request_options options;
-  /// Of a region in device memory: nothing of it is read before. Whoever writes the counter then rings the connection's bell
-  /// (connection::bell), which must have been asked for unless the counter has been reached when the request is sent.
+  /// For a region in device memory: the daemon reads none of it before the counter is reached. The writer of
+  /// the counter then rings the connection's bell. The bell must have been asked for (connection::bell),
+  /// unless the counter has been reached when the request is sent.
   std::optional<generation> after{};
 };
 
@@ -330,10 +336,10 @@ struct reserve_request {
 
 /// The object that ended a prefix early.
 struct missing_object {
-  uint32_t chunk = 0; ///< of the prefix or the lease, from 0
+  uint32_t chunk = 0; ///< chunk of the prefix or the lease, from 0
   uint16_t pool = 0;
   uint16_t rank = 0;
-  bool damaged = false; ///< it was found and could not be read, or its bytes were wrong
+  bool damaged = false; ///< the object was found but could not be read, or its bytes were wrong
 };
 
 struct load_result {
@@ -343,16 +349,17 @@ struct load_result {
   uint64_t bytes = 0;
   std::vector<uint64_t> bytes_by_tier;   ///< indexed by tier_kind; may be shorter
   uint64_t first_token = 0;              ///< position in the prompt at which the first loaded chunk begins
-  std::optional<missing_object> missing; ///< what ended it before the end
-  uint32_t recompute_chunks = 0; ///< further ones are present, but computing them is faster (space_spec)
+  std::optional<missing_object> missing; ///< the object that ended it early
+  /// Further chunks that are present but faster to compute (space_spec).
+  uint32_t recompute_chunks = 0;
 };
 
-/// Why a prefetch went no further.
+/// Why a prefetch ended.
 enum class prefetch_end : uint8_t {
   complete,
   cancelled,
   deadline_passed,
-  no_room, ///< in host memory
+  no_room, ///< host memory has no room
   lost,    ///< an object could not be read, or was evicted or cleared meanwhile
 };
 
@@ -364,15 +371,17 @@ struct prefetch_share {
 
 struct prefetch_result {
   uint32_t requested_chunks = 0;
-  uint32_t found_chunks = 0;         ///< leading ones, in any tier
-  uint32_t expected_chunks = 0;      ///< of these, as many as host memory has room for
-  uint32_t delivered_chunks = 0;     ///< of these, the contiguous prefix that is in host memory
-  uint32_t chunk_tokens = 0;         ///< tokens of a chunk
-  std::vector<prefetch_share> tiers; ///< by tier_kind in which a chunk was found; may be shorter
+  uint32_t found_chunks = 0;    ///< leading chunks, in any tier
+  uint32_t expected_chunks = 0; ///< the part of `found_chunks` that host memory has room for
+  /// The part of `expected_chunks` that is in host memory, a contiguous prefix.
+  uint32_t delivered_chunks = 0;
+  uint32_t chunk_tokens = 0;         ///< tokens per chunk
+  std::vector<prefetch_share> tiers; ///< indexed by the tier_kind in which a chunk was found; may be shorter
   prefetch_end end = prefetch_end::complete;
   uint64_t first_token = 0;              ///< position in the prompt at which the first chunk begins
-  std::optional<missing_object> missing; ///< what ended it, if an object was lost
-  uint32_t recompute_chunks = 0; ///< further ones are present, but computing them is faster (space_spec)
+  std::optional<missing_object> missing; ///< the object that was lost and ended it
+  /// Further chunks that are present but faster to compute (space_spec).
+  uint32_t recompute_chunks = 0;
 
   uint64_t delivered_tokens() const { return uint64_t{delivered_chunks} * chunk_tokens; }
 };
@@ -398,7 +407,7 @@ struct daemon_info {
   bool has(std::string_view feature) const;
 };
 
-/// Where a subscription goes on. A new one begins with what is there.
+/// The position at which a subscription continues. A new one begins with what is there.
 struct event_cursor {
   uint64_t sequence = 0;
   uint8_t tier = 255;
@@ -409,19 +418,20 @@ struct event {
   uint64_t sequence = 0;
   event_kind what{};
   tier_kind tier = tier_kind::none;
-  uint32_t space = 0; ///< as `status` numbers it
+  uint32_t space = 0; ///< number of the space, as in `status`
   uint16_t pool = 0;
   uint16_t rank = 0;
   digest chunk;
-  /// So many objects, this one among them, a prefix needs of the chunk. 0: this one is not needed of each chunk, or nobody has
-  /// opened the space since the daemon started; once somebody does, the subscription ends with `gone`.
+  /// Number of objects, this one included, that a prefix needs of the chunk. 0: not every chunk needs this
+  /// object, or nobody has opened the space since the daemon started; once somebody does, the subscription
+  /// ends with `gone`.
   uint32_t chunk_objects = 0;
 };
 struct event_part {
   std::vector<event> events;
-  bool snapshot = false; ///< they are what is there
+  bool snapshot = false; ///< the events tell what is there
   event_cursor next;
-  uint64_t last = 0; ///< event that there is
+  uint64_t last = 0; ///< number of the last event that exists
 };
 
 } // namespace terrace::client

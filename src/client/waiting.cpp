@@ -1,4 +1,4 @@
-// Answers to submitted requests, and calls that submit one and wait for its answer.
+// Receives the answers to submitted requests, and makes calls that submit one and wait for its answer.
 #include "client/client.hpp"
 #include "client/core.hpp"
 #include "client/decode.hpp"
@@ -14,7 +14,7 @@ using protocol::kind;
 
 namespace {
 
-/// Where an answer says that objects lie.
+/// Returns the locations of objects in an answer.
 template <class Location, class Table>
 std::vector<Location> locations_in(const Table& table) {
   std::vector<Location> list;
@@ -24,7 +24,7 @@ std::vector<Location> locations_in(const Table& table) {
   return list;
 }
 
-/// Those places in this process, whose segments are mapped; empty where there is no object.
+/// Returns the places in this process, whose segments are mapped; empty where there is no object.
 template <class Location>
 result<std::vector<std::span<uint8_t>>> mapped_at(const detail::segments& mapped,
                                                   const std::vector<Location>& places, bool for_writing) {
@@ -52,7 +52,7 @@ auto connection::take(ticket<T>& under_way, deadline until, Read&& read)
     return fail(errc::bad_request, "expected a ticket of a request in flight, got an empty one");
   auto got = under_way.channel_->wait(under_way.id_, until);
   if (!got && got.error().code == errc::deadline)
-    return pass_on(got); // still in flight
+    return pass_on(got); // the request is still in flight
   under_way.id_ = 0;
   if (!got)
     return pass_on(got);
@@ -110,7 +110,7 @@ result<prefetch_result> connection::wait(ticket<prefetch_result>& under_way, dea
 }
 
 result<store_result> connection::wait(ticket<store_result>& under_way, deadline until) {
-  // Stores and commits end alike.
+  // Stores and commits have equal answers.
   if (under_way && under_way.channel_->request_of(under_way.id_) == kind::commit)
     return take<wire::CommitAnswer>(under_way, until,
                                     [](const auto& table) { return detail::decode(table); });
@@ -158,7 +158,7 @@ result<located_objects> connection::wait(ticket<located_objects>& under_way, dea
 }
 
 result<reservation> connection::wait(ticket<reservation>& under_way, deadline until) {
-  reservation made; // from the answer on it aborts itself if anything fails
+  reservation made; // from the answer on, the reservation aborts itself if anything fails
   auto in = under_way.channel_;
   auto places = take<wire::ReserveAnswer>(under_way, until, [&](const auto& table) {
     made.channel_ = in;
@@ -194,7 +194,7 @@ result<T> connection::finish(result<ticket<T>> submitted, deadline until) {
   if (!submitted)
     return pass_on(submitted);
   auto done = wait(*submitted, until);
-  // The ticket is valid but timed out, and nobody will ask for its answer.
+  // The ticket is valid but timed out, and nobody will take its answer.
   if (!done)
     give_up(*submitted);
   return done;

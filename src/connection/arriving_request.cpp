@@ -9,17 +9,17 @@ namespace {
 
 struct verb_rule {
   const char* name;
-  size_t descriptors;  ///< of its frame
-  bool while_draining; ///< it releases something, or only reads
+  size_t descriptors;  ///< descriptors that arrived with its frame
+  bool while_draining; ///< it releases something or only reads, so it is served during a drain
 };
 
-/// In the order of their kinds.
+/// Rows in the order of the verbs' numbers.
 constexpr std::array verb_rules{
 #define TERRACE_VERB(NAME, TABLE, NUMBER, FDS, ANSWER_FDS, DRAINING, ...) verb_rule{#NAME, FDS, DRAINING},
 #include "protocol/verbs.def"
 };
 
-/// What an observer may ask.
+/// Verbs that an observer may use.
 bool observable(protocol::kind verb) {
   using protocol::kind;
   return verb == kind::status || verb == kind::policies || verb == kind::cancel || verb == kind::leases ||
@@ -76,7 +76,8 @@ std::optional<early_refusal> refusal_of(const arriving_request& what, connection
     return malformed(std::string("the connection observes (Hello.observes); expected status, policies or "
                                  "a request of operators, got ") +
                      what.verb);
-  if (what.descriptors != what.descriptors_of_verb) // more than announced are a violation of the framing
+  // A frame with more descriptors than it announced violates the framing.
+  if (what.descriptors != what.descriptors_of_verb)
     return malformed(std::string(what.verb) + " takes " + std::to_string(what.descriptors_of_verb) +
                      " descriptors, " + std::to_string(what.descriptors) + " came");
   return std::nullopt;

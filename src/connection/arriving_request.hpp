@@ -1,4 +1,4 @@
-// Which requests a connection serves, as far as that is known before their bodies are read.
+// Decides which requests a connection serves, as far as their headers tell.
 #pragma once
 
 #include "base/error.hpp"
@@ -13,46 +13,46 @@
 
 namespace terrace {
 
-/// The life of a connection, in order.
+/// The phases of a connection's life, in order.
 enum class connection_phase : uint8_t {
-  handshake, ///< until hello is answered
+  handshake, ///< hello has not been answered
   serving,
-  draining,    ///< the daemon shuts down: what is in flight is answered
+  draining,    ///< the daemon shuts down: requests in flight are still answered
   closing,     ///< its last frame is being sent
-  quarantined, ///< its socket is closed, but its process may be reading what it holds
+  quarantined, ///< its socket is closed, but its process may still read what it holds
 };
 const char* to_string(connection_phase phase);
 
 struct arriving_request {
   request_id id = 0;
   protocol::kind kind{};
-  bool in_flight = false;         ///< a request with this id is
-  const char* verb = nullptr;     ///< its name; null: clients send no frames of this kind
+  bool in_flight = false;         ///< a request with the same id is in flight
+  const char* verb = nullptr;     ///< name of the verb; null: clients send no frames of this kind
   bool while_draining = false;    ///< served while the daemon shuts down
-  size_t descriptors = 0;         ///< that came with it
-  size_t descriptors_of_verb = 0; ///< that have to
+  size_t descriptors = 0;         ///< descriptors that came with the frame
+  size_t descriptors_of_verb = 0; ///< descriptors that the verb requires
 };
 
-/// What its header says. `in_flight`: a request with its id is.
+/// Reads the header. `in_flight`: a request with its id is in flight.
 arriving_request arriving(const protocol::frame& frame, bool in_flight);
 
-/// Why the connection ends: its client does not speak the protocol. `ok`: it does.
+/// Returns why the connection ends if its client violates the protocol, else `ok`.
 error violation_of(const arriving_request& what, connection_phase phase);
 
 struct early_refusal {
   error why;
-  bool malformed = false; ///< the client's mistake, with which a handshake ends
+  bool malformed = false; ///< the client's mistake, which ends a handshake
 };
-/// For a request that violates nothing. `observes`: the connection may only look and administer.
+/// Precondition: the request violates nothing. `observes`: the connection may only look and administer.
 std::optional<early_refusal> refusal_of(const arriving_request& what, connection_phase phase, bool observes);
 
 // ---- texts of refusals ----
 
-/// `why`, with the frame that ends its connection.
+/// Adds the frame that ends its connection to `why`.
 error with_frame(const error& why, const protocol::frame& frame);
-/// `why`, with the trace of its request, if it has one.
+/// Adds the trace of its request, if it has one, to `why`.
 error with_trace(const error& why, const std::string& trace);
-/// There is no memory to serve such a request.
+/// Returns the error for a request that there is no memory to serve.
 error no_memory_for(protocol::kind kind);
 
 } // namespace terrace

@@ -1,4 +1,4 @@
-// What a client holds, counted again: see client_holdings.hpp.
+// Recounts what a client holds: see client_holdings.hpp.
 #include "connection/client_holdings.hpp"
 
 #include <string>

@@ -1,4 +1,4 @@
-// How long a connection waits for its client.
+// The time limits that a connection sets its client.
 #pragma once
 
 #include "base/error.hpp"
@@ -9,8 +9,9 @@
 
 namespace terrace {
 
-/// It has an end for a handshake, for the rest of a frame that has begun, and for its last frame to be read. Answers may
-/// stay unread as long as the group's memory has room. Pure: time is an argument.
+/// A connection limits the time for the handshake, for the rest of a frame that has begun, and for the client
+/// to read its last frame. Answers may stay unread as long as the group's memory has room. Pure: time is an
+/// argument.
 class client_deadlines {
  public:
   using time_point = std::chrono::steady_clock::time_point;
@@ -19,29 +20,29 @@ class client_deadlines {
   /// `unread`: how long a client may leave its answers unread while the group's memory is full.
   explicit client_deadlines(std::chrono::milliseconds unread) : unread_(unread) {}
 
-  /// The connection ends at that time, unless its client moves on.
+  /// Ends the connection at that time unless its client moves on.
   void end_by(time_point at) { end_ = at; }
   void moved_on() { end_ = never; }
   bool has_end() const { return end_ != never; }
   time_point end() const { return end_; }
   bool is_over(time_point now) const { return now >= end_; }
-  /// Why it ends then. Precondition: it is not `closing`.
+  /// Returns the reason for which an overdue connection ends. Precondition: it is not `closing`.
   static error overdue(connection_phase phase) {
     return {errc::deadline, phase == connection_phase::handshake
                                 ? "expected hello within connection.handshake_deadline"
                                 : "expected the rest of a frame within connection.request_deadline"};
   }
 
-  /// The client took bytes of an answer, or the first began to be sent.
+  /// The client took bytes of an answer, or the first answer began to be sent.
   void took(time_point now) { took_ = now; }
-  /// Whether a client with answers that are being sent has left them unread for too long.
+  /// Whether a client with answers in sending has left them unread for too long.
   bool leaves_unread(time_point now) const { return took_ + unread_ <= now; }
   static error unread() {
     return {errc::busy, "the requests of this trust group take connection.group_bytes, and this client has "
                         "not read its answers for connection.request_deadline: expected it to read"};
   }
 
-  /// When to look again. `sending`: answers are being sent.
+  /// Returns when to check again. `sending`: answers are being sent.
   time_point next(time_point now, bool sending) const {
     if (!sending)
       return end_;

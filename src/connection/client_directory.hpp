@@ -1,4 +1,4 @@
-// The connected clients: what status shows of each, and how many there may be.
+// The connected clients: their status and their bounds.
 #pragma once
 
 #include "base/error.hpp"
@@ -21,17 +21,17 @@ namespace terrace {
 /// How a connection is counted.
 enum class standing : uint8_t {
   silent,      ///< it has not said hello
-  client,      ///< counted against connections_max
+  client,      ///< it is counted against connections_max
   observer,    ///< it only looks and administers
-  quarantined, ///< its socket is closed, but its process may be reading what it holds
-  leaving,     ///< it has to make room for another
+  quarantined, ///< its socket is closed, but its process may still read what it holds
+  leaving,     ///< it must make room for another connection
 };
 
 /// Thread-safe. An entry exists from `add` until `remove`, which its connection calls at its end. `Client`: a
 /// `client_state`, or derived from it.
 ///
-/// Whoever says nothing, or only looks, keeps no client out: silent connections and observers have bounds of their
-/// own, at which the oldest one of the user that has most of them must leave.
+/// Silent connections and observers keep no client out: they have bounds of their own. At a bound, the oldest
+/// one of the user with the most of them must leave.
 template <class Client>
 class client_directory {
  public:
@@ -39,7 +39,7 @@ class client_directory {
 
   static constexpr size_t observers_max = 64;
 
-  /// It is silent.
+  /// Adds the client as silent.
   void add(const client_ptr& client) {
     std::lock_guard guard(mutex_);
     if (clients_.emplace(client->id, entry{client}).second)
@@ -56,25 +56,26 @@ class client_directory {
     clients_.erase(found);
   }
 
-  /// Called before a connection is added. Returns the silent one that must leave for it; null: there is room.
+  /// Called before a connection is added. Returns the silent connection that must leave for it, or null if
+  /// there is room.
   client_ptr make_room_for_silent(size_t silent_max) {
     std::lock_guard guard(mutex_);
     return count_of(standing::silent) < silent_max ? nullptr : leaver(standing::silent);
   }
 
-  /// How many clients there may be, in so many trust groups. Half of them are shared equally: of these, each group always
-  /// has its share; the others are for whoever comes first.
+  /// The bound of clients and the number of trust groups. Half of the places are shared equally: each group
+  /// always has its share of them. The other half goes to whoever comes first.
   struct client_bound {
     uint32_t connections_max = 0;
     size_t groups = 1;
     size_t share() const { return connections_max / (2 * groups); }
   };
-  /// A process may have this many clients, and beyond that three times as many as there are places left: so each further
-  /// process finds some, whatever others have opened.
+  /// A process may have this many clients, and beyond that three times as many as there are free places. So a
+  /// further process always finds some, however many clients others have opened.
   static constexpr size_t process_clients_min = 16;
 
-  /// A silent connection becomes a client. Errors: `busy`, if there are as many clients as may be, as many of its process,
-  /// or as many quarantined connections, of which its process has some.
+  /// Makes a silent connection a client. Errors: `busy` if the limit of clients, of clients per process, or
+  /// of quarantined connections is reached; the last only if the process has quarantined connections itself.
   result<void> admit_client(connection_id id, const client_bound& bound) {
     std::lock_guard guard(mutex_);
     auto found = clients_.find(id);
@@ -109,7 +110,8 @@ class client_directory {
     return {};
   }
 
-  /// A silent connection becomes an observer. Returns the observer that must leave for it; null: there is room.
+  /// Makes a silent connection an observer. Returns the observer that must leave for it, or null if there is
+  /// room.
   client_ptr admit_observer(connection_id id) {
     std::lock_guard guard(mutex_);
     auto found = clients_.find(id);
@@ -121,7 +123,7 @@ class client_directory {
     return leaves;
   }
 
-  /// Hello was said: both of the above.
+  /// Called when hello was received: admits a client or an observer.
   result<client_ptr> admit(connection_id id, bool observes, const client_bound& bound) {
     if (observes)
       return admit_observer(id);
@@ -130,8 +132,8 @@ class client_directory {
     return nullptr;
   }
 
-  /// From now on no client is admitted. `left`: called once, when the last client has left, with the lock held; at once if
-  /// there is none. Returns how many there are. A second call changes nothing.
+  /// From now on no client is admitted. `left` is called once, with the lock held, when the last client has
+  /// left, or at once if there is none. Returns the number of clients. A second call changes nothing.
   size_t drain(std::function<void()> left) {
     std::lock_guard guard(mutex_);
     size_t clients = count_of(standing::client);
@@ -147,14 +149,14 @@ class client_directory {
     return drains_;
   }
 
-  /// Its socket is closed, but it stays.
+  /// The socket is closed, but the entry stays.
   void quarantine(connection_id id) {
     std::lock_guard guard(mutex_);
     if (auto found = clients_.find(id); found != clients_.end())
       change(found->second, standing::quarantined);
   }
 
-  /// Its process no longer reads there: it is not counted as quarantined any longer.
+  /// The process no longer reads what the connection held, so the connection no longer counts as quarantined.
   void confirm(connection_id id, pid_t pid) {
     std::lock_guard guard(mutex_);
     auto found = clients_.find(id);
@@ -201,7 +203,7 @@ class client_directory {
 
   size_t& count_of(standing as) { return counts_[static_cast<size_t>(as)]; }
 
-  /// Places of the other groups' shares that are free; none for a group that has not all of its own.
+  /// Free places in the other groups' shares; 0 while the group has not used up its own share.
   size_t kept_for_others(const std::string& group, const client_bound& bound) const {
     auto own = clients_of_.find(group);
     if ((own == clients_of_.end() ? 0 : own->second) < bound.share())
@@ -230,7 +232,8 @@ class client_directory {
       std::exchange(left_, nullptr)();
   }
 
-  /// Of the same process; of the same user, where the process is in a PID namespace that is not visible.
+  /// Counts the clients of the same process, or of the same user if the process is in a PID namespace that is
+  /// not visible.
   size_t clients_like(const Client& one) const {
     return static_cast<size_t>(std::count_if(clients_.begin(), clients_.end(), [&one](const auto& each) {
       const Client& other = *each.second.client;
@@ -245,7 +248,8 @@ class client_directory {
     });
   }
 
-  /// The oldest of the user that has most of them, so that nobody's own connections push out another user's.
+  /// Returns the oldest connection of the user with the most of them, so that nobody's connections push out
+  /// those of another user.
   client_ptr leaver(standing as) {
     std::map<uid_t, size_t> by_user;
     for (const auto& [id, one] : clients_)
@@ -264,9 +268,9 @@ class client_directory {
   mutable std::mutex mutex_;
   std::map<connection_id, entry> clients_; ///< ids ascend with time
   size_t counts_[5] = {};
-  std::map<std::string, size_t> clients_of_; ///< by trust group
+  std::map<std::string, size_t> clients_of_; ///< number of clients by trust group
   bool drains_ = false;
-  std::function<void()> left_; ///< null: it was called
+  std::function<void()> left_; ///< null: it has been called
 };
 
 } // namespace terrace

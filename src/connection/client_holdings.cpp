@@ -69,7 +69,7 @@ result<void> client_holdings::add(std::shared_ptr<client_space> opened) {
   if (spaces_.size() >= most_.spaces)
     return fail(errc::busy, "the connection has " + std::to_string(spaces_.size()) +
                                 " spaces open, as many as connection.spaces_max allows; close some");
-  // Not before: a rank that is refused would count as one that has left.
+  // registered last, because a refused rank would count as one that has left
   opened->presence = std::make_unique<rank_presence::member>(opened->what->ranks, opened->rank);
   spaces_.emplace(id, std::move(opened));
   assert(spaces_.size() <= most_.spaces);
@@ -165,7 +165,7 @@ result<void> client_holdings::may_name(size_t objects) const {
 
 size_t objects_of(const lease& taken) {
   size_t objects = 0;
-  for (const tier_hold& one : taken.held) // parallel
+  for (const tier_hold& one : taken.held) // parallel to `taken.held`
     objects = std::max(objects, one.held->places().size());
   return objects;
 }
@@ -178,7 +178,8 @@ void client_holdings::add(lease_ptr taken) {
   held.what = std::move(taken);
   lease_objects_ += held.objects;
   leases_.emplace(id, std::move(held));
-  assert(leases_.size() <= most_.leases && lease_objects_ <= most_.lease_objects); // it was asked before
+  // The caller has asked `may_lease` before.
+  assert(leases_.size() <= most_.leases && lease_objects_ <= most_.lease_objects);
 }
 
 lease_ptr client_holdings::lease_of(const lease_id& id) const {
@@ -188,7 +189,7 @@ lease_ptr client_holdings::lease_of(const lease_id& id) const {
 
 // ---- reading in place ----
 
-/// A part of the places: how many of them are new.
+/// Counts how many of the next places are new.
 void client_holdings::count(lease_reading& work) const {
   size_t end = std::min(work.done + lease_reading::step_objects, work.places.size());
   for (; work.done < end; ++work.done) {
@@ -199,11 +200,11 @@ void client_holdings::count(lease_reading& work) const {
   }
 }
 
-/// All are counted: they are held from now on.
+/// Charges all new places: they are held from now on.
 result<void> client_holdings::commit(lease_reading& work) {
   auto known = leases_.find(work.from->id);
-  uint64_t counted =
-      known != leases_.end() && known->second.owner ? 0 : work.fresh; // counted since it was taken
+  // Already counted when the client took the lease.
+  uint64_t counted = known != leases_.end() && known->second.owner ? 0 : work.fresh;
   if (auto ok = may_name(counted); !ok)
     return ok;
   held_lease& held = leases_[work.from->id];
@@ -222,7 +223,7 @@ result<void> client_holdings::commit(lease_reading& work) {
   return {};
 }
 
-/// A part of the places. Those that another read told meanwhile are not counted twice.
+/// Tells the next places. Places that another read has told meanwhile are not counted twice.
 void client_holdings::tell(lease_reading& work, held_lease& held) {
   size_t end = std::min(work.done + lease_reading::step_objects, work.places.size());
   for (; work.done < end; ++work.done)
@@ -245,7 +246,7 @@ result<bool> client_holdings::read_some(lease_reading& work) {
   auto known = leases_.find(work.from->id);
   auto told = known == leases_.end() ? nullptr : known->second.told;
   if (work.now == stage::begins || (work.now == stage::counting && told != work.told)) {
-    work.now = stage::counting; // again, if another read was done meanwhile
+    work.now = stage::counting; // count again if another read finished meanwhile
     work.done = work.fresh = work.bytes = 0;
     work.told = told;
   }

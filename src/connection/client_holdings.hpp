@@ -1,5 +1,5 @@
 // The resources of a client: open spaces, registered regions, staging memory, mapped segments, and leases,
-// its own and those that it reads. All are released with the object.
+// both its own and those that it reads. All are released with the object.
 //
 // Pure: no actor, and time is an argument. Used by one thread at a time.
 #pragma once
@@ -23,19 +23,21 @@
 
 namespace terrace {
 
-/// A space as opened by this connection.
+/// A space as this connection opened it.
 struct client_space {
   space_ptr what;
   std::shared_ptr<token_hasher> hasher;
   uint16_t rank = 0;
-  request_defaults defaults; ///< as this client declares them
+  request_defaults defaults; ///< defaults that this client declares
   std::shared_ptr<metrics::space_probe> probe;
-  std::unique_ptr<rank_presence::member> presence; ///< of its rank, while the connection has the space open
+  /// Presence of its rank while the connection has the space open.
+  std::unique_ptr<rank_presence::member> presence;
 };
 using client_space_ptr = std::shared_ptr<const client_space>;
 using client_region_ptr = std::shared_ptr<const client_region>;
 
-/// What a lease counts against `lease_objects`, in however many tiers it holds them.
+/// How many objects a lease counts against `lease_objects`; the number of tiers that hold them does not
+/// matter.
 size_t objects_of(const lease& taken);
 
 class client_holdings {
@@ -48,10 +50,11 @@ class client_holdings {
     uint32_t spaces = 0;
     uint32_t regions = 0;
     uint32_t leases = 0;
-    uint64_t lease_objects = 0; ///< of all leases together; an object counts once per lease
+    uint64_t lease_objects = 0; ///< limit for all leases together; an object counts once per lease
   };
 
-  /// `teardown`: releases staging memory; `ends`: ends leases on many objects. Null: whoever has the last reference.
+  /// `teardown` releases staging memory. `ends` ends leases on many objects. If one is null, the holder of
+  /// the last reference does that work.
   explicit client_holdings(const bounds& most, teardown_ptr teardown = nullptr, teardown_ptr ends = nullptr)
       : most_(most), teardown_(std::move(teardown)), ends_(std::move(ends)) {}
   client_holdings(const client_holdings&) = delete;
@@ -63,29 +66,29 @@ class client_holdings {
 
   // ---- spaces ----
 
-  /// A space that is open already stays as it is. Errors: `bad_request` if it was opened with another rank or other defaults,
-  /// which requests that name it rely on; `busy` at the limit.
+  /// A space that is already open stays as it is. Errors: `bad_request` if it was opened with another rank or
+  /// other defaults, because requests rely on them; `busy` at the limit.
   result<void> add(std::shared_ptr<client_space> opened);
-  /// Requests in flight keep it until they are done. Errors: `not_found`; `busy` while leases or reservations are in
-  /// it, which need its rank.
+  /// Requests in flight keep the space until they are done. Errors: `not_found`; `busy` while it has leases
+  /// or reservations, which need its rank.
   result<void> close_space(space_id id);
-  client_space_ptr space(space_id id) const; ///< null: not opened by this connection
-  /// By its number on the wire. Error: `not_found`.
+  client_space_ptr space(space_id id) const; ///< null: this connection has not opened it
+  /// Finds a space by its number on the wire. Error: `not_found`.
   result<client_space_ptr> opened(uint32_t number) const;
-  /// Its rank in a space in which it reads under a lease, perhaps another connection's. Error: `bad_request` if it has not
-  /// opened the space, whose ranks have objects of their own.
+  /// Returns the client's rank in a space in which it reads under a lease, perhaps under that of another
+  /// connection. Error: `bad_request` if it has not opened the space, because each rank has its own objects.
   result<uint16_t> rank_in(const opened_space& in) const;
 
   // ---- regions ----
 
   /// Errors: `busy` at the limit.
   result<region_id> add(client_region_ptr region);
-  client_region_ptr region(region_id id) const; ///< null: none
-  /// By its number on the wire. Error: `not_found`.
+  client_region_ptr region(region_id id) const; ///< null: there is none
+  /// Finds a region by its number on the wire. Error: `not_found`.
   result<client_region_ptr> registered(uint32_t number) const;
-  /// Transfers in flight keep it until they are done. Null: none.
+  /// Transfers in flight keep the region until they are done. Returns null if there is none.
   client_region_ptr remove(region_id id);
-  /// It is still registered.
+  /// Returns whether the region is still registered.
   bool has(const client_region& region) const;
   uint32_t regions() const { return static_cast<uint32_t>(regions_.size()); }
   uint64_t region_bytes() const { return region_bytes_; }
@@ -94,101 +97,104 @@ class client_holdings {
 
   /// Created on first use. Errors: those of `staging::create`.
   result<staging*> staging_memory();
-  staging* present_staging() { return staging_.get(); } ///< null: never used, or released
-  /// The client maps this segment: it is kept until the end.
+  staging* present_staging() { return staging_.get(); } ///< null: it was never used, or has been released
+  /// The client maps this segment, so it is kept until the client ends.
   void keep_segment(uint32_t number, std::shared_ptr<const arena> memory) {
     segments_[number] = std::move(memory);
   }
 
   // ---- leases ----
 
-  /// Errors: `busy` at the limit of leases, or, for the second, of their objects.
+  /// Errors: `busy`; `may_lease` at the limit of leases, `may_name` at the limit of their objects.
   result<void> may_lease() const;
   result<void> may_name(size_t objects) const;
 
-  void add(lease_ptr taken); ///< as its owner
+  void add(lease_ptr taken); ///< adds the lease as its owner
   bool holds(const lease_id& id) const { return leases_.contains(id); }
-  lease_ptr lease_of(const lease_id& id) const; ///< null: neither owned nor read here
+  lease_ptr lease_of(const lease_id& id) const; ///< null: the client neither owns nor reads it
   uint32_t leases() const { return static_cast<uint32_t>(leases_.size()); }
   uint64_t lease_objects() const { return lease_objects_; }
 
-  /// A step of a read; true: there is another one. After the last one the client may read these locations: send them at
-  /// once. Locations already returned are held already and are not counted again. Errors: those of `may_name`, and
-  /// then nothing has changed; `gone`, if the lease was released meanwhile, or the client has done with its places.
+  /// Does one step of a read; returns true if there is another one. After the last step the client may read
+  /// these locations: send them at once. Locations returned before are already held and not counted again.
+  /// Errors: those of `may_name`, upon which nothing has changed; `gone` if the lease was released meanwhile
+  /// or the client no longer uses its places.
   result<bool> read_some(lease_reading& work);
 
-  /// The client has done with all places of the lease that it was told. True: they are so many that they are released
-  /// later, on the thread of `ends`.
+  /// The client no longer uses the places of the lease that it was told. Returns true if they are so many
+  /// that the thread of `ends` releases them later.
   bool has_read(const lease_id& id);
 
-  /// How a lease that ended was held.
+  /// How an ended lease was held.
   struct ended_lease {
     bool owner = false;
-    bool old = false; ///< it was returned by `old_leases`
+    bool old = false; ///< `old_leases` had returned it
   };
-  std::optional<ended_lease> release(const lease_id& id); ///< nullopt: neither owned nor read here
-  /// An operator has revoked the lease: it can no longer be used here, and what the client may be reading in place stays
-  /// until it releases the lease or ends.
+  std::optional<ended_lease> release(const lease_id& id); ///< nullopt: the client neither owned nor read it
+  /// A lease that an operator has revoked. This client can no longer use it. What the client may be reading
+  /// in place stays until it releases the lease or ends.
   struct revoked_lease {
     ended_lease ended;
-    uint64_t reading_bytes = 0; ///< of what stays, physical
+    uint64_t reading_bytes = 0; ///< physical bytes that stay
   };
   std::optional<revoked_lease>
-  revoke(const lease_id& id); ///< nullopt: neither owned nor read here, or revoked before
+  revoke(const lease_id& id); ///< nullopt: the client neither owned nor read it, or it was revoked before
 
-  /// True if the lease is on so many objects that it ends later than `release`, on the thread of `ends`.
+  /// True if the lease has so many objects that the thread of `ends` ends it after `release` has returned.
   bool ends_elsewhere(const lease_id& id) const;
-  /// True if the client received locations of its objects and may be reading there.
+  /// True if the client received locations of the lease's objects and may be reading there.
   bool may_be_reading(const lease_id& id) const;
 
-  /// The owned leases older than `after`, each returned once.
+  /// The owned leases older than `after`. Each is returned once.
   struct aged {
     std::vector<lease_ptr> old;
-    clock::time_point next = clock::time_point::max(); ///< when the next one becomes old
+    clock::time_point next = clock::time_point::max(); ///< time when the next lease becomes old
   };
   aged old_leases(clock::time_point now, clock::duration after);
 
-  /// What status shows of it.
+  /// Writes what status shows of the holdings.
   void show(client_state& shown) const;
 
   // ---- checks ----
 
-  /// What was counted again beside what is kept; a sentence for each difference. Looks at all leases and reservations.
+  /// Recounts the holdings and returns a sentence for each difference from the kept sums. Looks at all leases
+  /// and reservations.
   std::vector<std::string> check() const;
-  std::vector<lease_ptr> kept_leases() const; ///< owned and read
+  std::vector<lease_ptr> kept_leases() const; ///< leases owned or read
   std::vector<hold_ptr> readings() const;
   std::vector<lease_id> owned() const;
 
   // ---- the end ----
 
-  /// Releases everything except the segments, and what a living client may still use: what it reads under its leases, and events
-  /// that it has opened.
-  /// Returns the leases it owned, which have ended for other readers too.
+  /// Releases everything except the segments and what a living client may still use: what it reads under its
+  /// leases, and events that it has opened. Returns the leases that it owned, which have ended for other
+  /// readers too.
   std::vector<ended_lease> close();
 
-  /// Such events are kept.
+  /// Whether events that the client may have open are kept.
   bool keeps_events() const { return !opened_pages_.empty(); }
 
-  /// The client's process has ended, or has said that it uses nothing of this any more.
+  /// The client's process has ended, or has said that it no longer uses any of this.
   void client_ended();
   void drop_segments() { segments_.clear(); }
 
   /// Bytes held for reading, counted as often as they are held.
   uint64_t reading_bytes() const { return reading_bytes_; }
-  /// Of these, those of revoked leases.
+  /// The part of `reading_bytes` that belongs to revoked leases.
   uint64_t revoked_bytes() const { return revoked_bytes_; }
 
  private:
-  friend struct damaged_holdings; ///< tests break it
+  friend struct damaged_holdings; ///< tests damage it
   struct held_lease {
     lease_ptr what; ///< null: it was revoked, and the client may be reading
     bool owner = false;
     bool old = false;
-    std::vector<hold_ptr> reading; ///< host objects whose locations the client received and may be reading
+    /// Holds on host objects whose locations the client received and may be reading.
+    std::vector<hold_ptr> reading;
     std::shared_ptr<told_places> told; ///< the objects at these locations; null: none
-    uint64_t objects = 0;              ///< counted against the limit for this lease
-    uint64_t read = 0;                 ///< of these, those that count for `told`
-    uint64_t reading_bytes = 0;        ///< physical, at these locations
+    uint64_t objects = 0;              ///< objects counted against the limit for this lease
+    uint64_t read = 0;                 ///< the part of `objects` that counts for `told`
+    uint64_t reading_bytes = 0;        ///< physical bytes at these locations
   };
   using lease_map = std::unordered_map<lease_id, held_lease>;
 
@@ -197,7 +203,7 @@ class client_holdings {
   void tell(lease_reading& work, held_lease& held);
   void stop_reading(held_lease& held);
   void end_readings();
-  /// Destroys what held so many objects.
+  /// Destroys the holder of that many objects.
   template <class T>
   void end(T what, uint64_t objects) {
     if (ends_ && objects >= object_hold::many_places)
@@ -211,7 +217,8 @@ class client_holdings {
   std::map<region_id, client_region_ptr> regions_;
   uint64_t region_bytes_ = 0;
   uint32_t next_region_ = 1;
-  std::vector<device_memory_ptr> opened_pages_; ///< after `close`: whose events the client may have open
+  /// Set after `close`: pages of events that the client may have open.
+  std::vector<device_memory_ptr> opened_pages_;
   std::unique_ptr<staging> staging_;
   std::map<uint32_t, std::shared_ptr<const arena>> segments_;
   lease_map leases_;

@@ -17,14 +17,14 @@
 
 namespace terrace {
 
-/// Where the lines about the clients of a trust group go. Safe on any thread.
+/// Where the log lines about the clients of a trust group go. Safe on any thread.
 struct client_log_lines {
   std::function<void(const std::string&)> info;
   detail_log detail;
-  std::shared_ptr<shared_line_limit> ends; ///< of lines on ended connections
+  std::shared_ptr<shared_line_limit> ends; ///< limit of lines on ended connections
 };
 
-/// Each line names the client. What clients say of themselves is shown printable.
+/// Each line names the client. Text from clients is made printable.
 class client_log {
  public:
   client_log(std::shared_ptr<const client_state> who, client_log_lines to)
@@ -32,13 +32,13 @@ class client_log {
 
   void info(const std::string& what) const { to_.info(line(what)); }
 
-  /// A client can cause one after the other, so not all are written.
+  /// A client can cause these lines one after the other, so their number is limited.
   void end(const std::string& what, line_limit::clock::time_point now) const {
     if (auto admitted = to_.ends->admit(line(what), now))
       to_.info(*admitted);
   }
 
-  /// `make` returns the text; called only if it is written.
+  /// `make` returns the text. It is called only if the line is written.
   template <class Text>
   void debug(Text&& make) const {
     detail(detail_log::level::debug, std::forward<Text>(make));

@@ -1,4 +1,4 @@
-// What a client of a trust group may do.
+// Permissions of a trust group's clients.
 #pragma once
 
 #include "base/error.hpp"
@@ -9,8 +9,8 @@
 
 namespace terrace {
 
-/// Whether it may change what serves all clients of the group: only `daemon`'s own user and root may. Error: `denied`.
-/// `why`: what the request would change.
+/// Returns whether the client may change what serves all clients of the group. Only the daemon's own user and
+/// root may. Error: `denied`. `why`: what the request would change.
 inline result<void> may_govern(uid_t client, uid_t daemon, const char* why) {
   if (client == 0 || client == daemon)
     return {};
@@ -18,14 +18,15 @@ inline result<void> may_govern(uid_t client, uid_t daemon, const char* why) {
               "expected the daemon's own user or root, got user " + std::to_string(client) + ": " + why);
 }
 
-/// Whether the memory of its group may be mapped. Error: `denied`. `instead`: what the client can use.
+/// Returns whether clients may map the memory of the group. Error: `denied`. `instead`: what the client can
+/// use.
 inline result<void> may_map(const std::string& group, bool isolated, const char* instead) {
   if (!isolated)
     return {};
   return fail(errc::denied, "nothing is mapped in the isolated group " + group + "; use " + instead);
 }
 
-/// Why a user is not admitted to a socket.
+/// Returns the error for a user that is not admitted to a socket.
 inline error not_admitted(uid_t uid, gid_t gid, const std::string& path) {
   return {errc::denied, "uid " + std::to_string(uid) + ", gid " + std::to_string(gid) + " may not use " +
                             path + "; see uids and gids in its [[listen]]"};

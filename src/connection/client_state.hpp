@@ -1,4 +1,4 @@
-// What status shows of a client.
+// The state of a client, as status shows it.
 #pragma once
 
 #include "base/ids.hpp"
@@ -15,15 +15,15 @@
 
 namespace terrace {
 
-/// The state of one connection. Written by the connection, read by status, on any thread.
+/// The state of one connection. The connection writes it, and status reads it on any thread.
 struct client_state {
   connection_id id{};
   std::string group;
   pid_t pid = 0;
   uid_t uid = 0;
   gid_t gid = 0;
-  std::chrono::steady_clock::time_point since; ///< when it connected
-  account_ptr leased; ///< what its leases and readings hold of host memory; null in tests
+  std::chrono::steady_clock::time_point since; ///< time of connecting
+  account_ptr leased; ///< host memory that its leases and readings hold; null in tests
 
   std::atomic<uint32_t> requests_in_flight{0};
   std::atomic<uint32_t> regions{0};
@@ -32,7 +32,7 @@ struct client_state {
   std::atomic<uint32_t> reservations{0};
   std::atomic<uint64_t> requests{0};
   std::atomic<uint64_t> answered{0};
-  std::atomic<uint64_t> latency_ns{0}; ///< of all answered requests together
+  std::atomic<uint64_t> latency_ns{0}; ///< sum over all answered requests
   std::atomic<uint64_t> quarantined_bytes{0};
   std::atomic<const char*> state{"handshake"}; ///< a string literal
 

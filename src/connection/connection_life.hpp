@@ -1,6 +1,7 @@
-// The life of a connection: what follows for it when frames are sent, when its socket closes, when the daemon shuts down.
+// The life of a connection: decides what it does when frames are sent, when its socket closes, and when the
+// daemon shuts down.
 //
-// Pure: the connection reports events, and does what follows. Used by one thread at a time.
+// Pure: the connection reports events, and does what this class returns. Used by one thread at a time.
 #pragma once
 
 #include "base/error.hpp"
@@ -17,45 +18,48 @@ class connection_life {
  public:
   using phase = connection_phase;
 
-  /// `pid`: of the client's process; 0: it is in a PID namespace that is not visible. `watched`: its end is noticed.
+  /// `pid`: the client's process; 0 if it is in a PID namespace that is not visible. `watched`: the daemon
+  /// notices the end of the process.
   connection_life(pid_t pid, bool watched) : pid_(pid), watched_(watched) {}
 
   phase now() const { return now_; }
   bool observes() const { return observes_; } ///< it may only look and administer
   bool reads() const { return now_ <= phase::draining; }
-  bool ends() const { return now_ >= phase::closing; } ///< no answers are sent any more
+  bool ends() const { return now_ >= phase::closing; } ///< no more answers are sent
 
   enum class next : uint8_t {
     go_on,
-    say_goodbye, ///< nothing is in flight, and the daemon shuts down: send `shutting_down`, then close
-    finish,      ///< the socket is closed, or of no use any more
+    say_goodbye, ///< the daemon shuts down and nothing is in flight: send `shutting_down`, then close
+    finish,      ///< the socket is closed or of no more use
     quit,
   };
   static error shutting_down() { return {errc::gone, "the daemon is shutting down"}; }
 
-  /// Hello is answered. `observes`: it may only look and administer.
+  /// Hello was answered. `observes`: the connection may only look and administer.
   void greeted(bool observes) {
     observes_ = observes;
     if (now_ == phase::handshake)
       now_ = phase::serving;
   }
 
-  /// A send has completed. `open`: it succeeded. `sending`: more is being sent. `idle`: no request is in flight.
+  /// A send has completed. `open`: it succeeded. `sending`: another send is in progress. `idle`: no request
+  /// is in flight.
   next sent(bool open, bool sending, bool idle) const {
     if (!open || (now_ == phase::closing && !sending))
       return next::finish;
     return now_ == phase::draining && idle ? next::say_goodbye : next::go_on;
   }
 
-  /// The peer has closed its end, or, with `both_ways`, the socket is dead. While a receive is in the ring, it reports the
-  /// end, after what came before it. A client that only sends no more may still read why it is ended.
+  /// The peer has closed its end, or, with `both_ways`, the socket is dead. A receive that is in the ring
+  /// reports the end itself, after everything that came before it. A client that has only stopped sending can
+  /// still read why its connection ends.
   next hung_up(bool both_ways, bool receiving) const {
     if (now_ == phase::quarantined)
       return next::go_on;
     return (now_ == phase::closing ? both_ways : !receiving) ? next::finish : next::go_on;
   }
 
-  /// No new requests. `idle`: no request is in flight.
+  /// No new requests are accepted. `idle`: no request is in flight.
   next drain(bool idle) {
     daemon_ends_ = true;
     if (now_ == phase::quarantined)
@@ -66,7 +70,7 @@ class connection_life {
     return idle ? next::say_goodbye : next::go_on;
   }
 
-  /// Its last frame is sent. False: it was before.
+  /// Called when the last frame is about to be sent. Returns false if the connection was closing before.
   bool close() {
     if (ends())
       return false;
@@ -74,7 +78,7 @@ class connection_life {
     return true;
   }
 
-  /// Why it ends because another connection needs its place; nullopt: it ends already.
+  /// Returns the error with which the connection makes room for another one; nullopt if it is ending already.
   std::optional<error> leave() const {
     if (now_ >= phase::draining)
       return std::nullopt;
@@ -85,21 +89,22 @@ class connection_life {
                        "as soon as a connection is open"};
   }
 
-  /// The socket is closed. `reads_on`: the process holds leases whose objects it may be reading through its mapping. True:
-  /// they are kept until it dies or confirms. Mappings of clients outlive the daemon's.
+  /// The socket is closed. `reads_on`: the process has leases whose objects it may be reading through its
+  /// mapping. Returns true if the leases are kept until the process dies or confirms, because clients'
+  /// mappings outlive the daemon's.
   bool quarantine(bool reads_on) {
     bool kept = reads_on && watched_ && !daemon_ends_;
     now_ = kept ? phase::quarantined : phase::closing;
     return kept;
   }
 
-  /// The process `pid` reads nothing of this connection any more. Processes of an invisible PID namespace all have the
-  /// number 0: only their ends count.
+  /// The process `pid` no longer reads anything of this connection. Processes in an invisible PID namespace
+  /// all have the number 0, so only their end counts.
   next confirmed(pid_t pid) const {
     return now_ == phase::quarantined && pid != 0 && pid == pid_ ? next::quit : next::go_on;
   }
 
-  /// The process has ended, even if others have the socket open.
+  /// The process has ended, even if others still have the socket open.
   void process_ended() { now_ = phase::closing; }
 
  private:

@@ -8,21 +8,22 @@
 
 namespace terrace {
 
-/// No new clients and no new requests; the receiver ends when everything in flight is answered.
+/// The receiver accepts no new clients and no new requests, and ends when everything in flight is answered.
 struct drain_notice {};
 
-/// From a new connection of the process `pid`: the process no longer accesses anything of this one.
+/// A new connection of the process `pid` reports that the process no longer accesses anything of the
+/// receiver.
 struct confirm_notice {
   pid_t pid = 0;
 };
 
-/// To a connection that says nothing or only looks: another one needs its place.
+/// Asks a silent connection or an observer to leave, because another connection needs its place.
 struct leave_notice {};
 
-/// To a connection from its creator, once: it is in the directory now.
+/// The creator of a connection tells it, once, that it is in the directory.
 struct begin_notice {};
 
-/// To a connection: continues work done in slices, or work from another thread.
+/// Makes a connection continue work that is done in slices or came from another thread.
 struct resume_notice {
   std::shared_ptr<std::function<void()>> work;
 };

@@ -1,4 +1,4 @@
-// Requests that wait until a counter in memory of their client has a value.
+// Requests that wait until a counter in their client's memory reaches a value.
 //
 //   waits.add({counter, 7, memory, context, then});
 //   for (auto& each : waits.take_reached()) each.then({});       // the client has rung
@@ -17,13 +17,15 @@
 
 namespace terrace {
 
-/// 32 bits in a region of a client, which writes them at any time: a device of it, or a processor.
+/// 32 bits in a region of a client. The client's device or processor writes them at any time.
 class client_counter {
  public:
-  /// Errors: `bad_request`, if it is not aligned, not inside the region, or the region is not mapped memory of the host.
+  /// Errors: `bad_request` if the counter is not aligned or not inside the region, or if the region is not
+  /// mapped host memory.
   static result<client_counter> in(std::shared_ptr<const client_region> region, uint64_t offset);
 
-  /// As cuStreamWaitValue32 compares. What was written before the value is visible then.
+  /// Compares as cuStreamWaitValue32 does. If it returns true, everything written before the value is
+  /// visible.
   bool has(uint32_t value) const;
   const std::shared_ptr<const client_region>& region() const { return region_; }
 
@@ -40,20 +42,20 @@ class counter_waits {
   struct wait {
     client_counter counter;
     uint32_t value = 0;
-    device_memory_ptr memory; ///< that is accessed then
+    device_memory_ptr memory; ///< memory that is accessed once the value is reached
     context_ptr context;
-    std::function<void(const error&)> then; ///< ok: it has the value
+    std::function<void(const error&)> then; ///< called with ok when the counter has the value
   };
 
   void add(wait one) { waits_.push_back(std::move(one)); }
   size_t size() const { return waits_.size(); }
 
-  // They are no longer here, in the order in which they came.
+  // Removes and returns all waits, in the order in which they came.
   std::vector<wait> take_all();
   std::vector<wait> take_reached();
-  std::vector<wait> take_ended();                               ///< whose requests have
-  std::vector<wait> take_counted_in(const client_region& gone); ///< whose counter is in this region
-  std::vector<wait> take_for(const device_memory& gone);        ///< whose memory is this
+  std::vector<wait> take_ended();                               ///< waits whose requests have ended
+  std::vector<wait> take_counted_in(const client_region& gone); ///< waits whose counter is in this region
+  std::vector<wait> take_for(const device_memory& gone);        ///< waits that would access this memory
 
  private:
   template <class F>

@@ -62,7 +62,8 @@ flatbuffers::Offset<wire::GroupStatus> write_group(flatbuffers::FlatBufferBuilde
       status.group.sessions, status.group.session_bytes, tenants);
 }
 
-/// Whether a device reads disks itself, as the clients of a group are told whose disk none does.
+/// Returns whether the device reads disks itself. `refusal`: why no device reads the disk of this group; empty if
+/// devices may.
 std::string disk_reads_of(const std::string& device, const std::string& refusal) {
   return refusal.empty() || device == "off" || device.starts_with("no: ") ? device : "not all: " + refusal;
 }

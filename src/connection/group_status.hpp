@@ -16,28 +16,30 @@
 
 namespace terrace {
 
-/// The answers of a group's actors, collected one by one, and what the actors do not know. Used by one thread at a time.
+/// Collects the answers of a group's actors one by one, and what the actors do not know. Used by one thread
+/// at a time.
 struct group_status {
   std::string name;
-  std::string path; ///< of its first socket
+  std::string path; ///< path of its first socket
   bool isolated = false;
   group_report group;
   policies_report policies;
-  std::vector<tier_report> tiers; ///< fastest first; of those that serve first
-  std::string disk_refusal; ///< why no device reads its disk itself; empty if they may, or there is none
+  std::vector<tier_report> tiers; ///< the serving tiers, fastest first, then those that do not serve
+  /// Why no device reads its disk itself; empty if devices may, or if there are none.
+  std::string disk_refusal;
 
-  /// The actor of a tier has ended.
+  /// Called when the actor of a tier has ended.
   void tier_ended(size_t place);
-  /// What the mover of a tier knows: why it is degraded, and what an operator should know, or empty; and how fast it is
-  /// read, or 0.
+  /// Adds what the mover of a tier knows: why the tier is degraded and what an operator should know, each
+  /// possibly empty, and its read speed, 0 if unknown.
   void tier_service(tier_kind kind, std::string degraded, std::string notice, uint64_t read_bytes_per_s = 0);
-  /// The names of the tiers' policies, once `policies` is there.
+  /// Fills in the names of the tiers' policies. Call it once `policies` is set.
   void name_policies();
-  /// What only the arena of the host tier knows, which is the first one.
+  /// Adds what only the arena knows to the host tier, which is the first one.
   void add_memory(const segmented_arena& memory);
 };
 
-/// `clients`: of the group. The answer shows no other group.
+/// `clients`: those of the group. The answer shows no other group.
 flatbuffers::Offset<wire::StatusAnswer>
 write_status_answer(flatbuffers::FlatBufferBuilder& body, const group_status& status,
                     const client_environment& environment,

@@ -1,4 +1,4 @@
-// The handshake of a client: what it asks, and the answer on the wire.
+// The handshake of a client: its request, and the answer on the wire.
 #pragma once
 
 #include "base/error.hpp"
@@ -11,13 +11,14 @@
 
 namespace terrace {
 
-/// Error: `unsupported`, for another version of the protocol.
+/// Error: `unsupported` for another version of the protocol.
 result<void> checked_version(const wire::Hello& asked);
 
-/// The closed connections of the client's process from which it no longer reads; none if it knew another daemon.
+/// Returns the closed connections of the client's process from which it no longer reads; none if they belong
+/// to an earlier daemon.
 std::vector<connection_id> resumed_connections(const wire::Hello& asked, const boot_id& boot);
 
-/// `isolated`: nothing of the group is mapped. `tiers`: of the group, fastest first.
+/// `isolated`: no memory of the group is mapped. `tiers`: tiers of the group, fastest first.
 flatbuffers::Offset<wire::HelloAnswer> write_hello_answer(flatbuffers::FlatBufferBuilder& body,
                                                           const client_environment& environment,
                                                           const client_state& client, bool isolated,

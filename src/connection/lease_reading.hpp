@@ -1,4 +1,4 @@
-// A client is told where objects of a lease are, step by step.
+// Tells a client the locations of a lease's objects, step by step.
 #pragma once
 
 #include "group/group_messages.hpp"
@@ -15,23 +15,23 @@
 
 namespace terrace {
 
-/// Advanced by `client_holdings::read_some`. Used by one thread at a time.
+/// `client_holdings::read_some` advances it. Used by one thread at a time.
 struct lease_reading {
-  static constexpr size_t step_objects = 4'096; ///< well below a millisecond
+  static constexpr size_t step_objects = 4'096; ///< one step takes well below a millisecond
 
   lease_ptr from;
-  std::span<const object_place> places; ///< in host memory; outlive the reading
-  std::vector<hold_ptr> holds;          ///< keep them there
-  std::function<size_t(size_t)> number; ///< in the lease, of the n-th place
+  std::span<const object_place> places; ///< places in host memory; they outlive the reading
+  std::vector<hold_ptr> holds;          ///< holds that keep the objects in place
+  std::function<size_t(size_t)> number; ///< number in the lease of the n-th place
 
-  // For `read_some`:
+  // Stage of `read_some`.
   enum class stage : uint8_t { begins, counting, telling, told };
   stage now = stage::begins;
-  size_t done = 0;                   ///< places that this stage is done with
-  uint64_t fresh = 0;                ///< of the places, those that were not told before
-  uint64_t added = 0;                ///< of these, those that are told by now
-  uint64_t bytes = 0;                ///< of all places, physical
-  std::shared_ptr<told_places> told; ///< of the lease
+  size_t done = 0;                   ///< places that this stage has processed
+  uint64_t fresh = 0;                ///< places that had not been told before
+  uint64_t added = 0;                ///< the part of `fresh` that has been told
+  uint64_t bytes = 0;                ///< physical bytes of all places
+  std::shared_ptr<told_places> told; ///< places of the lease that the client was told
 };
 
 } // namespace terrace

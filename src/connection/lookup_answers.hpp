@@ -1,4 +1,4 @@
-// The answer to a lookup on the wire.
+// Writes the answer to a lookup on the wire.
 #pragma once
 
 #include "base/digest.hpp"
@@ -11,26 +11,26 @@
 
 namespace terrace {
 
-/// The requested digests, if the client wants them.
+/// The digests that the client asked for.
 struct returned_digests {
   std::span<const digest> chunks;
-  size_t width = 0; ///< 0: not wanted
+  size_t width = 0; ///< bytes per digest; 0: none wanted
 };
 
-/// What a session has after the lookup, if it was one of a session.
+/// The session's tokens after a lookup in a session.
 struct session_answer {
   uint64_t tokens = 0;
   digest last;
-  size_t width = 0; ///< 0: it is not known
+  size_t width = 0; ///< 0: unknown
 };
 
-/// What was saved for the end of what was found.
+/// What was saved for the end of the found prefix.
 struct end_answer {
   std::span<const uint64_t> cursors{};
   std::span<const uint8_t> logits{};
 };
 
-/// `recompute_chunks`: left out of the plan. `held`: empty if there is no lease.
+/// `recompute_chunks`: chunks left out of the plan. `held`: empty if there is no lease.
 inline flatbuffers::Offset<wire::LookupAnswer>
 write_lookup_answer(flatbuffers::FlatBufferBuilder& body, const prefix_plan& plan, uint32_t recompute_chunks,
                     const lease_id& held, const returned_digests& digests = {},

@@ -1,4 +1,4 @@
-// The pools of an open space, as sent to clients.
+// Writes the pools of an open space for clients.
 #pragma once
 
 #include "index/space_registry.hpp"

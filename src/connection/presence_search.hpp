@@ -1,4 +1,4 @@
-// Which objects of a reservation host memory has, some at a time.
+// Finds out which objects of a reservation host memory has, some at a time.
 //
 // Pure: a connection asks the tier, and passes its answers to this class. Used by one thread at a time.
 #pragma once
@@ -15,12 +15,12 @@ namespace terrace {
 
 class presence_search {
  public:
-  static constexpr size_t probed_objects = 1'024; ///< at a time
+  static constexpr size_t probed_objects = 1'024; ///< objects per question
   static_assert(probed_objects % 64 == 0);
 
   explicit presence_search(batch_ptr objects) : objects_(std::move(objects)), present_(objects_->size()) {}
 
-  /// The next question; nullopt: everything is known. Asked one after the other.
+  /// The next question; nullopt if everything is known. Questions are asked one after the other.
   std::optional<probe_request> next() const {
     if (next_ >= objects_->size())
       return std::nullopt;

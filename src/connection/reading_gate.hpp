@@ -1,4 +1,5 @@
-// When a connection reads on: requests wait in the socket while their client, or its trust group, has too many.
+// Decides when a connection reads on. Requests wait in the socket while their client or its trust group has
+// too many.
 #pragma once
 
 #include "connection/request_memory.hpp"
@@ -15,17 +16,18 @@
 
 namespace terrace {
 
-/// Pure: no actor. Used by one thread at a time, that of the connection.
+/// Pure: no actor. Used by the connection's thread only.
 class reading_gate {
  public:
-  /// `group`: the memory of the trust group's requests. `wake`: called on any thread when it has room again.
+  /// `group`: the memory of the trust group's requests. `wake`: called on any thread when that has room
+  /// again.
   reading_gate(connection_id who, std::shared_ptr<request_memory> group)
       : who_(who), group_(std::move(group)) {}
 
   void on_room(std::function<void()> wake) { wake_ = std::move(wake); }
   void on_objects(std::function<void()> wake) { wake_objects_ = std::move(wake); }
 
-  /// Before a look at the requests that wait and at those that arrive.
+  /// Called before the connection looks at waiting and arriving requests.
   void look() { waits_for_room_ = false; }
 
   /// True if a request may be served now: there is credit, and room in the group's memory.
@@ -35,24 +37,24 @@ class reading_gate {
     bool gives_back = protocol::gives_back(next.kind);
     if (!requests.may_begin(next.kind, next.length) || (unknown_costs_ != 0 && !gives_back))
       return false;
-    // Others' requests must not keep a small one out.
+    // requests of others must not keep a small one out
     bool small = requests.empty() && next.length <= protocol::hello_bytes_max;
     return has_room || small || gives_back || asks_room();
   }
 
   enum class admission : uint8_t {
     wait,     ///< the frame waits in the socket
-    keep,     ///< it may be received, and waits if it may not begin then
-    has_room, ///< the same, with room in the group's memory
+    keep,     ///< the frame may be received, and waits if it may not begin then
+    has_room, ///< like `keep`, and there is room in the group's memory
   };
-  /// Whether the frame may be received. An unfinished frame that was let in stays in.
+  /// Decides whether the frame may be received. An unfinished frame that was let in stays in.
   admission may_receive(const protocol::frame_header& what, const request_table& requests,
                         const waiting_requests& waiting) {
     if (unfinished_bytes_ != what.length)
       let_in_ = judge(what, requests, waiting);
     return let_in_;
   }
-  /// It is in the line for the group's memory.
+  /// True while the connection is queued for the group's memory.
   bool waits_for_room() const { return waits_for_room_; }
 
   // ---- messages that were sent to other actors without credit, and are not read yet ----
@@ -68,10 +70,10 @@ class reading_gate {
 
   // ---- memory ----
 
-  /// What the requests in flight take, and the frame that has begun to arrive (0: none).
+  /// Bytes that the requests in flight take, with the frame that has begun to arrive (0: none).
   struct change {
     uint64_t before = 0, now = 0; ///< bytes
-    bool flood_over = false;      ///< freed memory should go back to the kernel
+    bool flood_over = false;      ///< freed memory should be returned to the kernel
   };
   change account(uint64_t requests_bytes, uint64_t unfinished_bytes) {
     unfinished_bytes_ = unfinished_bytes;
@@ -82,12 +84,13 @@ class reading_gate {
   }
   uint64_t unfinished_bytes() const { return unfinished_bytes_; }
 
-  /// For the objects of a request, see request_memory.hpp. False: `on_objects` is called when to ask again.
+  /// Takes memory for the objects of a request, see request_memory.hpp. False: `on_objects` is called when to
+  /// ask again.
   bool take_objects(uint64_t bytes) { return group_->take_objects(who_, bytes, wake_objects_); }
   void give_back_objects(uint64_t bytes) { group_->give_back_objects(bytes); }
   void takes_no_objects() { group_->leave(who_); }
 
-  /// It needs no more room now: the next connection in line is woken.
+  /// The connection needs no more room now: the next one in the queue is woken.
   void pass_on() { group_->pass_on(who_); }
   bool group_is_full() const { return group_->full(); }
 
@@ -101,7 +104,7 @@ class reading_gate {
                   const waiting_requests& waiting) {
     if (without_credit_ != 0)
       return admission::wait;
-    // Nothing that waits keeps a cancel.
+    // a cancel waits for nothing
     bool passes = waiting.empty() || what.kind == protocol::kind::cancel;
     if (passes && may_begin(what, requests))
       return admission::has_room;
@@ -116,9 +119,9 @@ class reading_gate {
   std::shared_ptr<request_memory> group_;
   std::function<void()> wake_, wake_objects_;
   bool waits_for_room_ = false;
-  admission let_in_ = admission::wait; ///< the unfinished frame
+  admission let_in_ = admission::wait; ///< decision on the unfinished frame
   uint64_t unfinished_bytes_ = 0;
-  uint64_t accounted_ = 0; ///< in the group's memory
+  uint64_t accounted_ = 0; ///< bytes accounted in the group's memory
   uint32_t without_credit_ = 0;
   uint32_t unknown_costs_ = 0;
 };

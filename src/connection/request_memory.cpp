@@ -13,7 +13,7 @@ void call(const std::array<std::function<void()>, 2>& wakes) {
 }
 } // namespace
 
-/// The first of those that wait for objects, if it may take them.
+/// Returns the wake of the first request that waits for objects, if it may take them.
 std::function<void()> request_memory::next_with_objects() {
   if (with_objects_.empty() || with_objects_.front().woken || !fits(with_objects_.front().bytes))
     return nullptr;
@@ -21,7 +21,7 @@ std::function<void()> request_memory::next_with_objects() {
   return with_objects_.front().wake;
 }
 
-/// The first in both lines, if there is room.
+/// Returns the wakes of the first in both queues, if there is room.
 request_memory::wakes request_memory::next() {
   wakes found{next_with_objects(), nullptr};
   if (!has_room() || line_.empty())

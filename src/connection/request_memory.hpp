@@ -1,5 +1,5 @@
-// The memory that the requests of all connections of a trust group take together: unfinished frames, requests in
-// flight with their objects, and answers that are not read.
+// The memory that the requests of all connections of a trust group take together: unfinished frames, requests
+// in flight with their objects, and unread answers.
 #pragma once
 
 #include "base/ids.hpp"
@@ -13,36 +13,39 @@
 
 namespace terrace {
 
-/// Thread-safe. A connection begins a request, or receives the rest of a large frame, while there is room; otherwise it
-/// waits in line and is woken when there is room again. A connection without requests may begin a small one.
+/// Thread-safe. A connection begins a request, or receives the rest of a large frame, while there is room.
+/// Otherwise it waits in a queue and is woken when there is room again. A connection without requests may
+/// always begin a small one.
 ///
-/// A request that is made into many objects takes them once, when it is known how many, and gives them back when it is
-/// answered. Those that wait for that have a line of their own: its first is served when there is room for all that it
-/// takes, or when nobody else has any; so each is served in the end, and together they exceed the bound by one request.
-/// Meanwhile there is no room for anything else.
+/// A request that is expanded into many objects takes memory for all of them at once, when their number is
+/// known, and returns it when it is answered. Requests that wait for this have a queue of their own. The
+/// first one is served when there is room for all its objects, or when no other request has any. So each is
+/// served in the end, and together they exceed the bound by at most one request. Meanwhile there is no room
+/// for anything else.
 class request_memory {
  public:
   explicit request_memory(uint64_t bytes_max)
       : bytes_max_(bytes_max), flood_bytes_(std::min(flood_bytes, bytes_max / 2)) {}
 
-  /// True if there is room. Otherwise `wake` is called once, on any thread, unless the connection is already in line.
+  /// True if there is room. Otherwise `wake` is called once, on any thread, unless the connection is already
+  /// queued.
   bool has_room(connection_id who, const std::function<void()>& wake);
 
-  /// The connection takes so much more or less than before; wakes the first in line if there is room. True: a flood is
-  /// over, and freed memory should go back to the kernel.
+  /// The connection's requests took `before` bytes and now take `now`; wakes the first in the queue if there
+  /// is room. Returns true if a flood is over and freed memory should be returned to the kernel.
   bool change(uint64_t before, uint64_t now);
-  static constexpr uint64_t flood_bytes = 64ULL << 20; ///< or half of the bound, if that is less
+  static constexpr uint64_t flood_bytes = 64ULL << 20; ///< half of the bound applies instead if that is less
 
-  /// The connection was woken and needs no more room now, or has ended: the next in line is woken.
+  /// The connection was woken and needs no more room now, or it has ended. The next in the queue is woken.
   void pass_on(connection_id who);
 
-  /// Requests with so many bytes of objects or fewer do not wait for them: they are counted with the rest.
+  /// Requests with at most this many bytes of objects do not wait for them: they are counted with the rest.
   static constexpr uint64_t few_bytes = 64 << 10;
 
-  /// Takes the bytes of objects of a request. False: there is no room, or others wait; the connection is in line, and `wake`
-  /// is called once it may take them: it then calls this again, or `leave`.
+  /// Takes memory for the objects of a request. False: there is no room, or others wait. The connection is
+  /// then queued, and `wake` is called once it may take the memory; it calls this again, or `leave`.
   bool take_objects(connection_id who, uint64_t bytes, const std::function<void()>& wake);
-  /// The connection takes none now.
+  /// The connection no longer wants memory for objects.
   void leave(connection_id who);
   void give_back_objects(uint64_t bytes);
   uint64_t object_bytes() const;
@@ -56,8 +59,8 @@ class request_memory {
   struct waiter {
     connection_id who{};
     std::function<void()> wake;
-    uint64_t bytes = 0; ///< of objects
-    bool woken = false; ///< and has not asked again yet
+    uint64_t bytes = 0; ///< bytes of objects
+    bool woken = false; ///< woken, and has not asked again yet
   };
   using wakes = std::array<std::function<void()>, 2>;
   wakes next();
@@ -68,11 +71,11 @@ class request_memory {
   const uint64_t bytes_max_;
   const uint64_t flood_bytes_;
   mutable std::mutex mutex_;
-  uint64_t bytes_ = 0;   ///< with those of objects
-  uint64_t objects_ = 0; ///< taken
-  bool flooded_ = false; ///< there were `flood_bytes` or more, and are still more than a sixteenth of it
+  uint64_t bytes_ = 0;   ///< includes the bytes of objects
+  uint64_t objects_ = 0; ///< bytes taken for objects
+  bool flooded_ = false; ///< `flood_bytes` or more were in use, and more than a sixteenth of that still is
   std::deque<waiter> line_;
-  std::deque<waiter> with_objects_; ///< the first stays until it takes them or leaves
+  std::deque<waiter> with_objects_; ///< the first stays until it takes its memory or leaves
 };
 
 } // namespace terrace

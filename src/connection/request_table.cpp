@@ -22,7 +22,7 @@ context_ptr request_table::begin(request_id id, protocol::kind verb, uint64_t by
   entry.deadline = now + most_.deadline;
   entry.bytes = bytes;
   bytes_ += bytes;
-  // See `may_begin`; one more is refused at once.
+  // `may_begin` bounds them; one more is refused at once
   assert(requests_.size() <= most_.requests + protocol::giving_back_requests_max);
   return requests_.emplace(id, std::move(entry)).first->second.context;
 }

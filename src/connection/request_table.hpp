@@ -1,7 +1,7 @@
 // The requests in flight of one connection: credits, deadlines, early ends, and answers.
 //
 // Pure: no actor, and time is an argument. Used by one thread at a time. A request is in flight from `begin`
-// until its answer is in the socket (`sent`), so that a client that does not read gets no more credit.
+// until its answer is in the socket (`sent`), so a client that does not read gets no more credit.
 #pragma once
 
 #include "base/error.hpp"
@@ -23,63 +23,65 @@ class request_table {
   using clock = std::chrono::steady_clock;
 
   struct bounds {
-    uint32_t requests = 0; ///< in flight
-    uint64_t bytes = 0;    ///< of their frames, of what is made from them, and of their answers
-    std::chrono::milliseconds deadline{}; ///< of requests without their own
-    std::chrono::milliseconds deadline_max = std::chrono::milliseconds::max(); ///< a later one is this one
+    uint32_t requests = 0; ///< requests in flight
+    uint64_t bytes = 0;    ///< bytes of their frames, of what is made from them, and of their answers
+    std::chrono::milliseconds deadline{}; ///< deadline of requests without their own
+    /// A later deadline is reduced to this one.
+    std::chrono::milliseconds deadline_max = std::chrono::milliseconds::max();
   };
 
   request_table(connection_id owner, const bounds& most) : owner_(owner), most_(most) {}
 
   /// True if another request may be read.
   bool has_credit() const { return requests_.size() < most_.requests && bytes_ < most_.bytes; }
-  /// True if a request with this frame may be read: without credit, still a few that give something back.
+  /// True if a request with this frame may be read. Without credit, a few requests that give something back
+  /// still may.
   bool may_begin(protocol::kind verb, uint64_t bytes) const;
 
   bool contains(request_id id) const { return requests_.contains(id); }
   size_t size() const { return requests_.size(); }
   bool empty() const { return requests_.empty(); }
 
-  /// Precondition: no such request is in flight. `bytes`: size of its frame.
+  /// Precondition: no request with this id is in flight. `bytes`: size of its frame.
   context_ptr begin(request_id id, protocol::kind verb, uint64_t bytes, clock::time_point now);
 
-  /// The request takes so much more memory until its answer is in the socket. No effect if it is not in flight. `apart`:
-  /// its trust group counts that memory separately, see `take_objects`.
+  /// Until its answer is in the socket, the request takes this many more bytes. No effect if it is not in
+  /// flight. `apart`: its trust group counts these bytes separately, see `take_objects`.
   void charge(request_id id, uint64_t bytes, bool apart = false);
-  /// The same for what it is not known yet to take: charges that follow are counted against it first.
+  /// Reserves bytes that the request may take. Later charges are counted against them first.
   void expect(request_id id, uint64_t bytes);
-  /// All that it takes has been charged: what remains expected is given back.
+  /// All charges of the request are made: what remains expected is given back.
   void settle(request_id id);
-  uint64_t bytes() const { return bytes_; } ///< of all requests in flight
-  /// What their trust group counts with the frames, see request_memory.hpp.
+  uint64_t bytes() const { return bytes_; } ///< bytes of all requests in flight
+  /// Bytes that the trust group counts with the frames, see request_memory.hpp.
   uint64_t group_bytes() const { return bytes_ - apart_; }
 
-  /// The request has taken so much of its group's memory for its objects; once.
+  /// The request has taken memory of its group for its objects. Called once.
   void took_objects(request_id id, uint64_t bytes);
-  /// What it took, which is to be given back now.
+  /// Returns the bytes that the request took, which the caller gives back now.
   uint64_t take_back_objects(request_id id);
-  uint64_t objects_taken() const { return objects_; } ///< by all in flight
+  uint64_t objects_taken() const { return objects_; } ///< bytes of objects taken by all requests in flight
 
-  /// What was counted again beside what is kept; a sentence for each difference.
+  /// Recounts the requests and returns a sentence for each difference from the kept sums.
   std::vector<std::string> check() const;
 
-  /// Replaces the default time limit, counted from the arrival; at most `bounds::deadline_max`. Returns the time at
-  /// which the request ends; nullopt if it is not in flight.
+  /// Replaces the default time limit. It counts from the arrival and is at most `bounds::deadline_max`.
+  /// Returns the time at which the request ends; nullopt if it is not in flight.
   std::optional<clock::time_point> set_deadline(request_id id, std::chrono::milliseconds after_arrival);
 
-  /// The request is being answered. Returns how long it took; nullopt if it needs no answer any more: it has
-  /// one, or is not in flight (its id may have been reused).
+  /// Begins to answer the request. Returns how long it took; nullopt if it needs no answer, because it has
+  /// one or is not in flight (its id may have been reused).
   std::optional<clock::duration> answer(request_id id, const context_ptr& context, clock::time_point now);
 
-  /// Its answer is in the socket: its credit is released.
+  /// The answer is in the socket: the request's credit is released.
   void sent(request_id id);
 
   enum class cancelled { unknown, before, now };
-  /// Ends a request early; it is still answered. `unknown`: not in flight, or answered. `before`: it had
-  /// already ended.
+  /// Ends a request early; it is still answered. `unknown`: it is not in flight, or already answered.
+  /// `before`: it had already ended.
   cancelled cancel(request_id id, errc why);
 
-  /// Those with this verb that have no answer yet.
+  /// Requests of this verb that have no answer yet.
   std::vector<request_id> of(protocol::kind verb) const {
     std::vector<request_id> found;
     for (const auto& [id, entry] : requests_)
@@ -89,13 +91,14 @@ class request_table {
   }
 
   struct expiry {
-    bool any = false;                                  ///< some ended now, with `errc::deadline`
-    clock::time_point next = clock::time_point::max(); ///< the first remaining deadline
+    bool any = false;                                  ///< some requests ended now, with `errc::deadline`
+    clock::time_point next = clock::time_point::max(); ///< the earliest remaining deadline
   };
   expiry expire(clock::time_point now);
 
-  /// The connection ends: so do all requests with `errc::gone`, unanswered. `unanswered(verb, age)` is called for each that had
-  /// no answer. True: some were active until now, and other actors may wait for them.
+  /// Ends all requests with `errc::gone`, unanswered, because the connection ends. `unanswered(verb, age)` is
+  /// called for each request without an answer. Returns true if some were active until now, so that other
+  /// actors may wait for them.
   template <class F>
   bool end_all(clock::time_point now, F&& unanswered) {
     bool any = false;
@@ -112,16 +115,16 @@ class request_table {
   }
 
  private:
-  friend struct damaged_requests; ///< tests break it
+  friend struct damaged_requests; ///< tests damage it
   struct in_flight {
     context_ptr context;
     protocol::kind verb{};
     clock::time_point arrived;
     clock::time_point deadline;
     uint64_t bytes = 0;
-    uint64_t expected = 0; ///< of `bytes`, what no charge has used up
-    uint64_t apart = 0;    ///< of `bytes`, with what is expected
-    uint64_t objects = 0;  ///< of the group's memory
+    uint64_t expected = 0; ///< the part of `bytes` that no charge has used up
+    uint64_t apart = 0;    ///< the part of `bytes`, including expected ones, that the group counts separately
+    uint64_t objects = 0;  ///< bytes of the group's memory taken for objects
     bool answered = false; ///< its answer is being sent
   };
 

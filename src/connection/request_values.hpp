@@ -1,4 +1,4 @@
-// What requests say, as the values that other rooms take.
+// Translates wire requests into the values that other rooms take.
 #pragma once
 
 #include "connection/request_defaults.hpp"
@@ -17,14 +17,14 @@
 
 namespace terrace {
 
-/// Empty if there is no vector.
+/// Returns an empty span if there is no vector.
 template <class T>
 std::span<const T> span_of(const flatbuffers::Vector<T>* from) {
   return from == nullptr ? std::span<const T>() : std::span<const T>(from->data(), from->size());
 }
 
-/// The spec of a space, with its pools from their shapes. Errors: `bad_request` for a rank outside the world, and those of
-/// `shaped_pools`.
+/// The spec of a space, with its pools computed from their shapes. Errors: `bad_request` for a rank outside
+/// the world; those of `shaped_pools`.
 result<space_spec> spec_of(const wire::OpenSpace& request);
 
 /// The result refers to the vectors of the prefix.
@@ -42,11 +42,13 @@ result<transfer_scope> scope_of(const Request& request, const space_spec& spec, 
   return transfer_scope{*range, std::move(*pools)};
 }
 
-/// A part of a prefix that lies in the tokens or digests that were sent. In a session, ranges count from the start of the prompt
-/// like the chunks of the prefix, otherwise from `parent_tokens`. Error: `bad_request`.
+/// Checks that the selected part of a prefix lies in the tokens or digests that were sent. In a session,
+/// ranges count from the start of the prompt like the chunks of the prefix, otherwise from `parent_tokens`.
+/// Error: `bad_request`.
 result<void> check_sent(const wire::Prefix& prefix, const space_spec& spec, const chunk_range& range);
 
-/// The part of `chunks` chunks of its prefix that a request selects. Errors: those of `scope_of` and `check_sent`.
+/// The part of its prefix, which has `chunks` chunks, that a request selects. Errors: those of `scope_of` and
+/// `check_sent`.
 template <class Request>
 result<transfer_scope> prefix_scope_of(const Request& request, const space_spec& spec, size_t chunks) {
   const wire::Prefix& prefix = *request.prefix();
@@ -73,7 +75,7 @@ uint32_t prefill_speed_of(const wire::Options* options, const request_defaults& 
 uint8_t priority_of(const wire::Options* options, const request_defaults& space);
 bool no_load_of(const wire::Options* options, const request_defaults& space);
 bool no_store_of(const wire::Options* options, const request_defaults& space);
-/// The tiers to search: `no_tier` for a request that loads nothing.
+/// The tiers to search. It is `no_tier` for a request that loads nothing.
 template <class Request>
 uint32_t tiers_of(const Request& request, const request_defaults& space) {
   if (no_load_of(request.options(), space))
@@ -84,13 +86,14 @@ uint32_t tiers_of(const Request& request, const request_defaults& space) {
 // ---- inferences ----
 
 request_hints hints_of(const wire::Options& options, uint8_t priority);
-/// The time by the client's clock, if it was told.
+/// The time by the client's clock, if the client sent it.
 std::optional<policy_time> time_of(const wire::Options& options);
 
-/// An access to these objects, root first.
+/// Begins an access to these objects, root first.
 inference_begin begin_of(const request_context& request, const wire::Options& options, object_source objects);
 inference_end end_of(const wire::EndInference& request);
-/// The same access for shadow policies. `options`: may be null. `rank`: none for all.
+/// The same access as shadow policies see it. `options` may be null. Without `rank` it is an access of all
+/// ranks.
 shadow_use shadow_use_of(const request_context& request, const wire::Options* options, space_ptr in,
                          std::shared_ptr<const chunk_prefix> prefix, std::optional<uint16_t> rank);
 

@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint64_t alignment_bytes = allocator_options{}.alignment_bytes;
 
-/// What the objects take of staging memory.
+/// Bytes of staging memory that the objects take.
 uint64_t bytes_of(const std::vector<uint64_t>& sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), uint64_t{0}, [](uint64_t sum, uint64_t bytes) {
     return sum + (bytes + alignment_bytes - 1) / alignment_bytes * alignment_bytes;

@@ -1,5 +1,5 @@
-// Staging memory: where a client writes objects before they are published. One memfd per connection that
-// requests it; the client maps it writable, and the daemon copies from it once, at commit.
+// Staging memory: a client writes objects there before they are published. Each connection that asks for it
+// has one memfd. The client maps it writable, and the daemon copies from it once, at commit.
 #pragma once
 
 #include "index/prefix_plan.hpp"
@@ -20,20 +20,20 @@ namespace terrace {
 /// The segment number of a connection's staging memory on the wire; arena segments count from 0.
 constexpr uint32_t staging_segment = 0x8000'0000;
 
-/// Objects that a client is writing, or that are being committed. Releases the space at its end.
+/// Objects that a client is writing or that are being committed. The destructor releases their space.
 struct staged {
   space_ptr in;
-  batch_ptr objects; ///< those with space; the others were already present
+  batch_ptr objects; ///< objects with space; the others were already present
   size_t objects_per_chunk = 1;
   size_t present_objects = 0;  ///< objects of the request that were already present
   std::vector<extent> extents; ///< parallel to `objects`
 };
 
-/// The objects of the chunks that are not present as a whole. A chunk is written completely or not at all, so that the
-/// chunks of a commit are complete.
+/// The objects of chunks that are not completely present. A client writes a chunk completely or not at all,
+/// so that the chunks of a commit are complete.
 struct chunks_to_write {
   batch_ptr objects;
-  std::vector<bool> wanted; ///< parallel to all objects: one of `objects`
+  std::vector<bool> wanted; ///< parallel to all objects: true if it is one of `objects`
 };
 chunks_to_write absent_chunks(const object_batch& all, size_t objects_per_chunk,
                               const object_bitmap& present);
@@ -47,31 +47,32 @@ class staging {
   const arena& memory() const { return *memory_; }
   outside_memory source() const { return {memory_->data(), memory_->fd(), memory_->size(), memory_}; }
 
-  /// Errors: `no_space`, with what the connection holds and its limit; `bad_request` for more than that limit; `busy` at
-  /// the limit of reservations, which need no memory where all is present.
+  /// Errors: `no_space`, with what the connection holds and its limit; `bad_request` for more than that
+  /// limit; `busy` at the limit of reservations, which also bounds those that need no memory.
   result<uint64_t> reserve(staged what, const std::vector<uint64_t>& sizes);
 
   const staged* find(uint64_t reservation) const;
 
-  /// Takes it for its commit: it can no longer be found. `put_back` ends it. Error: `not_found`.
+  /// Takes the reservation for its commit: from now on it cannot be found. `put_back` ends it. Error:
+  /// `not_found`.
   result<std::shared_ptr<staged>> take(uint64_t reservation);
   void put_back(const staged& what);
 
-  /// What was counted again beside what is kept; a sentence for each difference.
+  /// Recounts the memory and returns a sentence for each difference from the kept sums.
   std::vector<std::string> check() const;
 
   size_t reservations() const { return reserved_.size(); }
-  bool in_use(space_id space) const; ///< by a reservation that is not being committed
+  bool in_use(space_id space) const; ///< a reservation that is not being committed uses the space
 
  private:
-  friend struct damaged_staging; ///< tests break it
+  friend struct damaged_staging; ///< tests damage it
   staging() = default;
   std::shared_ptr<arena> memory_;
   std::unique_ptr<allocator> space_;
   std::map<uint64_t, staged> reserved_;
   size_t reservations_max_ = SIZE_MAX;
   uint64_t next_ = 1;
-  size_t committing_ = 0; ///< extents of reservations that were taken
+  size_t committing_ = 0; ///< extents of taken reservations
 };
 
 } // namespace terrace

@@ -1,4 +1,4 @@
-// Parts of the answers to status and policies on the wire.
+// Writes parts of the answers to status and policies on the wire.
 #pragma once
 
 #include "connection/client_state.hpp"
@@ -21,7 +21,7 @@ flatbuffers::Offset<wire::ClientStatus> write_status(flatbuffers::FlatBufferBuil
 flatbuffers::Offset<wire::SpaceStatus> write_status(flatbuffers::FlatBufferBuilder& body,
                                                     const opened_space& space);
 
-/// `skipped`: requests that the shadows did not see, because they were behind.
+/// `skipped`: requests that the shadows did not see, because they lagged behind.
 flatbuffers::Offset<wire::PoliciesAnswer> write_policies(flatbuffers::FlatBufferBuilder& body,
                                                          const std::string& group,
                                                          const policies_report& policies,

@@ -9,8 +9,8 @@
 
 namespace terrace {
 
-/// The teardown's thread owns the work. That of a request which ends meanwhile goes on early, to refuse it; a prefetch is
-/// told in the same way. Used by one thread at a time, that of the connection.
+/// The teardown's thread owns the work. If a request ends meanwhile, its work goes on early in order to
+/// refuse it; a prefetch learns of its end in the same way. Used by the connection's thread only.
 class teardown_line {
  public:
   using work = std::shared_ptr<std::function<void()>>;
@@ -20,7 +20,7 @@ class teardown_line {
     waiting_.push_back({of, what});
   }
 
-  /// The work of requests that have ended.
+  /// Returns the work of requests that have ended.
   std::vector<work> take_ended() {
     std::vector<work> ended;
     std::erase_if(waiting_, [&ended](const entry& each) {
@@ -37,7 +37,8 @@ class teardown_line {
 
  private:
   struct entry {
-    std::weak_ptr<request_context> of; ///< whoever keeps the work keeps it, and counts as in progress
+    /// The holder of the work keeps the request alive and counts as in progress.
+    std::weak_ptr<request_context> of;
     std::weak_ptr<std::function<void()>> what;
   };
   std::vector<entry> waiting_;

@@ -1,4 +1,4 @@
-// The objects of a lease whose locations a client was given.
+// The objects of a lease whose locations a client was told.
 #pragma once
 
 #include "index/object_id.hpp"
@@ -11,15 +11,15 @@
 
 namespace terrace {
 
-/// By their number in the lease (index/chunk_layout.hpp); of one number the last one counts. It grows in blocks, so that
-/// no call takes long. Used by one thread at a time.
+/// Keyed by number in the lease (index/chunk_layout.hpp); a later object replaces an earlier one with its
+/// number. Grows in blocks, so that no call takes long. Used by one thread at a time.
 class told_places {
  public:
   bool has(size_t number, object_id id) const {
     size_t at = number / block_objects;
     return at < blocks_.size() && blocks_[at] && (*blocks_[at])[number % block_objects] == id;
   }
-  /// False: it was told already.
+  /// Returns false if the object was told already.
   bool add(size_t number, object_id id) {
     size_t at = number / block_objects;
     if (at >= blocks_.size())

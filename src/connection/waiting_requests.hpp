@@ -15,28 +15,28 @@
 
 namespace terrace {
 
-/// In the order of their arrival. `Cancel` passes all of them, and `Release` those that do not name its lease: so a client
-/// can always end what it waits for. Anything else keeps its order.
+/// Requests wait in the order of their arrival. `Cancel` passes all of them, and `Release` passes those that
+/// do not name its lease, so that a client can always end what it waits for. Other requests keep their order.
 ///
-/// Pure: no actor. Used by one thread at a time, that of the connection.
+/// Pure: no actor. Used by the connection's thread only.
 class waiting_requests {
  public:
   struct bounds {
-    uint32_t requests = 0; ///< beside those that give something back
-    uint64_t bytes = 0;    ///< of their frames
+    uint32_t requests = 0; ///< not counting requests that give something back
+    uint64_t bytes = 0;    ///< bytes of their frames
   };
   using time_point = std::chrono::steady_clock::time_point;
-  /// Frames of so many bytes together wait whatever memory the group has.
+  /// Frames of at most this many bytes together may wait here however full the group's memory is.
   static constexpr uint64_t always_bytes = protocol::hello_bytes_max;
 
   struct entry {
     protocol::frame frame;
     keep_alive body;       ///< owns the frame's bytes
-    bool has_room = false; ///< it was received with room in the group's memory
-    lease_id lease{};      ///< that it names, if any
+    bool has_room = false; ///< there was room in the group's memory when it was received
+    lease_id lease{};      ///< the lease that it names, if any
     time_point arrived{};
     uint64_t bytes() const { return frame.body.size() + protocol::header_bytes; }
-    /// What its header said.
+    /// The header that the frame had.
     protocol::frame_header header() const;
   };
 
@@ -44,7 +44,7 @@ class waiting_requests {
 
   /// True if a frame with this header may wait here too.
   bool has_place(const protocol::frame_header& next) const;
-  /// True if that needs no room in the group's memory.
+  /// True if the frame needs no room in the group's memory.
   bool needs_no_room(const protocol::frame_header& next) const {
     return gives_back(next) || bytes_ + next.length <= always_bytes;
   }
@@ -52,12 +52,13 @@ class waiting_requests {
   /// True if the request may be served before those that wait.
   bool may_pass(const protocol::frame& next) const;
 
-  /// `hold` keeps the frame's bytes where they are; a short frame is copied instead, because what `hold` keeps is larger.
+  /// `hold` keeps the frame's bytes where they are. A short frame is copied instead, because `hold` keeps
+  /// more memory than that.
   void add(protocol::frame frame, bool has_room, time_point now, const std::function<keep_alive()>& hold);
 
   const entry* first() const { return line_.empty() ? nullptr : &line_.front(); }
   entry take_first();
-  /// The first with this id.
+  /// Takes the first request with this id.
   std::optional<entry> take(request_id id);
   void clear();
 

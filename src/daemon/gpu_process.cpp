@@ -20,13 +20,14 @@ namespace terrace {
 
 namespace {
 
-/// One for the daemon's messages, one for loads, one for stores: a driver call of one does not hold up the others.
+/// One worker for the daemon's messages, one for loads, one for stores: a driver call of one does not hold up
+/// the others.
 constexpr uint32_t gpu_workers = 3;
 
 } // namespace
 
 int run_gpu_process(const std::string& device) {
-  // Signals are for the daemon, which finishes its transfers first; this process ends with its socket.
+  // The daemon handles signals and finishes its transfers first; this process ends with its socket.
   for (int number : {SIGTERM, SIGINT, SIGHUP, SIGPIPE})
     std::signal(number, SIG_IGN);
   if (::fcntl(gpu::process_socket, F_SETFD, FD_CLOEXEC) != 0) {
@@ -45,7 +46,7 @@ int run_gpu_process(const std::string& device) {
     std::_Exit(1);
   }
   actors::spawn_link(system, workers, unique_fd(gpu::process_socket), device);
-  // Also while a driver call hangs.
+  // The daemon's end is noticed even while a driver call hangs.
   pollfd daemon{gpu::process_socket, POLLRDHUP, 0};
   while (::poll(&daemon, 1, -1) <= 0) {
   }

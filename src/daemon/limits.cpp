@@ -16,10 +16,11 @@ namespace terrace {
 
 namespace {
 
-// Standard streams, signals, rings, notification, the metrics server, and opening files one after another.
+// Descriptors for standard streams, signals, rings, notification, the metrics server, and opening files one
+// after another.
 constexpr uint64_t own_descriptors = 24;
 constexpr uint64_t descriptors_for_clients = 8;
-// The main thread, timers, the metrics server, and threads that block now and then.
+// Threads: the main thread, timers, the metrics server, and threads that block now and then.
 constexpr uint64_t own_threads = 8;
 
 uint64_t limit_of(__rlimit_resource what) {
@@ -29,7 +30,7 @@ uint64_t limit_of(__rlimit_resource what) {
   return limit.rlim_cur;
 }
 
-/// How many of `count` threads can exist together with those of this process; and why not more.
+/// The number of further threads, at most `count`, that this process can have, and the reason if it is lower.
 struct thread_trial {
   uint64_t started = 0;
   std::string why;
@@ -88,8 +89,8 @@ resource_needs needs_of(const settings& with, const environment& env) {
       continue;
     uint64_t paths = group.disk_files.size();
     needs.descriptors += 2 * paths;
-    needs.threads +=
-        2 + paths; // it is opened by one per path, and the metadata is prepared on a thread of its own
+    // Each path has a thread that opens it, and another thread prepares the metadata.
+    needs.threads += 2 + paths;
     needs.disk_file_bytes = std::max(needs.disk_file_bytes, group.disk_bytes / paths);
   }
   return needs;

@@ -73,7 +73,7 @@ void start_logging(const daemon_options& options) {
     spdlog::set_pattern(R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l","message":"%v"})");
   else
     spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %^%l%$ %v");
-  (void) set_log_level(options.log_level); // validated
+  (void) set_log_level(options.log_level); // the level was validated
   started = true;
 }
 

@@ -12,10 +12,11 @@ namespace terrace {
 /// Call before the actors start. Any thread may log afterwards.
 void start_logging(const daemon_options& options);
 
-/// At run time, after a reload, or for an operator. Returns the level before. Error: `bad_request`, for an unknown level.
+/// Sets the level at run time, after a reload or for an operator. Returns the previous level. Error:
+/// `bad_request` for an unknown level.
 result<std::string> set_log_level(const std::string& level);
 
-/// The levels debug and trace.
+/// True for the levels debug and trace.
 bool logs_detail(detail_log::level level);
 void log_detail(detail_log::level level, const std::string& line);
 
@@ -23,7 +24,8 @@ void log_info(const std::string& line);
 void log_warning(const std::string& line);
 void log_error(const std::string& line);
 
-/// Why the daemon ends: one entry per line of the text. Before `start_logging` plain text after "terraced: ".
+/// Logs why the daemon ends: one entry per line of the text. Before `start_logging` the output is plain text
+/// after "terraced: ".
 void log_fatal(const std::string& lines);
 
 /// From now on an uncaught exception is logged as a fatal line. The process then ends: with exit code 1 if the system

@@ -22,7 +22,7 @@ std::optional<uint64_t> number_in(const std::string& path) {
     return std::nullopt;
   uint64_t value = 0;
   auto read = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (read.ec != std::errc() || value >= no_limit_from) // "max"
+  if (read.ec != std::errc() || value >= no_limit_from) // the file says "max"
     return std::nullopt;
   return value;
 }
@@ -39,8 +39,8 @@ std::optional<uint64_t> total_memory(const std::string& root) {
   return std::nullopt;
 }
 
-/// Limits of a cgroup and of those that contain it. In a container the path may be that of the host, of which
-/// only the container's own cgroup is visible, at the top.
+/// Adds the limits of a cgroup and of those that contain it. In a container the path may be that of the host,
+/// of which only the container's own cgroup is visible, at the top.
 void add_cgroups(std::vector<memory_limit>& limits, const std::string& top, std::string path,
                  const std::string& file) {
   for (;;) {
@@ -60,7 +60,7 @@ std::vector<memory_limit> memory_limits(const std::string& root) {
   std::vector<memory_limit> limits;
   if (auto bytes = total_memory(root))
     limits.push_back({*bytes, "the machine (MemTotal)", true});
-  // Lines of number:controllers:path; version 2 has the number 0 and no controllers.
+  // The file has lines of number:controllers:path; version 2 has the number 0 and no controllers.
   std::ifstream groups(root + "/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {
     size_t first = line.find(':'), second = line.find(':', first + 1);

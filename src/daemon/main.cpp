@@ -35,7 +35,7 @@ std::string render(const std::vector<option_problem>& problems) {
   return text;
 }
 
-/// The settings of the file, overridden by the command line.
+/// Reads the settings of the file, which the command line overrides.
 result<settings> read_settings(const command_line& given, const environment& env, bool look_at_disks = true) {
   settings with = default_settings(env);
   if (!given.config.empty()) {
@@ -64,7 +64,7 @@ result<settings> read_settings(const command_line& given, const environment& env
   return with;
 }
 
-/// Makes logging what the file asks for, as far as it can be read, and says why the daemon does not start.
+/// Sets up logging as the file asks, as far as it can be read, and logs why the daemon does not start.
 exit_code refuse(const command_line& given, const error& why) {
   if (!given.config.empty() && asks_for_json_log(given.config)) {
     daemon_options options;
@@ -77,17 +77,17 @@ exit_code refuse(const command_line& given, const error& why) {
   return wrong_usage;
 }
 
-/// `--check`: also what depends on this machine.
+/// Performs `--check`, which also checks what depends on this machine.
 exit_code check(const command_line& given, const settings& with, const std::string& default_directory) {
   auto missing = missing_directories(with, default_directory);
   std::cerr << render(missing);
   if (!missing.empty() && missing.size() == with.disk.directories().size())
-    return wrong_usage; // with some of its paths the tier starts
+    return wrong_usage; // the tier starts if only some of its paths work
   std::cout << (given.config.empty() ? "the defaults are" : given.config + " is") << " valid\n";
   return clean;
 }
 
-/// An option with an empty value, as from a variable that is not set: its name; otherwise empty.
+/// Returns the name of an option with an empty value, as from an unset variable; empty if there is none.
 std::string empty_option(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options())
     if (option->count() != 0 && option->get_items_expected_min() > 0 && option->results().front().empty())
@@ -95,14 +95,15 @@ std::string empty_option(const CLI::App& app) {
   return {};
 }
 
-/// Keeps glibc from adapting its thresholds. It raises that for separate mappings to the size of the largest buffer that was
-/// freed, up to 32 MiB, and a flood's buffers stay resident. Setting one threshold fixes the other: with the default
-/// of 128 KiB for the top of a heap every burst of requests takes its memory from the kernel anew. Buffers of frames below
-/// 1 MiB, such as prompts of 200,000 tokens, come from a heap: fresh pages cost more than to hash or compare them.
+/// Keeps glibc from adapting its thresholds. It raises the one for separate mappings to the size of the
+/// largest buffer that was freed, up to 32 MiB, and a flood's buffers then stay resident. Setting one
+/// threshold fixes the other: with the default of 128 KiB for the top of a heap, every burst of requests
+/// would take its memory from the kernel anew. Buffers of frames below 1 MiB, such as prompts of 200,000
+/// tokens, come from a heap, because fresh pages cost more than hashing or comparing their contents.
 void limit_heap() {
-  constexpr int separate_mapping = 1 << 20, kept_at_top = 2 << 20; // bytes
+  constexpr int separate_mapping = 1 << 20, kept_at_top = 2 << 20; // in bytes
   ::mallopt(M_MMAP_THRESHOLD, separate_mapping);
-  ::mallopt(M_TRIM_THRESHOLD, kept_at_top); // of each thread's heap, until `malloc_trim` after a flood
+  ::mallopt(M_TRIM_THRESHOLD, kept_at_top); // each thread's heap, until `malloc_trim` after a flood
 }
 
 } // namespace
@@ -118,13 +119,13 @@ int main(int argc, char** argv) {
                  "Directory of the disk tier's files and of pending clears, overriding the configuration");
   app.add_option("--metrics", given.metrics,
                  "Serve metrics on this loopback address, such as 127.0.0.1:9464");
-  app.add_option("--gpu", given.gpu, "")->group(""); // by the daemon itself
+  app.add_option("--gpu", given.gpu, "")->group(""); // the daemon itself passes it
   app.add_flag("--check", given.check, "Check the configuration, report every mistake, and exit");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& problem) {
     if (problem.get_exit_code() == 0)
-      return app.exit(problem); // --help, --version
+      return app.exit(problem); // the problem is --help or --version
     std::cerr << "terraced: " << problem.what() << " (see terraced --help)\n";
     return wrong_usage;
   }
@@ -160,7 +161,8 @@ int main(int argc, char** argv) {
                                                  "mount its device, or make the directory\n"});
   make_default_directory(*with, default_directory);
   limit_heap();
-  // A device that hangs must not stop the thread that answers the watchdog; the paths change only at a restart.
+  // A device that hangs must not stop the thread that answers the watchdog, so paths change only at a
+  // restart.
   return serve(
       std::move(*with), [&] { return read_settings(given, env, false); }, env);
 }

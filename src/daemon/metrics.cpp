@@ -32,7 +32,7 @@ std::vector<std::string_view> resp_command_names() {
   return names;
 }
 
-/// A line for each quota of the configuration; tenants by rule together.
+/// Adds a line for each quota of the configuration; it sums up tenants by rule.
 void expose_tenants(metrics::exposition& exposition, const std::shared_ptr<const tenant_board>& board,
                     const metrics::labels& tier) {
   exposition.add([board, tier](metrics::sample_sink& sink) {
@@ -69,7 +69,7 @@ void expose_memos(metrics::exposition& exposition, const memo_pool_ptr& memos, c
   });
 }
 
-/// Of all workers together, by kind of actor.
+/// Collects the turns of all workers together, by kind of actor.
 void collect_turns(const runtime::workers& workers, metrics::sample_sink& sink) {
   struct sum {
     metrics::histogram_snapshot turns{runtime::turn_times::bounds_ns, 1e9,

@@ -1,4 +1,4 @@
-// What the daemon's probes show, added to its metrics.
+// Adds what the daemon's probes show to its metrics.
 #pragma once
 
 #include "actors/supervision/supervisor_actor.hpp"
@@ -6,11 +6,11 @@
 
 namespace terrace {
 
-/// The tiers, clients and requests of a trust group, and the bytes of its regions.
+/// Adds the tiers, clients and requests of a trust group, and the bytes of its regions.
 void expose_group(metrics::exposition& exposition, const group_plan& plan, const group_probes& probes,
                   const region_budget_ptr& regions);
 
-/// The workers' counters and turns.
+/// Adds the workers' counters and turns.
 void expose_workers(metrics::exposition& exposition, const runtime::workers& workers);
 
 } // namespace terrace

@@ -16,7 +16,7 @@ void service_notifier::send(std::string_view state) const {
     return;
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, socket_.data(), socket_.size());
-  if (socket_.front() == '@') // an abstract socket
+  if (socket_.front() == '@') // the name is that of an abstract socket
     address.sun_path[0] = '\0';
   unique_fd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + socket_.size());

@@ -10,7 +10,7 @@ namespace terrace {
 class service_notifier {
  public:
   explicit service_notifier(std::string socket) : socket_(std::move(socket)) {}
-  void send(std::string_view state) const; ///< such as "READY=1"
+  void send(std::string_view state) const; ///< `state` is, for example, "READY=1"
  private:
   std::string socket_;
 };

@@ -28,7 +28,8 @@ namespace terrace {
 
 namespace {
 
-/// Every thread inherits the mask, so that signals are delivered only here, through a descriptor.
+/// Blocks signals before other threads start. Every thread inherits the mask, so signals arrive only here,
+/// through a descriptor.
 unique_fd block_signals() {
   sigset_t set;
   sigemptyset(&set);
@@ -39,7 +40,7 @@ unique_fd block_signals() {
   return unique_fd(::signalfd(-1, &set, SFD_CLOEXEC));
 }
 
-/// For the end of a daemon whose ring is lost: its actors can no longer end in order.
+/// Ends a daemon whose ring is lost: its actors can no longer end in order.
 auto end_at_once(const settings& with) {
   std::vector<std::string> sockets;
   for (const listen_options& listen : with.listen)
@@ -132,11 +133,11 @@ void reload(const settings_reader& read_again, settings& in_force, const actors:
     changed.disk = merged.disk.policy;
   bool new_quotas = merged.quota != in_force.quota;
   in_force = std::move(merged);
-  (void) set_log_level(in_force.daemon.log_level); // validated
+  (void) set_log_level(in_force.daemon.log_level); // the level was validated
   caf::anon_send(supervisor, std::move(changed));
   if (new_quotas)
     caf::anon_send(supervisor, quotas_of(in_force));
-  // Also if nothing has changed: memory that was not available before may be now.
+  // Sent even if nothing has changed, because memory that was not available before may be available now.
   caf::anon_send(supervisor, resize_groups{host_bytes_of(in_force)});
 }
 
@@ -162,7 +163,8 @@ std::vector<std::string> lines_of_doors(const actors::supervisor_arguments& wire
   return lines;
 }
 
-/// A process ends when the kernel has completed its operations, however long a device takes.
+/// Warns of operations in the kernel: a process ends only when the kernel has completed them, however long a
+/// device takes.
 void warn_of_operations_in_kernel(const std::vector<watched_path>& paths) {
   for (const watched_path& path : paths)
     if (uint64_t left = path.probe->in_kernel(); left != 0)
@@ -197,7 +199,7 @@ exit_code serve(settings with, const settings_reader& read_again, const environm
   }
   salt_entry_keys(random_entry_key_salt());
   (void) sha256()
-      .finish(); // the first digest loads algorithms for 10 ms, in which a worker would serve nobody
+      .finish(); // the first digest loads algorithms for 10 ms, during which a worker would serve nobody
   log_info("terraced " TERRACE_VERSION " on " + kernel->describe());
   auto wired = wire_up(with, env, *kernel);
   if (!wired) {
@@ -205,28 +207,31 @@ exit_code serve(settings with, const settings_reader& read_again, const environm
     return failed;
   }
 
-  // After the system: what is still in its line may have the last reference, and would wait for its own thread.
+  // Destroyed after the system, because queued work may hold the last reference to it, and would wait for its
+  // own thread.
   finishing tearing_down{wired->teardown};
-  finishing populating{wired->populator}; // before the teardown, to which it may leave regions
+  finishing populating{wired->populator}; // destroyed before the teardown, to which it may leave regions
   runtime::runtime_options runtime_with;
   runtime_with.workers = with.daemon.workers == 0 ? env.default_workers() : with.daemon.workers;
   runtime_with.slice_us = with.daemon.worker_slice_us;
   runtime_with.busy_poll_us = with.daemon.busy_poll;
   runtime_with.ring_lost = end_at_once(with);
-  // The workers' callbacks outlive them: the system waits for their threads at its end.
+  // The workers' callbacks use these descriptors, so they outlive the workers: the system waits for their
+  // threads at its end.
   unique_fd over(::eventfd(0, EFD_CLOEXEC)), shut_down(::eventfd(0, EFD_CLOEXEC));
   std::atomic<exit_code> code{clean};
   service_notifier notifier(env.notify_socket);
   caf::actor_system_config config;
   runtime::workers::install(config, runtime_with);
   caf::actor_system system{config};
-  finishing ending_leases{wired->lease_ends}; // before the system: holds refer to its actors
+  // Destroyed before the system, because holds refer to its actors.
+  finishing ending_leases{wired->lease_ends};
   runtime::workers workers{system};
   if (auto started = workers.wait_started(); !started) {
     log_fatal(started.error().text);
     for (const actors::listen_plan& listen : wired->listens)
       ::unlink(listen.path.c_str());
-    // Nothing has begun that must end in order, and workers without a ring cannot end their actors.
+    // Nothing that must end in order has begun, and workers without a ring cannot end their actors.
     std::_Exit(failed);
   }
   if (wired->exposition)

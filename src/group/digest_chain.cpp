@@ -12,7 +12,7 @@ digest_chain digest_chain::cut(size_t count) const {
   size_t full = part.full_segments();
   if (full == full_segments())
     part.full_ = full_;
-  else if (full != 0) // the others are not kept alive
+  else if (full != 0) // the full segments are shared; the others are not kept alive
     part.full_ =
         std::make_shared<const segment_list>(full_->begin(), full_->begin() + static_cast<ptrdiff_t>(full));
   if (count % segment_digests != 0) {
@@ -31,11 +31,12 @@ digest_chain digest_chain::extended(std::span<const digest> more) const {
   list.reserve(longer.full_segments());
   if (full_)
     list = *full_;
-  // Others may have continued the begun segment in another way, so it is copied.
+  // The last segment is copied, because others may have continued it differently.
   auto begun = std::span(begun_.get(), size_ % segment_digests);
   while (!more.empty()) {
     auto added = more.first(std::min(more.size(), segment_digests - begun.size()));
-    auto next = std::make_unique<digest[]>(begun.size() + added.size()); // what make_shared makes is larger
+    // make_shared would allocate a larger block
+    auto next = std::make_unique<digest[]>(begun.size() + added.size());
     std::ranges::copy(added, std::ranges::copy(begun, next.get()).out);
     size_t digests = begun.size() + added.size();
     if (digests == segment_digests) {
@@ -68,7 +69,7 @@ std::vector<digest> digest_chain::copy(size_t more, size_t first) const {
 }
 
 uint64_t digest_chain::bytes() const {
-  constexpr uint64_t counts = 3 * sizeof(void*); // of those who share something
+  constexpr uint64_t counts = 3 * sizeof(void*); // the reference counts of shared segments
   uint64_t bytes = begun_ ? counts + begun_digests_ * sizeof(digest) : 0;
   if (full_)
     bytes += counts + sizeof(segment_list) + full_->capacity() * sizeof(segment) +

@@ -1,4 +1,4 @@
-// The digests of a prompt's whole chunks, shared by all who have a part of them.
+// The digests of a prompt's whole chunks, shared by all holders of a part of them.
 #pragma once
 
 #include "base/digest.hpp"
@@ -11,9 +11,9 @@
 
 namespace terrace {
 
-/// A value that does not change. A cut chain and an extended one share the segments of the original: neither copies more
-/// than one segment, and the list of them, however long the chain is. A copy shares the list as well. Copies may be used by
-/// different threads.
+/// An immutable value. Cutting or extending a chain copies at most one segment and the list of segments,
+/// however long the chain is; the result shares all other segments with the original. A copy shares the list
+/// as well. Different threads may use copies.
 class digest_chain {
  public:
   static constexpr size_t segment_digests = 64; ///< 2 KiB
@@ -21,16 +21,17 @@ class digest_chain {
   size_t size() const { return size_; }
   const digest& operator[](size_t i) const { return segment_at(i / segment_digests)[i % segment_digests]; }
 
-  /// The first `count` of them, which is at most `size`.
+  /// Returns the first `count` digests. Precondition: `count` <= `size`.
   digest_chain cut(size_t count) const;
 
-  /// These, and `more` after them.
+  /// Returns these digests followed by `more`.
   digest_chain extended(std::span<const digest> more) const;
 
-  /// All of them from the one with this number on, which is at most `size`, in one piece, with room for `more`.
+  /// Returns all digests from number `first` on in one contiguous vector, with capacity for `more` others.
+  /// Precondition: `first` <= `size`.
   std::vector<digest> copy(size_t more = 0, size_t first = 0) const;
 
-  /// Memory of the digests, as if nobody shared them.
+  /// Memory of the digests, counted as if they were not shared.
   uint64_t bytes() const;
 
  private:
@@ -42,9 +43,11 @@ class digest_chain {
     return number < full_segments() ? (*full_)[number] : begun_;
   }
 
-  std::shared_ptr<const segment_list> full_; ///< null: a short chain, which most are, has no list
-  segment begun_;                            ///< behind them; null: the chain ends with a full one
-  uint32_t begun_digests_ = 0;               ///< in it, which may be more than belong to this chain
+  std::shared_ptr<const segment_list> full_; ///< null: the chain is short, as most are, and needs no list
+  /// the segment after the full ones; null: the chain ends with a full one
+  segment begun_;
+  /// digests in `begun_`; the segment may have more than belong to this chain
+  uint32_t begun_digests_ = 0;
   uint32_t size_ = 0;
 };
 

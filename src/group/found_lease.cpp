@@ -31,7 +31,7 @@ lookup_outcome outcome_of(const lookup_answer& found, const space_spec& spec, co
   outcome.chunk_tokens = spec.chunk_tokens;
   outcome.plan = found.plan;
   outcome.recompute_chunks = found.recompute_chunks;
-  outcome.plan.object_tiers = {}; // no longer needed
+  outcome.plan.object_tiers = {}; // the tiers are no longer needed
   outcome.leased = held != nullptr;
   outcome.held = held;
   return outcome;
@@ -39,7 +39,8 @@ lookup_outcome outcome_of(const lookup_answer& found, const space_spec& spec, co
 
 void count_hits(metrics::space_probe& probe, const space_spec& spec, const prefix_plan& plan) {
   uint64_t chunk_tokens = spec.chunk_tokens;
-  uint64_t absent = plan.tail_tokens == 0 ? 0 : chunk_tokens - plan.tail_tokens; // in the last chunk
+  // tokens that the last chunk lacks
+  uint64_t absent = plan.tail_tokens == 0 ? 0 : chunk_tokens - plan.tail_tokens;
   probe.asked(plan.requested_chunks * chunk_tokens - absent);
   auto chunks = chunks_by_tier(plan);
   for (size_t tier = 0; tier < chunks.size(); ++tier)

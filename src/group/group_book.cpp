@@ -63,7 +63,7 @@ mark_revoked_answer group_book::answer(const mark_revoked_request& request) {
   return {{errc::not_found, "no such lease in this trust group: expected the id of one that is listed"}};
 }
 
-/// Of a pin that has ended.
+/// Called when a pin has ended.
 void group_book::forget_pin(const lease_ptr& pinned) {
   leases_.end(pinned->id, connection_id{});
   if (probe_)
@@ -148,7 +148,7 @@ save_session_answer group_book::answer(const save_session_request& request) {
   return answer;
 }
 
-/// To the tail of the turn; empty if it has none.
+/// Returns a reference to the tail of the turn, or an empty one if the turn has no tail.
 tail_reference group_book::refer_to(const saved_turn_ptr& saved) {
   if (!saved || saved->tail_tokens == 0)
     return {};
@@ -201,9 +201,11 @@ void group_book::prompts_changed() {
 
 // ---- what sessions hold ----
 
-/// Returns why nothing is held. Those that are colder give way.
+/// Holds the lease for the session; colder sessions give up theirs if there is too little room. Returns the
+/// reason if nothing is held.
 std::string group_book::keep_hold(const session_id& of, const session_hold& hold) {
-  uint64_t ending = 0; // of leases that end on another thread or later: the account counts them until then
+  // bytes of leases that end later or on another thread: until then the account counts them
+  uint64_t ending = 0;
   if (auto before = holds_.end(of))
     ending += end_now(std::move(before));
   if (!hold.what)
@@ -233,8 +235,9 @@ yield_holds_answer group_book::answer(const yield_holds_request& request) {
   return answer;
 }
 
-/// The coldest sessions but `except` hold nothing any more, and are to be demoted, until it is enough: a function of what the
-/// last one held, and of what of that the account still counts.
+/// Ends the holds of the coldest sessions except `except`, and queues them for demotion, until `enough`
+/// returns true. `enough` receives the bytes that the last session held and how many of them the account
+/// still counts.
 template <class Enough>
 void group_book::cool(const session_id& except, Enough&& enough) {
   uint64_t freed = 0, counted = 0;
@@ -256,7 +259,8 @@ void group_book::cool(const session_id& except, Enough&& enough) {
   }
 }
 
-/// Returns how many bytes of host memory the account still counts: a lease on many objects ends on another thread.
+/// Ends a hold. Returns how many bytes of host memory the account still counts, because a lease on many
+/// objects ends on another thread.
 uint64_t group_book::end_now(lease_ptr held) {
   leases_.end(held->id, connection_id{});
   bool many = std::ranges::any_of(
@@ -303,7 +307,7 @@ sessions_answer group_book::answer(const sessions_request& request) const {
   return all;
 }
 
-/// After each change of the sessions: those that have ended hold nothing any more.
+/// Called after each change of the sessions: sessions that have ended give up what they held.
 void group_book::sessions_changed() {
   for (const session_id& ended : sessions_.take_ended())
     if (auto held = holds_.end(ended))

@@ -1,4 +1,4 @@
-// The spaces, leases, lookups and sessions of a trust group, by id: the answers of its actor.
+// The spaces, leases, lookups and sessions of a trust group by id, and the answers of its actor.
 //
 // Pure: used by one thread at a time.
 #pragma once
@@ -25,11 +25,13 @@ namespace terrace {
 
 class group_book {
  public:
-  static constexpr size_t demotions_max = 1'024; ///< that wait; what is beyond stays where it is
-  static constexpr size_t ended_at_once_max = 8; ///< leases of one request; the others end after it
+  /// waiting demotions; chunks beyond this limit stay in their tier
+  static constexpr size_t demotions_max = 1'024;
+  /// leases that one request ends at once; the others end after it
+  static constexpr size_t ended_at_once_max = 8;
 
-  /// `notices`: of leases that begin and end; never null. `probe`: null: sessions are not counted. `held`: charged with
-  /// what sessions hold; null: it is not counted.
+  /// `notices`: credit of the notices that leases begin and end; never null. `probe`: null if sessions are
+  /// not counted. `held`: the account charged for what sessions hold; null if it is not counted.
   group_book(const space_registry::options& spaces, std::shared_ptr<edge_credit> notices,
              const session_bounds& sessions = {}, std::shared_ptr<metrics::client_probe> probe = nullptr,
              account_ptr held = nullptr, const prompt_bounds& prompts = {})
@@ -54,12 +56,13 @@ class group_book {
   void take(const finish_lookup_notice& notice) {
     lookups_.finish(notice.id, notice.context, notice.outcome);
   }
-  /// Answers at once, when the lookup is answered or dropped, or when the request ends.
+  /// Calls `done` when the lookup is answered or dropped, or when the request ends; at once if that has
+  /// happened.
   void await(const await_lookup_request& request, std::function<void(await_lookup_answer)> done);
   cancel_lookup_answer answer(const cancel_lookup_request& request) {
     return {{}, lookups_.cancel(request.id)};
   }
-  /// Answers requests that have ended.
+  /// Answers the waiting requests that have ended.
   void sweep() { lookups_.sweep(); }
 
   open_session_answer answer(const open_session_request& request);
@@ -73,17 +76,20 @@ class group_book {
   find_prompt_answer answer(const find_prompt_request& request);
   forget_prompts_answer answer(const forget_prompts_request& request);
 
-  /// What sessions held until now. After each notice and request; whoever destroys them does the work of it.
+  /// Returns the leases that sessions no longer hold. The actor calls this after each notice and request, and
+  /// destroys them where the work of ending them may be done.
   std::vector<lease_ptr> take_ended_holds() { return std::exchange(ended_holds_, {}); }
-  /// What has not been demoted yet of what sessions gave up, in order; chunks are null if there is nothing.
+  /// Returns the next chunks that sessions gave up and that are to be demoted, in order; `chunks` is null if
+  /// there are none.
   demoted_chunks next_demotion();
-  /// What `next_demotion` returned is on a tier below, as far as it can be; or there is none.
+  /// Reports that the chunks of `next_demotion` are on a tier below, as far as possible. `below` is false if
+  /// there is no such tier.
   void demoted(bool below);
 
-  /// One after the other, after each notice and request: tails to which nobody refers any more, to be removed from the tiers
-  /// as long as `tails` says so. `in` is null if there is none.
+  /// Returns the next tail without references. The actor calls this after each notice and request, and
+  /// removes the tail from the tiers while `tails` still allows it. `in` is null if there is none.
   unreferred_tail next_unreferred() { return tails_.next_unreferred(); }
-  void tail_removed() { ///< as far as it was there
+  void tail_removed() { ///< the tail has been removed from the tiers that had it
     if (probe_)
       probe_->tail_removed();
   }
@@ -107,7 +113,7 @@ class group_book {
   uint64_t end_now(lease_ptr held);
   template <class Enough>
   void cool(const session_id& except, Enough&& enough);
-  friend struct damaged_groups; ///< tests break it
+  friend struct damaged_groups; ///< tests damage it
   tail_reference refer_to(const saved_turn_ptr& saved);
   void check_prompts(check_group_answer& out) const;
   void prompts_changed();
@@ -119,7 +125,7 @@ class group_book {
   lease_registry leases_;
   pin_book pins_;
   lookup_registry lookups_;
-  tail_book tails_; ///< outlives those that refer to tails
+  tail_book tails_; ///< destroyed after everything that refers to tails
   stored_tails stored_tails_{tails_};
   session_table sessions_;
   prompt_book prompts_;

@@ -1,4 +1,4 @@
-// Leases and sessions of a trust group, compared with each other: see group_book.hpp.
+// Compares the leases and sessions of a trust group with each other: see group_book.hpp.
 #include "group/group_book.hpp"
 
 namespace terrace {
@@ -8,7 +8,8 @@ std::string lease_text(const lease_id& id) { return "lease " + to_hex(id.bytes);
 std::string name_of(reference_kind kind) { return reference_names[static_cast<size_t>(kind)]; }
 } // namespace
 
-/// The group keeps pins and what sessions hold; leases of clients are kept by their connections, which are asked as well.
+/// The group owns pins and the leases that sessions hold. Connections own the leases of clients, and are
+/// asked for them.
 check_group_answer group_book::answer(const check_group_request& request) const {
   check_group_answer out;
   if (request.after == 0) {
@@ -45,7 +46,7 @@ check_group_answer group_book::answer(const check_group_request& request) const 
   return out;
 }
 
-/// There are a few hundred at most.
+/// A group has at most a few hundred prompt entries.
 void group_book::check_prompts(check_group_answer& out) const {
   uint64_t tails = 0, bytes = 0;
   for (const prompt_entry_ptr& one : prompts_.list()) {

@@ -1,4 +1,4 @@
-// State shared in a trust group: its spaces, leases and actors.
+// The state that a trust group shares: its spaces, leases and actors.
 #pragma once
 
 #include "base/digest.hpp"
@@ -19,7 +19,7 @@
 
 namespace terrace {
 
-/// Set once, on any thread; a copy has the state that it was copied in.
+/// A mark that is set once, on any thread. A copy starts with the state at the time of copying.
 class revoked_mark {
  public:
   revoked_mark() = default;
@@ -32,25 +32,26 @@ class revoked_mark {
   mutable std::atomic<bool> set_{false};
 };
 
-/// The right to read the objects of a found prefix. Kept by its owner's connection and by all readers; it can
-/// be found by id until its owner ends it. Its holds end with the last reference.
+/// The right to read the objects of a found prefix. The owner's connection and all readers keep it alive;
+/// others find it by id until the owner ends it. The holds on its objects end with the last reference.
 struct lease {
   lease_id id;
   connection_id owner{};
-  reference_kind taken_for = reference_kind::lease; ///< a client, a session or a pin: who is charged for it
+  /// the kind of owner that is charged: a client, a session or a pin
+  reference_kind taken_for = reference_kind::lease;
   space_ptr in;
-  std::vector<digest> chunks;   ///< of the found prefix
-  uint32_t tail_tokens = 0;     ///< not 0: the last of them is a partial one, of so many tokens
-  std::optional<digest> before; ///< the chunk before the first, if known
+  std::vector<digest> chunks;   ///< digests of the found prefix
+  uint32_t tail_tokens = 0;     ///< not 0: the last chunk is partial and has this many tokens
+  std::optional<digest> before; ///< digest of the chunk before the first, if known
   uint64_t first_token = 0;     ///< position in the prompt at which the first chunk begins
-  tier_holds held;              ///< objects of all ranks of these chunks (index/chunk_layout.hpp)
-  uint64_t bytes = 0;           ///< of these objects, physical
-  revoked_mark revoked;         ///< by an operator: nobody may begin to read under it any more
+  tier_holds held;              ///< objects of all ranks of the chunks (index/chunk_layout.hpp)
+  uint64_t bytes = 0;           ///< physical bytes of the objects
+  revoked_mark revoked;         ///< set by an operator: no new read may begin under this lease
   std::chrono::steady_clock::time_point taken;
 };
 using lease_ptr = std::shared_ptr<const lease>;
 
-/// Of the first `count` of its chunks; of all.
+/// Tokens in the first `count` chunks; without `count`, in all chunks.
 uint64_t tokens_of(const lease& held, size_t count);
 inline uint64_t tokens_of(const lease& held) { return tokens_of(held, held.chunks.size()); }
 
@@ -66,20 +67,20 @@ struct idle_spaces_request {};
 struct idle_spaces_answer {
   error failure;
   std::vector<idle_space> idle; ///< at most `empty_spaces_request::spaces_max`
-  size_t known = 0;             ///< spaces of the group, idle or not
+  size_t known = 0;             ///< all spaces of the group, idle or not
 };
 struct forget_spaces_request {
-  std::vector<idle_space> empty; ///< no tier has an object of them
+  std::vector<idle_space> empty; ///< spaces with no object in any tier
 };
 struct forget_spaces_answer {
   error failure;
-  std::vector<space_id> forgotten; ///< without those that were opened since
+  std::vector<space_id> forgotten; ///< without the spaces that were opened again in the meantime
 };
 
 struct reserve_spaces_request {
   std::vector<digest> fingerprints;
 };
-/// Parallel; 0 for those without room.
+/// Parallel to the requested spaces; 0 for a space without room.
 struct reserve_spaces_answer {
   error failure;
   std::vector<space_id> ids;
@@ -88,7 +89,7 @@ struct reserve_spaces_answer {
 struct add_lease_notice {
   lease_id id;
   connection_id owner{};
-  std::weak_ptr<const lease> added; ///< a reference that does not keep it
+  std::weak_ptr<const lease> added; ///< does not keep the lease alive
 };
 struct use_lease_request {
   lease_id id;
@@ -105,7 +106,8 @@ struct end_owner_notice {
   connection_id owner{};
 };
 
-/// Marks the lease as revoked: from now on nobody can use it by id. It stays listed until its owner has ended it.
+/// Marks the lease as revoked: from now on nobody can use it by id. It stays listed until its owner has ended
+/// it.
 struct mark_revoked_request {
   lease_id id;
 };
@@ -113,23 +115,24 @@ struct mark_revoked_answer {
   error failure; ///< `not_found`
 };
 
-/// To each connection of the group, once the lease is marked: what it has of the lease ends.
+/// Tells each connection of the group that the lease is marked. The connection ends whatever it has of the
+/// lease.
 struct revoke_request {
   lease_id id;
 };
 struct revoke_answer {
   error failure;                  ///< always `ok`
-  bool held = false;              ///< it owned the lease, or read under it
-  uint64_t quarantined_bytes = 0; ///< that its client may be reading in place
+  bool held = false;              ///< the connection owned the lease, or read under it
+  uint64_t quarantined_bytes = 0; ///< bytes that its client may still be reading in place
 };
 
 struct leases_request {
   uint64_t after = 0;   ///< a lease's number
-  size_t count_max = 0; ///< of `listed`
+  size_t count_max = 0; ///< most entries in `listed`
 };
 struct lease_report {
   lease_id id;
-  uint64_t number = 0; ///< in the order in which they were taken, from 1
+  uint64_t number = 0; ///< leases are numbered from 1 in the order in which they were taken
   connection_id owner{};
   space_id in{};
   uint64_t chunks = 0;
@@ -144,23 +147,23 @@ struct leases_answer {
   std::vector<lease_report> listed; ///< the oldest first
 };
 
-/// The group keeps the lease from now on, instead of another one for the same prompt.
+/// Asks the group to keep the lease. A pin that the group already has for this prompt is replaced.
 struct pin_request {
-  lease_ptr what;         ///< of no owner
-  digest prompt;          ///< its last chunk, found or not
-  uint64_t bytes_max = 0; ///< of all pins
+  lease_ptr what;         ///< a lease without an owner
+  digest prompt;          ///< digest of the prompt's last chunk, found or not
+  uint64_t bytes_max = 0; ///< limit for all pins together
 };
 struct pin_answer {
   error failure; ///< `no_space`, `busy`
 };
 struct unpin_request {
   space_id in{};
-  digest prompt; ///< as it was pinned
+  digest prompt; ///< digest of the prompt when it was pinned
 };
 struct unpin_answer {
   error failure; ///< always `ok`
   uint32_t pins = 0;
-  uint64_t bytes = 0; ///< that they held
+  uint64_t bytes = 0; ///< bytes that the pins held
 };
 
 struct group_status_request {};

@@ -1,6 +1,7 @@
-// The search for idle spaces that can be forgotten, when a trust group has too many.
+// Searches for idle spaces to forget when a trust group has too many.
 //
-// Pure: a connection asks the group and the tiers, and passes their answers to this class. Used by one thread at a time.
+// Pure: a connection asks the group and the tiers, and passes their answers to this class. Used by one thread
+// at a time.
 #pragma once
 
 #include "group/group_messages.hpp"
@@ -12,28 +13,29 @@
 
 namespace terrace {
 
-/// The group names idle spaces, a part at a time; those of which no tier has an object can be forgotten. Tiers are asked
-/// in order, fastest first: an object that leaves one for a tier below is there before.
+/// The group names idle spaces part by part; a space without objects in any tier can be forgotten. The tiers
+/// are asked from fastest to slowest, so that an object which moves down meanwhile is not missed: it is in
+/// the lower tier before it leaves the upper one.
 class idle_space_search {
  public:
-  /// True: there are no idle spaces that were not looked at.
+  /// True once every idle space has been looked at.
   bool looked_at_all() const { return looked_at_all_; }
 
-  /// Begins with the part that the group names. False: all were looked at.
+  /// Starts with the part that the group has named. Returns false if every space has been looked at.
   bool take(const idle_spaces_answer& named);
 
-  /// The number of the tier to ask next; nullopt: all have answered, or nothing is left.
+  /// Returns the number of the tier to ask next; nullopt if all have answered or no space is left.
   std::optional<size_t> next_tier(size_t tiers);
   empty_spaces_request question() const;
   void take(const empty_spaces_answer& answer);
 
-  /// Those of the part of which the tiers asked so far have no object.
+  /// The spaces of the part that have no object in any tier asked so far.
   const std::vector<idle_space>& empty() const { return empty_; }
 
  private:
-  size_t looked_ = 0; ///< at idle spaces
+  size_t looked_ = 0; ///< idle spaces looked at so far
   bool looked_at_all_ = false;
-  std::vector<idle_space> empty_; ///< by id
+  std::vector<idle_space> empty_; ///< sorted by id
   size_t next_tier_ = 0;
 };
 

@@ -73,7 +73,7 @@ std::vector<lease_report> lease_registry::list(uint64_t after, size_t count_max)
     const auto& [number, one] = *at;
     lease_ptr what = one.what.lock();
     if (!what)
-      continue; // its owner has ended it, and the notice is on its way
+      continue; // its owner has ended it, and the notice of that is in flight
     lease_report report{one.id,
                         number,
                         one.owner,

@@ -1,4 +1,4 @@
-// The leases of a trust group by id, so that other connections can use them.
+// The leases of a trust group by id, through which other connections can use them.
 #pragma once
 
 #include "group/group_messages.hpp"
@@ -14,17 +14,18 @@
 
 namespace terrace {
 
-/// Keeps no lease alive: that is for its owner and its readers. Contains no actor.
+/// The registry keeps no lease alive: owners and readers do. It contains no actor.
 class lease_registry {
  public:
   void add(const lease_id& id, connection_id owner, std::weak_ptr<const lease> added);
-  /// Null: it was released or revoked, its owner ended, or it never existed.
+  /// Returns null if the lease was released or revoked, if its owner has ended, or if it never existed.
   lease_ptr find(const lease_id& id) const;
-  /// No effect unless it belongs to `owner`.
+  /// Does nothing unless the lease belongs to `owner`.
   void end(const lease_id& id, connection_id owner);
   /// Ends all leases of the owner.
   void end(connection_id owner);
-  /// `find` does not return it any more. It may be marked again. False: there is none.
+  /// From now on `find` does not return the lease. Marking it again is allowed. Returns false if there is no
+  /// such lease.
   bool mark_revoked(const lease_id& id);
   size_t size() const { return leases_.size(); }
 
@@ -34,9 +35,9 @@ class lease_registry {
     uint64_t number = 0;
     lease_id id;
     connection_id owner{};
-    lease_ptr what; ///< null: it has ended, and the notice of that is on its way
+    lease_ptr what; ///< null: it has ended, and the notice of that is in flight
   };
-  /// The next ones after this number.
+  /// Returns the next leases after this number.
   std::vector<numbered_lease> next(uint64_t after, size_t count_max) const;
   size_t owned_by(connection_id owner) const {
     auto owned = by_owner_.find(owner);
@@ -46,21 +47,21 @@ class lease_registry {
     auto owned = by_owner_.find(owner);
     return owned != by_owner_.end() && owned->second.contains(id);
   }
-  /// Whether its parts have the same leases. A sentence if not.
+  /// Checks that the indexes of the registry have the same leases. Returns a sentence for each difference.
   std::vector<std::string> check() const;
 
-  /// At most `count_max` leases with numbers higher than `after`, in the order in which they were added.
+  /// Returns at most `count_max` leases with numbers above `after`, in the order in which they were added.
   std::vector<lease_report> list(uint64_t after, size_t count_max) const;
 
  private:
-  friend struct damaged_leases; ///< tests break it
+  friend struct damaged_leases; ///< tests damage it
   struct entry {
     lease_id id;
     connection_id owner{};
     std::weak_ptr<const lease> what;
   };
 
-  lease_ptr known(const lease_id& id) const; ///< also if it is revoked
+  lease_ptr known(const lease_id& id) const; ///< returns revoked leases as well
   void erase(const lease_id& id);
 
   std::map<uint64_t, entry> leases_; ///< by number

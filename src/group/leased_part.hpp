@@ -11,29 +11,30 @@
 
 namespace terrace {
 
-/// The numbers in a lease, or any other prefix, of the objects of a scope on one rank (index/chunk_layout.hpp).
+/// Maps objects of a scope on one rank to their numbers in a lease or another prefix
+/// (index/chunk_layout.hpp).
 class scope_numbers {
  public:
   scope_numbers(const space_spec& spec, const transfer_scope& scope, uint16_t rank);
-  size_t of(size_t object) const { ///< of the scope, see `scope_objects`
+  size_t of(size_t object) const { ///< `object` is a number in the scope, see `scope_objects`
     return first_ + object / in_chunk_.size() * per_chunk_ + in_chunk_[object % in_chunk_.size()];
   }
 
  private:
   size_t first_, per_chunk_;
-  std::vector<size_t> in_chunk_; ///< the scope's objects of a chunk
+  std::vector<size_t> in_chunk_; ///< the numbers within a chunk of the scope's objects
 };
 
-/// The objects that a lease holds, by tier, of a scope on one rank; parallel to those of `scope_objects`. They keep the
-/// lease. Made in steps.
+/// The objects of a scope on one rank that a lease holds, by tier; parallel to those of `scope_objects`. They
+/// keep the lease alive. The part is made in steps.
 ///
 /// Pure: used by one thread at a time.
 class leased_part {
  public:
-  static constexpr size_t step_objects = 4'096; ///< well below a millisecond
+  static constexpr size_t step_objects = 4'096; ///< one step takes well below a millisecond
 
   leased_part(lease_ptr from, const transfer_scope& scope, uint16_t rank);
-  /// True once all of it is made.
+  /// Makes the next step. Returns true once the part is complete.
   bool step();
   tier_holds take(); ///< call once, after `step` returned true
 
@@ -45,12 +46,12 @@ class leased_part {
   std::vector<std::vector<object_place>> places_; ///< per tier of the lease
 };
 
-/// For `scope_objects`; keeps the lease.
+/// Returns the subject for `scope_objects`. It keeps the lease alive.
 inline scope_subject subject_of(const lease_ptr& from, const transfer_scope& scope, uint16_t rank) {
   return {from->in, {from, &from->chunks}, from->before, scope, rank};
 }
 
-/// The position in the prompt at which a range of the lease's chunks begins.
+/// Position in the prompt of the first token of a range of the lease's chunks.
 inline uint64_t token_of(const lease& from, const chunk_range& range) {
   return from.first_token + range.first * from.in->spec.chunk_tokens;
 }

@@ -18,7 +18,7 @@ result<void> lookup_registry::begin(const lookup_id& id, context_ptr looks_up) {
   if (known.looks_up)
     return fail(errc::bad_request, "a lookup with this lookup_id is in progress; expected a unique id");
   known.looks_up = std::move(looks_up);
-  known.outcome = nullptr; // the id is reused: drop the earlier result
+  known.outcome = nullptr; // the id is reused, so the earlier result is dropped
   return {};
 }
 

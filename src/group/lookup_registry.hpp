@@ -1,4 +1,4 @@
-// The lookups of a trust group with a client-chosen id, so that others can await or cancel them.
+// The lookups of a trust group with ids that clients chose, so that other requests can await or cancel them.
 #pragma once
 
 #include "base/lookup_id.hpp"
@@ -15,26 +15,27 @@
 
 namespace terrace {
 
-/// The result of a lookup. It holds nothing: the lease ends with its holders.
+/// The result of a lookup. It does not hold the found objects: the lease ends with its owner and readers.
 struct lookup_outcome {
-  error failure;             ///< why there is no answer
-  uint32_t chunk_tokens = 0; ///< of its space, which an outcome does not keep open
+  error failure;             ///< set: the lookup has no answer, and why
+  uint32_t chunk_tokens = 0; ///< tokens per chunk of its space; the outcome does not keep the space open
   prefix_plan plan;
   uint32_t recompute_chunks = 0; ///< as in lookup_answer
-  prompt_entry_ptr prompt;       ///< whose logits were asked for and found; null: none
-  std::vector<uint64_t> cursors; ///< as they were saved, if what was found ends where the saved turn does
+  prompt_entry_ptr prompt;       ///< the prompt entry whose logits were asked for and found; null: none
+  std::vector<uint64_t> cursors; ///< the saved cursors, if the found prefix ends where the saved turn ends
   bool leased = false;
   std::weak_ptr<const lease> held;
-  std::function<void()> end_lease; ///< makes its owner release it; may be null
+  std::function<void()> end_lease; ///< asks the owner to release the lease; may be null
 };
 using lookup_outcome_ptr = std::shared_ptr<const lookup_outcome>;
 
 /// Contains no actor. A lookup is known from `begin`, before it starts, until `answered_max` later ones have
-/// been answered. Waiting for an id that has not begun waits for its begin.
+/// been answered. A request may wait for an id before its lookup begins.
 class lookup_registry {
  public:
   static constexpr size_t answered_max = 4096;
-  static constexpr size_t answered_chunks_max = 16U << 20; ///< found by all of them: one byte each is kept
+  /// chunks that all kept lookups found; one byte is kept for each
+  static constexpr size_t answered_chunks_max = 16U << 20;
 
   /// Receives either an error and no outcome, or an outcome without error.
   using told = std::function<void(const error&, const lookup_outcome_ptr&)>;
@@ -42,15 +43,15 @@ class lookup_registry {
   /// `looks_up`: context of the request. Error: `bad_request` if a lookup with this id is in progress.
   result<void> begin(const lookup_id& id, context_ptr looks_up);
 
-  /// Answers all waiting requests. No effect unless the lookup that began with `looked_up` is in progress: its
-  /// begin may have been refused.
+  /// Answers all waiting requests. Does nothing unless the lookup that began with `looked_up` is in progress,
+  /// because its begin may have been refused.
   void finish(const lookup_id& id, const context_ptr& looked_up, lookup_outcome_ptr outcome);
 
-  /// Calls `done` with the outcome, immediately if available. Errors: the lookup's own; `gone` if its lease
-  /// has ended; what ended `waits`.
+  /// Calls `done` with the outcome, at once if it is known. Errors: the error of the lookup; `gone` if its
+  /// lease has ended; the error that ended `waits`.
   void await(const lookup_id& id, context_ptr waits, told done);
 
-  /// Ends a lookup in progress, or the lease of one that has been answered. False: there is neither.
+  /// Ends a lookup in progress, or the lease of an answered one. Returns false if there is neither.
   bool cancel(const lookup_id& id);
 
   /// Answers waiting requests whose context has ended.
@@ -64,7 +65,7 @@ class lookup_registry {
     told done;
   };
   struct entry {
-    context_ptr looks_up; ///< null: it is answered, or awaited before it begins
+    context_ptr looks_up; ///< null: it is answered, or somebody awaits it before it begins
     lookup_outcome_ptr outcome;
     std::vector<waiter> waiters;
   };

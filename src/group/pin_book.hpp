@@ -1,4 +1,4 @@
-// The pinned prompts of a trust group: leases that belong to nobody, and end when they are removed.
+// The pinned prompts of a trust group: leases without an owner that last until an operator removes them.
 //
 // Pure: used by one thread at a time.
 #pragma once
@@ -16,18 +16,19 @@ class pin_book {
  public:
   static constexpr size_t pins_max = 1'024;
 
-  /// `prompt`: the last chunk of what was asked for. A pin of the same prompt is replaced, and returned; null: there was
-  /// none. Errors: `no_space`, over `bytes_max` of all pins; `busy`, over `pins_max`; then nothing has changed.
+  /// `prompt`: digest of the last chunk of the requested prompt. Replaces the pin of the same prompt and
+  /// returns its lease, or null if there was none. Errors: `no_space` if all pins together would exceed
+  /// `bytes_max`; `busy` if there are already `pins_max`. On an error nothing changes.
   result<lease_ptr> add(const lease_ptr& what, const digest& prompt, uint64_t bytes_max);
 
-  /// Null: there is none.
+  /// Returns null if there is no such pin.
   lease_ptr remove(space_id in, const digest& prompt);
   lease_ptr remove(const lease_id& id);
 
   bool has(const lease_id& id) const;
 
   size_t size() const { return pins_.size(); }
-  uint64_t bytes() const { return bytes_; } ///< of what several pins hold, for each of them
+  uint64_t bytes() const { return bytes_; } ///< bytes that several pins hold count once for each pin
 
  private:
   using name = std::pair<space_id, digest>;

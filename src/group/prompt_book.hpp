@@ -16,15 +16,16 @@
 namespace terrace {
 
 struct prompt_bounds {
-  size_t prompts_max = 256;          ///< of the trust group; 0: none are kept
-  uint64_t bytes_max = 256ULL << 20; ///< of their logits
+  size_t prompts_max = 256;          ///< entries of the trust group; 0: no entries are kept
+  uint64_t bytes_max = 256ULL << 20; ///< bytes of their logits
 };
 
-/// Does not change. `end.key` names the prompt: the digest of all its tokens. It is a leaf under its last chunk: it refers to
-/// its chunks by their digests and holds none of them, so it never keeps anything from eviction.
+/// Immutable. `end.key` names the prompt: it is the digest of all its tokens. The entry is a leaf under its
+/// last chunk: it refers to its chunks by their digests and holds none of them, so it never protects anything
+/// from eviction.
 struct prompt_entry {
   saved_turn end;
-  digest last_chunk; ///< of its last whole chunk; zeros if there is none
+  digest last_chunk; ///< digest of the last whole chunk; zeros if there is none
   std::vector<uint8_t> logits;
 
   uint64_t bytes() const {
@@ -33,26 +34,26 @@ struct prompt_entry {
 };
 using prompt_entry_ptr = std::shared_ptr<const prompt_entry>;
 
-/// Over a bound the least recently used ones end. Not thread-safe; owned by one actor.
+/// When a bound is exceeded, the least recently used entries end. Not thread-safe; owned by one actor.
 class prompt_book {
  public:
   explicit prompt_book(const prompt_bounds& most = {}) : most_(most) {}
 
-  /// Instead of an entry for the same prompt. `tail`: to its tail, if it has one. Error: `no_space`, if it alone is over the
-  /// bound; then nothing has changed.
+  /// Adds the entry and replaces the one for the same prompt. `tail`: a reference to its tail, if it has one.
+  /// Error: `no_space` if the entry alone exceeds the bound; then nothing changes.
   result<void> add(prompt_entry_ptr what, tail_reference tail);
 
-  /// It is used now. Null: there is none.
+  /// Marks the entry as used now. Returns null if there is none.
   prompt_entry_ptr find(space_id in, const digest& key);
 
-  /// Those of the space, or all (0) end. How many there were.
+  /// Ends the entries of the space, or all entries if `in` is 0. Returns how many there were.
   size_t forget(space_id in);
 
   size_t size() const { return by_key_.size(); }
   uint64_t bytes() const { return bytes_; }
-  uint64_t evicted() const { return evicted_; } ///< over a bound, since the start
+  uint64_t evicted() const { return evicted_; } ///< entries evicted by a bound since the start
 
-  /// For a recount, the least recently used one first.
+  /// Lists the entries for a recount, least recently used first.
   std::vector<prompt_entry_ptr> list() const;
 
  private:
@@ -65,7 +66,7 @@ class prompt_book {
   void end(place at);
 
   prompt_bounds most_;
-  std::list<kept> line_; ///< the least recently used one first
+  std::list<kept> line_; ///< least recently used first
   std::map<name, place> by_key_;
   uint64_t bytes_ = 0;
   uint64_t evicted_ = 0;

@@ -1,4 +1,4 @@
-// What a session has of its last saved turn besides whole chunks.
+// The part of a session's last saved turn that is not in whole chunks.
 #pragma once
 
 #include "base/digest.hpp"
@@ -10,14 +10,15 @@
 
 namespace terrace {
 
-/// Does not change, and is shared by the forks of a session: one that appends has another one after its next save, and this
-/// one stays as it is. Safe on any thread.
+/// Immutable, and shared by the forks of a session. A fork that appends gets a new saved turn with its next
+/// save, and this one stays as it is. Safe on any thread.
 struct saved_turn {
   space_ptr in;
-  uint64_t chunks = 0;      ///< whole ones
-  uint32_t tail_tokens = 0; ///< after them; 0: the turn ended with a chunk
-  digest key;               ///< of the tail, see tail_digest.hpp; without a tail, of the last whole chunk
-  std::vector<uint64_t> cursors; ///< of the client, one for each pool, for the end of this turn; empty: none
+  uint64_t chunks = 0;      ///< number of whole chunks
+  uint32_t tail_tokens = 0; ///< tokens after the whole chunks; 0: the turn ended at a chunk boundary
+  /// digest of the tail, see tail_digest.hpp; without a tail, of the last whole chunk
+  digest key;
+  std::vector<uint64_t> cursors; ///< the client's cursors at the end of this turn, one per pool; may be empty
 
   uint64_t tokens() const { return chunks * in->spec.chunk_tokens + tail_tokens; }
 };

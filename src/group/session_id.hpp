@@ -9,7 +9,7 @@
 
 namespace terrace {
 
-/// 128 unguessable bits. Whoever has the id may use the session within its trust group.
+/// 128 unguessable bits. Anyone who has the id may use the session within its trust group.
 struct session_id {
   std::array<uint8_t, 16> bytes{};
   friend auto operator<=>(const session_id&, const session_id&) = default;
@@ -22,7 +22,7 @@ template <>
 struct std::hash<terrace::session_id> {
   size_t operator()(const terrace::session_id& id) const noexcept {
     size_t h;
-    std::memcpy(&h, id.bytes.data(), sizeof h); // random bits: any eight bytes are a hash
+    std::memcpy(&h, id.bytes.data(), sizeof h); // the bits are random: any eight bytes are a hash
     return h;
   }
 };

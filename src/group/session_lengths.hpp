@@ -1,4 +1,4 @@
-// How many tokens of a session are where.
+// How many tokens of a session are protected, committed and allocated.
 #pragma once
 
 #include <algorithm>
@@ -7,27 +7,27 @@
 
 namespace terrace {
 
-/// In tokens from the start of the prompt: protected <= committed <= allocated.
+/// Counted in tokens from the start of the prompt: protected <= committed <= allocated.
 class session_lengths {
  public:
-  /// In whole chunks: their KV belongs to the index of the tiers.
+  /// Whole chunks, whose KV belongs to the index of the tiers.
   uint64_t protected_tokens() const { return protected_; }
-  /// Valid: those that the last finished turn left.
+  /// Valid tokens: those that the last finished turn left.
   uint64_t committed_tokens() const { return committed_; }
-  /// Including those of the turn in progress.
+  /// Includes the tokens of the turn in progress.
   uint64_t allocated_tokens() const { return allocated_; }
 
-  /// What belongs to the session alone, in whole chunks.
+  /// Tokens that belong to the session alone, in whole chunks.
   uint64_t held_tokens(uint32_t chunk_tokens) const {
     return (allocated_ + chunk_tokens - 1) / chunk_tokens * chunk_tokens - protected_;
   }
 
-  /// A turn begins that ends at `tokens`. One that did not finish is forgotten.
+  /// Begins a turn that will end at `tokens`. An earlier turn that did not finish is forgotten.
   void begin(uint64_t tokens) {
     allocated_ = std::max(committed_, tokens);
     check();
   }
-  /// A turn has finished: the session has `tokens`, more or fewer than before.
+  /// Finishes a turn: the session now has `tokens`, which may be more or fewer than before.
   void commit(uint64_t tokens, uint32_t chunk_tokens) {
     assert(chunk_tokens > 0);
     protected_ = tokens / chunk_tokens * chunk_tokens;

@@ -1,4 +1,4 @@
-// Sessions of a trust group, by id.
+// Messages about the sessions of a trust group, by id.
 #pragma once
 
 #include "base/error.hpp"
@@ -21,15 +21,15 @@ struct open_session_answer {
   error failure;
 };
 
-/// What a held session keeps between turns.
+/// What a held session keeps between turns: a lease.
 struct session_hold {
-  lease_ptr what;           ///< of no connection; null: nothing
-  uint64_t host_bytes = 0;  ///< physical
-  uint64_t bytes_max = 0;   ///< of host memory, that all sessions may hold together
-  uint32_t host_chunks = 0; ///< the first ones of `what`, which it holds in host memory
+  lease_ptr what;           ///< a lease without a connection; null: nothing is held
+  uint64_t host_bytes = 0;  ///< physical bytes
+  uint64_t bytes_max = 0;   ///< limit of host memory for all sessions together
+  uint32_t host_chunks = 0; ///< leading chunks of `what` that it holds in host memory
 };
 
-/// A turn begins that will end at `tokens`; 0: it is only looked at.
+/// Begins a turn that will end at `tokens`. 0: only looks at the session.
 struct use_session_request {
   session_id id;
   uint64_t tokens = 0;
@@ -39,7 +39,8 @@ struct use_session_answer {
   session_use found;
 };
 
-/// A partial chunk is about to be stored, or saved: until it is saved, or the connection ends, nobody removes it.
+/// Announces that a partial chunk is about to be stored or saved. Nobody removes it until it is saved or the
+/// connection ends.
 struct refer_tail_request {
   space_ptr in;
   digest key;
@@ -53,32 +54,34 @@ struct save_session_request {
   session_id id;
   uint64_t generation = 0;
   session_state_ptr
-      after; ///< its saved turn is this one, if `hold` is given and the turn is saved with its end
+      after; ///< if `hold` is given and the turn is saved with its end, this state's saved turn becomes the
+             ///< session's
   std::optional<session_hold>
-      hold; ///< what it holds from now on; none: only a lookup, and what was saved stays
+      hold; ///< what the session holds from now on; none: the turn was only a lookup, and the saved turn
+            ///< stays
 };
 struct save_session_answer {
-  error failure; ///< always `ok`: what became of the turn is an outcome
+  error failure; ///< always `ok`: the fate of the turn is in `outcome`
   turn_outcome outcome = turn_outcome::saved;
-  std::string unheld; ///< why the session holds nothing of the lease; empty: it holds it
+  std::string unheld; ///< the reason why the session does not hold the lease; empty: it holds it
 };
 
-/// What `session` is to hold was cut short, because sessions may hold no more beside the leases of clients: colder ones
-/// give up so many bytes.
+/// The hold of `session` was cut short, because the leases of clients leave sessions no more room. Asks
+/// colder sessions to give up this many bytes.
 struct yield_holds_request {
   session_id session;
-  uint64_t bytes = 0; ///< of host memory
+  uint64_t bytes = 0; ///< bytes of host memory
 };
 struct yield_holds_answer {
   error failure;      ///< always `ok`
-  uint64_t bytes = 0; ///< that they gave up, or more than that; 0: there is no colder one
+  uint64_t bytes = 0; ///< bytes given up, possibly more than asked for; 0: no session is colder
 };
 
-/// What a held session gave up because it was the coldest one.
+/// Chunks that the coldest held session gave up.
 struct demoted_chunks {
   space_ptr in;
   std::shared_ptr<const std::vector<digest>> chunks;
-  std::optional<digest> before; ///< the chunk before the first, if known
+  std::optional<digest> before; ///< digest of the chunk before the first, if known
 };
 
 struct close_session_request {
@@ -87,29 +90,29 @@ struct close_session_request {
 struct close_session_answer {
   error failure;
   bool closed = false;
-  bool held = false; ///< it held something
+  bool held = false; ///< the session held something
 };
 
-/// The prompt's entry, instead of another one for the same prompt.
+/// Adds the prompt's entry and replaces the one for the same prompt.
 struct save_prompt_request {
   prompt_entry_ptr what;
 };
 struct save_prompt_answer {
   error failure; ///< `no_space`
   uint64_t prompts = 0;
-  uint64_t bytes = 0; ///< of all entries
+  uint64_t bytes = 0; ///< bytes of all entries
 };
 
 struct find_prompt_request {
   space_id in{};
-  digest key; ///< of all its tokens
+  digest key; ///< digest of all tokens of the prompt
 };
 struct find_prompt_answer {
   error failure;          ///< always `ok`
   prompt_entry_ptr found; ///< null: there is none
 };
 
-/// Their space is cleared; 0: all are.
+/// Forgets the prompts of a space that is being cleared. 0: forgets all prompts.
 struct forget_prompts_request {
   space_id in{};
 };
@@ -119,12 +122,12 @@ struct forget_prompts_answer {
 };
 
 struct sessions_request {
-  size_t count_max = 0;           ///< of `listed`
-  std::optional<session_id> only; ///< none: all
+  size_t count_max = 0;           ///< most entries in `listed`
+  std::optional<session_id> only; ///< set: lists this session only
 };
 struct listed_session {
   session_report what;
-  uint64_t held_tokens = 0, held_bytes = 0; ///< in all tiers
+  uint64_t held_tokens = 0, held_bytes = 0; ///< sums over all tiers
 };
 struct sessions_answer {
   error failure;
@@ -132,7 +135,7 @@ struct sessions_answer {
   uint64_t bytes = 0;
   uint64_t evicted = 0;
   uint64_t held = 0;       ///< sessions that hold something
-  uint64_t held_bytes = 0; ///< of host memory, an object once
+  uint64_t held_bytes = 0; ///< bytes of host memory; an object counts once
   std::vector<listed_session> listed;
 };
 

@@ -1,4 +1,4 @@
-// The sessions are counted again while the table changes: see session_table.hpp.
+// Recounts the sessions while the table changes: see session_table.hpp.
 #include "group/session_table.hpp"
 
 #include <algorithm>
@@ -50,7 +50,8 @@ void session_table::replace_tail(place at, tail_reference tail) {
   at->tail = std::move(tail);
 }
 
-/// Behind it, nothing is missed: it is counted here, and what is in front of the walk stays there.
+/// Counts the session that leaves its place, so that the walk can continue behind it without missing any.
+/// Sessions in front of the walk are left to it.
 void session_table::step_over(place at) {
   if (!recount_ || recount_->at != at)
     return;
@@ -92,7 +93,8 @@ session_table::recount session_table::recount_step(size_t sessions_max,
       recount_->at = next->second.sessions.begin();
     }
     place at = *recount_->at;
-    if (at->counted == recount_->number) { // it was used or opened since, like all behind it
+    // the session was used or opened since the recount began, and so were all behind it
+    if (at->counted == recount_->number) {
       recount_->at.reset();
       continue;
     }

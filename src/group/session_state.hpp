@@ -1,4 +1,4 @@
-// The prompt of a session as far as it is known: what a turn continues.
+// The known prompt of a session, which a turn continues.
 #pragma once
 
 #include "index/extra_keys.hpp"
@@ -15,34 +15,35 @@
 
 namespace terrace {
 
-/// Where the chain of a session begins; the same for all its turns and forks.
+/// The root of a session's digest chain; the same for all its turns and forks.
 struct session_root {
-  std::optional<digest> seed; ///< parent of the first block, if the client chooses it
-  std::string lora;           ///< as in `extra_keys`
+  std::optional<digest> seed; ///< parent of the first block, if the client chose one
+  std::string lora;           ///< LoRA adapter, as in `extra_keys`
   std::string salt;
 };
 using session_root_ptr = std::shared_ptr<const session_root>;
 
-/// Does not change: a turn makes a new one, which shares the digests. Safe on any thread.
+/// Immutable: a turn makes a new state, which shares the digests. Safe on any thread.
 class session_state {
  public:
-  /// Nothing yet.
+  /// A state without tokens.
   session_state() = default;
-  /// `chain`: of the whole chunks; `tail`: the tokens after them, fewer than a chunk.
-  /// `saved`: the last saved turn of the session, if these tokens continue it.
+  /// `chain`: digests of the whole chunks. `tail`: the tokens after them, fewer than a chunk. `saved`: the
+  /// last saved turn of the session, if these tokens continue it.
   session_state(digest_chain chain, std::vector<uint32_t> tail, uint32_t chunk_tokens, token_hasher& hasher,
                 saved_turn_ptr saved = nullptr);
 
   uint64_t tokens() const { return whole_tokens() + tail_.size(); }
-  uint64_t whole_tokens() const { return uint64_t{chain_.size()} * chunk_tokens_; } ///< in whole chunks
+  /// tokens in whole chunks
+  uint64_t whole_tokens() const { return uint64_t{chain_.size()} * chunk_tokens_; }
   const digest_chain& chain() const { return chain_; }
   const std::vector<uint32_t>& tail() const { return tail_; }
 
-  /// Of all its tokens: the digest of the last whole chunk, continued with the tail as one block without extra keys.
-  /// Zeros if there are no tokens.
+  /// Digest of all tokens: the digest of the last whole chunk, continued with the tail as one block without
+  /// extra keys. Zeros if there are no tokens.
   const digest& last() const { return last_; }
 
-  /// The saved turn with whose tokens these begin; null: none.
+  /// The saved turn whose tokens are a prefix of these; null: none.
   const saved_turn_ptr& saved() const { return saved_; }
   session_state with_saved(saved_turn_ptr saved) const {
     session_state other = *this;
@@ -50,7 +51,7 @@ class session_state {
     return other;
   }
 
-  /// What the last lookup found of its whole chunks.
+  /// What the last lookup found of the whole chunks.
   const known_prefix& known() const { return known_; }
   session_state with_known(const known_prefix& known) const {
     session_state other = *this;
@@ -58,13 +59,15 @@ class session_state {
     return other;
   }
 
-  /// The same of its first `tokens`, which is at most `tokens()`. None inside a whole chunk, whose tokens are not known.
+  /// Digest of the first `tokens` tokens, as `last` computes it. None inside a whole chunk, whose tokens are
+  /// not known. Precondition: `tokens` <= `tokens()`.
   std::optional<digest> digest_at(uint64_t tokens, token_hasher& hasher) const;
 
-  /// Its first tokens: `tokens` of them, or, inside a whole chunk, up to the start of that chunk.
+  /// Returns the state of the first `tokens` tokens. Inside a whole chunk it is cut back to the start of that
+  /// chunk.
   session_state cut(uint64_t tokens, token_hasher& hasher) const;
 
-  /// Memory, as if nobody shared it.
+  /// Memory in bytes, counted as if nothing were shared.
   uint64_t bytes() const {
     uint64_t saved = saved_ ? sizeof(saved_turn) + saved_->cursors.capacity() * sizeof(uint64_t) : 0;
     return sizeof(session_state) + chain_.bytes() + tail_.capacity() * sizeof(uint32_t) + saved;

@@ -8,7 +8,7 @@ namespace terrace {
 
 namespace {
 
-/// Of all sessions that have no tokens yet.
+/// The state that all sessions without tokens share.
 const session_state_ptr& no_tokens() {
   static const auto nothing = std::make_shared<const session_state>();
   return nothing;
@@ -108,7 +108,7 @@ void session_table::end(connection_id owner) {
 std::vector<session_report> session_table::list(size_t count_max) const {
   std::vector<session_report> all;
   all.reserve(std::min(count_max, by_id_.size()));
-  for (const auto& [owner, of] : owners_) // `owner` is that of its sessions
+  for (const auto& [owner, of] : owners_) // `owner` owns the sessions in `of`
     for (auto at = of.sessions.rbegin(); at != of.sessions.rend() && all.size() < count_max; ++at)
       all.push_back(report_of(*at));
   return all;
@@ -133,11 +133,12 @@ void session_table::touch(place at) {
   auto& line = owners_.find(at->what.owner)->second.sessions;
   step_over(at);
   count_again(
-      at); // so the walk may end at the first one that was used since it began: all behind it were as well
+      at); // the walk may end at the first session that was used since it began, because all behind it were
+           // used as well
   line.splice(line.end(), line, at);
 }
 
-/// After its state has changed.
+/// Called after the state of the session has changed.
 void session_table::count(place at) {
   uint64_t now = entry_bytes + at->what.state->bytes();
   owned& of = owners_.find(at->what.owner)->second;

@@ -20,9 +20,9 @@
 namespace terrace {
 
 struct session_bounds {
-  size_t sessions_max = 131'072;      ///< of the trust group
-  uint64_t bytes_max = 256ULL << 20;  ///< of all of them
-  size_t owner_sessions_max = 32'768; ///< of one connection
+  size_t sessions_max = 131'072;      ///< sessions of the trust group
+  uint64_t bytes_max = 256ULL << 20;  ///< bytes of all sessions
+  size_t owner_sessions_max = 32'768; ///< sessions of one connection
   uint64_t owner_bytes_max = 64ULL << 20;
 };
 
@@ -30,77 +30,81 @@ struct session_opening {
   session_id id;
   connection_id owner{};
   space_id in{};
-  uint32_t chunk_tokens = 1; ///< of the space
-  bool keep = false;         ///< it outlives its owner
-  bool held = false;         ///< it is to hold its chunks between turns
+  uint32_t chunk_tokens = 1; ///< tokens per chunk of the space
+  bool keep = false;         ///< the session outlives its owner
+  bool held = false;         ///< the session holds its chunks between turns
   session_root_ptr root;     ///< may be null
-  session_state_ptr state;   ///< null: nothing yet
+  session_state_ptr state;   ///< null: the session has no tokens yet
 };
 
-/// What a turn starts from. `generation` changes with every turn that finishes.
+/// The state that a turn starts from. `generation` changes with every turn that finishes.
 struct session_use {
   space_id in{};
   uint64_t generation = 0;
   session_root_ptr root;
   session_state_ptr state;
   bool held = false;
-  saved_turn_ptr saved;     ///< its last saved turn; null: none
-  uint32_t held_chunks = 0; ///< the first ones, which it holds in host memory; set by who knows that
+  saved_turn_ptr saved; ///< its last saved turn; null: none
+  /// leading chunks that the session holds in host memory; set by the caller that knows them
+  uint32_t held_chunks = 0;
 };
 
-/// What became of the state that a turn leaves.
+/// What happened to the state that a turn leaves.
 enum class turn_outcome : uint8_t {
   saved,
-  closed, ///< the session ended while the turn ran, which changes nothing for the turn
-  late,   ///< another turn has finished since this one began: the session has that one's tokens
+  closed, ///< the session ended while the turn ran; the turn itself is not affected
+  late,   ///< another turn has finished since this one began, and the session keeps that one's tokens
 };
 
 struct session_report {
   session_id id;
-  connection_id owner{}; ///< 0: it has ended, and the session is kept
+  connection_id owner{}; ///< 0: the owner has ended, and the session is kept
   space_id in{};
   bool keep = false;
   uint64_t generation = 0;
   session_lengths lengths;
   uint64_t bytes = 0;
-  bool held = false;       ///< its mode
-  saved_turn_ptr saved;    ///< its last saved turn; null: none, or it was saved without its end
-  uint64_t own_tokens = 0; ///< what belongs to it alone, see session_lengths
+  bool held = false;       ///< the session's mode
+  saved_turn_ptr saved;    ///< its last saved turn; null: there is none, or it was saved without its end
+  uint64_t own_tokens = 0; ///< tokens that belong to it alone, see session_lengths
 };
 
-/// A session belongs to the connection that opened it, and ends with it unless it is kept. Over a bound the least
-/// recently used sessions end: first, for the bounds of an owner, its own; then those whose owner has ended; then those of
-/// the owner with the most bytes. A client whose session has ended sends its whole prompt once, so ending one is never an
-/// error. Memory that sessions share counts for each of them. Not thread-safe; owned by one actor.
+/// A session belongs to the connection that opened it, and ends with it unless it is kept. When a bound is
+/// exceeded, the least recently used sessions end: for the bounds of an owner, the owner's own; for the
+/// others, first those whose owner has ended, then those of the owner with the most bytes. A client whose
+/// session has ended sends its whole prompt once, so ending one is never an error. Memory that sessions share
+/// counts for each of them. Not thread-safe; owned by one actor.
 class session_table {
  public:
   explicit session_table(const session_bounds& most = {}) : most_(most) {}
 
-  /// The id is new. If the state has a saved turn, it is the session's; `tail`: to its tail.
+  /// Precondition: the id is new. If the state has a saved turn, it becomes the session's; `tail` refers to
+  /// its tail.
   void open(session_opening what, tail_reference tail = {});
 
-  /// For a turn that will end at `tokens`. 0: it is only looked at. Error: `gone`.
+  /// Begins a turn that will end at `tokens`. 0: only looks at the session. Error: `gone`.
   result<session_use> use(const session_id& id, uint64_t tokens);
 
-  /// A turn that began with `generation` has finished.
+  /// Finishes the turn that began with `generation`.
   turn_outcome save(const session_id& id, uint64_t generation, session_state_ptr after);
 
-  /// The same for a turn that is saved with its end, which is in `after`, or without: what was saved before ends. `tail`: to
-  /// the new tail, if there is one.
+  /// Finishes a turn that is saved with its end, if `after` has one, or without; what was saved before ends.
+  /// `tail` refers to the new tail, if there is one.
   turn_outcome save_end(const session_id& id, uint64_t generation, session_state_ptr after,
                         tail_reference tail);
 
-  /// False: there is none, which is no error.
+  /// Returns false if there is no such session, which is no error.
   bool close(const session_id& id);
 
-  /// Its sessions end; kept ones have no owner any more.
+  /// Ends the owner's sessions; kept ones lose their owner.
   void end(connection_id owner);
 
   size_t size() const { return by_id_.size(); }
   uint64_t bytes() const { return bytes_; }
-  uint64_t evicted() const { return evicted_; } ///< ended over a bound, since the start
+  uint64_t evicted() const { return evicted_; } ///< sessions ended by a bound since the start
 
-  /// Held sessions that have ended, for whatever reason, since the last call: who has what they hold lets it go.
+  /// Returns the held sessions that have ended since the last call, for whatever reason. The caller releases
+  /// what they hold.
   std::vector<session_id> take_ended() { return std::exchange(ended_, {}); }
 
   // ---- checks (session_recount.cpp) ----
@@ -108,69 +112,71 @@ class session_table {
   enum class recount : uint8_t {
     more,
     done,
-    interrupted, ///< many sessions changed owner: it has to begin again
+    interrupted, ///< many sessions changed their owner, so the recount has to begin again
   };
-  /// All sessions are counted again in steps, between which the table may change; replaces one that has not ended.
+  /// Begins to recount all sessions in steps. The table may change between steps. A recount that is still
+  /// running is replaced.
   void begin_recount();
-  /// Counts so many more. Differences from what the table keeps: a sentence for each.
+  /// Counts up to `sessions_max` further sessions. Adds a sentence for each difference from the table's
+  /// totals.
   recount recount_step(size_t sessions_max, std::vector<std::string>& differences);
   /// References to tails that the last recount found; valid right after it is done.
   uint64_t recounted_tails() const { return recounted_tails_; }
 
-  /// Whether there is one of this mode.
+  /// True if the session exists and its mode is held.
   bool has_held(const session_id& id) const {
     auto found = by_id_.find(id);
     return found != by_id_.end() && found->second->what.held;
   }
 
-  /// The most recently used ones of each owner, up to `count_max` in all.
+  /// Lists the most recently used sessions of each owner, up to `count_max` in all.
   std::vector<session_report> list(size_t count_max) const;
 
-  /// Of one session; empty: there is none.
+  /// Lists one session; empty if there is none.
   std::vector<session_report> one(const session_id& id) const;
 
  private:
-  friend struct damaged_sessions; ///< tests break it
+  friend struct damaged_sessions; ///< tests damage it
   struct session {
     session_opening what;
     uint64_t generation = 1;
     session_lengths lengths;
     uint64_t bytes = 0;
     saved_turn_ptr saved;
-    tail_reference tail;  ///< of the saved turn
-    uint64_t counted = 0; ///< by the recount with this number
+    tail_reference tail;  ///< tail of the saved turn
+    uint64_t counted = 0; ///< number of the recount that counted it last
   };
   struct owned {
-    std::list<session> sessions; ///< the least recently used one first
+    std::list<session> sessions; ///< least recently used first
     uint64_t bytes = 0;
   };
   using place = std::list<session>::iterator;
   static constexpr connection_id nobody{}; ///< owns the kept sessions of connections that have ended
 
-  /// Of one session, besides its state: its places in the list and in the index.
+  /// Bytes of one session besides its state: its places in the list and in the index.
   static constexpr uint64_t entry_bytes =
       sizeof(session) + 2 * sizeof(void*) + sizeof(session_id) + sizeof(place) + 4 * sizeof(void*);
 
   static session_report report_of(const session& one);
-  /// The walk of a recount goes from owner to owner.
+  /// The walk of a recount. It goes from owner to owner.
   struct recounting {
     explicit recounting(uint64_t its_number) : number(its_number) {}
     uint64_t number;
-    bool begun = false;      ///< `owner` is set
+    bool begun = false;      ///< true once `owner` is set
     connection_id owner{};   ///< whose sessions are being counted
-    std::optional<place> at; ///< the next one; none: continue with the next owner
+    std::optional<place> at; ///< the next session; none: continue with the next owner
     struct sum {
       uint64_t sessions = 0;
       uint64_t bytes = 0;
-      uint64_t tails = 0; ///< references
+      uint64_t tails = 0; ///< references to tails
     };
     std::map<connection_id, sum> counted;
     std::vector<std::string> differences;
   };
-  void count_again(place at);  ///< unless it was
-  void step_over(place at);    ///< it leaves its place
-  void forget_count(place at); ///< it ends
-  /// Of the saved turn; counted once more or less if the session was counted.
+  void count_again(place at);  ///< counts the session unless this recount has done so
+  void step_over(place at);    ///< called when the session leaves its place
+  void forget_count(place at); ///< called when the session ends
+  /// Replaces the saved turn's reference, and corrects the sum of the recount if it has counted the session.
   void replace_tail(place at, tail_reference tail);
   void compare_recount(std::vector<std::string>& differences);
 

@@ -119,17 +119,18 @@ digest session_turn::key_of(size_t number, const digest& chained, token_hasher& 
   return first_block_key(chained, {.lora = root_->lora, .salt = root_->salt}, hasher.extra_form(), width_);
 }
 
-/// Whether the prompt begins with the tokens of the session's last saved turn. `chain`: of its whole chunks.
+/// Returns whether the prompt begins with the tokens of the session's last saved turn. `chain`: digests of
+/// the prompt's whole chunks.
 bool session_turn::continues_saved(const digest_chain& chain, token_hasher& hasher) const {
   if (!saved_ || saved_->tokens() > tokens())
     return false;
-  if (asked_.base_tokens >= saved_->tokens()) // what comes before is unchanged
+  if (asked_.base_tokens >= saved_->tokens()) // the tokens before the base are unchanged
     return from_->saved() == saved_;
   if (saved_->tail_tokens == 0)
     return saved_->chunks != 0 &&
            key_of(saved_->chunks - 1, chain[saved_->chunks - 1], hasher) == saved_->key;
   uint64_t first = saved_->chunks * chunk_tokens_;
-  assert(first >= first_token_); // the base is before the end of the tail, so its chunk is hashed
+  assert(first >= first_token_); // the base is before the end of the tail, so its chunk is hashed again
   std::optional<digest> parent;
   if (root_)
     parent = root_->seed;

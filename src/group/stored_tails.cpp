@@ -13,7 +13,8 @@ void stored_tails::remove(std::map<name, place>::iterator known) {
 }
 
 void stored_tails::add(connection_id owner, const space_ptr& in, const digest& key) {
-  tail_reference reference = tails_->refer(in, key, tail_referrer::store); // before another one of it ends
+  // taken before another reference to the tail ends
+  tail_reference reference = tails_->refer(in, key, tail_referrer::store);
   if (auto known = by_key_.find({in->id, key}); known != by_key_.end())
     remove(known);
   line& of = by_owner_[owner];

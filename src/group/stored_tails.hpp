@@ -14,8 +14,9 @@
 
 namespace terrace {
 
-/// A reference to each from its first store to the save that takes it over, so that another session that gives up an equal
-/// tail meanwhile does not remove it. It ends without a save when its connection ends, or stores too many others.
+/// Keeps a reference to each tail from its first store to the save that takes it over, so that it stays when
+/// another session gives up an equal tail meanwhile. The reference ends without a save when its connection
+/// ends or stores too many others.
 class stored_tails {
  public:
   static constexpr size_t of_connection_max = 1'024;
@@ -23,13 +24,13 @@ class stored_tails {
   /// `tails` outlives it.
   explicit stored_tails(tail_book& tails) : tails_(&tails) {}
 
-  /// The connection stores it. If another one does so as well, it is the last one's.
+  /// The connection stores the tail. If several connections store it, it belongs to the last one.
   void add(connection_id owner, const space_ptr& in, const digest& key);
 
-  /// It was saved, by whomever.
+  /// The tail was saved, no matter by whom.
   void saved(space_id in, const digest& key);
 
-  /// What it has not saved is not going to be.
+  /// Forgets what the connection has stored and not saved.
   void end(connection_id owner);
 
   size_t size() const { return by_key_.size(); }
@@ -40,7 +41,7 @@ class stored_tails {
     name what;
     tail_reference reference;
   };
-  using line = std::list<stored>; ///< of a connection; the oldest first
+  using line = std::list<stored>; ///< tails of one connection, oldest first
   struct place {
     connection_id owner{};
     line::iterator at;

@@ -1,4 +1,5 @@
-// Who refers to the partial chunks of a trust group: they belong to sessions and prompt entries alone.
+// Counts the references to the partial chunks of a trust group. Only sessions and prompt entries refer to
+// them.
 #pragma once
 
 #include "base/digest.hpp"
@@ -14,11 +15,11 @@
 
 namespace terrace {
 
-/// Who refers to a tail.
+/// The kinds of references to a tail.
 enum class tail_referrer : uint8_t {
-  session, ///< it is the tail of the last saved turn
-  prompt,  ///< of a prompt entry
-  store,   ///< a connection has stored it, for a turn or a prompt that is not saved yet
+  session, ///< a session's last saved turn has it as its tail
+  prompt,  ///< a prompt entry has it as its tail
+  store,   ///< a connection has stored it for a turn or prompt that is not saved yet
 };
 constexpr size_t tail_referrers = 3;
 
@@ -30,14 +31,14 @@ struct tail_name {
   friend auto operator<=>(const tail_name&, const tail_name&) = default;
 };
 
-/// A tail to which somebody refers.
+/// A tail with at least one reference.
 struct referred_tail {
   tail_book* book = nullptr;
   space_ptr in;
   std::array<uint64_t, tail_referrers> references{};
 };
 
-/// One reference to a tail; ends with the object. Move-only; the book outlives it.
+/// One reference to a tail; it ends with the object. Move-only; the book outlives it.
 class tail_reference {
  public:
   tail_reference() = default;
@@ -50,7 +51,7 @@ class tail_reference {
   ~tail_reference();
 
   explicit operator bool() const { return to_ != nullptr; }
-  /// Precondition: there is a reference.
+  /// Precondition: the object refers to a tail.
   const digest& key() const { return to_->first.key; }
 
  private:
@@ -63,21 +64,23 @@ class tail_reference {
   }
 
   named_tail* to_ =
-      nullptr; ///< in the book, which keeps it in place; null: none. Every session has this object
+      nullptr; ///< node in the book, which keeps it in place; null: none. Every session has a member of this
+               ///< type, so it is small.
   tail_referrer by_{};
 };
 
-/// A tail to which nobody refers any more.
+/// A tail without references.
 struct unreferred_tail {
   space_ptr in;
   digest key;
 };
 
-/// Equal tails of equal prompts are one: forks share it, however many there are. Not thread-safe; owned by one actor.
+/// Equal tails of equal prompts are stored once: any number of forks share one. Not thread-safe; owned by one
+/// actor.
 class tail_book {
  public:
   static constexpr size_t unreferred_max =
-      4'096; ///< that wait to be removed; what is beyond stays until it is evicted
+      4'096; ///< tails that wait to be removed; others stay until they are evicted
 
   tail_book() = default;
   tail_book(const tail_book&) = delete;
@@ -86,15 +89,16 @@ class tail_book {
   tail_reference refer(const space_ptr& in, const digest& key, tail_referrer by);
 
   bool referred(space_id in, const digest& key) const { return tails_.contains({in, key}); }
-  size_t size() const { return tails_.size(); } ///< tails that somebody refers to
+  size_t size() const { return tails_.size(); } ///< number of tails with references
   uint64_t references(tail_referrer by) const { return references_[static_cast<size_t>(by)]; }
-  /// To one tail.
+  /// Number of references to one tail.
   uint64_t references(space_id in, const digest& key, tail_referrer by) const {
     auto known = tails_.find({in, key});
     return known == tails_.end() ? 0 : known->second.references[static_cast<size_t>(by)];
   }
 
-  /// One after the other, without those that are referred to again; `in` is null if there is none.
+  /// Returns the next tail without references, and skips those that are referred to again; `in` is null if
+  /// there is none.
   unreferred_tail next_unreferred();
 
  private:

@@ -61,7 +61,7 @@ write_tenants(flatbuffers::FlatBufferBuilder& body, const std::vector<tier_repor
     tenant_report what;
     std::vector<flatbuffers::Offset<wire::TenantTier>> tiers;
   };
-  std::vector<line> lines; // in the order of the first tier that has them
+  std::vector<line> lines; // in the order of the first tier that has the tenant
   std::map<std::pair<std::string, uint32_t>, size_t> known;
   for (const tier_report& tier : tiers)
     for (const tenant_report& one : tier.tenants) {

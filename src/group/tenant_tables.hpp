@@ -1,4 +1,4 @@
-// Quotas and tenants on the wire.
+// Reads and writes quotas and tenants on the wire.
 #pragma once
 
 #include "index/tenant_quota.hpp"
@@ -10,7 +10,7 @@
 
 namespace terrace {
 
-/// What an operator asks for.
+/// The quota that an operator asks for.
 struct quota_setting {
   std::string name;
   tier_kind tier = tier_kind::none;
@@ -19,10 +19,10 @@ struct quota_setting {
   std::string text() const; ///< for the log: "batch: host at most 1048576 bytes"
 };
 
-/// Precondition: it has a name. Errors: `bad_request`.
+/// Precondition: `asked` has a name. Errors: `bad_request`.
 result<quota_setting> quota_of(const wire::Quota& asked);
 
-/// The tenants of all tiers, quotas first.
+/// Writes the tenants of all tiers, those with quotas first.
 flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<wire::TenantStatus>>>
 write_tenants(flatbuffers::FlatBufferBuilder& body, const std::vector<tier_report>& tiers);
 

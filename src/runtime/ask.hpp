@@ -24,7 +24,7 @@
 
 namespace terrace {
 
-/// One of several requests sent together.
+/// One of several requests that are sent together.
 template <class Whom, class Request>
 struct question {
   Whom whom;
@@ -54,7 +54,7 @@ class [[nodiscard]] asking {
 
   bool await_ready() const noexcept { return false; }
 
-  /// The frame keeps this object until it is resumed or destroyed; `link` tells which.
+  /// The frame keeps this object until the frame is resumed or destroyed; `link` tells which.
   template <class Promise>
   void await_suspend(std::coroutine_handle<Promise> frame) {
     auto link = frame.promise().link;
@@ -138,7 +138,8 @@ class [[nodiscard]] asking_all {
 
 } // namespace detail
 
-/// The answer of `whom`; `internal` ("the WHO has ended") if it ends before it answers. `who`: a literal.
+/// Asks `whom` and returns its answer; `internal` ("the WHO has ended") if it ends before it answers. `who`:
+/// a literal.
 template <class Answer, class Self, class Whom, class Request>
 detail::asking<Answer, Self, Whom, Request>
 ask(Self* self, const Whom& whom, Request what, const char* who,
@@ -146,7 +147,7 @@ ask(Self* self, const Whom& whom, Request what, const char* who,
   return {self, {whom, std::move(what), priority}, who};
 }
 
-/// All answers, in the order of the questions, once the last has arrived.
+/// Returns all answers in the order of the questions, once the last has arrived.
 template <class Answer, class Self, class Whom, class Request>
 detail::asking_all<Answer, Self, Whom, Request> ask_all(Self* self, std::vector<question<Whom, Request>> what,
                                                         const char* who) {

@@ -63,7 +63,7 @@ class buffer_slots {
   /// Slots are registered in order; returns the next unregistered one, or -1.
   int next_unregistered() const { return registered_ == slots_.size() ? -1 : static_cast<int>(registered_); }
   void mark_registered() { ++registered_; }
-  /// The kernel cannot use the memory of the next slot, but may use that of others.
+  /// The kernel cannot use the memory of the next slot, but may still use that of later ones.
   void skip() { slots_[registered_++] = {nullptr, 0}; }
 
   /// The kernel refused the next slot: it and all later ones stay unregistered.

@@ -34,7 +34,7 @@ class event_loop {
   /// least this often while operations are unsubmitted or completions are pending in the kernel.
   static constexpr uint32_t jobs_between_enters = 16;
   static constexpr int64_t ns_between_enters = 50'000;
-  /// With more floating jobs, or one that waited longer, half of them are given to a sleeping worker.
+  /// beyond this many floating jobs, or if one waited longer, half of them go to a sleeping worker
   static constexpr size_t floating_jobs_kept = 8;
   static constexpr int64_t floating_wait_ns = 200'000;
 
@@ -64,7 +64,7 @@ class event_loop {
   /// Returns the next job; sleeps until there is one. `worker` executes the actors of completions.
   caf::resumable* next(caf::execution_unit* worker);
 
-  /// The job returned by `next` has more to do.
+  /// Queues the job returned by `next` again, because it has more to do.
   void again(caf::resumable* what);
 
   /// Cancels all I/O and waits until none is in flight.
@@ -93,7 +93,7 @@ class event_loop {
   void between_jobs();
   void take_external();
   void deliver();
-  void enter(bool between_jobs = false); ///< jobs follow
+  void enter(bool between_jobs = false); ///< `between_jobs`: jobs follow
   void account();
   bool poll();
   void sleep();
@@ -108,8 +108,8 @@ class event_loop {
   unit_impl unit_;
 
   std::mutex mutex_;                      // guards the two vectors below and the setting of asleep_
-  std::vector<job_type> external_;        // from other threads
-  std::vector<operation_id> cancels_;     // from other threads
+  std::vector<job_type> external_;        // jobs from other threads
+  std::vector<operation_id> cancels_;     // cancels from other threads
   std::atomic<bool> has_external_{false}; // a hint that saves the lock
   std::atomic<bool> asleep_{false};
 
@@ -122,7 +122,7 @@ class event_loop {
   int64_t now_ns_ = 0; // the loop's clock, read between jobs
   int64_t last_enter_ns_ = 0;
   int64_t busy_since_ns_ = 0;
-  const char* turn_of_ = nullptr; // the name of the actor whose turn it is; null: nobody's
+  const char* turn_of_ = nullptr; // name of the actor whose turn it is; null: no turn is in progress
   int64_t turn_began_ns_ = 0;
   busy_poll polling_;
   preemption_count preemptions_;

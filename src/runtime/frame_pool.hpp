@@ -7,8 +7,8 @@
 
 namespace terrace {
 
-/// Free frames of this thread by size, at most `kept_max` of each. A frame may be freed on another thread
-/// than the one that allocated it, because floating actors move.
+/// Free frames of this thread by size, at most `kept_max` of each size. A frame may be freed on another
+/// thread than the one that allocated it, because floating actors move.
 class frame_pool {
  public:
   static constexpr size_t step_bytes = 128;
@@ -69,12 +69,12 @@ class frame_pool {
     return pool;
   }
 
-  static inline thread_local bool closed = false; ///< the thread is ending, and its pool with it
+  static inline thread_local bool closed = false; ///< the thread is ending, and the pool has been destroyed
 
   std::array<list, lists> lists_{};
 };
 
-/// For objects that belong to a frame and outlive it.
+/// Allocator of objects that belong to a frame and outlive it.
 template <class T>
 struct frame_allocator {
   using value_type = T;

@@ -82,8 +82,8 @@ class homed : public Base {
   }
 
   bool cleanup(caf::error&& reason, caf::execution_unit* unit) override {
-    // Elsewhere than at home an actor is cleaned up only when nothing refers to it, operations included, or
-    // when the workers have left.
+    // Away from its home an actor is cleaned up only when nothing refers to it, operations included, or when
+    // the workers have left.
     if (home_ != nullptr && home_->is_current())
       home_->port().cancel_all(this->ctrl());
     return Base::cleanup(std::move(reason), unit);
@@ -109,7 +109,7 @@ auto spawn_homed(caf::actor_system& system, const home& at, F fun, Ts&&... xs) {
   return system.spawn_functor<Os>(std::true_type{}, config, fun, std::forward<Ts>(xs)...);
 }
 
-/// The same for a class derived from `homed<...>`.
+/// Spawns an actor of a class derived from `homed<...>`.
 template <class Actor, caf::spawn_options Os = caf::no_spawn_options, class... Ts>
 auto spawn_homed_class(caf::actor_system& system, const home& at, Ts&&... xs) {
   caf::actor_config config{at.unit};

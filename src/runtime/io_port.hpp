@@ -13,7 +13,8 @@
 namespace terrace::runtime {
 
 /// The result of an operation, sent to its actor exactly once per operation, also if it was cancelled
-/// (-ECANCELED), unless the actor has ended; of a quiet_send only if it has to be told.
+/// (-ECANCELED). It is not sent if the actor has ended. The result of a quiet_send is sent only if the actor
+/// needs it.
 struct io_done {
   uint64_t tag = 0;
   operation_id id{};

@@ -28,12 +28,12 @@ enum class io_code : uint8_t {
 
 constexpr size_t io_code_count = 13;
 
-/// A `send` of which its actor hears only if the socket does not take all of it. In memory that `keep_alive` owns, and
-/// used on the ring's thread alone.
+/// A `send` whose actor is told only if the socket does not take all of it. `keep_alive` owns it; only the
+/// ring's thread uses it.
 struct quiet_send {
-  bool in_flight =
-      false; ///< set by whoever submits it; false again when all of it was sent, unless `announced`
-  bool announced = false; ///< the actor wants to hear in any case; may be set while it is in flight
+  /// Set by the submitter; cleared when all of it was sent, unless `announced` is set.
+  bool in_flight = false;
+  bool announced = false; ///< the actor wants the result in any case; may be set while the send is in flight
 };
 
 /// One operation. Everything that the kernel accesses must be owned by `keep_alive`, which the ring holds
@@ -41,16 +41,17 @@ struct quiet_send {
 struct io_request {
   io_code code = io_code::nop;
   int fd = -1;
-  uint64_t offset = 0;              ///< read, write, readv, writev: absolute file offset
-  void* data = nullptr;             ///< read, write, send: buffer; readv, writev: iovecs; statx: struct statx
-  const char* path = nullptr;       ///< statx
+  uint64_t offset = 0; ///< read, write, readv, writev: absolute file offset
+  /// Buffer for read, write, send; iovecs for readv, writev; struct statx for statx.
+  void* data = nullptr;
+  const char* path = nullptr;       ///< path for statx
   uint32_t length = 0;              ///< read, write, send: bytes; readv, writev: number of iovecs
-  msghdr* message = nullptr;        ///< recvmsg, sendmsg: with its iovecs and control buffer
+  msghdr* message = nullptr;        ///< message with its iovecs and control buffer, for recvmsg and sendmsg
   int flags = 0;                    ///< accept: SOCK_*; recvmsg, sendmsg, send: MSG_*
   int fixed_buffer = -1;            ///< read, write: index of a registered buffer that holds `data`, or -1
   uint32_t events = 0;              ///< poll: POLLIN, ...
   std::chrono::nanoseconds after{}; ///< timeout: relative to now
-  quiet_send* quiet = nullptr;      ///< send: see there; null: it is told
+  quiet_send* quiet = nullptr;      ///< for send; null: the actor gets the result
   std::shared_ptr<void> keep_alive;
 };
 

@@ -18,13 +18,13 @@ struct job {
   T* what = nullptr;
   job_kind kind = job_kind::floating;
   int64_t since_ns = 0; ///< when it was queued, at the precision of the loop's clock
-  bool again = false;   ///< it had a turn and has more to do
+  bool again = false;   ///< the job had a turn and has more to do
 };
 
-/// Floating jobs go first: they were started by homed ones, the connections, which wait for them, and others
-/// may wait for the same tier. After `floating_in_a_row` of them a homed job gets a turn, and also when a
-/// floating job did not finish in its own turn. So neither kind starves, and a client answered by a busy
-/// actor does not wait for all its other clients.
+/// Floating jobs go first: connections, which are homed, started them and wait for them, and others may wait
+/// for the same tier. After `floating_in_a_row` of them a homed job gets a turn, and also when a floating job
+/// did not finish in its own turn. So neither kind starves, and a client answered by a busy actor does not
+/// wait for all its other clients.
 ///
 /// Among homed jobs, those that did not finish in their last turn (long lookups) go after those just woken: a
 /// short request does not wait for all long ones. After `fresh_in_a_row` fresh jobs one long job gets a turn.
@@ -44,7 +44,7 @@ class job_queue {
     (item.kind == job_kind::floating ? floating_ : item.again ? long_ : fresh_).push_back(item);
   }
 
-  /// Queues a job that had its turn and has more to do.
+  /// Queues a job that has had its turn and has more to do.
   void push_again(job<T> item) {
     if (item.kind == job_kind::floating)
       run_ = floating_in_a_row;
@@ -91,8 +91,8 @@ class job_queue {
   }
 
   std::deque<job<T>> floating_;
-  std::deque<job<T>> fresh_; ///< homed, like `long_`
-  std::deque<job<T>> long_;  ///< had a turn and have more to do
+  std::deque<job<T>> fresh_; ///< homed jobs, as in `long_`
+  std::deque<job<T>> long_;  ///< homed jobs that had a turn and have more to do
   uint32_t run_ = 0;         ///< floating jobs since the last homed one
   uint32_t fresh_run_ = 0;   ///< fresh jobs since the last long one
 };

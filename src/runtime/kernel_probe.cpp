@@ -34,7 +34,7 @@ std::string kernel_report::describe() const {
 
 namespace {
 
-/// The limit, where it is lower than what rings of a few workers take.
+/// Describes the limit if it is lower than what the rings of a few workers take.
 std::string locked_memory() {
   constexpr rlim_t enough = 1 << 20;
   rlimit limit{};
@@ -73,7 +73,7 @@ std::string explain_ring_error(const std::string& call, int error_number) {
 
 namespace {
 
-/// One operation, submitted and awaited as a worker does it. Returns the errno of the kernel's refusal, or 0.
+/// Submits and awaits one operation as a worker does. Returns the errno of the kernel's refusal, or 0.
 int try_operation(ring& kernel) {
   operation nothing;
   kernel.start(nothing);
@@ -83,7 +83,7 @@ int try_operation(ring& kernel) {
   while (kernel.reap(done) == 0)
     if (int refused = kernel.wait())
       return refused;
-  kernel.wake(); // or the wait would have no end
+  kernel.wake(); // without it the wait would have no end
   return kernel.wait();
 }
 
@@ -109,7 +109,7 @@ result<kernel_report> probe_kernel() {
   constexpr size_t page = 4096;
   void* memory = ::mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory != MAP_FAILED && (*ring)->register_arena(memory, page) >= 0)
-    (void) (*ring)->wait(); // which registers it
+    (void) (*ring)->wait(); // the wait registers the page
   report.features = (*ring)->features();
   (*ring)->close();
   if (memory != MAP_FAILED)

@@ -1,4 +1,4 @@
-// Turns of a coroutine between which other actors run (task.hpp).
+// Splits a coroutine into turns between which other actors run (task.hpp).
 //
 //   co_await next_turn<next_slice>(self, state.wait);      // sends itself a `next_slice`
 //   ...
@@ -13,10 +13,10 @@
 
 namespace terrace {
 
-/// Where a coroutine waits for its next turn. In the state of its actor, one per coroutine.
+/// The place where a coroutine waits for its next turn. The state of its actor has one per coroutine.
 class turn_wait {
  public:
-  /// The turn has come: continues the coroutine, if it still is there.
+  /// The turn has come: continues the coroutine if it still exists.
   void over() {
     if (auto go_on = std::exchange(go_on_, nullptr))
       go_on();
@@ -35,7 +35,7 @@ class turn_wait {
   std::function<void()> go_on_;
 };
 
-/// Waits until `self` gets the `Notice` that is sent to it now.
+/// Sends `self` a `Notice` and waits until it arrives.
 template <class Notice, class Self>
 class [[nodiscard]] next_turn_awaiter {
  public:

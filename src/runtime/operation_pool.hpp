@@ -29,7 +29,7 @@ class operation_pool {
 
   actor_operation& take();
 
-  /// The record must not own anything any more.
+  /// Precondition: the record no longer owns anything.
   void give_back(actor_operation& record);
 
   operation_id id_of(const actor_operation& record) const {

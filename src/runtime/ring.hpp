@@ -32,7 +32,8 @@ class ring {
   virtual ~ring() = default;
 
   /// Accepts the operation; never fails and never blocks. It is submitted to the kernel by the next `enter`
-  /// or `wait`, or earlier if the submission queue is full. A `send` ends with that call, with what the socket takes then.
+  /// or `wait`, or earlier if the submission queue is full. A `send` completes during that call, with the
+  /// bytes that the socket takes then.
   virtual void start(operation& op) = 0;
 
   /// Requests an early end of an operation whose completion has not been reaped. It still completes exactly
@@ -53,11 +54,12 @@ class ring {
 
   /// Submits everything and collects completions; does not block. Returns 0, or the error number with which
   /// the kernel refuses to be entered: then nothing that was started completes any more, and calling again
-  /// changes nothing. Errors that pass (a signal, a full queue, a shortage) are not reported.
+  /// does not help. Transient errors (a signal, a full queue, a shortage) are not reported.
   virtual int enter() = 0;
 
-  /// The same for a caller that has other work and will be back soon. Receives that were started since the last call may be
-  /// kept until the next one: by then the peer may have sent what is received, and nobody has to wait for it.
+  /// Like `enter`, for a caller that has other work and will be back soon. Receives that were started since
+  /// the last call may be held back until the next one: by then the peer may have sent the data, so the
+  /// kernel need not wait for it.
   virtual int enter_between() { return enter(); }
 
   /// Submits everything and blocks until a completion is available or `wake` is called; a `wake` since the

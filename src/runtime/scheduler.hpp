@@ -7,8 +7,8 @@
 #include <caf/logger.hpp>
 #include <caf/policy/unprofiled.hpp>
 
-// CAF's worker determines each job's dynamic type to name its actor in CAF's log, even where CAF was built
-// without a log, like Debian's: a twentieth of a worker's time.
+// CAF's worker determines each job's dynamic type to name its actor in CAF's log, even if CAF was built
+// without a log, as Debian's is. This costs a twentieth of a worker's time.
 #if CAF_LOG_LEVEL == CAF_LOG_LEVEL_QUIET
 #pragma push_macro("CAF_PUSH_AID_FROM_PTR")
 #undef CAF_PUSH_AID_FROM_PTR
@@ -23,7 +23,8 @@
 
 namespace terrace::runtime {
 
-/// The queue for a job that no worker woke: that of its actor's last worker, else the least loaded.
+/// Returns the queue for a job that no worker woke: that of its actor's last worker, else of the least loaded
+/// one.
 event_loop& route(caf::scheduler::abstract_coordinator& ours, caf::resumable* what);
 
 struct uring_policy : caf::policy::unprofiled {
@@ -37,7 +38,7 @@ struct uring_policy : caf::policy::unprofiled {
     explicit worker_data(caf::scheduler::abstract_coordinator* parent);
     worker_data(const worker_data& prototype);
     worker_pool* pool = nullptr;
-    mutable size_t next_index = 0; // of the prototype: the next copy's worker
+    mutable size_t next_index = 0; // index of the worker that gets the next copy of the prototype
     event_loop* loop = nullptr;
   };
 

@@ -1,5 +1,5 @@
-// For actors whose messages may take long. CAF gives every actor the same number of messages per turn.
-// Thirty-two short messages are done quickly, but thirty-two slices of a long lookup take most of a
+// Ends turns early for actors whose messages may take long. CAF gives every actor the same number of messages
+// per turn. Thirty-two short messages are done quickly, but thirty-two slices of a long lookup take most of a
 // millisecond, during which the worker's other actors wait, even those that this actor just answered.
 #pragma once
 

@@ -16,16 +16,16 @@ namespace {
 
 int32_t outcome(ssize_t n) { return n < 0 ? -errno : static_cast<int32_t>(n); }
 
-/// The events reported by poll(2) now; 0: none; or -errno.
+/// Returns the events that poll(2) reports now, 0 if there are none, or -errno.
 int32_t poll_now(int fd, uint32_t events) {
   if (fd < 0)
-    return -EBADF; // poll(2) would ignore it
+    return -EBADF; // poll(2) would ignore the descriptor
   pollfd item{fd, static_cast<short>(events), 0};
   int n = ::poll(&item, 1, 0);
   return n < 0 ? -errno : item.revents;
 }
 
-/// The iovecs truncated to `bytes` in total; 0: unchanged.
+/// Returns the iovecs truncated to `bytes` in total; 0: unchanged.
 std::vector<iovec> cut(const iovec* vectors, size_t count, uint32_t bytes) {
   std::vector<iovec> out(vectors, vectors + count);
   if (bytes == 0)
@@ -99,7 +99,7 @@ void simulated_ring::start(operation& op) {
   pending_.push_back({&op, now_ + op.request.after});
 }
 
-/// What the socket takes now.
+/// Sends what the socket takes now.
 int32_t simulated_ring::send(const io_request& r) {
   constexpr auto code = io_code::sendmsg;
   if (!sends_at_once_ || !failures_[code].empty() || held_codes_[code] || script_)
@@ -113,7 +113,7 @@ void simulated_ring::cancel(operation& op) {
   auto found =
       std::find_if(pending_.begin(), pending_.end(), [&](const waiting& item) { return item.op == &op; });
   if (found == pending_.end())
-    return; // it has completed, held back or not
+    return; // the operation has completed, whether it is held back or not
   pending_.erase(found);
   ++cancelled_;
   complete(op, -ECANCELED);

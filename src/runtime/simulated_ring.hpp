@@ -36,7 +36,7 @@ class simulated_ring final : public ring {
   /// Operations of this kind are executed, but their completions are held until `release`.
   void hold(io_code code) { held_codes_[code] = true; }
   void release(io_code code);
-  /// The same for operations of any kind selected by `which`.
+  /// Holds the completions of operations that `which` selects, whatever their kind.
   void hold_those(std::function<bool(const io_request&)> which) { held_ones_ = std::move(which); }
   void release_those();
 
@@ -46,13 +46,14 @@ class simulated_ring final : public ring {
     script_ = std::move(script);
   }
 
-  /// Whether sockets take what `send` sends; never while a `sendmsg` is to fail, is held or scripted.
+  /// Whether sockets take the data of `send` at once. They never do while a `sendmsg` is held, scripted or
+  /// set to fail.
   void send_at_once(bool taken) { sends_at_once_ = taken; }
 
   /// Advances the ring's clock.
   void advance(std::chrono::nanoseconds by) { now_ += by; }
 
-  /// Arenas get slots; false: they are refused, as without memlock.
+  /// True: arenas get slots. False: they are refused, as without memlock.
   void grant_buffers(bool granted) { grant_buffers_ = granted; }
 
   // -- looking --
@@ -60,7 +61,7 @@ class simulated_ring final : public ring {
   /// Operations started and not yet reaped.
   size_t in_flight() const { return pending_.size() + ready_.size() + held_.size(); }
   size_t in_flight(io_code code) const;
-  /// All operations of this kind so far.
+  /// Operations of this kind started so far.
   uint64_t started(io_code code) const { return started_[static_cast<size_t>(code)]; }
   uint64_t cancelled() const { return cancelled_; }
   bool closed() const { return closed_; }

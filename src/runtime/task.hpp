@@ -38,7 +38,7 @@ class task_owner {
   ~task_owner() = default;
 };
 
-/// The reference of pending answers to the frame that waits for them; outlives the frame.
+/// Through this link pending answers refer to the frame that waits for them. It outlives the frame.
 class task_link {
  public:
   explicit task_link(std::coroutine_handle<> root, task_owner* owner = nullptr)
@@ -46,7 +46,7 @@ class task_link {
   task_link(const task_link&) = delete;
   task_link& operator=(const task_link&) = delete;
 
-  /// False: the frame has been destroyed, or will be when it suspends. It must not be accessed.
+  /// False: the frame has been destroyed, or will be when it suspends, and must not be accessed.
   bool alive() const { return root_ && !ends_; }
 
   /// Resumes the task at `at`, one of its suspended frames, until it suspends again.
@@ -55,11 +55,11 @@ class task_link {
     running_ = true;
     at.resume();
     running_ = false;
-    if (ends_ || root_.done()) // parameters live as long as the frame, not its body
+    if (ends_ || root_.done()) // parameters live as long as the frame, not only as its body
       end();
   }
 
-  /// Destroys the frame; a running one when it suspends.
+  /// Destroys the frame, or, if it is running, lets it be destroyed when it suspends.
   void end() {
     ends_ = true;
     if (running_ || !root_)
@@ -113,7 +113,7 @@ class task_promise_base {
       std::terminate();
   }
 
-  std::shared_ptr<task_link> link; ///< of the root frame; set before the frame runs
+  std::shared_ptr<task_link> link; ///< link of the root frame; set before the frame runs
   std::coroutine_handle<> awaited_by;
 };
 
@@ -138,9 +138,9 @@ class task_promise<void> : public task_promise_base {
 
 } // namespace detail
 
-/// A coroutine that is not started yet, or in progress. Either an actor's state keeps it and calls `start`,
-/// or another task awaits it and gets its value. It may be destroyed or replaced at any time, also from
-/// within itself.
+/// A coroutine that has not started or is in progress. Either an actor's state keeps it and calls `start`, or
+/// another task awaits it and gets its value. It may be destroyed or replaced at any time, also from within
+/// itself.
 template <class T = void>
 class [[nodiscard]] task {
  public:

@@ -1,4 +1,4 @@
-// What one task of an actor waits for and another one of the same actor brings about.
+// An event that one task of an actor awaits and another task of the same actor sets.
 #pragma once
 
 #include "runtime/task.hpp"
@@ -10,14 +10,14 @@
 
 namespace terrace {
 
-/// Set once, awaited by one task at most. Either side may be destroyed first.
+/// Set once; at most one task awaits it. Either side may be destroyed first.
 class task_event {
  public:
   task_event() = default;
   task_event(const task_event&) = delete;
   task_event& operator=(const task_event&) = delete;
 
-  /// Resumes the task that waits, which may destroy this event.
+  /// Resumes the waiting task, which may destroy this event.
   void set() {
     assert(!set_);
     set_ = true;

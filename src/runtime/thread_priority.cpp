@@ -34,7 +34,7 @@ bool ask_for_slices(uint32_t us) {
     return true;
   scheduling wanted;
   if (::syscall(SYS_sched_getattr, 0, &wanted, sizeof wanted, 0) != 0 || wanted.policy != SCHED_OTHER)
-    return false; // an operator chose another class: keep it
+    return false; // an operator chose another class, which stays
   wanted.runtime_ns = uint64_t{us} * 1000;
   return ::syscall(SYS_sched_setattr, 0, &wanted, 0) == 0;
 }

@@ -1,12 +1,12 @@
-// In debug builds: a turn of an actor that takes too long ends the process, because all other actors of its worker wait
-// for it.
+// In debug builds, a turn of an actor that takes too long ends the process, because all other actors of its
+// worker wait for it.
 #pragma once
 
 #include <cstdint>
 
 namespace terrace::runtime {
 
-/// Used by one thread. It counts the processor time of the thread, not the time that the kernel gives to others.
+/// Used by one thread. Counts the processor time of the thread, not the time that the kernel gives to others.
 class turn_limit {
  public:
   /// 0: no limit, and the clock is not read.

@@ -1,4 +1,4 @@
-// How long actors' turns take, by kind of actor: a turn that takes long delays all other actors of its worker.
+// Records how long actors' turns take, by kind of actor: a long turn delays all other actors of its worker.
 #pragma once
 
 #include "runtime/worker_counters.hpp"
@@ -21,7 +21,8 @@ class turn_times {
   static constexpr size_t kinds_max = 32;
 
   struct kind {
-    std::atomic<const char*> name{nullptr}; ///< a string literal; null: unused, and so are the following
+    /// A string literal; null: this entry and the following ones are unused.
+    std::atomic<const char*> name{nullptr};
     std::array<plain_counter, bounds_ns.size() + 1> turns;
     plain_counter sum_ns;
     plain_counter longest_ns;

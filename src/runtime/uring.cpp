@@ -21,7 +21,7 @@ namespace {
 constexpr uint64_t wake_data = 1;
 constexpr uint64_t cancel_data = 2;
 
-/// The error number of a call that will fail again, or 0.
+/// Returns the error number of a call that would fail again, or 0.
 int lasting(int result) {
   switch (result) {
     case -EINTR:
@@ -36,13 +36,13 @@ int lasting(int result) {
 class uring final : public ring {
  public:
   uring(io_uring kernel, unsigned flags, uint32_t slots) : ring_(kernel), flags_(flags), slots_(slots) {
-    // Saves a descriptor lookup per enter; the ring also works without.
+    // saves a descriptor lookup per enter; the ring also works without it
     (void) io_uring_register_ring_fd(&ring_);
   }
 
   ~uring() override { close(); }
 
-  // Receives are submitted last: they wait for a peer, while peers wait for the answers.
+  // Receives are submitted last: they wait for a peer, while peers wait for the other operations' answers.
   void start(operation& op) override {
     if (op.request.code == io_code::recvmsg) {
       receives_.push_back(&op);
@@ -158,7 +158,8 @@ class uring final : public ring {
  private:
   int submit() {
     int refused = lasting(io_uring_submit_and_get_events(&ring_));
-    if (!leaving_slots_.empty()) // even if the worker never waits: until then their memory is not free
+    // Also if the worker never waits, because their memory is not free until then.
+    if (!leaving_slots_.empty())
       (void) change_a_slot();
     return refused;
   }
@@ -194,7 +195,7 @@ class uring final : public ring {
     take_receives(receives_, true);
   }
 
-  /// `waits`: data is rarely there already, so the kernel need not look before it waits for it.
+  /// `waits`: the data has rarely arrived already, so the kernel need not look before it waits for it.
   void take_receives(std::vector<operation*>& from, bool waits) {
     size_t taken = 0;
     for (; taken < from.size(); ++taken) {
@@ -202,7 +203,7 @@ class uring final : public ring {
       if (sqe == nullptr)
         break;
       prepare(*sqe, *from[taken]);
-      // Since Linux 5.19; deferred task work is newer.
+      // The flag exists since Linux 5.19; deferred task work is newer.
       if (waits && (flags_ & IORING_SETUP_DEFER_TASKRUN) != 0)
         sqe->ioprio |= IORING_RECVSEND_POLL_FIRST;
     }
@@ -230,13 +231,14 @@ class uring final : public ring {
   wake_event wake_;
   bool wake_armed_ = false;
   bool closed_ = false;
-  std::deque<uint32_t> leaving_slots_; // registered, and to be unregistered
-  std::vector<operation*> receives_;   // started since `enter_between`
-  std::vector<operation*> due_;        // started before it
-  std::deque<operation*> backlog_;     // waiting because the kernel's queue was full
-  std::deque<operation*> ended_early_; // cancelled before submission
-  std::vector<operation*> sends_;      // submitted, or about to be: they complete only if they fail
-  std::vector<operation*> cancels_;    // waiting because the kernel's queue was full
+  std::deque<uint32_t> leaving_slots_; // slots that are registered and will be unregistered
+  std::vector<operation*> receives_;   // receives started since `enter_between`
+  std::vector<operation*> due_;        // receives started before it
+  std::deque<operation*> backlog_;     // operations that wait because the kernel's queue was full
+  std::deque<operation*> ended_early_; // operations cancelled before submission
+  // Sends that are submitted or about to be; they complete only if they fail.
+  std::vector<operation*> sends_;
+  std::vector<operation*> cancels_; // cancels that wait because the kernel's queue was full
 };
 
 completion uring::ended(operation& op, const io_uring_cqe& cqe) {
@@ -245,7 +247,8 @@ completion uring::ended(operation& op, const io_uring_cqe& cqe) {
   return {&op, cqe.res, cqe.flags};
 }
 
-/// The kernel has taken what was submitted, and what it completed was reaped: the remaining sends have succeeded.
+/// The kernel has taken the submitted operations, and their completions were reaped, so the remaining sends
+/// have succeeded.
 bool uring::has_sent() const {
   return !sends_.empty() && io_uring_sq_ready(&ring_) == 0 && io_uring_cq_ready(&ring_) == 0 &&
          (IO_URING_READ_ONCE(*ring_.sq.kflags) & IORING_SQ_CQ_OVERFLOW) == 0;
@@ -280,8 +283,9 @@ void uring::prepare(io_uring_sqe& sqe, operation& op) {
       io_uring_prep_sendmsg(&sqe, r.fd, r.message, static_cast<unsigned>(r.flags));
       break;
     case io_code::send:
-      // The kernel takes all of it while it is submitted, or else completes it. A success without a completion does not
-      // end the wait for a request. Since Linux 5.17 and 5.19; deferred task work is newer.
+      // The kernel either takes all bytes during submission or completes the send with fewer. A success
+      // without a completion does not end a wait. The flags exist since Linux 5.17 and 5.19; deferred task
+      // work is newer.
       io_uring_prep_send(&sqe, r.fd, r.data, r.length, r.flags | MSG_DONTWAIT | MSG_WAITALL);
       if ((flags_ & IORING_SETUP_DEFER_TASKRUN) != 0) {
         sqe.flags |= IOSQE_CQE_SKIP_SUCCESS;
@@ -350,7 +354,7 @@ void uring::disarm_wake() {
 // the middle of an arena, operations in those slots use plain buffers.
 int uring::register_arena(void* data, uint64_t size) {
   if (int known = slots_.find(data, size); known >= 0)
-    return known; // registered by another disk of this worker
+    return known; // another disk of this worker has registered it
   auto range = slots_.reserve(data, size);
   return range.count == 0 ? -1 : static_cast<int>(range.first);
 }
@@ -358,11 +362,11 @@ int uring::register_arena(void* data, uint64_t size) {
 void uring::unregister_arena(int slot, uint64_t size) {
   auto gone = slots_.forget(slot, size);
   for (uint32_t i = gone.first; i < gone.first + gone.count; ++i)
-    if (slots_.registered(i)) // a slot not registered yet has nothing to unregister
+    if (slots_.registered(i)) // a slot that is not yet registered has nothing to unregister
       leaving_slots_.push_back(i);
 }
 
-/// Unregisters or registers one slot. False: there is none.
+/// Unregisters or registers one slot. Returns false if none is left to change.
 bool uring::change_a_slot() {
   if (!leaving_slots_.empty()) {
     iovec nothing{nullptr, 0};
@@ -377,16 +381,16 @@ bool uring::change_a_slot() {
     case 0: slots_.mark_registered(); break;
     case EFAULT:
     case EOPNOTSUPP: slots_.skip(); break;
-    default: slots_.give_up(); // memlock, or a kernel without such tables
+    default: slots_.give_up(); // memlock is exhausted, or the kernel has no such tables
   }
   return true;
 }
 
-/// 0, or the error number of the kernel's refusal.
+/// Returns 0, or the error number of the kernel's refusal.
 int uring::register_next_slot() {
   auto next = static_cast<uint32_t>(slots_.next_unregistered());
   if (slots_.data(next) == nullptr)
-    return EFAULT; // forgotten before its turn
+    return EFAULT; // the slot was forgotten before its turn
   if (!slots_.table_registered) {
     if (int refused = io_uring_register_buffers_sparse(&ring_, slots_.capacity()); refused != 0)
       return -refused;
@@ -424,11 +428,11 @@ result<std::unique_ptr<ring>> make_uring(const runtime_options& options) {
   constexpr unsigned common = IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP;
   constexpr unsigned attempts[] = {
       common | IORING_SETUP_SUBMIT_ALL | IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN |
-          IORING_SETUP_TASKRUN_FLAG, // 6.1
+          IORING_SETUP_TASKRUN_FLAG, // Linux 6.1
       common | IORING_SETUP_SUBMIT_ALL | IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_COOP_TASKRUN |
-          IORING_SETUP_TASKRUN_FLAG,                                                            // 6.0
-      common | IORING_SETUP_SUBMIT_ALL | IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG, // 5.19
-      common | IORING_SETUP_SUBMIT_ALL,                                                         // 5.18
+          IORING_SETUP_TASKRUN_FLAG,                                                            // Linux 6.0
+      common | IORING_SETUP_SUBMIT_ALL | IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG, // Linux 5.19
+      common | IORING_SETUP_SUBMIT_ALL,                                                         // Linux 5.18
       common,
   };
   int code = 0;

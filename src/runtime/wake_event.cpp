@@ -7,8 +7,8 @@
 
 namespace terrace::runtime {
 
-// Blocking on purpose: io_uring completes a read of an empty O_NONBLOCK descriptor with EAGAIN instead of
-// waiting.
+// The eventfd blocks on purpose: io_uring completes a read of an empty O_NONBLOCK descriptor with EAGAIN
+// instead of waiting.
 wake_event::wake_event() : fd_(::eventfd(0, EFD_CLOEXEC)) {}
 
 void wake_event::signal() noexcept {

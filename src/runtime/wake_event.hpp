@@ -16,7 +16,7 @@ class wake_event {
   int fd() const { return fd_.get(); }
   void signal() noexcept;
 
-  /// Where the ring's armed read stores the count.
+  /// The ring's armed read stores the count here.
   uint64_t* value() { return &value_; }
 
  private:

@@ -27,13 +27,13 @@ struct alignas(64) worker_counters {
   plain_counter enters;      ///< system calls that submitted or waited
   plain_counter wake_ups;    ///< number of times the worker woke up
   plain_counter pushes;      ///< number of times it gave floating jobs to a sleeping worker
-  plain_counter pushed_jobs; ///< the number of those jobs
+  plain_counter pushed_jobs; ///< number of those floating jobs
   plain_counter polls;       ///< number of times it polled instead of sleeping at once
-  plain_counter polls_paid;  ///< of these, found something
+  plain_counter polls_paid;  ///< polls that found something
   plain_counter polling_ns;  ///< time spent polling, which is not busy
   plain_counter busy_ns;     ///< time not asleep; updated at least every 16 jobs
   plain_counter
-      heartbeat; ///< incremented with every turn of the loop; a busy worker without progress is stuck
+      heartbeat; ///< incremented with every turn of the loop; if it stands still, a busy worker is stuck
   plain_counter in_flight; ///< operations submitted and not reaped
   plain_counter queued;    ///< jobs in the local queue
 };

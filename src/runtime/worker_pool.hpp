@@ -20,13 +20,14 @@ class worker_pool {
   size_t size() const { return loops_.size(); }
   event_loop& loop(size_t index) { return *loops_[index]; }
 
-  /// The worker for a new home: recently the least busy; among equals the one with the fewest residents.
+  /// Returns the worker for a new home: the recently least busy one; among equals, the one with the fewest
+  /// residents.
   event_loop& least_busy();
 
-  /// The worker for a floating actor that no worker woke.
+  /// Returns the worker for a floating actor that no worker woke.
   event_loop& least_loaded();
 
-  /// A sleeping worker other than this one; null if there is none.
+  /// Returns a sleeping worker other than this one; null if there is none.
   event_loop* find_sleeper(size_t except);
   void set_asleep(size_t index, bool asleep);
 
@@ -37,7 +38,8 @@ class worker_pool {
   void report_started();
   void report_failure(size_t index, const error& why);
 
-  /// A worker's ring fails for good with this error number: ends the process, see `runtime_options::ring_lost`.
+  /// Ends the process because a worker's ring fails for good with this error number, see
+  /// `runtime_options::ring_lost`.
   [[noreturn]] void ring_is_lost(size_t index, int error_number);
 
   /// Waits until every worker has its ring.
@@ -45,8 +47,8 @@ class worker_pool {
 
  private:
   struct load {
-    uint64_t busy_ns = 0; // at the last sample
-    double recent = 0;    // share of time, smoothed
+    uint64_t busy_ns = 0; // busy time at the last sample
+    double recent = 0;    // smoothed share of busy time
   };
 
   void sample_load();
@@ -55,16 +57,16 @@ class worker_pool {
   std::vector<std::unique_ptr<event_loop>> loops_;
   std::atomic<uint64_t> sleepers_{0}; // one bit per worker
 
-  std::mutex load_mutex_; // guards the three below
+  std::mutex load_mutex_; // guards the three members below
   std::vector<load> loads_;
   int64_t sampled_ns_ = 0;
 
-  std::mutex start_mutex_; // guards the two below
+  std::mutex start_mutex_; // guards the two members below
   std::condition_variable start_changed_;
   size_t started_ = 0;
   error failure_;
 
-  std::mutex end_mutex_; // never released by the worker that ends the process
+  std::mutex end_mutex_; // the worker that ends the process never releases it
 };
 
 } // namespace terrace::runtime

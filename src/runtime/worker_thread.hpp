@@ -6,8 +6,8 @@
 
 namespace terrace::runtime {
 
-/// Names the calling thread `worker-INDEX` (as shown by `top -H`) and asks for slices (thread_priority.hpp): when a worker wakes
-/// it preempts an engine's thread. Returns whether the kernel accepted the slice.
+/// Names the calling thread `worker-INDEX` (as shown by `top -H`) and asks for slices (thread_priority.hpp),
+/// so that a worker that wakes preempts an engine's thread. Returns whether the kernel accepted the slice.
 bool prepare_worker_thread(size_t index, uint32_t slice_us);
 
 } // namespace terrace::runtime

@@ -35,7 +35,7 @@ class workers {
 
   size_t size() const;
 
-  /// The home for a new actor that does I/O: the least busy worker.
+  /// Returns the home for a new actor that does I/O: the least busy worker.
   home place();
   home at(size_t worker);
 
@@ -46,7 +46,7 @@ class workers {
   const turn_times& turns(size_t worker) const;
   bool asleep(size_t worker) const;
 
-  /// Features of the first worker's ring; all are the same. After `wait_started`.
+  /// Features of the first worker's ring; all rings have the same. Call after `wait_started`.
   ring_features features() const;
 
  private:

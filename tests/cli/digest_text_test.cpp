@@ -21,7 +21,7 @@ TEST(DigestText, DigestsAreReadInEitherCase) {
 TEST(DigestText, DigestsAreShownAsWideAsTheyWereSent) {
   digest whole;
   whole.bytes.fill(0xab);
-  whole.bytes.back() = 0; // as every 256th ends
+  whole.bytes.back() = 0; // every 256th digest ends with a zero
   EXPECT_EQ(width_of(whole), 32U);
   EXPECT_EQ(digest_text(digest::from(std::span(whole.bytes).first(16))), "abababababababababababababababab");
   EXPECT_EQ(width_of(digest::from(std::span(whole.bytes).first(20))), 20U);

@@ -16,7 +16,7 @@ class DiskChanges : public disk_command_fixture {
     auto is = inspect(device_);
     return is ? is->found.objects.size() : 0;
   }
-  /// What a daemon of that group finds.
+  /// Opens the volume as a daemon of that group does.
   result<extent_file> opened(const std::string& group) {
     return extent_file::open({.path = path_, .capacity_bytes = file_bytes, .owner = {{}, group}});
   }

@@ -18,7 +18,7 @@ class disk_command_fixture : public ::testing::Test {
  protected:
   static constexpr uint64_t file_bytes = 2 << 20;
 
-  /// With a terminal at which somebody types `answer`, or none.
+  /// Runs with a terminal at which somebody types `answer`, or without one.
   exit_code run(std::vector<std::string> words, const std::string& answer = {}) {
     captured_console to;
     temporary_file typed(answer);

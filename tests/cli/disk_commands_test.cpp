@@ -45,7 +45,7 @@ TEST_F(DiskInspectAndVerify, InspectTellsAStoreOfAnotherMachine) {
 TEST_F(DiskInspectAndVerify, InspectNamesWhatIsWrongWithTheMetadata) {
   store_.add(1, 1, 5000);
   store_.add(2, 1, 5000);
-  store_.add(3, 1, 5000); // a damaged last block could not be told from one that a crash cut off
+  store_.add(3, 1, 5000); // if its last block were damaged, that would look like an end that a crash cut off
   flip(4096 + 64);
   flip(store_.block().layout.journal_begin + 2 * 4096 + 100);
   EXPECT_EQ(run({"inspect", path_}), exit_code::ok) << "inspecting judges nothing";
@@ -97,8 +97,8 @@ TEST_F(DiskInspectAndVerify, VerifyTakesWhatAKilledDaemonLeftForNoDamage) {
   std::vector<index_record> objects;
   for (uint64_t chunk = 0; chunk < 6; ++chunk)
     objects.push_back(store_.add(1, chunk, 20'000));
-  // Extents were reused, and the removals did not reach the index: one newer object over the end of one and the begin of
-  // the next, and one that is complete and not in the index either.
+  // Extents were reused, and the removals did not reach the index. One newer object covers the end of one
+  // object and the begin of the next; another one is complete, and is not in the index either.
   index_record newer = objects[1];
   newer.chunk = ::terrace::testing::digest_of(99);
   newer.generation += 1000;

@@ -14,7 +14,7 @@ class DiskPathsCommand : public disk_command_fixture {
  protected:
   DiskPathsCommand() { EXPECT_EQ(made(), "11"); }
 
-  /// Which of the two paths begin empty when a daemon opens them, as 0 and 1.
+  /// Tells, with a 0 or 1 for each of the two paths, whether it begins empty when a daemon opens it.
   std::string made() {
     auto files = extent_file::open_all(
         {.paths = {first_.path(), second_.path()}, .capacity_bytes = file_bytes, .owner = {{}, "tests"}});
@@ -49,7 +49,7 @@ TEST_F(DiskPathsCommand, InspectOfAllPathsSaysWhetherTheyBelongTogether) {
 TEST_F(DiskPathsCommand, VerifyGoesThroughAllOfThem) {
   EXPECT_EQ(run({"verify", first_.path(), second_.path(), "--json"}), exit_code::ok) << err_;
   EXPECT_EQ(json()["paths"].size(), 2u);
-  flip(64); // of another volume
+  flip(64); // the bytes of another volume
   EXPECT_EQ(run({"verify", path_, first_.path()}), exit_code::damaged);
   EXPECT_THAT(out_, HasSubstr(first_.path()));
 }

@@ -49,7 +49,7 @@ TEST(FileObject, WhatIsNoHeaderHasNoSize) {
   std::vector<std::byte> piece(file_header_bytes);
   EXPECT_EQ(read_file_header(piece), std::nullopt);
   write_file_header(piece, 5);
-  piece[8] = std::byte{2}; // another version
+  piece[8] = std::byte{2}; // sets another version
   EXPECT_EQ(read_file_header(piece), std::nullopt);
   EXPECT_EQ(read_file_header(std::span(piece).first(10)), std::nullopt);
 }

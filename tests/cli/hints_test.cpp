@@ -1,4 +1,4 @@
-// What clients tell of their requests' ends is worth hits.
+// Hits improve when clients report how their requests end.
 #include "cli/simulate_workload.hpp"
 #include "cli/trace_generator.hpp"
 #include "cli/simulate/tier_cache.hpp"
@@ -53,8 +53,9 @@ TEST(Hints, EachIsWorthHits) {
     });
     all += hits_of_kmg(told, [](trace_request&) {});
   }
-  // That it was the last turn is half seen from what else is learned of a request: alone it is worth nearly one
-  // per cent of the hits. Why an answer ended is worth five, and all hints together seventeen.
+  // Other facts about a request already suggest that a turn was the last one, so this hint alone is worth
+  // nearly one per cent of the hits. The reason why an answer ended is worth five, and all hints together
+  // seventeen.
   EXPECT_GT(closed, none + none / 200);
   EXPECT_GT(reason, none + none / 30);
   EXPECT_GT(all, none + none / 10);

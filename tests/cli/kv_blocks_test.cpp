@@ -1,4 +1,4 @@
-// Which blocks routers are told of, event by event, and against a model that computes them anew each time.
+// The blocks reported to routers, event by event, and against a model that computes them anew each time.
 #include "cli/kv_blocks.hpp"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ struct KvBlocks : ::testing::Test {
 
 TEST_F(KvBlocks, ABlockIsStoredWithTheLastOfItsRanksAndRemovedWithTheFirst) {
   EXPECT_EQ(told(event_of(admit, host, 1, 0, 0)), changes{});
-  EXPECT_EQ(told(event_of(admit, host, 1, 0, 0)), changes{}); // repeated
+  EXPECT_EQ(told(event_of(admit, host, 1, 0, 0)), changes{}); // a repeated event
   EXPECT_EQ(told(event_of(admit, host, 1, 0, 1)), (changes{{true, host, digest_of(1)}}));
   EXPECT_EQ(told(event_of(admit, host, 1, 0, 1)), changes{});
   EXPECT_EQ(told(event_of(evict, host, 1, 0, 0)), (changes{{false, host, digest_of(1)}}));
@@ -66,7 +66,7 @@ TEST_F(KvBlocks, PoolsCountAsRanksDo) {
 TEST_F(KvBlocks, AChunkInTwoTiersTogetherIsInTheSlowerOne) {
   told(event_of(admit, host, 1, 0, 0));
   told(event_of(admit, host, 1, 0, 1));
-  EXPECT_EQ(told(event_of(admit, disk, 1, 0, 0)), changes{}); // the disk has one of two
+  EXPECT_EQ(told(event_of(admit, disk, 1, 0, 0)), changes{}); // the disk has one of two objects
   EXPECT_EQ(told(event_of(demote, host, 1, 0, 0)),
             (changes{{true, disk, digest_of(1)}, {false, host, digest_of(1)}}));
   EXPECT_EQ(told(event_of(admit, disk, 1, 0, 1)), changes{});

@@ -1,4 +1,4 @@
-// Batches as vLLM publishes them, byte by byte where it matters, and read back.
+// Batches as vLLM publishes them, checked byte by byte where it matters, and read back.
 #include "cli/kv_event_batch.hpp"
 
 #include "shown_msgpack.hpp"
@@ -50,7 +50,7 @@ TEST(KvEventBatch, DigestsHaveTheWidthInWhichTheyWereSent) {
     block_change change{false, tier_kind::host, {}};
     for (size_t i = 0; i < width; ++i)
       change.chunk.bytes[i] = static_cast<uint8_t>(i + 1);
-    change.chunk.bytes[width - 1] = 0; // as every 256th digest ends
+    change.chunk.bytes[width - 1] = 0; // every 256th digest ends with a zero
     auto batch = encode_kv_events({&change, 1}, false, 0, {});
     EXPECT_NE(shown(batch).find("[\"BIN(size:" + std::to_string(width) + ")\"]"), std::string::npos)
         << shown(batch);

@@ -16,7 +16,7 @@ TEST(Percentiles, OfOneSampleAreThatSample) {
 
 TEST(Percentiles, FollowTheNearestRank) {
   std::vector<uint64_t> samples(200);
-  std::iota(samples.rbegin(), samples.rend(), 1); // 200 ... 1: order does not matter
+  std::iota(samples.rbegin(), samples.rend(), 1); // 200 ... 1: the order does not matter
   percentiles p = percentiles_of(samples);
   EXPECT_EQ(p, (percentiles{200, 100.5, 100, 180, 198, 200}));
 }

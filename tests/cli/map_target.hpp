@@ -1,4 +1,4 @@
-// A cache that never evicts, in a map; faults on demand.
+// A cache in a map that never evicts; it injects faults on demand.
 #pragma once
 
 #include "cli/replay_target.hpp"
@@ -11,17 +11,18 @@
 
 namespace terrace::cli {
 
-/// What several targets share, as several connections share a daemon.
+/// State that several targets share, as several connections share a daemon.
 struct map_cache {
   std::mutex mutex;
   std::map<digest, std::vector<std::byte>> objects;
-  size_t capacity = SIZE_MAX;            ///< objects; a store beyond it gives no_space
-  std::optional<size_t> corrupt_chunk;   ///< of each load: one bit of its first byte is flipped
-  std::optional<size_t> deliver_at_most; ///< chunks of each load
-  std::optional<size_t> offer_at_most;   ///< chunks of each lookup; the rest is to be recomputed
-  std::optional<size_t> lost_after;      ///< lookups, over all targets
+  size_t capacity = SIZE_MAX;            ///< number of objects; a store beyond it gives no_space
+  std::optional<size_t> corrupt_chunk;   ///< one bit of this chunk's first byte is flipped in each load
+  std::optional<size_t> deliver_at_most; ///< limit of chunks per load
+  std::optional<size_t> offer_at_most;   ///< limit of chunks per lookup; the rest is to be recomputed
+  /// Number of lookups, over all targets, after which the cache is lost.
+  std::optional<size_t> lost_after;
   size_t lookups = 0, loads = 0, stores = 0;
-  size_t largest_store = 0; ///< chunks
+  size_t largest_store = 0; ///< chunks in the largest store
   size_t prefetches = 0;
   std::vector<inference_facts> begun;
   std::vector<std::pair<uint64_t, inference_outcome>> ended;

@@ -13,7 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr size_t object_bytes = 1000; // no multiple of the word that content is made of
+constexpr size_t object_bytes = 1000; // not a multiple of the word that content is made of
 constexpr uint64_t block = trace_block_tokens;
 
 trace_request asking(std::vector<uint64_t> ids, uint32_t tail = 0) {
@@ -39,7 +39,7 @@ TEST(ChainDigests, NameWholePrefixes) {
   ASSERT_EQ(a.size(), 3U);
   EXPECT_EQ(a[1], b[1]);
   EXPECT_NE(a[2], b[2]);
-  EXPECT_NE(a[1], c[1]); // the same id behind another prefix
+  EXPECT_NE(a[1], c[1]); // the same id after another prefix
 }
 
 TEST(ChainDigests, LeaveOutTheBegunBlock) { EXPECT_EQ(chain_digests(asking({1, 2}, 100)).size(), 1U); }
@@ -92,7 +92,7 @@ TEST(Replay, TheBegunBlockIsNeitherStoredNorCountedAsAHit) {
   EXPECT_EQ(cache.objects.size(), 1U);
   EXPECT_EQ(c.all_hit_tokens(), block);
   EXPECT_EQ(c.requests, 3U);
-  EXPECT_EQ(cache.lookups, 2U); // the third has no whole block to look up
+  EXPECT_EQ(cache.lookups, 2U); // the third request has no whole block to look up
 }
 
 TEST(Replay, OfAGeneratedTraceReachesTheInfiniteCachesRatio) {
@@ -156,7 +156,7 @@ TEST(Replay, CountsErrorsByCodeAndGoesOn) {
   EXPECT_EQ(c.errors[errc::no_space].count, 2U);
   EXPECT_EQ(c.errors[errc::no_space].first_text, "all objects are leased");
   EXPECT_EQ(c.all_hit_tokens(), 2 * block);
-  EXPECT_TRUE(c.sound()); // a full cache is no mistake
+  EXPECT_TRUE(c.sound()); // a full cache is not an error
 }
 
 TEST(Replay, TellsEachInferenceAndItsEndInTheTracesTime) {
@@ -170,7 +170,7 @@ TEST(Replay, TellsEachInferenceAndItsEndInTheTracesTime) {
   t.requests[1].reason = finish_reason::tool_call;
   t.requests[1].think_ms = 700;
   t.requests[2].session_closed = true;
-  t.requests[2].timestamp_ms = 0; // a clock that went back
+  t.requests[2].timestamp_ms = 0; // the clock went back
   map_cache cache;
   std::vector<std::unique_ptr<replay_target>> targets;
   targets.push_back(std::make_unique<map_target>(cache, object_bytes, 4));
@@ -223,7 +223,7 @@ TEST(Replay, AtATracesPaceDoesNotSleepBeyondAnInterruption) {
   std::vector<std::unique_ptr<replay_target>> targets;
   targets.push_back(std::make_unique<map_target>(cache, object_bytes, 4));
   trace t{{asking({1}), asking({2})}};
-  t.requests[1].timestamp_ms = 1ULL << 40; // decades later
+  t.requests[1].timestamp_ms = 1ULL << 40; // the request comes decades later
   interruption stop;
   replay_counts c =
       replay_trace(t, targets, {.speed = 1}, stop, [](const replay_counts&) { std::raise(SIGINT); });

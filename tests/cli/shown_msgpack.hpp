@@ -1,4 +1,4 @@
-// An object of msgpack as text.
+// Formats an object of msgpack as text.
 #pragma once
 
 #include <string>

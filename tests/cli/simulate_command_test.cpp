@@ -27,7 +27,7 @@ ran simulate(std::vector<std::string> words) {
   return {code, to.out(), to.err()};
 }
 
-// Two conversations in turns, and a prompt of its own: 7 distinct blocks, 4 of them asked for again.
+// Two conversations in turns, and a separate prompt: 7 distinct blocks, 4 of which are requested again.
 constexpr const char* small_trace =
     R"({"timestamp": 0, "input_length": 1024, "output_length": 9, "hash_ids": [1, 2]}
 {"timestamp": 1000, "input_length": 1030, "output_length": 9, "hash_ids": [5, 6, 7]}
@@ -45,7 +45,8 @@ TEST(Simulate, PrintsEveryPolicyOverEveryCapacityAndTheBounds) {
     EXPECT_THAT(r.out, HasSubstr("  " + std::string(policy) + " "));
   EXPECT_THAT(r.out, HasSubstr("  Belady "));
   EXPECT_THAT(r.out, HasSubstr("50 %"));
-  EXPECT_THAT(r.out, HasSubstr("36.3")); // 4 blocks of the input: what room for all gives
+  // Share of the input in these 4 blocks, which room for everything gives.
+  EXPECT_THAT(r.out, HasSubstr("36.3"));
 }
 
 TEST(Simulate, JsonHoldsTheFiguresAndTheRate) {
@@ -75,7 +76,7 @@ TEST(Simulate, SeveralTracesAreServedTogether) {
 
 TEST(Simulate, CapacitiesAreArenasOfObjectsWithTheirHeaderBlocks) {
   temporary_file trace(small_trace);
-  // 512 tokens of 8 bytes are a page, and the header block is another: 24 KiB hold three.
+  // 512 tokens of 8 bytes fill one page, and the header block another: 24 KiB hold three such objects.
   ran r = simulate({trace.path(), "--bytes-per-token", "8", "--capacity", "24KiB,8MiB", "--json"});
   ASSERT_EQ(r.code, exit_code::ok) << r.err;
   auto told = nlohmann::json::parse(r.out);

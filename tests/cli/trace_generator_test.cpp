@@ -103,7 +103,7 @@ TEST(TraceGenerator, ConversationsShareTheSystemPrompts) {
 TEST(TraceGenerator, MeansAreWhatWasAskedFor) {
   trace_options options;
   options.requests = 1'000'000;
-  options.sessions = 4'000; // all of them to their end
+  options.sessions = 4'000; // all conversations run to their end
   options.branch = 0;
   trace_statistics s = measure(generated(options));
   EXPECT_NEAR(s.output_length.mean, options.output_tokens, 0.05 * options.output_tokens);
@@ -122,7 +122,7 @@ TEST(TraceGenerator, ConversationsStartAtTheRateThatWasAskedFor) {
 TEST(TraceGenerator, BurstsAreBurstier) {
   trace_options options;
   options.requests = 20'000;
-  options.turns = 1; // so that the arrivals of conversations are those of requests
+  options.turns = 1; // so that conversations and requests arrive at equal times
   trace_statistics poisson = measure(generated(options));
   options.arrivals = arrival_kind::bursty;
   trace_statistics bursty = measure(generated(options));
@@ -154,7 +154,8 @@ TEST(TraceGenerator, AgentsCallToolsAndReturnSoonWithShortAnswers) {
   EXPECT_NEAR(calls / answers, 0.5 * options.tool_calls, 0.15 * options.tool_calls);
   EXPECT_NEAR(call_tokens / calls, options.call_tokens, 0.05 * options.call_tokens);
   EXPECT_GT(pause / calls,
-            options.tool_seconds); // clients expect what comes, times an error with a mean above one
+            // Clients expect the actual time, multiplied by an error with a mean above one.
+            options.tool_seconds);
   EXPECT_LT(pause / calls, 1.5 * options.tool_seconds);
   EXPECT_GT(over, 0);
 }

@@ -1,4 +1,4 @@
-// The bell of a connection, and what becomes of it when the daemon is lost.
+// The bell of a connection, and its fate when the daemon is lost.
 #include "scripted_daemon.hpp"
 
 #include <optional>
@@ -21,7 +21,7 @@ struct daemons_end {
     client.answer(client.expect(kind::bell), [](body_builder& body) { return wire::CreateBellAnswer(body); },
                   {event.get()});
   }
-  /// Rings since the last time.
+  /// Returns the number of rings since the last call.
   uint64_t heard() const {
     uint64_t rings = 0;
     return ::read(event.get(), &rings, sizeof rings) == 8 ? rings : 0;
@@ -64,7 +64,7 @@ TEST(Bell, RingsAtTheNextDaemonAfterAReconnect) {
   ASSERT_FINE(connected);
   auto mine = connected->bell();
   ASSERT_FINE(mine);
-  auto copy = *mine; // of an engine's stream
+  auto copy = *mine; // a copy that an engine's stream has
   copy.ring();
   EXPECT_EQ(before.heard(), 1U);
   EXPECT_FAILS(connected->status(), errc::gone, "the daemon is gone");

@@ -167,7 +167,7 @@ TEST(Lease, IsReleasedAtItsDestruction) {
     EXPECT_TRUE(moved);
     EXPECT_FALSE(found->held);
   }
-  // The release was answered meanwhile; nobody minds.
+  // The release was answered meanwhile, which the next request tolerates.
   EXPECT_TRUE(connected.lookup({.in = *space, .what = prefix::of_digests(digests)}));
 }
 

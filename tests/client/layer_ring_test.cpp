@@ -1,4 +1,5 @@
-// Slots of a ring: which are used again, and what raises their counters. The daemon's side is tests/e2e/layer_ring_test.cpp.
+// The slots of a ring: when they are used again, and what raises their counters.
+// tests/e2e/layer_ring_test.cpp tests the daemon's side.
 #include "client/layer_ring.hpp"
 
 #include "scripted_daemon.hpp"
@@ -67,7 +68,7 @@ TEST(LayerRing, ASlotWaitsForItsEndItsLayersAndItsWaiters) {
   made.ring->end(second, errc::not_found);
   made.ring->pass(second);
   EXPECT_TRUE(made.ring->begin());
-  // A layer that goes back, as a late write of the device would do.
+  // lowers a layer's counter, as a late write of the device would
   made.ring->end(third, errc::ok);
   made.ring->pass(third);
   made.word(third.layer(1)) = 0;

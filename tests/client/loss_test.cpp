@@ -1,4 +1,4 @@
-// What is left when the daemon is gone, or does what it must not.
+// The client's state after the daemon has gone or broken the protocol.
 #include "scripted_daemon.hpp"
 
 #include <algorithm>
@@ -30,7 +30,8 @@ result<lookup_result> lookup(connection& connected, const space& in) {
   return connected.lookup({.in = in, .what = prefix::of_digests(digests)});
 }
 
-/// The daemon does `rest` after it has received one lookup, which then fails as `gone` and says `why`.
+/// The daemon does `rest` after it has received one lookup, which then fails with `gone` and the reason
+/// `why`.
 void expect_gone(script rest, const std::string& why) {
   with_client_of(rest, [&](connection& connected, const space& in) {
     EXPECT_FAILS(lookup(connected, in), errc::gone, why);
@@ -39,7 +40,7 @@ void expect_gone(script rest, const std::string& why) {
   });
 }
 
-/// The daemon has opened a space, done `last` and closed the connection, and nothing has noticed that.
+/// The daemon has opened a space, done `last` and closed the connection, and the client has not noticed yet.
 void after_the_daemon_closed(script last, const std::function<void(connection&, const space&)>& act) {
   std::promise<void> closed;
   scripted_daemon daemon([&](peer& client) {

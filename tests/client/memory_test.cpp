@@ -1,4 +1,4 @@
-// The daemon's memory, mapped: reading under a lease, writing into a reservation.
+// The daemon's memory, mapped: the client reads under a lease and writes into a reservation.
 #include "scripted_daemon.hpp"
 
 #include <sys/mman.h>
@@ -9,7 +9,7 @@ using namespace terrace::client::test;
 
 namespace {
 
-/// A file of the daemon's whose every byte is its page's number.
+/// A file of the daemon in which every byte is the number of its page.
 unique_fd numbered_pages(size_t pages) {
   unique_fd memory(::memfd_create("arena", MFD_CLOEXEC));
   std::vector<uint8_t> page(4096);

@@ -158,14 +158,14 @@ TEST(Pipelining, OutOfCreditsASubmitKeepsItsDeadline) {
   EXPECT_EQ(client.connected.wait(*first)->found_chunks, 1U);
   auto second = client.submit();
   auto third = client.submit(std::chrono::steady_clock::now() - std::chrono::seconds(1));
-  if (!third) { // unless the answer to the second was faster
+  if (!third) { // sent unless the second answer was faster
     EXPECT_EQ(third.error().code, errc::deadline);
   }
   EXPECT_EQ(client.connected.wait(*second)->found_chunks, 2U);
 }
 
 TEST(Pipelining, BothSidesMaySendMoreThanTheBuffersHold) {
-  // The daemon answers 64 KiB to every request of 512 KiB, and reads nothing while its answer is not taken.
+  // The daemon answers each request of 512 KiB with 64 KiB, and reads nothing until its answer is taken.
   constexpr uint32_t requests = 48;
   scripted_daemon daemon(with_space([](peer& client) {
     for (uint32_t i = 0; i < requests; ++i)
@@ -231,17 +231,17 @@ TEST(Pipelining, GivingUpCancelsWithoutWaitingAndDropsTheAnswer) {
     auto lookup = client.expect(kind::lookup);
     auto cancel = client.expect(kind::cancel);
     EXPECT_EQ(cancel.as<wire::Cancel>().request(), lookup.id);
-    auto next = client.expect(kind::lookup); // nobody has waited
+    auto next = client.expect(kind::lookup); // no answer was awaited
     client.answer_lookup(lookup, 3, 0x66);
     client.answer(cancel, [](body_builder& body) { return wire::CreateCancelAnswer(body, false); });
     client.answer_lookup(next, 1);
-    client.expect(kind::release); // of the lease that came all the same
+    client.expect(kind::release); // releases the lease that was granted all the same
   }));
   opened client(daemon);
   auto sent = client.submit();
   connection::give_up(*sent);
   EXPECT_FALSE(*sent);
-  connection::give_up(*sent); // empty: nothing to do
+  connection::give_up(*sent); // the ticket is empty, so nothing happens
   auto next = client.submit();
   EXPECT_EQ(client.connected.wait(*next)->found_chunks, 1U);
 }
@@ -255,7 +255,7 @@ TEST(Deadlines, ACallThatRunsOutOfTimeIsCancelledAndItsAnswerDropped) {
     client.answer_lookup(late, 3, 0x66);
     client.answer(cancel, [](body_builder& body) { return wire::CreateCancelAnswer(body, false); });
     client.answer_lookup(client.expect(kind::lookup), 1);
-    client.expect(kind::release); // of the lease that came too late
+    client.expect(kind::release); // releases the lease that came too late
   }));
   opened client(daemon);
   EXPECT_FAILS(
@@ -283,7 +283,7 @@ TEST(Deadlines, ATicketCanBeWaitedForAgain) {
 }
 
 TEST(Deadlines, AConnectionWhoseDaemonDoesNotReadKeepsThem) {
-  // The socket is full, in the middle of a frame; later the rest goes out and all is well.
+  // The socket is full in the middle of a frame; later the rest is sent and the connection works.
   std::promise<void> may_read;
   scripted_daemon daemon(with_space([&may_read](peer& client) {
     may_read.get_future().wait();
@@ -301,7 +301,7 @@ TEST(Deadlines, AConnectionWhoseDaemonDoesNotReadKeepsThem) {
     std::vector<uint32_t> tokens(131'072);
     result<lookup_result> outcome;
     int attempts = 0;
-    do { // fills both socket buffers; each is cancelled, which goes out behind what is stuck
+    do { // fills both socket buffers; each request is cancelled, and the cancel queues behind what is stuck
       outcome = client.connected.lookup({.in = client.space, .what = prefix::of_tokens(tokens)},
                                         std::chrono::steady_clock::now());
       ASSERT_FALSE(outcome);
@@ -322,7 +322,7 @@ TEST(Pipelining, AClientThatPollsTakesAnswersInTheSameWay) {
     for (size_t i : {2U, 0U, 1U})
       client.answer_lookup(asked[i], static_cast<uint32_t>(i));
   }));
-  // A second is a millisecond, in truth.
+  // `busy_poll` of a second is limited to a millisecond.
   auto connected = connection::over(daemon.socket(), {.name = "test", .busy_poll = std::chrono::seconds(1)});
   ASSERT_FINE(connected);
   auto space = connected->open_space(some_space());

@@ -33,7 +33,7 @@ flatbuffers::Offset<wire::OpenSpaceAnswer> two_groups(body_builder& body) {
   return wire::CreateOpenSpaceAnswer(body, 5, fingerprint, body.CreateVector(pools));
 }
 
-/// Refuses a request after a look at it: the answers are not what is tested here.
+/// Refuses a request after looking at it: the answers are not tested here.
 template <class T, class Look>
 void look_and_refuse(peer& client, kind expected, Look&& look) {
   auto asked = client.expect(expected);
@@ -61,7 +61,7 @@ TEST(Pools, AreStatedByTensorsAndLayerGroups) {
     ASSERT_EQ(pool->tensors()->size(), 2U);
     const auto* kv = pool->tensors()->Get(0);
     EXPECT_EQ(kv->format(), wire::TensorFormat::kv_2ltd);
-    EXPECT_EQ(kv->dtype(), nullptr); // the space's
+    EXPECT_EQ(kv->dtype(), nullptr); // the dtype of the space
     EXPECT_EQ(kv->kv_size(), 2U);
     EXPECT_EQ(kv->layers(), 4U);
     EXPECT_EQ(kv->hidden(), 128U);

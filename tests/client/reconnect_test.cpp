@@ -84,7 +84,7 @@ TEST(Reconnect, KeepsQuietAboutAConnectionUnderWhichALeaseIsStillHeld) {
   auto held = connected.adopt(lease_of(1));
   EXPECT_FAILS(connected.status(), errc::gone, "gone");
   ASSERT_FINE(connected.reconnect());
-  held.release(); // of an ended connection: nothing is sent
+  held.release(); // belongs to an ended connection: nothing is sent
   EXPECT_FAILS(connected.status(), errc::gone, "gone");
   ASSERT_FINE(connected.reconnect());
 }

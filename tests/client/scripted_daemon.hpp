@@ -1,4 +1,4 @@
-// The other end of a connection, which does what the test's script says: also what no daemon would do.
+// The other end of a connection. It does what the test's script says, including what no daemon would do.
 //
 //   scripted_daemon daemon([](peer& client) { client.welcome(); auto request = client.receive(); ... });
 //   auto connection = connection::over(daemon.socket(), {});
@@ -44,7 +44,7 @@ struct request {
 
 struct welcome_options {
   uint32_t version = protocol::version;
-  uint8_t boot = 1; ///< all 16 bytes
+  uint8_t boot = 1; ///< value of all 16 bytes
   uint64_t connection = 7;
   uint32_t credit_requests = 64;
   uint64_t credit_bytes = 64 << 20;
@@ -54,7 +54,7 @@ class peer {
  public:
   explicit peer(unique_fd socket) : socket_(std::move(socket)) {}
 
-  /// The next request; its kind is 0 when the client has closed.
+  /// Receives the next request; its kind is 0 when the client has closed.
   request receive() {
     for (;;) {
       if (auto next = decoder_.next())
@@ -113,7 +113,7 @@ class peer {
     return true;
   }
 
-  /// Answers the hello and gives it back.
+  /// Answers the hello and returns it.
   request welcome(welcome_options with = {}) {
     auto hello = expect(kind::hello);
     if (hello.kind != kind::hello)
@@ -142,7 +142,7 @@ class peer {
     answer(asked, [&](body_builder& body) { return wire::CreateRegisterRegionAnswer(body, id, true); });
   }
 
-  /// One group, which `make_group` builds, and at most one client.
+  /// Announces one group, which `make_group` builds, and at most one client.
   template <class F>
   void answer_status(F&& make_group, const char* name_of_client = nullptr) {
     answer(expect(kind::status), [&](body_builder& body) {
@@ -167,7 +167,7 @@ class peer {
     });
   }
 
-  /// Reads until the client closes, so that nothing it sends on the way is lost to a broken pipe.
+  /// Reads until the client closes, so that nothing that the client sends meanwhile is lost to a broken pipe.
   void drain() {
     while (receive().kind != protocol::kind{})
       ;

@@ -1,4 +1,4 @@
-// What a client holds is counted again, and each sum that is wrong is named.
+// A recount of a client's holdings names each wrong sum.
 #include "connection/client_holdings.hpp"
 #include "connection/request_table.hpp"
 #include "tests/tier/objects.hpp"
@@ -7,7 +7,7 @@
 
 namespace terrace {
 
-/// Break what is kept, as errors would.
+/// Damages what is kept, as bugs would.
 struct damaged_holdings {
   static void counts_region_bytes(client_holdings& of) { of.region_bytes_ += 5; }
   static void counts_lease_objects(client_holdings& of) { of.lease_objects_ += 1; }

@@ -217,7 +217,7 @@ TEST_F(ClientHoldings, AReleasedLeaseGivesItsNamesAndItsHoldsBack) {
 }
 
 TEST_F(ClientHoldings, WhatIsReadTwiceIsNamedOnce) {
-  auto other = lease_on(nullptr); // another connection's
+  auto other = lease_on(nullptr); // a lease of another connection
   ASSERT_TRUE(read(other, {place(1), place(2)}, {hold(1, 2)}));
   EXPECT_EQ(holdings.lease_objects(), 2u);
   ASSERT_TRUE(read(other, {place(2)}, {hold(2, 1)}));
@@ -231,7 +231,7 @@ TEST_F(ClientHoldings, WhatIsReadTwiceIsNamedOnce) {
 
 TEST_F(ClientHoldings, AnObjectCountsOncePerLease) {
   auto taken = std::make_shared<lease>(*lease_on(hold(1, 4)));
-  taken->held.push_back({tier_kind::disk, hold(101, 4)}); // the same objects, below
+  taken->held.push_back({tier_kind::disk, hold(101, 4)}); // the same objects in a lower tier
   lease_ptr mine = taken;
   holdings.add(mine);
   EXPECT_EQ(holdings.lease_objects(), 4u);
@@ -266,7 +266,7 @@ struct LongReads : ClientHoldings {
     for (uint64_t id = 1; id <= many; ++id)
       places.push_back(place(id));
   }
-  /// True when it is done.
+  /// Returns true when the read is done.
   bool step(lease_reading& work) {
     auto more = client.read_some(work);
     EXPECT_TRUE(more);
@@ -304,7 +304,7 @@ TEST_F(LongReads, TwoThatAreCommittedTogetherCountOnce) {
   while (one.now != lease_reading::stage::telling)
     ASSERT_FALSE(step(one));
   bool one_done = false, two_done = false;
-  while (!one_done || !two_done) { // the second is counted while the first is told
+  while (!one_done || !two_done) { // the second read counts while the first one tells
     two_done = two_done || step(two);
     one_done = one_done || (two.now == lease_reading::stage::telling && step(one));
     if (two_done && !one_done)
@@ -364,7 +364,8 @@ TEST_F(ClientHoldings, OwnedLeasesGrowOldOnce) {
   now += 10s;
   auto second = lease_on(nullptr);
   holdings.add(second);
-  ASSERT_TRUE(read(lease_on(nullptr), {}, {})); // not this connection's: its owner is warned
+  // The lease belongs to another connection, whose client is warned.
+  ASSERT_TRUE(read(lease_on(nullptr), {}, {}));
 
   auto early = holdings.old_leases(now, 60s);
   EXPECT_TRUE(early.old.empty());

@@ -25,7 +25,7 @@ struct ReadingGate : ::testing::Test {
     next.length = bytes;
     return next;
   }
-  /// It would be served now.
+  /// True if the request would be served now.
   bool may(kind which, uint32_t bytes = 64) {
     gate.look();
     return gate.may_begin(header(which, bytes), requests);

@@ -28,7 +28,7 @@ TEST_F(RequestMemory, HasRoomUntilItIsFull) {
   EXPECT_TRUE(ask(1));
   memory.change(0, 99);
   EXPECT_TRUE(ask(1));
-  memory.change(99, 150); // the request that exceeds it
+  memory.change(99, 150); // the request that exceeds the bound
   EXPECT_FALSE(ask(1));
   EXPECT_TRUE(memory.full());
   EXPECT_EQ(memory.bytes(), 150u);
@@ -94,7 +94,7 @@ TEST_F(RequestMemory, ObjectsAreTakenWhileThereIsRoomForThem) {
 }
 
 TEST_F(RequestMemory, MoreThanTheBoundIsTakenWhenNobodyElseHasAny) {
-  memory.change(0, 200); // frames
+  memory.change(0, 200); // bytes of frames
   EXPECT_TRUE(take(1, 500));
   EXPECT_FALSE(take(2, 500));
   memory.change(200, 0);

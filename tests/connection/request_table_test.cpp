@@ -46,7 +46,7 @@ TEST_F(RequestTable, WhatARequestIsChargedUsesUpCreditUntilItsAnswerIsSent) {
   EXPECT_TRUE(table.has_credit());
   table.charge(1, 1);
   EXPECT_FALSE(table.has_credit());
-  table.charge(2, 1'000); // not in flight
+  table.charge(2, 1'000); // request 2 is not in flight
   EXPECT_EQ(table.bytes(), 100u);
   table.answer(1, first, now);
   EXPECT_FALSE(table.has_credit());
@@ -67,7 +67,7 @@ TEST_F(RequestTable, ChargesAreCountedAgainstWhatWasExpectedFirst) {
   table.charge(1, 100);
   table.settle(1);
   EXPECT_EQ(table.bytes(), 190u);
-  table.expect(2, 1'000); // not in flight
+  table.expect(2, 1'000); // request 2 is not in flight
   table.settle(2);
   table.sent(1);
   EXPECT_EQ(table.bytes(), 0u);

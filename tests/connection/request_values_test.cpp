@@ -150,7 +150,7 @@ TEST(RequestValues, ShadowsAreToldTheTimeOfAnInference) {
 }
 
 namespace {
-/// What requests that select objects have in common.
+/// Fields common to requests that select objects.
 struct selection {
   uint32_t first = 0, count = 0;
   const flatbuffers::Vector<uint8_t>* named = nullptr;
@@ -217,7 +217,7 @@ TEST(RequestValues, WhatARequestDoesNotSayItsSpaceDoes) {
 }
 
 namespace {
-/// What requests that search have in common.
+/// Fields common to requests that search.
 struct searching {
   uint32_t named = 0;
   uint32_t tiers() const { return named; }

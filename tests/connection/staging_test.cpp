@@ -46,7 +46,7 @@ TEST(Staging, ReservationsDoNotOverlapAndHaveIdsOfTheirOwn) {
 
 TEST(Staging, ReservationsWithoutMemoryHaveABoundToo) {
   auto memory = std::move(*staging::create(32768, 2));
-  auto first = memory->reserve(what(0, 0), {}); // all present
+  auto first = memory->reserve(what(0, 0), {}); // all objects are present
   ASSERT_TRUE(first && memory->reserve(what(0, 0), {}));
   auto third = memory->reserve(what(0, 0), {});
   ASSERT_FALSE(third);
@@ -72,7 +72,7 @@ TEST(Staging, RefusesForGoodWhatCanNeverFit) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, errc::bad_request);
   EXPECT_NE(refused.error().text.find("at most 32768"), std::string::npos) << refused.error().text;
-  refused = memory->reserve(what(0, 9), std::vector<uint64_t>(9, 1)); // each takes a page
+  refused = memory->reserve(what(0, 9), std::vector<uint64_t>(9, 1)); // each object takes a page
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, errc::bad_request) << refused.error().text;
   EXPECT_NE(refused.error().text.find("take 36864 bytes"), std::string::npos) << refused.error().text;
@@ -88,7 +88,7 @@ TEST(Staging, WhatIsTakenIsFoundByNobodyElseAndKeepsItsSpaceUntilItIsPutBack) {
   auto twice = memory->take(*id);
   ASSERT_FALSE(twice);
   EXPECT_EQ(twice.error().code, errc::not_found);
-  EXPECT_FALSE(memory->reserve(what(1, 1), {4096})); // it is still being copied
+  EXPECT_FALSE(memory->reserve(what(1, 1), {4096})); // the reservation is still being copied
   memory->put_back(**taken);
   EXPECT_TRUE(memory->reserve(what(1, 1), {32768}));
 }
@@ -96,7 +96,7 @@ TEST(Staging, WhatIsTakenIsFoundByNobodyElseAndKeepsItsSpaceUntilItIsPutBack) {
 TEST(Staging, AReservationOfNothingTakesNoSpace) {
   auto memory = made();
   ASSERT_TRUE(memory->reserve(what(0, 1), {32768}));
-  auto id = memory->reserve(what(0, 0), {}); // everything was there already
+  auto id = memory->reserve(what(0, 0), {}); // every object was already there
   ASSERT_TRUE(id);
   auto taken = memory->take(*id);
   ASSERT_TRUE(taken);

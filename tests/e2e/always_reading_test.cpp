@@ -1,4 +1,4 @@
-// What the daemon notices of a client whatever else happens: its end, what it gives back, and that it is there.
+// The daemon notices a client's end, its releases and its presence, whatever else happens.
 #include "tests/support/raw_client.hpp"
 #include "workload.hpp"
 
@@ -10,8 +10,8 @@ namespace {
 using namespace std::chrono_literals;
 using test::raw_client;
 
-/// A client that holds all of host memory under leases, and whose one credit is used by a request that waits for a lookup
-/// of another client.
+/// A client that holds all of host memory under leases. A request that waits for a lookup of another client
+/// uses its only credit.
 struct OutOfCredit : ::testing::Test {
   daemon_under_test daemon{{.host_bytes = 8 * mebibyte, .connection = "credit_requests = 1\n"}};
   std::optional<tester> holder;
@@ -79,7 +79,7 @@ TEST_F(OutOfCredit, ACancelIsServed) {
 TEST_F(OutOfCredit, AnythingElseWaits) {
   raw_client client(daemon.socket());
   ASSERT_TRUE(client.greet());
-  // Two requests in one message: the second is not begun before the first is answered, and both are answered.
+  // Two requests in one message: the second begins only after the first is answered, and both are answered.
   auto both = test::frame_with(protocol::kind::await_lookup, 2, [](flatbuffers::FlatBufferBuilder& body) {
     return wire::CreateAwaitLookup(body, body.CreateVector(awaited().bytes.data(), awaited().bytes.size()),
                                    60'000);
@@ -103,7 +103,7 @@ TEST_F(OutOfCredit, AnythingElseWaits) {
   }
 }
 
-/// Frames in one message: what a client has sent before it reads anything.
+/// Puts frames into one message: a client sends them all before it reads anything.
 void add(test::frame_bytes& to, const test::frame_bytes& frame) {
   to.insert(to.end(), frame.begin(), frame.end());
 }
@@ -116,13 +116,13 @@ test::frame_bytes cancel_frame(uint64_t id, uint64_t request) {
 test::frame_bytes on_lease(protocol::kind kind, uint64_t id, const lease_id& lease) {
   return test::frame_with(kind, id, [&](auto& body) {
     auto named = body.CreateVector(lease.bytes.data(), lease.bytes.size());
-    wire::ReadLeaseBuilder made(body); // `Release` has this field too, and no other
+    wire::ReadLeaseBuilder made(body); // only `Release` has this field as well
     made.add_lease(named);
     return made.Finish();
   });
 }
 
-/// A request that waits and takes `bytes` of credit: what is behind the table is padding.
+/// Returns a request that waits and takes `bytes` of credit: padding follows the table.
 test::frame_bytes waiting_frame(uint64_t id, size_t bytes) {
   auto frame = test::frame_with(protocol::kind::await_lookup, id, [](auto& body) {
     return wire::CreateAwaitLookup(body, body.CreateVector(std::vector<uint8_t>(16, 1)), 60'000);
@@ -137,7 +137,8 @@ test::frame_bytes waiting_frame(uint64_t id, size_t bytes) {
   return frame;
 }
 
-/// A client of which one request uses up the credit, by its number or its bytes, and others wait behind it.
+/// A client with one request that uses up the credit, by its number or its bytes, and others that wait behind
+/// it.
 struct BehindWaiting : ::testing::TestWithParam<bool> {
   bool by_bytes = GetParam();
   daemon_under_test daemon{{.host_bytes = 16 * mebibyte,
@@ -172,7 +173,7 @@ struct BehindWaiting : ::testing::TestWithParam<bool> {
 TEST_P(BehindWaiting, ACancelIsServed) {
   auto before = std::chrono::steady_clock::now();
   send({waiting_frame(3, bytes), test::status_frame(4), cancel_frame(5, 3)});
-  auto first = next(), second = next(); // of a request and its cancel, in any order
+  auto first = next(), second = next(); // answers to a request and to its cancel, in any order
   EXPECT_EQ(first.id + second.id, 8U) << first.id;
   EXPECT_EQ((first.id == 3 ? first : second).code(), errc::cancelled);
   EXPECT_TRUE((first.id == 5 ? first : second).as<wire::CancelAnswer>().found());
@@ -267,7 +268,7 @@ TEST(Observer, OnlyLooks) {
 TEST(Quarantine, IsNotCountedAmongTheClients) {
   daemon_under_test daemon({.connection = "connections_max = 2\n"});
   auto chain = chain_of(1, 1);
-  client::located_objects read; // kept: this process may be reading there
+  client::located_objects read; // kept, because this process may be reading there
   {
     tester reader(daemon.socket(), "reader");
     reader.store(chain);

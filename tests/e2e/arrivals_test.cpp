@@ -1,4 +1,4 @@
-// Clients that use what has arrived while the rest of a load or prefetch is on its way.
+// Clients that use what has arrived while the rest of a load or prefetch is in progress.
 #include "pool_client.hpp"
 
 #include <sys/mman.h>
@@ -19,7 +19,7 @@ class counting_client : public pool_client {
     counters.emplace(page_, registered_, 64, 2);
   }
 
-  /// A load of all pools, object by object.
+  /// Loads all pools, object by object.
   client::load_request load_of(const std::vector<digest>& chain) {
     objects_ = lay_out(chain, {0, static_cast<uint32_t>(chain.size())}, {0, 1});
     auto request = (**this).load_of(chain, {0, static_cast<uint32_t>(chain.size())});
@@ -157,7 +157,7 @@ TEST(Arrivals, NeedCountersInsideAMappedRegion) {
     EXPECT_NE(brought.error().text.find(why), std::string::npos) << brought.error().text;
   };
   expect_refused(client::arrivals(memory, *unmapped, 0, 2), "expected arrivals in a region that is mapped");
-  // The client's memory is larger than what it registered.
+  // The client's memory is larger than the registered part.
   auto large = client::region::create("large", 8192).value();
   expect_refused(client::arrivals(large, *region, 4096, 2), "inside the region of 4096 bytes");
   // Nothing else is disturbed.

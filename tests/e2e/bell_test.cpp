@@ -1,5 +1,5 @@
-// Stores that wait for a counter of their client: what ends them, and what a client may do with its bell. On the device in host
-// memory; device_region_test.cpp has the others.
+// Stores that wait for a counter of their client: how they end, and what a client may do with its bell. On
+// the device in host memory; device_region_test.cpp has the others.
 #include "gpu/generation_page.hpp"
 #include "gpu_daemon.hpp"
 #include "tests/support/raw_client.hpp"
@@ -33,7 +33,7 @@ class Bell : public ::testing::Test {
     waiting(1);
     return sent;
   }
-  /// So many stores wait now, as the metrics of the daemon have it.
+  /// Waits until this many stores wait, according to the daemon's metrics.
   void waiting(double expected) {
     EXPECT_TRUE(eventually([&] { return metric("terrace_connection_awaited_counters") == expected; }));
   }
@@ -104,7 +104,7 @@ TEST_F(Bell, WithACancelledRequest) {
   expect_end(waits, errc::cancelled);
   EXPECT_EQ(page_.value(0), 0U) << "the page is the client's";
   page_.write({0, 1});
-  bell_.ring(); // nobody waits
+  bell_.ring(); // no store waits
   EXPECT_EQ(client_.lookup(chain_).found_chunks, 0U);
 }
 
@@ -218,7 +218,7 @@ TEST_F(Bell, IsHeardWhateverTheClientDoesWithIt) {
     --most;
     EXPECT_EQ(::write(bell, &most, sizeof most), 8);
   });
-  // Closed: nobody rings, and the wait ends as any other.
+  // The bell is closed: nobody rings, and the wait ends like any other.
   auto waits = store_after(0);
   {
     unique_fd closed(::open("/dev/null", O_RDWR | O_CLOEXEC));

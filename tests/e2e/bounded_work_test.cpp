@@ -1,4 +1,4 @@
-// The most expensive legal requests: what they cost is bounded, and they delay nobody for long.
+// The most expensive legal requests have a bounded cost, and delay nobody for long.
 #include "long_prompt.hpp"
 #include "tests/support/process_memory.hpp"
 #include "tests/support/raw_client.hpp"
@@ -18,7 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 using clock = std::chrono::steady_clock;
 
-/// A client that does nothing but ask for the status, again and again: each is answered.
+/// A client that asks for the status again and again; each request is answered.
 class bystander {
  public:
   explicit bystander(const std::string& socket)
@@ -39,12 +39,13 @@ class bystander {
   std::thread thread_;
 };
 
-/// A daemon that counts its turns, with one worker, so that nothing runs beside a long one.
+/// A daemon that counts its turns, with one worker, so that nothing runs beside a long turn.
 class one_worker {
  public:
   std::string socket() const { return daemon_.socket(); }
 
-  /// Taken by actors of this kind so far; a turn counts when it is over, which may be after what it has answered. Between two turns others are served.
+  /// Turns that actors of this kind have taken so far. A turn counts when it is over, which may be after its
+  /// answer. Others are served between two turns.
   uint64_t turns(const std::string& actor) const {
     std::string line = "terrace_turn_seconds_count{actor=\"" + actor + "\"} ";
     std::string page = test::scrape(port_);
@@ -62,10 +63,10 @@ class one_worker {
   daemon_under_test daemon_{options(port_)};
 };
 
-/// Those with a million objects: less than 65,536 in each turn.
+/// Turns for a million objects: each has less than 65,536.
 constexpr uint64_t turns_for_a_million = 16;
 
-/// Sanitizers keep what was freed, and more beside it.
+/// Memory figures mean nothing with sanitizers, which keep freed memory and more.
 bool memory_says_something() { return !test::sanitized(); }
 
 uint64_t heap_bytes(const daemon_under_test& daemon) { return test::resident_bytes(daemon.pid(), "RssAnon"); }
@@ -79,7 +80,8 @@ TEST(BoundedWork, ALongPromptDelaysNobodyAndKeepsItsDeadline) {
   request.what = prompt.prefix();
   bystander other(daemon.socket());
   auto found = hostile->lookup(request, client::within(500ms));
-  // The client's own deadline ends its wait; the daemon's answer follows, and then the next request is served.
+  // The client's own deadline ends its wait; the daemon's answer follows, and then the next request is
+  // served.
   ASSERT_FALSE(found);
   EXPECT_EQ(found.error().code, errc::deadline) << found.error().text;
   EXPECT_TRUE(hostile->status(patiently()));
@@ -90,7 +92,7 @@ TEST(BoundedWork, SmallAnswersThatAreNotReadComeOnceEachWhenTheyAre) {
   daemon_under_test daemon({.workers = 1});
   test::raw_client deaf(daemon.socket());
   ASSERT_TRUE(deaf.greet());
-  constexpr uint64_t requests = 1'000; // their answers are more than a socket holds
+  constexpr uint64_t requests = 1'000; // their answers exceed the capacity of a socket
   std::thread writer([&deaf] {
     for (uint64_t id = 2; id < 2 + requests; ++id)
       EXPECT_TRUE(deaf.send(test::status_frame(id)));
@@ -106,7 +108,7 @@ TEST(BoundedWork, SmallAnswersThatAreNotReadComeOnceEachWhenTheyAre) {
     EXPECT_EQ(one->code(), errc::ok);
     ++answers[one->id];
   }
-  ::shutdown(deaf.descriptor(), SHUT_RDWR); // should answers be missing, the writer ends, too
+  ::shutdown(deaf.descriptor(), SHUT_RDWR); // if answers are missing, the writer ends, too
   writer.join();
   EXPECT_EQ(std::count(answers.begin(), answers.end(), 1), static_cast<std::ptrdiff_t>(requests));
 }
@@ -152,12 +154,12 @@ TEST(BoundedWork, AMillionObjectsOfAnInferenceDelayNobody) {
     EXPECT_EQ(found->requested_chunks, chain.size());
     EXPECT_EQ(found->found_chunks, 0U);
   }
-  // The policy answers while it records them.
+  // The policy answers while it records the accesses.
   EXPECT_TRUE(hostile->set_policy("host", "lru", patiently()));
   EXPECT_TRUE(eventually([&] { return daemon.turns("policy") - before >= 4 * turns_for_a_million; }));
 }
 
-/// Where only states count, everything is searched, and then planned for, although nothing is there.
+/// If only states count, the whole prefix is searched and planned, although nothing is there.
 TEST(BoundedWork, AMillionStatesThatNobodyStoredDelayNobody) {
   one_worker daemon;
   auto spec = test_space();
@@ -165,7 +167,7 @@ TEST(BoundedWork, AMillionStatesThatNobodyStoredDelayNobody) {
   spec.pools[0].rule = client::hit_rule::trailing_chunks;
   spec.pools[0].trailing = 1;
   tester hostile(daemon.socket(), "hostile", object_bytes, spec);
-  hostile.store(chain_of(2, 1)); // an empty tier is not searched
+  hostile.store(chain_of(2, 1)); // otherwise the tier is empty and not searched
   auto chain = chain_of(1, 16'384);
   bystander other(daemon.socket());
   uint64_t before = daemon.turns("lookup");
@@ -179,7 +181,7 @@ TEST(BoundedWork, AMillionStatesThatNobodyStoredDelayNobody) {
   EXPECT_TRUE(eventually([&] { return daemon.turns("lookup") - before >= 2 * turns_for_a_million; }));
 }
 
-/// Each takes ten times what the trust group's requests may take together.
+/// Each request takes ten times what all requests of the trust group may take together.
 TEST(BoundedWork, RequestsLargerThanTheGroupsBoundAreServedOneByOne) {
   daemon_under_test daemon(daemon_options{.connection = "group_bytes = \"16MiB\"\n"});
   auto spec = test_space();
@@ -218,7 +220,7 @@ TEST(BoundedWork, MoreObjectsThanARequestMayHaveAreRefusedWithTheBound) {
   EXPECT_TRUE(client->status(patiently())) << "the connection goes on";
 }
 
-/// A lease on few objects names many, where most chunks need no state.
+/// A lease on few objects names many if most chunks need no state.
 TEST(BoundedWork, MoreLocationsThanAnAnswerHoldsAreRefusedWithTheBound) {
   constexpr size_t chunks = 7'000, states = 100;
   daemon_under_test daemon(daemon_options{.host_bytes = 96 * mebibyte});
@@ -295,7 +297,7 @@ class deaf_client {
   size_t requests_;
 };
 
-/// 8,192 objects of 4 KiB, leased: the answer with their locations has 192 KiB.
+/// A lease on 8,192 objects of 4 KiB: the answer with their locations has 192 KiB.
 struct ManyLocations : ::testing::Test {
   static constexpr size_t objects = 8'192;
   std::optional<daemon_under_test> daemon;
@@ -337,7 +339,8 @@ TEST_F(ManyLocations, AreToldInOrder) {
   }
 }
 
-/// Sends a read of the lease together with what ends it, and returns the number of answers to both.
+/// Sends a read of the lease together with a request that ends the lease, and returns the number of answers
+/// to both.
 size_t answers_to_both(test::raw_client& socket, const lease_id& lease, std::vector<uint8_t> end) {
   auto frames = test::frame_with(protocol::kind::read_lease, 2, [&](auto& body) {
     return wire::CreateReadLease(body, body.CreateVector(lease.bytes.data(), lease.bytes.size()));
@@ -398,7 +401,7 @@ TEST_F(ManyLocations, AnswersThatAreNotReadUseUpCredit) {
                    256); // 48 MiB of answers, and as much for their objects
   auto status = owner->status();
   for (int i = 0; i < 200; ++i)
-    status = owner->status(); // round trips behind which the daemon has done what it does
+    status = owner->status(); // after these round trips the daemon has done all it does
   if (memory_says_something()) {
     EXPECT_LT(heap_bytes(*daemon) - before, 40 * mebibyte);
   }
@@ -406,15 +409,14 @@ TEST_F(ManyLocations, AnswersThatAreNotReadUseUpCredit) {
 }
 
 TEST_F(ManyLocations, AllConnectionsOfAGroupTogetherHaveABound) {
-  start("group_bytes = \"16MiB\"\nrequest_deadline = \"10m\"\n"); // nobody is ended for not reading
+  start("group_bytes = \"16MiB\"\nrequest_deadline = \"10m\"\n"); // no client is ended for not reading
   uint64_t before = heap_bytes(*daemon);
-  const uint32_t requests =
-      memory_says_something() ? 256 : 32; // which are 48 MiB for each client, or for all
+  const uint32_t requests = memory_says_something() ? 256 : 32; // 48 MiB for each client, or for all
   std::vector<std::unique_ptr<deaf_client>> deaf;
   for (int i = 0; i < 8; ++i)
     deaf.push_back(std::make_unique<deaf_client>(daemon->socket(), leased.held.id(), requests));
   for (int i = 0; i < 200; ++i)
-    owner->status(); // it is served all the same
+    owner->status(); // the owner is served all the same
   if (memory_says_something()) {
     EXPECT_LT(heap_bytes(*daemon) - before, 64 * mebibyte);
   }

@@ -1,4 +1,4 @@
-// A daemon and clients that poll: they answer what they always answer.
+// A daemon and clients that poll give the usual answers.
 #include "workload.hpp"
 
 #include <gtest/gtest.h>

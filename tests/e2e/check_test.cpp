@@ -1,4 +1,5 @@
-// `terrace check` against a daemon that serves: what it counts, and that nothing that happens meanwhile is a difference.
+// `terrace check` against a daemon that serves: what it counts, and that changes made meanwhile are no
+// differences.
 #include "command_line.hpp"
 #include "tail_client.hpp"
 #include "workload.hpp"
@@ -25,7 +26,7 @@ json check_of(const daemon_under_test& daemon) {
   return json::parse(done.out);
 }
 
-/// Asks again until no request was in progress.
+/// Repeats the check until no request was in progress.
 json idle_check(const daemon_under_test& daemon) {
   json found;
   EXPECT_TRUE(eventually([&] {
@@ -71,7 +72,7 @@ TEST(Check, TellsWhoHasReferencesToAnObject) {
   EXPECT_TRUE(eventually([&] { return idle_check(daemon)["references"]["leases"] == 2; }));
 }
 
-/// A reader keeps the lease under which it reads, and sessions stay charged for it.
+/// A reader keeps the lease under which it reads, and the lease remains charged to sessions.
 TEST(Check, CountsWhatAReaderKeepsOfASessionThatHasEnded) {
   daemon_under_test daemon({.host_bytes = 64 * mebibyte});
   tail_client client(daemon.socket(), test_space());
@@ -149,7 +150,7 @@ TEST(Check, RunsAtTheEndOfEveryTest) {
   daemon.signal(SIGCONT);
 }
 
-/// What a restart finds is known to the journals before their first change.
+/// The journals know what a restart finds before their first change.
 TEST(Check, ComparesJournalsWithTheIndexOnEachPathAcrossRestarts) {
   temporary_folder a, b;
   daemon_under_test daemon({.disk_bytes = 128 * mebibyte,
@@ -201,8 +202,8 @@ TEST(Check, OneAtATime) {
   EXPECT_NE(checked, 0U);
 }
 
-/// Clients store, look up, lease, read and forget, over a host memory that is too small, with and without a disk, while it is
-/// checked all the time.
+/// Clients store, look up, lease, read and forget in a host memory that is too small, with and without a
+/// disk, while checks run all the time.
 void check_under_load(uint64_t disk_bytes, const std::string& disk) {
   daemon_under_test daemon({.host_bytes = 24 * mebibyte, .disk_bytes = disk_bytes, .disk = disk});
   if (disk_bytes != 0) {
@@ -227,7 +228,7 @@ void check_under_load(uint64_t disk_bytes, const std::string& disk) {
   std::thread first(work, 1), second(work, 2);
   uint64_t objects = 0;
   auto observer = client::connection::connect({.path = daemon.socket(), .observes = true}, patiently());
-  for (int n = 0; observer && (n < 40 || objects == 0); ++n) { // the clients may be slower to begin
+  for (int n = 0; observer && (n < 40 || objects == 0); ++n) { // continues until the clients have begun
     auto found = observer->check(patiently());
     EXPECT_TRUE(found) << found.error().text;
     if (!found)

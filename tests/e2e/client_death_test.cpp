@@ -1,4 +1,4 @@
-// A client's death frees everything it held, at once; and disturbs nobody.
+// A client's death frees everything it held, at once, and disturbs nobody.
 #include "tests/support/child_process.hpp"
 #include "workload.hpp"
 
@@ -12,8 +12,8 @@ using test::child_voice;
 
 constexpr uint64_t host_objects = 31;
 
-/// Keeps 32 requests in flight, stores and loads of chunks of its own, until it is killed. Says 'w' once all 32 are out.
-/// Each load has a place of its own: what two would leave in one place is nobody's promise.
+/// Keeps 32 requests in flight, stores and loads of its own chunks, until it is killed. Says 'w' once all 32
+/// are sent. Each load has a place of its own, because the result of two loads into one place is undefined.
 int work_until_killed(const std::string& socket, const child_voice& voice) {
   tester client(socket, "victim", (8 + 17) * object_bytes);
   std::vector<digest> shared = chain_of(1, 8);
@@ -45,12 +45,12 @@ int work_until_killed(const std::string& socket, const child_voice& voice) {
   }
 }
 
-/// Everything in the arena can be had, and what the witness leased meanwhile was untouched.
+/// Afterwards everything in the arena can be freed, and what the witness leased meanwhile is untouched.
 class ClientDeath : public ::testing::Test {
  protected:
   void expect_all_free() {
-    occupy(witness_, seed_ += 100, host_objects); // each time chunks that nobody has stored
-    // The occupier's leases went with the vector; only the witness itself is connected and holds nothing else.
+    occupy(witness_, seed_ += 100, host_objects); // uses chunks that nobody has stored before
+    // The occupier's leases ended with the vector; only the witness is connected, and it holds nothing else.
     EXPECT_EQ(witness_.tier("host").waiting_requests, 0U);
   }
 
@@ -81,7 +81,7 @@ TEST_F(ClientDeath, ConcernsItAloneEvenWhileAChildOfItHoldsTheSocket) {
     for (int i = 0; i < 16; ++i)
       if (auto ticket = client->submit_store(client.store_of(more), patiently()))
         stores.push_back(std::move(*ticket));
-    if (::fork() == 0) { // it has the socket, the region and the mapping until the test lets it go
+    if (::fork() == 0) { // the child has the socket, the region and the mapping until the test lets it go
       voice.say('g');
       voice.stay();
       ::_exit(0);
@@ -100,7 +100,7 @@ TEST_F(ClientDeath, WhileOthersLeaseAllMemoryLeavesNothing) {
   child_process victim([this](const child_voice& voice) {
     tester client(daemon_.socket(), "victim");
     auto ticket = client->submit_store(client.store_of(chain_of(1, 8)), patiently());
-    (void) client.tier("host"); // answered behind the store: it has arrived
+    (void) client.tier("host"); // answered after the store, which has therefore arrived
     voice.say(ticket ? 'w' : 'x');
     voice.stay();
     return 0;
@@ -127,7 +127,7 @@ TEST_F(ClientDeath, LeavesReservationsAndLeasesOfOthersAlone) {
   child_process victim([&](const child_voice& voice) { return work_until_killed(daemon_.socket(), voice); });
   ASSERT_EQ(victim.await_word(), 'w');
   victim.kill();
-  // Its last stores may evict what nobody leases.
+  // The last stores may evict what nobody leases.
   ASSERT_TRUE(eventually([&] { return witness_.status().clients.size() == 1; }));
   for (size_t i = 0; i < fresh.size(); ++i)
     fill_content(fresh[i], reserved->objects()[i]);
@@ -172,7 +172,7 @@ TEST_F(ClientDeath, LivingReaderThatConfirmsOnReconnectEndsItsQuarantine) {
   ::shutdown(reader->descriptor(), SHUT_RDWR);
   ASSERT_TRUE(daemon_.await_log("closed its socket; objects that it may be reading are kept"));
   EXPECT_FALSE(reader->status(patiently()));
-  auto same = reader->reconnect(patiently()); // still reads: confirms nothing
+  auto same = reader->reconnect(patiently()); // it still reads, so it confirms nothing
   ASSERT_TRUE(same) << same.error().text;
   EXPECT_TRUE(*same);
   auto chain = chain_of(1, 1);
@@ -186,7 +186,8 @@ TEST_F(ClientDeath, LivingReaderThatConfirmsOnReconnectEndsItsQuarantine) {
   held.clear();
   ::shutdown(reader->descriptor(), SHUT_RDWR);
   EXPECT_FALSE(reader->status(patiently()));
-  ASSERT_TRUE(reader->reconnect(patiently())); // nothing of the first connection is read any more: it says so
+  // It no longer reads anything of the first connection, and confirms that.
+  ASSERT_TRUE(reader->reconnect(patiently()));
   EXPECT_TRUE(stored_when_free(witness_, chain));
   expect_all_free();
 }

@@ -1,4 +1,4 @@
-// The command `terrace`, run against a test's daemon.
+// Runs the command `terrace` against a test's daemon.
 #pragma once
 
 #include "daemon_under_test.hpp"
@@ -18,7 +18,7 @@ inline ended_program terrace(const daemon_under_test& daemon, std::vector<std::s
   return run(words);
 }
 
-/// What it prints with --json; any failure fails the test.
+/// Returns the output with --json; a failure of the command fails the test.
 inline nlohmann::json answer_of(const daemon_under_test& daemon, std::vector<std::string> words) {
   words.emplace_back("--json");
   auto done = terrace(daemon, std::move(words));

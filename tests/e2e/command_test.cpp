@@ -17,11 +17,11 @@ TEST(Command, ReplayOfAGeneratedTraceFindsNoWrongByte) {
                                      "--salt", mode, "--bytes-per-token", "1024", "--json"});
     EXPECT_EQ(replayed.exit_code, 0) << replayed.err << replayed.out;
     EXPECT_NE(replayed.out.find("\"wrong_bytes\":0,"), std::string::npos) << replayed.out;
-    // More than host memory holds, so some of it came back from disk.
+    // The trace exceeds host memory, so some of it came back from disk.
     EXPECT_EQ(replayed.out.find("\"disk\":{\"hit_tokens\":0,"), std::string::npos) << replayed.out;
     EXPECT_NE(replayed.out.find("\"requests\":60,"), std::string::npos) << replayed.out;
   }
-  // The same again, each request prefetched before it arrives.
+  // Replays it again and prefetches each request before it arrives.
   auto ahead = terrace(daemon, {"replay", trace, "--speed", "1000", "--prefetch", "20", "--salt", "daemon",
                                 "--bytes-per-token", "1024", "--json"});
   EXPECT_EQ(ahead.exit_code, 0) << ahead.err << ahead.out;
@@ -37,7 +37,7 @@ TEST(Command, ReplayOfAGeneratedTraceFindsNoWrongByte) {
   EXPECT_NE(readable.out.find("wrong bytes"), std::string::npos) << readable.out;
 }
 
-/// Puts a file of so many bytes and returns its key.
+/// Puts a file of this size and returns its key.
 std::string put_file(const daemon_under_test& daemon, const std::string& file, size_t bytes) {
   std::string content(bytes, '\0');
   fill_content(chain_of(1, 1)[0], {reinterpret_cast<uint8_t*>(content.data()), content.size()});
@@ -139,7 +139,7 @@ TEST(Command, BenchTellsTheFirstStoreApartAndTheThreadsOfItsLimit) {
   EXPECT_EQ(answer.at("wrong_bytes"), 0);
   auto one = answer_of(daemon, with({"1"}));
   EXPECT_EQ(one.at("first_store_bytes_per_second"), one.at("store_bytes_per_second"));
-  EXPECT_GE(one.at("memcpy_threads").get<int>(), 2); // as the daemon's default
+  EXPECT_GE(one.at("memcpy_threads").get<int>(), 2); // the daemon's default
   auto shown = terrace(daemon, with({"2"}));
   EXPECT_EQ(shown.exit_code, 0) << shown.err;
   for (const char* row : {"first store, depth 4", "later stores, depth 4", "memcpy, one thread"})

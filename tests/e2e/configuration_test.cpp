@@ -1,4 +1,4 @@
-// What is a mistake in a configuration, at start, with --check, and when it is read again.
+// Mistakes in a configuration: at start, with --check, and when it is read again.
 #include "workload.hpp"
 
 #include <filesystem>
@@ -87,7 +87,7 @@ TEST(Configuration, TwoSpellingsOfOneDirectoryAreFound) {
   }
 }
 
-/// Every line is a JSON object with a level and a message.
+/// Checks that every line is a JSON object with a level and a message.
 void expect_json(const std::string& lines, const std::string& part) {
   EXPECT_TRUE(has(lines, part)) << lines;
   std::istringstream all(lines);

@@ -1,4 +1,4 @@
-// copier.nice: the threads that copy have a lower priority than the rest of the daemon.
+// copier.nice: the copying threads have a lower priority than the rest of the daemon.
 #include "workload.hpp"
 
 #include <filesystem>
@@ -9,7 +9,8 @@
 namespace terrace::e2e {
 namespace {
 
-/// How many threads of the process have this nice value: the 19th field of their stat, behind the name in parentheses.
+/// Returns how many threads of the process have this nice value: the 19th field of their stat, which follows
+/// the name in parentheses.
 int threads_with(pid_t process, int nice) {
   int threads = 0;
   for (const auto& task : std::filesystem::directory_iterator("/proc/" + std::to_string(process) + "/task")) {
@@ -18,7 +19,7 @@ int threads_with(pid_t process, int nice) {
     std::getline(file, line);
     auto after_name = line.rfind(')');
     if (after_name == std::string::npos)
-      continue; // it has just ended
+      continue; // the thread has just ended
     std::istringstream fields(line.substr(after_name + 1));
     std::string skipped;
     for (int field = 3; field < 19; ++field)
@@ -30,7 +31,7 @@ int threads_with(pid_t process, int nice) {
   return threads;
 }
 
-/// The thread that maps clients' regions ahead has the priority of copiers.
+/// The thread that maps clients' regions in advance has the priority of copiers.
 constexpr int populates = 1;
 
 TEST(CopierPriority, IsLowerThanThatOfTheRest) {

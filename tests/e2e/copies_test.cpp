@@ -1,4 +1,4 @@
-// Long loads and stores, whose copies are done by several copiers at the same time.
+// Long loads and stores, whose parts several copiers copy at the same time.
 #include "workload.hpp"
 
 #include <sys/mman.h>
@@ -16,7 +16,7 @@ namespace {
 constexpr uint32_t objects = 7;
 constexpr size_t copiers = 6;
 
-/// The nanoseconds that each thread with the nice value of copiers has run.
+/// Returns the nanoseconds that each thread with the nice value of copiers has run.
 std::map<std::string, uint64_t> run_times(pid_t process) {
   std::map<std::string, uint64_t> times;
   for (const auto& task : std::filesystem::directory_iterator("/proc/" + std::to_string(process) + "/task")) {
@@ -44,17 +44,17 @@ TEST_F(LongCopies, AreDoneByAllCopiersAndEveryByteComesBack) {
   EXPECT_GE(worked, copiers);
 }
 
-// Whoever copies which part: pieces of an object that lie apart, in a region that is not mapped.
+// Pieces of an object lie apart, in a region that is not mapped, whichever copier copies a part.
 TEST_F(LongCopies, OfScatteredPiecesThroughADescriptorComeBack) {
   EXPECT_EQ(client.store(chain), objects);
   constexpr uint64_t piece = 64 << 10;
-  unique_fd memory(::memfd_create("scattered", MFD_CLOEXEC)); // may shrink, so the daemon does not map it
+  unique_fd memory(::memfd_create("scattered", MFD_CLOEXEC)); // it may shrink, so the daemon does not map it
   const uint64_t bytes = 2 * objects * object_bytes;
   ASSERT_EQ(::ftruncate(memory.get(), static_cast<off_t>(bytes)), 0);
   auto region = client->register_region(memory.get(), bytes, patiently());
   ASSERT_TRUE(region) << region.error().text;
   std::vector<client::run> runs;
-  for (uint32_t i = 0; i < objects; ++i) // with gaps as long as the pieces
+  for (uint32_t i = 0; i < objects; ++i) // the gaps are as long as the pieces
     runs.push_back(
         {.offset = 2 * i * object_bytes, .bytes = piece, .stride = 2 * piece, .count = object_bytes / piece});
   auto request = client.load_of(chain);

@@ -1,4 +1,4 @@
-// A stream of the engine by the driver's own calls, which copies out of the engine's memory.
+// A stream of the engine, made with the driver's own calls, that copies out of the engine's memory.
 #pragma once
 
 #include "engine_memory.hpp"
@@ -26,13 +26,13 @@ class cuda_stream {
   const cuda::stream& operator*() const { return stream_; }
   const std::shared_ptr<const cuda::context>& context() const { return context_; }
 
-  /// Of the engine's memory, when everything before it in the stream is done.
+  /// Reads the engine's memory when everything queued before is done.
   void read(uint64_t offset, uint64_t bytes) {
     call("cuMemcpyAsync", context_->api().MemcpyAsync, pinned_.address() + read_, from_ + offset,
          static_cast<size_t>(bytes), stream_.get());
     read_ += bytes;
   }
-  /// Nothing behind it happens before `release`.
+  /// Holds back everything queued later until `release`.
   void hold() {
     call("cuStreamWaitValue32", context_->api().StreamWaitValue32, stream_.get(),
          pinned_.address() + reads_max, ++holds_, static_cast<unsigned>(cuda::wait_value_geq));
@@ -40,7 +40,7 @@ class cuda_stream {
   void release() { std::atomic_ref(*reinterpret_cast<uint32_t*>(pages_.data() + reads_max)).store(holds_); }
   bool idle() const { return value(stream_.idle()); }
 
-  /// Blocks until everything has happened. Returns what was read, one after the other.
+  /// Blocks until everything has happened. Returns the bytes that were read, one after the other.
   std::vector<uint8_t> finish() {
     if (auto done = stream_.synchronize(); !done)
       throw std::runtime_error(done.error().text);

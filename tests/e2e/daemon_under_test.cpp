@@ -10,12 +10,12 @@ namespace terrace::e2e {
 
 namespace {
 
-/// A stopped or ended process answers nothing.
+/// Returns false for a stopped or ended process.
 bool runs(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string text;
   std::getline(file, text);
-  size_t name = text.rfind(')'); // of the program, which may contain anything
+  size_t name = text.rfind(')'); // end of the program's name, which may contain anything
   if (name == std::string::npos || name + 2 >= text.size())
     return false;
   char state = text[name + 2];
@@ -23,8 +23,7 @@ bool runs(pid_t pid) {
 }
 
 constexpr std::chrono::seconds check_patience{10};
-constexpr int check_attempts =
-    20; ///< a request that was just answered counts until its answer is in the socket
+constexpr int check_attempts = 20; ///< an answered request counts until its answer is in the socket
 
 } // namespace
 

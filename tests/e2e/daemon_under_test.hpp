@@ -1,5 +1,5 @@
-// The daemon of a test: tests/support/daemon_process.hpp, which is checked at the test's end (`terrace check`), and whose log
-// is shown when the test has failed.
+// The daemon of a test: tests/support/daemon_process.hpp. `terrace check` checks it at the test's end, and
+// its log is shown if the test has failed.
 #pragma once
 
 #include "tests/support/daemon_process.hpp"
@@ -32,11 +32,11 @@ class daemon_under_test : public test::daemon_process {
       std::cerr << "the daemon's log:\n" << log() << std::flush;
   }
 
-  /// The test is about a daemon that does not answer: nothing is checked at its end.
+  /// Skips the check at the end, for tests of a daemon that does not answer.
   void is_not_checked() { checked_ = false; }
 
-  /// Counts everything of the daemon again, as often as it takes until no request is in progress. Each difference fails the
-  /// test. False: the daemon could not be asked, because it has ended, stands still or is full.
+  /// Recounts everything of the daemon until no request was in progress. Each difference fails the test.
+  /// Returns false if the daemon could not be asked, because it has ended, stands still or is full.
   bool check();
 
  private:

@@ -1,4 +1,4 @@
-// Damage under a running daemon, and of a file that it opens: log, status and metrics tell.
+// Damage under a running daemon, and in a file that it opens: log, status and metrics report it.
 #include "tests/support/scrape.hpp"
 #include "workload.hpp"
 
@@ -24,7 +24,7 @@ class Damage : public testing::Test {
               static_cast<ssize_t>(bytes.size()));
   }
 
-  /// The daemon goes on, and says everywhere what happened to its file.
+  /// The daemon continues, and reports everywhere what happened to its file.
   void expect_degraded(const std::string& why) {
     ASSERT_TRUE(daemon_.await_log("the disk tier is degraded: " + file() + why));
     tester client(daemon_.socket());
@@ -36,7 +36,7 @@ class Damage : public testing::Test {
     EXPECT_EQ(client.load_and_check(chain), 2U);
   }
 
-  /// The metric has counted damage of this kind.
+  /// Checks that the metric has counted damage of this kind.
   void expect_counted(const std::string& kind) {
     std::string series = "terrace_disk_damage_total{group=\"default\",path=\"" + daemon_.state() +
                          "\",kind=\"" + kind + "\"} ";

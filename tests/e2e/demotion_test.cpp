@@ -1,4 +1,4 @@
-// When objects of host memory reach the disk: as they are evicted, at their second use, or never.
+// When objects of host memory reach the disk: when they are evicted, at their second use, or never.
 #include "workload.hpp"
 
 #include "tests/support/scrape.hpp"
@@ -11,7 +11,7 @@ namespace terrace::e2e {
 namespace {
 
 constexpr uint64_t host_memory = 16 * mebibyte;
-constexpr uint64_t physical_bytes = object_bytes + 4096; // docs/disk-format.md
+constexpr uint64_t physical_bytes = object_bytes + 4096; // size on disk, see docs/disk-format.md
 
 class Demotion : public ::testing::Test {
  protected:
@@ -36,7 +36,7 @@ class Demotion : public ::testing::Test {
             .metrics = "127.0.0.1:" + std::to_string(port_)};
   }
 
-  /// Chains of 8 objects, which are all new.
+  /// Stores chains of 8 objects, all of which are new.
   void store_chains(uint64_t first, uint64_t count) {
     for (uint64_t seed = first; seed < first + count; ++seed)
       EXPECT_EQ(client_->store(chain_of(seed, 8)), 8U) << "chain " << seed;
@@ -55,7 +55,7 @@ class Demotion : public ::testing::Test {
     return eventually([&] { return on_disk_now() == objects; });
   }
 
-  /// The sum of the samples of a metric whose labels contain the text.
+  /// Returns the sum of the samples of a metric whose labels contain the text.
   double metric(const std::string& name, const std::string& label = {}) const {
     double sum = 0;
     std::istringstream lines(test::scrape(port_));
@@ -123,14 +123,14 @@ TEST_F(Demotion, OffWritesNothing) {
 }
 
 TEST_F(Demotion, SelectiveWritesAtTheSecondUse) {
-  // Half of host memory has credit at a time, and what finds none comes at a later use.
+  // Half of host memory has credit at a time; objects without credit reach the disk at a later use.
   daemon_ = std::make_unique<daemon_under_test>(with("selective", 192 * mebibyte, 2 * host_memory, {}));
   ASSERT_TRUE(daemon_->await_log("joined"));
   client_ = std::make_unique<tester>(daemon_->socket());
   auto loaded = chain_of(1, 4), leased = chain_of(2, 4), unused = chain_of(3, 4);
   for (const auto& each : {loaded, leased, unused})
     EXPECT_EQ(client_->store(each), 4U);
-  EXPECT_EQ(client_->lookup(loaded).found_chunks, 4U); // which is no use
+  EXPECT_EQ(client_->lookup(loaded).found_chunks, 4U); // this lookup does not count as a use
   EXPECT_EQ(on_disk_now(), 0U);
   EXPECT_EQ(client_->load_and_check(loaded), 4U);
   EXPECT_TRUE(disk_gets(4));
@@ -139,7 +139,7 @@ TEST_F(Demotion, SelectiveWritesAtTheSecondUse) {
   EXPECT_EQ(client_->lookup(leased, false, on_disk).found_chunks, 4U);
   EXPECT_EQ(client_->lookup(unused, false, on_disk).found_chunks, 0U);
   EXPECT_EQ(client_->load_and_check(loaded), 4U);
-  EXPECT_EQ(client_->store(unused), 0U); // it is there: a use
+  EXPECT_EQ(client_->store(unused), 0U); // the store finds it present, which counts as a use
   EXPECT_TRUE(disk_gets(12));
   EXPECT_EQ(client_->tier("disk").bytes_written, 12 * object_bytes) << "each once";
   start_again("12 objects found");
@@ -176,7 +176,7 @@ TEST_F(Demotion, AFullDiskMakesRoomForWhatIsEvicted) {
 }
 
 TEST_F(Demotion, WhatADiskThatIsFullOfLeasesCannotTakeIsLost) {
-  start("write_back", 9 * mebibyte); // eight objects
+  start("write_back", 9 * mebibyte); // room for eight objects
   store_chains(1, 1);
   auto first = chain_of(1, 8);
   for (uint64_t seed = 100; client_->lookup(first, false, on_disk).found_chunks < 8; ++seed)
@@ -302,7 +302,7 @@ TEST_F(Demotion, ADaemonThatIsKilledLosesOnlyWhatWasInMemory) {
   daemon_->start();
   ASSERT_TRUE(daemon_->await_log("joined"));
   client_ = std::make_unique<tester>(daemon_->socket());
-  for (uint64_t seed = 1; seed <= 4; ++seed) { // whatever was written last may be missing, but is never wrong
+  for (uint64_t seed = 1; seed <= 4; ++seed) { // the last writes may be missing, but nothing is wrong
     auto chain = chain_of(seed, 8);
     auto found = client_->lookup(chain).found_chunks;
     EXPECT_EQ(client_->load_and_check(chain), found);

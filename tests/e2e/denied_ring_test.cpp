@@ -1,4 +1,4 @@
-// The daemon in a sandbox that grants a ring and refuses to enter it.
+// A daemon in a sandbox that grants a ring and refuses to enter it.
 #include "daemon_under_test.hpp"
 #include "tests/support/denied_calls.hpp"
 #include "tests/support/raw_client.hpp"
@@ -10,7 +10,7 @@
 namespace terrace::e2e {
 namespace {
 
-/// What a daemon says at its end for which `io_uring_enter` fails if it submits `from` operations or more.
+/// Returns the last words of a daemon whose `io_uring_enter` fails if it submits `from` operations or more.
 std::string last_words(uint32_t from) {
   daemon_options options;
   options.before_exec = [from] {
@@ -23,7 +23,7 @@ std::string last_words(uint32_t from) {
     try {
       client.emplace(daemon.socket());
     } catch (const std::exception&) {
-      // it has ended already
+      // the daemon has ended already
     }
     int code = daemon.wait();
     return "its exit code is " + std::to_string(code) + "\n" + daemon.log();
@@ -43,7 +43,7 @@ TEST(DeniedRing, IsFoundAtTheStart) {
   expect_in(said, "seccomp");
 }
 
-// The probe at the start enters with one operation. A client's connection begins with two.
+// The probe at the start enters with one operation, a client's connection with two.
 TEST(DeniedRing, EndsADaemonThatHasStarted) {
   auto said = last_words(2);
   expect_in(said, "its exit code is 1");

@@ -1,4 +1,5 @@
-// Loads and stores between host memory and memory of a device: the simulated driver's GPU, and the device in host memory.
+// Loads and stores between host memory and memory of a device: the simulated driver's GPU, and the device in
+// host memory.
 #include "client/arrivals.hpp"
 #include "gpu/generation_page.hpp"
 #include "gpu_daemon.hpp"
@@ -28,13 +29,13 @@ TEST_P(DeviceRegion, WhatIsStoredFromOneIsLoadedIntoAnotherByteForByte) {
   auto stored = store_from(client, *first, chain, interleaved(chain.size()));
   ASSERT_TRUE(stored) << stored.error().text;
   EXPECT_EQ(stored->stored_chunks, chain.size());
-  EXPECT_EQ(client.load_and_check(chain), chain.size()); // into host memory
+  EXPECT_EQ(client.load_and_check(chain), chain.size()); // loads into host memory
   into.write(std::vector<uint8_t>(into.bytes(), 0x5a));
   auto loaded = load_into(client, *second, chain, backwards(chain.size()));
   ASSERT_TRUE(loaded) << loaded.error().text;
   EXPECT_EQ(loaded->delivered_chunks, chain.size());
   EXPECT_TRUE(into.read() == laid_out(chain, backwards(chain.size())));
-  // And what came from host memory, in pieces among bytes that stay.
+  // Then objects from host memory, in pieces among bytes that must not change.
   auto other = chain_of(2, 3);
   client.store(other);
   ASSERT_TRUE(load_into(client, *first, other, interleaved(other.size())));
@@ -87,7 +88,7 @@ TEST_P(DeviceRegion, AStoreWaitsForTheGenerationOfItsEngine) {
   auto ended = client->wait(*cancelled, patiently());
   ASSERT_FALSE(ended);
   EXPECT_EQ(ended.error().code, errc::cancelled);
-  // One that waits for nothing passes them.
+  // A store without `after` passes them.
   from.write(laid_out(free, runs));
   auto passed = store_from(client, *region, free, runs);
   ASSERT_TRUE(passed) << passed.error().text;
@@ -135,7 +136,7 @@ TEST_P(DeviceRegion, AsManyStoresWaitAtATimeAsThereAreCredits) {
   ASSERT_TRUE(store_from(client, *region, chain_of(most + 1, 1), runs)) << "what waits holds nothing up";
   for (auto& each : waiting)
     EXPECT_FALSE(each.ready());
-  // While they wait, memory of the device comes and goes, also a page that its process has registered.
+  // While they wait, memory of the device comes and goes, including a page that its process has registered.
   auto memory_of_page = client::region::create("generations", 4096).value();
   for (int i = 0; i < 3; ++i) {
     auto other = client->register_generations(memory_of_page, from.shared().device, patiently());
@@ -144,7 +145,7 @@ TEST_P(DeviceRegion, AsManyStoresWaitAtATimeAsThereAreCredits) {
   }
   for (uint32_t i = 0; i < most; ++i)
     page.write({i, 1});
-  bell.ring(); // once for all
+  bell.ring(); // one ring for all
   for (auto& each : waiting) {
     auto stored = client->wait(each, patiently());
     EXPECT_TRUE(stored) << stored.error().text;
@@ -258,7 +259,7 @@ TEST_P(DeviceRegion, WrongRequestsAreRefused) {
   auto stored = store_from(client, *region, chain, runs);
   ASSERT_FALSE(stored);
   EXPECT_EQ(stored.error().code, errc::bad_request);
-  // A counter of memory on the device, and one behind the page's end.
+  // A counter in memory on the device, and one beyond the page's end.
   auto page = gpu::generation_page::make(16).value();
   auto counters = client->register_region(page.descriptor(), page.memory().size(), patiently()).value();
   for (const client::generation& after :
@@ -268,7 +269,7 @@ TEST_P(DeviceRegion, WrongRequestsAreRefused) {
     ASSERT_FALSE(stored);
     EXPECT_EQ(stored.error().code, errc::bad_request) << stored.error().text;
   }
-  // One that has not been reached, without a bell; and one that has.
+  // A counter that has not been reached, without a bell; and one that has.
   stored = store_from(client, *region, chain, interleaved(4), client::generation{&counters, 4, 1});
   ASSERT_FALSE(stored);
   EXPECT_EQ(stored.error().code, errc::bad_request);

@@ -45,7 +45,7 @@ TEST_F(DiskCommand, InspectsAndVerifiesWhatTheDaemonWrote) {
 
 TEST_F(DiskCommand, VerifiesWhatAKilledDaemonLeft) {
   tester client(daemon_.socket());
-  client.store(chain_of(1, 120)); // more than the disk takes, so extents are reused
+  client.store(chain_of(1, 120)); // more than the disk holds, so extents are reused
   daemon_.kill();
   unique_fd file(::open(file_.c_str(), O_RDWR | O_CLOEXEC));
   ASSERT_EQ(::flock(file.get(), LOCK_EX), 0) << "when the kernel is done with what the daemon had under way";
@@ -55,7 +55,7 @@ TEST_F(DiskCommand, VerifiesWhatAKilledDaemonLeft) {
   EXPECT_EQ(verified.out.find("\"intact\":0,"), std::string::npos) << verified.out;
 }
 
-/// Until the process has called write so often, or has ended.
+/// Waits until the process has called write `count` times, or has ended.
 void await_writes(pid_t pid, int count) {
   for (int writes = 0; writes < count;) {
     std::istringstream io(read_file("/proc/" + std::to_string(pid) + "/io"));

@@ -11,9 +11,9 @@
 namespace terrace::e2e {
 namespace {
 
-constexpr uint64_t superblocks_bytes = 8192; // both copies, at the begin of the file
+constexpr uint64_t superblocks_bytes = 8192; // both superblock copies, at the begin of the file
 
-/// The daemon's extents, as somebody else may touch them.
+/// The daemon's extent file, as somebody else may change it.
 class disk_file {
  public:
   explicit disk_file(const std::string& folder)
@@ -23,13 +23,13 @@ class disk_file {
               static_cast<ssize_t>(superblocks_.size()));
   }
   void cut_off() { EXPECT_EQ(::ftruncate(fd_.get(), 0), 0); }
-  /// As long as it was, with its superblocks and nothing else.
+  /// Restores its length and superblocks, and nothing else.
   void give_back() {
     EXPECT_EQ(::ftruncate(fd_.get(), size_), 0);
     EXPECT_EQ(::pwrite(fd_.get(), superblocks_.data(), superblocks_.size(), 0),
               static_cast<ssize_t>(superblocks_.size()));
   }
-  /// Takes the space of all extents away; writing there needs new space.
+  /// Frees the space of all extents; writing there needs new space.
   bool punch() {
     return ::fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 65536, size_ - 65536) == 0;
   }
@@ -54,7 +54,7 @@ TEST(DiskFailure, AFileThatIsCutOffDegradesTheTierUntilItIsThereAgain) {
     for (const auto& other : others)
       first.store(other);
   }
-  // After a restart all is on disk, and nothing is written that would make the file long again.
+  // After a restart everything is on disk, and no write makes the file long again.
   ASSERT_EQ(daemon.terminate(), 0);
   daemon.start();
   ASSERT_TRUE(daemon.await_log("joined"));
@@ -64,8 +64,7 @@ TEST(DiskFailure, AFileThatIsCutOffDegradesTheTierUntilItIsThereAgain) {
   disk_file file(state.path());
   file.cut_off();
   EXPECT_EQ(client.load_and_check(chain), 0U); // a shorter prefix, and no error
-  for (const auto& other :
-       others) // a read may be one operation for a whole chain, and four in a row must fail
+  for (const auto& other : others) // one read may cover a whole chain, and four in a row must fail
     EXPECT_EQ(client.load_and_check(other), 0U);
   ASSERT_TRUE(daemon.await_log("the disk tier is degraded"));
   auto disk = client.tier("disk");
@@ -79,7 +78,7 @@ TEST(DiskFailure, AFileThatIsCutOffDegradesTheTierUntilItIsThereAgain) {
   file.give_back();
   ASSERT_TRUE(daemon.await_log("the disk tier is back"));
   EXPECT_EQ(client.tier("disk").state, "ready");
-  EXPECT_EQ(client.load_and_check(chain), 0U); // its bytes are gone; what is there instead is not served
+  EXPECT_EQ(client.load_and_check(chain), 0U); // its bytes are gone, and the bytes there now are not served
   auto fresh = chain_of(3, 4);
   EXPECT_EQ(client.store(fresh), 4U);
   occupy(client, 300, objects_in(32 * mebibyte));
@@ -87,7 +86,7 @@ TEST(DiskFailure, AFileThatIsCutOffDegradesTheTierUntilItIsThereAgain) {
   EXPECT_EQ(daemon.terminate(), 0);
 }
 
-/// A file system that is soon full.
+/// A file system that fills up soon.
 class small_file_system {
  public:
   small_file_system() { mounted_ = ::mount("tmpfs", folder_.path().c_str(), "tmpfs", 0, "size=72m") == 0; }
@@ -98,7 +97,7 @@ class small_file_system {
   bool mounted() const { return mounted_; }
   const std::string& path() const { return folder_.path(); }
   std::string filler() const { return path() + "/filler"; }
-  /// Somebody else's file takes what is left.
+  /// Fills it with another file.
   void fill() {
     unique_fd fd(::open(filler().c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     std::vector<char> bytes(mebibyte);
@@ -128,10 +127,10 @@ TEST(DiskFailure, AFileSystemWithoutSpaceEndsWritingUntilThereIsSomeAgain) {
   auto disk = client.tier("disk");
   EXPECT_EQ(disk.state, "degraded");
   EXPECT_NE(disk.reason.find("cannot be written"), std::string::npos) << disk.reason;
-  EXPECT_EQ(client.load_and_check(chain), 4U); // from host memory
+  EXPECT_EQ(client.load_and_check(chain), 4U); // loaded from host memory
 
   ASSERT_EQ(::unlink(small.filler().c_str()), 0);
-  // The pause ends by itself; the store that comes then is the trial.
+  // The pause ends by itself; the next store is the trial.
   for (uint64_t seed = 10; !daemon.has_logged("the disk tier is back"); ++seed) {
     ASSERT_LT(seed, 100'000U);
     client.store(chain_of(seed, 1));

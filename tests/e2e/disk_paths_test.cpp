@@ -1,4 +1,4 @@
-// A disk tier on two paths: over the end of its daemon, and with files that are not where they should be.
+// A disk tier on two paths: restarts of its daemon, and files that are not where they should be.
 #include "workload.hpp"
 
 #include <fcntl.h>
@@ -26,7 +26,7 @@ class DiskPaths : public testing::Test {
   }
   std::string file(char path) const { return (path == 'a' ? a_ : b_) / "terrace.extents"; }
 
-  /// Stops the daemon; waits until the kernel is done with its files.
+  /// Stops the daemon; waits until the kernel has finished with its files.
   void stop(bool kill = false) {
     if (kill)
       daemon_.kill();
@@ -41,7 +41,7 @@ class DiskPaths : public testing::Test {
     daemon_.configure(options(lines));
     daemon_.start();
   }
-  /// The daemon runs without a disk tier, and status says this.
+  /// The daemon runs without a disk tier, and status reports this.
   void expect_refused(const std::string& why) {
     ASSERT_TRUE(daemon_.await_log("is off"));
     tester client(daemon_.socket());
@@ -50,7 +50,7 @@ class DiskPaths : public testing::Test {
     EXPECT_NE(disk.reason.find(why), std::string::npos) << disk.reason;
     EXPECT_EQ(client.store(chain_of(99, 2)), 2U) << "host memory serves";
   }
-  /// The daemon runs on the other path, and log and status say why.
+  /// The daemon runs on the other path, and log and status give the reason.
   void expect_without(char path, const std::string& why) {
     ASSERT_TRUE(daemon_.await_log("continues without 1 of its 2 paths: " + file(path)));
     tester client(daemon_.socket());
@@ -110,7 +110,7 @@ TEST_F(DiskPaths, AfterAKillNothingIsWrongAndNothingClearedComesBack) {
     ASSERT_TRUE(daemon_.await_log("joined"));
     tester client(daemon_.socket());
     EXPECT_EQ(client.lookup(cleared).found_chunks, 0U);
-    client.load_and_check(kept); // whatever is delivered is right
+    client.load_and_check(kept); // everything delivered is right
     auto tier = client.tier("disk");
     EXPECT_EQ(tier.used_bytes + tier.free_bytes, tier.capacity_bytes);
     EXPECT_EQ(tier.used_bytes, tier.objects * (object_bytes + 4096));
@@ -151,7 +151,7 @@ TEST_F(DiskPaths, ADriveThatCannotBeOpenedIsDoneWithoutAndBringsNothingBackThatW
   tester(daemon_.socket()).store(cleared);
   stop();
   fs::rename(file('a'), a_ / "elsewhere");
-  fs::create_directory(file('a')); // what is there cannot be opened as a file
+  fs::create_directory(file('a')); // a folder cannot be opened as a file
   start();
   expect_without('a', "Is a directory");
   {
@@ -249,7 +249,7 @@ TEST_F(DiskPaths, OneThatIsCutOffIsNamedAndTheOtherServesOn) {
     for (uint64_t seed = 1; seed <= 4; ++seed)
       client.store(chain_of(seed, 8));
   }
-  stop(); // all is on disk, and nothing is written that would make the file long again
+  stop(); // everything is on disk, and no write makes the file long again
   start();
   ASSERT_TRUE(daemon_.await_log("joined"));
   tester client(daemon_.socket());

@@ -1,4 +1,4 @@
-// Chains longer than host memory, and what is not worth writing to disk.
+// Chains longer than host memory, and chains that are not worth writing to disk.
 #include "workload.hpp"
 
 namespace terrace::e2e {
@@ -13,10 +13,10 @@ TEST(DiskStreams, AChainLongerThanHostMemoryIsStoredAndLoadedInOneRequestEach) {
   tester client(daemon.socket(), "long", long_chain * object_bytes);
   auto chain = chain_of(1, long_chain);
   EXPECT_EQ(client.store(chain), long_chain);
-  occupy(client, 100, objects_in(host_bytes)); // all of it is on disk now
+  occupy(client, 100, objects_in(host_bytes)); // afterwards the whole chain is on disk
   EXPECT_EQ(client.lookup(chain).found_chunks, long_chain);
   EXPECT_EQ(client.load_and_check(chain), long_chain);
-  EXPECT_EQ(client.load_and_check(chain), long_chain); // a part of it from host memory
+  EXPECT_EQ(client.load_and_check(chain), long_chain); // partly from host memory
   auto host = client.tier("host");
   EXPECT_LE(host.used_bytes, host.capacity_bytes);
   EXPECT_EQ(host.leased_objects, 0U);
@@ -28,7 +28,7 @@ TEST(DiskStreams, AChainLongerThanHostMemoryIsLoadedUnderItsLease) {
   tester client(daemon.socket(), "long", long_chain * object_bytes);
   auto chain = chain_of(1, long_chain);
   EXPECT_EQ(client.store(chain), long_chain);
-  while (client.tier("disk").objects < long_chain) // until the last of it is written
+  while (client.tier("disk").objects < long_chain) // waits until the last object is written
     ;
   auto lease = client.lookup(chain, true);
   EXPECT_EQ(lease.found_chunks, long_chain);

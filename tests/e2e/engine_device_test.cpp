@@ -1,5 +1,5 @@
-// An engine with blocks of single tokens: it gathers them by libterrace's kernel, and the daemon copies whole objects. On the
-// simulated driver, whose kernel is the twin of the real one.
+// An engine with blocks of single tokens: libterrace's kernel gathers them, and the daemon copies whole
+// objects. Runs on the simulated driver, whose kernel is the twin of the real one.
 #include "client/engine_device.hpp"
 
 #include "gpu/cuda/device_memory.hpp"
@@ -21,7 +21,7 @@ T made(result<T> what) {
 constexpr uint64_t token_bytes = 4096;
 constexpr uint64_t tokens = object_bytes / token_bytes;
 
-/// Two chunks in blocks of a token, which lie in any order, and a buffer for both.
+/// Two chunks in blocks of one token, in any order, and a buffer for both.
 struct token_engine {
   token_engine() {
     blocks = made(cuda::allocation::make(context, 2 * object_bytes));
@@ -29,7 +29,7 @@ struct token_engine {
     static constexpr std::byte any[64] = {};
     client::engine_device_options options{.device = uuid, .driver = test::driver_library(), .kernel = {}};
     if (!test::on_real_driver())
-      options.kernel = any; // it runs the kernel's twin
+      options.kernel = any; // the simulated driver runs the kernel's twin
     gpu = made(client::engine_device::open(options));
     work = made(cuda::stream::make(context));
     pages = made(client::region::create("pages", 2 * object_bytes));
@@ -48,7 +48,7 @@ struct token_engine {
     ASSERT_TRUE(context->call("cuMemcpyAsync", context->api().MemcpyAsync, to, from, size_t{2 * object_bytes},
                               work.get()));
   }
-  /// Block by block.
+  /// Writes block by block.
   void write(const std::vector<uint8_t>& content) {
     for (uint64_t i = 0; i < pieces.size(); ++i)
       std::memcpy(pages.data() + (pieces[i].address - blocks.get().address), content.data() + i * token_bytes,
@@ -96,7 +96,8 @@ TEST(TokenBlocks, AreGatheredForAStoreAndScatteredAfterALoad) {
   engine.write(content);
   std::vector<client::run> runs{{.offset = 0, .bytes = object_bytes},
                                 {.offset = object_bytes, .bytes = object_bytes}};
-  // The store waits for the kernel, behind which the engine's stream writes a counter of the same page, and rings.
+  // The store waits for the kernel: after it, the engine's stream writes a counter of the same page, and
+  // rings.
   client::layer_counter gathered{2048, 1};
   auto bell = made(client->bell(patiently()));
   auto stored = client.store_of(chain);
@@ -111,7 +112,7 @@ TEST(TokenBlocks, AreGatheredForAStoreAndScatteredAfterALoad) {
   auto done = client->wait(store, patiently());
   ASSERT_TRUE(done) << done.error().text;
   EXPECT_EQ(client.load_and_check(chain), 2U);
-  // Back into blocks that have something else by now.
+  // Loads into blocks that have other contents by now.
   engine.write(std::vector<uint8_t>(2 * object_bytes, 0x5a));
   auto load = made(ring->begin());
   ASSERT_TRUE(engine.gpu->wait(stream, load.layer(0)));

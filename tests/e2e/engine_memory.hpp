@@ -1,4 +1,4 @@
-// Memory of a device as an engine has it: the simulated driver's, or that of the device in host memory.
+// Memory of a device as an engine has it: that of the simulated driver, or of the device in host memory.
 #pragma once
 
 #include "client/region.hpp"
@@ -18,19 +18,19 @@ namespace terrace::e2e {
 enum class device_kind : uint8_t { host, cuda_handle, cuda_descriptor };
 std::string to_string(device_kind kind);
 
-/// How many GPUs the driver has.
+/// Returns the number of the driver's GPUs.
 size_t gpus();
 
-/// Throws if there is no such device.
+/// The constructor throws if there is no such device.
 class engine_memory {
  public:
-  /// `number`: of the GPU.
+  /// `number`: number of the GPU.
   engine_memory(device_kind kind, uint64_t bytes, size_t number = 0);
 
-  /// For `register_device_region`.
+  /// Returns the argument for `register_device_region`.
   client::device_allocation shared() const;
   uint64_t bytes() const { return memory_->bytes(); }
-  uint64_t address() const; ///< of a GPU's memory
+  uint64_t address() const; ///< address of GPU memory
 
   void write(std::span<const uint8_t> all);
   std::vector<uint8_t> read();
@@ -45,19 +45,19 @@ class engine_memory {
   gpu::memory_handle handle_;
 };
 
-/// A stream of the engine. What is queued happens in order, without this thread.
+/// A stream of the engine. Queued work happens in order, without this thread.
 class engine_stream {
  public:
   /// `page` has the counters.
   engine_stream(const engine_memory& of, const client::region& page);
 
-  void wait(const client::layer_counter& counter); ///< nothing behind it happens before
+  void wait(const client::layer_counter& counter); ///< nothing queued later happens before
   void write(const client::layer_counter& counter);
-  void read(uint64_t offset, uint64_t bytes); ///< of the engine's memory
+  void read(uint64_t offset, uint64_t bytes); ///< reads the engine's memory
 
-  /// Blocks until everything has happened. Returns what was read, one after the other.
+  /// Blocks until everything has happened. Returns the bytes that were read, one after the other.
   std::vector<uint8_t> finish();
-  /// The number of queued steps that have ended.
+  /// Returns the number of queued steps that have ended.
   size_t ended();
 
  private:
@@ -74,7 +74,7 @@ class engine_stream {
   std::deque<gpu::copy_part> parts_;
   uint64_t read_ = 0;
   size_t queued_ = 0, ended_ = 0;
-  std::unique_ptr<gpu::copy_engine> engine_; ///< ends first
+  std::unique_ptr<gpu::copy_engine> engine_; ///< destroyed first
 };
 
 } // namespace terrace::e2e

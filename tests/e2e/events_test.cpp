@@ -1,4 +1,4 @@
-// Subscriptions: what is there, and then what comes and goes.
+// Subscriptions: they report what is there, and then what comes and goes.
 #include "resp_client.hpp"
 #include "workload.hpp"
 
@@ -18,7 +18,7 @@ struct known_objects {
   client::event_cursor at;
   std::vector<client::event> events;
 
-  /// False: an error.
+  /// Returns an error if reading fails.
   result<bool> read(client::connection& from, client::deadline until) {
     auto part = from.subscribe(at, 1000, until);
     if (!part)
@@ -45,7 +45,7 @@ struct known_objects {
         return;
     }
   }
-  /// What has happened by now, or most of it: call it again until it is enough.
+  /// Reads most or all of what has happened so far: call it again until that is enough.
   void catch_up(client::connection& from) {
     while (true) {
       auto more = read(from, client::within(std::chrono::milliseconds(100)));
@@ -104,7 +104,7 @@ TEST(Events, ASnapshotAmidChangesIsMadeWholeByWhatFollows) {
     known_objects known;
     auto first = known.read(watch, patiently());
     ASSERT_TRUE(first);
-    client.store(chain_of(100 + round, 6)); // between the parts of the snapshot, or behind it
+    client.store(chain_of(100 + round, 6)); // between the parts of the snapshot, or after it
     if (!*first)
       known.snapshot(watch);
     EXPECT_TRUE(eventually([&] {
@@ -177,7 +177,7 @@ TEST(Events, AShutdownDoesNotWaitForSubscribers) {
     EXPECT_EQ(ended.error().code, errc::busy) << ended.error().text;
   });
   tester other(daemon.socket());
-  EXPECT_TRUE(eventually([&] { // it waits there
+  EXPECT_TRUE(eventually([&] { // the request waits there
     for (const auto& one : other.status().clients)
       if (one.name == "subscriber" && one.requests_in_flight != 0)
         return true;

@@ -62,14 +62,14 @@ std::vector<zmq::message_t> receive(zmq::socket_t& from) {
   return frames;
 }
 
-/// What a router knows that asks for all messages from the first one on.
+/// Updates a router that asks for all messages from the first one on.
 void ask_for_all(zmq::socket_t& asking, router_index& known) {
   uint64_t zero = 0;
   asking.send(zmq::message_t(), zmq::send_flags::sndmore);
   asking.send(zmq::buffer(&zero, sizeof zero), zmq::send_flags::none);
   while (true) {
     auto frames = receive(asking);
-    ASSERT_EQ(frames.size(), 4u); // an empty one first
+    ASSERT_EQ(frames.size(), 4u); // an empty frame comes first
     if (number_in(frames[2]) == UINT64_MAX)
       return;
     EXPECT_EQ(known.take(frames[3].to_string()), "");
@@ -125,7 +125,7 @@ TEST_P(EventsOverZeroMq, ARouterKnowsWhatTheTiersHave) {
   asking.connect(replay);
   publishing_command command(daemon.socket(), publish, replay, GetParam());
 
-  // The subscription reaches the publisher at some time; what is stored until then is missed.
+  // The subscription reaches the publisher at some time; blocks stored until then are missed.
   std::vector<zmq::message_t> live;
   uint64_t seed = 2;
   ASSERT_TRUE(eventually([&] {
@@ -137,14 +137,14 @@ TEST_P(EventsOverZeroMq, ARouterKnowsWhatTheTiersHave) {
   EXPECT_EQ(live[0].to_string(), "kv");
   uint64_t first_live = number_in(live[1]);
 
-  // All from the first one on.
+  // Asks for all messages from the first one on.
   router_index known(std::string(GetParam()) == "map");
   uint64_t zero = 0, expected = 0;
   asking.send(zmq::message_t(), zmq::send_flags::sndmore);
   asking.send(zmq::buffer(&zero, sizeof zero), zmq::send_flags::none);
   while (true) {
     auto frames = receive(asking);
-    ASSERT_EQ(frames.size(), 4u); // an empty one first
+    ASSERT_EQ(frames.size(), 4u); // an empty frame comes first
     if (number_in(frames[2]) == UINT64_MAX)
       break;
     EXPECT_EQ(frames[1].to_string(), "kv");
@@ -154,8 +154,8 @@ TEST_P(EventsOverZeroMq, ARouterKnowsWhatTheTiersHave) {
   EXPECT_GT(expected, first_live);
   EXPECT_EQ(known.begins, 1);
 
-  // And on from there, by the numbers.
-  client.store(chain_of(1000, 12)); // evicts
+  // Continues from there, by the numbers.
+  client.store(chain_of(1000, 12)); // evicts objects
   ASSERT_TRUE(eventually([&] {
     for (auto frames = receive(subscriber); !frames.empty(); frames = receive(subscriber)) {
       if (number_in(frames[1]) < expected)
@@ -172,7 +172,7 @@ TEST_P(EventsOverZeroMq, ARouterKnowsWhatTheTiersHave) {
 INSTANTIATE_TEST_SUITE_P(Forms, EventsOverZeroMq, ::testing::Values("map", "array"),
                          [](const auto& form) { return std::string(form.param); });
 
-/// Routers and publishers that a test has two of.
+/// Routers and publishers for tests that need two of them.
 struct PublishedBlocks : ::testing::Test {
   void SetUp() override {
     if (test::sanitized("thread"))
@@ -219,11 +219,11 @@ TEST_F(PublishedBlocks, AreThereWhenAllRanksHaveStored) {
   first.store(whole);
   second.store(whole);
   ASSERT_TRUE(eventually([&] { return router().has("CPU", hash_of(whole[1])); }));
-  EXPECT_EQ(router().blocks("CPU"), 2u); // what came before is known by then
+  EXPECT_EQ(router().blocks("CPU"), 2u); // the router knows everything before that by now
   EXPECT_EQ(first.lookup(half).found_chunks, 0u);
 
   second.store(half);
-  second.store(before); // whose first rank was in the snapshot
+  second.store(before); // the snapshot contained its first rank
   ASSERT_TRUE(eventually([&] { return router().blocks("CPU") == 6; }));
   ASSERT_TRUE(first->evict({.in = first.space(), .what = client::prefix::of_digests(half)}, patiently()));
   ASSERT_TRUE(eventually([&] { return router().blocks("CPU") == 4; }));
@@ -235,12 +235,12 @@ TEST_F(PublishedBlocks, AreWhatEnginesFind) {
   tester ranks[] = {tester(daemon.socket(), "rank 0", 8 * object_bytes, of_two_ranks(0)),
                     tester(daemon.socket(), "rank 1", 8 * object_bytes, of_two_ranks(1))};
   router_of router(daemon);
-  auto chunks = chain_of(7, 20); // each a prompt of its own
+  auto chunks = chain_of(7, 20); // each chunk is a prompt of its own
   uint64_t seed = terrace::testing::test_seed();
   SCOPED_TRACE(terrace::testing::seed_text(seed));
   std::mt19937_64 random(seed);
   for (int round = 0; round < 200; ++round)
-    ranks[random() % 2].store({chunks[random() % chunks.size()]}); // evicts one rank's object or another's
+    ranks[random() % 2].store({chunks[random() % chunks.size()]}); // evicts one rank's object or the other's
   size_t halves = ranks[0].tier("host").objects;
   auto agree = [&] {
     auto known = router();
@@ -262,7 +262,7 @@ TEST_F(PublishedBlocks, OfAnEarlierDaemonAreToldWhenTheirSpaceIsOpened) {
   ASSERT_TRUE(daemon.await_log("3 objects found"));
   router_of router(daemon);
   ASSERT_TRUE(eventually([&] { return router().begins != 0; }));
-  EXPECT_EQ(router().blocks("STORAGE"), 0u); // how many objects make a block is not known yet
+  EXPECT_EQ(router().blocks("STORAGE"), 0u); // the number of objects per block is not known yet
   tester client(daemon.socket());
   ASSERT_TRUE(eventually([&] { return router().blocks("STORAGE") == 3; }));
   EXPECT_TRUE(router().has("STORAGE", hash_of(chain[2])));

@@ -1,5 +1,5 @@
-// A daemon that is killed again and again under a replay with sessions: no call waits until its deadline, no byte is
-// wrong, and what was stored is found again.
+// A daemon that is killed again and again during a replay with sessions: no call waits until its deadline, no
+// byte is wrong, and stored chunks are found again.
 #include "workload.hpp"
 
 #include <nlohmann/json.hpp>
@@ -19,10 +19,10 @@ TEST(FailOpen, ADaemonThatIsKilledUnderAReplayIsAMissUntilItIsBack) {
     return run({program("TERRACE"), "replay", folder / "trace.jsonl", "--socket", daemon.socket(), "--json",
                 "--sessions", "--fail-open", "60000", "--speed", speed});
   };
-  // A daemon under a sanitizer takes longer to be back: there is more of the replay left then.
+  // A daemon under a sanitizer takes longer to come back, so the replay is longer.
   auto going = std::async(std::launch::async, replay, test::sanitized() ? "3" : "10");
   auto ended = [&] { return going.wait_for(std::chrono::seconds(0)) == std::future_status::ready; };
-  // Each time after something was stored, so that the replay has come back meanwhile.
+  // Kills only after something was stored, so that the replay has come back meanwhile.
   for (int kills = 0; kills < 4 && !ended(); ++kills) {
     EXPECT_TRUE(eventually([&] { return ended() || tester(daemon.socket()).tier("host").objects > 0; }));
     daemon.kill();
@@ -33,7 +33,7 @@ TEST(FailOpen, ADaemonThatIsKilledUnderAReplayIsAMissUntilItIsBack) {
   auto under_kills = nlohmann::json::parse(done.out);
   EXPECT_EQ(under_kills["requests"], 60);
   EXPECT_EQ(under_kills["wrong_bytes"], 0) << under_kills["first_wrong"];
-  for (const auto& [code, counted] : under_kills["errors"].items()) // none by its deadline
+  for (const auto& [code, counted] : under_kills["errors"].items()) // no call reached its deadline
     EXPECT_EQ(code, "gone") << counted;
   EXPECT_GT(under_kills["hit_tokens"], 0) << "between the kills";
 

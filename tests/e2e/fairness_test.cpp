@@ -1,4 +1,4 @@
-// What one client asks for does not hold up another.
+// One client's requests do not hold up another.
 #include "tests/support/raw_client.hpp"
 #include "tests/support/scrape.hpp"
 #include "workload.hpp"
@@ -29,7 +29,7 @@ void expect_delivered(slow_client& by, std::vector<client::ticket<client::load_r
   }
 }
 
-/// Eight million system calls in eight requests.
+/// Eight requests cause eight million system calls.
 TEST(Fairness, TinyPiecesOfOneClientDoNotHoldUpTheLoadsOfAnother) {
   daemon_under_test daemon;
   slow_client greedy(daemon.socket(), "greedy");
@@ -43,7 +43,7 @@ TEST(Fairness, TinyPiecesOfOneClientDoNotHoldUpTheLoadsOfAnother) {
   expect_delivered(greedy, tickets);
 }
 
-/// The same, from several connections of a group, against one of another group.
+/// Several connections of one group compete with a connection of another group.
 TEST(Fairness, OneTrustGroupDoesNotHoldUpTheLoadsOfAnother) {
   daemon_under_test daemon;
   ASSERT_EQ(daemon.terminate(), 0);
@@ -71,7 +71,7 @@ TEST(Fairness, OneTrustGroupDoesNotHoldUpTheLoadsOfAnother) {
     expect_delivered(*greedy[i], tickets[i]);
 }
 
-/// Operations that a group's disk started while the other's was busy too, by direction.
+/// Returns the operations that a group's disk started while the other group's was busy too, by direction.
 double beside_others(uint16_t port, const std::string& group, const std::string& operation) {
   std::istringstream lines(test::scrape(port));
   for (std::string line; std::getline(lines, line);)
@@ -82,7 +82,7 @@ double beside_others(uint16_t port, const std::string& group, const std::string&
   return -1;
 }
 
-/// What each may have in flight then is tested in tests/transfer/device_share_test.cpp.
+/// tests/transfer/device_share_test.cpp tests what each may have in flight then.
 TEST(Fairness, TrustGroupsOnOneDeviceShareIt) {
   uint16_t port = test::free_port();
   daemon_under_test daemon;

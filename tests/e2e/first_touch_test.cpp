@@ -1,4 +1,4 @@
-// Regions are mapped ahead of copies: what a client sees of it.
+// Regions are mapped in advance of copies, as a client sees it.
 #include "tests/support/scrape.hpp"
 #include "workload.hpp"
 
@@ -20,7 +20,7 @@ namespace {
 constexpr uint64_t page = 4096;
 constexpr uint64_t gibibyte = 1ULL << 30;
 
-/// Sealed, without a page.
+/// Returns a sealed memfd without a page.
 unique_fd empty_memory(uint64_t bytes) {
   unique_fd fd(::memfd_create("touched", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   EXPECT_EQ(::ftruncate(fd.get(), static_cast<off_t>(bytes)), 0);
@@ -56,14 +56,15 @@ TEST(FirstTouch, ASparseRegionStaysSparse) {
 TEST(FirstTouch, WhatIsWrittenAfterTheRegistrationIsStoredAsItIs) {
   daemon_under_test daemon({.host_bytes = 64 * mebibyte});
   tester client(daemon.socket(), "client", 16 * object_bytes);
-  for (uint64_t round = 1; round <= 4; ++round) { // of the same region, more of it each time
+  for (uint64_t round = 1; round <= 4; ++round) { // loads into a growing part of one region
     auto chain = chain_of(round, 4 * round);
     EXPECT_EQ(client.store(chain), 4 * round);
     EXPECT_EQ(client.load_and_check(chain), 4 * round);
   }
 }
 
-/// Objects of several large pages each, stored from memory that was written before, and loaded into memory that never was.
+/// Objects of several large pages each, stored from memory that was written before, and loaded into memory
+/// that never was.
 class LargeObjects : public ::testing::Test {
  protected:
   static constexpr uint64_t large_bytes = 4 * mebibyte + 8 * page;
@@ -108,7 +109,7 @@ class LargeObjects : public ::testing::Test {
     return std::memcmp(at, memory_.data() + chunk * large_bytes, large_bytes) == 0;
   }
 
-  /// Large pages that loads asked the kernel for.
+  /// Returns the large pages that loads asked the kernel for.
   double large_pages(const std::string& outcome) const {
     return test::number_behind(test::scrape(port_),
                                "terrace_region_large_pages_total{outcome=\"" + outcome + "\"}");
@@ -137,7 +138,7 @@ TEST_F(LargeObjects, ALoadMakesThePagesThatItWritesAndNoOthers) {
             1);
 }
 
-/// In pages of which some exist, some do not, and the client writes others meanwhile.
+/// Some pages exist, some do not, and the client writes others meanwhile.
 TEST_F(LargeObjects, ALoadLeavesWhatTheClientWritesBesideIt) {
   auto memory = empty_memory(64 * mebibyte);
   auto own = mapping::map(memory.get(), 64 * mebibyte, true).value();
@@ -167,7 +168,7 @@ TEST_F(LargeObjects, ACommittedRegionIsStoredAndLoadedAsItIs) {
   }
 }
 
-/// Its region, or all of it, ends while loads make what they write.
+/// The client's region, or the whole client, ends while loads make the pages that they write.
 TEST_F(LargeObjects, AClientMayGoDuringItsFirstLoads) {
   for (int round = 0; round < 10; ++round) {
     tester other(daemon_.socket(), "other");
@@ -184,7 +185,7 @@ TEST_F(LargeObjects, AClientMayGoDuringItsFirstLoads) {
     request.runs = runs;
     ASSERT_TRUE(other->submit_load(request));
     if (round % 2 == 0)
-      region = {}; // before its end
+      region = {}; // before the load ends
     auto own = empty_memory(16 * mebibyte);
     auto beside = client_->register_region(own.get(), 16 * mebibyte, patiently()).value();
     load(1, beside, {.offset = 2 * mebibyte, .bytes = large_bytes});
@@ -192,9 +193,9 @@ TEST_F(LargeObjects, AClientMayGoDuringItsFirstLoads) {
   }
 }
 
-/// As where the machine's administrator forbids them, or the kernel does not know how.
+/// Large pages are missing where the administrator forbids them or the kernel does not have them.
 TEST(FirstTouch, ALoadDoesWithoutLargePagesWhereThereAreNone) {
-  ASSERT_EQ(::prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0), 0); // inherited by the daemon
+  ASSERT_EQ(::prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0), 0); // the daemon inherits this
   const uint16_t port = test::free_port();
   daemon_under_test daemon({.host_bytes = 64 * mebibyte,
                             .metrics = "127.0.0.1:" + std::to_string(port),
@@ -203,7 +204,7 @@ TEST(FirstTouch, ALoadDoesWithoutLargePagesWhereThereAreNone) {
   tester client(daemon.socket());
   auto chain = chain_of(1, 8);
   ASSERT_EQ(client.store(chain), chain.size());
-  tester other(daemon.socket(), "other"); // which has not written to its region
+  tester other(daemon.socket(), "other"); // a client that has not written to its region
   ASSERT_TRUE(other->load(other.load_of(chain), patiently()));
   for (size_t i = 0; i < chain.size(); ++i)
     EXPECT_TRUE(has_content(chain[i], other.piece(i))) << i;

@@ -1,4 +1,5 @@
-// Loads that the process of a device reads from host memory itself, on the host device and on the simulated driver.
+// Loads that the process of a device reads from host memory itself, on the host device and on the simulated
+// driver.
 #include "gpu_daemon.hpp"
 #include "tests/support/scrape.hpp"
 
@@ -8,7 +9,7 @@ namespace terrace::e2e {
 namespace {
 
 constexpr uint64_t segment_bytes = 8 * mebibyte;
-constexpr uint64_t objects_a_segment = 7; // each has a header block
+constexpr uint64_t objects_a_segment = 7; // each object has a header block
 
 class GpuArena : public device_fixture {
  protected:
@@ -170,7 +171,7 @@ TEST_P(GpuArena, ASegmentThatIsReadIsRemovedAfterwards) {
   ASSERT_EQ(::kill(process, SIGCONT), 0);
   auto loaded = client->wait(loading, patiently());
   ASSERT_TRUE(loaded) << loaded.error().text;
-  // What the load had not begun to read has left meanwhile.
+  // Objects that the load had not begun to read have left meanwhile.
   EXPECT_GT(loaded->delivered_chunks, 0U);
   chain.resize(loaded->delivered_chunks);
   expect_loaded(chain);
@@ -225,7 +226,7 @@ TEST_P(GpuArenaFault, WhatCannotBePinnedPassesStagingMemory) {
     const char* fault;
     uint64_t pinned;
   };
-  // The first registration is staging memory.
+  // The first registration is that of staging memory.
   for (const wanted& each : {wanted{"lack read_only_pins", 0},
                              {"refuse cuMemHostRegister+1", 0},
                              {"refuse cuMemHostRegister+2", segment_bytes},
@@ -287,7 +288,7 @@ TEST_P(GpuArenaFault, AHangEndsTheProcessAndNothingElse) {
 
 TEST_P(GpuArenaFault, ALostDeviceLosesNothingOfIt) {
   SKIP_ON_REAL_DRIVER();
-  gpu_daemon::faults("lose context"); // which it may notice at the deadline only
+  gpu_daemon::faults("lose context"); // the daemon may notice it only at the deadline
   daemon_under_test daemon(options(2, "deadline = \"2s\"\n"));
   tester client(daemon.socket());
   auto region = registered(client);

@@ -1,4 +1,4 @@
-// A daemon whose processes of GPUs find the driver of the tests, and what an engine's memory holds.
+// A daemon whose GPU processes find the tests' driver, and the contents of an engine's memory.
 #pragma once
 
 #include "engine_memory.hpp"
@@ -19,7 +19,8 @@ constexpr uint64_t region_objects = 8;
 constexpr uint64_t piece_bytes = 64 << 10;
 constexpr uint64_t pieces = object_bytes / piece_bytes;
 
-/// A daemon whose processes find the tests' driver; the simulated one has the faults of its script when they start.
+/// A daemon whose processes find the tests' driver. The simulated driver has the faults of its script when
+/// they start.
 struct gpu_daemon : daemon_under_test {
   explicit gpu_daemon(const std::string& gpu = "") : daemon_under_test(options_of(gpu)) {}
 
@@ -33,11 +34,12 @@ struct gpu_daemon : daemon_under_test {
     return options;
   }
   static std::string script() { return "/tmp/terrace-simulation-" + std::to_string(::getpid()); }
-  /// Of processes of GPUs that start from now on.
+  /// Sets the faults of GPU processes that start from now on.
   static void faults(const std::string& lines) { write_file(script(), lines); }
 };
 
-/// The i-th object's pieces among those of all others, as a paged engine's blocks have them.
+/// Returns runs in which the i-th object's pieces lie among those of all others, like a paged engine's
+/// blocks.
 inline std::vector<client::run> interleaved(size_t objects) {
   std::vector<client::run> runs;
   for (uint64_t i = 0; i < objects; ++i)
@@ -48,7 +50,7 @@ inline std::vector<client::run> interleaved(size_t objects) {
   return runs;
 }
 
-/// The same objects one after the other, the last one first.
+/// Returns runs of the same objects one after the other, the last one first.
 inline std::vector<client::run> backwards(size_t objects) {
   std::vector<client::run> runs;
   for (uint64_t i = 0; i < objects; ++i)
@@ -56,7 +58,7 @@ inline std::vector<client::run> backwards(size_t objects) {
   return runs;
 }
 
-/// What an engine's memory holds with `chain` in these places.
+/// Returns the contents of an engine's memory with `chain` in these places.
 inline std::vector<uint8_t> laid_out(const std::vector<digest>& chain, const std::vector<client::run>& runs) {
   std::vector<uint8_t> all(region_objects * object_bytes, 0x5a), object(object_bytes);
   for (size_t i = 0; i < chain.size(); ++i) {
@@ -88,7 +90,7 @@ inline result<client::load_result> load_into(tester& by, const client::registere
   return by->load(request, patiently());
 }
 
-/// Of what the lease holds.
+/// Loads what the lease holds.
 inline client::load_request load_under(tester& by, const client::lease& held,
                                        const client::registered_region& region,
                                        const std::vector<digest>& chain,
@@ -107,7 +109,7 @@ inline client::device_status device_of(tester& by) {
   return status.devices.empty() ? client::device_status{} : status.devices.front();
 }
 
-/// For each kind of device; the simulated driver's processes have no faults when a test begins.
+/// Runs for each kind of device; the simulated driver's processes have no faults when a test begins.
 class device_fixture : public ::testing::TestWithParam<device_kind> {
  protected:
   void SetUp() override {

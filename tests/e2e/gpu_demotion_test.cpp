@@ -1,4 +1,4 @@
-// What a tier in memory of a device evicts, and what an operator or an engine brings there.
+// Evictions from a tier in memory of a device, and moves into it by an operator or an engine.
 #include "command_line.hpp"
 #include "gpu_tier_fixture.hpp"
 
@@ -56,7 +56,7 @@ TEST_P(GpuDemotion, WhatFindsNoCreditIsCopiedAtALaterUseIfDemotionIsSelective) {
   auto chain = chain_of(1, 4);
   only_there(client, region, chain);
   EXPECT_EQ(load(client, region, chain), 4 * object_bytes);
-  // The next use counts when all that this one asked for is written or refused.
+  // The next use counts when everything that this one asked for is written or refused.
   ASSERT_TRUE(eventually([&] {
     return counted("demoted_total") + counted("demotions_failed_total", ",reason=\"no_room\"") == 4;
   }));
@@ -198,7 +198,7 @@ TEST_P(GpuDemotion, APromptOnDiskMovesThereByTheCommandAndEndsOnDisk) {
     EXPECT_EQ(done.exit_code, 0) << done.err;
     EXPECT_NE(done.out.find("4 chunks, 4.00 MiB"), std::string::npos) << done.out;
     EXPECT_EQ(load(client, region, chain), 4 * object_bytes);
-    // What somebody holds does not leave, and a load ends its holds after it is answered.
+    // Held objects do not leave, and a load ends its holds after it is answered.
     ASSERT_TRUE(eventually([&] { return client.tier("gpu").leased_objects == 0; }));
     evict(client, chain, on_host | on_disk);
     down = move(client, chain, tier_kind::disk);
@@ -209,7 +209,7 @@ TEST_P(GpuDemotion, APromptOnDiskMovesThereByTheCommandAndEndsOnDisk) {
     auto up = move(client, chain, tier_kind::gpu);
     ASSERT_TRUE(up) << up.error().text;
     EXPECT_EQ(up->moved.chunks, 4U);
-    // Now nowhere else.
+    // From now on the chain is nowhere else.
     evict(client, chain, on_host | on_disk);
     EXPECT_EQ(client.lookup(chain, false, on_gpu).found_chunks, 4U);
     EXPECT_EQ(client.lookup(chain, false, on_host | on_disk).found_chunks, 0U);

@@ -42,7 +42,7 @@ TEST_F(GpuDirectDisk, ALoadTakesEachPartFromWhereItIs) {
   try_disk(client, region);
   auto chain = chain_of(1, 8);
   only_on_disk(client, chain);
-  // Its middle comes into host memory.
+  // The middle of the chain comes into host memory.
   auto request = client.load_of(chain, {3, 2});
   ASSERT_TRUE(client->load(request, patiently()));
   auto held = client.lookup(chain, true);
@@ -57,7 +57,7 @@ TEST_F(GpuDirectDisk, ALoadTakesEachPartFromWhereItIs) {
   ASSERT_TRUE(loaded) << loaded.error().text;
   EXPECT_EQ(loaded->delivered_chunks, 8U);
   EXPECT_TRUE(memory_->read() == laid_out(chain, interleaved(8)));
-  // What is behind the part in host memory is in its window, which is loaded as a whole.
+  // Chunks after the part in host memory are in its window, which is loaded as a whole.
   EXPECT_GE(device_of(client).disk_bytes, 3 * object_bytes);
   EXPECT_LE(device_of(client).disk_bytes, 6 * object_bytes);
   EXPECT_EQ(loaded->bytes_by_tier.at(from_disk) +
@@ -66,7 +66,7 @@ TEST_F(GpuDirectDisk, ALoadTakesEachPartFromWhereItIs) {
 }
 
 TEST_F(GpuDirectDisk, WrongBytesAreNeitherServedNorKept) {
-  // In the header, in the payload, and at its end.
+  // Damages the header, the payload, and its end.
   for (uint64_t at : {uint64_t{40}, uint64_t{4096 + 12'345}, 4096 + object_bytes - 1}) {
     SCOPED_TRACE(at);
     disk_daemon daemon(options());
@@ -125,8 +125,8 @@ TEST_F(GpuDirectDisk, AWayThatFailsAgainAndAgainIsGivenUp) {
   }
 }
 
-/// A load of one pool, whose generation says that all of it is there: written behind what was read directly, or behind what host memory
-/// has brought instead of the last object.
+/// A load of one pool whose generation says that all of it is there. It is written after the part that was
+/// read directly, or after host memory has brought the last object instead.
 TEST_F(GpuDirectDisk, TheGenerationOfALoadComesOnceAndBehindItsBytes) {
   for (const char* fault : {"", "refuse cuFileRead+3"}) {
     SCOPED_TRACE(fault);
@@ -343,8 +343,8 @@ TEST_F(GpuDirectDisk, AFileThatCannotBeOpenedForItIsToldOfOnce) {
 }
 
 TEST_F(GpuDirectDisk, EachLoadIsOneUseAndOneHit) {
-  // The first passes host memory, because nothing is open yet; the second is read by the device, the third fails there in the middle, and
-  // the rest is read through host memory.
+  // The first load goes through host memory, because nothing is open yet. The device reads the second; the
+  // third fails there in the middle, and the rest is read through host memory.
   gpu_daemon::faults("refuse cuFileRead+11");
   disk_daemon daemon(options());
   tester client(daemon.socket());
@@ -355,7 +355,7 @@ TEST_F(GpuDirectDisk, EachLoadIsOneUseAndOneHit) {
     auto before = uses();
     auto hits = client.tier("disk").hits, misses = client.tier("disk").misses;
     load(client, region, chain);
-    EXPECT_TRUE(daemon.check()); // its policy has seen what was before
+    EXPECT_TRUE(daemon.check()); // the daemon's policy has seen what was before
     EXPECT_EQ(uses(), before + 8) << seed;
     EXPECT_EQ(client.tier("disk").hits, hits + 8) << seed;
     EXPECT_EQ(client.tier("disk").misses, misses) << seed;

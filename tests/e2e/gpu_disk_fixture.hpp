@@ -11,7 +11,7 @@ namespace terrace::e2e {
 
 constexpr auto from_disk = static_cast<size_t>(tier_kind::disk);
 
-/// Its disk tier has joined: what is stored goes there.
+/// The disk tier has joined, so stored objects go there.
 struct disk_daemon : daemon_under_test {
   explicit disk_daemon(const daemon_options& options) : daemon_under_test(options) {
     EXPECT_TRUE(await_log("the disk tier of group default joined"));
@@ -63,7 +63,7 @@ class gpu_disk_fixture : public ::testing::Test {
     by.store(chain);
     ASSERT_TRUE(eventually([&] { return by.lookup(chain, false, on_disk).found_chunks == chain.size(); }));
     ASSERT_TRUE(eventually([&] {
-      evict(by, chain, on_host); // what is being written stays
+      evict(by, chain, on_host); // objects being written stay
       return by.lookup(chain, false, on_host).found_chunks == 0;
     }));
   }
@@ -76,7 +76,7 @@ class gpu_disk_fixture : public ::testing::Test {
     request.runs = runs_;
     return by->submit_load(request, patiently()).value();
   }
-  /// What `begin_load` began has arrived.
+  /// Checks that everything that `begin_load` began has arrived.
   void expect_loaded(tester& by, client::ticket<client::load_result>& loading,
                      const std::vector<digest>& chain) {
     auto loaded = by->wait(loading, patiently());
@@ -84,7 +84,7 @@ class gpu_disk_fixture : public ::testing::Test {
     EXPECT_EQ(loaded->delivered_chunks, chain.size());
     EXPECT_TRUE(memory_->read() == laid_out(chain, runs_));
   }
-  /// For a fault `hold`: the call waits.
+  /// Makes the pipe for the fault `hold`, in which the call waits.
   static void make_hold() {
     forget_hold();
     ASSERT_EQ(::mkfifo((gpu_daemon::script() + ".hold").c_str(), 0600), 0);
@@ -96,7 +96,7 @@ class gpu_disk_fixture : public ::testing::Test {
   static bool holds() { return std::filesystem::exists(gpu_daemon::script() + ".holding"); }
   static void end_hold() {
     unique_fd end(
-        ::open((gpu_daemon::script() + ".hold").c_str(), O_RDWR | O_CLOEXEC)); // does not wait for a reader
+        ::open((gpu_daemon::script() + ".hold").c_str(), O_RDWR | O_CLOEXEC)); // waits for no reader
     EXPECT_TRUE(end);
   }
   /// Loads into the region and compares every byte.
@@ -111,14 +111,14 @@ class gpu_disk_fixture : public ::testing::Test {
     EXPECT_TRUE(memory_->read() == laid_out(chain, interleaved(chain.size())));
     return *loaded;
   }
-  /// The device itself reads all of a chain that only the disk has.
+  /// Checks that the device itself reads a whole chain that only the disk has.
   void expect_direct(tester& by, const client::registered_region& region, const std::vector<digest>& chain) {
     only_on_disk(by, chain);
     auto before = device_of(by).disk_bytes;
     load(by, region, chain);
     EXPECT_EQ(device_of(by).disk_bytes, before + chain.size() * object_bytes);
   }
-  /// The first load from a disk passes host memory, and has the library and the file opened.
+  /// Makes the first load from a disk, which goes through host memory and opens the library and the file.
   void try_disk(tester& by, const client::registered_region& region) {
     auto chain = chain_of(900 + ++tried_, 1);
     only_on_disk(by, chain);
@@ -132,7 +132,7 @@ class gpu_disk_fixture : public ::testing::Test {
         return each;
     return {};
   }
-  /// Uses of objects on the disk that its policy has seen.
+  /// Returns how many uses of objects on the disk its policy has seen.
   double uses() const {
     return test::number_behind(test::scrape(port_),
                                "terrace_tier_reuse_interval_seconds_count{group=\"default\",tier=\"disk\"}");
@@ -141,7 +141,7 @@ class gpu_disk_fixture : public ::testing::Test {
     return test::number_behind(test::scrape(port_),
                                "terrace_device_" + name + "{device=\"" + device_of(by).device + "\"}");
   }
-  /// Inverts a byte of the object on disk; `at` is counted from its header block.
+  /// Inverts a byte of the object on disk; `at` counts from its header block.
   static void damage(const daemon_under_test& daemon, const digest& chunk, uint64_t at) {
     unique_fd fd(::open((daemon.state() + "/terrace.extents").c_str(), O_RDWR | O_CLOEXEC));
     std::vector<uint8_t> content(object_bytes), block(mebibyte + 4096);
@@ -161,7 +161,7 @@ class gpu_disk_fixture : public ::testing::Test {
     FAIL() << "the object is not in the file";
   }
 
-  /// Descriptors of the daemon for the disk's file.
+  /// Returns the daemon's number of descriptors for the disk's file.
   static size_t openings_of_disk(const daemon_under_test& daemon) {
     size_t found = 0;
     for (const auto& each :

@@ -1,4 +1,4 @@
-// Processes of a GPU that read its disk itself, and hang, die, or are given up.
+// GPU processes that read the disk themselves, and hang, die, or are given up.
 #include "gpu_disk_fixture.hpp"
 
 #include <csignal>
@@ -8,7 +8,7 @@ namespace {
 
 class GpuDiskProcess : public gpu_disk_fixture {
  protected:
-  /// And gives back the region that it had.
+  /// Kills the process and gives back its region.
   static void kill_process(tester& by, client::registered_region& region) {
     ASSERT_EQ(::kill(device_of(by).pid, SIGKILL), 0);
     EXPECT_TRUE(eventually([&] { return device_of(by).state == "degraded"; }));
@@ -68,7 +68,7 @@ TEST_F(GpuDiskProcess, WhileNoReadEndsNoneIsBegun) {
   EXPECT_EQ(daemon.terminate(), 0);
 }
 
-/// It could not be killed if the kernel is reading for it, and the next one would wait for its end.
+/// The process could not be killed while the kernel reads for it, and the next one would wait for its end.
 TEST_F(GpuDiskProcess, ALateReadKeepsTheProcess) {
   make_hold();
   gpu_daemon::faults("hold cuFileRead");
@@ -129,7 +129,7 @@ TEST_F(GpuDiskProcess, NothingTakesTheExtentsThatAreRead) {
   ASSERT_EQ(::kill(process, SIGSTOP), 0);
   auto loading = begin_load(client, region, chain);
   ASSERT_TRUE(eventually([&] { return witness.tier("disk").leased_objects == 8; }));
-  for (uint64_t seed = 10; seed < 30; ++seed) // more than the disk has
+  for (uint64_t seed = 10; seed < 30; ++seed) // more than the disk holds
     witness.store(chain_of(seed, 8));
   EXPECT_FALSE(loading.ready());
   ASSERT_EQ(::kill(process, SIGCONT), 0);
@@ -140,7 +140,8 @@ TEST_F(GpuDiskProcess, NothingTakesTheExtentsThatAreRead) {
   EXPECT_EQ(device_of(witness).disk_bytes, 8 * object_bytes);
 }
 
-/// Whatever it did at that moment: the library has threads and memory of its own in the process.
+/// Whatever the process did at that moment counts, because the library has threads and memory of its own in
+/// it.
 TEST_F(GpuDiskProcess, AWayInWhichTwoWereLostIsGivenUp) {
   disk_daemon daemon(options());
   tester client(daemon.socket());
@@ -170,7 +171,7 @@ TEST_F(GpuDiskProcess, ProcessesInWhichTheLibraryWasNotOpenAreNotHeldAgainstIt) 
   disk_daemon daemon(options());
   tester client(daemon.socket());
   auto region = registered(client);
-  try_disk(client, region); // it is refused
+  try_disk(client, region); // the way is refused
   kill_process(client, region);
   gpu_daemon::faults("");
   for (int i = 0; i < 2; ++i) {
@@ -205,7 +206,7 @@ TEST_F(GpuDiskProcess, FailuresNowAndThenAreForgiven) {
   expect_direct(client, region, chain_of(2, 4));
 }
 
-/// Another daemon's deadline begins now, and has passed.
+/// Begins another daemon's deadline, and lets it pass.
 void pass_deadline(daemon_options with, const engine_memory& memory) {
   gpu_daemon::faults("hang copies");
   with.metrics.clear();
@@ -238,7 +239,7 @@ TEST_F(GpuDiskProcess, TheLibraryMayTakeLongerThanTheDeadline) {
     pass_deadline(with, *memory_);
     EXPECT_EQ(device_of(client).state, "ready");
     EXPECT_EQ(device_of(client).starts, 1U);
-    // Meanwhile loads pass host memory, and do not ask for more.
+    // Meanwhile loads go through host memory, and do not ask for more.
     auto next = chain_of(2, 8);
     only_on_disk(client, next);
     auto before = client.tier("disk").hits;
@@ -254,7 +255,7 @@ TEST_F(GpuDiskProcess, TheLibraryMayTakeLongerThanTheDeadline) {
   }
 }
 
-/// What one process refuses, or opens for long, another one reads.
+/// One process refuses a file or takes long to open it; another one reads it.
 TEST_F(GpuDiskProcess, EachGpuHasARecordOfItsOwn) {
   for (const char* fault : {"refuse cuFileHandleRegister", "hold cuFileHandleRegister"}) {
     SCOPED_TRACE(fault);
@@ -292,7 +293,7 @@ TEST_F(GpuDiskProcess, EachGpuHasARecordOfItsOwn) {
 TEST_F(GpuDiskProcess, AClientMayDieMeanwhile) {
   disk_daemon daemon(options());
   tester witness(daemon.socket(), "witness");
-  auto keeps = registered(witness); // the process
+  auto keeps = registered(witness); // keeps the process
   std::optional<tester> client(std::in_place, daemon.socket(), "victim");
   std::optional<client::registered_region> region(registered(*client));
   try_disk(*client, *region);

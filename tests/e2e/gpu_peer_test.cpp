@@ -1,4 +1,4 @@
-// Loads into memory of one GPU of what a tier in memory of another one has.
+// Loads into memory of one GPU from a tier in memory of another one.
 #include "gpu_tier_fixture.hpp"
 
 #include <csignal>
@@ -26,7 +26,8 @@ class GpuPeer : public gpu_tier_fixture {
       throw std::runtime_error(region.error().text);
     return std::move(*region);
   }
-  /// Loads into GPU 1 and compares every byte. Returns how many bytes came from the tier without passing host memory.
+  /// Loads into GPU 1 and compares every byte. Returns how many bytes came from the tier without passing
+  /// through host memory.
   uint64_t load_there(tester& by, const client::registered_region& region, const std::vector<digest>& chain) {
     double before = peer_bytes();
     other_->write(std::vector<uint8_t>(other_->bytes(), 0x5a));
@@ -38,7 +39,7 @@ class GpuPeer : public gpu_tier_fixture {
     EXPECT_TRUE(other_->read() == laid_out(chain, interleaved(chain.size())));
     return static_cast<uint64_t>(peer_bytes() - before);
   }
-  /// The first loads find that the arena is not mapped there yet.
+  /// Repeats loads, because the first ones find that the arena is not mapped there yet.
   bool reads_there(tester& by, const client::registered_region& region, const std::vector<digest>& chain) {
     return eventually([&] { return load_there(by, region, chain) == chain.size() * object_bytes; });
   }

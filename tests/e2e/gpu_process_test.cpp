@@ -1,4 +1,4 @@
-// The process of a GPU: faults of its driver, and what `terraced` says of the machine's GPUs.
+// The process of a GPU: faults of its driver, and what `terraced` reports about the machine's GPUs.
 #include "gpu_daemon.hpp"
 
 namespace terrace::e2e {

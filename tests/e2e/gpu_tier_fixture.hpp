@@ -19,21 +19,21 @@ class gpu_tier_fixture : public device_fixture {
       memory_.emplace(GetParam(), region_objects * object_bytes);
   }
 
-  /// A daemon with a tier for so many objects.
+  /// Returns options of a daemon with a tier for this many objects.
   daemon_options options(uint64_t objects, const std::string& more = {}) const {
     auto made = gpu_daemon::options_of("deadline = \"10s\"\ntier_device = \"" + memory_->shared().device +
                                        "\"\ntier_bytes = " + std::to_string(objects * (object_bytes + 4096)) +
                                        "\ntier_allocator = \"free_list\"\ntier_policy = \"lru\"\n" + more);
     return made;
   }
-  /// With metrics at `port_`.
+  /// Adds metrics at `port_`.
   daemon_options with_metrics(uint64_t objects, const std::string& more = {}) {
     auto made = options(objects, more);
     port_ = test::free_port();
     made.metrics = "127.0.0.1:" + std::to_string(port_);
     return made;
   }
-  /// A metric of the tier.
+  /// Returns a metric of the tier.
   double counted(const std::string& name, const std::string& more_labels = {}) const {
     return test::number_behind(
         test::scrape(port_), "terrace_tier_" + name + "{group=\"default\",tier=\"gpu\"" + more_labels + "}");
@@ -57,16 +57,16 @@ class gpu_tier_fixture : public device_fixture {
     EXPECT_TRUE(memory_->read() == laid_out(chain, interleaved(chain.size())));
     return loaded->bytes_by_tier.at(in_gpu);
   }
-  /// By a load from host memory. False: it is not all in the tier.
+  /// Promotes the chain by a load from host memory. Returns false if not all of it is in the tier.
   bool promoted(tester& by, const client::registered_region& region, const std::vector<digest>& chain) {
     load(by, region, chain);
     return eventually([&] { return by.lookup(chain, false, on_gpu).found_chunks == chain.size(); });
   }
-  /// In the tier and nowhere else.
+  /// Leaves the chain in the tier and nowhere else.
   void only_there(tester& by, const client::registered_region& region, const std::vector<digest>& chain) {
     by.store(chain);
     ASSERT_TRUE(promoted(by, region, chain));
-    // The promotion ends its holds after what it wrote is found: until then nothing is freed.
+    // The promotion ends its holds after its objects are found: until then nothing is freed.
     ASSERT_TRUE(eventually([&] { return by.tier("host").leased_objects == 0; }));
     evict(by, chain, on_host);
     EXPECT_EQ(by.lookup(chain, false, on_host).found_chunks, 0U);
@@ -84,7 +84,7 @@ class gpu_tier_fixture : public device_fixture {
   uint16_t port_ = 0;
 };
 
-/// The kinds of devices on which it is tested.
+/// The kinds of devices for the tier's tests.
 inline auto tier_devices() { return ::testing::Values(device_kind::host, device_kind::cuda_handle); }
 inline std::string device_name(const ::testing::TestParamInfo<device_kind>& each) {
   return to_string(each.param);

@@ -1,4 +1,4 @@
-// A tier in memory of a device: what is loaded into its regions again is copied there.
+// A tier in memory of a device: chunks that are loaded into its regions again are copied there.
 #include "gpu_tier_fixture.hpp"
 
 #include <csignal>
@@ -27,7 +27,7 @@ TEST_P(GpuTier, WhatIsLoadedAgainIsCopiedOnTheDevice) {
   EXPECT_EQ(shown.bytes_read, chain.size() * object_bytes);
   EXPECT_EQ(counted("objects"), 6);
   EXPECT_EQ(counted("read_bytes_total"), static_cast<double>(chain.size() * object_bytes));
-  // Into memory of the host it passes host memory, and is there again.
+  // A load into memory of the host goes through host memory, and the chain is there again.
   EXPECT_EQ(client.load_and_check(chain), chain.size());
   EXPECT_EQ(client.lookup(chain, false, on_host).found_chunks, chain.size());
   EXPECT_TRUE(client->unregister(std::move(region), patiently()));
@@ -98,7 +98,7 @@ TEST_P(GpuTier, WhatALeaseHoldsAndWasClearedIsNotDelivered) {
   auto held = client.lookup(chain, true);
   ASSERT_EQ(held.found_chunks, 3U);
   ASSERT_TRUE(witness->clear(nullptr, patiently()));
-  only_there(client, region, chain_of(2, 2)); // it is not empty
+  only_there(client, region, chain_of(2, 2)); // the tier is not empty
   auto runs = interleaved(3);
   auto request = load_under(client, held.held, region, chain, runs);
   auto loaded = client->load(request, patiently());

@@ -1,4 +1,4 @@
-// Who may connect, how many, and what isolated groups get.
+// Who may connect, how many may, and what isolated groups get.
 #include "tests/support/child_process.hpp"
 #include "tests/support/raw_client.hpp"
 #include "workload.hpp"
@@ -124,14 +124,15 @@ TEST(Admission, NoMoreConnectionsThanTheConfigurationAllows) {
   EXPECT_EQ(said->code(), errc::busy);
   EXPECT_NE(said->text().find("connections_max"), std::string::npos) << said->text();
   EXPECT_FALSE(third.receive());
-  // The daemon forgets the connection just behind its end.
+  // The daemon forgets the connection shortly after its end.
   for (int asked = 0; asked < 10'000 && first.status().clients.size() > 2; ++asked) {
   }
   EXPECT_EQ(first.status().clients.size(), 2U);
-  // Shut down, not closed: the end of the stream that comes back says that the daemon has closed its side.
+  // The socket is shut down, not closed: the end of the stream then shows that the daemon has closed its
+  // side.
   ::shutdown(second.descriptor(), SHUT_WR);
   EXPECT_FALSE(second.receive());
-  // The daemon forgets the connection just behind that; each status is a round trip through it.
+  // The daemon forgets the connection shortly after that; each status is a round trip through it.
   for (int asked = 0; asked < 10'000 && first.status().clients.size() > 1; ++asked) {
   }
   raw_client next(daemon.socket());

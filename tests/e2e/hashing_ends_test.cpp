@@ -1,5 +1,5 @@
-// Requests that end while their prompt of two million tokens is hashed: by a cancel, with the daemon, with their
-// connection.
+// Requests that end while their prompt of two million tokens is hashed: by a cancel, with the daemon, or with
+// their connection.
 #include "long_prompt.hpp"
 
 #include <sys/socket.h>
@@ -10,7 +10,7 @@ namespace {
 using namespace std::chrono_literals;
 using clock = std::chrono::steady_clock;
 
-/// It hashes for seconds; nobody waits for it as long.
+/// A time limit far below the seconds that hashing takes.
 std::chrono::seconds promptly() {
   return test::sanitized() ? 20s : 3s; // hashing all of it takes far longer with a sanitizer
 }
@@ -21,11 +21,11 @@ struct HashingEnds : ::testing::Test {
   expensive_prompt prompt;
   lookup_id name;
   client::ticket<client::lookup_result> ticket;
-  client::ticket<client::lookup_result> waits; ///< of the other client, for the same lookup
+  client::ticket<client::lookup_result> waits; ///< the other client's wait for the lookup
 
   void SetUp() override { name.bytes.fill(5); }
 
-  /// The lookup is being hashed, and the other client waits for its answer.
+  /// Begins the lookup, which is then being hashed while the other client waits for its answer.
   void begin(const std::string& daemon_section = {}) {
     daemon.emplace(daemon_options{.workers = 1}); // nothing runs beside the hashing
     if (!daemon_section.empty()) {
@@ -47,7 +47,7 @@ struct HashingEnds : ::testing::Test {
     waits = std::move(*waiting);
     ASSERT_TRUE(eventually([&] { return in_flight() == 1; }));
   }
-  /// Of the client that hashes.
+  /// Requests in flight of the client that hashes.
   uint32_t in_flight() {
     for (const auto& client : other->status().clients)
       if (client.name == "hashing")
@@ -66,7 +66,7 @@ struct HashingEnds : ::testing::Test {
       EXPECT_LE(client.requests_in_flight, 1U) << "the status itself";
     }
     EXPECT_EQ(other->tier("host").leased_objects, 0U);
-    // Its id is free: nobody else has begun it.
+    // The id is free: nobody else has begun it.
     auto again = (*other)->cancel_lookup(name, patiently());
     ASSERT_TRUE(again) << again.error().text;
     EXPECT_FALSE(*again);

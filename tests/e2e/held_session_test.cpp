@@ -15,12 +15,12 @@ namespace {
 using test::child_process;
 using test::child_voice;
 
-constexpr uint32_t chunk = space_chunk_tokens;           // 16
-constexpr uint64_t physical_bytes = object_bytes + 4096; // docs/disk-format.md
+constexpr uint32_t chunk = space_chunk_tokens;           // 16 tokens
+constexpr uint64_t physical_bytes = object_bytes + 4096; // size on disk, see docs/disk-format.md
 constexpr uint64_t held_objects = 7;                     // 25 % of 32 MiB
 constexpr client::session_options holds{.mode = client::session_mode::held};
 
-/// Tokens that no other seed has.
+/// Returns tokens that no other seed has.
 std::vector<uint32_t> prompt_of(uint32_t seed, size_t chunks, size_t more = 0) {
   std::vector<uint32_t> tokens(chunks * chunk + more);
   std::iota(tokens.begin(), tokens.end(), seed * 100'000);
@@ -65,7 +65,7 @@ class HeldSession : public ::testing::Test {
     EXPECT_TRUE(done) << done.error().text;
     return done ? *done : client::saved_session();
   }
-  /// A turn: the prompt's chunks are stored, and the session is saved.
+  /// Plays a turn: stores the prompt's chunks, and saves the session.
   client::saved_session turn(client::session& of, std::span<const uint32_t> prompt, uint64_t unchanged = 0) {
     by().store(digests_of(by(), prompt));
     return saved(of, prompt, unchanged);
@@ -73,7 +73,7 @@ class HeldSession : public ::testing::Test {
   uint64_t found(std::span<const uint32_t> prompt, uint32_t tiers = on_host) {
     return by().lookup(digests_of(by(), prompt), false, tiers).found_chunks;
   }
-  /// More than host memory has: what can be evicted is.
+  /// Stores more than host memory has, so that everything evictable is evicted.
   void press() {
     for (uint64_t seed = 1; seed <= 5; ++seed)
       EXPECT_EQ(by().store(chain_of(1'000 * ++pressed_ + seed, 8)), 8U);
@@ -86,7 +86,7 @@ class HeldSession : public ::testing::Test {
         return each;
     return {};
   }
-  /// The sum of the samples of a metric whose labels contain the text.
+  /// Returns the sum of the samples of a metric whose labels contain the text.
   double metric(const std::string& name, const std::string& label = {}) const {
     double sum = 0;
     std::istringstream lines(test::scrape(port_));
@@ -131,7 +131,7 @@ TEST_F(HeldSession, KeepsItsChunksBetweenTurnsAndATaggedOneDoesNot) {
   EXPECT_EQ(metric("terrace_session_held_bytes"), 4 * physical_bytes);
 }
 
-/// A turn does not look again for what the turn before found, unless something has left host memory since.
+/// A turn searches again for what the previous turn found only if something has left host memory since.
 TEST_F(HeldSession, ATurnFindsWhatIsStillThereAndNoMore) {
   start();
   auto prompt = prompt_of(1, 6);
@@ -152,7 +152,7 @@ TEST_F(HeldSession, ATurnFindsWhatIsStillThereAndNoMore) {
     EXPECT_EQ(again.found_tokens, 6 * chunk);
     EXPECT_EQ(again.usable_tokens, 6 * chunk - 1) << "the last token is computed";
     EXPECT_EQ(again.tiers, std::vector<tier_kind>(6, tier_kind::host));
-    press(); // what nobody holds is evicted
+    press(); // everything that nobody holds is evicted
     auto after = looked_up(6, 6 * chunk);
     EXPECT_EQ(after.found_chunks, held ? 4U : 0U);
     EXPECT_EQ(after.requested_chunks, 6U);
@@ -163,7 +163,8 @@ TEST_F(HeldSession, ATurnFindsWhatIsStillThereAndNoMore) {
   }
 }
 
-/// The tokens after the last whole chunk are searched each time: they are of another chunk in the next turn.
+/// The tokens after the last whole chunk are searched each time, because the next turn has them in another
+/// chunk.
 TEST_F(HeldSession, ATurnAfterAPartialChunkFindsTheWholeOne) {
   start();
   auto prompt = prompt_of(1, 6);
@@ -186,7 +187,7 @@ TEST_F(HeldSession, ATurnAfterAPartialChunkFindsTheWholeOne) {
 TEST_F(HeldSession, TheNextSaveHoldsWhatTheNextTurnHas) {
   start();
   auto first = prompt_of(1, 2, 5), second = first;
-  second.resize(2 * chunk + 2); // the answer differs: inside the tail
+  second.resize(2 * chunk + 2); // the answer differs inside the tail
   auto more = prompt_of(9, 2);
   second.insert(second.end(), more.begin(), more.end());
   auto session = opened();
@@ -195,7 +196,7 @@ TEST_F(HeldSession, TheNextSaveHoldsWhatTheNextTurnHas) {
   EXPECT_EQ(longer.held_chunks, 4U);
   press();
   EXPECT_EQ(found(second), 4U);
-  auto third = prompt_of(3, 3); // another conversation altogether
+  auto third = prompt_of(3, 3); // a different conversation
   EXPECT_EQ(turn(session, third).held_chunks, 3U);
   press();
   EXPECT_EQ(found(second), 0U) << "what is stale can be evicted once the next turn is saved";
@@ -309,7 +310,7 @@ TEST_F(HeldSession, ColdOnesGiveWayWhenClientsLeaseWhatSessionsCouldHold) {
   EXPECT_EQ(turn(cold, prompt_of(1, 4)).held_chunks, 4U);
   tester other(daemon_->socket(), "other");
   std::vector<client::lease>
-      leases; // of 31 objects leases may hold 23, one client alone three quarters of them
+      leases; // leases may hold 23 of 31 objects, and one client three quarters of them
   for (uint64_t i = 0; i < 17; ++i) {
     auto one = chain_of(100 + i, 1);
     other.store(one);
@@ -431,7 +432,7 @@ TEST_F(HeldSession, AfterARestartTheHandleBeginsAnew) {
   ASSERT_EQ(daemon_->terminate(), 0);
   daemon_->start();
   ASSERT_TRUE(daemon_->await_log("4 objects found"));
-  EXPECT_FALSE(by()->status(patiently())); // the loss is noticed
+  EXPECT_FALSE(by()->status(patiently())); // the client notices the loss
   ASSERT_TRUE(eventually([&] { return by()->reconnect(patiently()).has_value(); }));
   auto again = saved(session, prompt, prompt.size());
   EXPECT_EQ(again.held_chunks, 4U) << again.unheld;

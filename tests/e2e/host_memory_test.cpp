@@ -15,7 +15,8 @@ uint64_t machine_bytes() {
   return kibibytes * 1024;
 }
 
-/// Its arena and its clients' regions. Its heap does not count, which a sanitizer makes as large as it likes.
+/// Returns the bytes of the arena and the clients' regions. The heap does not count, because a sanitizer
+/// makes it arbitrarily large.
 uint64_t shared_bytes(const daemon_under_test& daemon) {
   return test::resident_bytes(daemon.pid(), "RssShmem");
 }
@@ -48,7 +49,8 @@ TEST(HostMemory, WithoutPrefaultOnlyWhatIsUsedIsCommitted) {
   auto chain = chain_of(1, 8);
   client.store(chain);
   EXPECT_EQ(client.load_and_check(chain), chain.size());
-  while (client.tier("disk").objects < chain.size()) { // written from the arena: the disk has been at work
+  // Objects are written from the arena, so the disk has worked.
+  while (client.tier("disk").objects < chain.size()) {
     client.lookup(chain);
   }
   EXPECT_GT(shared_bytes(daemon), 0);

@@ -70,7 +70,7 @@ TEST(HungDisk, TheEndSaysThatTheKernelKeepsTheProcess) {
                             .state_dir = disk.path(),
                             .more = "",
                             .parent = "/tmp"});
-  struct thawing { // before the daemon, which could not be killed
+  struct thawing { // destroyed before the daemon, which could not be killed otherwise
     own_file_system& disk;
     ~thawing() { disk.thaw(); }
   } thaw_first{disk};
@@ -97,7 +97,7 @@ TEST(HungDisk, AnEvictionThatWaitsForItGoesOnWithout) {
                             .state_dir = disk.path(),
                             .more = "",
                             .parent = "/tmp"});
-  struct thawing { // before the daemon, which could not be killed
+  struct thawing { // destroyed before the daemon, which could not be killed otherwise
     own_file_system& disk;
     ~thawing() { disk.thaw(); }
   } thaw_first{disk};
@@ -111,7 +111,7 @@ TEST(HungDisk, AnEvictionThatWaitsForItGoesOnWithout) {
   // The victim that is being written stays, and so does its chain, because suffixes leave before prefixes.
   EXPECT_EQ(client.load_and_check(chain_of(7, 4)), 4U);
   disk.thaw();
-  // The disk is tried again, and what is evicted reaches it.
+  // The disk is tried again, and evicted objects reach it.
   uint64_t seed = 100;
   EXPECT_TRUE(eventually([&] {
     EXPECT_EQ(client.store(chain_of(seed, 8)), 8U);

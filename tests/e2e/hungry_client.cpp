@@ -9,7 +9,7 @@ namespace terrace::e2e {
 
 namespace {
 
-constexpr size_t half_pieces = 41; ///< of the region: as many as the longest chain has chunks
+constexpr size_t half_pieces = 41; ///< pieces in half of the region: as many as the longest chain has chunks
 
 client::space_spec hungry_space() {
   auto spec = test_space();
@@ -54,7 +54,7 @@ void hungry_client::work(const std::function<void()>& between) {
   }
 }
 
-/// Mostly what an engine does with a request: look up, load what is there, compute and store the rest.
+/// Acts mostly as an engine does: looks up, loads what is there, computes and stores the rest.
 void hungry_client::turn(const chain& next, const chain& other) {
   uint64_t kind = random_() % 16;
   if (kind == 0 || (course_.prefetches && kind <= 3))
@@ -105,7 +105,7 @@ void hungry_client::load_under_lease(const chain& of, const client::lookup_resul
   compare(of, loaded->delivered_chunks);
 }
 
-/// Reads in place, as much as there is room for at a time.
+/// Reads in place, as much at a time as there is room for.
 void hungry_client::map_under_lease(const chain& of, const client::lookup_result& found) {
   auto earlier = client::earlier_places::kept;
   for (uint32_t first = 0; first < found.found_chunks;) {
@@ -113,7 +113,7 @@ void hungry_client::map_under_lease(const chain& of, const client::lookup_result
     auto located = asked(
         "read in place", [&] { return daemon_.read_lease(found.held.id(), rest, patiently(), {}, earlier); },
         errc::no_space);
-    if (!located) { // leases leave no room: a load needs none
+    if (!located) { // leases leave no room, which a load does not need
       if (!failed_)
         load_under_lease(of, found);
       return;
@@ -172,7 +172,8 @@ void hungry_client::prefetch_and_load(const chain& of) {
     compare(of, loaded->delivered_chunks);
 }
 
-/// Requests of all kinds in flight together: a store of one chain, a load of the other, and a prefetch and a lease of both.
+/// Keeps requests of all kinds in flight together: a store of one chain, a load of the other, and a prefetch
+/// and a lease of both.
 void hungry_client::all_at_once(const chain& stored, const chain& loaded) {
   for (size_t i = 0; i < stored.size(); ++i)
     fill_content(stored[i], piece(i));

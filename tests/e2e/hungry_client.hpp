@@ -1,5 +1,5 @@
-// A client whose working set is far beyond its part of host memory: it looks up under a lease, loads, maps, stores,
-// prefetches and cancels, and compares every byte that it gets.
+// A client whose working set far exceeds its part of host memory. It looks up under a lease, loads, maps,
+// stores, prefetches and cancels, and compares every byte that it gets.
 #pragma once
 
 #include "workload.hpp"
@@ -12,10 +12,11 @@
 
 namespace terrace::e2e {
 
-/// What the clients of one run share. Safe on any thread.
+/// State shared by the clients of one run. Safe on any thread.
 struct hungry_course {
-  uint64_t chunks_wanted = 0; ///< whoever has moved so many first ends the run of all; 0: nobody does
-  std::chrono::steady_clock::time_point until; ///< without `chunks_wanted`
+  /// The first client that has moved this many ends the run for all; 0: none does.
+  uint64_t chunks_wanted = 0;
+  std::chrono::steady_clock::time_point until; ///< used without `chunks_wanted`
   bool prefetches = false;                     ///< there is a tier below host memory
   uint64_t seed = 0;
   std::atomic<bool> over = false;
@@ -24,21 +25,22 @@ struct hungry_course {
 class hungry_client {
  public:
   static constexpr uint64_t piece_bytes = 128 << 10;
-  static constexpr uint64_t held_bytes = piece_bytes + 4096; ///< of the arena: with its header
+  static constexpr uint64_t held_bytes = piece_bytes + 4096; ///< bytes of the arena, with the header
   static constexpr size_t chain_lengths[] = {4, 8, 16, 24, 32, 41};
-  static constexpr size_t chunks_in_all = 125; ///< of its chains
+  static constexpr size_t chunks_in_all = 125; ///< chunks of all its chains
 
   /// Connects. Throws if it cannot.
   hungry_client(const std::string& socket, size_t number, hungry_course& course);
 
-  /// Until the course is over, or a request failed. `between`: called after each piece of work.
+  /// Works until the run is over or a request failed. `between` is called after each piece of work.
   void work(const std::function<void()>& between = {});
 
-  uint64_t moved() const { return moved_; } ///< chunks that it stored, or loaded and compared; on any thread
-  uint64_t loaded() const { return loaded_; }         ///< of these
+  /// Chunks that it stored, or loaded and compared; safe on any thread.
+  uint64_t moved() const { return moved_; }
+  uint64_t loaded() const { return loaded_; }         ///< the loaded part of `moved`
   uint64_t prefetched() const { return prefetched_; } ///< chunks that its prefetches delivered
-  uint64_t cancelled() const { return cancelled_; }   ///< prefetches
-  /// The longest time from a request to its answer, and of which.
+  uint64_t cancelled() const { return cancelled_; }   ///< number of cancelled prefetches
+  /// The longest time from a request to its answer, and the request.
   std::chrono::duration<double> longest_wait() const { return longest_; }
   const std::string& longest_of() const { return longest_of_; }
 
@@ -56,7 +58,7 @@ class hungry_client {
   std::span<const client::run> runs(size_t count, size_t first_piece);
   std::span<uint8_t> piece(size_t i) { return memory_.bytes().subspan(i * piece_bytes, piece_bytes); }
 
-  /// The answer, timed. An error is a failure of the test, unless `may_be` is its code.
+  /// Returns the answer, and measures its time. An error fails the test unless its code is `may_be`.
   template <class Ask>
   auto asked(const char* what, Ask&& ask, errc may_be = errc::ok) {
     auto begin = std::chrono::steady_clock::now();

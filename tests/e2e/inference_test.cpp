@@ -25,9 +25,9 @@ TEST_F(Inference, AskingAgainIsNoFurtherUse) {
     ASSERT_EQ(client.store(chain_of(chain, 1)), 1U);
   use(1, 100);
   use(2, 200);
-  use(1, 100);                                 // still the first one's
+  use(1, 100);                                 // still belongs to the first use
   ASSERT_EQ(client.store(chain_of(4, 1)), 1U); // takes the place of 3, which nobody used
-  ASSERT_EQ(client.store(chain_of(5, 1)), 1U); // and this that of 1
+  ASSERT_EQ(client.store(chain_of(5, 1)), 1U); // takes the place of 1
   EXPECT_FALSE(there(3));
   EXPECT_FALSE(there(1));
   EXPECT_TRUE(there(2));

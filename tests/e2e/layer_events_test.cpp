@@ -1,4 +1,4 @@
-// Loads into memory of a GPU whose layers streams of the engine wait for by events of the GPU's process.
+// Loads into memory of a GPU whose layers streams of the engine wait for with events of the GPU's process.
 #include "client/layer_events.hpp"
 
 #include "cuda_stream.hpp"
@@ -16,7 +16,8 @@ namespace terrace::e2e {
 namespace {
 
 constexpr uint32_t chunks = 8;
-constexpr uint64_t event_bytes = sizeof(uint32_t) + sizeof(cuda::ipc_event_handle); ///< of a page
+/// Bytes of a page for each event.
+constexpr uint64_t event_bytes = sizeof(uint32_t) + sizeof(cuda::ipc_event_handle);
 
 class LayerEvents : public device_fixture {
  protected:
@@ -31,7 +32,7 @@ class LayerEvents : public device_fixture {
       throw std::runtime_error(made.error().text);
     return std::move(*made);
   }
-  /// What an engine does for a load, on a thread of its own: each layer is read once it has arrived.
+  /// Does an engine's work for a load, on a thread of its own: reads each layer once it has arrived.
   static std::thread compute(client::layer_events& events, cuda_stream& on, const layered_engine& engine,
                              const client::layered_load& load) {
     std::promise<void> began;
@@ -59,7 +60,7 @@ class LayerEvents : public device_fixture {
     EXPECT_FALSE(next);
     return !next && next.error().code == code && next.error().text.find(why) != std::string::npos;
   }
-  /// A load that goes well, with every byte compared.
+  /// Makes a load that succeeds, and compares every byte.
   static void expect_load(layered_engine& engine, client::layer_events& events, cuda_stream& stream,
                           const std::vector<digest>& chain) {
     auto load = events.begin();
@@ -73,7 +74,7 @@ class LayerEvents : public device_fixture {
   }
 };
 
-/// A page with events by the protocol alone.
+/// A page with events, made with the protocol alone.
 struct raw_events {
   raw_events(layered_engine& of, const std::shared_ptr<const cuda::context>& context, uint32_t count)
       : memory(client::region::create("events", count * event_bytes).value()),
@@ -94,20 +95,20 @@ TEST_P(LayerEvents, AWaiterThatComesFirstNeverReadsOldBytes) {
   layered_engine engine(daemon.socket(), GetParam(), chunks);
   auto events = events_of(engine);
   cuda_stream stream(engine.memory());
-  constexpr uint64_t loads = 7; // more than there are slots
+  constexpr uint64_t loads = 7; // more loads than there are slots
   for (uint64_t seed = 1; seed <= loads; ++seed)
     engine.store(chain_of(seed, chunks));
   for (uint64_t seed = 1; seed <= loads; ++seed) {
     auto chain = chain_of(seed, chunks);
     auto load = events->begin();
     ASSERT_TRUE(load) << load.error().text;
-    auto waits = compute(*events, stream, engine, *load); // before the daemon has heard of the load
+    auto waits = compute(*events, stream, engine, *load); // before the daemon has received the load
     auto found = (*engine).lookup(chain, true);
     auto request = load_of(engine, chain, *load);
     request.lease = found.held.id();
     auto ticket = engine->submit_load(request, patiently());
     ASSERT_TRUE(ticket) << ticket.error().text;
-    waits.join(); // without the answer
+    waits.join(); // ends without the answer
     EXPECT_TRUE(stream.finish() == engine.all_layers_of(chain)) << "load " << seed;
     auto loaded = events->end(*load, engine->wait(*ticket, patiently()));
     ASSERT_TRUE(loaded) << loaded.error().text;
@@ -115,7 +116,7 @@ TEST_P(LayerEvents, AWaiterThatComesFirstNeverReadsOldBytes) {
   }
 }
 
-// What the test above is about: an event that was not recorded yet holds nobody up.
+// Shows the reason for the test above: an event that was not recorded yet holds nobody up.
 TEST_P(LayerEvents, AnEventAloneLetsOldBytesBeRead) {
   gpu_daemon daemon;
   layered_engine engine(daemon.socket(), GetParam(), chunks);
@@ -182,7 +183,7 @@ TEST_P(LayerEvents, ALoadThatFailsLetsItsWaitersGo) {
   stream.finish();
   ASSERT_TRUE(loaded) << loaded.error().text;
   EXPECT_EQ(loaded->delivered_chunks, 5U) << "the answer says that the layers are not whole";
-  // And one that the daemon refuses.
+  // Then a load that the daemon refuses.
   load = events->begin().value();
   waits = compute(*events, stream, engine, load);
   auto request = load_of(engine, chain, load);
@@ -259,7 +260,7 @@ TEST_P(LayerEvents, OfALivingClientOutliveItsConnection) {
   ASSERT_TRUE(daemon.await_log("closed its socket"));
   ASSERT_TRUE(eventually([&] { return regions() == 1; })) << "all but the page have ended";
   EXPECT_FALSE(engine->status(patiently()));
-  ASSERT_TRUE(engine->reconnect(patiently())); // still has them open: confirms nothing
+  ASSERT_TRUE(engine->reconnect(patiently())); // it still has them open, so it confirms nothing
   EXPECT_EQ(regions(), 3U);
   EXPECT_TRUE(refused(*events, errc::gone, "registered again"));
   ASSERT_TRUE(events->restart(patiently()));
@@ -308,8 +309,8 @@ TEST_P(LayerEvents, AreClosedBeforeTheirPageIsUnregistered) {
   EXPECT_TRUE(eventually([&] { return device_of(*engine).regions == 1; }));
   EXPECT_EQ(device_of(*engine).pid, pid);
   if (test::on_real_driver())
-    return; // there it is undefined
-  // A client that says so and has them open: the simulated driver sees it, and ends the process.
+    return; // there the behaviour is undefined
+  // A client that confirms and still has them open: the simulated driver notices it, and ends the process.
   cuda_stream stream(engine.memory());
   raw_events open(engine, stream.context(), 4);
   EXPECT_TRUE(engine->unregister(std::move(open.page), patiently()));
@@ -365,7 +366,7 @@ TEST_P(LayerEvents, WrongOnesAreRefused) {
   wrong = fine;
   wrong.driver = "libnone.so";
   EXPECT_EQ(made(wrong), errc::unsupported);
-  if (!test::on_real_driver()) { // which has many more
+  if (!test::on_real_driver()) { // a real driver has many more
     wrong = fine;
     wrong.loads = 100;
     EXPECT_NE(made(wrong), errc::ok);

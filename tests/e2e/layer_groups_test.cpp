@@ -89,7 +89,7 @@ TEST(LayerGroups, OfAnUnsealedRegionGoThroughItsDescriptor) {
   ASSERT_TRUE(region) << region.error().text;
   ASSERT_FALSE(region->mapped());
   uint64_t bytes = client.pools()[1].object_bytes;
-  // Each object in two runs with a gap between them.
+  // Each object has two runs with a gap between them.
   std::vector<client::run> runs;
   for (uint64_t object = 0; object < 4; ++object) {
     runs.push_back({.offset = object * 2 * bytes, .bytes = 4096});
@@ -111,7 +111,7 @@ TEST(LayerGroups, OfAnUnsealedRegionGoThroughItsDescriptor) {
               static_cast<ssize_t>(bytes - 4096));
     EXPECT_TRUE(has_content(content_of(chain[object / 2], object % 2), got));
   }
-  // And out of it: a chain of its own from the second group's bytes alone.
+  // Then out of it: a chain of its own from the second group's bytes alone.
   auto other = chain_of(2, 2);
   std::vector<uint8_t> second{1};
   auto store = (*client).store_of(other, {0, 2});
@@ -122,7 +122,7 @@ TEST(LayerGroups, OfAnUnsealedRegionGoThroughItsDescriptor) {
   auto stored = client->store(store, patiently());
   ASSERT_TRUE(stored) << stored.error().text;
   EXPECT_EQ(stored->stored_chunks, 2U);
-  // Truncated, it is an error of the transfer and of nothing else.
+  // When the file is truncated, the transfer fails and nothing else does.
   ASSERT_EQ(::ftruncate(memory.get(), 0), 0);
   auto gone = client->load(request, patiently());
   ASSERT_FALSE(gone);

@@ -1,5 +1,5 @@
-// Loads into memory of a device whose layers streams of the engine wait for: the simulated driver's GPU, and the device in
-// host memory.
+// Loads into memory of a device whose layers streams of the engine wait for: the simulated driver's GPU, and
+// the device in host memory.
 #include "layered_device.hpp"
 #include "tests/support/child_process.hpp"
 #include "tests/support/scrape.hpp"
@@ -11,7 +11,7 @@ namespace {
 
 class LayerRing : public device_fixture {
  protected:
-  /// What an engine queues for a load of `chunks` chunks: each layer is read once it has arrived.
+  /// Queues an engine's work for a load of `chunks` chunks: it reads each layer once it has arrived.
   static void compute(engine_stream& on, const layered_engine& engine, const client::layered_load& load,
                       size_t chunks) {
     for (uint32_t layer = 0; layer < engine.layers(); ++layer) {
@@ -30,14 +30,14 @@ TEST_P(LayerRing, AStreamThatWaitsFirstNeverReadsOldBytes) {
   layered_engine engine(daemon.socket(), GetParam(), 8);
   engine_ring layers(engine, 3);
   engine_stream stream(engine.memory(), layers.memory);
-  constexpr uint64_t loads = 7; // more than there are slots
+  constexpr uint64_t loads = 7; // more loads than there are slots
   for (uint64_t seed = 1; seed <= loads; ++seed)
     engine.store(chain_of(seed, 8));
   for (uint64_t seed = 1; seed <= loads; ++seed) {
     auto chain = chain_of(seed, 8);
     auto load = layers.ring->begin();
     ASSERT_TRUE(load) << load.error().text;
-    compute(stream, engine, *load, chain.size()); // before the daemon has heard of the load
+    compute(stream, engine, *load, chain.size()); // before the daemon has received the load
     EXPECT_FALSE(layers.ring->arrived(*load, 0));
     auto found = (*engine).lookup(chain, true);
     auto request = engine.load_of(chain);
@@ -45,7 +45,8 @@ TEST_P(LayerRing, AStreamThatWaitsFirstNeverReadsOldBytes) {
     request.layers = *load;
     auto ticket = engine->submit_load(request, patiently());
     ASSERT_TRUE(ticket) << ticket.error().text;
-    EXPECT_TRUE(stream.finish() == engine.all_layers_of(chain)) << "load " << seed; // without the answer
+    // Finishes without the answer.
+    EXPECT_TRUE(stream.finish() == engine.all_layers_of(chain)) << "load " << seed;
     auto loaded = layers.ring->end(*load, engine->wait(*ticket, patiently()));
     ASSERT_TRUE(loaded) << loaded.error().text;
     EXPECT_EQ(loaded->delivered_chunks, chain.size());
@@ -87,7 +88,7 @@ TEST_P(LayerRing, ASlotIsUsedAgainOnlyAfterItsLoadAndItsWaiters) {
   EXPECT_TRUE(refused("has not ended"));
   auto request = engine.load_of(chain);
   request.layers = loads[0];
-  ASSERT_TRUE(engine->load(request, patiently())); // ends it
+  ASSERT_TRUE(engine->load(request, patiently())); // ends the load
   EXPECT_TRUE(refused("waiters have not passed"));
   engine_stream stream(engine.memory(), layers.memory);
   compute(stream, engine, loads[0], chain.size());
@@ -113,7 +114,7 @@ TEST_P(LayerRing, ALoadThatFailsLetsItsStreamsGo) {
   ASSERT_TRUE(loaded) << loaded.error().text;
   EXPECT_EQ(loaded->delivered_chunks, 5U) << "the answer says that the layers are not whole";
   stream.finish();
-  // And one that the device's end has failed.
+  // Then a load that failed at the device's end.
   engine.store(chain);
   load = layers.ring->begin();
   compute(stream, engine, *load, chain.size());
@@ -228,7 +229,7 @@ TEST_P(LayerRing, LayersOfWhichNothingIsCopiedHaveTheirGenerationsToo) {
   auto chain = chain_of(1, 8);
   engine.store(chain);
   for (uint32_t copied :
-       {0U, 1U, device_layers - 1}) { // the first layers; of the others the engine has all tokens
+       {0U, 1U, device_layers - 1}) { // the first layers are loaded; of the others the engine has all tokens
     SCOPED_TRACE(copied);
     auto load = layers.ring->begin();
     ASSERT_TRUE(load) << load.error().text;
@@ -246,7 +247,7 @@ TEST_P(LayerRing, LayersOfWhichNothingIsCopiedHaveTheirGenerationsToo) {
     request.layers = *load;
     auto ticket = engine->submit_load(request, patiently());
     ASSERT_TRUE(ticket) << ticket.error().text;
-    stream.finish(); // without the answer
+    stream.finish(); // finishes without the answer
     auto loaded = layers.ring->end(*load, engine->wait(*ticket, patiently()));
     ASSERT_TRUE(loaded) << loaded.error().text;
     EXPECT_EQ(loaded->delivered_chunks, chain.size());

@@ -11,7 +11,7 @@
 namespace terrace::e2e {
 
 constexpr uint32_t device_layers = 4;
-constexpr uint64_t layer_bytes = 32 << 10; ///< of a chunk
+constexpr uint64_t layer_bytes = 32 << 10; ///< bytes of a layer of one chunk
 
 /// 4 layers of 2 x 16 tokens x 512 elements of 2 bytes, each a pool.
 inline client::space_spec four_layers() {
@@ -24,7 +24,8 @@ inline client::space_spec four_layers() {
   return spec;
 }
 
-/// A client whose engine has room for `chunks` chunks on a device: all of the first layer, then of the second one, ...
+/// A client whose engine has room for `chunks` chunks on a device: all chunks of the first layer, then of the
+/// second one, and so on.
 class layered_engine {
  public:
   layered_engine(const std::string& socket, device_kind kind, uint32_t chunks,
@@ -46,7 +47,7 @@ class layered_engine {
 
   uint64_t place(uint32_t layer, size_t chunk) const { return (layer * chunks_ + chunk) * layer_bytes; }
 
-  /// All layers of the chain's chunks, from host memory.
+  /// Stores all layers of the chain's chunks, from host memory.
   void store(const std::vector<digest>& chain) {
     std::vector<uint8_t> all(layers_);
     std::iota(all.begin(), all.end(), uint8_t{0});
@@ -56,7 +57,8 @@ class layered_engine {
     }
   }
 
-  /// Runs for these layers of the range's chunks, in the order of requests. Valid until the next call.
+  /// Returns runs for these layers of the range's chunks, in the order of requests. Valid until the next
+  /// call.
   std::span<const client::run> runs(client::chunk_range range, const std::vector<uint8_t>& layers) {
     runs_.clear();
     for (uint32_t chunk = range.first; chunk < range.first + range.count; ++chunk)
@@ -65,7 +67,7 @@ class layered_engine {
     return runs_;
   }
 
-  /// Of all chunks of the chain, in all layers.
+  /// Loads all chunks of the chain, in all layers.
   client::load_request load_of(const std::vector<digest>& chain) {
     auto request = (*host_).load_of(chain);
     request.region = &region_;
@@ -75,7 +77,7 @@ class layered_engine {
     return request;
   }
 
-  /// What the memory holds of a layer once the chain is loaded.
+  /// Returns the memory's contents of a layer once the chain is loaded.
   std::vector<uint8_t> layer_of(const std::vector<digest>& chain, uint32_t layer) const {
     std::vector<uint8_t> bytes(chain.size() * layer_bytes);
     for (size_t chunk = 0; chunk < chain.size(); ++chunk)
@@ -83,7 +85,7 @@ class layered_engine {
                    std::span(bytes).subspan(chunk * layer_bytes, layer_bytes));
     return bytes;
   }
-  /// The same of all layers, one after the other.
+  /// Returns the contents of all layers, one after the other.
   std::vector<uint8_t> all_layers_of(const std::vector<digest>& chain) const {
     std::vector<uint8_t> all;
     for (uint32_t layer = 0; layer < layers_; ++layer) {
@@ -92,7 +94,7 @@ class layered_engine {
     }
     return all;
   }
-  /// All bytes of the chain are in the memory, which has been read as `bytes`.
+  /// Returns whether all bytes of the chain are in the memory, which has been read as `bytes`.
   bool holds(const std::vector<uint8_t>& bytes, const std::vector<digest>& chain) const {
     for (uint32_t layer = 0; layer < layers_; ++layer) {
       auto expected = layer_of(chain, layer);

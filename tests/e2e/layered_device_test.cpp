@@ -1,6 +1,6 @@
-// What an engine does with its memory of a device: layers from host memory and from disk, stores layer by layer, several
-// pools at once, states of which the last are needed, and the end of its requests. On the simulated driver and on the device
-// in host memory.
+// An engine's work with its memory of a device: layers from host memory and from disk, stores layer by layer,
+// several pools at once, states of which only the last are needed, and the end of its requests. On the
+// simulated driver and on the device in host memory.
 #include "client/arrivals.hpp"
 #include "gpu/generation_page.hpp"
 #include "layered_device.hpp"
@@ -23,7 +23,7 @@ class LayeredDevice : public device_fixture {
     options.disk_bytes = 96 * mebibyte;
     return options;
   }
-  /// The chain is on disk alone.
+  /// Leaves the chain only on disk.
   static void put_on_disk(daemon_under_test& daemon, const std::vector<digest>& chain) {
     ASSERT_TRUE(daemon.await_log("joined"));
     {
@@ -159,7 +159,7 @@ TEST_P(LayeredDevice, SeveralPoolsAreStoredTogetherOrNotAtAll) {
   };
   {
     std::vector<client::lease>
-        held; // chunks until there is no room for another one, though there may be for an object
+        held; // chunks are held until there is no room for another one, though there may be for an object
     for (uint64_t seed = 100;; ++seed) {
       auto one = chain_of(seed, 1);
       if (!engine.host().store(one, {0, 1}, all))
@@ -234,7 +234,8 @@ TEST_P(LayeredDevice, ALoadLeavesTheFirstTokensAlone) {
   engine.store(chain);
   std::vector<uint8_t> expected(engine.memory().bytes(), 0x5a);
   engine.memory().write(expected);
-  // The engine has a chunk and 5 of the 16 tokens of the next: of each layer K and V of 16 tokens of 1 KiB.
+  // The engine has a chunk and 5 of the 16 tokens of the next. In each layer this is K and V of 16 tokens of
+  // 1 KiB.
   constexpr uint64_t token = 1024, had = 5, tokens = 16;
   std::vector<client::run> runs;
   std::vector<uint32_t> per_object;
@@ -265,7 +266,8 @@ TEST_P(LayeredDevice, ALoadLeavesTheFirstTokensAlone) {
   ASSERT_TRUE(loaded) << loaded.error().text;
   EXPECT_EQ(loaded->delivered_chunks, chunks - 1);
   EXPECT_TRUE(engine.memory().read() == expected);
-  // In host memory as well, with an object that is skipped as a whole; a store has all of its bytes.
+  // A load into host memory works as well, with an object that is skipped as a whole; a store has all of its
+  // bytes.
   std::vector<client::run> pieces{{.offset = client::run::skipped, .bytes = layer_bytes},
                                   {.offset = 0, .bytes = layer_bytes}};
   std::vector<uint8_t> pools{0, 1};
@@ -292,7 +294,7 @@ TEST_P(LayeredDevice, RequestsThatHaveEndedTouchNothing) {
   std::vector<client::ticket<client::load_result>> loads;
   for (int i = 0; i < 12; ++i)
     loads.push_back(engine->submit_load(engine.load_of(chain), patiently()).value());
-  for (size_t i = 0; i < loads.size(); i += 2) // preempted
+  for (size_t i = 0; i < loads.size(); i += 2) // these requests are preempted
     EXPECT_TRUE(engine->cancel(loads[i], patiently()));
   for (auto& load : loads) {
     auto ended = engine->wait(load, patiently());
@@ -302,7 +304,7 @@ TEST_P(LayeredDevice, RequestsThatHaveEndedTouchNothing) {
   engine.memory().write(others);
   EXPECT_EQ((*engine).lookup(chain).found_chunks, chunks);
   EXPECT_TRUE(engine.memory().read() == others) << "a request that was answered has written";
-  // And with the region: whoever has unregistered it may free it.
+  // Unregisters the region, too: afterwards its owner may free it.
   for (auto& load : loads)
     load = engine->submit_load(engine.load_of(chain), patiently()).value();
   ASSERT_TRUE(engine->unregister(std::move(engine.region()), patiently()));
@@ -331,7 +333,7 @@ TEST_P(LayeredDevice, AStoreOfADeadClientWaitsNoLonger) {
       request.runs = runs;
       request.after = client::generation{&counters, 0, 1};
       auto waits = client->submit_store(request, patiently());
-      bool taken = device_of(client).regions == 1; // answered behind it
+      bool taken = device_of(client).regions == 1; // answered after the load
       voice.say(bell && waits && taken && !waits->ready() ? 's' : 'f');
       for (;;)
         ::pause();

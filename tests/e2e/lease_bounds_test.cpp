@@ -1,10 +1,10 @@
-// What the leases of one client leave for the others, without a disk.
+// How much the leases of one client leave for the others, without a disk.
 #include "workload.hpp"
 
 namespace terrace::e2e {
 namespace {
 
-constexpr uint64_t host_objects = 31; // of 32 MiB; leases together hold at most 23
+constexpr uint64_t host_objects = 31; // in 32 MiB; all leases together hold at most 23
 
 class LeaseBounds : public ::testing::TestWithParam<client::hit_rule> {
  protected:
@@ -14,7 +14,7 @@ class LeaseBounds : public ::testing::TestWithParam<client::hit_rule> {
     return spec;
   }
 
-  /// Stores chains of one chunk and leases them, until nothing more is leased.
+  /// Stores chains of one chunk and leases them, until no more are leased.
   std::vector<client::lease> lease_all(tester& by, uint64_t seed) {
     std::vector<client::lease> held;
     for (uint64_t i = 0; i < 2 * host_objects; ++i) {
@@ -120,7 +120,7 @@ struct DiskLeases : ::testing::Test {
   static bool on_disk_soon(tester& by, const std::vector<digest>& chain) {
     return eventually([&] { return by.lookup(chain, false, on_disk).found_chunks == chain.size(); });
   }
-  /// Leases chunks that are on disk until no more are leased. Others than these are evicted.
+  /// Leases chunks that are on disk until no more are leased. Other chunks than these are evicted.
   static std::vector<client::lease> lease_all(tester& by, uint64_t seed) {
     std::vector<client::lease> held;
     for (uint64_t i = 0; i < 2 * disk_bytes / object_bytes; ++i) {

@@ -8,7 +8,7 @@ namespace {
 using test::frame_with;
 using test::raw_client;
 
-constexpr uint64_t host_objects = 31; // of the default 32 MiB
+constexpr uint64_t host_objects = 31; // in the default 32 MiB
 
 TEST(Lease, HostArenaHoldsTheObjectsThatTheseTestsCountOn) {
   EXPECT_EQ(objects_in(daemon_options{}.host_bytes), host_objects);
@@ -76,7 +76,7 @@ TEST(Lease, IsUnknownToAnotherGroup) {
   tester stranger(daemon.second_socket(), "stranger");
   auto chain = chain_of(1, 2);
   owner.store(chain);
-  EXPECT_EQ(stranger.lookup(chain).found_chunks, 0U); // nor is what it protects
+  EXPECT_EQ(stranger.lookup(chain).found_chunks, 0U); // and what it protects is not found either
   auto found = owner.lookup(chain, true);
   ASSERT_EQ(found.found_chunks, 2U);
   auto places = stranger->read_lease(found.held.id(), {}, patiently());
@@ -98,7 +98,7 @@ TEST(Lease, EndsWithItsOwnerForEveryUser) {
     ASSERT_TRUE(user->read_lease(id, {}, patiently()));
     ::shutdown(owner->descriptor(), SHUT_RDWR);
   }
-  // The user reads those places, so they stay until it lets go: then everything can be evicted.
+  // The user reads those places, so they stay until it lets go; then everything can be evicted.
   user->adopt(id).release();
   occupy(user, 100, host_objects);
   auto places = user->read_lease(id, {}, patiently());
@@ -118,7 +118,7 @@ TEST(Lease, CannotBeReleasedTwice) {
       return wire::CreateRelease(body, body.CreateVector(id.bytes.data(), id.bytes.size()));
     });
   };
-  raw_client stranger(daemon.socket()); // neither owns nor reads it
+  raw_client stranger(daemon.socket()); // a client that neither owns nor reads the lease
   ASSERT_TRUE(stranger.greet());
   stranger.send(release(2));
   auto refused = stranger.receive();

@@ -1,4 +1,4 @@
-// Start, restart, reload and end of the daemon; what it says about its configuration.
+// Start, restart, reload and end of the daemon, and its messages about its configuration.
 #include "tests/support/child_process.hpp"
 #include "workload.hpp"
 
@@ -22,7 +22,7 @@ ended_program terraced(std::vector<std::string> arguments) {
   return run(arguments);
 }
 
-/// A port of the loopback that somebody else listens on.
+/// A loopback port that somebody else listens on.
 struct taken_port {
   unique_fd socket{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
   std::string address;
@@ -99,7 +99,7 @@ TEST(Lifecycle, ClientThatLostTheDaemonFindsTheNextOne) {
   daemon.start();
   auto same = client->reconnect(patiently());
   ASSERT_TRUE(same) << same.error().text;
-  EXPECT_FALSE(*same); // another boot
+  EXPECT_FALSE(*same); // another run of the daemon
   EXPECT_EQ(client.lookup(chain).found_chunks, 0U);
   EXPECT_EQ(client.store(chain), 2U);
 }
@@ -173,7 +173,7 @@ TEST(Lifecycle, HangUpChangesTheLogLevelOfTheRunningDaemon) {
   EXPECT_TRUE(eventually([&] { return client.tier("host").capacity_bytes == 64 * mebibyte; }))
       << "memory is added in the background";
   EXPECT_EQ(daemon.terminate(), 0);
-  EXPECT_EQ(daemon.log().find("draining"), std::string::npos); // an info line: no longer logged
+  EXPECT_EQ(daemon.log().find("draining"), std::string::npos); // an info line is no longer logged
 }
 
 TEST(Lifecycle, HangUpWithAWrongConfigurationChangesNothing) {

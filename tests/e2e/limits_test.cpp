@@ -1,4 +1,4 @@
-// Limits of the system that are too low for the daemon: one line says which, instead of a failure somewhere.
+// System limits that are too low for the daemon: one line names the limit, instead of a failure somewhere.
 #include "workload.hpp"
 
 #include <linux/audit.h>
@@ -26,7 +26,7 @@ void limit(__rlimit_resource what, rlim_t value) {
   ::setrlimit(what, &both);
 }
 
-/// The program cannot start a system call with this number: EPERM.
+/// Makes this system call fail with EPERM.
 void deny(uint32_t number) {
   std::array<sock_filter, 4> rules{{
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -50,7 +50,7 @@ class configured {
                                               "\"\nbytes = \"64MiB\"\n[metrics]\nenabled = false\n");
   }
 
-  /// The daemon does not start, and its last line is why.
+  /// The daemon does not start, and its last line gives the reason.
   void expect_refusal(const std::string& why, const std::string& fix, const std::function<void()>& before) {
     auto ended = run({program("TERRACED"), "--config", folder_ / "terraced.toml"}, {}, before);
     if (ended.exit_code == 127)
@@ -90,11 +90,12 @@ TEST(Limits, RandomNumbersThatAreDenied) {
 }
 
 void lock_at_most(rlim_t bytes) {
-  ::prctl(PR_CAPBSET_DROP, CAP_IPC_LOCK, 0, 0, 0); // it has no limit
+  ::prctl(PR_CAPBSET_DROP, CAP_IPC_LOCK, 0, 0, 0); // a process with this capability has no limit
   limit(RLIMIT_MEMLOCK, bytes);
 }
 
-/// Whether this kernel charges rings to the limit on locked memory, so that there is none with a limit of 0.
+/// Returns whether this kernel charges rings to the limit on locked memory, so that there is none with a
+/// limit of 0.
 bool rings_are_charged() {
   pid_t child = ::fork();
   if (child == 0) {
@@ -102,7 +103,7 @@ bool rings_are_charged() {
     __user_cap_header_struct self{_LINUX_CAPABILITY_VERSION_3, 0};
     std::array<__user_cap_data_struct, 2> sets{};
     ::syscall(SYS_capget, &self, sets.data());
-    sets[0].effective &= ~(1U << CAP_IPC_LOCK); // a new program would not have it
+    sets[0].effective &= ~(1U << CAP_IPC_LOCK); // a new program would not have the capability
     ::syscall(SYS_capset, &self, sets.data());
     std::array<uint64_t, 15> params{}; // struct io_uring_params has 120 bytes
     ::_exit(::syscall(SYS_io_uring_setup, 8, params.data()) < 0 && errno == ENOMEM ? 1 : 0);

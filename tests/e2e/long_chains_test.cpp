@@ -1,4 +1,5 @@
-// Chains near the size of host memory and beyond, looked up under a lease, loaded and stored, as engines with long contexts do.
+// Chains near the size of host memory and beyond, looked up under a lease, loaded and stored, as engines with
+// long contexts do.
 #include "tests/support/scrape.hpp"
 #include "workload.hpp"
 
@@ -28,7 +29,7 @@ std::string trace_of(size_t requests, size_t long_blocks) {
   return lines;
 }
 
-/// The largest number with this name in the command's JSON: of `hit_tokens`, that of all tiers.
+/// Returns the largest number with this name in the command's JSON; for `hit_tokens` it is that of all tiers.
 uint64_t number_behind(const std::string& text, const std::string& name) {
   uint64_t largest = 0;
   std::string quoted = "\"" + name + "\":";
@@ -37,12 +38,12 @@ uint64_t number_behind(const std::string& text, const std::string& name) {
   return largest;
 }
 
-/// Waits until the disk has so many objects.
+/// Waits until the disk has this many objects.
 bool written(tester& by, uint64_t objects) {
   return eventually([&] { return by.tier("disk").objects >= objects; });
 }
 
-/// Requests of the verb that were answered without an error.
+/// Returns the requests of the verb that were answered without an error.
 uint64_t answered(const std::string& metrics, const std::string& verb) {
   auto line = "terrace_requests_total{group=\"default\",verb=\"" + verb + "\",code=\"ok\"} ";
   auto at = metrics.find(line);
@@ -97,7 +98,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, LongChains,
                                   (one.param.times_host > 2 ? "FourTimesHost" : "NearHost");
                          });
 
-/// Clients whose leases are together far beyond host memory, and one that stores a little meanwhile.
+/// The clients' leases together far exceed host memory, and another client stores a little meanwhile.
 TEST(LongChains, LeasesBeyondHostMemoryStopNobody) {
   daemon_under_test daemon({.host_bytes = host_bytes, .disk_bytes = 256 * mebibyte, .lease = {}});
   ASSERT_TRUE(daemon.await_log("joined"));
@@ -127,7 +128,7 @@ TEST(LongChains, LeasesBeyondHostMemoryStopNobody) {
   }
 }
 
-/// Three leases that are together larger than host memory, whose loads run at the same time.
+/// Three leases together exceed host memory, and their loads run at the same time.
 TEST(LongChains, ConcurrentLoadsBeyondHostMemoryDoNotWaitForEachOthersLeases) {
   daemon_under_test daemon({.host_bytes = 64 * mebibyte, .disk_bytes = 256 * mebibyte, .lease = {}});
   ASSERT_TRUE(daemon.await_log("joined"));

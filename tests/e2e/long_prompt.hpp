@@ -1,4 +1,4 @@
-// The prompt that is hashed longest.
+// The prompt that takes longest to hash.
 #pragma once
 
 #include "workload.hpp"
@@ -12,7 +12,7 @@ inline client::space_spec small_blocks() {
   return spec;
 }
 
-/// Its hashing takes seconds: a call of the hash per token, each with a LoRA name and an item.
+/// Hashing it takes seconds: the hash is called for each token, with a LoRA name and an item.
 struct expensive_prompt {
   std::vector<uint32_t> tokens = std::vector<uint32_t>(2'097'152);
   std::string name = std::string(256, 'l');

@@ -1,7 +1,8 @@
-// Lookups against a model that is obviously right: it knows where each object is, and asks for one after the other.
+// Compares lookups with a model that is obviously right: it knows where each object is, and looks at one
+// after the other.
 //
-// Random stores, loads, evictions to the disk, clears and reconnections in two spaces; after each of them everything that
-// can be asked is asked.
+// Random stores, loads, evictions to the disk, clears and reconnections in two spaces; after each of them
+// every possible question is asked.
 #include "pool_client.hpp"
 
 #include <algorithm>
@@ -19,7 +20,7 @@ namespace {
 constexpr size_t prompts = 5;
 constexpr uint32_t most_chunks = 7;
 
-/// An object, by space, digest, pool and rank; and the tiers in which it is, as a mask.
+/// An object, by space, digest, pool and rank; and the mask of the tiers that have it.
 using object_name = std::tuple<size_t, std::string, uint8_t, uint32_t>;
 
 struct expected_prefix {
@@ -28,7 +29,7 @@ struct expected_prefix {
   std::vector<tier_kind> tiers;
 };
 
-/// Where everything is.
+/// The place of everything.
 class lookup_model {
  public:
   explicit lookup_model(std::vector<client::space_spec> spaces) : spaces_(std::move(spaces)) {}
@@ -40,7 +41,7 @@ class lookup_model {
   void add(size_t space, const digest& chunk, uint8_t pool, uint32_t rank, uint32_t tiers) {
     objects_[name(space, chunk, pool, rank)] |= tiers;
   }
-  /// What is in one tier is in the other one, too.
+  /// Copies everything that is in one tier to the other one.
   void copy(uint32_t from, uint32_t to) {
     for (auto& [name, tiers] : objects_)
       if ((tiers & from) != 0)
@@ -103,7 +104,8 @@ class lookup_model {
           slowest = tier_kind::disk;
     return slowest;
   }
-  /// At least the last token is computed anew. A window cannot be cut by one token, so there the next shorter length counts.
+  /// At least the last token is computed anew. A window cannot be cut by one token, so for it the next
+  /// shorter length counts.
   uint64_t usable(size_t space, const std::vector<digest>& chain, uint64_t prompt_tokens, uint32_t tiers,
                   uint32_t found) const {
     const auto& spec = spaces_[space];
@@ -140,7 +142,7 @@ client::space_spec plain_space() {
   return spec;
 }
 
-/// Objects smaller than any of the others.
+/// Its objects are smaller than all others.
 client::space_spec small_space() {
   auto spec = test_space();
   spec.model = "small";
@@ -148,7 +150,7 @@ client::space_spec small_space() {
   return spec;
 }
 
-/// Prompts that share their beginnings, of any length.
+/// Returns prompts of any length that share their beginnings.
 std::vector<std::vector<uint32_t>> random_prompts(std::mt19937& random) {
   std::vector<std::vector<uint32_t>> all;
   for (size_t i = 0; i < prompts; ++i) {
@@ -166,7 +168,7 @@ std::vector<std::vector<uint32_t>> random_prompts(std::mt19937& random) {
   return all;
 }
 
-/// A seed, and when what is stored reaches the disk.
+/// A seed, and the time at which stored objects reach the disk.
 struct model_run {
   uint32_t seed;
   bool write_back = false;
@@ -237,7 +239,7 @@ class LookupModel : public ::testing::TestWithParam<model_run> {
 
   static uint32_t reached_by_stores() { return GetParam().write_back ? on_host : on_host | on_disk; }
 
-  /// What should be on the disk is there.
+  /// Waits until everything that should be on the disk is there.
   void await_writes() {
     EXPECT_TRUE(eventually([&] { return observer_.tier("disk").objects == model_.objects_in(on_disk); }))
         << "disk: " << observer_.tier("disk").objects << ", expected " << model_.objects_in(on_disk);
@@ -262,7 +264,7 @@ class LookupModel : public ::testing::TestWithParam<model_run> {
         model_.add(one.space, chain[c], pool, stored_as(one, pool), on_host);
   }
 
-  /// All objects of host memory make room for those of another space, which then end as well.
+  /// Makes all objects of host memory leave for those of another space, which then end as well.
   void evict() {
     fill_host();
     ASSERT_TRUE((*filler_)->clear(&(*filler_).space(), patiently()));
@@ -271,7 +273,7 @@ class LookupModel : public ::testing::TestWithParam<model_run> {
     await_writes();
   }
 
-  /// With leases on objects that are smaller than any other, so that nothing else remains.
+  /// Fills host memory with leases on objects smaller than all others, so that nothing else remains.
   void fill_host() {
     std::vector<client::lease> held;
     uint64_t seed = 1'000'000 * ++evicted_;
@@ -285,7 +287,7 @@ class LookupModel : public ::testing::TestWithParam<model_run> {
         }
         auto found = (*filler_).lookup(chain, true, on_host);
         if (!found.held)
-          break; // leases leave some memory for loads: it has what was stored last
+          break; // leases leave some memory for loads, which has what was stored last
         held.push_back(std::move(found.held));
       }
   }
@@ -310,7 +312,7 @@ class LookupModel : public ::testing::TestWithParam<model_run> {
     auto request = (**by.by).lookup_of(chain, lease, tiers);
     if (tokens)
       request.what = client::prefix::of_tokens(prompts_[prompt]);
-    // Digests tell whole chunks alone.
+    // Digests only name whole chunks.
     uint64_t end = tokens ? prompts_[prompt].size() : chain.size() * space_chunk_tokens;
     uint32_t mask = tiers == 0 ? on_host | on_disk : tiers;
     auto expected = model_.lookup(by.space, chain, end, mask);

@@ -1,5 +1,5 @@
-// Broken framing of every kind ends its connection with a stated reason, and nobody else's. A mistake inside one
-// request is its answer, and costs the client nothing else.
+// Broken framing of any kind ends its connection with a stated reason, and nobody else's. A mistake inside
+// one request only fails that request.
 #include "tests/support/raw_client.hpp"
 #include "workload.hpp"
 
@@ -17,12 +17,12 @@ using test::status_frame;
 
 using protocol::kind;
 
-/// A daemon, a sound client that must never notice anything, and one raw connection after the other.
+/// A daemon, a correct client that must never notice anything, and one raw connection after the other.
 class Malformed : public ::testing::Test {
  protected:
   void SetUp() override { witness_.store(chain_); }
 
-  /// After the handshake, sends `bytes`; expects the reason, the end, and an undisturbed witness.
+  /// Sends `bytes` after the handshake; expects the reason, the end, and an undisturbed witness.
   void expect_end(const frame_bytes& bytes, const std::string& reason, std::span<const int> descriptors = {},
                   bool greet = true) {
     SCOPED_TRACE("expecting: " + reason);
@@ -33,7 +33,7 @@ class Malformed : public ::testing::Test {
     offender.send(bytes, descriptors);
     auto said = offender.receive();
     ASSERT_TRUE(said) << "closed without a word";
-    while (said && said->id != 0) // answers to sound requests in front of the malformed one
+    while (said && said->id != 0) // answers to the correct requests before the malformed one
       said = offender.receive();
     ASSERT_TRUE(said) << "closed without a reason";
     EXPECT_TRUE(said->is_error());
@@ -46,7 +46,8 @@ class Malformed : public ::testing::Test {
     EXPECT_EQ(witness_.load_and_check(chain_), chain_.size());
   }
 
-  /// After the handshake, sends `bytes`, request 2; expects the reason as its answer, and that the client is served.
+  /// Sends `bytes`, request 2, after the handshake; expects the reason as its answer, and that the client is
+  /// still served.
   void expect_refusal(const frame_bytes& bytes, const std::string& reason,
                       std::span<const int> descriptors = {}) {
     SCOPED_TRACE("expecting: " + reason);
@@ -199,7 +200,7 @@ TEST_F(Malformed, UnknownVersionIsToldWhichIsSpoken) {
   ASSERT_TRUE(said && said->is_error());
   EXPECT_EQ(said->code(), errc::unsupported);
   EXPECT_NE(said->text().find("expected 1"), std::string::npos) << said->text();
-  client.send(status_frame(2)); // it is not served
+  client.send(status_frame(2)); // this request is not served
   auto next = client.receive();
   EXPECT_TRUE(!next || next->id == 0);
   EXPECT_FALSE(client.receive());

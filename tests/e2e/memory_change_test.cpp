@@ -5,7 +5,7 @@ namespace terrace::e2e {
 namespace {
 
 constexpr uint64_t segment_bytes = 8 * mebibyte;
-constexpr uint64_t objects_a_segment = 7; // each has a header block
+constexpr uint64_t objects_a_segment = 7; // each object has a header block
 
 class ChangingMemory : public ::testing::Test {
  protected:
@@ -72,7 +72,7 @@ TEST_F(ChangingMemory, KeepsASegmentUntilItsLeasesAndItsClientsEnd) {
     EXPECT_EQ(client_.tier("host").leaving_bytes, 2 * segment_bytes) << "the holder has them mapped";
     EXPECT_EQ(client_.tier("host").capacity_bytes, 2 * segment_bytes);
   }
-  while (client_.status().clients.size() > 1) // until the daemon has noticed the holder's end
+  while (client_.status().clients.size() > 1) // waits until the daemon has noticed the holder's end
     ;
   EXPECT_EQ(client_.tier("host").leaving_bytes, 0U);
 }
@@ -102,7 +102,7 @@ TEST_F(ChangingMemory, RefusesWrongValuesWithATextAndKeepsWhatItHas) {
 }
 
 TEST(HugePages, AreReportedWhenTheyAreNotToBeHad) {
-  // More than any machine of these tests has set aside; without prefault nothing is committed.
+  // More than any machine of these tests has reserved; without prefault nothing is committed.
   constexpr uint64_t much = uint64_t{1} << 31;
   daemon_under_test daemon({.host_bytes = much, .host = "huge_pages = true\nprefault = false\n"});
   EXPECT_TRUE(daemon.has_logged("vm.nr_hugepages"));

@@ -1,4 +1,4 @@
-// A host arena in which everything is leased, or being written.
+// A host arena in which everything is leased or being written.
 #include "workload.hpp"
 
 #include <memory>
@@ -76,7 +76,7 @@ TEST_F(FullMemory, RequestThatCanNeverFitIsRefusedAtOnce) {
 
 // ---- memory that waiting helps to get ----
 
-/// A daemon whose host memory slow loads hold. They take turns, so that none of them ends for seconds.
+/// A daemon whose host memory is held by slow loads. They take turns, so that none of them ends for seconds.
 class BusyMemory : public ::testing::Test {
  protected:
   static constexpr uint64_t loaders = 8;
@@ -86,14 +86,14 @@ class BusyMemory : public ::testing::Test {
     for (uint64_t i = 0; i < loaders; ++i)
       slow_.push_back(std::make_unique<slow_client>(daemon_.socket(), "slow", 4));
   }
-  /// The first so many of the objects that fill the memory.
+  /// Holds this many of the objects that fill the memory.
   bool hold(uint64_t objects) {
     for (uint64_t i = 0; i < objects; ++i)
       for (auto& ticket : slow_[i % loaders]->load(filling_[i], 1))
         loads_.push_back(std::move(ticket));
     return leased_objects(client_, objects) == objects;
   }
-  /// Cancels the last load, whose object may leave then.
+  /// Cancels the last load, whose object may then leave.
   void end_one() {
     ASSERT_FALSE(loads_.empty());
     ASSERT_TRUE((*slow_[(loads_.size() - 1) % loaders])->cancel(loads_.back(), patiently()));
@@ -151,7 +151,7 @@ TEST_F(BusyMemory, CancelledRequestGivesWayToTheOneBehindIt) {
   ASSERT_TRUE(waiting(2));
   ASSERT_TRUE(client_->cancel(first, patiently()));
   ASSERT_TRUE(waiting(1));
-  end_one(); // room for the second
+  end_one(); // makes room for the second
   auto stored = second->wait(behind, patiently());
   ASSERT_TRUE(stored) << stored.error().text;
   EXPECT_EQ(stored->stored_chunks, 1U);
@@ -190,7 +190,8 @@ TEST_F(BusyMemory, ASmallStorePassesHoweverManyLargeOnesAnotherClientHas) {
   auto stored = other->wait(small, patiently());
   ASSERT_TRUE(stored) << stored.error().text;
   EXPECT_EQ(stored->stored_chunks, 1U);
-  // Those go on as well, through the memory that became free; how many have ended by now depends on the machine.
+  // Those loads continue as well, through the memory that became free; the machine's speed decides how many
+  // have ended by now.
   EXPECT_NE(client_.tier("host").waiting_requests, 0U) << "it waited for large ones";
 }
 

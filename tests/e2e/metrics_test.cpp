@@ -28,7 +28,7 @@ std::ostream& operator<<(std::ostream& to, const family& of) {
 }
 using families = std::map<std::string, family>;
 
-/// The rows of the page's tables.
+/// Returns the rows of the page's tables.
 families documented() {
   std::ifstream page(TERRACE_SOURCE_ROOT "/docs/metrics.md");
   std::regex row(R"(\| `(terrace_\w+)` \| (\w+) \| ([^|]*)\|.*)");
@@ -48,7 +48,7 @@ families documented() {
 
 struct exposed {
   families kinds;
-  std::map<std::string, double> samples; ///< "name{label="value",...}"; of a histogram its `_count`
+  std::map<std::string, double> samples; ///< by "name{label="value",...}"; for a histogram, its `_count`
 
   double sum_of(const std::string& beginning) const {
     double sum = 0;
@@ -96,7 +96,7 @@ struct MetricsOfADaemon : ::testing::Test {
   daemon_under_test daemon;
 };
 
-/// A first load into memory that its client never wrote: of a whole large page.
+/// Makes a first load of a whole large page into memory that its client never wrote.
 void load_into_new_memory(tester& client) {
   auto spec = test_space();
   spec.model = "large";
@@ -124,7 +124,7 @@ void load_into_new_memory(tester& client) {
   ASSERT_TRUE(client->load(load, patiently()));
 }
 
-/// Stores and loads far beyond both tiers, under leases and without, and some requests that fail.
+/// Stores and loads far beyond both tiers, under leases and without, and makes some requests that fail.
 void put_under_load(daemon_under_test& daemon) {
   tester client(daemon.socket(), "load");
   std::vector<std::vector<digest>> chains;
@@ -134,7 +134,7 @@ void put_under_load(daemon_under_test& daemon) {
     client.load_and_check(chains[i / 2]);
     client.lookup(chains[i], true);
     client.lookup(chains[i / 3]);
-    if (i >= 4) { // of the disk's five chains the oldest
+    if (i >= 4) { // loads the oldest of the disk's five chains
       ASSERT_TRUE(client->prefetch({.in = client.space(),
                                     .what = client::prefix::of_digests(chains[i - 4]),
                                     .rule = client::stop_rule::wait},
@@ -182,8 +182,8 @@ const std::set<std::string> raised_by_trouble = {
     "terrace_prompts_evicted_total",
     "terrace_device_failures_total",
     "terrace_device_generations_total",
-    "terrace_device_peer_bytes_total", // of a second GPU
-    "terrace_device_disk_bytes_total", // of a GPU that reads disks: gpu_direct_disk_test.cpp
+    "terrace_device_peer_bytes_total", // needs a second GPU
+    "terrace_device_disk_bytes_total", // needs a GPU that reads disks: gpu_direct_disk_test.cpp
     "terrace_device_disk_failures_total",
     "terrace_device_disk_late_total",
     "terrace_recompute_requests_total",
@@ -203,21 +203,21 @@ const std::set<std::string> raised_by_trouble = {
     "terrace_worker_pushed_jobs_total",
 };
 
-/// Those of sessions and prompts with a partial chunk: session_tail_test.cpp and prompt_entry_test.cpp.
+/// Metrics of sessions and prompts with a partial chunk: session_tail_test.cpp and prompt_entry_test.cpp.
 const std::set<std::string> raised_by_partial_chunks = {"terrace_prompt_lookups_total",
                                                         "terrace_tails_removed_total"};
 
-/// Those of subscribers.
+/// Metrics of subscribers.
 const std::set<std::string> raised_by_subscribers = {"terrace_events_told_total",
                                                      "terrace_subscribers_lost_total"};
 
-/// Those of Redis clients.
+/// Metrics of Redis clients.
 const std::set<std::string> raised_by_redis_clients = {
     "terrace_resp_commands_total", "terrace_resp_errors_total",     "terrace_resp_hits_total",
     "terrace_resp_misses_total",   "terrace_resp_read_bytes_total", "terrace_resp_stored_bytes_total",
 };
 
-/// Those that need another `disk.demotion` than the default.
+/// Metrics that need another `disk.demotion` than the default.
 const std::set<std::string> raised_by_demotion = {
     "terrace_tier_demoted_bytes_total",
     "terrace_tier_demoted_total",
@@ -234,7 +234,7 @@ TEST_F(MetricsOfADaemon, AreThoseOfThePageAndEachHasAProducer) {
   auto chain = chain_of(777, 2);
   ASSERT_TRUE(store_from(engine, *region, chain, interleaved(2)));
   ASSERT_TRUE(load_into(engine, *region, chain, interleaved(2)));
-  auto written = client::region::create("written", object_bytes); // and not copied: a pass maps it
+  auto written = client::region::create("written", object_bytes); // mapped by a pass and not copied
   ASSERT_TRUE(written);
   std::memset(written->data(), 1, written->size());
   auto mapped_ahead = engine->register_region(*written, patiently());
@@ -243,7 +243,7 @@ TEST_F(MetricsOfADaemon, AreThoseOfThePageAndEachHasAProducer) {
   families page = documented();
   exposed seen;
   std::set<std::string> never_raised;
-  eventually([&] { // some are counted behind the answers
+  eventually([&] { // some are counted after the answers
     for (int i = 0; i < 10; ++i)
       engine.status(); // on a busy machine few requests come while a worker polls
     seen = now();
@@ -261,7 +261,7 @@ TEST_F(MetricsOfADaemon, AreThoseOfThePageAndEachHasAProducer) {
     EXPECT_TRUE(seen.kinds.contains(name)) << name << " is on the page, but the daemon does not serve it";
   for (const auto& [name, of] : seen.kinds) {
     if (!name.starts_with("terrace_"))
-      continue; // of the HTTP server
+      continue; // metrics of the HTTP server
     EXPECT_TRUE(page.contains(name)) << name << " is not in docs/metrics.md";
     EXPECT_EQ(of, page[name]) << name;
   }
@@ -305,7 +305,7 @@ TEST_F(MetricsOfHostMemory, CountRefusalsForWantOfRoomApartFromDrops) {
   std::string dropped = "terrace_tier_dropped_total{group=\"default\",tier=\"host\"}";
   std::string no_room = "terrace_tier_refused_total{group=\"default\",tier=\"host\",reason=\"no_room\"}";
   for (uint64_t i = 0; i < 10; ++i)
-    client.store(chain_of(i, 4)); // evictions are no drops
+    client.store(chain_of(i, 4)); // evictions do not count as drops
   EXPECT_EQ(now().samples[dropped], 0);
   EXPECT_EQ(now().samples[no_room], 0);
   auto leases = occupy(client, 100, objects_in(16 * mebibyte));
@@ -330,7 +330,7 @@ TEST_F(MetricsOfHostMemory, CountChunksThatTheirLastRankHasLeftIncomplete) {
     EXPECT_EQ(first.lookup(chain, true).found_chunks, 2U);
     EXPECT_EQ(now().samples[unusable], 0); // its missing objects may still come
   }
-  while (first.tier("host").objects != 4) // until the daemon has noticed
+  while (first.tier("host").objects != 4) // waits until the daemon has noticed
     EXPECT_EQ(first.lookup(chain, true).found_chunks, 2U);
   EXPECT_EQ(now().samples[unusable], 2);
 }

@@ -1,4 +1,4 @@
-// A prompt is moved to disk and back by an operator.
+// An operator moves a prompt to disk and back.
 #include "workload.hpp"
 
 #include <nlohmann/json.hpp>
@@ -96,7 +96,7 @@ TEST_F(Move, TheCommandTellsChunksAndBytes) {
   EXPECT_EQ(run(words).exit_code, 2);
 }
 
-/// What is on its way to the disk is waited for.
+/// The move waits for objects that are being written to the disk.
 TEST(MoveWrittenThrough, RightAfterTheStore) {
   daemon_under_test daemon({.disk_bytes = 64 * mebibyte, .disk = "admission = \"always\"\n"});
   ASSERT_TRUE(daemon.await_log("joined"));

@@ -19,7 +19,7 @@ struct NamedLookup : ::testing::Test {
     request.id = named(number);
     return scheduler->lookup(request, patiently());
   }
-  /// The connection's messages up to here have been worked off by the daemon.
+  /// Waits until the daemon has processed the connection's messages so far.
   void settle() { scheduler.status(); }
 
   daemon_under_test daemon;
@@ -45,7 +45,7 @@ test::frame_bytes open_space_frame() {
   });
 }
 
-/// In the space with number 1, of a prompt of so many tokens.
+/// Returns a lookup in the space with number 1, of a prompt of this many tokens.
 test::frame_bytes lookup_frame(const lookup_id& id, size_t tokens) {
   return test::frame_with(protocol::kind::lookup, 3, [&](auto& body) {
     auto list = body.CreateVector(std::vector<uint32_t>(tokens, 7));
@@ -186,7 +186,7 @@ TEST_F(NamedLookup, ARefusedLookupIsHeardAsGone) {
   std::vector<uint32_t> tokens(64, 1);
   request.what = client::prefix::of_tokens(tokens);
   request.what.parent = chain[0].bytes;
-  request.what.parent_tokens = 5; // no whole number of chunks
+  request.what.parent_tokens = 5; // not a whole number of chunks
   EXPECT_FALSE(scheduler->lookup(request, patiently()));
   expect_error(worker->wait(*waits, patiently()), errc::gone);
 }
@@ -205,7 +205,7 @@ TEST_F(NamedLookup, ALookupRefusedBeforeItBeginsIsGoneToo) {
   auto other = worker->submit_await_lookup(named(2), patiently());
   ASSERT_TRUE(other);
   worker.status();
-  test::raw_client stranger(daemon.socket()); // has not opened the space
+  test::raw_client stranger(daemon.socket()); // a client that has not opened the space
   ASSERT_TRUE(stranger.greet());
   stranger.send(lookup_frame(named(2), 1));
   EXPECT_EQ(stranger.receive()->code(), errc::not_found);
@@ -213,7 +213,7 @@ TEST_F(NamedLookup, ALookupRefusedBeforeItBeginsIsGoneToo) {
 }
 
 TEST_F(NamedLookup, AConnectionThatEndsLeavesNoLookupBehind) {
-  // Long prompts: some connections end before their lookup begins, some while it hashes.
+  // The prompts are long: some connections end before their lookup begins, some while it hashes.
   for (uint8_t number = 1; number <= 64; ++number) {
     test::raw_client dying(daemon.socket());
     ASSERT_TRUE(dying.greet());

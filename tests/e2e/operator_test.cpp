@@ -23,7 +23,7 @@ using json = nlohmann::json;
 using test::child_process;
 using test::child_voice;
 
-constexpr uint64_t host_objects = 31; // of the default 32 MiB
+constexpr uint64_t host_objects = 31; // in the default 32 MiB
 
 std::string text_of(const lease_id& id) {
   std::string text;
@@ -145,7 +145,7 @@ TEST_F(Operator, WhatIsReadUnderARevokedLeaseStaysUntilItIsReleased) {
     EXPECT_TRUE(has_content(chain[i], places->objects[i])) << "what it has mapped is not reused";
   EXPECT_EQ(owner.lookup(chain).found_chunks, 2U) << "the rest could be evicted";
 
-  reader->adopt(found.held.id()).release(); // it has finished reading
+  reader->adopt(found.held.id()).release(); // the reader has finished
   EXPECT_TRUE(eventually([&] { return client_named(daemon_, "reader")["quarantined_bytes"] == 0; }));
   occupy(owner, 1000, host_objects);
 }
@@ -174,7 +174,7 @@ TEST_F(Operator, WhatIsReadUnderARevokedLeaseStaysUntilItsProcessEnds) {
   occupy(operating, 100, host_objects);
 }
 
-/// The words that name the testers' space, and a prompt of these chunks.
+/// Returns the words that name the testers' space, and a prompt of these chunks.
 std::vector<std::string> prompt_words(const std::vector<digest>& chain) {
   std::string digests;
   for (const digest& one : chain)
@@ -236,7 +236,7 @@ TEST_F(Operator, APinMayBeRevokedAndReplaced) {
 
 TEST_F(Operator, PinsHaveABoundThatTheErrorNames) {
   tester client(daemon_.socket(), "client", 16 * object_bytes);
-  auto chain = chain_of(1, 9); // a quarter of 32 MiB is 8
+  auto chain = chain_of(1, 9); // a quarter of 32 MiB is 8 objects
   client.store(chain);
   auto refused = terrace(daemon_, words_of({"pin"}, chain));
   EXPECT_EQ(refused.exit_code, 1);

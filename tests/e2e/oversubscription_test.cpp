@@ -1,5 +1,5 @@
-// Eight clients that together want four times what host memory has: nothing is dropped, nobody waits forever, and everybody
-// gets a share.
+// Eight clients that together want four times what host memory has: nothing is dropped, nobody waits forever,
+// and everybody gets a share.
 #include "hungry_client.hpp"
 
 #include "tests/support/process_memory.hpp"
@@ -23,7 +23,7 @@ constexpr size_t clients = 8;
 constexpr uint64_t host_bytes = 32 * mebibyte;
 static_assert(clients * hungry_client::chunks_in_all * hungry_client::held_bytes >= 4 * host_bytes);
 
-/// The sum of all samples of a metric whose labels contain the text.
+/// Returns the sum of all samples of a metric whose labels contain the text.
 double sum_of(const std::string& metrics, const std::string& name, const std::string& label = {}) {
   double sum = 0;
   std::istringstream lines(metrics);
@@ -37,7 +37,7 @@ double sum_of(const std::string& metrics, const std::string& name, const std::st
 class memory_record {
  public:
   void add(uint64_t bytes) { bytes_.push_back(bytes); }
-  /// The most in a part of the run, from 0 to 1.
+  /// Returns the maximum in a part of the run, from 0 to 1.
   uint64_t most(double from, double to) const {
     auto at = [&](double part) {
       return bytes_.begin() + static_cast<std::ptrdiff_t>(part * static_cast<double>(bytes_.size()));
@@ -53,7 +53,7 @@ struct overload {
   const char* name;
   bool disk;
   const char* demotion = "write_through";
-  uint64_t chunks = 24'000; ///< moved by the client that moves most
+  uint64_t chunks = 24'000; ///< chunks moved by the client that moves most
 };
 
 void PrintTo(const overload& one, std::ostream* out) { *out << one.name; }
@@ -66,7 +66,7 @@ class Oversubscription : public ::testing::TestWithParam<overload> {
         daemon_options{.host_bytes = host_bytes,
                        .disk_bytes = GetParam().disk ? 8 * host_bytes : 0,
                        .disk = std::string("demotion = \"") + GetParam().demotion + "\"\n",
-                       .lease = {}, // as by default
+                       .lease = {}, // the default
                        .metrics = "127.0.0.1:" + std::to_string(port_)});
     course_.prefetches = GetParam().disk;
     course_.seed = terrace::testing::test_seed();
@@ -75,7 +75,7 @@ class Oversubscription : public ::testing::TestWithParam<overload> {
     }
   }
 
-  /// Until the course is over.
+  /// Works until the run is over.
   void let_them_work() {
     for (size_t i = 0; i < clients; ++i)
       clients_.push_back(std::make_unique<hungry_client>(daemon_->socket(), i, course_));
@@ -84,7 +84,7 @@ class Oversubscription : public ::testing::TestWithParam<overload> {
       threads.emplace_back([this, i] {
         clients_[i]->work(i == 0 ? [this] { memory_.add(test::resident_bytes(daemon_->pid(), "RssAnon")); }
                                  : std::function<void()>());
-        course_.over = true; // one that has failed ends the run
+        course_.over = true; // a failed client ends the run
       });
     for (auto& thread : threads)
       thread.join();
@@ -125,12 +125,12 @@ class Oversubscription : public ::testing::TestWithParam<overload> {
   }
 
   void expect_bounded_memory() {
-    if (test::sanitized()) // keeps memory that was freed
+    if (test::sanitized()) // sanitizers keep freed memory
       return;
     EXPECT_LE(memory_.most(0.25, 1), memory_.most(0, 0.25) + 8 * mebibyte);
   }
 
-  /// Nobody holds or waits for anything, and everything in host memory can make room.
+  /// Checks that nobody holds or waits for anything, and that everything in host memory can make room.
   void expect_all_given_back() {
     clients_.clear();
     tester after(daemon_->socket(), "after");
@@ -183,7 +183,8 @@ TEST_P(OversubscriptionSlow, ForTenMinutesWithoutAStallOfASecond) {
   expect_all_given_back();
 }
 
-/// Leases, and stores that take seconds, hold all of host memory; then a prefetch waits for some, and then a store does.
+/// Leases, and stores that take seconds, hold all of host memory; then a prefetch waits for some, and then a
+/// store does.
 TEST(OversubscribedMemory, APrefetchIsRefusedOnceAStoreWaitsAndNoStoreIs) {
   uint16_t port = test::free_port();
   daemon_under_test daemon({.host_bytes = 8 * mebibyte,
@@ -192,7 +193,7 @@ TEST(OversubscribedMemory, APrefetchIsRefusedOnceAStoreWaitsAndNoStoreIs) {
   ASSERT_TRUE(daemon.await_log("joined"));
   auto chain = chain_of(1, 4);
   EXPECT_EQ(tester(daemon.socket()).store(chain), 4U);
-  ASSERT_EQ(daemon.terminate(), 0); // from now on it is on disk alone
+  ASSERT_EQ(daemon.terminate(), 0); // from now on it is only on disk
   daemon.start();
   ASSERT_TRUE(daemon.await_log("4 objects found"));
   tester client(daemon.socket());

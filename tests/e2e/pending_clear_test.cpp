@@ -1,4 +1,4 @@
-// Nothing that was cleared comes back, also from a disk that could not be reached when it was cleared.
+// Nothing that was cleared comes back, not even from a disk that could not be reached when it was cleared.
 #include "workload.hpp"
 
 #include <fcntl.h>
@@ -50,7 +50,7 @@ TEST(PendingClear, HoldsForADiskThatWasRefusedAndIsRepaired) {
     clear_all(client);
     EXPECT_EQ(client.lookup(chain).found_chunks, 0U);
   }
-  daemon.kill(); // it was durable when it was answered
+  daemon.kill(); // the clear was durable when it was answered
   broken.repair();
 
   daemon.start();
@@ -63,7 +63,7 @@ TEST(PendingClear, HoldsForADiskThatWasRefusedAndIsRepaired) {
   }
   ASSERT_EQ(daemon.terminate(), 0);
   daemon.start();
-  ASSERT_TRUE(daemon.await_log("3 objects found")); // it is applied once
+  ASSERT_TRUE(daemon.await_log("3 objects found")); // the clear is applied once
   EXPECT_EQ(tester(daemon.socket()).load_and_check(fresh), 3U);
 }
 

@@ -1,4 +1,4 @@
-// Policies of the running daemon: what shadows tell of live traffic, and changing the real one.
+// Policies of the running daemon: what shadows report about live traffic, and changing the real one.
 #include "workload.hpp"
 
 #include <set>
@@ -12,7 +12,7 @@ ended_program policies(const daemon_under_test& daemon, std::vector<std::string>
   return run(words);
 }
 
-/// The chains 1 to 6, of one to three chunks, in an order that comes back to some sooner than to others.
+/// Returns the chains 1 to 6, of one to three chunks, in an order in which some return sooner than others.
 std::vector<std::vector<digest>> requests() {
   std::vector<std::vector<digest>> made;
   for (uint64_t i = 0; i < 60; ++i) {
@@ -22,11 +22,12 @@ std::vector<std::vector<digest>> requests() {
   return made;
 }
 
-/// As an engine without a cache of its own: what is found is used, what is missing is stored. Gives the chunks found.
+/// Serves like an engine without its own cache: uses what is found, stores what is missing. Returns the
+/// chunks found.
 uint64_t serve(tester& client, const std::vector<digest>& chain) {
   auto found = client.lookup(chain, true);
   size_t there = found.found_chunks;
-  found = {}; // the lease ends
+  found = {}; // ends the lease
   if (there < chain.size()) {
     auto stored = client->store(
         client.store_of(chain, {static_cast<uint32_t>(there), static_cast<uint32_t>(chain.size() - there)}),

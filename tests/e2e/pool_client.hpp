@@ -8,13 +8,14 @@
 
 namespace terrace::e2e {
 
-/// What the object of a chunk in one pool holds: other bytes than the same chunk's in other pools.
+/// Returns the content of a chunk's object in one pool. It differs from those in other pools.
 inline digest content_of(digest chunk, size_t pool) {
   chunk.bytes[0] = static_cast<uint8_t>(chunk.bytes[0] ^ (pool + 1));
   return chunk;
 }
 
-/// A client that stores and loads any pools of a space; each object has a piece of `piece_bytes` of the region.
+/// A client that stores and loads any pools of a space; each object has a piece of `piece_bytes` of the
+/// region.
 class pool_client {
  public:
   static constexpr uint64_t piece_bytes = 256 << 10;
@@ -38,7 +39,7 @@ class pool_client {
     return inner_->store(request, patiently());
   }
 
-  /// Loads and compares every byte of what was delivered; gives the number of chunks.
+  /// Loads and compares every delivered byte; returns the number of chunks.
   uint32_t load_and_check(const std::vector<digest>& chain, client::chunk_range range,
                           std::vector<uint8_t> wanted, bool named = true) {
     auto objects = lay_out(chain, range, wanted);
@@ -63,7 +64,7 @@ class pool_client {
  protected:
   std::span<const client::run> runs() const { return runs_; }
 
-  /// The objects of a request, and one run for each.
+  /// Returns the objects of a request, and one run for each.
   std::vector<std::pair<digest, uint64_t>>
   lay_out(const std::vector<digest>& chain, client::chunk_range range, const std::vector<uint8_t>& wanted) {
     std::vector<std::pair<digest, uint64_t>> objects;
@@ -82,7 +83,8 @@ class pool_client {
   std::vector<client::run> runs_;
 };
 
-/// 6 layers of 2 x 16 tokens x 512 elements, and one latent layer each: 96 KiB + 24 KiB in each of two groups.
+/// 6 layers of 2 x 16 tokens x 512 elements, and one latent layer each: 96 KiB + 24 KiB in each of two
+/// groups.
 inline client::space_spec layered_space() {
   auto spec = test_space();
   spec.dtype = "bfloat16";

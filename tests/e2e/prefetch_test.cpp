@@ -1,4 +1,4 @@
-// Prefetches: chunks of lower tiers come into host memory before anybody loads them.
+// Prefetches bring chunks of lower tiers into host memory before anybody loads them.
 #include "tests/support/scrape.hpp"
 #include "workload.hpp"
 
@@ -27,7 +27,7 @@ client::prefetch_result prefetch(tester& by, const client::prefetch_request& req
   return done.value_or(client::prefetch_result{});
 }
 
-/// Eight chunks, on disk alone.
+/// Eight chunks, only on disk.
 class Prefetch : public testing::Test {
  protected:
   explicit Prefetch(const daemon_options& options = {}) : daemon_(with_disk(options)) {
@@ -45,7 +45,7 @@ class Prefetch : public testing::Test {
     EXPECT_TRUE(daemon_.await_log("8 objects found"));
   }
 
-  /// Nothing is held, and lookups find so many chunks in host memory.
+  /// Checks that nothing is held, and that lookups find this many chunks in host memory.
   void expect_in_host(tester& by, uint32_t chunks) {
     EXPECT_EQ(leased_objects(by, 0), 0U);
     EXPECT_EQ(by.lookup(chain, false, on_host).found_chunks, chunks);
@@ -224,7 +224,7 @@ TEST_F(CrowdedPrefetch, WaitsForMemoryOnlyIfItsRuleSaysSo) {
   auto failed = client->prefetch(timed, patiently());
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().code, errc::deadline) << failed.error().text;
-  auto whole = prefetch(client, prefetch_of(client, chain)); // until a store has ended
+  auto whole = prefetch(client, prefetch_of(client, chain)); // waits until a store has ended
   EXPECT_EQ(whole.delivered_chunks, whole.expected_chunks);
 }
 

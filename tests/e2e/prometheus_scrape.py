@@ -19,7 +19,7 @@ import urllib.parse
 import urllib.request
 
 SKIPPED = 77
-START_LIMIT_S = 60  # bounds a broken server; a sound one is ready in about a second
+START_LIMIT_S = 60  # bounds a broken server; a working one is ready in about a second
 
 
 def free_port():
@@ -40,7 +40,7 @@ def ask(port, path, **query):
 
 
 def wait_until_ready(server):
-    """Returns when the server says in its own log that it takes requests."""
+    """Returns when the server's log says that it takes requests."""
     for line in server.stderr:
         if "Server is ready to receive web requests" in line:
             return
@@ -48,8 +48,8 @@ def wait_until_ready(server):
 
 
 def wait_for_scrape(port):
-    """The server announces no scrape, so its API is asked until what it took can be found: a target counts as healthy a
-    moment before."""
+    """Asks the server's API until the samples can be found, because it announces no scrape, and a target counts as
+    healthy a moment before."""
     limit = time.monotonic() + START_LIMIT_S
     while time.monotonic() < limit:
         if ask(port, "query", query="up == 1")["result"]:

@@ -1,4 +1,4 @@
-// What the page on the protocol promises about requests, seen from outside.
+// The promises of the protocol's page about requests, seen from outside.
 #include "tests/support/child_process.hpp"
 #include "tests/support/raw_client.hpp"
 #include "workload.hpp"
@@ -71,7 +71,7 @@ TEST(Promises, AnErrorNamesTheTraceOfItsRequest) {
   std::array<uint8_t, 32> parent{};
   request.what = client::prefix::of_tokens(tokens);
   request.what.parent = parent;
-  request.what.parent_tokens = 5; // no whole number of chunks
+  request.what.parent_tokens = 5; // not a whole number of chunks
   auto refused = client->lookup(request, patiently());
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().text.find("(trace request-4711)"), std::string::npos) << refused.error().text;
@@ -230,7 +230,8 @@ TEST(Promises, NamesCannotForgeLinesOfStatus) {
 TEST(Promises, AFullConnectionTableDoesNotAdviseToStartADaemon) {
   daemon_under_test daemon({.connection = "connections_max = 1\n"});
   tester first(daemon.socket());
-  // A command that is a client: those that only look are let in. The daemon may close before or behind the hello.
+  // A command that is a client. Commands that only look are let in. The daemon may close before or after the
+  // hello.
   for (int attempt = 0; attempt < 20; ++attempt) {
     auto set = run({program("TERRACE"), "policies", "set", "host", "lru", "--socket", daemon.socket()});
     EXPECT_NE(set.exit_code, 0);

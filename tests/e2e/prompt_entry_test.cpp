@@ -7,7 +7,7 @@
 namespace terrace::e2e {
 namespace {
 
-constexpr uint32_t chunk = space_chunk_tokens; // 16
+constexpr uint32_t chunk = space_chunk_tokens; // 16 tokens
 const std::vector<uint64_t> cursors{3, 4};
 
 client::space_spec prompt_space() {
@@ -34,7 +34,7 @@ class PromptEntry : public ::testing::Test {
   }
   tail_client& by() { return *client_; }
 
-  /// Its chunks, and its tail, in all pools. Not in a session.
+  /// Stores its chunks, including its tail, in all pools. Not in a session.
   void store(std::span<const uint32_t> prompt) {
     auto stored = by().store_prompt(prompt, {0, 1});
     ASSERT_TRUE(stored) << stored.error().text;
@@ -121,7 +121,7 @@ TEST_F(PromptEntry, IsFoundInASessionToo) {
   EXPECT_EQ(found->logits, logits);
   EXPECT_EQ(found->usable_tokens, prompt.size());
   EXPECT_EQ(session.tokens(), prompt.size());
-  // The turn goes on: its end has another tail, and the prompt's stays.
+  // The turn continues: its end has another tail, and the prompt's stays.
   auto turn = joined(prompt, prompt_of(2, 3));
   by().turn(session, turn, prompt.size());
   EXPECT_EQ(metric("terrace_tails"), 2);

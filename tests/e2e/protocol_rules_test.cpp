@@ -1,6 +1,6 @@
-// The rules of docs/protocol.md that concern more than one field: each row of the page's second table of bounds, from
-// outside. What keeps to a rule is served, what breaks it is `bad_request` with the rule's reason, and the same connection
-// goes on.
+// The rules of docs/protocol.md about more than one field: each row of the page's second table of bounds,
+// from outside. A request that keeps to a rule is served. One that breaks it gets `bad_request` with the
+// rule's reason, and the connection continues.
 #include "wire_requests.hpp"
 #include "workload.hpp"
 
@@ -15,14 +15,14 @@ namespace {
 using test::raw_client;
 
 constexpr uint64_t region_size = mebibyte;
-constexpr uint64_t staging_size = 8 * mebibyte; // of a connection of daemon_under_test
+constexpr uint64_t staging_size = 8 * mebibyte; // staging memory of a connection of daemon_under_test
 
 /// A request, and a part of the reason why it is refused; empty: it is served.
 struct trial {
   frame_bytes frame;
-  std::string refused;      ///< empty: it is no mistake
-  errc answered = errc::ok; ///< what is no mistake
-  std::vector<int> with{};  ///< descriptors
+  std::string refused;      ///< empty: it is not a mistake
+  errc answered = errc::ok; ///< answer to a request that is not a mistake
+  std::vector<int> with{};  ///< descriptors of the request
 };
 
 using texts = std::vector<std::string>;
@@ -56,7 +56,7 @@ class ProtocolRules : public ::testing::Test {
     return answer().as<wire::OpenSpaceAnswer>().space();
   }
 
-  /// A lease on two chunks of `space_`.
+  /// Takes a lease on two chunks of `space_`.
   std::vector<uint8_t> leased() {
     client_.send(store(space_, region_, {}));
     EXPECT_EQ(answer().code(), errc::ok);
@@ -87,7 +87,7 @@ class ProtocolRules : public ::testing::Test {
     }
   }
 
-  /// By the first column of the page.
+  /// Keyed by the first column of the page.
   std::map<std::string, std::vector<trial>> rows();
   void add_rows_of_spaces(std::map<std::string, std::vector<trial>>& to);
   void add_rows_of_prefixes(std::map<std::string, std::vector<trial>>& to);
@@ -379,7 +379,7 @@ void ProtocolRules::add_rows_of_transfers(std::map<std::string, std::vector<tria
   };
   const std::vector<int> with{page_.descriptor()};
   to["`events`"] = {
-      {generations(1, 68), "", errc::unsupported, with}, // by this device
+      {generations(1, 68), "", errc::unsupported, with}, // the device does not support it
       {generations(1, 67), "in a region of at least 68 bytes for each", errc::ok, with},
       {generations(1, 4096, wire::RegionKind::memfd), "events only with generations", errc::ok, with},
   };
@@ -442,7 +442,7 @@ std::map<std::string, std::vector<trial>> ProtocolRules::rows() {
   return all;
 }
 
-/// The first column of the page's table of rules.
+/// Returns the first column of the page's table of rules.
 texts listed_rules() {
   std::ifstream page(TERRACE_SOURCE_ROOT "/docs/protocol.md");
   texts listed;

@@ -16,7 +16,7 @@ using json = nlohmann::json;
 using test::child_process;
 using test::child_voice;
 
-constexpr uint64_t host_objects = 31; // of the default 32 MiB
+constexpr uint64_t host_objects = 31; // in the default 32 MiB
 constexpr uint64_t each = object_bytes + 4096;
 const std::string greedy_salt = "greedy-secret-salt", modest_salt = "modest-secret-salt";
 
@@ -46,7 +46,7 @@ client::tenant_tier tenant(client::connection& by, const std::string& name, uint
   return {};
 }
 
-/// Chunks of one chunk each, one after the other; the bound is looked at after each.
+/// Stores chains of one chunk, one after the other, and checks the bound after each.
 void store_many(tester& by, uint64_t seed, size_t count, const std::string& name, uint64_t max_bytes) {
   for (size_t i = 0; i < count; ++i) {
     EXPECT_EQ(by.store(chain_of(seed + i, 1)), 1U);
@@ -238,7 +238,7 @@ TEST(QuotaDisk, BoundsHoldOnDiskAndAfterARestart) {
   ASSERT_TRUE(daemon.await_log("joined"));
   {
     tester greedy(daemon.socket(), "greedy", 8 * object_bytes, space_with(greedy_salt));
-    // One after the other: a write does not wait for room that other writes take.
+    // Stores one after the other, because a write does not wait for room that other writes take.
     for (uint64_t i = 0; i < 10; ++i) {
       greedy.store(chain_of(1 + i, 1));
       ASSERT_TRUE(

@@ -1,4 +1,5 @@
-// What a client computes faster than the disk reads it is left to the client, if it says how fast it computes.
+// The daemon leaves chunks that a client computes faster than the disk reads them to the client, if the
+// client declares its speed.
 #include "tests/support/scrape.hpp"
 #include "workload.hpp"
 
@@ -11,7 +12,7 @@ constexpr uint32_t very_fast = UINT32_MAX; ///< a chunk in 4 ns
 constexpr uint32_t very_slow = 1;          ///< a chunk in 16 s
 
 constexpr uint32_t chunks = 24;
-constexpr uint32_t part = 15; ///< what is read of a tier before it is measured: objects in 16 MiB
+constexpr uint32_t part = 15; ///< read from a tier before its speed is known: objects in 16 MiB
 
 client::space_spec space_at(uint32_t prefill_tokens_per_s) {
   auto spec = test_space();
@@ -19,7 +20,7 @@ client::space_spec space_at(uint32_t prefill_tokens_per_s) {
   return spec;
 }
 
-/// 24 chunks, on disk alone, which was not read since the daemon started.
+/// 24 chunks, only on disk, which was not read since the daemon started.
 class Recompute : public testing::Test {
  protected:
   explicit Recompute(const daemon_options& options = {}) : daemon_(with_disk(options)) {
@@ -37,7 +38,7 @@ class Recompute : public testing::Test {
   tester client_at(uint32_t prefill_tokens_per_s) {
     return tester(daemon_.socket(), "client", chunks * object_bytes, space_at(prefill_tokens_per_s));
   }
-  /// The disk is read, and host memory has the first chunks.
+  /// Reads the disk, so that host memory has the first chunks.
   void read_first(uint32_t count) {
     tester reader(daemon_.socket());
     EXPECT_EQ(reader.load_and_check(std::vector<digest>(chain.begin(), chain.begin() + count)), count);
@@ -64,7 +65,8 @@ TEST_F(Recompute, OnceTheDiskIsMeasuredAFastClientIsOfferedHostMemoryAlone) {
   read_first(3);
   auto fast = client_at(very_fast);
   tester reader(daemon_.socket());
-  // A disk that was not read for some time is tried: so something is read before each lookup, the last chunks first.
+  // A disk that was not read for some time is tried. So each lookup comes after a read; the last chunks are
+  // read first.
   bool alone = false;
   for (uint32_t i = chunks; i-- > 4 && !alone;) {
     auto loaded = reader->load(reader.load_of(chain, {i, 1}), patiently());
@@ -164,7 +166,7 @@ TEST_F(Recompute, ALoadOfAPrefixDeliversOnlyWhatIsOffered) {
 TEST_F(Recompute, APrefetchAndALoadMayBeLeftToTheClientAsAWhole) {
   auto fast = client_at(very_fast);
   tester reader(daemon_.socket());
-  // As above: right after the disk was read, nothing is tried.
+  // As above: nothing is tried right after the disk was read.
   auto left = [&](auto&& offered) {
     for (uint32_t i = 0; i < chunks; ++i) {
       EXPECT_TRUE(reader->evict(

@@ -1,4 +1,5 @@
-// The bounds on memory of clients that the daemon maps. Sparse memfds: nearly no real memory is used.
+// The bounds on memory of clients that the daemon maps. The memfds are sparse, so nearly no real memory is
+// used.
 #include "workload.hpp"
 
 #include <fcntl.h>
@@ -13,7 +14,7 @@ namespace {
 
 constexpr uint64_t tebibyte = 1ULL << 40;
 
-/// A memfd that the daemon maps: sealed against shrinking, and without a touched page.
+/// Returns a memfd that the daemon maps: sealed against shrinking, and without a touched page.
 unique_fd sparse_memory(uint64_t bytes) {
   unique_fd fd(::memfd_create("sparse", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   EXPECT_EQ(::ftruncate(fd.get(), static_cast<off_t>(bytes)), 0);
@@ -34,7 +35,7 @@ void expect_refused(const result<client::registered_region>& region, errc code, 
 
 TEST(RegionBytes, AreBoundedPerConnection) {
   daemon_under_test daemon({.connection = "region_bytes = \"64MiB\"\n"});
-  tester client(daemon.socket()); // has a region of 8 MiB
+  tester client(daemon.socket()); // it has a region of 8 MiB
   tester witness(daemon.socket(), "witness");
   expect_refused(register_sparse(client, 65 * mebibyte), errc::bad_request, "connection.region_bytes");
   expect_refused(register_sparse(client, 57 * mebibyte), errc::busy, "connection.region_bytes (67108864)");
@@ -102,7 +103,7 @@ TEST(RegionBytes, OneClientCannotUseUpTheAddressSpaceForAll) {
   EXPECT_EQ(daemon.terminate(), 0);
 }
 
-/// No more address space than it has now, and a little.
+/// Limits the daemon to its present address space plus a little.
 void freeze(const daemon_under_test& daemon, uint64_t more) {
   uint64_t pages = 0;
   std::ifstream("/proc/" + std::to_string(daemon.pid()) + "/statm") >> pages;
@@ -123,7 +124,7 @@ TEST(RegionBytes, WithoutAddressSpaceOnlyTheRequestThatNeedsItFails) {
   ASSERT_FALSE(region);
   EXPECT_EQ(region.error().code, errc::no_space) << region.error().text;
   auto other = chain_of(2, 2);
-  freeze(daemon, 4 * mebibyte); // a thread of the start may have ended, and given its stack back
+  freeze(daemon, 4 * mebibyte); // a starting thread may have ended, and returned its stack
   auto staged =
       client->reserve({.in = client.space(), .what = client::prefix::of_digests(other)}, patiently());
   ASSERT_FALSE(staged); // staging memory has 8 MiB

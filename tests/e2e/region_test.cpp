@@ -1,4 +1,4 @@
-// Clients that misuse their own memory while the daemon works on it hurt nobody but themselves.
+// Clients that misuse their own memory while the daemon works on it hurt only themselves.
 #include "tests/support/child_process.hpp"
 #include "workload.hpp"
 
@@ -12,7 +12,7 @@ namespace {
 using test::child_process;
 using test::child_voice;
 
-/// A memfd without seals: the daemon reads and writes it through its descriptor.
+/// Returns a memfd without seals: the daemon reads and writes it through its descriptor.
 unique_fd unsealed_memory(uint64_t bytes) {
   unique_fd fd(::memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   (void) !::ftruncate(fd.get(), static_cast<off_t>(bytes));
@@ -56,8 +56,8 @@ TEST_F(Region, TruncatedDuringTransfersItIsGone) {
   auto region = client_->register_region(memory.get(), 8 * object_bytes, patiently());
   ASSERT_TRUE(region);
   auto kept = witness_.lookup(shared_, true);
-  // In the first round the file shrinks under transfers that are on their way. One of them may write once more and
-  // so make the file longer again, which is why the second round begins only when all of them are answered.
+  // In the first round the file shrinks under transfers that are in progress. One of them may write once more
+  // and so make the file longer again, so the second round begins only when all of them are answered.
   for (uint64_t round = 0; round < 2; ++round) {
     std::vector<client::ticket<client::load_result>> loads;
     std::vector<client::ticket<client::store_result>> stores;
@@ -84,7 +84,7 @@ TEST_F(Region, TruncatedDuringTransfersItIsGone) {
     }
     ASSERT_EQ(::ftruncate(memory.get(), 0), 0);
   }
-  EXPECT_EQ(client_.load_and_check(shared_), 4U); // its other region is as good as before
+  EXPECT_EQ(client_.load_and_check(shared_), 4U); // its other region still works
   kept.held.release();
   occupy(client_, 1000, objects_in(32 * mebibyte)); // nothing of the failed ones is still held
   EXPECT_TRUE(stored_when_free(witness_, shared_));
@@ -93,7 +93,7 @@ TEST_F(Region, TruncatedDuringTransfersItIsGone) {
 TEST_F(Region, ScribbledOverDuringAStoreItSpoilsItsOwnChunksAlone) {
   child_process scribbler([this](const child_voice& voice) {
     voice.say('s');
-    for (uint64_t round = 0;; ++round) // until it is killed
+    for (uint64_t round = 0;; ++round) // runs until it is killed
       for (size_t at = 0; at < client_.memory().size(); at += 512)
         client_.memory().data()[at] = static_cast<uint8_t>(round);
     return 0;
@@ -104,7 +104,7 @@ TEST_F(Region, ScribbledOverDuringAStoreItSpoilsItsOwnChunksAlone) {
   scribbler.kill();
   ASSERT_TRUE(stored) << stored.error().text;
   ASSERT_EQ(stored->stored_chunks, 8U);
-  // Whatever was stored, it stays what it is.
+  // Stored chunks stay as they are.
   ASSERT_TRUE(client_->load(client_.load_of(chain), patiently()));
   std::vector<uint8_t> first(client_.memory().bytes().begin(), client_.memory().bytes().end());
   ASSERT_TRUE(client_->load(client_.load_of(chain), patiently()));

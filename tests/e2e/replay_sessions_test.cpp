@@ -1,4 +1,5 @@
-// `terrace replay` with prompts as tokens, and with a session for each conversation: the same hits, fewer tokens sent.
+// `terrace replay` with prompts as tokens, and with a session for each conversation: equal hits, fewer tokens
+// sent.
 #include "workload.hpp"
 
 #include <nlohmann/json.hpp>
@@ -15,7 +16,7 @@ class ReplaySessions : public testing::Test {
                      "--system-prompt-tokens", "1024", "-o", folder_ / "trace.jsonl"});
     EXPECT_EQ(made.exit_code, 0) << made.err;
   }
-  /// Its summary. Each replay has a space of its own.
+  /// Returns its summary. Each replay has a space of its own.
   nlohmann::json replay(const std::string& salt, std::vector<std::string> with) {
     std::vector<std::string> words{
         program("TERRACE"), "replay", folder_ / "trace.jsonl", "--socket", daemon_.socket(), "--json",

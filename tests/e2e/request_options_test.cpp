@@ -1,5 +1,5 @@
-// What a request may say of itself, or its client once for all requests in a space: which tiers are searched, whether
-// anything is found or stored at all, its deadline and its priority.
+// Options that a request may have, or that its client declares once for all requests in a space: which tiers
+// are searched, whether anything is found or stored at all, its deadline and its priority.
 #include "tests/support/scrape.hpp"
 #include "wire_requests.hpp"
 #include "workload.hpp"
@@ -129,7 +129,7 @@ TEST_F(RequestOptions, ALoadOrPrefetchTakesOnlyWhatTheChosenTiersHave) {
   ASSERT_TRUE(loaded->missing);
   EXPECT_EQ(loaded->missing->chunk, half.size());
 
-  // From the second chunk: a missing one is counted from the start of the prefix.
+  // Loads from the second chunk on: a missing one is counted from the start of the prefix.
   load = client.load_of(chain, {1, chunks - 1});
   load.tiers = in_host;
   loaded = client->load(load, patiently());
@@ -162,7 +162,7 @@ TEST_F(RequestOptions, ASpacesDefaultsHoldForItsRequestsAndNoOtherClients) {
   EXPECT_EQ(metric("terrace_no_load_requests_total"), 1);
   EXPECT_EQ(metric("terrace_no_store_requests_total"), 1);
 
-  auto request = idle.lookup_of(chain); // a request goes before its space
+  auto request = idle.lookup_of(chain); // a request takes precedence over its space
   request.options.no_load = false;
   auto found = idle->lookup(request, patiently());
   ASSERT_TRUE(found) << found.error().text;
@@ -194,7 +194,8 @@ TEST_F(RequestOptions, ADefaultDeadlineEndsWhatWouldWaitLonger) {
   auto opened = hasty.receive();
   ASSERT_TRUE(opened);
   ASSERT_EQ(opened->code(), errc::ok);
-  // Nobody's lookup: without its deadline the request would wait for connection.request_deadline.
+  // Awaits a lookup that nobody begins: without its deadline the request would wait for
+  // connection.request_deadline.
   auto id = std::vector<uint8_t>(16, 7);
   hasty.send(prefetch(opened->as<wire::OpenSpaceAnswer>().space(), {.prefix = {}, .id = id}));
   auto answer = hasty.receive();

@@ -1,4 +1,4 @@
-// A Redis client of the tests: commands as bytes, replies as text.
+// A Redis client for tests: commands as bytes, replies as text.
 #pragma once
 
 #include "base/unique_fd.hpp"
@@ -52,8 +52,8 @@ class resp_client {
   }
   void send_no_more() { ::shutdown(socket_.get(), SHUT_WR); }
 
-  /// The next reply: a value or simple text as it is, "(nil)", "(integer) 1", "-ERR ...", arrays and maps in brackets.
-  /// "(end)": the daemon has closed.
+  /// Returns the next reply: a value or simple text as it is, "(nil)", "(integer) 1", "-ERR ...", arrays and
+  /// maps in brackets. "(end)": the daemon has closed.
   std::string reply() {
     std::string line;
     if (!read_line(line))
@@ -117,7 +117,7 @@ class resp_client {
   std::string rest_;
 };
 
-/// A section of the configuration.
+/// Returns a section of the configuration.
 inline std::string resp_section(const std::string& path, const std::string& more = {}) {
   return "[[resp]]\npath = \"" + path + "\"\n" + more;
 }

@@ -1,4 +1,5 @@
-// The door for Redis clients, over its socket: what they store, find, replace and remove, and what they must not do.
+// The door for Redis clients, over its socket: what they store, find, replace and remove, and what they must
+// not do.
 #include "resp_door.hpp"
 #include "tests/support/scrape.hpp"
 
@@ -88,7 +89,7 @@ TEST_F(RespDoor, WhatItDoesNotHaveIsNamed) {
   EXPECT_TRUE(has(client.call({"ECHO", value_of(100'000, 1)}), "-ERR a word of 100000 bytes"));
   EXPECT_TRUE(has(client.call({"SET", "a", value_of((1 << 20) + 1, 1)}), "value_bytes_max of [[resp]]"));
   EXPECT_EQ(client.call({"MSET", "a", "1", "b", value_of(2 << 20, 1), "c", "3"}).substr(0, 4), "-ERR");
-  EXPECT_EQ(client.call({"MSET", "a", "1", "c", "3"}), "OK"); // what failed before is over
+  EXPECT_EQ(client.call({"MSET", "a", "1", "c", "3"}), "OK"); // the earlier failure is over
   EXPECT_EQ(client.call({"PING"}), "PONG");
   client.send("*1\r\n:1\r\n");
   EXPECT_TRUE(has(client.reply(), "Protocol error"));
@@ -135,7 +136,7 @@ TEST_F(RespDoor, AClientThatEndsInTheMiddleLeavesNothing) {
   }
   resp_client client(door());
   EXPECT_EQ(client.call({"GET", "large"}), "(nil)");
-  // All of host memory can be had: nothing of the unfinished value is left.
+  // All of host memory can be freed: nothing of the unfinished value is left.
   tester native(daemon->socket());
   EXPECT_TRUE(eventually([&] { return native.tier("host").used_bytes == 0; }));
   for (int i = 0; i < 3; ++i)
@@ -177,10 +178,10 @@ TEST_F(RespDoor, ASlowReaderHoldsABoundedNumberOfValues) {
   std::string all;
   for (int i = 0; i < 50; ++i)
     all += resp_call({"GET", "k" + std::to_string(i)});
-  slow.send(all); // and it does not read
+  slow.send(all); // the client does not read
   tester native(daemon->socket());
   EXPECT_TRUE(eventually([&] { return native.tier("host").leased_objects > 0; }));
-  // What it holds leaves room for others.
+  // The client's memory leaves room for others.
   for (int i = 0; i < 60; ++i)
     ASSERT_EQ(writer.call({"SET", "new" + std::to_string(i), value}), "OK") << i;
   EXPECT_LE(native.tier("host").leased_objects, 48u);
@@ -202,7 +203,7 @@ TEST_F(RespDoor, SmallRepliesThatTheSocketDoesNotTakeComeInOrder) {
     ASSERT_EQ(client.call({"SET", "k" + std::to_string(i), value_of(400, i)}), "OK");
   for (int i = 0; i < keys * times; ++i)
     all += resp_call({"GET", "k" + std::to_string(i % keys)});
-  client.send(all); // and it does not read
+  client.send(all); // the client does not read
   EXPECT_TRUE(eventually([&] {
     return test::number_behind(test::scrape(port), R"(terrace_resp_hits_total{group="default"})") ==
            keys * times;

@@ -1,4 +1,4 @@
-// What becomes of values of Redis clients that are replaced, removed, and written to disk.
+// The fate of values of Redis clients that are replaced, removed, and written to disk.
 #include "resp_door.hpp"
 
 #include <atomic>
@@ -93,7 +93,7 @@ TEST_F(RespValues, AValueThatIsSetAgainAndAgainIsWrittenNowAndThen) {
       ASSERT_EQ(client.reply(), "OK");
   }
   tester native(daemon->socket());
-  // Each of them: 4,800,000 bytes.
+  // Writing each of them would take 4,800,000 bytes.
   EXPECT_LT(native.tier("disk").bytes_written, rounds * 16 * 100 / 4);
   EXPECT_TRUE(eventually([&] { return native.tier("disk").objects == 16; }));
   ASSERT_EQ(daemon->terminate(), 0);
@@ -113,7 +113,7 @@ TEST_F(RespValues, TheLastValuesAreOnDiskAfterAnOrderlyEnd) {
         ASSERT_EQ(client.call({"SET", "k" + std::to_string(i % 50), value_of(300 + i, round * 200 + i)}),
                   "OK");
     }
-    ASSERT_EQ(daemon->terminate(), 0); // at once: they wait in memory
+    ASSERT_EQ(daemon->terminate(), 0); // ends at once, while they wait in memory
     daemon->start();
     ASSERT_TRUE(daemon->await_log("joined"));
     resp_client later(door());
@@ -131,7 +131,7 @@ TEST_F(RespValues, SmallValuesThatAreReadAtOnceCountAsUsed) {
   auto filler = value_of(1 << 20, 9);
   for (int i = 0; i < 100; ++i) { // three times the host memory
     ASSERT_EQ(client.call({"SET", "filler" + std::to_string(i), filler}), "OK") << i;
-    for (int n = 0; n < 40; ++n) // more than are told without an answer
+    for (int n = 0; n < 40; ++n) // more than are sent without an answer
       ASSERT_EQ(client.call({"GET", "used"}), "kept") << i;
   }
   EXPECT_GE(native.tier("host").hits, 4000u);
@@ -180,7 +180,8 @@ TEST_F(RespValues, AClientSeesItsOwnLastValueWhateverOthersDo) {
   EXPECT_EQ(wrong, 0);
 }
 
-// Who finds one of several keys being written gives the others up: whoever waited for those has no space for them yet.
+// A writer that finds one of several keys being written gives the others up: requests that waited for those
+// have no space for them yet.
 TEST_F(RespValues, AKeyThatIsGivenUpIsWrittenIntoSpaceOfItsOwn) {
   start(64 * mebibyte);
   constexpr unsigned shared_keys = 6, all_clients = 6;

@@ -1,4 +1,4 @@
-// The disk tier over the end of its daemon, in order and by SIGKILL.
+// The disk tier across the end of its daemon, in order and by SIGKILL.
 #include "workload.hpp"
 
 #include "tests/support/child_process.hpp"
@@ -19,9 +19,9 @@ using test::child_process;
 using test::child_voice;
 
 const daemon_options small_disk{.disk_bytes = 96 * mebibyte};
-constexpr uint64_t physical_bytes = object_bytes + 4096; // docs/disk-format.md
+constexpr uint64_t physical_bytes = object_bytes + 4096; // size on disk, see docs/disk-format.md
 
-/// What the daemon says of its disk fits together: nothing is lost to it, and nothing counted twice.
+/// Checks that the daemon's figures about its disk agree: nothing is lost, and nothing is counted twice.
 void usage_is_exact(tester& client) {
   auto disk = client.tier("disk");
   EXPECT_EQ(disk.used_bytes, disk.objects * physical_bytes);
@@ -40,7 +40,7 @@ TEST(Restart, WhatWasStoredIsServedByTheNextDaemonBitForBit) {
   EXPECT_EQ(client.lookup(chain).tiers, std::vector<tier_kind>(12, tier_kind::disk));
   usage_is_exact(client);
   EXPECT_EQ(client.load_and_check(chain), 12U);
-  auto longer = chain_of(1, 14); // the same chain goes on
+  auto longer = chain_of(1, 14); // the longer chain continues the same one
   EXPECT_EQ(client.store(longer), 2U);
   EXPECT_EQ(client.load_and_check(longer), 14U);
 }
@@ -155,9 +155,9 @@ TEST(Restart, ClearOfASpaceThatIsNotOpenIsRefused) {
   EXPECT_EQ(client->clear(&wrong, patiently()).error().code, errc::bad_request);
 }
 
-/// Chains by seed, and which of them were cleared: what survives the daemon that was killed.
+/// Chains by seed, and which of them were cleared: what survives the killed daemon.
 struct remembered {
-  std::map<uint64_t, size_t> chains; ///< seed and length
+  std::map<uint64_t, size_t> chains; ///< length by seed
   std::set<uint64_t> cleared;
 };
 
@@ -172,7 +172,7 @@ void killed_under_load(daemon_under_test& daemon, std::mt19937_64& random, remem
       if (known.cleared.contains(seed)) {
         EXPECT_EQ(client.lookup(chain_of(seed, 1)).found_chunks, 0U) << "cleared, and back: " << seed;
       }
-      client.load_and_check(chain_of(seed, length)); // whatever is delivered must be right
+      client.load_and_check(chain_of(seed, length)); // everything delivered must be right
     }
     usage_is_exact(client);
     if (cycle % 3 == 2) {
@@ -219,7 +219,7 @@ void many_deaths(uint64_t cycles) {
   for (uint64_t cycle = 0; cycle < cycles && !::testing::Test::HasFatalFailure(); ++cycle) {
     SCOPED_TRACE("life " + std::to_string(cycle));
     killed_under_load(daemon, random, known, cycle);
-    // Older chains have long left the disk.
+    // Older chains have left the disk long ago.
     while (known.chains.size() > 200) {
       known.cleared.erase(known.chains.begin()->first);
       known.chains.erase(known.chains.begin());

@@ -12,7 +12,7 @@ class router_index {
   /// `maps`: events are maps, otherwise arrays.
   explicit router_index(bool maps) : maps_(maps) {}
 
-  /// A batch in msgpack. What is wrong with it; empty: nothing.
+  /// Takes a batch in msgpack. Returns what is wrong with it; empty: nothing.
   std::string take(const std::string& batch);
 
   size_t blocks(const std::string& medium) const {
@@ -23,11 +23,11 @@ class router_index {
     auto found = blocks_.find(medium);
     return found != blocks_.end() && found->second.count(hash) != 0;
   }
-  int begins = 0; ///< how often everything was void
+  int begins = 0; ///< how often everything became void
 
  private:
   bool maps_;
-  std::map<std::string, std::set<std::string>> blocks_; ///< a hash that is a number, as its digits
+  std::map<std::string, std::set<std::string>> blocks_; ///< a hash that is a number is kept as its digits
 };
 
 } // namespace terrace::e2e

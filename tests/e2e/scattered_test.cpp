@@ -10,7 +10,7 @@ constexpr size_t objects = 24;
 constexpr size_t runs_per_object = 16'384; ///< 393,216 in all: they are checked in slices
 constexpr uint64_t run_bytes = object_bytes / runs_per_object;
 
-/// A client whose objects are in the region back to front, in tiny runs.
+/// A client whose objects lie in the region back to front, in tiny runs.
 class Scattered : public ::testing::Test {
  protected:
   Scattered() {
@@ -34,7 +34,7 @@ class Scattered : public ::testing::Test {
     for (size_t i = 0; i < objects; ++i)
       fill_content(chain_[i], client_.piece(i));
   }
-  /// As a store or load says that the runs are wrong.
+  /// Returns the refusal of a store or load whose runs are wrong.
   std::string refusal() {
     auto stored = client_->store(to_store(), patiently());
     EXPECT_FALSE(stored);

@@ -1,9 +1,10 @@
-// Sessions against a model that is obviously right: it knows each session's tokens, and asks whether what a session holds
-// is there.
+// Compares sessions with a model that is obviously right: it knows each session's tokens, and checks whether
+// what a session holds is there.
 //
-// Random turns that continue or differ, aborted ones, saves with their partial chunk and without, forks, closes, late saves,
-// clients that go or are killed, restarts of the daemon, and stores that evict whatever nobody holds. After each step
-// everything that can be asked is asked, and now and then the daemon counts everything again.
+// Random turns that continue or differ, aborted ones, saves with their partial chunk and without, forks,
+// closes, late saves, clients that leave or are killed, restarts of the daemon, and stores that evict
+// whatever nobody holds. After each step every possible question is asked, and now and then the daemon
+// recounts everything.
 #include "tail_client.hpp"
 #include "tests/support/child_process.hpp"
 
@@ -20,18 +21,18 @@ namespace {
 
 constexpr uint32_t chunk = space_chunk_tokens;
 constexpr uint64_t most_held = 7; // objects: 25 % of 32 MiB
-constexpr size_t most_chunks = 9; // of a prompt: some are too large to be held
+constexpr size_t most_chunks = 9; // chunks of a prompt: some are too many to be held
 constexpr size_t most_sessions = 6;
 
 using prompt = std::vector<uint32_t>;
 
-/// What one session must be.
+/// The expected state of one session.
 struct expected_session {
   size_t owner = 0;
   client::session handle;
   prompt now;   ///< after its last lookup or save
   prompt saved; ///< after its last save
-  prompt end;   ///< the same, if that was one with its end
+  prompt end;   ///< equal to `saved` if that was saved with its end
   bool held_mode = false;
   bool keep = false;
 };
@@ -50,7 +51,7 @@ class SessionModel : public ::testing::TestWithParam<uint32_t> {
   size_t any(size_t below) { return std::uniform_int_distribution<size_t>(0, below - 1)(random_); }
   bool one_in(size_t n) { return any(n) == 0; }
 
-  /// Prompts are made of few different pieces, so that sessions share chunks.
+  /// Continues a prompt with few different pieces, so that sessions share chunks.
   void continue_prompt(prompt& of) {
     if (one_in(3) && !of.empty())
       of.resize(any(of.size() + 1));
@@ -62,7 +63,7 @@ class SessionModel : public ::testing::TestWithParam<uint32_t> {
   static bool begins_with(const prompt& of, const prompt& begin) {
     return begin.size() <= of.size() && std::equal(begin.begin(), begin.end(), of.begin());
   }
-  /// The cursor that is saved for this end.
+  /// Returns the cursor that is saved for this end.
   static std::vector<uint64_t> cursor_of(const prompt& end) { return {kv_of(end).bytes[3] + 1U}; }
 
   static uint64_t same_tokens(const prompt& a, const prompt& b) {
@@ -81,7 +82,7 @@ class SessionModel : public ::testing::TestWithParam<uint32_t> {
     EXPECT_TRUE(found) << found.error().text;
     return found ? found->digests : std::vector<digest>();
   }
-  /// A prompt without a whole chunk has nothing to find.
+  /// Returns the chunks found. A prompt without a whole chunk has nothing to find.
   static uint32_t found_of(tester& by, const std::vector<digest>& chain, uint32_t tiers = 0) {
     return chain.empty() ? 0 : by.lookup(chain, false, tiers).found_chunks;
   }
@@ -105,7 +106,7 @@ class SessionModel : public ::testing::TestWithParam<uint32_t> {
     sessions_.push_back(std::move(made));
   }
 
-  /// A lookup, usually a store and a save: the rest is an aborted turn.
+  /// Plays a turn: a lookup, usually with a store and a save; otherwise it is aborted.
   void turn(expected_session& of) {
     tester& by = *clients_[of.owner];
     prompt next = of.now;
@@ -127,7 +128,7 @@ class SessionModel : public ::testing::TestWithParam<uint32_t> {
       return;
     if (!chain.empty()) {
       by.store(chain);
-      by.load_and_check(chain); // every byte of what is there
+      by.load_and_check(chain); // compares every byte of what is there
     }
     continue_prompt(next); // the answer; its chunks are not stored
     if (!next.empty())
@@ -165,7 +166,7 @@ class SessionModel : public ::testing::TestWithParam<uint32_t> {
     ASSERT_TRUE(stored) << stored.error().text;
   }
 
-  /// False: not all of its end was stored, and the session is what it was.
+  /// Returns false if not all of its end was stored, and the session is unchanged.
   bool save_end(expected_session& of, const prompt& next, uint64_t same,
                 result<client::saved_session>& done) {
     tester& by = *clients_[of.owner];
@@ -202,7 +203,7 @@ class SessionModel : public ::testing::TestWithParam<uint32_t> {
     if (done->unheld.empty()) {
       EXPECT_GE(done->held_chunks, std::min<uint64_t>(present, most_held)) << present;
     }
-    // Whoever fits together with what is held now loses nothing.
+    // A session that fits together with what is held now loses nothing.
     auto after = held_now();
     std::set<digest> objects;
     for (const auto& [id, chain] : before)
@@ -257,13 +258,13 @@ class SessionModel : public ::testing::TestWithParam<uint32_t> {
     sessions_.erase(sessions_.begin() + static_cast<std::ptrdiff_t>(which));
   }
 
-  /// Everything that nobody holds leaves host memory.
+  /// Makes everything that nobody holds leave host memory.
   void press() {
     for (uint64_t i = 0; i < 5; ++i)
       EXPECT_EQ(clients_[0]->store(chain_of(1'000 + ++pressed_, 8)), 8U);
   }
 
-  /// A client goes, and its sessions with it.
+  /// Ends a client and its sessions, and connects another one.
   void replace_client(size_t which) {
     std::erase_if(sessions_, [which](const auto& one) { return one.owner == which; });
     clients_[which] = std::make_unique<tester>(daemon_->socket());
@@ -274,7 +275,7 @@ class SessionModel : public ::testing::TestWithParam<uint32_t> {
         return one.connection != connection_id{} && !is_known(one.session);
       });
     }));
-    for (const auto& one : listed_by(by).sessions) // what was kept has no owner any more
+    for (const auto& one : listed_by(by).sessions) // kept sessions have no owner any more
       if (!is_known(one.session)) {
         ASSERT_EQ(by->close_session(one.session, patiently()), true);
       }
@@ -299,7 +300,8 @@ class SessionModel : public ::testing::TestWithParam<uint32_t> {
     return 0;
   }
 
-  /// A process dies between a save and its next turn. Its session ends with it unless it is kept, and then holds what it held.
+  /// Kills a process between a save and its next turn. Its session ends with it unless it is kept, and then
+  /// still holds what it held.
   void kill_a_client() {
     bool held = one_in(2), keep = one_in(2);
     auto piece = static_cast<uint32_t>(50 + any(3));
@@ -351,7 +353,7 @@ class SessionModel : public ::testing::TestWithParam<uint32_t> {
 
   void check_lengths(const expected_session& of) { EXPECT_EQ(of.handle.tokens(), of.now.size()); }
 
-  /// What each session holds, as the daemon lists it; its tail by the name of its content.
+  /// Returns what each session holds, as the daemon lists it; tails are named by their content.
   std::map<client::session_id, std::vector<digest>> held_now() {
     std::map<client::session_id, std::vector<digest>> held;
     auto& by = *clients_[0];
@@ -394,7 +396,7 @@ class SessionModel : public ::testing::TestWithParam<uint32_t> {
     }
   }
 
-  /// Its tail is the last of what it holds; removed from `chain`.
+  /// The tail is the last of what it holds; it is removed from `chain`.
   void check_held_tail(expected_session& of, std::vector<digest>& chain) {
     chain.pop_back();
     EXPECT_EQ(of.end, of.saved);

@@ -1,4 +1,4 @@
-// Ranges of chunks in a session and behind a parent: what a request names is what it has sent tokens of.
+// Ranges of chunks in a session and after a parent: a request may name chunks whose tokens it has sent.
 #include "workload.hpp"
 
 #include <numeric>
@@ -6,7 +6,7 @@
 namespace terrace::e2e {
 namespace {
 
-constexpr uint32_t chunk = space_chunk_tokens; // 16
+constexpr uint32_t chunk = space_chunk_tokens; // 16 tokens
 
 class SessionRanges : public testing::Test {
  protected:
@@ -36,7 +36,7 @@ TEST_F(SessionRanges, ARangeBeforeTheContinuationIsRefused) {
   constexpr uint64_t had = 2 * chunk + 3;
   ASSERT_TRUE(by_->lookup(session, std::span(prompt_).first(had), 0, {}, patiently()));
   auto what = session.continued(prompt_, had);
-  // As a client sends them that takes the first chunk of what it sends for number 0.
+  // Ranges as a client sends them that counts from the first chunk it sends.
   for (client::chunk_range range : {client::chunk_range{0, 2}, {0, 0}, {1, 2}, {0, 4}}) {
     auto store = by_.store_of(names_, range);
     store.what = what;
@@ -90,7 +90,7 @@ TEST_F(SessionRanges, ARangeOfWhatContinuesAParentCountsFromTheParent) {
   rest.parent_tokens = 2 * chunk;
   for (size_t i : {2U, 3U})
     fill_content(names_[i], by_.piece(i - 2));
-  auto store = by_.store_of(names_, {2, 2}); // as if it counted from the prompt's start
+  auto store = by_.store_of(names_, {2, 2}); // counts as if from the prompt's start
   store.what = rest;
   auto refused = by_->store(store, patiently());
   ASSERT_FALSE(refused);

@@ -1,4 +1,5 @@
-// The partial chunk at the end of a session's turn, its pools and cursors: saved and found together or not at all.
+// The partial chunk at the end of a session's turn, its pools and cursors: they are saved and found together
+// or not at all.
 #include "tail_client.hpp"
 #include "tests/support/child_process.hpp"
 #include "tests/support/scrape.hpp"
@@ -11,7 +12,7 @@ namespace {
 using test::child_process;
 using test::child_voice;
 
-constexpr uint32_t chunk = space_chunk_tokens; // 16
+constexpr uint32_t chunk = space_chunk_tokens; // 16 tokens
 constexpr client::session_options holds{.mode = client::session_mode::held};
 const std::vector<uint64_t> cursors{7, 1'000'000'007};
 
@@ -44,7 +45,7 @@ class SessionTail : public ::testing::Test {
   }
   tail_client& by() { return *client_; }
 
-  /// More objects of the same sizes than host memory has: what can be evicted is.
+  /// Stores more objects of these sizes than host memory has, so that everything evictable is evicted.
   void press() {
     if (!presser_)
       presser_ = std::make_unique<tail_client>(daemon_->socket(), other_space(), "presser");
@@ -91,7 +92,7 @@ TEST_F(SessionTail, IsFoundByTheNextTurnByteForByteWithItsCursors) {
   EXPECT_EQ(found.usable_tokens, first.size()) << "all that the turn before has left";
   EXPECT_EQ(found.requested_chunks, second.size() / chunk);
   EXPECT_EQ(found.cursors, cursors);
-  // The same again, now that the session has the tokens of this turn, which is not saved.
+  // Repeats this now that the session has the tokens of this turn, which is not saved.
   EXPECT_EQ(by().find_and_check(session, second, second.size()).found_tokens, first.size());
 }
 
@@ -119,7 +120,7 @@ TEST_F(SessionTail, WholeChunksBehindItArePreferred) {
   auto first = prompt_of(1, chunk + 5), longer = joined(first, prompt_of(2, 2 * chunk));
   by().turn(session, first, 0, cursors);
   by().find(session, longer, first.size());
-  ASSERT_TRUE(by().store_turn(session, longer, first.size(), 1, {0, 1})); // and dies before it saves
+  ASSERT_TRUE(by().store_turn(session, longer, first.size(), 1, {0, 1})); // the client dies before it saves
   auto found = by().find_and_check(session, longer, longer.size());
   EXPECT_EQ(found.found_tokens, 3 * chunk);
   EXPECT_EQ(found.tail_tokens, 0U);
@@ -169,7 +170,7 @@ TEST_F(SessionTail, TheStaleOneIsRemovedAtTheNextSaveAndAllAtTheEnd) {
   EXPECT_EQ((*by()).tier("host").objects, 4U) << "a chunk and a tail in two pools";
   by().turn(session, joined(first, prompt_of(2, 3)), first.size());
   EXPECT_TRUE(eventually([&] { return (*by()).tier("host").objects == 4U; }));
-  auto done = by()->save(session, first, first.size(), {}, {}, patiently()); // without its end
+  auto done = by()->save(session, first, first.size(), {}, {}, patiently()); // saves without the end
   ASSERT_TRUE(done) << done.error().text;
   EXPECT_TRUE(eventually([&] { return (*by()).tier("host").objects == 2U; }));
   EXPECT_EQ(metric("terrace_tails"), 0);
@@ -253,7 +254,7 @@ TEST_F(SessionTail, WithoutRoomTheSessionStaysAtItsLastSavedTurn) {
   auto saved = by().turn(session, first, 0, cursors);
   EXPECT_EQ(saved.held_chunks, 2U);
   tail_client other(daemon_->socket(), other_space(), "other");
-  std::vector<client::lookup_result> leases; // of all that there is room for
+  std::vector<client::lookup_result> leases; // leases on everything there is room for
   for (bool room = true; room;) {
     auto chain = chain_of(100 + leases.size(), 1);
     room = other.store(chain, {0, 1}, {0, 1}).has_value();
@@ -284,7 +285,7 @@ TEST_F(SessionTail, AHeldOneIsKeptAndATaggedOneMayBeGone) {
   found = by().find_and_check(held, mine, mine.size());
   EXPECT_EQ(found.found_tokens, mine.size());
   EXPECT_EQ(found.cursors, cursors);
-  by().check(saved.lease, mine, found); // under the session's own lease, too
+  by().check(saved.lease, mine, found); // also under the session's own lease
   EXPECT_EQ(status_of(held).held_tokens, mine.size());
 }
 
@@ -300,7 +301,7 @@ TEST_F(SessionTail, GoesToDiskAndComesBack) {
   auto found = by().find_and_check(tagged, prompt, prompt.size());
   EXPECT_EQ(found.found_tokens, prompt.size());
   EXPECT_EQ(found.cursors, cursors);
-  // What nobody refers to any more leaves both tiers.
+  // Tails without references leave both tiers.
   found.held.release();
   auto on_host_now = (*by()).tier("host").objects, on_disk_now = (*by()).tier("disk").objects;
   tagged.close();

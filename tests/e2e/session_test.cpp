@@ -11,7 +11,7 @@ namespace {
 using test::child_process;
 using test::child_voice;
 
-constexpr uint32_t chunk = space_chunk_tokens; // 16
+constexpr uint32_t chunk = space_chunk_tokens; // 16 tokens
 
 std::vector<uint32_t> tokens_from(uint32_t first, size_t count) {
   std::vector<uint32_t> tokens(count);
@@ -57,7 +57,7 @@ client::lookup_result turn(tester& by, client::session& of, std::span<const uint
   return found ? std::move(*found) : client::lookup_result();
 }
 
-/// Exactly what is given, without a second attempt.
+/// Sends exactly what is given, without a second attempt.
 result<client::lookup_result> raw_turn(tester& by, const client::prefix& what) {
   client::lookup_request request;
   request.in = by.space();
@@ -107,7 +107,7 @@ TEST(Session, ChunksAreStoredAndLoadedByDeltasToo) {
   turn(by, session, std::span(prompt).first(2 * chunk + 3), 0);
   store_prompt(by, std::span(prompt).first(2 * chunk));
   auto store = by.store_of(chain_of(1, 4), {2, 2});
-  store.what = session.continued(prompt, 2 * chunk + 3); // what the model has said
+  store.what = session.continued(prompt, 2 * chunk + 3); // the tokens that the model has said
   auto stored = by->store(store, patiently());
   ASSERT_TRUE(stored) << stored.error().text;
   EXPECT_EQ(stored->stored_chunks, 2U);
@@ -142,7 +142,7 @@ TEST(Session, AWrongBaseSaysTheLengthAndThatTheWholePromptIsNeeded) {
     EXPECT_NE(found.error().text.find("send the whole prompt"), std::string::npos) << found.error().text;
   }
   EXPECT_TRUE(raw_turn(by, what)) << "nothing has changed";
-  // The handle was not told, so it sends the whole prompt by itself.
+  // The handle was not updated, so it sends the whole prompt by itself.
   EXPECT_EQ(turn(by, session, prompt, 50).requested_chunks, 6U);
   EXPECT_EQ(session.tokens(), 100U);
 }
@@ -170,7 +170,7 @@ TEST(Session, ADifferentContinuationIsCutAtTheFirstDifference) {
   EXPECT_EQ(found.found_chunks, found_by_whole_prompt(by, in_a_chunk));
   EXPECT_EQ(session.tokens(), 70U);
   auto inside = session.continued(in_a_chunk, 70);
-  inside.parent_tokens = 40; // its tokens are not known any more
+  inside.parent_tokens = 40; // the daemon no longer knows its tokens
   auto refused = raw_turn(by, inside);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, errc::bad_request);
@@ -216,7 +216,7 @@ TEST(Session, AnotherConnectionContinuesItById) {
   turn(by, session, std::span(prompt).first(50), 0);
   auto same = other->adopt_session(other.space(), session.id(), session.at(), {.keep = true});
   EXPECT_EQ(turn(other, same, prompt, 50).found_chunks, 4U);
-  auto stale = raw_turn(by, session.continued(prompt, 50)); // the other one has moved it
+  auto stale = raw_turn(by, session.continued(prompt, 50)); // the other handle has moved the session
   ASSERT_FALSE(stale);
   EXPECT_EQ(stale.error().code, errc::gone);
   EXPECT_NE(stale.error().text.find("the session has 70 tokens"), std::string::npos) << stale.error().text;
@@ -317,7 +317,7 @@ TEST(Session, AClientsDeathEndsItsSessionsExceptThoseThatAreKept) {
   auto mine = by->adopt_session(by.space(), id, {}, {.keep = true});
   auto prompt = tokens_from(1, 60);
   EXPECT_EQ(turn(by, mine, prompt, 0).requested_chunks,
-            3U); // whoever was not told its digest sends the whole prompt
+            3U); // a client that was not told its digest sends the whole prompt
   EXPECT_EQ(by->sessions(patiently())->sessions[0].committed_tokens, 60U);
 }
 
@@ -329,7 +329,7 @@ TEST(Session, IsGoneAfterARestartAndTheHandleBeginsAnew) {
   turn(by, session, std::span(prompt).first(50), 0);
   daemon.kill();
   daemon.start();
-  EXPECT_FALSE(by->status(patiently())); // the loss is noticed
+  EXPECT_FALSE(by->status(patiently())); // the client notices the loss
   ASSERT_TRUE(eventually([&] { return by->reconnect(patiently()).has_value(); }));
   auto stale = raw_turn(by, session.continued(prompt, 50));
   ASSERT_FALSE(stale);

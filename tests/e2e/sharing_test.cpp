@@ -1,4 +1,4 @@
-// What one client stored, another finds; and nothing before it is complete.
+// Another client finds what one has stored, and finds nothing before it is complete.
 #include "workload.hpp"
 
 #include <memory>
@@ -63,7 +63,7 @@ TEST(Sharing, ClientsThatStoreTheSameIntoMemoryThatIsTooSmallAreNotToldThatOther
     for (auto& client : clients)
       for (size_t i = 0; i < chains.size(); ++i) {
         auto stored = (*client)->wait(*ticket++, patiently());
-        EXPECT_TRUE(stored) << stored.error().text; // all live: nobody abandons
+        EXPECT_TRUE(stored) << stored.error().text; // all clients live, so none abandons its store
       }
   }
 }
@@ -143,11 +143,11 @@ TEST(Sharing, ReservedObjectsAreInvisibleUntilTheyAreCommitted) {
   auto again = writer->reserve(request, patiently());
   ASSERT_TRUE(again);
   for (auto place : again->objects())
-    EXPECT_TRUE(place.empty()); // all present: nothing to write
+    EXPECT_TRUE(place.empty()); // all are present, so there is nothing to write
 }
 
 TEST(Sharing, AbortedReservationGivesItsStagingMemoryBack) {
-  daemon_under_test daemon; // with 8 MiB of staging memory a connection
+  daemon_under_test daemon; // each connection has 8 MiB of staging memory
   tester client(daemon.socket());
   for (uint64_t round = 0; round < 4; ++round) {
     auto chain = chain_of(round, 8);

@@ -1,4 +1,4 @@
-// terrace simulate tells what a daemon hits under terrace replay.
+// terrace simulate predicts the hits of a daemon under terrace replay.
 #include "daemon_under_test.hpp"
 #include "tests/support/seed.hpp"
 
@@ -10,14 +10,15 @@
 namespace terrace::e2e {
 namespace {
 
-/// The first number behind `"key":`, or -1.
+/// Returns the first number after `"key":`, or -1.
 double number_of(const std::string& json, const std::string& key) {
   size_t at = json.find("\"" + key + "\":");
   return at == std::string::npos ? -1 : std::strtod(json.c_str() + at + key.size() + 3, nullptr);
 }
 
 struct SimulateAndReplay : ::testing::TestWithParam<const char*> {
-  /// Chats that branch, some shared beginnings, and answers that are still being written when others ask.
+  /// Generates chats that branch, some shared beginnings, and answers that are still being written when
+  /// others ask.
   std::string make_trace(const temporary_folder& in) {
     std::string trace = in / "trace.jsonl";
     auto made = run({program("TERRACE"), "trace", "generate", "--requests", "500", "--seed", "3", "--turns",
@@ -26,7 +27,7 @@ struct SimulateAndReplay : ::testing::TestWithParam<const char*> {
     EXPECT_EQ(made.exit_code, 0) << made.err;
     return trace;
   }
-  /// Agents with contexts of up to twice the tier that grow from turn to turn, and short requests between them.
+  /// Generates agents with growing contexts of up to twice the tier, and short requests between them.
   std::string make_long_chains(const temporary_folder& in, uint64_t tier_chunks, uint64_t seed) {
     std::mt19937_64 random(seed);
     std::vector<std::vector<uint64_t>> agents(2);

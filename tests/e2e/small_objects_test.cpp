@@ -1,4 +1,4 @@
-// Many small objects over an orderly restart: the index on disk keeps them, or says what it will not.
+// Many small objects across an orderly restart: the index on disk keeps them, or reports what it will lose.
 #include "workload.hpp"
 
 #include <cstdlib>
@@ -28,7 +28,8 @@ uint32_t store_small(tester& client, uint64_t seed) {
   return stored ? stored->stored_chunks : 0;
 }
 
-/// Stores `chains` of a thousand objects, 12 KiB each on disk, ends the daemon in order and counts them again.
+/// Stores `chains` of a thousand objects, 12 KiB each on disk, ends the daemon in order and counts them
+/// again.
 void expect_all_back(uint64_t disk_bytes, uint64_t chains) {
   daemon_under_test daemon({.disk_bytes = disk_bytes, .disk = "admission = \"always\"\n"});
   ASSERT_TRUE(daemon.await_log("joined"));
@@ -71,7 +72,7 @@ TEST(SmallObjects, WhatAnIndexHasNoRoomForIsToldAndResizingMakesRoom) {
     ASSERT_EQ(store_small(client, 1), at_a_time);
     ASSERT_EQ(store_small(client, 2), at_a_time);
     ASSERT_TRUE(daemon.await_log("objects will not be found after a restart"));
-    // Status tells what the last checkpoint left out, which may have been in the middle of a store.
+    // Status reports what the last checkpoint left out, which may have been in the middle of a store.
     EXPECT_TRUE(eventually([&] {
       return client.tier("disk").notice.find(" objects will not be found") != std::string::npos;
     })) << client.tier("disk").notice;
@@ -79,7 +80,7 @@ TEST(SmallObjects, WhatAnIndexHasNoRoomForIsToldAndResizingMakesRoom) {
     EXPECT_EQ(client.tier("disk").state, "ready");
   }
   ASSERT_EQ(daemon.terminate(), 0);
-  // So does the log. Of 1,008 records one is that of the space.
+  // The log reports it, too. One of 1,008 records is that of the space.
   EXPECT_NE(daemon.log().rfind("993 objects will not be found after a restart"), std::string::npos)
       << daemon.log();
   daemon.start();

@@ -44,7 +44,7 @@ TEST(Spaces, TheBoundsNameTheirOptions) {
   EXPECT_EQ(refused.error().code, errc::busy);
   EXPECT_NE(refused.error().text.find("connection.spaces_max"), std::string::npos) << refused.error().text;
 
-  tester second(daemon.socket()); // the first's space
+  tester second(daemon.socket()); // opens the first client's space
   ASSERT_TRUE(second->open_space(of_tenant(4), patiently()));
   refused = second->open_space(of_tenant(5), patiently());
   ASSERT_FALSE(refused);
@@ -56,7 +56,7 @@ TEST(Spaces, TheBoundsNameTheirOptions) {
   EXPECT_TRUE(opened) << opened.error().text;
 }
 
-/// So many tenants come, store and go, one after the other.
+/// Makes this many tenants come, store and go, one after the other.
 void serve_tenants(const daemon_under_test& daemon, uint32_t tenants) {
   tester client(daemon.socket());
   auto chain = chain_of(1, 1);
@@ -173,7 +173,7 @@ TEST(Spaces, AWorkerWithoutTheSpaceHasNoRankInIt) {
   auto found = zero.lookup(chain, true);
   ASSERT_EQ(found.found_chunks, 2U);
 
-  tester stranger(daemon.socket()); // which has another space open
+  tester stranger(daemon.socket()); // a client that has another space open
   auto refused = stranger->read_lease(found.held.id(), {}, patiently());
   ASSERT_FALSE(refused) << "whose bytes would it get?";
   EXPECT_EQ(refused.error().code, errc::bad_request);

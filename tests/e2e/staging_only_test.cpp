@@ -1,4 +1,4 @@
-// host.staging_only: host memory keeps what is held, and the disk all the rest.
+// host.staging_only: host memory keeps what is held, and the disk keeps everything else.
 #include "workload.hpp"
 
 namespace terrace::e2e {

@@ -1,4 +1,5 @@
-// How much comes back after SIGKILL: all that had reached the journal, whatever was being stored and cleared.
+// What comes back after SIGKILL: everything that had reached the journal, whatever was being stored and
+// cleared.
 #include "workload.hpp"
 
 #include "tests/support/child_process.hpp"
@@ -28,8 +29,9 @@ void await_on_disk(tester& client, uint64_t objects) {
   ASSERT_EQ(client.tier("disk").objects, objects);
 }
 
-/// When it returns, the journal has written all that was on disk before. A clear waits for the journal's operation in
-/// progress, and the operation after it contains everything that was pending: the second clear waits for that one.
+/// When it returns, the journal has written everything that was on disk before. A clear waits for the
+/// journal's operation in progress, and the next operation contains everything that was pending: the second
+/// clear waits for that one.
 void pass_the_journals_bound(daemon_under_test& daemon, tester& client, uint64_t on_disk) {
   tester other(daemon.socket(), "bound", object_bytes, space_named("bound"));
   for (int i = 0; i < 2; ++i) {

@@ -1,4 +1,4 @@
-// A client of sessions whose turns have their partial chunk stored and saved, with contents that can be checked.
+// A client of sessions whose turns store and save their partial chunk, with contents that can be checked.
 #pragma once
 
 #include "pool_client.hpp"
@@ -9,7 +9,7 @@
 
 namespace terrace::e2e {
 
-/// Tokens that no other seed has.
+/// Returns tokens that no other seed has.
 inline std::vector<uint32_t> prompt_of(uint32_t seed, size_t tokens) {
   std::vector<uint32_t> prompt(tokens);
   std::iota(prompt.begin(), prompt.end(), seed * 100'000);
@@ -29,7 +29,7 @@ inline digest kv_of(std::span<const uint32_t> tokens) {
   return chain_of(hash, 1)[0];
 }
 
-/// The names of all chunks of a prompt, its tail included.
+/// Returns the names of all chunks of a prompt, including its tail.
 inline std::vector<digest> kv_chain(std::span<const uint32_t> prompt) {
   std::vector<digest> names;
   for (size_t end = space_chunk_tokens; end <= prompt.size(); end += space_chunk_tokens)
@@ -49,12 +49,12 @@ class tail_client : public pool_client {
     return opened ? std::move(*opened) : client::session();
   }
 
-  /// Stores the chunks of the prompt from `first` on, the tail included, in these pools.
+  /// Stores the chunks of the prompt from `first` on, including the tail, in these pools.
   result<client::store_result> store_turn(const client::session& of, std::span<const uint32_t> prompt,
                                           uint64_t unchanged, uint32_t first, std::vector<uint8_t> pools) {
     return store_tail(of.continued(prompt, unchanged), prompt, first, std::move(pools));
   }
-  /// The same for all of a prompt, without a session.
+  /// Stores all of a prompt in these pools, without a session.
   result<client::store_result> store_prompt(std::span<const uint32_t> prompt, std::vector<uint8_t> pools) {
     return store_tail(client::prefix::of_tokens(prompt), prompt, 0, std::move(pools));
   }
@@ -64,7 +64,7 @@ class tail_client : public pool_client {
     return (*this)->save_with_tail(of, prompt, unchanged, cursors, {}, {}, patiently());
   }
 
-  /// Stores all of it that is new, and saves the turn.
+  /// Stores everything new of the prompt, and saves the turn.
   client::saved_session turn(client::session& of, std::span<const uint32_t> prompt, uint64_t unchanged = 0,
                              std::span<const uint64_t> cursors = {}) {
     std::vector<uint8_t> all(pools().size());
@@ -88,7 +88,7 @@ class tail_client : public pool_client {
     return found ? std::move(*found) : client::lookup_result();
   }
 
-  /// Reads what is found of the prompt in place, and checks every byte of it. Returns what was found.
+  /// Reads what is found of the prompt in place, and checks every byte. Returns what was found.
   client::lookup_result find_and_check(client::session& of, std::span<const uint32_t> prompt,
                                        uint64_t unchanged) {
     auto found = find(of, prompt, unchanged, true);

@@ -1,5 +1,5 @@
-// Memory is released where nobody waits for it: no worker unmaps regions, segments or staging memory, or closes
-// their descriptors.
+// Memory is released where nobody waits for it: no worker unmaps regions, segments or staging memory, or
+// closes their descriptors.
 #include "tests/support/watched_calls.hpp"
 #include "workload.hpp"
 
@@ -30,8 +30,9 @@ class Teardown : public ::testing::Test {
 
   void TearDown() override {
     if (test::sanitized("thread"))
-      return; // it unmaps its own notes of any range that ends, also of a reservation
-    // A worker may close what it duplicated to send it, which is never the last descriptor of the memory.
+      return; // a sanitizer unmaps its own records of any range that ends, also of a reservation
+    // A worker may close a duplicate that it made for sending, which is never the last descriptor of the
+    // memory.
     for (const auto& call : calls_.seen())
       EXPECT_FALSE(call.thread.starts_with("worker") && call.what.find("memfd:terrace") == std::string::npos)
           << call.thread << ": " << call.what;

@@ -1,7 +1,9 @@
-// A disk of any speed costs a client nothing that says how fast it computes: a replay with it takes no longer than one without.
+// A disk of any speed costs a client nothing that declares how fast it computes: a replay with the disk takes
+// no longer than one without.
 //
-// The disk is a real file system that is read at a given speed at most. What a replay takes is told from counts, what was
-// read at that speed and what was computed, so that it does not depend on how busy the machine is.
+// The disk is a real file system that is read at most at a given speed. The duration of a replay is derived
+// from counts, the bytes read at that speed and the tokens computed, so that it does not depend on how busy
+// the machine is.
 #include "tests/support/seed.hpp"
 #include "tests/support/throttled_mount.hpp"
 #include "workload.hpp"
@@ -15,11 +17,11 @@ namespace {
 using test::throttled_mount;
 
 constexpr uint32_t prefill_tokens_per_s = 640;
-constexpr double compute_s =
-    double{space_chunk_tokens} / prefill_tokens_per_s; ///< of a chunk: as if 42 MB/s were read
+/// Time of a chunk: as if it were read at 42 MB/s.
+constexpr double compute_s = double{space_chunk_tokens} / prefill_tokens_per_s;
 constexpr uint32_t chain_chunks = 8;
 constexpr uint64_t chains = 12;
-constexpr uint64_t trial_bytes = 16 * mebibyte; ///< read once of a disk that was not measured yet
+constexpr uint64_t trial_bytes = 16 * mebibyte; ///< read once from a disk that was not measured yet
 
 std::string throttled_disk() {
   const char* path = std::getenv("THROTTLED_DISK");
@@ -27,14 +29,14 @@ std::string throttled_disk() {
 }
 
 struct replayed {
-  uint64_t read_bytes = 0; ///< from disk
-  uint64_t computed = 0;   ///< chunks
+  uint64_t read_bytes = 0; ///< bytes read from disk
+  uint64_t computed = 0;   ///< chunks computed
   double seconds(double read_bytes_per_s) const {
     return static_cast<double>(read_bytes) / read_bytes_per_s + static_cast<double>(computed) * compute_s;
   }
 };
 
-/// As an engine does: it looks up, loads what is offered, computes the rest and stores.
+/// Replays as an engine does: it looks up, loads what is offered, computes the rest and stores.
 replayed replay(daemon_under_test& daemon, bool declares, bool with_disk, uint64_t seed, size_t requests) {
   auto spec = test_space();
   spec.prefill_tokens_per_s = declares ? prefill_tokens_per_s : 0;
@@ -43,7 +45,7 @@ replayed replay(daemon_under_test& daemon, bool declares, bool with_disk, uint64
     EXPECT_EQ(engine.store(chain_of(chain, chain_chunks)), chain_chunks);
   uint64_t before = 0;
   if (with_disk) {
-    // All of it is on disk before the first request.
+    // All chunks are on disk before the first request.
     EXPECT_TRUE(eventually([&] { return engine.tier("disk").objects == chains * chain_chunks; }));
     before = engine.tier("disk").bytes_read;
   }
@@ -99,7 +101,7 @@ TEST_P(ThrottledDisk, AReplayTakesNoLongerThanWithoutIt) {
   EXPECT_LE(with.seconds(speed), 1.05 * without.seconds(speed) + static_cast<double>(trial_bytes) / speed)
       << with.read_bytes << " bytes read and " << with.computed << " chunks computed, without the disk "
       << without.computed;
-  if (speed > 10 * 42e6) { // a fast disk is used: of the first prefix, a part
+  if (speed > 10 * 42e6) { // a fast disk is used for a part of the first prefix
     EXPECT_LE(with.computed, without.computed / 10);
   }
 }

@@ -14,7 +14,7 @@ TEST(Tiers, PrefixIsFoundOnDiskAfterHostMemoryEvictedItAndComesBackBitForBit) {
   tester client(daemon.socket());
   auto chain = chain_of(1, 4);
   client.store(chain);
-  // Leased objects fill host memory: what was there is on disk by then, for until then it is held.
+  // Leased objects fill host memory. By then the earlier ones are on disk, because they are held until then.
   auto held = occupy(client, 100, objects_in(32 * mebibyte));
   EXPECT_EQ(client.lookup(chain, false, on_host).found_chunks, 0U);
   auto found = client.lookup(chain);
@@ -30,8 +30,9 @@ TEST(Tiers, PrefixIsFoundOnDiskAfterHostMemoryEvictedItAndComesBackBitForBit) {
   EXPECT_EQ(loaded->bytes_by_tier[static_cast<size_t>(tier_kind::disk)], 4 * object_bytes);
   for (size_t i = 0; i < 4; ++i)
     EXPECT_TRUE(has_content(chain[i], client.piece(i)));
-  EXPECT_EQ(client.lookup(chain).tiers, std::vector<tier_kind>(4, tier_kind::host)); // promoted
-  EXPECT_EQ(client.lookup(chain, false, on_disk).found_chunks, 4U);                  // and still there
+  // Promoted to host memory.
+  EXPECT_EQ(client.lookup(chain).tiers, std::vector<tier_kind>(4, tier_kind::host));
+  EXPECT_EQ(client.lookup(chain, false, on_disk).found_chunks, 4U); // still on disk
 }
 
 TEST(Tiers, PrefixMayAlternateBetweenTiers) {
@@ -76,7 +77,7 @@ TEST(Tiers, DiskSmallerThanTheDataEvicts) {
   tester client(daemon.socket());
   for (uint64_t i = 0; i < 60; ++i)
     client.store(chain_of(i, 1));
-  occupy(client, 100, objects_in(32 * mebibyte)); // whatever was stored before has passed through the disk
+  occupy(client, 100, objects_in(32 * mebibyte)); // everything stored before has passed through the disk
   auto disk = client.tier("disk");
   EXPECT_EQ(disk.state, "ready");
   EXPECT_GE(disk.evictions, 40U);
@@ -84,11 +85,11 @@ TEST(Tiers, DiskSmallerThanTheDataEvicts) {
   EXPECT_LE(disk.capacity_bytes, 16 * mebibyte);
   uint32_t left = 0;
   for (uint64_t i = 0; i < 60; ++i)
-    left += client.load_and_check(chain_of(i, 1)); // whatever is served is right
+    left += client.load_and_check(chain_of(i, 1)); // everything served is right
   EXPECT_LE(left, 15U);
 }
 
-/// A file system of 8 MiB where the test may mount one; otherwise the store is larger than any disk.
+/// A file system of 8 MiB if the test may mount one; otherwise the store is larger than any disk.
 class small_file_system {
  public:
   small_file_system() { mounted_ = ::mount("tmpfs", folder_.path().c_str(), "tmpfs", 0, "size=8m") == 0; }

@@ -4,7 +4,7 @@
 namespace terrace::e2e {
 namespace {
 
-/// Attention in objects of 256 KiB, and a state a chunk, of which the last `trailing` are needed.
+/// Attention in objects of 256 KiB, and one state per chunk, of which the last `trailing` are needed.
 client::space_spec hybrid_space(uint32_t trailing, uint64_t state_bytes = 64 << 10) {
   auto spec = test_space();
   spec.pools = {{.name = "kv", .object_bytes = 256 << 10},
@@ -57,22 +57,22 @@ void use_in_inference(pool_client& client, const std::vector<digest>& chain, uin
   ASSERT_EQ(client->lookup(request, patiently())->found_chunks, chain.size());
 }
 
-/// Stores chunks that take room from others, and uses them as well where they shall be worth as much.
+/// Stores chunks that take room from others. With `use` it also uses them, so that they are worth as much.
 void press(pool_client& client, uint64_t seed, uint64_t objects, bool use = false) {
   for (uint64_t i = 0; i < objects; ++i) {
     auto chain = chain_of(seed + i, 1);
     ASSERT_TRUE(client.store(chain, {0, 1}, {0}));
     if (!use)
       continue;
-    auto request =
-        (*client).lookup_of(chain, true); // the state is missing, so nothing is found; it is asked for
+    // The state is missing, so nothing is found, but it is asked for.
+    auto request = (*client).lookup_of(chain, true);
     request.options.inference = seed + i;
     ASSERT_TRUE(client->lookup(request, patiently()));
   }
 }
 
-/// A chain of 7 chunks whose states are as large as they are, so that each may take the place of any: 14 of the 15
-/// objects that the daemon has room for.
+/// A chain of 7 chunks whose states are as large as the other objects, so that each may take the place of
+/// any: 14 of the 15 objects that the daemon has room for.
 struct FullOfStates : ::testing::TestWithParam<std::string> {
   FullOfStates() { EXPECT_TRUE(client.store(chain, {0, 7}, {0, 1})); }
 
@@ -105,7 +105,7 @@ TEST_P(FullOfStates, AlsoAfterTheUseOfAnInference) {
   expect_old_states_leave_first(true);
 }
 
-/// Not under `fifo`, which ignores uses, nor under `s3fifo`, for which one is none.
+/// Excludes `fifo`, which ignores uses, and `s3fifo`, for which a single use does not count.
 struct UsedStates : FullOfStates {};
 
 TEST_P(UsedStates, ThatOfAPrefixStays) {
@@ -118,7 +118,7 @@ TEST_P(UsedStates, ThatOfAPrefixStays) {
   EXPECT_EQ(client.load_and_check(chain, {2, 1}, {1}), 0U);
 }
 
-/// All but `mru`, which takes whoever was used last, and that is the state that is needed.
+/// Excludes `mru`, which evicts the most recently used object, and that is the needed state.
 INSTANTIATE_TEST_SUITE_P(Policies, FullOfStates,
                          ::testing::Values("lru", "lfu", "fifo", "slru", "s3fifo", "arc", "sieve", "lru2",
                                            "priority", "kmg"),

@@ -1,4 +1,5 @@
-// Requests of which a test changes some fields, as frames with request id 2: for what libterrace never sends.
+// Requests of which a test changes some fields, as frames with request id 2: for requests that libterrace
+// never sends.
 #pragma once
 
 #include "tests/support/raw_client.hpp"
@@ -17,7 +18,7 @@ using protocol::kind;
 using test::frame_bytes;
 using test::frame_with;
 
-constexpr uint64_t small_object = 4096; ///< the size of an object unless a test says another
+constexpr uint64_t small_object = 4096; ///< the size of an object unless a test sets another
 
 inline std::vector<uint8_t> bytes_of(size_t count) { return std::vector<uint8_t>(count, 7); }
 
@@ -45,7 +46,7 @@ struct space_fields {
   uint32_t chunk = 16, block = 16, world = 1, rank = 0;
   std::vector<pool_fields> pools{{}};
   wire::HashAlgorithm algorithm = wire::HashAlgorithm::sha256_cbor;
-  uint32_t deadline_ms = 0; ///< the default of its requests
+  uint32_t deadline_ms = 0; ///< the default of the space's requests
 };
 
 inline frame_bytes open_space(const space_fields& with) {
@@ -68,7 +69,7 @@ inline frame_bytes open_space(const space_fields& with) {
   });
 }
 
-/// A space with one pool of tensors and without `object_bytes`, unless they are given.
+/// A space with one pool of tensors. It has no `object_bytes` unless they are given.
 inline frame_bytes open_tensors(std::vector<tensor_fields> tensors, uint64_t bytes = 0, uint32_t groups = 1) {
   return open_space({.pools = {{.object_bytes = bytes, .tensors = std::move(tensors), .groups = groups}}});
 }
@@ -111,7 +112,7 @@ inline prefix_fields with_items(std::vector<item_fields> items, size_t tokens = 
   made.items = std::move(items);
   return made;
 }
-/// As many items of a token each, one after the other.
+/// Adds this many items of a token each, one after the other.
 inline prefix_fields with_items(uint32_t count) {
   std::vector<item_fields> items(count);
   for (uint32_t i = 0; i < count; ++i)

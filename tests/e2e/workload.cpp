@@ -59,7 +59,7 @@ bool has_content(const digest& chunk, std::span<const uint8_t> memory) {
 }
 
 uint64_t objects_in(uint64_t host_bytes) {
-  constexpr uint64_t header_bytes = 4096; // docs/disk-format.md: in front of every object
+  constexpr uint64_t header_bytes = 4096; // in front of every object, see docs/disk-format.md
   return host_bytes / (object_bytes + header_bytes);
 }
 

@@ -17,10 +17,10 @@ namespace terrace::e2e {
 constexpr uint64_t object_bytes = mebibyte;
 constexpr uint32_t space_chunk_tokens = 16;
 
-/// For every call that must succeed: what does not come by then has failed.
+/// Deadline for every call that must succeed: a call that exceeds it has failed.
 inline client::deadline patiently() { return client::within(std::chrono::milliseconds(patience_ms)); }
 
-/// Asks again until the answer is true. False: it was not by the deadline of `patiently`.
+/// Asks again until the answer is true. Returns false if it was not by the deadline of `patiently`.
 template <class F>
 bool eventually(F&& holds) {
   auto until = patiently();
@@ -32,14 +32,14 @@ bool eventually(F&& holds) {
 
 client::space_spec test_space();
 
-/// A chain of `count` chunks that no other seed has.
+/// Returns a chain of `count` chunks that no other seed has.
 std::vector<digest> chain_of(uint64_t seed, size_t count);
 
-/// What the chunk's object holds.
+/// Fills the memory with the content of the chunk's object.
 void fill_content(const digest& chunk, std::span<uint8_t> memory);
 bool has_content(const digest& chunk, std::span<const uint8_t> memory);
 
-/// Objects of `object_bytes` that a host arena takes at a time.
+/// Returns how many objects of `object_bytes` a host arena takes at a time.
 uint64_t objects_in(uint64_t host_bytes);
 
 /// A connection with the space open and a region registered; any step that fails fails the test.
@@ -54,10 +54,10 @@ class tester {
   const client::region& memory() const { return memory_; }
   std::span<uint8_t> piece(size_t i) const { return memory_.bytes().subspan(i * object_bytes, object_bytes); }
 
-  /// Requests over the whole region; the i-th chunk of the range lies in piece i. They point to `chain`, and to runs that
-  /// are kept until the next one is made.
+  /// Requests over the whole region; the i-th chunk of the range lies in piece i. They point to `chain`, and
+  /// to runs that are kept until the next one is made.
   client::store_request store_of(const std::vector<digest>& chain, client::chunk_range range = {});
-  /// `first_piece`: where the first chunk goes instead.
+  /// `first_piece`: the piece for the first chunk.
   client::load_request load_of(const std::vector<digest>& chain, client::chunk_range range = {},
                                size_t first_piece = 0);
   client::lookup_request lookup_of(const std::vector<digest>& chain, bool lease = false,
@@ -82,8 +82,8 @@ class tester {
   std::vector<client::run> runs_;
 };
 
-/// Loads that take about a second for each object, and stores that take as long beside them: they copy in tiny pieces
-/// through a descriptor, with system calls for each.
+/// Loads that take about a second for each object, and stores that take as long beside them: they copy in
+/// tiny pieces through a descriptor, with system calls for each.
 class slow_client {
  public:
   slow_client(const std::string& socket, const std::string& name, uint64_t piece_bytes = 2);
@@ -91,7 +91,7 @@ class slow_client {
   client::connection& operator*() { return *by_; }
   client::connection* operator->() { return by_.operator->(); }
 
-  /// Each stores one chunk, and holds the memory for it meanwhile.
+  /// Makes stores that store one chunk each, and hold the memory for it meanwhile.
   std::vector<client::ticket<client::store_result>> store(uint64_t seed, size_t chunks);
   std::vector<client::ticket<client::load_result>> load(const digest& chunk, size_t times);
 
@@ -102,15 +102,16 @@ class slow_client {
   result<client::registered_region> region_;
 };
 
-/// Leased objects of host memory, asked again until they are `expected`: what a lease held is given back by messages.
+/// Returns the leased objects of host memory. Asks again until they are `expected`, because messages give
+/// back what a lease held.
 uint64_t leased_objects(tester& by, uint64_t expected);
 
-/// Stores the chain, which fits the region. What only leases hold is refused at once, so this asks again until they
-/// have ended. False: it was present, or there was never room.
+/// Stores the chain, which fits the region. A store is refused at once if only leases hold memory, so this
+/// asks again until they have ended. Returns false if the chain was present, or there was never room.
 bool stored_when_free(tester& by, const std::vector<digest>& chain);
 
-/// Leases that together hold all of a host arena: each chunk is stored while all before it are leased, so the call
-/// succeeds if and only if everything else in the arena can be freed. Fails the test otherwise.
+/// Takes leases that together hold all of a host arena. Each chunk is stored while all before it are leased,
+/// so the call succeeds if and only if everything else in the arena can be freed. Fails the test otherwise.
 std::vector<client::lease> occupy(tester& by, uint64_t seed, uint64_t objects);
 
 constexpr uint32_t on_host = 1U << static_cast<unsigned>(tier_kind::host);

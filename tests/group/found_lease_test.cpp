@@ -38,7 +38,7 @@ lookup_answer found(uint32_t chunks) {
   return made;
 }
 
-/// Counters by name and tier.
+/// Sums counters by name and tier.
 struct sums final : metrics::sample_sink {
   void counter(std::string_view name, std::string_view, const metrics::labels& labels,
                double value) override {

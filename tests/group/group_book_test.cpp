@@ -119,7 +119,7 @@ TEST_F(GroupBook, SessionsEndWithTheirOwnerAndAreCounted) {
   EXPECT_EQ(counted.answer(sessions_request{9}).bytes, 0u);
 }
 
-/// Held sessions of 100 bytes each, of which two fit.
+/// Held sessions of 100 bytes each; two of them fit.
 class GroupBookHolds : public GroupBook {
  protected:
   space_ptr in = book.answer(open_space_request{spec("held")}).opened;
@@ -197,7 +197,7 @@ TEST_F(GroupBookHolds, ATurnIsToldWhatTheSessionHolds) {
   what->in = in;
   auto places = std::vector<object_place>(3 * chunk_layout(in->spec).objects_per_chunk());
   for (size_t i = 0; i + 1 < places.size(); ++i)
-    places[i].id = object_id{i + 1}; // of the last chunk an object is elsewhere
+    places[i].id = object_id{i + 1}; // one object of the last chunk is in another tier
   what->held = {{tier_kind::host, std::make_shared<object_hold>(nullptr, places)}};
   EXPECT_EQ(host_chunks_of(*what), 2U);
   auto used = book.answer(use_session_request{of, 0}).found;
@@ -276,7 +276,7 @@ TEST_F(GroupBookHolds, SessionsThatEndHoldNothing) {
 TEST_F(GroupBookHolds, NoMoreThanItsBoundWaitToBeDemoted) {
   auto ledger = std::make_shared<lease_ledger>();
   auto account = ledger->open();
-  auto too_much = account->claim_for(1000, 10'000); // what sessions hold, whatever they give up
+  auto too_much = account->claim_for(1000, 10'000); // more than sessions hold, whatever they give up
   auto probe = std::make_shared<metrics::client_probe>();
   group_book counted({.spaces_max = 2}, notices, {}, probe, account);
   size_t sessions = group_book::demotions_max + 5;

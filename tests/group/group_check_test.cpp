@@ -1,4 +1,4 @@
-// Leases and sessions of a group that contradict each other are named.
+// The check names leases and sessions of a group that contradict each other.
 #include "group/group_book.hpp"
 
 #include <gtest/gtest.h>
@@ -7,12 +7,12 @@
 
 namespace terrace {
 
-/// Breaks what a registry keeps, as an error in it would.
+/// Damages what a registry keeps, as a bug in it would.
 struct damaged_leases {
   static void forgets_the_number(lease_registry& leases, const lease_id& id) { leases.numbers_.erase(id); }
 };
 
-/// Has references that nobody is known to have.
+/// Adds references that nobody is known to have.
 struct damaged_groups {
   static tail_reference refers_to_a_tail(group_book& book, const space_ptr& in, tail_referrer by) {
     return book.tails_.refer(in, digest{{5}}, by);

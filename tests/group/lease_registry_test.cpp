@@ -48,7 +48,7 @@ TEST_F(LeaseRegistry, AnOwnerThatEndsTakesAllItsLeases) {
   EXPECT_EQ(leases.find(id(2)), nullptr);
   EXPECT_EQ(leases.find(id(3)), other);
   EXPECT_EQ(leases.size(), 1u);
-  leases.end(connection_id{9}); // has none
+  leases.end(connection_id{9}); // owner 9 has no leases
 }
 
 TEST_F(LeaseRegistry, DoesNotKeepALease) {

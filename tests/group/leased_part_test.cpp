@@ -38,7 +38,8 @@ TEST(LeasedPart, IsMadeInSteps) {
 TEST(LeasedPart, PicksTheObjectsOfOneRankOutOfTheLease) {
   auto in = space();
   chunk_layout layout(in->spec);
-  ASSERT_EQ(layout.objects_per_chunk(), 5u); // kv on two ranks, shared once, state on two
+  // kv has an object on each of two ranks, shared has one, state has two
+  ASSERT_EQ(layout.objects_per_chunk(), 5u);
   std::vector<object_place> places;
   for (uint64_t n = 0; n < 15; ++n)
     places.push_back({static_cast<object_id>(n + 1), n * 4096, 1, 4096});

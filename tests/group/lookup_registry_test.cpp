@@ -28,7 +28,7 @@ std::shared_ptr<lookup_outcome> found(uint32_t chunks, const lease_ptr& held = n
 
 struct LookupRegistry : ::testing::Test {
   lookup_registry lookups;
-  std::map<uint32_t, context_ptr> begun; ///< the requests that look up
+  std::map<uint32_t, context_ptr> begun; ///< contexts of the requests that look up
 
   result<void> begin(uint32_t id, context_ptr who = context()) {
     auto ok = lookups.begin(id_of(id), who);
@@ -184,7 +184,7 @@ TEST_F(LookupRegistry, TheOldestAnswersAreForgotten) {
     finish(n, found(1));
   }
   EXPECT_EQ(lookups.size(), lookup_registry::answered_max);
-  EXPECT_EQ(await(0)->times, 0); // as if it had never been
+  EXPECT_EQ(await(0)->times, 0); // as if the lookup had never begun
   EXPECT_EQ(await(1)->times, 1);
 }
 
@@ -202,7 +202,7 @@ TEST_F(LookupRegistry, ALookupUnderWayIsNeverForgotten) {
   ASSERT_TRUE(begin(1'000'000));
   for (int round = 0; round < 3; ++round)
     for (uint32_t n = 0; n < lookup_registry::answered_max; ++n) {
-      ASSERT_TRUE(begin(n)); // an id that comes again, too
+      ASSERT_TRUE(begin(n)); // an id may be used again, too
       finish(n, found(1));
     }
   EXPECT_LE(lookups.size(), lookup_registry::answered_max + 1);

@@ -1,4 +1,4 @@
-// Sessions against a model that keeps all tokens and hashes the whole prompt each time.
+// Compares sessions with a model that keeps all tokens and hashes the whole prompt each time.
 #include "group/session_table.hpp"
 #include "group/session_turn.hpp"
 #include "tests/group/sessions.hpp"
@@ -35,7 +35,7 @@ class RandomSessions : public ::testing::Test {
     return id;
   }
   connection_id some_owner() { return connection_id{1 + below(4)}; }
-  /// Often the same, so that prompts of different sessions have common parts.
+  /// Often returns the same tokens, so that prompts of different sessions have common parts.
   std::vector<uint32_t> some_tokens() {
     return tokens_from(static_cast<uint32_t>(below(3)), below(8) == 0 ? below(1000) : below(150));
   }
@@ -58,9 +58,9 @@ void RandomSessions::open() {
 
 void RandomSessions::turn(session_id id, model_session& of) {
   uint64_t have = of.tokens.size();
-  uint64_t base = below(4) == 0 ? below(have + 2) : have; // sometimes one more than there are
+  uint64_t base = below(4) == 0 ? below(have + 2) : have; // sometimes one token more than there are
   bool wrong = below(16) == 0;
-  bool whole = below(2) == 0 || base % 64 != 0 || base == 0 || base > have; // which digest it tells
+  bool whole = below(2) == 0 || base % 64 != 0 || base == 0 || base > have; // which digest the client sends
   auto more = some_tokens();
   digest told = of.last;
   if (!whole)
@@ -90,13 +90,13 @@ void RandomSessions::turn(session_id id, model_session& of) {
   ASSERT_EQ(done->whole.chunks, hash_chunks(*hasher_, {64, 16}, {}, prompt, {}));
   ASSERT_LT(done->hashed, more.size() + 64);
   switch (below(8)) {
-    case 0: return; // aborted
-    case 1:         // closed while it runs
+    case 0: return; // the turn is aborted
+    case 1:         // the session is closed while the turn runs
       ASSERT_TRUE(table_.close(id));
       ASSERT_EQ(table_.save(id, used->generation, done->after), turn_outcome::closed);
       model_.erase(id);
       return;
-    case 2: { // overtaken
+    case 2: { // another turn overtakes it
       auto other = run_turn(spec_, *hasher_, used->state, {0, {}, tokens_from(77, 70), {}});
       ASSERT_EQ(table_.save(id, used->generation, other->after), turn_outcome::saved);
       ASSERT_EQ(table_.save(id, used->generation, done->after), turn_outcome::late);

@@ -1,4 +1,4 @@
-// A saved turn is found again by every prompt that begins with it, and by no other.
+// Every prompt that begins with a saved turn finds it, and no other prompt does.
 #include "group/saved_turn.hpp"
 
 #include "index/tail_digest.hpp"
@@ -12,7 +12,7 @@ namespace {
 
 class SavedTurn : public ::testing::Test {
  protected:
-  /// A lookup: the session has its tokens.
+  /// A lookup, after which the session has its tokens.
   chunk_prefix go_on(turn_request asked) {
     auto done = run_turn(spec_, *hasher_, state_, std::move(asked), root_, saved_);
     EXPECT_TRUE(done) << (done ? "" : done.error().text);
@@ -21,7 +21,7 @@ class SavedTurn : public ::testing::Test {
     state_ = done->after;
     return done->whole;
   }
-  /// A save of these tokens.
+  /// Saves these tokens.
   chunk_prefix save(turn_request asked) {
     asked.tail = true;
     auto whole = go_on(std::move(asked));
@@ -70,10 +70,11 @@ TEST_F(SavedTurn, IsContinuedByPromptsThatBeginWithIt) {
 }
 
 TEST_F(SavedTurn, IsContinuedIfItsFirstBlockWasNamedForItsAdapter) {
-  spec_.hash_block_tokens = spec_.chunk_tokens; // sha256_cbor: the first chunk's key is not its digest
+  // with sha256_cbor the key of the first chunk is not its digest
+  spec_.hash_block_tokens = spec_.chunk_tokens;
   in_ = spaces_.open(spec_).value();
   root_ = std::make_shared<const session_root>(session_root{std::nullopt, "adapter", ""});
-  for (size_t end : {size_t{64}, size_t{30}}) { // a whole chunk, a tail alone
+  for (size_t end : {size_t{64}, size_t{30}}) { // a whole chunk, and a tail alone
     state_ = std::make_shared<const session_state>();
     saved_ = nullptr;
     save({0, {}, std::span(tokens_).first(end), {}});
@@ -161,7 +162,7 @@ TEST_F(SavedTurn, ATableKeepsItUntilTheNextSaveAndThroughLookups) {
   EXPECT_EQ(table.save_end(id, used->generation, late, {}), turn_outcome::late);
   EXPECT_EQ(table.use(id, 0)->saved, saved_) << "a late save changes nothing";
   used = table.use(id, 0);
-  table.save(id, used->generation, late); // a lookup
+  table.save(id, used->generation, late); // the turn is a lookup
   EXPECT_EQ(table.use(id, 0)->saved, saved_);
   EXPECT_EQ(tails.references(tail_referrer::session), 1U);
   auto listed = table.one(id);

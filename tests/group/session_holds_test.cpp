@@ -32,12 +32,12 @@ TEST(SessionHolds, TheColdestIsTheOneThatWasUsedLeastRecently) {
   for (uint8_t n = 1; n <= 3; ++n)
     holds.replace(session(n), lease_of(n), n);
   holds.touch(session(1));
-  holds.touch(session(9)); // holds nothing
+  holds.touch(session(9)); // session 9 holds nothing
   auto coldest = holds.end_coldest(session(1));
   ASSERT_TRUE(coldest);
   EXPECT_EQ(coldest->session, session(2));
   EXPECT_EQ(coldest->host_bytes, 2u);
-  holds.replace(session(3), lease_of(4), 4); // a save is a use
+  holds.replace(session(3), lease_of(4), 4); // a save counts as a use
   EXPECT_EQ(holds.end_coldest(session(1))->session, session(3)) << "the coldest but one";
   holds.replace(session(3), lease_of(5), 4);
   EXPECT_EQ(holds.end_coldest(session(3))->session, session(1));

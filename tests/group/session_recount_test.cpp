@@ -1,4 +1,4 @@
-// Sessions that are counted again: each total that is wrong is named, and nothing that happens meanwhile is a difference.
+// A recount names each total that is wrong, and reports no difference for changes made meanwhile.
 #include "group/session_table.hpp"
 #include "tests/group/sessions.hpp"
 #include "tests/support/seed.hpp"
@@ -10,7 +10,7 @@
 
 namespace terrace {
 
-/// Breaks what a table keeps, as an error in it would.
+/// Damages what a table keeps, as a bug in it would.
 struct damaged_sessions {
   static void counts_bytes(session_table& table) { table.bytes_ += 7; }
   static void counts_bytes_of(session_table& table, connection_id owner) {
@@ -151,7 +151,7 @@ TEST_F(SessionRecount, CountsRightWhileTheTableChanges) {
       case 0:
       case 1:
       case 2:
-        if (table_.size() < 64) // or it would grow faster than it is counted
+        if (table_.size() < 64) // otherwise the table would grow faster than it is counted
           open(++number, connection_id{1 + random() % 4}, random() % 2 == 0);
         return;
       case 3: table_.close(numbered(which)); return;

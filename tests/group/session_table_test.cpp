@@ -82,7 +82,7 @@ TEST_F(SessionTable, AnOwnerEndsItsOwnLeastRecentlyUsedOne) {
   open(1, alice);
   open(2, alice);
   open(9, bob);
-  EXPECT_TRUE(has(1)); // used
+  EXPECT_TRUE(has(1)); // session 1 was used
   open(3, alice);
   EXPECT_FALSE(has(2));
   EXPECT_TRUE(has(1));
@@ -91,7 +91,7 @@ TEST_F(SessionTable, AnOwnerEndsItsOwnLeastRecentlyUsedOne) {
 }
 
 TEST_F(SessionTable, TheOwnersBytesAreBounded) {
-  table_ = session_table({100, 1 << 20, 100, 10'000}); // 32 bytes a chunk
+  table_ = session_table({100, 1 << 20, 100, 10'000}); // 32 bytes per chunk
   open(2, alice, false, state_of(64 * 100));
   open(1, alice, false, state_of(64 * 100));
   open(9, bob, false, state_of(64 * 100));
@@ -113,9 +113,9 @@ TEST_F(SessionTable, KeptOnesOfNobodyEndFirstThenThoseOfTheLargestOwner) {
   table_.end(alice);
   open(3, carol);
   open(4, carol);
-  open(5, bob, false, state_of(6400)); // over the bound
+  open(5, bob, false, state_of(6400)); // exceeds the bound
   EXPECT_FALSE(has(1));
-  open(6, carol); // bob has the most bytes, and 2 is its coldest
+  open(6, carol); // bob has the most bytes, and session 2 is his coldest
   EXPECT_FALSE(has(2));
   EXPECT_TRUE(has(3));
   EXPECT_EQ(table_.size(), 4U);
@@ -123,7 +123,7 @@ TEST_F(SessionTable, KeptOnesOfNobodyEndFirstThenThoseOfTheLargestOwner) {
 
 TEST_F(SessionTable, OneOfAFewTokensTakesHalfAKilobyte) {
   for (uint32_t i = 1; i <= 1000; ++i)
-    open(i, alice, false, state_of(100)); // a chunk, and 36 tokens
+    open(i, alice, false, state_of(100)); // one chunk and 36 tokens
   EXPECT_LT(table_.bytes() / table_.size(), 400 + sizeof(digest) + 36 * sizeof(uint32_t));
   RecordProperty("bytes_a_session", static_cast<int>(table_.bytes() / table_.size()));
 }

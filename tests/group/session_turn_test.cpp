@@ -13,7 +13,7 @@ class SessionTurn : public ::testing::Test {
   result<turn_result> turn(turn_request asked) {
     return run_turn(spec_, *hasher_, state_, std::move(asked), root_);
   }
-  /// A turn that succeeds and that the session keeps.
+  /// A turn that succeeds and whose result the session keeps.
   turn_result go_on(turn_request asked) {
     auto done = turn(std::move(asked));
     EXPECT_TRUE(done) << (done ? "" : done.error().text);
@@ -112,7 +112,8 @@ TEST_F(SessionTurn, IsCutAtTheFirstDifferenceInTheTail) {
 TEST_F(SessionTurn, IsCutAtTheStartOfAChunkOfTheHistory) {
   go_on({0, {}, tokens_, {}});
   auto other = tokens_from(7000, 10);
-  auto done = go_on({192, state_->chain()[2].bytes, other, {}}); // the digest there, not that of all
+  // the digest at that position, not that of all tokens
+  auto done = go_on({192, state_->chain()[2].bytes, other, {}});
   EXPECT_EQ(done.whole.chunks, chunks_of(tokens_from(5, 192)));
   EXPECT_EQ(state_->tokens(), 202U);
 }
@@ -200,7 +201,7 @@ TEST(SessionLengths, AreInOrder) {
   EXPECT_EQ(lengths.allocated_tokens(), 300U);
   EXPECT_EQ(lengths.committed_tokens(), 150U);
   EXPECT_EQ(lengths.held_tokens(64), 320U - 128U);
-  lengths.begin(100); // the turn was given up, and another one is shorter
+  lengths.begin(100); // the turn was given up, and the next one is shorter
   EXPECT_EQ(lengths.allocated_tokens(), 150U);
   lengths.commit(100, 64);
   EXPECT_EQ(lengths.protected_tokens(), 64U);

@@ -1,4 +1,4 @@
-// A turn as the daemon does it, for tests.
+// Runs a turn in tests as the daemon does.
 #pragma once
 
 #include "group/session_turn.hpp"
@@ -18,7 +18,7 @@ inline std::vector<uint32_t> tokens_from(uint32_t first, size_t count) {
 struct turn_result {
   chunk_prefix whole;
   session_state_ptr after;
-  size_t hashed = 0; ///< tokens
+  size_t hashed = 0; ///< number of tokens hashed
 };
 
 inline result<turn_result> run_turn(const space_spec& spec, token_hasher& hasher, session_state_ptr from,

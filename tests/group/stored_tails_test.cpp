@@ -36,7 +36,7 @@ TEST_F(StoredTails, AreReferredToUntilTheyAreSavedOrTheirConnectionEnds) {
   stored.saved(in->id, named(1));
   EXPECT_FALSE(kept(1));
   EXPECT_TRUE(kept(2));
-  stored.saved(in->id, named(1)); // no effect
+  stored.saved(in->id, named(1)); // has no effect
   stored.end(one);
   EXPECT_FALSE(kept(2));
   EXPECT_EQ(stored.size(), 0U);

@@ -62,7 +62,7 @@ TEST_F(TailBook, OneThatIsReferredToAgainStays) {
 
 TEST_F(TailBook, TheReferencesOfOneTailEndWithoutChangingAnother) {
   auto one = refer(1), other = refer(2), same = refer(2, tail_referrer::prompt);
-  one = std::move(same); // its own ends
+  one = std::move(same); // the reference that it had ends
   EXPECT_EQ(book_.next_unreferred().key, named(1));
   EXPECT_EQ(one.key(), named(2));
   other = {};

@@ -1,4 +1,4 @@
-"""The asyncio form."""
+"""Tests the asyncio form."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Asyncio(unittest.IsolatedAsyncioTestCase):
         storing = asyncio.create_task(
             self.daemon.store(self.space, prefix, region, [(0, OBJECT_BYTES)], after=(counters, 0, 1), timeout=PATIENCE)
         )
-        await asyncio.sleep(0)  # it is sent
+        await asyncio.sleep(0)  # now it is sent
         self.assertEqual((await self.daemon.lookup(self.space, prefix, timeout=PATIENCE)).found_chunks, 0)
         self.assertFalse(storing.done())
         memoryview(page)[:4] = (1).to_bytes(4, "little")
@@ -69,7 +69,7 @@ class Asyncio(unittest.IsolatedAsyncioTestCase):
         await asyncio.to_thread(counters.unregister)
 
     async def test_many_requests_are_under_way_at_a_time(self) -> None:
-        """More than the daemon's credits: what is too much waits outside, not in a send."""
+        """More requests than the daemon's credits: the others wait outside, not in a send."""
         count = 3 * self.daemon.daemon.credit_requests
         answers = await asyncio.gather(
             *(self.daemon.lookup(self.space, [n] * 16 * (1 + n % 3), timeout=PATIENCE) for n in range(count))
@@ -101,7 +101,7 @@ class Asyncio(unittest.IsolatedAsyncioTestCase):
         waiting.cancel()
         with self.assertRaises(asyncio.CancelledError):
             await waiting
-        while await self.requests_in_flight() > 1:  # the status itself
+        while await self.requests_in_flight() > 1:  # counts the status request itself
             pass
 
     async def requests_in_flight(self) -> int:
@@ -180,13 +180,13 @@ class Asyncio(unittest.IsolatedAsyncioTestCase):
         await daemon.close()
 
     async def test_a_loss_that_a_request_notices_ends_those_that_wait(self) -> None:
-        """The event loop has not seen yet that the daemon is gone when the request is sent."""
+        """When the request is sent, the event loop has not seen yet that the daemon is gone."""
         server = Daemon()
         self.addCleanup(server.stop)
         daemon = await terrace.aio.connect(server.socket, timeout=PATIENCE)
         space = await daemon.open_space(SPEC, timeout=PATIENCE)
         waiting = asyncio.create_task(daemon.await_lookup(os.urandom(16)))
-        await asyncio.sleep(0)  # it is sent
+        await asyncio.sleep(0)  # now it is sent
         server.kill()
         self.assertTrue(select.select([daemon._descriptor], [], [], PATIENCE)[0])
         with self.assertRaises(terrace.Gone):

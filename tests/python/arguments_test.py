@@ -1,4 +1,5 @@
-"""Numbers and bytes that a client gives: what is not exactly a list of numbers is refused, since it would name other chunks."""
+"""Numbers and bytes from clients: anything that is not exactly a list of numbers is refused, because it would name
+other chunks."""
 
 from __future__ import annotations
 

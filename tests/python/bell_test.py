@@ -30,13 +30,13 @@ class Bells(DaemonTest):
         self.addCleanup(self.counters.unregister)
 
     def submit(self, chain: list[bytes], value: int) -> terrace.Ticket[terrace.Stored]:
-        """Stores when the counter at byte 8 has reached the value."""
+        """Submits a store that waits until the counter at byte 8 has reached the value."""
         return self.daemon.submit_store(
             self.space, Prefix.of_digests(chain), self.region, RUN, after=(self.counters, 8, value), timeout=PATIENCE
         )
 
     def waits(self, ticket: terrace.Ticket[terrace.Stored]) -> bool:
-        self.daemon.status(timeout=PATIENCE)  # the daemon has what was sent before
+        self.daemon.status(timeout=PATIENCE)  # the answer shows that the daemon has received the store
         self.daemon.poll()
         return not ticket.done
 
@@ -50,7 +50,7 @@ class Bells(DaemonTest):
         ticket = self.submit(chain, 3)
         self.assertTrue(self.waits(ticket))
         write_counter(self.page, 8, 2)
-        bell.ring()  # too early
+        bell.ring()  # rings too early
         self.assertTrue(self.waits(ticket))
         memoryview(self.memory)[:] = content_of(chain[0])  # the store has read nothing before
         write_counter(self.page, 8, 3)
@@ -87,14 +87,14 @@ class Bells(DaemonTest):
         with self.assertRaisesRegex(terrace.BadRequest, "expected a bell"):
             self.submit(chain_of(236, 1), 1).result(PATIENCE)
         write_counter(self.page, 8, 1)
-        self.assertEqual(self.submit(chain_of(236, 1), 1).result(PATIENCE).stored_chunks, 1)  # reached: nobody need ring
+        self.assertEqual(self.submit(chain_of(236, 1), 1).result(PATIENCE).stored_chunks, 1)  # already reached
 
     def test_a_cancelled_store_waits_no_longer(self) -> None:
         self.daemon.bell(timeout=PATIENCE)
         ticket = self.submit(chain_of(237, 1), 1)
         self.assertTrue(self.waits(ticket))
         ticket.cancel()
-        self.region.unregister(timeout=PATIENCE)  # nothing reads it any more
+        self.region.unregister(timeout=PATIENCE)  # afterwards nothing reads it any more
 
     def test_a_bell_outlives_its_connection(self) -> None:
         with terrace.connect(self.server.socket, timeout=PATIENCE) as daemon:
@@ -113,7 +113,7 @@ class Bells(DaemonTest):
             bell.ring_after("a stream", "host")  # type: ignore[arg-type]
 
     def test_without_a_driver_no_stream_rings(self) -> None:
-        """In a process of its own: this one may have the simulated driver already."""
+        """Runs in a process of its own, because this one may have the simulated driver already."""
         program = (
             "import sys, terrace\n"
             "bell = terrace.connect(sys.argv[1]).bell()\n"

@@ -1,4 +1,4 @@
-"""Runs the test modules of a folder and writes GoogleTest's kind of report: cases.py FOLDER REPORT [PATTERN]..."""
+"""Runs the test modules of a folder and writes a report of GoogleTest's kind: cases.py FOLDER REPORT [PATTERN]..."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Result(unittest.TextTestResult):
         self.case(test)
 
     def case(self, test: unittest.TestCase) -> xml.Element:
-        name = test.id()  # of a failed setUpClass too, which is no test
+        name = test.id()  # also the id of a failed setUpClass, which is not a test
         if name not in self.cases:
             group, _, last = name.rpartition(".")
             self.cases[name] = xml.Element("testcase", name=last, classname=group, status="run")

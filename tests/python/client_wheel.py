@@ -1,4 +1,4 @@
-"""Builds a wheel of clients/python; for the test programs that install one."""
+"""Builds a wheel of clients/python, for the test programs that install one."""
 
 import fcntl
 import hashlib
@@ -19,7 +19,7 @@ def skip(reason):
 
 
 def run(*command, **settings):
-    """Its output, which is shown when it fails."""
+    """Runs a command whose output is shown if it fails."""
     done = subprocess.run([str(word) for word in command], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           **settings)
     if done.returncode != 0:
@@ -28,7 +28,7 @@ def run(*command, **settings):
 
 
 def tools(build):
-    """The virtual environment to build and check with; made once for each list of requirements."""
+    """Returns the virtual environment to build and check with; it is made once for each list of requirements."""
     requirements = HERE / "requirements.txt"
     version = run(PYTHON, "--version").stdout
     name = hashlib.sha256((requirements.read_text() + version).encode()).hexdigest()[:12]
@@ -47,7 +47,7 @@ def tools(build):
 def wheel(build, using):
     wheels = build / "wheels"
     shutil.rmtree(wheels, ignore_errors=True)
-    # The folder of the build stays, so that only what has changed is compiled.
+    # The build folder is kept, so that only changes are compiled.
     environment = {**os.environ, "PATH": f"{using / 'bin'}:{os.environ['PATH']}"}
     done = run(using / "bin/pip", "wheel", "--quiet", "--no-build-isolation", "--no-deps", "--no-index",
                f"--config-settings=build-dir={build / 'wheel'}", "--config-settings=setup-args=-Dwerror=true",
@@ -59,7 +59,7 @@ def wheel(build, using):
 
 
 def make():
-    """The environment of the tools, and the wheel. Ends the program with 77 where it cannot be built."""
+    """Returns the environment of the tools, and the wheel. Ends the program with 77 if it cannot be built."""
     build = Path(os.environ.get("TERRACE_PYTHON_BUILD", HERE.parent.parent / "build/python")).resolve()
     build.mkdir(parents=True, exist_ok=True)
     include = run(PYTHON, "-c", "import sysconfig; print(sysconfig.get_path('include'))").stdout.strip()

@@ -1,4 +1,4 @@
-"""Connections: what is refused, threads, signals, forks, and the daemon's death."""
+"""Connections: refusals, threads, signals, forks, and the daemon's death."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Refusals(DaemonTest):
         with self.assertRaises(terrace.BadRequest) as raised:
             self.daemon.set_policy("host", "no such policy", timeout=PATIENCE)
         self.assertEqual(raised.exception.code, terrace.Code.BAD_REQUEST)
-        self.assertIn("sieve", raised.exception.text)  # the known ones
+        self.assertIn("sieve", raised.exception.text)  # the text lists the known policies
         self.assertEqual(str(raised.exception), raised.exception.text)
         self.assertIsInstance(raised.exception, ValueError)
         with self.assertRaises(terrace.NotFound):
@@ -101,7 +101,7 @@ class Refusals(DaemonTest):
         self.assertFalse(self.daemon.alive)
         with self.assertRaisesRegex(terrace.Gone, "closed"):
             self.daemon.status()
-        self.assertEqual(len(bytes(view)), OBJECT_BYTES)  # still mapped
+        self.assertEqual(len(bytes(view)), OBJECT_BYTES)  # the memory is still mapped
         del view
         lease.release()
 
@@ -142,7 +142,7 @@ class Waiting(DaemonTest):
         with self.assertRaises(terrace.DeadlineExceeded) as raised:
             self.daemon.await_lookup(NEVER, timeout=0.05)
         self.assertIsInstance(raised.exception, TimeoutError)
-        self.daemon.status(timeout=PATIENCE)  # the connection goes on
+        self.daemon.status(timeout=PATIENCE)  # the connection still works
 
     def test_other_threads_run_while_a_call_waits(self) -> None:
         name = os.urandom(16)
@@ -150,7 +150,7 @@ class Waiting(DaemonTest):
         with terrace.connect(self.server.socket, timeout=PATIENCE) as worker:
             waiter = threading.Thread(target=lambda: outcome.append(worker.await_lookup(name).requested_chunks))
             waiter.start()
-            # If the wait held the GIL, this thread would never come to ask what the other one waits for.
+            # If the wait held the GIL, this thread would never get to ask what the other one waits for.
             while self.waiting_requests(worker) == 0:
                 pass
             self.daemon.lookup(self.space, [1] * 32, id=name, timeout=PATIENCE)
@@ -210,14 +210,14 @@ class Waiting(DaemonTest):
         with self.assertRaises(terrace.BadRequest):
             ticket.result()
         number = self.daemon.daemon.connection
-        while True:  # the answer of the cancel, and of what it ended, come before long
+        while True:  # the answers to the cancel and to the cancelled request come soon
             (me,) = [client for client in self.daemon.status(timeout=PATIENCE).clients if client.connection == number]
-            if me.requests_in_flight <= 1:  # the status itself
+            if me.requests_in_flight <= 1:  # counts the status request itself
                 break
 
     def test_a_signal_interrupts_a_wait_without_a_deadline(self) -> None:
         name = os.urandom(16)
-        # A shell's background job has it ignored.
+        # A shell's background job ignores SIGINT.
         self.addCleanup(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler))
         timer = threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT))
         timer.start()

@@ -1,4 +1,4 @@
-"""A real terraced with a configuration and a folder of its own, and what tests do with it."""
+"""Runs a real terraced with a configuration and a folder of its own."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ CHUNK_TOKENS = 16
 
 
 class Daemon:
-    """Runs from its construction on, when it is ready, until `stop`."""
+    """A daemon that runs from its construction, which returns when it is ready, until `stop`."""
 
     def __init__(
         self, host_bytes: int = 32 << 20, more: str = "", connection: str = "", disk_bytes: int = 0, host: str = "",
         workers: int = 2, metrics: bool = False, gpu: str = "", environment: dict[str, str] | None = None,
     ) -> None:
-        """`more`, `connection`, `host`, `gpu`: lines of [[listen]], [connection], [host] and [gpu]. Without `disk_bytes` there is no
-        disk. `environment`: of its process, beside this one's."""
+        """`more`, `connection`, `host`, `gpu`: lines of [[listen]], [connection], [host] and [gpu]. Without
+        `disk_bytes` there is no disk. `environment`: added to this process's environment."""
         self.environment = environment or {}
         self._children: list[int] = []
         self.folder = Path(tempfile.mkdtemp(prefix="terrace-python-"))
@@ -74,8 +74,8 @@ path = "{self.folder / "state"}"
                 pass
 
     def _open_children(self) -> None:
-        """The processes of GPUs, which are killed when the daemon ends, and end after it: until then memory of this process that they
-        have open may not be let go."""
+        """Opens the daemon's GPU processes. They are killed when the daemon ends, and end after it; until then memory
+        of this process that they have open must not be released."""
         for children in Path(f"/proc/{self.process.pid}/task").glob("*/children"):
             for pid in children.read_text().split():
                 with contextlib.suppress(ProcessLookupError):
@@ -87,13 +87,13 @@ path = "{self.folder / "state"}"
         self.process.wait()
 
     def terminate(self) -> None:
-        """In order: what was stored is on disk afterwards."""
+        """Ends the daemon in order: afterwards everything stored is on disk."""
         self._open_children()
         self.process.terminate()
         self.process.wait(PATIENCE)
 
     def pause(self) -> None:
-        """It does nothing any more when this returns."""
+        """Stops the daemon: it does nothing any more when this returns."""
         self.process.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, self.process.pid, os.WSTOPPED)
 
@@ -101,7 +101,7 @@ path = "{self.folder / "state"}"
         self.process.send_signal(signal.SIGCONT)
 
     def stop(self) -> None:
-        """When this returns, its processes of GPUs have ended as well."""
+        """When this returns, the daemon's GPU processes have ended as well."""
         self.resume()
         self.kill()
         for child in self._children:
@@ -128,7 +128,7 @@ def content_of(digest: bytes) -> bytes:
 
 
 class DaemonTest(unittest.TestCase):
-    """One daemon for the tests of a class; each has a connection with an open space of its own name."""
+    """One daemon for the tests of a class; each test has a connection with an open space of its own name."""
 
     host_bytes = 32 << 20
     server: Daemon
@@ -161,7 +161,7 @@ class DaemonTest(unittest.TestCase):
         return lease
 
     def leases_of(self, connection: terrace.Connection) -> int:
-        """How many leases the daemon says that a connection holds."""
+        """Returns how many leases a connection holds according to the daemon."""
         number = connection.daemon.connection
         (found,) = [client for client in self.daemon.status(timeout=PATIENCE).clients if client.connection == number]
         return found.leases

@@ -27,7 +27,7 @@ Prefix = terrace.Prefix
 CHUNKS = 4
 PIECE = 8 << 10
 PIECES = OBJECT_BYTES // PIECE
-BEFORE = 1 << 20  # bytes of an allocation before the memory that is registered
+BEFORE = 1 << 20  # bytes of the allocation before the registered memory
 
 
 class View:
@@ -39,7 +39,7 @@ class View:
 
 
 def scattered(chunks: int) -> list[tuple[int, int, int, int]]:
-    """The pieces of an object among those of the others."""
+    """Returns the pieces of an object among those of the others."""
     return [(i * PIECE, PIECE, chunks * PIECE, PIECES) for i in range(chunks)]
 
 
@@ -79,7 +79,7 @@ class OnGpu(unittest.TestCase):
 
     def region(self, memory: Any = None, nbytes: int | None = None) -> terrace.Region:
         region = self.daemon.register_device_region(self.memory if memory is None else memory, nbytes, timeout=PATIENCE)
-        self.addCleanup(region.unregister)  # before the memory is freed
+        self.addCleanup(region.unregister)  # runs before the memory is freed
         return region
 
     def device(self) -> DeviceStatus:
@@ -106,11 +106,11 @@ class OnGpu(unittest.TestCase):
             runs = [(i * OBJECT_BYTES, OBJECT_BYTES) for i in range(CHUNKS)]
             loaded = self.daemon.load(None, lease, region, runs, timeout=PATIENCE)
         self.assertEqual((loaded.delivered_chunks, loaded.nbytes), (CHUNKS, CHUNKS * OBJECT_BYTES))
-        self.assertEqual(self.array.read(0, BEFORE), b"\x5a" * BEFORE)  # nothing before it was written
+        self.assertEqual(self.array.read(0, BEFORE), b"\x5a" * BEFORE)  # nothing before the region was written
         self.assertEqual(self.array.read(BEFORE), b"".join(map(content_of, chain)))
 
     def test_a_connection_that_is_being_closed_is_gone_for_others_at_once(self) -> None:
-        """Although closing waits for the daemon."""
+        """Others see the connection as gone at once, although closing waits for the daemon."""
         daemon = terrace.connect(self.server.socket, timeout=PATIENCE)
         region = daemon.register_device_region(self.memory, timeout=PATIENCE)
         number = daemon.daemon.connection
@@ -126,13 +126,13 @@ class OnGpu(unittest.TestCase):
             with self.assertRaises(terrace.Gone):
                 ask()
         closing.join(0.1)
-        self.assertTrue(closing.is_alive())  # or they have waited for it
+        self.assertTrue(closing.is_alive())  # otherwise they have waited for it
         del ticket
         self.server.resume()
         closing.join(PATIENCE)
         until = time.monotonic() + PATIENCE
         while number in {client.connection for client in self.daemon.status(timeout=PATIENCE).clients}:
-            self.assertLess(time.monotonic(), until)  # what was left meanwhile does not keep it
+            self.assertLess(time.monotonic(), until)  # handles left meanwhile do not keep it
         del region
 
     def test_rows_have_pieces_too(self) -> None:
@@ -203,7 +203,7 @@ class OnGpu(unittest.TestCase):
         chain = chain_of(204, 1)
         ticket = self.daemon.submit_store(self.space, Prefix.of_digests(chain), region, [(0, OBJECT_BYTES)],
                                           after=(counters, 8, 3), timeout=PATIENCE)
-        self.daemon.status(timeout=PATIENCE)  # the daemon has the store
+        self.daemon.status(timeout=PATIENCE)  # the answer shows that the daemon has the store
         self.daemon.poll()
         self.assertFalse(ticket.done)
         self.array.write(content_of(chain[0]), BEFORE)
@@ -228,7 +228,7 @@ class OnGpu(unittest.TestCase):
             bell.ring_after(4096, "GPU-00000000-0000-0000-0000-000000000000")
 
     def gpu_writes(self, page: terrace.Memory, offset: int, value: int, bell: terrace.Bell) -> None:
-        """As a stream of the GPU does, behind its work; then it rings."""
+        """Writes as a stream of the GPU does after its work, and rings."""
         address = terrace._libterrace.address_of(page)[0]
         self.gpu.call("cuMemHostRegister_v2", address, page.nbytes, 3)
         try:
@@ -267,7 +267,7 @@ class OnGpu(unittest.TestCase):
         self.assertEqual(self.array.read(BEFORE, OBJECT_BYTES), content_of(chain[0]))
 
     def test_tensors_are_registered(self) -> None:
-        """As PyTorch's CUDA tensors and their storages describe themselves."""
+        """Registers objects that describe themselves as PyTorch's CUDA tensors and storages do."""
         address, nbytes = self.array.address + BEFORE, CHUNKS * OBJECT_BYTES
         tensor = types.SimpleNamespace(is_cuda=True, is_contiguous=lambda: True, data_ptr=lambda: address, nbytes=nbytes)
         storage = types.SimpleNamespace(is_cuda=True, data_ptr=lambda: address, nbytes=lambda: nbytes)
@@ -307,7 +307,7 @@ class OnGpu(unittest.TestCase):
         self.assertEqual((memory.nbytes, memory.__cuda_array_interface__["shape"]), (CHUNKS * OBJECT_BYTES, (CHUNKS * OBJECT_BYTES,)))
         region = self.region(memory)
         self.assertEqual((region.nbytes, region.device), (memory.nbytes, self.gpu.uuid))
-        del memory  # the region has it
+        del memory  # the region keeps it
         chain = chain_of(212, 1)
         self.daemon.store(self.space, Prefix.of_digests(chain), region, [(0, OBJECT_BYTES)], timeout=PATIENCE)
         region.unregister(timeout=PATIENCE)
@@ -339,7 +339,7 @@ class OnGpu(unittest.TestCase):
                 terrace.StoreCounter(page, counters, self.gpu.uuid, offset=offset)
         with self.assertRaises(TypeError):
             terrace.StoreCounter(page, page, self.gpu.uuid)  # type: ignore[arg-type]
-        del counter  # which has the page and its region
+        del counter  # the counter has the page and its region
         self.addCleanup(counters.unregister)
 
     def test_unregistering_waits_for_copies(self) -> None:
@@ -431,7 +431,7 @@ class OnGpu(unittest.TestCase):
         closed = terrace.connect(self.server.socket, timeout=PATIENCE)
         late = closed.register_device_region(self.memory, timeout=PATIENCE)
         closed.close()
-        late.unregister(timeout=PATIENCE)  # ended with the connection
+        late.unregister(timeout=PATIENCE)  # it ended with the connection
         self.assertFalse(late.registered)
 
     def test_threads_may_unregister_while_others_use_the_connection(self) -> None:
@@ -449,14 +449,14 @@ class OnGpu(unittest.TestCase):
 
 
 class AtTheEnd(unittest.TestCase):
-    """Of a connection whose regions were not unregistered, while the process of the GPU hangs in a copy."""
+    """Closes a connection whose regions were not unregistered, while the process of the GPU hangs in a copy."""
 
     def setUp(self) -> None:
         if "TERRACE_SIMULATED_DRIVER" not in os.environ:
             self.skipTest("TERRACE_SIMULATED_DRIVER does not name the simulated driver")
 
     def loading(self, deadline: str) -> tuple[terrace.Connection, View, int]:
-        """A connection with a load into the memory, and the process that does it."""
+        """Returns a connection with a load into the memory, and the process that performs it."""
         gpu = Gpu()
         self.addCleanup(gpu.close)
         array = DeviceArray(gpu, OBJECT_BYTES)
@@ -512,7 +512,7 @@ class AtTheEnd(unittest.TestCase):
 
 
 class OnHost(unittest.TestCase):
-    """The device in host memory."""
+    """Tests on the device in host memory."""
 
     def test_memory_of_the_host_stands_in_for_a_gpus(self) -> None:
         server = Daemon(gpu='tier_bytes = "1MiB"\ntier_device = "host"')
@@ -537,7 +537,7 @@ class OnHost(unittest.TestCase):
                 daemon.register_device_region(bytes(4096), device="host", timeout=PATIENCE)
 
     def test_without_a_driver_it_is_unsupported(self) -> None:
-        """In a process of its own: this one may have the simulated driver already."""
+        """Runs in a process of its own, because this one may have the simulated driver already."""
         server = Daemon()
         self.addCleanup(server.stop)
         program = (

@@ -15,7 +15,7 @@ PLACES = ("before it is sent", "before it is seen", "when it is answered")
 
 
 class Messages:
-    """Inside of it, `kill` is called at one of this process's requests for loads, counted from 1; 0: at none."""
+    """Inside the block, `kill` is called at one of this process's requests for loads, counted from 1; 0: at none."""
 
     def __init__(self, daemon: Daemon, kill: Callable[[], None], number: int = 0, place: str = "") -> None:
         self.requests = 0

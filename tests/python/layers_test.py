@@ -23,13 +23,13 @@ def piece(digest: bytes, layer: int) -> bytes:
 
 
 def content(chain: list[bytes]) -> bytes:
-    """As the memory has it: layer by layer, with zeros for the chunks that are missing."""
+    """Returns the content of the memory: layer by layer, with zeros for the missing chunks."""
     pieces = [piece(chain[i], layer) if i < len(chain) else bytes(PIECE) for layer in range(LAYERS) for i in range(CHUNKS)]
     return b"".join(pieces)
 
 
 def runs(chunks: int) -> list[tuple[int, int]]:
-    """Of objects by chunk, then layer."""
+    """Returns the runs of objects by chunk, then by layer."""
     return [((layer * CHUNKS + chunk) * PIECE, PIECE) for chunk in range(chunks) for layer in range(LAYERS)]
 
 
@@ -69,7 +69,7 @@ class Layers(unittest.TestCase):
         self.array.write(b"\x5a" * self.array.nbytes)
 
     def compute(self, load: terrace.LayeredLoad) -> None:
-        """What an engine queues: each layer is read once it is there."""
+        """Queues what an engine does: it reads each layer once it is there."""
         for layer in range(LAYERS):
             load.wait_on(self.gpu.stream, layer)
             at = layer * CHUNKS * PIECE
@@ -77,7 +77,7 @@ class Layers(unittest.TestCase):
         load.pass_on(self.gpu.stream)
 
     def test_a_stream_that_waits_first_reads_what_is_loaded(self) -> None:
-        for seed in range(5):  # more than there are slots
+        for seed in range(5):  # more loads than there are slots
             chain = chain_of(240 + seed, CHUNKS)
             self.store(chain)
             load = self.ring.begin(timeout=PATIENCE)
@@ -86,7 +86,7 @@ class Layers(unittest.TestCase):
             ticket = self.daemon.submit_load(
                 self.space, Prefix.of_digests(chain), self.region, runs(CHUNKS), layers=load, timeout=PATIENCE
             )
-            self.gpu.finish()  # without the answer
+            self.gpu.finish()  # finishes without the answer
             self.assertEqual(self.pages[:], content(chain))
             self.assertTrue(load.wait(LAYERS - 1, timeout=PATIENCE))
             self.assertEqual(ticket.result(PATIENCE).delivered_chunks, CHUNKS)
@@ -98,7 +98,7 @@ class Layers(unittest.TestCase):
         self.compute(load)
         loaded = self.daemon.load(self.space, Prefix.of_digests(chain), self.region, runs(CHUNKS), layers=load, timeout=PATIENCE)
         self.gpu.finish()
-        self.assertEqual(loaded.delivered_chunks, 2)  # so what was computed is worthless
+        self.assertEqual(loaded.delivered_chunks, 2)  # so the computed result is worthless
         load = self.ring.begin()
         self.compute(load)
         with self.assertRaises(terrace.BadRequest):
@@ -139,7 +139,7 @@ class Layers(unittest.TestCase):
             self.assertRaises(terrace.BadRequest, wrong)
         load.end()
         prefix = Prefix.of_digests(chain_of(252, CHUNKS))
-        with self.assertRaises(terrace.BadRequest):  # it has ended
+        with self.assertRaises(terrace.BadRequest):  # the load has ended
             self.daemon.load(self.space, prefix, self.region, runs(CHUNKS), layers=load, timeout=PATIENCE)
         with self.assertRaises(TypeError):
             self.daemon.load(self.space, prefix, self.region, runs(CHUNKS), layers=3, timeout=PATIENCE)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""terrace.lmcache without LMCache: what its server calls, with a real daemon."""
+"""terrace.lmcache without LMCache: the calls of its server, with a real daemon."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Level1:
 
 
 class Server:
-    """What LMCache's server does with a connector: it submits, waits for the eventfd and drains."""
+    """Uses a connector as LMCache's server does: submits, waits for the eventfd and drains."""
 
     def __init__(self, connector: TerraceConnector) -> None:
         self.connector = connector
@@ -105,7 +105,7 @@ class Cases(unittest.TestCase):
         self.level1 = Level1(self.shared)
 
     def await_disk(self) -> None:
-        """What is stored before is not written there."""
+        """Waits for the disk: objects stored before that are not written there."""
         with terrace.connect(self.daemon.socket, observes=True, timeout=PATIENCE) as observer:
             until(lambda: all(tier.state == "ready" for tier in observer.status(timeout=PATIENCE).groups[0].tiers))
 
@@ -120,7 +120,7 @@ class Cases(unittest.TestCase):
 
 
 class InPlace(Cases):
-    """L1 is shared memory."""
+    """Tests with L1 in shared memory."""
 
     def test_what_one_server_stores_another_finds_and_loads(self) -> None:
         one, two = self.server(), self.server()
@@ -133,9 +133,9 @@ class InPlace(Cases):
         self.assertEqual([bytes(view) for view in views[:6]], [content(number) for number in range(6)])
 
     def test_a_daemon_that_is_killed_at_any_message_of_a_load(self) -> None:
-        """Objects have garbage in them before: those that are said to be there have their bytes."""
+        """Objects contain garbage before: those that are reported as present have their bytes."""
         numbers = list(range(6))
-        keys = [key(one, rank=f"0{one % 2}000100") for one in numbers]  # of two families, which are loaded one after the other
+        keys = [key(one, rank=f"0{one % 2}000100") for one in numbers]  # two families, which are loaded one after the other
         for place in PLACES:
             for number in (1, 2):
                 one = self.server()
@@ -198,7 +198,7 @@ class InPlace(Cases):
         self.assertEqual(other.get([key(1)], self.level1.objects(1, first=20)), [False])
 
     def restarted(self) -> Server:
-        """A server of another process, as far as it knows weights."""
+        """Returns a server that, as far as weights are concerned, is another process."""
         keys_of._first.clear()
         keys_of._told.clear()
         return self.server(revision=None)
@@ -287,7 +287,7 @@ class InPlace(Cases):
 
 
 class Copied(InPlace):
-    """L1 is memory of the server's process alone."""
+    """Tests with L1 in memory of the server's process alone."""
 
     shared = False
 
@@ -311,7 +311,7 @@ class Copied(InPlace):
 
 class SharedFile(Cases):
     def test_a_segment_by_its_name(self) -> None:
-        """As with --shm-name."""
+        """Opens a segment as --shm-name does."""
         path = f"/dev/shm/terrace-lmcache-{os.getpid()}"
         with open(path, "w+b") as file:
             self.addCleanup(os.unlink, path)
@@ -349,7 +349,7 @@ class Away(Cases):
             self.assertEqual(one.exists([key(1)]), [False])
             self.assertEqual(one.get([key(1)], views), [False])
             self.assertFalse(one.set([key(2)], views))
-            until(lambda: bool(log.output))  # of another thread, which may say it later
+            until(lambda: bool(log.output))  # another thread logs it, possibly later
         self.daemon.start()
         until(lambda: one.set([key(3)], views))
         until(lambda: one.exists([key(3)]) == [True])
@@ -363,7 +363,7 @@ class Away(Cases):
         self.addCleanup(self.daemon.resume)
         with self.assertLogs(LOG, "WARNING"):
             self.assertEqual(fresh.exists([key(1), key(2)]), [False, False])
-        fresh.connector._questions._limits = Limits(lookup=PATIENCE)  # a second wait would last until the test's time is over
+        fresh.connector._questions._limits = Limits(lookup=PATIENCE)  # a second wait would exceed the time limit
         for _ in range(20):
             self.assertEqual(fresh.exists([key(1), key(2)]), [False, False])
         self.daemon.resume()
@@ -418,7 +418,7 @@ class Keys(unittest.TestCase):
 
 
 class Records:
-    """The daemon's, as far as sizes need it: the first one of a digest stays."""
+    """The daemon's records, as far as sizes need them: the first one of a digest stays."""
 
     def __init__(self) -> None:
         self.kept: dict[bytes, bytes] = {}

@@ -1,4 +1,4 @@
-"""What answers say of chunks that were not found: the first missing object, and the digests that were looked up."""
+"""Answers about chunks that were not found: the first missing object, and the digests that were looked up."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def store_part(
     daemon: terrace.Connection, spec: terrace.SpaceSpec, chain: list[bytes], pools: Sequence[int] = (0,),
     first_chunk: int = 0,
 ) -> None:
-    """Zeros, one object of each of these pools for each chunk from `first_chunk` on."""
+    """Stores zeros, one object of each of these pools for each chunk from `first_chunk` on."""
     count = (len(chain) - first_chunk) * len(pools)
     with daemon.register_region(terrace.Memory(count * OBJECT_BYTES), timeout=PATIENCE) as region:
         daemon.store(
@@ -128,7 +128,7 @@ class Damage(unittest.TestCase):
             self.assertEqual(repr(located.missing), "<terrace.Missing: chunk 2, pool 0, rank 0, damaged>")
 
     def connected(self, server: Daemon) -> terrace.Connection:
-        """To a daemon whose disk is in use."""
+        """Connects to a daemon whose disk is in use."""
         daemon = terrace.connect(server.socket, timeout=PATIENCE)
         while {tier.tier: tier.state for tier in daemon.status(timeout=PATIENCE).groups[0].tiers}["disk"] != "ready":
             pass
@@ -136,7 +136,7 @@ class Damage(unittest.TestCase):
 
 
 def cbor_numbers(numbers: list[int]) -> bytes:
-    """A canonical array of fewer than 24 numbers below 256."""
+    """Encodes a canonical array of fewer than 24 numbers below 256."""
     return bytes([0x80 + len(numbers)]) + b"".join(bytes([n]) if n < 24 else bytes([0x18, n]) for n in numbers)
 
 
@@ -145,7 +145,7 @@ class Digests(DaemonTest):
 
     def digests_in(self, spec: terrace.SpaceSpec, prefix: Prefix) -> list[bytes]:
         space = self.daemon.open_space(spec, timeout=PATIENCE)
-        self.assertEqual(self.daemon.lookup(space, prefix, timeout=PATIENCE).digests, [])  # they were not asked for
+        self.assertEqual(self.daemon.lookup(space, prefix, timeout=PATIENCE).digests, [])  # they were not requested
         return self.daemon.lookup(space, prefix, digests=True, timeout=PATIENCE).digests
 
     def test_a_lookup_returns_the_digests_that_the_daemon_hashed(self) -> None:

@@ -283,7 +283,7 @@ class Objects(DaemonTest):
         wrong = Prefix.of_tokens([1] * 16, parent=bytes(32), parent_tokens=5)
         for call in (
             lambda: self.daemon.lookup(self.space, wrong, id=name, options=traced, timeout=PATIENCE),
-            lambda: self.daemon.await_lookup(name, options=traced, timeout=PATIENCE),  # of the one that was refused
+            lambda: self.daemon.await_lookup(name, options=traced, timeout=PATIENCE),  # of the refused request
             lambda: self.daemon.read_lease(nobody, options=traced, timeout=PATIENCE),
             lambda: self.daemon.load(None, nobody, region, [(0, OBJECT_BYTES)], options=traced, timeout=PATIENCE),
         ):

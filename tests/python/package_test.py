@@ -64,7 +64,7 @@ class Package(DaemonTest):
         self.assertEqual(len(self.space.fingerprint), 32)
 
     def test_the_stub_names_what_the_module_has(self) -> None:
-        """mypy cannot look into a compiled module: members and arguments are compared here."""
+        """mypy cannot look into a compiled module, so members and arguments are compared here."""
         from terrace import _libterrace
 
         stub = ast.parse((CLIENT / "terrace/_libterrace.pyi").read_text())
@@ -73,7 +73,7 @@ class Package(DaemonTest):
         self.assertEqual(set(classes), bound)
         for name, node in classes.items():
             members = {of.name: of for of in node.body if isinstance(of, ast.FunctionDef)}
-            apart = {"__buffer__", "__init__", "__exit__"}  # slots, what only C++ makes, and what takes any arguments
+            apart = {"__buffer__", "__init__", "__exit__"}  # slots, C++'s own members, functions with any arguments
             there = {member for member in vars(getattr(_libterrace, name)) if member[:2] != "__"}
             self.assertEqual({member for member in members if member[:2] != "__"}, there, name)
             for member, definition in members.items():

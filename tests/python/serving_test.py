@@ -1,4 +1,4 @@
-"""The benchmark bench/python/serving.py, with the device in host memory."""
+"""Runs the benchmark bench/python/serving.py, with the device in host memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""terrace.sglang without SGLang: pages of a host pool, with a real daemon, and the spaces they belong to."""
+"""terrace.sglang without SGLang: pages of a host pool, with a real daemon, and their spaces."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from terrace.pages import Pages
 from terrace.sglang.identity import Owner, digests_of, spec_of
 from terrace.weights import Weights
 
-RUN_BYTES = 4096  # K, and V, of a page
+RUN_BYTES = 4096  # bytes of K, and of V, of a page
 PAGES = 64
-V = PAGES * RUN_BYTES  # where V begins
+V = PAGES * RUN_BYTES  # offset where V begins
 LOG = logging.getLogger("terrace.test")
 
 
@@ -36,7 +36,7 @@ def until(condition: Callable[[], bool]) -> None:
 
 
 def config(**changed: Any) -> SimpleNamespace:
-    """As HiCacheStorageConfig."""
+    """Returns an object like HiCacheStorageConfig."""
     given = dict(tp_rank=0, tp_size=1, pp_rank=0, pp_size=1, attn_cp_rank=0, attn_cp_size=1, is_mla_model=False,
                  model_name="m", dcp_size=1, dcp_rank=0)
     return SimpleNamespace(**{**given, **changed})
@@ -55,7 +55,7 @@ def digest(number: int) -> bytes:
 
 
 class Door:
-    """A host pool with its pages in the daemon, as one of an engine's threads has them."""
+    """A host pool with its pages in the daemon, as one of an engine's threads has it."""
 
     def __init__(self, socket: str, limits: Limits = Limits(lookup=PATIENCE)) -> None:
         self.memory = terrace.Memory(2 * V)
@@ -164,14 +164,14 @@ class Away(Cases):
             self.daemon.kill()
             self.assertFalse(one.store([2], [0]))
             self.assertEqual((one.found([1]), one.load([1], [0])), (0, 0))
-            until(lambda: bool(log.output))  # of another thread, which may say it later
+            until(lambda: bool(log.output))  # another thread logs it, possibly later
         self.daemon.start()
         one.connect()
         self.assertTrue(one.store([3], [0]))
         self.assertEqual(one.found([3]), 1)
 
     def test_a_daemon_that_is_killed_at_any_message_of_a_load(self) -> None:
-        """Pages have garbage in them before: those that are said to have arrived have their bytes."""
+        """Pages contain garbage before: those that are reported as arrived have their bytes."""
         one = self.door()
         for place in PLACES:
             for number in range(3):
@@ -195,7 +195,7 @@ class Away(Cases):
         with self.assertLogs(LOG, "WARNING") as log:
             self.assertEqual(one.found([1]), 0)
         self.assertIn("everything misses until it comes", log.output[0])
-        one.pages._limits = Limits(lookup=PATIENCE)  # a second wait would last until the test's time is over
+        one.pages._limits = Limits(lookup=PATIENCE)  # a second wait would exceed the test's time limit
         for _ in range(20):
             self.assertEqual(one.found([1]), 0)
         self.daemon.resume()
@@ -211,7 +211,7 @@ class Away(Cases):
             self.assertEqual(one.pages.found(other, [digest(1)]), 0)
         self.assertIn("did not open a space", log.output[0])
         self.assertFalse(one.pages.connected)
-        one.pages._limits = Limits(lookup=PATIENCE)  # a second wait would last until the test's time is over
+        one.pages._limits = Limits(lookup=PATIENCE)  # a second wait would exceed the test's time limit
         for _ in range(20):
             self.assertEqual(one.pages.found(other, [digest(1)]), 0)
         self.daemon.resume()

@@ -1,4 +1,4 @@
-"""Memory that other libraries made: shared memory without a copy, and arrays and tensors as arguments."""
+"""Memory of other libraries: shared memory without a copy, and arrays and tensors as arguments."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def needs(module: str) -> Any:
 
 class Shared(DaemonTest):
     def check_region(self, memory: Any, pieces: list[Any], seed: int) -> None:
-        """Stores what the two pieces hold and loads it back the other way round, by the pieces alone."""
+        """Stores the contents of two pieces and loads them back in reverse, naming only the pieces."""
         region = self.daemon.register_region(memory, timeout=PATIENCE)
         chain = chain_of(seed, 2)
         views = [memoryview(piece).cast("B") for piece in pieces]
@@ -63,7 +63,7 @@ class Shared(DaemonTest):
         os.ftruncate(descriptor, OBJECT_BYTES)
         region = self.daemon.register_region(descriptor, timeout=PATIENCE)
         self.assertEqual(region.nbytes, OBJECT_BYTES)
-        os.close(descriptor)  # it has been duplicated
+        os.close(descriptor)  # the region has a duplicate
         stored = self.daemon.store(self.space, Prefix.of_digests(chain_of(4, 1)), region, [(0, OBJECT_BYTES)], timeout=PATIENCE)
         self.assertEqual(stored.stored_chunks, 1)
         with self.assertRaisesRegex(terrace.BadRequest, "by a descriptor"):
@@ -106,13 +106,13 @@ class Shared(DaemonTest):
         tensor[1] = -2
         tokens = torch.arange(2 * CHUNK_TOKENS) + 5
         self.daemon.store(self.space, tokens, region, [tensor[0].view(torch.uint8), tensor[1].view(torch.uint8)], timeout=PATIENCE)
-        # A tensor that torch itself shares.
+        # Uses a tensor that torch itself shares.
         own = torch.zeros(2, OBJECT_BYTES // 2, dtype=torch.bfloat16).share_memory_()
         shared = self.daemon.register_region(own.view(torch.uint8), timeout=PATIENCE)
         loaded = self.daemon.load(self.space, tokens, shared, [row.view(torch.uint8) for row in own], timeout=PATIENCE)
         self.assertEqual(loaded.delivered_chunks, 2)
         self.assertTrue(torch.equal(own, tensor))
-        # And one that is no shared memory.
+        # Uses one that is not in shared memory.
         plain = torch.empty(2, OBJECT_BYTES // 2, dtype=torch.bfloat16)
         lease = self.daemon.lookup(self.space, tokens, lease=True, timeout=PATIENCE).lease
         assert lease is not None

@@ -8,14 +8,14 @@ import os
 from pathlib import Path
 from typing import Any
 
-# Its name is the driver's, so who looks for libcuda.so.1 in this process finds it.
+# It has the driver's file name, so that a search for libcuda.so.1 in this process finds it.
 DRIVER = Path(os.environ.get("TERRACE_SIMULATED_DRIVER", "libcuda.so.1"))
-#: For a daemon whose processes of GPUs find it as well. What is searched already stays.
+#: For a daemon whose GPU processes find it as well. The existing search path is kept.
 ENVIRONMENT = {
     "LD_LIBRARY_PATH": ":".join(filter(None, [str(DRIVER.parent), os.environ.get("LD_LIBRARY_PATH")])),
 }
 
-_PAGE = 2 << 20  # of virtual memory
+_PAGE = 2 << 20  # page of virtual memory
 
 
 class _Location(ctypes.Structure):
@@ -28,7 +28,7 @@ class _Properties(ctypes.Structure):
 
 
 class Gpu:
-    """The first one; its context is current on the thread that made this."""
+    """The first GPU; its context is current on the thread that made this object."""
 
     def __init__(self) -> None:
         self._driver = ctypes.CDLL(str(DRIVER))
@@ -45,14 +45,14 @@ class Gpu:
             raise RuntimeError(f"{name}: error {code}")
 
     def ready(self, name: str, *arguments: Any) -> bool:
-        """Of a call that asks. Its code 600 says: not yet."""
+        """Returns the result of a call that asks. Code 600 means: not yet."""
         code = getattr(self._driver, name)(*arguments)
         if code not in (0, 600):
             raise RuntimeError(f"{name}: error {code}")
         return code == 0
 
     def fail(self, name: str, code: int = 2) -> None:
-        """The next call of this function in this process; it does nothing. Without the name's version."""
+        """Makes the next call of this function in this process fail without an effect. The name has no version."""
         self._driver.sim_fail(name.encode(), code, 0, 1)
 
     def calls(self, name: str) -> int:
@@ -60,7 +60,7 @@ class Gpu:
         return int(self._driver.sim_calls(name.encode()))
 
     def violations(self) -> list[str]:
-        """Rules of the driver that this process has broken."""
+        """Returns the rules of the driver that this process has broken."""
         text = self._driver.sim_violation
         text.argtypes, text.restype = [ctypes.c_size_t], ctypes.c_char_p
         return [text(i).decode() for i in range(self._driver.sim_violations())]
@@ -79,7 +79,7 @@ class Gpu:
 
     @property
     def stream(self) -> int:
-        """As PyTorch's `cuda_stream`."""
+        """Returns a stream as PyTorch's `cuda_stream`."""
         assert self._stream.value is not None
         return self._stream.value
 
@@ -95,7 +95,7 @@ class Gpu:
 
 
 class DeviceArray:
-    """An allocation, with the interface that arrays of GPUs have. `free` must come after all its regions' ends."""
+    """An allocation, with the interface that arrays of GPUs have. Call `free` after all its regions have ended."""
 
     def __init__(self, gpu: Gpu, nbytes: int) -> None:
         self.gpu = gpu
@@ -134,7 +134,7 @@ class DeviceArray:
 
 
 class VirtualArray:
-    """Virtual memory, as that of expandable segments: no handle can share it."""
+    """Virtual memory, like that of expandable segments: no handle can share it."""
 
     def __init__(self, gpu: Gpu) -> None:
         self.gpu = gpu

@@ -1,4 +1,5 @@
-"""An engine's KV in memory of the simulated GPU, with the engine's stream, and the mover between it and staging memory."""
+"""An engine's KV in memory of the simulated GPU, with the engine's stream, and the mover between it and staging
+memory."""
 
 from __future__ import annotations
 
@@ -49,7 +50,7 @@ class Pinned:
         gpu.call("cuMemHostRegister_v2", ctypes.c_uint64(self.address), ctypes.c_size_t(nbytes), 3)
 
     def hold(self, stream: Stream) -> None:
-        """What follows in the stream begins after `release`."""
+        """Makes later work in the stream begin after `release`."""
         self._held.append(stream)
         self.pages[:4] = bytes(4)
         self.gpu.call("cuStreamWaitValue32_v2", ctypes.c_void_p(stream.number), ctypes.c_uint64(self.address), 1, _GEQ)
@@ -58,7 +59,7 @@ class Pinned:
         self.pages[:4] = (1).to_bytes(4, "little")
 
     def close(self) -> None:
-        """Also after a failed test."""
+        """Called also after a failed test."""
         self.release()
         for stream in self._held:
             stream.finish()
@@ -86,7 +87,7 @@ class SimulatedKv:
         self.engine, self._own = Stream(gpu), Stream(gpu)
         self._sizes = dict(layers)
         self.kv = {name: DeviceArray(gpu, blocks * size) for name, size in layers.items()}
-        self._places: dict[str, tuple[int, int]] = {}  # of each layer: its group, and where it is in a slot
+        self._places: dict[str, tuple[int, int]] = {}  # for each layer: its group, and its place in a slot
         for part in plan.parts:
             at = part.offset
             for name, size in zip(part.layers, part.layer_bytes):
@@ -118,7 +119,7 @@ class SimulatedKv:
 
     @property
     def computed(self) -> _Mark:
-        """Behind all that the engine has queued."""
+        """Returns a mark behind everything that the engine has queued."""
         return _Mark(self.gpu, self._event(self.engine))
 
     # ---- as a StreamMover ----

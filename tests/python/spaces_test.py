@@ -69,7 +69,7 @@ class Closing(DaemonTest):
                 self.daemon.close_space(wrong, timeout=PATIENCE)  # type: ignore[arg-type]
         with self.assertRaises(terrace.BadRequest):
             self.daemon.close_space(self.space, timeout=float("nan"))
-        self.daemon.lookup(self.space, [1] * 16, timeout=PATIENCE)  # it is open still
+        self.daemon.lookup(self.space, [1] * 16, timeout=PATIENCE)  # the space is still open
         self.daemon.close()
         with self.assertRaisesRegex(terrace.Gone, "closed"):
             self.daemon.close_space(self.space, timeout=PATIENCE)
@@ -84,7 +84,7 @@ class Closing(DaemonTest):
                 daemon.open_space(of_tenant("third"), timeout=PATIENCE)
             daemon.close_space(first, timeout=PATIENCE)
             third = daemon.open_space(of_tenant("third"), timeout=PATIENCE)
-            with self.assertRaises(terrace.BadRequest):  # the third one has its place, not its name
+            with self.assertRaises(terrace.BadRequest):  # the third space has its place, not its name
                 daemon.lookup(first, [1] * 16, timeout=PATIENCE)
             self.assertEqual(daemon.lookup(third, [1] * 16, timeout=PATIENCE).requested_chunks, 1)
 

@@ -1,4 +1,4 @@
-"""The parts of terrace.vllm that need neither vLLM nor a daemon: keys, questions, jobs, spaces."""
+"""The parts of terrace.vllm that need neither vLLM nor a daemon: keys, lookups, jobs, spaces."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Keys(unittest.TestCase):
         keys = [key(i, i % 3) for i in range(5)]
         self.assertEqual(by_group(keys), [[keys[0], keys[3]], [keys[1], keys[4]], [keys[2]]])
         self.assertEqual(by_group(keys[:1]), [keys[:1]])
-        odd = [key(1), key(2, 5)[1:] + b"x"]  # as long together as two keys
+        odd = [key(1), key(2, 5)[1:] + b"x"]  # together as long as two keys
         self.assertEqual(by_group(odd), [odd[:1], odd[1:]])
         short = [bytes(8) + key(1, 4)[-4:], bytes(16) + key(1, 4)[-4:]]
         self.assertEqual(by_group(short), [short])
@@ -71,7 +71,7 @@ class Questions(unittest.TestCase):
         self.assertEqual(book.answer(batch, 2), [])
         self.assertEqual(self.ask(book, keys[:3]), [True, True, False])
         self.assertEqual(self.ask(book, [keys[2]]), [False])
-        self.assertEqual(self.ask(book, [keys[0], keys[3]]), [None, None])  # asked anew: another batch
+        self.assertEqual(self.ask(book, [keys[0], keys[3]]), [None, None])  # asked again in another batch
         self.assertEqual(book.take(), [Batch([keys[0], keys[3]], False)])
         book.forget("r")
         self.assertEqual(len(book), 0)
@@ -140,7 +140,7 @@ class Bookkeeping(unittest.TestCase):
 
 
 def config(**changes: Any) -> Any:
-    """As vLLM 0.28 and later describe themselves."""
+    """Returns a configuration as vLLM 0.28 and later have it."""
     group = SimpleNamespace(tokens_per_block=32, layer_names=("a", "b"), group_id=0)
     of = dict(
         groups=(group,), model=SimpleNamespace(name="m", dtype="bfloat16"),

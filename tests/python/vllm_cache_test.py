@@ -88,12 +88,12 @@ class Engine:
         return self.finish()
 
     def ask(self, keys: list[bytes], request: str = "r") -> list[bool | None]:
-        """As the scheduler does, step by step, until all is known; a forward search ends at a miss."""
+        """Asks as the scheduler does, step by step, until all is known; a forward search ends at a miss."""
         told: dict[bytes, bool] = {}
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
             self.cache.finished()
-            known = True  # of all before
+            known = True  # all keys before this one are known
             for one in keys:
                 answer = told.get(one)
                 if answer is None:
@@ -115,7 +115,7 @@ class Cases(unittest.TestCase):
     def setUp(self) -> None:
         self.daemon = Daemon(disk_bytes=self.disk_bytes)
         self.addCleanup(self.daemon.stop)
-        if self.disk_bytes:  # what is stored before the volume is open is not on disk
+        if self.disk_bytes:  # objects stored before the volume is open are not on disk
             with terrace.connect(self.daemon.socket, observes=True, timeout=PATIENCE) as observer:
                 until(lambda: [tier.state for tier in observer.status(timeout=PATIENCE).groups[0].tiers] == ["ready"] * 2)
 
@@ -146,7 +146,7 @@ class Present(Cases):
         one = self.engine()
         one.store([key(1, 0)], [0])
         self.assertEqual(one.ask([key(1, 1)]), [False])
-        self.assertEqual(one.ask([key(1, 2)]), [False])  # no such group
+        self.assertEqual(one.ask([key(1, 2)]), [False])  # there is no such group
         self.assertFalse(one.store([key(1, 2)], [0]).success)
 
     def test_a_load_delivers_up_to_the_first_that_is_missing(self) -> None:
@@ -158,7 +158,7 @@ class Present(Cases):
         self.assertEqual(one.text(4), b"zero")
         self.assertIsNone(one.cache.lookup(key(2), "r"))
         self.assertEqual(one.load([key(1), key(2)], [4, 5]).lost, [key(2)])
-        self.assertEqual(one.cache.lookup(key(2), "r"), False)  # at once, or its request would try for ever
+        self.assertEqual(one.cache.lookup(key(2), "r"), False)  # at once, or its request would retry for ever
 
     def test_more_than_one_request_holds(self) -> None:
         count = OBJECTS_OF_A_REQUEST * 10 + 3
@@ -198,7 +198,7 @@ class Present(Cases):
         for i in range(20):
             one.begin(one.cache.store, [key(i)], [i])
         self.assertTrue(one.cache.drain())
-        self.assertTrue(one.cache.busy)  # not told yet
+        self.assertTrue(one.cache.busy)  # not reported yet
         jobs = one.cache.finished()
         self.assertEqual([job.job for job in sorted(jobs, key=lambda job: job.job)], list(range(1, 21)))
         sent = [job for job in jobs if job.success]
@@ -267,7 +267,7 @@ class Away(Cases):
             self.daemon.terminate()
             self.assertEqual(one.ask([key(1)]), [False])
             self.assertFalse(one.store([key(2)], [0]).success)
-            until(lambda: bool(log.output))  # of another thread, which may say it later
+            until(lambda: bool(log.output))  # another thread logs it, possibly later
         self.assertRegex(log.output[0], "is lost|has ended")
         self.daemon.start()
         one.connect()
@@ -276,17 +276,17 @@ class Away(Cases):
             one.cache.forget("r")
             return one.ask([key(1)]) == [True]
 
-        until(found)  # once the volume is open
+        until(found)  # true once the volume is open
         self.assertTrue(one.load([key(1)], [3]).success)
         self.assertEqual(one.text(3), b"zero")
 
     def test_a_daemon_that_is_killed_at_any_message_of_a_load(self) -> None:
-        """Rows have garbage in them before: each key's has its bytes, or the key is told as lost."""
+        """Rows contain garbage before: each key's row has its bytes, or the key is reported as lost."""
         one = self.engine()
         keys = [key(number, group) for number in range(3) for group in range(2)]
         texts = [b"%d" % number for number in range(len(keys))]
         for place in PLACES:
-            for number in (1, 2):  # a request for each group
+            for number in (1, 2):  # one request for each group
                 for row, text in enumerate(texts):
                     one.fill(row, text)
                 self.assertTrue(one.store(keys, list(range(len(keys)))).success)
@@ -322,9 +322,9 @@ class Away(Cases):
         self.addCleanup(self.daemon.resume)
         one.begin(one.cache.load, [key(1)], [1])
         self.assertEqual(one.ask([key(2)]), [False])
-        one.cache._limits = Limits(lookup=PATIENCE)  # that long a second wait would take
+        one.cache._limits = Limits(lookup=PATIENCE)  # a second wait would take that long
         began = time.monotonic()
-        self.assertEqual(one.ask([key(3)]), [False])  # at once: one late answer is enough to know
+        self.assertEqual(one.ask([key(3)]), [False])  # at once, because one late answer is enough to know
         self.assertLess(time.monotonic() - began, PATIENCE / 2)
         self.assertEqual(one.cache.finished(), [])
         self.assertTrue(one.cache.busy)

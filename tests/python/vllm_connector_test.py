@@ -1,4 +1,4 @@
-"""Both sides of the connector with a real daemon and KV in arrays; vLLM's part is played by `Engine`."""
+"""Both sides of the connector with a real daemon and KV in arrays; `Engine` plays vLLM's part."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ from terrace.vllm.worker_side import Limits, WorkerSide
 
 CHUNK = 16
 BLOCKS = 64
-BYTES = {"a": 4096, "b": 4096, "c": 8192}  # of a block in each layer
+BYTES = {"a": 4096, "b": 4096, "c": 8192}  # bytes of a block in each layer
 
 
 def plan_with(trailing: Sequence[int] = (0,)) -> Plan:
-    """One group: two pools of two layers and of one. Two: the second has layer c, and needs the end of a prefix."""
+    """Makes a plan. One group: two pools, of two layers and of one. Two groups: the second has layer c, and needs the
+    end of a prefix."""
     last = len(trailing) - 1
     parts = [Part(0, ("a", "b"), (4096, 4096), 0), Part(last, ("c",), (8192,), 8192)]
     rules = [terrace.HitRule.TRAILING_CHUNKS if trailing[part.group] else terrace.HitRule.ALL_CHUNKS for part in parts]
@@ -83,7 +84,7 @@ def content(digest: bytes, layer: str) -> bytes:
 
 
 class Request:
-    """vLLM's, of so many chunks and one token more, whose hashes begin with `seed`."""
+    """A vLLM request of this many chunks and one more token, whose hashes begin with `seed`."""
 
     def __init__(self, name: str, chunks: int, seed: int = 1) -> None:
         self.request_id = name
@@ -117,7 +118,7 @@ class Engine:
         self.worker.close()
 
     def fill(self, request: Request, blocks: Sequence[int]) -> None:
-        """KV that says which chunk it is of."""
+        """Writes KV that shows its chunk."""
         for name in BYTES:
             for digest, block in zip(request.block_hashes, blocks):
                 self.mover.put(name, block, content(digest, name))
@@ -128,7 +129,7 @@ class Engine:
                 self.mover.put(name, block, bytes([byte]) * size)
 
     def touched(self, layer: str, block: int) -> bool:
-        """Since `wipe`."""
+        """Returns whether the block was written since `wipe`."""
         return any(self.mover.get(layer, block))
 
     def has(self, request: Request, chunk: int, block: int, layers: str = "abc") -> bool:
@@ -141,7 +142,7 @@ class Engine:
         def known() -> bool:
             answers.append(self.scheduler.matched(request, computed))
             if answers[-1][0] is None:
-                self.report()  # of the step that vLLM makes meanwhile
+                self.report()  # the report of the step that vLLM makes meanwhile
             return answers[-1][0] is not None
 
         until(known)
@@ -149,7 +150,7 @@ class Engine:
 
     def step(self, request: Request, blocks: Sequence[Sequence[int]], computed: int, scheduled: int,
              wait_for: str = "abc", between: Callable[[], None] = lambda: None) -> tuple[set[str], set[str]]:
-        """A request's first step in the engine. `between`: before the worker gets its orders."""
+        """Runs a request's first step in the engine. `between` runs before the worker gets its orders."""
         loads, stores = self.orders(request, blocks, computed, scheduled)
         seen = self.scheduler.failures_seen
         between()
@@ -162,7 +163,7 @@ class Engine:
         return received
 
     def loads(self, request: Request, blocks: Sequence[Sequence[int]]) -> list[Any]:
-        """The orders of a step in which all of the request is loaded but its last token."""
+        """Returns the orders of a step that loads all of the request except its last token."""
         return list(self.orders(request, blocks, len(request.block_hashes) * CHUNK, 1)[0])
 
     def orders(self, request: Request, blocks: Sequence[Sequence[int]], computed: int, scheduled: int) -> tuple[Any, Any]:
@@ -176,7 +177,7 @@ class Engine:
 
     def between_steps(self, request: Request, blocks: Sequence[Sequence[int]],
                       between: Callable[[], None] = lambda: None) -> set[str]:
-        """The steps of a load between steps. Those whose load has failed."""
+        """Runs the steps of a load between steps, and returns the requests whose load has failed."""
         received, failed = self.step(request, blocks, 0, 0, between=between)
         end = time.monotonic() + PATIENCE
         while request.request_id not in received:
@@ -191,7 +192,7 @@ class Engine:
         self.scheduler.reported(self.worker.report())
 
     def compute(self, request: Request, blocks: Sequence[int]) -> None:
-        """Without a lookup, and stores it."""
+        """Computes the request without a lookup, and stores it."""
         self.fill(request, blocks)
         every = [list(blocks)] * self.groups
         self.scheduler.allocated(request, every, 0)
@@ -202,7 +203,7 @@ class Engine:
 
 
 class Cases(unittest.TestCase):
-    """Of KV in memory of the host; vllm_device_test.py has them for that of a GPU."""
+    """Cases with KV in memory of the host; vllm_device_test.py runs them for memory of a GPU."""
 
     kind: Callable[..., Engine] = Engine
 
@@ -229,7 +230,7 @@ class Cases(unittest.TestCase):
 
 
 class AdaptersOfRequests(Cases):
-    """vLLM's hashes have an adapter's name and path; what is there may be another one after a restart of the engine."""
+    """vLLM's hashes contain an adapter's name and path; after a restart of the engine, another adapter may be there."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -349,7 +350,7 @@ class Loads(Cases):
         one = self.engine(plan)
         request = Request("r", 5)
         one.compute(request, [1, 2, 3, 4, 5])
-        self.assertEqual(one.matched(request), (5 * CHUNK, True))  # several groups: never layered
+        self.assertEqual(one.matched(request), (5 * CHUNK, True))  # several groups are never layered
         blocks = [[20, 21, 22, 23, 24, 25], [0, 0, 0, 33, 34, 35]]
         one.scheduler.allocated(request, blocks, 5 * CHUNK)
         self.assertEqual(one.between_steps(request, blocks), set())
@@ -433,7 +434,7 @@ class Away(Cases):
         self.assertEqual(one.step(request, [[1, 2, 3]], 0, 2 * CHUNK), (set(), set()))
 
     def test_an_engine_that_starts_waits_for_the_daemon(self) -> None:
-        """Or its first requests would miss, and their KV would not be stored."""
+        """Otherwise its first requests would miss, and their KV would not be stored."""
         self.daemon.pause()
         self.addCleanup(self.daemon.resume)
         one = self.starting()
@@ -486,7 +487,7 @@ class Away(Cases):
         self.assertEqual(one.between_steps(request, [[4, 5, 6, 7]], lambda: self.lose(one)), {"r"})
         self.assertEqual(one.worker.failed_blocks(), {4, 5, 6})
         self.assertFalse(any(one.touched("a", block) for block in (4, 5, 6)))
-        self.assertEqual(one.matched(request), (0, False))  # it computes
+        self.assertEqual(one.matched(request), (0, False))  # the engine computes
 
     def test_kv_that_does_not_come_is_told_by_its_blocks_and_nothing_computed_from_it_is_stored(self) -> None:
         one = self.engine()
@@ -500,9 +501,9 @@ class Away(Cases):
         one.step(longer, blocks, 4 * CHUNK, 2 * CHUNK, between=lambda: self.lose(one))
         self.assertEqual(one.worker.failed_blocks(), {10, 11, 12, 13})
         self.assertEqual(one.worker.counters.chunks_not_stored, 2)
-        self.assertEqual(one.matched(longer), (0, False))  # it computes
+        self.assertEqual(one.matched(longer), (0, False))  # the engine computes
         self.assertEqual(one.matched(Request("t", 6)), (0, False))
-        one.step(longer, blocks, 0, 6 * CHUNK)  # again, with what the scheduler knows now
+        one.step(longer, blocks, 0, 6 * CHUNK)  # repeats it with what the scheduler knows now
         one.worker.drain(PATIENCE)
         self.assertEqual(one.matched(Request("u", 6))[0], 6 * CHUNK)
 
@@ -540,7 +541,7 @@ class Away(Cases):
         self.assertEqual(one.worker.slots_left, 8)
 
     def test_a_load_between_steps_of_a_daemon_that_stands_still_is_gone_on_without(self) -> None:
-        """Also those that wait for room, and nothing of it comes into the blocks afterwards."""
+        """Also ends those that wait for room, and nothing of them comes into the blocks afterwards."""
         one = self.engine(load=0.2, slots=4, layered=False)
         requests = [Request(f"r{i}", 3, 30 + i) for i in range(3)]
         orders = []
@@ -607,7 +608,7 @@ class Several(Cases):
         one.between_steps(request, [[4, 5, 6]])
         self.assertEqual(self.leases(), 1)
         report = one.worker.report()
-        report.ended[1] = 1  # the other one's
+        report.ended[1] = 1  # the report of the other worker
         one.scheduler.reported(report)
         until(lambda: self.leases() == 0)
 

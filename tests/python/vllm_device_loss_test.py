@@ -1,4 +1,4 @@
-"""The connector's worker side with KV in memory of the simulated GPU, when what it needs is lost or refused."""
+"""The connector's worker side with KV in memory of the simulated GPU, when something that it needs is lost or refused."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from vllm_device_test import OnGpu, Steps
 
 
 class Lost(OnGpu):
-    """The daemon's process of the GPU, while it copies or hangs."""
+    """The daemon's process of the GPU is lost while it copies or hangs."""
 
     def fault(self, text: str) -> None:
-        """Of processes of the GPU that begin from now on."""
+        """Sets the faults of GPU processes that begin from now on."""
         with open(self.script.name, "w") as script:
             script.write(text)
 
@@ -29,8 +29,9 @@ class Lost(OnGpu):
             return observer.status(timeout=PATIENCE).devices[0].pid
 
     def serves_again(self, one: on_host.Engine, lost: int) -> None:
-        one.report()  # of the failure: nothing would be stored before
-        until(lambda: self.pid() not in (0, lost) and one.worker.connected)  # in this order: by the new session
+        one.report()  # reports the failure, before which nothing would be stored
+        # In this order, so that the connection is that of the new process's session.
+        until(lambda: self.pid() not in (0, lost) and one.worker.connected)
         self.assertTrue(one.worker.drain(PATIENCE))
         self.assertEqual(one.worker.slots_left, 32)
         request = Request("again", 3, 90)
@@ -45,7 +46,7 @@ class Lost(OnGpu):
         self.assertTrue(all(one.has(request, i, 4 + i) for i in range(3)))
 
     def hanging(self, **settings: Any) -> on_host.Engine:
-        """With a process of the GPU that does not return from its first copy."""
+        """Starts an engine whose GPU process does not return from its first copy."""
         self.fault("hang copies\n")
         one = self.engine(**settings)
         self.fault("")
@@ -85,7 +86,7 @@ class Lost(OnGpu):
         self.lose_in_a_load(layered=True, killed=False)
 
     def test_a_process_that_is_killed_in_the_load_after_another_loss(self) -> None:
-        """Nobody unpins what the first session had while streams wait in the second one."""
+        """Nobody unpins the pages of the first session while streams wait in the second one."""
         one = self.hanging()
         gate = self.pinned(4096)
         for seed, next_fault in ((70, "hang copies\n"), (71, "")):
@@ -108,7 +109,7 @@ class Lost(OnGpu):
         self.serves_again(one, lost)
 
     def test_a_process_that_is_killed_while_the_daemon_stands_still(self) -> None:
-        """Then closing the connection takes as long as that."""
+        """Closing the connection then takes equally long."""
         one = self.hanging()
         lost = self.pid()
         one.worker.begin(self.load_order(one, Request("r", 3, 72)))
@@ -175,13 +176,13 @@ class Lost(OnGpu):
 
 
 class Refused(Steps):
-    """Calls of the GPU's driver in a step."""
+    """Calls of the GPU's driver that fail in a step."""
 
     def test_none_but_those_that_queue_are_made_in_a_step(self) -> None:
         one = self.engine()
 
         def made() -> tuple[int, int]:
-            """Pages that are pinned, and how often a context was asked for."""
+            """Returns the number of pinned pages, and how often a context was asked for."""
             pinned = self.gpu.calls("cuMemHostRegister") - self.gpu.calls("cuMemHostUnregister")
             return pinned, self.gpu.calls("cuDevicePrimaryCtxRetain")
 
@@ -199,7 +200,7 @@ class Refused(Steps):
         for seed, function in ((80, "cuStreamWaitValue32"), (81, "cuStreamWriteValue32")):
             one.compute(Request(f"r{seed}", 3, seed), [1, 2, 3])
             loads = self.loading(one, Request(f"s{seed}", 3, seed), [4, 5, 6, 7])
-            self.daemon.pause()  # or the answer may be there, for which no stream waits
+            self.daemon.pause()  # otherwise the answer may be there, and no stream waits for it
             self.addCleanup(self.daemon.resume)
             one.worker.begin(loads)
             self.gpu.fail(function)
@@ -221,7 +222,7 @@ class Refused(Steps):
             self.serves_again(one, seed + 10)
 
     def serves_again(self, one: on_host.Engine, seed: int) -> None:
-        """With another connection, and all slots."""
+        """Serves again with another connection and all slots."""
         self.assertTrue(one.worker.drain(PATIENCE))
         self.assertEqual((one.worker.slots_left, one.worker.failed_blocks()), (32, set()))
         one.report()

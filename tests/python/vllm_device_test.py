@@ -1,5 +1,5 @@
-"""The connector's worker side with KV in memory of the simulated GPU: first all that it does with memory of the host, then the order of
-streams; vllm_device_loss_test.py has what may be lost."""
+"""The connector's worker side with KV in memory of the simulated GPU: first everything that it does with memory of the
+host, then the order of streams; vllm_device_loss_test.py covers losses."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class OnGpu(on_host.Cases):
         cls.addClassCleanup(cls.gpu.close)
 
     def setUp(self) -> None:
-        faulthandler.dump_traceback_later(5 * PATIENCE, exit=True)  # a thread that waits for a stream cannot be told to stop
+        faulthandler.dump_traceback_later(5 * PATIENCE, exit=True)  # a waiting thread cannot be stopped
         self.addCleanup(faulthandler.cancel_dump_traceback_later)
         super().setUp()
 
@@ -56,12 +56,12 @@ class OnGpu(on_host.Cases):
         with tempfile.NamedTemporaryFile("w", delete=False) as self.script:
             pass
         self.addCleanup(os.unlink, self.script.name)
-        before = self.gpu.violations()  # of other tests in this process
+        before = self.gpu.violations()  # violations by other tests in this process
         self.addCleanup(lambda: self.assertEqual(self.gpu.violations(), before))
         return Daemon(gpu='deadline = "1s"', environment={**ENVIRONMENT, "TERRACE_SIMULATION": self.script.name})
 
     def host_stores(self, one: on_host.Engine, request: Request) -> None:
-        """From memory of the host, so that the GPU's process copies nothing yet."""
+        """Stores from memory of the host, so that the GPU's process copies nothing yet."""
         with terrace.connect(self.daemon.socket, timeout=PATIENCE) as other:
             space = other.open_space(one.plan.spec, timeout=PATIENCE)
             chunks = len(request.block_hashes)
@@ -94,7 +94,7 @@ class Several(OnGpu, on_host.Several):
 
 class Requests(unittest.TestCase):
     def test_an_answer_after_streams_were_let_go_does_not_count(self) -> None:
-        """They have read what was there before."""
+        """The streams have read what was there before."""
         ticket: Any = SimpleNamespace(done=True, result=lambda timeout: "loaded")
         for given_up, result in ((False, "loaded"), (True, None)):
             request = requests.Request(ticket, requests.Window(0, 1), lambda result: None)
@@ -105,7 +105,8 @@ class Requests(unittest.TestCase):
 
 
 class BeforeTurn:
-    """A lock that calls a function before a thread's turn: the second, which is the first that follows on a sleep of the watch's."""
+    """A lock that calls a function before a thread's turn: the second, which is the first that follows the watch's
+    sleep."""
 
     def __init__(self, lock: threading.Lock, call: Callable[[], None]) -> None:
         self._lock, self._call, self._turns = lock, call, 0
@@ -122,7 +123,7 @@ class BeforeTurn:
 
 class Steps(OnGpu):
     def loading(self, one: on_host.Engine, request: Request, blocks: list[int]) -> list[Any]:
-        """The orders of a step that loads all of a request layer by layer."""
+        """Returns the orders of a step that loads all of a request layer by layer."""
         self.assertEqual(one.matched(request)[0], len(request.block_hashes) * CHUNK)
         one.scheduler.allocated(request, [blocks], len(request.block_hashes) * CHUNK)
         return one.loads(request, [blocks])
@@ -155,7 +156,7 @@ class Steps(OnGpu):
 
 
 class Order(Steps):
-    """What streams wait for, and the worker's thread does not."""
+    """The streams wait, and the worker's thread does not."""
 
     def stored(self, one: on_host.Engine, request: Request) -> int:
         with terrace.connect(self.daemon.socket, timeout=PATIENCE) as other:
@@ -176,7 +177,7 @@ class Order(Steps):
             one.worker.layer(name)
             one.mover.engine.copy(seen.address + at, one.mover.address(name, 6), BYTES[name])
             at += BYTES[name]
-        self.assertFalse(one.mover.mark().passed)  # and nobody has waited
+        self.assertFalse(one.mover.mark().passed)  # nobody has waited either
         self.daemon.resume()
         one.worker.save([], 0)
         one.mover.engine.finish()
@@ -204,12 +205,12 @@ class Order(Steps):
         gate = self.pinned(4096 + 4 * 16384)
         gate.hold(one.mover.engine)
         at = 4096 + 16384
-        for name, size in BYTES.items():  # the model, whose KV comes later
+        for name, size in BYTES.items():  # writes as the model, whose KV comes later
             for digest, block in zip(request.block_hashes, (1, 2, 3)):
                 gate.pages[at:at + size] = content(digest, name)
                 one.mover.engine.copy(one.mover.address(name, block), gate.address + at, size)
                 at += size
-        one.step(request, [[1, 2, 3]], 0, 3 * CHUNK)  # returns, although the engine has computed nothing yet
+        one.step(request, [[1, 2, 3]], 0, 3 * CHUNK)  # returns although the engine has computed nothing yet
         one.worker.flush()
         for name, size in BYTES.items():
             for block in (1, 2, 3):
@@ -226,7 +227,7 @@ class Order(Steps):
         self.assertTrue(all(one.has(request, i, 4 + i) for i in range(3)))
 
     def test_a_load_that_fails_lets_an_engine_go_that_waits_for_its_stream(self) -> None:
-        """Its thread cannot take the answer."""
+        """The engine's thread cannot take the answer."""
         one = self.engine()
 
         def release() -> None:
@@ -245,7 +246,7 @@ class Order(Steps):
             one.worker.save([], 0)
             self.assertTrue(one.worker.drain(PATIENCE))
             self.assertEqual((one.worker.failed_blocks(), one.worker.slots_left), ({4, 5, 6}, 32))
-            self.assertTrue(one.worker.connected)  # the lease is gone, and nothing else
+            self.assertTrue(one.worker.connected)  # only the lease is gone
             one.report()
             self.loads_again(one, seed + 10)
 
@@ -258,7 +259,7 @@ class Order(Steps):
         one.report()
 
     def test_a_connection_that_is_lost_when_something_else_is_sent_lets_it_go(self) -> None:
-        """Who sent sees the loss, and the thread that watches has not."""
+        """The sender sees the loss before the thread that watches."""
         one = self.engine()
         self.waiting(one, 50)
         transfers = one.worker._transfers
@@ -270,7 +271,7 @@ class Order(Steps):
                 other.shutdown(socket.SHUT_RDWR)
                 with self.assertRaises(terrace.Gone):
                     session.connection.poll()
-            transfers.await_answer(0)  # the worker's thread looks before it has learned of it
+            transfers.await_answer(0)  # the worker's thread checks before the watch has learned of it
             lost.set()
 
         lost = threading.Event()
@@ -278,7 +279,7 @@ class Order(Steps):
             os.eventfd_write(watch._wake, 1)
             self.assertTrue(lost.wait(PATIENCE))
         self.has_failed(one)
-        self.loads_again(one, 61)  # the thread goes on
+        self.loads_again(one, 61)  # the thread continues
 
     def test_so_does_a_mistake_of_the_thread_that_watches(self) -> None:
         one = self.engine()
@@ -315,9 +316,9 @@ class Order(Steps):
         one.compute(request, [1, 2, 3])
         loads = self.loading(one, request, [4, 5, 6, 7])
         gate = self.pinned(4096)
-        gate.hold(one.mover.engine)  # which still writes these blocks for another request
+        gate.hold(one.mover.engine)  # the engine still writes these blocks for another request
         one.worker.begin(loads)
-        self.finish_step(one)  # with the load's answer
+        self.finish_step(one)  # arrives with the load's answer
         one.worker.received()
         self.assertEqual((one.worker.counters.loads, one.worker.slots_left), (1, 32 - 3))
         gate.release()
@@ -331,7 +332,7 @@ class Order(Steps):
         one.compute(request, [1, 2, 3, 4])
         (order,) = self.loading(one, request, [4, 5, 6, 7, 8])
         longer = type(order)(order.number, order.request, order.lease, order.first_chunk, [[10, 11, 12, 13, 14, 15]], True)
-        one.worker.begin([longer])  # of more than the lease has
+        one.worker.begin([longer])  # the order has more than the lease
         self.finish_step(one)
         one.mover.engine.finish()
         self.assertEqual((one.worker.failed_blocks(), one.worker.counters.loads_failed), ({10, 11, 12, 13, 14, 15}, 1))

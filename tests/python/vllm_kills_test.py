@@ -1,5 +1,5 @@
-"""The connector's loads when the daemon, or its process of the GPU, is killed at any message of them. Blocks have garbage in them before: each of
-them gets its KV, or the engine is told to compute it anew, whatever was killed when."""
+"""The connector's loads when the daemon, or its process of the GPU, is killed at any of their messages. Blocks contain
+garbage before: each of them gets its KV, or the engine is told to compute it anew, whatever was killed when."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from vllm_connector_test import CHUNK, Engine, Request, plan_with, until
 from vllm_device_test import OnGpu
 
 CHUNKS = 5
-SLOTS = 2  # so a load has several messages, one after the other
-FIRST = 20  # of the blocks that are loaded into
+SLOTS = 2  # so few that a load has several messages, one after the other
+FIRST = 20  # first of the blocks that are loaded into
 GARBAGE = 0xA5
 #: The process of a GPU makes these calls of the driver for each load.
 CALLS = ("cuStreamWaitEvent", "cuMemcpyBatchAsync", "cuEventRecord", "cuLaunchHostFunc")
@@ -30,7 +30,8 @@ CALLS = ("cuStreamWaitEvent", "cuMemcpyBatchAsync", "cuEventRecord", "cuLaunchHo
 class Loading(on_host.Cases):
     @contextlib.contextmanager
     def storing(self, layered: bool, groups: int = 1) -> Iterator[Engine]:
-        """An engine whose KV is stored. Each kill has another one: memory of the simulated GPU can be opened by few processes in all."""
+        """Returns an engine whose KV is stored. Each kill has another one, because only few processes in all can open
+        memory of the simulated GPU."""
         one = type(self).kind(self.daemon.socket, plan_with((0,) if groups == 1 else (0, 2)), slots=SLOTS, layered=layered)
         try:
             one.connect()
@@ -40,12 +41,12 @@ class Loading(on_host.Cases):
             one.close()
 
     def blocks(self, one: Engine) -> list[list[int]]:
-        """With two groups, the second needs the last two chunks alone."""
+        """Returns the blocks. With two groups, the second only needs the last two chunks."""
         every = list(range(FIRST, FIRST + CHUNKS + 1))
         return [every] if one.groups == 1 else [every, [0] * (CHUNKS - 2) + [block + 20 for block in every[CHUNKS - 2:]]]
 
     def load(self, one: Engine, name: str, layered: bool) -> bool:
-        """Whether all of it came. What did not is told, and all else has its KV."""
+        """Loads, and returns whether everything came. Missing blocks are reported, and all others have their KV."""
         request = Request(name, CHUNKS, 7)
         self.assertEqual(one.matched(request), (CHUNKS * CHUNK, not layered))
         one.wipe(GARBAGE)
@@ -73,7 +74,7 @@ class Daemons(Loading):
     """The daemon is killed."""
 
     def killed(self, kill: Callable[[], None], again: Callable[[Engine], None], layered: bool, groups: int = 1) -> None:
-        """A load that nobody kills tells how many requests there are; then each of them is killed at each place."""
+        """A load that nobody kills shows how many requests there are; then each of them is killed at each place."""
         with self.storing(layered, groups) as one:
             with Messages(self.daemon, kill) as messages:
                 self.assertTrue(self.load(one, "not killed", layered))
@@ -83,7 +84,7 @@ class Daemons(Loading):
             with self.storing(layered, groups) as one:
                 with Messages(self.daemon, kill, number, place):
                     all_came = self.load(one, name, layered)
-                # The last answer may have been taken, or not.
+                # The last answer may or may not have been taken.
                 self.assertTrue(not all_came or (number, place) == (messages.requests, PLACES[-1]), name)
                 again(one)
                 self.assertTrue(one.worker.drain(PATIENCE))
@@ -112,11 +113,11 @@ class DaemonsWithGpu(OnGpu, Daemons):
 
 
 class ProcessOfGpu(OnGpu, Daemons):
-    """The process of the GPU is killed, and the daemon goes on."""
+    """The process of the GPU is killed, and the daemon continues."""
 
     def setUp(self) -> None:
         super().setUp()
-        self.pid = 0  # of the process that is killed next
+        self.pid = 0  # id of the process that is killed next
         pipe = self.script.name + ".hold"  # nobody opens its other end
         os.mkfifo(pipe)
         self.addCleanup(os.unlink, pipe)
@@ -136,7 +137,7 @@ class ProcessOfGpu(OnGpu, Daemons):
             return next((one.pid for one in devices if one.state == "ready"), 0)
 
     def kill(self) -> None:
-        """When this returns it has ended. The daemon may stand still."""
+        """When this returns, the process has ended. The daemon may stand still."""
         with contextlib.suppress(ProcessLookupError):
             process = os.pidfd_open(self.pid)
             os.kill(self.pid, signal.SIGKILL)
@@ -145,7 +146,8 @@ class ProcessOfGpu(OnGpu, Daemons):
 
     def again(self, one: Engine) -> None:
         lost = self.pid
-        until(lambda: self.serving() not in (0, lost) and one.worker.connected)  # in this order: by the new session
+        # In this order, so that the connection is that of the new process's session.
+        until(lambda: self.serving() not in (0, lost) and one.worker.connected)
         self.pid = self.serving()
         one.report()
 
@@ -157,9 +159,9 @@ class ProcessOfGpu(OnGpu, Daemons):
             self.assertGreater(kills, 0, f"a load does not call {function}")
 
     def killed_at(self, function: str, number: int, layered: bool) -> bool:
-        """Whether a load calls it so often. Then the process is killed there."""
+        """Returns whether a load calls the function this often. If it does, the process is killed there."""
         waiting = self.script.name + ".holding"
-        with open(self.script.name, "w") as script:  # of the process that begins now
+        with open(self.script.name, "w") as script:  # for the process that begins now
             script.write(f"hold {function}+{number}\n")
         one = type(self).kind(self.daemon.socket, slots=SLOTS, layered=layered)
         try:

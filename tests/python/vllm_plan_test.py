@@ -91,14 +91,15 @@ class Plans(unittest.TestCase):
 
 
     def test_several_groups_need_an_engine_that_can_be_told_which_requests_failed(self) -> None:
-        """Blocks say too little there, so nothing would be told, and wrong KV used."""
+        """Blocks say too little there, so no failure would be reported, and wrong KV would be used."""
         with self.assertRaisesRegex(Unusable, "one group of layers with KV, got 2: this vLLM cannot be told which"):
             plan(group(), group(first=6), fails_requests=False)
         self.assertEqual(plan(group(), fails_requests=False).groups, 1)
 
 
 class LayeredLoads(unittest.TestCase):
-    """The option `layered`, where vLLM is known to recover from a load that fails inside a step, and elsewhere."""
+    """The option `layered`, with versions of vLLM that are known to recover from a load that fails inside a step, and
+    with others."""
 
     def why_not(self, version: str = "0.32.0", v2: bool = False, asynchronous: bool = False, policy: str = "recompute",
                 speculative: object = None, made: Plan | None = None) -> str:

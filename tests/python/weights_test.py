@@ -1,4 +1,4 @@
-"""Whose weights KV comes from: files, adapters and what the engines' configurations say."""
+"""The weights that KV comes from: files, adapters and the engines' configurations."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LOG = "terrace.weights-test"
 
 
 def keep_times(path: Path, content: bytes) -> None:
-    """Replaces what a file contains as `cp -p` or a package manager does."""
+    """Replaces the content of a file as `cp -p` or a package manager does."""
     times = path.stat()
     path.write_bytes(content)
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
@@ -219,7 +219,7 @@ class AdapterTags(Folders):
         self.assertTrue(adapters.tags(self.request(number=3)), "an adapter that is loaded anew is another one")
 
     def test_what_is_younger_than_the_engine_is_its_own(self) -> None:
-        """It may have loaded what was there before."""
+        """The engine may have loaded the earlier files."""
         with self.assertLogs(LOG, "WARNING") as log:
             tags = [self.adapters(engine, started=0).tags(self.request()) for engine in ("one", "two")]
         self.assertEqual(len({*tags, self.adapters().tags(self.request())}), 3)
@@ -257,7 +257,7 @@ def vllm_config(model: Path, **parts: Any) -> Any:
 
 
 class Loaded(Folders):
-    """By an engine that was started after the files were made."""
+    """An engine that was started after the files were made."""
 
     def setUp(self) -> None:
         super().setUp()

@@ -1,4 +1,4 @@
-// Coroutines that let others run.
+// Coroutines let other actors run between turns.
 #include "runtime/next_turn.hpp"
 
 #include "tests/support/actor_fixture.hpp"
@@ -37,7 +37,7 @@ task<> three_turns(owner self, events seen) {
   seen->push_back(3);
 }
 
-/// 0: another message.
+/// Records a 0 for each message from others.
 caf::behavior turns_behavior(owner self, events seen) {
   return {
       [self, seen](begin_turns) {

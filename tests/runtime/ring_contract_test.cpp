@@ -1,4 +1,4 @@
-// What every ring must do, whoever executes the operations.
+// The contract of every ring, whoever executes the operations.
 #include "runtime/simulated_ring.hpp"
 #include "runtime/uring.hpp"
 #include "support/runtime_fixture.hpp"
@@ -68,7 +68,7 @@ TYPED_TEST(RingContract, TellsThatSomethingIsReadyWithoutBeingEntered) {
   this->kernel->enter();
   EXPECT_FALSE(this->kernel->has_ready());
   ASSERT_EQ(::write(pair.fds[1], "x", 1), 1);
-  while (!this->kernel->has_ready()) { // the kernel's flag, or a completion
+  while (!this->kernel->has_ready()) { // waits for the kernel's flag or a completion
     if (std::is_same_v<TypeParam, simulated_maker> || std::is_same_v<TypeParam, shuffled_maker>)
       this->kernel->enter(); // a simulated kernel works only when it is called
   }
@@ -243,7 +243,7 @@ TYPED_TEST(RingContract, AReceiveEndsHoweverTheRingIsEntered) {
     ASSERT_EQ(::write(pairs[i].fds[1], "hello", 5), 5);
   }
   this->kernel->enter_between();
-  for (size_t i = count / 2; i < count; ++i) { // without data when they are submitted
+  for (size_t i = count / 2; i < count; ++i) { // the sockets have no data when the receives are submitted
     this->kernel->start(receives[i]);
     this->kernel->enter_between();
     this->kernel->enter_between();

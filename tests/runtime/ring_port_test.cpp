@@ -21,7 +21,7 @@ struct log_state {
 using logger_actor = caf::stateful_actor<log_state, homed_actor>;
 using log_pointer = std::shared_ptr<std::vector<io_done>>;
 
-/// Writes down what it is told.
+/// Logs what it is told.
 caf::behavior keeps_a_log(logger_actor* self, log_pointer log) {
   self->state.where = self->where();
   return {[log](const io_done& done) { log->push_back(done); }};
@@ -80,7 +80,7 @@ TEST_F(RingPort, ADeadlineIsATimeoutOfTheRing) {
   EXPECT_EQ(log->front().result, -ETIME);
 }
 
-/// Bytes that are sent quietly.
+/// Bytes for a quiet send.
 struct quiet_bytes {
   std::string bytes = "answer";
   quiet_send quiet{.in_flight = true};
@@ -136,7 +136,7 @@ TEST_F(RingPort, ARecordKeepsTheBufferUntilItsCompletionIsReaped) {
   ring.hold(io_code::recvmsg);
   port().submit(test::receive_into(pair.fds[0], buffer), address(), 0);
   buffer.reset();
-  stop(owner); // quits, and with it its operations are cancelled
+  stop(owner); // the actor quits, and its operations are cancelled
   EXPECT_EQ(ring.cancelled(), 1u);
   EXPECT_FALSE(watch.expired()) << "the kernel may still write to it";
   ring.release(io_code::recvmsg);
@@ -150,7 +150,7 @@ struct listening {
   listening() : fd(::socket(AF_UNIX, SOCK_STREAM, 0)), client(::socket(AF_UNIX, SOCK_STREAM, 0)) {
     sockaddr_un name{};
     name.sun_family = AF_UNIX;
-    socklen_t length = sizeof(sa_family_t); // autobind
+    socklen_t length = sizeof(sa_family_t); // autobind to a free abstract name
     (void) !::bind(fd, reinterpret_cast<sockaddr*>(&name), length);
     (void) !::listen(fd, 8);
     length = sizeof name;
@@ -195,7 +195,7 @@ TEST_F(RingPort, ClosesAnAcceptedDescriptorWhoseOwnerHasEnded) {
 TEST_F(RingPort, ClosesAnAcceptedDescriptorThatStillLiesInTheMailbox) {
   listening socket;
   port().submit({.code = io_code::accept, .fd = socket.fd}, address(), 0);
-  caf::anon_send_exit(owner, caf::exit_reason::kill); // runs first
+  caf::anon_send_exit(owner, caf::exit_reason::kill); // the exit message runs first
   static_cast<ring_port&>(port()).deliver();
   settle();
   EXPECT_TRUE(log->empty());
@@ -225,7 +225,7 @@ TEST_F(RingPort, ClosesReceivedDescriptorsWhoseOwnerHasEnded) {
   test::socket_pair pair;
   test::socket_pair passed;
   send_descriptor(pair.fds[1], passed.fds[1]);
-  passed.close_one(1); // the copy in flight is the only one
+  passed.close_one(1); // the copy in flight is the only one left
   auto buffer = std::make_shared<control_buffer>();
   ring.hold(io_code::recvmsg);
   port().submit(

@@ -205,7 +205,7 @@ TEST(Scheduler, AHomedActorRunsOnOneThreadWhoeverWakesIt) {
   for (size_t worker : {0, 1}) {
     auto actor = spawn_homed(*sys, sys.pool().at(worker), names_its_thread);
     std::set<uint64_t> threads;
-    // From this thread, and from actors on either worker.
+    // spawned from this thread, and from actors on either worker
     for (int i = 0; i < 50; ++i) {
       self->request(actor, caf::infinite, ask_atom::value)
           .receive([&](uint64_t id) { threads.insert(id); }, [](caf::error&) { FAIL(); });
@@ -317,7 +317,7 @@ TEST(Scheduler, CancelsFromAForeignThreadAndFromAnotherWorker) {
 
 // -- fairness --
 
-/// Sends to itself for ever, until it has seen the ring's answers to all of its operations.
+/// Sends messages to itself until it has seen the ring's answers to all its operations.
 caf::behavior babbles(homed_actor* self, uint32_t rounds, outcome<void> done) {
   self->send(self, go_atom::value);
   self->port().submit({.code = io_code::timeout, .after = std::chrono::microseconds{10}}, self->ctrl(), 0);
@@ -360,8 +360,8 @@ struct shared_log {
   explicit shared_log(ptrdiff_t count) : all(count) {}
 };
 
-/// Goes on until every one of its kind has run at least once, so that the queue stays long; bounded all the
-/// same.
+/// Goes on until every actor of its kind has run at least once, so that the queue stays long; the number of
+/// turns is bounded all the same.
 caf::behavior works(caf::event_based_actor* self, std::shared_ptr<shared_log> log, uint32_t turns) {
   self->send(self, go_atom::value, turns);
   return {[self, log](go_atom, uint32_t left) {

@@ -17,9 +17,9 @@ using slow_actor = short_turns<caf::event_based_actor, test_clock>;
 struct ShortTurns : terrace::test::actor_fixture {
   std::vector<int> handled;
 
-  void TearDown() override { shut_down(); } // what waits in mailboxes is handled while `handled` is there
+  void TearDown() override { shut_down(); } // messages in mailboxes are handled while `handled` still exists
 
-  /// An actor with messages 0, 1, ... in its mailbox, each of which takes so long.
+  /// An actor with messages 0, 1, ... in its mailbox. Handling one takes `each`.
   caf::actor busy(int messages, std::chrono::microseconds each) {
     auto actor = sys.spawn([this, each](slow_actor*) {
       return caf::behavior{[this, each](int number) {
@@ -32,7 +32,7 @@ struct ShortTurns : terrace::test::actor_fixture {
       caf::anon_send(actor, i);
     return actor;
   }
-  /// One turn of the actor that waits.
+  /// Runs one turn of the waiting actor.
   void turn(size_t messages_at_most) {
     ASSERT_EQ(sched.jobs.size(), 1u);
     auto* job = sched.jobs.front();

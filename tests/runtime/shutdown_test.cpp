@@ -61,7 +61,7 @@ TEST(Shutdown, EndsWithReceivesOfEveryWorkerInFlight) {
     EXPECT_TRUE(watch.expired());
 }
 
-/// Each tells the next when it ends, which is at home on the other worker.
+/// Tells the next actor, which is at home on the other worker, when it ends.
 caf::behavior tells_its_heir(homed_actor* self, caf::actor heir) {
   self->attach_functor([heir] { caf::anon_send(heir, go_atom::value); });
   return {[](go_atom) {}};

@@ -26,7 +26,7 @@ using namespace terrace;
 
 namespace {
 
-/// What a frame holds: counted.
+/// Counts the objects that a frame holds.
 struct counted {
   explicit counted(int& live) : live_(&live) { ++*live_; }
   counted(const counted& other) : live_(other.live_) { ++*live_; }
@@ -44,7 +44,7 @@ using owner = caf::stateful_actor<owner_state>*;
 using typed_peer = caf::typed_actor<caf::replies_to<number_request>::with<number_answer>>;
 using work = std::function<task<>(owner)>;
 
-/// Begins the work with each `begin_notice`, in the place of what it did before.
+/// Begins the work with each `begin_notice` and drops the work before it.
 caf::behavior owner_behavior(owner self, work what) {
   return {
       [self, what](begin_notice) {
@@ -71,7 +71,7 @@ struct slow_state {
 };
 
 struct Task : terrace::test::actor_fixture {
-  /// Keeps what it is asked until it gets an `end_notice`.
+  /// Keeps the requests that it gets until an `end_notice`.
   caf::actor slow() {
     return sys.spawn([](caf::stateful_actor<slow_state>* self) -> caf::behavior {
       return {

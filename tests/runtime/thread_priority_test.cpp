@@ -10,7 +10,8 @@
 namespace terrace::runtime {
 namespace {
 
-int nice_here() { return ::getpriority(PRIO_PROCESS, 0); } // of the calling thread, on Linux
+// Nice value of the calling thread, as Linux counts it.
+int nice_here() { return ::getpriority(PRIO_PROCESS, 0); }
 
 TEST(ThreadPriority, IsThatOfTheCallingThreadAlone) {
   int before = nice_here(), within = -1;

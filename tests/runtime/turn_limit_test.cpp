@@ -8,7 +8,7 @@
 namespace terrace::runtime {
 namespace {
 
-/// Spends processor time, as far as a clock that counts more can tell.
+/// Spends processor time until the steady clock, which counts waiting as well, has advanced by `at_least`.
 void work(std::chrono::milliseconds at_least) {
   auto end = std::chrono::steady_clock::now() + at_least;
   volatile uint64_t steps = 0;
@@ -21,7 +21,7 @@ TEST(TurnLimitDeathTest, ATurnThatTakesTooLongEndsTheProcessAndNamesTheActor) {
       {
         turn_limit limit(1'000'000);
         limit.begin();
-        for (;;) { // until the process has had the time
+        for (;;) { // until the thread has used that much processor time
           work(std::chrono::milliseconds(10));
           limit.end("slow");
         }

@@ -69,7 +69,7 @@ TEST(Uring, AWakeFromAnotherThreadEndsTheWait) {
     other.join();
   }
   kernel->close();
-  kernel->wake(); // still allowed
+  kernel->wake(); // `wake` is still allowed after `close`
 }
 
 TEST(Uring, AQuietSendDoesNotEndTheWaitThatSubmitsIt) {
@@ -89,7 +89,7 @@ TEST(Uring, AQuietSendDoesNotEndTheWaitThatSubmitsIt) {
   operation receive{.request = test::receive_into(requests.fds[1], in)};
   kernel->start(receive);
   kernel->start(send);
-  std::thread client{[&] { // asks again when it is answered
+  std::thread client{[&] { // the client asks again after each answer
     char byte;
     EXPECT_EQ(::recv(answers.fds[0], &byte, 1, 0), 1);
     EXPECT_EQ(::send(requests.fds[0], "b", 1, 0), 1);
@@ -98,7 +98,7 @@ TEST(Uring, AQuietSendDoesNotEndTheWaitThatSubmitsIt) {
   client.join();
   std::array<completion, 4> done;
   EXPECT_EQ(kernel->reap(done), 2u);
-  quiet.announced = true; // now its end matters
+  quiet.announced = true; // from now on its end matters
   kernel->start(send);
   kernel->wait();
   ASSERT_EQ(kernel->reap(done), 1u);
@@ -115,7 +115,7 @@ TEST(Uring, ReadsIntoARegisteredArenaAndIntoPlainMemoryAlike) {
   int slot = kernel->register_arena(arena, size);
   EXPECT_EQ(slot, 0);
   EXPECT_FALSE(kernel->features().registered_buffers);
-  kernel->wait(); // registers it, unless memlock refuses
+  kernel->wait(); // the wait registers the slot, unless memlock refuses
   int file = ::memfd_create("uring_test", MFD_CLOEXEC);
   ASSERT_EQ(::pwrite(file, "terrace", 7, 4096), 7);
   char plain[7] = {};
@@ -153,7 +153,7 @@ TEST(Uring, AnArenaThatCannotBeRegisteredIsSkippedAndTheNextOneIsNot) {
   kernel->close();
 }
 
-/// Bytes that are committed.
+/// Committed bytes in this range.
 uint64_t resident_bytes(void* data, uint64_t size) {
   std::vector<unsigned char> pages(size / 4096);
   EXPECT_EQ(::mincore(data, size, pages.data()), 0);

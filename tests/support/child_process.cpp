@@ -41,7 +41,7 @@ child_process::child_process(const std::function<int(const child_voice&)>& work)
   ours_.reset();
   if (::getppid() != parent)
     ::_exit(0); // the parent ended before the line above
-  // Nothing of the parent may be unwound here: its folders and its daemon are the parent's.
+  // Nothing of the parent may be unwound here: its folders and its daemon belong to the parent.
   try {
     ::_exit(work(child_voice(theirs.get())));
   } catch (...) {

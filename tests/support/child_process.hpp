@@ -11,7 +11,7 @@
 
 namespace terrace::test {
 
-/// The child's end: single bytes to its parent, each of which answers one `await_word`.
+/// The child's side: it sends single bytes to its parent, each of which answers one `await_word`.
 class child_voice {
  public:
   explicit child_voice(int fd) : fd_(fd) {}
@@ -23,8 +23,9 @@ class child_voice {
   int fd_;
 };
 
-/// Runs `work` in a child and exits with what it returns, 0 if that is nothing, 99 if it throws. The child ends with its
-/// parent at the latest. The parent must have one thread only, or the child must keep to what is safe after a fork.
+/// Runs `work` in a child and exits with its result, 0 if that is nothing, 99 if it throws. The child ends
+/// with its parent at the latest. The parent must have one thread only, or the child must keep to what is
+/// safe after a fork.
 class child_process {
  public:
   child_process() = default;
@@ -47,10 +48,10 @@ class child_process {
 
   pid_t pid() const { return pid_; } ///< -1: there is none, or it was waited for
 
-  /// The next byte that the child says; 0 when it has ended without one.
+  /// Returns the next byte from the child; 0 if it has ended without one.
   char await_word() const;
 
-  /// Exit code, or 128 + signal.
+  /// Returns the exit code, or 128 + signal.
   int wait();
   int kill();
 

@@ -12,7 +12,7 @@
 
 namespace terrace::test {
 
-/// A page of them, in a sealed memfd.
+/// A page of counters in a sealed memfd.
 class client_counters {
  public:
   static constexpr uint64_t bytes = 4096;
@@ -27,7 +27,7 @@ class client_counters {
     region = std::move(*opened);
   }
 
-  /// At the region's beginning.
+  /// Returns counters at the region's beginning.
   std::shared_ptr<const arrival_counters> first(size_t count) const {
     return arrival_counters::in(region, 0, count).value();
   }

@@ -5,7 +5,7 @@
 //   daemon.await_log("joined");                     // blocks until the log says so
 //   daemon.terminate();                             // 0
 //
-// It uses no test framework: benchmarks start daemons too. Whatever goes wrong at a start is an exception.
+// It uses no test framework, because benchmarks start daemons too. Any failure at a start is an exception.
 #pragma once
 
 #include "base/unique_fd.hpp"
@@ -34,22 +34,22 @@ struct daemon_options {
   std::string state_dir;   ///< default: a folder of the daemon's own
   std::string listen;      ///< [[listen]] sections; default: one, at `socket()`
   std::string connection;  ///< lines of [connection]
-  std::string lease =
-      "host_percent = 100\nconnection_percent = 100\ndisk_percent = 100\n"; ///< lines of [lease]: tests fill memory with leases
-  std::string metrics;                                                      ///< address; default: off
+  /// Lines of [lease]: tests fill memory with leases.
+  std::string lease = "host_percent = 100\nconnection_percent = 100\ndisk_percent = 100\n";
+  std::string metrics; ///< address; default: off
   std::string log_level = "info";
   std::string more;                      ///< further sections
-  bool isolated = false;                 ///< the group of the default [[listen]]
-  std::filesystem::path parent = "/tmp"; ///< where the daemon's folder is made
+  bool isolated = false;                 ///< applies to the group of the default [[listen]]
+  std::filesystem::path parent = "/tmp"; ///< folder in which the daemon's folder is made
   std::function<void()> before_exec;     ///< runs in the daemon's process before its program does
 };
 
 class daemon_process {
  public:
-  /// Starts it and waits until it is ready. Throws, with its log, when it does not get ready.
+  /// Starts the daemon and waits until it is ready. Throws, with its log, if it does not get ready.
   daemon_process(std::string program, const daemon_options& options);
 
-  /// Kills it if it still runs.
+  /// Kills the daemon if it still runs.
   ~daemon_process();
 
   daemon_process(const daemon_process&) = delete;
@@ -67,23 +67,24 @@ class daemon_process {
   /// Writes the configuration anew; it takes effect at SIGHUP or `start`.
   void configure(const daemon_options& options);
 
-  /// After its end: the same configuration, the same folder.
+  /// Starts the daemon after its end, with the same configuration and folder.
   void start();
 
   void signal(int number) const { ::kill(pid_, number); }
 
-  /// Blocks until a line of the log has the text; looks at lines that were not looked at before. False: it ended.
+  /// Blocks until a line of the log has the text; looks only at lines that it has not looked at before.
+  /// Returns false if the daemon ended.
   bool await_log(const std::string& text);
-  /// The same for several texts, whose lines may come in any order: those of different actors do.
+  /// Waits for several texts, whose lines may come in any order, like those of different actors.
   bool await_logs(const std::vector<std::string>& texts);
 
   /// Whether the log has the text by now; does not wait.
   bool has_logged(const std::string& text);
 
-  /// SIGTERM, its whole log, its exit code.
+  /// Sends SIGTERM, reads the whole log, and returns the exit code.
   int terminate();
 
-  /// Waits for its end: exit code, or 128 + signal.
+  /// Waits for its end; returns the exit code, or 128 + signal.
   int wait();
   int kill();
 

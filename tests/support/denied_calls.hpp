@@ -34,12 +34,13 @@ inline bool deny_call_with(uint32_t number, uint16_t error_number, const denied_
          ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0) == 0;
 }
 
-/// From now on this thread, and every thread and program that it starts, gets `error_number` from this system call if
-/// its second argument is at least `from` (0: always). Cannot be undone. False: the kernel has no seccomp filters.
+/// From now on this thread, and every thread and program that it starts, gets `error_number` from this system
+/// call if its second argument is at least `from` (0: always). Cannot be undone. Returns false if the kernel
+/// has no seccomp filters.
 inline bool deny_call(uint32_t number, uint16_t error_number, uint32_t from = 0) {
   return deny_call_with(number, error_number, {.argument = 1, .compare = BPF_JGE, .value = from});
 }
-/// The same if its argument of this number, the first one is 0, is exactly this.
+/// Denies the call if its argument with this number, counted from 0, is exactly `value`.
 inline bool deny_exactly(uint32_t number, uint16_t error_number, uint32_t argument, uint32_t value) {
   return deny_call_with(number, error_number, {.argument = argument, .compare = BPF_JEQ, .value = value});
 }

@@ -1,5 +1,5 @@
-// The driver that tests of GPUs use: the simulated one, or with TERRACE_GPU_TESTS=real the machine's own. Programs that include
-// this define TERRACE_SIMULATED_DRIVER, the path of the simulated one in their build.
+// The driver that tests of GPUs use: the simulated one, or with TERRACE_GPU_TESTS=real the machine's own.
+// Programs that include this define TERRACE_SIMULATED_DRIVER, the path of the simulated one in their build.
 #pragma once
 
 #include <stdlib.h>
@@ -15,17 +15,17 @@ inline bool on_real_driver() {
   return wanted != nullptr && std::string_view(wanted) == "real";
 }
 
-/// Of this build, unless the program was moved elsewhere (tools/bundle).
+/// Returns the simulated driver of this build, unless the program was moved elsewhere (tools/bundle).
 inline std::string simulated_driver() {
   const char* elsewhere = ::getenv("TERRACE_SIMULATED_DRIVER");
   return elsewhere != nullptr ? elsewhere : TERRACE_SIMULATED_DRIVER;
 }
 
-/// For `cuda::driver::open`.
+/// Returns the argument of `cuda::driver::open`.
 inline std::string driver_library() { return on_real_driver() ? "libcuda.so.1" : simulated_driver(); }
 
-/// In a process that is about to become the daemon, so that its processes of GPUs find the same driver. What is searched already
-/// stays: ThreadSanitizer has a CAF of its own.
+/// Called in a process that is about to become the daemon, so that its GPU processes find the same driver.
+/// The existing search path is kept, because ThreadSanitizer has a CAF of its own.
 inline void find_driver() {
   if (on_real_driver())
     return;
@@ -41,7 +41,7 @@ inline std::string simulated_cufile() {
   return elsewhere != nullptr ? elsewhere : TERRACE_SIMULATED_CUFILE;
 }
 
-/// The same for the simulated cuFile, which is found only by those who call this.
+/// Makes the simulated cuFile findable; only the callers of this find it.
 inline void find_cufile() {
   std::string path = std::filesystem::path(simulated_cufile()).parent_path();
   if (const char* before = ::getenv("LD_LIBRARY_PATH"))

@@ -1,4 +1,4 @@
-// What the kernel says of the memory of a process.
+// Reads the kernel's figures about the memory of a process.
 #pragma once
 
 #include <sys/types.h>
@@ -9,8 +9,8 @@
 
 namespace terrace::test {
 
-/// Resident bytes of one kind: "RssAnon", the heap and stacks, or "RssShmem", memory that is shared by its descriptor.
-/// 0 if there is no such process.
+/// Returns the resident bytes of one kind: "RssAnon", the heap and stacks, or "RssShmem", memory that is
+/// shared by its descriptor. 0 if there is no such process.
 inline uint64_t resident_bytes(pid_t pid, const std::string& kind) {
   std::ifstream status("/proc/" + std::to_string(pid) + "/status");
   for (std::string word; status >> word;)

@@ -1,4 +1,4 @@
-// Programs that a test runs to their end, and the files that they read and write.
+// Runs programs to their end for tests, with the files that they read and write.
 #pragma once
 
 #include <functional>
@@ -10,25 +10,27 @@ namespace terrace::test {
 /// Far longer than anything in a test takes: it turns a hang into a failure.
 constexpr int patience_ms = 120'000;
 
-/// Path of a program of this build, from the environment variable that meson sets. Throws when it is not set.
+/// Returns the path of a program of this build, from the environment variable that meson sets. Throws if it
+/// is not set.
 std::string program(const char* variable);
 
-/// Whether these programs are built with a sanitizer, `address` for example, or, without a name, with any. From the
-/// environment variable SANITIZERS that meson sets: the test itself may be built without.
+/// Returns whether these programs are built with a sanitizer, `address` for example, or, without a name, with
+/// any. Reads the environment variable SANITIZERS that meson sets, because the test itself may be built
+/// without.
 bool sanitized(const std::string& name = {});
 
 struct ended_program {
-  int exit_code = -1; ///< 128 + the signal, when one ended it
+  int exit_code = -1; ///< 128 + the signal, if one ended it
   std::string out;
   std::string err;
 };
 
-/// Runs a program to its end. `words[0]` is its path, or a name to be found in PATH. `before` runs in the child, before
-/// the program: limits, for example.
+/// Runs a program to its end. `words[0]` is its path, or a name to be found in PATH. `before` runs in the
+/// child before the program and may set limits, for example.
 ended_program run(const std::vector<std::string>& words, const std::string& input = {},
                   const std::function<void()>& before = {});
 
-/// Waits for a child: exit code, or 128 + signal.
+/// Waits for a child; returns the exit code, or 128 + signal.
 int reap(int pid);
 
 void write_file(const std::string& path, const std::string& text);

@@ -51,7 +51,7 @@ raw_client::raw_client(const std::string& path) : socket_(::socket(AF_UNIX, SOCK
 
 bool raw_client::send(std::span<const uint8_t> bytes, std::span<const int> descriptors) {
   while (!bytes.empty()) {
-    // Not outgoing_message: it refuses to send more descriptors than a frame may have.
+    // outgoing_message is not used, because it refuses to send more descriptors than a frame may have.
     iovec area{const_cast<uint8_t*>(bytes.data()), bytes.size()};
     alignas(cmsghdr) std::array<char, CMSG_SPACE(32 * sizeof(int))> control{};
     msghdr message{};
@@ -81,7 +81,7 @@ std::optional<received> raw_client::next_of_decoded() {
   return std::nullopt;
 }
 
-/// False when nothing came. Throws when the daemon broke the protocol.
+/// Returns false if nothing came. Throws if the daemon broke the protocol.
 bool raw_client::read_some(int flags) {
   protocol::incoming_message message;
   ssize_t n =

@@ -1,5 +1,5 @@
-// A socket, frames and descriptors: a client without libterrace, for what no sound client sends and for bytes that must be
-// the same on both sides of a comparison. On the caller's thread.
+// A socket, frames and descriptors: a client without libterrace, for messages that no correct client sends
+// and for bytes that must be equal on both sides of a comparison. Works on the caller's thread.
 #pragma once
 
 #include "base/error.hpp"
@@ -20,11 +20,11 @@ namespace terrace::test {
 
 using frame_bytes = std::vector<uint8_t>;
 
-/// A frame around any body; `length` and `fd_count` of the header may lie.
+/// Returns a frame around any body; `length` and `fd_count` of the header may be wrong.
 frame_bytes frame_of(uint16_t kind, uint64_t request, std::span<const uint8_t> body = {},
                      std::optional<uint32_t> length = {}, uint16_t fd_count = 0);
 
-/// A frame around a table: `build(FlatBufferBuilder&)` gives its offset.
+/// Returns a frame around a table: `build(FlatBufferBuilder&)` returns its offset.
 template <class Build>
 frame_bytes frame_with(protocol::kind kind, uint64_t request, Build&& build, uint16_t fd_count = 0) {
   protocol::frame_builder builder;
@@ -36,15 +36,15 @@ frame_bytes frame_with(protocol::kind kind, uint64_t request, Build&& build, uin
 frame_bytes hello_frame(uint64_t request = 1, uint32_t version = protocol::version);
 frame_bytes status_frame(uint64_t request);
 
-/// A frame that came; descriptors that came with it are closed.
+/// A received frame; descriptors that came with it are closed.
 struct received {
   protocol::kind kind{};
   uint64_t id = 0;
-  std::vector<uint8_t> body; ///< with the padding
+  std::vector<uint8_t> body; ///< includes the padding
 
   bool is_error() const { return kind == protocol::kind::error; }
 
-  /// Throws when the body is no such table.
+  /// Throws if the body is not such a table.
   template <class T>
   const T& as() const {
     auto table = protocol::parse<T>(body);
@@ -61,13 +61,14 @@ class raw_client {
  public:
   explicit raw_client(unique_fd socket) : socket_(std::move(socket)) {}
 
-  /// Connects to a listening socket, which need not have accepted yet. Throws when nobody listens.
+  /// Connects to a listening socket, which need not have accepted yet. Throws if nobody listens.
   explicit raw_client(const std::string& path);
 
-  /// One sendmsg for all bytes; descriptors ride on the first. False when the daemon has closed.
+  /// Sends all bytes with one sendmsg; descriptors travel with the first byte. Returns false if the daemon
+  /// has closed.
   bool send(std::span<const uint8_t> bytes, std::span<const int> descriptors = {});
 
-  /// `build(FlatBufferBuilder&)` gives the offset of the request's table.
+  /// `build(FlatBufferBuilder&)` returns the offset of the request's table.
   template <class Build>
   bool send(protocol::kind what, uint64_t request, Build&& build, int descriptor = -1) {
     std::span<const int> descriptors(&descriptor, descriptor < 0 ? 0 : 1);
@@ -76,16 +77,16 @@ class raw_client {
         descriptors);
   }
 
-  /// Blocks for the next frame; nothing at the end of the stream.
+  /// Blocks until the next frame; returns nothing at the end of the stream.
   std::optional<received> receive();
 
-  /// The next frame that has arrived by now, if any.
+  /// Returns the next frame that has arrived by now, if any.
   std::optional<received> next();
 
-  /// The daemon has closed; reads what is before that.
+  /// Returns whether the daemon has closed; reads what comes before that.
   bool ended();
 
-  /// Sends hello and takes its answer in.
+  /// Sends hello and receives its answer.
   bool greet();
 
   int descriptor() const { return socket_.get(); }

@@ -53,8 +53,8 @@ struct socket_pair {
   int fds[2] = {-1, -1};
 };
 
-/// A buffer with the msghdr that names it, owned together: what recvmsg and sendmsg need to outlive their
-/// actor.
+/// A buffer with the msghdr that refers to it, owned together, because recvmsg and sendmsg need both to
+/// outlive their actor.
 struct message_buffer {
   explicit message_buffer(size_t size) : bytes(size, '\0') {
     vector = {bytes.data(), bytes.size()};

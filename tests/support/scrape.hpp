@@ -1,4 +1,4 @@
-// One scrape of an exposition, as a test reads it.
+// Scrapes an exposition once for a test.
 #pragma once
 
 #include "base/unique_fd.hpp"
@@ -13,7 +13,8 @@
 
 namespace terrace::test {
 
-/// The body of `GET /metrics` on loopback, asked without keep-alive, so that the end of the stream ends it.
+/// Returns the body of `GET /metrics` on loopback, requested without keep-alive, so that the end of the
+/// stream ends it.
 inline std::string scrape(uint16_t port) {
   unique_fd socket_fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
@@ -34,13 +35,13 @@ inline std::string scrape(uint16_t port) {
   return body == std::string::npos ? answer : answer.substr(body + 4);
 }
 
-/// The number behind a series of an exposition; -1: there is none.
+/// Returns the number after a series of an exposition; -1: there is none.
 inline double number_behind(const std::string& text, const std::string& series) {
   auto at = text.find("\n" + series + " ");
   return at == std::string::npos ? -1 : std::strtod(text.c_str() + at + series.size() + 2, nullptr);
 }
 
-/// A port of the loopback that nobody listens on at the moment.
+/// Returns a loopback port that nobody listens on at the moment.
 inline uint16_t free_port() {
   unique_fd socket_fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};

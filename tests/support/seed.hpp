@@ -1,4 +1,5 @@
-// The seed of a random test: a new one each run, told on failure, and taken from TERRACE_TEST_SEED to run again.
+// The seed of a random test: a new one for each run, printed on failure, and taken from TERRACE_TEST_SEED to
+// repeat a run.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@ inline uint64_t test_seed() {
   return std::random_device{}();
 }
 
-/// For SCOPED_TRACE.
+/// Returns the text for SCOPED_TRACE.
 inline std::string seed_text(uint64_t seed) {
   return "run again with TERRACE_TEST_SEED=" + std::to_string(seed);
 }

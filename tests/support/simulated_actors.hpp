@@ -1,5 +1,5 @@
-// Actors on one thread: CAF's testing scheduler, with a simulated ring under their I/O. Without a test framework: tests have
-// actor_fixture.hpp, and the fuzzer of the verbs uses this.
+// Actors on one thread: CAF's testing scheduler, with a simulated ring under their I/O. It uses no test
+// framework: tests have actor_fixture.hpp, and the fuzzer of the verbs uses this directly.
 #pragma once
 
 #include "runtime/home.hpp"
@@ -15,7 +15,7 @@
 
 namespace terrace::test {
 
-/// The one home of a system under the testing scheduler.
+/// The only home of a system under the testing scheduler.
 class simulated_home final : public runtime::home_unit {
  public:
   simulated_home(caf::actor_system& system, uint64_t seed) : home_unit(&system, 0), port_(0) {
@@ -45,7 +45,7 @@ class simulated_actors {
         sched(static_cast<caf::scheduler::test_coordinator&>(sys.scheduler())),
         unit_(std::make_unique<simulated_home>(sys, seed)), ring(unit_->ring()) {}
 
-  // Everything is drained before the system goes: it would wait for actors that nobody runs.
+  // Everything is drained before the system ends, because it would wait for actors that nobody runs.
   ~simulated_actors() {
     shut_down();
     unit_.reset();
@@ -57,7 +57,7 @@ class simulated_actors {
   runtime::home home() { return {unit_.get(), &unit_->port(), 0}; }
   runtime::io_port& port() { return unit_->port(); }
 
-  /// Runs actors and turns completions into messages until nothing moves. Returns how many jobs and
+  /// Runs actors and turns completions into messages until nothing moves. Returns the number of jobs and
   /// completions.
   size_t settle() {
     size_t total = 0;
@@ -71,14 +71,14 @@ class simulated_actors {
     }
   }
 
-  /// Runs at most so many jobs, so that what comes next meets work in progress.
+  /// Runs at most `jobs` jobs, so that whatever comes next meets work in progress.
   void run_some(size_t jobs) {
     while (jobs-- > 0)
       if (!sched.try_run_once() && unit_->port().deliver() == 0)
         return;
   }
 
-  /// Moves the ring's clock and CAF's on, then settles.
+  /// Advances the ring's clock and CAF's, then settles.
   void advance(std::chrono::nanoseconds by) {
     ring.advance(by);
     sched.advance_time(caf::timespan{by.count()});
@@ -92,7 +92,7 @@ class simulated_actors {
     settle();
   }
 
-  /// Ends what is in flight and runs what is queued, also what waits for a timeout. Idempotent.
+  /// Ends what is in flight and runs what is queued, including what waits for a timeout. Idempotent.
   void shut_down() {
     settle();
     for (auto code = 0; code < static_cast<int>(runtime::io_code_count); ++code)

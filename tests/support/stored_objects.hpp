@@ -1,5 +1,5 @@
-// Objects with real headers and payloads, and stores that hold them, for tests of what is on disk. Payloads follow from
-// the key, so that whoever finds an object can tell whether it is the right one.
+// Objects with real headers and payloads, and stores that hold them, for tests of the contents of disks. A
+// payload follows from its key, so that a reader can tell whether an object is the right one.
 #pragma once
 
 #include "base/object_key.hpp"
@@ -61,8 +61,8 @@ inline void write_object(volume_device& to, const superblock& block, const index
   to.write(block.layout.extents_begin + record.offset, bytes.bytes());
 }
 
-/// A store as a daemon leaves it, made on any device. All that is added is journalled; `checkpoint` writes all of the
-/// index as well.
+/// A store as a daemon leaves it, made on any device. Everything added is journalled; `checkpoint` writes all
+/// of the index as well.
 class volume_builder {
  public:
   volume_builder(volume_device& on, uint64_t capacity_bytes) : on_(on) {
@@ -82,7 +82,7 @@ class volume_builder {
 
   uint64_t arena_bytes() const { return block_.capacity_bytes - block_.layout.extents_begin; }
 
-  /// At that offset of the arena, or behind all others.
+  /// Adds an object at that offset of the arena, or after all others.
   index_record add(uint32_t space, uint64_t chunk, uint32_t payload_bytes, uint64_t offset = UINT64_MAX) {
     index_record record;
     record.space = space;
@@ -122,7 +122,7 @@ class volume_builder {
  private:
   static void check(const result<void>& done) {
     if (!done)
-      throw std::runtime_error(done.error().text); // a test that cannot be set up
+      throw std::runtime_error(done.error().text); // the test cannot be set up
   }
 
   void write() {

@@ -1,7 +1,9 @@
-// A file system over a folder whose files are read no faster than told: `throttled_disk FOLDER MOUNTPOINT BYTES_PER_S`.
+// A file system over a folder whose files are read at most at a given speed: `throttled_disk FOLDER
+// MOUNTPOINT BYTES_PER_S`.
 //
-// Reads take their turns in one line, as at a device with one head; everything else goes straight to the folder. It prints
-// "mounted" and serves until it is unmounted or killed. For tests and benchmarks: needs /dev/fuse and the right to mount.
+// Reads take turns, as at a device with one head; everything else goes straight to the folder. It prints
+// "mounted" and serves until it is unmounted or killed. For tests and benchmarks: needs /dev/fuse and the
+// right to mount.
 #define FUSE_USE_VERSION 31
 #include <fuse.h>
 
@@ -25,7 +27,7 @@ namespace {
 
 using clock_type = std::chrono::steady_clock;
 
-/// The time at which the device has read what was asked of it so far.
+/// The time at which the device has read everything requested so far.
 class read_head {
  public:
   explicit read_head(double bytes_per_s) : bytes_per_s_(bytes_per_s) {}
@@ -80,7 +82,7 @@ int truncate_file(const char* path, off_t bytes, fuse_file_info* file) {
   return or_errno(file ? ::ftruncate(fd_of(file), bytes) : ::truncate(real(path).c_str(), bytes));
 }
 int open_with(const char* path, int flags, mode_t mode, fuse_file_info* file) {
-  // What is aligned for a device need not be here: buffers come through this process.
+  // O_DIRECT is dropped, because buffers come through this process and need not be aligned.
   int fd = ::open(real(path).c_str(), (flags & ~O_DIRECT) | O_CLOEXEC, mode);
   if (fd == -1)
     return -errno;
@@ -93,7 +95,8 @@ int create_file(const char* path, mode_t mode, fuse_file_info* file) {
   return open_with(path, file->flags | O_CREAT, mode, file);
 }
 int read_file(const char*, char* into, size_t bytes, off_t at, fuse_file_info* file) {
-  std::this_thread::sleep_until(own().head.done_with(bytes)); // the device is slow: this is what it is for
+  // The device is slow, which is the purpose of this program.
+  std::this_thread::sleep_until(own().head.done_with(bytes));
   return or_errno(static_cast<int>(::pread(fd_of(file), into, bytes, at)));
 }
 int write_file(const char*, const char* from, size_t bytes, off_t at, fuse_file_info* file) {
@@ -145,7 +148,7 @@ int main(int count, char** words) {
   calls.release = close_file;
   calls.statfs = statistics;
   calls.readdir = list;
-  // Many threads: each read that waits for its turn has one.
+  // Many threads, because each read that waits for its turn has one.
   std::string arguments[] = {words[0], "-f", "-o", "fsname=throttled,max_idle_threads=32"};
   char* argv[] = {
       arguments[0].data(), arguments[1].data(), arguments[2].data(), arguments[3].data(), words[2], nullptr};

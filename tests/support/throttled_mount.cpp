@@ -31,7 +31,7 @@ throttled_mount::throttled_mount(const std::string& program, uint64_t read_bytes
     ::_exit(127);
   }
   write_end.reset();
-  // It says "mounted", or ends.
+  // The program prints "mounted", or ends.
   char word;
   ssize_t got;
   while ((got = ::read(read_end.get(), &word, 1)) == -1 && errno == EINTR) {

@@ -1,4 +1,5 @@
-// A folder whose files are read no faster than told, for as long as this lives (throttled_disk.cpp).
+// A folder whose files are read at most at a given speed, for as long as this object lives
+// (throttled_disk.cpp).
 #pragma once
 
 #include "base/unique_fd.hpp"
@@ -13,7 +14,7 @@ namespace terrace::test {
 
 class throttled_mount {
  public:
-  /// `program`: the path of throttled_disk; empty: there is none in this build.
+  /// `program`: the path of throttled_disk; empty: this build has none.
   throttled_mount(const std::string& program, uint64_t read_bytes_per_s);
   /// Unmounts; nothing may be open in it any more.
   ~throttled_mount();

@@ -27,7 +27,7 @@ namespace {
 
 constexpr uint32_t second_argument = offsetof(seccomp_data, args) + sizeof(uint64_t);
 
-/// Asks about every close, and about munmap of at least `large_bytes`.
+/// Reports every close, and every munmap of at least `large_bytes`.
 std::array<sock_filter, 9> filter() {
   constexpr uint32_t ask = SECCOMP_RET_USER_NOTIF, allow = SECCOMP_RET_ALLOW;
   return {{
@@ -82,7 +82,7 @@ std::string name_of(uint32_t thread) {
   return name;
 }
 
-/// Of munmap: nothing is mapped there, so that it takes no time.
+/// Returns whether the munmap concerns a mere reservation, with nothing mapped, so that it takes no time.
 bool only_reserved(const seccomp_notif& asked) {
   std::ifstream maps("/proc/" + std::to_string(asked.pid) + "/maps");
   for (std::string line; std::getline(maps, line);) {
@@ -132,7 +132,7 @@ void watched_calls::install() {
       ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &code));
   if (listener < 0)
     ::_exit(98);
-  send_descriptor(there_.get(), listener); // the listener itself is closed on exec
+  send_descriptor(there_.get(), listener); // exec closes the listener itself
 }
 
 void watched_calls::serve() {
@@ -143,7 +143,7 @@ void watched_calls::serve() {
       watched.push_back({each.get(), POLLIN, 0});
     ::poll(watched.data(), watched.size(), -1);
     if (watched[0].revents != 0)
-      return; // the kernel ends what is still asked with ENOSYS
+      return; // the kernel answers pending calls with ENOSYS
     for (size_t i = listeners.size(); i-- > 0;) {
       if ((watched[i + 2].revents & POLLIN) != 0)
         answer(listeners[i].get());

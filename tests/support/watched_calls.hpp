@@ -1,4 +1,5 @@
-// Sees which threads of a program unmap large memory and close descriptors of memfds, and can hold such a call.
+// Observes which threads of a program unmap large memory and close descriptors of memfds, and can hold such a
+// call.
 //
 //   watched_calls calls;
 //   daemon_under_test daemon({.before_exec = [&] { calls.install(); }});
@@ -7,7 +8,8 @@
 //   auto held = calls.await_held();      // the thread stands in the system call
 //   calls.let_go();
 //
-// A seccomp filter asks this process about each such call (SECCOMP_RET_USER_NOTIF), and every answer is to go on.
+// A seccomp filter asks this process about each such call (SECCOMP_RET_USER_NOTIF), and every answer lets it
+// continue.
 #pragma once
 
 #include "base/unique_fd.hpp"
@@ -24,11 +26,11 @@ namespace terrace::test {
 
 class watched_calls {
  public:
-  /// Calls of munmap are seen from here on, unless they end a mere reservation of addresses.
+  /// Calls of munmap are observed from this size on, unless they end a mere reservation of addresses.
   static constexpr uint64_t large_bytes = 1ULL << 30; // more than malloc ever unmaps
 
   struct call {
-    std::string thread; ///< its name
+    std::string thread; ///< name of the thread
     std::string what;   ///< "unmap 1073741824" or "close /memfd:NAME (deleted)"
   };
 
@@ -37,16 +39,17 @@ class watched_calls {
   watched_calls(const watched_calls&) = delete;
   watched_calls& operator=(const watched_calls&) = delete;
 
-  /// In a child, before it executes its program. Ends the child where the kernel refuses the filter.
+  /// Called in a child before it executes its program. Ends the child if the kernel refuses the filter.
   void install();
 
-  /// From now on the next call of munmap stands until `let_go`.
+  /// From now on the next call of munmap is held until `let_go`.
   void hold();
-  /// Blocks until one stands; none: not within the tests' patience.
+  /// Blocks until a call is held; returns nothing if none is within the tests' patience.
   std::optional<call> await_held();
   void let_go();
 
-  /// Blocks until the thread has made a call of which `what` contains the text. False: not within the tests' patience.
+  /// Blocks until the thread has made a call whose `what` contains the text. Returns false if it does not
+  /// within the tests' patience.
   bool await_seen(const std::string& thread, const std::string& what);
   std::vector<call> seen();
 

@@ -1,6 +1,6 @@
-// The steps of attention (see steps.hpp): KV is placed, tokens are scored, values are mixed in parts, and these combined. The tokens
-// that a row sees are cut into parts of 128 from its request's beginning, so that they can be computed beside each other; what a
-// part is depends on positions alone.
+// The steps of attention (see steps.hpp): they place KV, score tokens, mix values in parts, and combine the
+// parts. The tokens that a row sees are cut into parts of 128 from the beginning of its request, so that
+// parts can be computed in parallel; their boundaries depend on positions alone.
 #pragma once
 
 #include "bench/engine/device/step_data.hpp"
@@ -9,8 +9,8 @@
 
 namespace terrace::bench {
 
-/// Rotates queries and keys, and puts K and V where their block has them; an output is a pair of numbers, half a head apart: of
-/// queries, keys and values.
+/// Rotates queries and keys, and puts K and V where their block has them. An output is a pair of numbers,
+/// half a head apart, of queries, keys or values.
 struct place_step {
   static constexpr const char* name = "terrace_engine_place";
   static constexpr uint64_t half = head_size / 2;
@@ -47,7 +47,7 @@ struct place_step {
       to[0] = a;
       to[half * block_tokens] = b;
     } else {
-      to += (head * block_tokens + slot) * head_size + k; // values are behind all keys
+      to += (head * block_tokens + slot) * head_size + k; // values lie behind all keys
       to[0] = a;
       to[half] = b;
     }
@@ -63,22 +63,23 @@ struct place_step {
   }
 };
 
-/// The tokens of a part.
+/// Tokens per part.
 constexpr uint64_t part_tokens = 128;
-/// Below all scores; e to the power of the difference is 0.
+/// Lower than all scores: e to the power of the difference is 0.
 constexpr float no_score = -3e38F;
 
-/// A number for each query head of a KV head.
+/// One number for each query head of a KV head.
 struct alignas(group_size * sizeof(float)) group_floats {
   float of[group_size];
 };
-/// What a query head takes of the values of a part is divided by `sum` in the end; `most` is the greatest score there.
+/// A query head's share of the values of a part. It is divided by `sum` in the end; `most` is the greatest
+/// score in the part.
 struct part_share {
   float most, sum;
 };
 
-/// How well a token that a row sees fits its queries; an output is a token for a KV head of a row. Threads that are neighbours read
-/// neighbouring keys.
+/// Scores how well a token that a row sees fits the row's queries; an output is a token for a KV head of a
+/// row. Neighbouring threads read neighbouring keys.
 struct score_step {
   static constexpr const char* name = "terrace_engine_score";
   group_floats* scores; ///< [count][kv_heads][tokens]; not written for tokens that a row does not see
@@ -121,8 +122,9 @@ struct score_step {
   }
 };
 
-/// What the query heads take of the values of a part; an output is a number of a KV head's values, for a part that a row sees. The
-/// softmax is brought up to date with each block. Threads that are neighbours read neighbouring values and the same scores.
+/// Mixes the values of a part for the query heads. An output is one number of a KV head's values, for a part
+/// that a row sees. The softmax is updated with each block. Neighbouring threads read neighbouring values and
+/// the same scores.
 struct mix_step {
   static constexpr const char* name = "terrace_engine_mix";
   float* taken;       ///< [count][kv_heads][parts][group_size][head_size]
@@ -130,7 +132,7 @@ struct mix_step {
   const group_floats* scores;
   const device_row* rows;
   device_kv_view kv;
-  uint64_t count, kv_heads, tokens; ///< whole parts
+  uint64_t count, kv_heads, tokens; ///< in whole parts
 
   uint64_t outputs() const { return count * kv_heads * (tokens / part_tokens) * head_size; }
   TERRACE_ENGINE_HOST_DEVICE void at(uint64_t i) const {
@@ -149,7 +151,7 @@ struct mix_step {
       const group_floats* score = scores + place * part_tokens + b;
       group_floats fits[block_tokens];
       float values[block_tokens];
-      // What is behind the row's position counts nothing, whatever the block has there.
+      // Tokens after the row's position do not count, whatever the block has there.
       for (uint64_t t = 0; t < block_tokens; ++t) {
         const bool seen = begin + t <= row.position;
         values[t] = seen ? value[t * head_size] : 0;
@@ -189,7 +191,7 @@ struct mix_step {
   }
 };
 
-/// Adds the parts up, in ascending order; an output is a number of a query head of a row.
+/// Adds the parts up, in ascending order; an output is one number of a query head of a row.
 struct combine_step {
   static constexpr const char* name = "terrace_engine_combine";
   float* out; ///< [count][query heads]

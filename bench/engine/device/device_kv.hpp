@@ -1,4 +1,4 @@
-// Paged KV in memory of a GPU, which the daemon gets by a handle.
+// Paged KV in GPU memory, which the daemon accesses through a handle.
 #pragma once
 
 #include "bench/engine/device/device_memory.hpp"
@@ -10,7 +10,7 @@ namespace terrace::bench {
 
 class device_kv final : public paged_kv {
  public:
-  /// `uuid`: of the link's device, as nvidia-smi writes it.
+  /// `uuid`: UUID of the link's device, as nvidia-smi writes it.
   device_kv(std::shared_ptr<device_link> link, std::string uuid, const model_shape& shape, size_t blocks);
 
   uint64_t address() const override { return memory_.get().address; }

@@ -1,4 +1,4 @@
-// Memory of a device and the way to it, for the reference engine.
+// Memory of a device, and transfers to and from it, for the reference engine.
 #pragma once
 
 #include "gpu/cuda/device_memory.hpp"
@@ -10,7 +10,8 @@
 
 namespace terrace::bench {
 
-/// A stream, and pinned pages through which bytes pass. Used by one thread. The program ends if the device refuses something.
+/// A stream, and pinned pages through which bytes pass. Used by one thread. The program ends if the device
+/// refuses an operation.
 class device_link {
  public:
   explicit device_link(std::shared_ptr<const cuda::context> on);
@@ -22,7 +23,7 @@ class device_link {
   const cuda::stream& stream() const { return stream_; }
   cuda::allocation allocate(uint64_t bytes) const;
 
-  /// Both wait until it is done.
+  /// Both functions wait until the copy is done.
   void write(cuda::device_pointer to, std::span<const std::byte> from);
   void read(std::span<std::byte> to, cuda::device_pointer from);
 

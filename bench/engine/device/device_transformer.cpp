@@ -13,7 +13,7 @@ namespace {
 constexpr unsigned threads_of_block = 128;
 constexpr uint64_t grid_max = 1 << 16;
 
-/// Places in one allocation, one after the other. Without memory it only adds up.
+/// Places things in one allocation, one after the other. Without memory it only adds sizes up.
 class places {
  public:
   explicit places(cuda::device_pointer begin = 0) : next_(begin), begin_(begin) {}
@@ -80,7 +80,7 @@ std::unique_ptr<paged_kv> device_transformer::make_kv(size_t blocks) {
 }
 
 void device_transformer::upload(const model_weights& weights) {
-  // First to know how much there is, then to write it.
+  // The first call computes the size, the second writes.
   auto lay_out = [&](places at, bool writes) {
     auto put = [&](const std::vector<float>& from) {
       auto* place = at.of<float>(from.size());
@@ -144,7 +144,7 @@ void device_transformer::send(std::span<const row> rows) {
   std::iota(every.begin(), every.end(), 0);
   uint32_t last = 0;
   for (size_t r = 0; r < rows.size(); ++r) {
-    // Rows of a request stand together and have the same table.
+    // Rows of a request are adjacent and have the same table.
     if (r == 0 || rows[r].blocks.data() != rows[r - 1].blocks.data())
       tables.insert(tables.end(), rows[r].blocks.begin(), rows[r].blocks.end());
     sent.push_back({.token = rows[r].token,
@@ -162,7 +162,7 @@ void device_transformer::send(std::span<const row> rows) {
             .tokens = tokens,
             .together = std::clamp<size_t>(fit, 1, rows.size())};
   make_room();
-  // They lie one behind the other, and go in one copy.
+  // The arrays are contiguous, so one copy sends them.
   packed_.resize(address_of(at_.wanted + wanted.size()) - address_of(at_.rows));
   auto put = [&](auto* to, const auto& from) {
     std::ranges::copy(std::as_bytes(std::span(from)),

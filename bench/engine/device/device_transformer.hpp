@@ -10,7 +10,7 @@
 
 namespace terrace::bench {
 
-/// Kernels by name. They end with it; what was launched must be over.
+/// Finds kernels by name. They end with the program; all launches must be over by then.
 class device_program {
  public:
   device_program(std::shared_ptr<device_link> link, std::span<const std::byte> code);
@@ -36,11 +36,12 @@ class device_program {
   std::map<std::string_view, cuda::function_handle> functions_;
 };
 
-/// The program ends if the device refuses something.
+/// The program ends if the device refuses an operation.
 class device_transformer final : public language_model {
  public:
-  /// `code`: steps_image(), which must not be empty. `uuid`: of the context's device. Attention takes as many rows at once as have
-  /// their scores in `scores_bytes_max`, at least one; the results are the same. 64 MiB stay in a large device's cache.
+  /// `code`: steps_image(), which must not be empty. `uuid`: that of the context's device. Attention
+  /// processes as many rows at once as have their scores in `scores_bytes_max`, at least one; the results do
+  /// not depend on it. 64 MiB stay in a large device's cache.
   device_transformer(std::shared_ptr<const cuda::context> on, std::string uuid,
                      std::span<const std::byte> code, const model_shape& shape,
                      uint64_t scores_bytes_max = 64 << 20);
@@ -53,19 +54,19 @@ class device_transformer final : public language_model {
   struct layer {
     const float *attention_norm, *qkv, *output, *inner_norm, *gate, *up, *down;
   };
-  /// What a step works in.
+  /// The memory that a step works in.
   struct scratch {
     device_row* rows;
-    uint32_t *tables, *every, *wanted; ///< the blocks of requests; all rows; those that want logits
+    uint32_t *tables, *every, *wanted; ///< the blocks of requests; all rows; the rows that want logits
     float *hidden, *normed, *squares, *qkv, *mixed, *gate, *up, *logits;
-    group_floats* scores; ///< these of rows that are together
+    group_floats* scores; ///< scores of the rows that are processed together
     float* taken;
     part_share* shares;
   };
-  /// How much a step computes.
+  /// The amounts that a step computes.
   struct counts {
     size_t rows = 0, wanted = 0, table_entries = 0;
-    size_t tokens = 0;   ///< that a row sees at most, in whole parts
+    size_t tokens = 0;   ///< most tokens that a row sees, in whole parts
     size_t together = 0; ///< rows whose attention is computed at once
   };
   void upload(const model_weights& weights);
@@ -89,7 +90,7 @@ class device_transformer final : public language_model {
   uint64_t scores_bytes_max_;
   scratch at_{};
   counts count_;
-  std::vector<std::byte> packed_; ///< what a step sends
+  std::vector<std::byte> packed_; ///< the bytes that a step sends
   std::vector<float> logits_;
 };
 

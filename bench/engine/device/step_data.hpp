@@ -1,4 +1,4 @@
-// What steps of the reference engine compute with, on a GPU or in its simulation.
+// The data that steps of the reference engine compute with, on a GPU or in its simulation.
 #pragma once
 
 #include "bench/engine/kernels.hpp"
@@ -11,19 +11,19 @@
 
 namespace terrace::bench {
 
-/// A token that is computed.
+/// A token to compute.
 struct device_row {
   uint32_t token = 0;
   uint32_t position = 0;
-  uint32_t table = 0; ///< where its request's blocks begin in the list of all
+  uint32_t table = 0; ///< begin of its request's blocks in the list of all
 };
 
-/// Read at once; its place is aligned.
+/// Four numbers that are read at once from an aligned address.
 struct alignas(16) four_floats {
   float of[4];
 };
 
-/// The paged KV as a layer sees it.
+/// The paged KV as one layer sees it.
 struct device_kv_view {
   float* blocks;          ///< all layers of all blocks
   const uint32_t* tables; ///< the blocks of all requests of the step

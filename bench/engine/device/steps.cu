@@ -1,4 +1,4 @@
-// The kernels of the reference engine. Launched by name, so their names are not mangled.
+// The kernels of the reference engine. They are launched by name, so their names are not mangled.
 #include "bench/engine/device/steps.hpp"
 
 #define TERRACE_ENGINE_KERNEL(step)                                                                          \

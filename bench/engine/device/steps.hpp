@@ -33,13 +33,14 @@ struct embed_step {
   }
 };
 
-/// sums[row][part]: of the squares of a row's numbers at part, part + 32, and so on; an output is a sum.
+/// sums[row][part]: the sum of the squares of a row's numbers at part, part + 32, and so on; an output is a
+/// sum.
 struct square_step {
   static constexpr const char* name = "terrace_engine_square";
   static constexpr uint64_t parts = 32;
   float* sums;
   const float* from;
-  const uint32_t* chosen; ///< rows of `from`
+  const uint32_t* chosen; ///< chosen rows of `from`
   uint64_t count, width, from_count;
 
   uint64_t outputs() const { return count * parts; }
@@ -65,7 +66,7 @@ struct normalize_step {
   const float* from;
   const float* weight;
   const float* squares;   ///< [count][square_step::parts]
-  const uint32_t* chosen; ///< rows of `from`
+  const uint32_t* chosen; ///< chosen rows of `from`
   uint64_t count, width, from_count;
 
   uint64_t outputs() const { return count * width; }
@@ -89,9 +90,10 @@ struct normalize_step {
   }
 };
 
-/// out[count][columns] = rows[count][inputs] * weights, in panels of 16 columns; an output is a column of four rows, so that a
-/// weight is read once for them. 32 neighbours have neighbouring columns, and the next 32 have the same ones of the next rows.
-/// Weights are read in batches of up to 32, as their way is long.
+/// out[count][columns] = rows[count][inputs] * weights, in panels of 16 columns. An output is a column of
+/// four rows, so that each weight is read once for them. 32 neighbouring threads have neighbouring columns,
+/// and the next 32 have the same columns of the next rows. Weights are read in batches of up to 32, because
+/// they take long to arrive.
 struct multiply_step {
   static constexpr const char* name = "terrace_engine_multiply";
   static constexpr uint64_t tile_rows = 4, tile_columns = 32, tiles = 4, batch = 32;
@@ -113,7 +115,7 @@ struct multiply_step {
       return;
     const float* panel = weights + column / block_tokens * block_tokens * inputs + column % block_tokens;
     const float* row[tile_rows];
-    for (uint64_t r = 0; r < tile_rows; ++r) // behind the last row it is computed again, and not written
+    for (uint64_t r = 0; r < tile_rows; ++r) // beyond the end, the last row is computed again and not written
       row[r] = rows + (first + r < count ? first + r : count - 1) * inputs;
     float sums[tile_rows] = {};
     uint64_t k = 0;

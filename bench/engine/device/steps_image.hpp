@@ -6,7 +6,7 @@
 
 namespace terrace::bench {
 
-/// Empty if built without NVIDIA's toolkit.
+/// Empty if it was built without NVIDIA's toolkit.
 std::span<const std::byte> steps_image();
 
 } // namespace terrace::bench

@@ -1,4 +1,4 @@
-// Python's arguments as libterrace's values.
+// Converts Python's arguments to libterrace's values.
 #pragma once
 
 #include "client/client.hpp"
@@ -24,7 +24,7 @@ namespace nb = nanobind;
 using timeout = std::optional<double>;
 
 inline std::chrono::nanoseconds nanoseconds_of(double seconds) {
-  constexpr double most = 1e9; // thirty years, far inside of what a time_point holds
+  constexpr double most = 1e9; // thirty years, well within the range of a time_point
   if (std::isnan(seconds))
     refuse("expected a time in seconds, got nan");
   return std::chrono::nanoseconds(static_cast<int64_t>(std::fmin(std::fmax(seconds, 0), most) * 1e9));
@@ -36,7 +36,7 @@ inline client::deadline deadline_of(const timeout& seconds) {
   return client::within(nanoseconds_of(*seconds));
 }
 
-/// A lease's or a lookup's 16 bytes.
+/// Reads the 16 bytes of a lease's or a lookup's id.
 template <class Id>
 Id id_of(const nb::bytes& raw) {
   Id id;
@@ -55,8 +55,8 @@ nb::bytes to_bytes(const Bytes& raw) {
   throw nb::type_error(("expected " + std::string(what) + ", got " + nb::repr(given).c_str()).c_str());
 }
 
-/// A number, or a text, that an argument contains. `what`: for the error, such as "a token". A number is a whole one:
-/// nanobind alone would take 1 for True, for "1" and for a NumPy float of 1.5.
+/// Returns a number or a text that an argument contains. `what` names it in the error, such as "a token". A
+/// number must be a whole one: nanobind alone would take 1 for True, for "1" and for a NumPy float of 1.5.
 template <class T>
 T part_of(nb::handle given, const char* what) {
   constexpr bool whole = std::is_integral_v<T> && !std::is_same_v<T, bool>;
@@ -68,7 +68,7 @@ T part_of(nb::handle given, const char* what) {
   return value;
 }
 
-/// Refuses what has no order of its own: a mapping would give its keys.
+/// Refuses a collection without an order: a mapping would give its keys.
 inline void check_sequence(nb::handle given, const char* what) {
   auto kinds = nb::module_::import_("collections.abc");
   if (nb::isinstance(given, kinds.attr("Mapping")) || nb::isinstance(given, kinds.attr("Set")))
@@ -77,10 +77,10 @@ inline void check_sequence(nb::handle given, const char* what) {
                              .c_str());
 }
 
-/// `what`: of one of them.
+/// `what` names one of the numbers in errors.
 template <class Number>
 std::vector<Number> numbers_of(nb::handle list, const char* what) {
-  if (!PyTuple_Check(list.ptr())) // which most are, and empty
+  if (!PyTuple_Check(list.ptr())) // most lists are empty tuples
     check_sequence(list, what);
   std::vector<Number> numbers;
   for (nb::handle one : list)
@@ -88,7 +88,7 @@ std::vector<Number> numbers_of(nb::handle list, const char* what) {
   return numbers;
 }
 
-/// A bit for each tier of a sequence.
+/// Returns a bit for each tier of a sequence.
 inline uint32_t tiers_of(nb::handle list) {
   uint32_t mask = 0;
   for (nb::handle one : list) {

@@ -1,4 +1,4 @@
-// Python's terrace.Bell: a connection's bell, rung by a thread or by a stream of a GPU.
+// Python's terrace.Bell: a connection's bell, which a thread or a stream of a GPU rings.
 #pragma once
 
 #include "client/bell.hpp"
@@ -23,20 +23,20 @@ class bell_handle {
   int descriptor() const { return bell_.descriptor(); }
   void ring() const noexcept { bell_.ring(); }
 
-  /// Rings when everything before it in the stream is done. Without the GIL: a full stream waits for room, and a function before ours may
-  /// need it.
+  /// Rings when all earlier work in the stream is done. Runs without the GIL: a full stream waits for room,
+  /// and a function queued before ours may need the GIL.
   result<void> ring_after(uintptr_t stream, const std::string& device);
 
-  /// The GPU whose streams ring. The first to ask waits for the driver.
+  /// Returns the GPU whose streams ring. The first caller waits for the driver.
   result<const client::engine_device*> open(const std::string& device);
 
  private:
   const client::bell bell_;
   std::mutex guard_;
-  std::map<std::string, std::unique_ptr<client::engine_device>> gpus_; ///< by UUID; opened once
+  std::map<std::string, std::unique_ptr<client::engine_device>> gpus_; ///< by UUID; each is opened once
 };
 
-/// The class, and `Connection.bell`.
+/// Binds the class and `Connection.bell`.
 void bind_bell(nb::module_& in, connection_class& to);
 
 } // namespace terrace::python

@@ -70,7 +70,7 @@ region_handle* registered_of(connection_handle& self, const client::device_alloc
   return new region_handle(self.in, std::move(region), base, std::move(keeps), std::move(part));
 }
 
-/// Memory of a GPU, which the driver of this process knows.
+/// Registers memory of a GPU, which the driver of this process knows.
 region_handle* register_device(connection_handle& self, uint64_t address, uint64_t bytes, nb::object keeps,
                                const timeout& limit) {
   auto place = [&] {
@@ -82,7 +82,7 @@ region_handle* register_device(connection_handle& self, uint64_t address, uint64
                        {found.allocation.device, found.offset, bytes});
 }
 
-/// Memory of the device in host memory.
+/// Registers memory of the device in host memory.
 region_handle* register_host_device(connection_handle& self, int descriptor, uint64_t bytes, uintptr_t base,
                                     nb::object keeps, const timeout& limit) {
   client::device_allocation memory{.device = "host", .bytes = bytes, .descriptor = descriptor};
@@ -173,7 +173,7 @@ connection_class bind_connection(nb::module_& in) {
       .def_prop_ro("alive",
                    [](connection_handle& self) {
                      bool alive = false, closed = false;
-                     // While another thread is inside, it was alive when that thread went in.
+                     // If another thread is inside, the connection was alive when that thread went in.
                      bool asked =
                          self.in->use_if_free([&](client::connection& daemon) { alive = daemon.alive(); });
                      closed = self.in->closed();

@@ -1,4 +1,4 @@
-// Python's Connection: the parts that bind its methods.
+// Python's Connection: the functions that bind its methods.
 #pragma once
 
 #include "shared_connection.hpp"
@@ -15,13 +15,13 @@ struct connection_handle {
 
 using connection_class = nb::class_<connection_handle>;
 
-/// Connecting, spaces, regions and what concerns the daemon as a whole.
+/// Binds connecting, spaces, regions and calls about the daemon as a whole.
 connection_class bind_connection(nb::module_& in);
 
-/// Lookups, leases, loads and stores, each in the form that waits and as a ticket.
+/// Binds lookups, leases, loads and stores, each in the form that waits and as a ticket.
 void bind_requests(nb::module_& in, connection_class& to);
 
-/// What `status` and `policies` say, as dictionaries.
+/// Binds `status` and `policies`, which return dictionaries.
 void bind_reports(connection_class& to);
 
 } // namespace terrace::python

@@ -26,7 +26,7 @@ PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)},
 
 nb::object array_of(nb::handle self) {
   auto& exported = *nb::inst_ptr<exported_bytes>(self);
-  // A view in between, so that what DLPack holds counts as an export.
+  // The memoryview in between makes what DLPack holds count as an export.
   nb::object view = nb::steal(PyMemoryView_FromObject(self.ptr()));
   if (!view.is_valid())
     throw nb::python_error();

@@ -1,4 +1,4 @@
-// Memory that Python reads, or writes, in place: by the buffer protocol and by DLPack.
+// Memory that Python reads or writes in place, by the buffer protocol and by DLPack.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -16,7 +16,7 @@ struct exported_bytes {
   std::span<uint8_t> bytes;
   bool writable = false;
   std::shared_ptr<const void> owner; ///< keeps the bytes where they are
-  int exports = 0;                   ///< views that exist; counted with the GIL held
+  int exports = 0;                   ///< number of existing views; counted with the GIL held
 };
 
 void bind_exported_bytes(nb::module_& in);

@@ -1,4 +1,4 @@
-// libterrace's errors on their way to Python, where they become the exceptions of terrace/errors.py.
+// Turns libterrace's errors into the Python exceptions of terrace/errors.py.
 #pragma once
 
 #include "base/error.hpp"

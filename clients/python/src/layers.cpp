@@ -7,7 +7,7 @@
 namespace terrace::python {
 
 ring_parts::~ring_parts() {
-  // The page is unpinned, which waits for all streams: somebody else may have to let them go, with the GIL.
+  // Unpinning the page waits for all streams, and whoever lets them go may need the GIL.
   nb::gil_scoped_release others_run;
   gpu.reset();
 }
@@ -41,7 +41,7 @@ void* stream_of(uintptr_t stream) {
   return reinterpret_cast<void*>(stream);
 }
 
-/// Without the GIL: a full stream waits for room.
+/// Calls without the GIL, because a full stream waits for room.
 template <class Call>
 void queue(load_slot& slot, uintptr_t stream, Call&& call) {
   void* on = stream_of(stream);

@@ -14,14 +14,14 @@
 
 namespace terrace::python {
 
-/// The ring, and what it is made of. Used with the GIL, and inside of turns.
+/// The ring and the objects that it uses. Used with the GIL, and inside of turns.
 struct ring_parts {
   std::shared_ptr<shared_connection> in;
   std::shared_ptr<client::region> memory;
-  nb::object region; ///< that of the memory
+  nb::object region; ///< region of the memory
   std::string device;
   std::unique_ptr<client::layer_ring> ring;
-  std::unique_ptr<client::engine_device> gpu; ///< opened for the first stream, or before; ends first
+  std::unique_ptr<client::engine_device> gpu; ///< opened for the first stream, or before; destroyed first
 
   const client::engine_device& opened_gpu();
   ~ring_parts();
@@ -32,7 +32,7 @@ struct load_slot {
   std::shared_ptr<ring_parts> of;
   client::layered_load load;
 
-  bool ended = false; ///< its request
+  bool ended = false; ///< its request has ended
   void end(errc answer) {
     if (!std::exchange(ended, true))
       of->ring->end(load, answer);

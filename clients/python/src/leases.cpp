@@ -44,7 +44,7 @@ std::shared_ptr<held_reservation> reservation_handle::take() {
       PyErr_SetString(PyExc_BufferError, "a view of the reservation's memory exists: release it first");
       throw nb::python_error();
     }
-  // Whoever keeps a Buffer finds nothing in it any more.
+  // A Buffer that Python keeps has no bytes any more.
   for (nb::handle object : objects_)
     *nb::inst_ptr<exported_bytes>(object) = {};
   objects_ = nb::list();
@@ -68,7 +68,7 @@ void reservation_handle::write(nb::handle sources) {
   for (nb::handle source : sources) {
     auto space = nb::inst_ptr<exported_bytes>(objects_[i++])->bytes;
     if (space.empty())
-      continue; // present already
+      continue; // the object is already present
     from.emplace_back(source, memory_argument::access::reading);
     to.push_back(space);
     if (from.back().bytes().size() != space.size())

@@ -1,4 +1,4 @@
-// Leases, what is read under them, and reservations.
+// Leases, the objects read under them, and reservations.
 #pragma once
 
 #include "shared_connection.hpp"
@@ -11,8 +11,8 @@
 
 namespace terrace::python {
 
-/// A lease with everybody who needs it: the handle that Python releases, and every object that was read under it. It is
-/// given back when the last of them goes, so a view never shows another object's bytes.
+/// A lease with everything that needs it: the handle that Python releases, and every object that was read
+/// under it. It is given back when the last of them goes, so a view never shows another object's bytes.
 class held_lease {
  public:
   held_lease(std::shared_ptr<shared_connection> in, client::lease lease)
@@ -23,7 +23,7 @@ class held_lease {
 
   const lease_id& id() const { return lease_.id(); }
 
-  /// Lists of objects that were read under it and are in use; counted with the GIL held.
+  /// number of object lists in use that were read under it; counted with the GIL held
   int reads_in_use = 0;
 
  private:
@@ -33,22 +33,22 @@ class held_lease {
 
 /// Python's terrace.Lease.
 struct lease_handle {
-  std::shared_ptr<held_lease> held; ///< empty: released
+  std::shared_ptr<held_lease> held; ///< empty: the lease was released
   lease_id id;
 };
 
 /// Python's terrace.Located.
 struct located_handle {
-  nb::list objects; ///< of exported_bytes
+  nb::list objects; ///< list of exported_bytes
   uint64_t first_token = 0;
   std::optional<client::missing_object> missing;
 
-  /// Copies into other memory, one destination an object, and gives the number of bytes.
+  /// Copies into other memory, one destination per object, and returns the number of bytes.
   uint64_t copy_into(nb::handle given) const;
 };
 
-/// A reservation with all that may write to its memory: Python's handle and the objects' Buffers. It is aborted when the
-/// last of them goes, so no Buffer ever points to memory that is another's.
+/// A reservation with everything that may write to its memory: Python's handle and the objects' Buffers. It
+/// is aborted when the last of them goes, so no Buffer ever points to memory that belongs to something else.
 struct held_reservation {
   held_reservation(std::shared_ptr<shared_connection> connection, client::reservation made)
       : in(std::move(connection)), reserved(std::move(made)) {}
@@ -70,19 +70,19 @@ class reservation_handle {
   void write(nb::handle sources);
   void abort();
 
-  /// For the commit. Refuses while views are exported, and when it is over already.
+  /// Takes it for the commit. Refuses while views are exported, and when it is already over.
   std::shared_ptr<held_reservation> take();
 
  private:
-  std::shared_ptr<held_reservation> held_; ///< empty: committed or aborted
+  std::shared_ptr<held_reservation> held_; ///< empty: it was committed or aborted
   nb::list objects_;
 };
 
-/// What a request may name as its lease: a terrace.Lease, or the 16 bytes of another connection's.
+/// A request's argument for its lease: a terrace.Lease, or the 16 bytes of another connection's.
 struct lease_argument {
   explicit lease_argument(nb::handle given);
   lease_id id;
-  std::shared_ptr<held_lease> held; ///< empty for bytes: somebody else holds it
+  std::shared_ptr<held_lease> held; ///< empty for bytes: somebody else holds the lease
 };
 
 void bind_leases(nb::module_& in);

@@ -49,7 +49,7 @@ void memory_argument::take_array(nb::handle object, access wanted) {
     format_ = is_signed ? "i" : is_unsigned ? "I" : "?";
     array_ = nb::borrow(object);
   };
-  // Without a conversion: a copy would be another object's memory.
+  // No conversion, because a copy would be another object's memory.
   if (readable given; wanted == access::reading && nb::try_cast(object, given, false))
     take(given);
   else if (writable open; wanted == access::writing && nb::try_cast(object, open, false))

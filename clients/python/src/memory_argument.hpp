@@ -12,14 +12,14 @@ namespace terrace::python {
 
 namespace nb = nanobind;
 
-/// Holds the object's buffer while it lives, so the bytes stay where they are. Made and destroyed with the GIL; the
-/// bytes may be used without it.
+/// Holds the object's buffer while it lives, so that the bytes stay in place. Made and destroyed with the
+/// GIL; the bytes may be used without it.
 class memory_argument {
  public:
   enum class access { reading, writing };
 
-  /// Throws TypeError for what has no bytes of this process's memory, BufferError for what is not contiguous, or is
-  /// read-only and to be written.
+  /// Throws TypeError if the object has no bytes in this process's memory, and BufferError if they are not
+  /// contiguous, or are read-only and to be written.
   memory_argument(nb::handle object, access wanted);
   ~memory_argument();
   memory_argument(memory_argument&& other) noexcept;
@@ -27,9 +27,9 @@ class memory_argument {
   memory_argument& operator=(const memory_argument&) = delete;
 
   std::span<uint8_t> bytes() const { return bytes_; }
-  const std::string& format() const { return format_; } ///< as in Python's struct
+  const std::string& format() const { return format_; } ///< format as in Python's struct
   size_t item_bytes() const { return item_bytes_; }
-  const std::vector<size_t>& shape() const { return shape_; } ///< items in each dimension
+  const std::vector<size_t>& shape() const { return shape_; } ///< number of items in each dimension
 
  private:
   void take_buffer(nb::handle object, access wanted);
@@ -49,7 +49,7 @@ struct destinations {
   explicit destinations(nb::handle list);
 
   std::vector<memory_argument> memory;
-  std::vector<std::span<uint8_t>> bytes; ///< parallel
+  std::vector<std::span<uint8_t>> bytes; ///< parallel to the objects
 };
 
 void bind_memory_arguments(nb::module_& in);

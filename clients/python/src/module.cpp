@@ -1,5 +1,5 @@
-// The compiled half of the package: libterrace's interface as Python's classes. terrace/_libterrace.pyi says what each
-// member takes and gives.
+// The compiled half of the package: libterrace's interface as Python's classes. terrace/_libterrace.pyi
+// documents each member.
 #include "bell.hpp"
 #include "connection.hpp"
 #include "exported_bytes.hpp"
@@ -17,7 +17,8 @@
 
 NB_MODULE(_libterrace, module) {
   using namespace terrace::python;
-  // Leases and views may be alive when the interpreter ends; the daemon takes everything back with the process.
+  // Leases and views may be alive when the interpreter ends; the daemon takes everything back with the
+  // process.
   nanobind::set_leak_warnings(false);
   register_failures();
   bind_exported_bytes(module);

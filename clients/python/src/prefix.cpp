@@ -52,7 +52,7 @@ std::vector<uint32_t> numbers_of_array(const memory_argument& given, const char*
   return is_signed ? numbers_of_bytes<int64_t>(given.bytes()) : numbers_of_bytes<uint64_t>(given.bytes());
 }
 
-/// Twice as fast as an iterator, which matters for a long prompt.
+/// This is twice as fast as an iterator, which matters for a long prompt.
 std::vector<uint32_t> numbers_of_list(nb::handle list) {
   auto count = static_cast<size_t>(PyList_Size(list.ptr()));
   std::vector<uint32_t> numbers(count);
@@ -72,7 +72,7 @@ std::vector<uint32_t> numbers_of_list(nb::handle list) {
 
 } // namespace
 
-// An array of 4 or 8 byte integers is read as a whole; anything else one number after the other.
+// Reads an array of 4 or 8 byte integers as a whole, and anything else one number after the other.
 std::vector<uint32_t> read_numbers(nb::handle from, const char* what) {
   if (PyList_Check(from.ptr()))
     return numbers_of_list(from);
@@ -85,7 +85,7 @@ std::vector<uint32_t> read_numbers(nb::handle from, const char* what) {
 namespace {
 
 void set_tags(owned_prefix& of, nb::handle tags) {
-  if (PyUnicode_Check(tags.ptr())) // each letter would be one
+  if (PyUnicode_Check(tags.ptr())) // each letter would be taken for one tag
     throw nb::type_error("expected tags as a sequence, got one text");
   for (nb::handle tag : tags)
     of.tag_texts.push_back(part_of<std::string>(tag, "a tag"));
@@ -122,7 +122,7 @@ void check_bytes(const memory_argument& given) {
         ("expected digests as bytes, got an array of format \"" + given.format() + "\"").c_str());
 }
 
-/// All digests behind each other, or a row each, which tells their width.
+/// Takes all digests without gaps, or one per row, which gives their width.
 void take_digests(owned_prefix& of, const memory_argument& given, std::optional<uint8_t> width) {
   check_bytes(given);
   const std::vector<size_t>& shape = given.shape();
@@ -136,7 +136,7 @@ void take_digests(owned_prefix& of, const memory_argument& given, std::optional<
   of.digest_width = row != 0 ? static_cast<uint8_t>(row) : width.value_or(digest::max_size);
 }
 
-// One buffer with all digests, or an iterable with one bytes object each.
+// Takes one buffer with all digests, or an iterable with one bytes object each.
 std::unique_ptr<owned_prefix> of_digests(nb::handle digests, std::optional<uint8_t> width, int unit,
                                          nb::handle end_offsets, const std::string& lora,
                                          const std::string& salt, nb::handle tags) {
@@ -145,7 +145,7 @@ std::unique_ptr<owned_prefix> of_digests(nb::handle digests, std::optional<uint8
     take_digests(*made, memory_argument(digests, memory_argument::access::reading), width);
   } else {
     check_sequence(digests, "digests");
-    size_t each = width.value_or(0); // 0: as the first one is
+    size_t each = width.value_or(0); // 0: the width of the first one
     for (nb::handle one : digests) {
       memory_argument given(one, memory_argument::access::reading);
       check_bytes(given);

@@ -1,4 +1,4 @@
-// Which chunks a request is about, with the memory that libterrace's view of it points to.
+// The chunks that a request is about, with the memory that libterrace's view of them points to.
 #pragma once
 
 #include "client/client.hpp"
@@ -15,7 +15,7 @@ namespace terrace::python {
 
 namespace nb = nanobind;
 
-/// Python's terrace.Prefix: never changes, so it may be read without the GIL, by any number of requests.
+/// Python's terrace.Prefix. Immutable, so any number of requests may read it without the GIL.
 struct owned_prefix {
   owned_prefix() = default;
   owned_prefix(const owned_prefix&) = delete;
@@ -30,13 +30,13 @@ struct owned_prefix {
   std::vector<uint32_t> end_offsets;
   std::string lora;
   std::string salt;
-  std::vector<std::string> identifiers; ///< of the items
+  std::vector<std::string> identifiers; ///< identifiers of the items
   std::vector<client::item> items;
   std::vector<std::string> tag_texts;
   std::vector<std::string_view> tags;
 
   client::prefix view() const;
-  size_t wire_bytes() const; ///< about how much of a frame it takes
+  size_t wire_bytes() const; ///< approximate bytes that it takes in a frame
 };
 
 /// An argument that is a Prefix already, or tokens that become one for this call.
@@ -50,7 +50,8 @@ class prefix_argument {
   const owned_prefix* prefix_;
 };
 
-/// The numbers of an array of 4-byte or 8-byte integers, or of an iterable. `what`: for errors, such as "tokens".
+/// Returns the numbers of an array of 4-byte or 8-byte integers, or of an iterable. `what` names them in
+/// errors, such as "tokens".
 std::vector<uint32_t> read_numbers(nb::handle from, const char* what);
 
 void bind_prefix(nb::module_& in);

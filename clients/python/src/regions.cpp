@@ -43,7 +43,7 @@ void region_handle::place(std::vector<client::run>& runs) const {
 }
 
 region_handle::~region_handle() {
-  // Whoever drops one of a device cannot wait, so its memory stays.
+  // A destructor cannot wait, so memory of a device stays registered.
   if (part_.device.empty() && registered())
     in_->give_back(std::move(held_->region));
 }
@@ -57,19 +57,19 @@ void region_handle::unregister(client::deadline until) {
     return;
   }
   if (in_->closed())
-    return;                                                    // whoever closes the connection does it
-  client::registered_region region = std::move(held_->region); // no other thread's from now on
+    return;                                                    // `close` of the connection unregisters it
+  client::registered_region region = std::move(held_->region); // from now on no other thread has it
   held_->in_doubt = true;
   result<void> ended;
   try {
     ended = in_->use(until, [&](client::connection& daemon) {
       auto done = daemon.unregister(std::move(region), until);
-      if (done) // before `close` may look, in a turn of its own
+      if (done) // before that, `close` may look at it in a turn of its own
         held_->in_doubt = false;
       return done;
     });
   } catch (...) {
-    // There was no turn. Whoever closes the connection may have been and gone: then it ends in another thread's turn.
+    // There was no turn. If `close` has already ended, another thread's turn ends the region.
     if (in_->closed()) {
       in_->give_back(std::move(region));
     } else {

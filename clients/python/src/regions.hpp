@@ -1,4 +1,4 @@
-// Shared memory of this process, and what the daemon was told of it.
+// Shared memory of this process, and its registration with the daemon.
 #pragma once
 
 #include "client/arrivals.hpp"
@@ -21,16 +21,16 @@ struct shared_memory : exported_bytes {
 
 /// Memory of a device that a region has.
 struct device_part {
-  std::string device;  ///< as the daemon names it; empty: it is shared memory
-  uint64_t offset = 0; ///< in the region, of the memory that Python named
-  uint64_t bytes = 0;  ///< of that
+  std::string device;  ///< the daemon's name of the device; empty: it is shared memory
+  uint64_t offset = 0; ///< offset in the region of the memory that Python named
+  uint64_t bytes = 0;  ///< size of that memory
 };
 
 /// Python's terrace.Region.
 class region_handle {
  public:
-  /// `base`: where the file's first byte lies, or would lie, in this process; 0: not known. `keeps`: the object whose
-  /// memory it is, which must stay mapped for `run_of` to mean what it says.
+  /// `base`: address in this process at which the file's first byte lies, or would lie; 0: unknown. `keeps`:
+  /// the owner of the memory, which must stay mapped for `run_of` to be right.
   region_handle(std::shared_ptr<shared_connection> in, client::registered_region region, uintptr_t base,
                 nb::object keeps, device_part part = {})
       : in_(std::move(in)),
@@ -49,19 +49,20 @@ class region_handle {
   const std::string& device() const { return part_.device; }
   uint64_t bytes() const { return part_.device.empty() ? region().bytes() : part_.bytes; }
 
-  /// Where an object's bytes lie in the region. Refuses what lies elsewhere.
+  /// Returns the place of an object's bytes in the region. Refuses bytes outside of it.
   client::run run_of(nb::handle memory) const;
 
-  /// From places in Python's memory to places in the region. Refuses what lies outside, if it is a device's: around it may be memory of
-  /// somebody else's.
+  /// Converts places in Python's memory to places in the region. In a device's region it refuses places
+  /// outside of that memory, because memory around it may belong to somebody else.
   void place(std::vector<client::run>& runs) const;
 
-  /// Memory of a device is let go when nothing accesses it any more; until then, and after an error, it is kept.
+  /// Memory of a device is released when nothing accesses it any more; until then, and after an error, it is
+  /// kept.
   void unregister(client::deadline until);
 
  private:
   std::shared_ptr<shared_connection> in_;
-  std::shared_ptr<shared_connection::held_region> held_; ///< the connection keeps that of a device, too
+  std::shared_ptr<shared_connection::held_region> held_; ///< the connection also keeps a device's region
   uintptr_t base_;
   device_part part_;
 };
@@ -87,7 +88,8 @@ struct row_runs {
   std::vector<client::run> runs;
 };
 
-/// A terrace.Rows; or each one a tuple (offset, bytes[, stride, count]), or an object whose memory is the region's.
+/// Reads a terrace.Rows, or a list in which each run is a tuple (offset, bytes[, stride, count]) or an object
+/// in the region's memory.
 std::vector<client::run> runs_of(const region_handle& region, nb::handle list);
 
 void bind_regions(nb::module_& in);

@@ -1,4 +1,4 @@
-// Plain dictionaries; terrace/status.py makes its classes of them, member by member.
+// Reports are plain dictionaries; terrace/status.py makes its classes of them, member by member.
 #include "arguments.hpp"
 #include "connection.hpp"
 

@@ -30,7 +30,7 @@ client::request_options options_of(std::optional<owned_options*> given) {
   return options;
 }
 
-// Each request in both forms: with `waits` its result, otherwise a ticket.
+// Each request exists in both forms: with `waits` it returns its result, otherwise a ticket.
 template <class T, bool waits, class Submit>
 nb::object run(const answer_context& with, client::deadline until, Submit&& submit) {
   if constexpr (waits)
@@ -69,7 +69,7 @@ nb::object await_lookup(connection_handle& self, const nb::bytes& id, std::optio
   });
 }
 
-/// What was read under the lease before can be given up.
+/// Checks that places read under the lease before can be given up.
 void check_unused(const lease_argument& leased) {
   if (!leased.held || leased.held->reads_in_use == 0)
     return;
@@ -94,8 +94,8 @@ nb::object read_lease(connection_handle& self, nb::handle lease, uint32_t first_
   });
 }
 
-/// While it lives, what was read under the lease is in use: nobody may tell the daemon otherwise. Made and ended with the
-/// GIL. `of` may be null.
+/// Marks places read under the lease as in use while it lives, so that nobody tells the daemon otherwise.
+/// Made and destroyed with the GIL. `of` may be null.
 class reading_in_place {
  public:
   explicit reading_in_place(held_lease* of) : of_(of) {
@@ -135,7 +135,7 @@ uint64_t load_under_lease(connection_handle& self, nb::handle lease, nb::handle 
   return parts.bytes();
 }
 
-/// What loads and stores have in common.
+/// Arguments common to loads and stores.
 struct transfer {
   transfer(connection_handle& self, region_handle& region, nb::handle run_list, nb::handle counts,
            nb::handle pool_list)
@@ -149,7 +149,7 @@ struct transfer {
   std::vector<uint8_t> pools;
 };
 
-/// Null for None.
+/// Returns null for None.
 std::shared_ptr<load_slot> slot_of(const connection_handle& self, nb::handle given) {
   if (given.is_none())
     return nullptr;
@@ -217,14 +217,14 @@ nb::object load(connection_handle& self, std::optional<space_handle*> space, nb:
     if (slot)
       slot->end(why.why().code);
     throw;
-  } catch (...) { // a signal; the request is given up
+  } catch (...) { // a signal handler has raised, so the request is given up
     if (slot)
       slot->end(errc::cancelled);
     throw;
   }
 }
 
-/// A tuple (region, offset, value).
+/// Reads a tuple (region, offset, value).
 std::optional<client::generation> generation_of(connection_handle& self, nb::handle given) {
   if (given.is_none())
     return {};
@@ -314,7 +314,7 @@ void bind_options(nb::module_& in) {
           nb::arg("no_store") = nb::none());
 }
 
-/// Each request by its name, and as a ticket by `submit_` and its name.
+/// Binds each request by its name, and as a ticket by `submit_` and its name.
 template <class Waiting, class Submitting, class... Arguments>
 void bind_both(connection_class& to, const std::string& name, Waiting waiting, Submitting submitting,
                const Arguments&... arguments) {

@@ -6,7 +6,8 @@ namespace terrace::python {
 
 namespace {
 
-/// Of a connection that nobody has closed: more than the daemon gives the process of a GPU (gpu.deadline).
+/// Time limit for a connection that nobody has closed: more than the daemon gives the process of a GPU
+/// (gpu.deadline).
 constexpr std::chrono::seconds patience{60};
 
 constexpr const char* closed_text = "this connection was closed";
@@ -15,7 +16,7 @@ constexpr const char* closed_text = "this connection was closed";
 
 shared_connection::~shared_connection() {
   if (forked()) {
-    if (daemon_) // its end closes our copy of the socket; nothing is sent
+    if (daemon_) // its destructor closes our copy of the socket; nothing is sent
       (void) new client::connection(std::move(*daemon_));
     for (auto& left : left_)
       (void) left.release();
@@ -26,7 +27,7 @@ shared_connection::~shared_connection() {
   }
 }
 
-/// With the GIL, in a turn or alone. The connection has ended then.
+/// Called with the GIL, in a turn or alone. The connection has ended then.
 void shared_connection::end_device_regions(client::deadline until) {
   auto held = std::exchange(device_regions_, {});
   std::vector<client::registered_region> regions;
@@ -74,7 +75,7 @@ shared_connection::turn::turn(shared_connection& in, client::deadline until) : i
 shared_connection::turn::~turn() {
   in_.end_left_handles_inside();
   in_.in_turn_.unlock();
-  in_.end_left_handles(); // of those that came since
+  in_.end_left_handles(); // ends handles that came since
 }
 
 bool shared_connection::has_left_handles() {
@@ -116,7 +117,7 @@ void shared_connection::close(client::deadline until) {
     if (daemon_)
       end_device_regions(until ? until : client::within(patience));
   }
-  end_left_handles(); // of those that came since, which keep the socket open
+  end_left_handles(); // ends handles that came since, which keep the socket open
 }
 
 void serve_signals() {

@@ -1,12 +1,12 @@
-// A connection with all that was taken from it, used by one thread of Python at a time.
+// A connection with everything that was taken from it, used by one thread of Python at a time.
 //
-// libterrace's connection belongs to one thread. Python's threads share it by taking turns: `use` lets go of the GIL and
-// waits until nobody else is inside. Handles (leases, tickets, ...) end when their last reference goes, in whatever
-// thread that is, possibly while another waits inside for an answer: `give_back` never waits, and leaves the handle to
-// whoever is inside then.
+// libterrace's connection belongs to one thread. Python's threads share it by taking turns: `use` releases
+// the GIL and waits until nobody else is inside. Handles (leases, tickets, ...) end when their last reference
+// goes, in whatever thread that is, possibly while another thread waits inside for an answer: `give_back`
+// never waits, and leaves the handle to the thread that is inside.
 //
-// A forked child inherits the socket. It must not send a byte on it, or the parent's requests would be torn: calls are
-// refused there, and handles are forgotten without giving back what is the parent's.
+// A forked child inherits the socket. It must not send a byte on it, or the parent's requests would be torn:
+// calls are refused there, and handles are forgotten without giving back what belongs to the parent.
 #pragma once
 
 #include "client/client.hpp"
@@ -34,8 +34,8 @@ class shared_connection {
   shared_connection(const shared_connection&) = delete;
   shared_connection& operator=(const shared_connection&) = delete;
 
-  /// Calls `call(client::connection&)` without the GIL, in turn. Throws `deadline` when the turn does not come in time,
-  /// `gone` once `close` was called, `bad_request` in a forked child.
+  /// Waits for its turn and calls `call(client::connection&)` without the GIL. Throws `deadline` if the turn
+  /// does not come in time, `gone` once `close` was called, `bad_request` in a forked child.
   template <class Call>
   auto use(client::deadline until, Call&& call) {
     check_process();
@@ -45,7 +45,8 @@ class shared_connection {
     return call(*daemon_);
   }
 
-  /// The same with the GIL and without waiting. False when another thread is inside, after `close` and in a child.
+  /// Calls it with the GIL and without waiting. Returns false if another thread is inside, after `close` and
+  /// in a child.
   template <class Call>
   bool use_if_free(Call&& call) {
     if (forked() || !in_turn_.try_lock())
@@ -56,12 +57,12 @@ class shared_connection {
     return daemon_.has_value();
   }
 
-  /// Ends a handle of this connection without waiting; `first(client::connection&, Handle&)` is called before.
+  /// Ends a handle of this connection without waiting; calls `first(client::connection&, Handle&)` before.
   template <class Handle, class First>
   void give_back(Handle&& handle, First first) {
     auto left = std::make_unique<left_handle<Handle, First>>(std::move(handle), first);
     if (forked()) {
-      (void) left.release(); // the parent's
+      (void) left.release(); // it belongs to the parent
       return;
     }
     {
@@ -75,20 +76,22 @@ class shared_connection {
     give_back(std::move(handle), [](client::connection&, Handle&) {});
   }
 
-  /// A region, and whose memory it is.
+  /// A region and the owner of its memory.
   struct held_region {
-    client::registered_region region; ///< empty: it was unregistered
+    client::registered_region region; ///< empty: the region was unregistered
     nb::object keeps;
-    bool in_doubt = false; ///< the daemon has not said that nothing accesses the memory any more
+    bool in_doubt = false; ///< the daemon has not yet said that nothing accesses the memory any more
   };
-  /// One in memory of a device: its memory is kept until the daemon says so, at the latest to `close`. With the GIL.
+  /// Keeps the memory of a region on a device until the daemon says that nothing accesses it, at the latest
+  /// until `close`. Called with the GIL.
   void keep(std::shared_ptr<held_region> region) { device_regions_.push_back(std::move(region)); }
   void let_go(const std::shared_ptr<held_region>& region) { std::erase(device_regions_, region); }
 
-  /// Ends the connection when nobody is inside any more. Before, regions in memory of devices are unregistered, and their memory is
-  /// let go afterwards; never, if the daemon does not answer by then, because a device may write there. With the GIL.
+  /// Ends the connection when nobody is inside any more. Before that it unregisters regions in memory of
+  /// devices, and releases their memory afterwards. If the daemon does not answer by the deadline, that
+  /// memory is never released, because a device may write there. Called with the GIL.
   void close(client::deadline until);
-  bool closed() const { return closed_; } ///< with the GIL
+  bool closed() const { return closed_; } ///< called with the GIL
 
  private:
   struct left_thing {
@@ -103,11 +106,11 @@ class shared_connection {
     First first;
   };
 
-  /// Being inside. At its end, handles that were left meanwhile are given back.
+  /// Represents being inside. Its destructor gives back the handles that were left meanwhile.
   class turn {
    public:
     turn(shared_connection& in, client::deadline until);
-    explicit turn(shared_connection& in) : in_(in) {} ///< of a lock that is taken already
+    explicit turn(shared_connection& in) : in_(in) {} ///< the lock is already taken
     ~turn();
     turn(const turn&) = delete;
     turn& operator=(const turn&) = delete;
@@ -118,7 +121,7 @@ class shared_connection {
 
   bool forked() const { return ::getpid() != process_; }
   void check_process() const;
-  void check_open() const; ///< `close` is inside for long, and what comes after it gets nothing
+  void check_open() const; ///< `close` may be inside for a long time, and later callers are refused
   void end_device_regions(client::deadline until);
   bool has_left_handles();
   void end_left_handles();
@@ -133,12 +136,12 @@ class shared_connection {
   std::vector<std::shared_ptr<held_region>> device_regions_; ///< guarded by the GIL
 };
 
-/// Waits for the ticket's answer, inside of a turn and without the GIL. A signal lets Python run its handler; what the
-/// handler raises (KeyboardInterrupt) ends the wait, and the request is given up.
+/// Waits for the ticket's answer, inside of a turn and without the GIL. A signal lets Python run its handler;
+/// an exception from the handler (KeyboardInterrupt) ends the wait, and the request is given up.
 template <class T>
 result<T> await_answer(client::connection& daemon, client::ticket<T>& under_way, client::deadline until);
 
-/// Lets Python's handlers of signals run. Throws python_error when one raises.
+/// Lets Python's signal handlers run. Throws python_error if one raises.
 void serve_signals();
 
 inline client::deadline now() { return std::chrono::steady_clock::now(); }
@@ -147,9 +150,9 @@ template <class T>
 result<T> await_answer(client::connection& daemon, client::ticket<T>& under_way, client::deadline until) {
   bool in_time = true;
   while (in_time && !under_way.ready()) {
-    auto came = daemon.poll(until, client::on_signal::returns); // a loss makes it ready
+    auto came = daemon.poll(until, client::on_signal::returns); // a loss makes the ticket ready
     if (!came && !under_way.ready())
-      return tl::unexpected(came.error()); // the connection is there, and cannot be waited for
+      return tl::unexpected(came.error()); // the connection exists, but cannot be waited for
     if (came && *came == 0) {
       serve_signals();
       in_time = !until || std::chrono::steady_clock::now() < *until;

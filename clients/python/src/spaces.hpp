@@ -1,4 +1,4 @@
-// Spaces as Python describes them (terrace/spaces.py), and open ones.
+// Converts spaces from Python's description (terrace/spaces.py), and holds open ones.
 #pragma once
 
 #include "shared_connection.hpp"
@@ -17,7 +17,7 @@ struct space_handle {
   std::vector<client::open_pool> pools;
 };
 
-/// From the attributes of a terrace.SpaceSpec.
+/// Reads the attributes of a terrace.SpaceSpec.
 client::space_spec spec_of(nb::handle described);
 
 /// Refuses the space of another connection.

@@ -13,7 +13,8 @@ namespace terrace::python {
 
 namespace {
 
-/// Python's terrace.DeviceMemory. The driver may wait for streams when it frees: not with the GIL, or whoever lets them go cannot run.
+/// Python's terrace.DeviceMemory. It is freed without the GIL: the driver may wait for streams, and whoever
+/// lets them go may need the GIL.
 struct device_memory_handle {
   std::unique_ptr<client::device_memory> memory;
 
@@ -38,10 +39,10 @@ struct store_counter {
   std::shared_ptr<client::region> page;
   nb::object region;
   std::unique_ptr<client::engine_device> gpu;
-  client::layer_counter last; ///< its value is the one that was queued last
+  client::layer_counter last; ///< its value is the one queued last
 
   ~store_counter() {
-    nb::gil_scoped_release others_run; // the page is unpinned, which waits for all streams
+    nb::gil_scoped_release others_run; // unpinning the page waits for all streams
     gpu.reset();
   }
 };
@@ -59,7 +60,7 @@ void make_counter(store_counter* self, const shared_memory& memory, nb::object r
   new (self) store_counter{memory.region, std::move(region), std::move(gpu), {.offset = offset, .value = 0}};
 }
 
-/// The generation that a store waits for, as `after` takes it.
+/// Returns the generation that a store waits for, in the form of `after`.
 nb::tuple raise_after(store_counter& self, uintptr_t stream) {
   if (stream == 0)
     refuse("expected a stream of the engine's own, got the default one");

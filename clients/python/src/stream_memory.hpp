@@ -1,4 +1,4 @@
-// Python's terrace.DeviceMemory and terrace.StoreCounter: what an engine's own streams work with beside its KV.
+// Python's terrace.DeviceMemory and terrace.StoreCounter, which an engine's own streams use besides its KV.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -28,7 +28,7 @@ std::string text_of(const client::missing_object& missing) {
          (missing.damaged ? ", damaged>" : ">");
 }
 
-/// What the objects of one answer share.
+/// State that the objects of one answer share.
 struct read_objects {
   read_objects(std::shared_ptr<held_lease> lease, std::shared_ptr<const void> memory)
       : held(std::move(lease)), mappings(std::move(memory)) {

@@ -1,4 +1,4 @@
-// A request under way, whatever its result is.
+// A request in progress, whatever its result is.
 #pragma once
 
 #include "leases.hpp"
@@ -11,11 +11,11 @@
 
 namespace terrace::python {
 
-/// What a request needs beside its ticket to make Python's result.
+/// What a request needs besides its ticket to make Python's result.
 struct answer_context {
   std::shared_ptr<shared_connection> in;
-  std::shared_ptr<held_lease> held; ///< of what is read: the objects keep it
-  /// Called once with how the request ended: as its answer says, or given up. With the GIL.
+  std::shared_ptr<held_lease> held; ///< lease of the objects that are read; the objects keep it
+  /// Called once with the end of the request: the answer's code, or given up. Called with the GIL.
   std::function<void(errc)> ended = {};
 };
 
@@ -29,7 +29,8 @@ class ticket {
  public:
   virtual ~ticket() = default;
 
-  /// As far as the connection has taken in what came. Never waits: false also while another thread uses it.
+  /// True if the answer is among those that the connection has received. Never waits: false also while
+  /// another thread uses it.
   virtual bool done() = 0;
 
   /// Waits for the answer and takes it. After a `deadline` of its own it may be called again.
@@ -90,8 +91,8 @@ struct ticket_handle {
   std::unique_ptr<ticket> request;
 };
 
-/// Sends a request by `submit(client::connection&)` and waits for its answer: one that ran out of time, or was
-/// interrupted, is cancelled.
+/// Sends a request by `submit(client::connection&)` and waits for its answer. A request that ran out of time
+/// or was interrupted is cancelled.
 template <class T, class Submit>
 result<T> answer_of(shared_connection& in, client::deadline until, Submit&& submit) {
   return in.use(until, [&](client::connection& daemon) -> result<T> {
@@ -110,13 +111,13 @@ result<T> answer_of(shared_connection& in, client::deadline until, Submit&& subm
   });
 }
 
-/// The same as Python's result.
+/// Sends the request, waits, and returns Python's result.
 template <class T, class Submit>
 nb::object ask(const answer_context& with, client::deadline until, Submit&& submit) {
   return to_python(with, value_of(answer_of<T>(*with.in, until, submit)));
 }
 
-/// Sends it and gives a terrace.Ticket.
+/// Sends the request and returns a terrace.Ticket.
 template <class T, class Submit>
 nb::object begin(const answer_context& with, client::deadline until, Submit&& submit) {
   auto sent = value_of(with.in->use(until, submit));

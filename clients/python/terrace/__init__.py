@@ -65,7 +65,7 @@ from .spaces import (
 
 try:
     __version__ = _version("terrace-kv")
-except PackageNotFoundError:  # a tree that is not installed
+except PackageNotFoundError:  # the package runs from a tree that is not installed
     __version__ = "0"
 
 __all__ = [

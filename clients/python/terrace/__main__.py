@@ -1,4 +1,4 @@
-"""`python -m terrace status`: what the daemon says of itself."""
+"""`python -m terrace status`: prints what the daemon reports about itself."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _text(status: DaemonStatus) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON has."""
+    """Converts a value to types that JSON has."""
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, (list, tuple)):

@@ -1,6 +1,6 @@
-"""The compiled module. Terms as in docs/protocol.md; times are seconds unless a name says otherwise.
+"""The compiled module. Terms are those of docs/protocol.md; times are seconds unless a name says otherwise.
 
-Bytes: what is called `BytesLike` here has the buffer protocol, or is an array or a tensor of the CPU with DLPack.
+Bytes: a `BytesLike` has the buffer protocol, or is an array or a CPU tensor with DLPack.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,7 +20,7 @@ Tokens = Iterable[int] | BytesLike
 Run = tuple[int, int] | tuple[int, int, int, int] | BytesLike
 
 def address_of(object: BytesLike) -> tuple[int, int]:
-    """Where an object's bytes lie in this process, and how many there are."""
+    """Returns the address of an object's bytes in this process, and their number."""
 
 class Buffer:
     """Shared memory by the buffer protocol (`memoryview(b)`, `numpy.frombuffer(b)`) and by DLPack (`torch.from_dlpack(b)`),
@@ -37,17 +37,17 @@ class Buffer:
 
 @final
 class Memory(Buffer):
-    """Shared memory of this process that a daemon may map: a sealed memfd. Zeros at first."""
+    """Shared memory of this process that a daemon may map: a sealed memfd. It is zero at first."""
 
     def __init__(self, nbytes: int, *, name: str = "terrace-python") -> None: ...
     def fileno(self) -> int: ...
     def commit(self) -> None:
-        """All pages exist from now on, large ones where the kernel has them. Before the first access it takes a tenth of
-        the time of the accesses, and stores from large pages are faster. Raises NoSpace; Unsupported before Linux 5.14."""
+        """Makes all pages exist, large ones if the kernel has them. Before the first access this takes a tenth of the
+        time of the accesses, and stores from large pages are faster. Raises NoSpace; Unsupported before Linux 5.14."""
 
 @final
 class Prefix:
-    """Which chunks a request is about. Holds a copy of what it was made of, and serves any number of requests."""
+    """The chunks that a request is about. Holds a copy of its source, and serves any number of requests."""
 
     @staticmethod
     def of_tokens(
@@ -60,9 +60,10 @@ class Prefix:
         items: Iterable[tuple[str, int, int]] = (),
         tags: Iterable[str] = (),
     ) -> Prefix:
-        """The whole prompt, or what follows the digest `parent`, which stands for `parent_tokens`. `items`: multimodal
-        ones as (identifier, first token, tokens). Arrays have one dimension and integers of 4 or 8
-        bytes in this machine's byte order. Numbers that do not fit in 32 bits, dicts, sets and booleans are refused."""
+        """Names chunks by the whole prompt, or by the tokens after the digest `parent`, which stands for
+        `parent_tokens`. `items`: multimodal items as (identifier, first token, tokens). Arrays have one dimension
+        and integers of 4 or 8 bytes in this machine's byte order. Numbers that do not fit in 32 bits, dicts, sets
+        and booleans are refused."""
 
     @staticmethod
     def of_digests(
@@ -75,9 +76,10 @@ class Prefix:
         salt: str = "",
         tags: Iterable[str] = (),
     ) -> Prefix:
-        """One `bytes` object a digest, or all behind each other with `width` bytes each (default 32), or an array of bytes with a
-        row each. `unit`: a DigestUnit. `lora` and `salt`: with `sha256_cbor` and chunks of one hash block, those that the
-        digests were made with; the first digest alone does not tell them apart."""
+        """Names chunks by digests: one `bytes` object per digest, or all without gaps with `width` bytes each (default
+        32), or an array of bytes with a row each. `unit`: a DigestUnit. `lora` and `salt`: with `sha256_cbor` and
+        chunks of one hash block, those that the digests were made with; the first digest alone does not tell them
+        apart."""
 
     @property
     def wire_bytes(self) -> int: ...
@@ -95,7 +97,7 @@ class TensorPlace:
 
 @final
 class OpenPool:
-    """A pool of an open space; its place in `Space.pools` is the number by which requests name it."""
+    """A pool of an open space; its index in `Space.pools` is the number by which requests name it."""
 
     @property
     def name(self) -> str: ...
@@ -115,8 +117,8 @@ class Space:
 
 @final
 class Region:
-    """Memory that the daemon knows. Unregistered at the end of a `with` block, by `unregister`, or with its last reference; if it is
-    memory of a device, the last one lets the memory go when the connection is closed."""
+    """Memory that the daemon knows. It is unregistered at the end of a `with` block, by `unregister`, or with its last
+    reference. Memory of a device whose last reference goes is kept until the connection is closed."""
 
     def __enter__(self) -> Region: ...
     def __exit__(
@@ -126,32 +128,34 @@ class Region:
     def nbytes(self) -> int: ...
     @property
     def mapped(self) -> bool:
-        """The daemon has it mapped, because it is sealed; otherwise it reads and writes through the descriptor, slower."""
+        """True if the daemon has mapped it, because it is sealed; otherwise the daemon reads and writes through the
+        descriptor, which is slower."""
     @property
     def registered(self) -> bool: ...
     @property
     def device(self) -> str:
-        """The UUID of the GPU that has the memory, or "host"; empty: it is shared memory."""
+        """The UUID of the GPU that has the memory, or "host"; empty for shared memory."""
     def run_of(self, memory: BytesLike) -> tuple[int, int]:
-        """Where these bytes lie in the region: (offset, bytes)."""
+        """Returns the place of these bytes in the region: (offset, bytes)."""
     def unregister(self, *, timeout: float | None = None) -> None:
-        """Of memory of a device: waits until nothing accesses it any more. After an error it may be accessed still, and is kept until
-        the connection is closed (`Gone`), or for ever. Of other memory it does not wait."""
+        """Unregisters the region. For memory of a device it waits until nothing accesses it any more; after an error
+        it may still be accessed, and is kept until the connection is closed (`Gone`), or for ever. For other memory
+        it does not wait."""
 
 @final
 class Arrivals:
-    """Counters in registered `Memory` that the daemon raises while a load runs: each says how many leading chunks of its
-    pool have arrived, whose bytes may be read. For one request at a time. Threads may wait while others use the
-    connection."""
+    """Counters in registered `Memory` that the daemon raises while a load runs. Each counts the leading chunks of its
+    pool that have arrived, whose bytes may be read. Use them for one request at a time. Threads may wait while
+    others use the connection."""
 
     def __init__(self, memory: Memory, region: Region, offset: int, count: int) -> None:
-        """`count` counters of 4 bytes at `offset`, a multiple of 4."""
+        """Uses `count` counters of 4 bytes at `offset`, a multiple of 4."""
     def __len__(self) -> int: ...
     def chunks(self, counter: int) -> int: ...
     def wait(self, counter: int, chunks: int, *, timeout: float | None = None) -> bool:
-        """Until so many have arrived. False: the request has ended before that, or the time is over."""
+        """Waits until this many chunks have arrived. False: the request ended before that, or the time is over."""
     def end(self) -> None:
-        """The request has ended: whoever waits returns."""
+        """Says that the request has ended: waiting threads return."""
 
 @final
 class Bell:
@@ -159,58 +163,61 @@ class Bell:
     reconnected. Usable on any thread, also while others wait in the connection."""
 
     def ring(self) -> None:
-        """Once a counter has been written. Never waits."""
+        """Rings. Call it once a counter has been written. Never waits."""
     def ring_after(self, stream: int, device: str) -> None:
-        """Rings when all that is in a GPU's stream by now is done: a write of the counter. `stream`: as PyTorch's `cuda_stream`, and
-        not the default one. `device`: the GPU's UUID, as `Region.device`. `Unsupported` without a driver."""
+        """Rings when everything queued in a GPU's stream so far is done, such as a write of the counter. `stream`: as
+        PyTorch's `cuda_stream`, and not the default one. `device`: the GPU's UUID, as `Region.device`.
+        `Unsupported` without a driver."""
     def open(self, device: str) -> None:
-        """Finds the GPU now, and not when one of its streams rings first."""
+        """Finds the GPU now, instead of when one of its streams first rings."""
     def fileno(self) -> int:
-        """An eventfd: whoever writes the number 1 to it, as 8 bytes, rings. Not changed by a reconnect."""
+        """Returns an eventfd: writing the number 1 to it, as 8 bytes, rings. A reconnect does not change it."""
 
 @final
 class LayeredLoad:
-    """A slot of a `LayerRing`, for one load of as many pools as it has layers: `layers` of `load` and `submit_load`. It ends with the load's
-    answer, or with the last reference to its ticket."""
+    """A slot of a `LayerRing`, for one load of as many pools as it has layers: `layers` of `load` and `submit_load`.
+    It ends with the load's answer, or with the last reference to its ticket."""
 
     def wait_on(self, stream: int, layer: int) -> None:
-        """What follows in a GPU's stream begins when the load's `layer`th pool has arrived, or the load has ended: then its answer says
-        whether it counts. May come before the load is sent. `stream`: as PyTorch's `cuda_stream`, and not the default one."""
+        """Makes later work in a GPU's stream wait until the load's pool number `layer` has arrived, or the load has
+        ended; its answer then says whether the layer counts. May be called before the load is sent. `stream`: as
+        PyTorch's `cuda_stream`, and not the default one."""
     def pass_on(self, stream: int) -> None:
-        """Behind the stream's last wait: the slot may be used again when the stream has come there."""
+        """Call it behind the stream's last wait: the slot may be used again when the stream has got there."""
     def pass_now(self) -> None:
-        """For a load whose layers no stream waits for."""
+        """Call it for a load whose layers no stream waits for."""
     def arrived(self, layer: int) -> bool: ...
     def wait(self, layer: int, *, timeout: float | None = None) -> bool:
-        """Waits on this thread, while others use the connection. False: it has not arrived in time."""
+        """Waits on this thread, while others use the connection. False: the layer has not arrived in time."""
     def end(self) -> None:
-        """Of a slot that no load was sent with; or whose load nobody waits for any longer: its streams go on, and the slot is used again once
-        the daemon has answered."""
+        """Ends a slot that no load was sent with, or whose load nobody waits for any longer: its streams go on, and
+        the slot is used again once the daemon has answered."""
 
 @final
 class LayerRing:
-    """Generations of loads into memory of a GPU, for whose layers its streams wait without a processor. Another one is needed when its region
-    was unregistered, as after `Gone`."""
+    """Generations of loads into memory of a GPU, for whose layers its streams wait without a processor. Make another
+    one when its region was unregistered, as after `Gone`."""
 
     def __init__(
         self, memory: Memory, region: Region, device: str, *, layers: int, loads: int = 3, offset: int = 0
     ) -> None:
-        """In `memory`, from `offset` on, which is registered as `region` by `register_generations`. `device`: the GPU's UUID, as
-        `Region.device`. `loads`: slots, at least 3."""
+        """Uses `memory` from `offset` on; `register_generations` has registered it as `region`. `device`: the GPU's
+        UUID, as `Region.device`. `loads`: number of slots, at least 3."""
     def begin(self, *, timeout: float | None = None) -> LayeredLoad:
-        """The next slot. `Busy`: its load has not ended, or its stream has not passed."""
+        """Returns the next slot. `Busy`: its load has not ended, or its stream has not passed."""
     def open(self) -> None:
-        """Finds the GPU and pins the memory now, and not for the first stream that waits."""
+        """Finds the GPU and pins the memory now, instead of for the first stream that waits."""
     @staticmethod
     def bytes_for(loads: int, layers: int) -> int: ...
 
 @final
 class DeviceMemory:
-    """Memory of a GPU that `Connection.register_device_region` takes, whatever a framework allocates with: it is of cuMemAlloc. Freed with its
-    last reference, which a region is one of; nothing accesses it any more then."""
+    """Memory of a GPU that `Connection.register_device_region` takes, whatever a framework allocates with: it comes
+    from cuMemAlloc. It is freed with its last reference; a region counts as one. Nothing may access it any more
+    then."""
 
     def __init__(self, nbytes: int, device: str) -> None:
-        """`device`: the GPU's UUID. `NoSpace`; `Unsupported` without a driver."""
+        """`device`: the GPU's UUID. Raises `NoSpace`; `Unsupported` without a driver."""
     @property
     def address(self) -> int: ...
     @property
@@ -220,20 +227,22 @@ class DeviceMemory:
 
 @final
 class StoreCounter:
-    """A counter that a GPU's streams raise, for `after` of stores. Another one is needed when its region was unregistered, as after `Gone`."""
+    """A counter that a GPU's streams raise, for `after` of stores. Make another one when its region was unregistered,
+    as after `Gone`."""
 
     def __init__(self, memory: Memory, region: Region, device: str, *, offset: int = 0) -> None:
-        """In `memory` at `offset`, which is registered as `region` by `register_generations`, and has no other counters that streams
-        use. `device`: the GPU's UUID, as `Region.device`. `Unsupported` without a driver."""
+        """Uses `memory` at `offset`; `register_generations` has registered it as `region`, and streams use no other
+        counters in it. `device`: the GPU's UUID, as `Region.device`. `Unsupported` without a driver."""
     def raise_after(self, stream: int) -> tuple[Region, int, int]:
-        """When all that is in a GPU's stream by now is done, the counter has its next value. Gives `after` for the store that waits for that;
-        `Bell.ring_after` comes behind it. `stream`: as PyTorch's `cuda_stream`, the same each time, and not the default one."""
+        """Gives the counter its next value when everything queued in a GPU's stream so far is done. Returns `after`
+        for the store that waits for that; call `Bell.ring_after` next. `stream`: as PyTorch's `cuda_stream`, the
+        same each time, and not the default one."""
 
 @final
 class Rows:
-    """The runs of objects that lie in rows of one size: for `rows` a run each, of `row_bytes` bytes, at `offset` and
-    `row * row_bytes`. With `count`: of so many pieces each, `stride` bytes apart, as those of a block in each layer. An array of
-    4-byte or 8-byte integers is read at once."""
+    """The runs of objects that lie in rows of one size: for each of `rows` a run of `row_bytes` bytes at `offset + row
+    * row_bytes`. With `count`, each has that many pieces, `stride` bytes apart, like those of a block in each
+    layer. An array of 4-byte or 8-byte integers is read at once."""
 
     def __init__(
         self, rows: Tokens, row_bytes: int, *, offset: int = 0, stride: int = 0, count: int = 1
@@ -242,8 +251,8 @@ class Rows:
 
 @final
 class Lease:
-    """The right to read found objects. Given back at the end of a `with` block, by `release`, or with its last reference;
-    but not before the last view of an object that was read under it is gone."""
+    """The right to read found objects. It is given back at the end of a `with` block, by `release`, or with its last
+    reference; but not before the last view of an object that was read under it is gone."""
 
     def __enter__(self) -> Lease: ...
     def __exit__(
@@ -251,11 +260,11 @@ class Lease:
     ) -> None: ...
     @property
     def id(self) -> bytes:
-        """16 bytes, to be given to other connections of the trust group."""
+        """16 bytes, to be passed to other connections of the trust group."""
     @property
     def released(self) -> bool: ...
     def release(self) -> None:
-        """A second time does nothing."""
+        """Gives the lease back. A second call does nothing."""
 
 @final
 class Missing:
@@ -263,16 +272,16 @@ class Missing:
 
     @property
     def chunk(self) -> int:
-        """Of the prefix or the lease, from 0."""
+        """Its chunk in the prefix or the lease, from 0."""
     @property
     def pool(self) -> int:
-        """Its number: the place in `Space.pools`."""
+        """Number of its pool: the index in `Space.pools`."""
     @property
     def rank(self) -> int:
-        """A chunk is found when all ranks of the space have stored it."""
+        """Its rank. A chunk is found when all ranks of the space have stored it."""
     @property
     def damaged(self) -> bool:
-        """It was found, and could not be read or had wrong bytes."""
+        """True if it was found, but could not be read or had wrong bytes."""
 
 @final
 class Lookup:
@@ -280,34 +289,34 @@ class Lookup:
     def requested_chunks(self) -> int: ...
     @property
     def found_chunks(self) -> int:
-        """Leading chunks that are present."""
+        """Number of leading chunks that are present."""
     @property
     def found_tokens(self) -> int: ...
     @property
     def usable_tokens(self) -> int:
-        """Ends at least one token before the prompt's end."""
+        """Number of tokens found; it ends at least one token before the prompt's end."""
     @property
     def first_token(self) -> int:
-        """Of the prompt: where the first chunk begins."""
+        """Position in the prompt where the first chunk begins."""
     @property
     def recompute_chunks(self) -> int:
-        """Further ones are present, but computing them is faster."""
+        """Further chunks that are present but faster to compute."""
     @property
     def tiers(self) -> bytes:
-        """Of each found chunk the number of its fastest `Tier`."""
+        """Number of the fastest `Tier` of each found chunk."""
     @property
     def chunk_tokens(self) -> int:
-        """Of `await_lookup`: how many tokens a chunk of that lookup's space has; otherwise 0."""
+        """Set by `await_lookup`: tokens per chunk of that lookup's space; otherwise 0."""
     @property
     def lease(self) -> Lease | None:
-        """When asked for, and anything was found."""
+        """The lease, if it was asked for and anything was found."""
     @property
     def missing(self) -> Missing | None:
         """What ended the prefix; None: all chunks were found, or a lease has no room for more."""
     @property
     def digests(self) -> list[bytes]:
-        """When asked for: of the requested chunks, as they are looked up, with tags. To compare hashing. An answer to
-        `await_lookup` has none."""
+        """Digests of the requested chunks as they are looked up, with tags, if asked for. They serve to compare
+        hashing. An answer to `await_lookup` has none."""
 
 @final
 class Located:
@@ -322,9 +331,9 @@ class Located:
     def first_token(self) -> int: ...
     @property
     def missing(self) -> Missing | None:
-        """What ended them early; None: all came, or host memory had no room for more."""
+        """What ended them early; None: all were located, or host memory had no room for more."""
     def copy_into(self, destinations: Iterable[BytesLike]) -> int:
-        """Copies into other memory, one destination an object, and gives the number of bytes."""
+        """Copies into other memory, one destination per object, and returns the number of bytes."""
 
 @final
 class Loaded:
@@ -339,15 +348,15 @@ class Loaded:
     def nbytes(self) -> int: ...
     @property
     def bytes_by_tier(self) -> list[int]:
-        """By the number of the `Tier`; may be shorter."""
+        """Indexed by the number of the `Tier`; may be shorter."""
     @property
     def first_token(self) -> int: ...
     @property
     def missing(self) -> Missing | None:
-        """What ended the load early; None: all was delivered."""
+        """What ended the load early; None: everything was delivered."""
     @property
     def recompute_chunks(self) -> int:
-        """Further ones are present, but computing them is faster."""
+        """Further chunks that are present but faster to compute."""
 
 @final
 class Stored:
@@ -355,14 +364,14 @@ class Stored:
     def stored_chunks(self) -> int: ...
     @property
     def present_chunks(self) -> int:
-        """Were there already; nothing was copied."""
+        """Chunks that were already present; nothing was copied."""
     @property
     def nbytes(self) -> int: ...
 
 @final
 class Reservation:
-    """Staging memory of chunks that this process writes itself. Ends by `Connection.commit`; or by `abort`, which the end of
-    a `with` block does. Both raise BufferError while a view of its memory exists."""
+    """Staging memory of chunks that this process writes itself. It ends by `Connection.commit`, or by `abort`, which
+    the end of a `with` block calls. Both raise BufferError while a view of its memory exists."""
 
     def __enter__(self) -> Reservation: ...
     def __exit__(
@@ -372,23 +381,24 @@ class Reservation:
     def open(self) -> bool: ...
     @property
     def objects(self) -> list[Buffer]:
-        """Where each object's bytes go, writable. Empty ones are present already."""
+        """The memory for each object's bytes, writable. It is empty for an object that is already present."""
     def write(self, sources: Sequence[BytesLike]) -> None:
-        """Copies one source an object."""
+        """Copies one source per object."""
     def abort(self) -> None: ...
 
 @final
 class Ticket(Generic[T]):
-    """A request under way. With its last reference it is forgotten, not cancelled."""
+    """A request in progress. When its last reference goes, it is forgotten, not cancelled."""
 
     @property
     def done(self) -> bool:
-        """The result, or an error, can be taken without waiting, as far as `Connection.poll` has taken in what came."""
+        """True if the result, or an error, can be taken without waiting, as far as `Connection.poll` has received
+        answers."""
     def result(self, timeout: float | None = None) -> T:
-        """Waits and takes it, once. After DeadlineExceeded by this `timeout` it may be called again."""
+        """Waits for the result and takes it, once. After DeadlineExceeded by this `timeout` it may be called again."""
     def cancel(self) -> None:
-        """Asks the daemon to end the request, and forgets it, without waiting. The daemon may be writing a load's region
-        until a later call on that region has been answered."""
+        """Asks the daemon to end the request, and forgets it, without waiting. The daemon may be writing a load's
+        region until a later call on that region has been answered."""
 
 @final
 class Options:
@@ -405,10 +415,11 @@ class Options:
         no_load: bool | None = None,
         no_store: bool | None = None,
     ) -> None:
-        """What is None is as the space's `defaults` say. `priority`: the smaller, the more urgent. `trace`: shown in the daemon's log and in error texts. `inference`: one
-        number for all that belongs to an inference request. `prefill_tokens_per_s`: of this request instead of the space's;
-        0: all that is found is given. `no_load`: lookups, and loads and prefetches of a prefix, find nothing. `no_store`: store
-        and reserve keep nothing."""
+        """An option that is None has the value of the space's `defaults`. `priority`: smaller is more urgent. `trace`:
+        shown in the daemon's log and in error texts. `inference`: one number for everything that belongs to an
+        inference request. `prefill_tokens_per_s`: for this request, instead of the space's; 0: everything found is
+        returned. `no_load`: lookups, and loads and prefetches of a prefix, find nothing. `no_store`: store and
+        reserve keep nothing."""
 
 class Connection:
     def __init__(
@@ -425,7 +436,7 @@ class Connection:
     def _daemon(self) -> dict[str, Any]: ...
     def _open_space(self, described: object, timeout: float | None = None) -> Space: ...
     def close_space(self, space: Space, *, timeout: float | None = None) -> None:
-        """The connection no longer uses the space, however often it opened it; its objects stay. `Busy` while the
+        """Ends the connection's use of the space, however often it opened it; the objects stay. `Busy` while the
         connection holds a lease or a reservation in it, also by a view of an object that was read."""
     def _register(
         self, descriptor: int, nbytes: int, base: int = 0, keeps: object = None, timeout: float | None = None
@@ -437,9 +448,11 @@ class Connection:
         self, descriptor: int, nbytes: int, base: int = 0, keeps: object = None, timeout: float | None = None
     ) -> Region: ...
     def register_generations(self, memory: Memory, device: str, *, timeout: float | None = None) -> Region:
-        """Counters of 32 bits, at most 256 KiB, that the device ("host", or the UUID of a GPU) may write: for `after` of stores."""
+        """Registers counters of 32 bits, at most 256 KiB, that the device ("host", or the UUID of a GPU) may write,
+        for `after` of stores."""
     def bell(self, *, timeout: float | None = None) -> Bell:
-        """The connection's, the same each time. A store whose `after` has not been reached yet needs that it was asked for before."""
+        """Returns the connection's bell, the same one each time. It must have been asked for before a store is sent
+        whose `after` has not been reached yet."""
     def _move(
         self, space: Space, what: Prefix | Tokens, to: int, timeout: float | None = None
     ) -> tuple[int, int, int, int, int, int, int]: ...
@@ -451,17 +464,20 @@ class Connection:
     def _policies(self, timeout: float | None = None) -> dict[str, Any]: ...
     @property
     def alive(self) -> bool:
-        """False once the daemon is lost. Asks nobody: a loss shows when a call meets it."""
+        """False once the daemon is known to be lost. Asks nobody: a call that meets a loss reveals it."""
     def fileno(self) -> int:
-        """Readable when answers have come (then call `poll`). Changes with `reconnect`. `Gone` when the daemon is lost."""
+        """Returns a descriptor that is readable when answers have come (then call `poll`). `reconnect` changes it.
+        `Gone` when the daemon is lost."""
     def poll(self) -> int:
-        """Takes in the answers that have come, and gives their number. Never waits."""
+        """Receives the answers that have come, and returns their number. Never waits."""
     def close(self, *, timeout: float | None = None) -> None:
-        """Waits until no device accesses the memory of regions that were not unregistered, and then lets it go: as long as `timeout`, or
-        for a minute. Memory of which the daemon has not said so by then is never let go. Of other memory it does not wait."""
+        """Closes the connection. Waits, for `timeout` or a minute, until no device accesses the memory of regions that
+        were not unregistered, and then releases it. Memory for which the daemon has not confirmed that by then is
+        never released. For other memory it does not wait."""
     def reconnect(self, timeout: float | None = None) -> bool:
-        """One attempt, or `Gone` at once while it is too early for another. Opens the spaces and registers the regions
-        anew; leases, reservations and tickets are gone. True: it is the same daemon."""
+        """Makes one attempt, or raises `Gone` at once while it is too early for another. Opens the spaces and
+        registers the regions anew; leases, reservations and tickets are gone. Returns True if it is the same
+        daemon."""
     def lookup(
         self,
         space: Space,
@@ -474,8 +490,9 @@ class Connection:
         options: Options | None = None,
         timeout: float | None = None,
     ) -> Lookup:
-        """How much of a prefix is there. `lease`: keeps what is found readable. `tiers`: only these `Tier`s are searched.
-        `id`: 16 bytes by which others may wait for the answer. `digests`: the answer has those of the requested chunks."""
+        """Finds out how much of a prefix is present. `lease`: keeps what is found readable. `tiers`: searches only
+        these `Tier`s. `id`: 16 bytes by which others may wait for the answer. `digests`: the answer contains those
+        of the requested chunks."""
     def submit_lookup(
         self,
         space: Space,
@@ -489,13 +506,14 @@ class Connection:
         timeout: float | None = None,
     ) -> Ticket[Lookup]: ...
     def await_lookup(self, id: bytes, *, options: Options | None = None, timeout: float | None = None) -> Lookup:
-        """The answer of another connection's lookup, also of one that comes after this call."""
+        """Returns the answer of another connection's lookup, also of one that begins after this call."""
     def submit_await_lookup(
         self, id: bytes, *, options: Options | None = None, timeout: float | None = None
     ) -> Ticket[Lookup]: ...
     def cancel_lookup(self, id: bytes, *, timeout: float | None = None) -> bool: ...
     def adopt(self, id: bytes) -> Lease:
-        """A handle on a lease that another connection took: it releases that lease. To read under it, its id will do."""
+        """Returns a handle on a lease that another connection took. The handle releases that lease. For reading under
+        it, its id is enough."""
     def read_lease(
         self,
         lease: Lease | bytes,
@@ -507,9 +525,9 @@ class Connection:
         options: Options | None = None,
         timeout: float | None = None,
     ) -> Located:
-        """Where leased objects lie, without a copy. `Denied` in a group whose memory is not shared: use `load`. Fewer
-        chunks than were asked for: host memory had no room for more. Ask for the rest with `give_up_earlier` when
-        nothing of what was read before is in use (else BufferError)."""
+        """Returns the places of leased objects, without a copy. `Denied` in a group whose memory is not shared: use
+        `load`. If it returns fewer chunks than requested, host memory had no room for more: ask for the rest with
+        `give_up_earlier` when nothing that was read before is in use (else BufferError)."""
     def load_under_lease(
         self,
         lease: Lease | bytes,
@@ -520,9 +538,9 @@ class Connection:
         pools: Iterable[int] = (),
         timeout: float | None = None,
     ) -> int:
-        """Copies leased objects into any memory of this process, one destination an object: on this thread, without the
-        daemon. Gives the number of bytes. With `chunks`, what host memory has no room for at once comes part by part:
-        BufferError if objects that were read under the lease before are in use then."""
+        """Copies leased objects into any memory of this process, one destination per object: on this thread, without
+        the daemon. Returns the number of bytes. With `chunks`, objects for which host memory has no room at once
+        come part by part: BufferError if objects that were read under the lease before are in use then."""
     def submit_read_lease(
         self,
         lease: Lease | bytes,
@@ -551,9 +569,9 @@ class Connection:
         timeout: float | None = None,
     ) -> Loaded:
         """The daemon copies into a region. `what` may be a lease, or the 16 bytes of its id; `space` may be None then.
-        `runs`: `Rows`, or of each object (offset, bytes[, stride, count]) or memory that lies in the region.
+        `runs`: `Rows`, or for each object (offset, bytes[, stride, count]) or memory that lies in the region.
         `arrivals`: one counter for each requested pool; with `submit_load` call its `end` when the ticket is done.
-        `layers`: of a `LayerRing`, into memory of its GPU."""
+        `layers`: a slot of a `LayerRing`, for a load into memory of its GPU."""
     def submit_load(
         self,
         space: Space | None,
@@ -585,10 +603,10 @@ class Connection:
         options: Options | None = None,
         timeout: float | None = None,
     ) -> Stored:
-        """The daemon copies out of a region, which may be written again when the answer is here. `after`, of memory of a device:
-        (region, offset, value), a counter of 4 bytes that must have reached this value before anything is read; its region is of
-        `register_generations`. Whoever has written it rings the connection's `bell`; if nobody has asked for a bell, a counter that has
-        not been reached is a `BadRequest`."""
+        """The daemon copies out of a region, which may be overwritten after the answer. `after`, for memory of a
+        device: (region, offset, value), a counter of 4 bytes that must have reached this value before anything is
+        read; its region comes from `register_generations`. The writer of the counter then rings the connection's
+        `bell`; if nobody has asked for a bell, a counter that has not been reached is a `BadRequest`."""
     def submit_store(
         self,
         space: Space,
@@ -643,6 +661,6 @@ class Connection:
         time_ns: int | None = None,
         timeout: float | None = None,
     ) -> None:
-        """Tells how an inference request ended. `reason`: a FinishReason."""
+        """Reports how an inference request ended. `reason`: a FinishReason."""
     def set_policy(self, tier: str, policy: str, *, timeout: float | None = None) -> str:
-        """Gives a tier another eviction policy, and returns the name of the one before."""
+        """Sets the eviction policy of a tier, and returns the name of the previous one."""

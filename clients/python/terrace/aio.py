@@ -1,9 +1,10 @@
-"""The same for asyncio: `daemon = await terrace.aio.connect(path)`, then `await daemon.lookup(...)` and so on, as many at
-a time as wanted. Requests about objects go out and come in on the event loop, by the connection's descriptor; the
-others, which are rare, run on a thread of the connection, one after the other, and hold back what is sent meanwhile.
+"""The client for asyncio: `daemon = await terrace.aio.connect(path)`, then `await daemon.lookup(...)` and so on, as
+many at a time as wanted. The event loop sends requests about objects and receives their answers, by the
+connection's descriptor. The others, which are rare, run on a thread of the connection, one after the other, and
+delay what is sent meanwhile.
 
-A coroutine that is cancelled cancels its request. Whatever memory a load names may be written until a later call on
-its region has been answered.
+A coroutine that is cancelled cancels its request. Memory that a load names may be written until a later call on its
+region has been answered.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from .parts import Parts
 from .status import DaemonInfo
 
 if TYPE_CHECKING:
-    from ._libterrace import BytesLike  # of the stub alone
+    from ._libterrace import BytesLike  # exists only in the stub
 
 __all__ = ["Connection", "connect"]
 
@@ -34,7 +35,7 @@ Method = Callable[Concatenate["Connection", P], Coroutine[Any, Any, T]]
 
 
 def _asks(submit: Callable[Concatenate[blocking.Connection, P], Ticket[T]]) -> Method[P, T]:
-    """A method that awaits what `submit` gives a ticket for."""
+    """Makes a method that awaits the ticket of `submit`."""
 
     async def ask(self: Connection, /, *args: P.args, **kwargs: P.kwargs) -> T:
         timeout: Any = kwargs.get("timeout")
@@ -44,7 +45,7 @@ def _asks(submit: Callable[Concatenate[blocking.Connection, P], Ticket[T]]) -> M
 
 
 def _calls(call: Callable[Concatenate[blocking.Connection, P], T]) -> Method[P, T]:
-    """A method that runs `call` on the connection's thread."""
+    """Makes a method that runs `call` on the connection's thread."""
 
     async def run(self: Connection, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self._run(lambda: call(self._blocking, *args, **kwargs))
@@ -53,7 +54,7 @@ def _calls(call: Callable[Concatenate[blocking.Connection, P], T]) -> Method[P, 
 
 
 def _frame_bytes(arguments: Iterable[Any]) -> int:
-    """No less than a request's frame takes: for the daemon's credits."""
+    """Returns an upper bound of a request's frame, for the daemon's credits."""
     total = 1024
     for argument in arguments:
         if isinstance(argument, Prefix):
@@ -64,16 +65,17 @@ def _frame_bytes(arguments: Iterable[Any]) -> int:
 
 
 class Connection:
-    """Belongs to the event loop that it was made on. Closes at the end of an `async with` block, or with `close`."""
+    """A connection that belongs to the event loop on which it was made. Closes at the end of an `async with` block, or
+    with `close`."""
 
     def __init__(self, connected: blocking.Connection) -> None:
         self._blocking = connected
         self._loop = asyncio.get_running_loop()
         self._waiting: dict[Ticket[Any], asyncio.Future[None]] = {}
-        self._bytes = 0  # of the requests in _waiting
-        self._outside: deque[asyncio.Future[None]] = deque()  # those who wait for their turn to send
+        self._bytes = 0  # bytes of the requests in _waiting
+        self._outside: deque[asyncio.Future[None]] = deque()  # coroutines that wait for their turn to send
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="terrace")
-        self._on_thread = 0  # calls that have not ended
+        self._on_thread = 0  # calls on the thread that have not ended
         self._closed = False
         self._descriptor = -1
         self._read_credits()
@@ -112,14 +114,15 @@ class Connection:
         pools: Iterable[int] = (),
         timeout: float | None = None,
     ) -> int:
-        """As the blocking form's; the copying is done on a thread."""
+        """Copies as the blocking form does, on a thread."""
         parts = Parts(into, first_chunk, chunks, timeout)
         while parts.more:
             located = await self.read_lease(
                 lease, first_chunk=parts.first_chunk, chunks=parts.chunks, pools=pools,
                 give_up_earlier=parts.give_up_earlier, timeout=parts.timeout,
             )
-            # Handed over whole: nothing keeps it when the copy is done, so that the next part may take its place.
+            # Hands over the only reference, so that nothing keeps the part when its copy is done and the next may take
+            # its place.
             handed = [located]
             del located
             await asyncio.to_thread(lambda: parts.copy(handed.pop()))
@@ -137,7 +140,7 @@ class Connection:
         return self._info
 
     async def reconnect(self, timeout: float | None = None) -> bool:
-        """As the blocking form's: one attempt, or `Gone`."""
+        """Reconnects as the blocking form does: one attempt, or `Gone`."""
         self._unwatch()
         try:
             same = await self._run(lambda: self._blocking.reconnect(timeout))
@@ -192,8 +195,8 @@ class Connection:
         return ticket.result()
 
     def _may_send(self, nbytes: int) -> bool:
-        """Sending would wait, and with it the loop, if the daemon's credits were used up or the thread were inside. Half of
-        the credits is left for what is sent on the side: releases, and cancels."""
+        """Sending would block, and with it the loop, if the daemon's credits were used up or the thread were inside.
+        Half of the credits is left for messages sent in passing: releases and cancels."""
         if self._on_thread:
             return False
         if not self._waiting:
@@ -201,7 +204,7 @@ class Connection:
         return len(self._waiting) < self._requests_max and self._bytes + nbytes <= self._bytes_max
 
     def _let_in(self) -> None:
-        """One of those outside; it lets the next one in, or another that ends."""
+        """Lets one of the waiting coroutines send. It lets the next one in, and so does another that ends."""
         while self._outside and self._may_send(0):
             turn = self._outside.popleft()
             if not turn.done():
@@ -221,7 +224,7 @@ class Connection:
         try:
             self._blocking.poll()
         except Error:
-            pass  # the daemon is lost, which the tickets tell
+            pass  # the daemon is lost, which the tickets report
         self._hand_out()
 
     def _hand_out(self) -> None:
@@ -261,8 +264,8 @@ class Connection:
 
     def _ended(self, running: asyncio.Future[Any]) -> None:
         self._on_thread -= 1
-        running.cancelled() or running.exception()  # looked at, also when nobody awaits it any more
-        self._hand_out()  # the thread may have taken in answers to others
+        running.cancelled() or running.exception()  # retrieved even if nobody awaits it any more
+        self._hand_out()  # the thread may have received answers for others
         self._let_in()
 
 
@@ -278,6 +281,6 @@ async def connect(
     timeout: float | None = None,
     observes: bool = False,
 ) -> Connection:
-    """As `terrace.connect`: `async with await terrace.aio.connect(path) as daemon: ...`."""
+    """Connects as `terrace.connect` does: `async with await terrace.aio.connect(path) as daemon: ...`."""
     connecting = functools.partial(blocking.connect, path, name=name, timeout=timeout, observes=observes)
     return Connection(await asyncio.get_running_loop().run_in_executor(None, connecting))

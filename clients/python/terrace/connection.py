@@ -1,4 +1,4 @@
-"""The blocking form."""
+"""The blocking form of the client."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from .spaces import SpaceSpec
 from .status import Cleared, DaemonInfo, DaemonStatus, Moved, PoliciesStatus
 
 if TYPE_CHECKING:
-    from ._libterrace import Tokens  # of the stub alone
+    from ._libterrace import Tokens  # exists only in the stub
 
 
 def default_socket() -> str:
-    """Where a daemon listens when nobody says otherwise; TERRACE_SOCKET says otherwise. As the command `terrace` finds it."""
+    """Returns the daemon's socket by default, unless TERRACE_SOCKET names another. The command `terrace` finds it in
+    the same way."""
     if named := os.environ.get("TERRACE_SOCKET"):
         return named
     system = "/run/terrace/terrace.sock"
@@ -35,11 +36,12 @@ def default_socket() -> str:
 class Connection(_libterrace.Connection):
     """A connection to a daemon. Closes at the end of a `with` block, or with `close`.
 
-    Threads take turns on it: open one a thread where they should not wait for each other. The GIL is released in every
-    wait. A call with a `timeout` (seconds) is over by then; one without returns when its answer comes, or when the daemon
-    is gone. A child made by fork cannot use its parent's connection, and takes nothing from it.
+    Threads take turns on it: open one connection per thread if they should not wait for each other. Every wait
+    releases the GIL. A call with a `timeout` (seconds) returns by then; one without returns when its answer comes,
+    or when the daemon is gone. A child made by fork cannot use its parent's connection, and takes nothing from it.
 
-    When the daemon is lost, every call raises `Gone` at once until `reconnect` succeeds: take it as a miss and go on.
+    When the daemon is lost, every call raises `Gone` at once until `reconnect` succeeds: treat it as a miss and
+    continue.
     """
 
     def __init__(
@@ -70,7 +72,7 @@ class Connection(_libterrace.Connection):
 
     def register_region(self, memory: Any, nbytes: int | None = None, *, timeout: float | None = None) -> Region:
         """Lets the daemon read and write shared memory. `memory`: a `Memory`, or any object whose bytes lie in shared
-        memory (terrace.shared), or a descriptor with its size in `nbytes`. Survives a reconnect."""
+        memory (terrace.shared), or a descriptor with its size in `nbytes`. The registration survives a reconnect."""
         if isinstance(memory, Memory):
             base = _libterrace.address_of(memory)[0]
             return self._register(memory.fileno(), memory.nbytes, base, memory, timeout)
@@ -81,13 +83,15 @@ class Connection(_libterrace.Connection):
     def register_device_region(
         self, memory: Any, nbytes: int | None = None, *, device: str = "", timeout: float | None = None
     ) -> Region:
-        """Lets the daemon copy from and to memory of a GPU. `memory`: a contiguous CUDA tensor, its storage, any object with
-        `__cuda_array_interface__`, or an address with its size in `nbytes`. It must be of cudaMalloc, as PyTorch's is by default;
-        `Unsupported` for expandable segments and cudaMallocAsync. The region keeps the object. Runs count from its first byte.
-        With `device="host"`: a `Memory`, which the daemon treats as that of a device, for machines without a GPU.
+        """Lets the daemon copy from and to memory of a GPU. `memory`: a contiguous CUDA tensor, its storage, any
+        object with `__cuda_array_interface__`, or an address with its size in `nbytes`. It must come from
+        cudaMalloc, as PyTorch's does by default; `Unsupported` for expandable segments and cudaMallocAsync. The
+        region keeps the object. Runs count from its first byte. With `device="host"`: a `Memory`, which the daemon
+        treats as that of a device, for machines without a GPU.
 
-        Requests fail with `Gone` when the daemon's process of that GPU has ended: unregister the region then, and register it again.
-        Unregister it before the memory is freed, or the connection closed: one whose last reference goes keeps its memory until then."""
+        Requests fail with `Gone` when the daemon's process of that GPU has ended: unregister the region then, and
+        register it again. Unregister it before the memory is freed or the connection closed: a region whose last
+        reference goes keeps its memory until then."""
         if device == "host":
             with memory_of(memory) as place:
                 keeps = None if isinstance(memory, int) else memory
@@ -98,13 +102,13 @@ class Connection(_libterrace.Connection):
         return self._register_device(address, whole, None if isinstance(memory, int) else memory, timeout)
 
     def move(self, space: Space, what: Prefix | Tokens, to: int, *, timeout: float | None = None) -> Moved:
-        """Moves a prompt's chunks to a `Tier`; into a GPU's tier they are copied. For the daemon's own user."""
+        """Moves a prompt's chunks to a `Tier`; into a GPU's tier they are copied. Allowed for the daemon's own user."""
         return Moved(*self._move(space, what, to, timeout))
 
     def evict(
         self, space: Space, what: Prefix | Tokens, tiers: Iterable[int] = (), *, timeout: float | None = None
     ) -> Cleared:
-        """Removes a prompt's chunks from these `Tier`s, or from all. For the daemon's own user."""
+        """Removes a prompt's chunks from these `Tier`s, or from all. Allowed for the daemon's own user."""
         return Cleared(*self._evict(space, what, tiers, timeout))
 
     def clear(self, space: Space | None = None, *, timeout: float | None = None) -> Cleared:
@@ -125,7 +129,7 @@ def connect(
     timeout: float | None = None,
     observes: bool = False,
 ) -> Connection:
-    """Connects to the daemon at `path` (default: `default_socket()`); `name` appears in `terrace status`. `observes`: only
-    `status` and `policies` will be called; this connects also when the daemon has all the clients that it may have (else
+    """Connects to the daemon at `path` (default: `default_socket()`); `terrace status` shows `name`. `observes`: only
+    `status` and `policies` will be called; this connects even if the daemon has as many clients as it may (else
     `Busy`)."""
     return Connection(path, name=name, timeout=timeout, observes=observes)

@@ -1,4 +1,4 @@
-"""Where an object's memory of a GPU lies."""
+"""Finds the GPU memory of an object."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from .errors import BadRequest
 
 
 def span_of(memory: Any, nbytes: int | None) -> tuple[int, int]:
-    """The address, and the number of bytes. `memory`: a tensor or a storage of PyTorch, an object with
+    """Returns the address and the number of bytes. `memory`: a PyTorch tensor or storage, an object with
     `__cuda_array_interface__`, or an address."""
     if isinstance(memory, int):
         if nbytes is None:
             raise BadRequest("expected the number of bytes with an address, got None")
         return memory, nbytes
-    # PyTorch's own first: its tensors have no array interface for every type.
+    # PyTorch's own interface comes first, because its tensors do not have an array interface for every type.
     address, whole = _of_torch(memory) if hasattr(memory, "data_ptr") else _of_array(memory)
     if nbytes is not None and nbytes > whole:
         raise BadRequest(f"expected at most the {whole} bytes that the memory has, got {nbytes}")

@@ -1,4 +1,4 @@
-"""What calls raise: the daemon's (or libterrace's) code and text, one class a code."""
+"""The exceptions that calls raise: the daemon's (or libterrace's) code and text, with one class per code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ class Code(enum.IntEnum):
 
 
 class Error(Exception):
-    """Decide by the class, or by `code`; show `text` to people: it says what was expected, what came and what to do."""
+    """An error from the daemon or libterrace. Decide by the class, or by `code`; show `text` to people: it says what
+    was expected, what came and what to do."""
 
     code: Code = Code.INTERNAL
 
@@ -43,7 +44,8 @@ class NotFound(Error):
 
 
 class Gone(Error):
-    """It existed and has ended: a lease, a region, or the daemon itself (then `Connection.alive` is false)."""
+    """The named thing existed and has ended: a lease, a region, or the daemon itself (then `Connection.alive` is
+    false)."""
 
     code = Code.GONE
 
@@ -79,13 +81,13 @@ class Denied(Error):
 
 
 class Unsupported(Error):
-    """Valid, but not with this daemon, kernel or build."""
+    """The request is valid, but not with this daemon, kernel or build."""
 
     code = Code.UNSUPPORTED
 
 
 class Internal(Error):
-    """A mistake of Terrace's own."""
+    """An error of Terrace itself."""
 
     code = Code.INTERNAL
 
@@ -97,5 +99,5 @@ _by_code: dict[int, type[Error]] = {
 
 
 def make(code: int, text: str) -> Error:
-    """The exception for a code; the compiled module raises what this gives."""
+    """Returns the exception for a code; the compiled module raises it."""
     return _by_code.get(code, Internal)(text)

@@ -1,4 +1,5 @@
-"""The connection of an engine's memory to the daemon, which comes and goes. A thread connects, so that nobody waits for it."""
+"""The connection of an engine's memory to the daemon, which comes and goes. A thread connects, so that nobody waits
+for it."""
 
 from __future__ import annotations
 
@@ -20,18 +21,19 @@ from ._libterrace import Region, Space
 from .spaces import SpaceSpec
 
 HANDSHAKE_SECONDS = 10.0
-BACKOFF_LEAST = 0.05  # seconds between attempts: doubled after each, up to the most
+BACKOFF_LEAST = 0.05  # seconds between attempts; doubled after each one, up to BACKOFF_MOST
 BACKOFF_MOST = 2.0
 CLOSE_SECONDS = 2.0
-DEVICE_SECONDS = 4000.0  # by then the daemon has ended any process of a GPU that does not answer (gpu.deadline)
+DEVICE_SECONDS = 4000.0  # by then the daemon has ended any GPU process that does not answer (gpu.deadline)
 
 
 @dataclass(frozen=True)
 class Registered:
-    """Memory that a connection has registered, with what goes with it."""
+    """Memory that a connection has registered, with its counters and process."""
 
     region: Region
-    process: int | None = None  #: a pidfd of what accesses it instead of the daemon's own process, and ends with that; closed by the link
+    process: int | None = None  #: pidfd of the process that accesses the memory instead of the daemon, and that ends
+                                #: with it; closed by the link
 
 
 class Pool(Protocol):
@@ -39,7 +41,7 @@ class Pool(Protocol):
 
     def register(self, connection: Connection, timeout: float) -> Registered: ...
     def close(self) -> None:
-        """No connection will be made any more."""
+        """Called when no connection will be made any more."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,8 @@ class HostPool:
 
     descriptor: int  #: closed by the link
     file_bytes: int
-    offset: int = 0  #: of the first row in the file
-    row_bytes: int = 0  #: 0: they are not of one size
+    offset: int = 0  #: offset of the first row in the file
+    row_bytes: int = 0  #: 0: the rows do not have one size
 
     def register(self, connection: Connection, timeout: float) -> Registered:
         return Registered(connection.register_region(self.descriptor, self.file_bytes, timeout=timeout))
@@ -60,15 +62,17 @@ class HostPool:
 
 @dataclass(frozen=True)
 class Session:
-    """A connection with the pool registered and all spaces open. Used by the scheduler until `Link.session` is another."""
+    """A connection with the pool registered and all spaces open. The scheduler uses it until `Link.session` is another
+    one."""
 
     connection: Connection
-    spaces: Sequence[Space]  #: by group
-    registered: Registered | None  #: the pool, if there is one
+    spaces: Sequence[Space]  #: space of each group
+    registered: Registered | None  #: registration of the pool, if there is one
     boot: bytes
-    number: int  #: of the connection, in the daemon's status
-    process: int | None  #: a pidfd of the daemon; None where its processes cannot be seen
-    descriptor: int  #: `connection.fileno()`, for who must not wait for its turn to ask: any file or none once the connection is closed
+    number: int  #: number of the connection in the daemon's status
+    process: int | None  #: pidfd of the daemon; None if its processes cannot be seen
+    descriptor: int  #: `connection.fileno()`, for callers that must not wait for their turn to ask; any file or none
+                     #: once the connection is closed
 
     @property
     def region(self) -> Region:
@@ -77,18 +81,19 @@ class Session:
 
 
 class Link:
-    """`session` is None while the daemon is away. A session that the user has reported as `lost` is in `ended` once the
-    daemon can no longer touch the pool for it: until then transfers that were under way may still read and write their rows.
-    When the daemon's process ends (or that of a GPU, whose memory the pool is), `session` changes without a report, and nothing of it is left."""
+    """Keeps a session with the daemon. `session` is None while the daemon is away. A session that the user has
+    reported as `lost` is in `ended` once the daemon can no longer touch the pool for it: until then transfers that
+    were in progress may still read and write their rows. When the daemon's process ends (or that of the GPU whose
+    memory the pool is), `session` changes without a report, and nothing of the old one is left."""
 
     def __init__(
         self, path: str, name: str, specs: Sequence[SpaceSpec], pool: Pool | None, log: logging.Logger
     ) -> None:
-        """`pool` is None for users who move no bytes."""
+        """`pool` is None for users that move no bytes."""
         self.session: Session | None = None
         self.ended: queue.SimpleQueue[Session] = queue.SimpleQueue()
         self._path, self._name, self._specs, self._pool, self._log = path, name, specs, pool, log
-        self._tried = threading.Event()  #: the first attempt to connect is over
+        self._tried = threading.Event()  #: set when the first attempt to connect is over
         self._lost: queue.SimpleQueue[Session] = queue.SimpleQueue()
         self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._stop = threading.Event()
@@ -96,7 +101,7 @@ class Link:
         self._thread.start()
 
     def lost(self, session: Session, why: str) -> None:
-        """Called by the user of `session`, at most once for each."""
+        """Reports a session as lost. Its user calls this at most once for each session."""
         if self.session is session:
             self.session = None
             self._log.warning("the Terrace daemon at %s is lost (%s); going on without it until it is back", self._path, why)
@@ -105,17 +110,17 @@ class Link:
             os.eventfd_write(self._wake, 1)
 
     def await_attempt(self, seconds: float) -> None:
-        """Waits until the first attempt to connect is over. For the start of an engine: its first requests would miss, and their KV would not
-        be stored."""
+        """Waits until the first attempt to connect is over. An engine calls it at its start: otherwise its first
+        requests would miss, and their KV would not be stored."""
         self._tried.wait(seconds)
 
     def close(self) -> None:
-        """Ends the thread and the connection. A second time does nothing."""
+        """Ends the thread and the connection. A second call does nothing."""
         if self._stop.is_set():
             return
         self._stop.set()
         os.eventfd_write(self._wake, 1)
-        self._thread.join(CLOSE_SECONDS)  # longer only inside of a handshake with a daemon that stands still
+        self._thread.join(CLOSE_SECONDS)  # takes longer only inside a handshake with a daemon that stands still
         if not self._thread.is_alive():
             os.close(self._wake)
 
@@ -131,7 +136,7 @@ class Link:
             self.session = session = self._connect()
             self._tried.set()
             if session is not None:
-                self._log.info("connected to the Terrace daemon at %s", self._path)  # it is used from now on
+                self._log.info("connected to the Terrace daemon at %s", self._path)  # from now on the session is used
                 self._attend(session)
         self.session = None
         if self._pool is not None:
@@ -152,13 +157,13 @@ class Link:
             what = "the Terrace daemon" if device is None else "the GPU's process of the Terrace daemon"
             self._log.warning("%s at %s has ended; going on without it until it is back", what, self._path)
         if device is not None and session.process is not None and await_readable([session.process], 0):
-            await_readable([device])  # it ends with its daemon, and may access the pool until then
+            await_readable([device])  # the GPU's process ends with its daemon, and may access the pool until then
         for process in (session.process, device):
             if process is not None:
                 os.close(process)
 
     def _await_loss(self, session: Session, process: int | None) -> bool:
-        """Until the process has ended, or the session was reported as lost: whether it was."""
+        """Waits until the process has ended or the session was reported as lost, and returns whether it was reported."""
         reported = False
         while not reported and not self._stop.is_set():
             ready = await_readable([self._wake] if process is None else [self._wake, process])
@@ -170,7 +175,7 @@ class Link:
         return reported
 
     def _take_lost(self, current: Session | None) -> bool:
-        """Whether `current` was reported. Others had ended with their processes before."""
+        """Returns whether `current` was reported. Other reported sessions had already ended with their processes."""
         reported = False
         while not self._lost.empty():
             if (lost := self._lost.get()) is current:
@@ -180,13 +185,13 @@ class Link:
         return reported
 
     def _connect(self) -> Session | None:
-        """Tries until it succeeds. None: `close` was called."""
+        """Tries until it succeeds. Returns None if `close` was called."""
         told = ""
         pause = BACKOFF_LEAST
         while not self._stop.is_set():
             try:
                 return self._attempt()
-            except Exception as problem:  # a space that cannot be described, too: nobody else would be told
+            except Exception as problem:  # also if a space cannot be described, because nobody else would report that
                 if str(problem) != told:
                     told = str(problem)
                     self._log.warning("cannot use the Terrace daemon at %s: %s; trying again", self._path, told)
@@ -222,7 +227,7 @@ class Link:
                     if other.daemon.boot != session.boot or session.number not in {one.connection for one in clients}:
                         return
             except Error:
-                if session.process is None:  # nobody answers, and nothing else can be learned
+                if session.process is None:  # nobody answers, and there is no other way to learn of the loss
                     return
             if session.process is None:
                 self._stop.wait(pause)
@@ -240,7 +245,7 @@ def _process_of(connection: Connection) -> int | None:
 
 
 def await_readable(descriptors: Sequence[int], seconds: float | None = None) -> set[int]:
-    """Those that are readable within `seconds`; None: waits for one."""
+    """Returns those that are readable within `seconds`; None: waits for one."""
     watched = select.poll()
     for descriptor in descriptors:
         watched.register(descriptor, select.POLLIN)

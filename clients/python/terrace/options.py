@@ -1,4 +1,4 @@
-"""Options of the adapters as files of configuration give them, where numbers come as texts and texts as numbers."""
+"""Reads the adapters' options from configuration files, where numbers come as texts and texts as numbers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def text(name: str, given: Any) -> str:
-    """A whole number is its digits."""
+    """Returns an option's text; a whole number becomes its digits."""
     if isinstance(given, int) and not isinstance(given, bool):
         return str(given)
     if not isinstance(given, str):
@@ -31,7 +31,7 @@ def seconds(name: str, given: Any) -> float:
 
 
 def whole(name: str, given: Any) -> int:
-    """A whole number above 0."""
+    """Returns an option that is a whole number above 0."""
     try:
         value = int(given) if isinstance(given, (int, str)) and not isinstance(given, bool) else 0
     except ValueError:
@@ -51,10 +51,10 @@ def flag(name: str, given: Any) -> bool:
 
 @dataclass(frozen=True)
 class Limits:
-    """Seconds."""
+    """Time limits in seconds."""
 
-    lookup: float = 0.25  #: an answer that takes longer is a miss, and so is everything until it comes
-    load: float = 10.0  #: by then the daemon ends a load
+    lookup: float = 0.25  #: a later answer counts as a miss, and so does everything until it comes
+    load: float = 10.0  #: the daemon ends a load by then
     store: float = 60.0
 
     def __post_init__(self) -> None:

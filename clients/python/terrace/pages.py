@@ -1,4 +1,4 @@
-"""Blocking questions and transfers of pages, for threads that may wait. While the daemon is away, everything misses.
+"""Blocking lookups and transfers of pages, for threads that may wait. While the daemon is away, everything misses.
 
 A page is an object of a space with one pool, under a digest that says nothing about others.
 """
@@ -16,24 +16,24 @@ from .link import HostPool, Link, Session
 from .options import Limits
 from .spaces import SpaceSpec
 
-SECONDS_BETWEEN_LINES = 60.0  # in the log, of the same kind
+SECONDS_BETWEEN_LINES = 60.0  # interval of log lines of one kind
 LOAD_OPTIONS = Options(priority=64)
 
 Runs = Sequence[tuple[int, int]]
 
 
 class Pages:
-    """One connection, used by one thread at a time. The daemon copies between its memory and `pool`; a transfer returns when
-    the daemon no longer touches it, also when the connection or the daemon is lost."""
+    """One connection, used by one thread at a time. The daemon copies between its memory and `pool`; a transfer
+    returns when the daemon no longer touches the pool, also when the connection or the daemon is lost."""
 
     def __init__(
         self, path: str, pool: HostPool, *, name: str, limits: Limits, log: logging.Logger, specs: Sequence[SpaceSpec] = ()
     ) -> None:
-        """`pool.descriptor` is closed in the end. `specs`: of spaces that are opened with the connection; others are with
+        """Closes `pool.descriptor` in the end. `specs`: spaces to open with the connection; others are opened with
         their first request."""
         self._link = Link(path, name, specs, pool, log)
         self._limits, self._log, self._specs = limits, log, specs
-        self._opened: tuple[Session | None, dict[SpaceSpec, Space]] = (None, {})  # in that session
+        self._opened: tuple[Session | None, dict[SpaceSpec, Space]] = (None, {})  # spaces opened in that session
         self._late: tuple[Session, Ticket[Lookup]] | None = None
         self._told: dict[str, float] = {}
 
@@ -46,11 +46,11 @@ class Pages:
         self._link.await_attempt(self._limits.load)
 
     def close(self) -> None:
-        """A transfer in another thread ends before or soon after."""
+        """Closes the connection. A transfer in another thread ends before that or soon after."""
         self._link.close()
 
     def found(self, spec: SpaceSpec, digests: Sequence[bytes]) -> int:
-        """How many of them the space has, up to the first that it has not."""
+        """Returns how many of the pages the space has, up to the first that it lacks."""
         session = self._link.session
         if session is None or not digests or self._is_late(session):
             return 0
@@ -68,8 +68,8 @@ class Pages:
         return 0
 
     def load(self, spec: SpaceSpec, digests: Sequence[bytes], runs: Runs, runs_per_object: Sequence[int]) -> int:
-        """Pages that arrived, up to the first that did not. `runs`: (offset, bytes) in the pool, those of one page after
-        those of another."""
+        """Loads pages, and returns how many arrived, up to the first that did not. `runs`: (offset, bytes) in the
+        pool, page after page."""
         session = self._link.session
         if session is None:
             return 0
@@ -87,8 +87,8 @@ class Pages:
     def store(
         self, spec: SpaceSpec, digests: Sequence[bytes], runs: Runs, runs_per_object: Sequence[int], parent: bytes = b""
     ) -> bool:
-        """Whether the pages are there now. `parent`: the page before the first; the daemon keeps it as long as those behind
-        it."""
+        """Stores pages, and returns whether they are present now. `parent`: the page before the first; the daemon
+        keeps it as long as the pages after it."""
         session = self._link.session
         if session is None:
             return False
@@ -106,15 +106,15 @@ class Pages:
         return True
 
     def clear(self, spec: SpaceSpec) -> None:
-        """Forgets all pages of the space. Raises what the daemon answers."""
+        """Forgets all pages of the space. Raises the daemon's errors."""
         session = self._link.session
         if session is not None:
             space = self._space(session, spec, self._limits.store)
             session.connection.clear(space, timeout=self._limits.store)
 
     def _space(self, session: Session, spec: SpaceSpec, timeout: float) -> Space:
-        """The sequences of `spec` are tuples. Where opening takes longer the connection is given up, so that nobody waits for
-        it again."""
+        """Opens a space. The sequences of `spec` are tuples. If opening takes longer, the connection is given up, so
+        that nobody waits for it again."""
         if self._opened[0] is not session:
             self._opened = (session, dict(zip(self._specs, session.spaces)))
         spaces = self._opened[1]
@@ -127,7 +127,7 @@ class Pages:
         return spaces[spec]
 
     def _is_late(self, session: Session) -> bool:
-        """An answer is still to come on this connection."""
+        """True if an answer is still to come on this connection."""
         if self._late is None:
             return False
         asked, ticket = self._late
@@ -142,7 +142,8 @@ class Pages:
         return False
 
     def _failed(self, session: Session, what: str, problem: Error, *, moved: bool = False) -> None:
-        """`moved`: a transfer may have begun. Returns when the daemon no longer touches the pool for it."""
+        """Handles a failure. `moved`: a transfer may have begun. Returns when the daemon no longer touches the pool
+        for it."""
         if session.connection.alive:
             self._tell(what.split(" of ")[0], f"{what} failed: {problem}")
             return
@@ -154,7 +155,7 @@ class Pages:
                 moved = self._link.running
 
     def _tell(self, kind: str, text: str) -> None:
-        """At most once a minute of each kind."""
+        """Logs at most one line per minute of each kind."""
         now = time.monotonic()
         if now - self._told.get(kind, -SECONDS_BETWEEN_LINES) >= SECONDS_BETWEEN_LINES:
             self._told[kind] = now

@@ -1,4 +1,4 @@
-"""Reading under a lease part by part, where host memory has no room for all of it at once."""
+"""Reads under a lease part by part if host memory has no room for all of it at once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Parts:
-    """Which chunks are to be read next, and into what: `while parts.more: parts.copy(read(...))`."""
+    """The chunks to read next, and their destinations: `while parts.more: parts.copy(read(...))`."""
 
     def __init__(self, into: Iterable[BytesLike], first_chunk: int, chunks: int, timeout: float | None) -> None:
         self._into = list(into)
@@ -28,7 +28,7 @@ class Parts:
         return None if self._until is None else max(0.0, self._until - time.monotonic())
 
     def copy(self, located: Located) -> None:
-        """Errors: BadRequest when the destinations are not the objects' number and sizes."""
+        """Raises BadRequest if the destinations do not match the objects' number and sizes."""
         came = len(located)
         part = self._per_chunk > 0 and 0 < came < len(self._into) and came % self._per_chunk == 0
         self.nbytes += located.copy_into(self._into[:came] if part or came == 0 else self._into)

@@ -1,4 +1,4 @@
-"""Finds the shared memory that an object's bytes lie in, so that the daemon can be given it."""
+"""Finds the shared memory that contains an object's bytes, so that the daemon can use it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from .errors import BadRequest
 
 @dataclass(frozen=True)
 class Place:
-    """A file of shared memory that is mapped here."""
+    """A shared-memory file that is mapped here."""
 
     descriptor: int
-    nbytes: int  #: of the whole file
+    nbytes: int  #: size of the whole file
     base: int  #: the address that the file's first byte has, or would have
 
 
@@ -33,12 +33,13 @@ class _Mapping:
 
 @contextmanager
 def memory_of(thing: Any) -> Iterator[Place]:
-    """For a descriptor, an object with `fileno()`, or any whose bytes lie in shared memory: multiprocessing's SharedMemory
-    or its buffer, a NumPy array over it, a tensor after `share_memory_()`, an mmap. Open while the block runs."""
+    """Yields the memory of a descriptor, of an object with `fileno()`, or of any object whose bytes lie in shared
+    memory: multiprocessing's SharedMemory or its buffer, a NumPy array over it, a tensor after `share_memory_()`,
+    an mmap. It is open while the block runs."""
     if isinstance(thing, int):
         yield Place(thing, os.fstat(thing).st_size, 0)
         return
-    buffer = getattr(thing, "buf", thing)  # multiprocessing.shared_memory.SharedMemory
+    buffer = getattr(thing, "buf", thing)  # a multiprocessing.shared_memory.SharedMemory has its bytes in `buf`
     address, nbytes = address_of(buffer)
     mapping = _mapping_at(address, nbytes)
     base = mapping.begin - mapping.offset
@@ -68,7 +69,7 @@ def _mapping_at(address: int, nbytes: int) -> _Mapping:
 
 
 def _open(mapping: _Mapping) -> int:
-    """By its path if it has one still, otherwise through a descriptor that this process has of it."""
+    """Opens the file by its path if it still has one, otherwise through a descriptor that this process has of it."""
     candidates = [mapping.path] if mapping.path.startswith("/") else []
     candidates += [f"/proc/self/fd/{name}" for name in os.listdir("/proc/self/fd")]
     for path in candidates:

@@ -1,4 +1,4 @@
-"""What a space is made of: everything that must match for KV to be interchangeable (docs/protocol.md, Spaces)."""
+"""The description of a space: everything that must match for KV to be interchangeable (docs/protocol.md, Spaces)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 
 class Tier(enum.IntEnum):
-    """Where an object lies, fastest first."""
+    """The places of objects, fastest first."""
 
     GPU = 0
     HOST = 1
@@ -39,7 +39,7 @@ class TensorFormat(enum.IntEnum):
 
 
 class DigestUnit(enum.IntEnum):
-    """What a digest of a prefix stands for."""
+    """The meaning of a prefix's digest."""
 
     CHUNK = 0
     HASH_BLOCK = 1
@@ -55,10 +55,10 @@ class FinishReason(enum.IntEnum):
 
 @dataclass(frozen=True)
 class Tensor:
-    hidden: int  #: elements of a token in one layer of K or V; with BINARY: of a layer
+    hidden: int  #: elements per token in one layer of K or V; with BINARY, per layer
     format: TensorFormat = TensorFormat.KV_2LTD
-    dtype: str = ""  #: empty: the space's
-    kv_size: int = 2  #: 2, or 1 where K and V are one
+    dtype: str = ""  #: empty: that of the space
+    kv_size: int = 2  #: 2, or 1 if K and V are one
     layers: int = 1
     first_layer: int = 0
 
@@ -68,28 +68,28 @@ class Pool:
     """One kind of state in a space: attention KV, Mamba states, a sliding window."""
 
     name: str = "kv"
-    object_bytes: int = 0  #: of one chunk on one rank; 0 where `tensors` tell it
+    object_bytes: int = 0  #: bytes of one chunk on one rank; 0 if given by `tensors`
     rule: HitRule = HitRule.ALL_CHUNKS
-    trailing: int = 1  #: with TRAILING_CHUNKS: how many
+    trailing: int = 1  #: number of chunks, with TRAILING_CHUNKS
     replicated: bool = False  #: stored once for all ranks
     tensors: Sequence[Tensor] = ()
-    layer_groups: int = 1  #: with tensors: a pool for each group of layers
+    layer_groups: int = 1  #: with tensors: one pool for each group of layers
 
 
 @dataclass(frozen=True)
 class RequestDefaults:
-    """What holds for all requests of this connection in a space that say nothing else; see `Options`."""
+    """Defaults for all requests of this connection in a space; see `Options`."""
 
-    tiers: Sequence[int] = ()  #: the `Tier`s that are searched; empty: all
+    tiers: Sequence[int] = ()  #: the `Tier`s to search; empty: all
     priority: int = 128
-    deadline_ms: int = 0  #: of a request without a timeout; 0: as the daemon is configured
+    deadline_ms: int = 0  #: deadline of a request without a timeout; 0: as the daemon is configured
     no_load: bool = False
     no_store: bool = False
 
 
 @dataclass(frozen=True)
 class SpaceSpec:
-    """Clients whose specs differ in any field but the last three share nothing."""
+    """The description of a space. Clients whose specs differ in any field but the last three share nothing."""
 
     model: str
     dtype: str
@@ -102,8 +102,8 @@ class SpaceSpec:
     salt: str = ""
     algorithm: HashAlgorithm = HashAlgorithm.SHA256_CBOR
     seed: str = ""
-    rank: int = 0  #: of this connection, one in each space; not part of the space
-    #: The speed at which this client computes KV, not part of the space either: then it is not given what it has sooner
-    #: if it computes it again (`recompute_chunks` of answers). 0: not declared.
+    rank: int = 0  #: rank of this connection, one in each space; not part of the space
+    #: The speed at which this client computes KV, not part of the space either. The daemon then leaves out chunks that
+    #: the client computes sooner than it would get them (`recompute_chunks` of answers). 0: not declared.
     prefill_tokens_per_s: int = 0
     defaults: RequestDefaults = RequestDefaults()

@@ -1,4 +1,4 @@
-"""What a daemon says of itself. Counters count since its start."""
+"""The state of a daemon, as it reports it. Counters start with the daemon."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from ._libterrace import OpenPool
 
 @dataclass(frozen=True)
 class DaemonInfo:
-    """What the daemon said in the handshake."""
+    """The daemon's answer in the handshake."""
 
     version: str
     protocol_version: int
-    boot: bytes  #: of this run of the daemon
+    boot: bytes  #: id of this run of the daemon
     connection: int
-    group: str  #: the trust group
+    group: str  #: name of the trust group
     features: tuple[str, ...]
-    credit_requests: int  #: that may be in flight on a connection
+    credit_requests: int  #: requests that may be in flight on a connection
     credit_bytes: int
     frame_bytes_max: int
 
@@ -28,7 +28,7 @@ class DaemonInfo:
 class TierStatus:
     tier: str
     state: str
-    reason: str  #: why, when it is not ready
+    reason: str  #: why it is not ready
     capacity_bytes: int
     used_bytes: int
     free_bytes: int
@@ -66,7 +66,7 @@ class GroupStatus:
     isolated: bool
     spaces: int
     leases: int
-    region_bytes: int  #: of all connections of the group, until they are unmapped
+    region_bytes: int  #: regions of all connections of the group, until they are unmapped
     region_bytes_max: int
     tiers: list[TierStatus]
     open_spaces: list[SpaceStatus]  #: the first 64
@@ -87,41 +87,42 @@ class ClientStatus:
     reservations: int
     requests: int
     age: float  #: seconds since it connected
-    leased_bytes: int  #: of host memory, that its leases and readings hold
-    quarantined_bytes: int  #: of these: it may be reading them although their lease or its connection has ended
-    answered: int  #: requests
-    latency: float  #: of all answered requests together, in seconds
+    leased_bytes: int  #: host memory that its leases and readings hold
+    quarantined_bytes: int  #: the part that it may be reading although the lease or connection has ended
+    answered: int  #: number of requests answered
+    latency: float  #: sum over all answered requests, in seconds
 
 
 @dataclass(frozen=True)
 class DeviceStatus:
-    """A device of which clients have registered memory since the daemon started."""
+    """A device in which clients have registered memory since the daemon started."""
 
     device: str  #: its UUID, or "host"
     state: str
-    reason: str  #: if it is degraded
+    reason: str  #: why it is degraded
     description: str
-    pid: int  #: of its process; 0: there is none
+    pid: int  #: id of its process; 0: there is none
     regions: int
     region_bytes: int
     loaded_bytes: int
     stored_bytes: int
-    starts: int  #: of its process
+    starts: int  #: starts of its process
     failures: int
-    pinned_bytes: int  #: of host memory that it reads itself
-    direct_bytes: int  #: that it has read from there
-    staged_bytes: int  #: that have passed staging memory, either way
-    disk_bytes: int  #: that it has read from disks itself
-    disk_reads: str  #: whether it does: "yes", "no: " and why, "not all: " and why, "not tried", "opening", "off"
+    pinned_bytes: int  #: bytes of host memory that it reads itself
+    direct_bytes: int  #: bytes that it has read from there
+    staged_bytes: int  #: bytes that have passed through staging memory, either way
+    disk_bytes: int  #: bytes that it has read from disks itself
+    disk_reads: str  #: whether it reads disks: "yes", "no: " and why, "not all: " and why, "not tried", "opening",
+                     #: "off"
 
 
 @dataclass(frozen=True)
 class DaemonStatus:
     version: str
     boot: bytes
-    uptime: float  #: seconds
+    uptime: float  #: in seconds
     workers: int
-    ring: list[str]  #: what the kernel granted
+    ring: list[str]  #: features that the kernel granted
     groups: list[GroupStatus]
     clients: list[ClientStatus]
     devices: list[DeviceStatus]
@@ -150,7 +151,7 @@ class TierPolicy:
 
 @dataclass(frozen=True)
 class ShadowPolicy:
-    """What a tier of this capacity under this policy would have hit."""
+    """The hits that a tier of this capacity under this policy would have had."""
 
     policy: str
     capacity_bytes: int
@@ -170,7 +171,7 @@ class PoliciesStatus:
     group: str
     tiers: list[TierPolicy]
     tracked: int  #: objects that the policies know
-    ghosts: int  #: of these, resident nowhere
+    ghosts: int  #: known objects that are resident nowhere
     bookkeeping_bytes: int
     shadows: list[ShadowPolicy]
     skipped_requests: int
@@ -187,7 +188,7 @@ class PoliciesStatus:
 
 @dataclass(frozen=True)
 class Cleared:
-    """What was forgotten: an object counts once for each tier that it was in."""
+    """The number of forgotten objects: an object counts once for each tier that it was in."""
 
     objects: int
     nbytes: int
@@ -199,8 +200,8 @@ class Moved:
 
     requested_chunks: int
     moved_chunks: int
-    present_chunks: int  #: were there already
-    missing_chunks: int  #: are in no tier, or behind such a chunk
-    held_chunks: int  #: are there now, and stay above as well, because somebody holds them
+    present_chunks: int  #: chunks that were already there
+    missing_chunks: int  #: chunks that are in no tier, or follow such a chunk
+    held_chunks: int  #: chunks that are there now and also stay above, because somebody holds them
     failed_chunks: int
     moved_bytes: int

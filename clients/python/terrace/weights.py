@@ -1,5 +1,5 @@
-"""What a model's files say about its weights: part of what must match for KV to be interchangeable. A name says nothing, since
-other weights may stand behind it tomorrow."""
+"""Identifies a model's weights by its files: part of what must match for KV to be interchangeable. A name says
+nothing, because it may stand for other weights tomorrow."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-CONTENT_BYTES = 4 << 20  # smaller files are read
-EDGE_BYTES = 64 << 10  # of a larger one, at either end: a .bin has its members' checksums at its end, a .gguf its header in front
-HEADER_BYTES = 100 << 20  # of a safetensors file at most, as its format says
-MODEL_BYTES = 256  # of a space's `model`
+CONTENT_BYTES = 4 << 20  # smaller files are read as a whole
+# Bytes read at either end of a larger file: a .bin has its members' checksums at its end, a .gguf its header in front.
+EDGE_BYTES = 64 << 10
+HEADER_BYTES = 100 << 20  # largest header of a safetensors file, according to its format
+MODEL_BYTES = 256  # limit of a space's `model`
 
 _WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".gguf", ".ckpt", ".npz", ".npcache")
-# Files that say nothing about the KV of given tokens.
+# files that do not affect the KV of given tokens
 _IRRELEVANT = re.compile(
     r"\..*|.*\.(md|jinja|txt|model|tiktoken|png|jpg|pdf|lock|log|tmp|incomplete)|"
     r"(tokenizer|vocab|merges|special_tokens|added_tokens|chat_template|generation_config|license|notice|readme|trainer_state).*",
@@ -31,22 +32,22 @@ _BLOB = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 class Unidentified(Exception):
-    """Why it cannot be said which weights these are."""
+    """Raised with the reason why it cannot be said which weights these are."""
 
 
 @dataclass(frozen=True)
 class Identity:
-    digest: str  #: of the files
-    changed: int  #: when one of them changed last, in nanoseconds; 0: they are named after their content
+    digest: str  #: digest of the files
+    changed: int  #: time when one of them last changed, in nanoseconds; 0: they are named after their content
 
 
 @dataclass(frozen=True)
 class Weights:
-    """Which KV an engine computes for the same tokens."""
+    """Identifies the KV that an engine computes for given tokens."""
 
-    revision: str  #: as a space's: of the files, as the user named it, or of this engine alone
-    factors: dict[str, Any]  #: of the engine's configuration
-    private: str = ""  #: why no other engine may have its KV
+    revision: str  #: revision of the space: from the files, from the user, or of this engine alone
+    factors: dict[str, Any]  #: factors of the engine's configuration
+    private: str = ""  #: the reason why no other engine may have its KV
 
 
 # By path: size, times and inode of a file, and what was read of it then.
@@ -56,9 +57,9 @@ _known: dict[str, tuple[tuple[int, ...], list[object]]] = {}
 def identity_of(
     model: str, revision: str | None = None, cache: str | None = None, *, needs_weights: bool = True
 ) -> Identity:
-    """Of a folder, a file, or a name that the cache of Hugging Face has (`cache`: another folder than its usual one). Reads
-    the small files, and of large ones their headers and ends; what stays is remembered until a file changes. Raises
-    Unidentified."""
+    """Identifies a folder, a file, or a name in the cache of Hugging Face (`cache`: another folder than its usual
+    one). Reads the small files, and headers and ends of the large ones; the result is remembered until a file
+    changes. Raises Unidentified."""
     place = place_of(model, revision, cache)
     try:
         files = sorted(_files_of(place))
@@ -75,8 +76,8 @@ def identity_of(
 
 
 def loaded_identity_of(model: str, revision: str | None = None, cache: str | None = None, *, needs_weights: bool = True) -> Identity:
-    """Of files that this process has loaded, at some time since it was started. Raises Unidentified if they have changed since
-    then."""
+    """Identifies files that this process has loaded at some time since its start. Raises Unidentified if they have
+    changed since then."""
     found = identity_of(model, revision, cache, needs_weights=needs_weights)
     if found.changed >= process_started():
         raise Unidentified(f"files of {_shown(model)} have changed since the engine was started, which may have loaded those before")
@@ -84,7 +85,7 @@ def loaded_identity_of(model: str, revision: str | None = None, cache: str | Non
 
 
 def process_started() -> int:
-    """When, in nanoseconds since 1970."""
+    """Returns when the process was started, in nanoseconds since 1970."""
     with open("/proc/self/stat") as status:
         ticks = int(status.read().rpartition(")")[2].split()[19])
     booted = time.time_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME)
@@ -92,7 +93,7 @@ def process_started() -> int:
 
 
 def place_of(model: str, revision: str | None = None, cache: str | None = None) -> str:
-    """The folder or the file of a model. Raises Unidentified for a name without local files."""
+    """Returns the folder or the file of a model. Raises Unidentified for a name without local files."""
     if os.path.exists(model):
         return model
     hub = os.path.join(cache or _hub_cache(), "models--" + model.replace("/", "--"))
@@ -110,15 +111,15 @@ def place_of(model: str, revision: str | None = None, cache: str | None = None) 
 
 
 def process_identity() -> str:
-    """What no other process has."""
-    return f"{_PROCESS}-{os.getpid()}"  # the number because of processes that fork
+    """Returns an identity that no other process has."""
+    return f"{_PROCESS}-{os.getpid()}"  # includes the process id, because processes fork
 
 
 _PROCESS = uuid.uuid4().hex
 
 
 def model_name(model: str) -> str:
-    """As a space can have it."""
+    """Shortens a model's name to what a space can have."""
     raw = os.fsencode(model)
     try:
         raw.decode()
@@ -142,7 +143,7 @@ def _shown(path: str) -> str:
 
 
 def _files_of(place: str) -> Iterator[tuple[str, str]]:
-    """Names and paths of what decides about KV."""
+    """Returns names and paths of the files that affect KV."""
     if not os.path.isdir(place):
         yield os.path.basename(place), place
         return
@@ -154,7 +155,7 @@ def _files_of(place: str) -> Iterator[tuple[str, str]]:
 
 
 def _describe(path: str) -> tuple[list[object], int]:
-    """What a file says about its content, and when it changed."""
+    """Returns what a file says about its content, and when it changed."""
     real = os.path.realpath(path)
     folder, blob = os.path.split(real)
     if os.path.basename(folder) == "blobs" and _BLOB.fullmatch(blob):
@@ -171,7 +172,7 @@ def _describe(path: str) -> tuple[list[object], int]:
 
 
 def _open_without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe would wait for a writer
+    return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)  # without O_NONBLOCK a pipe would wait for a writer
 
 
 def _read(descriptor: int, path: str, status: os.stat_result) -> list[object]:

@@ -1,4 +1,4 @@
-"""Puts libterrace's sources into a source distribution, which has no repository around it."""
+"""Adds libterrace's sources to a source distribution, which has no repository around it."""
 
 import os
 import pathlib

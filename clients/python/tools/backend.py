@@ -1,7 +1,7 @@
-"""meson-python, with one decision of our own: the stable ABI, where Python has enough of it.
+"""meson-python with one change: the stable ABI, if the Python version has enough of it.
 
-nanobind's stable ABI begins with Python 3.12. A wheel that is built there serves 3.12 and all later versions; one that is
-built with 3.10 or 3.11 serves that version alone.
+nanobind's stable ABI begins with Python 3.12. A wheel built there serves 3.12 and all later versions; one built
+with 3.10 or 3.11 serves only that version.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""The C++ sources of a folder, one a line."""
+"""Lists the C++ sources of a folder, one per line."""
 
 import pathlib
 import sys

@@ -16,7 +16,7 @@
 
 namespace terrace::actors {
 
-/// A check's own: the next part.
+/// A check sends this to itself for its next part.
 struct check_turn {};
 
 } // namespace terrace::actors
@@ -27,14 +27,14 @@ namespace terrace::actors {
 
 namespace {
 
-/// Places that are counted in a turn.
+/// Places that are counted in one turn.
 constexpr size_t places_at_once = 4'096;
-/// Objects that a tier is asked about in a message.
+/// Objects that a tier is asked about in one message.
 constexpr size_t held_at_once = 256;
-/// How often a recount of sessions begins again.
+/// Attempts to recount the sessions when a recount is interrupted.
 constexpr int session_attempts = 3;
 
-/// The walk of a tier, which ends with this.
+/// Walks a tier. The walk ends with this object.
 class tier_walk {
  public:
   tier_walk(const tier_parts& tier, uint64_t number) : of_(tier), number_(number) {}
@@ -53,7 +53,7 @@ class tier_walk {
   reference_count references{of_.kind};
 };
 
-/// The one check of its group.
+/// The right to be the only check of the group.
 class check_right {
  public:
   explicit check_right(std::shared_ptr<std::atomic<bool>> flag) : flag_(std::move(flag)) {
@@ -79,7 +79,7 @@ struct check_state {
   check_report report;
   answer<check_report> reply;
   std::vector<std::unique_ptr<tier_walk>> walks;
-  std::unordered_set<lease_id> leases; ///< that were counted
+  std::unordered_set<lease_id> leases; ///< leases that were counted
   turn_wait wait;
   task<> progress;
 };
@@ -93,7 +93,7 @@ void take(check_pointer self, std::vector<std::string> differences) {
 
 // ---- whether anything is in progress ----
 
-/// Waits until all that is being released elsewhere has been, and the tiers have been told.
+/// Waits until everything that is being released elsewhere has been released, and the tiers have been told.
 class lease_ends_passed {
  public:
   explicit lease_ends_passed(check_pointer self) : self_(self), ends_(self->state.job.group->lease_ends) {}
@@ -113,7 +113,7 @@ class lease_ends_passed {
 struct progress_tally {
   work_mark::tally work;
   lease_ledger::tally ledger;
-  bool writes = false; ///< some wait to be written to a tier below
+  bool writes = false; ///< some objects wait to be written to a tier below
 };
 
 task<progress_tally> tally_progress(check_pointer self) {
@@ -141,7 +141,7 @@ tier_walk* walk_of(check_pointer self, tier_kind kind) {
   for (const auto& walk : self->state.walks)
     if (walk->tier().kind == kind)
       return walk.get();
-  return nullptr; // it has joined since
+  return nullptr; // the tier has joined since
 }
 
 task<> count_hold(check_pointer self, reference_kind kind, tier_kind in, hold_ptr held) {
@@ -160,7 +160,7 @@ task<> count_hold(check_pointer self, reference_kind kind, tier_kind in, hold_pt
   }
 }
 
-/// Once, however many keep it.
+/// Counts a lease once, however many holders keep it.
 task<> count_lease(check_pointer self, lease_ptr what) {
   if (!self->state.leases.insert(what->id).second)
     co_return;

@@ -1,14 +1,14 @@
-// CHECK: counts everything of a trust group again and compares it with what is kept. One actor per check, one check per group
-// at a time.
+// CHECK: recounts everything of a trust group and compares the result with the kept sums. There is one actor
+// per check, and one check per group at a time.
 //
-// It works part by part, each in a short turn of the actor that has it, so requests are served in between. What changes
-// meanwhile never counts as a difference:
-// - a part of a tier is compared by its policy, allocator and journals with what they know at that point of the tier's
-//   messages to them (tier/objects/check_messages.hpp);
-// - references to an object are compared with its holds only if the object has not changed since before the first reference
-//   was asked for;
-// - holds that belong to nobody but a request, and what is charged for leases, only if no request was in progress from the
-//   begin to the end.
+// It works part by part, each in a short turn of the actor that owns the part, so requests are served in
+// between. Changes made meanwhile never count as differences:
+// - a part of a tier is compared by its policy, allocator and journals with what they know at that point of
+//   the tier's messages to them (tier/objects/check_messages.hpp);
+// - references to an object are compared with its holds only if the object has not changed since before the
+//   first reference was asked for;
+// - holds that only a request has, and the charges for leases, are compared only if no request was in progress
+//   from the begin to the end.
 #pragma once
 
 #include "actors/connection/client_record.hpp"
@@ -23,10 +23,12 @@ struct check_job {
   group_ptr group;
   std::shared_ptr<const connected_clients> clients;
   context_ptr
-      context; ///< of the request: the only one that may be in progress for the group to count as idle
+      context; ///< context of the check's request: the only one that may be in progress if the group is to
+               ///< count as idle
 };
 
-/// Answers a `check_job` with a `check_report`, and ends. Error of the report: `busy`, while another check is in progress.
+/// Spawns a check. It answers a `check_job` with a `check_report`, and ends. Error of the report: `busy`
+/// while another check is in progress.
 caf::actor spawn_check(caf::actor_system& system);
 
 } // namespace terrace::actors

@@ -12,7 +12,7 @@ namespace {
 clear_keeper_actor::behavior_type keeper_behavior(clear_keeper_actor::pointer self, const group_ptr& group) {
   return {
       [self, group, asked = false](const remember_clear_request& request) mutable {
-        assert(!asked); // one keeper per clear
+        assert(!asked); // there is one keeper per clear
         asked = true;
         self->quit();
         return remember_clear(group->state_directory, group->disk_files, request.what,

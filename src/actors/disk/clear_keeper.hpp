@@ -1,5 +1,5 @@
-// CLEAR KEEPER: a thread for one clear that a group's volume cannot record now: writes it to the state
-// directory, answers, and ends (storage/disk/clear_record.hpp).
+// CLEAR KEEPER: a thread for one clear that a group's volume cannot record now. It writes the clear to the
+// state directory, answers, and ends (storage/disk/clear_record.hpp).
 #pragma once
 
 #include "actors/transfer/transfer_arguments.hpp"

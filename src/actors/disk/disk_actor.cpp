@@ -23,15 +23,15 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-// Tags that are not operations of the path: a tick of the detector, the end of a pause, by direction, and
-// the read of the superblock.
+// Tags that are not operations of the path: a tick of the detector, the end of a pause, by direction, and the
+// read of the superblock.
 constexpr uint64_t look_tag = 1ULL << 59; // it is time to look at the file
-constexpr uint64_t seen_tag = 1ULL << 60; // its attributes are there
+constexpr uint64_t seen_tag = 1ULL << 60; // the file's attributes have arrived
 constexpr uint64_t tick_tag = 1ULL << 61;
 constexpr uint64_t pause_tag = 1ULL << 62;
 constexpr uint64_t trial_tag = 1ULL << 63;
 
-/// The file's attributes as the kernel gives them, and the name by which it is looked at.
+/// The file's attributes as the kernel returns them, and the name by which they are requested.
 struct look_at_file {
   std::string path;
   struct statx seen {};
@@ -61,7 +61,7 @@ struct disk_state {
   std::unique_ptr<registered_memory> memory;
   std::unique_ptr<disk_ring> ring;
   std::unique_ptr<disk_path> path;
-  std::vector<runtime::operation_id> in_kernel; ///< by tag
+  std::vector<runtime::operation_id> in_kernel; ///< operations, by tag
   bool ticking = false;                         ///< a tick of the stall detector is in the ring
   bool trying = false;                          ///< a read of the superblock is in the ring
   std::shared_ptr<look_at_file> looked;
@@ -134,7 +134,7 @@ void look_later(disk_pointer self) {
     self->state.ring->wait(after, look_tag);
 }
 
-/// In the ring, because a file system that hangs must not hold the worker.
+/// Looks at the file through the ring, because a file system that hangs must not hold the worker.
 void on_look(disk_pointer self) {
   auto& state = self->state;
   state.looked = std::make_shared<look_at_file>();

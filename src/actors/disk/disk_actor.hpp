@@ -1,10 +1,10 @@
-// DISK: one file of extents, that of one path of a disk tier. Submits reads and writes to the ring of its
+// DISK: one file of extents, that of one path of a disk tier. It submits reads and writes to the ring of its
 // home worker and answers when they are done.
 //
-// Every byte that the kernel accesses is kept by the request's owners until its last operation has completed,
+// The request's owners keep every byte that the kernel accesses until its last operation has completed,
 // whichever actor has ended.
 //
-// Whether the path is in service, and what is tried when, is decided by storage/disk/disk_path.hpp.
+// storage/disk/disk_path.hpp decides whether the path is in service, and what is tried when.
 #pragma once
 
 #include "actors/interfaces.hpp"
@@ -23,7 +23,7 @@ struct disk_arguments {
   disk_path_arguments path;
   std::vector<std::shared_ptr<const arena>> segments; ///< memory to register as fixed buffers
   std::function<void(const std::string&)>
-      warn; ///< one line when the device goes out of service, one when it is back
+      warn; ///< writes one line when the device goes out of service, and one when it is back
 };
 
 disk_actor spawn_disk(caf::actor_system& system, const runtime::home& home, disk_arguments arguments);

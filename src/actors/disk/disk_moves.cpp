@@ -46,7 +46,7 @@ error why_ended(const moved_objects& what) {
   return {what.context->ended.load(), "the request ended while its objects were read"};
 }
 
-/// Counts what was not as the index says, and reports damage.
+/// Counts the objects that do not match the index, and reports damage.
 void report(disk_set_pointer self, const read_request& what, const std::vector<size_t>& bad) {
   auto& state = self->state;
   for (const auto& of : state.damages.add(what.objects, bad, std::chrono::steady_clock::now())) {
@@ -59,7 +59,7 @@ void report(disk_set_pointer self, const read_request& what, const std::vector<s
   }
 }
 
-/// Verifies what was read.
+/// Verifies the objects that were read.
 void check(disk_set_pointer self, const read_request& what, move_answer read, answer<move_answer> reply) {
   std::vector<size_t> checked;
   auto request = check_of(what, self->state.paths->volume(), read, checked);

@@ -14,7 +14,7 @@ namespace terrace::actors {
 
 namespace {
 
-/// The initial state, passed to its own thread.
+/// The initial state, which is passed to the set's own thread.
 struct disk_set_seed {
   disk_set_arguments with;
   std::vector<runtime::home> homes;
@@ -36,7 +36,7 @@ void on_start_journal(disk_set_pointer self, const start_journal& start) {
   }
 }
 
-/// Behind all changes that it was told of.
+/// Sent after all changes that the set was told of.
 caf::result<check_answer_texts> on_check_journals(disk_set_pointer self,
                                                   const check_journal_request& request) {
   auto reply = make_answer<check_answer_texts>(self);
@@ -227,7 +227,7 @@ disk_set_actor spawn_disk_set(caf::actor_system& system, opened_disk& opened, di
   seed->service = opened.service;
   seed->left_out = !opened.left_out.empty();
   seed->with = std::move(arguments);
-  runtime::home home = seed->homes.front(); // with one path, that of its disk and journal
+  runtime::home home = seed->homes.front(); // with one path, the home of its disk and journal
   return runtime::spawn_homed(system, home, set_behavior, std::move(seed));
 }
 

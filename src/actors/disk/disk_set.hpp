@@ -1,5 +1,6 @@
-// DISK SET: the paths of a disk tier as one. Spawns a disk and a journal per path, sends each its part of a
-// request, and answers when the last of them has. No other part depends on the number of paths.
+// DISK SET: presents the paths of a disk tier as one. It spawns a disk and a journal per path, sends each its
+// part of a request, and answers when the last of them has answered. No other part depends on the number of
+// paths.
 //
 // It lives as long as all of them: if one ends unexpectedly, all end; on an exit message it ends after them.
 #pragma once
@@ -26,13 +27,14 @@ struct disk_set_arguments {
   health_options health;
   std::vector<metrics::path_probes> probes; ///< parallel to the configured paths
   std::shared_ptr<metrics::tier_probe> tier_probe;
-  std::shared_ptr<read_meter> meter;                  ///< told of the reads of all paths; null: none
+  std::shared_ptr<read_meter> meter;                  ///< receives the reads of all paths; null: none
   std::vector<std::shared_ptr<const arena>> segments; ///< memory to register as fixed buffers
   std::shared_ptr<copier_pool> copiers;
-  std::shared_ptr<shared_devices> devices;      ///< of the daemon; null: each file has its device for itself
+  /// Devices of the daemon; null: each file has its device for itself.
+  std::shared_ptr<shared_devices> devices;
   uint64_t group = 0;                           ///< number of the trust group
   std::function<runtime::home()> place;         ///< returns the home of each path
-  std::function<void(const std::string&)> warn; ///< a line for the log, from any thread
+  std::function<void(const std::string&)> warn; ///< logs a line, from any thread
 };
 
 /// Takes the paths of `opened` and the initial state of their journals. `start_journal` must follow, with the

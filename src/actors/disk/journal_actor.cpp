@@ -30,8 +30,8 @@ struct journal_state {
   runtime::operation_id under_way{};
   disk_actor disk;
   std::chrono::milliseconds stall_after{};
-  stall_detector watch{ticks_of_patience}; ///< of the operation in progress
-  bool ticking = false;                    ///< a tick of it is in the ring
+  stall_detector watch{ticks_of_patience}; ///< watches the operation in progress
+  bool ticking = false;                    ///< a tick of the detector is in the ring
   std::shared_ptr<disk_service> service;
   size_t path = 0;
   std::vector<answer<close_journal_answer>> closers;
@@ -68,7 +68,7 @@ void submit(journal_pointer self, journal_io io) {
   } else {
     request.code = runtime::io_code::write;
     request.offset = io.file_offset;
-    request.data = const_cast<std::byte*>(io.memory->data()); // a write only reads it
+    request.data = const_cast<std::byte*>(io.memory->data()); // a write only reads the memory
     request.length = static_cast<uint32_t>(io.memory->size());
     request.keep_alive = std::const_pointer_cast<aligned_buffer>(std::move(io.memory));
   }
@@ -78,7 +78,7 @@ void submit(journal_pointer self, journal_io io) {
   keep_watch(self);
 }
 
-/// The operation is no longer waited for, but its effect counts when it completes.
+/// Stops waiting for the operation. Its effect still counts when it completes.
 void on_tick(journal_pointer self) {
   auto& state = self->state;
   assert(state.ticking);

@@ -14,7 +14,8 @@
 namespace terrace::actors {
 
 /// Makes the ring send `self`, a homed actor, a completion with `tag` at the detector's next tick: one at a
-/// time, and only while there is something to watch. `ticking`: one is in the ring; its receiver resets that.
+/// time, and only while there is something to watch. `ticking`: a tick is in the ring; its receiver resets
+/// that.
 template <class Self>
 void keep_ticking(Self* self, const stall_detector& watch, bool& ticking,
                   std::chrono::nanoseconds stall_after, uint64_t tag) {

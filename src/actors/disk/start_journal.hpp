@@ -8,12 +8,11 @@
 
 namespace terrace::actors {
 
-/// From a durable tier to its disk set, and from there to all journals, as the first message: the tier whose
-/// index they keep.
+/// The first message of a durable tier to its disk set, and from there to all journals: it names the tier
+/// whose index they keep.
 struct start_journal {
   caf::typed_actor<caf::replies_to<image_request>::with<image_answer>> tier;
-  std::vector<journal_tally>
-      recorded; ///< by path: what is recorded of the index, for checks; empty: not known
+  std::vector<journal_tally> recorded; ///< recorded part of the index, by path, for checks; empty: unknown
 };
 
 } // namespace terrace::actors

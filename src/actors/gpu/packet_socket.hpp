@@ -1,5 +1,5 @@
-// Both directions of the socket between the daemon and the process of a GPU: messages in and out, each with at most one
-// operation in the ring.
+// Both directions of the socket between the daemon and the process of a GPU: messages in and out, each with
+// at most one operation in the ring.
 #pragma once
 
 #include "base/unique_fd.hpp"
@@ -28,19 +28,20 @@ class packet_socket {
   static constexpr uint64_t receive_tag = 1ULL << 60;
   static constexpr uint64_t send_tag = receive_tag + 1;
 
-  /// `socket` is closed by the last user.
+  /// The last user closes `socket`.
   packet_socket(std::shared_ptr<unique_fd> socket, runtime::io_port& port, caf::strong_actor_ptr owner);
 
-  /// Submits a receive. Call once, and after each that was received.
+  /// Submits a receive. Call it once, and again after each received message.
   void receive();
-  /// The completion of a receive. Nothing: end of file, or the socket is broken. Errors: not a message.
+  /// Handles the completion of a receive. Returns nothing at the end of file or if the socket is broken.
+  /// Error: the bytes are not a message.
   std::optional<result<process_packet>> received(int32_t bytes);
 
   void send(process_packet packet);
-  /// The completion of a send. False: the other side accepts no more.
+  /// Handles the completion of a send. Returns false if the other side accepts no more.
   bool sent(int32_t bytes);
 
-  /// A send is in the ring.
+  /// True while a send is in the ring.
   bool sends() const { return out_ != nullptr; }
 
  private:
@@ -61,7 +62,7 @@ class packet_socket {
   runtime::io_port& port_;
   caf::strong_actor_ptr owner_;
   std::shared_ptr<incoming> in_;
-  std::shared_ptr<outgoing> out_; ///< in the ring; null: none
+  std::shared_ptr<outgoing> out_; ///< the message in the ring; null: none
   std::deque<process_packet> line_;
 };
 

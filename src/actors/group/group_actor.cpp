@@ -24,15 +24,15 @@ namespace {
 struct group_state {
   const char* name = "group";
   std::optional<group_book> book;
-  std::weak_ptr<const group_parts> group; ///< whose tiers learn what is forgotten
-  bool demoting = false;                  ///< what a session gave up
-  bool removing = false;                  ///< a tail to which nobody refers any more
-  uint64_t changes = 0;                   ///< of sessions, since the last part of a check
+  std::weak_ptr<const group_parts> group; ///< its tiers learn which spaces are forgotten
+  bool demoting = false;                  ///< chunks that a session gave up are being demoted
+  bool removing = false;                  ///< a tail without references is being removed
+  uint64_t changes = 0;                   ///< changes of sessions since the last part of a check
 };
 
 using group_pointer = group_actor::stateful_pointer<group_state>;
 
-/// The tiers are notified here: the connection that asks may end before it is answered.
+/// Notifies the tiers itself, because the connection that asks may end before it is answered.
 forget_spaces_answer on_forget_spaces(group_pointer self, const forget_spaces_request& request) {
   assert(request.empty.size() <= empty_spaces_request::spaces_max);
   auto answer = self->state.book->answer(request);
@@ -48,7 +48,7 @@ forget_spaces_answer on_forget_spaces(group_pointer self, const forget_spaces_re
   return answer;
 }
 
-/// The tiers ask for the tenant of a space when a request uses it, which is after this.
+/// Registers the tenant of the space before a tier can ask for it: a tier asks when a request uses the space.
 open_space_answer on_open_space(group_pointer self, const open_space_request& request) {
   auto answer = self->state.book->answer(request);
   if (auto group = self->state.group.lock(); group && answer.opened) {
@@ -83,7 +83,7 @@ void demoted(group_pointer self, bool below) {
   demote_next(self);
 }
 
-/// One after the other: what waits can be evicted in the meantime.
+/// Demotes one after the other. Waiting chunks can be evicted in the meantime.
 void demote_next(group_pointer self) {
   auto& state = self->state;
   auto group = state.group.lock();
@@ -112,18 +112,19 @@ void demote_next(group_pointer self) {
 
 // ---- tails to which nobody refers any more ----
 
-/// One at a time. The fastest tier first, and once more at the end, as for a clear (tier/objects/clear_course.hpp). A tier at a time,
-/// and some objects at a time: it holds those that it has, and is told that they are unwanted, in the turn that finds that
-/// still nobody refers to the tail. Who refers to it later asks the tiers later, and finds it gone.
+/// Removes one tail at a time. It asks the fastest tier first, and once more at the end, as a clear does
+/// (tier/objects/clear_course.hpp). It asks one tier at a time about some objects at a time. The tier holds
+/// the objects that it has, and is told that they are unwanted in the same turn that finds the tail still
+/// without references. Whoever refers to the tail later asks the tiers later, and finds it gone.
 struct tail_removal {
   unreferred_tail what;
   object_source objects;
-  std::vector<tier_actor> tiers; ///< that are still to be asked, from the last one on
-  size_t next = 0;               ///< object
+  std::vector<tier_actor> tiers; ///< tiers that are still to be asked, last one first
+  size_t next = 0;               ///< number of the next object
   context_ptr work;              ///< a check counts it as in progress
 };
 using tail_removal_ptr = std::shared_ptr<tail_removal>;
-constexpr size_t removed_at_a_time = 1'024; ///< objects
+constexpr size_t removed_at_a_time = 1'024; ///< objects per message
 
 void remove_next_tail(group_pointer self);
 
@@ -144,7 +145,8 @@ void remove_found(group_pointer self, const tail_removal_ptr& all, const probe_a
     for (const object_place& place : found.held->places())
       if (place.present())
         notice.ids.push_back(place.id);
-    self->send<caf::message_priority::high>(all->tiers.back(), std::move(notice)); // probes may pass others
+    // Probes may overtake other messages.
+    self->send<caf::message_priority::high>(all->tiers.back(), std::move(notice));
   }
   remove_some(self, all);
 }
@@ -191,8 +193,8 @@ void remove_next_tail(group_pointer self) {
   remove_some(self, all);
 }
 
-/// In builds that check all the time, after each change of the sessions: now and then some of them are counted again. A
-/// difference ends the process.
+/// In builds that check all the time, recounts some sessions now and then after a change. A difference ends
+/// the process.
 void check_some_sessions(group_pointer self) {
   constexpr uint64_t check_every = TERRACE_CHECK_EVERY;
   if constexpr (check_every != 0) {
@@ -212,7 +214,8 @@ void check_some_sessions(group_pointer self) {
   }
 }
 
-/// After what may have ended holds of sessions: they end, on another thread if they are many.
+/// Call after anything that may have ended holds of sessions. The holds end here, or on another thread if
+/// they are many.
 void settle_holds(group_pointer self) {
   constexpr size_t few = 8;
   auto ended = self->state.book->take_ended_holds();

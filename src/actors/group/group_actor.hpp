@@ -12,10 +12,10 @@ namespace terrace::actors {
 
 struct group_parts;
 
-/// `spaces.isolated`: spaces with forgeable digests are refused.
-/// `notices`: from connections, of leases that begin and end. `group`: whose tiers are notified of forgotten spaces; it
-/// may be set up later, and not be there in tests. `held`: charged with what sessions hold. `prompts`: bounds
-/// of those whose logits are kept.
+/// Spawns the group. `spaces.isolated`: spaces with forgeable digests are refused. `notices`: credit of
+/// connections' notices that leases begin and end. `group`: its tiers are notified of forgotten spaces; it
+/// may be set up later, and may be absent in tests. `held`: charged with what sessions hold. `prompts`:
+/// bounds of the prompts whose logits are kept.
 group_actor spawn_group(caf::actor_system& system, const space_registry::options& spaces,
                         std::shared_ptr<edge_credit> notices = std::make_shared<edge_credit>(),
                         std::weak_ptr<const group_parts> group = {}, const session_bounds& sessions = {},

@@ -17,7 +17,7 @@
 namespace terrace::actors {
 
 namespace {
-struct next_slice {}; ///< to itself
+struct next_slice {}; ///< a lookup sends this to itself
 } // namespace
 
 } // namespace terrace::actors
@@ -31,7 +31,7 @@ namespace {
 struct lookup_state {
   const char* name = "lookup";
   task<> progress;
-  turn_wait wait; ///< between slices
+  turn_wait wait; ///< waits between slices
 };
 
 using lookup_base = runtime::short_turns<runtime::homed<caf::event_based_actor>>;
@@ -39,7 +39,7 @@ using lookup_pointer = caf::stateful_actor<lookup_state, lookup_base>*;
 
 using tiers_searched = searched_tiers<tier_parts>;
 
-/// False: the tier must be asked.
+/// Returns false if the tier must be asked.
 bool read_slice(prefix_search& search, size_t number, const tier_parts& tier) {
   auto counted = search.read(number, *tier.index);
   if (!counted)
@@ -49,13 +49,13 @@ bool read_slice(prefix_search& search, size_t number, const tier_parts& tier) {
   return true;
 }
 
-/// Slices of long lookups do not delay short ones.
+/// Slices keep long lookups from delaying short ones.
 question<tier_actor, probe_request> probe_of(prefix_search& search, const tier_parts& tier) {
   return {tier.tier, search.probe(),
           search.one_slice() ? caf::message_priority::high : caf::message_priority::normal};
 }
 
-/// One notice per tier; empty ones are not sent.
+/// Sends one notice per tier; empty ones are not sent.
 template <class Notice>
 void tell(lookup_pointer self, const tiers_searched& tiers, std::vector<Notice> notices) {
   assert(notices.size() <= tiers.size());
@@ -70,7 +70,7 @@ void fail_as_ended(const lookup_request& request, answer<lookup_answer>& reply) 
   reply.fail({request.context->ended.load(), "the lookup ended before it was answered"});
 }
 
-/// What is known of the tiers now.
+/// Returns what is known of the tiers now.
 recompute_terms terms_of(const lookup_request& request, const tiers_searched& tiers) {
   recompute_terms terms;
   terms.tokens_per_s = request.prefill_tokens_per_s;
@@ -81,7 +81,8 @@ recompute_terms terms_of(const lookup_request& request, const tiers_searched& ti
   return terms;
 }
 
-/// Slice by slice: reads the tiers' indexes, or asks the tiers in parallel. Then leases what it found, in steps.
+/// Reads the tiers' indexes slice by slice, or asks the tiers in parallel. Then leases what it found, in
+/// steps.
 task<> look_up(lookup_pointer self, lookup_request request, answer<lookup_answer> reply) {
   const group_parts& group = *request.group;
   tiers_searched tiers(group.tiers(), request.tiers);
@@ -122,7 +123,7 @@ task<> look_up(lookup_pointer self, lookup_request request, answer<lookup_answer
       co_return;
     }
   }
-  // What a tier that was not searched, or not as a whole, may have is not missing.
+  // Chunks in a tier that was not searched, or not completely, do not count as missing.
   if (request.hold && !group.will_join() && tiers.everything(group.tiers())) {
     auto gone = found.next_unusable();
     while (gone) {

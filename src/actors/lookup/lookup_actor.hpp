@@ -1,5 +1,5 @@
-// LOOKUP: one lookup request. Asks every tier that may have something in parallel, merges the answers into a
-// plan, and keeps holds if a lease is requested. Reused by its connection.
+// LOOKUP: serves one lookup request at a time. It asks every tier that may have something in parallel, merges
+// the answers into a plan, and keeps holds if a lease is requested. Its connection reuses it.
 #pragma once
 
 #include "actors/transfer/transfer_arguments.hpp"
@@ -11,16 +11,17 @@ namespace terrace::actors {
 
 struct lookup_request : prefix_subject {
   group_ptr group;
-  object_source objects;             ///< of all ranks (index/chunk_layout.hpp)
-  uint32_t tiers = 0;                ///< bit n: tier_kind n may be searched; 0: all
-  bool object_tiers = false;         ///< the plan in the answer has them
-  account_ptr account;               ///< of the connection, for what is held; null: a new one
-  context_ptr context;               ///< may be null; looked at between slices
-  uint32_t prefill_tokens_per_s = 0; ///< of the client; what it computes faster is left out. 0: nothing is
+  object_source objects;     ///< objects of all ranks (index/chunk_layout.hpp)
+  uint32_t tiers = 0;        ///< bit n: tier_kind n may be searched; 0: all
+  bool object_tiers = false; ///< the plan in the answer includes them
+  account_ptr account;       ///< account of the connection for what is held; null: a new one
+  context_ptr context;       ///< may be null; checked between slices
+  /// Speed of the client; chunks that it computes faster are left out. 0: none are.
+  uint32_t prefill_tokens_per_s = 0;
 };
 
-/// Answers `lookup_request`, one at a time. Runs on its connection's worker: next to a tier on another worker
-/// it would wait for that worker's own connections.
+/// Spawns a lookup. It answers `lookup_request`, one at a time, and runs on its connection's worker: next to
+/// a tier on another worker it would wait for that worker's own connections.
 caf::actor spawn_lookup(caf::actor_system& system, const runtime::home& home);
 
 } // namespace terrace::actors

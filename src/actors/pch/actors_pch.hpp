@@ -1,4 +1,4 @@
-// What almost every actor includes; precompiled, since CAF's headers are long.
+// Precompiled headers that almost every actor includes, because CAF's headers are long.
 #ifndef TERRACE_ACTORS_PCH_HPP
 #define TERRACE_ACTORS_PCH_HPP
 

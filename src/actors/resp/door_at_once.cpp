@@ -1,4 +1,5 @@
-// Batches that are served without a message that is answered: what needs no cache, and small values in host memory.
+// Batches that need no answer from another actor: commands that need no cache, and small values in host
+// memory.
 #include "actors/resp/door_connection.hpp"
 
 #include <caf/send.hpp>
@@ -18,7 +19,7 @@ bool door_connection::serve_at_once(const door_batch& batch) {
   }
 }
 
-/// The tier hears afterwards that they were used.
+/// Reads the values; the tier is told of the use afterwards.
 bool door_connection::read_at_once(const door_batch& batch) {
   if (told_ == told_max)
     return false;

@@ -1,4 +1,4 @@
-// From the words of a client to batches of commands.
+// Turns the words of a client into batches of commands.
 #include "actors/resp/door_connection.hpp"
 #include "actors/resp/value_space.hpp"
 
@@ -25,7 +25,8 @@ object_key door_connection::key_of(std::string_view key) {
   return made;
 }
 
-/// The next step, unless one is in progress. False: nothing has come, or nothing more is understood.
+/// Takes the next step, unless one is in progress. Returns false if nothing has come, or if nothing more is
+/// understood.
 bool door_connection::take_step() {
   if (step_)
     return true;
@@ -49,7 +50,7 @@ void door_connection::collect(door_batch& into) {
   }
 }
 
-/// False: the rest of the step is for another batch, or for `serve_value`.
+/// Returns false if the rest of the step belongs to another batch or to `serve_value`.
 bool door_connection::collect_step(door_batch& into) {
   if (!begun_) {
     if (!into.has_room())
@@ -71,20 +72,20 @@ bool door_connection::collect_step(door_batch& into) {
 void door_connection::refuse_call(door_batch& into, const std::string& why) {
   std::string text;
   resp::append_error(text, "ERR", why);
-  into.items.push_back({item::kind::forget}); // what parts of it came to
+  into.items.push_back({item::kind::forget}); // drops the results of its earlier parts
   into.say(text);
   door_->probe->failed();
   skips_ = true;
 }
 
-/// The step is over; a command, unless a long word follows.
+/// The step is over, and so is its command, unless a long word follows.
 bool door_connection::end_step() {
   step_.reset();
   skips_ = false;
   return true;
 }
 
-/// Counted as a client from its first command on.
+/// A client counts from its first command on.
 bool door_connection::admit(door_batch& into) {
   if (admitted_ || !talk_.admitted())
     return true;
@@ -100,12 +101,12 @@ bool door_connection::admit(door_batch& into) {
   return false;
 }
 
-/// False: it has to be the first of a batch.
+/// Returns false if the command has to be the first of a batch.
 bool door_connection::begin_command(door_batch& into) {
   std::string_view called = step_->words.empty() ? "" : step_->words.front();
   calling_ = resp::find_command(called);
   if (calling_ != nullptr && calling_->what == command::hello && !into.empty())
-    return false; // what is replied before is in the former version
+    return false; // earlier replies use the former version
   ++record_->requests;
   ++record_->answered;
   door_->probe->called(calling_ == nullptr ? command::unknown : calling_->what);
@@ -176,12 +177,13 @@ bool door_connection::collect_keys(door_batch& into, door_batch::work work, item
 }
 
 bool door_connection::serves_value() const {
-  size_t words = step_->words.size() + (step_->continued ? 1 : 0); // a key is the last of them
+  size_t words =
+      step_->words.size() + (step_->continued ? 1 : 0); // a value follows if the last of them is a key
   return calling_ != nullptr && ((calling_->what == command::set && !step_->continued && words == 2) ||
                                  (calling_->what == command::mset && words % 2 == 0));
 }
 
-/// Of SET and MSET, up to a long value.
+/// Collects the pairs of SET and MSET, up to a long value.
 bool door_connection::collect_pairs(door_batch& into) {
   size_t end = step_->words.size() - (step_is_value() ? 1 : 0);
   bool one = calling_->what == command::set;

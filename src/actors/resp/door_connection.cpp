@@ -14,7 +14,7 @@ namespace {
 
 constexpr auto never = clock::time_point::max();
 
-/// A part of a value that is received at a time, so that it is seen whether the client goes on.
+/// A value is received in parts of this size, so that it shows whether the client continues.
 constexpr size_t value_part_bytes = 1 << 20;
 
 } // namespace
@@ -87,7 +87,7 @@ void door_connection::receive() {
   await_by(for_rest, rest ? environment_.now() + environment_.limits.request_deadline : never);
 }
 
-/// Into `into`, and behind the value's last byte the end of its line into the reader.
+/// Receives into `into`; the end of the line after the value's last byte goes into the reader.
 void door_connection::receive_value(std::span<std::byte> into, keep_alive owner) {
   assert(!receiving_);
   receiving_ = true;
@@ -119,9 +119,9 @@ void door_connection::on_received(int32_t bytes) {
   auto count = static_cast<uint64_t>(std::max(bytes, 0));
   eof_ = bytes == 0;
   environment_.client_probe->received(count);
-  if (in_->reader.value_left() != 0) { // into a value
+  if (in_->reader.value_left() != 0) { // received into a value
     if (eof_) {
-      self_->quit(); // what it has received of the value is given up
+      self_->quit(); // drops what it has received of the value
       return;
     }
     received_value_ = static_cast<size_t>(std::min<uint64_t>(count, in_->areas[0].iov_len));
@@ -146,11 +146,11 @@ void door_connection::watch_hang_up(uint32_t events) {
   self_->port().submit(std::move(request), caf::actor_cast<caf::strong_actor_ptr>(self_), io_tag::hang_up);
 }
 
-/// A client that sends no more may still read.
+/// A client that has stopped sending may still read.
 void door_connection::on_hang_up(int32_t events) {
   if (events > 0 && (events & (POLLHUP | POLLERR)) == 0)
     watch_hang_up(0);
-  else if (events > 0 && !receiving_) // otherwise the receive tells, after what came before
+  else if (events > 0 && !receiving_) // otherwise the receive reports it, after everything that came before
     self_->quit();
 }
 
@@ -159,7 +159,7 @@ void door_connection::on_hang_up(int32_t events) {
 /// Serves what has come, and receives more when all of it is served.
 void door_connection::pump() {
   if (pumping_ || serving_ || !space_)
-    return; // it is called again
+    return; // pump is called again later
   pumping_ = true;
   while (!serving_ && !ends_ && replies_.has_room()) {
     auto batch = std::make_shared<door_batch>();
@@ -225,7 +225,8 @@ void door_connection::begin_context() {
   await_by(for_serving, environment_.now() + environment_.limits.request_deadline);
 }
 
-/// The timer fires at the earliest time that was ever asked for, and looks again: times move on with every command.
+/// The timer fires at the earliest time ever asked for, and checks again, because times move on with every
+/// command.
 void door_connection::await_by(size_t what, clock::time_point at) {
   due_[what] = at;
   if (at >= timer_at_)
@@ -260,7 +261,7 @@ void door_connection::on_timer() {
     await_by(static_cast<size_t>(std::min_element(due_.begin(), due_.end()) - due_.begin()), next);
 }
 
-/// Answers whatever waits for what has ended.
+/// Answers whatever waits for ended requests.
 void door_connection::sweep() {
   for (const tier_parts& tier : environment_.group->tiers()) {
     caf::anon_send(tier.tier, sweep_notice{});
@@ -289,7 +290,7 @@ door_connection::interface::behavior_type door_behavior(door_connection::self_po
       [](const resume_notice& notice) { (*notice.work)(); },
       [self](drain_notice) { self->state.work->on_drain(); },
       [self](leave_notice) { self->state.work->on_leave(); },
-      [](const revoke_request&) { return revoke_answer{}; }, // it has no leases
+      [](const revoke_request&) { return revoke_answer{}; }, // a door has no leases
       [](check_client_request) { return check_client_answer{}; },
       [](const confirm_notice&) {}, // nor mapped memory
   };
@@ -313,7 +314,8 @@ connection_actor spawn_door_connection(caf::actor_system& system, const runtime:
   record->actor = handle;
   clients->add(record);
   caf::anon_send(handle,
-                 begin_notice{}); // after it is in the directory, from which it removes itself at its end
+                 // Sent after it is in the directory, from which it removes itself at its end.
+                 begin_notice{});
   return handle;
 }
 

@@ -1,12 +1,14 @@
-// DOOR: one Redis client's connection: its socket, its commands in flight, and the values that it receives or is sent.
+// DOOR: one Redis client's connection: its socket, its commands in flight, and the values that it receives or
+// sends.
 //
-// Commands are served in their order, as many together as have come and are of one kind (door_batch.hpp). While they are
-// served nothing more is received, so a client that sends faster than it is served fills its socket. A value longer than the
-// reader's buffer is received where it will lie, in the arena, and sent from there.
+// Commands are served in their order. Commands of one kind that have come together are served together
+// (door_batch.hpp). While commands are served nothing more is received, so a client that sends faster than it
+// is served fills its socket. A value longer than the reader's buffer is received into its place in the
+// arena, and sent from there.
 //
-// door_connection.cpp: what is received, and the order of things; door_sending.cpp: replies; door_commands.cpp: from commands
-// to batches; door_at_once.cpp: batches that wait for nobody; door_serving.cpp: the others, and long values, as coroutines. It
-// belongs to one actor.
+// door_connection.cpp: receiving, and the order of things; door_sending.cpp: replies; door_commands.cpp: from
+// commands to batches; door_at_once.cpp: batches that wait for nobody; door_serving.cpp: the others, and long
+// values, as coroutines. It belongs to one actor.
 #pragma once
 
 #include "actors/resp/door_batch.hpp"
@@ -44,11 +46,11 @@ class door_connection {
   void on_begin();
   void on_io_done(const runtime::io_done& done);
   void on_drain(); ///< ends after what is in flight
-  void on_leave(); ///< for another, because it has not said who it is
+  void on_leave(); ///< makes room for another client, because it has not said who it is
 
  private:
   using item = door_batch::item;
-  /// Then a batch asks the tier, whose answer says that it has read them.
+  /// After this many notices a batch asks the tier, whose answer shows that it has read them.
   static constexpr size_t told_max = 32;
 
   // ---- the socket (door_connection.cpp) ----
@@ -89,7 +91,7 @@ class door_connection {
   std::string info(uint64_t keys) const;
 
   // ---- at once (door_at_once.cpp) ----
-  bool serve_at_once(const door_batch& batch); ///< false: nothing was done, it has to be asked for
+  bool serve_at_once(const door_batch& batch); ///< false: nothing was done, and the tier has to be asked
   bool read_at_once(const door_batch& batch);
 
   // ---- serving (door_serving.cpp) ----
@@ -113,7 +115,7 @@ class door_connection {
     resp::command_reader reader;
     msghdr message{};
     std::array<iovec, 2> areas{};
-    keep_alive owner; ///< of a value that is received
+    keep_alive owner; ///< owner of a value that is being received
   };
   struct outgoing {
     std::shared_ptr<unique_fd> socket;
@@ -122,7 +124,7 @@ class door_connection {
     bool counted = false; ///< the part counts as sent
     runtime::quiet_send quiet;
   };
-  /// What there is a time for.
+  /// The timers.
   enum : size_t { for_admission, for_rest, for_sending, for_serving, times };
 
   self_pointer self_;
@@ -135,32 +137,33 @@ class door_connection {
   resp::talk talk_;
   resp::reply_line replies_;
   sha256 hasher_;
-  small_values small_; ///< of the batch that is served at once
-  size_t told_ = 0;    ///< notices of uses to the host tier since its last answer
+  small_values small_; ///< values of the batch that is served at once
+  size_t told_ = 0;    ///< notices of uses sent to the host tier since its last answer
   space_ptr space_;
-  context_ptr context_; ///< of what is being served; null: nothing is
+  context_ptr context_; ///< context of what is being served; null: nothing is
   idle_pool<caf::actor> idle_loads_;
 
-  std::optional<resp::reader_step> step_; ///< that is not served as a whole
-  size_t next_word_ = 0;                  ///< of it
-  bool begun_ = false;                    ///< it was looked at
-  std::optional<error> violation_;        ///< after the commands before it
+  std::optional<resp::reader_step> step_; ///< a step that is not yet completely served
+  size_t next_word_ = 0;                  ///< its next word
+  bool begun_ = false;                    ///< its begin was handled
+  std::optional<error> violation_;        ///< reported after the commands before it
   const resp::command_row* calling_ = nullptr;
-  error failure_;      ///< of a command in parts
-  bool skips_ = false; ///< the rest of the command: it was refused
+  error failure_;      ///< failure of a command in parts
+  bool skips_ = false; ///< the rest of the command is skipped, because it was refused
   uint64_t sum_ = 0;
 
   bool receiving_ = false, sending_ = false, serving_ = false, pumping_ = false;
   bool eof_ = false, drains_ = false, ends_ = false, admitted_ = false;
   size_t received_value_ = 0;              ///< bytes of the last receive into a value
-  std::unique_ptr<task_event> value_came_; ///< somebody waits for a part of a value
-  std::unique_ptr<task_event> room_came_;  ///< somebody waits until replies are sent
+  std::unique_ptr<task_event> value_came_; ///< set while somebody waits for a part of a value
+  std::unique_ptr<task_event> room_came_;  ///< set while somebody waits until replies are sent
   std::array<clock::time_point, times> due_{};
   clock::time_point timer_at_ = clock::time_point::max();
-  task<> progress_; ///< last: it refers to the others
+  task<> progress_; ///< last, because it refers to the others
 };
 
-/// A connection at `home`, which owns the socket. Begins at once. `who`: of a loopback client only that it is somebody.
+/// Spawns a connection at `home`, which owns the socket. It begins at once. `who`: the client; a loopback
+/// client is anonymous.
 connection_actor spawn_door_connection(caf::actor_system& system, const runtime::home& home, unique_fd socket,
                                        const peer& who, connection_id id, door_ptr door);
 

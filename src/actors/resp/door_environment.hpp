@@ -13,8 +13,8 @@ namespace terrace::actors {
 /// Set up before the door is open; safe on any thread.
 struct door_environment {
   std::shared_ptr<const connection_environment>
-      group;            ///< limits, clients and logs are those of its other clients
-  std::string password; ///< empty: none is needed
+      group;            ///< the group's limits, clients and logs are those of its other clients
+  std::string password; ///< empty: no password is needed
   uint64_t value_bytes_max = 512ULL << 20;
   std::shared_ptr<metrics::resp_probe> probe;
 };

@@ -1,4 +1,4 @@
-// Replies on their way to the client.
+// Sends replies to the client.
 #include "actors/resp/door_connection.hpp"
 
 #include <algorithm>
@@ -7,7 +7,7 @@ namespace terrace::actors {
 
 namespace {
 
-/// Of replies that count as sent when they are submitted.
+/// Limit for replies that count as sent when they are submitted.
 constexpr uint64_t quiet_bytes_max = 16 << 10;
 
 } // namespace
@@ -15,7 +15,7 @@ constexpr uint64_t quiet_bytes_max = 16 << 10;
 void door_connection::send() {
   if (sending_ || replies_.empty())
     return;
-  if (out_->quiet.in_flight) { // its completion is told, and these follow it
+  if (out_->quiet.in_flight) { // its completion is reported, and these follow it
     out_->quiet.announced = sending_ = true;
     return;
   }
@@ -27,12 +27,14 @@ void door_connection::send() {
     send_part();
 }
 
-/// A few small replies, unless they are the last ones, whose end has to be known.
+/// Returns whether to send quietly: a few small replies, unless they are the last ones, whose end has to be
+/// known.
 bool door_connection::may_be_quiet() const {
   return out_->part.areas.size() == 1 && out_->part.bytes <= quiet_bytes_max && !ends_ && !eof_ && !drains_;
 }
 
-/// They count as sent: the end is told only if the socket does not take all of them at once.
+/// Sends replies that count as sent at once: the end is reported only if the socket does not take all of
+/// them.
 void door_connection::send_quietly() {
   outgoing& out = *out_;
   replies_.sent(out.part.bytes);

@@ -1,4 +1,4 @@
-// Batches of commands, and long values, as coroutines.
+// Serves batches of commands, and long values, as coroutines.
 #include "actors/resp/door_connection.hpp"
 #include "actors/resp/value_requests.hpp"
 #include "tier/tier_spaces.hpp"
@@ -13,7 +13,7 @@ namespace {
 
 /// Smaller values are copied into the text of the replies, which costs less than an area of their own.
 constexpr uint64_t copied_bytes_max = 16 << 10;
-/// Of a value that is received to be forgotten.
+/// Parts in which a dropped value is received.
 constexpr size_t skipped_part_bytes = 64 << 10;
 
 } // namespace
@@ -41,7 +41,7 @@ task<> door_connection::serve(std::shared_ptr<door_batch> batch) {
   served();
 }
 
-/// Of those whose outcome is known. `failure`: of the item's key.
+/// Replies to items whose outcome is known. `failure`: failure of the item's key.
 void door_connection::reply_item(const item& one, const error& failure) {
   if (failure.code != errc::ok && failure_.code == errc::ok && one.what != item::kind::stored)
     failure_ = failure;
@@ -75,12 +75,13 @@ void door_connection::reply_failure(const error& why) {
   resp::append_failure(replies_.text(), why);
 }
 
-/// Replies that wait are sent first, so that a client that does not read keeps a bounded number of values.
+/// Waits until earlier replies are sent, so that a client that does not read keeps a bounded number of
+/// values.
 task<> door_connection::await_room() {
   while (!replies_.has_room()) {
     send();
     if (replies_.has_room())
-      break; // of what counts as sent nothing is told
+      break; // replies that count as sent are not reported
     room_came_ = std::make_unique<task_event>();
     task_event& came = *room_came_;
     co_await came;
@@ -115,7 +116,8 @@ task<> door_connection::serve_reads(std::shared_ptr<door_batch> batch) {
   }
 }
 
-/// From host memory, where it is brought if it is below. In an array, what cannot be read is missing.
+/// Replies with a value from host memory, into which it is brought from a tier below. In an array, a value
+/// that cannot be read is missing.
 task<> door_connection::reply_value(const value_subject& of, const found_values& found, size_t key,
                                     bool element) {
   const tier_hold* from = found.of(key);
@@ -128,7 +130,7 @@ task<> door_connection::reply_value(const value_subject& of, const found_values&
     const tier_hold& below = *from;
     auto brought = co_await bring_value<self_pointer>(self_, of, key, below, load);
     if (brought)
-      idle_loads_.put_back(load); // after a failure it has ended
+      idle_loads_.put_back(load); // after a failure the load has ended
     if (!brought && !element) {
       reply_failure(brought.error());
       co_return;
@@ -155,7 +157,7 @@ void door_connection::add_value(const object_place& place, keep_alive owner) {
 
 // ---- writing ----
 
-/// Values that are here. False: others are writing some of these keys.
+/// Stores values that have been received. Returns false if others are writing some of these keys.
 task<result<bool>> door_connection::store(const value_subject& of,
                                           std::span<const std::string_view> contents) {
   reserved_values values;
@@ -203,7 +205,7 @@ task<> door_connection::serve_writes(std::shared_ptr<door_batch> batch) {
   }
 }
 
-/// A long value, received where it will lie.
+/// Receives a long value into its place.
 task<> door_connection::serve_value() {
   error failure;
   if (skips_ || step_->value_bytes > door_->value_bytes_max) {
@@ -237,7 +239,7 @@ task<> door_connection::serve_value() {
         co_await came;
         left = left.subspan(received_value_);
       }
-      begin_context(); // the time that the client took is its own
+      begin_context(); // the time that the client took does not count
       of.context = context_;
       failure = co_await publish_values<self_pointer>(self_, of, values);
       door_->probe->stored(step_->value_bytes);
@@ -284,7 +286,7 @@ task<> door_connection::serve_removals(std::shared_ptr<door_batch> batch) {
 // ---- how many there are ----
 
 task<> door_connection::serve_counts(std::shared_ptr<door_batch> batch) {
-  uint64_t keys = 0; // most are in several tiers
+  uint64_t keys = 0; // most keys are in several tiers
   for (const tier_parts& tier : environment_.group->tiers()) {
     const tier_actor& whom = tier.tier;
     count_objects_request wanted{space_->id};

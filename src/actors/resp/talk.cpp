@@ -7,10 +7,11 @@ namespace terrace::resp {
 
 namespace {
 
-// What clients look at to see which commands a server has; the commands of the door behave as in this version.
+// Clients use this version to find out which commands a server has; the door's commands behave as in this
+// version.
 constexpr std::string_view redis_version = "7.0.0";
 
-/// The time does not tell how much of them is equal.
+/// Compares in a time that does not reveal how much is equal.
 bool equal_secrets(std::string_view a, std::string_view b) {
   unsigned char different = a.size() == b.size() ? 0 : 1;
   for (size_t i = 0; i < a.size(); ++i)
@@ -150,7 +151,7 @@ void talk::client(words said, std::string& to) {
     if (take_name(said[2], to))
       append_simple(to, "OK");
   } else if (is("setinfo", 4)) {
-    append_simple(to, "OK"); // the client's library: nobody looks at it
+    append_simple(to, "OK"); // the name of the client's library, which is ignored
   } else if (is("getname", 2)) {
     if (name_.empty())
       append_null(to, version_);

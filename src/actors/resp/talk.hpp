@@ -1,4 +1,5 @@
-// What a client of the door says that needs no cache: who it is, in which version it speaks, and what it asks of the server.
+// The commands of a door's client that need no cache: who it is, which protocol version it speaks, and
+// questions about the server.
 //
 // Pure; used by one thread at a time.
 #pragma once
@@ -17,22 +18,23 @@ namespace terrace::resp {
 class talk {
  public:
   using words = std::span<const std::string_view>;
-  static constexpr size_t name_bytes_max = 256; ///< of what the client calls itself
+  static constexpr size_t name_bytes_max = 256; ///< bytes of the client's name for itself
 
-  /// `password`: empty: none is needed. `id`: of the connection, for CLIENT ID and HELLO.
+  /// `password`: empty: none is needed. `id`: id of the connection, for CLIENT ID and HELLO.
   talk(std::string password, uint64_t id)
       : password_(std::move(password)), id_(id), admitted_(password_.empty()) {}
 
   version in() const { return version_; }
   const std::string& name() const { return name_; }
-  bool admitted() const { return admitted_; } ///< it needs no password, or has given it
-  bool leaves() const { return leaves_; }     ///< it said QUIT
+  bool admitted() const { return admitted_; } ///< the client needs no password, or has given it
+  bool leaves() const { return leaves_; }     ///< the client said QUIT
 
-  /// True if the client may call it now, with so many words, its name included. Otherwise appends why not. `row`: null if
-  /// there is no such command.
+  /// True if the client may call the command now, with this many words, its name included. Otherwise appends
+  /// the reason. `row`: null if there is no such command.
   bool may_call(const command_row* row, std::string_view called, size_t words_count, std::string& to) const;
 
-  /// Serves a command without keys, except DBSIZE, for which `may_call` is true. `info`: the text of INFO.
+  /// Serves a command without keys, except DBSIZE. Precondition: `may_call` returned true. `info`: returns
+  /// the text of INFO.
   void serve(command what, words said, std::string& to, const std::function<std::string()>& info);
 
  private:

@@ -13,13 +13,13 @@
 
 namespace terrace::actors {
 
-/// The failure of an answer, or of its request.
+/// Returns the failure of an answer, or of its request.
 template <class Answer>
 error failure_in(const result<Answer>& answer) {
   return answer ? answer->failure : answer.error();
 }
 
-/// Looks for the values in all tiers, and holds them. What somebody is writing is not found.
+/// Searches all tiers for the values, and holds them. A value that is being written is not found.
 template <class Self>
 task<result<found_values>> find_values(Self self, const value_subject& of) {
   found_values found;
@@ -42,7 +42,7 @@ task<result<found_values>> find_values(Self self, const value_subject& of) {
   co_return found;
 }
 
-/// A value that a tier below holds, brought into host memory. Nullopt: it is gone, or damaged.
+/// Brings a value that a tier below holds into host memory. Nullopt: it is gone, or damaged.
 template <class Self>
 task<result<std::optional<held_value>>> bring_value(Self self, const value_subject& of, size_t value,
                                                     const tier_hold& from, caf::actor load) {
@@ -57,7 +57,7 @@ task<result<std::optional<held_value>>> bring_value(Self self, const value_subje
   job.objects = one;
   job.context = of.context;
   job.note_access = false;
-  // Exactly the object that was found: another one under its key may have another size.
+  // Exactly the object that was found, because another one under its key may have another size.
   job.leased = {{from.tier, part_of(from.held, std::vector{place})}};
   auto loaded = co_await ask<load_result>(self, load, std::move(job), "load");
   if (!loaded)
@@ -70,8 +70,8 @@ task<result<std::optional<held_value>>> bring_value(Self self, const value_subje
   co_return std::optional<held_value>({loaded->places->front(), holds});
 }
 
-/// Removes whatever host memory has under the keys, also what is being written there when it is asked first: that is awaited.
-/// Marks what was removed.
+/// Removes whatever host memory has under the keys. If an object is being written there when host memory is
+/// first asked, that write is awaited and its object removed as well. Marks what was removed.
 template <class Self>
 task<error> remove_from_host(Self self, const value_subject& of, std::vector<bool>& removed) {
   const tier_actor& tier = of.group->host;
@@ -86,7 +86,7 @@ task<error> remove_from_host(Self self, const value_subject& of, std::vector<boo
       if (gone->removed[i])
         removed[i] = true;
     if (!gone->pending || waited)
-      co_return error{}; // who writes there now has begun later
+      co_return error{}; // a writer that is there now has begun later
     await_request others{of.objects, of.context};
     auto written = co_await ask<await_answer>(self, tier, std::move(others), "tier");
     if (auto failure = failure_in(written); failure.code != errc::ok)
@@ -94,8 +94,9 @@ task<error> remove_from_host(Self self, const value_subject& of, std::vector<boo
   }
 }
 
-/// The same of all tiers below. What is being written there is an earlier value on its way down from host memory: it will not
-/// be published. A tier that has nothing is not asked; whoever reserves there later asks host memory afterwards.
+/// Removes the values from all tiers below. An object being written there is an earlier value on its way down
+/// from host memory: it will not be published. A tier that has nothing is not asked; whoever reserves there
+/// later asks host memory afterwards.
 template <class Self>
 task<error> remove_below(Self self, const value_subject& of, std::vector<bool>& removed) {
   for (const tier_parts& tier : of.group->tiers()) {
@@ -113,9 +114,10 @@ task<error> remove_below(Self self, const value_subject& of, std::vector<bool>& 
   co_return error{};
 }
 
-/// Removes the values from all tiers. What was on its way from one tier to another is found in the next round, because each
-/// of them reserves its place before it looks whether the object is still where it comes from: up into host memory in the
-/// second one, and if it was offered to a tier below from there, in the third.
+/// Removes the values from all tiers. A value that was moving between tiers is found in the next round,
+/// because each move reserves its place before it checks whether the object is still at its source: a move up
+/// into host memory is found in the second round, and if the value was offered to a tier below from there, in
+/// the third.
 template <class Self>
 task<error> remove_values(Self self, const value_subject& of, std::vector<bool>& removed) {
   constexpr int rounds_max = 4;
@@ -138,7 +140,7 @@ task<error> remove_values(Self self, const value_subject& of, std::vector<bool>&
   co_return error{};
 }
 
-/// Permission to add the values to what waits for the tiers below.
+/// Gets permission to add the values to what waits for the tiers below.
 template <class Self>
 task<error> take_credits_for(Self self, const value_subject& of, reserved_values& into) {
   uint64_t bytes = store_window(0, of.objects).physical_bytes();
@@ -155,13 +157,13 @@ task<error> take_credits_for(Self self, const value_subject& of, reserved_values
   co_return error{};
 }
 
-/// Space in host memory for the values, which replace earlier ones: those are removed. From then on until the space is
-/// published or given up, nobody else writes these keys, and nothing brings an earlier value back: host memory takes none,
-/// and what a tier below has, or is writing, of it is removed there. (delayed: until there is memory, and others have written
-/// the same keys)
+/// Reserves space in host memory for the values, and removes earlier ones. From then on until the space is
+/// published or given up, nobody else writes these keys, and nothing brings an earlier value back: host
+/// memory takes none, and what a tier below has, or is writing, is removed there. (delayed: until there is
+/// memory, and others have written the same keys)
 ///
-/// False: others are writing some of several keys. They are to be reserved one by one then: who waits for one key while it
-/// has another would wait in a circle.
+/// Returns false if others are writing some of several keys. The caller then reserves them one by one,
+/// because a request that waits for one key while it has another could wait in a circle.
 template <class Self>
 task<result<bool>> reserve_values(Self self, const value_subject& of, reserved_values& into) {
   auto refused = co_await take_credits_for<Self>(self, of, into);
@@ -179,7 +181,8 @@ task<result<bool>> reserve_values(Self self, const value_subject& of, reserved_v
     auto space = co_await ask<acquire_answer>(self, host, std::move(wanted), "host tier");
     if (auto failure = failure_in(space); failure.code != errc::ok)
       co_return tl::unexpected(failure);
-    // Held, or absent: somebody wrote it when the request came, and had written it, or given it up, when there was space.
+    // Held or absent: somebody was writing it when the request came, and had written it or given it up when
+    // there was space.
     bool whole = std::all_of(space->states.begin(), space->states.end(),
                              [](acquired_state state) { return state == acquired_state::reserved; });
     if (whole) {
@@ -201,7 +204,7 @@ task<result<bool>> reserve_values(Self self, const value_subject& of, reserved_v
   co_return true;
 }
 
-/// Makes values visible whose bytes are in their space, and has them written to the tiers below.
+/// Publishes values whose bytes are in their space, and has them written to the tiers below.
 template <class Self>
 task<error> publish_values(Self self, const value_subject& of, reserved_values& values) {
   publish_request complete;

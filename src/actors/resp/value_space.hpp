@@ -1,4 +1,4 @@
-// The space of the values of Redis clients, and what names a value in it.
+// The space of the values of Redis clients, and the names of values in it.
 #pragma once
 
 #include "base/digest.hpp"
@@ -12,13 +12,15 @@ namespace terrace::resp {
 
 constexpr uint64_t value_bytes_most = space_spec::object_bytes_max / 2; ///< as in Redis: 512 MiB
 
-/// One for each trust group. Its objects have sizes of their own, which no client of another protocol knows.
+/// Returns the spec; there is one such space per trust group. Its objects have sizes of their own, which no
+/// client of another protocol knows.
 space_spec value_space();
 
-/// True for a space that only this protocol may open: a request for its objects in another one would name wrong sizes.
+/// True for a space that only this protocol may open: a request from another protocol would name wrong sizes.
 bool is_value_space(const space_spec& spec);
 
-/// SHA-256 of the key, whatever its length. Two keys with one digest are not known, so the key is not stored with the value.
+/// Returns the SHA-256 of the key, whatever its length. No two keys with one digest are known, so the key is
+/// not stored with the value.
 digest name_of(sha256& with, std::string_view key);
 
 } // namespace terrace::resp

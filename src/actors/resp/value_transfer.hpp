@@ -1,8 +1,9 @@
-// Values of Redis clients in the tiers of their trust group: found, brought into host memory, replaced and removed.
+// Values of Redis clients in the tiers of their trust group: finds them, brings them into host memory,
+// replaces and removes them.
 //
-// A key has one value, which a later one replaces, so that a store is more than a publication: whatever tiers have under the
-// key goes first, and nothing that is under way may bring it back. Who has reserved the key in host memory is the only one
-// who writes it; see `reserve_values`.
+// A key has one value, which a later one replaces, so a store is more than a publication: earlier values in
+// all tiers are removed first, and nothing in progress may bring them back. Only the request that has
+// reserved the key in host memory writes it; see `reserve_values`.
 #pragma once
 
 #include "actors/transfer/transfer_arguments.hpp"
@@ -18,7 +19,7 @@
 
 namespace terrace::actors {
 
-/// What the functions here are for: some keys of one client.
+/// The subject of these functions: some keys of one client.
 struct value_subject {
   group_ptr group;
   space_ptr in;
@@ -26,11 +27,11 @@ struct value_subject {
   context_ptr context;
 };
 
-/// Where values were found, held there. Each of `holds` is parallel to the objects.
+/// The places where values were found and are held. Each of `holds` is parallel to the objects.
 struct found_values {
   tier_holds holds; ///< fastest tier first
 
-  /// Null if no tier has it; otherwise the fastest one that does.
+  /// Returns the fastest tier that has the value; null if none does.
   const tier_hold* of(size_t value) const {
     for (const tier_hold& one : holds)
       if (one.held->places()[value].present())

@@ -11,7 +11,7 @@
 
 namespace terrace {
 
-/// Used by one thread at a time, that of the policy.
+/// Used by the policy's thread only.
 class age_probes final : public age_observer {
  public:
   /// Null: the tier's ages are not counted.

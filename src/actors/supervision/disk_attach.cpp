@@ -13,8 +13,8 @@ namespace terrace::actors {
 
 namespace {
 
-/// A killed daemon leaves operations in the kernel; its file is free only when they are done. Returns why it
-/// cannot be waited for.
+/// A killed daemon leaves operations in the kernel; its file is free only when they are done. Returns an
+/// error if the lock cannot be waited for.
 error await_lock(supervisor_pointer self, const disk_prepared& report) {
   auto& state = self->state;
   group_parts& group = *state.groups[report.group];

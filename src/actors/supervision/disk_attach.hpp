@@ -10,10 +10,10 @@ namespace terrace::actors {
 /// Starts opening the group's disk, if it has one.
 void prepare_disk(supervisor_pointer self, size_t group);
 
-/// The result: it is added, waits for its lock, or is off.
+/// Handles the result: the disk is added, waits for its lock, or is off.
 void on_disk_prepared(supervisor_pointer self, const disk_prepared& report);
 
-/// The poll for the lock of a group's disk has ended.
+/// Called when the poll for the lock of a group's disk has ended.
 void on_lock_free(supervisor_pointer self, size_t group, int32_t result);
 
 /// Registers memory with the disk's ring once both are available.

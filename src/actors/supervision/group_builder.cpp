@@ -28,8 +28,8 @@ tier_arguments tier_of(tier_kind kind, const tier_plan& plan, std::unique_ptr<al
   return arguments;
 }
 
-/// Between tiers that are not neighbours: what `further` has need not be brought from `above` to host memory, and it gets what is
-/// if it gets what is stored there.
+/// Connects tiers that are not neighbours. Objects that `further` has need not be brought from `above` to
+/// host memory; objects that `above` stores there go on to `further` if it gets what is stored.
 void introduce(const tier_parts& above, const tier_parts& further) {
   if (!above.returns)
     return;
@@ -44,7 +44,8 @@ void introduce(const tier_parts& above, const tier_parts& further) {
     caf::anon_send(above.returns, notice);
 }
 
-/// A tier faster than host memory gives back there what it evicts, what is used in it again, or what is moved.
+/// A tier faster than host memory gives objects back to it: those that it evicts, those used in it again, or
+/// those that are moved.
 void give_back(caf::actor_system& system, const group_parts& group, tier_parts& parts, const lower_tier& of) {
   const tier_parts& host = group.tiers().front();
   write_through_arguments up;
@@ -132,7 +133,7 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
   if (plan.host.staging_only)
     host.objects->only_stage();
   if (plan.disk && needs_origins(plan.demotion))
-    host.objects->keep_origins(false); // until it joins, nothing can be written
+    host.objects->keep_origins(false); // until a tier joins, nothing can be written
   tier_parts first;
   first.kind = tier_kind::host;
   first.index = host.objects->index();

@@ -20,18 +20,19 @@ struct lower_tier {
   std::unique_ptr<allocator> space;
   std::unique_ptr<residency> objects; ///< the objects whose extents `space` contains; null: none
   mover_actor mover;
-  index_keeper keeper; ///< persists its index; null: it does not survive restarts
+  index_keeper keeper; ///< persists the tier's index; null: it does not survive restarts
   std::shared_ptr<const tier_availability> service; ///< null: always in service
   std::shared_ptr<metrics::tier_probe> probe = std::make_shared<metrics::tier_probe>();
-  std::shared_ptr<const read_meter> meter; ///< which the mover tells of its reads; null: none
+  std::shared_ptr<const read_meter> meter; ///< the mover reports its reads to it; null: none
   disk_admission admission;
-  demotion_mode demotion = demotion_mode::write_through; ///< when it gets what host memory has
+  demotion_mode demotion = demotion_mode::write_through; ///< when the tier gets objects of host memory
   uint64_t write_bytes_in_progress = 128 << 20;          ///< bytes written at a time
-  std::shared_ptr<const device_tier> device;             ///< of a GPU tier
-  std::shared_ptr<direct_source> direct; ///< of a disk tier that devices may read themselves; null: none may
-  demotion_mode returning =
-      demotion_mode::off; ///< of a tier faster than host memory: when host memory gets what it has
-  runtime::home home{};   ///< of its write-through; may be none
+  std::shared_ptr<const device_tier> device;             ///< set for a GPU tier
+  /// Set for a disk tier that devices may read themselves; null: none may.
+  std::shared_ptr<direct_source> direct;
+  /// For a tier faster than host memory: when host memory gets its objects.
+  demotion_mode returning = demotion_mode::off;
+  runtime::home home{}; ///< home of its write-through; may be none
 };
 
 /// Creates the group without its disk, ready to serve. Errors: the arena's, the allocator's.
@@ -42,8 +43,8 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
 /// Spawns the tier and its write-through, and adds the tier to the group.
 void join_tier(caf::actor_system& system, group_parts& group, lower_tier below);
 
-/// Adds the disk tier, once its files are open. `place` returns the home of each path. `warn`: a line for the
-/// log, from any thread. `devices`: those of the daemon; null: no other group uses the group's devices.
+/// Adds the disk tier, once its files are open. `place` returns the home of each path. `warn` logs a line,
+/// from any thread. `devices`: those of the daemon; null: no other group uses the group's devices.
 void join_disk(
     caf::actor_system& system, group_parts& group, const group_plan& plan, const group_probes& probes,
     const std::function<runtime::home()>& place, opened_disk disk,

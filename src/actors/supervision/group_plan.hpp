@@ -32,11 +32,11 @@ class memo_pool;
 
 struct group_plan {
   std::string name;
-  uint64_t number = 1; ///< another one for each group
-  std::string path;    ///< of its first socket
+  uint64_t number = 1; ///< each group has another number
+  std::string path;    ///< path of its first socket
   bool isolated = false;
-  bool device_reads = false;  ///< processes of devices map its host memory and read from it
-  size_t spaces_max = 65'536; ///< open or with objects
+  bool device_reads = false;  ///< devices' processes map its host memory and read from it
+  size_t spaces_max = 65'536; ///< spaces that are open or have objects
   session_bounds sessions;
   prompt_bounds prompts;
   std::shared_ptr<memo_pool> memos; ///< null: every prompt is hashed
@@ -45,34 +45,38 @@ struct group_plan {
   uint64_t segment_bytes = 1ULL << 30;
   bool huge_pages = false;
   std::optional<uint32_t> numa_node;
-  teardown_ptr teardown;   ///< releases segments; null: whoever has the last reference
-  teardown_ptr lease_ends; ///< ends leases on many objects; null: whoever has the last reference
+  teardown_ptr teardown;   ///< releases segments; null: the holder of the last reference does
+  teardown_ptr lease_ends; ///< ends leases on many objects; null: the holder of the last reference does
   std::optional<tier_plan> disk;
-  std::optional<tier_plan> gpu;                           ///< in memory of `gpu_device`
-  std::string gpu_device;                                 ///< its name
-  bool gpu_peers = false;                                 ///< other devices read it
-  demotion_mode gpu_demotion = demotion_mode::write_back; ///< from it to host memory
-  std::vector<std::string> disk_files;                    ///< one per path, also without a disk
-  std::string state_directory;                            ///< for clears that a volume cannot record
+  std::optional<tier_plan> gpu;                           ///< tier in memory of `gpu_device`
+  std::string gpu_device;                                 ///< name of the device
+  bool gpu_peers = false;                                 ///< other devices may read the tier
+  demotion_mode gpu_demotion = demotion_mode::write_back; ///< demotion from that tier to host memory
+  /// One file per path; set even if the group has no disk tier.
+  std::vector<std::string> disk_files;
+  /// Directory for clears that a volume cannot record.
+  std::string state_directory;
   bool detached = true; ///< false in tests that run blocking work on their own thread
-  mismatch_rule on_mismatch =
-      mismatch_rule::refuse; ///< for files that are not a volume of this machine and group
-  uint64_t disk_object_bytes = object_bytes_expected; ///< of extents, for the index of new files
-  bool direct_disk = false;                           ///< devices may read it themselves
+  /// Applies to files that are not a volume of this machine and group.
+  mismatch_rule on_mismatch = mismatch_rule::refuse;
+  /// Expected bytes per extent, for the index of new files.
+  uint64_t disk_object_bytes = object_bytes_expected;
+  bool direct_disk = false; ///< devices may read the disk themselves
   io_limits disk_io;
   health_options disk_health;
   disk_admission admission;
-  demotion_mode demotion = demotion_mode::write_through; ///< from host memory to its disk
+  demotion_mode demotion = demotion_mode::write_through; ///< demotion from host memory to its disk
   lease_bounds leases;
   std::vector<shadow_plan> shadows;
   std::vector<tenant_quota> quotas;
-  /// Whether chunks that clients compute faster than tiers read them are left to them; may change at any time.
+  /// Whether chunks that clients compute faster than tiers read them are left to them; may change at any
+  /// time.
   std::shared_ptr<const std::atomic<bool>> cost_model = std::make_shared<const std::atomic<bool>>(true);
   std::vector<std::pair<tier_kind, std::string>>
-      more_tiers; ///< of further tiers that will join: kind and policy
+      more_tiers; ///< kind and policy of further tiers that will join
 };
 
-/// Its host memory.
+/// Options of the group's host memory.
 inline segmented_arena_options arena_of(const group_plan& plan) {
   return {.name = "terrace-" + plan.name,
           .bytes = plan.host.bytes,
@@ -82,7 +86,7 @@ inline segmented_arena_options arena_of(const group_plan& plan) {
           .teardown = plan.teardown};
 }
 
-/// How the files of its disk are opened. Precondition: it has one.
+/// How to open the files of its disk. Precondition: it has one.
 inline extent_files_options files_of(const group_plan& plan, const boot_id& boot) {
   extent_files_options files;
   files.paths = plan.disk_files;

@@ -1,4 +1,4 @@
-// What a trust group counts.
+// The counters of a trust group.
 #pragma once
 
 #include "metrics/client_probe.hpp"
@@ -20,11 +20,11 @@ struct group_probes {
   std::shared_ptr<metrics::tier_probe> host = std::make_shared<metrics::tier_probe>();
   std::shared_ptr<metrics::tier_probe> disk_tier = std::make_shared<metrics::tier_probe>();
   std::shared_ptr<metrics::tier_probe> gpu_tier = std::make_shared<metrics::tier_probe>();
-  std::shared_ptr<read_meter> disk_meter = std::make_shared<read_meter>(); ///< of the disk tier
+  std::shared_ptr<read_meter> disk_meter = std::make_shared<read_meter>(); ///< meter of the disk tier
   std::shared_ptr<tenant_board> host_tenants = std::make_shared<tenant_board>();
   std::shared_ptr<tenant_board> disk_tenants = std::make_shared<tenant_board>();
-  std::shared_ptr<metrics::shadow_probe> shadow =
-      std::make_shared<metrics::shadow_probe>(); ///< without lines
+  /// A probe without lines.
+  std::shared_ptr<metrics::shadow_probe> shadow = std::make_shared<metrics::shadow_probe>();
   std::vector<metrics::path_probes> paths =
       std::vector<metrics::path_probes>(1); ///< parallel to the disk's files
   std::shared_ptr<metrics::client_probe> clients = std::make_shared<metrics::client_probe>();

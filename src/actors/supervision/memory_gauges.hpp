@@ -10,7 +10,7 @@
 
 namespace terrace {
 
-/// A source of the exposition; safe on any thread.
+/// Returns a source of the exposition; safe on any thread.
 inline std::function<void(metrics::sample_sink&)> memory_gauges(std::shared_ptr<const segmented_arena> memory,
                                                                 const metrics::labels& of) {
   return [memory = std::move(memory), of](metrics::sample_sink& sink) {

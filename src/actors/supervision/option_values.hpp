@@ -1,4 +1,4 @@
-// The values that options may have: the names in the registries behind them. For the validation of settings.
+// The values that options may have: the names in the registries behind them. Used to validate settings.
 #pragma once
 
 #include "memory/allocator.hpp"

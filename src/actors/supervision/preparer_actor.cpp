@@ -19,10 +19,10 @@ struct preparer_state {
   preparer_arguments with;
   std::optional<disk_opening> disk;
   std::chrono::steady_clock::time_point begun;
-  policy_notes notes;  ///< for the policy
-  size_t told = 0;     ///< of them
-  bool more = true;    ///< there are objects to restore
-  bool placed = false; ///< all are, and their extents are taken
+  policy_notes notes;  ///< notes for the policy
+  size_t told = 0;     ///< number of notes already sent
+  bool more = true;    ///< there are objects left to restore
+  bool placed = false; ///< all objects are placed, and their extents are taken
   bool disk_done = false;
   bool memory_done = false;
 };
@@ -57,7 +57,7 @@ auto on_lost(preparer_pointer self, const char* who) {
   };
 }
 
-/// The next notes; what is placed at the end may give many at once.
+/// Returns the next notes; the objects placed at the end may give many at once.
 policy_notes next_notes(preparer_state& state) {
   auto& all = state.notes.notes;
   size_t count = std::min(restored_together, all.size() - state.told);
@@ -67,7 +67,7 @@ policy_notes next_notes(preparer_state& state) {
   return part;
 }
 
-/// Restores the next part, unless the policy has not been told all of the last one.
+/// Restores the next part, unless the policy has not received all of the last one.
 void restore_some(preparer_state& state) {
   if (state.told != state.notes.notes.size() || state.placed)
     return;
@@ -118,7 +118,7 @@ void on_open_disk(preparer_pointer self) {
           on_lost(self, "group"));
 }
 
-/// One piece per message, so that an exit message is handled between two of them.
+/// Commits one piece per message, so that an exit message is handled between two of them.
 void on_commit_piece(preparer_pointer self) {
   auto& with = self->state.with;
   if (self->state.memory_done) { // nothing to commit

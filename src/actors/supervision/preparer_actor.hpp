@@ -1,4 +1,4 @@
-// PREPARER: a thread for blocking work: it allocates the disk files of a trust group and recovers their
+// PREPARER: a thread for blocking work. It allocates the disk files of a trust group and recovers their
 // contents, or commits an arena's memory piece by piece. It reports and ends.
 #pragma once
 
@@ -7,7 +7,7 @@
 namespace terrace::actors {
 
 struct preparer_arguments {
-  size_t group = 0; ///< for the report of the disk
+  size_t group = 0; ///< group named in the report of the disk
   std::shared_ptr<segmented_arena> memory;
   uint64_t prefault_piece_bytes = 0; ///< 0: memory is committed on first access
   std::optional<extent_files_options> disk;

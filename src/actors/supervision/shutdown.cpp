@@ -15,7 +15,7 @@ namespace {
 
 using phase = shutdown_course::phase;
 
-/// The present phase ends when this actor has ended.
+/// Makes the present phase wait until this actor has ended.
 template <class Handle>
 void await_end(supervisor_pointer self, const Handle& which) {
   self->monitor(which);
@@ -72,7 +72,7 @@ void settle_below(supervisor_pointer self, const group_parts& group) {
       settle_tier(self, tier);
 }
 
-/// What only these tiers have is written down, the fastest first, and then the writers below finish.
+/// Writes down what only these tiers have, fastest tier first; then the writers below finish.
 void write_down(supervisor_pointer self, const std::shared_ptr<group_parts>& group,
                 std::vector<const tier_parts*> left, std::chrono::steady_clock::time_point until) {
   if (self->state.course.now() != phase::settling)
@@ -82,7 +82,7 @@ void write_down(supervisor_pointer self, const std::shared_ptr<group_parts>& gro
     on_settled(self);
     return;
   }
-  const tier_parts& tier = *left.front(); // of a list that the group keeps
+  const tier_parts& tier = *left.front(); // the group keeps the list
   left.erase(left.begin());
   auto next = [self, group, left = std::move(left), until] { write_down(self, group, left, until); };
   self->request(tier.tier, caf::infinite, write_down_request{until})
@@ -97,8 +97,8 @@ void write_down(supervisor_pointer self, const std::shared_ptr<group_parts>& gro
           [next](const caf::error&) { next(); });
 }
 
-/// What only one tier has is written down first, if it would have been when it is evicted. What a GPU tier has comes to host
-/// memory then, which is of use if it goes on to a disk.
+/// Objects that only one tier has are written down first, if an eviction would have written them. Objects of
+/// a GPU tier come to host memory then, which is useful only if they go on to a disk.
 void settle_group(supervisor_pointer self, const std::shared_ptr<group_parts>& group) {
   const auto& tiers = group->tiers();
   auto some = [&tiers](demotion_mode mode) {
@@ -118,7 +118,7 @@ void settle_group(supervisor_pointer self, const std::shared_ptr<group_parts>& g
     return;
   }
   self->state.course.await();
-  // The rest of the time is for what is under way then, and for the index.
+  // The rest of the time is for writes in progress then, and for the index.
   write_down(self, group, std::move(first),
              std::chrono::steady_clock::now() + self->state.with.shutdown_grace * 3 / 4);
 }
@@ -160,7 +160,7 @@ void go_on(supervisor_pointer self) {
       case phase::draining: drain_connections(self); break;
       case phase::settling: settle_tiers(self); break;
       case phase::ending: end_groups(self); break;
-      default: // ended
+      default: // the course has ended
         state.with.finished(state.clean);
         self->quit();
     }

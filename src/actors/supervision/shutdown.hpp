@@ -12,7 +12,8 @@ void on_drain(supervisor_pointer self);
 /// One of the two timers has fired.
 void on_grace_over(supervisor_pointer self, uint64_t tag);
 
-/// For all monitored actors: expected in the present phase, or a bug that starts the shutdown.
+/// Called for all monitored actors: the end is expected in the present phase, or is a bug that starts the
+/// shutdown.
 void on_actor_down(supervisor_pointer self, const caf::down_msg& down);
 
 } // namespace terrace::actors

@@ -1,5 +1,5 @@
-// The order of shutdown: listeners, connections, tiers below the first, then all other actors; each when nothing is left of
-// the one before.
+// The order of shutdown: listeners, connections, tiers below the first, then all other actors; each when
+// nothing is left of the one before.
 //
 // Pure: the supervisor ends actors and reports when they have ended. Used by one thread at a time.
 #pragma once
@@ -24,7 +24,7 @@ class shutdown_course {
   phase now() const { return now_; }
   bool serving() const { return now_ == phase::serving; }
 
-  /// Begins with the listeners. False: the shutdown has begun already.
+  /// Begins with the listeners. Returns false if the shutdown has begun already.
   bool begin() {
     if (!serving())
       return false;
@@ -32,16 +32,16 @@ class shutdown_course {
     return true;
   }
 
-  /// The present phase waits for one more.
+  /// The present phase waits for one more actor.
   void await() { ++awaited_; }
-  /// One that `in` waits for has ended, or written what it had. Without effect once that phase is over.
+  /// Something that `in` waits for has ended, or written what it had. No effect once that phase is over.
   void arrived(phase in) {
     if (in != now_)
       return;
     assert(awaited_ != 0);
     --awaited_;
   }
-  /// The time for this phase is up: it waits for nothing any more. False: it is over, or has not begun.
+  /// The time for this phase is up: it waits no longer. Returns false if it is over or has not begun.
   bool cut_short(phase which) {
     if (which != now_)
       return false;
@@ -49,7 +49,7 @@ class shutdown_course {
     return true;
   }
 
-  /// The next phase, which begins now; nullopt: the present one still waits, or there is none.
+  /// Begins and returns the next phase; nullopt if the present one still waits, or if there is none.
   std::optional<phase> next() {
     if (serving() || now_ == phase::ended || awaited_ != 0)
       return std::nullopt;

@@ -84,7 +84,7 @@ error start(supervisor_pointer self) {
     state.device_processes = spawn_devices(self->system(), std::move(devices));
     self->monitor(state.device_processes);
   }
-  state.memory_ready.resize(state.with.groups.size(), false); // stays so without prefault
+  state.memory_ready.resize(state.with.groups.size(), false); // remains so without prefault
   for (size_t i = 0; i < state.with.groups.size(); ++i) {
     state.with.groups[i].detached = state.with.detached;
     auto group = build_group(self->system(), state.with.groups[i], state.with.probes[i], state.copiers);
@@ -147,7 +147,7 @@ void set_policy(supervisor_pointer self, const group_parts& group, tier_kind tie
             else if (answer.before != wanted.policy)
               self->state.with.log(describe_change(name, wanted, answer));
           },
-          [](const caf::error&) {}); // it is monitored
+          [](const caf::error&) {}); // the actor is monitored
 }
 
 void on_policies(supervisor_pointer self, const policies_notice& notice) {

@@ -1,6 +1,6 @@
 // SUPERVISOR: wires the actors of all trust groups, adds disks when they are ready, and shuts everything down
-// in order. It alone decides what the death of a long-lived actor means: a bug, so the daemon drains and
-// ends, and the service manager restarts it. The end of a client is handled by its connection.
+// in order. Only the supervisor decides what the death of a long-lived actor means: a bug, so the daemon
+// drains and ends, and the service manager restarts it. A client's connection handles the end of the client.
 #pragma once
 
 #include "actors/connection/listener_actor.hpp"
@@ -13,14 +13,14 @@
 
 namespace terrace::actors {
 
-/// Of a socket for Redis clients.
+/// A socket for Redis clients.
 struct door_plan {
-  std::string password; ///< empty: none
+  std::string password; ///< empty: no password
   uint64_t value_bytes_max = 512ULL << 20;
 };
 
 struct listen_plan {
-  std::string path; ///< or the address
+  std::string path; ///< path or address
   size_t group = 0; ///< index in `groups`
   std::shared_ptr<unique_fd> socket;
   std::function<bool(uid_t, gid_t)> admits;
@@ -28,16 +28,19 @@ struct listen_plan {
 };
 
 struct supervisor_arguments {
-  std::function<runtime::home()> place; ///< of the next actor that does I/O; safe on any thread
-  uint32_t workers = 1;                 ///< for status
+  /// Returns the home of the next actor that does I/O; safe on any thread.
+  std::function<runtime::home()> place;
+  uint32_t workers = 1; ///< shown in status
   std::vector<group_plan> groups;
-  std::vector<group_probes> probes;       ///< parallel to `groups`
-  std::vector<region_budget_ptr> regions; ///< of the groups' clients, parallel to `groups`; empty: no bounds
+  std::vector<group_probes> probes; ///< parallel to `groups`
+  /// Budgets for the groups' clients, parallel to `groups`; empty: no bounds.
+  std::vector<region_budget_ptr> regions;
   std::vector<listen_plan> listens;
-  teardown_ptr teardown;                       ///< for clients' memory; of segments: in the plans
-  teardown_ptr lease_ends;                     ///< the same as in the plans
-  std::shared_ptr<region_populator> populator; ///< of clients' memory; null: nothing is mapped ahead
-  /// The same in all plans. The daemon changes it on a reload.
+  /// Releases clients' memory; the plans have the one for segments.
+  teardown_ptr teardown;
+  teardown_ptr lease_ends;                     ///< also in the plans
+  std::shared_ptr<region_populator> populator; ///< maps clients' memory; null: nothing is mapped in advance
+  /// Shared with all plans. The daemon changes it on a reload.
   std::shared_ptr<std::atomic<bool>> cost_model = std::make_shared<std::atomic<bool>>(true);
   connection_limits limits;
   uint32_t copiers = 1;
@@ -57,16 +60,16 @@ struct supervisor_arguments {
   // Called on any thread.
   std::function<void(const std::string&)> log;
   detail_log detail;
-  std::function<result<std::string>(const std::string& level)> set_log_level; ///< of client_environment.hpp
-  std::function<void()> shut_down;                                            ///< of client_environment.hpp
+  std::function<result<std::string>(const std::string& level)> set_log_level; ///< see client_environment.hpp
+  std::function<void()> shut_down;                                            ///< see client_environment.hpp
   std::function<void(const std::string&)> warn;
   // Called on the supervisor's thread.
-  std::function<void(const error&)> ready; ///< once: every socket accepts clients, or why not
+  std::function<void(const error&)> ready; ///< called once: every socket accepts clients, or why not
   std::function<void(bool clean)>
-      finished; ///< once: everything has ended; `clean` is false after an actor's death
+      finished; ///< called once, when everything has ended; `clean` is false after an actor's death
 };
 
-/// Begins at once, at a home that `place` gives.
+/// Spawns the supervisor, which begins at once, at a home that `place` returns.
 supervisor_actor spawn_supervisor(caf::actor_system& system, supervisor_arguments arguments);
 
 } // namespace terrace::actors

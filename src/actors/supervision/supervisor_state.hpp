@@ -14,10 +14,10 @@
 
 namespace terrace::actors {
 
-/// Tags of the two timers: until the connections are done, and until the disks are.
+/// Tags of the two timers: the first waits for the connections, the second for the disks.
 constexpr uint64_t drain_tag = 1;
 constexpr uint64_t settle_tag = 2;
-/// Tags of the polls for the locks of disks, by group.
+/// Tags of the polls for the locks of disks; the group is added.
 constexpr uint64_t lock_tag = 1ULL << 32;
 
 struct supervisor_state {
@@ -36,7 +36,7 @@ struct supervisor_state {
 
   shutdown_course course;
   std::set<caf::actor_addr> awaited; ///< actors whose end the present phase waits for
-  std::map<size_t, unique_fd> locks; ///< of groups whose disk another process has open
+  std::map<size_t, unique_fd> locks; ///< locks of groups whose disk another process has open
   bool clean = true;
 };
 

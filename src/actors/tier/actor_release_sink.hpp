@@ -15,7 +15,7 @@ namespace terrace::actors {
 /// Safe on any thread. Keeps the actor's memory alive, not the actor: after its end the messages are dropped.
 class actor_release_sink final : public release_sink {
  public:
-  /// `ends`: looks through holds of many objects, off the workers; null: the caller does.
+  /// `ends` goes through holds of many objects away from the workers; null: the caller does.
   explicit actor_release_sink(caf::actor tier, teardown_ptr ends = nullptr)
       : tier_(std::move(tier)), ends_(std::move(ends)) {}
   void release(std::vector<object_id> held) override {

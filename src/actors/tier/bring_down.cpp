@@ -16,7 +16,7 @@ namespace {
 using demotion_clock = std::chrono::steady_clock;
 using ended_demotion = std::function<void(const demotion&)>;
 
-/// The hold of a batch; its end is told to the tier.
+/// The hold of a batch; the tier is told of its end.
 class written_sink final : public release_sink {
  public:
   written_sink(caf::actor tier, uint64_t demotion, size_t batch)
@@ -24,7 +24,7 @@ class written_sink final : public release_sink {
   void release(std::vector<object_id> held) override {
     caf::anon_send(tier_, written_notice{demotion_, batch_, std::move(held)});
   }
-  void abandon(std::vector<object_id>) override {} // it reserves nothing
+  void abandon(std::vector<object_id>) override {} // the batch reserves nothing
 
  private:
   caf::actor tier_;
@@ -42,7 +42,7 @@ void count_demotion(tier_pointer self, const demotion_tally& done) {
       probe->not_demoted(static_cast<metrics::refusal_reason>(i), done.lost[i]);
 }
 
-/// Those that one of the tiers lacks, and no tier further down has.
+/// Returns the objects that one of the tiers lacks and that no tier further down has.
 std::vector<demoted_object> lacking(std::vector<demoted_object> objects, const std::vector<tier_below>& to,
                                     const std::vector<tier_below>& all_below) {
   object_batch all;
@@ -52,7 +52,7 @@ std::vector<demoted_object> lacking(std::vector<demoted_object> objects, const s
   for (const tier_below& tier : to) {
     auto present = tier.index->try_probe(all.keys);
     for (size_t i = 0; i < lacks.size(); ++i)
-      lacks[i] = lacks[i] || !present || !present->test(i); // if it is changing, the tier itself is asked
+      lacks[i] = lacks[i] || !present || !present->test(i); // a changing index: the tier is asked
   }
   for (const tier_below& tier : all_below) {
     if (!tier.further || (tier.service && !tier.service->reads()))
@@ -94,8 +94,8 @@ void send_batch(tier_pointer self, uint64_t number, size_t batch, demote_request
   });
 }
 
-/// The objects, in the order of their chains, go to the tiers that lack them. False: there are none, and `over` is not
-/// called.
+/// Writes the objects, in the order of their chains, to the tiers that lack them. Returns false if there are
+/// none; `over` is then not called.
 bool write_objects(tier_pointer self, const std::vector<object_id>& ids, const std::vector<tier_below>& to,
                    bool urgent, ended_demotion over) {
   auto& state = self->state;
@@ -133,8 +133,9 @@ bool write_objects(tier_pointer self, const std::vector<object_id>& ids, const s
   return true;
 }
 
-/// Before objects leave, all of them go to the tiers below that get what is evicted. If these get what is used for the
-/// second time, what was used goes, because they may have lost it since (decision 045). False: nothing goes anywhere.
+/// Before objects leave, writes all of them to the tiers below that get evicted objects. Tiers that get
+/// objects at their second use are sent those that were used, because they may have lost them since (decision
+/// 088). Returns false if nothing is sent.
 bool write_what_leaves(tier_pointer self, std::vector<object_id> ids, ended_demotion over) {
   auto& state = self->state;
   auto to = state.below.with(demotion_mode::write_back);
@@ -150,7 +151,7 @@ bool write_what_leaves(tier_pointer self, std::vector<object_id> ids, ended_demo
 constexpr size_t written_down_together = 512;
 
 struct write_down_walk {
-  uint32_t next = 0; ///< slot
+  uint32_t next = 0; ///< index of the next slot
   write_down_request limits;
   answer<write_down_answer> reply;
 };
@@ -178,7 +179,7 @@ void write_more_down(tier_pointer self, const std::shared_ptr<write_down_walk>& 
 
 void on_tier_joined(tier_pointer self, const tier_joined_notice& notice) {
   auto& state = self->state;
-  assert(state.below.all.size() < tiers_max); // each joins once
+  assert(state.below.all.size() < tiers_max); // each tier joins once
   state.below.all.push_back(*notice.what);
   if (notice.what->further)
     return;
@@ -193,7 +194,7 @@ bool bring_victims_down(tier_pointer self, std::function<void()> over) {
   if (!state.below.get_what_leaves())
     return false;
   auto ids = state.changes.begin_demotion();
-  std::reverse(ids.begin(), ids.end()); // a chain's end is the first victim
+  std::reverse(ids.begin(), ids.end()); // the end of a chain is the first victim
   auto since = demotion_clock::now();
   return write_what_leaves(self, std::move(ids), [self, since, over = std::move(over)](const demotion&) {
     self->state.probe->waited_for_demotion(demotion_clock::now() - since);
@@ -221,7 +222,7 @@ void on_written(tier_pointer self, const written_notice& notice) {
   auto freed = state.objects().end_write(notice.ids);
   if (auto found = state.below.descents.find(notice.demotion); found != state.below.descents.end())
     found->second.progress.released(notice.batch);
-  settle(self, std::move(freed)); // first, so that a round that waits has it
+  settle(self, std::move(freed)); // first, so that a round that waits gets it
   end_if_over(self, notice.demotion);
 }
 

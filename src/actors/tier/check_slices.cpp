@@ -11,20 +11,21 @@ namespace terrace::actors {
 
 namespace {
 
-/// How many changes of a tier are between two slices; 0: it is checked on request only. See meson_options.txt.
+/// Changes of a tier between two slices; 0: the tier is checked on request only. See meson_options.txt.
 constexpr uint64_t check_every = TERRACE_CHECK_EVERY;
 
-/// How often the allocator is asked about a slice while it makes room.
+/// Attempts to ask the allocator about a slice while it makes room.
 constexpr int space_attempts = 8;
 
 using told_slice = std::function<void(check_tier_answer)>;
 
-/// A slice that the policy and the allocator compare, both as it was when they were asked. Kept by what they answer.
+/// A slice that the policy and the allocator compare, both in the state in which they were asked. Their
+/// answers keep it.
 struct slice_check {
-  slice_ptr slice; ///< for the allocator; a new one each time
+  slice_ptr slice; ///< for the allocator; a new one at each attempt
   check_tier_answer made;
-  table_totals::sum granted; ///< until the slice was made
-  int attempts = 0;          ///< to compare with the allocator
+  table_totals::sum granted; ///< granted until the slice was made
+  int attempts = 0;          ///< attempts to compare with the allocator
   int awaited = 2;
   told_slice done;
 
@@ -45,7 +46,7 @@ void tell_slice(const slice_check_ptr& of) {
 
 void compare_space(tier_pointer self, const slice_check_ptr& of);
 
-/// The round that has the allocator's space, if it is here.
+/// Returns the allocator's space if a round has it here.
 const allocator* lent_space(tier_pointer self) {
   const auto& state = self->state;
   const eviction_round* next = state.next_round.get();
@@ -55,10 +56,10 @@ const allocator* lent_space(tier_pointer self) {
   return nullptr;
 }
 
-/// The space is, or was, with the tier. It is compared here: with the objects as they are now.
+/// The space is, or was, with the tier. Compares it here, with the objects as they are now.
 void compare_lent(tier_pointer self, const slice_check_ptr& of) {
   const allocator* lent = lent_space(self);
-  if (lent == nullptr) { // it is on its way back
+  if (lent == nullptr) { // the space is on its way back
     compare_space(self, of);
     return;
   }
@@ -73,7 +74,7 @@ void compare_lent(tier_pointer self, const slice_check_ptr& of) {
   tell_slice(of);
 }
 
-/// The slice as it is now: what was compared before says nothing any more.
+/// Returns the slice as it is now; earlier comparisons no longer count.
 slice_ptr renewed(tier_pointer self, const slice_ptr& before);
 
 void compare_space(tier_pointer self, const slice_check_ptr& of) {
@@ -93,7 +94,8 @@ void compare_space(tier_pointer self, const slice_check_ptr& of) {
               return;
             }
             of->add(answer.differences);
-            const auto& granted = self->state.granted; // what was given out since arrived before this answer
+            // Extents given out since then arrived before this answer.
+            const auto& granted = self->state.granted;
             of->add(check_space_totals(
                 answer.usage, *of->slice,
                 {granted.objects - of->granted.objects, granted.bytes - of->granted.bytes}));
@@ -105,7 +107,7 @@ void compare_space(tier_pointer self, const slice_check_ptr& of) {
           });
 }
 
-/// Like the allocator, it is asked in the turn that made the slice.
+/// The policy, like the allocator, is asked in the turn that made the slice.
 void compare_policy(tier_pointer self, const slice_check_ptr& of) {
   self->request(self->state.policy, caf::infinite, check_policy_request{of->slice})
       .then(
@@ -119,7 +121,7 @@ void compare_policy(tier_pointer self, const slice_check_ptr& of) {
           });
 }
 
-/// Once, after the last slice.
+/// Called once, after the last slice.
 void compare_journals(tier_pointer self, const slice_check_ptr& of) {
   ++of->awaited;
   self->request(self->state.keeper, caf::infinite,
@@ -135,7 +137,7 @@ void compare_journals(tier_pointer self, const slice_check_ptr& of) {
           });
 }
 
-/// How many objects there are, and what they have of the arena.
+/// Counts all objects and what they have of the arena.
 void count_all(tier_pointer self, checked_slice& slice) {
   table_totals kept = self->state.objects().table().kept_totals();
   slice.published_in_all = kept.readable;
@@ -157,7 +159,7 @@ slice_ptr renewed(tier_pointer self, const slice_ptr& before) {
   return now;
 }
 
-/// Everything that the policy and the allocator are to know has been sent when it returns.
+/// When it returns, everything that the policy and the allocator have to know has been sent.
 void look_at_slice(tier_pointer self, told_slice done) {
   auto& state = self->state;
   settle(self);
@@ -243,7 +245,7 @@ void check_now_and_then(tier_pointer self) {
     if (check.slice_due || ++check.changes < check_every)
       return;
     check.changes = 0;
-    check.slice_due = true; // until it is answered: at most one is under way
+    check.slice_due = true; // until it is answered, so that at most one is in progress
     self->send(self, check_slice_notice{});
   }
 }
@@ -252,7 +254,7 @@ void on_check_slice(tier_pointer self) {
   auto& state = self->state;
   assert(state.check.slice_due);
   if (state.objects().table().recount() != nullptr && state.check.asked) {
-    state.check.slice_due = false; // a check that was asked for goes first
+    state.check.slice_due = false; // a requested check goes first
     return;
   }
   if (state.objects().table().recount() == nullptr)

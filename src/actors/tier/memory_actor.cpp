@@ -38,7 +38,7 @@ void commit(memory_pointer self) {
                                                 .prefault_piece_bytes = state.with.prefault_piece_bytes,
                                                 .report_to = caf::actor_cast<caf::actor>(self),
                                                 .detached = state.with.detached});
-  self->link_to(worker); // it ends with this actor, between two pieces
+  self->link_to(worker); // the preparer ends with this actor, between two pieces
 }
 
 // ---- removal ----
@@ -51,7 +51,7 @@ void drop(memory_pointer self, uint32_t number) {
            (left == 0 ? "" : ", " + std::to_string(left) + " bytes are still used by leases or clients"));
 }
 
-/// No object is there: when no mover and no device refers to it either, it is dropped.
+/// The segment is empty: it is dropped when no mover and no device refers to it either.
 void on_emptied(memory_pointer self, uint32_t number) {
   const auto& with = self->state.with;
   const group_parts& parts = *with.parts;
@@ -93,7 +93,8 @@ void shrink(memory_pointer self) {
 
 // ---- growth ----
 
-/// That segments are committed. Pinning would commit them, so without prefault they are not passed on.
+/// Tells the devices that segments are committed. Pinning would commit them, so without prefault they are not
+/// passed on.
 void tell_devices(memory_pointer self, uint32_t first, uint32_t end) {
   const auto& with = self->state.with;
   if (!with.devices || with.prefault_piece_bytes == 0)
@@ -107,7 +108,7 @@ void could_not_grow(const memory_state& state, const error& why) {
   state.with.warn(describe(state) + "; it could not grow: " + why.text);
 }
 
-/// The new segments are committed, or cannot be.
+/// Called when the new segments are committed, or cannot be.
 void end_growth(memory_pointer self, const error& failure) {
   auto& state = self->state;
   group_parts& parts = *state.with.parts;

@@ -22,12 +22,12 @@ struct policy_state {
   age_probes ages; ///< outlives the book
   std::optional<policy_book> book;
   std::shared_ptr<edge_credit> uses;
-  bool recording = false; ///< a `uses_notice` is under way
+  bool recording = false; ///< a `uses_notice` is in flight
 };
 
 using policy_pointer = caf::stateful_actor<policy_state, runtime::short_turns<policy_actor::base>>*;
 
-/// Long chains are recorded part by part: other messages are handled in between.
+/// Records long chains part by part: other messages are handled in between.
 void record_later(policy_pointer self) {
   auto& state = self->state;
   state.recording = state.book->recording();

@@ -18,13 +18,14 @@ struct policy_arguments {
   struct order {
     tier_kind tier;
     std::string policy; ///< one of `eviction_policy_names` (asserted: settings were validated)
-    std::shared_ptr<metrics::tier_probe> probe; ///< of the tier, for the ages of accesses; may be null
+    std::shared_ptr<metrics::tier_probe> probe; ///< probe of the tier, for the ages of accesses; may be null
   };
   std::vector<order> orders;
-  std::shared_ptr<edge_credit> uses = std::make_shared<edge_credit>(); ///< of inferences, from connections
+  /// Credit of connections' notices about inferences.
+  std::shared_ptr<edge_credit> uses = std::make_shared<edge_credit>();
   clock_source clock = clock_source::steady;
-  bool remember =
-      false; ///< also remember entries evicted from all tiers, for admission rules that count accesses
+  /// Also remember entries evicted from all tiers, for admission rules that count accesses.
+  bool remember = false;
 };
 
 policy_actor spawn_policy(caf::actor_system& system, policy_arguments arguments);

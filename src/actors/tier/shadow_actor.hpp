@@ -1,5 +1,5 @@
-// SHADOW: what other policies and capacities would have hit on a trust group's requests. On its own thread,
-// so that it slows down no worker.
+// SHADOW: computes the hits that other policies and capacities would have had on a trust group's requests. It
+// runs on its own thread, so that it slows down no worker.
 #pragma once
 
 #include "actors/interfaces.hpp"
@@ -17,8 +17,8 @@ namespace terrace::actors {
 struct shadow_arguments {
   std::vector<shadow_plan> plans;
   std::shared_ptr<shadow_feed> feed;
-  std::shared_ptr<metrics::shadow_probe> probe; ///< with a line per plan, in order; or null
-  clock_source clock = clock_source::steady;    ///< that of the real policies
+  std::shared_ptr<metrics::shadow_probe> probe; ///< has a line per plan, in order; may be null
+  clock_source clock = clock_source::steady;    ///< clock of the real policies
   bool detached = true;                         ///< false in tests that run everything on one thread
 };
 

@@ -35,7 +35,7 @@ void count_refusal(tier_pointer self, const acquire_request& request, const erro
   }
 }
 
-/// Because of its tenant's bound.
+/// Counts a refusal because of the tenant's bound.
 void count_quota_refusal(tier_pointer self, const acquire_request& request, const error& failure,
                          const quota_charge& charge, size_t objects) {
   if (refusal_of(request, failure) != space_refusal::no_room) {
@@ -46,7 +46,7 @@ void count_quota_refusal(tier_pointer self, const acquire_request& request, cons
   self->state.objects().quotas()->refused(charge.tenant);
 }
 
-/// What the tenant has booked is charged to it, or given up, when the allocator has answered.
+/// When the allocator has answered, the tenant's booked bytes are charged or given up.
 void take_space(tier_pointer self, answer<acquire_answer> reply, const acquire_request& request,
                 const residency::need& wanted, const quota_charge& charge) {
   allocate_request space{wanted.sizes, request.may_wait, request.context, charge.tenant};

@@ -80,14 +80,14 @@ void take_part(tier_pointer self, long_notices& line) {
   settle(self, std::move(done.freed));
 }
 
-/// Part of the objects at a time: other requests are served in between.
+/// Applies part of the objects at a time, so that other requests are served in between.
 void on_next_part(tier_pointer self) {
   take_part(self, self->state.line);
   if (!self->state.line.empty())
     self->send(self, next_part_notice{});
 }
 
-/// A short notice is applied at once. Takes what the notice has: nobody else has it.
+/// Applies a short notice at once. Takes its contents, because nobody else has it.
 template <class Notice>
 void on_notice(tier_pointer self, Notice& notice) {
   auto& line = self->state.line;
@@ -138,7 +138,7 @@ void finish_clear(tier_pointer self, const std::shared_ptr<clear_turns>& clear) 
           });
 }
 
-/// Part of the objects at a time: other requests are served in between.
+/// Clears part of the objects at a time, so that other requests are served in between.
 void on_clear_turn(tier_pointer self, const std::shared_ptr<clear_turns>& clear) {
   bool more = clear->work.step(self->state.objects());
   settle(self, clear->work.take_freed());
@@ -212,7 +212,7 @@ tier_actor::behavior_type tier_behavior(tier_pointer self, std::shared_ptr<tier_
   state.log = arguments->log;
   state.objects().record_for(state.log);
   if (state.log && state.log->records() && state.objects().table().published() != 0)
-    state.log->forget(); // nobody was told of what it has
+    state.log->forget(); // nobody was told of its objects
   state.keeper = arguments->keeper;
   state.policy = arguments->policy;
   state.probe = arguments->probe;

@@ -15,15 +15,16 @@ namespace terrace::actors {
 
 struct tier_arguments {
   tier_kind kind = tier_kind::none;
-  std::unique_ptr<allocator> space;   ///< owned by the tier's allocator actor from here on
+  std::unique_ptr<allocator> space;   ///< from here on owned by the tier's allocator actor
   std::unique_ptr<residency> objects; ///< the objects whose extents `space` contains; null: none
-  index_keeper keeper;                ///< of a durable tier: hears of all changes
+  index_keeper keeper;                ///< for a durable tier: receives all changes
   policy_actor policy;
   uint64_t free_ahead_bytes = 0;         ///< evict ahead while less than this is free
-  ledger_ptr leases;                     ///< of host memory; null: leases are not charged
-  std::shared_ptr<tenant_quotas> quotas; ///< null: tenants have none
-  teardown_ptr ends; ///< ends holds of many objects, off the workers; null: whoever has the last reference
-  std::shared_ptr<event_log> log; ///< of the group's tiers; null: nobody subscribes
+  ledger_ptr leases;                     ///< ledger of host memory; null: leases are not charged
+  std::shared_ptr<tenant_quotas> quotas; ///< null: tenants have no quotas
+  /// Ends holds of many objects away from the workers; null: the holder of the last reference does.
+  teardown_ptr ends;
+  std::shared_ptr<event_log> log; ///< log of the group's tiers; null: nobody subscribes
   size_t waiting_max = 4096;      ///< allocation requests that may wait; further ones get `busy`
   std::shared_ptr<metrics::tier_probe> probe;
 };

@@ -11,7 +11,8 @@ quota_charge charge_of(tier_pointer self, const acquire_request& request, const 
   if (quotas == nullptr || wanted.sizes.empty())
     return {};
   quota_charge charge;
-  charge.tenant = quotas->tenant_of(request.objects->keys[wanted.objects.front()].space); // of all objects
+  // All objects have the same tenant.
+  charge.tenant = quotas->tenant_of(request.objects->keys[wanted.objects.front()].space);
   if (charge.tenant != tenant_id{})
     charge.bytes = std::accumulate(wanted.sizes.begin(), wanted.sizes.end(), uint64_t{0});
   return charge;
@@ -43,7 +44,7 @@ void on_quotas_changed(tier_pointer self) {
   if (!state.quota)
     return;
   state.objects().quotas()->refresh();
-  settle(self); // shares may have become smaller: the policy hears of what it may name again
+  settle(self); // shares may have become smaller: the policy learns what it may name again
   serve_quotas(self);
 }
 

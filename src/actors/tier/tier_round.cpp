@@ -13,7 +13,7 @@ void go_on(tier_pointer self);
 
 void ask_for_victims(tier_pointer self) {
   auto& state = self->state;
-  settle(self);          // what may be named again
+  settle(self);          // reports objects that may be named again
   send_kept_notes(self); // the request must follow all earlier events
   self->request(state.policy, caf::infinite, state.changes.question())
       .then(
@@ -37,7 +37,7 @@ void evict_and_go_on(tier_pointer self) {
     if (evicted->excess_bytes != 0 && !evicted->own)
       state.probe->evicted_too_much(evicted->excess_bytes);
   }
-  settle(self); // first, so that whoever gets the space finds an up-to-date policy
+  settle(self); // first, so that the policy is up to date for whoever gets the space
   auto ended = state.changes.take_ended();
   if (!ended) {
     ask_for_victims(self);

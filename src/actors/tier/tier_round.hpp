@@ -4,10 +4,10 @@
 
 namespace terrace::actors {
 
-/// A round of eviction: the policy names victims until the allocator has the room it asks for.
+/// A round of eviction: the policy names victims until the allocator has the room that it asks for.
 void on_room_request(tier_pointer self, const room_request& request);
 
-/// None is in progress.
+/// Precondition: none is in progress.
 void begin_round(tier_pointer self, std::shared_ptr<eviction_round> round);
 
 } // namespace terrace::actors

@@ -10,7 +10,7 @@ namespace terrace::actors {
 
 namespace {
 
-/// Follows every few batches of notes. When it returns, the notes kept since are sent.
+/// Sends a mark after every few batches of notes. When it returns, the notes kept since are sent.
 void send_mark(tier_pointer self) {
   self->request(self->state.policy, caf::infinite, notes_mark{})
       .then(

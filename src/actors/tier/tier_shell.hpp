@@ -14,26 +14,27 @@
 
 namespace terrace::actors {
 
-/// What a tier's actor owns: its parts (this file's includers in this folder) share it, each with some of its requests.
+/// The state of a tier's actor. Its parts, the files of this folder that include this, share it; each has
+/// some of its requests.
 struct tier_shell {
   const char* name = "tier";
   tier_changes changes;
-  long_notices line;     ///< not applied yet; a `next_part_notice` is under way unless it is empty
-  release_sink_ptr sink; ///< for its holds and reservations; sends to this actor
+  long_notices line;     ///< notices not yet applied; a `next_part_notice` is in flight unless it is empty
+  release_sink_ptr sink; ///< sink of its holds and reservations; sends to this actor
   allocator_actor space;
   policy_actor policy;
-  index_keeper keeper; ///< of a durable tier
-  tiers_below below;   ///< that get objects of it
+  index_keeper keeper; ///< set for a durable tier
+  tiers_below below;   ///< tiers below that get its objects
   std::shared_ptr<metrics::tier_probe> probe;
-  std::shared_ptr<event_log> log;             ///< for subscribers; null in tests
+  std::shared_ptr<event_log> log;             ///< log for subscribers; null in tests
   std::unique_ptr<quota_line> quota;          ///< null: tenants have no quotas
-  std::shared_ptr<eviction_round> next_round; ///< the allocator's, while a tenant's is in progress
-  table_totals::sum granted;                  ///< extents that the allocator gave out, since the start
+  std::shared_ptr<eviction_round> next_round; ///< the allocator's round, while a tenant's is in progress
+  table_totals::sum granted;                  ///< extents that the allocator has given out since the start
   struct {
-    uint64_t walk = 0;      ///< the last one
-    bool asked = false;     ///< for by an operator
-    uint64_t changes = 0;   ///< since the last slice
-    bool slice_due = false; ///< or under way
+    uint64_t walk = 0;      ///< number of the last walk
+    bool asked = false;     ///< an operator asked for it
+    uint64_t changes = 0;   ///< changes since the last slice
+    bool slice_due = false; ///< a slice is due, or in progress
   } check;                  ///< see check_slices.hpp
 
   residency& objects() { return changes.objects(); }
@@ -41,10 +42,11 @@ struct tier_shell {
 
 using tier_pointer = caf::stateful_actor<tier_shell, runtime::short_turns<tier_actor::base>>*;
 
-/// Call after every change. `freed`: what goes back to the allocator. `of`: the space of published objects.
+/// Call after every change. `freed`: extents that go back to the allocator. `of`: the space of published
+/// objects.
 void settle(tier_pointer self, std::vector<extent> freed = {}, const space_ptr& of = nullptr);
 
-/// What was kept for the policy since its last mark. A request to the policy must follow all earlier events.
+/// Sends the notes kept since the policy's last mark. A request to the policy must follow all earlier events.
 void send_kept_notes(tier_pointer self);
 
 } // namespace terrace::actors

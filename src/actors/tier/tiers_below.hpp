@@ -1,4 +1,4 @@
-// The tiers below a tier that get its objects, and what is on its way to them. Part of the tier's actor.
+// The tiers below a tier that get its objects, and the objects in transit to them. Part of the tier's actor.
 #pragma once
 
 #include "actors/interfaces.hpp"
@@ -20,11 +20,12 @@ namespace terrace::actors {
 struct tier_below {
   demotion_mode mode = demotion_mode::off;
   write_through_actor to;
-  std::shared_ptr<const tier_index> index; ///< what it has
-  bool by_chain = false;                   ///< it may refuse objects by their value
-  /// It is not the next one: it gets nothing from here, and what it has need not be written to the next one.
+  std::shared_ptr<const tier_index> index; ///< index of the tier
+  bool by_chain = false;                   ///< the tier may refuse objects by their value
+  /// The tier is not the next one: it gets nothing from here, and its objects need not be written to the next
+  /// one.
   bool further = false;
-  uint64_t batch_bytes = UINT64_MAX;                  ///< of its space: at most so many are written together
+  uint64_t batch_bytes = UINT64_MAX;                  ///< most bytes of its space that are written together
   std::shared_ptr<const tier_availability> service{}; ///< null: always in service
 };
 
@@ -35,7 +36,7 @@ struct tiers_below {
     demotion progress;
     std::function<void(const demotion&)> over;
   };
-  std::map<uint64_t, descent> descents; ///< in progress, by number
+  std::map<uint64_t, descent> descents; ///< descents in progress, by number
   uint64_t next = 0;
 
   std::vector<tier_below> with(demotion_mode mode) const {
@@ -45,7 +46,7 @@ struct tiers_below {
         some.push_back(each);
     return some;
   }
-  /// All of it, or some.
+  /// Whether a tier below gets evicted objects, all or some of them.
   bool get_what_leaves() const {
     return std::any_of(all.begin(), all.end(),
                        [](const tier_below& each) { return needs_origins(each.mode) && !each.further; });

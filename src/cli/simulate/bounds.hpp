@@ -32,7 +32,7 @@ class belady_bound {
 
  private:
   const workload& of_;
-  std::vector<uint32_t> next_use_; ///< per access: the next request with the same chunk
+  std::vector<uint32_t> next_use_; ///< for each access, the next request with the same chunk
 };
 
 } // namespace terrace::simulate

@@ -6,35 +6,37 @@
 
 namespace terrace::simulate {
 
-/// The objects of a replay; one object per chunk.
+/// The objects of a replay; each chunk is one object.
 struct object_sizes {
   uint64_t payload_bytes = 0;
-  uint64_t physical_bytes = 0;         ///< with header block and padding: bytes of the arena per object
-  uint64_t region_bytes = 32ULL << 20; ///< of the client: the maximum of a store or load
+  uint64_t physical_bytes = 0;         ///< bytes of the arena per object, with header block and padding
+  uint64_t region_bytes = 32ULL << 20; ///< region of the client, which limits a store or load
   uint64_t segment_bytes = 1ULL << 30; ///< no object of the host arena crosses a segment
 };
 
 struct cache_shape {
   uint64_t capacity_chunks = 0;
-  uint64_t object_bytes = 0;  ///< physical
-  uint64_t window_chunks = 1; ///< space that a transfer allocates at a time
+  uint64_t object_bytes = 0;  ///< physical bytes of an object
+  uint64_t window_chunks = 1; ///< chunks for which a transfer allocates space at a time
   uint64_t batch_chunks = 1;  ///< chunks per request of the client
 };
 
-/// The whole objects that fit in the segments. The rest of each segment is unusable for objects of this size.
+/// Returns the number of whole objects that fit in the segments. The rest of each segment is unusable for
+/// objects of this size.
 inline uint64_t chunks_in(uint64_t arena_bytes, const object_sizes& objects) {
   uint64_t segments = arena_bytes / objects.segment_bytes;
   return segments * (objects.segment_bytes / objects.physical_bytes) +
          arena_bytes % objects.segment_bytes / objects.physical_bytes;
 }
 
-/// The smallest arena in which `chunks` fit.
+/// Returns the smallest arena in which `chunks` fit.
 inline uint64_t arena_for(uint64_t chunks, const object_sizes& objects) {
   uint64_t in_segment = objects.segment_bytes / objects.physical_bytes;
   return chunks / in_segment * objects.segment_bytes + chunks % in_segment * objects.physical_bytes;
 }
 
-/// The daemon's windows are at most 64 MiB of the arena and an eighth of it, and never less than a chunk.
+/// Applies the daemon's rule: a window is at most 64 MiB and at most an eighth of the arena, but at least a
+/// chunk.
 inline cache_shape shape_of(uint64_t arena_bytes, const object_sizes& objects) {
   uint64_t window = std::min<uint64_t>(64ULL << 20, arena_bytes / 8);
   return {.capacity_chunks = chunks_in(arena_bytes, objects),

@@ -19,8 +19,8 @@ constexpr tier_number tier_at(size_t place) { return static_cast<tier_number>(ho
 
 struct tracker_options {
   std::vector<std::string> policies; ///< one per tier, fastest first
-  uint64_t seed = 0;                 ///< of randomized policies
-  uint64_t object_bytes = 0;         ///< bytes occupied by a chunk's object
+  uint64_t seed = 0;                 ///< seed of randomized policies
+  uint64_t object_bytes = 0;         ///< bytes that a chunk's object occupies
   uint64_t token_ns = 0;             ///< duration of a request per token of its answer
   bool remember = false;             ///< keep ghosts for admission, whatever the policies need
 };
@@ -35,7 +35,7 @@ class chunk_tracker {
   /// Notes the accesses of the request's chain, last chunk first, and ends earlier requests that are over by
   /// now.
   void begin(const request& next);
-  /// Nothing more is stored for the request.
+  /// Called when nothing more is stored for the request.
   void finish();
 
   void insert(tier_number tier, chunk which);
@@ -43,11 +43,12 @@ class chunk_tracker {
   void pin(tier_number tier, chunk which) { tracker_.pin(tier, key_of(which)); }
   void unpin(tier_number tier, chunk which) { tracker_.unpin(tier, key_of(which)); }
 
-  /// Victims to make room for `chunks` chunks, best first; fewer if no more can be evicted. The current
-  /// request's own chunks are proposed last.
+  /// Returns victims to make room for `chunks` chunks, best first; fewer if no more can be evicted. The
+  /// current request's own chunks are proposed last.
   std::vector<chunk> victims(tier_number tier, uint64_t chunks);
 
-  /// How many of these, starting with the first, the tier should admit. It contains none of them.
+  /// Returns how many of the offered chunks, from the first on, the tier should admit. Precondition: the tier
+  /// has none of them.
   size_t admitted(tier_number tier, std::span<const chunk> offered, admission_rule rule);
 
  private:

@@ -186,8 +186,8 @@ class drawing {
             shape.substr(0, shape.find(' ')) + ">\n";
   }
 
-  /// From the highest end to the lowest, each at least a line below the previous one; if they overflow, all
-  /// move up.
+  /// Places names from the highest line end to the lowest, each at least a text line below the previous one;
+  /// if they overflow, all move up.
   void names() {
     std::vector<size_t> order(plot_.lines.size());
     std::iota(order.begin(), order.end(), size_t{0});

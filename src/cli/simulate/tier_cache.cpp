@@ -10,8 +10,8 @@ namespace terrace::simulate {
 
 namespace {
 
-/// Calls `work` with each run of at most `length` chunks, root first, while it returns true. Returns the
-/// number of chunks in the runs for which it did.
+/// Calls `work` with each run of at most `length` chunks, root first, until it returns false. Returns the
+/// number of chunks in the runs for which it returned true.
 template <class Work>
 size_t in_runs(std::span<const chunk> chain, uint64_t length, Work work) {
   size_t at = 0;
@@ -39,14 +39,14 @@ tier_cache::tier_cache(const workload& of, const tracker_options& policies, cons
 void tier_cache::serve(const request& next) {
   auto chain = of_.chain(next);
   if (chain.empty())
-    return; // no whole chunk: a client sends no request
+    return; // no whole chunk, so a client sends no request
   tracker_.begin(next);
   size_t hits = look_up(chain);
   counts_.accesses += chain.size();
   counts_.hits += hits;
   load(chain.first(hits));
-  // The lease has ended here: a request that waits for memory holds none. Its accesses are evicted last
-  // nevertheless.
+  // The lease has ended here: a request that waits for memory holds none. Even so, its accesses are evicted
+  // last.
   store(chain.subspan(hits));
   counts_.evicted = first().evicted();
   counts_.disk_evicted = 0;
@@ -71,15 +71,16 @@ size_t tier_cache::look_up(std::span<const chunk> chain) {
   return run;
 }
 
-/// Under a lease: found chunks stay in every tier until all of them are loaded.
+/// Runs under a lease: found chunks stay in every tier until all of them are loaded.
 void tier_cache::load(std::span<const chunk> run) {
   if (tiers_.size() == 1)
-    return; // all of it is in the first tier
+    return; // the whole window is in the first tier
   for (chunk c : run)
     for (tier& t : tiers_)
       t.contents.pin(c);
   in_runs(run, shape_.window_chunks, [&](std::span<const chunk> window) {
-    counts_.promoted += bring_to_first(window).value_or(0); // otherwise it bypasses the first tier
+    // If nothing is returned, the window bypasses the first tier.
+    counts_.promoted += bring_to_first(window).value_or(0);
     return true;
   });
   for (chunk c : run)
@@ -97,7 +98,7 @@ void tier_cache::store(std::span<const chunk> rest) {
       return false; // the client stores nothing after a gap
     counts_.no_room += window.size();
     if (tiers_[1].rules.writes == tier_writes::on_eviction)
-      offer(1, window); // bypassing the first tier
+      offer(1, window); // the window bypasses the first tier
     return true;
   };
   if (tiers_.size() > 1) {
@@ -112,8 +113,8 @@ void tier_cache::store(std::span<const chunk> rest) {
   counts_.no_room += rest.size();
 }
 
-/// All chunks that the window lacks, or none. If room for them is made from the window's own end, that end stays
-/// absent; gaps before chunks that stay are filled again.
+/// Copies all chunks that the window lacks, or none. If room for them is made from the window's own end, that
+/// end stays absent; gaps before chunks that stay are filled again.
 std::optional<size_t> tier_cache::bring_to_first(std::span<const chunk> window) {
   size_t brought = 0;
   size_t wanted = window.size();
@@ -141,8 +142,8 @@ bool tier_cache::make_room(size_t place, uint64_t chunks) {
   });
 }
 
-/// The rule is applied to all before any is inserted, so that none is admitted because its parent just was;
-/// and nothing is admitted after a refused chunk, because it could not be found.
+/// The rule is applied to all chunks before any is inserted, so that none is admitted because its parent just
+/// was. No chunk is admitted after a refused one, because it could not be found.
 void tier_cache::offer(size_t place, std::span<const chunk> run) {
   const auto& [contents, rules] = tiers_[place];
   std::vector<chunk> offered;
@@ -165,7 +166,7 @@ void tier_cache::offer(size_t place, std::span<const chunk> run) {
   });
 }
 
-/// Last chunk first, as the daemon does.
+/// Inserts the last chunk first, as the daemon does.
 void tier_cache::insert(size_t place, std::span<const chunk> window) {
   for (size_t i = window.size(); i-- > 0;)
     tiers_[place].contents.insert(window[i]);

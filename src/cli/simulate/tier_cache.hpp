@@ -1,4 +1,4 @@
-// A daemon with any number of tiers, without bytes: the location of chunks, evictions and hits.
+// A daemon with any number of tiers, without bytes: it tracks the location of chunks, evictions and hits.
 #pragma once
 
 #include "cli/simulate/cache_counts.hpp"
@@ -10,7 +10,7 @@
 
 namespace terrace::simulate {
 
-/// When a chunk is offered to a tier below the first, which asks its admission rule.
+/// When a chunk is offered to a tier below the first, which then applies its admission rule.
 enum class tier_writes : uint8_t {
   on_use,      ///< when it is stored, and at each later use while the tier lacks it
   on_eviction, ///< when it is evicted from the tier above
@@ -44,7 +44,7 @@ class tier_cache {
  private:
   struct tier {
     tier_contents contents;
-    lower_tier rules; ///< unused for the first
+    lower_tier rules; ///< unused for the first tier
   };
 
   tier_contents& first() { return tiers_.front().contents; }
@@ -52,7 +52,7 @@ class tier_cache {
   size_t look_up(std::span<const chunk> chain);
   void load(std::span<const chunk> run);
   void store(std::span<const chunk> rest);
-  /// The number of chunks of the window copied to the first tier; nothing if there is no room.
+  /// Returns the number of chunks of the window copied to the first tier; nothing if there is no room.
   std::optional<size_t> bring_to_first(std::span<const chunk> window);
   bool make_room(size_t place, uint64_t chunks);
   void offer(size_t place, std::span<const chunk> run);

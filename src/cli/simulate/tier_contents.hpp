@@ -10,7 +10,7 @@ namespace terrace::simulate {
 
 class tier_contents {
  public:
-  /// Room for `capacity` chunks of a workload with `distinct` ones. The tracker must outlive it.
+  /// Makes room for `capacity` chunks of a workload with `distinct` ones. The tracker must outlive it.
   tier_contents(chunk_tracker& tracker, tier_number tier, uint64_t capacity, size_t distinct)
       : tracker_(tracker), tier_(tier), capacity_(capacity), resident_(distinct) {}
 
@@ -24,7 +24,7 @@ class tier_contents {
   /// to fit; chunks evicted until then stay evicted, as in a daemon.
   bool make_room(uint64_t chunks, const std::function<void(chunk)>& leaving = {});
 
-  /// There must be room (asserted).
+  /// Precondition (asserted): there is room.
   void insert(chunk which);
 
   void pin(chunk which) { tracker_.pin(tier_, which); }

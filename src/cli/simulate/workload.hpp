@@ -17,15 +17,15 @@ constexpr chunk no_chunk = ~chunk{0};
 
 /// The attributes of a request besides its chunks.
 struct request_facts {
-  uint64_t at_ns = 0; ///< since the first request; requests come in the order in which they are served
+  uint64_t at_ns = 0; ///< time since the first request; requests come in the order in which they are served
   uint32_t input_tokens = 0;
-  uint32_t output_tokens = 0; ///< known to a policy only when the request ends, as are these three:
+  uint32_t output_tokens = 0; ///< a policy learns this and the next three only when the request ends
   finish_reason reason = finish_reason::unknown;
   bool session_closed = false;
   std::optional<uint64_t> think_time_ns{};
-  uint64_t session = 0; ///< 0: none
-  uint32_t turn = 0;    ///< from 1; 0: unknown
-  uint32_t space = 1;   ///< of request_hints
+  uint64_t session = 0; ///< 0: no session
+  uint32_t turn = 0;    ///< counted from 1; 0: unknown
+  uint32_t space = 1;   ///< space, as in request_hints
 };
 
 struct request {
@@ -49,7 +49,7 @@ class workload {
   /// The chains of all requests, concatenated.
   std::span<const chunk> accesses() const { return accesses_; }
 
-  chunk parent(chunk of) const { return parents_[of]; } ///< `no_chunk` for the first of a chain
+  chunk parent(chunk of) const { return parents_[of]; } ///< `no_chunk` for the first chunk of a chain
   size_t distinct_chunks() const { return parents_.size(); }
   uint32_t chunk_tokens() const { return chunk_tokens_; }
   uint64_t input_tokens() const { return input_tokens_; }

@@ -12,9 +12,9 @@
 namespace terrace::simulate {
 namespace {
 
-/// Tries every set of at most `capacity` chunks that may stay behind each request.
+/// Tries every set of at most `capacity` chunks that may stay after each request.
 uint64_t best_of_all(const workload& w, uint64_t capacity) {
-  std::map<uint32_t, uint64_t> best{{0, 0}}; // by what is held: the most hits so far
+  std::map<uint32_t, uint64_t> best{{0, 0}}; // the most hits so far, by the set of held chunks
   for (const request& r : w.requests()) {
     uint32_t asked = 0;
     for (chunk c : w.chain(r))
@@ -43,7 +43,7 @@ uint64_t best_of_all(const workload& w, uint64_t capacity) {
 }
 
 TEST(BeladyBound, KeepsWhatIsNeededNext) {
-  // Room for one: 1 pays twice, 2 once.
+  // Room for one chunk: 1 saves two misses, 2 saves one.
   workload w = workload_of({{1}, {2}, {1}, {1}, {2}});
   EXPECT_EQ(belady_bound(w).hits(1), 2U);
   EXPECT_EQ(belady_bound(w).hits(2), 3U);

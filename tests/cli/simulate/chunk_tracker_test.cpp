@@ -31,7 +31,7 @@ TEST(ChunkTracker, AnAncestorThatIsStoredAfterItsChildIsAsYoung) {
       tracker.insert(host_tier, w.chain(r)[i]);
     tracker.finish();
   }
-  tracker.erase(host_tier, 2); // what is left of the younger chain is its root
+  tracker.erase(host_tier, 2); // only the root of the younger chain is left
   EXPECT_EQ(tracker.victims(host_tier, 1), std::vector<chunk>{0});
 }
 

@@ -10,7 +10,8 @@
 namespace terrace::simulate {
 namespace {
 
-/// What is wrong with the document as XML: tags must nest, attributes be quoted, text hold no bare '<' or '&'.
+/// Returns the first XML error of the document: tags must nest, attributes must be quoted, and text must not
+/// contain a bare '<' or '&'.
 std::optional<std::string> malformed(const std::string& xml) {
   static const std::regex tag(R"(<(/?)([A-Za-z][\w:.-]*)((?:\s+[\w:.-]+="[^"<]*")*)\s*(/?)>)");
   static const std::regex entity("&(amp|lt|gt|quot|apos);");

@@ -84,7 +84,7 @@ TEST(OneTier, HitsTheLongestRunFromTheRoot) {
 }
 
 TEST(OneTier, EvictsTheLeastRecentLeaf) {
-  // Room for 3: 9 costs the suffix of the older chain, not its root.
+  // Room for 3 chunks: 9 evicts the suffix of the older chain, not its root.
   workload w = workload_of({{1, 2}, {3}, {9}, {1}, {3}, {1, 2}});
   cache_counts counts = served(w, "lru", shape(3));
   EXPECT_EQ(counts.hits, 1U /* 1 */ + 1U /* 3 */ + 1U /* 1 of 1, 2 */);
@@ -114,8 +114,8 @@ TEST(OneTier, AChainLongerThanTheTierKeepsItsBeginning) {
 }
 
 TEST(OneTier, AStoreLeavesNoGapBeforeWhatItKeeps) {
-  // Room for 6 in windows of 5. The first request keeps 0 to 3, and 5 and 6 behind a gap. The second stores 4 and 7
-  // in the places of 5 and 6, and then 5 in the place of 7.
+  // Room for 6 chunks, in windows of 5. The first request keeps 0 to 3, and 5 and 6 after a gap. The second
+  // stores 4 and 7 in the places of 5 and 6, and then 5 in the place of 7.
   workload w = workload_of({{0, 1, 2, 3, 4, 5, 6}, {0, 1, 2, 3, 4, 5, 6, 7}});
   for (std::string_view policy : eviction_policy_names()) {
     SCOPED_TRACE(policy);
@@ -129,8 +129,8 @@ TEST(OneTier, AStoreLeavesNoGapBeforeWhatItKeeps) {
 }
 
 TEST(OneTier, ChainsLongerThanTheTierNeverPassItsCapacity) {
-  // Each request finds what an earlier one left of the same chain: the room for its beginning is made of its end, also
-  // of chunks in the window that is being stored.
+  // Each request finds what an earlier one left of its chain: the room for the beginning of a chain is made
+  // from its end, even from chunks in the window that is being stored.
   uint64_t seed = testing::test_seed();
   SCOPED_TRACE(testing::seed_text(seed));
   std::mt19937_64 random(seed);
@@ -152,7 +152,7 @@ TEST(OneTier, ChainsLongerThanTheTierNeverPassItsCapacity) {
 }
 
 TEST(OneTier, ARequestSparesItsOwnChain) {
-  // 3 takes the place of 9, though fifo would rather lose the leaf of the chain that is being stored.
+  // 3 takes the place of 9, although fifo would rather evict the leaf of the chain that is being stored.
   workload w = workload_of({{1, 2}, {9}, {1, 2, 3}});
   tier_cache cache(w, by("fifo"), shape(3));
   for (const request& r : w.requests())
@@ -182,7 +182,7 @@ TEST(OneTier, IsTheNaiveLruOnDrawnTraces) {
 
 TEST(OneTier, KmgStaysWithinTwoPercentOfLruInCachesOfFewChains) {
   std::mt19937_64 random(
-      1); // always the same traces: a comparison of policies, not a promise for each request
+      1); // the traces are fixed: this compares policies, and promises nothing for each request
   std::vector<workload> traces;
   for (int i = 0; i < 4; ++i)
     traces.push_back(short_sessions(random, 1'000));

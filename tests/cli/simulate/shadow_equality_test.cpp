@@ -1,4 +1,4 @@
-// A shadow of live traffic and a simulation of the same requests hit the same.
+// A shadow of live traffic and a simulation of the same requests have equal hits.
 #include "policy/shadow_cache.hpp"
 #include "cli/simulate/tier_cache.hpp"
 #include "tests/support/seed.hpp"
@@ -15,7 +15,7 @@ constexpr uint64_t object = 4096;
 
 class Shadow : public ::testing::TestWithParam<std::string_view> {};
 
-/// Conversations over a few prompts, with pauses.
+/// Generates conversations over a few prompts, with pauses.
 workload conversations(uint64_t seed) {
   std::mt19937_64 random(seed);
   workload made(16);
@@ -37,7 +37,7 @@ TEST_P(Shadow, HitsWhatASimulationOfTheSameRequestsHits) {
   uint64_t seed = terrace::testing::test_seed();
   SCOPED_TRACE(terrace::testing::seed_text(seed));
   workload w = conversations(seed);
-  // In the smallest, chains are longer than the tier. Lots are those of the simulation's host tier.
+  // In the smallest tier, chains are longer than the tier. Lots are those of the simulation's host tier.
   for (uint64_t chunks : {8, 80, 500}) {
     tier_cache simulated(w, {.policies = {std::string(GetParam())}, .object_bytes = object},
                          {.capacity_chunks = chunks,

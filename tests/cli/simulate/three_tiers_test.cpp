@@ -1,4 +1,4 @@
-// Nothing of a tier_cache knows how many tiers there are.
+// A tier_cache works with any number of tiers.
 #include "cli/simulate/bounds.hpp"
 #include "cli/simulate/tier_cache.hpp"
 #include "tests/support/seed.hpp"

@@ -9,7 +9,7 @@
 namespace terrace::simulate {
 namespace {
 
-// Places of the tiers.
+// Positions of the tiers.
 constexpr size_t host = 0;
 constexpr size_t disk = 1;
 
@@ -34,11 +34,11 @@ TEST(TwoTiers, ServesFromDiskWhatLeftHostMemoryAndKeepsTheCopy) {
   EXPECT_EQ(cache.counts().disk_hits, 1U);
   EXPECT_EQ(cache.counts().promoted, 1U);
   EXPECT_TRUE(cache.holds(host, 0) && cache.holds(disk, 0));
-  EXPECT_EQ(cache.counts().disk_written, 2U); // the copy stayed, so that 1 was written once
+  EXPECT_EQ(cache.counts().disk_written, 2U); // the copy stayed, so 1 was written only once
 }
 
 TEST(TwoTiers, PrefixesMayAlternateBetweenTheTiers) {
-  // 1, 2 leave host memory as 2, then 1; 1 comes back from disk for the third request, 2 only for the last.
+  // 2 and then 1 leave host memory. 1 comes back from disk for the third request, 2 only for the last.
   workload w = workload_of({{1, 2}, {5, 6}, {1}, {1, 2}});
   tier_cache cache(w, lru_on_both(), host_of(2), {{.capacity_chunks = 10}});
   serve_all(cache, w);
@@ -81,7 +81,7 @@ TEST(TwoTiers, WritesOnEvictionSpareWhatIsNeverEvicted) {
 }
 
 TEST(TwoTiers, EvictionFromHostMemoryIsNoUse) {
-  // 1 and 2 came to disk by leaving host memory; 1 was used before 2, and goes first.
+  // 1 and 2 came to disk when they left host memory; 1 was used before 2, and is evicted first.
   workload w = workload_of({{1}, {2}, {3}, {4}, {5}});
   tier_cache cache(w, lru_on_both(), host_of(2),
                    {{.capacity_chunks = 2, .writes = tier_writes::on_eviction}});
@@ -107,7 +107,7 @@ TEST_P(Admission, StaysWithinTheBoundsAndTheCapacities) {
   std::mt19937_64 random(seed);
   workload w = drawn_workload(random, {.requests = 300, .depth_max = 6, .branches = 3});
   belady_bound best(w);
-  // With the small ones a chain may have to give up its end for its beginning.
+  // With the small capacities a chain may have to give up its end for its beginning.
   for (auto [host_chunks, disk_chunks] : {std::pair{8U, 30U}, std::pair{3U, 4U}, std::pair{4U, 1U}})
     for (std::string_view policy : eviction_policy_names()) {
       SCOPED_TRACE(policy);

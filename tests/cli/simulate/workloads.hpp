@@ -1,4 +1,4 @@
-// Small workloads, written down or drawn.
+// Small workloads, written out or drawn at random.
 #pragma once
 
 #include "cli/simulate/workload.hpp"
@@ -22,7 +22,7 @@ inline workload workload_of(std::initializer_list<std::vector<uint64_t>> chains)
 struct drawn_shape {
   size_t requests = 12;
   size_t depth_max = 4;
-  uint64_t branches = 2; ///< ids to choose from at each depth
+  uint64_t branches = 2; ///< number of ids to choose from at each depth
 };
 
 /// Prefixes of random paths through a tree.
@@ -38,7 +38,7 @@ inline workload drawn_workload(std::mt19937_64& random, const drawn_shape& shape
   return made;
 }
 
-/// One chain of `depth` chunks that comes again and again, and short ones between.
+/// One chain of `depth` chunks that returns again and again, with short chains in between.
 inline workload interleaved_chains(std::mt19937_64& random, uint64_t depth) {
   workload made(10);
   std::vector<uint64_t> deep(depth);
@@ -54,8 +54,8 @@ inline workload interleaved_chains(std::mt19937_64& random, uint64_t depth) {
   return made;
 }
 
-/// Agents, each with a context of its own that grows by a little from turn to turn, and many that are there only for a
-/// few turns. Contexts have 5 to 30 chunks.
+/// Agents whose contexts grow a little from turn to turn, among many that come for a few turns only. Contexts
+/// have 5 to 30 chunks.
 inline workload short_sessions(std::mt19937_64& random, size_t requests) {
   struct agent {
     std::vector<uint64_t> context;

@@ -1,4 +1,4 @@
-// What almost every test of this program includes, precompiled.
+// Precompiled headers that almost every test of this program includes.
 #ifndef TERRACE_E2E_PCH_HPP
 #define TERRACE_E2E_PCH_HPP
 

@@ -1,5 +1,5 @@
-"""Where objects of LMCache lie that the daemon copies from or to: in its first level (L1) itself if that is shared memory,
-otherwise in staging memory."""
+"""Finds the memory of LMCache's objects for the daemon's copies: the first level (L1) itself if that is shared memory,
+otherwise staging memory."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ class Piece:
     """Objects of a batch that one connection moves at once."""
 
     pages: Pages
-    numbers: range  #: in the batch
+    numbers: range  #: positions in the batch
     runs: list[tuple[int, int]]
-    staging: memoryview | None  #: None: in place; otherwise the objects' bytes are to be copied from or to it
+    staging: memoryview | None  #: None: the objects are moved in place; otherwise their bytes are copied from or to
+                                #: this memory
 
 
 @dataclass(frozen=True)
@@ -44,16 +45,16 @@ class _Staging:
 
 
 class Arenas:
-    """Of one thread. Each piece of memory has a connection."""
+    """The arenas of one thread. Each piece of memory has a connection."""
 
     def __init__(self, open_pages: OpenPages, log: logging.Logger) -> None:
         self._open_pages, self._log = open_pages, log
         self._arenas: list[_Arena] = []
         self._staging: dict[int, _Staging] = {}  # by the size of an object
-        self._private = False  # L1 is no shared memory: told once
+        self._private = False  # L1 is not shared memory; logged once
 
     def pieces(self, views: Sequence[memoryview]) -> Iterator[Piece]:
-        """Of objects of one size, in their order."""
+        """Divides objects of one size into pieces, in their order."""
         places = [address_of(view) for view in views]
         begin = 0
         while begin < len(views):

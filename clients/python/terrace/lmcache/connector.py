@@ -1,8 +1,8 @@
-"""A native plugin of LMCache's server: `--l2-adapter '{"type": "native_plugin", "module_path": "terrace.lmcache.connector",
-"class_name": "TerraceConnector", "adapter_params": {"socket": ...}}'`.
+"""A native plugin of LMCache's server: `--l2-adapter '{"type": "native_plugin", "module_path":
+"terrace.lmcache.connector", "class_name": "TerraceConnector", "adapter_params": {"socket": ...}}'`.
 
-LMCache submits batches and is told by an eventfd when they have ended. Questions, loads and stores have a thread and a
-connection each, which may wait. While the daemon is away, everything misses and stores fail, at once.
+LMCache submits batches and learns by an eventfd when they have ended. Lookups, loads and stores each have a thread
+and a connection, which may wait. While the daemon is away, lookups miss and stores fail, at once.
 """
 
 from __future__ import annotations
@@ -45,15 +45,16 @@ class TerraceConnector:
         load_seconds: float = Limits.load,
         store_seconds: float = Limits.store,
     ) -> None:
-        """`socket`: of the daemon; by default TERRACE_SOCKET, or the system's. `revision`: of the model's weights; by default what
-        its files say. `salt`: servers share objects only with those of the same salt."""
+        """`socket`: path of the daemon's socket; by default TERRACE_SOCKET, or the system's. `revision`: revision of
+        the model's weights; by default its files determine it. `salt`: servers share objects only with those of an
+        equal salt."""
         self._path, self._name = socket or default_socket(), options.text("name", name)
         self._limits = Limits(lookup_seconds, load_seconds, store_seconds)
         self._owner = Owner(None if revision is None else options.text("revision", revision), options.text("salt", salt))
         self._sizes = Sizes(self._owner, self._load_record, self._store_record)
         self._record = Memory(RECORD_BYTES, name="terrace-lmcache")
         self._questions = self._open(HostPool(os.dup(self._record.fileno()), RECORD_BYTES))
-        self._asking = threading.Lock()  # of the record's memory and of the connection for questions
+        self._asking = threading.Lock()  # guards the record's memory and the connection for lookups
         self._loads, self._stores = Arenas(self._open, logger), Arenas(self._open, logger)
         self._done: list[Completion] = []
         self._finishing = threading.Lock()
@@ -77,7 +78,8 @@ class TerraceConnector:
         return self._submit("set", lambda: (self._set(keys, memoryviews), None))
 
     def drain_completions(self) -> list[Completion]:
-        """Batches that have ended since the last call: number, success, why not, and of each key whether it is there."""
+        """Returns the batches that have ended since the last call: number, success, reason of a failure, and for each
+        key whether it is present."""
         if self._closed:
             return []
         with contextlib.suppress(BlockingIOError):
@@ -87,7 +89,7 @@ class TerraceConnector:
         return done
 
     def close(self) -> None:
-        """Batches under way end; those that wait fail. A second time does nothing."""
+        """Batches in progress end; waiting ones fail. A second call does nothing."""
         if self._closed:
             return
         self._closed = True
@@ -100,7 +102,7 @@ class TerraceConnector:
 
     @property
     def connected(self) -> bool:
-        """The daemon answers questions."""
+        """True if the daemon answers lookups."""
         return self._questions.connected
 
     # ---- the threads ----
@@ -119,7 +121,7 @@ class TerraceConnector:
                 ok, results = work()
                 if not ok:
                     why = "the daemon did not take it"
-            except Exception as problem:  # LMCache waits for each batch
+            except Exception as problem:  # LMCache waits for each batch, so it must end
                 ok, results, why = False, None, f"{type(problem).__name__}: {problem}"
                 logger.warning("a batch of %s failed: %s", kind, why)
             with self._finishing:
@@ -133,7 +135,7 @@ class TerraceConnector:
         results = [False] * len(keys)
         for family, places, digests in self._usable(keys):
             asked: set[int] = set()
-            for sizes in (self._sizes.known, self._sizes.of):  # others may have added some since
+            for sizes in (self._sizes.known, self._sizes.of):  # others may have added some meanwhile
                 for nbytes in sizes(family):
                     if nbytes in asked or all(results[place] for place in places):
                         continue
@@ -192,7 +194,7 @@ class TerraceConnector:
             return self._questions.found(spec, digests)
 
     def _load_record(self, digest: bytes) -> bytes | None:
-        with self._asking:  # a question first: its wait is short, and then there is none until the daemon answers
+        with self._asking:  # asks first: that wait is short, and afterwards there is none until the daemon answers
             if self._questions.found(self._sizes.space, [digest]) == 0:
                 return None
             came = self._questions.load(self._sizes.space, [digest], [(0, RECORD_BYTES)], [1])
@@ -208,7 +210,8 @@ class TerraceConnector:
 
 
 def _present(things: Sequence[T], digests: Sequence[bytes], leading: Callable[[Sequence[bytes]], int]) -> list[T]:
-    """Those of `things` whose digests are there. `leading`: how many of some are, up to the first that is not."""
+    """Returns those of `things` whose digests are present. `leading` counts how many of some digests are, up to the
+    first that is not."""
     found: list[T] = []
     begin = 0
     while begin < len(digests):
@@ -219,7 +222,7 @@ def _present(things: Sequence[T], digests: Sequence[bytes], leading: Callable[[S
 
 
 def _by_size(places: Sequence[int], views: Sequence[memoryview]) -> list[tuple[int, list[int]]]:
-    """Positions in `places` by the size of their objects."""
+    """Groups positions in `places` by the size of their objects."""
     sizes: dict[int, list[int]] = {}
     for number, place in enumerate(places):
         sizes.setdefault(views[place].nbytes, []).append(number)
@@ -227,7 +230,7 @@ def _by_size(places: Sequence[int], views: Sequence[memoryview]) -> list[tuple[i
 
 
 class _Worker:
-    """A thread that runs what it is given, one after the other."""
+    """A thread that runs given tasks one after the other."""
 
     def __init__(self, kind: str) -> None:
         self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()

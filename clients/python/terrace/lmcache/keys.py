@@ -1,4 +1,4 @@
-"""LMCache's keys as its native plugins get them: MODEL@RANK@GROUP@HASH, with @SALT behind it or not; numbers and hash in
+"""LMCache's keys as its native plugins get them: MODEL@RANK@GROUP@HASH, followed by @SALT or not; numbers and hash in
 hexadecimal digits."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ DIGEST_BYTES = range(8, 33)
 
 @dataclass(frozen=True)
 class Family:
-    """What objects have in common that can follow each other in one prompt."""
+    """The common properties of objects that can follow each other in one prompt."""
 
     model: str
     place: str  #: rank and group of layers
@@ -28,18 +28,19 @@ logger = logging.getLogger("lmcache.terrace")
 
 @dataclass(frozen=True)
 class Owner:
-    """What the user says about the engine."""
+    """The user's settings for the engine."""
 
-    revision: str | None = None  #: of the model's weights and of all that decides about the bytes of its KV; None: its files say it
-    salt: str = ""  #: added to LMCache's own
+    revision: str | None = None  #: revision of the model's weights and of everything else that determines the bytes of
+                                 #: its KV; None: the model's files determine it
+    salt: str = ""  #: added to LMCache's own salt
 
     def revision_of(self, model: str) -> str | None:
-        """None: the files are not those of before, so nobody can say which weights an engine has."""
+        """Returns None if the files have changed, so that nobody can say which weights an engine has."""
         return _revision_of(model) if self.revision is None else self.revision
 
 
-_first: dict[str, str] = {}  # what the files of each model were when it was met first; empty: they could not be looked at
-_told: set[str] = set()  # of these models, and of those with an @ behind that have changed
+_first: dict[str, str] = {}  # identity of each model's files when it was first met; empty: they could not be read
+_told: set[str] = set()  # models that were logged, and, with an @ appended, those that have changed
 
 
 def _revision_of(model: str) -> str | None:
@@ -64,7 +65,7 @@ def _tell(about: str, text: str) -> None:
 
 
 def family_of(key: str) -> tuple[Family, bytes]:
-    """With the digest of the chunk."""
+    """Returns the family of a key, and the digest of its chunk."""
     fields = key.split("@")
     if len(fields) not in (4, 5):
         raise ValueError(f"expected MODEL@RANK@GROUP@HASH or MODEL@RANK@GROUP@HASH@SALT, got {key!r}")
@@ -79,7 +80,7 @@ def family_of(key: str) -> tuple[Family, bytes]:
 
 
 def runs_of(keys: Sequence[str]) -> list[tuple[Family, list[int], list[bytes]]]:
-    """By family, in the order of the keys: their places and digests."""
+    """Groups keys by family, in their order: their places and digests."""
     families: dict[Family, tuple[list[int], list[bytes]]] = {}
     for place, key in enumerate(keys):
         family, digest = family_of(key)
@@ -90,8 +91,8 @@ def runs_of(keys: Sequence[str]) -> list[tuple[Family, list[int], list[bytes]]]:
 
 
 def spec_of(family: Family, nbytes: int, owner: Owner) -> SpaceSpec:
-    """The space of a family's objects of one size."""
-    salt = f"{owner.salt}@{family.salt}" if owner.salt or family.salt else ""  # LMCache's has no @
+    """Returns the space of a family's objects of one size."""
+    salt = f"{owner.salt}@{family.salt}" if owner.salt or family.salt else ""  # LMCache's salt contains no @
     return SpaceSpec(
         model=model_name(family.model), revision=owner.revision_of(family.model) or "", dtype="bytes", layout=f"lmcache-{family.place}-{nbytes}", salt=salt,
         pools=(Pool("chunk", object_bytes=nbytes),),

@@ -1,5 +1,6 @@
-"""How large the objects of a family are. The daemon keeps objects of one size in a space, and LMCache asks whether it has some
-without saying how large they are; so the sizes of each family are records, which are objects of the daemon as well."""
+"""The sizes of a family's objects. The daemon keeps objects of one size in a space, and LMCache asks whether it has
+some without giving their size. So the sizes of each family are stored as records, which are objects of the daemon
+as well."""
 
 from __future__ import annotations
 
@@ -12,39 +13,41 @@ from ..spaces import SpaceSpec
 from .keys import Family, Owner, spec_of
 
 RECORD_BYTES = 4096
-SIZES_MAX = 64  #: of one family; LMCache uses one for as long as its chunks have as many tokens
+SIZES_MAX = 64  # sizes of one family; LMCache uses one as long as its chunks have the same number of tokens
 
 Load = Callable[[bytes], bytes | None]
 Store = Callable[[bytes, bytes], None]
 
 
 class Sizes:
-    """What is known of them in this process. Safe on any thread.
+    """The sizes that this process knows. Safe on any thread.
 
-    The records of a family are numbered from 0, and never change: two servers may write the same number, and the first one
-    decides. The daemon may evict records like any other object; whoever stores next writes them again."""
+    The records of a family are numbered from 0, and never change: two servers may write a record of the same
+    number, and the first one decides. The daemon may evict records like any other object; the next store writes
+    them again."""
 
     def __init__(self, owner: Owner, load: Load, store: Store) -> None:
-        """`load` and `store` move a record by its digest; one that is not there is None."""
+        """`load` and `store` move a record by its digest; `load` returns None for an absent one."""
         self._owner, self._load, self._store = owner, load, store
         self._known: dict[Family, list[int]] = {}
-        self._recorded: dict[Family, list[int]] = {}  # when the records were read last
+        self._recorded: dict[Family, list[int]] = {}  # sizes when the records were last read
         self._lock = threading.Lock()
-        self.space: SpaceSpec = spec_of(Family("lmcache", "sizes", ""), RECORD_BYTES, Owner(revision=""))  #: of the records
+        self.space: SpaceSpec = spec_of(Family("lmcache", "sizes", ""), RECORD_BYTES, Owner(revision=""))  #: space of the records
 
     def known(self, family: Family) -> list[int]:
-        """Without asking the daemon."""
+        """Returns the known sizes without asking the daemon."""
         with self._lock:
             return list(self._known.get(family, ()))
 
     def of(self, family: Family) -> list[int]:
-        """Those that the daemon may have."""
+        """Returns the sizes that the daemon may have."""
         with self._lock:
             self._read(family)
             return list(self._known[family])
 
     def add(self, family: Family, nbytes: int) -> None:
-        """Before an object of that size is stored. Where the daemon keeps no record, others do not find the object."""
+        """Adds a size before an object of that size is stored. If the daemon keeps no record, other servers do not
+        find the object."""
         with self._lock:
             if nbytes in self._recorded.get(family, ()):
                 return

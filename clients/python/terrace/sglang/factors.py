@@ -1,4 +1,4 @@
-"""What of SGLang's arguments decides about the KV of given tokens, beside the files of the model."""
+"""The SGLang arguments that affect the KV of given tokens, besides the files of the model."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ USED = (
     "speculative_algorithm", "speculative_draft_model_quantization", "speculative_draft_kv_cache_dtype",
     "speculative_draft_attention_backend", "lora_target_modules", "lora_backend",
 )
-# What `identities` looks at.
+# arguments that `identities` examines
 FILES = ("model_path", "revision", "download_dir", "quantization_param_path", "speculative_draft_model_path",
          "speculative_draft_model_revision", "lora_paths", "enable_lora")
-# Formats whose weights come from the files of the model's folder, and from nowhere else.
+# formats whose weights come only from the files of the model's folder
 FILE_FORMATS = frozenset({"auto", "safetensors", "fastsafetensors", "pt", "npcache", "mistral", "bitsandbytes", "gguf",
                           "layered", "sharded_state", "runai_streamer"})
 
 
 def weights_of(args: Any, revision: str | None, tp_size: int) -> Weights:
-    """`args`: SGLang's ServerArgs, or None where they cannot be seen. `revision`: the user's word for the model's weights. Adapters
-    (LoRA) are looked at in any case."""
+    """`args`: SGLang's ServerArgs, or None if they cannot be seen. `revision`: the user's name for the model's
+    weights. Adapters (LoRA) are examined in any case."""
     factors: dict[str, Any] = {name: str(getattr(args, name)) for name in USED if getattr(args, name, None) is not None}
     try:
         if args is None and revision is None:
@@ -40,7 +40,8 @@ def weights_of(args: Any, revision: str | None, tp_size: int) -> Weights:
 
 
 def adapters_of(args: Any) -> list[tuple[str, str]]:
-    """Names and paths of the adapters that the engine was started with. Those that are loaded later have other keys each time."""
+    """Returns names and paths of the adapters that the engine was started with. Adapters loaded later have other keys
+    each time."""
     given = getattr(args, "lora_paths", None) or []
     return sorted(_named(given.items() if isinstance(given, dict) else given))
 
@@ -71,7 +72,8 @@ def _identities(args: Any) -> Iterator[Identity]:
 
 
 def _engine_identity(args: Any, tp_size: int) -> str:
-    """What no other engine has, and its ranks, which the same process starts, agree about."""
+    """Returns an identity that no other engine has. The ranks of this engine, which the same process starts, agree on
+    it."""
     if tp_size == 1:
         return "process-" + process_identity()
     with open(f"/proc/{os.getppid()}/stat") as status:

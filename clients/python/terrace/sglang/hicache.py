@@ -1,8 +1,9 @@
-"""A storage backend of SGLang's HiCache: `--hicache-storage-backend dynamic` with `{"backend_name": "terrace", "module_path":
-"terrace.sglang.hicache", "class_name": "TerraceHiCache", "interface_v1": 1, "allocator": "shm"}` as its extra configuration.
+"""A storage backend of SGLang's HiCache: `--hicache-storage-backend dynamic` with `{"backend_name": "terrace",
+"module_path": "terrace.sglang.hicache", "class_name": "TerraceHiCache", "interface_v1": 1, "allocator": "shm"}` as
+its extra configuration.
 
-SGLang moves pages between the GPU and a pool in host memory; the daemon reads and writes that pool itself. SGLang calls from
-threads of its own, which may wait: one that asks, one that loads, one that stores.
+SGLang moves pages between the GPU and a pool in host memory; the daemon reads and writes that pool itself. SGLang
+calls from its own threads, which may wait: one looks up, one loads, one stores.
 """
 
 from __future__ import annotations
@@ -41,10 +42,10 @@ def _version() -> str:
 
 
 def _server_args() -> Any:
-    """Those of this engine; None where SGLang does not say."""
+    """Returns the arguments of this engine; None if SGLang does not give them."""
     try:
         from sglang.srt.runtime_context import get_server_args  # type: ignore[import-not-found]
-    except ImportError:  # before 0.5.23
+    except ImportError:  # versions before 0.5.23
         return None
     try:
         return get_server_args()
@@ -54,8 +55,8 @@ def _server_args() -> Any:
 
 class TerraceHiCache(HiCacheStorage):  # type: ignore[misc]
     def __init__(self, storage_config: Any, kwargs: Any = None) -> None:
-        """`storage_config.extra_config` may have `socket` (of the daemon; by default TERRACE_SOCKET, or the system's),
-        `revision` (of the model's weights), `salt` (engines share pages only with those of the same salt), `name`,
+        """`storage_config.extra_config` may have `socket` (the daemon's; by default TERRACE_SOCKET, or the system's),
+        `revision` (of the model's weights), `salt` (engines share pages only with those of an equal salt), `name`,
         `lookup_seconds`, `load_seconds`, `store_seconds`."""
         given = dict(storage_config.extra_config or {})
         self._config = storage_config
@@ -72,7 +73,7 @@ class TerraceHiCache(HiCacheStorage):  # type: ignore[misc]
         if weights.private:
             logger.warning("Terrace: KV is not shared beyond this engine: %s", weights.private)
         self._owner = Owner(f"sglang {_version()}", weights, options.text("salt", given.get("salt", "")))
-        self._in_place = bool(given.get("interface_v1", 0))  # otherwise SGLang gives and takes pages as tensors
+        self._in_place = bool(given.get("interface_v1", 0))  # otherwise SGLang passes pages as tensors
         self._pools: dict[str, PagePool] = {}
 
     # ---- pools ----
@@ -139,7 +140,7 @@ class TerraceHiCache(HiCacheStorage):  # type: ignore[misc]
             elif transfer.hit_policy == PoolHitPolicy.TRAILING_PAGES:
                 covered = self._trailing_in(transfer.name, digests[:pages], max(1, len(transfer.keys or ())))
             else:
-                continue  # no verdict: it decides nothing
+                continue  # the transfer decides nothing
             hits[str(transfer.name)] = covered
             usable = min(usable, covered)
         return PoolTransferResult(usable, hits)
@@ -167,18 +168,18 @@ class TerraceHiCache(HiCacheStorage):  # type: ignore[misc]
         return pool.found(digests) if pool is not None else 0
 
     def _trailing_in(self, name: Any, digests: Sequence[bytes], trailing: int) -> int:
-        """The longest prefix whose last `trailing` pages are there."""
+        """Returns the longest prefix whose last `trailing` pages are present."""
         end = len(digests)
         while end > 0:
             window = digests[max(0, end - trailing):end]
             found = self._found_in(name, window)
             if found == len(window):
                 return end
-            end -= len(window) - found  # the window must end before the page that is missing
+            end -= len(window) - found  # the window must end before the missing page
         return 0
 
     def _pool_for(self, transfer: Any, keys: Sequence[str]) -> PagePool | None:
-        """None: SGLang asks for something else than a page for each key."""
+        """Returns None if SGLang asks for something other than one page per key."""
         pool = self._pools.get(str(transfer.name))
         host_pool = getattr(self, "registered_pools", {}).get(transfer.name, getattr(self, "mem_pool_host", None))
         pages = len(keys) * (getattr(host_pool, "page_size", 1) or 1)
@@ -198,7 +199,7 @@ class TerraceHiCache(HiCacheStorage):  # type: ignore[misc]
         return self.batch_get([key], [target_location])[0]
 
     def batch_get(self, keys: list[str], target_locations: Any = None, target_sizes: Any = None) -> list[Any]:
-        """A page each, in its target if there is one. None from the first on that is not there."""
+        """Loads one page per key, into its target if there is one. Returns None from the first absent one on."""
         pages: list[Any] = [None] * len(keys)
         targets = list(target_locations or pages)
 

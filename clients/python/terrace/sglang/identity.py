@@ -1,4 +1,4 @@
-"""Which space the pages of a pool belong to: everything that must match for them to be interchangeable."""
+"""Determines the space of a pool's pages: everything that must match for them to be interchangeable."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any
 from ..spaces import Pool, SpaceSpec
 from ..weights import Weights, model_name
 
-CHUNK_TOKENS = 65536  # of a space at most; only for display here, since keys are digests
+CHUNK_TOKENS = 65536  # limit of a space; the value is only displayed, since keys are digests
 
-# What decides about the bytes of a page, where a host pool has it.
+# Attributes that affect the bytes of a page, if a host pool has them.
 POOL_DETAILS = (
     "layout", "page_size", "layer_num", "head_num", "head_dim", "v_head_dim", "start_layer", "end_layer", "kv_lora_rank",
     "qk_rope_head_dim", "kv_cache_dim", "num_mamba_layers", "temporal_state_elem_size", "head_group_num", "storage_format_tag",
 )
-# What decides about which part of the model a process holds, besides the tensor-parallel rank.
+# Attributes that determine which part of the model a process holds, besides the tensor-parallel rank.
 PLACE_DETAILS = (
     "pp_rank", "pp_size", "attn_cp_rank", "attn_cp_size", "dcp_rank", "dcp_size", "tp_lcm_size", "should_split_heads",
     "logical_page_size",
@@ -27,21 +27,22 @@ PLACE_DETAILS = (
 
 @dataclass(frozen=True)
 class Owner:
-    """What the user and SGLang say about the engine."""
+    """The settings of the user and of SGLang for the engine."""
 
-    engine: str  #: its version; another one may lay out the same KV differently
+    engine: str  #: its version; another one may lay out KV differently
     weights: Weights
-    salt: str = ""  #: engines share pages only with those of the same salt
+    salt: str = ""  #: engines share pages only with those of an equal salt
 
 
 def spec_of(config: Any, host_pool: Any, name: str, runs: Sequence[int], owner: Owner) -> SpaceSpec:
-    """`config`: SGLang's HiCacheStorageConfig. `name`: of the pool. `runs`: sizes in bytes of what a page consists of, in the
-    order in which the daemon keeps it. Ranks of a tensor-parallel group are ranks of the space: a page is found when all of
-    them have stored it. Where all have the same bytes (MLA) one stores for all."""
+    """Returns the space of a pool. `config`: SGLang's HiCacheStorageConfig. `name`: name of the pool. `runs`: sizes in
+    bytes of the runs of a page, in the order in which the daemon keeps them. Ranks of a tensor-parallel group are
+    ranks of the space: a page is found when all of them have stored it. If all have equal bytes (MLA), one stores
+    for all."""
     details: dict[str, Any] = {"engine": owner.engine, "pool": name, "class": type(host_pool).__name__, "runs": list(runs),
                                "factors": owner.weights.factors}
     details |= _some(host_pool, POOL_DETAILS) | _some(config, PLACE_DETAILS)
-    replicated = bool(config.is_mla_model) and name != "mamba"  # Mamba states are divided by heads always
+    replicated = bool(config.is_mla_model) and name != "mamba"  # Mamba states are always divided by heads
     text = json.dumps(details, sort_keys=True, default=str)
     tokens = min(int(getattr(host_pool, "page_size", 1) or 1), CHUNK_TOKENS)
     return SpaceSpec(
@@ -57,5 +58,6 @@ def _some(thing: Any, names: Sequence[str]) -> dict[str, Any]:
 
 
 def digests_of(keys: Iterable[str]) -> list[bytes]:
-    """SGLang's keys are SHA-256 in hexadecimal digits; those of its `unified` scheme have more behind them."""
+    """Returns the digests of SGLang's keys, which are SHA-256 in hexadecimal digits; keys of its `unified` scheme have
+    a suffix."""
     return [bytes.fromhex(key) if len(key) == 64 else hashlib.sha256(key.encode()).digest() for key in keys]

@@ -1,5 +1,5 @@
-"""How the pages of a host pool of SGLang get to the daemon: in place where they lie in shared memory, or through staging
-memory."""
+"""Moves the pages of an SGLang host pool to and from the daemon: in place if they lie in shared memory, otherwise
+through staging memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STAGING_BYTES = 16 << 20
 
 
 class Door:
-    """The pages of one space by one connection."""
+    """Accesses the pages of one space through one connection."""
 
     def __init__(self, pages: Pages, spec: SpaceSpec) -> None:
         self._pages, self._spec = pages, spec
@@ -49,7 +49,7 @@ OpenDoor = Callable[[HostPool], Door]
 
 
 class PagePool(Protocol):
-    """The pages of one pool of SGLang in the daemon. `found`, `load` and `store` are called by a thread each."""
+    """The pages of one SGLang pool in the daemon. `found`, `load` and `store` are called by one thread each."""
 
     def found(self, digests: Sequence[bytes]) -> int: ...
     def load(self, digests: Sequence[bytes], indices: Any) -> int: ...
@@ -59,7 +59,7 @@ class PagePool(Protocol):
 
 
 class _Doors:
-    """Three connections, so that a question does not wait for a load, nor a load for a store."""
+    """Three connections, so that a lookup does not wait for a load, nor a load for a store."""
 
     def __init__(self, open_door: Callable[[], Door]) -> None:
         self.questions, self.loads, self.stores = open_door(), open_door(), open_door()
@@ -80,7 +80,7 @@ class _Doors:
 
 
 class SharedPool(_Doors):
-    """The daemon reads and writes the pages themselves."""
+    """A pool whose pages the daemon reads and writes in place."""
 
     def __init__(self, host_pool: Any, open_door: OpenDoor) -> None:
         """Raises BadRequest if the pages do not lie in one piece of shared memory."""
@@ -92,7 +92,7 @@ class SharedPool(_Doors):
 
     @staticmethod
     def page_runs(host_pool: Any) -> list[int]:
-        """The sizes of the runs that a page consists of. Raises BadRequest if they are not in shared memory."""
+        """Returns the sizes of a page's runs. Raises BadRequest if they are not in shared memory."""
         buffer = getattr(host_pool, "kv_buffer", None)
         if not isinstance(buffer, torch.Tensor):
             raise BadRequest("expected a host pool of one tensor")
@@ -116,18 +116,19 @@ class SharedPool(_Doors):
 
 
 class StagedPool(_Doors):
-    """Pages are copied to staging memory that the daemon reads and writes: for memory of this process alone, and for states
-    that lie in several buffers."""
+    """A pool whose pages are copied to staging memory that the daemon reads and writes: for memory of this process
+    alone, and for states that lie in several buffers."""
 
     def __init__(self, page_bytes: int, open_door: OpenDoor, staging_bytes: int = STAGING_BYTES) -> None:
         self._page_bytes = page_bytes
         self._rows = max(1, staging_bytes // page_bytes)
         self._loading, self._storing = (_Staging(page_bytes, self._rows) for _ in range(2))
-        staging = iter((self._loading, self._loading, self._storing))  # questions touch none
+        staging = iter((self._loading, self._loading, self._storing))  # lookups use none of it
         super().__init__(lambda: open_door(next(staging).shared()))
 
     def load_pages(self, digests: Sequence[bytes], write: Callable[[int, Any], None]) -> int:
-        """`write` gets the number of each page that arrived, with its bytes, which are good during the call."""
+        """Loads pages and calls `write` with the number and the bytes of each page that arrived. The bytes are valid
+        during the call."""
         arrived = 0
         while arrived < len(digests):
             part = digests[arrived:arrived + self._rows]
@@ -140,7 +141,7 @@ class StagedPool(_Doors):
         return arrived
 
     def store_pages(self, digests: Sequence[bytes], pages: Sequence[Any], parent: bytes = b"") -> bool:
-        """`pages`: a tensor each."""
+        """Stores pages; `pages` has a tensor for each."""
         for begin in range(0, len(digests), self._rows):
             part = digests[begin:begin + self._rows]
             for row, page in enumerate(pages[begin:begin + len(part)]):
@@ -155,7 +156,7 @@ class StagedPool(_Doors):
 
 
 class CopiedPool(StagedPool):
-    """The pages of a host pool, by staging memory."""
+    """The pages of a host pool, copied through staging memory."""
 
     def __init__(self, host_pool: Any, open_door: OpenDoor) -> None:
         self._pool = host_pool
@@ -190,7 +191,7 @@ class _Staging:
 
 
 def as_bytes(page: Any) -> Any:
-    """Its bytes, without a copy if it is contiguous."""
+    """Returns the page's bytes, without a copy if it is contiguous."""
     return page.contiguous().view(-1).view(torch.uint8)
 
 

@@ -1,5 +1,5 @@
-"""Which adapter (LoRA) a request's KV belongs to. vLLM's block hashes have an adapter's name and path, but not what its files
-contain, so its identity is a tag of all keys of the request."""
+"""Determines the adapter (LoRA) that a request's KV belongs to. vLLM's block hashes contain an adapter's name and
+path, but not the contents of its files, so its identity is a tag of all keys of the request."""
 
 from __future__ import annotations
 
@@ -16,20 +16,22 @@ Tags = Sequence[str]
 
 
 class Adapters:
-    """Only the scheduler needs it: workers get the tags with their orders. What vLLM has loaded counts, which is seldom what
-    the files are later. So an adapter whose files have changed since this engine was started is not shared, because it may have
-    been loaded before; and one whose files change after its first request is not cached any more."""
+    """The adapters of an engine. Only the scheduler needs it: workers get the tags with their orders. The contents
+    that vLLM has loaded count, and the files may be different later. So the KV of an adapter whose files changed
+    after this engine was started is not shared, because the adapter may have been loaded before; and the KV of one
+    whose files change after its first request is no longer cached."""
 
     def __init__(self, factors: Any, engine: str, log: logging.Logger, *, started: int | None = None) -> None:
-        """`factors`: of the configuration, which decide what an adapter does. `engine`: what no other engine has. `started`: when,
-        in nanoseconds since 1970."""
+        """`factors`: configuration that determines what an adapter does. `engine`: an identity that no other engine
+        has. `started`: time in nanoseconds since 1970."""
         self._factors, self._engine, self._log = factors, engine, log
         self._started = time.time_ns() if started is None else started
-        self._first: dict[tuple[int, str, str], tuple[str, Tags]] = {}  # what the files were, and the tags
+        self._first: dict[tuple[int, str, str], tuple[str, Tags]] = {}  # identity of the files, and the tags
         self._changed: set[tuple[int, str, str]] = set()
 
     def tags(self, adapter: Any) -> Tags | None:
-        """Of a request with this LoRARequest, or with None. None: its KV can be neither loaded nor stored."""
+        """Returns the tags of a request with this LoRARequest, or with None. None: its KV can be neither loaded nor
+        stored."""
         if adapter is None:
             return ()
         key = (int(adapter.lora_int_id), str(adapter.lora_name), str(adapter.lora_path))

@@ -1,8 +1,8 @@
-"""What the daemon caches of a host pool: questions, loads and stores by keys and rows, none of which waits.
+"""Caches a host pool in the daemon: lookups, loads and stores by keys and rows, none of which waits.
 
-Used by one thread at a time. Requests are sent and answers are taken within calls; the daemon copies between its memory and
-the pool meanwhile. While the daemon is away, everything misses and transfers fail at once. Transfers that were under way
-when it was lost fail once it can no longer touch their rows.
+Used by one thread at a time. Calls send requests and take answers; the daemon copies between its memory and the
+pool meanwhile. While the daemon is away, everything misses and transfers fail at once. Transfers that were in
+progress when it was lost fail once it can no longer touch their rows.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from .keys import Part, digests_of, group_of, parts_of, width_of
 from ..link import HANDSHAKE_SECONDS, HostPool, Link, Session, await_readable
 from .lookups import Batch, Lookups
 
-# So small that a send never waits: 8 frames of 256 objects fit into any socket's buffer, and into a daemon's credits.
+# so small that a send never waits: 8 frames of 256 objects fit into any socket's buffer, and into a daemon's credits
 OBJECTS_OF_A_REQUEST = 256
 REQUESTS_IN_FLIGHT = 8
-SECONDS_BETWEEN_LINES = 60.0  # in the log, of the same kind
+SECONDS_BETWEEN_LINES = 60.0  # interval of log lines of one kind
 
 
 @dataclass(slots=True)
@@ -67,7 +67,7 @@ class PoolCache:
         self._moving: list[_Moving] = []
         self._to_ask: deque[Batch] = deque()
         self._to_move: deque[tuple[int, Part, bool]] = deque()
-        self._used: Session | None = None  # of all that is asked and moving
+        self._used: Session | None = None  # session of all requests in progress
         self._stranded: dict[int, list[_Moving]] = {}  # by id() of the lost session
         self._load_options = Options(priority=64)
         self._told: dict[str, float] = {}
@@ -79,13 +79,13 @@ class PoolCache:
     # ---- questions ----
 
     def lookup(self, key: bytes, request: str) -> bool | None:
-        """Whether a key is present; None: ask again in the next step."""
+        """Returns whether a key is present; None: ask again in the next step."""
         if self._link.session is None:
             return False
         return self._lookups.ask(key, request)
 
     def flush(self, position: Callable[[str, bytes], int | None] = lambda request, key: None) -> None:
-        """Sends the questions of this step."""
+        """Sends the lookups of this step."""
         for batch in self._lookups.take(position):
             keys = batch.keys
             for i in range(0, len(keys), OBJECTS_OF_A_REQUEST):
@@ -105,7 +105,7 @@ class PoolCache:
         self._begin(job, keys, rows, request, True)
 
     def finished(self) -> list[Finished]:
-        """Jobs that ended since the last call. Also takes answers and sends what waited for room."""
+        """Returns jobs that ended since the last call. Also takes answers and sends what waited for room."""
         self._receive()
         self._send()
         finished = self._jobs.take_finished()
@@ -116,7 +116,7 @@ class PoolCache:
 
     @property
     def busy(self) -> bool:
-        """Jobs are under way, or finished and not told."""
+        """True if jobs are in progress, or finished and not yet reported."""
         return len(self._jobs) > 0
 
     def drain(self, seconds: float | None = None) -> bool:
@@ -130,7 +130,7 @@ class PoolCache:
                 return False
             session = self._session()
             if session is not None and self._moving:
-                with contextlib.suppress(Error):  # lost meanwhile
+                with contextlib.suppress(Error):  # the connection may be lost meanwhile
                     await_readable([session.connection.fileno()], 0.05)
             else:
                 self._take_ended(0.05)
@@ -163,7 +163,7 @@ class PoolCache:
         return any(asked.late for asked in self._asked)
 
     def _send(self) -> None:
-        """What the requests in flight leave room for; questions first."""
+        """Sends as much as the requests in flight leave room for, lookups first."""
         while self._to_ask:
             session = self._session()
             if not self._to_ask:
@@ -266,7 +266,7 @@ class PoolCache:
     # ---- losing the daemon ----
 
     def _session(self) -> Session | None:
-        """The connection to use. When the daemon's process ended, what was under way has ended too."""
+        """Returns the connection to use. When the daemon's process ended, everything in progress has ended too."""
         session = self._link.session
         if session is not self._used:
             if self._used is not None:
@@ -276,20 +276,20 @@ class PoolCache:
         return session
 
     def _refused(self, session: Session, problem: Error) -> None:
-        """A request could not be sent."""
+        """Handles a request that could not be sent."""
         if session.connection.alive:
             self._tell("send", f"a request failed: {problem}")
         else:
             self._lose(session, str(problem))
 
     def _lose(self, session: Session, why: str) -> None:
-        """The connection ended; perhaps the daemon still works on its transfers."""
+        """Handles the end of a connection; the daemon may still work on its transfers."""
         self._stranded[id(session)] = self._abandon()
         self._used = None
         self._link.lost(session, why or "the connection ended")
 
     def _abandon(self) -> list[_Moving]:
-        """Ends all but the transfers that were sent, which are returned."""
+        """Ends everything except the transfers that were sent, which it returns."""
         for batch in [one.batch for one in self._asked] + list(self._to_ask):
             self._lookups.give_up(batch)
         self._asked = []
@@ -313,7 +313,7 @@ class PoolCache:
                 self._jobs.end_part(moved.job, moved.part.keys, 0, 0, now)
 
     def _tell(self, kind: str, text: str) -> None:
-        """At most once a minute of each kind."""
+        """Logs at most one line per minute of each kind."""
         now = time.monotonic()
         if now - self._told.get(kind, -SECONDS_BETWEEN_LINES) >= SECONDS_BETWEEN_LINES:
             self._told[kind] = now

@@ -1,5 +1,6 @@
-"""A connector of vLLM: `"kv_connector": "TerraceConnector", "kv_connector_module_path": "terrace.vllm.connector"`, without
-vLLM's own host pool. vLLM makes one object in its scheduler and one in each worker. docs/engines/vllm.md explains the use.
+"""A connector of vLLM: `"kv_connector": "TerraceConnector", "kv_connector_module_path": "terrace.vllm.connector"`,
+without vLLM's own host pool. vLLM makes one object in its scheduler and one in each worker. docs/engines/vllm.md
+explains the use.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ STAGING_BYTES = 256 << 20
 
 @dataclass
 class Orders(base.KVConnectorMetadata):  # type: ignore[misc]
-    """Of a step."""
+    """The orders of a step."""
 
     loads: list[LoadOrder] = field(default_factory=list)
     stores: list[StoreOrder] = field(default_factory=list)
@@ -42,7 +43,7 @@ class Orders(base.KVConnectorMetadata):  # type: ignore[misc]
 
 @dataclass
 class Told(getattr(base, "KVConnectorWorkerMetadata", object)):  # type: ignore[misc]
-    """By the workers."""
+    """The reports of the workers."""
 
     report: Report
 
@@ -52,7 +53,7 @@ class Told(getattr(base, "KVConnectorWorkerMetadata", object)):  # type: ignore[
 
 @dataclass(frozen=True)
 class _Options:
-    """What kv_connector_extra_config may say."""
+    """The options in kv_connector_extra_config."""
 
     socket: str = ""
     revision: str | None = None
@@ -131,7 +132,7 @@ class TerraceConnector(base.KVConnectorBase_V1, base.SupportsHMA):  # type: igno
 
     @property
     def requires_kv_delivery(self) -> bool:
-        return False  # a cache: what is not stored is a later miss
+        return False  # this is a cache, so chunks that are not stored are later misses
 
     def shutdown(self) -> None:
         for side in (self._scheduler, self._worker):
@@ -179,7 +180,7 @@ class TerraceConnector(base.KVConnectorBase_V1, base.SupportsHMA):  # type: igno
     def request_finished(self, request: Any, block_ids: list[int]) -> tuple[bool, dict[str, Any] | None]:
         if self._scheduler is not None:
             self._scheduler.finished(request.request_id)
-        return False, None  # stores do not need the blocks any more
+        return False, None  # stores no longer need the blocks
 
     def request_finished_all_groups(
         self, request: Any, block_ids: tuple[list[int], ...]
@@ -187,7 +188,7 @@ class TerraceConnector(base.KVConnectorBase_V1, base.SupportsHMA):  # type: igno
         return self.request_finished(request, [])
 
     def reset_cache(self) -> bool | None:
-        """Forgets the KV of this model for all engines: after it, wrong weights' KV cannot come back."""
+        """Forgets the KV of this model for all engines, so that KV of wrong weights cannot come back."""
         return None if self._scheduler is None else self._scheduler.clear()
 
     # ---- in a worker ----
@@ -202,7 +203,7 @@ class TerraceConnector(base.KVConnectorBase_V1, base.SupportsHMA):  # type: igno
             return
         limits = Limits(self._options.load_seconds, self._options.store_seconds)
         self._worker = WorkerSide(self._socket, self._plan, staging, name=self._options.name, limits=limits, log=logger)
-        self._worker.await_attempt()  # with a GPU, before graphs are captured: it calls the driver on another thread
+        self._worker.await_attempt()  # before graphs are captured: another thread calls the driver
 
     def handle_preemptions(self, kv_connector_metadata: Any) -> None:
         if self._worker is not None:
@@ -218,7 +219,7 @@ class TerraceConnector(base.KVConnectorBase_V1, base.SupportsHMA):  # type: igno
             self._worker.layer(layer_name)
 
     def save_kv_layer(self, layer_name: str, kv_layer: Any, attn_metadata: Any, **kwargs: Any) -> None:
-        """All layers are saved together when the step is computed: they are one object."""
+        """All layers are saved together when the step is computed, because they are one object."""
 
     def wait_for_save(self) -> None:
         orders = self._orders()
@@ -230,7 +231,7 @@ class TerraceConnector(base.KVConnectorBase_V1, base.SupportsHMA):  # type: igno
 
     def get_transfer_results(self, finished_req_ids: set[str]) -> Any:
         received, failed = self._received()
-        several = self._plan is not None and self._plan.groups > 1  # otherwise the failed blocks are told
+        several = self._plan is not None and self._plan.groups > 1  # otherwise the failed blocks are reported
         return base.KVConnectorTransferResults(finished_recving=received, failed_recving=failed if several else set())
 
     def get_block_ids_with_load_errors(self) -> set[int]:

@@ -1,5 +1,5 @@
-"""Staging memory of a GPU. The daemon's process of that GPU reads and writes its slots; copies between slots and blocks are put into a stream,
-which waits for what comes and says when something is to be fetched, so that the worker waits for neither."""
+"""Staging memory of a GPU. The daemon's process of that GPU reads and writes its slots. Copies between slots and
+blocks are queued in a stream, which waits for loads and signals stores, so that the worker waits for neither."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from ..link import Registered, Session
 from .kv_mover import Mark, StreamMover
 from .plan import Plan
 
-LOADS = 16  # layered ones at the same time, whose layers the stream waits for
+LOADS = 16  # layered loads at a time whose layers the stream waits for
 PAGE_BYTES = 4096
-STATUS_SECONDS = 1.0  # of a wait for the state of the GPU, when something is gone
+STATUS_SECONDS = 1.0  # limit of a wait for the state of the GPU after a loss
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,19 +26,22 @@ class _OfSession(Registered):
     ring: LayerRing
     counter: StoreCounter
     bell: Bell
-    pid: int  #: of `process`
+    pid: int  #: id of `process`
 
 
 class DevicePool:
-    """Registers the memory, and pages of counters that are each connection's own: what a lost one still writes harms no other."""
+    """Registers the memory, and pages of counters for each connection: what a lost connection still writes harms no
+    other."""
 
     def __init__(self, memory: Any, device: str, parts: int) -> None:
         self._memory, self._device, self._parts = memory, device, parts
-        self._made: list[_OfSession] = []  # their pages stay pinned: unpinning waits for all streams, on whatever thread drops the last
+        # Their pages stay pinned: unpinning waits for all streams, on whatever thread drops the last reference.
+        self._made: list[_OfSession] = []
 
     def register(self, connection: Connection, timeout: float) -> Registered:
         pages = [Memory(max(PAGE_BYTES, LayerRing.bytes_for(LOADS, self._parts))), Memory(PAGE_BYTES)]
-        # Before the memory: at the end of the connection their ends come first, and with them that of stores that wait.
+        # Registered before the memory: at the end of the connection they end first, and so do the stores that wait for
+        # them.
         known = [connection.register_generations(page, self._device, timeout=timeout) for page in pages]
         region = connection.register_device_region(self._memory, timeout=timeout)
         pid = _pid_of(connection, self._device, timeout)
@@ -60,7 +63,7 @@ class DevicePool:
         return made
 
     def close(self) -> None:
-        self._made.clear()  # the last region lets the memory go
+        self._made.clear()  # the last region releases the memory
 
 
 class DeviceLayers:
@@ -76,7 +79,7 @@ class DeviceLayers:
         return True
 
     def chunks(self, part: int) -> int:
-        return 0  # the answer says it
+        return 0  # the answer tells the number
 
     def passed(self) -> None:
         self.slot.pass_on(self._stream)
@@ -93,7 +96,8 @@ class DeviceStaging:
     offset = 0
 
     def __init__(self, plan: Plan, memory: Any, device: str, mover: StreamMover) -> None:
-        """`memory`: what `Connection.register_device_region` takes, with at least one slot; of the GPU with the UUID `device`."""
+        """`memory`: an argument for `Connection.register_device_region` with at least one slot, on the GPU with the
+        UUID `device`."""
         self.pool = DevicePool(memory, device, len(plan.parts))
         self.mover = mover
         self.slots = memory.nbytes // plan.slot_bytes
@@ -133,6 +137,6 @@ def _of(session: Session) -> _OfSession:
 
 
 def _pid_of(connection: Connection, device: str, timeout: float) -> int:
-    """Of the daemon's process of this GPU; 0: it has none that serves."""
+    """Returns the id of the daemon's process of this GPU; 0: there is none that serves."""
     devices = connection.status(timeout=timeout).devices
     return next((one.pid for one in devices if one.device == device and one.state == "ready"), 0)

@@ -1,7 +1,7 @@
-"""What of vLLM's configuration decides about the KV of given tokens, beside the files of the model.
+"""The vLLM configuration that affects the KV of given tokens, besides the files of the model.
 
-`USED` and `IGNORED` together name every field of every part of vLLM's configuration; a test compares them with the versions
-that are supported, so that a new field is looked at before it is shared over.
+`USED` and `IGNORED` together name every field of every part of vLLM's configuration; a test compares them with the
+supported versions, so that a new field is examined before KV is shared across it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from ..weights import Identity, Unidentified, Weights, loaded_identity_of, process_identity
 
-# By part of the configuration. A field that a version does not have is left out there.
+# Used fields by part of the configuration. A field that a version does not have is left out there.
 USED: dict[str, tuple[str, ...]] = {
     "model_config": (
         "dtype", "quantization", "quantization_config", "code_revision", "config_format", "model_impl", "runner", "convert",
@@ -50,7 +50,8 @@ USED: dict[str, tuple[str, ...]] = {
     "diffusion_config": ("canvas_length", "max_denoising_steps"),
     "": ("additional_config",),
 }
-# Of an engine with adapters: part of an adapter's own identity, since the model's KV is the same without one.
+# Used for engines with adapters: part of an adapter's own identity, since they do not affect the model's KV without
+# one.
 USED_WITH_ADAPTERS = (
     "lora_dtype", "target_modules", "enable_tower_connector_lora", "enable_mixed_moe_lora_format", "enable_moe_shared_loras",
     "lora_extra_vocab_size", "bias_enabled",
@@ -69,7 +70,7 @@ _SCHEDULE = "when something is computed"
 _SHAPE = "the plan of the blocks has it"
 _LAUNCH = "how processes are started and find each other"
 
-# Why a field is left out, by part of the configuration.
+# The reason why a field is left out, by part of the configuration.
 IGNORED: dict[str, dict[str, tuple[str, ...]]] = {
     "model_config": {
         _FILES: ("model", "model_weights", "revision", "hf_config", "hf_text_config", "hf_config_path",
@@ -162,7 +163,7 @@ IGNORED_WITH_ADAPTERS: dict[str, tuple[str, ...]] = {
     "a request's adapter is asked for by its path": ("default_mm_loras",),
 }
 
-# Formats whose weights come from the files of the model's folder, and from nowhere else.
+# formats whose weights come only from the files of the model's folder
 FILE_FORMATS = frozenset({
     "auto", "hf", "safetensors", "fastsafetensors", "instanttensor", "pt", "npcache", "mistral", "bitsandbytes", "gguf",
     "sharded_state", "runai_streamer", "runai_streamer_sharded",
@@ -170,7 +171,7 @@ FILE_FORMATS = frozenset({
 
 
 def weights_of(vllm_config: Any, revision: str | None = None) -> Weights:
-    """`revision`: the user's word for the weights, and for what cannot be told of the configuration."""
+    """`revision`: the user's name for the weights, and for anything that the configuration does not tell."""
     factors, unclear = factors_of(vllm_config)
     if revision is not None:
         return Weights(revision, factors)
@@ -183,7 +184,7 @@ def weights_of(vllm_config: Any, revision: str | None = None) -> Weights:
 
 
 def factors_of(vllm_config: Any) -> tuple[dict[str, Any], str]:
-    """The used fields, as JSON can have them, and which of them says too little."""
+    """Returns the used fields in JSON's types, and which of them say too little."""
     factors: dict[str, Any] = {"variables": {name: os.environ[name] for name in VARIABLES if name in os.environ}}
     unclear = ""
     for part, names in USED.items():
@@ -211,7 +212,8 @@ def adapter_factors(vllm_config: Any) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """As JSON can have it. Raises Unidentified for what says nothing about itself, such as a function."""
+    """Converts a value to JSON's types. Raises Unidentified for one that says nothing about itself, such as a
+    function."""
     if value is None or isinstance(value, (bool, int, float, str)) and not isinstance(value, enum.Enum):
         return value
     if isinstance(value, enum.Enum):
@@ -233,7 +235,7 @@ def plain(value: Any) -> Any:
 
 
 def engine_identity(vllm_config: Any) -> str:
-    """What no other engine has, and the processes of this one agree about."""
+    """Returns an identity that no other engine has, and on which the processes of this one agree."""
     transfer = getattr(vllm_config, "kv_transfer_config", None)
     told = [getattr(transfer, "engine_id", None), getattr(vllm_config, "instance_id", None)]
     if not all(told):

@@ -1,4 +1,4 @@
-"""Which spaces the KV of an engine belongs to: everything that must match for its blocks to be interchangeable.
+"""Determines the spaces of an engine's KV: everything that must match for its blocks to be interchangeable.
 
 Reads vLLM's offloading configuration by its attributes, in the forms of versions 0.25 to 0.33.
 """
@@ -14,21 +14,21 @@ from typing import Any
 from ..spaces import Pool, SpaceSpec
 from ..weights import Weights, model_name
 
-CHUNK_TOKENS = 65536  # of a space at most; only for display here, since keys are digests
+CHUNK_TOKENS = 65536  # limit of a space; the value is only displayed, since keys are digests
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What vLLM says about its KV."""
+    """vLLM's description of its KV."""
 
     model: str
     dtype: str
-    tokens_of_chunk: Sequence[int]  #: by group
-    details: dict[str, Any]  #: all else that decides about the bytes of a row
+    tokens_of_chunk: Sequence[int]  #: tokens per chunk of each group
+    details: dict[str, Any]  #: everything else that affects the bytes of a row
 
 
 def layout_of(spec: Any, row_bytes: int, engine: str) -> Layout:
-    """`spec`: vLLM's OffloadingSpec. `engine`: its version and platform; another one may lay out the same KV differently."""
+    """`spec`: vLLM's OffloadingSpec. `engine`: its version and platform; another one may lay out KV differently."""
     config = getattr(spec, "config", None)
     details: dict[str, Any] = {"engine": engine, "row_bytes": row_bytes}
     if config is not None:
@@ -43,7 +43,7 @@ def layout_of(spec: Any, row_bytes: int, engine: str) -> Layout:
             "kv_cache_layout": getattr(config, "kv_cache_layout", None),
         }
         model, dtype = config.model.name, config.model.dtype
-    else:  # before 0.28
+    else:  # versions before 0.28
         of = spec.vllm_config
         parallel = of.parallel_config
         per_chunk = getattr(spec, "block_size_factor", 1)
@@ -67,7 +67,7 @@ def layout_of(spec: Any, row_bytes: int, engine: str) -> Layout:
 
 
 def specs_of(layout: Layout, row_bytes: int, weights: Weights, salt: str = "") -> list[SpaceSpec]:
-    """The space of each group."""
+    """Returns the space of each group."""
     text = json.dumps({**layout.details, "factors": weights.factors}, sort_keys=True, default=str)
     name = "vllm-" + hashlib.sha256(text.encode()).hexdigest()[:32]
     specs = []

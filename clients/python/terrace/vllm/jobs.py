@@ -1,4 +1,4 @@
-"""vLLM's transfer jobs: which parts of each are under way, and how it ended."""
+"""vLLM's transfer jobs: which parts of each are in progress, and how the job ended."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ class Finished:
     job: int
     is_load: bool
     request: str
-    success: bool  #: every key
-    arrived: list[bytes]  #: of a load
-    lost: list[bytes]  #: of a load: neither their rows nor their keys can be used
+    success: bool  #: every key succeeded
+    arrived: list[bytes]  #: keys of a load that arrived
+    lost: list[bytes]  #: keys of a load whose rows and keys can no longer be used
     nbytes: int
     seconds: float
 
@@ -36,7 +36,7 @@ class Jobs:
         self._finished: list[Finished] = []
 
     def begin(self, job: int, is_load: bool, request: str, parts: int, now: float) -> None:
-        """A job without parts is finished at once."""
+        """Begins a job. A job without parts is finished at once."""
         if job in self._jobs:
             raise ValueError(f"expected a new job, got {job}, which is under way")
         self._jobs[job] = _Job(is_load, request, parts, now)
@@ -44,7 +44,7 @@ class Jobs:
             self._finish(job, now)
 
     def end_part(self, job: int, keys: Sequence[bytes], delivered: int, nbytes: int, now: float) -> None:
-        """The first `delivered` keys of a part were stored or loaded, the others were not."""
+        """Ends a part: its first `delivered` keys were stored or loaded, the others were not."""
         of = self._jobs[job]
         of.nbytes += nbytes
         of.success = of.success and delivered == len(keys)
@@ -60,7 +60,7 @@ class Jobs:
         return finished
 
     def __len__(self) -> int:
-        """Jobs under way, or finished and not taken."""
+        """Number of jobs in progress, or finished and not taken."""
         return len(self._jobs) + len(self._finished)
 
     @property

@@ -10,7 +10,7 @@ GROUP_BYTES = 4
 
 @dataclass(slots=True)
 class Part:
-    """Keys of one group, with the rows of the host pool that belong to them."""
+    """Keys of one group, with their rows of the host pool."""
 
     group: int
     keys: list[bytes]
@@ -22,15 +22,15 @@ def group_of(key: bytes) -> int:
 
 
 def digests_of(keys: Sequence[bytes]) -> bytearray:
-    """Of keys of one group, one digest after the other."""
+    """Returns the digests of keys of one group, without gaps."""
     digests = bytearray().join(keys)
-    for step in range(len(keys[0]), width_of(keys), -1):  # several times as fast as a slice of each key
+    for step in range(len(keys[0]), width_of(keys), -1):  # several times as fast as slicing each key
         del digests[width_of(keys) :: step]
     return digests
 
 
 def width_of(keys: Sequence[bytes]) -> int:
-    """Bytes of a digest."""
+    """Returns the bytes per digest."""
     return len(keys[0]) - GROUP_BYTES
 
 
@@ -41,7 +41,7 @@ def parts_of(keys: Collection[bytes], rows: Sequence[int], most: int) -> list[Pa
         raise ValueError(f"expected a row for each key, got {len(every)} keys and {len(rows)} rows")
     if not every:
         return []
-    if _of_one_group(every):  # nearly always
+    if _of_one_group(every):  # nearly always true
         return _pieces(group_of(every[0]), every, rows, most)
     places: dict[int, list[int]] = {}
     for place, key in enumerate(every):
@@ -54,8 +54,8 @@ def parts_of(keys: Collection[bytes], rows: Sequence[int], most: int) -> list[Pa
 
 
 def by_group(keys: list[bytes]) -> list[list[bytes]]:
-    """The keys of each group, in their order."""
-    if _of_one_group(keys):  # nearly always
+    """Returns the keys of each group, in their order."""
+    if _of_one_group(keys):  # nearly always true
         return [keys]
     groups: dict[bytes, list[bytes]] = {}
     for key in keys:
@@ -64,7 +64,7 @@ def by_group(keys: list[bytes]) -> list[list[bytes]]:
 
 
 def _of_one_group(keys: list[bytes]) -> bool:
-    """False also of keys of different lengths."""
+    """Returns False also for keys of different lengths."""
     joined, step, group = b"".join(keys), len(keys[0]), keys[0][-GROUP_BYTES:]
     return len(joined) == step * len(keys) and all(
         [joined[step - GROUP_BYTES + i :: step] == group[i : i + 1] * len(keys) for i in range(GROUP_BYTES)]

@@ -1,4 +1,5 @@
-"""What moves an engine's KV between its blocks and staging memory that the daemon knows. Each kind of memory has its own."""
+"""Moves an engine's KV between its blocks and staging memory that the daemon knows. Each kind of memory has its own
+mover."""
 
 from __future__ import annotations
 
@@ -7,16 +8,17 @@ from typing import Any, Protocol
 
 
 class KvMover(Protocol):
-    """Blocks are one for each chunk; chunk i lies in slot `slot + i`."""
+    """A mover of KV. There is one block per chunk; chunk i lies in slot `slot + i`."""
 
     def rows(self, blocks: Sequence[int]) -> Any:
-        """The blocks as the copies below take them: its length is their number, and `[:n]` are the first of them."""
+        """Returns the blocks in the form that the copies below take: its length is their number, and `[:n]` are the
+        first n of them."""
 
     def gather(self, rows: Sequence[Any], slot: int) -> None:
-        """All layers' KV into slots, out of each group's blocks."""
+        """Copies all layers' KV from each group's blocks to slots."""
 
     def scatter(self, layer: str, rows: Any, slot: int) -> None:
-        """A layer's KV out of slots."""
+        """Copies a layer's KV from slots to blocks."""
 
 
 class Mark(Protocol):
@@ -28,17 +30,17 @@ class Mark(Protocol):
 
 
 class StreamMover(KvMover, Protocol):
-    """Of KV in memory of a GPU: its copies are put into a stream of its own, and the methods return at once."""
+    """A mover of KV in memory of a GPU: it queues its copies in its own stream, and the methods return at once."""
 
     @property
     def stream(self) -> int:
-        """As PyTorch's `cuda_stream`."""
+        """The stream as PyTorch's `cuda_stream`."""
 
     def follow(self) -> None:
-        """The stream waits for what the engine has put into its own."""
+        """Makes the stream wait for what the engine has queued in its own."""
 
     def lead(self) -> None:
-        """What the engine puts into its stream from now on waits for the copies."""
+        """Makes everything that the engine queues from now on wait for the copies."""
 
     def mark(self) -> Mark:
-        """Behind everything that was put into the stream."""
+        """Returns a mark behind everything queued in the stream."""

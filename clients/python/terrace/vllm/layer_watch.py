@@ -1,5 +1,6 @@
-"""Lets streams go that wait for layers of loads. A load that fails is told by its answer alone, and a stream that waits for its layers goes on
-when somebody has taken that: the worker's thread may be waiting for the stream just then."""
+"""Releases streams that wait for layers of loads. Only its answer tells that a load failed, and a stream that waits
+for its layers goes on when somebody has taken the answer; the worker's thread may be waiting for the stream just
+then."""
 
 from __future__ import annotations
 
@@ -24,11 +25,11 @@ class _Watched:
 
 
 class LayerWatch:
-    """A thread, which sleeps while there are no such loads."""
+    """A thread that sleeps while there are no such loads."""
 
     def __init__(self, lock: threading.Lock, log: logging.Logger) -> None:
-        """`lock`: whoever uses the connection has it, or answers that are there would not be seen."""
-        self.came = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)  #: readable when the thread has taken answers in
+        """`lock`: held by every user of the connection, because answers would be missed otherwise."""
+        self.came = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)  #: readable when the thread has received answers
         self._lock, self._log = lock, log
         self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._watched: list[_Watched] = []
@@ -37,16 +38,16 @@ class LayerWatch:
         self._thread.start()
 
     def add(self, session: Session, request: Request, until: float) -> None:
-        """With the lock. Once `until` is over, its layers are waited for no longer."""
+        """Called with the lock. After `until`, nobody waits for the request's layers any longer."""
         self._watched.append(_Watched(session, request, until))
         os.eventfd_write(self._wake, 1)
 
     def abandoned(self) -> None:
-        """With the lock. Lets go of requests that were given up: they keep their connection open."""
+        """Called with the lock. Forgets requests that were given up, because they keep their connection open."""
         os.eventfd_write(self._wake, 1)
 
     def close(self) -> None:
-        """A second time does nothing."""
+        """Ends the thread. A second call does nothing."""
         with self._lock:
             if self._stop:
                 return
@@ -61,21 +62,22 @@ class LayerWatch:
         while not self._stop:
             try:
                 self._attend()
-            except Exception:  # a mistake of ours, for which no engine shall stand still
+            except Exception:  # a bug in this code must not make an engine stand still
                 self._log.exception("Terrace: loads are given up")
                 self._give_up_all()
 
     def _attend(self) -> None:
-        """Until something may have changed. Nothing of a session is kept from one call to the next but what is watched."""
+        """Waits until something may have changed. Between calls it keeps only the watched requests of a session."""
         descriptors, seconds, process = [self._wake], None, None
         with self._lock:
             self._watched = watched = [one for one in self._watched if not (one.request.over or one.request.given_up)]
             if watched:
-                session = watched[0].session  # all are of one, or about to end
+                session = watched[0].session  # all belong to one session, or are about to end
                 process = None if session.registered is None else session.registered.process
                 descriptors += [session.descriptor] if process is None else [session.descriptor, process]
                 seconds = max(0.0, min(one.until for one in watched) - time.monotonic())
-                if not session.connection.alive:  # lost or closed, which ends its requests: which its descriptors tell no longer than that
+                # A lost or closed connection ends its requests, and its descriptors say nothing more.
+                if not session.connection.alive:
                     seconds = 0.0
         ready = await_readable(descriptors, seconds)
         if self._wake in ready:
@@ -83,10 +85,11 @@ class LayerWatch:
         self._look(watched, process in ready)
 
     def _look(self, watched: Sequence[_Watched], ended: bool) -> None:
-        """`ended`: the GPU's process has. Then the link closes the connection, perhaps before the answers were seen."""
+        """`ended`: the GPU's process has ended. The link then closes the connection, perhaps before the answers were
+        seen."""
         with self._lock:
             for one in watched[:1]:
-                with contextlib.suppress(Error):  # a loss shows in what is asked
+                with contextlib.suppress(Error):  # a request reveals the loss
                     one.session.connection.poll()
             for one in watched:
                 if not one.request.take() and ((ended and one.session is watched[0].session) or time.monotonic() >= one.until):

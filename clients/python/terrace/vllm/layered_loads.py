@@ -1,4 +1,4 @@
-"""Loads that are started before the step that uses them; each layer is copied to its blocks when the model comes to it."""
+"""Loads that start before the step that uses them; each layer is copied to its blocks when the model reaches it."""
 
 from __future__ import annotations
 
@@ -16,16 +16,18 @@ from .requests import Result, Window
 from .staging import Staging
 from .transfers import Transfers
 
-SLICE_SECONDS = 0.01  # of a wait for arrivals, between which answers are taken: nothing waits for both
+SLICE_SECONDS = 0.01  # limit of a wait for arrivals, after which answers are taken: nothing waits for both
 
-# Versions of vLLM, each with a model runner and with asynchronous scheduling or without, that recover from a load that fails inside a step:
-# they compute its tokens anew and give nobody a token that rests on its blocks. vllm_recovery_test.py tries each of them. The V2 runner
-# does not go back to tokens that it counts as computed, and asynchronous scheduling has the next step under way by then.
+# Versions of vLLM, with their model runner and asynchronous scheduling or not, that recover from a load that fails
+# inside a step: they recompute its tokens and return no token that depends on its blocks. vllm_recovery_test.py tries
+# each of them. The V2 runner does not go back to tokens that it counts as computed, and with asynchronous scheduling
+# the next step is already in progress.
 RECOVERING = frozenset({("0.32.0", "V1", False)})
 
 
 def why_not_layered(vllm_config: Any, version: str, plan: Plan) -> str:
-    """Why an engine would give wrong tokens after a layered load that fails; empty: it would not. `version`: of vLLM."""
+    """Returns why an engine would give wrong tokens after a failed layered load; empty: it would not. `version`: that
+    of vLLM."""
     if not plan.layered:
         return f"it takes one group of layers and one worker, got {plan.groups} and {plan.workers}"
     policy = getattr(vllm_config.kv_transfer_config, "kv_load_failure_policy", None)
@@ -47,13 +49,13 @@ class _Layered:
 
     load: Load
     window: Window
-    first: int  #: chunk of the order
+    first: int  #: its first chunk in the order
     rows: Any  #: the window's blocks
-    came: int  #: chunks that all layers so far have
+    came: int  #: chunks of which all layers have arrived so far
     session: Session | None = None
     over: bool = False  #: the request has ended
-    delivered: int = 0  #: chunks, by its answer
-    layers: set[str] = field(default_factory=set)  #: that are in their blocks
+    delivered: int = 0  #: number of chunks, from its answer
+    layers: set[str] = field(default_factory=set)  #: layers that are in their blocks
 
     def end(self, result: Result) -> None:
         self.over = True
@@ -71,7 +73,7 @@ class LayeredLoads:
         self._windows: list[_Layered] = []
 
     def begin(self, load: Load) -> None:
-        """Sends its last window; those before, for which staging memory is too small, are completed."""
+        """Sends the load's last window; earlier windows, for which staging memory is too small, are completed first."""
         chunks = load.order.chunks
         while load.good and load.sent < chunks:
             window = self._transfers.take(chunks - load.sent)
@@ -92,14 +94,14 @@ class LayeredLoads:
         self._on_end(load)
 
     def layer(self, name: str) -> None:
-        """What the engine does next finds this layer's KV in its blocks, or it will not come."""
+        """From now on the engine finds this layer's KV in its blocks, unless it does not come."""
         if self._windows and name in self._part_of:
             with self._staging.ordered():
                 for one in self._windows:
                     self._take_layer(one, name)
 
     def finish(self) -> None:
-        """The model has run."""
+        """Called when the model has run."""
         windows, self._windows = self._windows, []
         for one in windows:
             self._finish(one, used=True)
@@ -111,7 +113,7 @@ class LayeredLoads:
         rows = self._staging.mover.rows(load.order.blocks[0][first : first + chunks])
         one = _Layered(load, window, first, rows, came=chunks)
         if self._staging.by_stream:
-            self._transfers.receive()  # counters of a GPU that is lost are not used again
+            self._transfers.receive()  # counters of a lost GPU are not used again
         one.session = session = self._transfers.session()
         if session is not None:
             with self._transfers.lock:
@@ -128,7 +130,7 @@ class LayeredLoads:
             self._staging.mover.scatter(name, one.rows[: one.came], one.window.slot)
 
     def _await_part(self, one: _Layered, part: int) -> int:
-        """Chunks of it that have come: all, or those before the load ended early."""
+        """Waits for a part, and returns how many of its chunks have come: all, or those before the load ended early."""
         layers, chunks = one.window.layers, one.window.chunks
         while not one.over:
             if layers is not None:
@@ -146,7 +148,7 @@ class LayeredLoads:
         return max(one.delivered, min(layers.chunks(part), chunks) if layers is not None else 0)
 
     def _finish(self, one: _Layered, used: bool) -> None:
-        """`used`: the model has run, and layers that it did not wait for were wrong."""
+        """Finishes a load. `used`: the model has run, and layers that it did not wait for were wrong."""
         left = [name for name in self._part_of if name not in one.layers]
         if used and left:
             self._transfers.tell("layers", f'the engine did not wait for the KV of {", ".join(left)}: set "layered": false')
@@ -170,7 +172,7 @@ class LayeredLoads:
         self._transfers.done_with(one.window)
 
     def _await_end(self, one: _Layered) -> None:
-        """Its answer; the streams have not waited for more than its counters, which also rise when it fails."""
+        """Waits for the answer; the streams have only waited for its counters, which also rise when it fails."""
         while not one.over and not self._is_late(one):
             self._transfers.receive()
             if not one.over:

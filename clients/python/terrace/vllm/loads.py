@@ -1,4 +1,4 @@
-"""Loads under the scheduler's leases, and those that go on between steps."""
+"""Loads under the scheduler's leases, and loads that continue between steps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .staging import Layers, Staging
 from .transfers import Transfers
 
 LOAD_OPTIONS = Options(priority=64)
-ANSWER_SECONDS = 1.0  # within which a daemon that does not stand still answers a load after its deadline
+ANSWER_SECONDS = 1.0  # time after its deadline in which a running daemon answers a load
 
 
 @dataclass(slots=True)
@@ -22,11 +22,11 @@ class Load:
     order: LoadOrder
     began: float
     arrived: int  #: leading chunks that are in their blocks, or will be
-    sent: int = 0  #: chunks
-    windows: int = 0  #: under way
+    sent: int = 0  #: chunks sent
+    windows: int = 0  #: windows in progress
     good: bool = True
-    given_up: bool = False  #: nobody waits for its windows, and nothing of them comes into its blocks
-    moved: float = 0.0  #: when its last window was sent
+    given_up: bool = False  #: nobody waits for its windows, and none of them is copied into its blocks
+    moved: float = 0.0  #: time at which its last window was sent
 
     def fail(self, at: int) -> None:
         self.good = False
@@ -37,16 +37,16 @@ class Load:
         return self.given_up or (self.windows == 0 and (not self.good or self.sent == self.order.chunks))
 
     def give_up(self) -> None:
-        """The daemon may still write its staging memory, and what the engine computes instead of it stays."""
+        """Gives the load up. The daemon may still write its staging memory; what the engine computes instead stays."""
         self.given_up = True
         self.fail(0)
 
 
 class Loads:
-    """Requests for pieces of loads."""
+    """The requests for pieces of loads."""
 
     def __init__(self, transfers: Transfers, staging: Staging, plan: Plan, seconds: float) -> None:
-        """`seconds`: by then the daemon ends a load."""
+        """`seconds`: the daemon ends a load by then."""
         self.plan, self.seconds = plan, seconds
         self._transfers, self._staging = transfers, staging
 
@@ -75,13 +75,13 @@ class LoadsBetweenSteps:
     def __init__(self, transfers: Transfers, staging: Staging, loads: Loads) -> None:
         self._transfers, self._staging, self._loads = transfers, staging, loads
         self._waiting: list[Load] = []  # in order
-        self._moved = 0.0  # when a window of any of them ended last
+        self._moved = 0.0  # time at which a window of any of them last ended
 
     def add(self, load: Load) -> None:
         self._waiting.append(load)
 
     def advance(self) -> list[Load]:
-        """Those that have ended. What the engine does next finds their KV in its blocks."""
+        """Returns the loads that have ended. From then on the engine finds their KV in its blocks."""
         self._transfers.receive()
         for load in self._waiting:
             while load.good and load.sent < load.order.chunks:
@@ -97,8 +97,8 @@ class LoadsBetweenSteps:
         return ended
 
     def _give_up_late(self) -> None:
-        """Those without an answer although their deadline is over, and those that wait for room while nothing moves: the daemon stands
-        still, and their requests must not."""
+        """Gives up loads without an answer after their deadline, and loads that wait for room while nothing moves: the
+        daemon stands still, and their requests must not."""
         until = time.monotonic() - self._loads.seconds - ANSWER_SECONDS
         for load in self._waiting:
             since = max(load.began, load.moved, 0.0 if load.windows else self._moved)
@@ -107,7 +107,7 @@ class LoadsBetweenSteps:
                 load.give_up()
 
     def _send_window(self, load: Load, window: Window) -> None:
-        """A request for all parts; and others for groups that need the end of the window alone."""
+        """Sends one request for all parts, and others for groups that only need the end of the window."""
         first, count = load.sent, window.chunks
         load.sent += count
         load.moved = time.monotonic()

@@ -1,4 +1,4 @@
-"""What is known of keys that the scheduler asks about, until it needs them no longer."""
+"""Remembers the answers about keys that the scheduler asks for, until it no longer needs them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from .keys import by_group
 
 _UNKNOWN = object()
-SEGMENTS = 8  # that a window's search continues in after a miss, at a time
+SEGMENTS = 8  # segments in which a window's search continues after a miss, at a time
 
 
 @dataclass(slots=True)
@@ -21,19 +21,19 @@ class Batch:
 
 
 class Lookups:
-    """The first question about a key has no answer yet; the questions of a step are then sent together.
+    """The scheduler's lookups. The first one of a key has no answer yet; the lookups of a step are then sent together.
 
-    A hit is told once: vLLM then moves the key to its host pool and asks that. A miss is kept until its request needs it no
-    longer, since the scheduler repeats its questions until all are answered.
+    A hit is reported once: vLLM then moves the key to its host pool and asks that. A miss is kept until its request
+    no longer needs it, because the scheduler repeats its lookups until all are answered.
     """
 
     def __init__(self) -> None:
-        self._known: dict[bytes, bool | None] = {}  # None: asked
-        self._of_request: dict[str, list[bytes]] = {}  # but for those of this step
-        self._asked: defaultdict[str, list[bytes]] = defaultdict(list)  # in this step
+        self._known: dict[bytes, bool | None] = {}  # None: asked and not answered
+        self._of_request: dict[str, list[bytes]] = {}  # except for those of this step
+        self._asked: defaultdict[str, list[bytes]] = defaultdict(list)  # asked in this step
 
     def ask(self, key: bytes, request: str) -> bool | None:
-        """None: not known yet."""
+        """Returns None if the answer is not known yet."""
         answer = self._known.get(key, _UNKNOWN)
         if answer is None or answer is False:
             return answer
@@ -45,7 +45,7 @@ class Lookups:
         return None
 
     def take(self, position: Callable[[str, bytes], int | None] = lambda request, key: None) -> list[Batch]:
-        """The questions since the last call. `position`: where a key ends in its request's prompt, if that is known."""
+        """Returns the lookups since the last call. `position`: where a key ends in its request's prompt, if known."""
         if not self._asked:
             return []
         batches = []
@@ -58,8 +58,9 @@ class Lookups:
         return batches
 
     def answer(self, batch: Batch, found: int) -> list[Batch]:
-        """The first `found` keys are present, the next one is not. Returns what must be asked next, of a backward search. In
-        a forward one nothing behind the miss matters; such keys are forgotten, so that they can be asked again."""
+        """Takes an answer: the first `found` keys are present, the next one is not. Returns what a backward search
+        must ask next. In a forward search keys after the miss do not matter; they are forgotten, so that they can
+        be asked again."""
         for key in batch.keys[:found]:
             self._settle(key, True)
         if found >= len(batch.keys):
@@ -76,12 +77,12 @@ class Lookups:
         return [Batch(rest[i : i + size], True) for i in range(0, len(rest), size)] if rest else []
 
     def give_up(self, batch: Batch) -> None:
-        """There will be no answer: all count as missing."""
+        """Counts all keys as missing, because there will be no answer."""
         for key in batch.keys:
             self._settle(key, False)
 
     def miss(self, keys: Collection[bytes], request: str) -> None:
-        """They could not be loaded. While the request asks they count as missing, or it would try for ever."""
+        """Counts keys that could not be loaded as missing while the request asks; otherwise it would retry for ever."""
         if request not in self._of_request and request not in self._asked:
             return
         for key in keys:

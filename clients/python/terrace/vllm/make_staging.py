@@ -1,4 +1,4 @@
-"""Staging memory where an engine's KV is."""
+"""Makes staging memory where an engine's KV is."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _on_gpu(plan: Plan, kv_caches: dict[str, Any], blocks: int, slots: int, devi
         raise Unusable("expected a PyTorch that tells the UUID of a GPU: use a newer one")
     uuid = "GPU-" + str(told).removeprefix("GPU-")
     try:
-        # Not PyTorch's, which may lie in segments that have no handle.
+        # Does not use PyTorch's memory, which may lie in segments without a handle.
         memory = DeviceMemory(slots * plan.slot_bytes, uuid)
     except Error as problem:
         raise Unusable(f"expected {slots * plan.slot_bytes} bytes of {uuid} for staging_bytes: {problem}") from None
@@ -48,7 +48,7 @@ def _on_gpu(plan: Plan, kv_caches: dict[str, Any], blocks: int, slots: int, devi
 
 
 def _devices_of(cache: Any) -> list[Any]:
-    """A layer's KV is a tensor, or several."""
+    """Returns the devices of a layer's KV, which is one tensor or several."""
     if isinstance(cache, Sequence):
         return [device for one in cache for device in _devices_of(one)]
     return [cache.device]

@@ -1,4 +1,4 @@
-"""What vLLM's log and its /metrics show of the connector."""
+"""The statistics that vLLM's log and its /metrics show of the connector."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Statistics(KVConnectorStats):  # type: ignore[misc]
 
     @staticmethod
     def since(counters: Any, told: dict[str, float]) -> Statistics | None:
-        """What `counters` count beyond `told`, which is brought up to date."""
+        """Returns what `counters` count beyond `told`, and updates `told`."""
         made: dict[str, float] = {}
         for name in NAMES:
             value = getattr(counters, name, None)
@@ -58,7 +58,7 @@ class Statistics(KVConnectorStats):  # type: ignore[misc]
 
 
 class PrometheusMetrics(KVConnectorPromMetrics):  # type: ignore[misc]
-    """A counter vllm:terrace_NAME for each."""
+    """Makes a counter vllm:terrace_NAME for each statistic."""
 
     def __init__(self, vllm_config: Any, metric_types: Any, labelnames: Any, per_engine_labelvalues: Any) -> None:
         super().__init__(vllm_config, metric_types, labelnames, per_engine_labelvalues)

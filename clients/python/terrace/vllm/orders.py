@@ -1,13 +1,13 @@
-"""What the connector's scheduler side tells its workers to move, and what they tell it of that."""
+"""The orders of the connector's scheduler side to its workers, and the workers' reports."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-NULL_BLOCK = 0  # vLLM's, where a group needs no KV
+NULL_BLOCK = 0  # vLLM's block for places where a group needs no KV
 
-Blocks = Sequence[Sequence[int]]  # of each group, one for each chunk
+Blocks = Sequence[Sequence[int]]  # the blocks of each group, one for each chunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,9 +15,9 @@ class LoadOrder:
     number: int
     request: str
     lease: bytes
-    first_chunk: int  #: of the lease
+    first_chunk: int  #: first chunk in the lease
     blocks: Blocks
-    layered: bool  #: in this step, layer by layer; otherwise between steps
+    layered: bool  #: loaded in this step, layer by layer; otherwise between steps
 
     @property
     def chunks(self) -> int:
@@ -35,14 +35,15 @@ class StoreOrder:
 
 @dataclass(slots=True)
 class Report:
-    """Of one worker, or of several together: of a step, in which who reports nothing is connected."""
+    """A worker's report on a step, or that of several together. A worker that reports nothing is connected."""
 
-    ended: dict[int, int] = field(default_factory=dict)  #: by the number of a load: workers that need its lease no longer
+    ended: dict[int, int] = field(default_factory=dict)  #: by number of the load: how many workers no longer need its
+                                                         #: lease
     failed: set[str] = field(default_factory=set)  #: requests whose KV did not arrive
-    failures: int = 0  #: steps so far in which a layered load failed
+    failures: int = 0  #: number of steps so far in which a layered load failed
     unusable: bool = False  #: a worker can move nothing
     away: bool = False  #: a worker has no connection to the daemon, so it fails all loads
-    changed: bool = False  #: which was not so, or was so, when that worker reported last
+    changed: bool = False  #: `away` differs from that worker's last report
 
     def add(self, other: Report) -> Report:
         for number, workers in other.ended.items():

@@ -1,5 +1,5 @@
-"""How the connector divides an engine's KV into objects: a chunk is a block of tokens, and each group of layers, in a few
-parts, is a pool of the space. Reads vLLM's configuration by its attributes."""
+"""Divides an engine's KV into objects: a chunk is a block of tokens, and each group of layers, in a few parts, is a
+pool of the space. Reads vLLM's configuration by its attributes."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any
 from ..spaces import HitRule, Pool, SpaceSpec
 from ..weights import Weights, model_name
 
-POOLS_MAX = 16  # of a space
-LAYER_PARTS = 4  # of a group at most, by default
+POOLS_MAX = 16  # pools per space
+LAYER_PARTS = 4  # most parts per group, by default
 
 
 class Unusable(Exception):
-    """Why the connector can do nothing for this engine."""
+    """Raised with the reason why the connector can do nothing for this engine."""
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class Part:
 
     group: int
     layers: Sequence[str]
-    layer_bytes: Sequence[int]  #: of a block, of each layer
-    offset: int  #: in the slot
+    layer_bytes: Sequence[int]  #: bytes of a block, for each layer
+    offset: int  #: offset in the slot
 
     @property
     def nbytes(self) -> int:
@@ -38,8 +38,8 @@ class Part:
 class Plan:
     spec: SpaceSpec  #: with the rank of this process
     chunk_tokens: int
-    hashes_per_chunk: int  #: the last of them names the chunk
-    trailing: Sequence[int]  #: of each group: how many chunks at the end of a prefix it needs; 0: all
+    hashes_per_chunk: int  #: hashes per chunk; the last of them names the chunk
+    trailing: Sequence[int]  #: for each group: how many chunks at the end of a prefix it needs; 0: all
     parts: Sequence[Part]
     slot_bytes: int
     workers: int
@@ -50,12 +50,13 @@ class Plan:
 
     @property
     def layered(self) -> bool:
-        """Layers may be loaded in the step that uses them. With several groups vLLM is told of failures only between steps;
-        with several workers, those that have all their KV would go on with what another one computes from wrong KV."""
+        """True if layers may be loaded in the step that uses them. With several groups vLLM learns of failures only
+        between steps; with several workers, those that have all their KV would continue with what another one
+        computes from wrong KV."""
         return self.groups == 1 and self.workers == 1
 
     def runs(self, offset: int, parts: Sequence[Part], slot: int, chunks: int) -> list[tuple[int, int]]:
-        """Where these parts of chunks lie in slots, of which the first begins at `offset`."""
+        """Returns the places of these parts of chunks in slots, the first of which begins at `offset`."""
         places = [(part.offset, part.nbytes) for part in parts]
         first = [offset + (slot + i) * self.slot_bytes for i in range(chunks)]
         return [(begin + inside, nbytes) for begin in first for inside, nbytes in places]
@@ -68,8 +69,8 @@ def plan_of(
     vllm_config: Any, kv_cache_config: Any, engine: str, *, weights: Weights, salt: str, layer_parts: int = LAYER_PARTS,
     fails_requests: bool = True,
 ) -> Plan:
-    """`engine`: its version and platform; another one may lay out the same KV differently. `fails_requests`: it can be told which
-    requests' loads have failed, beside which blocks. Raises Unusable."""
+    """`engine`: its version and platform; another one may lay out KV differently. `fails_requests`: the engine can be
+    told which requests' loads have failed, besides which blocks. Raises Unusable."""
     parallel = vllm_config.parallel_config
     sizes = {name: getattr(parallel, name, 1) for name in
              ("pipeline_parallel_size", "prefill_context_parallel_size", "decode_context_parallel_size")}
@@ -116,7 +117,7 @@ def plan_of(
 
 
 def _trailing(number: int, group: Any) -> int:
-    """How many blocks at the end of a prefix the group needs; 0: all."""
+    """Returns how many blocks at the end of a prefix the group needs; 0: all."""
     if not getattr(group, "enable_kv_transfer", True) or not getattr(group.kv_cache_spec, "prefix_cacheable", True):
         raise Unusable(f"expected groups of layers whose KV may be kept, got group {number}, which vLLM keeps to itself")
     kinds = {type(spec).__name__ for spec in _layer_specs(group).values()}

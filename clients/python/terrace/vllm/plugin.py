@@ -1,4 +1,5 @@
-"""For vLLM 0.25 to 0.27, whose tiers are found by their registered names alone: an entry point of `vllm.general_plugins`."""
+"""An entry point of `vllm.general_plugins` for vLLM 0.25 to 0.27, whose tiers are found only by their registered
+names."""
 
 
 def register() -> None:

@@ -9,7 +9,7 @@ from .._libterrace import Loaded, Stored, Ticket
 from ..errors import Error
 from .staging import Layers
 
-Result = Loaded | Stored | None  # None: it failed
+Result = Loaded | Stored | None  # None: the request failed
 
 
 @dataclass(slots=True)
@@ -18,13 +18,13 @@ class Window:
 
     slot: int
     chunks: int
-    users: int = 1  #: requests, and who reads or writes the slots here
+    users: int = 1  #: number of requests and others that read or write the slots
     layers: Layers | None = None
 
 
 @dataclass(slots=True)
 class Request:
-    """`take` and `give_up` are called with the lock of `Transfers`."""
+    """A request. `take` and `give_up` are called with the lock of `Transfers`."""
 
     ticket: Ticket[Loaded] | Ticket[Stored]
     window: Window
@@ -35,21 +35,23 @@ class Request:
     problem: Error | None = None
 
     def take(self) -> bool:
-        """Its answer, if that is there."""
+        """Takes its answer, if that is there."""
         if not self.over and self.ticket.done:
             if self.window.layers is not None:
-                self.window.layers.end()  # before an answer that says gone ends the whole ring: that may be the lease alone
+                # Called before an answer `gone` ends the whole ring, because perhaps only the lease is gone.
+                self.window.layers.end()
             try:
                 result = self.ticket.result(0)
                 self.result = None if self.given_up else result
             except Error as problem:
-                self.problem = problem.with_traceback(None)  # or that keeps this request, and with it its session
+                self.problem = problem.with_traceback(None)  # the traceback would keep this request and its session
             self.over = True
             self.given_up = True
         return self.over
 
     def give_up(self) -> None:
-        """Streams that wait for its layers go on, so it has failed, whatever its answer says. The daemon may still write its slots."""
+        """Lets streams that wait for its layers go on. The request has therefore failed, whatever its answer says. The
+        daemon may still write its slots."""
         self.given_up = True
         if self.window.layers is not None:
             self.window.layers.end()

@@ -1,7 +1,8 @@
-"""The connector in the scheduler: looks prompts up, leases what is found, and orders its workers to load and store. Nothing
-here waits: a lookup's answer is taken in a later step. Used by one thread.
+"""The connector in the scheduler: looks prompts up, leases what is found, and orders its workers to load and store.
+Nothing here waits: a lookup's answer is taken in a later step. Used by one thread.
 
-A lease belongs to this connection until every worker has said that it needs it no longer; workers use it by its id.
+A lease belongs to this connection until every worker has reported that it no longer needs it; workers use it by its
+id.
 """
 
 from __future__ import annotations
@@ -21,25 +22,25 @@ from .adapters import Adapters, Tags
 from .orders import NULL_BLOCK, LoadOrder, Report, StoreOrder
 from .plan import Plan
 
-# So small that a send never waits: what is in flight fits into any socket's buffer.
+# so small that a send never waits: everything in flight fits into any socket's buffer
 DIGEST_BYTES_IN_FLIGHT = 128 << 10
-SECONDS_BETWEEN_LINES = 60.0  # in the log, of the same kind
+SECONDS_BETWEEN_LINES = 60.0  # interval of log lines of one kind
 CLEAR_SECONDS = 60.0
 
 
 @dataclass(slots=True)
 class _Asked:
-    """A request's lookup: under way, then answered."""
+    """A request's lookup: in progress, then answered."""
 
     since: float
     session: Session
     ticket: Ticket[Lookup] | None
-    nbytes: int  #: of its digests
-    found: int | None = None  #: chunks; None: not known
+    nbytes: int  #: bytes of its digests
+    found: int | None = None  #: chunks found; None: unknown
     lease: Lease | None = None
     tiers: bytes = b""
-    computed: int = 0  #: tokens that vLLM has itself, as it said last
-    reports: int = 0  #: of the workers, when it was asked
+    computed: int = 0  #: tokens that vLLM has itself, as it last said
+    reports: int = 0  #: number of the workers' reports when it was asked
 
 
 @dataclass(slots=True)
@@ -47,7 +48,8 @@ class _Track:
     """A request that has blocks."""
 
     request: Any
-    stored: int | None  #: chunks that are there or were ordered; None: what vLLM has computed when it goes on
+    stored: int | None  #: chunks that are stored or were ordered to be; None: as many as vLLM has computed when it
+                        #: continues
     blocks: list[list[int]] = field(default_factory=list)
 
 
@@ -64,23 +66,24 @@ class SchedulerSide:
         self, path: str, plan: Plan, *, name: str, lookup_seconds: float, layered: bool, log: logging.Logger,
         adapters: Adapters,
     ) -> None:
-        """`layered`: what is in host memory is loaded in the step that uses it, where the plan allows it."""
+        """`layered`: what is in host memory is loaded in the step that uses it, if the plan allows it."""
         self._link = Link(path, name, [plan.spec], None, log)
         self._plan, self._log, self._lookup_seconds = plan, log, lookup_seconds
         self._layered = layered and plan.layered
         self._asked: dict[str, _Asked] = {}
-        self._late: list[_Asked] = []  # not answered in time
-        self._failed: set[str] = set()  # requests that did not get what was found: they compute
+        self._late: list[_Asked] = []  # lookups not answered in time
+        self._failed: set[str] = set()  # requests that did not get what was found, and therefore compute
         self._adapters = adapters
-        self._tags: dict[str, Tags | None] = {}  # of the keys of each request; None: it is not cached
+        self._tags: dict[str, Tags | None] = {}  # tags of the keys of each request; None: it is not cached
         self._tracks: dict[str, _Track] = {}
-        self._leases: dict[int, tuple[Lease, str, int]] = {}  # by number of the load: with the request, and workers to come
+        # By number of the load: its lease, its request, and the number of workers that still need it.
+        self._leases: dict[int, tuple[Lease, str, int]] = {}
         self._orders: list[LoadOrder] = []
         self._numbers = 0
         self._failures = 0
         self._usable = True
         self._reports = 0
-        self._away = False  # a worker had no connection to the daemon when it reported last
+        self._away = False  # a worker had no connection to the daemon when it last reported
         self._told: dict[str, float] = {}
         self.counters = Counters()
 
@@ -94,13 +97,13 @@ class SchedulerSide:
 
     @property
     def failures_seen(self) -> int:
-        """Of layered loads, as the workers count them."""
+        """Number of failed layered loads, as the workers count them."""
         return self._failures
 
     # ---- what can be loaded ----
 
     def matched(self, request: Any, computed: int) -> tuple[int | None, bool]:
-        """As vLLM's get_num_new_matched_tokens."""
+        """Implements vLLM's get_num_new_matched_tokens."""
         name, chunk = request.request_id, self._plan.chunk_tokens
         count = min((request.num_tokens - 1) // chunk, len(request.block_hashes) // self._plan.hashes_per_chunk)
         if not self._usable or name in self._failed or getattr(request, "skip_reading_prefix_cache", False):
@@ -130,7 +133,7 @@ class SchedulerSide:
         return external, not (self._layered and self._in_memory(asked, computed // chunk, (computed + external) // chunk))
 
     def _may_be_back(self, asked: _Asked) -> bool:
-        """A worker that was away says in each step whether it still is, and the last one may be long ago."""
+        """A worker that was away reports in each step whether it still is, and its last report may be long ago."""
         return self._away and asked.reports == self._reports and time.monotonic() - asked.since <= self._lookup_seconds
 
     @staticmethod
@@ -190,7 +193,7 @@ class SchedulerSide:
             self.counters.lookup_misses += 1
 
     def _give_up(self, asked: _Asked) -> None:
-        """It is a miss. Nothing else is asked until the answer comes."""
+        """Counts the lookup as a miss. Nothing else is asked until the answer comes."""
         self._late.append(_Asked(asked.since, asked.session, asked.ticket, 0))
         asked.ticket = None
         self.counters.lookups_failed += 1
@@ -206,7 +209,7 @@ class SchedulerSide:
     # ---- what is to be moved ----
 
     def allocated(self, request: Any, blocks: Sequence[Sequence[int]], external: int) -> None:
-        """As vLLM's update_state_after_alloc."""
+        """Implements vLLM's update_state_after_alloc."""
         name, chunk = request.request_id, self._plan.chunk_tokens
         asked = self._asked.pop(name, None)
         stored: int | None = None
@@ -219,12 +222,12 @@ class SchedulerSide:
             self._leases[self._numbers] = (asked.lease, name, self._plan.workers)
             stored = first + count
         elif asked is not None and asked.found is not None and self._plan.groups == 1:
-            stored = min(asked.found, asked.computed // chunk)  # what vLLM has and the daemon has lost is stored again
+            stored = min(asked.found, asked.computed // chunk)  # chunks that the daemon has lost are stored again
         if asked is not None or name not in self._tracks:
             self._tracks[name] = _Track(request, stored)
 
     def orders(self, output: Any) -> tuple[list[LoadOrder], list[StoreOrder]]:
-        """Of a step; `output` is vLLM's SchedulerOutput."""
+        """Returns the orders of a step; `output` is vLLM's SchedulerOutput."""
         loads, self._orders = self._orders, []
         stores: list[StoreOrder] = []
         for new in output.scheduled_new_reqs:
@@ -250,7 +253,7 @@ class SchedulerSide:
         first = computed // chunk if track.stored is None else track.stored
         track.stored = max(first, end)
         taken = [of_group[first:end] for of_group in track.blocks]
-        while first < end and any(NULL_BLOCK in of_group[:1] for of_group in taken):  # not all groups have it
+        while first < end and any(NULL_BLOCK in of_group[:1] for of_group in taken):  # some groups lack it
             first, taken = first + 1, [of_group[1:] for of_group in taken]
         if first >= end or not taken or any(len(of_group) < end - first or NULL_BLOCK in of_group for of_group in taken):
             return
@@ -261,7 +264,7 @@ class SchedulerSide:
                                      tuple(tuple(of_group) for of_group in taken), tags))
 
     def _tags_of(self, request: Any) -> Tags | None:
-        """As its adapter was when it came."""
+        """Returns the tags of the request's adapter as it was when the request came."""
         name: str = request.request_id
         if name not in self._tags:
             self._tags[name] = self._adapters.tags(getattr(request, "lora_request", None))
@@ -286,7 +289,7 @@ class SchedulerSide:
         self._failed |= report.failed & self._tracks.keys()
         if report.failures > self._failures or report.failed:
             self._failures = max(self._failures, report.failures)
-            for track in self._tracks.values():  # what was ordered meanwhile has not been stored
+            for track in self._tracks.values():  # stores ordered meanwhile were not carried out
                 track.stored = None
         if report.unusable and self._usable:
             self._usable = False
@@ -302,7 +305,7 @@ class SchedulerSide:
             self._release(self._leases.pop(number)[0])
 
     def clear(self) -> bool:
-        """Forgets all KV of this engine's space, of all engines. Waits."""
+        """Forgets all KV of this engine's space, for all engines. Waits."""
         session = self._link.session
         if session is None:
             return False
@@ -328,7 +331,7 @@ class SchedulerSide:
             self._link.lost(session, str(problem))
 
     def _tell(self, kind: str, text: str) -> None:
-        """At most once a minute of each kind."""
+        """Logs at most one line per minute of each kind."""
         now = time.monotonic()
         if now - self._told.get(kind, -SECONDS_BETWEEN_LINES) >= SECONDS_BETWEEN_LINES:
             self._told[kind] = now

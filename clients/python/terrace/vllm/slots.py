@@ -1,4 +1,4 @@
-"""Places of one size that lie one after the other; whoever takes some gets neighbours."""
+"""Adjacent places of one size; a caller that takes several gets neighbours."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from bisect import insort
 
 class Slots:
     def __init__(self, count: int) -> None:
-        self._free: list[tuple[int, int]] = [(0, count)] if count else []  # (first, how many), ascending, not adjacent
+        self._free: list[tuple[int, int]] = [(0, count)] if count else []  # (first, number), ascending, not adjacent
         self._left = count
 
     @property
@@ -15,7 +15,7 @@ class Slots:
         return self._left
 
     def take(self, most: int) -> tuple[int, int]:
-        """(the first, how many): at most so many, fewer where no free run is as long, and none when none is free."""
+        """Returns (first, number): at most `most` places, fewer if no free run is as long; none if none is free."""
         if not self._free or most <= 0:
             return 0, 0
         fitting = [run for run in self._free if run[1] >= most]

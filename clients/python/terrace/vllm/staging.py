@@ -1,5 +1,5 @@
-"""Memory of a worker for KV on its way, which the daemon reads and writes: slots of a block each. What loads and stores have to know of its
-kind."""
+"""A worker's staging memory for KV in transit, which the daemon reads and writes: slots of a block each. This is what
+loads and stores need to know about its kind."""
 
 from __future__ import annotations
 
@@ -16,30 +16,32 @@ COUNTERS_BYTES = 4096  # at the beginning of staging memory of the host: arrival
 
 
 class Layers(Protocol):
-    """How it is known that the parts of a layered load have come."""
+    """Tells when the parts of a layered load have come."""
 
     @property
     def by_stream(self) -> bool:
-        """A stream waits for them, and the worker does not. Then the load's answer alone says what has come."""
+        """True if a stream waits for the parts and the worker does not. Then only the load's answer says what has
+        come."""
 
     @property
     def arrivals(self) -> Arrivals | None: ...
     @property
     def slot(self) -> LayeredLoad | None: ...
     def ready(self, part: int, chunks: int, seconds: float) -> bool:
-        """So many chunks of it have come, or will have for what the stream does next. False: not in time. Error: the driver refuses."""
+        """Returns whether this many chunks of the part have come, or will have for what the stream does next. False:
+        not in time. Raises Error if the driver refuses."""
 
     def chunks(self, part: int) -> int:
-        """That have come, of a load that has ended."""
+        """Returns how many chunks of an ended load have come."""
 
     def passed(self) -> None:
-        """Nobody will wait any more. Error: the driver refuses."""
+        """Says that nobody will wait any more. Raises Error if the driver refuses."""
 
     def end(self) -> None:
-        """The load has ended, or nobody waits for it any longer. Any number of times."""
+        """Says that the load has ended, or that nobody waits for it any longer. May be called any number of times."""
 
     def give_back(self) -> None:
-        """The daemon has answered."""
+        """Called when the daemon has answered."""
 
 
 class Staging(Protocol):
@@ -49,28 +51,30 @@ class Staging(Protocol):
     def slots(self) -> int: ...
     @property
     def offset(self) -> int:
-        """Of the first slot in the region."""
+        """Offset of the first slot in the region."""
 
     @property
     def mover(self) -> KvMover: ...
     @property
     def by_stream(self) -> bool:
-        """Streams wait for what comes."""
+        """True if streams wait for loads."""
 
     def lost(self, session: Session) -> bool:
-        """Something is gone: whether that is what accesses the memory, although the daemon is there."""
+        """Something is gone: returns whether it is the process that accesses the memory, although the daemon is there."""
 
     def begin_layers(self, session: Session) -> Layers | None:
-        """For a load of all parts. None: all counters are in use, so its answer has to be waited for."""
+        """Begins the layers of a load of all parts. None: all counters are in use, so the load's answer has to be
+        awaited."""
 
     def ordered(self) -> AbstractContextManager[None]:
-        """Copies inside of it see what the engine has done, and it will see what they do."""
+        """Copies inside the block see what the engine has done, and the engine will see what they do."""
 
     def gathered(self, session: Session) -> tuple[Region, int, int] | None:
-        """What a store waits for (`after`) of what was gathered by now; None: it is there. Error: the driver refuses."""
+        """Returns what a store of everything gathered so far waits for (`after`); None: it is there. Raises Error if
+        the driver refuses."""
 
     def mark(self) -> Mark | None:
-        """Behind all copies that were made or are to be made; None: they were made."""
+        """Returns a mark behind all copies so far; None: they have been made."""
 
 
 class HostLayers:
@@ -102,12 +106,12 @@ class HostStaging:
     offset = COUNTERS_BYTES
 
     def __init__(self, plan: Plan, memory: Memory, mover: KvMover) -> None:
-        """`memory`: counters, then at least one slot."""
+        """`memory`: counters, followed by at least one slot."""
         self.pool = HostPool(os.dup(memory.fileno()), memory.nbytes)
         self.mover = mover
         self.slots = (memory.nbytes - COUNTERS_BYTES) // plan.slot_bytes
         self._memory, self._parts = memory, len(plan.parts)
-        self._rows = list(range(COUNTERS_BYTES // (4 * self._parts)))  # of counters, not in use
+        self._rows = list(range(COUNTERS_BYTES // (4 * self._parts)))  # rows of counters that are not in use
 
     def begin_layers(self, session: Session) -> HostLayers | None:
         if not session.region.mapped or not self._rows:

@@ -1,4 +1,5 @@
-"""Stores: KV is put into staging memory in the step that computed it, so its blocks may be written again afterwards."""
+"""Stores: KV is copied to staging memory in the step that computed it, so that its blocks may be overwritten
+afterwards."""
 
 from __future__ import annotations
 
@@ -18,14 +19,14 @@ class Stores:
         self, transfers: Transfers, staging: Staging, plan: Plan, *, seconds: float, room_seconds: float,
         on_end: Callable[[Result], None],
     ) -> None:
-        """`seconds`: by then the daemon ends a store. `room_seconds`: that a step waits for slots in vain."""
+        """`seconds`: the daemon ends a store by then. `room_seconds`: how long a step waits for slots at most."""
         self._transfers, self._staging, self._plan = transfers, staging, plan
         self._seconds, self._room_seconds, self._on_end = seconds, room_seconds, on_end
 
     def store(self, orders: Sequence[StoreOrder]) -> int:
-        """Those of a step. How many chunks were left out, for want of slots or of the daemon."""
+        """Carries out the stores of a step. Returns how many chunks were left out for lack of slots or of the daemon."""
         left_out = 0
-        waits = True  # until it was in vain
+        waits = True  # waits until one wait was in vain
         for order in orders:
             done, count = 0, len(order.digests)
             while done < count:

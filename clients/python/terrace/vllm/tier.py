@@ -1,8 +1,9 @@
 """A secondary tier of vLLM's native offloading: `"secondary_tiers": [{"type": "TerraceTier", "module_path":
 "terrace.vllm.tier"}]` with `"spec_name": "TieringOffloadingSpec"`. For vLLM 0.25 to 0.33.
 
-vLLM moves blocks between the GPU and a pool in host memory; the daemon reads and writes that pool itself. Every method
-runs in the scheduler and returns without waiting, except `drain_jobs` and `shutdown`; its start waits for the daemon.
+vLLM moves blocks between the GPU and a pool in host memory; the daemon reads and writes that pool itself. Every
+method runs in the scheduler and returns without waiting, except `drain_jobs` and `shutdown`; its start waits for
+the daemon.
 """
 
 from __future__ import annotations
@@ -57,8 +58,9 @@ class TerraceTier(SecondaryTierManager):  # type: ignore[misc]
         locality: str | None = None,
         module_path: str | None = None,
     ) -> None:
-        """What follows the `*` comes from the tier's configuration. `socket`: of the daemon; by default TERRACE_SOCKET, or
-        the system's. `revision`: of the model's weights. `salt`: engines share blocks only with those of the same salt."""
+        """The arguments after the `*` come from the tier's configuration. `socket`: the daemon's; by default
+        TERRACE_SOCKET, or the system's. `revision`: revision of the model's weights. `salt`: engines share blocks
+        only with those of an equal salt."""
         limits = Limits(lookup_seconds, load_seconds, store_seconds)
         given = (offloading_spec, primary_kv_view, tier_type)
         if backpressure_detector is None:
@@ -133,11 +135,11 @@ class TerraceTier(SecondaryTierManager):  # type: ignore[misc]
         self._cache.drain()
 
     def touch(self, keys: Collection[bytes], req_context: Any) -> None:
-        """Loads and stores are what the daemon's policies count."""
+        """Does nothing, because the daemon's policies count loads and stores."""
 
     def shutdown(self) -> None:
         self._cache.close()
-        self.__dict__.pop("_primary_kv_view", None)  # or the pool cannot be unmapped
+        self.__dict__.pop("_primary_kv_view", None)  # otherwise the pool cannot be unmapped
 
 
 def _weights(spec: Any, revision: str | None) -> Weights:
@@ -154,8 +156,8 @@ def _weights(spec: Any, revision: str | None) -> Weights:
 
 
 def _config_of_callers() -> Any:
-    """vLLM's configuration. From 0.28 on a tier is given a part of it that says nothing of weights, quantization or adapters;
-    the whole one is an argument of what makes the tiers."""
+    """Returns vLLM's configuration. From 0.28 on a tier gets a part of it that says nothing of weights, quantization
+    or adapters; the whole one is an argument of the function that makes the tiers."""
     frame = sys._getframe(1).f_back
     while frame is not None:
         found = frame.f_locals.get("vllm_config")
@@ -166,7 +168,7 @@ def _config_of_callers() -> Any:
 
 
 def _rows(job: Any) -> Any:
-    return job.chunk_ids if hasattr(job, "chunk_ids") else job.block_ids  # before 0.29
+    return job.chunk_ids if hasattr(job, "chunk_ids") else job.block_ids  # versions before 0.29
 
 
 def _host_pool(view: memoryview, row_bytes: int) -> HostPool:

@@ -15,11 +15,11 @@ from .plan import Plan, Unusable
 class _Plane:
     """KV of a layer whose blocks are rows."""
 
-    rows: Any  #: (blocks, of a block)
-    slots: Any  #: (slots, of a block)
+    rows: Any  #: (blocks, bytes of a block)
+    slots: Any  #: (slots, bytes of a block)
 
     def widened(self) -> _Plane:
-        """In words instead of bytes where that is possible: a GPU copies an element at a time."""
+        """Returns the plane in words instead of bytes if possible: a GPU copies an element at a time."""
         try:
             return _Plane(self.rows.view(torch.int64), self.slots.view(torch.int64))
         except RuntimeError:  # blocks of another length, or not aligned
@@ -27,10 +27,10 @@ class _Plane:
 
 
 class TorchKvMover:
-    """Of KV in ordinary memory: copies have been made when the methods return."""
+    """A mover of KV in ordinary memory: when a method returns, its copies have been made."""
 
     def __init__(self, plan: Plan, kv_caches: dict[str, Any], blocks: int, staging: Any) -> None:
-        """`staging`: slots of bytes, where the KV is: (slots, bytes of a slot). Raises Unusable."""
+        """`staging`: slots of bytes in the memory of the KV: (slots, bytes of a slot). Raises Unusable."""
         self._layers: dict[str, tuple[int, list[_Plane]]] = {}
         for part in plan.parts:
             at = part.offset
@@ -61,8 +61,8 @@ class TorchKvMover:
 
 
 class CudaKvMover(TorchKvMover):
-    """Of KV in memory of a GPU: copies are put into a stream of its own. On the thread, and from there on the stream, that the engine
-    works on."""
+    """A mover of KV in memory of a GPU: it queues copies in its own stream. It must be used on the thread on which the
+    engine works, and follows that thread's stream."""
 
     def __init__(self, plan: Plan, kv_caches: dict[str, Any], blocks: int, staging: Any) -> None:
         super().__init__(plan, kv_caches, blocks, staging)
@@ -80,12 +80,12 @@ class CudaKvMover(TorchKvMover):
         torch.cuda.current_stream(self._device).wait_stream(self._own)
 
     def mark(self) -> CudaMark:
-        event = torch.cuda.Event(blocking=True)  # who waits for it sleeps
+        event = torch.cuda.Event(blocking=True)  # a thread that waits for it sleeps
         event.record(self._own)
         return CudaMark(event)
 
     def rows(self, blocks: Sequence[int]) -> Any:
-        # From pinned memory, or the call would wait for the stream.
+        # Copied from pinned memory, because the call would wait for the stream otherwise.
         numbers = torch.tensor(list(blocks), dtype=torch.int64, pin_memory=True)
         with torch.cuda.stream(self._own):
             return numbers.to(self._device, non_blocking=True)
@@ -112,18 +112,18 @@ class CudaMark:
 
 
 def rows_of(cache: Any, blocks: int) -> list[Any]:
-    """A layer's KV as bytes with a row for each block, without a copy: one such view, or several where K and V, or the parts
-    of a state, lie apart. Raises Unusable for other layouts."""
+    """Returns a layer's KV as bytes with a row for each block, without a copy: one such view, or several if K and V,
+    or the parts of a state, lie apart. Raises Unusable for other layouts."""
     if isinstance(cache, (list, tuple)):
         return [rows for one in cache for rows in rows_of(one, blocks)]
     if cache.dim() > 1 and cache.shape[0] == 2 and blocks != 2 and cache.shape[1] % blocks == 0:
         return [*rows_of(cache[0], blocks), *rows_of(cache[1], blocks)]
     if cache.dim() < 2 or cache.shape[0] % blocks:
         raise Unusable(f"expected KV with {blocks} blocks in its first dimension, got a tensor of {tuple(cache.shape)}")
-    if cache.shape[0] != blocks:  # blocks of the kernel, several to one of vLLM
+    if cache.shape[0] != blocks:  # blocks of the kernel, several of which make one of vLLM
         cache = cache.unflatten(0, (blocks, -1))
     inner = sorted(range(1, cache.dim()), key=lambda dim: (-cache.stride(dim), dim))
-    dense = cache.permute(0, *inner)  # the order of memory
+    dense = cache.permute(0, *inner)  # dimensions in the order of memory
     if not dense[0].is_contiguous():
         raise Unusable(f"expected blocks whose KV lies together, got {tuple(cache.shape)} with strides {cache.stride()}")
     rows = dense.view(torch.uint8).flatten(1)

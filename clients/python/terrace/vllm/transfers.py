@@ -1,4 +1,5 @@
-"""The requests of a worker that are under way, over connections that come and go, and the slots of staging memory that they use."""
+"""The requests of a worker that are in progress, over connections that come and go, and the slots of staging memory
+that they use."""
 
 from __future__ import annotations
 
@@ -18,31 +19,32 @@ from .requests import Request, Result, Window
 from .slots import Slots
 from .staging import Staging
 
-SECONDS_BETWEEN_LINES = 60.0  # in the log, of the same kind
-SLICE_SECONDS = 0.05  # of a wait for answers, between which is looked for what tells nobody
+SECONDS_BETWEEN_LINES = 60.0  # interval of log lines of one kind
+SLICE_SECONDS = 0.05  # limit of a wait for answers, after which it checks for changes that nobody announces
 
 
 class Transfers:
-    """Used by one thread. Slots that a lost daemon may still work on, or copies of a stream, are not given again until that has ended."""
+    """The transfers of a worker. Used by one thread. Slots on which a lost daemon or copies of a stream may still work
+    are not given out again until that has ended."""
 
     def __init__(self, link: Link, staging: Staging, log: logging.Logger) -> None:
         self.slots = Slots(staging.slots)
         self._link, self._staging, self._log = link, staging, log
-        self.lock = threading.Lock()  #: around all that is asked of the session's connection
+        self.lock = threading.Lock()  #: held around all uses of the session's connection
         self._watch = LayerWatch(self.lock, log) if staging.by_stream else None
-        self._used: Session | None = None  # of all requests
+        self._used: Session | None = None  # session of all requests
         self._under_way: list[Request] = []
         self._returning: list[tuple[Mark, Window]] = []  # in the stream's order
         self._stranded: dict[int, list[Window]] = {}  # by id() of the lost session
         self._told: dict[str, float] = {}
 
     def take(self, most: int) -> Window | None:
-        """At most so many slots; None: there are none."""
+        """Takes at most `most` slots; None: there are none."""
         slot, count = self.slots.take(most)
         return Window(slot, count) if count else None
 
     def done_with(self, window: Window) -> None:
-        """Of one of its users. Copies of the last one may be queued still."""
+        """One user of the window is done. Copies of the last one may still be queued."""
         window.users -= 1
         if window.users:
             return
@@ -56,8 +58,8 @@ class Transfers:
         self, session: Session, window: Window, what: str, submit: Callable[[], Ticket[Loaded] | Ticket[Stored]],
         on_end: Callable[[Result], None], watched_until: float | None = None,
     ) -> bool:
-        """`on_end` is called by `receive`, or now, if the request cannot be sent (False). `watched_until`: a stream may wait for its layers
-        as long as that."""
+        """Sends a request. `receive` calls `on_end`, or this does if the request cannot be sent (then it returns
+        False). `watched_until`: a stream may wait for its layers until then."""
         with self.lock:
             try:
                 request = Request(submit(), window, on_end)
@@ -77,7 +79,7 @@ class Transfers:
         return False
 
     def receive(self) -> None:
-        """Ends what has been answered."""
+        """Ends the requests that have been answered."""
         while self._returning and self._returning[0][0].passed:
             self._free(self._returning.pop(0)[1])
         self._take_ended()
@@ -105,7 +107,7 @@ class Transfers:
             self._lose(session, why)
 
     def await_answer(self, seconds: float) -> None:
-        """Or until it is time to look again."""
+        """Waits for an answer, or until it is time to check again."""
         session = self.session()
         if session is None or not self._under_way:
             self._take_ended(seconds)
@@ -116,7 +118,7 @@ class Transfers:
             os.eventfd_read(descriptors[0])
 
     def wait(self, condition: Callable[[], bool], seconds: float) -> bool:
-        """Until what is under way brings the condition about. False: it does not, or the time is over."""
+        """Waits until requests in progress make the condition true. False: they do not, or the time is over."""
         until = time.monotonic() + seconds
         self.receive()
         while not condition():
@@ -124,7 +126,7 @@ class Transfers:
             if left <= 0 or not (self._under_way or self._stranded or self._returning):
                 return False
             if self._returning:
-                self._returning[0][0].wait()  # what the stream has been given ends by itself
+                self._returning[0][0].wait()  # copies queued in the stream end by themselves
             else:
                 self.await_answer(min(left, SLICE_SECONDS))
             self.receive()
@@ -135,7 +137,7 @@ class Transfers:
         return self.wait(lambda: not (self._under_way or self._stranded or self._returning), seconds)
 
     def close(self) -> None:
-        """Nobody waits for layers any more."""
+        """Called when nobody waits for layers any more."""
         with self.lock:
             for one in self._under_way:
                 one.give_up()
@@ -144,7 +146,7 @@ class Transfers:
         self._used = None
 
     def tell(self, kind: str, text: str) -> None:
-        """At most once a minute of each kind."""
+        """Logs at most one line per minute of each kind."""
         now = time.monotonic()
         if now - self._told.get(kind, -SECONDS_BETWEEN_LINES) >= SECONDS_BETWEEN_LINES:
             self._told[kind] = now
@@ -153,7 +155,7 @@ class Transfers:
     # ---- losing the daemon ----
 
     def session(self) -> Session | None:
-        """The connection to use. When the daemon's process ended, what was under way has ended too."""
+        """Returns the connection to use. When the daemon's process ended, everything in progress has ended too."""
         session = self._link.session
         if session is not self._used:
             for window in self._abandon():
@@ -162,19 +164,19 @@ class Transfers:
         return session
 
     def broken(self, session: Session | None, why: str) -> None:
-        """The GPU's driver refuses what goes with the session: another one may have better luck."""
+        """The GPU's driver refuses what belongs to the session, so it is given up: another one may succeed."""
         if session is not None and session is self.session():
             self._lose(session, why)
 
     def _is_loss(self, session: Session, problem: Error) -> bool:
-        """The GPU's process may have been lost alone: the next session has another one."""
+        """Returns whether it is a loss. Perhaps only the GPU's process was lost: the next session has another one."""
         if not isinstance(problem, Gone):
             return False
         with self.lock:
             return self._staging.lost(session)
 
     def _lose(self, session: Session, why: str) -> None:
-        """The connection ended; perhaps the daemon still works on its requests."""
+        """Handles the end of a connection; the daemon may still work on its requests."""
         self._stranded[id(session)] = self._abandon()
         self._used = None
         self._link.lost(session, why or "the connection ended")
@@ -192,7 +194,7 @@ class Transfers:
         return [one.window for one in abandoned]
 
     def _take_ended(self, seconds: float = 0.0) -> None:
-        """Slots of lost sessions that the daemon no longer touches."""
+        """Frees slots of lost sessions that the daemon no longer touches."""
         while self._stranded:
             try:
                 session = self._link.ended.get(timeout=seconds) if seconds else self._link.ended.get_nowait()

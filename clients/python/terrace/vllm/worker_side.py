@@ -1,8 +1,9 @@
-"""The connector in a worker: loads under the scheduler's leases, and stores, through staging memory that the daemon reads and
-writes itself. Used by one thread.
+"""The connector in a worker: loads under the scheduler's leases, and stores, through staging memory that the daemon
+reads and writes itself. Used by one thread.
 
-A load is *layered*: started before the step that uses it, and each layer is copied to its blocks when the model comes to it;
-or it goes on between steps. A store's KV is in staging memory before the blocks are written again.
+A load is *layered*: it starts before the step that uses it, and each layer is copied to its blocks when the model
+reaches it; or it continues between steps. A store's KV is copied to staging memory before the blocks are
+overwritten.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from .transfers import Transfers
 
 @dataclass(frozen=True)
 class Limits:
-    """Seconds."""
+    """Time limits in seconds."""
 
-    load: float = 5.0  #: by then the daemon ends a load, and a layered one is gone on without
-    store: float = 60.0  #: by then the daemon ends a store
-    room: float = 0.25  #: that a step waits for staging memory; then what it would store is left out
+    load: float = 5.0  #: the daemon ends a load by then, and the engine continues without a layered one
+    store: float = 60.0  #: the daemon ends a store by then
+    room: float = 0.25  #: how long a step waits for staging memory; then it leaves out what it would store
 
 
 @dataclass(slots=True)
@@ -65,7 +66,7 @@ class WorkerSide:
         self._bad_blocks: set[int] = set()
         self._report = Report()
         self._failures = 0
-        self._was_away = False  # in the last report
+        self._was_away = False  # true if the last report said so
         self.counters = Counters()
 
     @property
@@ -78,7 +79,7 @@ class WorkerSide:
 
     @property
     def slots_left(self) -> int:
-        """Of staging memory, not in use."""
+        """Number of staging slots not in use."""
         return self._transfers.slots.left
 
     # ---- a step ----
@@ -94,32 +95,34 @@ class WorkerSide:
         self._advance()
 
     def layer(self, name: str) -> None:
-        """What the engine does next finds this layer's KV of the layered loads in its blocks, or it will not come."""
+        """From now on the engine finds this layer's KV of the layered loads in its blocks, unless it does not come."""
         self._layered.layer(name)
 
     def save(self, orders: Sequence[StoreOrder], failures_seen: int) -> None:
-        """The model has run, or what it does is in its stream. `failures_seen`: of `Report.failures`, by the scheduler when it made the
-        orders."""
+        """Saves the step's KV. The model has run, or its work is in its stream. `failures_seen`: `Report.failures` as
+        the scheduler knew it when it made the orders."""
         self._layered.finish()
-        if failures_seen != self._failures:  # what was computed since then may rest on KV that did not come
+        if failures_seen != self._failures:  # KV computed since then may depend on KV that did not come
             self.counters.chunks_not_stored += sum(len(order.digests) for order in orders)
             return
         self.counters.chunks_not_stored += self._stores.store(orders)
 
     def received(self) -> tuple[set[str], set[str]]:
-        """Requests whose loads between steps have ended since the last call, and those whose loads have failed."""
+        """Returns requests whose loads between steps have ended since the last call, and requests whose loads have
+        failed."""
         self._advance()
         told = self._received, self._failed & self._received
         self._received, self._failed = set(), set()
         return told
 
     def failed_blocks(self) -> set[int]:
-        """Whose KV has not come, since the last call. With several groups of layers: none, since a number says too little."""
+        """Returns the blocks whose KV has not come since the last call. With several groups of layers there are none,
+        because a number says too little."""
         bad, self._bad_blocks = self._bad_blocks, set()
         return bad
 
     def report(self) -> Report:
-        """Since the last call."""
+        """Returns a report of everything since the last call."""
         report, self._report = self._report, Report()
         report.failures = self._failures
         report.away = not self.connected
@@ -127,7 +130,7 @@ class WorkerSide:
         return report
 
     def flush(self) -> None:
-        """Blocks are about to be written by what the engine does next."""
+        """The engine is about to overwrite blocks."""
         with self._staging.ordered():
             pass
 

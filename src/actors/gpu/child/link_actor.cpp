@@ -16,16 +16,16 @@
 
 namespace terrace::actors {
 
-/// From the thread that opens the reader of files.
+/// The thread that opens the reader of files sends this.
 struct reader_opened {
-  uint64_t id = 0; ///< of the request
+  uint64_t id = 0; ///< id of the request
   uint64_t region = 0;
   std::shared_ptr<result<std::shared_ptr<gpu::disk_reader>>> reader;
 };
-/// From a thread of it.
+/// A thread of the reader sends this when a batch is over.
 struct reader_over {
   uint64_t id = 0;
-  gpu::read_batch how; ///< also of a file that was added
+  gpu::read_batch how; ///< also used for a file that was added
 };
 
 namespace {
@@ -42,9 +42,9 @@ struct link_state {
   std::unordered_map<uint64_t, std::shared_ptr<gpu::memory>> regions;
   std::unordered_map<uint64_t, std::shared_ptr<gpu::attached_page>> pages;
   std::unordered_map<uint64_t, std::shared_ptr<const mapping>>
-      arenas; ///< mapped, and pinned piece by piece as regions
+      arenas; ///< arenas that are mapped, and pinned piece by piece as regions
   stream_actor loads, stores;
-  std::shared_ptr<gpu::disk_reader> reader; ///< of files; null: none
+  std::shared_ptr<gpu::disk_reader> reader; ///< reader of files; null: none
   bool opening_reader = false;
 };
 
@@ -52,7 +52,7 @@ using link_interface = stream_owner::extend<caf::reacts_to<reader_opened>, caf::
                                             caf::reacts_to<runtime::io_done>>;
 using link_pointer = caf::stateful_actor<link_state, runtime::homed<link_interface::base>>*;
 
-/// With the daemon, or because the device is lost. The kernel and the driver take back what is left.
+/// Ends with the daemon, or because the device is lost. The kernel and the driver reclaim what is left.
 [[noreturn]] void end_process(int code) { std::_Exit(code); }
 
 void answer_done(link_pointer self, uint64_t id, const error& failure, std::string text = {},
@@ -203,7 +203,7 @@ error start_copy(link_pointer self, process_packet& packet) {
 
 // ---- files ----
 
-/// On a thread of its own, because the library may take a second, and copies go on meanwhile.
+/// Runs on a thread of its own, because the library may take a second, and copies continue meanwhile.
 error open_reads(link_pointer self, const gpu::process_message& wanted) {
   auto& state = self->state;
   if (state.reader || std::exchange(state.opening_reader, true))
@@ -229,7 +229,7 @@ void on_reader_opened(link_pointer self, const reader_opened& notice) {
   answer_done(self, notice.id, *notice.reader ? error{} : notice.reader->error());
 }
 
-/// What a thread of the reader sends to this actor.
+/// Returns the function that a thread of the reader calls to send to this actor.
 auto over_of(link_pointer self, uint64_t id) {
   return [id, to = caf::actor_cast<caf::actor>(self)](gpu::read_batch how) {
     caf::anon_send(to, reader_over{id, std::move(how)});

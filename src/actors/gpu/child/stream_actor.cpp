@@ -32,7 +32,7 @@ struct stream_seed {
   stream_owner owner;
 };
 
-/// One completion when copies have ended.
+/// Watches for the one completion that arrives when copies have ended.
 void watch_copies(stream_pointer self) {
   runtime::io_request request;
   request.code = runtime::io_code::poll;
@@ -46,7 +46,7 @@ void tell_over(stream_pointer self, uint64_t id, error failure) {
 }
 
 void on_stream_copy(stream_pointer self, stream_copy& wanted) {
-  assert(wanted.copies.size() <= gpu::copies_per_message_max); // it came as one
+  assert(wanted.copies.size() <= gpu::copies_per_message_max); // it came as one message
   gpu::copy_request request;
   request.id = wanted.id;
   request.region = std::move(wanted.region);
@@ -74,7 +74,8 @@ stream_interface::behavior_type stream_behavior(stream_pointer self,
   return {
       [self](stream_copy& wanted) {
         on_stream_copy(self, wanted);
-        // The calls of one copy may take as long as the copy: the ends of earlier ones do not wait behind those that follow.
+        // The calls of one copy may take as long as the copy, so the ends of earlier copies do not wait for
+        // later ones.
         tell_ended(self);
       },
       [self](const runtime::io_done& done) {

@@ -1,8 +1,8 @@
-// STREAM: in the process of a GPU, the copies of one direction.
+// STREAM: performs the copies of one direction in the process of a GPU.
 //
-// It owns a copy_stream (gpu/copy_stream.hpp). Its completions come through an eventfd in the ring. Nothing in it waits for an
-// engine: cuMemHostUnregister, for which regions, pages and arenas of all clients come, returns when all streams of the process are
-// idle (docs/decisions/094).
+// It owns a copy_stream (gpu/copy_stream.hpp). Its completions come through an eventfd in the ring. Nothing
+// in it waits for an engine: cuMemHostUnregister, which is called for regions, pages and arenas of all
+// clients, returns when all streams of the process are idle (docs/decisions/094).
 #pragma once
 
 #include "gpu/copy_stream.hpp"
@@ -18,11 +18,11 @@ struct stream_copy {
   std::shared_ptr<gpu::memory> region;
   std::shared_ptr<gpu::memory> staging;
   std::vector<gpu::strided_copy> copies;
-  std::shared_ptr<gpu::attached_page> page; ///< null: nothing is signalled
-  gpu::generation signal;                   ///< written behind the copies
-  uint32_t signals = 0;                     ///< with the slots that follow
+  std::shared_ptr<gpu::attached_page> page; ///< null: no signal
+  gpu::generation signal;                   ///< written after the copies
+  uint32_t signals = 0;                     ///< number of signals; their slots are consecutive
 };
-/// To the link: a copy has ended.
+/// Tells the link that a copy has ended.
 struct stream_over {
   uint64_t id = 0;
   error failure;

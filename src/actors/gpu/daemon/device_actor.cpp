@@ -32,7 +32,7 @@ device_interface::behavior_type device_behavior(device_pointer self,
 } // namespace
 
 device_region::~device_region() {
-  assert(id_ != 0); // told once
+  assert(id_ != 0); // reported once
   caf::anon_send(device_, drop_region_notice{id_, opened()});
 }
 

@@ -9,11 +9,11 @@ namespace {
 using gpu::process_verb;
 using step = gpu::pinned_arenas::step;
 
-/// The process has answered, or is lost.
+/// Called when the process has answered or is lost.
 void on_step(device_pointer self, const error& failure) {
   auto& state = self->state;
   if (failure.code == errc::gone)
-    return; // its loss is told by others
+    return; // others report its loss
   state.arenas.done(failure);
   state.with.probe->pins(state.arenas.pinned_bytes());
   if (failure.code != errc::ok) {

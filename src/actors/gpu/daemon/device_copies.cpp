@@ -22,8 +22,8 @@ void count_load(device_pointer self, const device_copy& copy) {
   self->state.with.probe->signalled(copy.request.generations.count);
 }
 
-/// The answer of a copy whose last slice has ended. What has arrived is announced by a copier, because a page of the
-/// client may have to be brought in for it.
+/// Answers a copy whose last slice has ended. A copier announces what has arrived, because a page of the
+/// client may have to be brought in for that.
 void finish_copy(device_pointer self, const device_copy_ptr& copy) {
   if (copy->in_flight != 0 || (!copy->cut && copy->failure.code == errc::ok))
     return;
@@ -46,7 +46,7 @@ void finish_copy(device_pointer self, const device_copy_ptr& copy) {
             [copy, done](const caf::error&) { copy->reply.deliver(done); });
 }
 
-/// The arena's side of a slice: dense in the slot, and in the arena where its spans are.
+/// Returns the arena's side of a slice: contiguous in the slot; in the arena where its spans are.
 copy_request arena_side(const slice_work& work) {
   const device_copy& of = *work.of;
   copy_request request;
@@ -60,15 +60,15 @@ copy_request arena_side(const slice_work& work) {
     request.objects.push_back({span.inside, sizes.size()});
     sizes.push_back(span.bytes);
   }
-  // A load fills the slot: as the copier sees it, out of the arena.
+  // A load fills the slot: from the copier's view it copies out of the arena.
   request.runs = std::make_shared<const scatter_gather>(*scatter_gather::make(runs, {}, sizes, slot_bytes));
   request.context = of.request.context;
   request.owners = of.request.owners;
   return request;
 }
 
-/// The last slice that the device is given brings the generations: its stream writes them behind the copies of all, without
-/// a round trip.
+/// Adds the generations to the last slice that the device is given: its stream writes them behind the copies
+/// of all slices, without a round trip.
 void add_signals(const device_copy& copy, gpu::process_message& what) {
   const device_generations& wanted = copy.request.generations;
   if (!wanted.page || copy.unsent != 0 || !copy.slices.complete() || copy.failure.code != errc::ok)
@@ -78,7 +78,7 @@ void add_signals(const device_copy& copy, gpu::process_message& what) {
   what.signals = wanted.count;
 }
 
-/// The device's side.
+/// Sends the device's side of a slice.
 void ask_device(device_pointer self, slice_work& work) {
   const auto& region = region_of(*work.of->request.outside.device);
   process_packet packet;
@@ -96,7 +96,7 @@ void ask_device(device_pointer self, slice_work& work) {
   add_signals(*work.of, packet.what);
   ask_process(self, std::move(packet), [&work](const error& failure, const process_packet&) {
     work.failure = failure;
-    work.answered.set(); // `work` may be gone
+    work.answered.set(); // `work` may have been destroyed
   });
 }
 
@@ -123,7 +123,7 @@ task<error> through_device(device_pointer self, slice_work& work) {
 }
 
 task<error> load_slice(device_pointer self, slice_work& work) {
-  // Its slot counts it, and nothing passes through.
+  // The slot counts it, but no bytes pass through it.
   if (work.of->request.arena || work.what.pinned || work.what.copies.empty()) {
     auto direct = co_await through_device(self, work);
     co_return direct;
@@ -171,8 +171,8 @@ task<> move_slice(device_pointer self, std::list<slice_work>::iterator at) {
     state.free_slots.push_back(work.slot);
   finish_copy(self, copy);
   start_slices(self);
-  pin_more(self);         // or forget what this has used
-  state.slices.erase(at); // this frame, once it has suspended
+  pin_more(self);         // or forgets what this has used
+  state.slices.erase(at); // destroys this frame once it has suspended
 }
 
 } // namespace
@@ -185,7 +185,7 @@ void start_slices(device_pointer self) {
     if (why.code != errc::ok && copy->failure.code == errc::ok)
       copy->failure = why;
     bool direct = is_load(*copy) && !copy->request.arena;
-    // What passes no bus is copied many times as fast.
+    // Bytes that do not cross a bus are copied many times as fast.
     const auto& arena = copy->request.arena;
     const bool inside = is_load(*copy) && arena && !region_of(*arena).peer();
     const uint64_t bytes_max = state.staging->slot_bytes * (inside ? device_staging::slots : 1);
@@ -193,7 +193,7 @@ void start_slices(device_pointer self) {
                      ? copy->slices.next(bytes_max, direct && !state.arenas.empty() ? &state.arenas : nullptr)
                      : std::nullopt;
     if (!slice && !copy->begun && copy->failure.code == errc::ok && copy->request.generations.page)
-      slice.emplace(); // without bytes: for the generations alone
+      slice.emplace(); // a slice without bytes, for the generations only
     if (!slice) {
       copy->cut = true;
       finish_copy(self, copy);
@@ -214,8 +214,7 @@ void start_slices(device_pointer self) {
     work->progress = move_slice(self, work);
     work->progress.start();
   }
-  assert(state.slices.size() <=
-         2 * device_staging::slots); // those of a process that was lost finish with a copier
+  assert(state.slices.size() <= 2 * device_staging::slots); // slices of a lost process finish with a copier
 }
 
 void fail_line(device_pointer self, const error& why) {
@@ -233,7 +232,7 @@ caf::result<copy_answer> on_copy(device_pointer self, copy_request& request) {
   auto reply = make_answer<copy_answer>(self);
   auto promise = reply.promise();
   const auto& region = region_of(*request.outside.device);
-  // Each device counts its processes and regions for itself.
+  // Each device numbers its processes and regions separately.
   auto of_same_process = [&region](const device_memory_ptr& other) {
     return !other ||
            (region_of(*other).device() == region.device() && region_of(*other).process() == region.process());

@@ -21,7 +21,7 @@ std::string lost_too_often(device_pointer self) {
          " of its processes were lost while cuFile was open in them";
 }
 
-/// Loads do not ask for a file that they cannot have.
+/// Loads do not ask for a file that is not available.
 void enter(device_reads& reads, device_reads::file& file, phase next) {
   file.now = next;
   auto what = file.what.lock();
@@ -59,7 +59,7 @@ std::string shown(device_pointer self) {
 
 void show_reads(device_pointer self) { self->state.with.probe->reads_disks(shown(self)); }
 
-/// As far as what is held against this way allows.
+/// Begins anew, as far as earlier failures of this way allow.
 void begin_anew(device_pointer self) {
   auto& state = self->state;
   auto& reads = state.reads;
@@ -86,7 +86,7 @@ void on_file_added(device_pointer self, uint64_t number, const std::string& path
 void add_file(device_pointer self, device_reads::file& file) {
   auto what = file.what.lock();
   if (!what)
-    return; // its disk ends, and the daemon
+    return; // its disk and the daemon are ending
   enter(self->state.reads, file, phase::opening);
   process_packet packet;
   packet.what.verb = process_verb::add_file;
@@ -135,7 +135,7 @@ void open_reads(device_pointer self) {
   process_packet packet;
   packet.what.verb = process_verb::open_reads;
   packet.what.bytes = state.with.direct_bytes;
-  const uint64_t region = state.next_id; // that of the request
+  const uint64_t region = state.next_id; // number of the request
   packet.what.region = region;
   ask_process(
       self, std::move(packet),
@@ -217,7 +217,7 @@ void blame_reads(device_pointer self) {
 void lose_reads(device_pointer self, const error& why) {
   auto& state = self->state;
   auto& reads = state.reads;
-  assert(reads.late == 0); // whatever the process was asked, has been answered
+  assert(reads.late == 0); // everything that the process was asked has been answered
   reads.slots = nullptr;
   reads.free_slots.clear();
   reads.told = false;

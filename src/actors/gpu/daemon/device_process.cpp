@@ -44,7 +44,7 @@ void fail_imports(device_pointer self, const error& why) {
     each.reply.fail(why);
 }
 
-/// Its end arrives through its pidfd.
+/// Kills the process. Its pidfd reports its end.
 void kill_process(device_pointer self) {
   auto& state = self->state;
   state.now = device_state::phase::ending;
@@ -73,7 +73,7 @@ void fail_questions(device_pointer self, const error& why) {
   }
 }
 
-/// The process is being ended, and what it has in flight is in its hands until then.
+/// The process is being ended, and until then it still has what it has in flight.
 void lose_process(device_pointer self, const error& why) {
   auto& state = self->state;
   if (state.now == device_state::phase::absent || state.now == device_state::phase::ending)
@@ -83,7 +83,7 @@ void lose_process(device_pointer self, const error& why) {
   state.with.probe->enters(device_phase::degraded, why.text);
   state.with.warn(subject(self) + ": " + why.text);
   blame_reads(self);
-  quarantine_reads(self); // first: what it reads stays held
+  quarantine_reads(self); // first, so that what it reads stays held
   state.arenas.lose();
   error gone{errc::gone,
              subject(self) + ": " + why.text +
@@ -96,12 +96,12 @@ void lose_process(device_pointer self, const error& why) {
   tell_watchers(self, false);
 }
 
-/// Nothing of the process is left: nobody accesses its regions.
+/// Nothing of the process is left, so nobody accesses its regions.
 void on_process_ended(device_pointer self) {
   auto& state = self->state;
   if (state.receiving || state.sending || state.watching_exit)
     return;
-  fail_questions(self, no_such_process(self)); // those of one that was ended with its last region
+  fail_questions(self, no_such_process(self)); // questions to a process that was ended with its last region
   state.socket.reset();
   state.child = {};
   end_arenas(self);
@@ -124,7 +124,7 @@ void start_process(device_pointer self) {
   ++state.process;
   state.with.probe->started();
   state.with.probe->enters(device_phase::starting);
-  // Starting a program blocks until it has begun.
+  // A separate thread starts the program, because that blocks until it has begun.
   self->system().spawn<caf::detached>(
       [device = state.with.probe->name(),
        to = caf::actor_cast<caf::strong_actor_ptr>(self)](caf::event_based_actor* starter) {
@@ -163,7 +163,7 @@ void on_packet_from_process(device_pointer self, const process_packet& packet) {
   end_watch(state, answered);
   error failure{message.code, message.code == errc::ok ? std::string() : message.text};
   if (failure.code == errc::gone)
-    blame_reads(self); // before what it read is answered
+    blame_reads(self); // before its reads are answered
   answered.then(failure, packet);
   // The device is lost, and so is everything in its context.
   if (failure.code == errc::gone)
@@ -179,7 +179,7 @@ void on_received(device_pointer self, int32_t bytes) {
   }
   auto packet = state.socket->received(bytes);
   if (!packet)
-    return; // its end is on its way
+    return; // it is already ending
   if (!*packet) {
     lose_process(self, {errc::internal, "its process sent " + packet->error().text});
     on_process_ended(self);
@@ -206,7 +206,8 @@ void on_exit(device_pointer self) {
   on_process_ended(self);
 }
 
-/// Of the process, which then is not killed for it; or nothing.
+/// Returns what to call for the stalled questions; nullopt if one of them may not be late, so that the
+/// process is killed.
 using lateness = std::vector<std::function<void()>>;
 std::optional<lateness> lateness_of(device_state& state, const std::vector<uint64_t>& stalled) {
   lateness all;
@@ -268,7 +269,8 @@ void go_on(device_pointer self) {
       state.imports.pop_front();
       send_import(self, std::move(next));
     }
-    // Until a late read is over, the process could not end either, and the next one would have to wait for that.
+    // Until a late read is over, the process could not end either, and the next one would have to wait for
+    // that.
     if (state.reads.late == 0 && std::all_of(state.regions.begin(), state.regions.end(),
                                              [](const auto& one) { return one.second.peer; }))
       end_quietly(self);
@@ -288,7 +290,7 @@ void on_child_started(device_pointer self, const child_started& notice) {
   auto staging = make_staging(state.with.staging_bytes, state.with.teardown);
   if (!*notice.child || !staging) {
     error why = *notice.child ? staging.error() : notice.child->error();
-    state.now = device_state::phase::absent; // its destructor kills it
+    state.now = device_state::phase::absent; // its destructor kills the process
     state.with.probe->failed();
     state.with.probe->enters(device_phase::degraded, why.text);
     state.with.warn(subject(self) + ": " + why.text);

@@ -1,5 +1,5 @@
-// Objects that the process of the device reads from files itself: in batches, each through a slot of the device's memory, where
-// it is verified before it is copied into the region.
+// Objects that the process of the device reads from files itself, in batches. Each batch goes through a slot
+// of the device's memory, where it is verified before it is copied into the region.
 #include "actors/gpu/daemon/device_state.hpp"
 
 #include "runtime/ask.hpp"
@@ -36,7 +36,7 @@ void finish_read(const direct_read_ptr& read) {
   done.objects =
       static_cast<size_t>(std::find(read->there.begin(), read->there.end(), false) - read->there.begin());
   read->reply.deliver(std::move(done));
-  read->request = {}; // also if it still stands in line
+  read->request = {}; // released even if it is still queued
 }
 
 void ask_read(device_pointer self, disk_work& work) {
@@ -54,14 +54,14 @@ void ask_read(device_pointer self, disk_work& work) {
       self, std::move(packet),
       [&work](const error& failure, const process_packet& answer) {
         if (work.late) {
-          work.over.set(); // `work` may be gone
+          work.over.set(); // `work` may have been destroyed
           return;
         }
         work.failure = failure;
         work.good = failure.code == errc::ok ? answer.what.bytes : 0;
         work.unread = failure.code == errc::ok ? answer.what.offset : 0;
         work.why = answer.what.text;
-        work.answered.set(); // the same
+        work.answered.set(); // `work` may have been destroyed
       },
       patience::until_deadline,
       [self, &work] {
@@ -73,7 +73,8 @@ void ask_read(device_pointer self, disk_work& work) {
       });
 }
 
-/// The first objects of the batch, up to one that is not there, out of the slot. Those behind it are of no use to anybody.
+/// Copies the first objects of the batch out of the slot, up to one that is absent. Those behind it are of no
+/// use.
 copy_request copy_of(device_pointer self, const disk_work& work, size_t objects) {
   const copy_request& wanted = work.of->request.copy;
   copy_request copy;
@@ -115,8 +116,8 @@ task<error> through_slot(device_pointer self, disk_work& work) {
   co_return copied->failure;
 }
 
-/// Whether objects are damaged, reading through host memory shows. What the library could not read, or not in time, is held against this
-/// way, and so is a batch of which the process knows nothing.
+/// Counts failures of this way: what the library could not read, or not in time, and batches of which the
+/// process knows nothing. Damaged objects are left to the read through host memory.
 void count_failure(device_pointer self, const disk_work& work) {
   auto& state = self->state;
   auto& reads = state.reads;
@@ -133,7 +134,7 @@ void count_failure(device_pointer self, const disk_work& work) {
 
 void start_reads(device_pointer self);
 
-/// The batch has come, or nobody waits for it any more. What it is of keeps nothing of it.
+/// The batch has arrived, or nobody waits for it any more. It no longer keeps anything of its read.
 void leave_read(device_pointer self, disk_work& work, const error& failure) {
   auto& state = self->state;
   direct_read_ptr read = std::move(work.of);
@@ -167,8 +168,8 @@ task<> read_batch(device_pointer self, std::list<disk_work>::iterator at) {
   }
   start_reads(self);
   if (work.late)
-    go_on(self);               // it may have been what kept the process
-  state.reads.works.erase(at); // this frame, once it has suspended
+    go_on(self);               // it may have been the last thing that kept the process
+  state.reads.works.erase(at); // destroys this frame once it has suspended
 }
 
 void start_reads(device_pointer self) {

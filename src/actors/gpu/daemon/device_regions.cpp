@@ -1,4 +1,4 @@
-// Memory that the process maps, and what ends with its mapping.
+// Memory that the process maps, and everything that ends with its mapping.
 #include "actors/gpu/daemon/device_state.hpp"
 
 #include <caf/actor_cast.hpp>
@@ -11,7 +11,7 @@ namespace {
 
 using gpu::process_verb;
 
-/// Of a device, those of which an answer of the process or of the kernel is awaited included.
+/// Regions per device, including those that wait for an answer of the process or of the kernel.
 constexpr size_t device_regions_max = 1024;
 
 void on_region_mapped(device_pointer self, uint64_t id, const import_region_request& wanted,
@@ -42,7 +42,7 @@ void forget_region(device_pointer self, uint64_t id) {
     auto& state = self->state;
     auto region = state.regions.find(id);
     if (failure.code != errc::ok || region == state.regions.end())
-      return; // it ends with the process
+      return; // the region ends with the process
     auto ends = std::move(region->second.ends);
     state.regions.erase(region);
     show_regions(self); // before anybody is told

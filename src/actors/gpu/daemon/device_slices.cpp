@@ -7,7 +7,7 @@ namespace terrace::gpu {
 
 namespace {
 
-/// Continues the last copy, if the piece is as long and as far behind as the others.
+/// Extends the last copy if the piece has the same length and distance as the others.
 bool continues(strided_copy& last, uint64_t region_offset, uint64_t at, uint64_t bytes) {
   if (last.bytes != bytes || last.count >= pieces_per_part_max)
     return false;

@@ -16,9 +16,9 @@
 
 namespace terrace::gpu {
 
-/// A part of a copy that fits in a slot of staging memory, where its bytes stand one after the other.
+/// A part of a copy that fits in a slot of staging memory, where its bytes are contiguous.
 struct device_slice {
-  /// `bytes` at `inside` in the arena, from the slot's `at` on.
+  /// `bytes` bytes at `inside` in the arena, which are at `at` in the slot.
   struct span {
     std::byte* inside = nullptr;
     uint64_t bytes = 0;
@@ -26,25 +26,26 @@ struct device_slice {
   };
   std::vector<span> spans;
   std::vector<strided_copy>
-      copies; ///< between the region and the slot, whose first byte has `object_offset` 0; or the device's arena, or `pinned`
+      copies; ///< between the region and the slot, whose first byte has `object_offset` 0; or the device's
+              ///< arena, or `pinned`
   std::optional<pinned_arenas::place>
-      pinned; ///< the region of the process that has the objects: there are no spans
+      pinned; ///< the region of the process that has the objects; there are no spans then
   uint64_t bytes = 0;
 };
 
 class device_slices {
  public:
-  static constexpr size_t copies_max = 1024;   ///< of a slice
-  static constexpr size_t pieces_max = 16'384; ///< of a slice: 100 us of a turn
+  static constexpr size_t copies_max = 1024;   ///< copies per slice
+  static constexpr size_t pieces_max = 16'384; ///< pieces per slice: 100 us of a turn
 
-  /// Keeps the runs and the objects, not what the request says of memory. Objects are copied in the order of their
-  /// addresses, so that those of one pinned piece come together.
+  /// Keeps the runs and the objects, but not the request's memory. Objects are copied in the order of their
+  /// addresses, so that those of one pinned piece are adjacent.
   explicit device_slices(const terrace::copy_request& of);
 
-  /// Everything is cut.
+  /// True once everything is cut.
   bool complete() const { return !piece_; }
-  /// `arenas`: those that the device reads; null: everything passes the slot. Nothing: that was the last. Precondition:
-  /// `bytes_max` is not 0.
+  /// Returns the next slice; nothing after the last. `arenas`: those that the device reads; null: everything
+  /// passes through the slot. Precondition: `bytes_max` is not 0.
   std::optional<device_slice> next(uint64_t bytes_max, const pinned_arenas* arenas = nullptr);
 
  private:
@@ -53,10 +54,10 @@ class device_slices {
 
   std::shared_ptr<const scatter_gather> runs_;
   std::vector<copied_object> objects_;
-  bool in_device_; ///< the objects are in an arena of the device: there are no spans
+  bool in_device_; ///< the objects are in an arena of the device, so there are no spans
   size_t object_ = 0;
   piece_cursor pieces_;
-  std::optional<object_piece> piece_; ///< what is left of the current one; empty: everything is cut
+  std::optional<object_piece> piece_; ///< the rest of the current piece; empty: everything is cut
 };
 
 } // namespace terrace::gpu

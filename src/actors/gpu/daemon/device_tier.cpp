@@ -26,7 +26,7 @@ void device_tier_service::refuses(const device_actor& device) {
 void device_tier_service::serves() {
   {
     std::lock_guard lock(mutex_);
-    refused_.clear(); // of the arena before
+    refused_.clear(); // refusals of the previous arena
     why_.clear();
   }
   serves_.store(true, std::memory_order_release);

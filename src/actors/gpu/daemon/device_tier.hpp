@@ -1,4 +1,5 @@
-// What a group knows of its tier in memory of a device: whether it serves, and which regions are on the same device.
+// A group's view of its tier in memory of a device: whether it serves, and which regions are on the same
+// device.
 #pragma once
 
 #include "actors/gpu/daemon/device_actor.hpp"
@@ -12,7 +13,7 @@
 
 namespace terrace::actors {
 
-/// Set by the tier's mover, read on any thread.
+/// The tier's mover sets it, any thread reads it.
 class device_tier_service final : public tier_availability {
  public:
   bool reads() const override { return serves_.load(std::memory_order_acquire); }
@@ -25,7 +26,8 @@ class device_tier_service final : public tier_availability {
     return region_of(region).device().id() == device_.load();
   }
 
-  /// Whether loads into a region may read the tier: on its device, or on another one that has not been refused.
+  /// Whether loads into a region may read the tier: on its device, or on another one that has not been
+  /// refused.
   bool reaches(const device_memory& region) const;
   void refuses(const device_actor& device);
 
@@ -39,7 +41,7 @@ class device_tier_service final : public tier_availability {
   std::atomic<caf::actor_id> device_{caf::invalid_actor_id};
   mutable std::mutex mutex_;
   std::string why_;
-  std::set<caf::actor_id> refused_; ///< devices that cannot read its memory
+  std::set<caf::actor_id> refused_; ///< devices that cannot read the tier's memory
 };
 
 /// Shared by the users of the tier.
@@ -51,7 +53,7 @@ struct device_tier {
   bool serves(const device_memory* region) const {
     return region != nullptr && service->reads() && service->is_near(*region);
   }
-  /// Loads into the region may come out of the tier, if it is not their own device then by a peer copy.
+  /// Whether loads into the region may come from the tier, by a peer copy if it is on another device.
   bool reaches(const device_memory* region) const {
     return region != nullptr && service->reads() &&
            (service->is_near(*region) || (peers && service->reaches(*region)));

@@ -15,24 +15,24 @@ namespace terrace::actors {
 
 namespace {
 
-/// One machine has 8 or 16 GPUs. Names that clients made up are forgotten for others.
+/// A machine has at most 8 or 16 GPUs. Names that clients made up are forgotten to make room for others.
 constexpr size_t devices_max = 32;
 
 struct known_device {
   device_actor actor;
   std::shared_ptr<metrics::device_probe> probe;
-  bool kept = false; ///< a tier is in its memory, whenever it has a process
+  bool kept = false; ///< a tier is in its memory whenever it has a process
 };
 
 struct devices_state {
   const char* name = "devices";
   devices_arguments with;
   std::map<std::string, known_device> known;
-  std::vector<std::shared_ptr<const arena>> memory; ///< that their processes may read
+  std::vector<std::shared_ptr<const arena>> memory; ///< memory that their processes may read
 };
 using devices_pointer = devices_actor::stateful_pointer<devices_state>;
 
-/// Nobody has memory of it, and nobody waits for it.
+/// Forgets a device in which nobody has memory and for which nobody waits.
 bool forget_idle(devices_pointer self) {
   auto& state = self->state;
   for (auto device = state.known.begin(); device != state.known.end(); ++device) {
@@ -91,7 +91,8 @@ caf::result<retire_answer> on_forget_memory(devices_pointer self, const forget_m
     devices->begin();
     self->request(device.actor, caf::infinite, gone)
         .then([devices](const retire_answer&) { devices->end(); },
-              [devices](const caf::error&) { devices->end(); }); // forgotten meanwhile: it had no process
+              // Forgotten meanwhile, because it had no process.
+              [devices](const caf::error&) { devices->end(); });
   }
   devices->end();
   return promise;

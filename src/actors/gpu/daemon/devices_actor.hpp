@@ -1,4 +1,4 @@
-// DEVICES: the devices that clients have registered memory of, by name.
+// DEVICES: the devices in which clients have registered memory, by name.
 #pragma once
 
 #include "actors/gpu/daemon/device_actor.hpp"
@@ -7,7 +7,8 @@ namespace terrace::actors {
 
 struct devices_arguments {
   bool enabled = true;
-  device_arguments device; ///< of each; the probe is made here, and the record is one of `records`
+  /// Arguments for each device; the probe is made here, and the record is one of `records`.
+  device_arguments device;
   std::shared_ptr<gpu::direct_records> records = std::make_shared<gpu::direct_records>();
   std::shared_ptr<metrics::device_board> board = std::make_shared<metrics::device_board>();
   std::function<runtime::home()> place;

@@ -17,8 +17,8 @@ namespace {
 
 /// The arena as another device's process has mapped it.
 struct peer_arena {
-  device_memory_ptr memory; ///< null: not yet
-  bool asked = false;       ///< for it
+  device_memory_ptr memory; ///< null: not mapped yet
+  bool asked = false;       ///< the mapping has been asked for
 };
 
 struct gpu_tier_state {
@@ -26,9 +26,9 @@ struct gpu_tier_state {
   gpu_tier_arguments with;
   tier_actor tier;
   device_actor device;
-  device_memory_ptr arena;                   ///< of the present process; null: none
-  arena_contents contents;                   ///< of that arena
-  std::map<caf::actor_id, peer_arena> peers; ///< other devices that read it
+  device_memory_ptr arena;                   ///< arena of the present process; null: none
+  arena_contents contents;                   ///< contents of that arena
+  std::map<caf::actor_id, peer_arena> peers; ///< other devices that read the arena
 };
 
 using gpu_tier_pointer = gpu_tier_actor::stateful_pointer<gpu_tier_state>;
@@ -47,7 +47,7 @@ void refuse_arena(gpu_tier_pointer self, const error& why) {
   with.warn(subject(self) + " is off: " + why.text);
 }
 
-/// Nothing of the lost arena is found any more. What was held, or was being written, is told apart by `contents`.
+/// From now on nothing of the lost arena is found. `contents` tells apart what was held or being written.
 void lose_arena(gpu_tier_pointer self) {
   auto& state = self->state;
   state.contents.clear();
@@ -64,7 +64,7 @@ void take_arena(gpu_tier_pointer self, const import_region_answer& made) {
   auto& state = self->state;
   auto& with = state.with;
   if (made.failure.code == errc::gone)
-    return; // the process has ended meanwhile: the next one tells of itself
+    return; // the process has ended meanwhile, and the next one reports itself
   if (made.failure.code != errc::ok) {
     refuse_arena(self, {made.failure.code,
                         "its arena of " + std::to_string(with.bytes) +
@@ -110,7 +110,7 @@ void on_serve_tier(gpu_tier_pointer self, const serve_tier_notice& notice) {
 
 // ---- between host memory and the arena ----
 
-/// Dense in the arena, as the device's copies see it: a region.
+/// Returns a copy that is contiguous in the arena, which the device's copies see as a region.
 copy_request copy_of(gpu_tier_pointer self, const moved_objects& what, copy_direction direction) {
   const device_memory_ptr& arena = self->state.arena;
   copy_request copy;
@@ -124,7 +124,7 @@ copy_request copy_of(gpu_tier_pointer self, const moved_objects& what, copy_dire
     sizes.push_back(object.place.payload_bytes);
   }
   auto made = scatter_gather::make(runs, {}, sizes, self->state.with.bytes);
-  assert(made); // the tier's allocator has as many bytes
+  assert(made); // the tier's allocator has exactly these bytes
   copy.runs = std::make_shared<const scatter_gather>(std::move(*made));
   copy.context = what.context;
   copy.owners = what.owners;
@@ -146,7 +146,7 @@ move_answer all_are(const moved_objects& what, move_outcome outcome) {
   return answer;
 }
 
-/// Objects that the arena does not have fail alone.
+/// Reads objects; those that the arena does not have fail individually.
 caf::result<move_answer> on_read(gpu_tier_pointer self, read_request& request) {
   auto& state = self->state;
   auto outcomes = all_are(request, move_outcome::failed);
@@ -206,7 +206,7 @@ void end_asking(gpu_tier_pointer self, const device_actor& device, const error& 
   auto& state = self->state;
   state.peers[device.id()].asked = false;
   if (failure.code == errc::ok || failure.code == errc::gone || failure.code == errc::busy)
-    return; // the next load asks again, if it has to
+    return; // the next load asks again if it has to
   state.with.service->refuses(device);
   state.with.log(subject(self) + " is not read by another device: " + failure.text);
 }
@@ -217,7 +217,7 @@ void ask_peer(gpu_tier_pointer self, const device_actor& device) {
   auto arena = state.arena;
   auto mapped = [self, device, arena](const import_region_answer& made) {
     if (arena != self->state.arena)
-      return; // a later one is asked for anew
+      return; // a later arena is asked for separately
     self->state.peers[device.id()].memory = made.memory;
     end_asking(self, device, made.failure);
   };
@@ -240,7 +240,8 @@ void ask_peer(gpu_tier_pointer self, const device_actor& device) {
           [](const caf::error&) {}); // the daemon is shutting down
 }
 
-/// The arena as the region's device has it. Null: not, or not yet. Then the load passes host memory.
+/// Returns the arena as the region's device has mapped it. Null: not mapped, or not yet; the load then goes
+/// through host memory.
 device_memory_ptr arena_for(gpu_tier_pointer self, const device_region& region) {
   auto& state = self->state;
   if (!state.arena || state.with.service->is_near(region))
