@@ -1,10 +1,10 @@
 // The hits of each eviction policy on a trace, compared with Belady's bound, and the speed of the simulation.
 #include "bench/benchmark.hpp"
 
+#include "cli/simulate/bounds.hpp"
 #include "cli/simulate_run.hpp"
 #include "cli/simulate_workload.hpp"
 #include "cli/trace_generator.hpp"
-#include "cli/simulate/bounds.hpp"
 
 #include <algorithm>
 #include <array>

@@ -4,8 +4,8 @@
 #include "bench/placement.hpp"
 #include "bench/processor_time.hpp"
 #include "bench/workload.hpp"
-#include "index/prefix_hasher.hpp"
 #include "group/session_turn.hpp"
+#include "index/prefix_hasher.hpp"
 #include "tests/support/scrape.hpp"
 
 #include <chrono>

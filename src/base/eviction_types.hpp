@@ -1,8 +1,8 @@
 // The values that an eviction_tracker takes and returns.
 #pragma once
 
-#include "base/object_key.hpp"
 #include "base/access_clock.hpp"
+#include "base/object_key.hpp"
 
 #include <cstdint>
 #include <optional>

@@ -3,8 +3,8 @@
 
 #include "base/digest.hpp"
 #include "base/error.hpp"
-#include "base/ids.hpp"
 #include "base/eviction_types.hpp"
+#include "base/ids.hpp"
 
 #include <chrono>
 #include <cstddef>

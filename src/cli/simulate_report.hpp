@@ -2,8 +2,8 @@
 #pragma once
 
 #include "cli/json.hpp"
-#include "cli/simulate_run.hpp"
 #include "cli/simulate/line_plot.hpp"
+#include "cli/simulate_run.hpp"
 
 #include <string>
 #include <vector>

@@ -1,8 +1,8 @@
 // Converts a trace into the chunks that a daemon would see.
 #pragma once
 
-#include "cli/trace.hpp"
 #include "cli/simulate/workload.hpp"
+#include "cli/trace.hpp"
 
 namespace terrace::cli {
 

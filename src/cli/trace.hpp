@@ -1,8 +1,8 @@
 // Request traces in the format that Mooncake published: JSON lines, plain or gzipped.
 #pragma once
 
-#include "cli/failure.hpp"
 #include "base/eviction_types.hpp"
+#include "cli/failure.hpp"
 
 #include <cstdint>
 #include <cstdio>

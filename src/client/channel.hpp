@@ -155,7 +155,7 @@ class channel {
   /// Loads and stores in flight. While there are any, this thread sleeps in poll: recvmsg would also wake it
   /// when the daemon has read what was sent, for nothing, and would take a processor away from a copy. For
   /// short requests the extra system call does not pay, because they are answered before the woken thread
-  /// sleeps again (decision 114).
+  /// sleeps again (decision 112).
   uint32_t copies_in_flight_ = 0;
   uint32_t credit_requests_ = 1;
   uint64_t credit_bytes_ = protocol::hello_bytes_max;

@@ -39,7 +39,7 @@ struct engine_device_options {
   std::string device;                  ///< the UUID of the GPU
   std::string driver = "libcuda.so.1"; ///< file name of the driver library
   /// `prefers_kernel` returns true for smaller pieces. Measured on an H100 (PCIe 5): with 64 KiB the copy
-  /// engines are as fast (decision 092).
+  /// engines are as fast (decision 095).
   uint64_t kernel_below_bytes = 64 << 10;
   std::span<const std::byte> kernel; ///< code for cuModuleLoadData that replaces the built-in one
 };

@@ -5,10 +5,10 @@
 #pragma once
 
 #include "connection/client_state.hpp"
-#include "group/group_messages.hpp"
 #include "connection/lease_reading.hpp"
 #include "connection/request_defaults.hpp"
 #include "connection/staging.hpp"
+#include "group/group_messages.hpp"
 #include "index/token_hasher.hpp"
 #include "memory/client_mapping.hpp"
 #include "metrics/space_table.hpp"

@@ -7,8 +7,8 @@
 // Pure. Used by one thread at a time.
 #pragma once
 
-#include "memory/client_mapping.hpp"
 #include "base/request_context.hpp"
+#include "memory/client_mapping.hpp"
 
 #include <cstdint>
 #include <functional>

@@ -1,8 +1,8 @@
 // Tells a client the locations of a lease's objects, step by step.
 #pragma once
 
-#include "group/group_messages.hpp"
 #include "connection/told_places.hpp"
+#include "group/group_messages.hpp"
 #include "tier/objects/object_hold.hpp"
 #include "tier/objects/object_place.hpp"
 

@@ -6,8 +6,8 @@
 
 #include "base/error.hpp"
 #include "base/ids.hpp"
-#include "protocol/kinds.hpp"
 #include "base/request_context.hpp"
+#include "protocol/kinds.hpp"
 
 #include <chrono>
 #include <cstdint>

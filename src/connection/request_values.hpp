@@ -1,14 +1,14 @@
 // Translates wire requests into the values that other rooms take.
 #pragma once
 
+#include "base/eviction_types.hpp"
+#include "base/request_context.hpp"
 #include "connection/request_defaults.hpp"
 #include "index/prefix_resolver.hpp"
 #include "index/space_spec.hpp"
 #include "index/transfer_scope.hpp"
-#include "base/eviction_types.hpp"
 #include "protocol/terrace_generated.h"
 #include "tier/policy/policy_messages.hpp"
-#include "base/request_context.hpp"
 
 #include <memory>
 #include <optional>

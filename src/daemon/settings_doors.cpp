@@ -1,7 +1,7 @@
 // [[resp]]: doors for Redis clients.
+#include "base/loopback_address.hpp"
 #include "daemon/settings.hpp"
 #include "daemon/settings_units.hpp"
-#include "base/loopback_address.hpp"
 
 #include <sys/un.h>
 

@@ -1,9 +1,9 @@
 #include "daemon/settings.hpp"
 
 #include "actors/supervision/option_values.hpp"
+#include "base/loopback_address.hpp"
 #include "daemon/settings_units.hpp"
 #include "gpu/process/opened_device.hpp"
-#include "base/loopback_address.hpp"
 #include "protocol/limits.hpp"
 
 #include <sys/un.h>

@@ -1,11 +1,11 @@
 #include "daemon/wiring.hpp"
 
-#include "base/random_id.hpp"
 #include "actors/connection/listening_socket.hpp"
+#include "base/loopback_address.hpp"
+#include "base/random_id.hpp"
 #include "daemon/logging.hpp"
 #include "daemon/metrics.hpp"
 #include "index/memo_pool.hpp"
-#include "base/loopback_address.hpp"
 #include "runtime/thread_priority.hpp"
 
 #include <sys/stat.h>

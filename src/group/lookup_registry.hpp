@@ -2,10 +2,10 @@
 #pragma once
 
 #include "base/lookup_id.hpp"
-#include "group/group_messages.hpp"
-#include "index/prefix_plan.hpp"
-#include "group/prompt_book.hpp"
 #include "base/request_context.hpp"
+#include "group/group_messages.hpp"
+#include "group/prompt_book.hpp"
+#include "index/prefix_plan.hpp"
 
 #include <deque>
 #include <functional>

@@ -1,11 +1,11 @@
 // The known prompt of a session, which a turn continues.
 #pragma once
 
+#include "group/digest_chain.hpp"
+#include "group/saved_turn.hpp"
 #include "index/extra_keys.hpp"
 #include "index/known_prefix.hpp"
 #include "index/token_hasher.hpp"
-#include "group/digest_chain.hpp"
-#include "group/saved_turn.hpp"
 
 #include <memory>
 #include <optional>

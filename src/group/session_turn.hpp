@@ -1,8 +1,8 @@
 // One turn of a session: it hashes the new tokens onto the session's chain.
 #pragma once
 
-#include "index/prefix_resolver.hpp"
 #include "group/session_state.hpp"
+#include "index/prefix_resolver.hpp"
 
 #include <memory>
 #include <span>

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "base/object_key.hpp"
-#include "index/space_registry.hpp"
 #include "index/object_header.hpp"
+#include "index/space_registry.hpp"
 
 #include <cstdint>
 #include <span>

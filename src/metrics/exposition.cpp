@@ -1,8 +1,8 @@
 #include "metrics/exposition.hpp"
 
+#include "base/loopback_address.hpp"
 #include "base/unique_fd.hpp"
 #include "metrics/knock.hpp"
-#include "base/loopback_address.hpp"
 #include "metrics/port_holder.hpp"
 #include "metrics/request_probe.hpp"
 #include "metrics/space_table.hpp"

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "base/access_clock.hpp"
-#include "policy/entry_table.hpp"
 #include "base/eviction_types.hpp"
+#include "policy/entry_table.hpp"
 #include "policy/survival_model.hpp"
 
 #include <array>

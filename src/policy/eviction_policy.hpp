@@ -2,8 +2,8 @@
 // of policies.
 #pragma once
 
-#include "base/error.hpp"
 #include "base/access_clock.hpp"
+#include "base/error.hpp"
 #include "policy/entry_table.hpp"
 #include "policy/prefix_forest.hpp"
 

@@ -1,9 +1,9 @@
 // A request for a long chain, whose accesses are recorded in parts.
 #pragma once
 
+#include "base/eviction_types.hpp"
 #include "policy/access_history.hpp"
 #include "policy/entry_table.hpp"
-#include "base/eviction_types.hpp"
 
 #include <algorithm>
 #include <cstddef>

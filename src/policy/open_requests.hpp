@@ -2,8 +2,8 @@
 #pragma once
 
 #include "base/access_clock.hpp"
-#include "policy/entry_table.hpp"
 #include "base/eviction_types.hpp"
+#include "policy/entry_table.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,8 +1,8 @@
 // One tier of an eviction_tracker: its residents, its policy, and the victims chosen by the last call.
 #pragma once
 
-#include "policy/eviction_policy.hpp"
 #include "base/eviction_types.hpp"
+#include "policy/eviction_policy.hpp"
 
 #include <cstdint>
 #include <memory>

@@ -1,9 +1,9 @@
 // Verifies an object on disk against the index: its header and every byte of its payload.
 #pragma once
 
-#include "storage/aligned_buffer.hpp"
 #include "index/index_record.hpp"
 #include "index/object_header.hpp"
+#include "storage/aligned_buffer.hpp"
 #include "storage/superblock.hpp"
 #include "storage/volume_reader.hpp"
 

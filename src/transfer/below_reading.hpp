@@ -7,11 +7,11 @@
 #pragma once
 
 #include "memory/segmented_arena.hpp"
-#include "tier/space/acquire.hpp"
 #include "tier/objects/confirm.hpp"
 #include "tier/objects/object_notices.hpp"
 #include "tier/objects/publish.hpp"
 #include "tier/objects/tier_hold.hpp"
+#include "tier/space/acquire.hpp"
 #include "transfer/mover_messages.hpp"
 
 #include <cstddef>

@@ -1,10 +1,10 @@
 #include "transfer/copy_ops.hpp"
 
 #include "base/copy_memory.hpp"
-#include "memory/region_populator.hpp"
+#include "index/expected_object.hpp"
 #include "index/object_header.hpp"
 #include "index/payload_checksum.hpp"
-#include "index/expected_object.hpp"
+#include "memory/region_populator.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>

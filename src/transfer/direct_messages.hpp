@@ -4,10 +4,10 @@
 #include "base/error.hpp"
 #include "base/named_file.hpp"
 #include "base/object_key.hpp"
+#include "index/expected_object.hpp"
 #include "index/space_registry.hpp"
 #include "tier/objects/object_place.hpp"
 #include "transfer/copy_messages.hpp"
-#include "index/expected_object.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -3,10 +3,10 @@
 
 #include "base/keep_alive.hpp"
 #include "base/object_key.hpp"
+#include "base/request_context.hpp"
 #include "index/space_registry.hpp"
 #include "memory/arena.hpp"
 #include "tier/objects/object_place.hpp"
-#include "base/request_context.hpp"
 
 #include <cstddef>
 #include <cstdint>

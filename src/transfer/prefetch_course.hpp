@@ -4,11 +4,11 @@
 #pragma once
 
 #include "base/keep_alive.hpp"
+#include "base/request_context.hpp"
 #include "index/prefix_plan.hpp"
 #include "index/space_registry.hpp"
-#include "tier/space/acquire.hpp"
 #include "tier/objects/object_batch.hpp"
-#include "base/request_context.hpp"
+#include "tier/space/acquire.hpp"
 #include "transfer/arrival_counters.hpp"
 #include "transfer/below_reading.hpp"
 

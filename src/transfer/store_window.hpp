@@ -4,8 +4,8 @@
 #pragma once
 
 #include "memory/segmented_arena.hpp"
-#include "tier/space/acquire.hpp"
 #include "tier/objects/publish.hpp"
+#include "tier/space/acquire.hpp"
 #include "transfer/copy_messages.hpp"
 #include "transfer/scatter_gather.hpp"
 

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "base/error.hpp"
+#include "base/request_context.hpp"
 #include "index/object_header.hpp"
 #include "tier/objects/object_slices.hpp"
-#include "base/request_context.hpp"
 
 #include <algorithm>
 #include <cassert>

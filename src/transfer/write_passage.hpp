@@ -7,14 +7,14 @@
 // `omit_present`, `admission` and `admitted`, `pay`, `take_space`, `drop_cleared`, `written`. Used by one thread at a time.
 #pragma once
 
-#include "memory/segmented_arena.hpp"
 #include "base/eviction_types.hpp"
-#include "tier/space/acquire.hpp"
+#include "memory/segmented_arena.hpp"
 #include "tier/objects/await.hpp"
 #include "tier/objects/confirm.hpp"
+#include "tier/objects/publish.hpp"
 #include "tier/policy/policy_messages.hpp"
 #include "tier/search/probe.hpp"
-#include "tier/objects/publish.hpp"
+#include "tier/space/acquire.hpp"
 #include "transfer/mover_messages.hpp"
 #include "transfer/write_budget.hpp"
 #include "transfer/write_through_messages.hpp"

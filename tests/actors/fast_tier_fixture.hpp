@@ -1,8 +1,8 @@
 // A tier faster than host memory, with a capacity of 4 objects, whose mover copies at once or when it is told to.
 #pragma once
 
-#include "runtime/answer.hpp"
 #include "disk_fixture.hpp"
+#include "runtime/answer.hpp"
 
 #include <caf/send.hpp>
 #include <caf/stateful_actor.hpp>

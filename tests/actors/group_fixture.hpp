@@ -6,12 +6,12 @@
 // A chunk is one object, named by a number; its bytes follow from that number.
 #pragma once
 
+#include "actors/lookup/lookup_actor.hpp"
 #include "actors/supervision/group_builder.hpp"
 #include "actors/transfer/load_actor.hpp"
-#include "actors/lookup/lookup_actor.hpp"
 #include "actors/transfer/store_actor.hpp"
-#include "objects.hpp"
 #include "index/object_header.hpp"
+#include "objects.hpp"
 #include "tests/index/spaces.hpp"
 #include "tests/support/actor_fixture.hpp"
 

@@ -1,7 +1,7 @@
 // Hits improve when clients report how their requests end.
+#include "cli/simulate/tier_cache.hpp"
 #include "cli/simulate_workload.hpp"
 #include "cli/trace_generator.hpp"
-#include "cli/simulate/tier_cache.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
 // What a Redis client sends: commands in pieces of any size, with long words taken or skipped. A finding is a crash, a
 // command that depends on how it was cut into pieces, or a buffer beyond its bound.
+#include "actors/resp/talk.hpp"
 #include "protocol/resp/command_reader.hpp"
 #include "protocol/resp/commands.hpp"
-#include "actors/resp/talk.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "base/object_key.hpp"
-#include "storage/index_journal.hpp"
 #include "index/payload_checksum.hpp"
+#include "storage/index_journal.hpp"
 #include "storage/superblock_copies.hpp"
 #include "storage/volume_device.hpp"
 #include "storage/volume_layout.hpp"

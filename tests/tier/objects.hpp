@@ -2,8 +2,8 @@
 #pragma once
 
 #include "base/object_key.hpp"
-#include "tier/objects/object_batch.hpp"
 #include "base/request_context.hpp"
+#include "tier/objects/object_batch.hpp"
 
 #include <cstring>
 

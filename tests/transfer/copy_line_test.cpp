@@ -3,8 +3,8 @@
 
 #include "base/mapping.hpp"
 #include "base/unique_fd.hpp"
-#include "memory/region_populator.hpp"
 #include "index/object_header.hpp"
+#include "memory/region_populator.hpp"
 #include "tests/index/spaces.hpp"
 #include "tests/tier/objects.hpp"
 

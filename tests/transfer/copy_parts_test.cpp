@@ -3,8 +3,8 @@
 
 #include "base/mapping.hpp"
 #include "base/unique_fd.hpp"
-#include "memory/region_populator.hpp"
 #include "index/payload_checksum.hpp"
+#include "memory/region_populator.hpp"
 #include "tests/support/counters.hpp"
 #include "tests/support/seed.hpp"
 #include "transfer/copy_ops.hpp"

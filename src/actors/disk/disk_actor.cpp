@@ -2,9 +2,9 @@
 
 #include "actors/disk/stall_tick.hpp"
 #include "runtime/answer.hpp"
-#include "storage/disk/registered_memory.hpp"
 #include "runtime/io_messages.hpp"
 #include "runtime/ring.hpp"
+#include "storage/disk/registered_memory.hpp"
 
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>

@@ -8,9 +8,9 @@
 #pragma once
 
 #include "actors/interfaces.hpp"
-#include "storage/disk/disk_path.hpp"
 #include "memory/arena.hpp"
 #include "runtime/home.hpp"
+#include "storage/disk/disk_path.hpp"
 
 #include <functional>
 #include <memory>

@@ -7,11 +7,11 @@
 
 #include "actors/interfaces.hpp"
 #include "actors/transfer/copier_pool.hpp"
-#include "storage/disk/disk_opening.hpp"
-#include "storage/disk/shared_devices.hpp"
 #include "metrics/path_probes.hpp"
 #include "metrics/tier_probe.hpp"
 #include "runtime/home.hpp"
+#include "storage/disk/disk_opening.hpp"
+#include "storage/disk/shared_devices.hpp"
 #include "tier/search/read_meter.hpp"
 #include "transfer/device_health.hpp"
 

@@ -3,11 +3,11 @@
 
 #include "actors/interfaces.hpp"
 #include "actors/transfer/copier_pool.hpp"
+#include "metrics/disk_probe.hpp"
+#include "runtime/home.hpp"
 #include "storage/disk/damage_reports.hpp"
 #include "storage/disk/disk_paths.hpp"
 #include "storage/disk/disk_service.hpp"
-#include "metrics/disk_probe.hpp"
-#include "runtime/home.hpp"
 
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>

@@ -3,8 +3,8 @@
 #include "actors/disk/disk_actor.hpp"
 #include "actors/disk/stall_tick.hpp"
 #include "runtime/answer.hpp"
-#include "storage/disk/path_journal.hpp"
 #include "runtime/io_messages.hpp"
+#include "storage/disk/path_journal.hpp"
 
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>

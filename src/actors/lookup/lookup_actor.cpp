@@ -2,8 +2,8 @@
 
 #include "runtime/answer.hpp"
 #include "runtime/ask.hpp"
-#include "runtime/next_turn.hpp"
 #include "runtime/home.hpp"
+#include "runtime/next_turn.hpp"
 #include "runtime/short_turns.hpp"
 #include "tier/search/prefix_search.hpp"
 #include "tier/search/searched_tiers.hpp"

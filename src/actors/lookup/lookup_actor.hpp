@@ -4,8 +4,8 @@
 
 #include "actors/transfer/transfer_arguments.hpp"
 #include "runtime/home.hpp"
-#include "tier/search/found_prefix.hpp"
 #include "tier/objects/object_source.hpp"
+#include "tier/search/found_prefix.hpp"
 
 namespace terrace::actors {
 

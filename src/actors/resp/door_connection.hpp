@@ -13,13 +13,13 @@
 
 #include "actors/resp/door_batch.hpp"
 #include "actors/resp/door_environment.hpp"
+#include "actors/resp/talk.hpp"
 #include "actors/resp/value_transfer.hpp"
 #include "base/idle_pool.hpp"
-#include "runtime/task_event.hpp"
 #include "index/sha256.hpp"
 #include "protocol/resp/command_reader.hpp"
 #include "protocol/resp/reply_line.hpp"
-#include "actors/resp/talk.hpp"
+#include "runtime/task_event.hpp"
 #include "tier/objects/small_values.hpp"
 
 #include <array>

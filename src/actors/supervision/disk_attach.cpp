@@ -1,7 +1,7 @@
 #include "actors/supervision/disk_attach.hpp"
 
-#include "storage/disk/opened_disk_text.hpp"
 #include "runtime/io_messages.hpp"
+#include "storage/disk/opened_disk_text.hpp"
 
 #include <caf/send.hpp>
 

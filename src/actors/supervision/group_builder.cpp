@@ -1,7 +1,7 @@
 #include "actors/supervision/group_builder.hpp"
 
-#include "actors/group/group_actor.hpp"
 #include "actors/gpu/daemon/gpu_tier.hpp"
+#include "actors/group/group_actor.hpp"
 #include "actors/tier/policy_actor.hpp"
 #include "actors/tier/tier_actor.hpp"
 #include "actors/tier/tiers_below.hpp"

@@ -3,13 +3,13 @@
 
 #include "actors/connection/connection.hpp"
 #include "actors/disk/disk_set.hpp"
-#include "actors/tier/shadow_actor.hpp"
-#include "actors/transfer/write_through_actor.hpp"
-#include "storage/disk/disk_opening.hpp"
-#include "metrics/tier_probe.hpp"
-#include "runtime/home.hpp"
 #include "actors/supervision/group_plan.hpp"
 #include "actors/supervision/group_probes.hpp"
+#include "actors/tier/shadow_actor.hpp"
+#include "actors/transfer/write_through_actor.hpp"
+#include "metrics/tier_probe.hpp"
+#include "runtime/home.hpp"
+#include "storage/disk/disk_opening.hpp"
 
 namespace terrace::actors {
 

@@ -7,8 +7,8 @@
 #include "metrics/resp_probe.hpp"
 #include "metrics/shadow_probe.hpp"
 #include "metrics/tier_probe.hpp"
-#include "tier/search/read_meter.hpp"
 #include "tier/quota/tenant_board.hpp"
+#include "tier/search/read_meter.hpp"
 
 #include <memory>
 #include <vector>

@@ -3,9 +3,9 @@
 #pragma once
 
 #include "actors/supervision/preparer_actor.hpp"
+#include "actors/supervision/shutdown_course.hpp"
 #include "actors/supervision/supervisor_actor.hpp"
 #include "runtime/io_messages.hpp"
-#include "actors/supervision/shutdown_course.hpp"
 
 #include <caf/stateful_actor.hpp>
 

@@ -1,7 +1,7 @@
 #include "actors/tier/policy_actor.hpp"
 
-#include "runtime/short_turns.hpp"
 #include "actors/supervision/age_probes.hpp"
+#include "runtime/short_turns.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/stateful_actor.hpp>

@@ -5,9 +5,9 @@
 #include "actors/tier/tiers_below.hpp"
 #include "runtime/short_turns.hpp"
 #include "tier/objects/long_notices.hpp"
+#include "tier/objects/tier_changes.hpp"
 #include "tier/quota/quota_line.hpp"
 #include "tier/space/space_refusal.hpp"
-#include "tier/objects/tier_changes.hpp"
 
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>

@@ -4,8 +4,8 @@
 #include "actors/interfaces.hpp"
 #include "tier/objects/demotion.hpp"
 #include "tier/objects/demotion_mode.hpp"
-#include "tier/tier_availability.hpp"
 #include "tier/objects/tier_index.hpp"
+#include "tier/tier_availability.hpp"
 
 #include <algorithm>
 #include <chrono>

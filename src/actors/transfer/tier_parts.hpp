@@ -3,12 +3,12 @@
 
 #include "actors/gpu/daemon/device_tier.hpp"
 #include "actors/interfaces.hpp"
-#include "storage/disk/direct_source.hpp"
 #include "metrics/tier_probe.hpp"
+#include "storage/disk/direct_source.hpp"
 #include "tier/objects/demotion_mode.hpp"
+#include "tier/objects/tier_index.hpp"
 #include "tier/search/read_meter.hpp"
 #include "tier/tier_availability.hpp"
-#include "tier/objects/tier_index.hpp"
 
 #include <atomic>
 #include <memory>

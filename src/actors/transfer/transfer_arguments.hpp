@@ -4,14 +4,14 @@
 #include "actors/interfaces.hpp"
 #include "actors/transfer/copier_pool.hpp"
 #include "actors/transfer/tier_parts.hpp"
-#include "storage/disk/volume_state.hpp"
 #include "index/tenant_directory.hpp"
 #include "memory/segmented_arena.hpp"
-#include "tier/policy/edge_credit.hpp"
+#include "storage/disk/volume_state.hpp"
 #include "tier/objects/event_log.hpp"
-#include "tier/search/lease_ledger.hpp"
+#include "tier/policy/edge_credit.hpp"
 #include "tier/policy/shadow_feed.hpp"
 #include "tier/quota/tenant_board.hpp"
+#include "tier/search/lease_ledger.hpp"
 #include "tier/tier_list.hpp"
 
 #include <caf/actor.hpp>

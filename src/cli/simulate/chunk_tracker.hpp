@@ -2,8 +2,8 @@
 #pragma once
 
 #include "base/ids.hpp"
-#include "policy/eviction_tracker.hpp"
 #include "cli/simulate/workload.hpp"
+#include "policy/eviction_tracker.hpp"
 
 #include <queue>
 #include <string>

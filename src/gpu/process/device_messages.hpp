@@ -2,9 +2,9 @@
 #pragma once
 
 #include "base/error.hpp"
+#include "base/request_context.hpp"
 #include "base/unique_fd.hpp"
 #include "memory/device_memory.hpp"
-#include "base/request_context.hpp"
 
 #include <array>
 #include <cstddef>

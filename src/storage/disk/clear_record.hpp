@@ -3,8 +3,8 @@
 #pragma once
 
 #include "base/error.hpp"
-#include "storage/disk/volume_state.hpp"
 #include "index/pending_clear.hpp"
+#include "storage/disk/volume_state.hpp"
 
 #include <cstdint>
 #include <functional>

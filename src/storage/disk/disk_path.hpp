@@ -9,12 +9,12 @@
 // the kernel is asked to cancel it, and the device is not retried before all such operations complete.
 #pragma once
 
+#include "metrics/disk_probe.hpp"
+#include "metrics/tier_probe.hpp"
 #include "storage/disk/disk_queue.hpp"
 #include "storage/disk/disk_service.hpp"
 #include "storage/disk/file_watch.hpp"
 #include "storage/disk/path_health.hpp"
-#include "metrics/disk_probe.hpp"
-#include "metrics/tier_probe.hpp"
 #include "storage/extent_file.hpp"
 #include "tier/search/read_meter.hpp"
 #include "transfer/device_share.hpp"

@@ -1,9 +1,9 @@
 // Log texts and metrics for an opened disk tier.
 #pragma once
 
-#include "storage/disk/disk_opening.hpp"
 #include "metrics/path_probes.hpp"
 #include "metrics/tier_probe.hpp"
+#include "storage/disk/disk_opening.hpp"
 
 #include <span>
 #include <string>

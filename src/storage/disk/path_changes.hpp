@@ -4,8 +4,8 @@
 #pragma once
 
 #include "base/error.hpp"
-#include "memory/path_map.hpp"
 #include "index/volume_id.hpp"
+#include "memory/path_map.hpp"
 #include "tier/objects/index_keeping.hpp"
 
 #include <vector>

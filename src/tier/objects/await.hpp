@@ -2,8 +2,8 @@
 #pragma once
 
 #include "base/error.hpp"
-#include "tier/objects/object_batch.hpp"
 #include "base/request_context.hpp"
+#include "tier/objects/object_batch.hpp"
 
 namespace terrace {
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "base/object_key.hpp"
-#include "tier/objects/await.hpp"
 #include "base/request_context.hpp"
+#include "tier/objects/await.hpp"
 
 #include <functional>
 #include <memory>

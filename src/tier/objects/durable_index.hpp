@@ -2,9 +2,9 @@
 // of each chain. It produces the changes for the journals. Contains no actor.
 #pragma once
 
+#include "index/index_record.hpp"
 #include "index/resident_table.hpp"
 #include "index/segmented_array.hpp"
-#include "index/index_record.hpp"
 
 #include <cstdint>
 #include <optional>

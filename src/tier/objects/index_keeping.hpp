@@ -3,9 +3,9 @@
 #pragma once
 
 #include "base/error.hpp"
+#include "index/pending_clear.hpp"
 #include "index/space_registry.hpp"
 #include "memory/allocator.hpp"
-#include "index/pending_clear.hpp"
 #include "tier/objects/durable_index.hpp"
 
 #include <optional>

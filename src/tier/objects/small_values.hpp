@@ -6,8 +6,8 @@
 // copied. The tier waits for that, so the bytes copied at a time are bounded. Used by one thread at a time.
 #pragma once
 
-#include "memory/segmented_arena.hpp"
 #include "index/object_header.hpp"
+#include "memory/segmented_arena.hpp"
 #include "tier/objects/tier_index.hpp"
 
 #include <cstddef>

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "policy/eviction_tracker.hpp"
-#include "tier/policy/chain_uses.hpp"
 #include "tier/objects/check_messages.hpp"
+#include "tier/policy/chain_uses.hpp"
 #include "tier/policy/open_inferences.hpp"
 #include "tier/policy/policy_clock.hpp"
 #include "tier/policy/policy_messages.hpp"

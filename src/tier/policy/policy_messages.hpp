@@ -2,9 +2,9 @@
 // tier/space/victims.hpp), and messages to its shadows.
 #pragma once
 
+#include "base/eviction_types.hpp"
 #include "index/prefix_resolver.hpp"
 #include "index/space_registry.hpp"
-#include "base/eviction_types.hpp"
 #include "policy/shadow_cache.hpp"
 #include "tier/objects/object_source.hpp"
 #include "tier/policy/policy_notes.hpp"

@@ -5,11 +5,11 @@
 
 #include "index/prefix_plan.hpp"
 #include "index/space_registry.hpp"
+#include "tier/objects/object_notices.hpp"
+#include "tier/objects/tier_hold.hpp"
 #include "tier/search/lease_cut.hpp"
 #include "tier/search/lease_ledger.hpp"
-#include "tier/objects/object_notices.hpp"
 #include "tier/search/recompute_choice.hpp"
-#include "tier/objects/tier_hold.hpp"
 
 #include <array>
 #include <cstddef>

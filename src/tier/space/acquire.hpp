@@ -2,11 +2,11 @@
 #pragma once
 
 #include "base/error.hpp"
+#include "base/request_context.hpp"
 #include "tier/objects/object_batch.hpp"
 #include "tier/objects/object_hold.hpp"
 #include "tier/objects/object_place.hpp"
 #include "tier/objects/object_reservation.hpp"
-#include "base/request_context.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "base/error.hpp"
+#include "base/request_context.hpp"
 #include "index/tenant_quota.hpp"
 #include "memory/allocator.hpp"
-#include "base/request_context.hpp"
 
 #include <cstdint>
 #include <vector>

@@ -1,7 +1,7 @@
 #include "tier/space/allocation_queue.hpp"
 
-#include "tier/space/let_pass.hpp"
 #include "tier/objects/tier_check.hpp"
+#include "tier/space/let_pass.hpp"
 
 #include <algorithm>
 #include <cassert>

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "base/fair_queue.hpp"
-#include "tier/space/allocate.hpp"
 #include "tier/objects/check_messages.hpp"
+#include "tier/space/allocate.hpp"
 #include "tier/space/eviction_round.hpp"
 #include "tier/space/usage.hpp"
 

@@ -1,9 +1,9 @@
 // One round of eviction, from the allocator's request to the freed extents.
 #pragma once
 
+#include "base/request_context.hpp"
 #include "index/tenant_quota.hpp"
 #include "memory/allocator.hpp"
-#include "base/request_context.hpp"
 #include "tier/objects/residency.hpp"
 #include "tier/space/victims.hpp"
 

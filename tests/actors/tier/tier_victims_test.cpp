@@ -1,8 +1,8 @@
 // How a tier looks for victims: what it asks of the policy, and what it lets go.
 #include "actors/tier/tier_actor.hpp"
 
-#include "objects.hpp"
 #include "index/object_header.hpp"
+#include "objects.hpp"
 #include "tests/support/actor_fixture.hpp"
 
 #include <optional>

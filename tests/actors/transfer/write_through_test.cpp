@@ -1,7 +1,7 @@
 // Two passages write the same objects down.
 #include "actors/transfer/write_through_actor.hpp"
-#include "runtime/answer.hpp"
 #include "group_fixture.hpp"
+#include "runtime/answer.hpp"
 
 #include <caf/send.hpp>
 #include <caf/stateful_actor.hpp>

@@ -1,6 +1,6 @@
 // A shadow of live traffic and a simulation of the same requests have equal hits.
-#include "policy/shadow_cache.hpp"
 #include "cli/simulate/tier_cache.hpp"
+#include "policy/shadow_cache.hpp"
 #include "tests/support/seed.hpp"
 #include "workloads.hpp"
 

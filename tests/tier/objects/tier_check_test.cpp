@@ -2,8 +2,8 @@
 #include "tier/objects/tier_check.hpp"
 
 #include "tests/tier/objects.hpp"
-#include "tier/policy/policy_book.hpp"
 #include "tier/objects/tier_changes.hpp"
+#include "tier/policy/policy_book.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 #include "actors/gpu/child/link_actor.hpp"
 
-#include "actors/gpu/packet_socket.hpp"
 #include "actors/gpu/child/stream_actor.hpp"
+#include "actors/gpu/packet_socket.hpp"
 #include "gpu/disk_reader.hpp"
 #include "gpu/process/opened_device.hpp"
 #include "runtime/io_messages.hpp"

@@ -3,7 +3,7 @@
 //
 // The process is started for the first region of a client and ended after the last; an arena of a tier counts
 // as a region. Copies go through staging memory that both map: arenas are sealed, so no other process may
-// write into them (docs/decisions/060). A copy is cut into slices, one for a slot of staging memory; slices
+// write into them (docs/decisions/086). A copy is cut into slices, one for a slot of staging memory; slices
 // of different connections take turns. A copier copies a load's slice into its slot, and the device copies it
 // from there; a store's slice goes the other way round.
 //

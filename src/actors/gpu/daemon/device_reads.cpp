@@ -2,9 +2,9 @@
 // of the device's memory, where it is verified before it is copied into the region.
 #include "actors/gpu/daemon/device_state.hpp"
 
-#include "runtime/ask.hpp"
 #include "gpu/process/disk_batch.hpp"
 #include "index/object_header.hpp"
+#include "runtime/ask.hpp"
 
 #include <caf/actor_cast.hpp>
 #include <caf/send.hpp>

@@ -4,17 +4,17 @@
 #pragma once
 
 #include "actors/gpu/daemon/device_actor.hpp"
+#include "actors/gpu/daemon/device_slices.hpp"
 #include "actors/gpu/packet_socket.hpp"
 #include "base/fair_queue.hpp"
 #include "base/mapping.hpp"
-#include "runtime/answer.hpp"
-#include "runtime/task.hpp"
-#include "runtime/task_event.hpp"
 #include "gpu/process/device_child.hpp"
 #include "gpu/process/device_messages.hpp"
-#include "actors/gpu/daemon/device_slices.hpp"
 #include "gpu/process/pinned_arenas.hpp"
+#include "runtime/answer.hpp"
 #include "runtime/io_messages.hpp"
+#include "runtime/task.hpp"
+#include "runtime/task_event.hpp"
 #include "transfer/stall_detector.hpp"
 
 #include <caf/stateful_actor.hpp>

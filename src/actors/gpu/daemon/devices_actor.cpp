@@ -1,8 +1,8 @@
 #include "actors/gpu/daemon/devices_actor.hpp"
 
 #include "base/countdown.hpp"
-#include "runtime/answer.hpp"
 #include "gpu/process/opened_device.hpp"
+#include "runtime/answer.hpp"
 #include "transfer/mover_messages.hpp"
 
 #include <caf/actor_system.hpp>

@@ -1,7 +1,7 @@
 #include "actors/gpu/daemon/gpu_tier.hpp"
 
-#include "runtime/answer.hpp"
 #include "index/object_header.hpp"
+#include "runtime/answer.hpp"
 #include "transfer/arena_contents.hpp"
 
 #include <caf/actor_system.hpp>
