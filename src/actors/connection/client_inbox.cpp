@@ -409,13 +409,20 @@ bool client_inbox::charge(const request_entry& what, size_t objects) {
   bool few = bytes <= request_memory::few_bytes;
   requests_.charge(what.id, bytes, !few);
   account_memory(gate_.unfinished_bytes());
-  return few;
+  return few || (roomless_.empty() && take_objects(what.id, bytes));
+}
+
+/// The requests of the trust group have room for the objects of this one now.
+bool client_inbox::take_objects(request_id id, uint64_t bytes) {
+  if (!gate_.take_objects(bytes))
+    return false;
+  requests_.took_objects(id, bytes);
+  environment_.client_probe->requests_take(0, bytes);
+  return true;
 }
 
 void client_inbox::wait_for_room(const request_entry& what, size_t objects, const continuation& waiting) {
   roomless_.push_back({what, objects * object_credit, waiting});
-  if (roomless_.size() == 1)
-    take_room();
 }
 
 void client_inbox::expect_objects(const request_entry& what, size_t objects) {
@@ -431,11 +438,9 @@ void client_inbox::objects_are_known(const request_entry& what) {
 
 /// Goes on with the requests whose objects have room now.
 void client_inbox::take_room() {
-  while (!roomless_.empty() && gate_.take_objects(roomless_.front().bytes)) {
+  while (!roomless_.empty() && take_objects(roomless_.front().what.id, roomless_.front().bytes)) {
     auto first = std::move(roomless_.front());
     roomless_.pop_front();
-    requests_.took_objects(first.what.id, first.bytes);
-    environment_.client_probe->requests_take(0, first.bytes);
     first.next.go_on();
   }
   if (roomless_.empty())

@@ -90,9 +90,9 @@ class client_inbox {
   /// Sets how long the request may wait, in milliseconds; 0: the default.
   void set_deadline(const request_entry& what, uint32_t deadline_ms);
   /// The request takes memory for so many objects until it is answered: it uses up credit like bytes of its frame. Once per
-  /// request. True: it has the memory, because they are few; otherwise it waits for room.
+  /// request. True: it has the memory; otherwise it waits for room.
   bool charge(const request_entry& what, size_t objects);
-  /// Goes on when the trust group's memory has room for the objects, at once if it does now.
+  /// Goes on when the trust group's memory has room for the objects that were charged.
   void wait_for_room(const request_entry& what, size_t objects, const continuation& waiting);
   /// It will be charged for about so many, which are counted from now on.
   void expect_objects(const request_entry& what, size_t objects);
@@ -134,6 +134,7 @@ class client_inbox {
   void expect_rest_of_frame(uint64_t bytes);
   void expect_reading(clock::time_point now);
   void answer_sent(request_id id);
+  bool take_objects(request_id id, uint64_t bytes);
   void take_room();
   void give_back_room(uint64_t bytes);
   void end_by(clock::duration after);
