@@ -47,6 +47,15 @@ void client_request::task_failed(const std::exception_ptr& why) noexcept {
   } // anything else ends the process
 }
 
+void client_request::fail(const error& why) {
+  try {
+    refuse(why);
+  } catch (const std::bad_alloc&) { // there is none for the reason
+    refuse(no_memory_for(kind));
+  }
+  stop();
+}
+
 void client_request::clear() {
   work_ = {};
   body_ = nullptr;

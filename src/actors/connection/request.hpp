@@ -252,10 +252,7 @@ class client_request final : public request_entry, private task_owner {
   /// Without anything of the request that it was.
   void clear();
   /// Refuses the request, and ends its coroutine.
-  void fail(const error& why) {
-    refuse(why);
-    stop();
-  }
+  void fail(const error& why);
 
  private:
   void take_options(const wire::Options* options, const request_defaults& space);

@@ -159,7 +159,8 @@ const std::vector<asked> all_asked{
          return wire::CreateEvict(body, by.space, chunks);
        });
      }},
-    {"Status", credit, credit, credit, [](Edges& by, uint64_t id) { by.send_status(id); }},
+    {"Status", 0, 0, credit, // the tiers first, then the others
+     [](Edges& by, uint64_t id) { by.send_status(id); }},
     {"Policies", 0, credit, 0,
      [](Edges& by, uint64_t id) {
        by.send(kind::policies, id, [](auto& body) { return wire::CreatePolicies(body); });
