@@ -4,10 +4,11 @@
 #include "cli/capacity_option.hpp"
 #include "cli/command.hpp"
 #include "cli/progress.hpp"
+#include "cli/simulate/bounds.hpp"
 #include "cli/simulate_report.hpp"
 #include "cli/simulate_run.hpp"
 #include "cli/simulate_workload.hpp"
-#include "cli/simulate/bounds.hpp"
+#include "storage/object_check.hpp"
 
 #include <CLI/CLI.hpp>
 

@@ -4,6 +4,7 @@
 #include "daemon/machine_memory.hpp"
 #include "daemon/serve.hpp"
 #include "daemon/settings_directories.hpp"
+#include "daemon/settings_table.hpp"
 #include "daemon/settings_toml.hpp"
 
 #include <CLI/CLI.hpp>
@@ -25,6 +26,8 @@ struct command_line {
   std::string gpu;
   bool version = false;
   bool check = false;
+  bool print_config = false;
+  bool print_reference = false;
 };
 
 std::string render(const std::vector<option_problem>& problems) {
@@ -51,8 +54,7 @@ result<settings> read_settings(const command_line& given, const environment& env
     with.listen.front().path = given.socket;
   }
   if (!given.state_dir.empty()) {
-    with.disk.path = given.state_dir;
-    with.disk.paths.clear();
+    with.disk.path = {given.state_dir};
   }
   if (!given.metrics.empty())
     with.metrics.address = given.metrics;
@@ -81,7 +83,7 @@ exit_code refuse(const command_line& given, const error& why) {
 exit_code check(const command_line& given, const settings& with, const std::string& default_directory) {
   auto missing = missing_directories(with, default_directory);
   std::cerr << render(missing);
-  if (!missing.empty() && missing.size() == with.disk.directories().size())
+  if (!missing.empty() && missing.size() == with.disk.path.size())
     return wrong_usage; // with some of its paths the tier starts
   std::cout << (given.config.empty() ? "the defaults are" : given.config + " is") << " valid\n";
   return clean;
@@ -120,6 +122,9 @@ int main(int argc, char** argv) {
                  "Serve metrics on this loopback address, such as 127.0.0.1:9464");
   app.add_option("--gpu", given.gpu, "")->group(""); // by the daemon itself
   app.add_flag("--check", given.check, "Check the configuration, report every mistake, and exit");
+  app.add_flag("--print-config", given.print_config,
+               "Print a configuration file with every option, its default and its meaning, and exit");
+  app.add_flag("--print-reference", given.print_reference, "")->group(""); // for tools/write_options.py
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& problem) {
@@ -134,6 +139,10 @@ int main(int argc, char** argv) {
   }
   if (given.version) {
     std::cout << "terraced " TERRACE_VERSION "\n" << gpu_report();
+    return clean;
+  }
+  if (given.print_config || given.print_reference) {
+    std::cout << (given.print_config ? commented_configuration() : option_reference());
     return clean;
   }
   if (!given.gpu.empty())
