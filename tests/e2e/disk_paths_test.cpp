@@ -232,10 +232,10 @@ TEST_F(DiskPaths, AStoreOnOnePathGoesOnWithASecond) {
   ASSERT_TRUE(daemon.await_log("joined"));
   tester(daemon.socket()).store(chain);
   ASSERT_EQ(daemon.terminate(), 0);
-  daemon.configure(
-      {.disk_bytes = disk_bytes,
-       .disk = "on_mismatch = \"adapt\"\npath = [\"" + one.path() + "\", \"" + two.path() + "\"]\n",
-       .state_dir = one.path()});
+  daemon.configure({.disk_bytes = disk_bytes,
+                    .disk = "on_mismatch = \"adapt\"\n",
+                    .disk_paths = {one.path(), two.path()},
+                    .state_dir = one.path()});
   daemon.start();
   ASSERT_TRUE(daemon.await_log("12 objects found"));
   EXPECT_EQ(tester(daemon.socket()).load_and_check(chain), 12U);

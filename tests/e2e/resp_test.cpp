@@ -307,7 +307,7 @@ TEST_F(RespDoor, MistakesInItsConfigurationAreNamed) {
     std::string section, text;
   } wrong[] = {
       {"address = \"0.0.0.0:6379\"\npassword_file = \"/x\"\n", "a loopback address"},
-      {"address = \"127.0.0.1:6379\"\n", "every user of this machine can connect to a port"},
+      {"address = \"127.0.0.1:6379\"\n", "every user of this machine can connect to it"},
       {"", "resp[0].address is missing"},
       {"path = \"/a\"\n", "option 'path' in [resp] exists no longer"},
       {"address = \"127.0.0.1:1\"\npassword_file = \"/x\"\nuids = [0]\n",
