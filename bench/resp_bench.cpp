@@ -124,7 +124,7 @@ void resp_figures(const settings& options, const reporter& report, bool stores) 
   if (::system("command -v redis-server >/dev/null") != 0)
     give_up("no redis-server on this machine; install the package `redis-server`");
   std::string door = options.folder + "/resp-bench.sock";
-  bench_daemon daemon(options, {.more = "[[resp]]\npath = \"" + door + "\"\n"});
+  bench_daemon daemon(options, {.more = "[[resp]]\naddress = \"" + door + "\"\n"});
   redis_process redis(options.folder);
   // At times the kernel puts a client and its server on one processor, and small values then take half the
   // time.

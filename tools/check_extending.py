@@ -23,13 +23,15 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # By the sample's file name: the section of docs/extending.md, the name of the part, the most files that it may touch, and
 # what --compile builds and then runs.
 SAMPLES = {
-    "policy": ("An eviction policy", "random", 5, ["tests/policy/test_policy"],
+    "policy": ("An eviction policy", "random", 3, ["tests/policy/test_policy"],
                [["tests/policy/test_policy", "--gtest_filter=*PolicyContract*random"]]),
     "verb": ("A verb", "echo", 7,
              ["src/actors/libterrace_actors.a", "src/client/libterrace_client.a", "tests/protocol/test_protocol"],
              [["tests/protocol/test_protocol"]]),
     "device": ("A device", "tasks", 4, ["tests/gpu/test_gpu"],
                [["tests/gpu/test_gpu", "--gtest_filter=*/tasks"]]),
+    "option": ("An option", "heap_kept_bytes", 3, ["src/daemon/terraced", "tests/daemon/test_daemon"],
+               [["tests/daemon/test_daemon", "--gtest_filter=SettingsToml.KeepsAsMuchOfAHeapAsItSays"]]),
     "tier": ("A tier", "far", 4, ["src/daemon/terraced", "src/cli/terrace", "tests/e2e/test_e2e"],
              [["tests/e2e/test_e2e", "--gtest_filter=Tiers.PrefixIsFoundOnDisk*:Lifecycle.EndsInOrder*"]]),
 }

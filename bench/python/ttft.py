@@ -1,12 +1,10 @@
-"""Measures the time to the first token after a long prefix: computed, and restored from each tier by the
-Python client, as an engine would.
+"""The time to the first token behind a long prefix: computed, and restored from each tier by the Python client, as an engine would.
 
     ttft.py --terraced PROGRAM --folder FOLDER [--device cuda|cpu] [--shape 8b|tiny|thin] [--prefix TOKENS] [--rounds N] [--seconds N]
 
-Prints a line of JSON for each figure as soon as it is known, and what it is doing to stderr. Before each
-restore the KV is overwritten; afterwards it and the logits must equal those of the KV that was never
-moved, bit for bit, and all bytes must come from the tier in question. Needs PyTorch and the package
-terrace. On a processor (`--device cpu`) the device in host memory stands in for the GPU.
+Prints a line of JSON for each figure as soon as it is known, and what it is doing to stderr. Before each restore the KV is overwritten;
+afterwards it and the logits must be those of the KV that was never moved, bit for bit, and all bytes must be of the tier in question.
+Needs PyTorch and the package terrace. On a processor (`--device cpu`) the device in host memory stands in for the GPU.
 """
 
 from __future__ import annotations
@@ -43,7 +41,7 @@ from figures import report  # noqa: E402
 from terrace import Tier  # noqa: E402
 
 CHUNK_TOKENS = CHUNK_BLOCKS * BLOCK_TOKENS
-SMALL_CHUNKS = 4  # with fewer chunks of this size, smaller chunks are used
+SMALL_CHUNKS = 4  # below so many chunks of this size they are smaller
 
 
 def parse() -> argparse.Namespace:
@@ -91,13 +89,12 @@ class Run:
         tier = max(self.prefix_bytes * 5 // 4, least // 2) // slot * slot
         return Daemon(host, disk_bytes=max(3 * self.prefix_bytes, 2 * least), workers=0,
                       gpu=f'tier_device = "{self.uuid}"\ntier_bytes = {tier}\n'
-                          f'tier_allocator = "paged"\ntier_slot_bytes = {slot}\n'
-                          # One client may lease most of a tier: objects that a lease may not hold there are
-                          # loaded from host memory.
+                          f'tier_allocator = "paged:{slot}"\n'
+                          # One client that leases most of a tier: what a lease may not hold there is loaded from host memory.
                           "[lease]\nconnection_percent = 100\ndisk_percent = 100\n")
 
     def make_kv(self) -> tuple[torch.Tensor, object]:
-        """Makes the KV together with the memory that is registered."""
+        """With the memory that is registered."""
         size = (self.shape.layers, 2, self.blocks, BLOCK_TOKENS, self.shape.kv_heads, self.shape.head_dim)
         if self.on_gpu:
             kv = torch.empty(size, dtype=torch.bfloat16, device="cuda")
@@ -132,7 +129,7 @@ class Run:
         self.prefix = terrace.Prefix.of_tokens(self.prompt[: self.given.prefix])
 
     def wait_for_pins(self) -> int:
-        """Waits until the GPU reads host memory itself, or no more of it than before."""
+        """Until the GPU reads host memory itself, or no more of it than now."""
         host = next(tier.capacity_bytes for tier in self.daemon.status().groups[0].tiers if tier.tier == "host")
         pinned, since = -1, time.monotonic()
         while time.monotonic() - since < 2 and pinned < host:
@@ -147,7 +144,7 @@ class Run:
             torch.cuda.synchronize()
 
     def timed(self, work: Callable[[], object]) -> float:
-        """Returns milliseconds."""
+        """Milliseconds."""
         self.sync()
         began = time.perf_counter()
         work()
@@ -163,8 +160,7 @@ class Run:
         return self.model.forward(self.tokens[self.given.prefix :], self.table, self.given.prefix)
 
     def ways(self) -> dict[str, Callable[..., torch.Tensor]]:
-        """Returns functions that compute the prompt to its first token, from its beginning or after `start`
-        tokens, and return the logits."""
+        """To compute the prompt to its first token, from its beginning or behind so many tokens. They give the logits."""
         whole = len(self.tokens)
 
         def in_pieces(piece: int) -> Callable[..., torch.Tensor]:
@@ -178,7 +174,7 @@ class Run:
         def by_cudnn(start: int = 0) -> torch.Tensor:
             from torch.nn.attention import SDPBackend, sdpa_kernel
 
-            if start > 0:  # it may lack the mask; the kernel that PyTorch chooses takes 1 % longer
+            if start > 0:  # it may lack the mask; what PyTorch chooses takes 1 % longer
                 return in_pieces(whole)(start)
             with sdpa_kernel([SDPBackend.CUDNN_ATTENTION]):
                 return in_pieces(whole)(start)
@@ -187,7 +183,7 @@ class Run:
         return {"whole with cuDNN": by_cudnn, **ways} if self.on_gpu else ways
 
     def choose_way(self) -> tuple[str, Callable[..., torch.Tensor]]:
-        """Chooses the way that is fastest in its second run."""
+        """The fastest, the second time."""
         took: dict[str, float] = {}
         for name, way in self.ways().items():
             try:
@@ -204,8 +200,7 @@ class Run:
     # ---- restoring ----
 
     def restore(self) -> dict[str, float]:
-        """Restores as an engine would: looks up, leases, loads, and computes the new tokens. Returns
-        milliseconds."""
+        """As an engine would: what is there, a lease, a load, and the new tokens. Milliseconds."""
         self.sync()
         began = time.perf_counter()
         found = self.daemon.lookup(self.space, self.prompt, lease=True, timeout=PATIENCE)
@@ -224,8 +219,8 @@ class Run:
                 "compute": (ended - here) * 1e3}
 
     def restore_or_compute(self, tokens_per_s: int, compute: Callable[..., torch.Tensor]) -> dict[str, float]:
-        """Restores as an engine that declares its speed: it computes the chunks whose load the daemon says is
-        slower. Returns milliseconds and the number of loaded tokens."""
+        """As an engine that declares how fast it computes: what the daemon says is slower to load is computed. Milliseconds, and
+        tokens that were loaded."""
         self.sync()
         began = time.perf_counter()
         declared = terrace.Options(prefill_tokens_per_s=tokens_per_s)
@@ -257,8 +252,7 @@ class Run:
             raise SystemExit(f"the logits with KV from {tier.name} are not those with the KV that stayed in place")
 
     def move_to(self, tier: Tier) -> None:
-        """Moves all of the prefix, retrying until nobody holds any of it: the tier begins when memory is
-        registered, and objects being written are held."""
+        """All of it, and held by nobody: the tier begins when memory is registered, and what is being written is held."""
         until = time.monotonic() + PATIENCE
         while True:
             moved = self.daemon.move(self.space, self.prefix, tier, timeout=PATIENCE)
@@ -269,14 +263,14 @@ class Run:
             time.sleep(0.01)
 
     def away_from_gpu(self) -> None:
-        """Also evicts what is about to come there after a load."""
+        """Also what is about to come there after a load."""
         self.move_to(Tier.GPU)
         self.daemon.evict(self.space, self.prefix, [Tier.GPU], timeout=PATIENCE)
 
     # ---- figures ----
 
     def measure_copies(self) -> dict[str, list[float]]:
-        """Returns GB/s of one copy of the prefix's size: from pinned memory, and on the device."""
+        """GB/s of one copy of the prefix's size: from pinned memory, and on the device."""
         count = self.prefix_bytes // 2
         target = self.kv.flatten()[:count]
         host = torch.empty(count, dtype=torch.bfloat16, pin_memory=self.on_gpu).fill_(1)
@@ -298,7 +292,7 @@ class Run:
             self.spoil()
             took = self.restore()
             self.check(tier)
-            if i > 0:  # the first round warms up
+            if i > 0:  # the first warms up
                 rounds.append(took)
         parts = {part: [one[part] for one in rounds] for part in rounds[0]}
         spread = max(parts["ttft"]) - min(parts["ttft"])
@@ -307,7 +301,7 @@ class Run:
         report(f"load_{name}", "GB/s", [self.prefix_bytes / 1e6 / took for took in parts["load"]], copies[: len(rounds)])
 
     def measure_declared(self, before: Callable[[], None], compute: Callable[..., torch.Tensor]) -> None:
-        """Restores from disk with a client that declares its speed."""
+        """From disk, by a client that says how fast it computes."""
         speed = round(len(self.tokens) / (median(self.computed) / 1e3))
         say(f"from disk, computing {speed} tokens/s")
         rounds = []
@@ -320,7 +314,7 @@ class Run:
             alike = torch.cosine_similarity(self.logits.float(), self.kept_logits.float(), 0).item()
             if alike < 0.99:
                 raise SystemExit(f"the logits with KV from the disk are others: {alike}")
-            if i > 0:  # the first round learns how fast the disk is
+            if i > 0:  # the first learns how fast the disk is
                 rounds.append(took)
         report("ttft_disk_declared", "ms", [one["ttft"] for one in rounds], self.computed[: len(rounds)], tokens_per_s=speed,
                loaded_tokens=median(one["loaded"] for one in rounds))
@@ -328,7 +322,7 @@ class Run:
     def measure(self) -> None:
         name = torch.cuda.get_device_name() if self.on_gpu else "processors"
         way, compute = self.choose_way()
-        # The prefix is computed alone, as it is stored; then what follows it, in place.
+        # The prefix alone, as it is stored, and what follows from it where it is.
         self.model.prefill(self.tokens[: self.given.prefix], self.table, 8192)
         self.kept_logits = self.compute_new()
         self.kept_kv = self.kv.clone()
@@ -339,7 +333,7 @@ class Run:
                tokens=len(self.tokens), prefix_bytes=self.prefix_bytes)
         new = [self.timed(lambda: self.compute_new().argmax().item()) for _ in range(self.given.rounds)]
         report("compute_new", "ms", new)
-        # The sums are added in another order, so the logits are only nearly equal.
+        # Another order of the same sums: nearly the same logits.
         alike = torch.cosine_similarity(compute().float(), self.kept_logits.float(), 0).item()
         print(json.dumps({"name": "setting", "device": name, "shape": self.given.shape, "way": way, "alike": round(alike, 5),
                           "torch": torch.__version__, "attention": self.model.attention.__name__,
@@ -372,7 +366,7 @@ class Run:
 
 
 def tell_log(starting: Future[Daemon]) -> None:
-    """Prints the end of the daemon's log, which goes away with its folder."""
+    """The end of what the daemon said; its folder goes with it."""
     if starting.exception() is None:
         print((starting.result().folder / "log").read_text(errors="replace")[-4000:], file=sys.stderr, flush=True)
 
@@ -381,7 +375,7 @@ def main() -> None:
     given = parse()
     os.environ["TERRACED"] = os.path.abspath(given.terraced)
     os.makedirs(given.folder, exist_ok=True)
-    tempfile.tempdir = os.path.abspath(given.folder)  # Daemon makes its folder there
+    tempfile.tempdir = os.path.abspath(given.folder)  # where Daemon makes its folder
     run = Run(given)
     say("starting the daemon")
     with ThreadPoolExecutor(1) as beside, torch.inference_mode():

@@ -99,7 +99,7 @@ result<void> client_holdings::close_space(space_id id) {
 result<region_id> client_holdings::add(client_region_ptr region) {
   if (regions_.size() >= most_.regions)
     return fail(errc::busy, "the connection has " + std::to_string(regions_.size()) +
-                                " regions, as many as connection.regions_max allows; unregister one");
+                                " regions, as many as a connection may have; unregister one");
   auto id = static_cast<region_id>(next_region_++);
   region_bytes_ += region->size();
   regions_.emplace(id, std::move(region));
@@ -151,16 +151,16 @@ result<void> client_holdings::may_lease() const {
   if (leases_.size() < most_.leases)
     return {};
   return fail(errc::busy, "the connection holds " + std::to_string(leases_.size()) +
-                              " leases, as many as connection.leases_max allows; release some");
+                              " leases, as many as follow from connection.group_bytes; release some");
 }
 
 result<void> client_holdings::may_name(size_t objects) const {
   if (lease_objects_ + objects <= most_.lease_objects)
     return {};
   return fail(errc::busy, "the leases of the connection name " + std::to_string(lease_objects_) +
-                              " objects; " + std::to_string(objects) +
-                              " more would exceed connection.lease_objects_max (" +
-                              std::to_string(most_.lease_objects) + "); release some");
+                              " objects; " + std::to_string(objects) + " more would exceed " +
+                              std::to_string(most_.lease_objects) +
+                              ", which follow from connection.group_bytes; release some");
 }
 
 size_t objects_of(const lease& taken) {

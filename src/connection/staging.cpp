@@ -57,7 +57,7 @@ result<uint64_t> staging::reserve(staged what, const std::vector<uint64_t>& size
   if (reserved_.size() >= reservations_max_)
     return fail(errc::busy,
                 "the connection has " + std::to_string(reserved_.size()) +
-                    " reservations, as many as connection.reservations_max allows; commit or abort some");
+                    " reservations, as many as follow from connection.group_bytes; commit or abort some");
   if (!sizes.empty()) {
     auto extents = space_->allocate(sizes);
     if (!extents) {

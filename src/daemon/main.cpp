@@ -4,6 +4,7 @@
 #include "daemon/machine_memory.hpp"
 #include "daemon/serve.hpp"
 #include "daemon/settings_directories.hpp"
+#include "daemon/settings_table.hpp"
 #include "daemon/settings_toml.hpp"
 
 #include <CLI/CLI.hpp>
@@ -25,6 +26,8 @@ struct command_line {
   std::string gpu;
   bool version = false;
   bool check = false;
+  bool print_config = false;
+  bool print_reference = false;
 };
 
 std::string render(const std::vector<option_problem>& problems) {
@@ -35,7 +38,7 @@ std::string render(const std::vector<option_problem>& problems) {
   return text;
 }
 
-/// Reads the settings of the file, which the command line overrides.
+/// The settings of the file, overridden by the command line.
 result<settings> read_settings(const command_line& given, const environment& env, bool look_at_disks = true) {
   settings with = default_settings(env);
   if (!given.config.empty()) {
@@ -51,8 +54,7 @@ result<settings> read_settings(const command_line& given, const environment& env
     with.listen.front().path = given.socket;
   }
   if (!given.state_dir.empty()) {
-    with.disk.path = given.state_dir;
-    with.disk.paths.clear();
+    with.disk.path = {given.state_dir};
   }
   if (!given.metrics.empty())
     with.metrics.address = given.metrics;
@@ -64,7 +66,7 @@ result<settings> read_settings(const command_line& given, const environment& env
   return with;
 }
 
-/// Sets up logging as the file asks, as far as it can be read, and logs why the daemon does not start.
+/// Makes logging what the file asks for, as far as it can be read, and says why the daemon does not start.
 exit_code refuse(const command_line& given, const error& why) {
   if (!given.config.empty() && asks_for_json_log(given.config)) {
     daemon_options options;
@@ -77,17 +79,17 @@ exit_code refuse(const command_line& given, const error& why) {
   return wrong_usage;
 }
 
-/// Performs `--check`, which also checks what depends on this machine.
+/// `--check`: also what depends on this machine.
 exit_code check(const command_line& given, const settings& with, const std::string& default_directory) {
   auto missing = missing_directories(with, default_directory);
   std::cerr << render(missing);
-  if (!missing.empty() && missing.size() == with.disk.directories().size())
-    return wrong_usage; // the tier starts if only some of its paths work
+  if (!missing.empty() && missing.size() == with.disk.path.size())
+    return wrong_usage; // with some of its paths the tier starts
   std::cout << (given.config.empty() ? "the defaults are" : given.config + " is") << " valid\n";
   return clean;
 }
 
-/// Returns the name of an option with an empty value, as from an unset variable; empty if there is none.
+/// An option with an empty value, as from a variable that is not set: its name; otherwise empty.
 std::string empty_option(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options())
     if (option->count() != 0 && option->get_items_expected_min() > 0 && option->results().front().empty())
@@ -95,15 +97,14 @@ std::string empty_option(const CLI::App& app) {
   return {};
 }
 
-/// Keeps glibc from adapting its thresholds. It raises the one for separate mappings to the size of the
-/// largest buffer that was freed, up to 32 MiB, and a flood's buffers then stay resident. Setting one
-/// threshold fixes the other: with the default of 128 KiB for the top of a heap, every burst of requests
-/// would take its memory from the kernel anew. Buffers of frames below 1 MiB, such as prompts of 200,000
-/// tokens, come from a heap, because fresh pages cost more than hashing or comparing their contents.
+/// Keeps glibc from adapting its thresholds. It raises that for separate mappings to the size of the largest buffer that was
+/// freed, up to 32 MiB, and a flood's buffers stay resident. Setting one threshold fixes the other: with the default
+/// of 128 KiB for the top of a heap every burst of requests takes its memory from the kernel anew. Buffers of frames below
+/// 1 MiB, such as prompts of 200,000 tokens, come from a heap: fresh pages cost more than to hash or compare them.
 void limit_heap() {
-  constexpr int separate_mapping = 1 << 20, kept_at_top = 2 << 20; // in bytes
+  constexpr int separate_mapping = 1 << 20, kept_at_top = 2 << 20; // bytes
   ::mallopt(M_MMAP_THRESHOLD, separate_mapping);
-  ::mallopt(M_TRIM_THRESHOLD, kept_at_top); // each thread's heap, until `malloc_trim` after a flood
+  ::mallopt(M_TRIM_THRESHOLD, kept_at_top); // of each thread's heap, until `malloc_trim` after a flood
 }
 
 } // namespace
@@ -119,13 +120,16 @@ int main(int argc, char** argv) {
                  "Directory of the disk tier's files and of pending clears, overriding the configuration");
   app.add_option("--metrics", given.metrics,
                  "Serve metrics on this loopback address, such as 127.0.0.1:9464");
-  app.add_option("--gpu", given.gpu, "")->group(""); // the daemon itself passes it
+  app.add_option("--gpu", given.gpu, "")->group(""); // by the daemon itself
   app.add_flag("--check", given.check, "Check the configuration, report every mistake, and exit");
+  app.add_flag("--print-config", given.print_config,
+               "Print a configuration file with every option, its default and its meaning, and exit");
+  app.add_flag("--print-reference", given.print_reference, "")->group(""); // for tools/write_options.py
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& problem) {
     if (problem.get_exit_code() == 0)
-      return app.exit(problem); // the problem is --help or --version
+      return app.exit(problem); // --help, --version
     std::cerr << "terraced: " << problem.what() << " (see terraced --help)\n";
     return wrong_usage;
   }
@@ -135,6 +139,10 @@ int main(int argc, char** argv) {
   }
   if (given.version) {
     std::cout << "terraced " TERRACE_VERSION "\n" << gpu_report();
+    return clean;
+  }
+  if (given.print_config || given.print_reference) {
+    std::cout << (given.print_config ? commented_configuration() : option_reference());
     return clean;
   }
   if (!given.gpu.empty())
@@ -161,8 +169,7 @@ int main(int argc, char** argv) {
                                                  "mount its device, or make the directory\n"});
   make_default_directory(*with, default_directory);
   limit_heap();
-  // A device that hangs must not stop the thread that answers the watchdog, so paths change only at a
-  // restart.
+  // A device that hangs must not stop the thread that answers the watchdog; the paths change only at a restart.
   return serve(
       std::move(*with), [&] { return read_settings(given, env, false); }, env);
 }

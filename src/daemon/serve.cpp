@@ -46,7 +46,8 @@ auto end_at_once(const settings& with) {
   for (const listen_options& listen : with.listen)
     sockets.push_back(listen.path);
   for (const door_options& door : with.resp)
-    sockets.push_back(door.path);
+    if (door.at_path())
+      sockets.push_back(door.address);
   return [sockets](const error& why) {
     log_error("the daemon ends without shutting down: " + why.text);
     for (const std::string& path : sockets)
@@ -213,7 +214,6 @@ exit_code serve(settings with, const settings_reader& read_again, const environm
   finishing populating{wired->populator}; // destroyed before the teardown, to which it may leave regions
   runtime::runtime_options runtime_with;
   runtime_with.workers = with.daemon.workers == 0 ? env.default_workers() : with.daemon.workers;
-  runtime_with.slice_us = with.daemon.worker_slice_us;
   runtime_with.busy_poll_us = with.daemon.busy_poll;
   runtime_with.ring_lost = end_at_once(with);
   // The workers' callbacks use these descriptors, so they outlive the workers: the system waits for their

@@ -9,9 +9,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// The option that names the directories.
-std::string option_of(const settings& with) { return with.disk.paths.empty() ? "disk.path" : "disk.paths"; }
-
 bool is_same(const std::string& one, const std::string& other) {
   std::error_code failed;
   if (fs::equivalent(one, other, failed) && !failed)
@@ -27,12 +24,12 @@ std::vector<option_problem> repeated_directories(const settings& with) {
   std::vector<option_problem> found;
   if (!with.disk.enabled)
     return found;
-  const auto& paths = with.disk.paths;
+  const auto& paths = with.disk.path;
   for (auto path = paths.begin(); path != paths.end(); ++path) {
     auto same =
         std::find_if(paths.begin(), path, [&](const std::string& other) { return is_same(*path, other); });
     if (same != path && *same != *path) // equal names are found without the file system
-      found.push_back({"disk.paths", "names one directory twice, as \"" + *same + "\" and \"" + *path + "\"",
+      found.push_back({"disk.path", "names one directory twice, as \"" + *same + "\" and \"" + *path + "\"",
                        "another directory for each path", "remove one of them"});
   }
   return found;
@@ -42,15 +39,14 @@ std::vector<option_problem> missing_directories(const settings& with, const std:
   std::vector<option_problem> found;
   if (!with.disk.enabled)
     return found;
-  for (const std::string& path : with.disk.directories()) {
+  for (const std::string& path : with.disk.path) {
     std::error_code failed;
     auto status = fs::status(path, failed);
     if (status.type() == fs::file_type::not_found && path != default_path)
-      found.push_back({option_of(with), "names \"" + path + "\", which does not exist",
-                       "an existing directory",
+      found.push_back({"disk.path", "names \"" + path + "\", which does not exist", "an existing directory",
                        "mount its device, or make the directory; the daemon does not make it"});
     else if (fs::exists(status) && !fs::is_directory(status))
-      found.push_back({option_of(with), "names \"" + path + "\", which is not a directory",
+      found.push_back({"disk.path", "names \"" + path + "\", which is not a directory",
                        "an existing directory", "name the directory of the file"});
   }
   return found;
@@ -58,7 +54,7 @@ std::vector<option_problem> missing_directories(const settings& with, const std:
 
 void make_default_directory(const settings& with, const std::string& default_path) {
   std::error_code ignored;
-  if (with.disk.enabled && with.disk.paths.empty() && with.disk.path == default_path)
+  if (with.disk.enabled && with.disk.path == std::vector{default_path})
     fs::create_directories(default_path, ignored);
 }
 

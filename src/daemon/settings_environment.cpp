@@ -86,7 +86,7 @@ settings default_settings(const environment& env) {
   settings defaults;
   defaults.listen.emplace_back();
   defaults.listen.back().path = env.socket_path();
-  defaults.disk.path = env.state_path();
+  defaults.disk.path = {env.state_path()};
   return defaults;
 }
 

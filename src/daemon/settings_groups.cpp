@@ -2,6 +2,7 @@
 // tiers.
 #include "daemon/settings.hpp"
 
+#include "daemon/settings_table.hpp"
 #include "daemon/settings_units.hpp"
 
 #include <algorithm>
@@ -29,7 +30,6 @@ std::vector<group_options> gather(const std::vector<listen_options>& listen) {
       groups.push_back({.name = listen[i].group});
       found = groups.end() - 1;
       found->isolated = listen[i].isolated;
-      found->write_in_place = listen[i].write_in_place;
     }
     found->sockets.push_back(i);
   }
@@ -103,7 +103,7 @@ void check_shares(problems& found, const settings& s, const std::vector<group_op
                   std::string_view tier, uint64_t bytes, std::optional<uint64_t> listen_options::*share) {
   auto least = tier == "host" && s.host.huge_pages ? huge_page_bytes : share_bytes_min;
   if (tier == "disk")
-    least *= s.disk.directories().size();
+    least *= s.disk.path.size();
   uint64_t asked = 0;
   size_t without = 0;
   for (const auto& group : groups) {
@@ -114,7 +114,7 @@ void check_shares(problems& found, const settings& s, const std::vector<group_op
     if (own && *own < least && tier == "disk")
       found.push_back({socket_option(group.sockets.front(), "disk_bytes"), "is " + format_bytes(*own),
                        "at least " + format_bytes(least) + ", " + format_bytes(share_bytes_min) +
-                           " per path in disk.paths",
+                           " per path in disk.path",
                        "raise it"});
   }
   auto option = std::string(tier) + ".bytes";
@@ -137,49 +137,14 @@ void append(problems& all, problems more) {
 } // namespace
 
 problems settings::validate() const {
-  constexpr uint32_t lease_percent_with_disk =
-      30; // 25 % are left for loads from it, so that 25 would be none
-  problems found = daemon.validate();
+  problems found;
   if (listen.empty() || listen.size() > sockets_max)
     found.push_back({"listen", "has " + std::to_string(listen.size()) + " sockets",
                      "1 to " + std::to_string(sockets_max), "add or remove [[listen]] sections"});
-  for (size_t i = 0; i < listen.size(); ++i) {
-    auto own = listen[i].validate();
-    for (auto& problem : own)
-      problem.option = socket_option(i, std::string_view(problem.option).substr(sizeof "listen." - 1));
-    append(found, std::move(own));
-    if (const auto& share = listen[i].host_bytes; share && host.huge_pages && *share % huge_page_bytes != 0)
-      found.push_back({socket_option(i, "host_bytes"), "is " + format_bytes(*share),
-                       "a multiple of 2MiB, since "
-                       "host.huge_pages is true",
-                       "round it"});
-  }
-  append(found, connection.validate());
-  append(found, host.validate());
-  append(found, disk.validate());
-  append(found, policy.validate());
-  append(found, shadow.validate());
-  append(found, copier.validate());
-  append(found, gpu.validate());
-  append(found, lease.validate());
-  if ((disk.enabled || gpu.tier_bytes != 0) && lease.host_percent != 0 &&
-      lease.host_percent < lease_percent_with_disk)
-    found.push_back(
-        {"lease.host_percent", "is " + std::to_string(lease.host_percent),
-         "30 to 100 with a disk or a GPU tier, because new leases leave 25 % of host memory for loads "
-         "from it",
-         "raise it"});
-  if (host.staging_only && !disk.enabled)
-    found.push_back({"host.staging_only", "is true",
-                     "disk.enabled = true with it: nothing stays in host memory",
-                     "enable the disk, or let host memory keep objects"});
-  if (host.staging_only && disk.enabled && disk.demotion != "write_through" && disk.demotion != "write_back")
-    found.push_back(
-        {"host.staging_only", "is true",
-         "disk.demotion = \"write_through\" or \"write_back\" with it, not \"" + disk.demotion + "\"",
-         "change one of them: nothing stays in host memory until its second use"});
-  append(found, metrics.validate());
-
+  for (const option_spec& spec : option_table())
+    for (size_t i = 0; i < std::min(sections_of(spec, *this), sockets_max); ++i)
+      append(found, check_option(spec, *this, i));
+  append(found, contradictions());
   if (listen.size() > sockets_max)
     return found;
   auto all = gather(listen);
@@ -198,11 +163,50 @@ problems settings::validate() const {
   return found;
 }
 
+problems settings::contradictions() const {
+  constexpr uint32_t lease_percent_with_disk =
+      30; // 25 % are left for loads from it, so that 25 would be none
+  problems found;
+  for (size_t i = 0; i < std::min(listen.size(), sockets_max); ++i) {
+    auto own = listen[i].contradictions();
+    for (auto& problem : own)
+      problem.option = socket_option(i, std::string_view(problem.option).substr(sizeof "listen." - 1));
+    append(found, std::move(own));
+    if (const auto& share = listen[i].host_bytes; share && host.huge_pages && *share % huge_page_bytes != 0)
+      found.push_back({socket_option(i, "host_bytes"), "is " + format_bytes(*share),
+                       "a multiple of 2MiB, since "
+                       "host.huge_pages is true",
+                       "round it"});
+  }
+  append(found, host.contradictions());
+  append(found, disk.contradictions());
+  append(found, shadow.contradictions());
+  append(found, gpu.contradictions());
+  append(found, metrics.contradictions());
+  if ((disk.enabled || gpu.tier_bytes != 0) && lease.host_percent != 0 &&
+      lease.host_percent < lease_percent_with_disk)
+    found.push_back(
+        {"lease.host_percent", "is " + std::to_string(lease.host_percent),
+         "30 to 100 with a disk or a GPU tier, because new leases leave 25 % of host memory for loads "
+         "from it",
+         "raise it"});
+  if (host.staging_only && !disk.enabled)
+    found.push_back({"host.staging_only", "is true",
+                     "disk.enabled = true with it: nothing stays in host memory",
+                     "enable the disk, or let host memory keep objects"});
+  if (host.staging_only && disk.enabled && disk.demotion != "write_through" && disk.demotion != "write_back")
+    found.push_back(
+        {"host.staging_only", "is true",
+         "disk.demotion = \"write_through\" or \"write_back\" with it, not \"" + disk.demotion + "\"",
+         "change one of them: nothing stays in host memory until its second use"});
+  return found;
+}
+
 std::vector<group_options> settings::groups() const {
   auto all = gather(listen);
   divide(*this, all, host.bytes, host.huge_pages ? huge_page_bytes : 4 * kibibyte,
          &listen_options::host_bytes, &group_options::host_bytes);
-  auto directories = disk.directories();
+  const auto& directories = disk.path;
   if (disk.enabled)
     divide(*this, all, disk.bytes, 4 * kibibyte * directories.size(), &listen_options::disk_bytes,
            &group_options::disk_bytes);

@@ -32,9 +32,9 @@ std::vector<option_change> changes_at_run_time(const settings& old_settings, con
   }
   auto common = std::min(old_settings.listen.size(), new_settings.listen.size());
   for (const auto& spec : option_table()) {
-    if (spec.section != "listen")
-      compare(spec, 0);
-    for (size_t socket = 0; spec.section == "listen" && socket < common; ++socket)
+    if (spec.section == "resp") // told above
+      continue;
+    for (size_t socket = 0; socket < (spec.section == "listen" ? common : 1); ++socket)
       compare(spec, socket);
   }
   return changes;

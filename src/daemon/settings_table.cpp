@@ -1,181 +1,103 @@
 #include "daemon/settings_table.hpp"
 
+#include "actors/supervision/option_values.hpp"
 #include "daemon/settings_units.hpp"
+#include "protocol/limits.hpp"
+
+#include <algorithm>
 
 namespace terrace {
+
 namespace {
 
-constexpr bool now = true;      // SIGHUP applies it
+using namespace std::chrono_literals;
+
+constexpr bool run_time = true; // SIGHUP applies it
 constexpr bool restart = false; // it determines memory, files or threads that exist from the start
 
-template <auto Section, auto Member>
-option_ref in(settings& s, size_t) {
-  return &(s.*Section.*Member);
+constexpr option_bounds any() { return {}; }
+
+constexpr option_bounds between(uint64_t low, uint64_t high) { return {.low = low, .high = high}; }
+
+constexpr option_bounds between(std::chrono::milliseconds low, std::chrono::milliseconds high) {
+  return between(static_cast<uint64_t>(low.count()), static_cast<uint64_t>(high.count()));
 }
 
-template <auto Member>
-option_ref in_socket(settings& s, size_t socket) {
-  return &(s.listen.at(socket).*Member);
+constexpr option_bounds elements(size_t low, size_t high) {
+  return {.elements_low = low, .elements_high = high};
 }
 
-using s = settings;
-using kind = option_kind;
+constexpr option_bounds among(std::span<const std::string_view> (*names)()) { return {.names = names}; }
+
+template <auto& Names>
+constexpr option_bounds among() {
+  return among([]() -> std::span<const std::string_view> { return Names; });
+}
+
+constexpr option_bounds described(std::string_view text) { return {.text = text}; }
+
+template <class Section>
+Section& section_at(Section& section, size_t) {
+  return section;
+}
+
+template <class Section>
+Section& section_at(std::vector<Section>& sections, size_t number) {
+  return sections.at(number);
+}
+
+#define TERRACE_OPTION_ROW(section, key, kind, value, unit, bounds, reload, help, more)                      \
+  {#section,                                                                                                 \
+   #key,                                                                                                     \
+   option_kind::kind,                                                                                        \
+   [](settings& of, size_t socket) -> option_ref { return &section_at(of.section, socket).key; },            \
+   unit,                                                                                                     \
+   bounds,                                                                                                   \
+   reload,                                                                                                   \
+   help,                                                                                                     \
+   more},
 
 constexpr option_spec option_specs[] = {
-    {"daemon", "workers", kind::count, restart, in<&s::daemon, &daemon_options::workers>},
-    {"daemon", "worker_slice_us", kind::count, restart, in<&s::daemon, &daemon_options::worker_slice_us>},
-    {"daemon", "busy_poll", kind::count, restart, in<&s::daemon, &daemon_options::busy_poll>},
-    {"daemon", "log_level", kind::text, now, in<&s::daemon, &daemon_options::log_level>},
-    {"daemon", "log_json", kind::flag, restart, in<&s::daemon, &daemon_options::log_json>},
-    {"daemon", "shutdown_grace", kind::duration, restart, in<&s::daemon, &daemon_options::shutdown_grace>},
-
-    {"listen", "path", kind::place, restart, in_socket<&listen_options::path>},
-    {"listen", "group", kind::text, restart, in_socket<&listen_options::group>},
-    {"listen", "mode", kind::permissions, restart, in_socket<&listen_options::mode>},
-    {"listen", "uids", kind::ids, restart, in_socket<&listen_options::uids>},
-    {"listen", "gids", kind::ids, restart, in_socket<&listen_options::gids>},
-    {"listen", "isolated", kind::flag, restart, in_socket<&listen_options::isolated>},
-    {"listen", "write_in_place", kind::flag, restart, in_socket<&listen_options::write_in_place>},
-    {"listen", "host_bytes", kind::share, restart, in_socket<&listen_options::host_bytes>},
-    {"listen", "disk_bytes", kind::share, restart, in_socket<&listen_options::disk_bytes>},
-
-    {"connection", "credit_requests", kind::count, restart,
-     in<&s::connection, &connection_options::credit_requests>},
-    {"connection", "credit_bytes", kind::bytes, restart,
-     in<&s::connection, &connection_options::credit_bytes>},
-    {"connection", "staging_bytes", kind::bytes, restart,
-     in<&s::connection, &connection_options::staging_bytes>},
-    {"connection", "reservations_max", kind::count, restart,
-     in<&s::connection, &connection_options::reservations_max>},
-    {"connection", "spaces_max", kind::count, restart, in<&s::connection, &connection_options::spaces_max>},
-    {"connection", "group_spaces_max", kind::count, restart,
-     in<&s::connection, &connection_options::group_spaces_max>},
-    {"connection", "regions_max", kind::count, restart, in<&s::connection, &connection_options::regions_max>},
-    {"connection", "region_bytes", kind::bytes, restart,
-     in<&s::connection, &connection_options::region_bytes>},
-    {"connection", "region_bytes_group", kind::bytes, restart,
-     in<&s::connection, &connection_options::region_bytes_group>},
-    {"connection", "region_bytes_total", kind::bytes, restart,
-     in<&s::connection, &connection_options::region_bytes_total>},
-    {"connection", "leases_max", kind::count, restart, in<&s::connection, &connection_options::leases_max>},
-    {"connection", "lease_objects_max", kind::count, restart,
-     in<&s::connection, &connection_options::lease_objects_max>},
-    {"connection", "sessions_max", kind::count, restart,
-     in<&s::connection, &connection_options::sessions_max>},
-    {"connection", "session_bytes", kind::bytes, restart,
-     in<&s::connection, &connection_options::session_bytes>},
-    {"connection", "sessions_group_max", kind::count, restart,
-     in<&s::connection, &connection_options::sessions_group_max>},
-    {"connection", "session_bytes_group", kind::bytes, restart,
-     in<&s::connection, &connection_options::session_bytes_group>},
-    {"connection", "prompts_max", kind::count, restart, in<&s::connection, &connection_options::prompts_max>},
-    {"connection", "prompt_bytes", kind::bytes, restart,
-     in<&s::connection, &connection_options::prompt_bytes>},
-    {"connection", "memo_bytes", kind::bytes, restart, in<&s::connection, &connection_options::memo_bytes>},
-    {"connection", "group_bytes", kind::bytes, restart, in<&s::connection, &connection_options::group_bytes>},
-    {"connection", "connections_max", kind::count, restart,
-     in<&s::connection, &connection_options::connections_max>},
-    {"connection", "request_deadline", kind::duration, restart,
-     in<&s::connection, &connection_options::request_deadline>},
-    {"connection", "request_deadline_max", kind::duration, restart,
-     in<&s::connection, &connection_options::request_deadline_max>},
-    {"connection", "handshake_deadline", kind::duration, restart,
-     in<&s::connection, &connection_options::handshake_deadline>},
-
-    {"host", "bytes", kind::bytes, now, in<&s::host, &host_options::bytes>},
-    {"host", "segment_bytes", kind::bytes, restart, in<&s::host, &host_options::segment_bytes>},
-    {"host", "allocator", kind::text, restart, in<&s::host, &host_options::allocator>},
-    {"host", "slot_bytes", kind::bytes, restart, in<&s::host, &host_options::slot_bytes>},
-    {"host", "small_max_bytes", kind::bytes, restart, in<&s::host, &host_options::small_max_bytes>},
-    {"host", "small_percent", kind::count, restart, in<&s::host, &host_options::small_percent>},
-    {"host", "policy", kind::text, now, in<&s::host, &host_options::policy>},
-    {"host", "low_watermark_percent", kind::count, restart,
-     in<&s::host, &host_options::low_watermark_percent>},
-    {"host", "huge_pages", kind::flag, restart, in<&s::host, &host_options::huge_pages>},
-    {"host", "numa_node", kind::text, restart, in<&s::host, &host_options::numa_node>},
-    {"host", "prefault", kind::flag, restart, in<&s::host, &host_options::prefault>},
-    {"host", "staging_only", kind::flag, restart, in<&s::host, &host_options::staging_only>},
-    {"host", "prefault_piece_bytes", kind::bytes, restart, in<&s::host, &host_options::prefault_piece_bytes>},
-    {"host", "allocation_queue", kind::count, restart, in<&s::host, &host_options::allocation_queue>},
-
-    {"disk", "enabled", kind::flag, restart, in<&s::disk, &disk_options::enabled>},
-    {"disk", "path", kind::place, restart, in<&s::disk, &disk_options::path>},
-    {"disk", "paths", kind::names, restart, in<&s::disk, &disk_options::paths>},
-    {"disk", "bytes", kind::bytes, restart, in<&s::disk, &disk_options::bytes>},
-    {"disk", "allocator", kind::text, restart, in<&s::disk, &disk_options::allocator>},
-    {"disk", "slot_bytes", kind::bytes, restart, in<&s::disk, &disk_options::slot_bytes>},
-    {"disk", "small_max_bytes", kind::bytes, restart, in<&s::disk, &disk_options::small_max_bytes>},
-    {"disk", "small_percent", kind::count, restart, in<&s::disk, &disk_options::small_percent>},
-    {"disk", "policy", kind::text, now, in<&s::disk, &disk_options::policy>},
-    {"disk", "low_watermark_percent", kind::count, restart,
-     in<&s::disk, &disk_options::low_watermark_percent>},
-    {"disk", "depth", kind::count, restart, in<&s::disk, &disk_options::depth>},
-    {"disk", "bytes_in_flight", kind::bytes, restart, in<&s::disk, &disk_options::bytes_in_flight>},
-    {"disk", "write_bytes_in_flight", kind::bytes, restart,
-     in<&s::disk, &disk_options::write_bytes_in_flight>},
-    {"disk", "index_object_bytes", kind::bytes, restart, in<&s::disk, &disk_options::index_object_bytes>},
-    {"disk", "on_mismatch", kind::text, restart, in<&s::disk, &disk_options::on_mismatch>},
-    {"disk", "admission", kind::text, restart, in<&s::disk, &disk_options::admission>},
-    {"disk", "write_bytes_per_day", kind::bytes, restart, in<&s::disk, &disk_options::write_bytes_per_day>},
-    {"disk", "stall_after", kind::duration, restart, in<&s::disk, &disk_options::stall_after>},
-    {"disk", "write_share_percent", kind::count, restart, in<&s::disk, &disk_options::write_share_percent>},
-    {"disk", "cost_model", kind::flag, now, in<&s::disk, &disk_options::cost_model>},
-    {"disk", "demotion", kind::text, restart, in<&s::disk, &disk_options::demotion>},
-    {"disk", "allocation_queue", kind::count, restart, in<&s::disk, &disk_options::allocation_queue>},
-
-    {"policy", "clock", kind::text, restart, in<&s::policy, &policy_options::clock>},
-
-    {"shadow", "policies", kind::names, restart, in<&s::shadow, &shadow_options::policies>},
-    {"shadow", "capacity_percents", kind::counts, restart,
-     in<&s::shadow, &shadow_options::capacity_percents>},
-
-    {"copier", "threads", kind::count, restart, in<&s::copier, &copier_options::threads>},
-    {"copier", "piece_bytes", kind::bytes, restart, in<&s::copier, &copier_options::piece_bytes>},
-    {"copier", "nice", kind::count, restart, in<&s::copier, &copier_options::nice>},
-    {"gpu", "enabled", kind::flag, restart, in<&s::gpu, &gpu_options::enabled>},
-    {"gpu", "staging_bytes", kind::bytes, restart, in<&s::gpu, &gpu_options::staging_bytes>},
-    {"gpu", "deadline", kind::duration, restart, in<&s::gpu, &gpu_options::deadline>},
-    {"gpu", "map_arenas", kind::text, restart, in<&s::gpu, &gpu_options::map_arenas>},
-    {"gpu", "direct_disk", kind::text, restart, in<&s::gpu, &gpu_options::direct_disk>},
-    {"gpu", "direct_bytes", kind::bytes, restart, in<&s::gpu, &gpu_options::direct_bytes>},
-    {"gpu", "tier_bytes", kind::bytes, restart, in<&s::gpu, &gpu_options::tier_bytes>},
-    {"gpu", "tier_device", kind::text, restart, in<&s::gpu, &gpu_options::tier_device>},
-    {"gpu", "tier_peers", kind::flag, restart, in<&s::gpu, &gpu_options::tier_peers>},
-    {"gpu", "tier_allocator", kind::text, restart, in<&s::gpu, &gpu_options::tier_allocator>},
-    {"gpu", "tier_slot_bytes", kind::bytes, restart, in<&s::gpu, &gpu_options::tier_slot_bytes>},
-    {"gpu", "tier_policy", kind::text, restart, in<&s::gpu, &gpu_options::tier_policy>},
-    {"gpu", "tier_demotion", kind::text, restart, in<&s::gpu, &gpu_options::tier_demotion>},
-
-    {"lease", "warn_after", kind::duration, restart, in<&s::lease, &lease_options::warn_after>},
-    {"lease", "host_percent", kind::count, restart, in<&s::lease, &lease_options::host_percent>},
-    {"lease", "connection_percent", kind::count, restart, in<&s::lease, &lease_options::connection_percent>},
-    {"lease", "disk_percent", kind::count, restart, in<&s::lease, &lease_options::disk_percent>},
-    {"lease", "pin_percent", kind::count, restart, in<&s::lease, &lease_options::pin_percent>},
-    {"lease", "session_percent", kind::count, restart, in<&s::lease, &lease_options::session_percent>},
-
-    {"metrics", "enabled", kind::flag, restart, in<&s::metrics, &metrics_options::enabled>},
-    {"metrics", "address", kind::text, restart, in<&s::metrics, &metrics_options::address>},
-    {"metrics", "spaces_max", kind::count, restart, in<&s::metrics, &metrics_options::spaces_max>},
+#define DAEMON_OPTION(...) TERRACE_OPTION_ROW(daemon, __VA_ARGS__)
+#define LISTEN_OPTION(...) TERRACE_OPTION_ROW(listen, __VA_ARGS__)
+#define CONNECTION_OPTION(...) TERRACE_OPTION_ROW(connection, __VA_ARGS__)
+#define HOST_OPTION(...) TERRACE_OPTION_ROW(host, __VA_ARGS__)
+#define DISK_OPTION(...) TERRACE_OPTION_ROW(disk, __VA_ARGS__)
+#define POLICY_OPTION(...) TERRACE_OPTION_ROW(policy, __VA_ARGS__)
+#define SHADOW_OPTION(...) TERRACE_OPTION_ROW(shadow, __VA_ARGS__)
+#define COPIER_OPTION(...) TERRACE_OPTION_ROW(copier, __VA_ARGS__)
+#define GPU_OPTION(...) TERRACE_OPTION_ROW(gpu, __VA_ARGS__)
+#define LEASE_OPTION(...) TERRACE_OPTION_ROW(lease, __VA_ARGS__)
+#define METRICS_OPTION(...) TERRACE_OPTION_ROW(metrics, __VA_ARGS__)
+#define RESP_OPTION(...) TERRACE_OPTION_ROW(resp, __VA_ARGS__)
+#include "daemon/options.def"
 };
 
-template <auto Member>
-option_ref in_door(settings& of, size_t door) {
-  return &(of.resp.at(door).*Member);
-}
-
-constexpr option_spec door_specs[] = {
-    {"resp", "path", kind::text, restart, in_door<&door_options::path>},
-    {"resp", "address", kind::text, restart, in_door<&door_options::address>},
-    {"resp", "group", kind::text, restart, in_door<&door_options::group>},
-    {"resp", "mode", kind::permissions, restart, in_door<&door_options::mode>},
-    {"resp", "uids", kind::ids, restart, in_door<&door_options::uids>},
-    {"resp", "gids", kind::ids, restart, in_door<&door_options::gids>},
-    {"resp", "password_file", kind::text, restart, in_door<&door_options::password_file>},
-    {"resp", "value_bytes_max", kind::bytes, restart, in_door<&door_options::value_bytes_max>},
+constexpr former_option former_specs[] = {
+#define FORMER_OPTION(section, key, instead) {#section, #key, instead},
+#include "daemon/options.def"
 };
 
-constexpr std::string_view sections[] = {"daemon", "listen", "connection", "host",  "disk",   "policy",
-                                         "shadow", "copier", "gpu",        "lease", "metrics"};
+constexpr option_section sections[] = {
+    {.name = "daemon"},
+    {.name = "listen",
+     .repeated = true,
+     .help = "One section per listening socket. Sockets of the same group share chunks and memory; groups "
+             "share nothing."},
+    {.name = "connection"},
+    {.name = "host"},
+    {.name = "disk"},
+    {.name = "policy"},
+    {.name = "shadow"},
+    {.name = "copier"},
+    {.name = "gpu"},
+    {.name = "lease"},
+    {.name = "metrics"},
+    {.name = "resp",
+     .repeated = true,
+     .absent = true,
+     .help = "A door for Redis clients; one section per socket. There is none by default."},
+};
 
 std::string in_quotes(std::string_view text) {
   std::string out = "\"";
@@ -218,12 +140,164 @@ struct formatter {
   }
 };
 
+std::string format_number(option_kind kind, uint64_t value) {
+  switch (kind) {
+    case option_kind::bytes:
+    case option_kind::share: return format_bytes(value);
+    case option_kind::duration: return format_duration(std::chrono::milliseconds(value));
+    default: return std::to_string(value);
+  }
+}
+
+std::string list_of(std::span<const std::string_view> names) {
+  std::string list;
+  for (auto name : names)
+    list += (list.empty() ? "" : ", ") + std::string(name);
+  return list;
+}
+
+std::string range_of(const option_spec& spec) {
+  return (spec.bounds.zero ? "0, or " : "") + format_number(spec.kind, spec.bounds.low) + " to " +
+         format_number(spec.kind, spec.bounds.high);
+}
+
+/// Checks one value; the overloads are those of `option_ref`.
+struct checker {
+  const option_spec& spec;
+  std::string option;
+  std::vector<option_problem> found;
+
+  void number(uint64_t value) {
+    const option_bounds& bounds = spec.bounds;
+    if (bounds.zero && value == 0)
+      return;
+    if (value < bounds.low || value > bounds.high)
+      found.push_back({option, "is " + format_number(spec.kind, value), range_of(spec),
+                       value < bounds.low ? "raise it" : "lower it"});
+    if (value % bounds.multiple != 0)
+      found.push_back({option, "is " + format_bytes(value), "a multiple of " + format_bytes(bounds.multiple),
+                       "round it to " + format_bytes(std::max(bounds.multiple,
+                                                              value / bounds.multiple * bounds.multiple))});
+  }
+
+  void name(std::string_view value) {
+    if (spec.bounds.names == nullptr)
+      return;
+    auto names = spec.bounds.names();
+    if (std::find(names.begin(), names.end(), value) != names.end())
+      return;
+    auto nearest = nearest_name(value, names);
+    found.push_back(
+        {option, "is \"" + std::string(value) + "\"", "one of " + list_of(names),
+         nearest.empty() ? "name one of them" : "did you mean \"" + std::string(nearest) + "\"?"});
+  }
+
+  void elements(size_t count) {
+    if (count < spec.bounds.elements_low || count > spec.bounds.elements_high)
+      found.push_back(
+          {option, "has " + std::to_string(count) + " elements",
+           std::to_string(spec.bounds.elements_low) + " to " + std::to_string(spec.bounds.elements_high),
+           count < spec.bounds.elements_low ? "add some" : "remove some"});
+  }
+
+  void operator()(const bool*) {}
+  void operator()(const uint32_t* value) {
+    if (spec.kind != option_kind::permissions)
+      number(*value);
+    else if (*value > 0777)
+      found.push_back(
+          {option, "is " + format_permissions(*value), "at most 0777", "use the nine permission bits"});
+  }
+  void operator()(const uint64_t* value) { number(*value); }
+  void operator()(const std::optional<uint64_t>* value) {
+    if (*value)
+      number(**value);
+  }
+  void operator()(const std::chrono::milliseconds* value) { number(static_cast<uint64_t>(value->count())); }
+  void operator()(const std::string* value) {
+    if (spec.kind == option_kind::allocator)
+      name(std::string_view(*value).substr(0, value->find(':')));
+    else
+      name(*value);
+  }
+  void operator()(const std::vector<uint32_t>* values) {
+    elements(values->size());
+    for (uint32_t value : *values)
+      number(value);
+  }
+  void operator()(const std::vector<std::string>* values) {
+    elements(values->size());
+    for (const std::string& value : *values)
+      name(value);
+  }
+};
+
+constexpr size_t columns = 120;
+
+/// Comment lines of `text`, broken between words.
+std::string comment(std::string_view text) {
+  std::string lines, line = "#";
+  for (size_t at = 0; at < text.size();) {
+    auto word = text.substr(at, std::min(text.find(' ', at), text.size()) - at);
+    if (line.size() + 1 + word.size() > columns) {
+      lines += line + "\n";
+      line = "#";
+    }
+    line += " " + std::string(word);
+    at += word.size() + 1;
+  }
+  return lines + line + "\n";
+}
+
+std::string heading(const option_section& section) {
+  return section.repeated ? "[[" + std::string(section.name) + "]]" : "[" + std::string(section.name) + "]";
+}
+
+std::string commented_section(const option_section& section) {
+  const std::string mark = section.absent ? "# " : "";
+  std::string text = section.help.empty() ? "" : comment(section.help);
+  text += mark + heading(section) + "\n";
+  for (const auto& spec : option_specs) {
+    if (spec.section != section.name)
+      continue;
+    std::string help = (spec.at_run_time ? "(run time) " : "") + std::string(spec.help);
+    if (spec.bounds.names != nullptr)
+      help += " One of: " + list_of(spec.bounds.names()) + ".";
+    text += comment(help) + mark + std::string(spec.key) + " = " + format_default(spec) + "\n";
+  }
+  return text;
+}
+
+constexpr std::string_view top_comment =
+    R"(# Every option of terraced with its default; leaving a line out has the same effect as keeping it. Sizes are bytes, or
+# strings in powers of 1024 ("64KiB", "32MiB", "1GiB", "2TiB"); durations are strings ("250ms", "60s", "5m", "1h").
+# `terraced --check --config FILE` reports every mistake in a file. docs/configuration.md explains when to change what.
+# SIGHUP applies options marked "run time"; all others need a restart. `terraced --print-config` prints this file.
+)";
+
+constexpr std::string_view quota_comment =
+    R"(# Quotas of tenants, one section each (run time). A tenant is the salt of its spaces; the name is shown instead of it.
+# [[quota]]
+# name = "batch"
+# rule = "batch-*"            # each salt that begins so is a tenant of its own; or tenant = "the salt"
+# group = "default"           # without it: in every trust group
+# host_max = "2GiB"           # or percent of the tier, "10%"
+# host_guaranteed = "5%"      # eviction for others takes a tenant no further down
+# disk_max = "10%"
+# disk_guaranteed = "1GiB"
+)";
+
 } // namespace
 
 std::span<const option_spec> option_table() { return option_specs; }
-std::span<const option_spec> door_table() { return door_specs; }
 
-std::span<const std::string_view> section_names() { return sections; }
+std::span<const option_section> option_sections() { return sections; }
+
+std::span<const former_option> former_options() { return former_specs; }
+
+size_t sections_of(const option_spec& spec, const settings& of) {
+  return spec.section == "listen" ? of.listen.size() : spec.section == "resp" ? of.resp.size() : 1;
+}
 
 std::string option_name(const option_spec& spec, size_t socket) {
   auto name = std::string(spec.section);
@@ -237,12 +311,80 @@ std::string format_option(const option_spec& spec, const settings& from, size_t 
   return std::visit(formatter{spec.kind}, spec.at(const_cast<settings&>(from), socket));
 }
 
+std::string format_default(const option_spec& spec) {
+  if (spec.kind == option_kind::place || spec.kind == option_kind::places)
+    return "\"auto\"";
+  settings defaults;
+  defaults.listen.emplace_back();
+  defaults.resp.emplace_back();
+  return format_option(spec, defaults, 0);
+}
+
+std::string format_bounds(const option_spec& spec) {
+  const option_bounds& bounds = spec.bounds;
+  if (!bounds.text.empty())
+    return std::string(bounds.text);
+  if (bounds.names != nullptr)
+    return list_of(bounds.names());
+  std::string text = bounds.high == UINT64_MAX ? "" : range_of(spec);
+  if (bounds.multiple != 1)
+    text += ", in " + format_bytes(bounds.multiple);
+  if (bounds.elements_high != SIZE_MAX)
+    text += (text.empty() ? "at most " : ", at most ") + std::to_string(bounds.elements_high);
+  return text;
+}
+
+std::vector<option_problem> check_option(const option_spec& spec, const settings& from, size_t socket) {
+  checker check{spec, option_name(spec, socket), {}};
+  std::visit(check, spec.at(const_cast<settings&>(from), socket));
+  return std::move(check.found);
+}
+
+std::string commented_configuration() {
+  std::string text(top_comment);
+  for (const option_section& section : sections) {
+    if (section.absent)
+      text += "\n" + std::string(quota_comment);
+    text += "\n" + commented_section(section);
+  }
+  return text;
+}
+
+std::string documented_options(std::string_view section) {
+  std::string text = "| option | unit | default | bounds | run time | meaning, and when to change it |\n"
+                     "|---|---|---|---|---|---|\n";
+  for (const auto& spec : option_specs)
+    if (spec.section == section)
+      text += "| `" + std::string(spec.key) + "` | " + std::string(spec.unit) + " | `" +
+              format_default(spec) + "` | " + format_bounds(spec) + " | " +
+              (spec.at_run_time ? "yes" : "no") + " | " + std::string(spec.help) +
+              (spec.more.empty() ? "" : " ") + std::string(spec.more) + " |\n";
+  return text;
+}
+
+std::string documented_former_options() {
+  std::string text = "| option | what to do |\n|---|---|\n";
+  for (const auto& former : former_specs)
+    text += "| `" + std::string(former.section) + "." + std::string(former.key) + "` | " +
+            std::string(former.instead) + " |\n";
+  return text;
+}
+
+std::string option_reference() {
+  std::string text;
+  for (const option_section& section : sections)
+    text += "## " + heading(section) + "\n\n" + documented_options(section.name) + "\n";
+  return text + "## Options that went\n\n" + documented_former_options();
+}
+
 std::string_view describe(option_kind kind) {
   switch (kind) {
     case option_kind::flag: return "true or false";
     case option_kind::count: return "a whole number that is not negative, without quotes";
     case option_kind::text: return "a string in quotes";
     case option_kind::place: return "an absolute path in quotes, or \"auto\"";
+    case option_kind::places: return "an absolute path in quotes, an array of them, or \"auto\"";
+    case option_kind::allocator: return "a name in quotes, such as \"size_class\" or \"paged:4MiB\"";
     case option_kind::bytes: return "a size: bytes as a number, or a string with a unit such as \"64MiB\"";
     case option_kind::share: return "a size such as \"64MiB\", or \"auto\"";
     case option_kind::duration: return "a duration with its unit, such as \"250ms\", \"60s\" or \"5m\"";

@@ -1,7 +1,4 @@
-// The table of all options: name and notation in the file, and whether the option can change at run time.
-//
-// To add an option: a member with its default in settings.hpp, its bounds in that struct's validate(), a line
-// in this table. Tests then require its lines in config/terraced.toml and docs/configuration.md.
+// The table of all options (options.def): name, notation, bounds and help of each, and whether it can change at run time.
 #pragma once
 
 #include "daemon/settings.hpp"
@@ -13,39 +10,86 @@
 
 namespace terrace {
 
+/// How a value is written, see `option_types`.
 enum class option_kind : uint8_t {
-  flag,        ///< true or false
-  count,       ///< a whole number
-  text,        ///< a string
-  place,       ///< a path; "auto": the default from the environment
-  bytes,       ///< a whole number, or a string such as "64MiB"
-  share,       ///< bytes, or "auto" for an equal part
-  duration,    ///< a string such as "60s"
-  permissions, ///< a string such as "0600"
-  ids,         ///< an array of user or group ids
-  counts,      ///< an array of whole numbers
-  names,       ///< an array of strings
+  flag,
+  count,
+  text,
+  place,
+  places,
+  allocator,
+  bytes,
+  share,
+  duration,
+  permissions,
+  ids,
+  counts,
+  names,
 };
 
 using option_ref = std::variant<bool*, uint32_t*, uint64_t*, std::string*, std::chrono::milliseconds*,
                                 std::vector<uint32_t>*, std::vector<std::string>*, std::optional<uint64_t>*>;
 
+/// The values that an option may have. What depends on other options is in `contradictions()` of its struct.
+struct option_bounds {
+  uint64_t low = 0, high = UINT64_MAX; ///< of numbers, bytes and milliseconds; of arrays: of each element
+  uint64_t multiple = 1;
+  bool zero = false; ///< 0 is valid, too
+  size_t elements_low = 0, elements_high = SIZE_MAX;
+  std::span<const std::string_view> (*names)() = nullptr; ///< the valid names
+  std::string_view text;                                  ///< for readers, if the struct checks them
+
+  constexpr option_bounds in(uint64_t unit) const {
+    auto with = *this;
+    with.multiple = unit;
+    return with;
+  }
+  constexpr option_bounds or_zero() const {
+    auto with = *this;
+    with.zero = true;
+    return with;
+  }
+  constexpr option_bounds of(uint64_t low_element, uint64_t high_element) const {
+    auto with = *this;
+    with.low = low_element;
+    with.high = high_element;
+    return with;
+  }
+};
+
 struct option_spec {
   std::string_view section;
   std::string_view key;
   option_kind kind;
-  bool at_run_time;                           ///< SIGHUP applies it; otherwise it needs a restart
-  option_ref (*at)(settings&, size_t socket); ///< its place; `socket` matters only for [[listen]]
+  option_ref (*at)(settings&,
+                   size_t socket); ///< its place; `socket` matters only for [[listen]] and [[resp]]
+  std::string_view unit;
+  option_bounds bounds;
+  bool at_run_time;      ///< SIGHUP applies it; otherwise it needs a restart
+  std::string_view help; ///< a sentence
+  std::string_view more; ///< for the documentation, in Markdown
 };
 
-/// In the order of the sections in config/terraced.toml.
+/// In the order of options.def.
 std::span<const option_spec> option_table();
 
-/// The options of [[resp]], of which there is no section by default; `socket` is its number.
-std::span<const option_spec> door_table();
+struct option_section {
+  std::string_view name;
+  bool repeated = false; ///< [[name]]
+  bool absent = false;   ///< there is none by default
+  std::string_view help; ///< sentences, or empty
+};
+std::span<const option_section> option_sections();
 
-/// The names of the sections, each once.
-std::span<const std::string_view> section_names();
+/// An option of earlier versions.
+struct former_option {
+  std::string_view section, key;
+  std::string_view instead; ///< what to do, for messages and documentation
+};
+std::span<const former_option> former_options();
+
+/// How many of its sections there are.
+size_t sections_of(const option_spec& spec, const settings& of);
 
 /// "host.bytes", or "listen[1].path" for the second socket.
 std::string option_name(const option_spec& spec, size_t socket);
@@ -53,7 +97,26 @@ std::string option_name(const option_spec& spec, size_t socket);
 /// The value as it would be written in the file.
 std::string format_option(const option_spec& spec, const settings& from, size_t socket);
 
+/// The default as it would be written in the file: "auto" where it depends on the environment.
+std::string format_default(const option_spec& spec);
+
+/// "1 to 64", "always, seen_twice"; empty for any value of the kind.
+std::string format_bounds(const option_spec& spec);
+
+/// The problems of one value by itself.
+std::vector<option_problem> check_option(const option_spec& spec, const settings& from, size_t socket);
+
 /// A description of valid values of this kind for messages: "a size such as \"64MiB\" ...".
 std::string_view describe(option_kind kind);
+
+/// config/terraced.toml: every option with its default below its help.
+std::string commented_configuration();
+
+/// The table of a section, or of the options that went, as docs/configuration.md and docs/changes.md have it.
+std::string documented_options(std::string_view section);
+std::string documented_former_options();
+
+/// All these tables, each below the heading of its section: "## [host]", "## Options that went".
+std::string option_reference();
 
 } // namespace terrace

@@ -37,17 +37,6 @@ std::string printable(std::string_view text) {
   return out;
 }
 
-/// Options of earlier versions.
-struct former_option {
-  std::string_view section, key;
-  std::string_view now; ///< what replaces it
-  std::string_view fix;
-};
-constexpr former_option former_options[] = {
-    {"disk", "write_through", "demotion",
-     "write demotion = \"write_through\" instead of true, demotion = \"off\" instead of false"},
-};
-
 class reader {
  public:
   reader(std::string_view file, const environment& env)
@@ -74,8 +63,8 @@ class reader {
       return read_quotas(node);
     if (name == "resp")
       return read_doors(node);
-    auto names = section_names();
-    if (std::find(names.begin(), names.end(), name) == names.end())
+    auto sections = option_sections();
+    if (std::none_of(sections.begin(), sections.end(), [&](const auto& one) { return one.name == name; }))
       return unknown_section(name, node);
     lines_[std::string(name)] = line_of(node);
     if (name == "listen")
@@ -167,7 +156,7 @@ class reader {
   void read_options(std::string_view section, const toml::table& table, size_t socket) {
     for (auto&& [key, node] : table) {
       auto name = key.str();
-      auto options = section == "resp" ? door_table() : option_table();
+      auto options = option_table();
       auto found = std::find_if(options.begin(), options.end(), [&](const auto& spec) {
         return spec.section == section && spec.key == name;
       });
@@ -187,27 +176,28 @@ class reader {
       if (spec.key == name && !node.is_table())
         return say(line_of(node), "'" + std::string(name) + "' stands before any section",
                    "it below its section", "move it below [" + std::string(spec.section) + "]");
-    auto nearest = nearest_name(name, section_names());
+    std::vector<std::string_view> names;
+    for (const auto& section : option_sections())
+      names.push_back(section.name);
+    auto nearest = nearest_name(name, names);
     say(line_of(node), "unknown section '" + std::string(name) + "'", "a section of docs/configuration.md",
         nearest.empty() ? "remove it" : "did you mean [" + std::string(nearest) + "]?");
   }
 
   void unknown_option(std::string_view section, std::string_view name, uint32_t line) {
-    for (const auto& former : former_options)
+    for (const auto& former : former_options())
       if (former.section == section && former.key == name)
         return say(line,
-                   "option '" + std::string(name) + "' in [" + std::string(section) +
-                       "] has been replaced by '" + std::string(former.now) + "'",
-                   "the option that replaces it, see docs/configuration.md", std::string(former.fix));
+                   "option '" + std::string(name) + "' in [" + std::string(section) + "] exists no longer",
+                   "an option of this section, see docs/changes.md", std::string(former.instead));
     std::vector<std::string_view> keys;
     std::string_view elsewhere;
-    for (const auto& table : {option_table(), door_table()})
-      for (const auto& spec : table) {
-        if (spec.section == section)
-          keys.push_back(spec.key);
-        else if (spec.key == name && elsewhere.empty())
-          elsewhere = spec.section;
-      }
+    for (const auto& spec : option_table()) {
+      if (spec.section == section)
+        keys.push_back(spec.key);
+      else if (spec.key == name && elsewhere.empty())
+        elsewhere = spec.section;
+    }
     auto nearest = nearest_name(name, keys);
     std::string fix = "remove it";
     if (!nearest.empty())
@@ -225,14 +215,7 @@ class reader {
     auto name = option_name(spec, socket);
     faulty_.push_back(name);
     say(line, name + " " + stored.error(), std::string(describe(spec.kind)),
-        "write " + std::string(spec.key) + " = " + example(spec));
-  }
-
-  /// The default, or an example if the default is empty.
-  std::string example(const option_spec& spec) const {
-    auto defaults = default_settings(env_);
-    defaults.resp.emplace_back();
-    return spec.kind == option_kind::place ? "\"auto\"" : format_option(spec, defaults, 0);
+        "write " + std::string(spec.key) + " = " + format_default(spec));
   }
 
   using outcome = tl::expected<void, std::string>;
@@ -303,9 +286,17 @@ class reader {
     if (!text)
       return wrong_type(node);
     if (spec.kind == option_kind::place && *text == "auto")
-      target = spec.section == "listen" ? env_.socket_path() : env_.state_path();
+      target = env_.socket_path();
     else
       target = std::move(*text);
+    return {};
+  }
+
+  outcome take_places(const toml::node& node, std::vector<std::string>& target) const {
+    auto text = node.value_exact<std::string>();
+    if (!text)
+      return take_names(node, target);
+    target = {*text == "auto" ? env_.state_path() : *text};
     return {};
   }
 
@@ -320,6 +311,7 @@ class reader {
       }
       case option_kind::count: return take_number(node, *std::get<uint32_t*>(target));
       case option_kind::text:
+      case option_kind::allocator:
       case option_kind::place: return take_text(spec, node, *std::get<std::string*>(target));
       case option_kind::bytes: return take_bytes(node, *std::get<uint64_t*>(target));
       case option_kind::share: {
@@ -335,6 +327,7 @@ class reader {
                                                parse_duration);
       case option_kind::permissions:
         return take<uint32_t>(node, *std::get<uint32_t*>(target), parse_permissions);
+      case option_kind::places: return take_places(node, *std::get<std::vector<std::string>*>(target));
       case option_kind::names: return take_names(node, *std::get<std::vector<std::string>*>(target));
       case option_kind::counts:
       case option_kind::ids: return take_ids(node, *std::get<std::vector<uint32_t>*>(target));

@@ -86,6 +86,23 @@ result<uint32_t> parse_permissions(std::string_view text) {
   return mode;
 }
 
+result<allocator_choice> parse_allocator(std::string_view text) {
+  auto colon = text.find(':');
+  auto name = text.substr(0, colon);
+  if (name != "paged" && colon != std::string_view::npos)
+    return fail(errc::bad_request, "but only \"paged\" has slots");
+  if (name != "paged")
+    return allocator_choice{std::string(name)};
+  if (colon == std::string_view::npos)
+    return fail(errc::bad_request, "without the size of its slots");
+  auto bytes = parse_bytes(text.substr(colon + 1));
+  if (!bytes)
+    return fail(errc::bad_request, "whose size " + bytes.error().text);
+  if (*bytes == 0)
+    return fail(errc::bad_request, "whose size is 0");
+  return allocator_choice{std::string(name), *bytes};
+}
+
 std::string format_bytes(uint64_t bytes) { return bytes == 0 ? "0" : format_with_unit(bytes, byte_units); }
 
 std::string format_duration(std::chrono::milliseconds duration) {

@@ -21,6 +21,15 @@ result<std::chrono::milliseconds> parse_duration(std::string_view text);
 /// "0600", "660": octal, at most 0777. Errors: `bad_request`.
 result<uint32_t> parse_permissions(std::string_view text);
 
+/// An allocator's name, and for "paged" the size of its slots.
+struct allocator_choice {
+  std::string name;
+  uint64_t slot_bytes = 0;
+};
+
+/// "size_class", "paged:4MiB". Errors: `bad_request`, for "paged" without a size, and another name with one.
+result<allocator_choice> parse_allocator(std::string_view text);
+
 /// A short text that parses to the same value.
 std::string format_bytes(uint64_t bytes);
 std::string format_duration(std::chrono::milliseconds duration);

@@ -5,7 +5,9 @@
 #include "base/random_id.hpp"
 #include "daemon/logging.hpp"
 #include "daemon/metrics.hpp"
+#include "daemon/settings_units.hpp"
 #include "index/memo_pool.hpp"
+#include "runtime/runtime_options.hpp"
 #include "runtime/thread_priority.hpp"
 
 #include <sys/stat.h>
@@ -27,27 +29,21 @@ constexpr std::chrono::milliseconds look_at_files_every{2000};
 
 constexpr size_t password_bytes_max = 1024;
 
-tier_plan host_plan(const host_options& host, uint64_t bytes) {
-  return {bytes,
-          host.allocator,
-          host.slot_bytes,
-          host.small_max_bytes,
-          host.small_percent,
-          host.policy,
-          host.low_watermark_bytes(bytes),
-          host.allocation_queue,
-          host.staging_only};
-}
+/// Memory touched per step; requests are answered between steps.
+constexpr uint64_t prefault_piece_bytes = 64 * mebibyte;
 
-tier_plan disk_plan(const disk_options& disk, uint64_t bytes) {
-  return {bytes,
-          disk.allocator,
-          disk.slot_bytes,
-          disk.small_max_bytes,
-          disk.small_percent,
-          disk.policy,
-          disk.low_watermark_bytes(bytes),
-          disk.allocation_queue};
+/// All others are counted together, so that clients cannot create unlimited series.
+constexpr size_t spaces_with_series = 32;
+
+/// What the options of every tier say. `allocator` is validated.
+tier_plan tier_plan_of(uint64_t bytes, const std::string& allocator, const std::string& policy) {
+  auto choice = *parse_allocator(allocator);
+  tier_plan plan;
+  plan.bytes = bytes;
+  plan.allocator = choice.name;
+  plan.slot_bytes = choice.slot_bytes;
+  plan.policy = policy;
+  return plan;
 }
 
 demotion_mode demotion_of(const std::string& name) {
@@ -62,12 +58,14 @@ group_plan plan_of(const settings& with, const group_options& group, const std::
   plan.isolated = group.isolated;
   plan.device_reads = with.gpu.enabled && with.gpu.maps_arena(group.isolated);
   plan.spaces_max = with.connection.group_spaces_max;
-  plan.sessions = {with.connection.sessions_group_max, with.connection.session_bytes_group,
-                   with.connection.sessions_max, with.connection.session_bytes};
-  plan.prompts = {with.connection.prompts_max, with.connection.prompt_bytes};
+  plan.sessions = {with.connection.sessions_group_max(), with.connection.session_bytes_group(),
+                   with.connection.sessions_max, with.connection.session_bytes()};
+  plan.prompts = {with.connection.prompts_max(), with.connection.prompt_bytes()};
   auto clock = std::find(policy_options::clocks.begin(), policy_options::clocks.end(), with.policy.clock);
   plan.policy_time = static_cast<clock_source>(clock - policy_options::clocks.begin());
-  plan.host = host_plan(with.host, group.host_bytes);
+  plan.host = tier_plan_of(group.host_bytes, with.host.allocator, with.host.policy);
+  plan.host.free_ahead_bytes = with.host.low_watermark_bytes(group.host_bytes);
+  plan.host.staging_only = with.host.staging_only;
   plan.segment_bytes = with.host.segment_bytes;
   plan.disk_files = group.disk_files;
   plan.state_directory = state_directory;
@@ -79,16 +77,13 @@ group_plan plan_of(const settings& with, const group_options& group, const std::
   if (with.host.numa_node != "any")
     plan.numa_node = static_cast<uint32_t>(std::stoul(with.host.numa_node)); // validated
   if (with.disk.enabled && group.disk_bytes != 0) {
-    plan.disk = disk_plan(with.disk, group.disk_bytes);
-    plan.disk_object_bytes = with.disk.index_object_bytes;
+    plan.disk = tier_plan_of(group.disk_bytes, with.disk.allocator, with.disk.policy);
     auto mismatch =
         std::find(disk_options::mismatches.begin(), disk_options::mismatches.end(), with.disk.on_mismatch);
     plan.on_mismatch = static_cast<mismatch_rule>(mismatch - disk_options::mismatches.begin());
     plan.direct_disk = with.gpu.reads_disk(group.isolated);
     plan.disk_io.depth = with.disk.depth;
-    plan.disk_io.bytes_in_flight = with.disk.bytes_in_flight;
-    plan.disk_io.alone_bytes = with.disk.write_bytes_in_flight;
-    plan.disk_io.beside_percent[static_cast<size_t>(io_class::write)] = with.disk.write_share_percent;
+    plan.disk_io.bytes_in_flight = with.disk.depth * plan.disk_io.piece_bytes;
     auto rule =
         std::find(disk_options::admissions.begin(), disk_options::admissions.end(), with.disk.admission);
     plan.admission.rule = static_cast<admission_rule>(rule - disk_options::admissions.begin());
@@ -98,11 +93,7 @@ group_plan plan_of(const settings& with, const group_options& group, const std::
     plan.demotion = demotion_of(with.disk.demotion);
   }
   if (with.gpu.tier_bytes != 0) {
-    plan.gpu.emplace();
-    plan.gpu->bytes = with.gpu.tier_bytes;
-    plan.gpu->allocator = with.gpu.tier_allocator;
-    plan.gpu->slot_bytes = with.gpu.tier_slot_bytes;
-    plan.gpu->policy = with.gpu.tier_policy;
+    plan.gpu = tier_plan_of(with.gpu.tier_bytes, with.gpu.tier_allocator, with.gpu.tier_policy);
     plan.gpu_device = with.gpu.tier_device;
     plan.gpu_peers = with.gpu.tier_peers;
     plan.gpu_demotion = demotion_of(with.gpu.tier_demotion);
@@ -164,11 +155,11 @@ result<actors::listen_plan> open_door(const door_options& door) {
       return tl::unexpected(password.error());
     plan.door->password = std::move(*password);
   }
-  if (!door.path.empty()) {
-    auto opened = open_listening_socket(door.path, door.mode);
+  if (door.at_path()) {
+    auto opened = open_listening_socket(door.address, door.mode);
     if (!opened)
       return tl::unexpected(opened.error());
-    plan.path = door.path;
+    plan.path = door.address;
     plan.socket = std::make_shared<unique_fd>(std::move(*opened));
     listen_options who;
     who.uids = door.uids;
@@ -203,7 +194,7 @@ result<void> open_doors(const settings& with, const std::vector<group_options>& 
 }
 
 result<void> serve_metrics(const settings& with, actors::supervisor_arguments& wired) {
-  if (!with.metrics.enabled)
+  if (!with.metrics.enabled())
     return {};
   auto serving = metrics::exposition::serve(with.metrics.address);
   if (!serving && serving.error().code == errc::busy) {
@@ -232,6 +223,24 @@ result<void> serve_metrics(const settings& with, actors::supervisor_arguments& w
   return {};
 }
 
+connection_limits limits_of(const connection_options& with) {
+  connection_limits limits;
+  limits.credit_requests = with.credit_requests;
+  limits.credit_bytes = with.credit_bytes();
+  limits.staging_bytes = with.staging_bytes;
+  limits.reservations_max = with.reservations_max();
+  limits.spaces_max = with.spaces_max;
+  limits.region_bytes = with.region_bytes;
+  limits.leases_max = with.leases_max();
+  limits.lease_objects_max = with.lease_objects_max();
+  limits.group_bytes = with.group_bytes;
+  limits.connections_max = with.connections_max;
+  limits.request_deadline = with.request_deadline;
+  limits.request_deadline_max = with.request_deadline_max();
+  limits.handshake_deadline = with.handshake_deadline;
+  return limits;
+}
+
 memo_pool_ptr memos_of(const connection_options& with, const teardown_ptr& line) {
   if (with.memo_bytes == 0)
     return nullptr;
@@ -246,11 +255,11 @@ result<void> open_all(const settings& with, const std::string& state_directory,
                       actors::supervisor_arguments& wired) {
   auto groups = with.groups();
   auto all_regions = region_budget::make(
-      {"the daemon", "connection.region_bytes_total", with.connection.region_bytes_total, regions_max});
+      {"the daemon", "16 times connection.region_bytes", with.connection.region_bytes_total(), regions_max});
   for (size_t i = 0; i < groups.size(); ++i) {
     wired.regions.push_back(
-        region_budget::make({"the trust group " + groups[i].name, "connection.region_bytes_group",
-                             with.connection.region_bytes_group},
+        region_budget::make({"the trust group " + groups[i].name, "4 times connection.region_bytes",
+                             with.connection.region_bytes_group()},
                             all_regions));
     wired.groups.push_back(plan_of(with, groups[i], state_directory));
     wired.groups.back().number = i + 1;
@@ -281,36 +290,22 @@ result<actors::supervisor_arguments> wire_up(const settings& with, const environ
   wired.populator = std::make_shared<region_populator>(
       [nice = static_cast<int>(with.copier.nice)] { runtime::be_nice(nice); });
   wired.cost_model->store(with.disk.cost_model);
-  wired.limits.group_bytes = with.connection.group_bytes;
-  wired.limits.connections_max = with.connection.connections_max;
+  wired.limits = limits_of(with.connection);
   wired.limits.groups = with.groups().size();
-  wired.limits.credit_requests = with.connection.credit_requests;
-  wired.limits.credit_bytes = with.connection.credit_bytes;
-  wired.limits.staging_bytes = with.connection.staging_bytes;
-  wired.limits.spaces_max = with.connection.spaces_max;
-  wired.limits.reservations_max = with.connection.reservations_max;
-  wired.limits.regions_max = with.connection.regions_max;
-  wired.limits.region_bytes = with.connection.region_bytes;
-  wired.limits.leases_max = with.connection.leases_max;
-  wired.limits.lease_objects_max = with.connection.lease_objects_max;
-  wired.limits.request_deadline = with.connection.request_deadline;
-  wired.limits.request_deadline_max = with.connection.request_deadline_max;
-  wired.limits.handshake_deadline = with.connection.handshake_deadline;
   wired.limits.lease_warn_after = with.lease.warn_after;
   wired.limits.pin_percent = with.lease.pin_percent;
   wired.limits.session_percent = with.lease.session_percent;
   wired.copiers = with.copier.threads == 0 ? env.default_copiers() : with.copier.threads;
-  wired.copy_piece_bytes = with.copier.piece_bytes;
   wired.copier_nice = static_cast<int>(with.copier.nice);
-  wired.copier_slice_us = with.daemon.worker_slice_us;
+  wired.copier_slice_us = runtime::runtime_options().slice_us;
   wired.devices.enabled = with.gpu.enabled;
   wired.devices.device.staging_bytes = with.gpu.staging_bytes;
-  wired.devices.device.direct_bytes = with.gpu.direct_disk == "auto" ? with.gpu.direct_bytes : 0;
+  wired.devices.device.direct_bytes = with.gpu.direct_bytes;
   wired.devices.device.deadline = with.gpu.deadline;
-  wired.prefault_piece_bytes = with.host.prefault ? with.host.prefault_piece_bytes : 0;
+  wired.prefault_piece_bytes = with.host.prefault ? prefault_piece_bytes : 0;
   wired.shutdown_grace = with.daemon.shutdown_grace;
   wired.ring_features.push_back(kernel.describe());
-  wired.spaces = std::make_shared<metrics::space_table>(with.metrics.spaces_max);
+  wired.spaces = std::make_shared<metrics::space_table>(spaces_with_series);
   if (auto opened = open_all(with, env.state_path(), wired); !opened) {
     for (const actors::listen_plan& listen : wired.listens)
       ::unlink(listen.path.c_str());

@@ -14,11 +14,11 @@ void prompt_book::end(place at) {
 result<void> prompt_book::add(prompt_entry_ptr what, tail_reference tail) {
   uint64_t bytes = what->bytes();
   if (most_.prompts_max == 0)
-    return fail(errc::no_space, "no prompts are kept: connection.prompts_max is 0");
+    return fail(errc::no_space, "no prompts are kept");
   if (bytes > most_.bytes_max)
     return fail(errc::no_space, "the prompt's entry has " + std::to_string(bytes) +
                                     " bytes: expected at most " + std::to_string(most_.bytes_max) +
-                                    " of all prompts (connection.prompt_bytes)");
+                                    " of all prompts, which follow from connection.group_bytes");
   name key{what->end.in->id, what->end.key};
   if (auto known = by_key_.find(key); known != by_key_.end())
     end(known->second);

@@ -51,7 +51,7 @@ TEST(Staging, ReservationsWithoutMemoryHaveABoundToo) {
   auto third = memory->reserve(what(0, 0), {});
   ASSERT_FALSE(third);
   EXPECT_EQ(third.error().code, errc::busy);
-  EXPECT_NE(third.error().text.find("connection.reservations_max"), std::string::npos);
+  EXPECT_NE(third.error().text.find("connection.group_bytes"), std::string::npos);
   ASSERT_TRUE(memory->take(*first));
   EXPECT_TRUE(memory->reserve(what(0, 0), {}));
 }

@@ -15,7 +15,7 @@ TEST(Limits, NeedsGrowWithSegmentsPathsAndThreads) {
   auto large = small;
   large.host.bytes = 8 * gibibyte;
   large.host.segment_bytes = 512 * mebibyte;
-  large.disk.paths = {"/a", "/b"};
+  large.disk.path = {"/a", "/b"};
   large.copier.threads = 20;
   auto more = needs_of(large, env);
   EXPECT_EQ(more.descriptors, base.descriptors + 15 + 2); // segments; a second path

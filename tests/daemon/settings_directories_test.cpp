@@ -14,7 +14,7 @@ namespace {
 
 settings with_paths(std::vector<std::string> paths) {
   auto with = default_settings(test_environment());
-  with.disk.paths = std::move(paths);
+  with.disk.path = std::move(paths);
   return with;
 }
 
@@ -40,7 +40,7 @@ TEST(SettingsDirectories, MissingOnesAreProblemsExceptTheDefault) {
   EXPECT_NE(found[0].wrong.find("absent\", which does not exist"), std::string::npos) << found[0].wrong;
   EXPECT_NE(found[1].wrong.find("file\", which is not a directory"), std::string::npos) << found[1].wrong;
   auto with = with_paths({});
-  with.disk.path = folder / "state";
+  with.disk.path = {folder / "state"};
   EXPECT_EQ(missing_directories(with, "/default").size(), 1u);
   EXPECT_TRUE(missing_directories(with, folder / "state").empty());
 }
@@ -48,7 +48,7 @@ TEST(SettingsDirectories, MissingOnesAreProblemsExceptTheDefault) {
 TEST(SettingsDirectories, OnlyTheDefaultIsMade) {
   test::temporary_folder folder;
   auto with = with_paths({});
-  with.disk.path = folder / "a/b";
+  with.disk.path = {folder / "a/b"};
   make_default_directory(with, "/default");
   EXPECT_FALSE(std::filesystem::exists(folder / "a"));
   make_default_directory(with, folder / "a/b");

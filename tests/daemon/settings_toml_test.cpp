@@ -1,5 +1,6 @@
 #include "daemon/settings_toml.hpp"
 
+#include "daemon/settings_table.hpp"
 #include "settings_support.hpp"
 
 #include <gmock/gmock.h>
@@ -56,7 +57,7 @@ TEST(SettingsToml, AutoStandsForTheEnvironmentsPlaces) {
   auto parsed = parse("[[listen]]\npath = \"auto\"\nhost_bytes = \"auto\"\n[disk]\npath = \"auto\"\n");
   ASSERT_TRUE(parsed) << render_problems(parsed.error());
   EXPECT_EQ(parsed->listen.at(0).path, "/run/user/1000/terrace.sock");
-  EXPECT_EQ(parsed->disk.path, "/home/engine/.local/state/terrace");
+  EXPECT_THAT(parsed->disk.path, ElementsAre("/home/engine/.local/state/terrace"));
 }
 
 TEST(SettingsToml, ListensOfTheFileReplaceTheDefaultOne) {
@@ -99,11 +100,18 @@ TEST(SettingsToml, SaysWhatIsWrongWhatWasExpectedAndTheFix) {
             "test.toml:2: disk.depth is 0; expected 1 to 1024; fix: raise it\n");
 }
 
-TEST(SettingsToml, SaysWhatReplacesAFormerOption) {
+TEST(SettingsToml, SaysWhatToUseInsteadOfAFormerOption) {
   EXPECT_EQ(problems_of("[disk]\nwrite_through = false\n"),
-            "test.toml:2: option 'write_through' in [disk] has been replaced by 'demotion'; expected the "
-            "option that replaces it, see docs/configuration.md; fix: write demotion = \"write_through\" "
-            "instead of true, demotion = \"off\" instead of false\n");
+            "test.toml:2: option 'write_through' in [disk] exists no longer; expected an option of this "
+            "section, see docs/changes.md; fix: write demotion = \"write_through\" instead of true, demotion "
+            "= \"off\" instead of false\n");
+  EXPECT_EQ(
+      problems_of("[host]\nallocator = \"size_class\"\nallocation_queue = 9\nslot_bytes = 0\n"),
+      "test.toml:3: option 'allocation_queue' in [host] exists no longer; expected an option of this "
+      "section, see docs/changes.md; fix: remove it: 4096 requests of a trust group may wait for memory\n"
+      "test.toml:4: option 'slot_bytes' in [host] exists no longer; expected an option of this section, "
+      "see docs/changes.md; fix: write the size behind the allocator's name: allocator = "
+      "\"paged:4MiB\"\n");
   EXPECT_THAT(problems_of("[disk]\ndemotion = \"later\"\n"), HasSubstr("disk.demotion is \"later\""));
 }
 
@@ -145,13 +153,52 @@ TEST(SettingsToml, RefusesWrongTypesEverywhere) {
     EXPECT_THAT(problems_of(text), HasSubstr("; fix: ")) << text;
 }
 
+TEST(SettingsToml, EveryFormerOptionIsNamedWithItsLineAndWhatToUseInstead) {
+  for (const auto& former : former_options()) {
+    const bool repeated = former.section == "listen" || former.section == "resp";
+    auto heading = (repeated ? "[[" : "[") + std::string(former.section) + (repeated ? "]]\n" : "]\n");
+    auto said = problems_of(heading + std::string(former.key) + " = 1\n");
+    EXPECT_THAT(said, HasSubstr("test.toml:2: option '" + std::string(former.key) + "' in [" +
+                                std::string(former.section) + "] exists no longer"));
+    EXPECT_THAT(said, HasSubstr("fix: " + std::string(former.instead)));
+    for (const auto& spec : option_table())
+      EXPECT_FALSE(spec.section == former.section && spec.key == former.key) << former.key;
+  }
+}
+
 TEST(SettingsToml, AWrongValueIsNotReportedTwice) {
-  auto text = "[host]\nallocator = \"paged\"\nslot_bytes = \"4 MB\"\n";
-  auto parsed = parse(text);
+  // Without its value a tier would also lack a device.
+  auto parsed = parse("[listen]\n[gpu]\ntier_bytes = \"1GB\"\ntier_device = 3\n");
   ASSERT_FALSE(parsed);
-  EXPECT_EQ(parsed.error()[0].line, 2u);
+  std::vector<std::string> wrong;
   for (const auto& problem : parsed.error())
-    EXPECT_NE(problem.wrong, "host.slot_bytes is 0");
+    wrong.push_back(problem.wrong.substr(0, problem.wrong.find(' ')));
+  EXPECT_THAT(wrong, ElementsAre("'listen'", "gpu.tier_bytes", "gpu.tier_device"));
+}
+
+TEST(SettingsToml, APathOfTheDiskIsOneDirectoryOrSeveral) {
+  EXPECT_THAT(parse("[disk]\npath = \"/a\"\n")->disk.path, ElementsAre("/a"));
+  EXPECT_THAT(parse("[disk]\npath = [\"/a\", \"/b\"]\n")->disk.path, ElementsAre("/a", "/b"));
+  EXPECT_THAT(problems_of("[disk]\npath = []\n"), HasSubstr("disk.path has 0 directories; expected 1 to 64"));
+  EXPECT_THAT(problems_of("[disk]\npath = [3]\n"), HasSubstr("contains an element that is not a string"));
+  EXPECT_THAT(problems_of("[disk]\npath = 3\n"),
+              HasSubstr("disk.path is a whole number; expected an absolute "
+                        "path in quotes, an array of them, or \"auto\""));
+}
+
+TEST(SettingsToml, APagedAllocatorHasTheSizeOfItsSlots) {
+  EXPECT_TRUE(parse("[host]\nallocator = \"paged:4MiB\"\n"));
+  EXPECT_EQ(problems_of("[host]\nallocator = \"paged\"\n"),
+            "test.toml:2: host.allocator is \"paged\", without the size of its slots; expected a size behind "
+            "\"paged\", and behind no other name; fix: write \"paged:4MiB\" with the size of your largest "
+            "object, rounded up to 4KiB\n");
+  EXPECT_THAT(problems_of("[host]\nallocator = \"buffer:4MiB\"\n"),
+              HasSubstr("but only \"paged\" has slots"));
+  EXPECT_THAT(problems_of("[host]\nallocator = \"paged:4MB\"\n"), HasSubstr("unknown unit 'MB'"));
+  EXPECT_THAT(problems_of("[host]\nallocator = \"paged:0\"\n"), HasSubstr("whose size is 0"));
+  EXPECT_THAT(problems_of("[disk]\nallocator = \"paged:5000\"\n"),
+              HasSubstr("a multiple of 4KiB; fix: round it"));
+  EXPECT_THAT(problems_of("[disk]\nallocator = \"paged:2GiB\"\n"), HasSubstr("4KiB to 1GiB"));
 }
 
 TEST(SettingsToml, AContradictionStandsAtTheLineThatMakesIt) {

@@ -47,8 +47,7 @@ TEST(Settings, AGpuTierNeedsADevice) {
   with_gpu_tier(s);
   EXPECT_THAT(faulty_options(s), IsEmpty());
   s.gpu.tier_device = "GPU-a0a1a2a3-a4a5-a6a7-a8a9-aaabacadae00";
-  s.gpu.tier_allocator = "paged";
-  s.gpu.tier_slot_bytes = mebibyte;
+  s.gpu.tier_allocator = "paged:1MiB";
   EXPECT_THAT(faulty_options(s), IsEmpty());
 }
 
@@ -69,30 +68,17 @@ TEST(Settings, EveryBoundIsEnforced) {
       {"listen[0].mode", [](settings& s) { s.listen[0].mode = 01777; }},
       {"listen[0].uids", [](settings& s) { s.listen[0].uids.resize(1025); }},
       {"listen[0].gids", [](settings& s) { s.listen[0].gids.resize(1025); }},
-      {"listen[0].write_in_place", [](settings& s) { s.listen[0].write_in_place = true; }},
       {"listen[0].host_bytes", [](settings& s) { s.listen[0].host_bytes = 4097; }},
       {"listen[0].disk_bytes", [](settings& s) { s.listen[0].disk_bytes = mebibyte + 1; }},
       {"connection.credit_requests", [](settings& s) { s.connection.credit_requests = 0; }},
-      {"connection.credit_bytes", [](settings& s) { s.connection.credit_bytes = mebibyte; }},
       {"connection.staging_bytes", [](settings& s) { s.connection.staging_bytes = 4096; }},
-      {"connection.regions_max", [](settings& s) { s.connection.regions_max = 0; }},
       {"connection.region_bytes", [](settings& s) { s.connection.region_bytes = 4096; }},
-      {"connection.region_bytes_group", [](settings& s) { s.connection.region_bytes_group = tebibyte; }},
-      {"connection.region_bytes_total", [](settings& s) { s.connection.region_bytes_total = 65 * tebibyte; }},
-      {"connection.leases_max", [](settings& s) { s.connection.leases_max = 0; }},
-      {"connection.lease_objects_max", [](settings& s) { s.connection.lease_objects_max = 0; }},
       {"connection.sessions_max", [](settings& s) { s.connection.sessions_max = 0; }},
-      {"connection.session_bytes", [](settings& s) { s.connection.session_bytes = 1; }},
-      {"connection.sessions_group_max", [](settings& s) { s.connection.sessions_group_max = 100; }},
-      {"connection.prompts_max", [](settings& s) { s.connection.prompts_max = 2'000'000; }},
-      {"connection.prompt_bytes", [](settings& s) { s.connection.prompt_bytes = 1; }},
-      {"connection.session_bytes_group", [](settings& s) { s.connection.session_bytes_group = mebibyte; }},
       {"connection.connections_max", [](settings& s) { s.connection.connections_max = 0; }},
       {"connection.group_bytes", [](settings& s) { s.connection.group_bytes = mebibyte; }},
-      {"connection.request_deadline_max",
-       [](settings& s) { s.connection.request_deadline_max = std::chrono::milliseconds(0); }},
+      {"connection.region_bytes", [](settings& s) { s.connection.region_bytes = 5 * tebibyte; }},
       {"connection.request_deadline",
-       [](settings& s) { s.connection.request_deadline_max = s.connection.request_deadline / 2; }},
+       [](settings& s) { s.connection.request_deadline = std::chrono::hours(2); }},
       {"connection.handshake_deadline",
        [](settings& s) { s.connection.handshake_deadline = std::chrono::milliseconds(0); }},
       {"connection.request_deadline",
@@ -102,33 +88,19 @@ TEST(Settings, EveryBoundIsEnforced) {
       {"host.segment_bytes", [](settings& s) { s.host.segment_bytes = 2 * gibibyte; }},
       {"host.allocator", [](settings& s) { s.host.allocator = "buddy"; }},
       {"host.allocator", [](settings& s) { s.host.allocator = "paged"; }},
-      {"host.slot_bytes", [](settings& s) { s.host.slot_bytes = 4096; }},
-      {"host.small_max_bytes", [](settings& s) { s.host.small_max_bytes = 5000; }},
-      {"host.small_percent", [](settings& s) { s.host.small_percent = 100; }},
       {"host.policy", [](settings& s) { s.host.policy = "random"; }},
       {"host.low_watermark_percent", [](settings& s) { s.host.low_watermark_percent = 51; }},
       {"host.numa_node", [](settings& s) { s.host.numa_node = "second"; }},
       {"host.numa_node", [](settings& s) { s.host.numa_node = "1x"; }},
-      {"host.prefault_piece_bytes", [](settings& s) { s.host.prefault_piece_bytes = 0; }},
-      {"host.allocation_queue", [](settings& s) { s.host.allocation_queue = 0; }},
-      {"disk.path", [](settings& s) { s.disk.path = ""; }},
+      {"disk.path", [](settings& s) { s.disk.path = {""}; }},
       {"disk.bytes", [](settings& s) { s.disk.bytes = UINT64_MAX; }},
       {"disk.allocator", [](settings& s) { s.disk.allocator = ""; }},
-      {"disk.slot_bytes", [](settings& s) { s.disk.slot_bytes = 1; }},
-      {"disk.small_max_bytes", [](settings& s) { s.disk.small_max_bytes = 0; }},
-      {"disk.small_percent", [](settings& s) { s.disk.small_percent = 0; }},
       {"disk.policy", [](settings& s) { s.disk.policy = "lfo"; }},
-      {"disk.low_watermark_percent", [](settings& s) { s.disk.low_watermark_percent = 100; }},
       {"disk.depth", [](settings& s) { s.disk.depth = 0; }},
-      {"disk.bytes_in_flight", [](settings& s) { s.disk.bytes_in_flight = 0; }},
-      {"disk.write_bytes_in_flight", [](settings& s) { s.disk.write_bytes_in_flight = 1; }},
-      {"disk.index_object_bytes", [](settings& s) { s.disk.index_object_bytes = 4096; }},
       {"disk.on_mismatch", [](settings& s) { s.disk.on_mismatch = "ask"; }},
       {"disk.admission", [](settings& s) { s.disk.admission = "sometimes"; }},
       {"disk.write_bytes_per_day", [](settings& s) { s.disk.write_bytes_per_day = 1; }},
       {"disk.stall_after", [](settings& s) { s.disk.stall_after = std::chrono::milliseconds(99); }},
-      {"disk.write_share_percent", [](settings& s) { s.disk.write_share_percent = 0; }},
-      {"disk.allocation_queue", [](settings& s) { s.disk.allocation_queue = 0; }},
       {"shadow.policies",
        [](settings& s) {
          s.shadow.policies = {"lru", "clock"};
@@ -144,21 +116,18 @@ TEST(Settings, EveryBoundIsEnforced) {
        }},
       {"shadow.capacity_percents", [](settings& s) { s.shadow.capacity_percents = {}; }},
       {"copier.threads", [](settings& s) { s.copier.threads = 65; }},
-      {"copier.piece_bytes", [](settings& s) { s.copier.piece_bytes = 1; }},
       {"copier.nice", [](settings& s) { s.copier.nice = 20; }},
       {"gpu.staging_bytes", [](settings& s) { s.gpu.staging_bytes = mebibyte - 1; }},
       {"gpu.staging_bytes", [](settings& s) { s.gpu.staging_bytes = mebibyte + 4096; }},
       {"gpu.deadline", [](settings& s) { s.gpu.deadline = std::chrono::milliseconds(99); }},
       {"gpu.map_arenas", [](settings& s) { s.gpu.map_arenas = "some"; }},
-      {"gpu.direct_disk", [](settings& s) { s.gpu.direct_disk = "on"; }},
-      {"gpu.direct_bytes", [](settings& s) { s.gpu.direct_bytes = 0; }},
+      {"gpu.direct_bytes", [](settings& s) { s.gpu.direct_bytes = 4096; }},
       {"gpu.direct_bytes", [](settings& s) { s.gpu.direct_bytes = mebibyte + 4096; }},
       {"gpu.tier_bytes", [](settings& s) { s.gpu.tier_bytes = 4097; }},
       {"gpu.tier_device", [](settings& s) { s.gpu.tier_bytes = gibibyte; }},
       {"gpu.tier_device", [](settings& s) { with_gpu_tier(s).tier_device = "cuda:0"; }},
       {"gpu.tier_allocator", [](settings& s) { with_gpu_tier(s).tier_allocator = "paged"; }},
       {"gpu.tier_allocator", [](settings& s) { with_gpu_tier(s).tier_allocator = "none"; }},
-      {"gpu.tier_slot_bytes", [](settings& s) { with_gpu_tier(s).tier_slot_bytes = mebibyte; }},
       {"gpu.tier_policy", [](settings& s) { with_gpu_tier(s).tier_policy = "none"; }},
       {"gpu.tier_demotion", [](settings& s) { with_gpu_tier(s).tier_demotion = "write_through"; }},
       {"gpu.tier_bytes", [](settings& s) { with_gpu_tier(s).enabled = false; }},
@@ -169,13 +138,40 @@ TEST(Settings, EveryBoundIsEnforced) {
       {"lease.pin_percent", [](settings& s) { s.lease.pin_percent = 101; }},
       {"lease.warn_after", [](settings& s) { s.lease.warn_after = std::chrono::milliseconds(0); }},
       {"metrics.address", [](settings& s) { s.metrics.address = "0.0.0.0:9464"; }},
-      {"metrics.spaces_max", [](settings& s) { s.metrics.spaces_max = 1001; }},
   };
   for (const auto& c : cases) {
     auto s = default_settings(test_environment());
     c.spoil(s);
     EXPECT_THAT(faulty_options(s), Contains(c.option));
   }
+}
+
+TEST(Settings, BoundsThatFollowFromOthersAreByDefaultThoseOfTheComponents) {
+  connection_options with;
+  EXPECT_EQ(with.credit_bytes(), 32 * mebibyte);
+  EXPECT_EQ(with.reservations_max(), 4096u);
+  EXPECT_EQ(with.leases_max(), 65536u);
+  EXPECT_EQ(with.lease_objects_max(), 4'194'304u);
+  EXPECT_EQ(with.request_deadline_max(), std::chrono::minutes(10));
+  EXPECT_EQ(with.session_bytes(), 64 * mebibyte);
+  EXPECT_EQ(with.session_bytes_group(), 256 * mebibyte);
+  EXPECT_EQ(with.sessions_group_max(), 131'072u);
+  EXPECT_EQ(with.prompts_max(), 256u);
+  EXPECT_EQ(with.prompt_bytes(), 256 * mebibyte);
+  EXPECT_EQ(with.region_bytes_group(), 8 * tebibyte);
+  EXPECT_EQ(with.region_bytes_total(), 32 * tebibyte);
+}
+
+TEST(Settings, BoundsThatFollowFromOthersAreOfUseAtTheLeastAndAtTheMost) {
+  connection_options with;
+  with.group_bytes = 16 * mebibyte;
+  EXPECT_EQ(with.credit_bytes(), 16 * mebibyte) << "a frame of the maximum size fits";
+  EXPECT_EQ(with.reservations_max(), 64u);
+  EXPECT_EQ(with.leases_max(), 1024u);
+  EXPECT_EQ(with.lease_objects_max(), 65536u);
+  EXPECT_EQ(with.prompts_max(), 4u);
+  with.group_bytes = tebibyte;
+  EXPECT_EQ(with.lease_objects_max(), UINT32_MAX);
 }
 
 TEST(Settings, WithoutADiskLeasesMayHoldAnyShareOfHostMemory) {
@@ -190,11 +186,10 @@ TEST(Settings, WithoutADiskLeasesMayHoldAnyShareOfHostMemory) {
 
 TEST(Settings, APagedAllocatorTakesASlotSizeOfAtMostASegment) {
   auto s = default_settings(test_environment());
-  s.host.allocator = s.disk.allocator = "paged";
-  s.host.slot_bytes = s.disk.slot_bytes = 4 * mebibyte;
+  s.host.allocator = s.disk.allocator = "paged:4MiB";
   EXPECT_THAT(faulty_options(s), IsEmpty());
   s.host.segment_bytes = 2 * mebibyte;
-  EXPECT_THAT(faulty_options(s), ElementsAre("host.slot_bytes"));
+  EXPECT_THAT(faulty_options(s), ElementsAre("host.allocator"));
 }
 
 TEST(Settings, HugePagesWantMultiplesOfThem) {
@@ -259,14 +254,14 @@ TEST(Groups, NeverGetMoreThanTheTierHasHoweverItIsDivided) {
 
 TEST(Groups, HaveFilesOfTheirOwn) {
   auto s = with_groups({"default", "tenant"});
-  s.disk.path = "/var/lib/terrace";
+  s.disk.path = {"/var/lib/terrace"};
   EXPECT_EQ(s.groups()[0].disk_files, (std::vector<std::string>{"/var/lib/terrace/terrace.extents"}));
   EXPECT_EQ(s.groups()[1].disk_files, (std::vector<std::string>{"/var/lib/terrace/terrace-tenant.extents"}));
 }
 
 TEST(Groups, PathsDivideTheDiskOfEachGroup) {
   auto s = with_groups({"default"});
-  s.disk.paths = {"/mnt/a", "/mnt/b", "/mnt/c"};
+  s.disk.path = {"/mnt/a", "/mnt/b", "/mnt/c"};
   s.disk.bytes = 10 * mebibyte;
   EXPECT_THAT(faulty_options(s), IsEmpty());
   auto group = s.groups()[0];
@@ -278,15 +273,15 @@ TEST(Groups, PathsDivideTheDiskOfEachGroup) {
 
 TEST(Settings, EachPathIsAnAbsoluteDirectoryOfItsOwnWithRoomForAStore) {
   auto s = with_groups({"default"});
-  s.disk.paths = {"/mnt/a", "mnt/b"};
-  EXPECT_THAT(faulty_options(s), Contains("disk.paths"));
-  s.disk.paths = {"/mnt/a", "/mnt/b", "/mnt/a"};
-  EXPECT_THAT(faulty_options(s), Contains("disk.paths"));
-  s.disk.paths.clear();
+  s.disk.path = {"/mnt/a", "mnt/b"};
+  EXPECT_THAT(faulty_options(s), Contains("disk.path"));
+  s.disk.path = {"/mnt/a", "/mnt/b", "/mnt/a"};
+  EXPECT_THAT(faulty_options(s), Contains("disk.path"));
+  s.disk.path.clear();
   for (int i = 0; i < 65; ++i)
-    s.disk.paths.push_back("/mnt/" + std::to_string(i));
-  EXPECT_THAT(faulty_options(s), Contains("disk.paths"));
-  s.disk.paths = {"/mnt/a", "/mnt/b"};
+    s.disk.path.push_back("/mnt/" + std::to_string(i));
+  EXPECT_THAT(faulty_options(s), Contains("disk.path"));
+  s.disk.path = {"/mnt/a", "/mnt/b"};
   s.disk.bytes = mebibyte;
   EXPECT_THAT(faulty_options(s), Contains("disk.bytes"));
   s.disk.bytes = gibibyte;

@@ -142,7 +142,7 @@ test::frame_bytes waiting_frame(uint64_t id, size_t bytes) {
 struct BehindWaiting : ::testing::TestWithParam<bool> {
   bool by_bytes = GetParam();
   daemon_under_test daemon{{.host_bytes = 16 * mebibyte,
-                            .connection = by_bytes ? "credit_bytes = \"16MiB\"\n" : "credit_requests = 1\n"}};
+                            .connection = by_bytes ? "group_bytes = \"512MiB\"\n" : "credit_requests = 1\n"}};
   tester holder{daemon.socket(), "holder"};
   client::lookup_result found;
   raw_client client{daemon.socket()};
@@ -207,7 +207,7 @@ INSTANTIATE_TEST_SUITE_P(Credit, BehindWaiting, ::testing::Bool(),
                          [](const auto& one) { return one.param ? "Bytes" : "Requests"; });
 
 TEST(Deadlines, AreShortenedToTheLongestOne) {
-  daemon_under_test daemon({.connection = "request_deadline = \"20ms\"\nrequest_deadline_max = \"50ms\"\n"});
+  daemon_under_test daemon({.connection = "request_deadline = \"20ms\"\n"});
   auto waits = client::connection::connect({.path = daemon.socket()}, patiently());
   ASSERT_TRUE(waits) << waits.error().text;
   lookup_id never;

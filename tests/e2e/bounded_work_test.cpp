@@ -55,7 +55,7 @@ class one_worker {
 
  private:
   static daemon_options options(uint16_t port) {
-    daemon_options made{.workers = 1, .connection = "credit_bytes = \"16MiB\"\n"};
+    daemon_options made{.workers = 1, .connection = "group_bytes = \"512MiB\"\n"};
     made.metrics = "127.0.0.1:" + std::to_string(port);
     return made;
   }
@@ -395,7 +395,7 @@ TEST_F(ManyLocations, WhatFollowsAReleaseFindsItsRoom) {
 }
 
 TEST_F(ManyLocations, AnswersThatAreNotReadUseUpCredit) {
-  start("credit_bytes = \"16MiB\"\n");
+  start("group_bytes = \"512MiB\"\n");
   uint64_t before = heap_bytes(*daemon);
   deaf_client deaf(daemon->socket(), leased.held.id(),
                    256); // 48 MiB of answers, and as much for their objects

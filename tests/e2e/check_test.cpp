@@ -153,9 +153,8 @@ TEST(Check, RunsAtTheEndOfEveryTest) {
 /// The journals know what a restart finds before their first change.
 TEST(Check, ComparesJournalsWithTheIndexOnEachPathAcrossRestarts) {
   temporary_folder a, b;
-  daemon_under_test daemon({.disk_bytes = 128 * mebibyte,
-                            .disk = "paths = [\"" + a.path() + "\", \"" + b.path() + "\"]\n",
-                            .state_dir = a.path()});
+  daemon_under_test daemon(
+      {.disk_bytes = 128 * mebibyte, .disk_paths = {a.path(), b.path()}, .state_dir = a.path()});
   auto first = chain_of(1, 12), second = chain_of(2, 12);
   {
     tester client(daemon.socket());

@@ -158,9 +158,8 @@ TEST(Metrics, ARealPrometheusScrapesTheDaemonAndPromtoolFindsNoFault) {
   uint16_t port = test::free_port();
   std::string address = "127.0.0.1:" + std::to_string(port);
   temporary_folder first, second;
-  daemon_under_test daemon({.disk_bytes = 64 * mebibyte,
-                            .disk = "paths = [\"" + first.path() + "\", \"" + second.path() + "\"]\n",
-                            .metrics = address});
+  daemon_under_test daemon(
+      {.disk_bytes = 64 * mebibyte, .disk_paths = {first.path(), second.path()}, .metrics = address});
   ASSERT_TRUE(daemon.await_log("joined"));
   tester client(daemon.socket());
   auto chain = chain_of(1, 4);

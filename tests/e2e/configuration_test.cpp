@@ -37,6 +37,29 @@ TEST(Configuration, AnEmptyFileOrNameIsAMistakeAndNotTheDefaults) {
   EXPECT_TRUE(has(terraced({"--check", "--config", folder / "comment.toml"}).out, "is valid"));
 }
 
+TEST(Configuration, WhatIsPrintedIsAFileWithTheDefaults) {
+  temporary_folder folder;
+  auto printed = terraced({"--print-config"});
+  EXPECT_EQ(printed.exit_code, 0);
+  EXPECT_TRUE(has(printed.out, "\n[host]\n")) << printed.out;
+  write_file(folder / "printed.toml", printed.out);
+  auto checked = terraced({"--check", "--config", folder / "printed.toml"});
+  EXPECT_EQ(checked.exit_code, 0) << checked.err;
+}
+
+TEST(Configuration, OptionsOfEarlierVersionsAreNamedAtOnceWithWhatToUseInstead) {
+  temporary_folder folder;
+  write_file(folder / "old.toml",
+             "[connection]\ncredit_bytes = \"32MiB\"\n[disk]\npaths = [\"/a\"]\nslot_bytes = 0\n");
+  auto checked = terraced({"--check", "--config", folder / "old.toml"});
+  EXPECT_EQ(checked.exit_code, 2);
+  for (auto part :
+       {"old.toml:2: option 'credit_bytes' in [connection] exists no longer",
+        "old.toml:4: option 'paths' in [disk] exists no longer", "fix: write the same array as path",
+        "old.toml:5: option 'slot_bytes' in [disk] exists no longer"})
+    EXPECT_TRUE(has(checked.err, part)) << part << "\n" << checked.err;
+}
+
 TEST(Configuration, ADirectoryThatIsMissingIsNamedAndNeverMade) {
   daemon_under_test daemon({.disk_bytes = 64 * mebibyte});
   ASSERT_EQ(daemon.terminate(), 0);
@@ -63,7 +86,7 @@ TEST(Configuration, ADirectoryThatIsMissingIsNamedAndNeverMade) {
 TEST(Configuration, AMissingDirectoryAmongOthersIsReportedAndNoReasonNotToStart) {
   temporary_folder folder;
   write_file(folder / "some.toml",
-             "[disk]\npaths = [\"" + folder.path() + "\", \"" + folder.path() + "/absent\"]\n");
+             "[disk]\npath = [\"" + folder.path() + "\", \"" + folder.path() + "/absent\"]\n");
   auto checked = terraced({"--check", "--config", folder / "some.toml"});
   EXPECT_EQ(checked.exit_code, 0) << checked.err;
   EXPECT_TRUE(has(checked.err, "/absent\", which does not exist")) << checked.err;
@@ -75,7 +98,7 @@ TEST(Configuration, TwoSpellingsOfOneDirectoryAreFound) {
   std::filesystem::create_directory_symlink(folder / "a", folder / "link");
   for (std::string other : {"/a/", "/./a", "/b/../a", "/link"}) {
     write_file(folder / "two.toml",
-               "[disk]\npaths = [\"" + folder.path() + "/a\", \"" + folder.path() + other + "\"]\n");
+               "[disk]\npath = [\"" + folder.path() + "/a\", \"" + folder.path() + other + "\"]\n");
     for (bool check : {true, false}) {
       auto words = std::vector<std::string>{"--config", folder / "two.toml"};
       if (check)
@@ -100,7 +123,7 @@ void expect_json(const std::string& lines, const std::string& part) {
 
 TEST(Configuration, TheLastLinesOfADaemonThatLogsJsonAreJson) {
   temporary_folder folder;
-  std::string json = "[daemon]\nlog_json = true\n[metrics]\nenabled = false\n[[listen]]\npath = \"";
+  std::string json = "[daemon]\nlog_json = true\n[metrics]\naddress = \"\"\n[[listen]]\npath = \"";
   write_file(folder / "precious", "text");
   write_file(folder / "taken.toml", json + folder.path() + "/precious\"\n[disk]\nenabled = false\n");
   auto taken = terraced({"--config", folder / "taken.toml"});

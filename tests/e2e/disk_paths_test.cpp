@@ -21,7 +21,8 @@ class DiskPaths : public testing::Test {
 
   daemon_options options(const std::string& lines = {}) const {
     return {.disk_bytes = disk_bytes,
-            .disk = "paths = [\"" + a_.path() + "\", \"" + b_.path() + "\"]\n" + lines,
+            .disk = lines,
+            .disk_paths = {a_.path(), b_.path()},
             .state_dir = a_.path()};
   }
   std::string file(char path) const { return (path == 'a' ? a_ : b_) / "terrace.extents"; }
@@ -197,9 +198,7 @@ TEST_F(DiskPaths, SwappedFilesAreRefusedForeignOnesDoneWithoutAndBothLeftAsTheyA
   swap();
 
   temporary_folder c, d; // another store of this machine
-  daemon_.configure({.disk_bytes = disk_bytes,
-                     .disk = "paths = [\"" + c.path() + "\", \"" + d.path() + "\"]\n",
-                     .state_dir = c.path()});
+  daemon_.configure({.disk_bytes = disk_bytes, .disk_paths = {c.path(), d.path()}, .state_dir = c.path()});
   daemon_.start();
   ASSERT_TRUE(daemon_.await_log("joined"));
   ASSERT_EQ(daemon_.terminate(), 0);
@@ -233,10 +232,10 @@ TEST_F(DiskPaths, AStoreOnOnePathGoesOnWithASecond) {
   ASSERT_TRUE(daemon.await_log("joined"));
   tester(daemon.socket()).store(chain);
   ASSERT_EQ(daemon.terminate(), 0);
-  daemon.configure(
-      {.disk_bytes = disk_bytes,
-       .disk = "on_mismatch = \"adapt\"\npaths = [\"" + one.path() + "\", \"" + two.path() + "\"]\n",
-       .state_dir = one.path()});
+  daemon.configure({.disk_bytes = disk_bytes,
+                    .disk = "on_mismatch = \"adapt\"\n",
+                    .disk_paths = {one.path(), two.path()},
+                    .state_dir = one.path()});
   daemon.start();
   ASSERT_TRUE(daemon.await_log("12 objects found"));
   EXPECT_EQ(tester(daemon.socket()).load_and_check(chain), 12U);

@@ -279,7 +279,7 @@ TEST_F(GpuDirectDisk, WhereItCannotBeHostMemoryIsPassed) {
 TEST_F(GpuDirectDisk, IsForGroupsThatTheConfigurationNames) {
   for (bool isolated : {false, true}) {
     SCOPED_TRACE(isolated);
-    auto with = options("", true, isolated ? "auto" : "off");
+    auto with = options("", true, isolated);
     with.isolated = isolated;
     disk_daemon daemon(with);
     tester client(daemon.socket());

@@ -36,8 +36,8 @@ class gpu_disk_fixture : public ::testing::Test {
 
   /// Each object is a batch: a slot has 2 MiB.
   daemon_options options(const std::string& gpu = "deadline = \"20s\"\n", bool library = true,
-                         const std::string& direct = "auto") {
-    auto made = gpu_daemon::options_of("direct_disk = \"" + direct + "\"\ndirect_bytes = \"8MiB\"\n" + gpu);
+                         bool reads = true) {
+    auto made = gpu_daemon::options_of((reads ? "direct_bytes = \"8MiB\"\n" : "direct_bytes = 0\n") + gpu);
     made.disk_bytes = 96 * mebibyte;
     made.host_bytes = 80 * mebibyte; // a window has an eighth: the region's objects
     made.metrics = "127.0.0.1:" + std::to_string(port_);

@@ -47,7 +47,7 @@ class configured {
     write_file(folder_ / "terraced.toml", "[[listen]]\npath = \"" + folder_.path() +
                                               "/s\"\n[host]\nbytes = \"32MiB\"\n[disk]\npath = \"" +
                                               folder_.path() +
-                                              "\"\nbytes = \"64MiB\"\n[metrics]\nenabled = false\n");
+                                              "\"\nbytes = \"64MiB\"\n[metrics]\naddress = \"\"\n");
   }
 
   /// The daemon does not start, and its last line gives the reason.

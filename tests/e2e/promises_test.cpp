@@ -295,7 +295,7 @@ TEST(Promises, DescriptorsThatCannotServeAreRefusedByName) {
 }
 
 TEST(Promises, ReservationsOfPresentChunksHaveABoundAndBelongToTheirConnection) {
-  daemon_under_test daemon({.connection = "reservations_max = 4\n"});
+  daemon_under_test daemon({.connection = "group_bytes = \"16MiB\"\n"}); // 64 reservations
   tester client(daemon.socket());
   auto chain = chain_of(1, 2);
   client.store(chain);
@@ -303,7 +303,7 @@ TEST(Promises, ReservationsOfPresentChunksHaveABoundAndBelongToTheirConnection) 
   request.in = client.space();
   request.what = client::prefix::of_digests(chain);
   std::vector<client::reservation> kept;
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < 64; ++i) {
     auto reserved = client->reserve(request, patiently());
     ASSERT_TRUE(reserved) << reserved.error().text;
     kept.push_back(std::move(*reserved));
@@ -311,8 +311,7 @@ TEST(Promises, ReservationsOfPresentChunksHaveABoundAndBelongToTheirConnection) 
   auto refused = client->reserve(request, patiently());
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, errc::busy);
-  EXPECT_NE(refused.error().text.find("connection.reservations_max"), std::string::npos)
-      << refused.error().text;
+  EXPECT_NE(refused.error().text.find("connection.group_bytes"), std::string::npos) << refused.error().text;
   test::raw_client other(daemon.socket());
   ASSERT_TRUE(other.greet());
   other.send(protocol::kind::commit, 2, [](auto& body) { return wire::CreateCommit(body, 1); });

@@ -155,22 +155,22 @@ TEST_F(PromptEntry, HasAllChunksOrIsNotKept) {
 }
 
 TEST_F(PromptEntry, PromptsHaveBounds) {
-  start({.connection = "prompts_max = 2\nprompt_bytes = \"1MiB\"\n"});
+  start({.connection = "group_bytes = \"16MiB\"\n"}); // 4 prompts, 4 MiB
   std::vector<std::vector<uint32_t>> prompts;
-  for (uint32_t seed = 1; seed <= 3; ++seed) {
+  for (uint32_t seed = 1; seed <= 5; ++seed) {
     prompts.push_back(prompt_of(seed, chunk + 5));
     store(prompts.back());
     ASSERT_TRUE(keep(prompts.back(), logits_of(static_cast<uint8_t>(seed))));
-    if (seed == 2) {
+    if (seed == 4) {
       EXPECT_FALSE(ask(by(), prompts[0], false).logits.empty()) << "now the second one is the coldest";
     }
   }
   EXPECT_TRUE(ask(by(), prompts[1], false).logits.empty());
   EXPECT_EQ(ask(by(), prompts[0], false).logits, logits_of(1));
-  EXPECT_EQ(ask(by(), prompts[2], false).logits, logits_of(3));
+  EXPECT_EQ(ask(by(), prompts[4], false).logits, logits_of(5));
   EXPECT_EQ(metric("terrace_prompts_evicted_total"), 1);
-  EXPECT_TRUE(eventually([&] { return metric("terrace_tails") == 2; })) << "its tail has gone with it";
-  auto large = keep(prompts[0], logits_of(1, 2 * mebibyte));
+  EXPECT_TRUE(eventually([&] { return metric("terrace_tails") == 4; })) << "its tail has gone with it";
+  auto large = keep(prompts[0], logits_of(1, 5 * mebibyte));
   ASSERT_FALSE(large);
   EXPECT_EQ(large.error().code, errc::no_space);
   auto too_large = keep(prompts[0], logits_of(1, 8 * mebibyte + 1));

@@ -50,28 +50,49 @@ TEST(RegionBytes, AreBoundedPerConnection) {
   EXPECT_EQ(witness.load_and_check(chain), 4U);
 }
 
+/// Registers what a connection may still have, so that it has 64 MiB.
+void fill(tester& with, std::vector<client::registered_region>& registered) {
+  auto region = register_sparse(with, 56 * mebibyte);
+  ASSERT_TRUE(region) << region.error().text;
+  registered.push_back(std::move(*region));
+}
+
 TEST(RegionBytes, AreBoundedPerTrustGroupAndDaemon) {
   temporary_folder folder;
-  std::string first = folder / "first", second = folder / "second";
-  daemon_under_test daemon({.listen = "[[listen]]\npath = \"" + first +
-                                      "\"\ngroup = \"first\"\n[[listen]]\npath = \"" + second +
-                                      "\"\ngroup = \"second\"\n",
-                            .connection = "region_bytes = \"64MiB\"\nregion_bytes_group = \"100MiB\"\n"
-                                          "region_bytes_total = \"150MiB\"\n"});
-  tester one(first), other(first), third(second);
-  auto of_one = register_sparse(one, 56 * mebibyte); // 72 MiB in the group
-  ASSERT_TRUE(of_one) << of_one.error().text;
-  expect_refused(register_sparse(other, 29 * mebibyte), errc::busy,
-                 "connection.region_bytes_group (104857600)");
-  auto of_other = register_sparse(other, 28 * mebibyte);
+  std::string listen;
+  std::vector<std::string> sockets;
+  for (int i = 0; i < 5; ++i) {
+    sockets.push_back(folder / ("socket" + std::to_string(i)));
+    listen += "[[listen]]\npath = \"" + sockets.back() + "\"\ngroup = \"group" + std::to_string(i) + "\"\n";
+  }
+  // 256 MiB of a group, 1 GiB of all.
+  daemon_under_test daemon(
+      {.host_bytes = 64 * mebibyte, .listen = listen, .connection = "region_bytes = \"64MiB\"\n"});
+  std::vector<client::registered_region> registered;
+  std::vector<tester> clients; // each has a region of 8 MiB
+  for (const std::string& socket : {sockets[0], sockets[1], sockets[2]})
+    for (int i = 0; i < 3; ++i) {
+      clients.emplace_back(socket);
+      fill(clients.back(), registered);
+    }
+  tester other(sockets[0]), last(sockets[0]); // 208 MiB in the group
+  expect_refused(register_sparse(other, 49 * mebibyte), errc::busy,
+                 "4 times connection.region_bytes (268435456)");
+  auto of_other = register_sparse(other, 48 * mebibyte);
   ASSERT_TRUE(of_other) << of_other.error().text;
-  EXPECT_EQ(one.status().groups.at(0).region_bytes, 100 * mebibyte);
-  EXPECT_EQ(one.status().groups.at(0).region_bytes_max, 100 * mebibyte);
-  EXPECT_EQ(third.status().groups.at(0).region_bytes, 8 * mebibyte);
+  EXPECT_EQ(last.status().groups.at(0).region_bytes, 256 * mebibyte);
+  EXPECT_EQ(last.status().groups.at(0).region_bytes_max, 256 * mebibyte);
+  EXPECT_EQ(clients.back().status().groups.at(0).region_bytes, 192 * mebibyte);
 
-  expect_refused(register_sparse(third, 43 * mebibyte), errc::busy,
-                 "connection.region_bytes_total (157286400)");
-  EXPECT_TRUE(register_sparse(third, 42 * mebibyte));
+  tester third(sockets[4]);
+  for (const std::string& socket : {sockets[1], sockets[2], sockets[3], sockets[3], sockets[3]}) {
+    clients.emplace_back(socket);
+    fill(clients.back(), registered);
+  }                          // three groups have 256 MiB each, the fourth 192 MiB, the fifth 8 MiB
+  tester fourth(sockets[3]); // 48 MiB are left
+  expect_refused(register_sparse(third, 49 * mebibyte), errc::busy,
+                 "16 times connection.region_bytes (1073741824)");
+  EXPECT_TRUE(register_sparse(third, 48 * mebibyte));
 }
 
 TEST(RegionBytes, OneClientCannotUseUpTheAddressSpaceForAll) {
@@ -94,7 +115,7 @@ TEST(RegionBytes, OneClientCannotUseUpTheAddressSpaceForAll) {
   }
   EXPECT_EQ(registered.size(), 4U);
   EXPECT_EQ(refusal.code, errc::busy);
-  EXPECT_NE(refusal.text.find("connection.region_bytes_group"), std::string::npos) << refusal.text;
+  EXPECT_NE(refusal.text.find("4 times connection.region_bytes"), std::string::npos) << refusal.text;
   expect_refused(register_sparse(witness, 16 * tebibyte), errc::bad_request, "connection.region_bytes");
   EXPECT_EQ(witness.load_and_check(chain), 4U);
   registered.clear();

@@ -119,7 +119,7 @@ class resp_client {
 
 /// Returns a section of the configuration.
 inline std::string resp_section(const std::string& path, const std::string& more = {}) {
-  return "[[resp]]\npath = \"" + path + "\"\n" + more;
+  return "[[resp]]\naddress = \"" + path + "\"\n" + more;
 }
 
 } // namespace terrace::e2e

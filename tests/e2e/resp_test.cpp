@@ -308,13 +308,15 @@ TEST_F(RespDoor, MistakesInItsConfigurationAreNamed) {
     std::string section, text;
   } wrong[] = {
       {"address = \"0.0.0.0:6379\"\npassword_file = \"/x\"\n", "a loopback address"},
-      {"address = \"127.0.0.1:6379\"\n", "every user of this machine can connect to a port"},
-      {"", "resp[0].path is missing, and so is address"},
-      {"path = \"/a\"\naddress = \"127.0.0.1:1\"\npassword_file = \"/x\"\n", "is given, and so is address"},
-      {"path = \"/a\"\ngroup = \"other\"\n", "which no socket has"},
-      {"path = \"/a\"\nport = 1\n", "unknown option 'port' in [resp]"},
-      {"path = \"/a\"\nvalue_bytes_max = \"1GiB\"\n", "1KiB to 512MiB"},
-      {"path = \"relative\"\n", "an absolute path"},
+      {"address = \"127.0.0.1:6379\"\n", "every user of this machine can connect to it"},
+      {"", "resp[0].address is missing"},
+      {"path = \"/a\"\n", "option 'path' in [resp] exists no longer"},
+      {"address = \"127.0.0.1:1\"\npassword_file = \"/x\"\nuids = [0]\n",
+       "only a Unix socket tells who connects"},
+      {"address = \"/a\"\ngroup = \"other\"\n", "which no socket has"},
+      {"address = \"/a\"\nport = 1\n", "unknown option 'port' in [resp]"},
+      {"address = \"/a\"\nvalue_bytes_max = \"1GiB\"\n", "1KiB to 512MiB"},
+      {"address = \"relative\"\n", "the absolute path of a Unix socket"},
   };
   for (const auto& each : wrong) {
     write_file(folder / "wrong.toml", "[[resp]]\n" + each.section);

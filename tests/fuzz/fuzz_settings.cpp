@@ -59,6 +59,7 @@ constexpr std::string_view values[] = {"0",
                                        "\"lru\"",
                                        "\"fifo\"",
                                        "\"paged\"",
+                                       "\"paged:4KiB\"",
                                        "\"free_list\"",
                                        "\"debug\"",
                                        "\"/a\"",
@@ -77,11 +78,12 @@ std::string compose(std::span<const uint8_t> choices) {
   for (size_t i = 0; i + 1 < choices.size(); i += 2) {
     const auto& spec = option_table()[choices[i] % option_table().size()];
     // A socket's heading may come again, and begins another socket; that of another section must not.
-    if (spec.section != section || (section == "listen" && choices[i + 1] > 200)) {
+    const bool repeated = spec.section == "listen" || spec.section == "resp";
+    if (spec.section != section || (repeated && choices[i + 1] > 200)) {
       section = spec.section;
       bool known = text.find("[" + std::string(section) + "]\n") != std::string::npos;
-      if (section == "listen")
-        text += "[[listen]]\n";
+      if (repeated)
+        text += "[[" + std::string(section) + "]]\n";
       else if (!known)
         text += "[" + std::string(section) + "]\n";
       else

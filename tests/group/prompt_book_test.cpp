@@ -62,7 +62,7 @@ TEST_F(PromptBook, HasABoundOfBytes) {
   auto large = add(entry(4, 4 * entry_bytes));
   ASSERT_FALSE(large);
   EXPECT_EQ(large.error().code, errc::no_space);
-  EXPECT_NE(large.error().text.find("connection.prompt_bytes"), std::string::npos) << large.error().text;
+  EXPECT_NE(large.error().text.find("connection.group_bytes"), std::string::npos) << large.error().text;
   EXPECT_TRUE(has(2) && has(3)) << "nothing gives way to it";
   prompt_book none{{.prompts_max = 0}};
   EXPECT_EQ(none.add(entry(1), {}).error().code, errc::no_space);

@@ -10,8 +10,8 @@ namespace terrace::testing {
 namespace {
 
 struct RegionBudget : ::testing::Test {
-  region_budget_ptr daemon = region_budget::make({"the daemon", "connection.region_bytes_total", 100, 3});
-  region_budget_ptr group = region_budget::make({"the group", "connection.region_bytes_group", 80}, daemon);
+  region_budget_ptr daemon = region_budget::make({"the daemon", "16 times connection.region_bytes", 100, 3});
+  region_budget_ptr group = region_budget::make({"the group", "4 times connection.region_bytes", 80}, daemon);
   region_budget_ptr one = region_budget::make({"the connection", "connection.region_bytes", 50}, group);
   region_budget_ptr other = region_budget::make({"the connection", "connection.region_bytes", 50}, group);
 };
@@ -40,7 +40,7 @@ TEST_F(RegionBudget, ARefusalTakesNothingAndNamesTheOptionOfItsLevel) {
   auto shared = other->take(31);
   ASSERT_FALSE(shared);
   EXPECT_EQ(shared.error().code, errc::busy);
-  EXPECT_NE(shared.error().text.find("connection.region_bytes_group (80)"), std::string::npos)
+  EXPECT_NE(shared.error().text.find("4 times connection.region_bytes (80)"), std::string::npos)
       << shared.error().text;
   EXPECT_EQ(other->bytes(), 0u);
   EXPECT_EQ(group->bytes(), 50u);

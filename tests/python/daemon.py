@@ -52,7 +52,7 @@ enabled = {"true" if disk_bytes else "false"}
 path = "{self.folder / "state"}"
 {f"bytes = {disk_bytes}" if disk_bytes else ""}
 [metrics]
-{'address = "127.0.0.1:0"' if metrics else "enabled = false"}
+address = "{'127.0.0.1:0' if metrics else ''}"
 [gpu]
 {gpu}
 """

@@ -27,16 +27,17 @@ struct daemon_options {
   uint32_t workers = 2;
   std::string daemon = {}; ///< lines of [daemon]
   uint64_t host_bytes = 32 * mebibyte;
-  std::string host;        ///< lines of [host]
-  uint64_t disk_bytes = 0; ///< 0: no disk tier
-  std::string policy;      ///< lines of [policy]
-  std::string disk;        ///< lines of [disk]
-  std::string state_dir;   ///< default: a folder of the daemon's own
-  std::string listen;      ///< [[listen]] sections; default: one, at `socket()`
-  std::string connection;  ///< lines of [connection]
-  /// Lines of [lease]: tests fill memory with leases.
-  std::string lease = "host_percent = 100\nconnection_percent = 100\ndisk_percent = 100\n";
-  std::string metrics; ///< address; default: off
+  std::string host;                    ///< lines of [host]
+  uint64_t disk_bytes = 0;             ///< 0: no disk tier
+  std::string policy;                  ///< lines of [policy]
+  std::string disk;                    ///< lines of [disk]
+  std::vector<std::string> disk_paths; ///< directories of the disk, one per device; default: `state_dir`
+  std::string state_dir;               ///< default: a folder of the daemon's own
+  std::string listen;                  ///< [[listen]] sections; default: one, at `socket()`
+  std::string connection;              ///< lines of [connection]
+  std::string lease =
+      "host_percent = 100\nconnection_percent = 100\ndisk_percent = 100\n"; ///< lines of [lease]: tests fill memory with leases
+  std::string metrics;                                                      ///< address; default: off
   std::string log_level = "info";
   std::string more;                      ///< further sections
   bool isolated = false;                 ///< applies to the group of the default [[listen]]

@@ -61,7 +61,7 @@ joining_lines describe_joining(const std::string& tier, const opened_disk& disk)
     lines.warnings.push_back(std::move(lost));
   for (size_t i = 0; i < disk.paths->size(); ++i)
     if (const std::string& why = disk.paths->file(i)->readers_refusal(); !why.empty())
-      lines.warnings.push_back("GPUs do not read " + tier + " themselves (gpu.direct_disk): " + why);
+      lines.warnings.push_back("GPUs do not read " + tier + " themselves (gpu.direct_bytes): " + why);
   return lines;
 }
 

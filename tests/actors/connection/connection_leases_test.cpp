@@ -137,7 +137,7 @@ TEST_F(ConnectionLeases, NameNoMoreObjectsThanTheyMay) {
   auto first = take(20, 4);
   auto refused = look_up(21, 4);
   EXPECT_EQ(refused.code(), errc::busy);
-  EXPECT_NE(refused.text().find("connection.lease_objects_max"), std::string::npos) << refused.text();
+  EXPECT_NE(refused.text().find("connection.group_bytes"), std::string::npos) << refused.text();
   EXPECT_EQ(held(), 4u) << "what was found for the refused lease is let go";
   EXPECT_EQ(look_up(22, 2).code(), errc::ok) << "a smaller one fits";
   EXPECT_EQ(release(23, first).code(), errc::ok);

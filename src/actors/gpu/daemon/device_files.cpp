@@ -113,7 +113,7 @@ void on_opened(device_pointer self, uint64_t region, const error& failure) {
     reads.now = phase::refused;
     reads.refusal = failure.text;
     show_reads(self);
-    state.with.log(subject(self) + " reads no disks itself (gpu.direct_disk): " + failure.text);
+    state.with.log(subject(self) + " reads no disks itself (gpu.direct_bytes): " + failure.text);
     return;
   }
   reads.now = phase::ready;
