@@ -192,6 +192,16 @@ TEST_F(Passage, OutOfHostMemoryNobodyIsToldOfWhatWasNotWritten) {
   EXPECT_TRUE(out.ended().stalled);
 }
 
+TEST_F(Passage, OutOfHostMemoryWhatWasClearedIsNotWritten) {
+  passage out(plan(direction::out_of_host, {hold(tier_kind::host, 100, {0, 1, 2})}));
+  out.add_space(acquired({state::reserved, state::reserved, state::absent, state::absent}));
+  EXPECT_EQ(out.confirmation(out.parts()[0]).ids, (std::vector{object_id{100}, object_id{101}}));
+  out.add_confirmed(0, {false, true});
+  auto write = out.write(out.parts()[0]);
+  ASSERT_EQ(write.objects.size(), 1u);
+  EXPECT_EQ(write.objects[0].key, key_of(11));
+}
+
 // A copier answers before it lets go of the bytes: a check that begins in between must see work in progress.
 TEST_F(Passage, IsWorkInProgressUntilItsBytesAreLetGo) {
   uint64_t before = work_mark::now().in_progress, then = 0;

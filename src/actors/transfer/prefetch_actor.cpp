@@ -14,7 +14,7 @@
 
 namespace terrace::actors {
 
-/// Not in the unnamed namespace: it is an argument of templates in a header.
+// Named, since a template's frame has it.
 struct prefetch_state {
   const char* name = "prefetch";
   group_ptr group;
