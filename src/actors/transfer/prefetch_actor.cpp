@@ -249,7 +249,7 @@ task<result<demotion_tally>> bring_rest(prefetch_pointer self, const tier_parts&
   request.in = self->state.course->subject().in;
   request.objects = rest.objects;
   request.held = held->held;
-  request.urgent = false;
+  request.turn = demotion_turn::if_credit;
   request.credit = given->credit;
   auto written = co_await ask<demote_answer>(self, writer, std::move(request), "write-through of a tier");
   if (auto ended = failure_of(written); ended.code != errc::ok)

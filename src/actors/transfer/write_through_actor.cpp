@@ -263,14 +263,14 @@ caf::result<demote_answer> on_demote(write_through_pointer self, const demote_re
   auto reply = make_answer<demote_answer>(self);
   auto promise = reply.promise();
   write_through_notice notice{request.in, request.objects, request.held, request.credit};
-  if (!request.urgent && !self->state.credits->admit(notice)) {
+  if (request.turn == demotion_turn::if_credit && !self->state.credits->admit(notice)) {
     demote_answer none;
     none.done.lose(demotion_failure::no_room, request.objects->size());
     reply.deliver(std::move(none));
     return promise;
   }
   notice.ended = [reply](demote_answer told) mutable { reply.deliver(std::move(told)); };
-  if (request.urgent)
+  if (request.turn == demotion_turn::first)
     self->state.line->push_urgent(std::move(notice));
   else
     self->state.line->push(std::move(notice));

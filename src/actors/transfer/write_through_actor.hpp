@@ -6,8 +6,9 @@
 // credits (write_credits.hpp), which stores request before they take memory: `write_credit_request` ->
 // `write_credit_answer`.
 //
-// A tier that gives objects up, or whose objects are used again, sends `demote_request`: they take the same way, those for
-// which a round of eviction waits before all others, and without a credit: no transfer that waits holds any for them.
+// A tier that gives objects up, or whose objects are used again, and a move send `demote_request`: the objects take the same way.
+// Those for which a round of eviction waits go before all others, and without a credit: no transfer that waits holds any for
+// them.
 //
 // What a tier above host memory gives up takes this way, too, the other way round: `to` is host memory, and the mover is that
 // of the tier above. Host memory must not wait for it either. What arrives there goes on to

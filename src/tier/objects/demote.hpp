@@ -47,14 +47,21 @@ struct demotion_tally {
   }
 };
 
-/// From a tier to the write-through of a tier below: writes the objects out of the memory that is held. (delayed: until
-/// each is written, or will not be)
+/// When a demotion is written, and what that costs.
+enum class demotion_turn : uint8_t {
+  first,     ///< before all others: a round of eviction waits for it
+  in_turn,   ///< after those that wait, without a credit: whoever asks has one at a time
+  if_credit, ///< in turn at a credit's cost, or not at all
+};
+
+/// From a tier, or from a move, to the write-through of another tier: writes the objects out of the memory that is held.
+/// (delayed: until each is written, or will not be)
 struct demote_request {
   space_ptr in;
   batch_ptr objects;
   hold_ptr held;
-  bool urgent = true;  ///< a round of eviction waits for it; false: at a credit's cost, or not at all
-  credit_ptr credit{}; ///< if it is not urgent: that credit; null: one is taken
+  demotion_turn turn = demotion_turn::first;
+  credit_ptr credit{}; ///< with `if_credit`: that one; null: one is taken
 };
 struct demote_answer {
   error failure;
