@@ -15,14 +15,31 @@ load_window::load_window(load_course& course, uint64_t bytes_max, size_t begin)
 
 // ---- a round ----
 
-acquire_request load_window::present() {
+void load_window::begin_round() {
   first_left_ = gap_ = asked_ = SIZE_MAX;
   claimed_.reset();
   claimed_below_.reset();
+  leased_round_ = false;
+}
+
+bool load_window::begin_leased(const tiers_below& below) {
+  if (!below.reads || !course_.of_lease() || !course_.of.leased_below() || course_.leased_in_host(part_))
+    return false;
+  begin_round();
+  leased_round_ = true;
+  places_.assign(part_.size(), {});
+  if (hold_ptr host = held_in(course_.of.leased, tier_kind::host))
+    for (size_t i = 0; i < part_.size() && part_.begin + i < host->places().size(); ++i)
+      places_[i] = host->places()[part_.begin + i];
+  return true;
+}
+
+acquire_request load_window::present() {
+  begin_round();
   acquire_request request;
   request.objects = part_.objects;
   request.fill = false;
-  request.note_access = course_.of.note_access && awaited_ == 0;
+  request.note_access = notes_access();
   request.context = course_.of.context;
   return request;
 }
@@ -53,12 +70,19 @@ bool load_window::may_stay(uint64_t held_bytes, bool any_below) {
   return true;
 }
 
+/// What everybody else holds of host memory.
+void load_window::count_others(const acquire_answer& acquired) {
+  course_.others_hold = course_.charged() ? course_.leases.bytes() : acquired.held_bytes;
+  if (!course_.of.copies())
+    return;
+  for (size_t i = 0; i < acquired.states.size(); ++i) // its own objects are in nobody's way for long
+    if (acquired.states[i] == acquired_state::held)
+      course_.others_hold -= std::min(course_.others_hold, acquired.places[i].physical_bytes);
+}
+
 result<load_window::step> load_window::take_present(acquire_answer acquired, const tiers_below& below) {
   keep(acquired);
-  course_.others_hold = course_.charged() ? course_.leases.bytes() : acquired.held_bytes;
-  if (course_.of.copies()) // its own objects are in nobody's way for long
-    for (const object_place& place : places_)
-      course_.others_hold -= std::min(course_.others_hold, place.physical_bytes);
+  count_others(acquired);
   bool others = acquired.any(acquired_state::pending);
   bool complete = !others && !acquired.any(acquired_state::absent);
   bool fits = may_stay(acquired.held_bytes, below.any);
@@ -115,26 +139,41 @@ std::optional<tier_holds> load_window::leased_below() {
   return below;
 }
 
+passage::plan load_window::reading(tier_holds below) const {
+  const load_subject& of = course_.of;
+  passage::plan plan;
+  plan.in = of.in;
+  plan.objects = part_.objects;
+  plan.from = std::move(below);
+  plan.way = direction::into_host;
+  plan.memory = &course_.memory;
+  plan.context = of.context;
+  plan.name = "load";
+  plan.inference = of.context ? of.context->inference : 0;
+  plan.hold = true;
+  return plan;
+}
+
 /// What is behind the first object that no tier has, and its chunk, would be read in vain.
-void load_window::find_gap(const below_reading& reading) {
+void load_window::find_gap(const passage& pass) {
   gap_ = 0;
-  while (gap_ < part_.size() && (places_[gap_].present() || reading.has(gap_)))
+  while (gap_ < part_.size() && (places_[gap_].present() || pass.has(gap_)))
     ++gap_;
   asked_ = gap_ - gap_ % course_.of.objects_per_chunk;
 }
 
-result<acquire_request> load_window::space(const below_reading& reading) {
+result<acquire_request> load_window::space(const passage& pass) {
   const load_subject& of = course_.of;
   acquire_request request;
   request.objects = part_.objects;
-  request.note_access = false;
+  request.note_access = leased_round_ && notes_access();
   request.context = of.context;
   request.may_fill.resize(part_.size());
   uint64_t wanted = 0;
-  find_gap(reading);
+  find_gap(pass);
   for (size_t i = 0; i < asked_; ++i) {
-    request.may_fill[i] = reading.has(i);
-    if (reading.has(i) && !places_[i].present())
+    request.may_fill[i] = pass.has(i);
+    if (pass.has(i) && !places_[i].present())
       wanted += physical_bytes_for(part_.objects->payload_bytes[i]);
   }
   request.may_wait = waits_;
@@ -158,44 +197,36 @@ void load_window::refused_space(const error& why) {
   course_.full = !course_.of.copies() && course_.delivered_some() && why.code == errc::no_space;
 }
 
-void load_window::take_space(const below_reading& reading) {
-  keep(reading.acquired());
-  if (reading.first_left() < asked_)
-    first_left_ = std::min(first_left_, reading.first_left());
+bool load_window::publishes(const passage& pass) {
+  if (leased_round_)
+    count_others(pass.acquired());
+  return pass.others_write() || !course_.passes();
 }
 
-void load_window::take_unread(const std::vector<size_t>& objects) {
-  for (size_t i : objects)
+void load_window::add_read(const passage& pass) {
+  keep(pass.acquired());
+  if (pass.first_left() < asked_)
+    first_left_ = std::min(first_left_, pass.first_left());
+  for (size_t i : pass.ended().lost)
     lost_[i] = true;
-}
-
-void load_window::take_read(const below_reading::part& part) {
-  for (size_t i : part.objects)
-    source_[i] = part.tier;
-}
-
-std::optional<publish_request> load_window::publication(const below_reading& reading, bool others) {
-  for (size_t i : reading.objects())
-    places_[i] = reading.acquired().places[i];
-  if (!others && course_.passes()) {
-    passing_ = reading.acquired().reserved;
-    return std::nullopt;
+  for (const passage::part& part : pass.parts())
+    for (size_t i : part.objects)
+      source_[i] = part.tier;
+  const auto read = pass.objects();
+  if (read.empty())
+    return;
+  if (!pass.published()) {
+    for (size_t i : read)
+      places_[i] = pass.acquired().places[i];
+    passing_ = pass.acquired().reserved;
+    return;
   }
-  auto request = reading.publication();
-  request.hold = true;
-  request.in = course_.of.in;
-  if (course_.of.context)
-    request.inference = course_.of.context->inference;
-  return request;
-}
-
-void load_window::take_published(const below_reading& reading, const hold_ptr& held) {
-  auto place = held->places().begin();
-  for (size_t i : reading.objects()) {
+  auto place = pass.published()->places().begin();
+  for (size_t i : read) {
     places_[i] = *place++;
     course_.promoted += physical_bytes_for(places_[i].payload_bytes);
   }
-  holds_.push_back(held);
+  holds_.push_back(pass.published());
 }
 
 // ---- delivery ----

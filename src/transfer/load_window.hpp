@@ -1,15 +1,15 @@
 // A window of a load: what is held in host memory, what is read from the tiers below, and what is delivered.
 //
 // Pure: a load asks the tiers, movers and copiers, and passes their answers to this class. In order, per round:
-// `present` and `take_present`; to read from below: `leased_below`, `space`, `take_space`, `take_unread` and `take_read`
-// of each part, `publication` and `take_published`; to wait for others: `release_and_wait`. At the end `after_rounds`,
+// `begin_leased`, or else `present` and `take_present`; to read from below: `leased_below`, `reading`, `space`, the passage,
+// during which `publishes` is asked, and `add_read`; to wait for others: `release_and_wait`. At the end `after_rounds`,
 // `copy`, `deliver`, `after_delivery`. Used by one thread at a time. Indices of objects are those in the window.
 #pragma once
 
 #include "tier/space/acquire.hpp"
-#include "transfer/below_reading.hpp"
 #include "transfer/copy_messages.hpp"
 #include "transfer/load_course.hpp"
+#include "transfer/passage.hpp"
 
 #include <array>
 #include <cstddef>
@@ -43,13 +43,17 @@ class load_window {
 
   // ---- a round ----
 
-  /// Begins a round: holds what is present in host memory.
-  acquire_request present();
-
   struct tiers_below {
     bool any = false;   ///< there are tiers below
     bool reads = false; ///< at least one can be read now
   };
+
+  /// Begins a round of a window whose objects the lease holds, some of them in tiers below alone: nobody is asked what is
+  /// present, because the answer about the space says so. False: the round begins with `present`.
+  bool begin_leased(const tiers_below& below);
+  /// Begins a round: holds what is present in host memory.
+  acquire_request present();
+
   enum class step : uint8_t {
     ready,      ///< everything available is held or reserved
     read_below, ///< the rest may be in tiers below
@@ -66,17 +70,17 @@ class load_window {
 
   /// What the lease holds there of the window; nullopt: nothing, so the tiers are asked. Releases everything first.
   std::optional<tier_holds> leased_below();
-  /// Space for exactly the objects that tiers below hold and host memory lacks, up to the first that is nowhere. Error: `no_space`, if the request may not
-  /// wait for memory that leases hold.
-  result<acquire_request> space(const below_reading& reading);
+  /// The way of what the tiers below hold into host memory.
+  passage::plan reading(tier_holds below) const;
+  /// Space for exactly the objects that tiers below hold and host memory lacks, up to the first that is nowhere. Error:
+  /// `no_space`, if the request may not wait for memory that leases hold.
+  result<acquire_request> space(const passage& pass);
   void refused_space(const error& why);
-  void take_space(const below_reading& reading);
-  void take_unread(const std::vector<size_t>& objects);
-  void take_read(const below_reading::part& part);
-  /// Of what was read and is still published below. Nullopt: it is delivered, and not kept. `others`: the window waits
-  /// for others next, and must not keep objects that are not visible.
-  std::optional<publish_request> publication(const below_reading& reading, bool others);
-  void take_published(const below_reading& reading, const hold_ptr& held);
+  /// What the passage has read is published in host memory. False: it is delivered, and not kept. The window must publish what
+  /// others wait for, because it waits for them next.
+  bool publishes(const passage& pass);
+  /// What the passage has found in host memory, and what it has brought.
+  void add_read(const passage& pass);
   /// After reading from below.
   step after_reading(bool others);
 
@@ -111,7 +115,10 @@ class load_window {
   copied_object copied(size_t object) const;
   device_generations generations(size_t first, size_t count) const;
   void keep(const acquire_answer& acquired);
-  void find_gap(const below_reading& reading);
+  void begin_round();
+  bool notes_access() const { return course_.of.note_access && awaited_ == 0; }
+  void count_others(const acquire_answer& acquired);
+  void find_gap(const passage& pass);
   void cut_at_first_gap();
   bool may_stay(uint64_t held_bytes, bool any_below);
   bool leased(size_t object) const;
@@ -132,8 +139,9 @@ class load_window {
   std::vector<hold_ptr> holds_;
   reservation_ptr passing_; ///< objects that are delivered and not kept
   std::optional<lease_account::claim> claimed_,
-      claimed_below_; ///< without a copy: for what it holds, and reads
-  int awaited_ = 0;   ///< rounds in which others were writing some of its objects
+      claimed_below_;         ///< without a copy: for what it holds, and reads
+  bool leased_round_ = false; ///< it began with `begin_leased`
+  int awaited_ = 0;           ///< rounds in which others were writing some of its objects
 };
 
 } // namespace terrace

@@ -10,7 +10,6 @@
 #include "tier/objects/object_batch.hpp"
 #include "tier/space/acquire.hpp"
 #include "transfer/arrival_counters.hpp"
-#include "transfer/below_reading.hpp"
 
 #include <array>
 #include <cstddef>

@@ -8,7 +8,7 @@
 #include "tier/tier_availability.hpp"
 #include "transfer/disk_admission.hpp"
 #include "transfer/write_budget.hpp"
-#include "transfer/write_passage.hpp"
+#include "transfer/write_plan.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -46,10 +46,10 @@ class write_admission {
   bool asks_room() const { return rules_.rule == admission_rule::beats_victim; }
 
   /// Which objects the policy is asked about; nullopt: all are admitted. `room_bytes`: what fits without eviction.
-  std::optional<admit_request> question(write_passage& pass, uint64_t room_bytes) {
+  std::optional<admit_request> question(write_plan& plan, uint64_t room_bytes) {
     if (rules_.rule == admission_rule::always)
       return std::nullopt;
-    auto asked = pass.admission(tier_, rules_.rule, room_bytes);
+    auto asked = plan.admission(tier_, rules_.rule, room_bytes);
     if (asked.entries.empty())
       return std::nullopt;
     lacks(); // the tier is full, or the rule is not fulfilled yet
@@ -57,9 +57,9 @@ class write_admission {
   }
 
   /// Takes the bytes of the wanted objects from the budget. Returns how many objects are refused.
-  uint64_t pay(write_passage& pass, write_budget::time_point now) { return pass.pay(budget_, now); }
+  uint64_t pay(write_plan& plan, write_budget::time_point now) { return plan.pay(budget_, now); }
   /// At the end of a passage: its unspent bytes return to the budget.
-  void ended(const write_passage& pass) { pass.return_unspent(budget_); }
+  void ended(const write_plan& plan) { plan.return_unspent(budget_); }
 
   /// From now on the tier may lack objects of host memory.
   void lacks() {

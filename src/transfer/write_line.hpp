@@ -4,7 +4,7 @@
 #pragma once
 
 #include "transfer/replaceable_line.hpp"
-#include "transfer/write_passage.hpp"
+#include "transfer/write_plan.hpp"
 
 #include <cassert>
 #include <cstddef>
@@ -21,8 +21,7 @@ class write_line {
   static constexpr size_t replaceable_max = 8;
 
   /// `bytes_max`: payload in progress; a single larger notice is written alone.
-  explicit write_line(uint64_t bytes_max, passage_way way = passage_way::out_of_host)
-      : bytes_max_(bytes_max), way_(way) {}
+  explicit write_line(uint64_t bytes_max) : bytes_max_(bytes_max) {}
 
   /// Replaceable ones wait until `ripen`, and then take turns with the others.
   void push(write_through_notice notice) {
@@ -43,20 +42,20 @@ class write_line {
   }
 
   /// The next to write, in progress until `done`. Nullopt: none waits, or there is no room.
-  std::optional<write_passage> next() {
+  std::optional<write_plan> next() {
     bool may_replaceable = replaceable_.has_next() && replaceable_in_progress_ < replaceable_max;
     if ((waiting_.empty() && !may_replaceable) || (bytes_ != 0 && bytes_ >= bytes_max_))
       return std::nullopt;
     bool replaceable = waiting_.empty() || (may_replaceable && urgent_ == 0 && replaceable_turn_);
     replaceable_turn_ = !replaceable;
-    std::optional<write_passage> first;
+    std::optional<write_plan> first;
     if (replaceable) {
       auto turn = replaceable_.next();
       first.emplace(std::move(turn->notice));
       first->drop_replaced(turn->current);
       ++replaceable_in_progress_;
     } else {
-      first.emplace(std::move(waiting_.front()), way_);
+      first.emplace(std::move(waiting_.front()));
       waiting_.pop_front();
       urgent_ -= urgent_ == 0 ? 0 : 1;
     }
@@ -65,18 +64,17 @@ class write_line {
     ++in_progress_;
     return first;
   }
-  void done(const write_passage& passage) {
-    assert(in_progress_ != 0 && bytes_ >= passage.bytes());
-    bytes_ -= passage.bytes();
+  void done(const write_plan& plan) {
+    assert(in_progress_ != 0 && bytes_ >= plan.bytes());
+    bytes_ -= plan.bytes();
     --in_progress_;
-    replaceable_in_progress_ -= passage.replaceable() ? 1 : 0;
+    replaceable_in_progress_ -= plan.replaceable() ? 1 : 0;
   }
 
   bool idle() const { return waiting_.empty() && replaceable_.empty() && in_progress_ == 0; }
 
  private:
   uint64_t bytes_max_;
-  passage_way way_;
   std::deque<write_through_notice> waiting_;
   size_t urgent_ = 0; ///< of these, at the front
   replaceable_line replaceable_;

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <tuple>
 
 using namespace terrace;
@@ -74,15 +75,24 @@ struct LoadWindow : ::testing::Test {
   }
   static constexpr load_window::tiers_below none{}, disk{true, true}, away{true, false};
 
-  /// The window's objects of the disk, read and found intact where `states` has 'r'.
-  static below_reading read(load_window& window, const std::vector<size_t>& has, const std::string& states) {
-    below_reading reading(window.objects(), {{tier_kind::disk, hold(window.objects()->size(), has, 101)}});
-    EXPECT_TRUE(window.space(reading));
-    reading.take_space(acquired(states));
-    window.take_space(reading);
-    for (const auto& part : reading.parts())
-      window.take_read(part);
-    return reading;
+  /// The way of the window's objects from the disk.
+  static passage from_disk(const load_window& window, const std::vector<size_t>& has) {
+    return passage(window.reading({{tier_kind::disk, hold(window.objects()->size(), has, 101)}}));
+  }
+  /// They are read and found intact where `states` has 'r', and published in host memory or passed through.
+  static passage read(load_window& window, const std::vector<size_t>& has, const std::string& states,
+                      bool publishes = true) {
+    passage pass = from_disk(window, has);
+    EXPECT_TRUE(window.space(pass));
+    pass.add_space(acquired(states));
+    EXPECT_TRUE(pass.empty() || window.publishes(pass) == publishes);
+    auto count = pass.size();
+    std::vector<size_t> all(count);
+    std::iota(all.begin(), all.end(), 0);
+    if (publishes && count != 0)
+      pass.add_published(hold(count, all, 50));
+    window.add_read(pass);
+    return pass;
   }
   error ok;
 };
@@ -180,12 +190,10 @@ TEST_F(LoadWindow, ReadsTheRestFromBelowAndPublishesIt) {
   load_window window(course, 4 * physical);
   EXPECT_EQ(window.take_present(acquired("##.."), disk), step::read_below);
   EXPECT_FALSE(window.leased_below());
-  auto reading = read(window, {2, 3}, "##rr");
-  auto publish = window.publication(reading, false);
-  ASSERT_TRUE(publish);
-  EXPECT_TRUE(publish->hold);
-  EXPECT_EQ(publish->places.size(), 2u);
-  window.take_published(reading, hold(2, {0, 1}, 50));
+  auto pass = read(window, {2, 3}, "##rr");
+  auto publish = pass.publication();
+  EXPECT_TRUE(publish.hold);
+  EXPECT_EQ(publish.places.size(), 2u);
   EXPECT_EQ(window.after_reading(false), step::ready);
   EXPECT_EQ(window.after_rounds(ok), next::deliver);
   EXPECT_EQ(window.copy().objects.size(), 4u);
@@ -198,8 +206,8 @@ TEST_F(LoadWindow, ReadsTheRestFromBelowAndPublishesIt) {
 TEST_F(LoadWindow, SpaceIsAskedForExactlyWhatTheTiersBelowHave) {
   load_window window(course, 4 * physical);
   EXPECT_EQ(window.take_present(acquired("#..."), disk), step::read_below);
-  below_reading reading(window.objects(), {{tier_kind::disk, hold(4, {1, 2}, 101)}});
-  auto request = window.space(reading);
+  auto pass = from_disk(window, {1, 2});
+  auto request = window.space(pass);
   ASSERT_TRUE(request);
   EXPECT_EQ(request->may_fill, (std::vector<bool>{false, true, true, false}));
   EXPECT_TRUE(request->may_wait);
@@ -209,8 +217,8 @@ TEST_F(LoadWindow, SpaceIsAskedForExactlyWhatTheTiersBelowHave) {
 TEST_F(LoadWindow, WithoutSpaceItComesAgainUnlessItIsTheLeastThatWaits) {
   auto comes_again = [](load_window& window, size_t objects) {
     EXPECT_EQ(window.take_present(acquired(std::string(objects, '.')), disk), step::read_below);
-    below_reading reading(window.objects(), {{tier_kind::disk, hold(objects, {0}, 101)}});
-    auto request = window.space(reading);
+    auto pass = from_disk(window, {0});
+    auto request = window.space(pass);
     EXPECT_TRUE(request);
     return request && request->may_come_again;
   };
@@ -229,8 +237,8 @@ TEST_F(LoadWindow, WithoutSpaceItComesAgainUnlessItIsTheLeastThatWaits) {
 TEST_F(LoadWindow, WhatIsBehindAGapIsNotRead) {
   load_window window(course, 6 * physical);
   EXPECT_EQ(window.take_present(acquired("#....#"), disk), step::read_below);
-  below_reading reading(window.objects(), {{tier_kind::disk, hold(6, {1, 3, 4}, 101)}});
-  auto request = window.space(reading);
+  auto pass = from_disk(window, {1, 3, 4});
+  auto request = window.space(pass);
   ASSERT_TRUE(request);
   EXPECT_EQ(request->may_fill, (std::vector<bool>{false, true, false, false, false, false}));
 }
@@ -239,14 +247,14 @@ TEST_F(LoadWindow, NorAreTheObjectsOfAChunkThatIsNotWhole) {
   of.objects_per_chunk = 2;
   load_window window(course, 6 * physical);
   EXPECT_EQ(window.take_present(acquired("......"), disk), step::read_below);
-  below_reading reading(window.objects(), {{tier_kind::disk, hold(6, {0, 1, 2, 4, 5}, 101)}});
-  auto request = window.space(reading);
+  auto pass = from_disk(window, {0, 1, 2, 4, 5});
+  auto request = window.space(pass);
   ASSERT_TRUE(request);
   EXPECT_EQ(request->may_fill, (std::vector<bool>{true, true, false, false, false, false}));
-  reading.take_space(acquired("rr...."));
-  window.take_space(reading);
-  EXPECT_TRUE(window.publication(reading, false));
-  window.take_published(reading, hold(2, {0, 1}, 50));
+  pass.add_space(acquired("rr...."));
+  EXPECT_TRUE(window.publishes(pass));
+  pass.add_published(hold(2, {0, 1}, 50));
+  window.add_read(pass);
   EXPECT_EQ(window.after_reading(false), step::ready);
   EXPECT_EQ(window.after_rounds(ok), next::deliver);
   window.deliver();
@@ -254,6 +262,35 @@ TEST_F(LoadWindow, NorAreTheObjectsOfAChunkThatIsNotWhole) {
   EXPECT_EQ(done.chunks, 1u);
   EXPECT_EQ(done.missing, 3u) << "the second object of the chunk";
   EXPECT_FALSE(done.damaged);
+}
+
+TEST_F(LoadWindow, WhatTheLeaseHoldsBelowIsReadWithoutAskingWhatIsPresent) {
+  of.held_by = std::make_shared<int>();
+  of.leased = {{tier_kind::host, hold(8, {0, 1})}, {tier_kind::disk, hold(8, {2, 3}, 101)}};
+  load_window window(course, 4 * physical);
+  EXPECT_FALSE(window.begin_leased(away)) << "the tier cannot be read now";
+  ASSERT_TRUE(window.begin_leased(disk));
+  passage pass(window.reading(*window.leased_below()));
+  auto request = window.space(pass);
+  ASSERT_TRUE(request);
+  EXPECT_EQ(request->may_fill, (std::vector<bool>{false, false, true, true}));
+  EXPECT_TRUE(request->note_access) << "nobody else notes it";
+  EXPECT_TRUE(window.release_and_wait());
+  ASSERT_TRUE(window.begin_leased(disk));
+  EXPECT_FALSE(window.space(pass)->note_access) << "a load is one access";
+  pass.add_space(acquired("##rr", 5 * physical));
+  EXPECT_TRUE(window.publishes(pass));
+  EXPECT_EQ(course.others_hold, 3 * physical) << "its own two are in nobody's way";
+}
+
+TEST_F(LoadWindow, WhatIsPresentIsAskedUnlessTheLeaseSaysThatSomethingIsBelow) {
+  of.leased = {{tier_kind::host, hold(8, {0, 1, 2, 3})}, {tier_kind::disk, hold(8, {4}, 101)}};
+  EXPECT_FALSE(load_window(course, 4 * physical, 4).begin_leased(disk)) << "there is no lease";
+  of.held_by = std::make_shared<int>();
+  EXPECT_FALSE(load_window(course, 4 * physical).begin_leased(disk)) << "it holds all of it in host memory";
+  EXPECT_TRUE(load_window(course, 4 * physical, 4).begin_leased(disk));
+  keeps();
+  EXPECT_FALSE(load_window(course, 4 * physical, 4).begin_leased(disk)) << "what stays is accounted first";
 }
 
 TEST_F(LoadWindow, TheLeasesPartOfTheWindowKeepsTheLease) {
@@ -277,10 +314,10 @@ TEST_F(LoadWindow, TheLeasesPartOfTheWindowKeepsTheLease) {
 TEST_F(LoadWindow, DamagedObjectsEndTheLoad) {
   load_window window(course, 4 * physical);
   EXPECT_EQ(window.take_present(acquired("##.."), disk), step::read_below);
-  below_reading reading(window.objects(), {{tier_kind::disk, hold(4, {2, 3}, 101)}});
-  reading.take_space(acquired("##rr"));
-  window.take_space(reading);
-  window.take_unread(reading.take_outcomes(0, {move_outcome::failed, move_outcome::failed}).objects);
+  auto pass = from_disk(window, {2, 3});
+  pass.add_space(acquired("##rr"));
+  pass.add_outcomes(0, {move_outcome::failed, move_outcome::failed});
+  window.add_read(pass);
   EXPECT_EQ(window.after_reading(false), step::ready);
   window.deliver();
   EXPECT_EQ(window.after_delivery()->code, errc::ok);
@@ -332,13 +369,15 @@ TEST_F(LoadWindow, AChainLargerThanHostMemoryPassesThroughIt) {
   course.promoted = 8 * physical;
   load_window window(course, 4 * physical);
   EXPECT_EQ(window.take_present(acquired("...."), disk), step::read_below);
-  auto reading = read(window, {0, 1, 2, 3}, "rrrr");
-  EXPECT_TRUE(window.publication(reading, true)) << "others wait for what is not visible";
-  EXPECT_FALSE(window.publication(reading, false));
+  auto pass = read(window, {0, 1, 2, 3}, "rrrr", false);
   EXPECT_EQ(window.after_reading(false), step::ready);
   EXPECT_EQ(window.copy().objects.size(), 4u);
   course.promoted = 7 * physical;
-  EXPECT_TRUE(window.publication(reading, false)) << "half of host memory is kept";
+  EXPECT_TRUE(window.publishes(pass)) << "half of host memory is kept";
+  course.promoted = 8 * physical;
+  auto awaited = from_disk(window, {0, 1, 2, 3});
+  awaited.add_space(acquired("rrr?"));
+  EXPECT_TRUE(window.publishes(awaited)) << "others wait for what is not visible";
 }
 
 TEST_F(LoadWindow, WithoutACopyEverythingIsOneWindowIfItIsThere) {
@@ -393,8 +432,8 @@ TEST_F(LoadWindow, WithoutACopyWhatTransfersHoldIsNotCountedAsLeased) {
   load_window window(course, 4 * physical);
   EXPECT_EQ(window.take_present(acquired("##..", 14 * physical), disk), step::read_below);
   EXPECT_EQ(course.others_hold, 0u);
-  below_reading reading(window.objects(), {{tier_kind::disk, hold(4, {2, 3}, 101)}});
-  EXPECT_TRUE(window.space(reading)) << "the transfers end";
+  auto pass = from_disk(window, {2, 3});
+  EXPECT_TRUE(window.space(pass)) << "the transfers end";
 }
 
 TEST_F(LoadWindow, WithoutACopyItDeliversTheChunksForWhichThereIsRoom) {
@@ -431,13 +470,13 @@ TEST_F(LoadWindow, WithoutACopyReadingNeedsRoomBesideLeases) {
   course.piecewise = true;
   load_window window(course, 2 * physical);
   EXPECT_EQ(window.take_present(acquired("..", 11 * physical), disk), step::read_below);
-  below_reading reading(window.objects(), {{tier_kind::disk, hold(2, {0, 1}, 101)}});
-  auto request = window.space(reading);
+  auto pass = from_disk(window, {0, 1});
+  auto request = window.space(pass);
   ASSERT_FALSE(request);
   EXPECT_EQ(request.error().code, errc::no_space);
   EXPECT_FALSE(course.full);
   done.chunks = 1;
-  EXPECT_FALSE(window.space(reading));
+  EXPECT_FALSE(window.space(pass));
   EXPECT_TRUE(course.full);
   course.full = false;
   window.refused_space({errc::no_space, ""});

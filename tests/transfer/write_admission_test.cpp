@@ -21,14 +21,14 @@ struct switched final : tier_availability {
   std::string reason() const override { return {}; }
 };
 
-write_passage passage(size_t objects) {
+write_plan made(size_t objects) {
   std::vector<object_place> places(objects);
   for (size_t i = 0; i < objects; ++i)
     places[i] = {object_id{100 + i}, i * physical, payload, physical};
   write_through_notice notice;
   notice.objects = chain(1, objects, payload);
   notice.held = std::make_shared<object_hold>(release_sink_ptr{}, std::move(places));
-  return write_passage(std::move(notice));
+  return write_plan(std::move(notice));
 }
 
 write_admission admission(const disk_admission& rules, std::shared_ptr<second_looks> looks = nullptr) {
@@ -41,19 +41,19 @@ TEST(WriteAdmission, AsksNobodyIfEverythingIsAdmitted) {
   auto all = admission({});
   EXPECT_FALSE(all.may_refuse());
   EXPECT_FALSE(all.asks_room());
-  auto pass = passage(2);
-  EXPECT_FALSE(all.question(pass, 0));
-  EXPECT_EQ(all.pay(pass, begin), 0u);
+  auto plan = made(2);
+  EXPECT_FALSE(all.question(plan, 0));
+  EXPECT_EQ(all.pay(plan, begin), 0u);
 }
 
 TEST(WriteAdmission, ABudgetAloneAsksNoPolicy) {
   auto limited = admission({admission_rule::always, 24 * physical}); // one object per hour
   EXPECT_TRUE(limited.may_refuse());
-  auto pass = passage(2);
-  EXPECT_FALSE(limited.question(pass, 0));
-  EXPECT_EQ(limited.pay(pass, begin), 1u);
-  limited.ended(pass);
-  auto next = passage(1);
+  auto plan = made(2);
+  EXPECT_FALSE(limited.question(plan, 0));
+  EXPECT_EQ(limited.pay(plan, begin), 1u);
+  limited.ended(plan);
+  auto next = made(1);
   EXPECT_EQ(limited.pay(next, begin), 0u) << "the first passage wrote nothing";
 }
 
@@ -62,10 +62,10 @@ TEST(WriteAdmission, AsksThePolicyAboutWhatDoesNotFit) {
   auto rule = admission({admission_rule::beats_victim, 0}, looks);
   EXPECT_TRUE(rule.may_refuse());
   EXPECT_TRUE(rule.asks_room());
-  auto pass = passage(2);
-  EXPECT_FALSE(rule.question(pass, 2 * physical));
+  auto plan = made(2);
+  EXPECT_FALSE(rule.question(plan, 2 * physical));
   EXPECT_FALSE(*looks) << "the tier has room for what comes";
-  auto asked = rule.question(pass, physical);
+  auto asked = rule.question(plan, physical);
   ASSERT_TRUE(asked);
   EXPECT_EQ(asked->entries.size(), 1u);
   EXPECT_EQ(asked->tier, tier_kind::disk);
@@ -77,8 +77,8 @@ TEST(WriteAdmission, ARuleWithoutRoomAsksAboutEverything) {
   auto rule = admission({admission_rule::seen_twice, 0});
   EXPECT_TRUE(rule.may_refuse());
   EXPECT_FALSE(rule.asks_room());
-  auto pass = passage(2);
-  auto asked = rule.question(pass, 0);
+  auto plan = made(2);
+  auto asked = rule.question(plan, 0);
   ASSERT_TRUE(asked);
   EXPECT_EQ(asked->entries.size(), 2u);
 }

@@ -92,7 +92,7 @@ TEST(WriteLine, ReplaceableOnesWaitUntilTheyAreRipeAndTakeTurns) {
   line.ripen();
   line.push(notice(2));
   line.push(notice(2));
-  std::vector<write_passage> all;
+  std::vector<write_plan> all;
   std::vector<bool> kinds;
   while (auto next = line.next()) {
     kinds.push_back(next->replaceable());
@@ -100,7 +100,7 @@ TEST(WriteLine, ReplaceableOnesWaitUntilTheyAreRipeAndTakeTurns) {
   }
   ASSERT_EQ(kinds.size(), 2 + write_line::replaceable_max);
   EXPECT_EQ(std::vector(kinds.begin(), kinds.begin() + 4), (std::vector{false, true, false, true}));
-  for (const write_passage& one : all)
+  for (const write_plan& one : all)
     line.done(one);
   while (auto next = line.next())
     line.done(*next);

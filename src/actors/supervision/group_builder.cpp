@@ -49,13 +49,10 @@ void introduce(const tier_parts& above, const tier_parts& further) {
 void give_back(caf::actor_system& system, const group_parts& group, tier_parts& parts, const lower_tier& of) {
   const tier_parts& host = group.tiers().front();
   write_through_arguments up;
-  up.from = parts.tier;
-  up.way = passage_way::into_host;
-  up.kind = tier_kind::host;
-  up.tier = group.host;
+  up.from = {parts.kind, parts.tier, of.mover};
+  up.to = {tier_kind::host, group.host, {}};
   up.policy = group.policy;
   up.waiting_bytes = parts.bytes / 2;
-  up.mover = of.mover;
   auto work = std::make_shared<request_context>();
   work->group = group.number;
   up.work = std::move(work);
@@ -171,14 +168,12 @@ void join_tier(caf::actor_system& system, group_parts& group, lower_tier below) 
   auto looks = write_admission::looks_of(below.admission, below.demotion == demotion_mode::write_through);
   parts.second_looks = looks;
   write_through_arguments down;
-  down.from = group.host;
-  down.kind = below.kind;
-  down.tier = parts.tier;
+  down.from = {tier_kind::host, group.host, {}};
+  down.to = {below.kind, parts.tier, below.mover};
   down.policy = group.policy;
   down.admission = below.admission;
   down.second_looks = std::move(looks);
-  down.waiting_bytes = group.memory->size() / 2; // the other half is for loads
-  down.mover = below.mover;
+  down.waiting_bytes = group.memory->size() / 2;   // the other half is for loads
   auto work = std::make_shared<request_context>(); // copiers serve all groups
   work->group = group.number;
   down.work = std::move(work);

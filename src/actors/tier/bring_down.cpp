@@ -97,7 +97,7 @@ void send_batch(tier_pointer self, uint64_t number, size_t batch, demote_request
 /// Writes the objects, in the order of their chains, to the tiers that lack them. Returns false if there are
 /// none; `over` is then not called.
 bool write_objects(tier_pointer self, const std::vector<object_id>& ids, const std::vector<tier_below>& to,
-                   bool urgent, ended_demotion over) {
+                   demotion_turn turn, ended_demotion over) {
   auto& state = self->state;
   auto objects = lacking(state.objects().describe(ids), to, state.below.all);
   if (objects.empty())
@@ -126,7 +126,7 @@ bool write_objects(tier_pointer self, const std::vector<object_id>& ids, const s
     request.in = state.objects().space(batch.space);
     request.objects = batch.objects;
     request.held = std::make_shared<object_hold>(std::move(sink), std::move(batch.places));
-    request.urgent = urgent;
+    request.turn = turn;
     for (const tier_below& tier : to)
       send_batch(self, number, i, request, tier);
   }
@@ -143,7 +143,7 @@ bool write_what_leaves(tier_pointer self, std::vector<object_id> ids, ended_demo
     to = state.below.with(demotion_mode::selective);
     ids = state.objects().used_twice(std::move(ids));
   }
-  return !to.empty() && !ids.empty() && write_objects(self, ids, to, true, std::move(over));
+  return !to.empty() && !ids.empty() && write_objects(self, ids, to, demotion_turn::first, std::move(over));
 }
 
 // ---- at the end ----
@@ -167,7 +167,7 @@ void write_more_down(tier_pointer self, const std::shared_ptr<write_down_walk>& 
     if (ids.empty())
       break;
     auto next = [self, walk](const demotion&) { write_more_down(self, walk); };
-    if (write_objects(self, ids, to, true, next)) {
+    if (write_objects(self, ids, to, demotion_turn::first, next)) {
       settle(self);
       return;
     }
@@ -206,7 +206,7 @@ void bring_down_due(tier_pointer self) {
   auto& state = self->state;
   if (auto to = state.below.with(demotion_mode::selective); !to.empty())
     if (auto used = state.objects().take_second_uses(); !used.empty())
-      write_objects(self, used, to, false, [self](const demotion& ended) {
+      write_objects(self, used, to, demotion_turn::if_credit, [self](const demotion& ended) {
         self->state.objects().forget_second_uses(ended.not_written());
       });
   auto leaving = state.objects().take_leaving();

@@ -1,9 +1,9 @@
 #include "actors/transfer/load_actor.hpp"
 
+#include "actors/transfer/bring.hpp"
 #include "actors/transfer/load_into_device.hpp"
 #include "actors/transfer/transfer_steps.hpp"
 #include "runtime/task_event.hpp"
-#include "transfer/below_reading.hpp"
 #include "transfer/load_window.hpp"
 #include "transfer/notice_parts.hpp"
 
@@ -31,8 +31,8 @@ load_window::tiers_below below_of(const group_parts& group) {
 
 // ---- from below ----
 
-/// The objects of the window that the tiers below have, held.
-task<result<tier_holds>> hold_below(load_pointer self, const load_job& job, load_window& window) {
+/// The objects of the window that the tiers below have, held: by its lease, or from now on.
+task<result<tier_holds>> window_below(load_pointer self, const load_job& job, load_window& window) {
   if (auto leased = window.leased_below()) {
     std::erase_if(*leased, [&job](const tier_hold& one) {
       const tier_parts* tier = job.group->tier(one.tier);
@@ -40,97 +40,32 @@ task<result<tier_holds>> hold_below(load_pointer self, const load_job& job, load
     });
     co_return std::move(*leased);
   }
-  std::vector<question<tier_actor, probe_request>> questions;
-  for (const tier_parts& tier : job.group->tiers())
-    if (tier.reads_below())
-      questions.push_back({tier.tier, {window.objects(), true, job.note_access}});
-  auto answers = co_await ask_all<probe_answer>(self, std::move(questions), "tier");
-  tier_holds below;
-  for (auto& found : answers) {
-    if (!found)
-      co_return tl::unexpected(found.error());
-    if (found->held)
-      below.push_back({found->tier, std::move(found->held)});
-  }
+  batch_ptr objects = window.objects();
+  auto below = co_await hold_below(self, *job.group, std::move(objects), job.note_access);
   co_return below;
-}
-
-/// Damaged objects are dropped from their tier.
-void report(load_pointer self, const load_job& job, const tier_parts& from, below_reading::unread lost) {
-  if (!lost.damaged.ids.empty())
-    self->send(from.tier, std::move(lost.damaged));
-  if (!lost.stalled.ids.empty())
-    self->send(job.group->host, std::move(lost.stalled));
-}
-
-/// Reads the reserved objects into host memory, from all tiers in parallel, and keeps in `reading` those that
-/// were read and are still published. Objects cleared from their tier meanwhile are not brought back.
-task<error> read_reserved(load_pointer self, const load_job& job, load_window& window,
-                          below_reading& reading) {
-  std::vector<const tier_parts*> tiers;
-  std::vector<question<mover_actor, read_request>> reads;
-  for (const below_reading::part& part : reading.parts()) {
-    tiers.push_back(job.group->tier(part.tier));
-    reads.push_back({tiers.back()->mover, reading.read(part, job.in, job.context, *job.group->memory)});
-  }
-  assert(reads.size() <= job.group->tiers().size()); // one to each mover
-  auto read = co_await ask_all<move_answer>(self, std::move(reads), "mover of a tier");
-  if (auto failure = why_ended(job.context, "load"); failure.code != errc::ok)
-    co_return failure;
-  std::vector<question<tier_actor, confirm_request>> confirms;
-  for (size_t k = 0; k < tiers.size(); ++k) {
-    if (auto failure = failure_of(read[k]); failure.code != errc::ok)
-      co_return failure;
-    auto lost = reading.take_outcomes(k, read[k]->outcomes);
-    window.take_unread(lost.objects);
-    report(self, job, *tiers[k], std::move(lost));
-    confirms.push_back({tiers[k]->tier, reading.confirmation(reading.parts()[k])});
-  }
-  auto confirmed = co_await ask_all<confirm_answer>(self, std::move(confirms), "tier");
-  for (size_t k = 0; k < tiers.size(); ++k) {
-    if (!confirmed[k])
-      co_return confirmed[k].error();
-    reading.take_confirmed(k, confirmed[k]->present);
-    window.take_read(reading.parts()[k]);
-  }
-  co_return error{};
 }
 
 /// Reads objects of the window that host memory lacks from the tiers below, in one round: the tiers hold what
 /// they have, space for exactly that is acquired in host memory, and objects that were read, are valid and
 /// are still published are published there, or passed through.
 task<result<step>> bring_from_below(load_pointer self, const load_job& job, load_window& window) {
-  auto below = co_await hold_below(self, job, window);
+  auto below = co_await window_below(self, job, window);
   if (!below)
     co_return tl::unexpected(below.error());
-  below_reading reading(window.objects(), std::move(*below));
-  auto wanted = window.space(reading);
+  passage pass(window.reading(std::move(*below)));
+  auto wanted = window.space(pass);
   if (!wanted)
     co_return tl::unexpected(wanted.error());
-  auto request = std::move(*wanted);
-  auto acquired = co_await ask<acquire_answer>(self, job.group->host, std::move(request), "host tier");
-  if (auto failure = failure_of(acquired); failure.code != errc::ok) {
-    window.refused_space(failure);
+  pass.ask_for(std::move(*wanted));
+  pass.on_arrival([&window, &pass] { return window.publishes(pass); });
+  const auto host = host_end(*job.group);
+  auto failure = co_await bring(self, pass, *job.group, host);
+  if (pass.refused().code != errc::ok)
+    window.refused_space(pass.refused());
+  if (failure.code != errc::ok)
     co_return tl::unexpected(failure);
-  }
-  reading.take_space(std::move(*acquired));
-  window.take_space(reading);
-  bool others = reading.others_write();
-  if (!reading.empty()) {
-    auto unread = co_await read_reserved(self, job, window, reading);
-    if (unread.code != errc::ok)
-      co_return tl::unexpected(unread);
-  }
-  if (!reading.empty()) {
-    if (auto complete = window.publication(reading, others)) {
-      auto publish = std::move(*complete);
-      auto published = co_await ask<publish_answer>(self, job.group->host, std::move(publish), "host tier");
-      if (!published)
-        co_return tl::unexpected(published.error());
-      window.take_published(reading, published->held);
-    }
-  }
-  co_return window.after_reading(others);
+  window.add_read(pass);
+  co_return window.after_reading(pass.others_write());
 }
 
 // ---- a window ----
@@ -140,11 +75,15 @@ task<error> bring_window(load_pointer self, const load_job& job, load_window& wi
   while (true) {
     if (auto failure = why_ended(job.context, "load"); failure.code != errc::ok)
       co_return failure;
-    auto present = window.present();
-    auto acquired = co_await ask<acquire_answer>(self, job.group->host, std::move(present), "host tier");
-    if (auto failure = failure_of(acquired); failure.code != errc::ok)
-      co_return failure;
-    auto next = window.take_present(std::move(*acquired), below_of(*job.group));
+    const auto below = below_of(*job.group);
+    result<step> next = step::read_below;
+    if (!window.begin_leased(below)) {
+      auto present = window.present();
+      auto acquired = co_await ask<acquire_answer>(self, job.group->host, std::move(present), "host tier");
+      if (auto failure = failure_of(acquired); failure.code != errc::ok)
+        co_return failure;
+      next = window.take_present(std::move(*acquired), below);
+    }
     if (next && *next == step::read_below) {
       next = co_await bring_from_below(self, job, window);
     }

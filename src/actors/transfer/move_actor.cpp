@@ -1,14 +1,13 @@
 #include "actors/transfer/move_actor.hpp"
 
-#include "actors/transfer/actor_credit_sink.hpp"
-#include "runtime/answer.hpp"
+#include "actors/transfer/transfer_steps.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/event_based_actor.hpp>
-#include <caf/send.hpp>
 #include <caf/stateful_actor.hpp>
 
-#include <optional>
+#include <cassert>
+#include <utility>
 
 namespace terrace::actors {
 
@@ -16,41 +15,26 @@ namespace {
 
 struct move_state {
   const char* name = "move";
-  move_job job;
-  tier_parts below;
-  tier_parts top; ///< faster than host memory; may be none
-  std::optional<move_course> course;
-  batch_ptr part;
-  hold_ptr held;       ///< of the part, in host memory
-  hold_ptr top_held;   ///< of the part, in the faster tier
-  object_bitmap above; ///< objects of the part that one of the two has
-  hold_ptr arrived;    ///< from there in host memory, until it is held
-  answer<move_result> reply;
+  task<> progress;
 };
 
 using move_pointer = caf::stateful_actor<move_state>*;
 
-void end_move(move_pointer self, error why = {}) {
-  auto& state = self->state;
-  state.held = state.top_held = state.arrived = nullptr;
-  state.reply.deliver({std::move(why), state.course ? state.course->sum() : moved_chunks{}});
-  self->quit();
-}
+struct move_tiers {
+  tier_actor host;
+  tier_parts below;
+  tier_parts top; ///< faster than host memory; may be none
+};
 
-template <class Tier, class Then>
-void probe_part(move_pointer self, const Tier& tier, bool hold, Then then) {
-  probe_request probe;
-  probe.objects = self->state.part;
-  probe.hold = hold;
-  probe.note_access = false;
-  self->request(tier, caf::infinite, std::move(probe))
-      .then([then](const probe_answer& found) { then(found); },
-            [self](const caf::error&) {
-              end_move(self, {errc::internal, "a tier has ended"});
-            });
+move_tiers tiers_of(const move_job& job) {
+  move_tiers all{job.group->host, {}, {}};
+  for (const tier_parts& tier : job.group->tiers())
+    if (tier.kind == job.to)
+      all.below = tier;
+    else if (tier.returns && tier.reads())
+      all.top = tier;
+  return all;
 }
-
-void move_part(move_pointer self);
 
 object_bitmap either(const object_bitmap& one, const object_bitmap& other) {
   object_bitmap both = one;
@@ -60,143 +44,133 @@ object_bitmap either(const object_bitmap& one, const object_bitmap& other) {
   return both;
 }
 
-/// What the faster tier has of the part; nothing, if there is none.
-template <class Then>
-void probe_top(move_pointer self, bool hold, Then then) {
-  if (self->state.top.returns) {
-    probe_part(self, self->state.top.tier, hold, then);
-    return;
+/// What the tier has of the part; nothing, if there is no such tier.
+task<result<probe_answer>> look(move_pointer self, const tier_actor& tier, const batch_ptr& part, bool hold) {
+  if (!tier) {
+    probe_answer none;
+    none.present = object_bitmap(part->size());
+    co_return none;
   }
-  probe_answer none;
-  none.present = object_bitmap(self->state.part->size());
-  then(none);
+  probe_request wanted{part, hold, false};
+  auto found = co_await ask<probe_answer>(self, tier, std::move(wanted), "tier of a move");
+  co_return found;
 }
 
-void leave(move_pointer self, const tier_actor& tier, std::vector<object_id> ids) {
-  if (!ids.empty() && !self->state.job.stays)
-    self->send(tier, discard_notice{std::move(ids), discard_reason::moved});
+/// Those that only the faster tier has. Null: none.
+hold_ptr only_at_top(const probe_answer& top, const probe_answer& host, const probe_answer& below) {
+  if (!top.held)
+    return nullptr;
+  auto places = top.held->places();
+  bool any = false;
+  for (size_t i = 0; i < places.size(); ++i) {
+    if (host.present.test(i) || below.present.test(i))
+      places[i] = {};
+    any = any || places[i].present();
+  }
+  return any ? part_of(top.held, std::move(places)) : nullptr;
 }
 
-/// What is below leaves the tiers above, unless it is to stay or somebody else holds it as well.
-void leave_above(move_pointer self) {
-  probe_part(self, self->state.below.tier, false, [self](const probe_answer& below) {
-    auto& state = self->state;
-    leave(self, state.job.group->host, state.course->written(below.present, state.held.get()));
-    leave(self, state.top.tier, state.course->written(below.present, state.top_held.get()));
-    probe_part(self, state.job.group->host, false, [self](const probe_answer& host) {
-      probe_top(self, false, [self, left = host.present](const probe_answer& top) {
-        auto& of = self->state;
-        of.held = of.top_held = nullptr; // after the tiers have read the notices
-        of.course->left(either(left, top.present));
-        move_part(self);
-      });
-    });
-  });
-}
-
-/// The credit that the notice carries comes back when its objects are written, or cannot be.
-void write_part(move_pointer self) {
-  auto& state = self->state;
-  if (!state.below.write_through || !state.held) { // nothing came to host memory
-    leave_above(self);
-    return;
-  }
-  if (!state.course->writes()) { // who has just written it may still be about to end its hold in host memory
-    self->request(state.below.write_through, caf::infinite, check_writes_request{})
-        .then([self](const check_writes_answer&) { leave_above(self); },
-              [self](const caf::error&) { leave_above(self); });
-    return;
-  }
-  auto credit = std::make_shared<const write_credit>(
-      std::make_shared<actor_credit_sink>(caf::actor_cast<caf::actor>(self)), 0);
-  self->send(state.below.write_through,
-             write_through_notice{state.job.in, state.part, state.held, std::move(credit)});
+/// The objects go where the write-through brings them. Returns what arrived in host memory, held.
+task<hold_ptr> bring_by(move_pointer self, const write_through_actor& writes, demote_request request) {
+  auto done = co_await ask<demote_answer>(self, writes, std::move(request), "write-through of a tier");
+  co_return done ? done->arrived : nullptr; // if it has ended, nothing was brought
 }
 
 /// What host memory has of the part goes down from there.
-void move_from_host(move_pointer self) {
-  probe_part(self, self->state.job.group->host, true, [self](const probe_answer& host) {
-    self->state.held = host.held;
-    self->state.arrived = nullptr;
-    self->state.above = either(self->state.above, host.present);
-    probe_part(self, self->state.below.tier, false, [self](const probe_answer& below) {
-      self->state.course->found(self->state.above, below.present);
-      write_part(self);
-    });
-  });
+task<> write_down(move_pointer self, const move_job& job, const tier_parts& below, const move_course& course,
+                  const batch_ptr& part, const hold_ptr& held) {
+  if (!below.write_through || !held) // nothing came to host memory
+    co_return;
+  if (!course.writes()) { // who has just written it may still be about to end its hold in host memory
+    check_writes_request turn;
+    co_await ask<check_writes_answer>(self, below.write_through, std::move(turn), "write-through of a tier");
+    co_return;
+  }
+  demote_request request{job.in, part, held, demotion_turn::in_turn};
+  co_await bring_by(self, below.write_through, std::move(request));
 }
 
-/// What only the faster tier has comes to host memory first.
-void give_back(move_pointer self, const object_bitmap& host, const object_bitmap& below) {
-  auto& state = self->state;
-  std::vector<object_place> places(state.part->size());
-  bool any = false;
-  for (size_t i = 0; state.top_held && i < places.size(); ++i)
-    if (const object_place& there = state.top_held->places()[i];
-        there.present() && !host.test(i) && !below.test(i)) {
-      places[i] = there;
-      any = true;
-    }
-  if (!any) {
-    move_from_host(self);
-    return;
-  }
-  demote_request request;
-  request.in = state.job.in;
-  request.objects = state.part;
-  request.held = part_of(state.top_held, std::move(places));
-  self->request(state.top.returns, caf::infinite, std::move(request))
-      .then(
-          [self](const demote_answer& done) {
-            self->state.arrived = done.arrived;
-            move_from_host(self);
-          },
-          [self](const caf::error&) { move_from_host(self); });
+void leave(move_pointer self, const move_job& job, const tier_actor& tier, std::vector<object_id> ids) {
+  if (!ids.empty() && !job.stays)
+    self->send(tier, discard_notice{std::move(ids), discard_reason::moved});
 }
 
-void move_part(move_pointer self) {
-  auto& state = self->state;
-  if (auto why = why_ended(state.job.context, "move"); why.code != errc::ok) {
-    end_move(self, std::move(why));
-    return;
+/// 1. What only the faster tier has comes to host memory. 2. What host memory has is written down. 3. What is below leaves the
+/// tiers above, unless it is to stay or somebody else holds it as well.
+task<error> move_part(move_pointer self, const move_job& job, const move_tiers& tiers, move_course& course,
+                      const batch_ptr& part) {
+  auto top = co_await look(self, tiers.top.tier, part, true);
+  if (!top)
+    co_return top.error();
+  auto host = co_await look(self, tiers.host, part, false);
+  if (!host)
+    co_return host.error();
+  auto below = co_await look(self, tiers.below.tier, part, false);
+  if (!below)
+    co_return below.error();
+  auto above = either(top->present, host->present);
+  hold_ptr arrived; // until it is held
+  if (hold_ptr only = only_at_top(*top, *host, *below)) {
+    demote_request request{job.in, part, std::move(only)};
+    arrived = co_await bring_by(self, tiers.top.returns, std::move(request));
   }
-  state.part = state.course->next();
-  if (!state.part) {
-    end_move(self);
-    return;
-  }
-  probe_top(self, true, [self](const probe_answer& top) {
-    self->state.top_held = top.held;
-    probe_part(self, self->state.job.group->host, false,
-               [self, above = top.present](const probe_answer& host) {
-                 self->state.above = either(above, host.present);
-                 probe_part(self, self->state.below.tier, false,
-                            [self, there = host.present](const probe_answer& below) {
-                              give_back(self, there, below.present);
-                            });
-               });
-  });
+
+  host = co_await look(self, tiers.host, part, true);
+  if (!host)
+    co_return host.error();
+  arrived = nullptr;
+  below = co_await look(self, tiers.below.tier, part, false);
+  if (!below)
+    co_return below.error();
+  course.found(either(above, host->present), below->present);
+  co_await write_down(self, job, tiers.below, course, part, host->held);
+
+  below = co_await look(self, tiers.below.tier, part, false);
+  if (!below)
+    co_return below.error();
+  leave(self, job, tiers.host, course.written(below->present, host->held.get()));
+  leave(self, job, tiers.top.tier, course.written(below->present, top->held.get()));
+  auto host_left = co_await look(self, tiers.host, part, false); // which it reads behind the notice
+  if (!host_left)
+    co_return host_left.error();
+  auto top_left = co_await look(self, tiers.top.tier, part, false);
+  if (!top_left)
+    co_return top_left.error();
+  course.left(either(host_left->present, top_left->present));
+  co_return error{};
 }
 
-caf::result<move_result> on_move(move_pointer self, const move_job& job) {
-  auto& state = self->state;
-  state.job = job;
-  state.reply = make_answer<move_result>(self);
-  auto promise = state.reply.promise();
-  for (const tier_parts& tier : job.group->tiers())
-    if (tier.kind == job.to)
-      state.below = tier;
-    else if (tier.returns && tier.reads())
-      state.top = tier;
-  state.course.emplace(job.in, job.chunks, job.before, job.group->window_bytes.load());
-  move_part(self);
-  return promise;
+task<error> move_all(move_pointer self, const move_job& job, move_course& course) {
+  const auto tiers = tiers_of(job);
+  while (true) {
+    if (auto ended = why_ended(job.context, "move"); ended.code != errc::ok)
+      co_return ended;
+    const batch_ptr part = course.next();
+    if (!part)
+      co_return error{};
+    auto failure = co_await move_part(self, job, tiers, course, part);
+    if (failure.code != errc::ok)
+      co_return failure;
+  }
+}
+
+task<> run_move(move_pointer self, move_job job, answer<move_result> reply) {
+  move_course course(job.in, job.chunks, job.before, job.group->window_bytes.load());
+  auto failure = co_await move_all(self, job, course);
+  reply.deliver({std::move(failure), course.sum()});
+  self->quit();
 }
 
 caf::behavior move_behavior(move_pointer self) {
   return {
-      [self](const move_job& job) { return on_move(self, job); },
-      [self](const write_credit_notice&) { leave_above(self); },
+      [self](const move_job& job) {
+        assert(!self->state.progress.in_progress()); // one request
+        auto reply = make_answer<move_result>(self);
+        auto promise = reply.promise();
+        self->state.progress = run_move(self, job, std::move(reply));
+        self->state.progress.start();
+        return promise;
+      },
   };
 }
 

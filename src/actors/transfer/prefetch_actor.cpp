@@ -1,6 +1,6 @@
 #include "actors/transfer/prefetch_actor.hpp"
 
-#include "actors/transfer/transfer_steps.hpp"
+#include "actors/transfer/bring.hpp"
 #include "index/object_header.hpp"
 
 #include <caf/actor_system.hpp>
@@ -14,8 +14,7 @@
 
 namespace terrace::actors {
 
-namespace {
-
+// Named, since a template's frame has it.
 struct prefetch_state {
   const char* name = "prefetch";
   group_ptr group;
@@ -28,6 +27,8 @@ struct prefetch_state {
   size_t announcing = 0;      ///< of these, how many tell the client what has arrived
   bool ended = false;         ///< the request; its answer waits only for these
 };
+
+namespace {
 
 using prefetch_pointer = caf::stateful_actor<prefetch_state>*;
 using prefetch_window = prefetch_course::window;
@@ -45,86 +46,52 @@ struct brought_window {
   bool whole() const { return gap() == there.size(); }
 };
 
-/// What tiers below hold of the window.
-task<result<tier_holds>> hold_below(prefetch_pointer self, const prefetch_window& of) {
-  std::vector<question<tier_actor, probe_request>> questions;
-  for (const tier_parts& tier : self->state.group->tiers())
-    if (tier.reads_below())
-      questions.push_back({tier.tier, {of.objects, true, self->state.course->subject().note_access}});
-  auto answers = co_await ask_all<probe_answer>(self, std::move(questions), "tier");
-  tier_holds below;
-  for (auto& found : answers) {
-    if (!found)
-      co_return tl::unexpected(found.error());
-    if (found->held)
-      below.push_back({found->tier, std::move(found->held)});
-  }
-  co_return below;
-}
-
-acquire_request space_for(const prefetch_course& course, const prefetch_window& of,
-                          const below_reading& reading) {
+acquire_request space_for(const prefetch_course& course, const prefetch_window& of, const passage& pass) {
   acquire_request request;
   request.objects = of.objects;
   request.may_fill.resize(of.objects->size());
   for (size_t i = 0; i < of.objects->size(); ++i)
-    request.may_fill[i] = reading.has(i);
+    request.may_fill[i] = pass.has(i);
   request.may_wait = course.subject().waits;
   request.note_access = course.subject().note_access && of.rounds == 0;
   request.context = course.subject().context;
   return request;
 }
 
-/// Reads the reserved objects, from all tiers in parallel, and publishes those that are right and were not cleared
-/// meanwhile.
-task<error> read_window(prefetch_pointer self, below_reading& reading, brought_window& brought) {
-  auto& state = self->state;
-  std::vector<const tier_parts*> tiers;
-  std::vector<question<mover_actor, read_request>> reads;
-  for (const below_reading::part& part : reading.parts()) {
-    tiers.push_back(state.group->tier(part.tier));
-    reads.push_back({tiers.back()->mover,
-                     reading.read(part, state.course->subject().in, state.reading, *state.group->memory)});
-  }
-  auto read = co_await ask_all<move_answer>(self, std::move(reads), "mover of a tier");
-  std::vector<question<tier_actor, confirm_request>> confirms;
-  for (size_t k = 0; k < tiers.size(); ++k) {
-    if (auto failure = failure_of(read[k]); failure.code != errc::ok)
-      co_return failure;
-    auto lost = reading.take_outcomes(k, read[k]->outcomes);
-    for (size_t i : lost.objects)
-      brought.damaged = std::min(i, brought.damaged.value_or(i));
-    if (!lost.damaged.ids.empty())
-      self->send(tiers[k]->tier, std::move(lost.damaged));
-    if (!lost.stalled.ids.empty())
-      self->send(state.group->host, std::move(lost.stalled));
-    confirms.push_back({tiers[k]->tier, reading.confirmation(reading.parts()[k])});
-  }
-  auto confirmed = co_await ask_all<confirm_answer>(self, std::move(confirms), "tier");
-  for (size_t k = 0; k < tiers.size(); ++k) {
-    if (!confirmed[k])
-      co_return confirmed[k].error();
-    reading.take_confirmed(k, confirmed[k]->present);
-  }
-  auto complete = reading.publication();
-  complete.in = state.course->subject().in;
-  complete.inference = state.reading->inference;
-  complete.hold = brought.keeps;
-  auto published = co_await ask<publish_answer>(self, state.group->host, std::move(complete), "host tier");
-  if (!published)
-    co_return published.error();
+/// The way of what tiers below hold of the window into host memory.
+passage::plan plan_of(prefetch_pointer self, const prefetch_window& of, tier_holds below, bool keeps) {
+  const auto& state = self->state;
+  passage::plan plan;
+  plan.in = state.course->subject().in;
+  plan.objects = of.objects;
+  plan.from = std::move(below);
+  plan.way = direction::into_host;
+  plan.memory = state.group->memory.get();
+  plan.context = state.reading;
+  plan.name = "prefetch";
+  plan.inference = state.reading->inference;
+  plan.hold = keeps;
+  return plan;
+}
+
+/// What is in host memory now, and what was read from each tier.
+void note_brought(prefetch_pointer self, const passage& pass, brought_window& brought) {
+  const auto& states = pass.acquired().states;
+  brought.there.assign(states.size(), false);
+  for (size_t i = 0; i < states.size(); ++i)
+    brought.there[i] = states[i] == acquired_state::held;
+  for (size_t i : pass.ended().lost)
+    brought.damaged = std::min(i, brought.damaged.value_or(i));
   if (brought.keeps)
-    brought.kept.push_back(published->held);
-  for (size_t k = 0; k < tiers.size(); ++k) {
-    uint64_t bytes = 0;
-    for (size_t i : reading.parts()[k].objects) {
+    brought.kept = {pass.acquired().held, pass.published()};
+  for (const passage::part& part : pass.parts()) {
+    for (size_t i : part.objects)
       brought.there[i] = true;
-      bytes += reading.acquired().places[i].payload_bytes;
-    }
-    tiers[k]->probe->read(bytes);
-    tiers[k]->probe->prefetched(reading.parts()[k].objects.size(), bytes);
+    const tier_parts& tier = *self->state.group->tier(part.tier);
+    const uint64_t bytes = pass.payload_bytes(part);
+    tier.probe->read(bytes);
+    tier.probe->prefetched(part.objects.size(), bytes);
   }
-  co_return error{};
 }
 
 /// Its counters belong to the client again once it has the answer.
@@ -150,49 +117,53 @@ task<> announce(prefetch_pointer self) {
     answer_once_announced(self);
 }
 
+/// One round of bringing the window into host memory. What remains is worth another: others write it, or it was evicted since
+/// it was found there.
+struct brought_round {
+  bool others = false;
+  bool left = false;
+};
+task<result<brought_round>> bring_round(prefetch_pointer self, const prefetch_window& of,
+                                        brought_window& brought) {
+  const auto& state = self->state;
+  tier_holds below;
+  if (of.below) {
+    batch_ptr objects = of.objects;
+    const bool uses = state.course->subject().note_access;
+    auto held = co_await hold_below(self, *state.group, std::move(objects), uses);
+    if (!held)
+      co_return tl::unexpected(held.error());
+    below = std::move(*held);
+  }
+  passage pass(plan_of(self, of, std::move(below), brought.keeps));
+  pass.ask_for(space_for(*state.course, of, pass));
+  const auto host = host_end(*state.group);
+  auto failure = co_await bring(self, pass, *state.group, host);
+  if (failure.code != errc::ok)
+    co_return tl::unexpected(failure);
+  brought.damaged.reset();
+  note_brought(self, pass, brought);
+  co_return brought_round{pass.others_write(), !of.below || pass.first_left() != SIZE_MAX};
+}
+
 /// Into host memory: what others write is awaited, so that one read serves all. A failure ends the prefetch.
-task<error> bring(prefetch_pointer self, prefetch_window& of, brought_window& brought) {
-  auto& course = *self->state.course;
+task<error> bring_window(prefetch_pointer self, prefetch_window& of, brought_window& brought) {
+  const auto& context = self->state.course->subject().context;
   while (true) {
-    if (auto failure = why_ended(course.subject().context, "prefetch"); failure.code != errc::ok)
+    if (auto failure = why_ended(context, "prefetch"); failure.code != errc::ok)
       co_return failure;
-    tier_holds below;
-    if (of.below) {
-      auto held = co_await hold_below(self, of);
-      if (!held)
-        co_return held.error();
-      below = std::move(*held);
-    }
-    std::optional<below_reading> reading(std::in_place, of.objects, std::move(below));
-    auto wanted = space_for(course, of, *reading);
-    auto acquired =
-        co_await ask<acquire_answer>(self, self->state.group->host, std::move(wanted), "host tier");
-    if (auto failure = failure_of(acquired); failure.code != errc::ok)
-      co_return failure;
-    brought.there.assign(of.objects->size(), false);
-    for (size_t i = 0; i < brought.there.size(); ++i)
-      brought.there[i] = acquired->states[i] == acquired_state::held;
-    brought.damaged.reset();
-    if (brought.keeps)
-      brought.kept = {acquired->held};
-    reading->take_space(std::move(*acquired));
-    bool others = reading->others_write();
-    bool left =
-        !of.below || reading->first_left() != SIZE_MAX; // evicted since they were found in host memory
-    if (!reading->empty()) {
-      below_reading& begun = *reading;
-      auto failure = co_await read_window(self, begun, brought);
-      if (failure.code != errc::ok)
-        co_return failure;
-    }
-    bool again = (others || left) && !brought.damaged && ++of.rounds <= prefetch_course::rounds_max;
+    auto round =
+        co_await bring_round(self, of, brought); // a waiting request holds nothing: neither does this
+    if (!round)
+      co_return round.error();
+    bool again =
+        (round->others || round->left) && !brought.damaged && ++of.rounds <= prefetch_course::rounds_max;
     if (brought.whole() || !again)
       co_return error{};
     of.below = true;
-    reading.reset(); // a waiting request holds nothing
     brought.kept.clear();
-    if (others) {
-      await_request written{of.objects, course.subject().context};
+    if (round->others) {
+      await_request written{of.objects, context};
       auto finished =
           co_await ask<await_answer>(self, self->state.group->host, std::move(written), "host tier");
       if (auto failure = failure_of(finished); failure.code != errc::ok)
@@ -204,7 +175,7 @@ task<error> bring(prefetch_pointer self, prefetch_window& of, brought_window& br
 /// Into host memory, and that is all.
 task<error> bring_to_host(prefetch_pointer self, prefetch_window& of) {
   brought_window brought;
-  auto failure = co_await bring(self, of, brought);
+  auto failure = co_await bring_window(self, of, brought);
   if (failure.code != errc::ok)
     co_return failure;
   auto& course = *self->state.course;
@@ -265,7 +236,7 @@ task<result<demotion_tally>> bring_rest(prefetch_pointer self, const tier_parts&
   if (auto failure = failure_of(given); failure.code != errc::ok)
     co_return tl::unexpected(failure);
   brought.keeps = true;
-  auto failure = co_await bring(self, rest, brought);
+  auto failure = co_await bring_window(self, rest, brought);
   if (failure.code != errc::ok)
     co_return tl::unexpected(failure);
   probe_request what{rest.objects, true, false};
@@ -278,7 +249,7 @@ task<result<demotion_tally>> bring_rest(prefetch_pointer self, const tier_parts&
   request.in = self->state.course->subject().in;
   request.objects = rest.objects;
   request.held = held->held;
-  request.urgent = false;
+  request.turn = demotion_turn::if_credit;
   request.credit = given->credit;
   auto written = co_await ask<demote_answer>(self, writer, std::move(request), "write-through of a tier");
   if (auto ended = failure_of(written); ended.code != errc::ok)

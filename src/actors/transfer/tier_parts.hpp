@@ -16,17 +16,21 @@
 
 namespace terrace::actors {
 
-/// Immutable once it has joined its group, except for the referenced objects; safe on any thread.
-struct tier_parts {
+/// A tier as an end of a passage (actors/transfer/bring.hpp).
+struct passage_end {
   tier_kind kind = tier_kind::none;
   tier_actor tier;
+  mover_actor mover; ///< between host memory and this tier; none for host memory itself
+};
+
+/// Immutable once it has joined its group, except for the referenced objects; safe on any thread.
+struct tier_parts : passage_end {
   std::shared_ptr<const tier_index> index; ///< the tier's
   std::shared_ptr<metrics::tier_probe> probe;
   std::shared_ptr<const tier_availability> service; ///< null: always in service
 
   // Only for tiers below the first:
   uint64_t bytes = 0;                          ///< its capacity
-  mover_actor mover;                           ///< between host memory and this tier
   write_through_actor write_through;           ///< writes objects stored above to this tier; may be null
   demotion_mode demotion = demotion_mode::off; ///< when it gets what host memory has
   write_through_actor

@@ -2,7 +2,7 @@
 
 #include "actors/tier/tiers_below.hpp"
 #include "actors/transfer/actor_credit_sink.hpp"
-#include "actors/transfer/transfer_steps.hpp"
+#include "actors/transfer/bring.hpp"
 #include "runtime/answer.hpp"
 #include "runtime/io_messages.hpp"
 #include "transfer/credit_issuer.hpp"
@@ -20,8 +20,7 @@
 
 namespace terrace::actors {
 
-namespace {
-
+// Named, since a template's frame has it.
 struct write_through_state {
   const char* name = "writes";
   write_through_arguments with;
@@ -37,6 +36,8 @@ struct write_through_state {
   std::vector<answer<finish_writes_answer>> finishing; ///< requests waiting for the last of them
 };
 
+namespace {
+
 using clock = std::chrono::steady_clock;
 using metrics::refusal_reason;
 
@@ -48,138 +49,119 @@ using write_through_pointer = caf::stateful_actor<write_through_state, runtime::
 static_assert(metrics::refusal_reasons == demotion_failures &&
               static_cast<size_t>(refusal_reason::no_room) == static_cast<size_t>(demotion_failure::no_room));
 
-void refuse(write_through_pointer self, write_passage& pass, refusal_reason why, uint64_t objects) {
+void refuse(write_through_pointer self, write_plan& plan, refusal_reason why, uint64_t objects) {
   self->state.admission->lacks();
   self->state.with.probe->refused(why, objects);
-  pass.told().done.lose(static_cast<demotion_failure>(why), objects);
+  plan.told().done.lose(static_cast<demotion_failure>(why), objects);
 }
 
 /// Leaves what the tier lacks, what is admitted and what the daily budget allows.
-task<error> admit(write_through_pointer self, write_passage& pass) {
+task<error> admit(write_through_pointer self, write_plan& plan) {
   const auto& with = self->state.with;
-  auto question = pass.probe();
-  auto found = co_await ask<probe_answer>(self, with.tier, std::move(question), "tier below");
+  auto question = plan.probe();
+  auto found = co_await ask<probe_answer>(self, with.to.tier, std::move(question), "tier below");
   if (!found)
     co_return found.error();
-  pass.omit_present(found->present);
-  if (!pass.wants_any())
+  plan.omit_present(found->present);
+  if (!plan.wants_any())
     co_return error{};
 
   auto& admission = *self->state.admission;
   uint64_t room_bytes = 0;
   if (admission.asks_room()) {
     tier_status_request status;
-    auto now = co_await ask<tier_report>(self, with.tier, status, "tier below");
+    auto now = co_await ask<tier_report>(self, with.to.tier, status, "tier below");
     if (!now)
       co_return now.error();
     room_bytes = now->room_bytes;
   }
-  if (auto wanted = admission.question(pass, room_bytes)) {
+  if (auto wanted = admission.question(plan, room_bytes)) {
     auto asked = std::move(*wanted);
     auto answer = co_await ask<admit_answer>(self, with.policy, std::move(asked), "policy");
     if (!answer)
       co_return answer.error();
-    if (uint64_t refused = pass.admitted(answer->admitted); refused != 0)
-      refuse(self, pass, refusal_reason::admission, refused);
+    if (uint64_t refused = plan.admitted(answer->admitted); refused != 0)
+      refuse(self, plan, refusal_reason::admission, refused);
   }
-  if (uint64_t refused = admission.pay(pass, clock::now()); refused != 0)
-    refuse(self, pass, refusal_reason::endurance, refused);
+  if (uint64_t refused = admission.pay(plan, clock::now()); refused != 0)
+    refuse(self, plan, refusal_reason::endurance, refused);
   co_return error{};
 }
 
 // ---- writing ----
 
-void count(write_through_pointer self, write_passage& pass, const write_passage::result& written) {
+/// What has arrived is counted before others can find it.
+void count(write_through_pointer self, write_plan& plan, const passage& pass) {
   const auto& probe = self->state.with.probe;
-  if (written.bytes != 0)
-    probe->written(written.bytes);
-  pass.told().done.objects += written.complete.places.size();
-  pass.told().done.bytes += written.bytes;
-  pass.told().stalled = written.stalled;
-  if (written.away != 0)
-    refuse(self, pass, refusal_reason::degraded, written.away);
-  if (written.failed != 0)
-    refuse(self, pass, refusal_reason::failed, written.failed);
+  const auto& ended = pass.ended();
+  uint64_t bytes = 0;
+  for (const passage::part& part : pass.parts())
+    bytes += pass.payload_bytes(part);
+  if (bytes != 0)
+    probe->written(bytes);
+  plan.told().done.objects += pass.size();
+  plan.told().done.bytes += bytes;
+  plan.told().stalled = ended.stalled;
+  if (ended.away != 0)
+    refuse(self, plan, refusal_reason::degraded, ended.away);
+  if (ended.lost.size() != ended.away)
+    refuse(self, plan, refusal_reason::failed, ended.lost.size() - ended.away);
 }
 
-task<result<move_answer>> copy(write_through_pointer self, write_passage& pass,
-                               const reservation_ptr& reserved) {
-  const auto& with = self->state.with;
-  if (with.way == passage_way::into_host) {
-    auto read = pass.read(reserved, with.work);
-    auto moved = co_await ask<move_answer>(self, with.mover, std::move(read), "mover of the tier above");
-    co_return moved;
-  }
-  auto write = pass.write(reserved, with.work);
-  auto moved = co_await ask<move_answer>(self, with.mover, std::move(write), "mover of the tier");
-  co_return moved;
+/// The tier has refused the space.
+void count_refused(write_through_pointer self, write_plan& plan, const error& why) {
+  self->state.admission->lacks();
+  if (why.code == errc::no_space) // which the tier counts
+    plan.told().done.lose(demotion_failure::no_room, plan.wanted());
+  else
+    refuse(self, plan, refusal_reason::failed, plan.objects());
 }
 
-/// An error: an actor has ended, and the objects are not written.
-task<error> bring_down(write_through_pointer self, write_passage& pass) {
+/// Brings the wanted objects to the tier.
+task<> bring_wanted(write_through_pointer self, write_plan& plan) {
   const auto& with = self->state.with;
+  passage pass(plan.journey(with.from.kind, with.way(), *with.memory, with.work));
+  pass.ask_for(plan.space());
+  pass.on_arrival([self, &plan, &pass] {
+    count(self, plan, pass);
+    return true;
+  });
+  auto failure = co_await bring(self, pass, with.from, with.to);
+  plan.add_passage(pass);
+  if (pass.refused().code != errc::ok)
+    count_refused(self, plan, pass.refused());
+  else if (failure.code != errc::ok) // an actor has ended
+    refuse(self, plan, refusal_reason::failed, pass.size());
+  if (!pass.published())
+    co_return;
+  for (const write_through_actor& further : self->state.onward)
+    self->send(further, plan.onward(pass));
+  plan.told().arrived = pass.published();
+}
+
+/// The objects that are admitted are brought to the tier.
+task<> bring_admitted(write_through_pointer self, write_plan& plan) {
   auto& admission = *self->state.admission;
   if (!admission.in_service()) {
-    refuse(self, pass, refusal_reason::degraded, pass.refuse_all());
-    co_return error{};
+    refuse(self, plan, refusal_reason::degraded, plan.refuse_all());
+    co_return;
   }
   if (admission.may_refuse()) {
-    auto failure = co_await admit(self, pass);
-    if (failure.code != errc::ok)
-      co_return failure;
-    if (!pass.wants_any())
-      co_return error{};
+    auto failure = co_await admit(self, plan);
+    if (failure.code != errc::ok || !plan.wants_any())
+      co_return;
   }
-  auto wanted = pass.space();
-  auto acquired = co_await ask<acquire_answer>(self, with.tier, std::move(wanted), "tier below");
-  if (!acquired)
-    co_return acquired.error();
-  if (acquired->failure.code != errc::ok) {
-    admission.lacks();
-    if (acquired->failure.code == errc::no_space) // which the tier counts
-      pass.told().done.lose(demotion_failure::no_room, pass.wanted());
-    else
-      refuse(self, pass, refusal_reason::failed, pass.objects());
-    co_return error{};
-  }
-  pass.take_space(*acquired, *with.memory);
-  if (pass.to_write() == 0)
-    co_return error{};
-
-  auto confirm = pass.confirmation();
-  auto confirmed = co_await ask<confirm_answer>(self, with.from, std::move(confirm), "tier above");
-  if (!confirmed)
-    co_return confirmed.error();
-  pass.drop_cleared(confirmed->present);
-  if (pass.to_write() == 0)
-    co_return error{};
-
-  auto moved = co_await copy(self, pass, acquired->reserved);
-  if (auto failure = failure_of(moved); failure.code != errc::ok)
-    co_return failure;
-  auto written = pass.written(moved->outcomes);
-  count(self, pass, written);
-  if (written.complete.places.empty())
-    co_return error{};
-  publish_request complete = written.complete;
-  complete.hold = with.way == passage_way::into_host;
-  auto published = co_await ask<publish_answer>(self, with.tier, std::move(complete), "tier below");
-  if (!published)
-    co_return published.error();
-  for (const write_through_actor& further : self->state.onward)
-    self->send(further, pass.onward(written, published->held));
-  pass.told().arrived = published->held;
-  co_return error{};
+  co_await bring_wanted(self, plan);
 }
 
 /// Until those have ended, too: what they wrote is there, and they no longer hold it where it comes from.
-task<> await_others(write_through_pointer self, write_passage& pass) {
+task<> await_others(write_through_pointer self, write_plan& plan) {
   const auto& with = self->state.with;
-  auto written = pass.await_others();
-  auto settled = co_await ask<await_answer>(self, with.tier, std::move(written), "tier below");
+  auto written = plan.await_others();
+  auto settled = co_await ask<await_answer>(self, with.to.tier, std::move(written), "tier below");
   // The tier tells those who wait while it publishes, and then whoever has it publish. Its next answer comes after both.
   confirm_request turn;
-  auto told = co_await ask<confirm_answer>(self, with.tier, std::move(turn), "tier below");
+  auto told = co_await ask<confirm_answer>(self, with.to.tier, std::move(turn), "tier below");
   (void) settled, (void) told; // if the tier has ended, there is nobody to wait for
 }
 
@@ -189,21 +171,19 @@ void start_next(write_through_pointer self);
 void keep_waiting(write_through_pointer self);
 
 /// The holds of the notice end with the passage.
-task<> write_through(write_through_pointer self, write_passage pass, uint64_t number) {
-  auto failure = co_await bring_down(self, pass);
-  if (pass.others_write()) {
-    auto others = await_others(self, pass);
+task<> write_through(write_through_pointer self, write_plan plan, uint64_t number) {
+  co_await bring_admitted(self, plan);
+  if (plan.others_write()) {
+    auto others = await_others(self, plan);
     co_await others;
   }
   auto& state = self->state;
-  if (failure.code != errc::ok)
-    refuse(self, pass, refusal_reason::failed, pass.to_write());
-  state.admission->ended(pass);
-  state.line->done(pass);
-  if (pass.replaceable() && pass.others_write())
-    state.line->push_again(pass.again());
+  state.admission->ended(plan);
+  state.line->done(plan);
+  if (plan.replaceable() && plan.others_write())
+    state.line->push_again(plan.again());
   else
-    pass.end();
+    plan.end();
   state.passages.erase(number);
   keep_waiting(self);
   start_next(self);
@@ -283,14 +263,14 @@ caf::result<demote_answer> on_demote(write_through_pointer self, const demote_re
   auto reply = make_answer<demote_answer>(self);
   auto promise = reply.promise();
   write_through_notice notice{request.in, request.objects, request.held, request.credit};
-  if (!request.urgent && !self->state.credits->admit(notice)) {
+  if (request.turn == demotion_turn::if_credit && !self->state.credits->admit(notice)) {
     demote_answer none;
     none.done.lose(demotion_failure::no_room, request.objects->size());
     reply.deliver(std::move(none));
     return promise;
   }
   notice.ended = [reply](demote_answer told) mutable { reply.deliver(std::move(told)); };
-  if (request.urgent)
+  if (request.turn == demotion_turn::first)
     self->state.line->push_urgent(std::move(notice));
   else
     self->state.line->push(std::move(notice));
@@ -311,9 +291,9 @@ interface::behavior_type write_through_behavior(write_through_pointer self,
   auto& state = self->state;
   state.with = *arguments;
   const auto& with = state.with;
-  state.line.emplace(with.bytes_in_progress, with.way);
-  state.admission.emplace(with.kind, with.admission, with.availability, with.second_looks, clock::now());
-  state.credits.emplace(with.waiting_bytes, with.way == passage_way::out_of_host ? with.memory : nullptr,
+  state.line.emplace(with.bytes_in_progress);
+  state.admission.emplace(with.to.kind, with.admission, with.availability, with.second_looks, clock::now());
+  state.credits.emplace(with.waiting_bytes, with.way() == direction::out_of_host ? with.memory : nullptr,
                         std::make_shared<actor_credit_sink>(caf::actor_cast<caf::actor>(self)));
   return {
       [self](const write_through_notice& notice) { on_notice(self, notice); },

@@ -6,11 +6,12 @@
 // credits (write_credits.hpp), which stores request before they take memory: `write_credit_request` ->
 // `write_credit_answer`.
 //
-// A tier that gives objects up, or whose objects are used again, sends `demote_request`: they take the same way, those for
-// which a round of eviction waits before all others, and without a credit: no transfer that waits holds any for them.
+// A tier that gives objects up, or whose objects are used again, and a move send `demote_request`: the objects take the same way.
+// Those for which a round of eviction waits go before all others, and without a credit: no transfer that waits holds any for
+// them.
 //
-// What a tier above host memory gives up takes this way, too, the other way round: `way` is `into_host`, the tier is host
-// memory, and the mover is that of the tier above. Host memory must not wait for it either. What arrives there goes on to
+// What a tier above host memory gives up takes this way, too, the other way round: `to` is host memory, and the mover is that
+// of the tier above. Host memory must not wait for it either. What arrives there goes on to
 // tiers further down that get all that is stored (`tier_joined_notice`).
 //
 // Objects that may be replaced in host memory wait before they are written, at most 200 ms, and less if they hold a quarter of
@@ -31,16 +32,12 @@
 namespace terrace::actors {
 
 struct write_through_arguments {
-  tier_actor from; ///< the tier that has the objects
-  passage_way way = passage_way::out_of_host;
-  tier_kind kind = tier_kind::disk; ///< of the tier below
-  tier_actor tier;
+  passage_end from, to; ///< one of the two is host memory
   policy_actor policy;
   disk_admission admission;
   std::shared_ptr<terrace::second_looks> second_looks; ///< may be null
   uint64_t waiting_bytes =
       UINT64_MAX; ///< of the tier that has them that may wait to be written (transfer/credit_issuer.hpp)
-  mover_actor mover;
   context_ptr work = nullptr; ///< of its writes, whose flow is the trust group's; may be null
   std::shared_ptr<const tier_availability> availability; ///< of the tier; null: always in service
   std::shared_ptr<segmented_arena> memory;
@@ -48,6 +45,8 @@ struct write_through_arguments {
       128ULL << 20; ///< taken from the queue at a time; a single larger notice is processed alone
   std::shared_ptr<metrics::tier_probe> probe; ///< of the tier
   runtime::home home{};                       ///< has a clock; none: replaceable objects do not wait
+
+  direction way() const { return to.kind == tier_kind::host ? direction::into_host : direction::out_of_host; }
 };
 
 write_through_actor spawn_write_through(caf::actor_system& system, write_through_arguments arguments);

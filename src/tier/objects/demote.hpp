@@ -47,15 +47,21 @@ struct demotion_tally {
   }
 };
 
-/// A tier sends it to the write-through of a tier below, which writes the objects out of the memory that is
+/// When a demotion is written, and what that costs.
+enum class demotion_turn : uint8_t {
+  first,     ///< before all others: a round of eviction waits for it
+  in_turn,   ///< after those that wait, without a credit: the sender has one demotion at a time
+  if_credit, ///< in turn at the cost of a credit, or not at all
+};
+
+/// A tier or a move sends it to the write-through of another tier, which writes the objects out of the memory that is
 /// held. (delayed: until each is written, or will not be)
 struct demote_request {
   space_ptr in;
   batch_ptr objects;
   hold_ptr held;
-  /// A round of eviction waits for it; false: it is written at the cost of a credit, or not at all.
-  bool urgent = true;
-  credit_ptr credit{}; ///< if it is not urgent, the credit; null: one is taken
+  demotion_turn turn = demotion_turn::first;
+  credit_ptr credit{}; ///< with `if_credit`: that one; null: one is taken
 };
 struct demote_answer {
   error failure;

@@ -41,6 +41,14 @@ TEST_F(LoadsAhead, ManyWindowsAreReadAtATime) {
   expect_all(loaded, 12);
 }
 
+TEST_F(LoadsAhead, HostMemoryIsAskedOnceForWhatTheLeaseHoldsBelow) {
+  on_disk(0, 1);
+  auto found = lookup(chain(0, 1), true);
+  auto loaded = begin_leased(found, 1);
+  EXPECT_LE(settle(), 26u) << "its messages, completions of the ring, and three jobs of the test's own actor";
+  expect_all(loaded, 1);
+}
+
 TEST_F(LoadsAhead, WithoutALeaseOneIsReadAfterTheOther) { // behind a gap nothing would be delivered
   on_disk(1, 11);
   EXPECT_EQ(load(0, 12).chunks, 0u);

@@ -68,10 +68,9 @@ struct WriteThrough : group_fixture {
     tier->real = disk_tier();
     front = sys.spawn(interrupted, tier);
     write_through_arguments down;
-    down.from = group->host;
-    down.tier = caf::actor_cast<tier_actor>(front);
+    down.from = {tier_kind::host, group->host, {}};
+    down.to = {tier_kind::disk, caf::actor_cast<tier_actor>(front), group->disk()->mover};
     down.policy = group->policy;
-    down.mover = group->disk()->mover;
     down.memory = group->memory;
     down.probe = group->disk()->probe;
     writes = spawn_write_through(sys, std::move(down));
