@@ -1,4 +1,5 @@
 #include "connection/status_tables.hpp"
+#include "policy/eviction_policy.hpp"
 
 #include "tests/index/spaces.hpp"
 
@@ -80,6 +81,7 @@ TEST(StatusTables, PoliciesHaveTheirTiersAndShadows) {
   policies_report policies;
   policies.tiers = {{tier_kind::host, "kmg", 5}, {tier_kind::disk, "lru", 6}};
   policies.tracked = 11;
+  policies.known = eviction_policy_names();
   shadow_report shadows;
   shadows.lines.resize(1);
   shadows.lines[0].policy = "arc";
