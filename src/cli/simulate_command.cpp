@@ -8,6 +8,7 @@
 #include "cli/simulate_run.hpp"
 #include "cli/simulate_workload.hpp"
 #include "cli/simulate/bounds.hpp"
+#include "index/object_header.hpp"
 
 #include <CLI/CLI.hpp>
 
