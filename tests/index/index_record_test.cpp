@@ -1,6 +1,6 @@
 #include "index/index_record.hpp"
 
-#include "bytes.hpp"
+#include "tests/storage/bytes.hpp"
 
 #include <gtest/gtest.h>
 
