@@ -29,24 +29,27 @@ departure_counts host_departures(const connected_client& client) {
 
 } // namespace
 
-/// Hashes in turns that others who were just woken precede (runtime/job_queue.hpp). `objects`: about as many as the prompt
-/// has. The resolver refers to what its caller keeps.
-task<chunk_prefix> client_request::hash(prefix_resolver& resolver, size_t objects) {
-  auto done = resolver.step(first_step_work);
-  co_await valid(done);
-  if (!*done) {
-    inbox().expect_objects(*this, objects); // others are read meanwhile
-    expects_ = true;
-  }
-  while (!*done) {
+/// Goes on hashing after the first step, in turns that others who were just woken precede (runtime/job_queue.hpp). The resolver
+/// refers to memory that the caller keeps.
+task<chunk_prefix> client_request::hash_rest(prefix_resolver& resolver, size_t objects) {
+  inbox().expect_objects(*this, objects); // others are read meanwhile
+  expects_ = true;
+  while (true) {
     co_await turn("its prompt was hashed");
-    done = resolver.step(hash_step_work);
+    auto done = resolver.step(hash_step_work);
     co_await valid(done);
+    if (*done)
+      co_return resolver.take();
   }
-  co_return resolver.take();
 }
 
-task<chunk_prefix> client_request::prompt_chunks(const client_space& in, const wire::Prefix& prefix) {
+task<chunk_prefix> client_request::resolve(const client_space& in, const wire::Prefix& prefix,
+                                           bool in_session) {
+  if (in_session && prefix.tail() && prefix.session() == nullptr) {
+    error why{errc::bad_request, "prefix: expected a session with a tail: a partial chunk is found by the "
+                                 "sessions and prompts that it belongs to alone"};
+    co_await valid(why);
+  }
   if (prefix.session() != nullptr) {
     turn_parts wanted{.tail = prefix.tail()};
     auto found = co_await session_turn(in, prefix, wanted);
@@ -60,25 +63,19 @@ task<chunk_prefix> client_request::prompt_chunks(const client_space& in, const w
                                        : input.tokens.size() / spec.chunk_tokens;
   auto resolver = prefix_resolver::make(spec, *hasher, std::move(input), space->memo.get());
   co_await valid(resolver);
+  auto done = resolver->step(first_step_work);
+  co_await valid(done);
+  if (*done)
+    co_return resolver->take();
   size_t objects = chunks * spec.pools.size();
   prefix_resolver& work = *resolver;
-  auto found = co_await hash(work, objects);
-  co_return found;
-}
-
-task<chunk_prefix> client_request::chunks(const client_space& in, const wire::Prefix& prefix) {
-  if (prefix.tail() && prefix.session() == nullptr) {
-    error why{errc::bad_request, "prefix: expected a session with a tail: a partial chunk is found by the "
-                                 "sessions and prompts that it belongs to alone"};
-    co_await valid(why);
-  }
-  auto found = co_await prompt_chunks(in, prefix);
+  auto found = co_await hash_rest(work, objects);
   co_return found;
 }
 
 task<chunk_prefix> client_request::stored_chunks(const client_space& in, const wire::Prefix& prefix) {
   const space_ptr space = in.what;
-  auto found = co_await prompt_chunks(in, prefix);
+  auto found = co_await resolve(in, prefix, false);
   if (found.tail_tokens != 0) {
     digest key = found.chunks.back();
     co_await tail(space, key);
@@ -112,9 +109,15 @@ task<turn_prefix> client_request::session_turn(const client_space& in, const wir
   if (begun->has_to_hash()) {
     auto resolver = prefix_resolver::make(spec, *hasher, begun->input(), space->memo.get());
     co_await valid(resolver);
-    size_t objects = begun->tokens() / spec.chunk_tokens * spec.pools.size();
-    prefix_resolver& work = *resolver;
-    hashed = co_await hash(work, objects);
+    auto done = resolver->step(first_step_work);
+    co_await valid(done);
+    if (*done) {
+      hashed = resolver->take();
+    } else {
+      size_t objects = begun->tokens() / spec.chunk_tokens * spec.pools.size();
+      prefix_resolver& work = *resolver;
+      hashed = co_await hash_rest(work, objects);
+    }
   }
   if (wanted.rest) {
     made.turn.before = host_departures(client);

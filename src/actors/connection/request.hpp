@@ -209,9 +209,13 @@ class client_request final : public request_entry, private task_owner {
 
   /// The chunks of a prefix, hashed in slices between other messages if there are many tokens. A session stays as it is; a
   /// partial chunk is refused without one.
-  task<chunk_prefix> chunks(const client_space& in, const wire::Prefix& prefix);
+  task<chunk_prefix> chunks(const client_space& in, const wire::Prefix& prefix) {
+    return resolve(in, prefix, true);
+  }
   /// The same, and a partial chunk may be without a session: for prompts that are named by all of their tokens.
-  task<chunk_prefix> prompt_chunks(const client_space& in, const wire::Prefix& prefix);
+  task<chunk_prefix> prompt_chunks(const client_space& in, const wire::Prefix& prefix) {
+    return resolve(in, prefix, false);
+  }
   /// The same for what is about to be stored or saved, see `tail`.
   task<chunk_prefix> stored_chunks(const client_space& in, const wire::Prefix& prefix);
   /// A turn of a session: its tokens up to a base, and those that were sent. `prefix` names a session.
@@ -219,9 +223,6 @@ class client_request final : public request_entry, private task_owner {
   /// The session has the tokens of the turn, unless it has ended since. Refused with `gone` if another turn has changed it.
   /// Returns why the session does not hold `hold`; empty: it does, or there is nothing to hold.
   task<std::string> save_turn(const hashed_turn& turn, std::optional<session_hold> hold);
-
-  /// The chunks of what the resolver was given. `objects`: about as many as they have.
-  task<chunk_prefix> hash(prefix_resolver& resolver, size_t objects);
 
   /// The objects of a transfer, for which the request takes room.
   task<batch_ptr> objects(scope_subject of);
@@ -255,6 +256,10 @@ class client_request final : public request_entry, private task_owner {
   void fail(const error& why);
 
  private:
+  /// `in_session`: a partial chunk is refused without a session.
+  task<chunk_prefix> resolve(const client_space& in, const wire::Prefix& prefix, bool in_session);
+  /// `objects`: about as many as the chunks have.
+  task<chunk_prefix> hash_rest(prefix_resolver& resolver, size_t objects);
   void take_options(const wire::Options* options, const request_defaults& space);
 
   template <class T>

@@ -261,25 +261,6 @@ void set_prefix(subject& of, chunk_prefix prefix) {
   of.prefix = std::move(whole);
 }
 
-/// The chunks of the prompt.
-task<> resolve(client_request& request, const wire::Lookup& asked, subject& of) {
-  const client_space_ptr in = of.in;
-  const wire::Prefix& sent = *asked.prefix();
-  chunk_prefix prefix;
-  if (sent.session() != nullptr) {
-    turn_parts wanted{.tail = of.logits_wanted};
-    wanted.rest = wants_rest(request.client, asked, of);
-    auto named = co_await request.session_turn(*in, sent, wanted);
-    of.turn = std::move(named.turn);
-    prefix = std::move(named.chunks);
-  } else if (of.logits_wanted) {
-    prefix = co_await request.prompt_chunks(*in, sent);
-  } else {
-    prefix = co_await request.chunks(*in, sent);
-  }
-  set_prefix(of, std::move(prefix));
-}
-
 std::shared_ptr<named_lookup> name_lookup(const connected_client& client, const request_entry& request,
                                           const lookup_id& id) {
   return std::make_shared<named_lookup>(id, request.context,
@@ -331,12 +312,29 @@ task<> lookup(client_request& request, const wire::Lookup& asked, protocol::desc
     auto begun = co_await request.ask<begin_lookup_answer>(group, std::move(named), group_ended);
     co_await request.valid(begun.failure);
   }
-  co_await resolve(request, asked, of);
+  const client_space& space = *of.in;
+  const wire::Prefix& sent = *asked.prefix();
+  chunk_prefix prefix;
+  if (sent.session() != nullptr) {
+    turn_parts wanted{.tail = of.logits_wanted};
+    wanted.rest = wants_rest(client, asked, of);
+    auto named = co_await request.session_turn(space, sent, wanted);
+    of.turn = std::move(named.turn);
+    prefix = std::move(named.chunks);
+  } else if (of.logits_wanted) {
+    prefix = co_await request.prompt_chunks(space, sent);
+  } else {
+    prefix = co_await request.chunks(space, sent);
+  }
+  set_prefix(of, std::move(prefix));
   size_t objects = object_source(of.in->what, {of.prefix, &of.prefix->chunks}).size();
   if (!of.lease_wanted)
     objects /= 64; // only the plan is kept
   co_await request.room(objects);
-  co_await choose(request, asked, of);
+  of.candidates.push_back({of.prefix});
+  if (of.prompt || of.saved()) {
+    co_await choose(request, asked, of);
+  }
   auto found = co_await search(request, asked, of);
   if (of.turn.after) { // a lookup that ends before leaves its session as it was
     std::optional<session_hold> unchanged;
