@@ -28,10 +28,10 @@ void client_request::serve(const verb& work, protocol::frame& frame, std::list<c
     refuse(no_memory_for(kind));
   }
   starting_ = false;
-  if (work_.in_progress())
-    body_ = inbox().hold_body();
-  else
+  if (!work_.in_progress())
     actor.served(at_);
+  else if (keeps_body_)
+    body_ = inbox().hold_body();
 }
 
 void client_request::task_ended() noexcept {
@@ -60,6 +60,7 @@ void client_request::clear() {
   work_ = {};
   body_ = nullptr;
   context = nullptr;
+  keeps_body_ = true;
   expects_ = false;
 }
 

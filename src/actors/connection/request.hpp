@@ -238,11 +238,17 @@ class client_request final : public request_entry, private task_owner {
   task<lookup_answer> look_up(lookup_request question);
   /// A question about a prefix, in all tiers.
   lookup_request question(const space_ptr& space, const std::shared_ptr<const chunk_prefix>& prefix) const;
-  /// The result of a job, which may be a failure. `spawn`: for a new actor, if none of `idle` is.
+  /// The result of a job, which may be a failure. The frame's body is released. `spawn`: for a new actor, if none of `idle` is.
   template <class Result, class Job>
   task<Result> run(actor_pool& idle, caf::actor (*spawn)(caf::actor_system&), Job job);
 
   client_inbox& inbox() { return actor.inbox(); }
+
+  /// The verb reads its table no longer: the frame's body is given back. For what may wait for long.
+  void release_body() {
+    body_ = nullptr;
+    keeps_body_ = false;
+  }
 
   // ---- for its connection ----
 
@@ -500,6 +506,7 @@ class client_request final : public request_entry, private task_owner {
   keep_alive body_;                        ///< of its frame, while it is suspended
   std::list<client_request>::iterator at_; ///< of itself, in its connection
   bool starting_ = false;
+  bool keeps_body_ = true;
   bool expects_ = false; ///< more objects than it has been charged for
 };
 
@@ -536,6 +543,7 @@ task<prefix_objects> client_request::objects(client_space_ptr in, const Request&
 
 template <class Result, class Job>
 task<Result> client_request::run(actor_pool& idle, caf::actor (*spawn)(caf::actor_system&), Job job) {
+  release_body();
   caf::actor worker = idle.take([&] { return spawn(actor.system()); });
   auto done = co_await try_ask<Result>(worker, std::move(job), "the transfer's actor has ended");
   if (!done) {

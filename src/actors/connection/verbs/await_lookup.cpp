@@ -29,6 +29,7 @@ task<> await_lookup(client_request& request, const wire::AwaitLookup& asked, pro
   request.take_terms(asked);
   const auto& group = request.client.group().group;
   await_lookup_request wait{protocol::to_lookup_id(asked.lookup_id()), request.context};
+  request.release_body();
   auto answered = co_await request.ask<await_lookup_answer>(group, std::move(wait), group_ended);
   co_await request.valid(answered.failure);
   const lookup_outcome& found = *answered.found;

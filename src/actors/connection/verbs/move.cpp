@@ -46,6 +46,7 @@ task<moved_chunks> move_down(client_request& request, space_ptr space,
   job.chunks = {prefix, &prefix->chunks};
   job.before = prefix->parent;
   job.context = request.context;
+  request.release_body();
   auto worker = spawn_move(request.actor.system());
   auto done = co_await request.ask<move_result>(worker, std::move(job), "the move's actor has ended");
   co_await request.valid(done.failure);
@@ -71,6 +72,7 @@ task<moved_chunks> move_up(client_request& request, space_ptr space,
   job.to = to;
   job.context = request.context;
   job.found = job.expected = std::make_shared<const prefix_plan>(std::move(found.plan));
+  request.release_body();
   auto worker = spawn_prefetch(request.actor.system());
   auto stop =
       std::make_shared<std::function<void()>>([worker] { caf::anon_send(worker, stop_prefetch_notice{}); });

@@ -90,6 +90,7 @@ task<> bring(client_request& request, prefetch_subject subject, prefetch_terms t
   job.group = client.group_handle();
   job.found = found;
   job.expected = expected;
+  request.release_body();
   auto worker = spawn_prefetch(request.actor.system());
   auto stop =
       std::make_shared<std::function<void()>>([worker] { caf::anon_send(worker, stop_prefetch_notice{}); });
@@ -117,6 +118,7 @@ task<> bring_leased(client_request& request, lease_ptr from, prefetch_terms term
 task<> bring_found(client_request& request, const wire::Prefetch& asked, prefetch_terms terms) {
   const auto& group = request.client.group().group;
   await_lookup_request wait{protocol::to_lookup_id(asked.lookup_id()), request.context};
+  request.release_body();
   auto answered = co_await request.ask<await_lookup_answer>(group, std::move(wait), group_ended);
   co_await request.valid(answered.failure);
   const lookup_outcome& found = *answered.found;

@@ -108,6 +108,7 @@ task<> subscribe(client_request& request, const wire::Subscribe& asked, protocol
     from = {client.group().events->begin(), static_cast<uint8_t>(tier_kind::host), 0};
   if (from.tier == in_no_snapshot) {
     uint32_t events_max = asked.events_max();
+    request.release_body();
     co_await follow_events(request, from.sequence, events_max);
     co_return;
   }
