@@ -168,8 +168,8 @@ class Digests(DaemonTest):
     def test_an_adapter_is_not_taken_for_a_salt(self) -> None:
         for algorithm in terrace.HashAlgorithm:
             spec = dataclasses.replace(SPEC, algorithm=algorithm, hash_block_tokens=CHUNK_TOKENS)
-            kinds: list[dict[str, str]] = [{}, {"lora": "x"}, {"salt": "x"}, {"lora": "x", "salt": "x"}]
-            keys = [self.digests_in(spec, Prefix.of_tokens(self.tokens, **kind))[0] for kind in kinds]
+            kinds = [("", ""), ("x", ""), ("", "x"), ("x", "x")]
+            keys = [self.digests_in(spec, Prefix.of_tokens(self.tokens, lora=lora, salt=salt))[0] for lora, salt in kinds]
             self.assertEqual(len(set(keys)), len(kinds), algorithm)
 
     def test_digests_of_vllm_come_with_their_adapter(self) -> None:

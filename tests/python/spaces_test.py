@@ -40,9 +40,11 @@ class Closing(DaemonTest):
         spec = dataclasses.replace(SPEC, world_size=2)
         space = self.daemon.open_space(spec, timeout=PATIENCE)
         self.assertEqual(self.daemon.open_space(spec, timeout=PATIENCE).fingerprint, space.fingerprint)
-        for field, other in (("rank", 1), ("prefill_tokens_per_s", 1000)):
+        others = {"rank": dataclasses.replace(spec, rank=1),
+                  "prefill_tokens_per_s": dataclasses.replace(spec, prefill_tokens_per_s=1000)}
+        for field, other in others.items():
             with self.assertRaisesRegex(terrace.BadRequest, field):
-                self.daemon.open_space(dataclasses.replace(spec, **{field: other}), timeout=PATIENCE)
+                self.daemon.open_space(other, timeout=PATIENCE)
         self.daemon.close_space(space, timeout=PATIENCE)
         self.daemon.open_space(dataclasses.replace(spec, rank=1), timeout=PATIENCE)
 
