@@ -1,6 +1,7 @@
 // abort: releases reserved staging memory.
 #include "actors/connection/verbs.hpp"
 #include "actors/connection/verbs/reservations.hpp"
+
 namespace terrace::actors::verbs {
 
 task<> abort(client_request& request, const wire::Abort& asked, protocol::descriptor_list&) {

@@ -1,6 +1,7 @@
 // await_lookup: the result of another client's lookup, and a share in its lease.
 #include "actors/connection/verbs.hpp"
 #include "connection/lookup_answers.hpp"
+
 namespace terrace::actors::verbs {
 
 namespace {

@@ -1,5 +1,6 @@
 // bell: an eventfd that the client rings when it has written a counter which one of its requests waits for.
 #include "actors/connection/verbs.hpp"
+
 namespace terrace::actors::verbs {
 
 task<> bell(client_request& request, const wire::Bell&, protocol::descriptor_list&) {

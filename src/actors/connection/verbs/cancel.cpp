@@ -1,5 +1,6 @@
 // cancel: ends a request of this connection early, or a lookup by its id.
 #include "actors/connection/verbs.hpp"
+
 namespace terrace::actors::verbs {
 
 task<> cancel(client_request& request, const wire::Cancel& asked, protocol::descriptor_list&) {

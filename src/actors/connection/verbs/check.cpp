@@ -1,6 +1,7 @@
 // check: counts everything of the client's trust group again, for operators.
 #include "actors/check/check_actor.hpp"
 #include "actors/connection/verbs.hpp"
+
 namespace terrace::actors::verbs {
 
 namespace {

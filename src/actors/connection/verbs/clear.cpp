@@ -2,6 +2,7 @@
 #include "actors/connection/verbs.hpp"
 #include "actors/disk/clear_keeper.hpp"
 #include "tier/objects/clear_course.hpp"
+
 namespace terrace::actors::verbs {
 
 namespace {

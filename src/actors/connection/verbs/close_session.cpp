@@ -1,5 +1,6 @@
 // close_session: a conversation has ended. A turn in progress is not affected.
 #include "actors/connection/verbs.hpp"
+
 namespace terrace::actors::verbs {
 
 task<> close_session(client_request& request, const wire::CloseSession& asked, protocol::descriptor_list&) {

@@ -1,5 +1,6 @@
 // close_space: the connection no longer uses a space, so that the trust group may forget it.
 #include "actors/connection/verbs.hpp"
+
 namespace terrace::actors::verbs {
 
 task<> close_space(client_request& request, const wire::CloseSpace& asked, protocol::descriptor_list&) {

@@ -2,6 +2,7 @@
 #include "actors/connection/verbs.hpp"
 #include "actors/connection/verbs/reservations.hpp"
 #include "actors/transfer/store_actor.hpp"
+
 namespace terrace::actors::verbs {
 
 task<> commit(client_request& request, const wire::Commit& asked, protocol::descriptor_list&) {

@@ -3,6 +3,7 @@
 #include "connection/request_values.hpp"
 
 #include <caf/send.hpp>
+
 namespace terrace::actors::verbs {
 
 task<> end_inference(client_request& request, const wire::EndInference& asked, protocol::descriptor_list&) {

@@ -4,6 +4,7 @@
 #include "tier/search/probe.hpp"
 
 #include <algorithm>
+
 namespace terrace::actors::verbs {
 
 namespace {

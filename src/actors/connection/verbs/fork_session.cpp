@@ -1,6 +1,7 @@
 // fork_session: a session with the first tokens of another one.
 #include "actors/connection/verbs.hpp"
 #include "base/random_id.hpp"
+
 namespace terrace::actors::verbs {
 
 task<> fork_session(client_request& request, const wire::ForkSession& asked, protocol::descriptor_list&) {

@@ -6,6 +6,7 @@
 #include <caf/send.hpp>
 
 #include <cassert>
+
 namespace terrace::actors::verbs {
 
 task<> hello(client_request& request, const wire::Hello& asked, protocol::descriptor_list&) {

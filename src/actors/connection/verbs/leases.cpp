@@ -2,6 +2,7 @@
 #include "actors/connection/verbs.hpp"
 
 #include <algorithm>
+
 namespace terrace::actors::verbs {
 
 namespace {

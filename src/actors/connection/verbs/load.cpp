@@ -3,6 +3,7 @@
 #include "actors/gpu/daemon/device_actor.hpp"
 #include "gpu/generation_page.hpp"
 #include "group/leased_part.hpp"
+
 namespace terrace::actors::verbs {
 
 namespace {

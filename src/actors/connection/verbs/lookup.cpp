@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <utility>
+
 namespace terrace::actors::verbs {
 
 namespace {

@@ -1,6 +1,7 @@
 // map_segment: a descriptor of an arena segment, or of the connection's staging memory, to be mapped by the
 // client.
 #include "actors/connection/verbs.hpp"
+
 namespace terrace::actors::verbs {
 
 task<> map_segment(client_request& request, const wire::MapSegment& asked, protocol::descriptor_list&) {

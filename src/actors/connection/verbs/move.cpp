@@ -6,6 +6,7 @@
 #include "index/chunk_layout.hpp"
 
 #include <caf/send.hpp>
+
 namespace terrace::actors::verbs {
 
 namespace {

@@ -2,6 +2,7 @@
 #include "actors/connection/verbs.hpp"
 #include "base/random_id.hpp"
 #include "connection/request_values.hpp"
+
 namespace terrace::actors::verbs {
 
 namespace {

@@ -4,6 +4,7 @@
 #include "connection/open_pools.hpp"
 #include "connection/request_values.hpp"
 #include "group/idle_space_search.hpp"
+
 namespace terrace::actors::verbs {
 
 namespace {

@@ -2,6 +2,7 @@
 #include "actors/connection/verbs.hpp"
 #include "base/random_id.hpp"
 #include "group/found_lease.hpp"
+
 namespace terrace::actors::verbs {
 
 task<> pin(client_request& request, const wire::Pin& asked, protocol::descriptor_list&) {

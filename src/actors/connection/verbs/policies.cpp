@@ -1,7 +1,7 @@
 // policies: the policy of each tier, and the results of shadow policies.
 #include "actors/connection/verbs.hpp"
-#include "base/countdown.hpp"
 #include "connection/status_tables.hpp"
+
 namespace terrace::actors::verbs {
 
 task<> policies(client_request& request, const wire::Policies&, protocol::descriptor_list&) {

@@ -5,6 +5,7 @@
 #include "connection/request_values.hpp"
 
 #include <caf/send.hpp>
+
 namespace terrace::actors::verbs {
 
 namespace {

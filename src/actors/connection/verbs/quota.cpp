@@ -1,7 +1,7 @@
 // quota: shows the quotas of tenants and what they have, and changes a quota.
 #include "actors/connection/verbs.hpp"
-#include "base/countdown.hpp"
 #include "group/tenant_tables.hpp"
+
 namespace terrace::actors::verbs {
 
 namespace {

@@ -2,6 +2,7 @@
 #include "actors/connection/verbs.hpp"
 #include "group/leased_part.hpp"
 #include "index/object_header.hpp"
+
 namespace terrace::actors::verbs {
 
 namespace {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+
 namespace terrace::actors::verbs {
 
 namespace {

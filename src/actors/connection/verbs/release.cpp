@@ -1,5 +1,6 @@
 // release: ends a lease.
 #include "actors/connection/verbs.hpp"
+
 namespace terrace::actors::verbs {
 
 task<> release(client_request& request, const wire::Release& asked, protocol::descriptor_list&) {

@@ -2,6 +2,7 @@
 #include "actors/connection/verbs.hpp"
 #include "connection/chunk_reservation.hpp"
 #include "connection/presence_search.hpp"
+
 namespace terrace::actors::verbs {
 
 namespace {

@@ -1,5 +1,6 @@
 // revoke: ends a lease of any connection of the trust group.
 #include "actors/connection/verbs.hpp"
+
 namespace terrace::actors::verbs {
 
 task<> revoke(client_request& request, const wire::Revoke& asked, protocol::descriptor_list&) {

@@ -1,6 +1,7 @@
 // save_prompt: keeps the logits of a prompt, all of whose chunks are present.
 #include "actors/connection/verbs.hpp"
 #include "connection/request_values.hpp"
+
 namespace terrace::actors::verbs {
 
 namespace {

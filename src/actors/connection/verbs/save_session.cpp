@@ -7,6 +7,7 @@
 #include "index/chunk_layout.hpp"
 
 #include <algorithm>
+
 namespace terrace::actors::verbs {
 
 namespace {

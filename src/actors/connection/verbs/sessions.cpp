@@ -1,5 +1,6 @@
 // sessions: those of the client's trust group.
 #include "actors/connection/verbs.hpp"
+
 namespace terrace::actors::verbs {
 
 namespace {

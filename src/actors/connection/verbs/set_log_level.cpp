@@ -1,5 +1,6 @@
 // set_log_level: changes what the daemon logs.
 #include "actors/connection/verbs.hpp"
+
 namespace terrace::actors::verbs {
 
 task<> set_log_level(client_request& request, const wire::SetLogLevel& asked, protocol::descriptor_list&) {

@@ -1,6 +1,7 @@
 // set_policy: sets the eviction policy of a tier.
 #include "actors/connection/verbs.hpp"
 #include "connection/request_values.hpp"
+
 namespace terrace::actors::verbs {
 
 task<> set_policy(client_request& request, const wire::SetPolicy& asked, protocol::descriptor_list&) {

@@ -1,5 +1,6 @@
 // shutdown: ends the daemon in order, as SIGTERM does, now or once its clients have left.
 #include "actors/connection/verbs.hpp"
+
 namespace terrace::actors::verbs {
 
 task<> shutdown(client_request& request, const wire::Shutdown& asked, protocol::descriptor_list&) {

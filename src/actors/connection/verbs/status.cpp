@@ -1,9 +1,10 @@
 // status: the state of the daemon, limited to the client's trust group.
 #include "actors/connection/verbs.hpp"
-#include "base/countdown.hpp"
 #include "connection/group_status.hpp"
 
 #include <chrono>
+#include <optional>
+
 namespace terrace::actors::verbs {
 
 namespace {
@@ -33,6 +34,9 @@ task<> status(client_request& request, const wire::Status&, protocol::descriptor
   all.name = group.name;
   all.path = group.path;
   all.isolated = group.isolated;
+  std::optional<tier_report> absent; // looked at now, because a disk may join while the tiers answer
+  if (group.disk() == nullptr)
+    absent = group.report_absent();
   auto reports = co_await request.ask_tiers<tier_report, tier_status_request>();
   all.tiers.resize(reports.size());
   for (size_t i = 0; i < reports.size(); ++i) {
@@ -41,9 +45,8 @@ task<> status(client_request& request, const wire::Status&, protocol::descriptor
     else
       all.tier_ended(i);
   }
-  if (group.disk() == nullptr)
-    if (auto absent = group.report_absent()) // the daemon serves without it
-      all.tiers.push_back(std::move(*absent));
+  if (absent) // the daemon serves without it
+    all.tiers.push_back(std::move(*absent));
   policies_request policies;
   all.policies =
       co_await request.ask<policies_report>(group.policy, policies, "the policy's actor has ended");

@@ -3,6 +3,7 @@
 #include "actors/transfer/store_actor.hpp"
 
 #include <optional>
+
 namespace terrace::actors::verbs {
 
 namespace {

@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <utility>
+
 namespace terrace::actors::verbs {
 
 namespace {

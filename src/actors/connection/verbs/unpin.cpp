@@ -1,5 +1,6 @@
 // unpin: ends the pin of a prompt.
 #include "actors/connection/verbs.hpp"
+
 namespace terrace::actors::verbs {
 
 task<> unpin(client_request& request, const wire::Unpin& asked, protocol::descriptor_list&) {

@@ -1,6 +1,7 @@
 // unregister_region: the daemon releases the client's memory once the transfers in flight are done.
 #include "actors/connection/verbs.hpp"
 #include "actors/gpu/daemon/device_actor.hpp"
+
 namespace terrace::actors::verbs {
 
 task<> unregister_region(client_request& request, const wire::UnregisterRegion& asked,
