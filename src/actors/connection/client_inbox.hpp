@@ -36,7 +36,7 @@ class client_inbox {
    public:
     /// A request that may begin.
     virtual void serve(const request_entry& entry, protocol::frame& frame) = 0;
-    /// It was answered without having begun.
+    /// The request was answered without having begun.
     virtual void refused(const request_entry& entry, const protocol::frame& frame) = 0;
     /// Some requests have ended early.
     virtual void requests_ended() = 0;
@@ -82,7 +82,7 @@ class client_inbox {
   void answer(const request_entry& what, errc outcome, std::unique_ptr<protocol::frame_builder> frame,
               std::vector<unique_fd> descriptors);
   void refuse(const request_entry& what, const error& why);
-  /// For a request whose contents are wrong: answers it; ends the connection if it is the handshake.
+  /// Answers a request whose contents are wrong; if it is the handshake, ends the connection.
   void refuse_frame(const request_entry& what, const protocol::frame& frame, const error& why);
   /// Ends a request early. False: no such request.
   bool cancel(request_id id, errc why);
@@ -94,7 +94,7 @@ class client_inbox {
   bool charge(const request_entry& what, size_t objects);
   /// Goes on when the trust group's memory has room for the objects that were charged.
   void wait_for_room(const request_entry& what, size_t objects, const continuation& waiting);
-  /// It will be charged for about so many, which are counted from now on.
+  /// Counts from now on about so many objects, for which the request will be charged.
   void expect_objects(const request_entry& what, size_t objects);
   /// They have been charged, as far as it takes them.
   void objects_are_known(const request_entry& what);
@@ -104,7 +104,7 @@ class client_inbox {
 
   // ---- reading ----
 
-  /// What must be known or read before another request begins, such as how many chunks one has; then `pump` goes on.
+  /// The gate knows what another request waits for before it begins, such as how many chunks one has; then `pump` goes on.
   reading_gate& gate() { return gate_; }
   void pump();
   /// The handshake is done. `observes`: it may only look and administer.

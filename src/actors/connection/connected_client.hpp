@@ -1,6 +1,6 @@
 // One client of the daemon: who it is, what it may do, and what it has.
 //
-// It sends no messages and answers no requests: its connection does (connection.hpp). When it is destroyed, everything that
+// A client sends no messages and answers no requests: its connection does (connection.hpp). When it is destroyed, everything that
 // the client had is released. It belongs to the actor of its connection.
 #pragma once
 
@@ -45,7 +45,7 @@ class connected_client {
   /// Status shows regions, leases and reservations from now on as they are.
   void show() { holdings_.show(*record_); }
   void count_lease_end(const client_holdings::ended_lease& ended);
-  /// What it may be reading although it has no right to it any longer. `whole`: everything that it may be reading, because it
+  /// Counts what the client may be reading without a right to it. `whole`: everything that it may be reading, because it
   /// has closed its socket.
   void count_quarantine(bool whole);
 

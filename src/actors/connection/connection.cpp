@@ -136,7 +136,7 @@ std::function<void()> connection::on_any_thread(std::function<void()> work) {
   };
 }
 
-/// What the populator has in hand is unmapped when it lets go of it.
+/// The populator may have a mapping in hand, which is unmapped when it lets go of it.
 void connection::resume_after_teardown(const request_entry& what, std::function<void()> work) {
   const teardown_ptr& line = client_.environment().teardown;
   if (!line || !client_.environment().populator) {
@@ -156,7 +156,7 @@ void connection::resume_after(const teardown_ptr& line, const request_entry& wha
     resume(std::move(work));
 }
 
-/// What another thread runs when the request may go on.
+/// Returns what another thread runs when the request may go on.
 std::function<void()> connection::marked_work(const request_entry& what, std::function<void()> work) {
   auto shared = std::make_shared<std::function<void()>>(std::move(work));
   after_teardown_.add(what.context, shared);
@@ -250,7 +250,7 @@ std::function<void()> connection::lease_ender(const lease_id& id) {
 
 // ---- its end ----
 
-/// What it still has is given back when the actor's state is destroyed, after requests to it have failed.
+/// The connection gives back what it still has when the actor's state is destroyed, after requests to it have failed.
 void connection::quit() {
   if (!std::exchange(quits_, true))
     ending_.begin();

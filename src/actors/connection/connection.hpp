@@ -1,6 +1,6 @@
 // CONNECTION: one client's requests, from the frame to the answer, and what they ask of other actors.
 //
-// It is made of what the client has (connected_client.hpp), its frames and their credit (client_inbox.hpp), and the requests
+// A connection is made of what the client has (connected_client.hpp), its frames and their credit (client_inbox.hpp), and the requests
 // whose verbs are in progress (request.hpp). The actor (connection_actor.cpp) passes it messages. It belongs to one actor and
 // is part of its state: when the actor ends, all resources of the client are released.
 #pragma once
