@@ -20,7 +20,7 @@ from ..weights import Weights
 from .adapters import Adapters
 from .factors import adapter_factors, engine_identity, weights_of
 from .layered_loads import why_not_layered
-from .make_staging import staging_for
+from .make_staging import Step, staging_for
 from .orders import LoadOrder, Report, StoreOrder
 from .plan import LAYER_PARTS, Plan, Unusable, plan_of
 from .scheduler_side import SchedulerSide
@@ -28,8 +28,6 @@ from .metrics import PrometheusMetrics, Statistics
 from .worker_side import Limits, WorkerSide
 
 logger = init_logger("vllm.terrace")
-
-STAGING_BYTES = 256 << 20
 
 
 @dataclass
@@ -39,6 +37,8 @@ class Orders(base.KVConnectorMetadata):  # type: ignore[misc]
     loads: list[LoadOrder] = field(default_factory=list)
     stores: list[StoreOrder] = field(default_factory=list)
     failures_seen: int = 0
+    overwritten: set[int] = field(default_factory=set)  #: blocks that the step may overwrite
+    cleared: bool = False  #: the cache was cleared before the step
 
 
 @dataclass
@@ -61,7 +61,7 @@ class _Options:
     name: str = "vllm"
     layered: bool = False
     layer_parts: int = LAYER_PARTS
-    staging_bytes: int = STAGING_BYTES
+    staging_bytes: int | None = None  #: None: follows from the size of a step
     lookup_seconds: float = 0.25
     load_seconds: float = Limits.load
     store_seconds: float = Limits.store
@@ -170,7 +170,11 @@ class TerraceConnector(base.KVConnectorBase_V1, base.SupportsHMA):  # type: igno
         if self._scheduler is None:
             return Orders()
         loads, stores = self._scheduler.orders(scheduler_output)
-        return Orders(loads, stores, self._scheduler.failures_seen)
+        return Orders(loads, stores, self._scheduler.failures_seen, *self._scheduler.overwritten())
+
+    def has_pending_push_work(self) -> bool:
+        """vLLM makes steps without tokens as long as this is true and nothing else is to be done."""
+        return self._scheduler is not None and self._scheduler.keeps
 
     def update_connector_output(self, connector_output: Any) -> None:
         told = getattr(connector_output, "kv_connector_worker_meta", None)
@@ -196,18 +200,24 @@ class TerraceConnector(base.KVConnectorBase_V1, base.SupportsHMA):  # type: igno
     def register_kv_caches(self, kv_caches: dict[str, Any]) -> None:
         if self._plan is None:
             return
+        config = self._vllm_config
+        scheduler = config.scheduler_config
         try:
-            staging = staging_for(self._plan, kv_caches, self._blocks, self._options.staging_bytes)
+            step = Step(scheduler.max_num_batched_tokens, scheduler.max_num_seqs)
+            staging = staging_for(self._plan, kv_caches, self._blocks, self._options.staging_bytes, step)
         except Unusable as reason:
             self._give_up(reason)
             return
         limits = Limits(self._options.load_seconds, self._options.store_seconds)
-        self._worker = WorkerSide(self._socket, self._plan, staging, name=self._options.name, limits=limits, log=logger)
+        self._worker = WorkerSide(
+            self._socket, self._plan, staging, name=self._options.name, limits=limits, log=logger,
+            keeps=not getattr(config.model_config, "enable_sleep_mode", False),  # an engine that sleeps loses its KV
+        )
         self._worker.await_attempt()  # before graphs are captured: another thread calls the driver
 
     def handle_preemptions(self, kv_connector_metadata: Any) -> None:
-        if self._worker is not None:
-            self._worker.flush()
+        if self._worker is not None and isinstance(kv_connector_metadata, Orders):
+            self._worker.prepare(kv_connector_metadata.overwritten, kv_connector_metadata.cleared)
 
     def start_load_kv(self, forward_context: Any, **kwargs: Any) -> None:
         orders = self._orders()

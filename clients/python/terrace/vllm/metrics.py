@@ -10,6 +10,8 @@ from vllm.distributed.kv_transfer.kv_connector.v1.metrics import (  # type: igno
 )
 from vllm.v1.metrics.utils import create_metric_per_engine  # type: ignore[import-not-found]
 
+from .stores import REASONS
+
 NAMES = {
     "lookups": "Lookups of prompts that were sent to Terrace.",
     "lookup_misses": "Lookups that found nothing.",
@@ -24,7 +26,8 @@ NAMES = {
     "stored_chunks": "Blocks stored that were not there before.",
     "stored_bytes": "Bytes stored.",
     "stores_failed": "Stores that ended with an error.",
-    "chunks_not_stored": "Blocks not stored for want of staging memory or of the daemon.",
+    "chunks_not_stored": "Blocks not stored, for all reasons together.",
+    **{f"chunks_not_stored_{reason}": f"Blocks not stored: {text}." for reason, text in REASONS.items()},
 }
 
 

@@ -43,7 +43,8 @@ class Report:
     failures: int = 0  #: number of steps so far in which a layered load failed
     unusable: bool = False  #: a worker can move nothing
     away: bool = False  #: a worker has no connection to the daemon, so it fails all loads
-    changed: bool = False  #: `away` differs from that worker's last report
+    keeps: bool = False  #: a worker has KV to copy from its blocks when there is room, so more steps are needed
+    changed: bool = False  #: `away` or `keeps` differs from that worker's last report
 
     def add(self, other: Report) -> Report:
         for number, workers in other.ended.items():
@@ -52,8 +53,9 @@ class Report:
         self.failures = max(self.failures, other.failures)
         self.unusable = self.unusable or other.unusable
         self.away = self.away or other.away
+        self.keeps = self.keeps or other.keeps
         self.changed = self.changed or other.changed
         return self
 
     def __bool__(self) -> bool:
-        return bool(self.ended or self.failed or self.unusable or self.away or self.changed)
+        return bool(self.ended or self.failed or self.unusable or self.away or self.keeps or self.changed)

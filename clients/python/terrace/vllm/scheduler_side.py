@@ -71,6 +71,7 @@ class SchedulerSide:
         self._plan, self._log, self._lookup_seconds = plan, log, lookup_seconds
         self._layered = layered and plan.layered
         self._asked: dict[str, _Asked] = {}
+        self._computed: dict[str, int] = {}  # tokens of each request without blocks that vLLM has itself, as it last said
         self._late: list[_Asked] = []  # lookups not answered in time
         self._failed: set[str] = set()  # requests that did not get what was found, and therefore compute
         self._adapters = adapters
@@ -79,6 +80,9 @@ class SchedulerSide:
         # By number of the load: its lease, its request, and the number of workers that still need it.
         self._leases: dict[int, tuple[Lease, str, int]] = {}
         self._orders: list[LoadOrder] = []
+        self._overwritten: set[int] = set()  # blocks that were given to requests since the last step
+        self._cleared = False  # since the last step
+        self._keeps = False  # a worker has KV to store that is still in its blocks
         self._numbers = 0
         self._failures = 0
         self._usable = True
@@ -96,6 +100,11 @@ class SchedulerSide:
         self._link.await_attempt(seconds)
 
     @property
+    def keeps(self) -> bool:
+        """True if workers need further steps, because they have KV to store that is still in its blocks."""
+        return self._keeps
+
+    @property
     def failures_seen(self) -> int:
         """Number of failed layered loads, as the workers count them."""
         return self._failures
@@ -105,6 +114,7 @@ class SchedulerSide:
     def matched(self, request: Any, computed: int) -> tuple[int | None, bool]:
         """Implements vLLM's get_num_new_matched_tokens."""
         name, chunk = request.request_id, self._plan.chunk_tokens
+        self._computed[name] = computed
         count = min((request.num_tokens - 1) // chunk, len(request.block_hashes) // self._plan.hashes_per_chunk)
         if not self._usable or name in self._failed or getattr(request, "skip_reading_prefix_cache", False):
             return 0, False
@@ -211,6 +221,8 @@ class SchedulerSide:
     def allocated(self, request: Any, blocks: Sequence[Sequence[int]], external: int) -> None:
         """Implements vLLM's update_state_after_alloc."""
         name, chunk = request.request_id, self._plan.chunk_tokens
+        if (computed := self._computed.pop(name, None)) is not None:  # otherwise its blocks have been given before
+            self._give(blocks, computed)
         asked = self._asked.pop(name, None)
         stored: int | None = None
         if external > 0 and asked is not None and asked.lease is not None:
@@ -231,11 +243,13 @@ class SchedulerSide:
         loads, self._orders = self._orders, []
         stores: list[StoreOrder] = []
         for new in output.scheduled_new_reqs:
+            self._give(new.block_ids, new.num_computed_tokens)
             if (track := self._tracks.get(new.req_id)) is not None:
                 track.blocks = [list(of_group) for of_group in new.block_ids]
                 self._store(track, new.num_computed_tokens, output.num_scheduled_tokens[new.req_id], stores)
         cached = output.scheduled_cached_reqs
         for i, name in enumerate(cached.req_ids):
+            self._give(cached.new_block_ids[i] or (), cached.num_computed_tokens[i] if name in cached.resumed_req_ids else 0)
             track = self._tracks.get(name)
             if track is None:
                 continue
@@ -246,6 +260,18 @@ class SchedulerSide:
                     of_group.extend(more)
             self._store(track, cached.num_computed_tokens[i], output.num_scheduled_tokens[name], stores)
         return loads, stores
+
+    def _give(self, blocks: Sequence[Sequence[int]], computed: int) -> None:
+        """A request was given blocks; it shares those of its first `computed` tokens with others."""
+        first = computed // self._plan.chunk_tokens
+        self._overwritten.update(block for of_group in blocks for block in of_group[first:])
+
+    def overwritten(self) -> tuple[set[int], bool]:
+        """Returns the blocks that the step may overwrite, and whether the cache was cleared since the last step. Called
+        after `orders`."""
+        told = self._overwritten, self._cleared
+        self._overwritten, self._cleared = set(), False
+        return told
 
     def _store(self, track: _Track, computed: int, scheduled: int, stores: list[StoreOrder]) -> None:
         chunk = self._plan.chunk_tokens
@@ -278,7 +304,7 @@ class SchedulerSide:
 
     def reported(self, report: Report) -> None:
         self._reports += 1
-        self._away = report.away
+        self._away, self._keeps = report.away, report.keeps
         for number, workers in report.ended.items():
             if number in self._leases:
                 lease, name, left = self._leases[number]
@@ -300,12 +326,14 @@ class SchedulerSide:
             self._release(asked.lease)
         self._tracks.pop(name, None)
         self._tags.pop(name, None)
+        self._computed.pop(name, None)
         self._failed.discard(name)
         for number in [number for number, (_, request, _) in self._leases.items() if request == name]:
             self._release(self._leases.pop(number)[0])
 
     def clear(self) -> bool:
         """Forgets all KV of this engine's space, for all engines. Waits."""
+        self._cleared = True
         session = self._link.session
         if session is None:
             return False

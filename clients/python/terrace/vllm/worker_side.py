@@ -1,16 +1,16 @@
 """The connector in a worker: loads under the scheduler's leases, and stores, through staging memory that the daemon
-reads and writes itself. Used by one thread.
+reads and writes itself. Used by one thread, which waits for no store.
 
 A load is *layered*: it starts before the step that uses it, and each layer is copied to its blocks when the model
 reaches it; or it continues between steps. A store's KV is copied to staging memory before the blocks are
-overwritten.
+overwritten. What staging memory has no room for stays in its blocks and is copied in a later step.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from .._libterrace import Stored
@@ -19,7 +19,6 @@ from .layered_loads import LayeredLoads
 from .loads import Load, Loads, LoadsBetweenSteps
 from .orders import NULL_BLOCK, LoadOrder, Report, StoreOrder
 from .plan import Plan
-from .requests import Result
 from .staging import Staging
 from .stores import Stores
 from .transfers import Transfers
@@ -30,8 +29,7 @@ class Limits:
     """Time limits in seconds."""
 
     load: float = 5.0  #: the daemon ends a load by then, and the engine continues without a layered one
-    store: float = 60.0  #: the daemon ends a store by then
-    room: float = 0.25  #: how long a step waits for staging memory; then it leaves out what it would store
+    store: float = 60.0  #: the daemon ends a store by then, and KV that waits for staging memory waits no longer
 
 
 @dataclass(slots=True)
@@ -45,13 +43,28 @@ class Counters:
     stored_chunks: int = 0
     stored_bytes: int = 0
     stores_failed: int = 0
-    chunks_not_stored: int = 0  #: no staging memory, no daemon, or computed from KV that did not come
+    chunks_not_stored: int = 0  #: for all reasons together (`stores.REASONS`), and for each of them:
+    chunks_not_stored_away: int = 0
+    chunks_not_stored_failed: int = 0
+    chunks_not_stored_room: int = 0
+    chunks_not_stored_overwritten: int = 0
+    chunks_not_stored_late: int = 0
+    chunks_not_stored_cleared: int = 0
+    chunks_not_stored_spoiled: int = 0
+
+    def leave_out(self, reason: str, chunks: int) -> None:
+        self.chunks_not_stored += chunks
+        name = f"chunks_not_stored_{reason}"
+        setattr(self, name, getattr(self, name) + chunks)
 
 
 class WorkerSide:
     def __init__(
-        self, path: str, plan: Plan, staging: Staging, *, name: str, limits: Limits, log: logging.Logger
+        self, path: str, plan: Plan, staging: Staging, *, name: str, limits: Limits, log: logging.Logger,
+        keeps: bool = True,
     ) -> None:
+        """`keeps`: KV may stay in its blocks until there is staging memory, because `prepare` is told which blocks the
+        engine overwrites, and nothing else changes them."""
         self._plan, self._staging = plan, staging
         self._link = Link(path, name, [plan.spec], staging.pool, log)
         self._transfers = Transfers(self._link, staging, log)
@@ -59,14 +72,15 @@ class WorkerSide:
         self._layered = LayeredLoads(self._transfers, staging, loads, self._end_load)
         self._between = LoadsBetweenSteps(self._transfers, staging, loads)
         self._stores = Stores(
-            self._transfers, staging, plan, seconds=limits.store, room_seconds=limits.room, on_end=self._end_store
+            self._transfers, staging, plan, seconds=limits.store, keeps=keeps, on_stored=self._end_store,
+            on_failed=self._fail_store, on_left_out=self._leave_out,
         )
         self._received: set[str] = set()
         self._failed: set[str] = set()
         self._bad_blocks: set[int] = set()
         self._report = Report()
         self._failures = 0
-        self._was_away = False  # true if the last report said so
+        self._last = (False, False)  # whether the last report said that it was away, and that it keeps KV
         self.counters = Counters()
 
     @property
@@ -83,6 +97,17 @@ class WorkerSide:
         return self._transfers.slots.left
 
     # ---- a step ----
+
+    def prepare(self, overwritten: Set[int], cleared: bool = False) -> None:
+        """Called before anything of a step. From now on the engine may overwrite these blocks. `cleared`: what was
+        computed before must not be stored any more."""
+        if cleared:
+            self._stores.clear()
+        self._stores.overwritten(overwritten)
+        self._transfers.receive()
+        self._stores.advance()
+        with self._staging.ordered():  # what was copied before is copied before it is overwritten
+            pass
 
     def begin(self, orders: Sequence[LoadOrder]) -> None:
         """Starts the step's loads."""
@@ -103,14 +128,15 @@ class WorkerSide:
         the scheduler knew it when it made the orders."""
         self._layered.finish()
         if failures_seen != self._failures:  # KV computed since then may depend on KV that did not come
-            self.counters.chunks_not_stored += sum(len(order.digests) for order in orders)
+            self._leave_out("spoiled", sum(len(order.digests) for order in orders))
             return
-        self.counters.chunks_not_stored += self._stores.store(orders)
+        self._stores.store(orders)
 
     def received(self) -> tuple[set[str], set[str]]:
         """Returns requests whose loads between steps have ended since the last call, and requests whose loads have
         failed."""
         self._advance()
+        self._stores.advance()  # after the loads, for which requests wait
         told = self._received, self._failed & self._received
         self._received, self._failed = set(), set()
         return told
@@ -125,18 +151,19 @@ class WorkerSide:
         """Returns a report of everything since the last call."""
         report, self._report = self._report, Report()
         report.failures = self._failures
-        report.away = not self.connected
-        report.changed, self._was_away = report.away != self._was_away, report.away
+        report.away, report.keeps = not self.connected, self._stores.kept > 0
+        now = report.away, report.keeps
+        report.changed, self._last = now != self._last, now
         return report
 
-    def flush(self) -> None:
-        """The engine is about to overwrite blocks."""
-        with self._staging.ordered():
-            pass
-
     def drain(self, seconds: float) -> bool:
-        """Waits until the daemon works on nothing. False: `seconds` are over."""
-        return self._transfers.drain(seconds)
+        """Waits until the daemon works on nothing, and nothing is kept for it. False: `seconds` are over."""
+        until = time.monotonic() + seconds
+        while self._stores.kept:
+            if not self._transfers.wait(lambda: self._transfers.slots.left > 0, until - time.monotonic()):
+                return False
+            self._stores.advance()
+        return self._transfers.drain(until - time.monotonic())
 
     def close(self, seconds: float = 5.0) -> None:
         self.drain(seconds)
@@ -168,10 +195,13 @@ class WorkerSide:
         if self._plan.groups == 1:
             self._bad_blocks.update(block for block in order.blocks[0][load.arrived :] if block != NULL_BLOCK)
 
-    def _end_store(self, result: Result) -> None:
-        if isinstance(result, Stored):
-            self.counters.stores += 1
-            self.counters.stored_chunks += result.stored_chunks
-            self.counters.stored_bytes += result.nbytes
-        else:
-            self.counters.stores_failed += 1
+    def _end_store(self, result: Stored) -> None:
+        self.counters.stores += 1
+        self.counters.stored_chunks += result.stored_chunks
+        self.counters.stored_bytes += result.nbytes
+
+    def _fail_store(self) -> None:
+        self.counters.stores_failed += 1
+
+    def _leave_out(self, reason: str, chunks: int) -> None:
+        self.counters.leave_out(reason, chunks)
