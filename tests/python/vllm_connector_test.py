@@ -21,6 +21,7 @@ from terrace.vllm.orders import Report
 from terrace.vllm.plan import Part, Plan
 from terrace.vllm.scheduler_side import SchedulerSide
 from terrace.vllm.staging import COUNTERS_BYTES, HostStaging, Staging
+from terrace.vllm.stores import REASONS
 from terrace.vllm.worker_side import Limits, WorkerSide
 
 CHUNK = 16
@@ -95,13 +96,14 @@ class Request:
 
 class Engine:
     def __init__(self, socket: str, plan: Plan | None = None, *, slots: int = 32, layered: bool = True,
-                 lookup: float = PATIENCE, load: float = PATIENCE, workers_socket: str = "", name: str = "engine") -> None:
+                 lookup: float = PATIENCE, load: float = PATIENCE, workers_socket: str = "", name: str = "engine",
+                 keeps: bool = True) -> None:
         self.plan = plan or plan_with()
         log = __import__("logging").getLogger("terrace.vllm")
         self.scheduler = SchedulerSide(socket, self.plan, name="test", lookup_seconds=lookup, layered=layered, log=log,
                                        adapters=Adapters(None, name, log, started=2**62))
         self.worker = WorkerSide(
-            workers_socket or socket, self.plan, self.staging(slots), name="test", limits=Limits(load=load), log=log
+            workers_socket or socket, self.plan, self.staging(slots), name="test", limits=Limits(load=load), log=log, keeps=keeps
         )
         self.groups = self.plan.groups
 
@@ -154,6 +156,7 @@ class Engine:
         loads, stores = self.orders(request, blocks, computed, scheduled)
         seen = self.scheduler.failures_seen
         between()
+        self.worker.prepare(*self.scheduler.overwritten())
         self.worker.begin(loads)
         for name in wait_for if scheduled else "":
             self.worker.layer(name)
@@ -190,6 +193,14 @@ class Engine:
 
     def report(self) -> None:
         self.scheduler.reported(self.worker.report())
+
+    def empty_step(self) -> None:
+        """A step without tokens, as vLLM makes it while the connector has work."""
+        self.worker.prepare(*self.scheduler.overwritten())
+        self.worker.begin([])
+        self.worker.save([], self.scheduler.failures_seen)
+        self.worker.received()
+        self.report()
 
     def compute(self, request: Request, blocks: Sequence[int]) -> None:
         """Computes the request without a lookup, and stores it."""
@@ -374,24 +385,6 @@ class Loads(Cases):
         one.step(other, [[4, 5, 6, 7]], 3 * CHUNK, 1)
         self.assertTrue(all(one.has(request, i, 4 + i) for i in range(3)))
 
-    def test_a_step_that_waits_for_room_in_vain_waits_once(self) -> None:
-        one = self.engine(slots=2)
-        stores: list[Any] = []
-        for i in range(3):
-            request = Request(f"r{i}", 2, 30 + i)
-            blocks = [[2 * i + 1, 2 * i + 2]]
-            one.scheduler.allocated(request, blocks, 0)
-            stores += one.orders(request, blocks, 0, 2 * CHUNK)[1]
-        self.daemon.pause()
-        self.addCleanup(self.daemon.resume)
-        transfers = one.worker._transfers
-        with mock.patch.object(transfers, "wait", wraps=transfers.wait) as wait:
-            one.worker.save(stores, 0)
-        self.assertEqual((wait.call_count, one.worker.counters.chunks_not_stored), (1, 4))
-        self.daemon.resume()
-        self.assertTrue(one.worker.drain(PATIENCE))
-        self.assertEqual(one.worker.counters.stored_chunks, 2)
-
     def test_what_the_daemon_has_lost_is_stored_again(self) -> None:
         one = self.engine()
         request = Request("r", 4)
@@ -422,6 +415,151 @@ class Loads(Cases):
             one.step(request, [[4, 5, 6]], 2 * CHUNK, 1, wait_for="ab")
         self.assertIn("did not wait for the KV of c", log.output[0])
         self.assertEqual(one.worker.failed_blocks(), {4, 5})
+
+
+class Stores(Cases):
+    """A step computes more than staging memory holds."""
+
+    def lookup(self, request: Request) -> int:
+        with terrace.connect(self.daemon.socket, timeout=PATIENCE) as other:
+            space = other.open_space(plan_with().spec, timeout=PATIENCE)
+            return other.lookup(space, terrace.Prefix.of_digests(request.block_hashes), timeout=PATIENCE).found_chunks
+
+    def keeping(self, seed: int = 1, **settings: object) -> tuple[Engine, Request]:
+        """Returns an engine that has computed 7 chunks while the daemon stands still, and has staging memory for 2."""
+        one = self.engine(slots=2, **settings)
+        request = Request("r", 7, seed)
+        blocks = [1, 2, 3, 4, 5, 6, 7]
+        one.fill(request, blocks)
+        one.matched(request)
+        self.daemon.pause()
+        self.addCleanup(self.daemon.resume)
+        one.scheduler.allocated(request, [blocks], 0)
+        with mock.patch.object(one.worker._transfers, "wait", side_effect=AssertionError("a step waits")):
+            one.step(request, [blocks], 0, 7 * CHUNK)
+        return one, request
+
+    def finish(self, one: Engine) -> None:
+        def done() -> bool:
+            one.empty_step()
+            return not one.scheduler.keeps
+
+        until(done)
+        self.assertTrue(one.worker.drain(PATIENCE))
+
+    def left_out(self, one: Engine) -> dict[str, int]:
+        """By reason."""
+        counters = one.worker.counters
+        told = {reason: int(getattr(counters, f"chunks_not_stored_{reason}")) for reason in REASONS}
+        self.assertEqual(counters.chunks_not_stored, sum(told.values()))
+        return {reason: chunks for reason, chunks in told.items() if chunks}
+
+    def other_gets(self, one: Engine, block: int, computed: int = 0) -> None:
+        """vLLM gives a block to another request, which writes it in the same step unless it is computed."""
+        other = Request("other", 1, 99)
+        one.scheduler.matched(other, computed)
+        one.scheduler.allocated(other, [[block]], 0)
+        one.orders(other, [[block]], computed, 1)
+        one.worker.prepare(*one.scheduler.overwritten())
+
+    def continues(self, one: Engine, blocks: list[int], resumed: bool) -> None:
+        """A request with a computed chunk continues with these blocks."""
+        cached = SimpleNamespace(req_ids=["c"], resumed_req_ids={"c"} if resumed else set(), new_block_ids=[(blocks,)],
+                                 num_computed_tokens=[CHUNK])
+        one.scheduler.orders(SimpleNamespace(scheduled_new_reqs=[], num_scheduled_tokens={"c": 1}, scheduled_cached_reqs=cached))
+        one.worker.prepare(*one.scheduler.overwritten())
+
+    def test_all_of_a_step_is_stored_and_no_step_waits(self) -> None:
+        one, request = self.keeping()
+        self.assertTrue(one.scheduler.keeps)
+        one.scheduler.finished("r")  # its blocks keep their KV until they are given to another request
+        self.daemon.resume()
+        self.finish(one)
+        self.assertEqual((self.lookup(request), one.worker.counters.stored_chunks, self.left_out(one)), (7, 7, {}))
+        other = Request("s", 7)
+        self.assertEqual(one.matched(other)[0], 7 * CHUNK)
+        blocks = [[30 + i for i in range(8)]]
+        one.scheduler.allocated(other, blocks, 7 * CHUNK)
+        one.step(other, blocks, 7 * CHUNK, 1)
+        self.assertTrue(all(one.has(request, i, 30 + i) for i in range(7)))
+
+    def test_an_engine_that_ends_stores_what_it_has_kept(self) -> None:
+        one, request = self.keeping()
+        self.daemon.resume()
+        one.worker.close(PATIENCE)
+        self.assertEqual((self.lookup(request), self.left_out(one)), (7, {}))
+
+    def test_kv_whose_block_is_given_away_is_not_stored(self) -> None:
+        one, request = self.keeping()
+        one.scheduler.finished("r")
+        with self.assertLogs("terrace.vllm", "WARNING") as log:
+            self.other_gets(one, 5)
+        one.wipe(255)
+        self.daemon.resume()
+        self.finish(one)
+        self.assertEqual(self.left_out(one), {"overwritten": 3})  # chunks after it cannot be found without it
+        self.assertIn("3 blocks are not stored: vLLM gave their blocks to other tokens", log.output[0])
+        self.assertEqual(self.lookup(request), 4)
+
+    def test_running_resumed_and_loading_requests_are_given_blocks_too(self) -> None:
+        one, _ = self.keeping()
+        with self.assertLogs("terrace.vllm", "WARNING"):
+            self.continues(one, [6], resumed=False)
+        self.assertEqual(self.left_out(one), {"overwritten": 2})
+        self.continues(one, [3, 5], resumed=True)  # the first one is computed, and perhaps shared
+        self.assertEqual(self.left_out(one), {"overwritten": 3})
+        loading = Request("loading", 1, 98)
+        one.scheduler.matched(loading, 0)
+        one.scheduler.allocated(loading, [[4]], 0)  # another connector loads into it before it runs
+        one.worker.prepare(*one.scheduler.overwritten())
+        self.assertEqual(self.left_out(one), {"overwritten": 4})
+
+    def test_blocks_that_a_request_shares_are_not_given_away(self) -> None:
+        one, request = self.keeping()
+        self.other_gets(one, 5, computed=CHUNK)
+        self.daemon.resume()
+        self.finish(one)
+        self.assertEqual((self.lookup(request), self.left_out(one)), (7, {}))
+
+    def test_what_is_left_out_is_counted_and_logged_by_its_reason(self) -> None:
+        def late(one: Engine) -> None:
+            with mock.patch.object(one.worker._stores, "_seconds", 0.0):
+                one.empty_step()
+
+        def clear(one: Engine) -> None:
+            self.daemon.resume()
+            self.assertTrue(one.scheduler.clear())
+            one.worker.prepare(*one.scheduler.overwritten())
+
+        for seed, (reason, cause) in enumerate((("late", late), ("cleared", clear)), 50):
+            one, _ = self.keeping(seed)
+            with self.assertLogs("terrace.vllm", "WARNING") as log:
+                cause(one)
+            self.assertEqual(self.left_out(one), {reason: 5})
+            self.assertIn(f"5 blocks are not stored: {REASONS[reason]}", log.output[0])
+            self.daemon.resume()
+            self.finish(one)
+
+    def test_nothing_is_kept_by_an_engine_that_may_lose_its_blocks(self) -> None:
+        with self.assertLogs("terrace.vllm", "WARNING"):
+            one, request = self.keeping(keeps=False)
+        self.assertFalse(one.scheduler.keeps)
+        self.daemon.resume()
+        self.finish(one)
+        self.assertEqual((self.lookup(request), self.left_out(one)), (2, {"room": 5}))
+
+    def test_what_is_kept_for_a_daemon_that_is_killed_is_left_out(self) -> None:
+        one, request = self.keeping()
+        self.daemon.kill()
+        until(lambda: not one.worker.connected)
+        with self.assertLogs("terrace.vllm", "WARNING"):
+            one.empty_step()
+        self.assertEqual(self.left_out(one), {"away": 5, "failed": 2})
+        self.assertFalse(one.scheduler.keeps)
+        self.daemon.start()
+        one.connect()
+        one.compute(replace_name(request, "again"), [1, 2, 3, 4, 5, 6, 7])
+        self.assertEqual(self.lookup(request), 7)
 
 
 class Away(Cases):

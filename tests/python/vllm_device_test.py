@@ -84,6 +84,10 @@ class Loads(OnGpu, on_host.Loads):
     pass
 
 
+class Stores(OnGpu, on_host.Stores):
+    pass
+
+
 class Away(OnGpu, on_host.Away):
     pass
 
@@ -211,7 +215,7 @@ class Order(Steps):
                 one.mover.engine.copy(one.mover.address(name, block), gate.address + at, size)
                 at += size
         one.step(request, [[1, 2, 3]], 0, 3 * CHUNK)  # returns although the engine has computed nothing yet
-        one.worker.flush()
+        one.worker.prepare({1, 2, 3})
         for name, size in BYTES.items():
             for block in (1, 2, 3):
                 one.mover.engine.copy(one.mover.address(name, block), gate.address + 4096, size)
@@ -225,6 +229,33 @@ class Order(Steps):
         one.worker.begin(self.loading(one, Request("s", 3), [4, 5, 6, 7]))
         self.finish_step(one)
         self.assertTrue(all(one.has(request, i, 4 + i) for i in range(3)))
+
+    def test_all_of_a_step_is_stored_however_long_the_gpu_takes_for_it(self) -> None:
+        """Staging memory has room for a third of it, and stays full until the step is computed."""
+        one = self.engine(slots=4)
+        request, blocks = Request("r", 12), list(range(1, 13))
+        one.fill(request, blocks)
+        one.scheduler.allocated(request, [blocks], 0)
+        gate = self.pinned(4096)
+        gate.hold(one.mover.engine)  # the model's kernels
+        one.step(request, [blocks], 0, 12 * CHUNK)  # ends before they do
+        for _ in range(3):
+            one.empty_step()
+        self.assertEqual((self.stored(one, request), one.worker.slots_left), (0, 0))
+        self.assertEqual(one.worker.counters.chunks_not_stored, 0)
+        gate.release()
+
+        def done() -> bool:
+            one.empty_step()
+            return not one.scheduler.keeps
+
+        until(done)
+        self.assertTrue(one.worker.drain(PATIENCE))
+        self.assertEqual((self.stored(one, request), one.worker.counters.chunks_not_stored), (12, 0))
+        loads = self.loading(one, Request("s", 12), list(range(20, 33)))
+        one.worker.begin(loads)
+        self.finish_step(one)
+        self.assertTrue(all(one.has(request, i, 20 + i) for i in range(12)))
 
     def test_a_load_that_fails_lets_an_engine_go_that_waits_for_its_stream(self) -> None:
         """The engine's thread cannot take the answer."""
