@@ -181,6 +181,7 @@ def pools() -> list[str]:
 
 def main(model: str, socket: str, inward: str, outward: str) -> None:
     vllm_ways.scheduling()
+    vllm_ways.roots()
     engine = Engine(model, socket)
     with os.fdopen(int(inward)) as commands, os.fdopen(int(outward), "w") as answers:
         print(json.dumps({"pools": pools(), "clients": [os.getpid()]}), file=answers, flush=True)

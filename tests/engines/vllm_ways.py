@@ -1,5 +1,6 @@
 """Ways to run vLLM that it does not take on processors by itself: its V2 model runner, whose kernels Triton interprets here, and asynchronous
-scheduling. `choose` is called before vLLM is imported, `scheduling` after that."""
+scheduling. Or a way of other versions: random roots of block hashes. `choose` is called before vLLM is imported, `scheduling` and `roots` after
+that."""
 
 from __future__ import annotations
 
@@ -25,6 +26,14 @@ def choose() -> None:
         from triton.backends import backends
 
         backends["cpu"] = SimpleNamespace(driver=_Interpreter, compiler=None)
+
+
+def roots() -> None:
+    """Random roots of block hashes if TERRACE_TEST_RANDOM_ROOT is set, as vLLM before 0.32 has them without PYTHONHASHSEED."""
+    if "TERRACE_TEST_RANDOM_ROOT" in os.environ:
+        from vllm.v1.core import kv_cache_utils
+
+        kv_cache_utils.resolve_none_hash_seed = lambda hash_fn: os.urandom(32).hex()
 
 
 def scheduling() -> None:

@@ -18,6 +18,7 @@ from .. import options
 from ..connection import default_socket
 from ..weights import Weights
 from .adapters import Adapters
+from .block_hashes import HashesOfEngine
 from .factors import adapter_factors, engine_identity, weights_of
 from .layered_loads import why_not_layered
 from .make_staging import Step, staging_for
@@ -109,6 +110,7 @@ class TerraceConnector(base.KVConnectorBase_V1, base.SupportsHMA):  # type: igno
                 self._socket, self._plan, name=self._options.name, lookup_seconds=self._options.lookup_seconds,
                 layered=self._options.layered, log=logger,
                 adapters=Adapters(adapter_factors(vllm_config), engine_identity(vllm_config), logger),
+                hashes=HashesOfEngine(vllm_config, self._plan.chunk_tokens // self._plan.hashes_per_chunk, logger),
             )
             self._scheduler.await_attempt()
 

@@ -19,6 +19,7 @@ from ..errors import Error
 from ..link import HANDSHAKE_SECONDS, Link, Session
 from ..spaces import Tier
 from .adapters import Adapters, Tags
+from .block_hashes import BlockHashes, EnginesHashes
 from .orders import NULL_BLOCK, LoadOrder, Report, StoreOrder
 from .plan import Plan
 
@@ -64,7 +65,7 @@ class Counters:
 class SchedulerSide:
     def __init__(
         self, path: str, plan: Plan, *, name: str, lookup_seconds: float, layered: bool, log: logging.Logger,
-        adapters: Adapters,
+        adapters: Adapters, hashes: BlockHashes = EnginesHashes(),
     ) -> None:
         """`layered`: what is in host memory is loaded in the step that uses it, if the plan allows it."""
         self._link = Link(path, name, [plan.spec], None, log)
@@ -74,7 +75,7 @@ class SchedulerSide:
         self._computed: dict[str, int] = {}  # tokens of each request without blocks that vLLM has itself, as it last said
         self._late: list[_Asked] = []  # lookups not answered in time
         self._failed: set[str] = set()  # requests that did not get what was found, and therefore compute
-        self._adapters = adapters
+        self._adapters, self._hashes = adapters, hashes
         self._tags: dict[str, Tags | None] = {}  # tags of the keys of each request; None: it is not cached
         self._tracks: dict[str, _Track] = {}
         # By number of the load: its lease, its request, and the number of workers that still need it.
@@ -124,7 +125,7 @@ class SchedulerSide:
         if asked is None:
             if count * chunk <= computed or computed % chunk:
                 return 0, False
-            nbytes = count * len(request.block_hashes[0])
+            nbytes = count * len(self._hashes.of(request)[0])
             if self._digest_bytes_under_way and self._digest_bytes_under_way + nbytes > DIGEST_BYTES_IN_FLIGHT:
                 self._poll()
                 return None, False
@@ -297,7 +298,7 @@ class SchedulerSide:
         return self._tags[name]
 
     def _digests(self, request: Any, first: int, end: int) -> list[bytes]:
-        scale, hashes = self._plan.hashes_per_chunk, request.block_hashes
+        scale, hashes = self._plan.hashes_per_chunk, self._hashes.of(request)
         return [bytes(hashes[(i + 1) * scale - 1]) for i in range(first, end)]
 
     # ---- what has become of it ----
@@ -327,6 +328,7 @@ class SchedulerSide:
         self._tracks.pop(name, None)
         self._tags.pop(name, None)
         self._computed.pop(name, None)
+        self._hashes.forget(name)
         self._failed.discard(name)
         for number in [number for number, (_, request, _) in self._leases.items() if request == name]:
             self._release(self._leases.pop(number)[0])

@@ -26,6 +26,7 @@ from ..connection import default_socket
 from ..options import Limits
 from ..shared import memory_of
 from ..weights import Weights, process_identity
+from .block_hashes import RANDOM_ROOT, has_random_root
 from .cache import PoolCache
 from .factors import engine_identity, weights_of
 from .identity import layout_of, specs_of
@@ -78,6 +79,7 @@ class TerraceTier(SecondaryTierManager):  # type: ignore[misc]
             logger.warning("Terrace: KV is not shared beyond this engine: %s", weights.private)
         specs = specs_of(layout, row_bytes, weights, options.text("salt", salt))
         self._contexts: dict[str, Any] = {}
+        self._used = False
         self._cache = PoolCache(
             socket or default_socket(), specs, _host_pool(primary_kv_view, row_bytes), name=options.text("name", name),
             limits=limits, log=logger,
@@ -87,6 +89,9 @@ class TerraceTier(SecondaryTierManager):  # type: ignore[misc]
     # ---- questions ----
 
     def on_new_request(self, req_context: Any) -> Any:
+        if not self._used and has_random_root():  # vLLM has chosen its root by now
+            logger.warning(RANDOM_ROOT)
+        self._used = True
         self._contexts[req_context.req_id] = req_context
         return base.RequestOffloadingContext()
 
