@@ -425,7 +425,7 @@ class Stores(Cases):
             space = other.open_space(plan_with().spec, timeout=PATIENCE)
             return other.lookup(space, terrace.Prefix.of_digests(request.block_hashes), timeout=PATIENCE).found_chunks
 
-    def keeping(self, seed: int = 1, **settings: object) -> tuple[Engine, Request]:
+    def keeping(self, seed: int = 1, **settings: Any) -> tuple[Engine, Request]:
         """Returns an engine that has computed 7 chunks while the daemon stands still, and has staging memory for 2."""
         one = self.engine(slots=2, **settings)
         request = Request("r", 7, seed)

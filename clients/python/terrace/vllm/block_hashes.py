@@ -113,7 +113,7 @@ RANDOM_ROOT = (
 def has_random_root() -> bool:
     """Returns whether another engine process would give the same tokens other hashes. Called when the engine has
     started."""
-    from vllm.utils import hashing
+    from vllm.utils import hashing  # type: ignore[import-not-found]
     from vllm.v1.core import kv_cache_utils as utils
 
     seeds = (os.getenv("PYTHONHASHSEED"), getattr(utils, "DEFAULT_NONE_HASH_SEED", None))
