@@ -462,11 +462,13 @@ class Stores(Cases):
         one.orders(other, [[block]], computed, 1)
         one.worker.prepare(*one.scheduler.overwritten())
 
-    def continues(self, one: Engine, blocks: list[int], resumed: bool) -> None:
-        """A request with a computed chunk continues with these blocks."""
+    def continues(self, one: Engine, blocks: list[int], resumed: bool, copied: int = 0) -> None:
+        """A request with a computed chunk continues with these blocks. `copied`: vLLM copies into this block."""
         cached = SimpleNamespace(req_ids=["c"], resumed_req_ids={"c"} if resumed else set(), new_block_ids=[(blocks,)],
                                  num_computed_tokens=[CHUNK])
-        one.scheduler.orders(SimpleNamespace(scheduled_new_reqs=[], num_scheduled_tokens={"c": 1}, scheduled_cached_reqs=cached))
+        copies = [SimpleNamespace(dst_block_id=copied)] if copied else None  # older versions have none
+        one.scheduler.orders(SimpleNamespace(scheduled_new_reqs=[], num_scheduled_tokens={"c": 1}, scheduled_cached_reqs=cached,
+                                             kv_cache_block_copies=copies))
         one.worker.prepare(*one.scheduler.overwritten())
 
     def test_all_of_a_step_is_stored_and_no_step_waits(self) -> None:
@@ -482,6 +484,34 @@ class Stores(Cases):
         one.scheduler.allocated(other, blocks, 7 * CHUNK)
         one.step(other, blocks, 7 * CHUNK, 1)
         self.assertTrue(all(one.has(request, i, 30 + i) for i in range(7)))
+
+    def test_a_load_gets_room_before_what_is_kept(self) -> None:
+        one = self.engine(slots=2, layered=False)
+        loaded, request = Request("loaded", 3, 70), Request("r", 7)
+        one.compute(loaded, [1, 2, 3])
+        self.assertEqual(one.matched(loaded), (3 * CHUNK, True))
+        one.scheduler.allocated(loaded, [[20, 21, 22, 23]], 3 * CHUNK)
+        (order,) = one.orders(loaded, [[20, 21, 22, 23]], 0, 0)[0]
+        blocks = [1, 2, 3, 4, 5, 6, 7]
+        one.fill(request, blocks)
+        one.scheduler.allocated(request, [blocks], 0)
+        self.daemon.pause()
+        self.addCleanup(self.daemon.resume)
+        one.step(request, [blocks], 0, 7 * CHUNK)
+        one.worker.begin([order])
+        self.daemon.resume()
+
+        def has_come() -> bool:
+            one.worker.prepare(set())
+            return "loaded" in one.worker.received()[0]
+
+        with mock.patch.object(one.worker._transfers, "send", wraps=one.worker._transfers.send) as send:
+            until(has_come)
+        self.assertEqual(send.call_args_list[0].args[2], "a load")
+        self.assertTrue(all(one.has(loaded, i, 20 + i) for i in range(3)))
+        one.report()
+        self.finish(one)
+        self.assertEqual(self.lookup(request), 7)
 
     def test_an_engine_that_ends_stores_what_it_has_kept(self) -> None:
         one, request = self.keeping()
@@ -504,7 +534,9 @@ class Stores(Cases):
     def test_running_resumed_and_loading_requests_are_given_blocks_too(self) -> None:
         one, _ = self.keeping()
         with self.assertLogs("terrace.vllm", "WARNING"):
-            self.continues(one, [6], resumed=False)
+            self.continues(one, [], resumed=False, copied=7)
+        self.assertEqual(self.left_out(one), {"overwritten": 1})
+        self.continues(one, [6], resumed=False)
         self.assertEqual(self.left_out(one), {"overwritten": 2})
         self.continues(one, [3, 5], resumed=True)  # the first one is computed, and perhaps shared
         self.assertEqual(self.left_out(one), {"overwritten": 3})

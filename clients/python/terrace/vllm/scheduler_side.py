@@ -248,6 +248,7 @@ class SchedulerSide:
             if (track := self._tracks.get(new.req_id)) is not None:
                 track.blocks = [list(of_group) for of_group in new.block_ids]
                 self._store(track, new.num_computed_tokens, output.num_scheduled_tokens[new.req_id], stores)
+        self._overwritten.update(copy.dst_block_id for copy in getattr(output, "kv_cache_block_copies", None) or ())
         cached = output.scheduled_cached_reqs
         for i, name in enumerate(cached.req_ids):
             self._give(cached.new_block_ids[i] or (), cached.num_computed_tokens[i] if name in cached.resumed_req_ids else 0)

@@ -104,7 +104,7 @@ class WorkerSide:
         if cleared:
             self._stores.clear()
         self._stores.overwritten(overwritten)
-        self._transfers.receive()
+        self._advance()  # requests wait for loads, and nobody for stores
         self._stores.advance()
         with self._staging.ordered():  # what was copied before is copied before it is overwritten
             pass
@@ -136,7 +136,7 @@ class WorkerSide:
         """Returns requests whose loads between steps have ended since the last call, and requests whose loads have
         failed."""
         self._advance()
-        self._stores.advance()  # after the loads, for which requests wait
+        self._stores.advance()
         told = self._received, self._failed & self._received
         self._received, self._failed = set(), set()
         return told
