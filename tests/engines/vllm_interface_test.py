@@ -21,6 +21,7 @@ from vllm.distributed.kv_transfer.kv_connector.v1.metrics import KVConnectorProm
 from vllm.lora.request import LoRARequest
 from vllm.model_executor import model_loader
 from vllm.v1 import kv_cache_interface
+from vllm.v1.core import kv_cache_utils
 from vllm.v1.core.sched.output import CachedRequestData, NewRequestData, SchedulerOutput
 from vllm.v1.kv_offload import base
 from vllm.v1.outputs import KVConnectorOutput
@@ -52,6 +53,15 @@ class Interface(unittest.TestCase):
         for name, method in vars(TerraceTier).items():
             if inspect.isfunction(method) and hasattr(SecondaryTierManager, name):
                 self.assertTrue(accepts(method, getattr(SecondaryTierManager, name)), name)
+
+    def test_block_hashes_are_made_by_functions_of_vllm_with_these_parameters(self) -> None:
+        for function, parameters in (
+            (kv_cache_utils.generate_block_hash_extra_keys, ["request", "start_token_idx", "end_token_idx", "start_mm_idx"]),
+            (kv_cache_utils.hash_block_tokens, ["hash_function", "parent_block_hash", "curr_block_token_ids", "extra_keys"]),
+        ):
+            self.assertEqual(list(inspect.signature(function).parameters), parameters)
+        hasher = inspect.signature(kv_cache_utils.get_request_block_hasher).parameters
+        self.assertLessEqual(set(hasher), {"hash_block_size", "caching_hash_fn", "num_hash_lookahead_tokens"}, "block_hashes.py knows no other")
 
     def test_vllm_finds_the_tier_by_its_module(self) -> None:
         found = SecondaryTierFactory.get_tier_class({"type": "TerraceTier", "module_path": "terrace.vllm.tier"})

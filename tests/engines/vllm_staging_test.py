@@ -18,11 +18,12 @@ class Small(Door):
     door = "connector"
     model = "TERRACE_TEST_MODEL"
     staging_bytes = 4096 + 2 * (32 << 10)
+    way: dict[str, str] = {}
 
     @classmethod
     def setUpClass(cls) -> None:
         super().setUpClass()
-        cls.engine = cls.start(TERRACE_TEST_MODEL=os.environ[cls.model],
+        cls.engine = cls.start(**cls.way, TERRACE_TEST_MODEL=os.environ[cls.model],
                                TERRACE_TEST_OPTIONS=f'{{"staging_bytes": {cls.staging_bytes}}}').ready()
 
     def test_a_prompt_is_stored_at_once(self) -> None:
@@ -54,6 +55,10 @@ class Small(Door):
 class SmallWindowed(Small):
     model = "TERRACE_TEST_WINDOWED_MODEL"
     staging_bytes = 4096 + 2 * (64 << 10)
+
+
+class SmallV2Asynchronous(Small):
+    way = {"TERRACE_TEST_RUNNER": "V2", "TERRACE_TEST_ASYNCHRONOUS": "1"}
 
 
 class FollowsFromTheStep(Door):
