@@ -27,7 +27,7 @@ class BlockHashes(Protocol):
 
 
 class EnginesHashes:
-    """Those that the engine has made."""
+    """The hashes that the engine has made."""
 
     def of(self, request: Any) -> Sequence[bytes]:
         hashes: Sequence[bytes] = request.block_hashes

@@ -29,7 +29,7 @@ REASONS = {
 
 @dataclass(slots=True)
 class _Kept:
-    """What is left of an order."""
+    """An order of which chunks may be left."""
 
     order: StoreOrder
     done: int  #: leading chunks that need no more attention

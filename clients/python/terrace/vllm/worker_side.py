@@ -106,7 +106,7 @@ class WorkerSide:
         self._stores.overwritten(overwritten)
         self._advance()  # requests wait for loads, and nobody for stores
         self._stores.advance()
-        with self._staging.ordered():  # what was copied before is copied before it is overwritten
+        with self._staging.ordered():  # the engine writes after all copies that are queued so far
             pass
 
     def begin(self, orders: Sequence[LoadOrder]) -> None:
