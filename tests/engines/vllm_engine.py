@@ -49,6 +49,15 @@ class Engine:
         """Until no transfer is under way."""
         return {"pending": self.door.settle(self)}
 
+    def run_dry(self) -> dict:
+        """Makes the steps that an engine in a process of its own makes after the last request."""
+        core = self.llm.llm_engine.engine_core.engine_core
+        steps = 0
+        while core.scheduler.has_requests():
+            core.step_fn()
+            steps += 1
+        return {"steps": steps, "kept": self.door.kept()}
+
     def forget(self) -> dict:
         """What comes next can only come from the daemon."""
         return {"reset": self.llm.reset_prefix_cache(reset_connector=self.door.has_a_pool)}
@@ -120,6 +129,11 @@ class Connector:
         from vllm.distributed.kv_transfer import get_kv_transfer_group
 
         return not get_kv_transfer_group()._worker.drain(30)
+
+    def kept(self) -> int:
+        from vllm.distributed.kv_transfer import get_kv_transfer_group
+
+        return get_kv_transfer_group()._worker._stores.kept
 
     def wrong_loads(self, on: bool) -> None:
         from vllm.distributed.kv_transfer import get_kv_transfer_group

@@ -11,6 +11,7 @@ import unittest
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 from vllm.config import (AttentionConfig, CacheConfig, KVTransferConfig, LoadConfig, LoRAConfig, ModelConfig, MultiModalConfig,
                          ParallelConfig, SchedulerConfig, SpeculativeConfig, VllmConfig)
@@ -29,6 +30,7 @@ from vllm.v1.kv_offload.tiering.base import JobResult, SecondaryTierManager, Tra
 from vllm.v1.kv_offload.tiering.factory import SecondaryTierFactory
 
 from terrace.vllm import connector, factors, metrics, plugin, tier
+from terrace.vllm.make_staging import Step
 from terrace.vllm.tier import TerraceTier
 from terrace.weights import Weights
 
@@ -53,6 +55,19 @@ class Interface(unittest.TestCase):
         for name, method in vars(TerraceTier).items():
             if inspect.isfunction(method) and hasattr(SecondaryTierManager, name):
                 self.assertTrue(accepts(method, getattr(SecondaryTierManager, name)), name)
+
+    def test_only_an_engine_that_may_sleep_keeps_nothing_in_its_blocks(self) -> None:
+        """Sleep discards KV without a word to the connector."""
+        for sleeps in (False, True):
+            one: Any = object.__new__(connector.TerraceConnector)
+            one._plan, one._blocks, one._options = object(), 4, connector._Options()
+            one._vllm_config = SimpleNamespace(scheduler_config=SchedulerConfig.default_factory(max_num_batched_tokens=4096, max_num_seqs=3),
+                                               model_config=SimpleNamespace(enable_sleep_mode=sleeps))
+            with mock.patch.object(connector, "staging_for") as staging_for, mock.patch.object(connector, "WorkerSide") as worker_side:
+                one.register_kv_caches({})
+            self.assertEqual(staging_for.call_args.args[3:], (None, Step(4096, 3)))
+            self.assertEqual(worker_side.call_args.kwargs["keeps"], not sleeps)
+        self.assertIn("enable_sleep_mode", {field.name for field in dataclasses.fields(ModelConfig)})
 
     def test_block_hashes_are_made_by_functions_of_vllm_with_these_parameters(self) -> None:
         for function, parameters in (

@@ -33,6 +33,19 @@ class Small(Door):
         made = self.loaded(self.engine, prompts)
         self.assertEqual((made["tokens"], made["cached"]), (right, [TOKENS] * 4))
 
+    def test_vllm_makes_steps_after_the_last_request_until_all_is_stored(self) -> None:
+        prompts = prompts_of(24, 1, TOKENS + 1)
+        self.server.pause()
+        self.addCleanup(self.server.resume)
+        right = self.engine.call("generate", prompts=prompts)["tokens"]
+        self.server.resume()
+        made = self.engine.call("run_dry")
+        self.assertGreater(made["steps"], 0)
+        self.assertEqual(made["kept"], 0)
+        self.assertFalse(self.engine.call("settle")["pending"])
+        made = self.loaded(self.engine, prompts)
+        self.assertEqual((made["tokens"], made["cached"]), (right, [TOKENS]))
+
     def test_nothing_is_stored_of_blocks_that_have_other_tokens_by_then(self) -> None:
         """There are blocks for eight prompts, and the daemon takes nothing before there were sixteen."""
         first, second = prompts_of(21, 8, TOKENS), prompts_of(22, 8, TOKENS)
