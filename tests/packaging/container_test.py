@@ -1,0 +1,206 @@
+#!/usr/bin/env python3
+"""terraced runs in a container under packaging/seccomp.json, and clients in other containers use it, of which each shares
+only the socket's folder with it. The containers are made by bubblewrap as container engines make them: namespaces of their
+own for users, processes, IPC and the network, no capabilities, a root that cannot be written, and one process in each.
+
+    container_test.py TERRACED TERRACE
+
+Exit code 77 with a reason: this machine has no bubblewrap, or makes no namespaces.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import resource
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import seccomp
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+PROFILE = seccomp.Profile(ROOT / "packaging" / "seccomp.json")
+TERRACED, TERRACE = (pathlib.Path(name).resolve() for name in sys.argv[1:3]) if len(sys.argv) > 2 else (None, None)
+USER = 990
+PATIENCE = 120  # seconds; only turns a hang into a failure
+IO_URING = ("io_uring_setup", "io_uring_enter", "io_uring_register")
+# A system call that the profile does not name ends the program, so a test finds that it is missing. The profile answers
+# clone3 with ENOSYS, and glibc then calls clone.
+STRICT = {"otherwise": seccomp.KILL, "answered": ["clone3"]}
+
+
+def sandbox(binds, *options):
+    """The command line of a container up to its program, with folders of the machine in it: pairs of the machine's and its."""
+    words = ["bwrap", "--unshare-all", "--unshare-user", "--uid", str(USER), "--gid", str(USER), "--cap-drop", "ALL",
+             "--die-with-parent", "--new-session", "--as-pid-1", "--clearenv", "--setenv", "PATH", "/usr/bin",
+             "--ro-bind", "/usr", "/usr", "--proc", "/proc", "--dev", "/dev",
+             "--setenv", "TERRACE_SOCKET", "/run/terrace/terrace.sock"]
+    for link in ("bin", "lib", "lib64", "sbin"):
+        if os.path.islink(f"/{link}"):
+            words += ["--symlink", os.readlink(f"/{link}"), f"/{link}"]
+        elif os.path.isdir(f"/{link}"):
+            words += ["--ro-bind", f"/{link}", f"/{link}"]
+    if os.path.exists("/etc/ld.so.cache"):
+        words += ["--ro-bind", "/etc/ld.so.cache", "/etc/ld.so.cache"]
+    for outside, inside in [*binds, (TERRACED, "/opt/terraced"), (TERRACE, "/opt/terrace")]:
+        words += ["--bind", str(outside), inside]
+    return [*words, *options, "--remount-ro", "/"]
+
+
+def why_no_containers():
+    if shutil.which("bwrap") is None:
+        return "bubblewrap is not installed"
+    tried = subprocess.run([*sandbox([]), "/usr/bin/true"], capture_output=True, text=True, timeout=PATIENCE)
+    return None if tried.returncode == 0 else f"bubblewrap makes no container here: {tried.stderr.strip()}"
+
+
+class Containers(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="terrace-container-")))
+        self.shared, self.state, self.etc = (self.folder / name for name in ("run", "state", "etc"))
+        for one in (self.shared, self.state, self.etc):
+            one.mkdir()
+
+    def configure(self, uids=(0, USER)):
+        """The image's configuration, with less memory."""
+        text = (ROOT / "packaging" / "terraced.toml").read_text()
+        for one, other in (("1GiB", "64MiB"), ("4GiB", "64MiB"), ("[0, 990]", str(list(uids)))):
+            self.assertIn(one, text)
+            text = text.replace(one, other)
+        (self.etc / "terraced.toml").write_text(text)
+
+    def start(self, filter_file, limits=None):
+        """Starts the daemon and returns when it is ready or has ended. Its process is the container's first one."""
+        self.configure()
+        notify = self.enterContext(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+        notify.bind(str(self.shared / "notify"))
+        self.log = self.folder / "log"
+        information, writable = os.pipe()
+        words = sandbox([(self.shared, "/run/terrace"), (self.state, "/var/lib/terrace"), (self.etc, "/etc/terrace")],
+                        "--setenv", "NOTIFY_SOCKET", "/run/terrace/notify",
+                        "--seccomp", str(filter_file), "--info-fd", str(writable))
+        with open(self.log, "wb") as log:
+            self.daemon = subprocess.Popen([*words, "/opt/terraced", "--config", "/etc/terrace/terraced.toml"], stdout=log,
+                                           stderr=log, stdin=subprocess.DEVNULL, pass_fds=(filter_file, writable),
+                                           preexec_fn=limits)
+        self.addCleanup(self.end)
+        os.close(writable)
+        os.close(filter_file)
+        with open(information) as file:
+            self.pid = json.load(file)["child-pid"]
+        ended = os.pidfd_open(self.daemon.pid)
+        self.addCleanup(os.close, ended)
+        while True:
+            ready, _, _ = select.select([notify, ended], [], [], PATIENCE)
+            self.assertTrue(ready, self.log.read_text())
+            if notify in ready and b"READY=1" in notify.recv(4096):
+                return
+            if ended in ready:
+                return
+
+    def end(self):
+        self.daemon.kill()
+        self.daemon.wait()
+
+    def stop(self):
+        """Ends the daemon as a container engine does; its exit code."""
+        os.kill(self.pid, signal.SIGTERM)
+        return self.daemon.wait(PATIENCE)
+
+    def client(self, *words, filter_file=None, binds=(), before=None):
+        """Runs a command of terrace in a container of its own, which has the folder of the socket."""
+        filter_file = PROFILE.compiled(**STRICT) if filter_file is None else filter_file
+        try:
+            return subprocess.run(
+                [*sandbox([(self.shared, "/run/terrace"), *binds], "--seccomp", str(filter_file)), "/opt/terrace", *words],
+                pass_fds=(filter_file,), capture_output=True, text=True, timeout=PATIENCE, preexec_fn=before)
+        finally:
+            os.close(filter_file)
+
+    def expect(self, done, code=0):
+        self.assertEqual(done.returncode, code, f"{done.args}\n{done.stdout}{done.stderr}\n{self.log.read_text()}")
+        return done.stdout
+
+    def test_a_client_in_another_container_stores_and_loads(self):
+        self.start(PROFILE.compiled(**STRICT))
+        files = self.folder / "files"
+        files.mkdir()
+        content = os.urandom(3 << 20)
+        (files / "stored").write_bytes(content)
+        binds = [(files, "/files")]
+        self.expect(self.client("status"))
+        key = self.expect(self.client("put", "/files/stored", binds=binds)).split()
+        digest = next(word for word in key if len(word) == 64)
+        self.expect(self.client("get", digest, "-o", "/files/loaded", binds=binds))
+        self.assertEqual((files / "loaded").read_bytes(), content)
+        self.assertEqual(self.stop(), 0, self.log.read_text())
+
+    def test_a_client_in_another_container_reads_the_daemons_memory_in_place(self):
+        self.start(PROFILE.compiled(**STRICT))
+        traces = self.folder / "traces"
+        traces.mkdir()
+        binds = [(traces, "/traces")]
+        self.expect(self.client("trace", "generate", "--output", "/traces/trace.jsonl", binds=binds))
+        replayed = json.loads(self.expect(
+            self.client("replay", "/traces/trace.jsonl", "--limit", "50", "--json", binds=binds)))
+        self.assertEqual(replayed["wrong_bytes"], 0, replayed)
+        self.assertGreater(replayed["hit_tokens"], 0, replayed)
+        self.expect(self.client("check"))
+        self.assertEqual(self.stop(), 0, self.log.read_text())
+
+    def test_an_operator_on_the_machine_reaches_the_daemon_in_the_container(self):
+        self.start(PROFILE.compiled(**STRICT))
+        environment = dict(os.environ, TERRACE_SOCKET=str(self.shared / "terrace.sock"))
+        self.expect(subprocess.run([TERRACE, "status"], env=environment, capture_output=True, text=True, timeout=PATIENCE))
+        self.expect(subprocess.run([TERRACE, "shutdown"], env=environment, capture_output=True, text=True, timeout=PATIENCE))
+        self.assertEqual(self.daemon.wait(PATIENCE), 0, self.log.read_text())
+
+    def test_the_next_container_finds_what_is_on_disk(self):
+        self.start(PROFILE.compiled(**STRICT))
+        files = self.folder / "files"
+        files.mkdir()
+        (files / "stored").write_bytes(os.urandom(1 << 20))
+        stored = self.expect(self.client("put", "/files/stored", binds=[(files, "/files")])).split()
+        digest = next(word for word in stored if len(word) == 64)
+        self.assertEqual(self.stop(), 0, self.log.read_text())
+        (self.shared / "notify").unlink()
+        self.start(PROFILE.compiled(**STRICT))
+        self.expect(self.client("get", digest, "-o", "/files/loaded", binds=[(files, "/files")]))
+        self.assertEqual((files / "loaded").read_bytes(), (files / "stored").read_bytes())
+        self.assertEqual(self.stop(), 0, self.log.read_text())
+
+    def test_a_profile_without_io_uring_ends_the_daemon_with_a_reason(self):
+        self.start(PROFILE.without(*IO_URING).compiled())
+        self.assertEqual(self.daemon.wait(PATIENCE), 1, self.log.read_text())
+        for part in ("io_uring is not available", "io_uring_setup", "seccomp profile"):
+            self.assertIn(part, self.log.read_text())
+
+    def test_a_lower_limit_on_locked_memory_costs_registered_buffers_alone(self):
+        def lower():
+            resource.setrlimit(resource.RLIMIT_MEMLOCK, (64 << 10, 64 << 10))
+
+        self.start(PROFILE.compiled(**STRICT), limits=lower)
+        self.assertIn("memlock 65536 bytes", self.log.read_text())
+        self.expect(self.client("status"))
+        self.assertEqual(self.stop(), 0, self.log.read_text())
+
+    def test_the_profile_denies_new_namespaces(self):
+        done = subprocess.run([*sandbox([], "--seccomp", str(file := PROFILE.compiled())), "/usr/bin/unshare", "--user",
+                               "/usr/bin/true"], pass_fds=(file,), capture_output=True, text=True, timeout=PATIENCE)
+        os.close(file)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("unshare", done.stderr)
+
+
+if __name__ == "__main__":
+    reason = why_no_containers()
+    if reason:
+        print(reason)
+        sys.exit(77)
+    unittest.main(argv=sys.argv[:1])
