@@ -113,13 +113,13 @@ class Containers(unittest.TestCase):
         os.kill(self.pid, signal.SIGTERM)
         return self.daemon.wait(PATIENCE)
 
-    def client(self, *words, filter_file=None, binds=(), before=None):
+    def client(self, *words, filter_file=None, binds=()):
         """Runs a command of terrace in a container of its own, which has the folder of the socket."""
         filter_file = PROFILE.compiled(**STRICT) if filter_file is None else filter_file
         try:
             return subprocess.run(
                 [*sandbox([(self.shared, "/run/terrace"), *binds], "--seccomp", str(filter_file)), "/opt/terrace", *words],
-                pass_fds=(filter_file,), capture_output=True, text=True, timeout=PATIENCE, preexec_fn=before)
+                pass_fds=(filter_file,), capture_output=True, text=True, timeout=PATIENCE)
         finally:
             os.close(filter_file)
 
@@ -153,6 +153,25 @@ class Containers(unittest.TestCase):
         self.assertGreater(replayed["hit_tokens"], 0, replayed)
         self.expect(self.client("check"))
         self.assertEqual(self.stop(), 0, self.log.read_text())
+
+    def test_a_client_in_another_process_namespace_has_no_number(self):
+        self.start(PROFILE.compiled(**STRICT))
+        (client,) = json.loads(self.expect(self.client("status", "--json")))["clients"]
+        self.assertEqual((client["pid"], client["uid"]), (0, USER), client)
+
+    @unittest.skipIf(os.geteuid() != 0, "only root can be another user")
+    def test_a_user_whom_the_daemon_does_not_see_is_refused(self):
+        self.start(PROFILE.compiled(**STRICT))
+        self.folder.chmod(0o755)
+        terrace = shutil.copy(TERRACE, self.folder)
+        done = subprocess.run([terrace, "--socket", self.shared / "terrace.sock", "status"], user=1234, group=1234,
+                              extra_groups=[], capture_output=True, text=True, timeout=PATIENCE)
+        self.assertEqual(done.returncode, 3, done)
+        self.assertIn("uid 65534, gid 65534 may not use /run/terrace/terrace.sock; see uids and gids", done.stderr)
+
+    def test_a_system_call_that_the_profile_lacks_is_noticed(self):
+        self.start(PROFILE.without("memfd_create").compiled(**STRICT))
+        self.assertEqual(self.daemon.wait(PATIENCE), 128 + signal.SIGSYS, self.log.read_text())
 
     def test_an_operator_on_the_machine_reaches_the_daemon_in_the_container(self):
         self.start(PROFILE.compiled(**STRICT))
