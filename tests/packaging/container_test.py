@@ -20,6 +20,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 
 import seccomp
@@ -60,6 +61,32 @@ def why_no_containers():
     return None if tried.returncode == 0 else f"bubblewrap makes no container here: {tried.stderr.strip()}"
 
 
+class Log:
+    """What a program writes into a pipe, read by a thread until the program ends."""
+
+    def __init__(self, pipe):
+        self.text = ""
+        self.changed = threading.Condition()
+        self.reader = threading.Thread(target=self.read, args=[pipe])
+        self.reader.start()
+
+    def read(self, pipe):
+        with pipe:
+            for line in pipe:
+                with self.changed:
+                    self.text += line
+                    self.changed.notify_all()
+
+    def has(self, words):
+        """Waits for these words."""
+        with self.changed:
+            return self.changed.wait_for(lambda: words in self.text, PATIENCE)
+
+    def read_text(self):
+        with self.changed:
+            return self.text
+
+
 class Containers(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="terrace-container-")))
@@ -80,15 +107,14 @@ class Containers(unittest.TestCase):
         self.configure()
         notify = self.enterContext(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
         notify.bind(str(self.shared / "notify"))
-        self.log = self.folder / "log"
         information, writable = os.pipe()
         words = sandbox([(self.shared, "/run/terrace"), (self.state, "/var/lib/terrace"), (self.etc, "/etc/terrace")],
                         "--setenv", "NOTIFY_SOCKET", "/run/terrace/notify",
                         "--seccomp", str(filter_file), "--info-fd", str(writable))
-        with open(self.log, "wb") as log:
-            self.daemon = subprocess.Popen([*words, "/opt/terraced", "--config", "/etc/terrace/terraced.toml"], stdout=log,
-                                           stderr=log, stdin=subprocess.DEVNULL, pass_fds=(filter_file, writable),
-                                           preexec_fn=limits)
+        self.daemon = subprocess.Popen([*words, "/opt/terraced", "--config", "/etc/terrace/terraced.toml"], text=True,
+                                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                                       pass_fds=(filter_file, writable), preexec_fn=limits)
+        self.log = Log(self.daemon.stdout)
         self.addCleanup(self.end)
         os.close(writable)
         os.close(filter_file)
@@ -106,12 +132,18 @@ class Containers(unittest.TestCase):
 
     def end(self):
         self.daemon.kill()
-        self.daemon.wait()
+        self.ended()
+
+    def ended(self):
+        """Waits for the daemon's end; its exit code."""
+        code = self.daemon.wait(PATIENCE)
+        self.log.reader.join(PATIENCE)
+        return code
 
     def stop(self):
         """Ends the daemon as a container engine does; its exit code."""
         os.kill(self.pid, signal.SIGTERM)
-        return self.daemon.wait(PATIENCE)
+        return self.ended()
 
     def client(self, *words, filter_file=None, binds=()):
         """Runs a command of terrace in a container of its own, which has the folder of the socket."""
@@ -171,17 +203,19 @@ class Containers(unittest.TestCase):
 
     def test_a_system_call_that_the_profile_lacks_is_noticed(self):
         self.start(PROFILE.without("memfd_create").compiled(**STRICT))
-        self.assertEqual(self.daemon.wait(PATIENCE), 128 + signal.SIGSYS, self.log.read_text())
+        self.assertEqual(self.ended(), 128 + signal.SIGSYS, self.log.read_text())
 
     def test_an_operator_on_the_machine_reaches_the_daemon_in_the_container(self):
         self.start(PROFILE.compiled(**STRICT))
         environment = dict(os.environ, TERRACE_SOCKET=str(self.shared / "terrace.sock"))
         self.expect(subprocess.run([TERRACE, "status"], env=environment, capture_output=True, text=True, timeout=PATIENCE))
         self.expect(subprocess.run([TERRACE, "shutdown"], env=environment, capture_output=True, text=True, timeout=PATIENCE))
-        self.assertEqual(self.daemon.wait(PATIENCE), 0, self.log.read_text())
+        self.assertEqual(self.ended(), 0, self.log.read_text())
 
     def test_the_next_container_finds_what_is_on_disk(self):
+        joined = "the disk tier of group default joined"  # after it has said that it is ready
         self.start(PROFILE.compiled(**STRICT))
+        self.assertTrue(self.log.has(joined))
         files = self.folder / "files"
         files.mkdir()
         (files / "stored").write_bytes(os.urandom(1 << 20))
@@ -190,13 +224,14 @@ class Containers(unittest.TestCase):
         self.assertEqual(self.stop(), 0, self.log.read_text())
         (self.shared / "notify").unlink()
         self.start(PROFILE.compiled(**STRICT))
+        self.assertTrue(self.log.has(joined))
         self.expect(self.client("get", digest, "-o", "/files/loaded", binds=[(files, "/files")]))
         self.assertEqual((files / "loaded").read_bytes(), (files / "stored").read_bytes())
         self.assertEqual(self.stop(), 0, self.log.read_text())
 
     def test_a_profile_without_io_uring_ends_the_daemon_with_a_reason(self):
         self.start(PROFILE.without(*IO_URING).compiled())
-        self.assertEqual(self.daemon.wait(PATIENCE), 1, self.log.read_text())
+        self.assertEqual(self.ended(), 1, self.log.read_text())
         for part in ("io_uring is not available", "io_uring_setup", "seccomp profile"):
             self.assertIn(part, self.log.read_text())
 
@@ -205,7 +240,7 @@ class Containers(unittest.TestCase):
             resource.setrlimit(resource.RLIMIT_MEMLOCK, (64 << 10, 64 << 10))
 
         self.start(PROFILE.compiled(**STRICT), limits=lower)
-        self.assertIn("memlock 65536 bytes", self.log.read_text())
+        self.assertTrue(self.log.has("memlock 65536 bytes"))
         self.expect(self.client("status"))
         self.assertEqual(self.stop(), 0, self.log.read_text())
 
