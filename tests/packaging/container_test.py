@@ -23,9 +23,14 @@ import tempfile
 import threading
 import unittest
 
+import yaml
+
 import seccomp
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+import render_chart  # noqa: E402
+
 PROFILE = seccomp.Profile(ROOT / "packaging" / "seccomp.json")
 TERRACED, TERRACE = (pathlib.Path(name).resolve() for name in sys.argv[1:3]) if len(sys.argv) > 2 else (None, None)
 USER = 990
@@ -36,12 +41,11 @@ IO_URING = ("io_uring_setup", "io_uring_enter", "io_uring_register")
 STRICT = {"otherwise": seccomp.KILL, "answered": ["clone3"]}
 
 
-def sandbox(binds, *options):
-    """The command line of a container up to its program, with folders of the machine in it: pairs of the machine's and its."""
-    words = ["bwrap", "--unshare-all", "--unshare-user", "--uid", str(USER), "--gid", str(USER), "--cap-drop", "ALL",
-             "--die-with-parent", "--new-session", "--as-pid-1", "--clearenv", "--setenv", "PATH", "/usr/bin",
-             "--ro-bind", "/usr", "/usr", "--proc", "/proc", "--dev", "/dev",
-             "--setenv", "TERRACE_SOCKET", "/run/terrace/terrace.sock"]
+def container(rights, binds, *options):
+    """The command line of a container up to its program. `rights`: bubblewrap's options of its user and namespaces; `binds`:
+    folders and files of the machine in it, pairs of the machine's and the container's."""
+    words = ["bwrap", *rights, "--cap-drop", "ALL", "--die-with-parent", "--new-session", "--as-pid-1", "--clearenv",
+             "--setenv", "PATH", "/usr/bin", "--ro-bind", "/usr", "/usr", "--proc", "/proc", "--dev", "/dev"]
     for link in ("bin", "lib", "lib64", "sbin"):
         if os.path.islink(f"/{link}"):
             words += ["--symlink", os.readlink(f"/{link}"), f"/{link}"]
@@ -49,9 +53,16 @@ def sandbox(binds, *options):
             words += ["--ro-bind", f"/{link}", f"/{link}"]
     if os.path.exists("/etc/ld.so.cache"):
         words += ["--ro-bind", "/etc/ld.so.cache", "/etc/ld.so.cache"]
-    for outside, inside in [*binds, (TERRACED, "/opt/terraced"), (TERRACE, "/opt/terrace")]:
+    for outside, inside in binds:
         words += ["--bind", str(outside), inside]
     return [*words, *options, "--remount-ro", "/"]
+
+
+def sandbox(binds, *options):
+    """A container of the daemon or of a client."""
+    return container(["--unshare-all", "--unshare-user", "--uid", str(USER), "--gid", str(USER)],
+                     [*binds, (TERRACED, "/opt/terraced"), (TERRACE, "/opt/terrace")],
+                     "--setenv", "TERRACE_SOCKET", "/run/terrace/terrace.sock", *options)
 
 
 def why_no_containers():
@@ -243,6 +254,25 @@ class Containers(unittest.TestCase):
         self.assertTrue(self.log.has("memlock 65536 bytes"))
         self.expect(self.client("status"))
         self.assertEqual(self.stop(), 0, self.log.read_text())
+
+    @unittest.skipIf(os.geteuid() != 0, "only root can give folders away")
+    def test_the_pods_first_container_gives_the_daemon_its_folders_and_its_profile(self):
+        configuration, workload = yaml.safe_load_all(render_chart.manifests())
+        prepare = workload["spec"]["template"]["spec"]["initContainers"][0]
+        places = {mount["mountPath"]: self.folder / mount["name"] for mount in prepare["volumeMounts"]}
+        for place in places.values():
+            place.mkdir()
+        for name, text in configuration["data"].items():
+            (places["/etc/terrace"] / name).write_text(text)
+        rights = [f"CAP_{one}" for one in prepare["securityContext"]["capabilities"]["add"]]
+        words = container(["--unshare-pid", "--unshare-ipc", "--unshare-net"], [(out, into) for into, out in places.items()],
+                          *(word for one in rights for word in ("--cap-add", one)))
+        done = subprocess.run([*words, *prepare["command"]], capture_output=True, text=True, timeout=PATIENCE)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for folder in ("/run/terrace", "/var/lib/terrace"):
+            self.assertEqual((places[folder].stat().st_uid, places[folder].stat().st_gid), (USER, USER))
+        (profile,) = places["/seccomp"].iterdir()
+        self.assertEqual(seccomp.Profile(profile).rules, PROFILE.rules)
 
     def test_the_profile_denies_new_namespaces(self):
         done = subprocess.run([*sandbox([], "--seccomp", str(file := PROFILE.compiled())), "/usr/bin/unshare", "--user",
