@@ -23,7 +23,7 @@ import check_layers
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SOURCES = ("hpp", "cpp", "cu", "py", "pyi", "md", "toml", "fbs", "def", "patch", "dot", "svg", "yml", "service")
-FOLDERS = ("src", "tests", "bench", "tools", "docs", "config", "clients")
+FOLDERS = ("src", "tests", "bench", "tools", "docs", "config", "clients", "packaging")
 BASES = ("", "src", "src/actors", "clients/python")
 FENCE = re.compile(r"^\s*(```|~~~)")
 CODE = re.compile(r"`([^`]+)`")
