@@ -1,0 +1,4 @@
+#include "simulated_disk.hpp"
+
+#include <gtest/gtest.h>
+TEST(SimulatedDisk, Todo) {}

@@ -1,0 +1,4 @@
+#include "simulated_io.hpp"
+
+#include <gtest/gtest.h>
+TEST(SimulatedIo, Todo) {}
