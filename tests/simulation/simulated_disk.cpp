@@ -322,8 +322,10 @@ int simulated_disk::fallocate(int descriptor, uint64_t bytes) {
   uint64_t before = file->contents.size();
   if (!reserve(*file, bytes)) {
     // A file system may have allocated a part before it found out.
-    uint64_t end = std::max(before, file->allocated);
-    file->contents.resize(random_.between(before, std::max(before, std::min(bytes, end))));
+    uint64_t most = std::max(before, std::min(bytes, file->allocated + free_bytes()));
+    uint64_t end = random_.between(before, most);
+    file->allocated = std::max(file->allocated, up_to_page(end));
+    file->contents.resize(end);
     return -ENOSPC;
   }
   file->contents.resize(std::max(before, bytes));

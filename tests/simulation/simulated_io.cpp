@@ -53,7 +53,7 @@ int32_t examine(const simulated_disk& disk, const io_request& request) {
 } // namespace
 
 std::chrono::nanoseconds simulated_io::delay() {
-  auto most = random_.chance(delays_.long_ones) ? delays_.longest : delays_.most;
+  auto most = random_.chance(delays_.long_ones) ? delays_.longest : std::max(delays_.least, delays_.most);
   return std::chrono::nanoseconds(
       random_.between(static_cast<uint64_t>(delays_.least.count()), static_cast<uint64_t>(most.count())));
 }

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <stdexcept>
 #include <utility>
 
@@ -93,6 +94,7 @@ void simulated_volume::open() {
   journal_.emplace(block, found.position);
   queue_.emplace(small_pieces);
   take_found(found, device);
+  draw_mix();
   io_->set_delays({.long_ones = random_.swarm(per_million / 10)});
   if (how_.faults)
     disk_.set_faults(disk_faults::draw(random_));
@@ -147,18 +149,24 @@ void simulated_volume::try_crash() {
 
 // ---- what a tier does ----
 
+void simulated_volume::draw_mix() {
+  // io, stores, evictions, clears, checkpoints
+  mix_ = {random_.between(20, 100), random_.between(5, 40), random_.between(1, 15), random_.swarm(10),
+          random_.between(1, 30)};
+}
+
 void simulated_volume::act() {
-  uint64_t what = random_.below(100);
-  if (what < 50)
-    events_.step();
-  else if (what < 75)
-    store();
-  else if (what < 82)
-    evict();
-  else if (what < 84)
-    clear();
-  else
-    checkpoint_step();
+  uint64_t drawn = random_.below(std::accumulate(mix_.begin(), mix_.end(), uint64_t{0}));
+  size_t what = 0;
+  for (; drawn >= mix_[what]; ++what)
+    drawn -= mix_[what];
+  switch (what) {
+    case 0: events_.step(); break;
+    case 1: store(); break;
+    case 2: evict(); break;
+    case 3: clear(); break;
+    default: checkpoint_step();
+  }
   pump();
 }
 
@@ -365,6 +373,8 @@ void simulated_volume::submit(const journal_io& io) {
 void simulated_volume::journal_completed(bool good, bool sync) {
   if (sync)
     last_written_ = area::other;
+  if (!good)
+    model_.journal_failed();
   // What a failed sync should have made durable may be lost, although the next one succeeds.
   if (sync && !good) {
     imaged_.clear();

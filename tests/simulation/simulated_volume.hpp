@@ -12,6 +12,7 @@
 
 #include "storage/disk/disk_queue.hpp"
 
+#include <array>
 #include <list>
 #include <set>
 
@@ -62,6 +63,7 @@ class simulated_volume {
   void die();
   void try_crash();
 
+  void draw_mix();
   void act();
   void store();
   void publish(const index_record& record);
@@ -90,6 +92,7 @@ class simulated_volume {
   uint64_t journal_bytes_ = 0; ///< of the write in progress; 0 for a sync
   area last_written_ = area::other;
 
+  std::array<uint64_t, 5> mix_{}; ///< weights of what happens, drawn for each life
   std::map<name, index_record> index_;
   std::map<name, uint64_t> being_stored_; ///< generations
   std::set<uint64_t> abandoned_;          ///< generations of those that were cleared meanwhile

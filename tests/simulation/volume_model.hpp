@@ -61,6 +61,10 @@ class volume_model {
   /// The object was evicted or cleared.
   void withdrawn(uint64_t generation) { promised_.erase(generation); }
 
+  /// The journal failed to write or sync. From then on these are expected, because nobody was told otherwise: a later
+  /// crash may lose objects of an older checkpoint, and generations of an epoch that is not durable may be used again.
+  void journal_failed() { journal_failed_ = true; }
+
   // ---- what must hold ----
 
   /// Recovers the volume on this disk, as after a restart, and notes each broken promise. Returns the number of objects
@@ -70,19 +74,27 @@ class volume_model {
   bool is_intact(volume_reader& from, const superblock& block, const index_record& record);
 
   const std::vector<std::string>& broken() const { return broken_; }
+  /// What would be broken, had the journal not failed before.
+  const std::vector<std::string>& excused() const { return excused_; }
   uint64_t promises_checked() const { return promises_checked_; }
   uint64_t clears_checked() const { return clears_checked_; }
 
  private:
   void broke(const std::string& what) { broken_.push_back(what); }
+  void broke_unless_failed(const std::string& what) {
+    (journal_failed_ ? excused_ : broken_).push_back(what);
+  }
+  bool was_written(const index_record& record) const;
   void check_found(const recovered_volume& found, const superblock& block);
   size_t check_objects(volume_reader& from, const recovered_volume& found, const superblock& block);
 
   uint64_t epoch_ = 0;
-  std::map<uint64_t, index_record> written_;  ///< by generation
-  std::map<uint64_t, index_record> promised_; ///< by generation
+  std::multimap<uint64_t, index_record> written_; ///< by generation
+  std::map<uint64_t, index_record> promised_;     ///< by generation
   std::map<uint32_t, uint64_t> floors_;
+  bool journal_failed_ = false;
   std::vector<std::string> broken_;
+  std::vector<std::string> excused_;
   uint64_t promises_checked_ = 0;
   uint64_t clears_checked_ = 0;
 };
