@@ -19,10 +19,10 @@ TEST(SeededRandom, GivesTheNumbersThatTheStandardSpecifies) {
 
 TEST(SeededRandom, DrawsTheSameFromTheSameSeed) {
   seeded_random random(7);
-  EXPECT_EQ(random.below(1000), 0U);
-  EXPECT_EQ(random.between(10, 12), 0U);
-  EXPECT_EQ(random.swarm(1000), 0U);
-  EXPECT_EQ(random.fork().below(1000), 0U);
+  EXPECT_EQ(random.below(1000), 15U);
+  EXPECT_EQ(random.between(10, 12), 10U);
+  EXPECT_EQ(random.swarm(1000), 15U);
+  EXPECT_EQ(random.fork().below(1000), 284U);
 }
 
 TEST(SeededRandom, ReachesBothEndsOfARangeAndNothingOutside) {

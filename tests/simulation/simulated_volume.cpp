@@ -151,7 +151,7 @@ void simulated_volume::try_crash() {
 
 void simulated_volume::draw_mix() {
   // io, stores, evictions, clears, checkpoints
-  mix_ = {random_.between(20, 100), random_.between(5, 40), random_.between(1, 15), random_.swarm(10),
+  mix_ = {random_.between(40, 300), random_.between(5, 40), random_.between(1, 15), random_.swarm(10),
           random_.between(1, 30)};
 }
 

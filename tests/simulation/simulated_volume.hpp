@@ -33,7 +33,7 @@ struct volume_run {
   planted_error planted = planted_error::none;
   bool faults = false; ///< operations may also fail
   int lives = 3;
-  int steps = 60; ///< of a life
+  int steps = 120; ///< of a life
 };
 
 class simulated_volume {

@@ -4,8 +4,9 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdio>
 #include <cstdlib>
+#include <iostream>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -31,9 +32,12 @@ void for_each_seed(Run&& run) {
     run(seed);
 }
 
+/// The kind of a broken promise: its text up to what differs.
+std::string kind_of(const std::string& broken) { return broken.substr(0, broken.find("object ")); }
+
 void crash_everywhere(bool faults) {
-  uint64_t crashes = 0, intact = 0, promises = 0, clears = 0, excused = 0;
-  std::string first;
+  uint64_t crashes = 0, intact = 0, promises = 0, clears = 0;
+  std::map<std::string, uint64_t> excused; ///< the first seed of each kind
   for_each_seed([&](uint64_t seed) {
     simulated_volume volume({.seed = seed, .faults = faults});
     volume.run();
@@ -42,18 +46,19 @@ void crash_everywhere(bool faults) {
     intact += volume.intact();
     promises += volume.model().promises_checked();
     clears += volume.model().clears_checked();
-    excused += !volume.model().excused().empty();
-    if (first.empty() && !volume.model().excused().empty())
-      first = "seed " + std::to_string(seed) + ": " + volume.model().excused().front();
+    for (const std::string& text : volume.model().excused())
+      excused.emplace(kind_of(text), seed);
   });
-  std::printf(
-      "%llu crashes, %llu intact objects, %llu promises and %llu clears checked; %llu seeds excused, %s\n",
-      static_cast<unsigned long long>(crashes), static_cast<unsigned long long>(intact),
-      static_cast<unsigned long long>(promises), static_cast<unsigned long long>(clears),
-      static_cast<unsigned long long>(excused), first.c_str());
-  EXPECT_GT(intact, crashes) << "a test in which nothing survives shows nothing";
-  EXPECT_GT(promises, crashes);
-  EXPECT_GT(clears, 0U);
+  std::cout << crashes << " crashes, " << intact << " intact objects, " << promises << " promises and "
+            << clears << " clears checked\n";
+  for (const auto& [kind, seed] : excused)
+    std::cout << "excused after a failure of the journal, first with seed " << seed << ": " << kind << '\n';
+  EXPECT_GT(intact, 0U) << "a test in which nothing survives shows nothing";
+  EXPECT_TRUE(faults || excused.empty());
+  if (crashes > 10'000) {
+    EXPECT_GT(promises, 1000U);
+    EXPECT_GT(clears, 1000U);
+  }
 }
 
 TEST(SimulatedVolume, KeepsWhatItPromisedWhereverItCrashes) { crash_everywhere(false); }
@@ -77,8 +82,7 @@ uint64_t found_by(planted_error planted) {
     simulated_volume volume({.seed = seed, .planted = planted});
     volume.run();
     if (!volume.model().broken().empty()) {
-      std::printf("found by seed %llu: %s\n", static_cast<unsigned long long>(seed),
-                  volume.model().broken().front().c_str());
+      std::cout << "found by seed " << seed << ": " << volume.model().broken().front() << '\n';
       return seed;
     }
   }

@@ -45,7 +45,7 @@ std::shared_ptr<aligned_buffer> object_bytes(const index_record& record, const s
 class volume_model {
  public:
   static constexpr const char* path = "/volume";
-  static constexpr uint64_t file_bytes = 1ULL << 20;
+  static constexpr uint64_t file_bytes = 512ULL << 10;
   static constexpr uint32_t spaces = 3;
 
   // ---- what the volume said ----
