@@ -104,7 +104,6 @@ void simulated_volume::take_found(const recovered_volume& found, volume_device& 
   index_.clear();
   extents_.clear();
   told_.clear();
-  doubtful_.clear();
   for (const index_record& object : found.objects) { // by generation: the newest object of a key stays
     index_[{object.space, testing::chunk_of(object.chunk)}] = object;
     if (!model_.is_intact(device, journal_->block(), object))
@@ -130,10 +129,12 @@ void simulated_volume::die() {
   image_from_.reset();
   journal_bytes_ = 0;
   last_written_ = area::other;
-  if (random_.coin())
+  if (random_.coin()) {
     disk_.crash();
-  else
+    doubtful_.clear(); // what can be read now is durable
+  } else {
     disk_.end_process();
+  }
 }
 
 void simulated_volume::try_crash() {
@@ -371,15 +372,18 @@ void simulated_volume::submit(const journal_io& io) {
 }
 
 void simulated_volume::journal_completed(bool good, bool sync) {
-  if (sync)
-    last_written_ = area::other;
-  if (!good)
-    model_.journal_failed();
+  area of = std::exchange(last_written_, sync ? area::other : last_written_);
+  if (!good && of == area::superblock)
+    model_.clear_failed();
+  if (!good && of == area::header)
+    model_.header_failed();
   // What a failed sync should have made durable may be lost, although the next one succeeds.
   if (sync && !good) {
     imaged_.clear();
     for (const auto& [key, object] : index_)
       doubtful_.insert(object.generation);
+    for (const auto& [key, generation] : being_stored_)
+      doubtful_.insert(generation);
   }
   uint64_t checkpoints = journal_->counts().checkpoints;
   journal_->completed(good);

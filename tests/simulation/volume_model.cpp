@@ -84,7 +84,7 @@ std::shared_ptr<aligned_buffer> object_bytes(const index_record& record, const s
 
 void volume_model::writes(const index_record& record) {
   if (written_.contains(record.generation))
-    broke_unless_failed("a generation is used again: " + text_of(record));
+    broke_unless(clear_failed_, "a generation is used again: " + text_of(record));
   written_.emplace(record.generation, record);
 }
 
@@ -134,7 +134,7 @@ void volume_model::check_found(const recovered_volume& found, const superblock& 
   for (const auto& [generation, object] : promised_) {
     ++promises_checked_;
     if (!generations.contains(generation))
-      broke_unless_failed("the index of a durable checkpoint has lost " + text_of(object));
+      broke_unless(header_failed_, "the index of a durable checkpoint has lost " + text_of(object));
   }
 }
 
@@ -145,7 +145,7 @@ size_t volume_model::check_objects(volume_reader& from, const recovered_volume& 
     if (is_intact(from, block, object))
       ++intact;
     else if (promised_.contains(object.generation))
-      broke_unless_failed("a durable checkpoint has lost the bytes of " + text_of(object));
+      broke("a durable checkpoint has lost the bytes of " + text_of(object));
   }
   return intact;
 }

@@ -57,13 +57,18 @@ class volume_model {
   /// A clear of one space, or of all, is durable.
   void cleared(std::optional<uint32_t> space, uint64_t floor);
   /// A checkpoint with these objects is durable.
-  void promised(std::map<uint64_t, index_record> objects) { promised_ = std::move(objects); }
+  void promised(std::map<uint64_t, index_record> objects) {
+    promised_ = std::move(objects);
+    header_failed_ = false;
+  }
   /// The object was evicted or cleared.
   void withdrawn(uint64_t generation) { promised_.erase(generation); }
 
-  /// The journal failed to write or sync. From then on these are expected, because nobody was told otherwise: a later
-  /// crash may lose objects of an older checkpoint, and generations of an epoch that is not durable may be used again.
-  void journal_failed() { journal_failed_ = true; }
+  /// A clear could not be recorded: its epoch may not be durable, and a later opening may give its generations again.
+  void clear_failed() { clear_failed_ = true; }
+  /// A checkpoint failed at its header, which may have arrived anyway. The next attempt writes its image over that of this
+  /// header, so until it is durable a crash may lose objects of the checkpoint before.
+  void header_failed() { header_failed_ = true; }
 
   // ---- what must hold ----
 
@@ -74,16 +79,14 @@ class volume_model {
   bool is_intact(volume_reader& from, const superblock& block, const index_record& record);
 
   const std::vector<std::string>& broken() const { return broken_; }
-  /// What would be broken, had the journal not failed before.
+  /// What would be broken, had no clear and no header failed before.
   const std::vector<std::string>& excused() const { return excused_; }
   uint64_t promises_checked() const { return promises_checked_; }
   uint64_t clears_checked() const { return clears_checked_; }
 
  private:
   void broke(const std::string& what) { broken_.push_back(what); }
-  void broke_unless_failed(const std::string& what) {
-    (journal_failed_ ? excused_ : broken_).push_back(what);
-  }
+  void broke_unless(bool excuse, const std::string& what) { (excuse ? excused_ : broken_).push_back(what); }
   bool was_written(const index_record& record) const;
   void check_found(const recovered_volume& found, const superblock& block);
   size_t check_objects(volume_reader& from, const recovered_volume& found, const superblock& block);
@@ -92,7 +95,8 @@ class volume_model {
   std::multimap<uint64_t, index_record> written_; ///< by generation
   std::map<uint64_t, index_record> promised_;     ///< by generation
   std::map<uint32_t, uint64_t> floors_;
-  bool journal_failed_ = false;
+  bool clear_failed_ = false;
+  bool header_failed_ = false;
   std::vector<std::string> broken_;
   std::vector<std::string> excused_;
   uint64_t promises_checked_ = 0;
