@@ -261,6 +261,8 @@ void simulated_volume::clear() {
                    [this, space, floor](bool durable) {
                      if (durable)
                        model_.cleared(space, floor);
+                     if (!durable || journal_->block().epoch != floor)
+                       model_.epoch_unrecorded();
                      next_generation_ = std::max(next_generation_, first_generation(journal_->block().epoch));
                    });
   std::erase_if(index_, [&](const auto& entry) {
@@ -374,7 +376,7 @@ void simulated_volume::submit(const journal_io& io) {
 void simulated_volume::journal_completed(bool good, bool sync) {
   area of = std::exchange(last_written_, sync ? area::other : last_written_);
   if (!good && of == area::superblock)
-    model_.clear_failed();
+    model_.epoch_unrecorded();
   if (!good && of == area::header)
     model_.header_failed();
   // What a failed sync should have made durable may be lost, although the next one succeeds.

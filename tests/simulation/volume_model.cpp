@@ -84,7 +84,7 @@ std::shared_ptr<aligned_buffer> object_bytes(const index_record& record, const s
 
 void volume_model::writes(const index_record& record) {
   if (written_.contains(record.generation))
-    broke_unless(clear_failed_, "a generation is used again: " + text_of(record));
+    broke_unless(epoch_unrecorded_, "a generation is used again: " + text_of(record));
   written_.emplace(record.generation, record);
 }
 

@@ -64,8 +64,9 @@ class volume_model {
   /// The object was evicted or cleared.
   void withdrawn(uint64_t generation) { promised_.erase(generation); }
 
-  /// A clear could not be recorded: its epoch may not be durable, and a later opening may give its generations again.
-  void clear_failed() { clear_failed_ = true; }
+  /// A clear could not be recorded, or was answered with the epoch of a later one that is not durable yet. A crash may lose
+  /// the epoch, and the next opening then gives its generations again.
+  void epoch_unrecorded() { epoch_unrecorded_ = true; }
   /// A checkpoint failed at its header, which may have arrived anyway. The next attempt writes its image over that of this
   /// header, so until it is durable a crash may lose objects of the checkpoint before.
   void header_failed() { header_failed_ = true; }
@@ -79,7 +80,7 @@ class volume_model {
   bool is_intact(volume_reader& from, const superblock& block, const index_record& record);
 
   const std::vector<std::string>& broken() const { return broken_; }
-  /// What would be broken, had no clear and no header failed before.
+  /// What would be broken, had no header failed before, and had each clear been recorded.
   const std::vector<std::string>& excused() const { return excused_; }
   uint64_t promises_checked() const { return promises_checked_; }
   uint64_t clears_checked() const { return clears_checked_; }
@@ -95,7 +96,7 @@ class volume_model {
   std::multimap<uint64_t, index_record> written_; ///< by generation
   std::map<uint64_t, index_record> promised_;     ///< by generation
   std::map<uint32_t, uint64_t> floors_;
-  bool clear_failed_ = false;
+  bool epoch_unrecorded_ = false;
   bool header_failed_ = false;
   std::vector<std::string> broken_;
   std::vector<std::string> excused_;
