@@ -79,7 +79,6 @@ void end_if_over(tier_pointer self, uint64_t number) {
   count_demotion(self, ended.progress.tally());
   self->state.objects().keep(ended.progress.in_use());
   ended.over(ended.progress);
-  settle(self);
 }
 
 void send_batch(tier_pointer self, uint64_t number, size_t batch, demote_request request,
@@ -167,10 +166,8 @@ void write_more_down(tier_pointer self, const std::shared_ptr<write_down_walk>& 
     if (ids.empty())
       break;
     auto next = [self, walk](const demotion&) { write_more_down(self, walk); };
-    if (write_objects(self, ids, to, demotion_turn::first, next)) {
-      settle(self);
+    if (write_objects(self, ids, to, demotion_turn::first, next))
       return;
-    }
   }
   walk->reply.deliver({});
 }
@@ -222,7 +219,7 @@ void on_written(tier_pointer self, const written_notice& notice) {
   auto freed = state.objects().end_write(notice.ids);
   if (auto found = state.below.descents.find(notice.demotion); found != state.below.descents.end())
     found->second.progress.released(notice.batch);
-  settle(self, std::move(freed)); // first, so that a round that waits gets it
+  state.changes.free(freed);
   end_if_over(self, notice.demotion);
 }
 
