@@ -40,13 +40,6 @@ struct clear_turn_notice {
 /// A tier sends this to itself for the next part of a notice about many objects.
 struct next_part_notice {};
 
-/// Tells the tier above that a tier has joined its group below it, and gets objects of it
-/// (tier/tiers_below.hpp).
-struct tier_below;
-struct tier_joined_notice {
-  std::shared_ptr<const tier_below> what;
-};
-
 /// A preparer sends this to itself: blocking work, one part at a time.
 struct open_disk_notice {};
 struct commit_piece_notice {};

@@ -18,7 +18,7 @@ bool can_bring_to(client_request& request, tier_kind to) {
   if (to != tier_kind::gpu)
     return refuse("expected to 0 (GPU tier) or 1 (host memory), got " +
                   std::to_string(static_cast<unsigned>(to)));
-  const tier_parts* tier = group.tier(to);
+  const tier_handle* tier = group.tier(to);
   if (tier == nullptr)
     return refuse("the trust group has no tier in memory of a GPU (gpu.tier_bytes)");
   if (!tier->reads()) {

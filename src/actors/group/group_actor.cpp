@@ -43,7 +43,7 @@ forget_spaces_answer on_forget_spaces(group_pointer self, const forget_spaces_re
     group->events->forgotten(answer.forgotten);
   }
   if (group && !answer.forgotten.empty())
-    for (const tier_parts& tier : group->tiers())
+    for (const tier_handle& tier : group->tiers())
       self->send(tier.tier, forget_spaces_notice{answer.forgotten});
   return answer;
 }
@@ -70,8 +70,8 @@ caf::result<await_lookup_answer> on_await_lookup(group_pointer self, const await
 
 void demote_next(group_pointer self);
 
-const tier_parts* tier_below(const group_parts& group) {
-  for (const tier_parts& tier : group.tiers())
+const tier_handle* tier_below(const group_parts& group) {
+  for (const tier_handle& tier : group.tiers())
     if (tier.kind > tier_kind::host && tier.write_through && tier.writes())
       return &tier;
   return nullptr;
@@ -91,7 +91,7 @@ void demote_next(group_pointer self) {
     demoted_chunks next = state.book->next_demotion();
     if (!next.chunks)
       return;
-    const tier_parts* below = group ? tier_below(*group) : nullptr;
+    const tier_handle* below = group ? tier_below(*group) : nullptr;
     if (below == nullptr) {
       state.book->demoted(false);
       continue;
@@ -185,7 +185,7 @@ void remove_next_tail(group_pointer self) {
   auto all = std::make_shared<tail_removal>(tail_removal{next, {next.in, chunks}, {}});
   all->work = std::make_shared<request_context>();
   all->work->work.begin();
-  for (const tier_parts& tier : group->tiers())
+  for (const tier_handle& tier : group->tiers())
     all->tiers.push_back(tier.tier);
   if (all->tiers.size() > 1)
     all->tiers.push_back(all->tiers.front());

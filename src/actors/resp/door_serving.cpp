@@ -287,7 +287,7 @@ task<> door_connection::serve_removals(std::shared_ptr<door_batch> batch) {
 
 task<> door_connection::serve_counts(std::shared_ptr<door_batch> batch) {
   uint64_t keys = 0; // most keys are in several tiers
-  for (const tier_parts& tier : environment_.group->tiers()) {
+  for (const tier_handle& tier : environment_.group->tiers()) {
     const tier_actor& whom = tier.tier;
     count_objects_request wanted{space_->id};
     auto counted = co_await ask<count_objects_answer>(self_, whom, std::move(wanted), "tier");

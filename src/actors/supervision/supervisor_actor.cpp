@@ -165,7 +165,7 @@ void on_quotas(supervisor_pointer self, const quotas_notice& notice) {
   for (size_t i = 0; i < notice.of_groups.size() && i < state.groups.size(); ++i) {
     const group_parts& group = *state.groups[i];
     group.tenants->set_quotas(notice.of_groups[i]);
-    for (const tier_parts& tier : group.tiers())
+    for (const tier_handle& tier : group.tiers())
       self->send(tier.tier, quotas_changed_notice{});
   }
 }

@@ -202,24 +202,25 @@ list_objects_answer on_list(tier_pointer self, const list_objects_request& reque
 
 tier_actor::behavior_type tier_behavior(tier_pointer self, std::shared_ptr<tier_arguments> arguments) {
   auto& state = self->state;
-  state.changes = tier_changes(arguments->kind, arguments->objects ? std::move(*arguments->objects)
-                                                                   : residency(arguments->kind));
+  const tier_config& config = arguments->config;
+  tier_start& start = arguments->start;
+  state.changes =
+      tier_changes(config.kind, start.objects ? std::move(*start.objects) : residency(config.kind));
   state.objects().charges(arguments->leases);
   if (arguments->quotas) {
     state.objects().charges_tenants(arguments->quotas);
-    state.quota = std::make_unique<quota_line>(*arguments->quotas, arguments->waiting_max);
+    state.quota = std::make_unique<quota_line>(*arguments->quotas, config.waiting_max);
   }
   state.sink = std::make_shared<actor_release_sink>(caf::actor_cast<caf::actor>(self), arguments->ends);
   state.log = arguments->log;
   state.objects().record_for(state.log);
   if (state.log && state.log->records() && state.objects().table().published() != 0)
     state.log->forget(); // nobody was told of its objects
-  state.keeper = arguments->keeper;
+  state.keeper = start.keeper;
   state.policy = arguments->policy;
   state.probe = arguments->probe;
-  state.space =
-      spawn_allocator(self->system(), {std::move(arguments->space), caf::actor_cast<tier_actor>(self),
-                                       arguments->free_ahead_bytes, arguments->waiting_max, state.probe});
+  state.space = spawn_allocator(self->system(), {std::move(start.space), caf::actor_cast<tier_actor>(self),
+                                                 config.free_ahead_bytes, config.waiting_max, state.probe});
   self->link_to(state.space);
   if (state.keeper)
     self->send(state.keeper,

@@ -44,7 +44,7 @@ struct Edges : connection_fixture {
     send_store(10, 0, 1); // so that the host tier is not empty
     ASSERT_EQ(answer().code(), errc::ok);
   }
-  tier_actor& host() { return const_cast<tier_parts&>(group->tiers().front()).tier; }
+  tier_actor& host() { return const_cast<tier_handle&>(group->tiers().front()).tier; }
 
   /// From now on nobody answers.
   void silence() {

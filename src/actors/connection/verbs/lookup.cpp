@@ -102,7 +102,7 @@ lookup_request question_of(client_request& request, const wire::Lookup& asked, c
 
 // ---- what the last lookup of the session found ----
 
-const tier_parts& host_tier(connected_client& client) { return client.group().tiers().front(); }
+const tier_handle& host_tier(connected_client& client) { return client.group().tiers().front(); }
 
 /// Of a lookup in a session: whether what is known of its prefix matters. A lease has to hold all of it, and beside a faster
 /// tier it is not known which of the two has a chunk now.
@@ -112,7 +112,7 @@ bool uses_known(connected_client& client, const wire::Lookup& asked, const subje
   const auto& all = client.group().tiers();
   bool fastest = all.front().kind == tier_kind::host &&
                  std::none_of(all.begin(), all.end(),
-                              [](const tier_parts& tier) { return tier.kind < tier_kind::host; });
+                              [](const tier_handle& tier) { return tier.kind < tier_kind::host; });
   return asked.prefix()->session() != nullptr && !of.lease_wanted && of.loads && host && fastest &&
          !has_trailing_pools(of.in->what->spec);
 }

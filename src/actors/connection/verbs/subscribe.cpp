@@ -87,7 +87,7 @@ task<> list_tier(client_request& request, tier_actor tier, tier_kind kind, event
   event_position next{from.sequence, from.tier, listed.next};
   if (listed.last) {
     next = {from.sequence};
-    for (const tier_parts& other : request.client.group().tiers())
+    for (const tier_handle& other : request.client.group().tiers())
       if (other.kind > kind) {
         next.tier = static_cast<uint8_t>(other.kind);
         break;
@@ -113,7 +113,7 @@ task<> subscribe(client_request& request, const wire::Subscribe& asked, protocol
     co_await follow_events(request, from.sequence, events_max);
     co_return;
   }
-  const tier_parts* tier = client.group().tier(static_cast<tier_kind>(from.tier));
+  const tier_handle* tier = client.group().tier(static_cast<tier_kind>(from.tier));
   if (tier == nullptr) {
     request.refuse(
         {errc::bad_request, "tier " + std::to_string(from.tier) +
