@@ -42,9 +42,10 @@ using self_pointer = caf::stateful_actor<asking_state, turns<turning_actor::base
 using steps = std::vector<std::string>;
 
 task<> ask_twice(self_pointer self, asked_actor other, steps* seen) {
-  auto first = co_await ask<doubled>(self, other, double_it{1}, "other");
+  double_it number{1};
+  auto first = co_await ask<doubled>(self, other, number, "other");
   seen->push_back(first ? "first" : "lost");
-  auto second = co_await ask<doubled>(self, other, double_it{2}, "other");
+  auto second = co_await ask<doubled>(self, other, number, "other");
   seen->push_back(second ? "second" : "lost");
 }
 

@@ -126,6 +126,7 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
     return tl::unexpected(space.error());
   tier_handle host;
   static_cast<tier_config&>(host) = plan.host;
+  host.demotion = demotion_mode::off; // it is the first
   host.probe = probes.host;
   host.tenants = probes.host_tenants;
   tier_arguments arguments;
