@@ -3,7 +3,7 @@
 
 #include "index/tenant_quota.hpp"
 #include "protocol/terrace_generated.h"
-#include "tier/tier_report.hpp"
+#include "tier/messages.hpp"
 
 #include <string>
 #include <vector>

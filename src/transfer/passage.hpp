@@ -16,11 +16,8 @@
 
 #include "base/request_context.hpp"
 #include "memory/segmented_arena.hpp"
-#include "tier/objects/confirm.hpp"
-#include "tier/objects/object_notices.hpp"
-#include "tier/objects/publish.hpp"
+#include "tier/messages.hpp"
 #include "tier/objects/tier_hold.hpp"
-#include "tier/space/acquire.hpp"
 #include "transfer/mover_messages.hpp"
 
 #include <cstddef>

@@ -7,8 +7,8 @@
 #include "base/request_context.hpp"
 #include "index/prefix_plan.hpp"
 #include "index/space_registry.hpp"
+#include "tier/messages.hpp"
 #include "tier/objects/object_batch.hpp"
-#include "tier/space/acquire.hpp"
 #include "transfer/arrival_counters.hpp"
 
 #include <array>

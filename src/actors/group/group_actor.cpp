@@ -4,9 +4,8 @@
 #include "actors/transfer/transfer_arguments.hpp"
 #include "group/group_book.hpp"
 #include "runtime/answer.hpp"
-#include "tier/objects/object_notices.hpp"
+#include "tier/messages.hpp"
 #include "tier/objects/object_source.hpp"
-#include "tier/search/probe.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/typed_event_based_actor.hpp>

@@ -1,7 +1,7 @@
 // Serves batches of commands, and long values, as coroutines.
 #include "actors/resp/door_connection.hpp"
 #include "actors/resp/value_requests.hpp"
-#include "tier/tier_spaces.hpp"
+#include "tier/messages.hpp"
 
 #include <algorithm>
 #include <cassert>

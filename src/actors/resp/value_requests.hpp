@@ -4,8 +4,7 @@
 #include "actors/resp/value_transfer.hpp"
 #include "actors/transfer/load_actor.hpp"
 #include "runtime/ask.hpp"
-#include "tier/objects/confirm.hpp"
-#include "tier/objects/object_notices.hpp"
+#include "tier/messages.hpp"
 #include "transfer/store_window.hpp"
 
 #include <algorithm>

@@ -4,6 +4,7 @@
 
 #include "memory/allocator.hpp"
 #include "memory/path_map.hpp"
+#include "tier/messages.hpp"
 #include "tier/objects/awaited_objects.hpp"
 #include "tier/objects/demotion.hpp"
 #include "tier/objects/durable_index.hpp"
@@ -11,7 +12,6 @@
 #include "tier/objects/index_keeping.hpp"
 #include "tier/objects/journal_tally.hpp"
 #include "tier/objects/object_batch.hpp"
-#include "tier/objects/object_notices.hpp"
 #include "tier/objects/object_place.hpp"
 #include "tier/objects/origins.hpp"
 #include "tier/objects/tier_index.hpp"
@@ -19,8 +19,6 @@
 #include "tier/policy/second_use.hpp"
 #include "tier/quota/tenant_quotas.hpp"
 #include "tier/search/lease_ledger.hpp"
-#include "tier/space/acquire.hpp"
-#include "tier/space/victims.hpp"
 
 #include <algorithm>
 #include <functional>

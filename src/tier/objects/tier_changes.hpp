@@ -4,11 +4,10 @@
 // Pure: the tier actor sends what is returned here. Used by one thread at a time.
 #pragma once
 
+#include "tier/messages.hpp"
 #include "tier/objects/residency.hpp"
 #include "tier/policy/note_line.hpp"
 #include "tier/space/eviction_round.hpp"
-#include "tier/space/usage.hpp"
-#include "tier/tier_report.hpp"
 
 #include <cassert>
 #include <memory>

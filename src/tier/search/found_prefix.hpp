@@ -5,7 +5,7 @@
 
 #include "index/prefix_plan.hpp"
 #include "index/space_registry.hpp"
-#include "tier/objects/object_notices.hpp"
+#include "tier/messages.hpp"
 #include "tier/objects/tier_hold.hpp"
 #include "tier/search/lease_cut.hpp"
 #include "tier/search/lease_ledger.hpp"

@@ -1,7 +1,7 @@
 // evict: removes the objects of a prompt from tiers.
 #include "actors/connection/verbs.hpp"
+#include "tier/messages.hpp"
 #include "tier/objects/object_source.hpp"
-#include "tier/search/probe.hpp"
 
 #include <algorithm>
 

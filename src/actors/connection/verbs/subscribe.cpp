@@ -1,7 +1,7 @@
 // subscribe: what the tiers have, and then what comes and goes.
 #include "actors/connection/verbs.hpp"
+#include "tier/messages.hpp"
 #include "tier/objects/event_log.hpp"
-#include "tier/objects/list_objects.hpp"
 
 #include <cstring>
 #include <utility>
