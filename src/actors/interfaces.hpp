@@ -190,7 +190,7 @@ using policy_actor = caf::typed_actor<
 
 /// SHADOW: the hits that other policies and capacities would have had. No request waits for it.
 using shadow_actor = caf::typed_actor<
-    // From connections: the access to a chain (after checking `shadow_feed`), the end of an inference, and
+    // From connections: the access to a chain (after checking `credit_gate`), the end of an inference, and
     // clears.
     caf::reacts_to<shadow_use>, caf::reacts_to<inference_end>, caf::reacts_to<shadow_clear>,
     // From connections, for status.

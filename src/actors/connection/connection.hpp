@@ -82,9 +82,9 @@ class connection final : private client_inbox::owner {
   void send(const Actor& to, Message message) {
     self_->send(to, std::move(message));
   }
-  /// Sends on an edge with a credit. Without credit (edge_credit.hpp) no further request is read until `to` has read it.
+  /// Sends on an edge with a credit. Without credit (credit_gate.hpp) no further request is read until `to` has read it.
   template <class Actor, class Message>
-  void send_with_credit(edge_credit& credit, const Actor& to, Message message, uint64_t units) {
+  void send_with_credit(credit_gate& credit, const Actor& to, Message message, uint64_t units) {
     if (credit.offer(units)) {
       send(to, std::move(message));
       return;

@@ -241,7 +241,7 @@ void on_end_owner(group_pointer self, const end_owner_notice& notice) {
 }
 
 group_actor::behavior_type group_behavior(group_pointer self, const space_registry::options& spaces,
-                                          const std::shared_ptr<edge_credit>& notices,
+                                          const std::shared_ptr<credit_gate>& notices,
                                           const std::weak_ptr<const group_parts>& group,
                                           const session_bounds& sessions,
                                           const std::shared_ptr<metrics::client_probe>& probe,
@@ -286,7 +286,7 @@ group_actor::behavior_type group_behavior(group_pointer self, const space_regist
 } // namespace
 
 group_actor spawn_group(caf::actor_system& system, const space_registry::options& spaces,
-                        std::shared_ptr<edge_credit> notices, std::weak_ptr<const group_parts> group,
+                        std::shared_ptr<credit_gate> notices, std::weak_ptr<const group_parts> group,
                         const session_bounds& sessions, std::shared_ptr<metrics::client_probe> probe,
                         account_ptr held, const prompt_bounds& prompts) {
   return system.spawn(group_behavior, spaces, std::move(notices), std::move(group), sessions,

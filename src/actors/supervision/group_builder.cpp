@@ -117,7 +117,7 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
   orders.remember = plan.disk && plan.disk->admission.rule == admission_rule::seen_twice;
   group->policy = spawn_policy(system, std::move(orders));
   if (!plan.shadows.empty()) {
-    group->feed = std::make_shared<shadow_feed>();
+    group->feed = std::make_shared<credit_gate>();
     group->shadow =
         spawn_shadow(system, {plan.shadows, group->feed, probes.shadow, plan.policy_time, plan.detached});
   }

@@ -4,12 +4,11 @@
 #include "actors/interfaces.hpp"
 #include "actors/transfer/copier_pool.hpp"
 #include "actors/transfer/tier_handle.hpp"
+#include "base/credit_gate.hpp"
 #include "index/tenant_directory.hpp"
 #include "memory/segmented_arena.hpp"
 #include "storage/disk/volume_state.hpp"
 #include "tier/objects/event_log.hpp"
-#include "tier/policy/edge_credit.hpp"
-#include "tier/policy/shadow_feed.hpp"
 #include "tier/search/lease_ledger.hpp"
 #include "tier/tier_list.hpp"
 
@@ -35,11 +34,11 @@ struct group_parts : tier_list<tier_handle>, volume_state {
   bool detached = true;                ///< blocking work has its own thread
   group_actor group;
   policy_actor policy;
-  std::shared_ptr<edge_credit> uses =
-      std::make_shared<edge_credit>(); ///< from connections to the policy, in objects
-  std::shared_ptr<edge_credit> lease_notices = std::make_shared<edge_credit>(); ///< to the group, one each
+  std::shared_ptr<credit_gate> uses =
+      std::make_shared<credit_gate>(); ///< from connections to the policy, in objects
+  std::shared_ptr<credit_gate> lease_notices = std::make_shared<credit_gate>(); ///< to the group, one each
   shadow_actor shadow;                     ///< null if none is configured, like its feed
-  std::shared_ptr<shadow_feed> feed;       ///< checked before the shadows are notified
+  std::shared_ptr<credit_gate> feed;       ///< checked before the shadows are notified
   tier_actor host;                         ///< the first tier, through which all transfers go
   std::shared_ptr<segmented_arena> memory; ///< the host tier's
   bool staging_only = false;               ///< the first tier keeps nothing that is not held

@@ -1,7 +1,7 @@
 #include "tier/policy/shadow_policies.hpp"
 
+#include "base/credit_gate.hpp"
 #include "shadow_uses.hpp"
-#include "tier/policy/shadow_feed.hpp"
 
 #include <gtest/gtest.h>
 
@@ -14,15 +14,15 @@ using testing::space;
 using testing::use_of;
 
 TEST(ShadowFeed, SkipsWhatWouldBeTooMuchAndNeverALoneRequest) {
-  shadow_feed feed;
-  EXPECT_TRUE(feed.offer(shadow_feed::waiting_max + 1));
-  EXPECT_FALSE(feed.offer(1));
+  credit_gate feed;
+  EXPECT_TRUE(feed.offer_or_skip(credit_gate::waiting_max + 1));
+  EXPECT_FALSE(feed.offer_or_skip(1));
   EXPECT_EQ(feed.skipped(), 1u);
-  feed.heard(shadow_feed::waiting_max + 1);
-  EXPECT_TRUE(feed.offer(shadow_feed::waiting_max));
-  EXPECT_FALSE(feed.offer(1));
-  feed.heard(shadow_feed::waiting_max);
-  EXPECT_TRUE(feed.offer(1));
+  feed.heard(credit_gate::waiting_max + 1);
+  EXPECT_TRUE(feed.offer_or_skip(credit_gate::waiting_max));
+  EXPECT_FALSE(feed.offer_or_skip(1));
+  feed.heard(credit_gate::waiting_max);
+  EXPECT_TRUE(feed.offer_or_skip(1));
   EXPECT_EQ(feed.skipped(), 2u);
 }
 
