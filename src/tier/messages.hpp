@@ -6,6 +6,7 @@
 #include "base/ids.hpp"
 #include "base/object_key.hpp"
 #include "base/request_context.hpp"
+#include "base/tier_properties.hpp"
 #include "index/object_id.hpp"
 #include "index/pending_clear.hpp"
 #include "index/prefix_plan.hpp"
@@ -43,7 +44,7 @@ struct probe_request {
 };
 struct probe_answer {
   error failure;
-  tier_kind tier = tier_kind::none;
+  tier_kind tier = nowhere;
   object_bitmap present;   ///< parallel to the range's keys
   hold_ptr held;           ///< if requested and anything is present; parallel to the range's keys
   uint64_t held_bytes = 0; ///< if requested: bytes of the tier that anybody holds, these objects included
@@ -351,7 +352,7 @@ struct usage_answer {
 
 /// The tier sends it to the policy.
 struct victim_request {
-  tier_kind tier = tier_kind::none;
+  tier_kind tier = nowhere;
   uint64_t bytes = 0;
   uint64_t inference =
       0; ///< room is made for this inference, and its own objects are not proposed; 0: unknown
@@ -376,7 +377,7 @@ struct quotas_notice {
 struct tier_status_request {};
 struct tier_report {
   error failure;
-  tier_kind kind = tier_kind::none;
+  tier_kind kind = nowhere;
   std::string state = "ready";
   std::string reason;
   std::string allocator;

@@ -3,6 +3,7 @@
 
 #include "base/eviction_types.hpp"
 #include "base/ids.hpp"
+#include "base/tier_properties.hpp"
 #include "memory/allocator.hpp"
 #include "tier/objects/demotion_mode.hpp"
 
@@ -19,7 +20,7 @@ struct disk_admission {
 };
 
 struct tier_config {
-  tier_kind kind = tier_kind::none;
+  tier_kind kind = nowhere;
   uint64_t bytes = 0;
   std::string allocator = "size_class";
   uint64_t slot_bytes = 0;

@@ -15,6 +15,7 @@
 #pragma once
 
 #include "base/request_context.hpp"
+#include "base/tier_properties.hpp"
 #include "memory/segmented_arena.hpp"
 #include "tier/messages.hpp"
 #include "tier/objects/tier_hold.hpp"
@@ -66,7 +67,7 @@ class passage {
 
   /// The objects that come from one tier: those to be moved, later those that were.
   struct part {
-    tier_kind tier = tier_kind::none;
+    tier_kind tier = nowhere;
     hold_ptr held;
     std::vector<size_t> objects;
   };

@@ -20,3 +20,16 @@ TEST(CreditGate, ALongChainHasCreditWhenNothingElseWaits) {
   EXPECT_TRUE(gate.offer(4 * credit_gate::waiting_max));
   EXPECT_FALSE(gate.offer(1));
 }
+
+TEST(CreditGate, SkipsWhatWouldBeTooMuchAndNeverALoneRequest) {
+  credit_gate gate;
+  EXPECT_TRUE(gate.offer_or_skip(credit_gate::waiting_max + 1));
+  EXPECT_FALSE(gate.offer_or_skip(1));
+  EXPECT_EQ(gate.skipped(), 1u);
+  gate.heard(credit_gate::waiting_max + 1);
+  EXPECT_TRUE(gate.offer_or_skip(credit_gate::waiting_max));
+  EXPECT_FALSE(gate.offer_or_skip(1));
+  gate.heard(credit_gate::waiting_max);
+  EXPECT_TRUE(gate.offer_or_skip(1));
+  EXPECT_EQ(gate.skipped(), 2u);
+}

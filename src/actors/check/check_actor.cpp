@@ -1,5 +1,6 @@
 #include "actors/check/check_actor.hpp"
 
+#include "base/tier_properties.hpp"
 #include "runtime/answer.hpp"
 #include "runtime/ask.hpp"
 #include "runtime/next_turn.hpp"
@@ -225,7 +226,7 @@ task<> check_client(check_pointer self, client_ptr client) {
     co_await counted;
   }
   for (hold_ptr& one : answer->readings) {
-    auto counted = count_hold(self, reference_kind::reading, tier_kind::host, std::move(one));
+    auto counted = count_hold(self, reference_kind::reading, memory_tier, std::move(one));
     co_await counted;
   }
 }
@@ -293,7 +294,7 @@ task<error> check_tier(check_pointer self, tier_walk& walk) {
 
 void compare_charges(check_pointer self, const progress_tally& before, const progress_tally& after) {
   auto& state = self->state;
-  const tier_walk* host = walk_of(self, tier_kind::host);
+  const tier_walk* host = walk_of(self, memory_tier);
   if (host == nullptr || before.ledger.changes != after.ledger.changes)
     return;
   auto compare = [&](const char* who, uint64_t counted, uint64_t kept) {

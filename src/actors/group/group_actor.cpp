@@ -2,6 +2,7 @@
 
 #include "actors/transfer/move_actor.hpp"
 #include "actors/transfer/transfer_arguments.hpp"
+#include "base/tier_properties.hpp"
 #include "group/group_book.hpp"
 #include "runtime/answer.hpp"
 #include "tier/messages.hpp"
@@ -71,7 +72,7 @@ void demote_next(group_pointer self);
 
 const tier_handle* tier_below(const group_parts& group) {
   for (const tier_handle& tier : group.tiers())
-    if (tier.kind > tier_kind::host && tier.write_through && tier.writes())
+    if (slower_than_memory(tier.kind) && tier.write_through && tier.writes())
       return &tier;
   return nullptr;
 }

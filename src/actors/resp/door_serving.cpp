@@ -1,6 +1,7 @@
 // Serves batches of commands, and long values, as coroutines.
 #include "actors/resp/door_connection.hpp"
 #include "actors/resp/value_requests.hpp"
+#include "base/tier_properties.hpp"
 #include "tier/messages.hpp"
 
 #include <algorithm>
@@ -121,7 +122,7 @@ task<> door_connection::serve_reads(std::shared_ptr<door_batch> batch) {
 task<> door_connection::reply_value(const value_subject& of, const found_values& found, size_t key,
                                     bool element) {
   const tier_hold* from = found.of(key);
-  if (from != nullptr && from->tier == tier_kind::host) {
+  if (from != nullptr && from->tier == memory_tier) {
     add_value(from->held->places()[key], from->held);
     co_return;
   }

@@ -3,6 +3,7 @@
 
 #include "actors/resp/value_transfer.hpp"
 #include "actors/transfer/load_actor.hpp"
+#include "base/tier_properties.hpp"
 #include "runtime/ask.hpp"
 #include "tier/messages.hpp"
 #include "transfer/store_window.hpp"
@@ -99,7 +100,7 @@ task<error> remove_from_host(Self self, const value_subject& of, std::vector<boo
 template <class Self>
 task<error> remove_below(Self self, const value_subject& of, std::vector<bool>& removed) {
   for (const tier_handle& tier : of.group->tiers()) {
-    if (tier.kind == tier_kind::host || tier.index->surely_lacks(*of.objects))
+    if (tier.kind == memory_tier || tier.index->surely_lacks(*of.objects))
       continue;
     const tier_actor& whom = tier.tier;
     remove_request wanted{of.objects};

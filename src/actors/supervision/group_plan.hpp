@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/error.hpp"
+#include "base/tier_properties.hpp"
 #include "group/prompt_book.hpp"
 #include "group/session_table.hpp"
 #include "index/tenant_quota.hpp"
@@ -38,7 +39,7 @@ struct group_plan {
   prompt_bounds prompts;
   std::shared_ptr<memo_pool> memos; ///< null: every prompt is hashed
   clock_source policy_time = clock_source::steady;
-  tier_config host{.kind = tier_kind::host};
+  tier_config host{.kind = memory_tier};
   uint64_t segment_bytes = 1ULL << 30;
   bool huge_pages = false;
   std::optional<uint32_t> numa_node;

@@ -1,5 +1,6 @@
 #include "actors/supervision/shutdown.hpp"
 
+#include "base/tier_properties.hpp"
 #include "runtime/io_messages.hpp"
 
 #include <caf/exit_reason.hpp>
@@ -89,8 +90,7 @@ void write_down(supervisor_pointer self, const std::shared_ptr<group_parts>& gro
       .then(
           [self, group, kind = tier.kind, next](const write_down_answer& answer) {
             if (!answer.complete)
-              self->state.with.warn("group " + group->name + ": not everything in " +
-                                    (kind == tier_kind::host ? "host memory" : "the GPU tier") +
+              self->state.with.warn("group " + group->name + ": not everything in " + described(kind) +
                                     " was written to disk within daemon.shutdown_grace; the rest is lost");
             next();
           },

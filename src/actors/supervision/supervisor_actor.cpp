@@ -5,6 +5,7 @@
 #include "actors/supervision/metrics_actor.hpp"
 #include "actors/supervision/shutdown.hpp"
 #include "actors/tier/memory_actor.hpp"
+#include "base/tier_properties.hpp"
 #include "runtime/io_messages.hpp"
 
 #include <cerrno>
@@ -154,9 +155,9 @@ void on_policies(supervisor_pointer self, const policies_notice& notice) {
   auto& state = self->state;
   for (size_t i = 0; i < state.groups.size(); ++i) {
     if (!notice.host.empty())
-      set_policy(self, *state.groups[i], tier_kind::host, notice.host);
+      set_policy(self, *state.groups[i], state.with.groups[i].host.kind, notice.host);
     if (!notice.disk.empty() && state.with.groups[i].disk)
-      set_policy(self, *state.groups[i], tier_kind::disk, notice.disk);
+      set_policy(self, *state.groups[i], state.with.groups[i].disk->kind, notice.disk);
   }
 }
 

@@ -3,6 +3,7 @@
 #include "actors/transfer/bring.hpp"
 #include "actors/transfer/load_into_device.hpp"
 #include "actors/transfer/transfer_steps.hpp"
+#include "base/tier_properties.hpp"
 #include "runtime/task_event.hpp"
 #include "transfer/load_window.hpp"
 #include "transfer/notice_parts.hpp"
@@ -118,7 +119,7 @@ void offer_again(load_pointer self, const load_job& job, const load_window& wind
 
 /// A load into memory of a device is the second use of what host memory had: the device's tier gets it as well.
 void promote(load_pointer self, const load_job& job, const load_window& window) {
-  const tier_handle* tier = job.group->tier(tier_kind::gpu);
+  const tier_handle* tier = job.group->on_device();
   if (!tier || !tier->device->serves(job.target.device))
     return;
   if (hold_ptr held = window.from_host())

@@ -1,6 +1,7 @@
 #include "actors/transfer/prefetch_actor.hpp"
 
 #include "actors/transfer/bring.hpp"
+#include "base/tier_properties.hpp"
 #include "index/object_header.hpp"
 
 #include <caf/actor_system.hpp>
@@ -302,7 +303,7 @@ task<> work(prefetch_pointer self) {
   while (next) {
     prefetch_window now = std::move(*next);
     error failure;
-    if (state.course->subject().to == tier_kind::host) {
+    if (state.course->subject().to == memory_tier) {
       failure = co_await bring_to_host(self, now);
     } else {
       failure = co_await bring_above(self, now);

@@ -5,6 +5,7 @@
 #include "actors/transfer/copier_pool.hpp"
 #include "actors/transfer/tier_handle.hpp"
 #include "base/credit_gate.hpp"
+#include "base/tier_properties.hpp"
 #include "index/tenant_directory.hpp"
 #include "memory/segmented_arena.hpp"
 #include "storage/disk/volume_state.hpp"
@@ -68,11 +69,16 @@ struct group_parts : tier_list<tier_handle>, volume_state {
     device_window_bytes = std::min(device_window_bytes_max, eighth);
   }
 
+  /// The tier in memory of a device; null: there is none.
+  const tier_handle* on_device() const {
+    return first_with([](const tier_handle& tier) { return tier.device != nullptr; });
+  }
+
   /// Of the tiers that serve.
   tenant_directory::capacities capacities() const {
     tenant_directory::capacities bytes{};
     for (const tier_handle& tier : tiers())
-      bytes.at(static_cast<size_t>(tier.kind)) = tier.kind == tier_kind::host ? memory->size() : tier.bytes;
+      bytes.at(static_cast<size_t>(tier.kind)) = tier.kind == memory_tier ? memory->size() : tier.bytes;
     return bytes;
   }
 };

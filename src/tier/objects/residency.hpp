@@ -2,6 +2,7 @@
 // `tier_actor` turns messages into these calls and the results into messages.
 #pragma once
 
+#include "base/tier_properties.hpp"
 #include "memory/allocator.hpp"
 #include "memory/path_map.hpp"
 #include "tier/messages.hpp"
@@ -32,7 +33,7 @@ namespace terrace {
 class residency {
  public:
   /// `durable` is given for a tier that survives restarts.
-  explicit residency(tier_kind kind = tier_kind::none, std::optional<durable_index> durable = std::nullopt)
+  explicit residency(tier_kind kind = nowhere, std::optional<durable_index> durable = std::nullopt)
       : kind_(kind), durable_(std::move(durable)) {}
 
   /// Restores the objects recovered after a restart, by ascending generation, into a durable tier before it

@@ -4,6 +4,7 @@
 // Pure: the tier actor sends what is returned here. Used by one thread at a time.
 #pragma once
 
+#include "base/tier_properties.hpp"
 #include "tier/messages.hpp"
 #include "tier/objects/residency.hpp"
 #include "tier/policy/note_line.hpp"
@@ -19,7 +20,7 @@ namespace terrace {
 
 class tier_changes {
  public:
-  explicit tier_changes(tier_kind kind = tier_kind::none, residency objects = residency())
+  explicit tier_changes(tier_kind kind = nowhere, residency objects = residency())
       : kind_(kind), objects_(std::move(objects)) {}
 
   tier_kind kind() const { return kind_; }

@@ -1,6 +1,5 @@
 #include "tier/policy/shadow_policies.hpp"
 
-#include "base/credit_gate.hpp"
 #include "shadow_uses.hpp"
 
 #include <gtest/gtest.h>
@@ -12,19 +11,6 @@ using testing::chunk;
 using testing::object;
 using testing::space;
 using testing::use_of;
-
-TEST(ShadowFeed, SkipsWhatWouldBeTooMuchAndNeverALoneRequest) {
-  credit_gate feed;
-  EXPECT_TRUE(feed.offer_or_skip(credit_gate::waiting_max + 1));
-  EXPECT_FALSE(feed.offer_or_skip(1));
-  EXPECT_EQ(feed.skipped(), 1u);
-  feed.heard(credit_gate::waiting_max + 1);
-  EXPECT_TRUE(feed.offer_or_skip(credit_gate::waiting_max));
-  EXPECT_FALSE(feed.offer_or_skip(1));
-  feed.heard(credit_gate::waiting_max);
-  EXPECT_TRUE(feed.offer_or_skip(1));
-  EXPECT_EQ(feed.skipped(), 2u);
-}
 
 TEST(ShadowEntries, FollowThePrefixOnEachRank) {
   auto entries = entries_of(use_of(space({{.name = "kv", .object_bytes = 1 << 20}}, 2), {1, 2}));

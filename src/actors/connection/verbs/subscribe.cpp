@@ -1,5 +1,6 @@
 // subscribe: what the tiers have, and then what comes and goes.
 #include "actors/connection/verbs.hpp"
+#include "base/tier_properties.hpp"
 #include "tier/messages.hpp"
 #include "tier/objects/event_log.hpp"
 
@@ -10,7 +11,7 @@ namespace terrace::actors::verbs {
 
 namespace {
 
-constexpr auto in_no_snapshot = static_cast<uint8_t>(tier_kind::none);
+constexpr auto in_no_snapshot = static_cast<uint8_t>(nowhere);
 
 wire::Event event_to_wire(const tier_event& event) {
   uint64_t words[4];
@@ -106,7 +107,7 @@ task<> subscribe(client_request& request, const wire::Subscribe& asked, protocol
   event_position from{asked.sequence(), asked.tier(), asked.slot()};
   bool first = from.sequence == 0 && from.tier == in_no_snapshot;
   if (first)
-    from = {client.group().events->begin(), static_cast<uint8_t>(tier_kind::host), 0};
+    from = {client.group().events->begin(), static_cast<uint8_t>(memory_tier), 0};
   if (from.tier == in_no_snapshot) {
     uint32_t events_max = asked.events_max();
     request.release_body();
