@@ -16,8 +16,9 @@
 #include "runtime/io_messages.hpp"
 #include "storage/disk/clear_record.hpp"
 #include "storage/disk/disk_messages.hpp"
+#include "tier/messages.hpp"
+#include "tier/objects/demotion_mode.hpp"
 #include "tier/policy/policy_messages.hpp"
-#include "tier/quota/quota_messages.hpp"
 #include "transfer/direct_messages.hpp"
 #include "transfer/mover_messages.hpp"
 #include "transfer/write_through_messages.hpp"
@@ -36,6 +37,8 @@ struct message_tag {};
 struct open_device_answer;
 struct watch_device_notice;
 struct serve_tier_notice;
+struct tier_handle;
+struct tier_joined_notice;
 template <class... Message>
 struct message_list : message_tag<Message>... {};
 
@@ -187,7 +190,7 @@ using policy_actor = caf::typed_actor<
 
 /// SHADOW: the hits that other policies and capacities would have had. No request waits for it.
 using shadow_actor = caf::typed_actor<
-    // From connections: the access to a chain (after checking `shadow_feed`), the end of an inference, and
+    // From connections: the access to a chain (after checking `credit_gate`), the end of an inference, and
     // clears.
     caf::reacts_to<shadow_use>, caf::reacts_to<inference_end>, caf::reacts_to<shadow_clear>,
     // From connections, for status.
@@ -267,6 +270,15 @@ using write_through_actor = caf::typed_actor<
     caf::reacts_to<tier_joined_notice>,
     // From a connection whose request ended early.
     caf::reacts_to<sweep_notice>>;
+
+/// Tells a tier, and the write-through into host memory, that a tier has joined its group below.
+struct tier_joined_notice {
+  std::shared_ptr<const tier_handle> tier;
+  /// Writes objects of the tier that is told to the one that has joined. Null: that is not the next one, gets nothing from here,
+  /// and what it has need not be written to the next one.
+  write_through_actor by;
+  demotion_mode mode = demotion_mode::off; ///< when it gets them
+};
 
 /// COPIER: a thread that copies and verifies bytes, in slices: groups and connections get equal shares of it
 /// (transfer/copy_line.hpp).

@@ -1,29 +1,13 @@
-// The contents of messages between actors. The conversation of a tier is defined in the room tier, one header
-// per request.
+// The contents of messages between actors. The conversation of a tier is defined in tier/messages.hpp.
 #pragma once
 
 #include "base/error.hpp"
 #include "base/keep_alive.hpp"
 #include "base/request_context.hpp"
-#include "tier/objects/await.hpp"
-#include "tier/objects/clear.hpp"
-#include "tier/objects/confirm.hpp"
-#include "tier/objects/count_objects.hpp"
-#include "tier/objects/demote.hpp"
-#include "tier/objects/list_objects.hpp"
+#include "tier/messages.hpp"
 #include "tier/objects/object_batch.hpp"
 #include "tier/objects/object_hold.hpp"
-#include "tier/objects/object_notices.hpp"
-#include "tier/objects/publish.hpp"
-#include "tier/objects/remove.hpp"
 #include "tier/policy/policy_notes.hpp"
-#include "tier/search/probe.hpp"
-#include "tier/space/acquire.hpp"
-#include "tier/space/allocate.hpp"
-#include "tier/space/room.hpp"
-#include "tier/space/usage.hpp"
-#include "tier/space/victims.hpp"
-#include "tier/tier_report.hpp"
 #include "transfer/copy_messages.hpp"
 
 namespace terrace::actors {
@@ -39,13 +23,6 @@ struct clear_turn_notice {
 
 /// A tier sends this to itself for the next part of a notice about many objects.
 struct next_part_notice {};
-
-/// Tells the tier above that a tier has joined its group below it, and gets objects of it
-/// (tier/tiers_below.hpp).
-struct tier_below;
-struct tier_joined_notice {
-  std::shared_ptr<const tier_below> what;
-};
 
 /// A preparer sends this to itself: blocking work, one part at a time.
 struct open_disk_notice {};

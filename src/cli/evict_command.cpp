@@ -1,5 +1,6 @@
 // terrace evict
 
+#include "base/tier_properties.hpp"
 #include "cli/command.hpp"
 #include "cli/daemon_connection.hpp"
 #include "cli/json.hpp"
@@ -29,8 +30,7 @@ class evict_command final : public command {
     auto& [daemon, space] = *opened;
     client::prompt_request request{space, prompt_.what(), 0, {}};
     if (!tier_.empty()) {
-      auto tier = tier_ == "gpu" ? tier_kind::gpu : tier_ == "host" ? tier_kind::host : tier_kind::disk;
-      request.tiers = 1U << static_cast<unsigned>(tier);
+      request.tiers = 1U << static_cast<unsigned>(*tier_named(tier_)); // validated
     }
     auto done = daemon.evict(request, daemon_.until());
     if (!done)

@@ -1,5 +1,7 @@
 #include "cli/kv_blocks.hpp"
 
+#include "base/tier_properties.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -31,7 +33,7 @@ uint8_t kv_blocks::tiers_of(const chunk_parts& chunk, uint32_t chunk_objects) {
 }
 
 void kv_blocks::take(const client::event& event, std::vector<block_change>& changes) {
-  if (event.chunk_objects == 0 || event.tier > tier_kind::remote)
+  if (event.chunk_objects == 0 || event.tier > all_tiers.back())
     return;
   bool stored = event.what == client::event_kind::admit;
   if (event.chunk_objects == 1) {
@@ -50,10 +52,10 @@ void kv_blocks::take(const client::event& event, std::vector<block_change>& chan
     chunk.objects.erase(place);
   uint8_t now = tiers_of(chunk, event.chunk_objects);
   uint8_t before = std::exchange(chunk.told, now);
-  for (tier_kind tier : {tier_kind::gpu, tier_kind::host, tier_kind::disk, tier_kind::remote})
+  for (tier_kind tier : all_tiers)
     if ((now & ~before & bit_of(tier)) != 0)
       changes.push_back({true, tier, event.chunk});
-  for (tier_kind tier : {tier_kind::gpu, tier_kind::host, tier_kind::disk, tier_kind::remote})
+  for (tier_kind tier : all_tiers)
     if ((before & ~now & bit_of(tier)) != 0)
       changes.push_back({false, tier, event.chunk});
   if (chunk.objects.empty())

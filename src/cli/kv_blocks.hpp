@@ -3,6 +3,7 @@
 // Pure; used by one thread at a time.
 #pragma once
 
+#include "base/tier_properties.hpp"
 #include "client/types.hpp"
 
 #include <cstdint>
@@ -14,7 +15,7 @@ namespace terrace::cli {
 
 struct block_change {
   bool stored = false; ///< false: it was removed
-  tier_kind tier = tier_kind::none;
+  tier_kind tier = nowhere;
   digest chunk;
   friend bool operator==(const block_change&, const block_change&) = default;
 };

@@ -1,5 +1,6 @@
 // terrace move
 
+#include "base/tier_properties.hpp"
 #include "cli/command.hpp"
 #include "cli/daemon_connection.hpp"
 #include "cli/json.hpp"
@@ -28,8 +29,7 @@ class move_command final : public command {
     if (!opened)
       return tl::unexpected(opened.error());
     auto& [daemon, space] = *opened;
-    auto tier = to_ == "gpu" ? tier_kind::gpu : to_ == "host" ? tier_kind::host : tier_kind::disk;
-    auto done = daemon.move({space, prompt_.what(), 0, {}}, tier, daemon_.until());
+    auto done = daemon.move({space, prompt_.what(), 0, {}}, *tier_named(to_), daemon_.until());
     if (!done)
       return request_failed(daemon, "moving the prompt", done.error());
     if (daemon_.json)

@@ -1,6 +1,7 @@
 #include "cli/replay_report.hpp"
 
 #include "base/ids.hpp"
+#include "base/tier_properties.hpp"
 #include "cli/table.hpp"
 #include "cli/trace.hpp"
 #include "cli/units.hpp"
@@ -27,8 +28,8 @@ void for_each_verb(const replay_counts& c, Use use) {
 std::string format_tiers(const replay_counts& c) {
   table tiers({{"hits by tier", align::left}, {"tokens"}, {"of the input"}, {"bytes loaded"}});
   for (size_t i = 0; i < tier_count; ++i)
-    if (c.hit_tokens[i] != 0 || static_cast<tier_kind>(i) == tier_kind::host ||
-        static_cast<tier_kind>(i) == tier_kind::disk)
+    if (c.hit_tokens[i] != 0 || std::find(governed_tiers.begin(), governed_tiers.end(),
+                                          static_cast<tier_kind>(i)) != governed_tiers.end())
       tiers.add({tier_name(i), format_count(c.hit_tokens[i]),
                  format_ratio(share_of(c.hit_tokens[i], c.input_tokens)), format_bytes(c.loaded_bytes[i])});
   tiers.add({"all", format_count(c.all_hit_tokens()), format_ratio(c.hit_ratio()),

@@ -6,8 +6,8 @@
 #include "group/group_messages.hpp"
 #include "memory/segmented_arena.hpp"
 #include "protocol/terrace_generated.h"
+#include "tier/messages.hpp"
 #include "tier/policy/policy_messages.hpp"
-#include "tier/tier_report.hpp"
 
 #include <memory>
 #include <string>

@@ -1,5 +1,6 @@
 #include "connection/handshake.hpp"
 
+#include "base/tier_properties.hpp"
 #include "protocol/kinds.hpp"
 #include "protocol/limits.hpp"
 
@@ -34,7 +35,7 @@ flatbuffers::Offset<wire::HelloAnswer> write_hello_answer(flatbuffers::FlatBuffe
   if (!isolated)
     features.insert(features.end(), {"mapped_arena", "staging"});
   for (tier_kind tier : tiers)
-    if (tier != tier_kind::host)
+    if (tier != memory_tier)
       features.emplace_back(to_string(tier));
   auto boot = body.CreateVector(environment.boot.bytes.data(), environment.boot.bytes.size());
   auto listed = body.CreateVectorOfStrings(features);

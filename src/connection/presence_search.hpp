@@ -4,8 +4,8 @@
 #pragma once
 
 #include "index/prefix_plan.hpp"
+#include "tier/messages.hpp"
 #include "tier/objects/object_batch.hpp"
-#include "tier/search/probe.hpp"
 
 #include <cstddef>
 #include <optional>

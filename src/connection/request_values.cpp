@@ -1,5 +1,6 @@
 #include "connection/request_values.hpp"
 
+#include "base/tier_properties.hpp"
 #include "index/shaped_pools.hpp"
 
 #include <string>
@@ -120,7 +121,7 @@ result<void> check_sent(const wire::Prefix& prefix, const space_spec& spec, cons
 
 result<set_policy_request> policy_of(const wire::SetPolicy& request) {
   std::string tier = request.tier()->str();
-  for (tier_kind kind : {tier_kind::host, tier_kind::disk})
+  for (tier_kind kind : governed_tiers)
     if (tier == to_string(kind))
       return set_policy_request{kind, request.policy()->str()};
   return fail(errc::not_found, "expected a tier named host or disk, got '" + tier + "'");

@@ -4,8 +4,8 @@
 #include "connection/client_state.hpp"
 #include "index/space_registry.hpp"
 #include "protocol/terrace_generated.h"
+#include "tier/messages.hpp"
 #include "tier/policy/policy_messages.hpp"
-#include "tier/tier_report.hpp"
 
 #include <chrono>
 #include <cstdint>

@@ -36,14 +36,14 @@ constexpr uint64_t prefault_piece_bytes = 64 * mebibyte;
 constexpr size_t spaces_with_series = 32;
 
 /// What the options of every tier say. `allocator` is validated.
-tier_plan tier_plan_of(uint64_t bytes, const std::string& allocator, const std::string& policy) {
+tier_config tier_config_of(uint64_t bytes, const std::string& allocator, const std::string& policy) {
   auto choice = *parse_allocator(allocator);
-  tier_plan plan;
-  plan.bytes = bytes;
-  plan.allocator = choice.name;
-  plan.slot_bytes = choice.slot_bytes;
-  plan.policy = policy;
-  return plan;
+  tier_config config;
+  config.bytes = bytes;
+  config.allocator = choice.name;
+  config.slot_bytes = choice.slot_bytes;
+  config.policy = policy;
+  return config;
 }
 
 demotion_mode demotion_of(const std::string& name) {
@@ -63,7 +63,8 @@ group_plan plan_of(const settings& with, const group_options& group, const std::
   plan.prompts = {with.connection.prompts_max(), with.connection.prompt_bytes()};
   auto clock = std::find(policy_options::clocks.begin(), policy_options::clocks.end(), with.policy.clock);
   plan.policy_time = static_cast<clock_source>(clock - policy_options::clocks.begin());
-  plan.host = tier_plan_of(group.host_bytes, with.host.allocator, with.host.policy);
+  plan.host = tier_config_of(group.host_bytes, with.host.allocator, with.host.policy);
+  plan.host.kind = tier_kind::host;
   plan.host.free_ahead_bytes = with.host.low_watermark_bytes(group.host_bytes);
   plan.host.staging_only = with.host.staging_only;
   plan.segment_bytes = with.host.segment_bytes;
@@ -77,7 +78,8 @@ group_plan plan_of(const settings& with, const group_options& group, const std::
   if (with.host.numa_node != "any")
     plan.numa_node = static_cast<uint32_t>(std::stoul(with.host.numa_node)); // validated
   if (with.disk.enabled && group.disk_bytes != 0) {
-    plan.disk = tier_plan_of(group.disk_bytes, with.disk.allocator, with.disk.policy);
+    plan.disk = tier_config_of(group.disk_bytes, with.disk.allocator, with.disk.policy);
+    plan.disk->kind = tier_kind::disk;
     auto mismatch =
         std::find(disk_options::mismatches.begin(), disk_options::mismatches.end(), with.disk.on_mismatch);
     plan.on_mismatch = static_cast<mismatch_rule>(mismatch - disk_options::mismatches.begin());
@@ -86,17 +88,18 @@ group_plan plan_of(const settings& with, const group_options& group, const std::
     plan.disk_io.bytes_in_flight = with.disk.depth * plan.disk_io.piece_bytes;
     auto rule =
         std::find(disk_options::admissions.begin(), disk_options::admissions.end(), with.disk.admission);
-    plan.admission.rule = static_cast<admission_rule>(rule - disk_options::admissions.begin());
+    plan.disk->admission.rule = static_cast<admission_rule>(rule - disk_options::admissions.begin());
     plan.disk_health.stall_after = with.disk.stall_after;
     plan.disk_health.look_every = look_at_files_every;
-    plan.admission.bytes_per_day = with.disk.write_bytes_per_day;
-    plan.demotion = demotion_of(with.disk.demotion);
+    plan.disk->admission.bytes_per_day = with.disk.write_bytes_per_day;
+    plan.disk->demotion = demotion_of(with.disk.demotion);
   }
   if (with.gpu.tier_bytes != 0) {
-    plan.gpu = tier_plan_of(with.gpu.tier_bytes, with.gpu.tier_allocator, with.gpu.tier_policy);
+    plan.gpu = tier_config_of(with.gpu.tier_bytes, with.gpu.tier_allocator, with.gpu.tier_policy);
+    plan.gpu->kind = tier_kind::gpu;
     plan.gpu_device = with.gpu.tier_device;
     plan.gpu_peers = with.gpu.tier_peers;
-    plan.gpu_demotion = demotion_of(with.gpu.tier_demotion);
+    plan.gpu->returning = demotion_of(with.gpu.tier_demotion);
   }
   plan.quotas = with.quotas_of(group.name);
   plan.leases = {with.lease.host_percent, with.lease.connection_percent, with.lease.disk_percent};

@@ -3,6 +3,7 @@
 // Pure: used by one thread at a time.
 #pragma once
 
+#include "base/credit_gate.hpp"
 #include "group/check_messages.hpp"
 #include "group/group_messages.hpp"
 #include "group/lease_registry.hpp"
@@ -13,7 +14,6 @@
 #include "group/stored_tails.hpp"
 #include "index/space_registry.hpp"
 #include "metrics/client_probe.hpp"
-#include "tier/policy/edge_credit.hpp"
 
 #include <deque>
 #include <functional>
@@ -32,7 +32,7 @@ class group_book {
 
   /// `notices`: credit of the notices that leases begin and end; never null. `probe`: null if sessions are
   /// not counted. `held`: the account charged for what sessions hold; null if it is not counted.
-  group_book(const space_registry::options& spaces, std::shared_ptr<edge_credit> notices,
+  group_book(const space_registry::options& spaces, std::shared_ptr<credit_gate> notices,
              const session_bounds& sessions = {}, std::shared_ptr<metrics::client_probe> probe = nullptr,
              account_ptr held = nullptr, const prompt_bounds& prompts = {})
       : spaces_(spaces), sessions_(sessions), prompts_(prompts), holds_(std::move(held)),
@@ -132,7 +132,7 @@ class group_book {
   session_holds holds_;
   std::vector<lease_ptr> ended_holds_;
   std::deque<demoted_chunks> demotions_;
-  std::shared_ptr<edge_credit> notices_;
+  std::shared_ptr<credit_gate> notices_;
   std::shared_ptr<metrics::client_probe> probe_;
 };
 

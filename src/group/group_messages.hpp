@@ -5,9 +5,9 @@
 #include "base/error.hpp"
 #include "base/ids.hpp"
 #include "index/space_registry.hpp"
+#include "tier/messages.hpp"
 #include "tier/objects/reference_kind.hpp"
 #include "tier/objects/tier_hold.hpp"
-#include "tier/tier_spaces.hpp"
 
 #include <atomic>
 #include <chrono>

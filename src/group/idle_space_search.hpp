@@ -5,7 +5,7 @@
 #pragma once
 
 #include "group/group_messages.hpp"
-#include "tier/tier_spaces.hpp"
+#include "tier/messages.hpp"
 
 #include <cstddef>
 #include <optional>

@@ -1,5 +1,6 @@
 #include "group/session_holds.hpp"
 
+#include "base/tier_properties.hpp"
 #include "index/chunk_layout.hpp"
 
 #include <algorithm>
@@ -10,14 +11,14 @@ namespace terrace {
 
 uint64_t host_bytes_of(const lease& what) {
   uint64_t bytes = 0;
-  if (auto held = held_in(what.held, tier_kind::host))
+  if (auto held = held_in(what.held, memory_tier))
     for (const object_place& place : held->places())
       bytes += place.present() ? place.physical_bytes : 0;
   return bytes;
 }
 
 uint32_t host_chunks_of(const lease& what) {
-  auto held = held_in(what.held, tier_kind::host);
+  auto held = held_in(what.held, memory_tier);
   if (!held || !what.in)
     return 0;
   const auto& places = held->places();

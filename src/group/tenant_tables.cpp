@@ -1,5 +1,7 @@
 #include "group/tenant_tables.hpp"
 
+#include "base/tier_properties.hpp"
+
 #include <map>
 #include <utility>
 
@@ -37,10 +39,10 @@ result<quota_setting> quota_of(const wire::Quota& asked) {
   quota_setting made;
   made.name = asked.name()->str();
   std::string tier = asked.tier() ? asked.tier()->str() : std::string();
-  for (tier_kind kind : {tier_kind::host, tier_kind::disk})
+  for (tier_kind kind : governed_tiers)
     if (tier == to_string(kind))
       made.tier = kind;
-  if (made.tier == tier_kind::none)
+  if (made.tier == nowhere)
     return fail(errc::bad_request, "expected tier \"host\" or \"disk\", got \"" + tier + "\"");
   int maxima = (asked.max_bytes() ? 1 : 0) + (asked.max_percent() ? 1 : 0) + (asked.unlimited() ? 1 : 0);
   if (maxima > 1 || (asked.guaranteed_bytes() && asked.guaranteed_percent()))

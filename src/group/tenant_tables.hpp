@@ -1,9 +1,10 @@
 // Reads and writes quotas and tenants on the wire.
 #pragma once
 
+#include "base/tier_properties.hpp"
 #include "index/tenant_quota.hpp"
 #include "protocol/terrace_generated.h"
-#include "tier/tier_report.hpp"
+#include "tier/messages.hpp"
 
 #include <string>
 #include <vector>
@@ -13,7 +14,7 @@ namespace terrace {
 /// The quota that an operator asks for.
 struct quota_setting {
   std::string name;
-  tier_kind tier = tier_kind::none;
+  tier_kind tier = nowhere;
   quota_change what;
 
   std::string text() const; ///< for the log: "batch: host at most 1048576 bytes"

@@ -1,12 +1,14 @@
 #include "index/known_prefix.hpp"
 
+#include "base/tier_properties.hpp"
+
 #include <cassert>
 
 namespace terrace {
 
 uint32_t leading_host_chunks(const prefix_plan& plan) {
   auto elsewhere = std::find_if(plan.chunk_tiers.begin(), plan.chunk_tiers.end(),
-                                [](tier_kind tier) { return tier != tier_kind::host; });
+                                [](tier_kind tier) { return tier != memory_tier; });
   return static_cast<uint32_t>(elsewhere - plan.chunk_tiers.begin());
 }
 
@@ -22,7 +24,7 @@ prefix_plan behind_known(prefix_plan rest, uint32_t known, uint32_t chunk_tokens
   rest.usable_tokens += tokens;
   if (rest.missing)
     rest.missing->chunk += known;
-  rest.chunk_tiers.insert(rest.chunk_tiers.begin(), known, tier_kind::host);
+  rest.chunk_tiers.insert(rest.chunk_tiers.begin(), known, memory_tier);
   return rest;
 }
 

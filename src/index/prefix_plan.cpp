@@ -1,5 +1,6 @@
 #include "index/prefix_plan.hpp"
 
+#include "base/tier_properties.hpp"
 #include "index/prefix_resolver.hpp"
 
 #include <algorithm>
@@ -40,7 +41,7 @@ std::array<uint64_t, 4> chunks_by_tier(const prefix_plan& plan) {
   for (auto begin = plan.chunk_tiers.begin(); begin != plan.chunk_tiers.end();) {
     auto end = std::find_if(begin, plan.chunk_tiers.end(),
                             [tier = *begin](tier_kind other) { return other != tier; });
-    if (*begin != tier_kind::none)
+    if (*begin != nowhere)
       chunks[static_cast<size_t>(*begin)] += static_cast<uint64_t>(end - begin);
     begin = end;
   }
@@ -141,7 +142,7 @@ void prefix_planner::merge_up_to(size_t objects) {
   size_t first = plan_.object_tiers.size(), end = (objects + 63) / 64 * 64; // whole words
   if (end <= first)
     return;
-  plan_.object_tiers.resize(end, tier_kind::none); // `none` is larger than every tier
+  plan_.object_tiers.resize(end, nowhere); // `none` is larger than every tier
   for (auto& answer : answers_) {
     auto words = answer.present.words();
     for (size_t word = first / 64; word < std::min(end / 64, words.size()); ++word)
@@ -155,14 +156,14 @@ bool prefix_planner::whole(uint32_t chunk, size_t pool) const {
       plan_.object_tiers.begin() +
       static_cast<ptrdiff_t>(size_t{chunk} * layout_.objects_per_chunk() + layout_.first_object(pool));
   auto end = first + layout_.ranks(pool);
-  return std::find(first, end, tier_kind::none) == end;
+  return std::find(first, end, nowhere) == end;
 }
 
 /// Returns the first object from `first` to `end` that is in no tier; `end` if there is none.
 size_t prefix_planner::first_absent(size_t first, size_t end) const {
   const tier_kind* tiers = plan_.object_tiers.data();
   const void* absent =
-      first == end ? nullptr : std::memchr(tiers + first, static_cast<int>(tier_kind::none), end - first);
+      first == end ? nullptr : std::memchr(tiers + first, static_cast<int>(nowhere), end - first);
   return absent == nullptr ? end : static_cast<size_t>(static_cast<const tier_kind*>(absent) - tiers);
 }
 
@@ -226,7 +227,7 @@ tier_kind prefix_planner::slowest_of(uint32_t chunk) const {
       if (!std::exchange(any, true) || slower(plan_.object_tiers[object], slowest))
         slowest = plan_.object_tiers[object];
   }
-  return any ? slowest : tier_kind::none;
+  return any ? slowest : nowhere;
 }
 
 prefix_plan make_prefix_plan(const space_spec& spec, const plan_request& request,

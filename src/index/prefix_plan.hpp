@@ -3,6 +3,7 @@
 
 #include "base/ids.hpp"
 #include "base/steps.hpp"
+#include "base/tier_properties.hpp"
 #include "index/chunk_layout.hpp"
 
 #include <algorithm>
@@ -81,7 +82,7 @@ class object_bitmap {
 
 /// The objects that one tier has.
 struct tier_answer {
-  tier_kind tier = tier_kind::none;
+  tier_kind tier = nowhere;
   object_bitmap present;
 };
 

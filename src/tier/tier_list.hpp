@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/ids.hpp"
+#include "base/tier_properties.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -21,17 +22,24 @@ class tier_list {
 
   /// Returns null if there is no such tier (yet).
   const Tier* tier(tier_kind kind) const {
+    return first_with([kind](const Tier& each) { return each.kind == kind; });
+  }
+  /// Returns the fastest tier for which `has` is true; null: there is none.
+  template <class F>
+  const Tier* first_with(F has) const {
     const auto& all = tiers();
-    auto found = std::find_if(all.begin(), all.end(), [kind](const Tier& each) { return each.kind == kind; });
+    auto found = std::find_if(all.begin(), all.end(), has);
     return found == all.end() ? nullptr : &*found;
   }
-  const Tier* disk() const { return tier(tier_kind::disk); }
+  const Tier* disk() const {
+    return first_with([](const Tier& each) { return durable(each.kind); });
+  }
 
   /// Adds a tier at its position. One call at a time.
   void join(Tier more) {
     auto all = std::make_unique<std::vector<Tier>>(tiers());
     auto slower = [&more](const Tier& each) {
-      return each.kind != tier_kind::host && (more.kind == tier_kind::host || each.kind > more.kind);
+      return each.kind != memory_tier && (more.kind == memory_tier || each.kind > more.kind);
     };
     all->insert(std::find_if(all->begin(), all->end(), slower), std::move(more));
     tiers_.store(all.get(), std::memory_order_release);

@@ -5,7 +5,7 @@
 // one thread at a time.
 #pragma once
 
-#include "tier/objects/confirm.hpp"
+#include "tier/messages.hpp"
 #include "transfer/copy_messages.hpp"
 #include "transfer/load_course.hpp"
 

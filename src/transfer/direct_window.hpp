@@ -5,7 +5,7 @@
 // `take_confirmed`, `announcement`, `deliver`. Used by one thread at a time.
 #pragma once
 
-#include "tier/objects/confirm.hpp"
+#include "tier/messages.hpp"
 #include "tier/objects/tier_index.hpp"
 #include "transfer/copy_messages.hpp"
 #include "transfer/direct_messages.hpp"

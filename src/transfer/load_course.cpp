@@ -1,5 +1,6 @@
 #include "transfer/load_course.hpp"
 
+#include "base/tier_properties.hpp"
 #include "index/object_header.hpp"
 
 #include <algorithm>
@@ -10,11 +11,11 @@ namespace terrace {
 
 bool load_subject::leased_below() const {
   return std::any_of(leased.begin(), leased.end(),
-                     [](const tier_hold& one) { return one.tier != tier_kind::host; });
+                     [](const tier_hold& one) { return one.tier != memory_tier; });
 }
 
 bool load_subject::by_pool() const {
-  hold_ptr host = held_in(leased, tier_kind::host);
+  hold_ptr host = held_in(leased, memory_tier);
   if (!is_awaited() || !host || host->places().size() != objects->size() ||
       objects->size() > by_pool_objects_max)
     return false;
@@ -37,7 +38,7 @@ transfer_window load_course::window_from(size_t first, uint64_t bytes_max) const
 }
 
 bool load_course::leased_in_host(const transfer_window& window) const {
-  hold_ptr held = held_in(of.leased, tier_kind::host);
+  hold_ptr held = held_in(of.leased, memory_tier);
   if (!held || held->places().size() < window.end)
     return false;
   auto first = held->places().begin();

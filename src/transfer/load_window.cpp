@@ -1,5 +1,6 @@
 #include "transfer/load_window.hpp"
 
+#include "base/tier_properties.hpp"
 #include "index/object_header.hpp"
 #include "transfer/store_window.hpp"
 
@@ -10,8 +11,7 @@ namespace terrace {
 
 load_window::load_window(load_course& course, uint64_t bytes_max, size_t begin)
     : course_(course), waits_(begin == course.begin), whole_(course.whole()),
-      part_(course.window_from(begin, bytes_max)), source_(part_.size(), tier_kind::host),
-      lost_(part_.size()) {}
+      part_(course.window_from(begin, bytes_max)), source_(part_.size(), memory_tier), lost_(part_.size()) {}
 
 // ---- a round ----
 
@@ -28,7 +28,7 @@ bool load_window::begin_leased(const tiers_below& below) {
   begin_round();
   leased_round_ = true;
   places_.assign(part_.size(), {});
-  if (hold_ptr host = held_in(course_.of.leased, tier_kind::host))
+  if (hold_ptr host = held_in(course_.of.leased, memory_tier))
     for (size_t i = 0; i < part_.size() && part_.begin + i < host->places().size(); ++i)
       places_[i] = host->places()[part_.begin + i];
   return true;
@@ -63,7 +63,7 @@ bool load_window::may_stay(uint64_t held_bytes, bool any_below) {
   }
   if (!any_below || held_bytes <= course_.held_bytes_max())
     return true;
-  hold_ptr leased = held_in(of.leased, tier_kind::host);
+  hold_ptr leased = held_in(of.leased, memory_tier);
   for (size_t i = 0; i < part_.size(); ++i) // what the lease already holds needs no additional memory
     if (!leased || !leased->places()[part_.begin + i].present())
       return false;
@@ -134,7 +134,7 @@ std::optional<tier_holds> load_window::leased_below() {
     return std::nullopt;
   tier_holds below;
   for (const tier_hold& one : course_.of.leased)
-    if (one.tier != tier_kind::host)
+    if (one.tier != memory_tier)
       below.push_back({one.tier, part_of(one.held, part_.begin, part_.end)});
   return below;
 }
@@ -321,7 +321,7 @@ std::array<uint64_t, 4> load_window::deliver() {
 }
 
 hold_ptr load_window::from_host() const {
-  bool any = std::find(source_.begin(), source_.end(), tier_kind::host) != source_.end();
+  bool any = std::find(source_.begin(), source_.end(), memory_tier) != source_.end();
   return any && !holds_.empty() ? holds_.front() : nullptr;
 }
 

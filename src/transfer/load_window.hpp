@@ -6,7 +6,7 @@
 // `copy`, `deliver`, `after_delivery`. Used by one thread at a time. Indices of objects are those in the window.
 #pragma once
 
-#include "tier/space/acquire.hpp"
+#include "tier/messages.hpp"
 #include "transfer/copy_messages.hpp"
 #include "transfer/load_course.hpp"
 #include "transfer/passage.hpp"

@@ -15,12 +15,10 @@
 #pragma once
 
 #include "base/request_context.hpp"
+#include "base/tier_properties.hpp"
 #include "memory/segmented_arena.hpp"
-#include "tier/objects/confirm.hpp"
-#include "tier/objects/object_notices.hpp"
-#include "tier/objects/publish.hpp"
+#include "tier/messages.hpp"
 #include "tier/objects/tier_hold.hpp"
-#include "tier/space/acquire.hpp"
 #include "transfer/mover_messages.hpp"
 
 #include <cstddef>
@@ -69,7 +67,7 @@ class passage {
 
   /// The objects that come from one tier: those to be moved, later those that were.
   struct part {
-    tier_kind tier = tier_kind::none;
+    tier_kind tier = nowhere;
     hold_ptr held;
     std::vector<size_t> objects;
   };

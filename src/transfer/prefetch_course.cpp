@@ -1,5 +1,6 @@
 #include "transfer/prefetch_course.hpp"
 
+#include "base/tier_properties.hpp"
 #include "index/object_header.hpp"
 #include "tier/objects/scope_objects.hpp"
 #include "transfer/windows.hpp"
@@ -94,7 +95,7 @@ std::optional<prefetch_course::window> prefetch_course::next() {
       batch->parents.push_back(parent_of(spec, *of_.chunks, of_.before, next_, key));
       batch->payload_bytes.push_back(spec.pools[pool].object_bytes);
       made.chunks.push_back(next_);
-      made.below = made.below || tiers[object] != tier_kind::host;
+      made.below = made.below || tiers[object] != memory_tier;
     });
   }
   made.objects = std::move(batch);

@@ -5,10 +5,11 @@
 
 #include "base/keep_alive.hpp"
 #include "base/request_context.hpp"
+#include "base/tier_properties.hpp"
 #include "index/prefix_plan.hpp"
 #include "index/space_registry.hpp"
+#include "tier/messages.hpp"
 #include "tier/objects/object_batch.hpp"
-#include "tier/space/acquire.hpp"
 #include "transfer/arrival_counters.hpp"
 
 #include <array>
@@ -28,10 +29,10 @@ struct prefetch_subject {
   std::optional<digest> before; ///< the chunk before the first, if known
   uint64_t first_token = 0;
   uint64_t prompt_tokens = 0;
-  bool waits = false;             ///< for memory; otherwise it ends where none can be made at once
-  bool note_access = true;        ///< unless an inference was reported
-  keep_alive held_by;             ///< the lease of the chunks; may be null
-  tier_kind to = tier_kind::host; ///< or a faster one, which everything reaches through host memory
+  bool waits = false;         ///< for memory; otherwise it ends where none can be made at once
+  bool note_access = true;    ///< unless an inference was reported
+  keep_alive held_by;         ///< the lease of the chunks; may be null
+  tier_kind to = memory_tier; ///< or a faster one, which everything reaches through host memory
   std::shared_ptr<const arrival_counters> arrivals; ///< one; null: none
 };
 
@@ -67,7 +68,7 @@ struct prefetch_result {
 /// How many of the found chunks a prefetch brings: so many that what comes into the tier takes at most `bytes` there, headers
 /// and padding included. A chain that evicts its own beginning would be of no use.
 uint32_t chunks_that_fit(const space_spec& spec, const prefix_plan& plan, uint64_t bytes,
-                         tier_kind to = tier_kind::host);
+                         tier_kind to = memory_tier);
 
 class prefetch_course {
  public:

@@ -4,8 +4,7 @@
 #pragma once
 
 #include "memory/segmented_arena.hpp"
-#include "tier/objects/publish.hpp"
-#include "tier/space/acquire.hpp"
+#include "tier/messages.hpp"
 #include "transfer/copy_messages.hpp"
 #include "transfer/scatter_gather.hpp"
 

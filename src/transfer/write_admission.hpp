@@ -6,7 +6,7 @@
 #include "base/ids.hpp"
 #include "tier/policy/policy_messages.hpp"
 #include "tier/tier_availability.hpp"
-#include "transfer/disk_admission.hpp"
+#include "tier/tier_config.hpp"
 #include "transfer/write_budget.hpp"
 #include "transfer/write_plan.hpp"
 

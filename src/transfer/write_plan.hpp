@@ -6,10 +6,8 @@
 #pragma once
 
 #include "base/eviction_types.hpp"
-#include "tier/objects/await.hpp"
+#include "tier/messages.hpp"
 #include "tier/policy/policy_messages.hpp"
-#include "tier/search/probe.hpp"
-#include "tier/space/acquire.hpp"
 #include "transfer/passage.hpp"
 #include "transfer/write_budget.hpp"
 #include "transfer/write_through_messages.hpp"

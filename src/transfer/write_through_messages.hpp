@@ -3,7 +3,7 @@
 
 #include "base/error.hpp"
 #include "index/space_registry.hpp"
-#include "tier/objects/demote.hpp"
+#include "tier/messages.hpp"
 #include "tier/objects/object_batch.hpp"
 #include "tier/objects/object_hold.hpp"
 #include "tier/space/write_credit.hpp"

@@ -78,13 +78,12 @@ struct fast_tier_fixture : disk_fixture {
   std::shared_ptr<metrics::tier_probe> probe = std::make_shared<metrics::tier_probe>();
 
   void begin(demotion_mode returning, parts_wanted of = {.host_objects = 8}) {
-    of.more_tiers = {{tier_kind::gpu, "lru"}};
+    of.more_tiers = {{.kind = tier_kind::gpu, .policy = "lru"}};
     start(of);
-    lower_tier tier;
+    tier_handle tier;
     tier.kind = tier_kind::gpu;
-    tier.plan.bytes = 4 * physical;
-    tier.plan.allocator = "free_list";
-    tier.space = make_space(tier.plan, tier.plan.bytes, 0).value();
+    tier.bytes = 4 * physical;
+    tier.allocator = "free_list";
     tier.mover = mover = sys.spawn(fast_mover, fast);
     tier.service = serves;
     tier.probe = probe;
@@ -92,10 +91,11 @@ struct fast_tier_fixture : disk_fixture {
     tier.returning = returning;
     tier.device = std::make_shared<const device_tier>(device_tier{{}, serves});
     serves->serves();
-    join_tier(sys, *group, std::move(tier));
+    auto space = make_space(tier, tier.bytes, 0).value();
+    join_tier(sys, *group, std::move(tier), {.space = std::move(space)});
     settle();
   }
-  const tier_parts& parts() { return *group->tier(tier_kind::gpu); }
+  const tier_handle& parts() { return *group->tier(tier_kind::gpu); }
   const tier_actor& gpu() { return parts().tier; }
 
   /// As a load into the tier's device does.

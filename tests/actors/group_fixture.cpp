@@ -64,17 +64,18 @@ void group_fixture::start(const parts_wanted& parts) {
   plan_.host.policy = wanted.policy;
   if (wanted.segment_objects != 0)
     plan_.segment_bytes = wanted.segment_objects * physical;
-  plan_.admission = wanted.admission;
-  plan_.demotion = wanted.demotion;
   plan_.leases = wanted.leases;
   plan_.more_tiers = wanted.more_tiers;
   plan_.policy_time = wanted.clock;
   probes.paths.resize(wanted.disk_paths);
   if (wanted.disk_objects != 0)
-    plan_.disk = tier_plan{.bytes = 0,
-                           .allocator = wanted.disk_allocator,
-                           .slot_bytes = wanted.disk_slot_bytes,
-                           .policy = wanted.policy};
+    plan_.disk = tier_config{.kind = tier_kind::disk,
+                             .bytes = 0,
+                             .allocator = wanted.disk_allocator,
+                             .slot_bytes = wanted.disk_slot_bytes,
+                             .policy = wanted.policy,
+                             .admission = wanted.admission,
+                             .demotion = wanted.demotion};
   auto built = build_group(sys, plan_, probes, copiers_);
   ASSERT_TRUE(built) << built.error().text;
   group = *built;

@@ -56,9 +56,8 @@ class group_fixture : public terrace::test::actor_fixture {
     clock_source clock = clock_source::steady;
     std::string disk_allocator = "size_class";
     uint64_t disk_slot_bytes = 0;
-    uint64_t segment_objects = 0; ///< of host memory; 0: one segment
-    std::vector<std::pair<tier_kind, std::string>>
-        more_tiers; ///< that the test joins itself, and their policies
+    uint64_t segment_objects = 0;        ///< of host memory; 0: one segment
+    std::vector<tier_config> more_tiers; ///< that the test joins itself, and their policies
   };
 
   void start(const parts_wanted& wanted);

@@ -12,7 +12,7 @@ using namespace terrace;
 namespace {
 
 struct GroupBook : ::testing::Test {
-  std::shared_ptr<edge_credit> notices = std::make_shared<edge_credit>();
+  std::shared_ptr<credit_gate> notices = std::make_shared<credit_gate>();
   group_book book{{.spaces_max = 2}, notices};
 
   static space_spec spec(const std::string& model) {

@@ -37,7 +37,7 @@ lease_ptr lease_numbered(uint8_t number, connection_id of = owner) {
 }
 
 struct GroupCheck : ::testing::Test {
-  std::shared_ptr<edge_credit> notices = std::make_shared<edge_credit>();
+  std::shared_ptr<credit_gate> notices = std::make_shared<credit_gate>();
   group_book book{{.spaces_max = 2}, notices};
 
   void add(const lease_ptr& what) {

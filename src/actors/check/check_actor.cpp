@@ -1,5 +1,6 @@
 #include "actors/check/check_actor.hpp"
 
+#include "base/tier_properties.hpp"
 #include "runtime/answer.hpp"
 #include "runtime/ask.hpp"
 #include "runtime/next_turn.hpp"
@@ -37,16 +38,16 @@ constexpr int session_attempts = 3;
 /// Walks a tier. The walk ends with this object.
 class tier_walk {
  public:
-  tier_walk(const tier_parts& tier, uint64_t number) : of_(tier), number_(number) {}
+  tier_walk(const tier_handle& tier, uint64_t number) : of_(tier), number_(number) {}
   tier_walk(const tier_walk&) = delete;
   tier_walk& operator=(const tier_walk&) = delete;
   ~tier_walk() { caf::anon_send(of_.tier, end_check_notice{number_}); }
 
-  const tier_parts& tier() const { return of_; }
+  const tier_handle& tier() const { return of_; }
   uint64_t number() const { return number_; }
 
  private:
-  tier_parts of_;
+  tier_handle of_;
   uint64_t number_;
 
  public:
@@ -119,7 +120,7 @@ struct progress_tally {
 task<progress_tally> tally_progress(check_pointer self) {
   auto group = self->state.job.group;
   progress_tally now;
-  for (const tier_parts& tier : group->tiers()) {
+  for (const tier_handle& tier : group->tiers()) {
     for (write_through_actor writer : {tier.write_through, tier.returns}) {
       if (!writer)
         continue;
@@ -225,7 +226,7 @@ task<> check_client(check_pointer self, client_ptr client) {
     co_await counted;
   }
   for (hold_ptr& one : answer->readings) {
-    auto counted = count_hold(self, reference_kind::reading, tier_kind::host, std::move(one));
+    auto counted = count_hold(self, reference_kind::reading, memory_tier, std::move(one));
     co_await counted;
   }
 }
@@ -234,7 +235,7 @@ task<> check_client(check_pointer self, client_ptr client) {
 
 task<error> begin_walks(check_pointer self) {
   auto group = self->state.job.group;
-  for (const tier_parts& tier : group->tiers()) {
+  for (const tier_handle& tier : group->tiers()) {
     auto actor = tier.tier;
     check_tier_request request;
     auto begun = co_await ask<check_tier_answer>(self, actor, request, "tier");
@@ -293,7 +294,7 @@ task<error> check_tier(check_pointer self, tier_walk& walk) {
 
 void compare_charges(check_pointer self, const progress_tally& before, const progress_tally& after) {
   auto& state = self->state;
-  const tier_walk* host = walk_of(self, tier_kind::host);
+  const tier_walk* host = walk_of(self, memory_tier);
   if (host == nullptr || before.ledger.changes != after.ledger.changes)
     return;
   auto compare = [&](const char* who, uint64_t counted, uint64_t kept) {

@@ -119,7 +119,7 @@ void connection::requests_ended() {
 void connection::sweep() {
   const group_parts& group = client_.group();
   caf::anon_send(group.group, sweep_notice{});
-  for (const tier_parts& tier : group.tiers()) {
+  for (const tier_handle& tier : group.tiers()) {
     caf::anon_send(tier.tier, sweep_notice{});
     if (tier.write_through)
       caf::anon_send(tier.write_through, sweep_notice{});

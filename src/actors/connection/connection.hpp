@@ -13,6 +13,7 @@
 #include "runtime/home.hpp"
 #include "runtime/io_messages.hpp"
 #include "runtime/short_turns.hpp"
+#include "runtime/turns.hpp"
 
 #include <caf/event_based_actor.hpp>
 #include <caf/stateful_actor.hpp>
@@ -31,7 +32,8 @@ class connection final : private client_inbox::owner {
     std::unique_ptr<connection> work;
   };
   using interface = connection_actor::extend<caf::reacts_to<begin_notice>, caf::reacts_to<runtime::io_done>>;
-  using self_pointer = caf::stateful_actor<shell, runtime::short_turns<runtime::homed<interface::base>>>*;
+  using self_pointer =
+      caf::stateful_actor<shell, runtime::turns<runtime::short_turns<runtime::homed<interface::base>>>>*;
 
   connection(self_pointer self, unique_fd socket, peer who, client_ptr record,
              std::shared_ptr<const connection_environment> environment);
@@ -41,16 +43,6 @@ class connection final : private client_inbox::owner {
   client_inbox& inbox() { return inbox_; }
 
   // ---- called by the actor ----
-
-  /// Handles a message. What it answers is sent at its end, not before: whatever it does meanwhile, such as sending other
-  /// messages, comes before what anybody does with the answers.
-  template <class F>
-  void in_turn(F&& work) {
-    assert(!inbox_.in_turn());
-    inbox_.begin_turn();
-    work();
-    inbox_.end_turn();
-  }
 
   void on_begin();
   void on_io_done(const runtime::io_done& done);
@@ -79,20 +71,20 @@ class connection final : private client_inbox::owner {
         .then(
             [this, then = std::move(then)](answer_of<F> answer) mutable {
               --asked_;
-              in_turn([&] { then(answer); });
+              then(answer);
             },
             [this, lost = std::move(lost)](const caf::error&) mutable {
               --asked_;
-              in_turn(lost);
+              lost();
             });
   }
   template <class Actor, class Message>
   void send(const Actor& to, Message message) {
     self_->send(to, std::move(message));
   }
-  /// Sends on an edge with a credit. Without credit (edge_credit.hpp) no further request is read until `to` has read it.
+  /// Sends on an edge with a credit. Without credit (credit_gate.hpp) no further request is read until `to` has read it.
   template <class Actor, class Message>
-  void send_with_credit(edge_credit& credit, const Actor& to, Message message, uint64_t units) {
+  void send_with_credit(credit_gate& credit, const Actor& to, Message message, uint64_t units) {
     if (credit.offer(units)) {
       send(to, std::move(message));
       return;
@@ -100,7 +92,7 @@ class connection final : private client_inbox::owner {
     inbox_.gate().sent_without_credit();
     auto read = [this] {
       inbox_.gate().read_without_credit();
-      in_turn([this] { inbox_.pump(); });
+      inbox_.pump();
     };
     self_->request(to, caf::infinite, std::move(message)).then(read, [read](const caf::error&) { read(); });
   }

@@ -13,28 +13,23 @@ struct connection_seed {
   std::shared_ptr<const connection_environment> environment;
 };
 
-template <class F>
-void in_turn(connection::self_pointer self, F&& work) {
-  connection& of = *self->state.work;
-  of.in_turn([&] { work(of); });
-}
-
 connection::interface::behavior_type connection_behavior(connection::self_pointer self,
                                                          const std::shared_ptr<connection_seed>& seed) {
   self->state.work = std::make_unique<connection>(self, std::move(seed->socket), std::move(seed->who),
                                                   seed->record, seed->environment);
-  return {
+  // What a turn answers is sent at its end, not before: whatever it does meanwhile, such as sending other messages, comes
+  // before what anybody does with the answers.
+  self->each_turn([self] { self->state.work->inbox().begin_turn(); },
+                  [self] { self->state.work->inbox().end_turn(); });
+  return self->in_turns(
       [self](begin_notice) { self->state.work->on_begin(); },
-      [self](const runtime::io_done& done) {
-        in_turn(self, [&done](connection& work) { work.on_io_done(done); });
-      },
-      [self](const resume_notice& notice) { in_turn(self, [&notice](connection&) { (*notice.work)(); }); },
+      [self](const runtime::io_done& done) { self->state.work->on_io_done(done); },
+      [](const resume_notice& notice) { (*notice.work)(); },
       [self](drain_notice) { self->state.work->inbox().drain(); },
       [self](leave_notice) { self->state.work->inbox().leave(); },
       [self](const revoke_request& request) { return self->state.work->on_revoke(request.id); },
       [self](check_client_request) { return self->state.work->on_check(); },
-      [self](const confirm_notice& notice) { self->state.work->inbox().confirmed(notice.pid); },
-  };
+      [self](const confirm_notice& notice) { self->state.work->inbox().confirmed(notice.pid); });
 }
 
 } // namespace

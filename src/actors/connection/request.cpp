@@ -83,7 +83,7 @@ void client_request::use_for_inference(const wire::Options* options, object_sour
 void client_request::tell_shadows(const wire::Options* options, const space_ptr& in,
                                   std::shared_ptr<const chunk_prefix> prefix, std::optional<uint16_t> rank) {
   const group_parts& group = client.group();
-  if (!group.feed || prefix->chunks.empty() || !group.feed->offer(prefix->chunks.size()))
+  if (!group.feed || prefix->chunks.empty() || !group.feed->offer_or_skip(prefix->chunks.size()))
     return;
   actor.send(group.shadow, shadow_use_of(*context, options, in, std::move(prefix), rank));
 }

@@ -4,6 +4,7 @@
 #include "runtime/answer.hpp"
 #include "runtime/io_messages.hpp"
 #include "runtime/ring.hpp"
+#include "runtime/turns.hpp"
 #include "storage/disk/registered_memory.hpp"
 
 #include <caf/stateful_actor.hpp>
@@ -38,7 +39,7 @@ struct look_at_file {
 };
 
 struct disk_state;
-using disk_pointer = caf::stateful_actor<disk_state, runtime::homed<disk_actor::base>>*;
+using disk_pointer = caf::stateful_actor<disk_state, runtime::turns<runtime::homed<disk_actor::base>>>*;
 
 /// The ring of the disk's worker.
 class disk_ring final : public path_output {
@@ -207,7 +208,7 @@ void on_io_done(disk_pointer self, const runtime::io_done& done) {
   }
 }
 
-/// Call after everything that may submit operations.
+/// Operations may have been submitted.
 void keep_watch(disk_pointer self) {
   auto& state = self->state;
   keep_ticking(self, state.path->watch(), state.ticking, state.with.path.health.stall_after, tick_tag);
@@ -221,7 +222,8 @@ disk_actor::behavior_type disk_behavior(disk_pointer self, const std::shared_ptr
   state.ring = std::make_unique<disk_ring>(self);
   state.path = std::make_unique<disk_path>(state.with.path, *state.ring);
   begin_looking(self);
-  return {
+  self->each_turn(nullptr, [self] { keep_watch(self); });
+  return self->in_turns(
       [self](register_memory) { self->state.memory->register_all(self->port()); },
       [self](const add_memory& added) {
         self->state.memory->add(self->port(), added.segment, added.committed);
@@ -230,17 +232,9 @@ disk_actor::behavior_type disk_behavior(disk_pointer self, const std::shared_ptr
         self->state.memory->forget(self->port(), gone.begin);
         return retire_answer{};
       },
-      [self](const disk_request& request) {
-        auto promise = on_request(self, request);
-        keep_watch(self);
-        return promise;
-      },
+      [self](const disk_request& request) { return on_request(self, request); },
       [self](const journal_stalled& notice) { self->state.path->journal_stalled(notice.now, clock::now()); },
-      [self](const runtime::io_done& done) {
-        on_io_done(self, done);
-        keep_watch(self);
-      },
-  };
+      [self](const runtime::io_done& done) { on_io_done(self, done); });
 }
 
 } // namespace

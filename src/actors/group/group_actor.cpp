@@ -2,11 +2,11 @@
 
 #include "actors/transfer/move_actor.hpp"
 #include "actors/transfer/transfer_arguments.hpp"
+#include "base/tier_properties.hpp"
 #include "group/group_book.hpp"
 #include "runtime/answer.hpp"
-#include "tier/objects/object_notices.hpp"
+#include "tier/messages.hpp"
 #include "tier/objects/object_source.hpp"
-#include "tier/search/probe.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/typed_event_based_actor.hpp>
@@ -43,7 +43,7 @@ forget_spaces_answer on_forget_spaces(group_pointer self, const forget_spaces_re
     group->events->forgotten(answer.forgotten);
   }
   if (group && !answer.forgotten.empty())
-    for (const tier_parts& tier : group->tiers())
+    for (const tier_handle& tier : group->tiers())
       self->send(tier.tier, forget_spaces_notice{answer.forgotten});
   return answer;
 }
@@ -70,9 +70,9 @@ caf::result<await_lookup_answer> on_await_lookup(group_pointer self, const await
 
 void demote_next(group_pointer self);
 
-const tier_parts* tier_below(const group_parts& group) {
-  for (const tier_parts& tier : group.tiers())
-    if (tier.kind > tier_kind::host && tier.write_through && tier.writes())
+const tier_handle* tier_below(const group_parts& group) {
+  for (const tier_handle& tier : group.tiers())
+    if (slower_than_memory(tier.kind) && tier.write_through && tier.writes())
       return &tier;
   return nullptr;
 }
@@ -91,7 +91,7 @@ void demote_next(group_pointer self) {
     demoted_chunks next = state.book->next_demotion();
     if (!next.chunks)
       return;
-    const tier_parts* below = group ? tier_below(*group) : nullptr;
+    const tier_handle* below = group ? tier_below(*group) : nullptr;
     if (below == nullptr) {
       state.book->demoted(false);
       continue;
@@ -185,7 +185,7 @@ void remove_next_tail(group_pointer self) {
   auto all = std::make_shared<tail_removal>(tail_removal{next, {next.in, chunks}, {}});
   all->work = std::make_shared<request_context>();
   all->work->work.begin();
-  for (const tier_parts& tier : group->tiers())
+  for (const tier_handle& tier : group->tiers())
     all->tiers.push_back(tier.tier);
   if (all->tiers.size() > 1)
     all->tiers.push_back(all->tiers.front());
@@ -242,7 +242,7 @@ void on_end_owner(group_pointer self, const end_owner_notice& notice) {
 }
 
 group_actor::behavior_type group_behavior(group_pointer self, const space_registry::options& spaces,
-                                          const std::shared_ptr<edge_credit>& notices,
+                                          const std::shared_ptr<credit_gate>& notices,
                                           const std::weak_ptr<const group_parts>& group,
                                           const session_bounds& sessions,
                                           const std::shared_ptr<metrics::client_probe>& probe,
@@ -287,7 +287,7 @@ group_actor::behavior_type group_behavior(group_pointer self, const space_regist
 } // namespace
 
 group_actor spawn_group(caf::actor_system& system, const space_registry::options& spaces,
-                        std::shared_ptr<edge_credit> notices, std::weak_ptr<const group_parts> group,
+                        std::shared_ptr<credit_gate> notices, std::weak_ptr<const group_parts> group,
                         const session_bounds& sessions, std::shared_ptr<metrics::client_probe> probe,
                         account_ptr held, const prompt_bounds& prompts) {
   return system.spawn(group_behavior, spaces, std::move(notices), std::move(group), sessions,

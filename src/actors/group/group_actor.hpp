@@ -2,8 +2,8 @@
 #pragma once
 
 #include "actors/interfaces.hpp"
+#include "base/credit_gate.hpp"
 #include "metrics/client_probe.hpp"
-#include "tier/policy/edge_credit.hpp"
 #include "tier/search/lease_ledger.hpp"
 
 #include <caf/fwd.hpp>
@@ -17,7 +17,7 @@ struct group_parts;
 /// may be set up later, and may be absent in tests. `held`: charged with what sessions hold. `prompts`:
 /// bounds of the prompts whose logits are kept.
 group_actor spawn_group(caf::actor_system& system, const space_registry::options& spaces,
-                        std::shared_ptr<edge_credit> notices = std::make_shared<edge_credit>(),
+                        std::shared_ptr<credit_gate> notices = std::make_shared<credit_gate>(),
                         std::weak_ptr<const group_parts> group = {}, const session_bounds& sessions = {},
                         std::shared_ptr<metrics::client_probe> probe = nullptr, account_ptr held = nullptr,
                         const prompt_bounds& prompts = {});

@@ -37,10 +37,10 @@ struct lookup_state {
 using lookup_base = runtime::short_turns<runtime::homed<caf::event_based_actor>>;
 using lookup_pointer = caf::stateful_actor<lookup_state, lookup_base>*;
 
-using tiers_searched = searched_tiers<tier_parts>;
+using tiers_searched = searched_tiers<tier_handle>;
 
 /// Returns false if the tier must be asked.
-bool read_slice(prefix_search& search, size_t number, const tier_parts& tier) {
+bool read_slice(prefix_search& search, size_t number, const tier_handle& tier) {
   auto counted = search.read(number, *tier.index);
   if (!counted)
     return false;
@@ -50,7 +50,7 @@ bool read_slice(prefix_search& search, size_t number, const tier_parts& tier) {
 }
 
 /// Slices keep long lookups from delaying short ones.
-question<tier_actor, probe_request> probe_of(prefix_search& search, const tier_parts& tier) {
+question<tier_actor, probe_request> probe_of(prefix_search& search, const tier_handle& tier) {
   return {tier.tier, search.probe(),
           search.one_slice() ? caf::message_priority::high : caf::message_priority::normal};
 }
@@ -145,7 +145,7 @@ task<> look_up(lookup_pointer self, lookup_request request, answer<lookup_answer
     }
   }
   lease_room room{group.leases, request.account, group.memory->size(), {}};
-  for (const tier_parts& tier : group.tiers())
+  for (const tier_handle& tier : group.tiers())
     room.below_bytes[static_cast<size_t>(tier.kind)] = tier.bytes;
   while (found.lease_some(room)) {
     co_await next_turn<next_slice>(self, self->state.wait);

@@ -12,7 +12,7 @@ std::optional<lookup_answer> look_up_at_once(const lookup_request& request) {
   if (request.hold || request.prefill_tokens_per_s != 0 ||
       request.objects.size() > prefix_search::slice_objects)
     return std::nullopt;
-  searched_tiers<tier_parts> tiers(request.group->tiers(), request.tiers);
+  searched_tiers<tier_handle> tiers(request.group->tiers(), request.tiers);
   prefix_search search(request, request.objects, tiers.kinds());
   std::array<prefix_search::counted, tiers.kinds_max> counted;
   if (search.next_slice())

@@ -23,7 +23,7 @@ bool door_connection::serve_at_once(const door_batch& batch) {
 bool door_connection::read_at_once(const door_batch& batch) {
   if (told_ == told_max)
     return false;
-  const tier_parts& host = environment_.group->tiers().front();
+  const tier_handle& host = environment_.group->tiers().front();
   std::vector<uint32_t> copies(batch.objects->size(), 0);
   for (const item& one : batch.items)
     if (one.what == item::kind::value || one.what == item::kind::element)

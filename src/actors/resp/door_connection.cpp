@@ -263,7 +263,7 @@ void door_connection::on_timer() {
 
 /// Answers whatever waits for ended requests.
 void door_connection::sweep() {
-  for (const tier_parts& tier : environment_.group->tiers()) {
+  for (const tier_handle& tier : environment_.group->tiers()) {
     caf::anon_send(tier.tier, sweep_notice{});
     if (tier.write_through)
       caf::anon_send(tier.write_through, sweep_notice{});

@@ -1,7 +1,8 @@
 // Serves batches of commands, and long values, as coroutines.
 #include "actors/resp/door_connection.hpp"
 #include "actors/resp/value_requests.hpp"
-#include "tier/tier_spaces.hpp"
+#include "base/tier_properties.hpp"
+#include "tier/messages.hpp"
 
 #include <algorithm>
 #include <cassert>
@@ -121,7 +122,7 @@ task<> door_connection::serve_reads(std::shared_ptr<door_batch> batch) {
 task<> door_connection::reply_value(const value_subject& of, const found_values& found, size_t key,
                                     bool element) {
   const tier_hold* from = found.of(key);
-  if (from != nullptr && from->tier == tier_kind::host) {
+  if (from != nullptr && from->tier == memory_tier) {
     add_value(from->held->places()[key], from->held);
     co_return;
   }
@@ -287,7 +288,7 @@ task<> door_connection::serve_removals(std::shared_ptr<door_batch> batch) {
 
 task<> door_connection::serve_counts(std::shared_ptr<door_batch> batch) {
   uint64_t keys = 0; // most keys are in several tiers
-  for (const tier_parts& tier : environment_.group->tiers()) {
+  for (const tier_handle& tier : environment_.group->tiers()) {
     const tier_actor& whom = tier.tier;
     count_objects_request wanted{space_->id};
     auto counted = co_await ask<count_objects_answer>(self_, whom, std::move(wanted), "tier");

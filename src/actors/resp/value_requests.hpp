@@ -3,9 +3,9 @@
 
 #include "actors/resp/value_transfer.hpp"
 #include "actors/transfer/load_actor.hpp"
+#include "base/tier_properties.hpp"
 #include "runtime/ask.hpp"
-#include "tier/objects/confirm.hpp"
-#include "tier/objects/object_notices.hpp"
+#include "tier/messages.hpp"
 #include "transfer/store_window.hpp"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ template <class Self>
 task<result<found_values>> find_values(Self self, const value_subject& of) {
   found_values found;
   size_t missing = of.objects->size();
-  for (const tier_parts& tier : of.group->tiers()) {
+  for (const tier_handle& tier : of.group->tiers()) {
     if (missing == 0 || (tier.mover && !tier.reads()))
       continue;
     probe_request wanted{of.objects, true, true};
@@ -99,8 +99,8 @@ task<error> remove_from_host(Self self, const value_subject& of, std::vector<boo
 /// later asks host memory afterwards.
 template <class Self>
 task<error> remove_below(Self self, const value_subject& of, std::vector<bool>& removed) {
-  for (const tier_parts& tier : of.group->tiers()) {
-    if (tier.kind == tier_kind::host || tier.index->surely_lacks(*of.objects))
+  for (const tier_handle& tier : of.group->tiers()) {
+    if (tier.kind == memory_tier || tier.index->surely_lacks(*of.objects))
       continue;
     const tier_actor& whom = tier.tier;
     remove_request wanted{of.objects};
@@ -144,7 +144,7 @@ task<error> remove_values(Self self, const value_subject& of, std::vector<bool>&
 template <class Self>
 task<error> take_credits_for(Self self, const value_subject& of, reserved_values& into) {
   uint64_t bytes = store_window(0, of.objects).physical_bytes();
-  for (const tier_parts& tier : of.group->tiers()) {
+  for (const tier_handle& tier : of.group->tiers()) {
     if (tier.demotion != demotion_mode::write_through || !tier.writes())
       continue;
     write_credit_request wanted{bytes, of.context};

@@ -8,8 +8,8 @@
 
 #include "actors/transfer/transfer_arguments.hpp"
 #include "runtime/task.hpp"
+#include "tier/messages.hpp"
 #include "tier/objects/tier_hold.hpp"
-#include "tier/space/acquire.hpp"
 
 #include <caf/actor.hpp>
 

@@ -61,7 +61,7 @@ void prepare_disk(supervisor_pointer self, size_t group) {
 void register_with_disk(supervisor_pointer self, size_t group) {
   if (!self->state.memory_ready[group])
     return;
-  for (const tier_parts& each : self->state.groups[group]->tiers())
+  for (const tier_handle& each : self->state.groups[group]->tiers())
     if (each.mover)
       self->send(each.mover, register_memory{});
 }

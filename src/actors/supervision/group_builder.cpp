@@ -16,58 +16,66 @@ namespace terrace::actors {
 
 namespace {
 
-tier_arguments tier_of(tier_kind kind, const tier_plan& plan, std::unique_ptr<allocator> space,
-                       const policy_actor& policy, std::shared_ptr<metrics::tier_probe> probe) {
-  tier_arguments arguments;
-  arguments.kind = kind;
-  arguments.space = std::move(space);
-  arguments.policy = policy;
-  arguments.free_ahead_bytes = plan.free_ahead_bytes;
-  arguments.waiting_max = plan.waiting_max;
-  arguments.probe = std::move(probe);
-  return arguments;
+using handle_ptr = std::shared_ptr<const tier_handle>;
+
+/// Spawns the tier. Its handle then has its actor and its index.
+void start_tier(caf::actor_system& system, group_parts& group, tier_handle& handle,
+                tier_arguments arguments) {
+  std::function<uint64_t()> capacity = [bytes = handle.bytes] { return bytes; };
+  if (!handle.mover)
+    capacity = [memory = group.memory] { return memory->size(); };
+  arguments.quotas =
+      std::make_shared<tenant_quotas>(handle.kind, group.tenants, std::move(capacity), handle.tenants);
+  arguments.config = handle;
+  arguments.policy = group.policy;
+  arguments.probe = handle.probe;
+  arguments.ends = group.lease_ends;
+  arguments.log = group.events;
+  auto& objects = arguments.start.objects;
+  if (!objects)
+    objects = std::make_unique<residency>(handle.kind);
+  handle.index = objects->index();
+  group.events->knows(handle.kind, handle.index);
+  handle.tier = spawn_tier(system, std::move(arguments));
+}
+
+write_through_arguments writes_between(const group_parts& group, const tier_handle& from,
+                                       const tier_handle& to) {
+  write_through_arguments writes;
+  writes.from = from;
+  writes.to = to;
+  writes.policy = group.policy;
+  writes.memory = group.memory;
+  auto work = std::make_shared<request_context>(); // copiers serve all groups
+  work->group = group.number;
+  writes.work = std::move(work);
+  return writes;
 }
 
 /// Connects tiers that are not neighbours. Objects that `further` has need not be brought from `above` to
 /// host memory; objects that `above` stores there go on to `further` if it gets what is stored.
-void introduce(const tier_parts& above, const tier_parts& further) {
+void introduce(const tier_handle& above, const handle_ptr& further) {
   if (!above.returns)
     return;
-  tier_below known;
-  known.to = further.write_through;
-  known.index = further.index;
-  known.further = true;
-  known.service = further.service;
-  tier_joined_notice notice{std::make_shared<const tier_below>(std::move(known))};
+  tier_joined_notice notice{further, {}};
   caf::anon_send(above.tier, notice);
-  if (further.demotion == demotion_mode::write_through)
+  if (further->demotion == demotion_mode::write_through)
     caf::anon_send(above.returns, notice);
 }
 
 /// A tier faster than host memory gives objects back to it: those that it evicts, those used in it again, or
 /// those that are moved.
-void give_back(caf::actor_system& system, const group_parts& group, tier_parts& parts, const lower_tier& of) {
-  const tier_parts& host = group.tiers().front();
-  write_through_arguments up;
-  up.from = {parts.kind, parts.tier, of.mover};
-  up.to = {tier_kind::host, group.host, {}};
-  up.policy = group.policy;
-  up.waiting_bytes = parts.bytes / 2;
-  auto work = std::make_shared<request_context>();
-  work->group = group.number;
-  up.work = std::move(work);
-  up.memory = group.memory;
-  up.probe = host.probe;
-  up.bytes_in_progress = std::min(of.write_bytes_in_progress, group.memory->size() / 4);
-  up.home = of.home;
-  parts.returning = of.returning;
-  parts.returns = spawn_write_through(system, std::move(up));
-  tier_below next;
-  next.mode = of.returning;
-  next.to = parts.returns;
-  next.index = host.index;
-  next.batch_bytes = group.memory->size() / 16;
-  caf::anon_send(parts.tier, tier_joined_notice{std::make_shared<const tier_below>(std::move(next))});
+write_through_actor give_back(caf::actor_system& system, const group_parts& group, const tier_handle& from,
+                              const runtime::home& home) {
+  auto host = std::make_shared<tier_handle>(group.tiers().front());
+  host->write_bytes_in_progress = std::min(from.write_bytes_in_progress, group.memory->size() / 4);
+  host->write_bytes_together = group.memory->size() / 16;
+  auto up = writes_between(group, from, *host);
+  up.waiting_bytes = from.bytes / 2;
+  up.home = home;
+  auto returns = spawn_write_through(system, std::move(up));
+  caf::anon_send(from.tier, tier_joined_notice{std::move(host), returns, from.returning});
+  return returns;
 }
 
 } // namespace
@@ -91,108 +99,77 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
   group->session_leases = group->leases->open();
   group->lease_ends = plan.lease_ends;
   group->tenants->set_quotas(plan.quotas);
-  group->host_tenants = probes.host_tenants;
-  group->disk_tenants = probes.disk_tenants;
   group->copiers = std::move(copiers);
   group->cost_model = plan.cost_model;
   group->fit_window();
   group->group = spawn_group(system, {plan.spaces_max, plan.isolated, plan.memos}, group->lease_notices,
                              group, plan.sessions, probes.clients, group->session_leases, plan.prompts);
   policy_arguments orders;
-  orders.orders.push_back({tier_kind::host, plan.host.policy, probes.host});
+  orders.orders.push_back({plan.host.kind, plan.host.policy, probes.host});
   if (plan.disk)
-    orders.orders.push_back({tier_kind::disk, plan.disk->policy, probes.disk_tier});
+    orders.orders.push_back({plan.disk->kind, plan.disk->policy, probes.disk_tier});
   if (plan.gpu)
-    orders.orders.push_back({tier_kind::gpu, plan.gpu->policy, probes.gpu_tier});
-  for (const auto& [kind, policy] : plan.more_tiers)
-    orders.orders.push_back({kind, policy, nullptr});
+    orders.orders.push_back({plan.gpu->kind, plan.gpu->policy, probes.gpu_tier});
+  for (const tier_config& more : plan.more_tiers)
+    orders.orders.push_back({more.kind, more.policy, nullptr});
   orders.uses = group->uses;
   orders.clock = plan.policy_time;
-  orders.remember = plan.admission.rule == admission_rule::seen_twice;
+  orders.remember = plan.disk && plan.disk->admission.rule == admission_rule::seen_twice;
   group->policy = spawn_policy(system, std::move(orders));
   if (!plan.shadows.empty()) {
-    group->feed = std::make_shared<shadow_feed>();
+    group->feed = std::make_shared<credit_gate>();
     group->shadow =
         spawn_shadow(system, {plan.shadows, group->feed, probes.shadow, plan.policy_time, plan.detached});
   }
   auto space = make_space(plan.host, plan.host.bytes, group->memory->segment_bytes());
   if (!space)
     return tl::unexpected(space.error());
-  auto host = tier_of(tier_kind::host, plan.host, std::move(*space), group->policy, probes.host);
-  host.leases = group->leases;
-  host.quotas = std::make_shared<tenant_quotas>(
-      tier_kind::host, group->tenants, [memory = group->memory] { return memory->size(); },
-      probes.host_tenants);
-  host.ends = group->lease_ends;
-  host.log = group->events;
-  host.objects = std::make_unique<residency>(tier_kind::host);
-  group->staging_only = plan.host.staging_only;
+  tier_handle host;
+  static_cast<tier_config&>(host) = plan.host;
+  host.demotion = demotion_mode::off; // it is the first
+  host.probe = probes.host;
+  host.tenants = probes.host_tenants;
+  tier_arguments arguments;
+  arguments.start.space = std::move(*space);
+  arguments.start.objects = std::make_unique<residency>(host.kind);
   if (plan.host.staging_only)
-    host.objects->only_stage();
-  if (plan.disk && needs_origins(plan.demotion))
-    host.objects->keep_origins(false); // until a tier joins, nothing can be written
-  tier_parts first;
-  first.kind = tier_kind::host;
-  first.index = host.objects->index();
-  group->events->knows(first.kind, first.index);
-  first.probe = probes.host;
-  first.tier = group->host = spawn_tier(system, std::move(host));
-  group->join(std::move(first));
+    arguments.start.objects->only_stage();
+  if (plan.disk && needs_origins(plan.disk->demotion))
+    arguments.start.objects->keep_origins(false); // until a tier joins, nothing can be written
+  arguments.leases = group->leases;
+  group->staging_only = plan.host.staging_only;
+  start_tier(system, *group, host, std::move(arguments));
+  group->host = host.tier;
+  group->join(std::move(host));
   if (plan.disk)
     group->starting();
   return group;
 }
 
-void join_tier(caf::actor_system& system, group_parts& group, lower_tier below) {
-  tier_parts parts;
-  parts.kind = below.kind;
-  parts.service = below.service;
-  parts.probe = below.probe;
-  parts.meter = below.meter;
-  parts.bytes = below.space->usage().capacity_bytes;
-  parts.mover = below.mover;
-  parts.demotion = below.demotion;
-  parts.device = below.device;
-  parts.direct = below.direct;
-  auto tier = tier_of(below.kind, below.plan, std::move(below.space), group.policy, below.probe);
-  tier.objects = below.objects ? std::move(below.objects) : std::make_unique<residency>(below.kind);
-  tier.keeper = below.keeper;
-  tier.ends = group.lease_ends;
-  tier.log = group.events;
-  tier.quotas = std::make_shared<tenant_quotas>(
-      below.kind, group.tenants, [bytes = parts.bytes] { return bytes; },
-      below.kind == tier_kind::disk ? group.disk_tenants : nullptr);
-  parts.index = tier.objects->index();
-  group.events->knows(parts.kind, parts.index);
-  parts.tier = spawn_tier(system, std::move(tier));
-  auto looks = write_admission::looks_of(below.admission, below.demotion == demotion_mode::write_through);
-  parts.second_looks = looks;
-  write_through_arguments down;
-  down.from = {tier_kind::host, group.host, {}};
-  down.to = {below.kind, parts.tier, below.mover};
-  down.policy = group.policy;
-  down.admission = below.admission;
-  down.second_looks = std::move(looks);
-  down.waiting_bytes = group.memory->size() / 2;   // the other half is for loads
-  auto work = std::make_shared<request_context>(); // copiers serve all groups
-  work->group = group.number;
-  down.work = std::move(work);
-  down.availability = below.service;
-  down.memory = group.memory;
-  down.probe = below.probe;
-  down.bytes_in_progress = below.write_bytes_in_progress;
-  down.home = below.home;
-  parts.write_through = spawn_write_through(system, std::move(down));
-  if (needs_origins(below.demotion))
-    caf::anon_send(group.host, tier_joined_notice{std::make_shared<const tier_below>(
-                                   tier_below{below.demotion, parts.write_through, parts.index,
-                                              below.admission.rule != admission_rule::always})});
-  if (parts.kind < tier_kind::host)
-    give_back(system, group, parts, below);
-  for (const tier_parts& other : group.tiers())
-    if (other.kind != tier_kind::host)
-      other.kind < parts.kind ? introduce(other, parts) : introduce(parts, other);
-  group.join(std::move(parts));
+void join_tier(caf::actor_system& system, group_parts& group, tier_handle tier, tier_start start) {
+  const runtime::home home = start.home;
+  tier.bytes = start.space->usage().capacity_bytes;
+  tier_arguments arguments;
+  arguments.start = std::move(start);
+  start_tier(system, group, tier, std::move(arguments));
+  const tier_handle& host = group.tiers().front();
+  tier.second_looks =
+      write_admission::looks_of(tier.admission, tier.demotion == demotion_mode::write_through);
+  auto down = writes_between(group, host, tier);
+  down.waiting_bytes = group.memory->size() / 2; // the other half is for loads
+  down.home = home;
+  tier.write_through = spawn_write_through(system, std::move(down));
+  if (tier.faster_than(host))
+    tier.returns = give_back(system, group, tier, home);
+  auto joined = std::make_shared<const tier_handle>(tier);
+  if (needs_origins(tier.demotion))
+    caf::anon_send(host.tier, tier_joined_notice{joined, tier.write_through, tier.demotion});
+  for (const tier_handle& other : group.tiers())
+    if (other.mover && other.faster_than(tier))
+      introduce(other, joined);
+    else if (other.mover)
+      introduce(tier, std::make_shared<const tier_handle>(other));
+  group.join(std::move(tier));
 }
 
 void join_disk(caf::actor_system& system, group_parts& group, const group_plan& plan,
@@ -215,23 +192,18 @@ void join_disk(caf::actor_system& system, group_parts& group, const group_plan& 
     warn("group " + name + ": " + line);
   };
   disk_set_actor set = spawn_disk_set(system, opened, std::move(paths));
-  lower_tier disk;
-  disk.kind = tier_kind::disk;
-  disk.plan = *plan.disk;
-  disk.space = std::move(opened.space);
-  disk.objects = std::move(opened.objects);
+  tier_handle disk;
+  static_cast<tier_config&>(disk) = *plan.disk;
+  disk.write_bytes_in_progress = opened.write_bytes_in_progress(disk.write_bytes_in_progress);
   disk.mover = set;
   if (plan.direct_disk)
     disk.direct = std::make_shared<direct_source>(opened.paths, opened.service, probes.disk_meter);
-  disk.keeper = set;
   disk.service = opened.service;
   disk.probe = probes.disk_tier;
+  disk.tenants = probes.disk_tenants;
   disk.meter = probes.disk_meter;
-  disk.admission = plan.admission;
-  disk.demotion = plan.demotion;
-  disk.home = place();
-  disk.write_bytes_in_progress = opened.write_bytes_in_progress(disk.write_bytes_in_progress);
-  join_tier(system, group, std::move(disk));
+  join_tier(system, group, std::move(disk),
+            {std::move(opened.space), std::move(opened.objects), set, place()});
   group.ready();
 }
 
@@ -253,23 +225,21 @@ result<void> join_gpu_tier(caf::actor_system& system, group_parts& group, const 
   arena.log = std::move(log);
   arena.warn = std::move(warn);
   gpu_tier_actor mover = spawn_gpu_tier(system, std::move(arena));
-  lower_tier tier;
-  tier.kind = tier_kind::gpu;
-  tier.plan = *plan.gpu;
-  tier.space = std::move(*space);
+  tier_handle tier;
+  static_cast<tier_config&>(tier) = *plan.gpu;
+  tier.demotion = demotion_mode::off; // loads promote what they use
+  tier.write_bytes_in_progress = std::min(tier.write_bytes_in_progress, tier.bytes / 4);
   tier.mover = mover;
   tier.service = service;
   tier.probe = probes.gpu_tier;
-  tier.demotion = demotion_mode::off; // loads promote what they use
-  tier.returning = plan.gpu_demotion;
-  tier.write_bytes_in_progress = std::min(tier.write_bytes_in_progress, plan.gpu->bytes / 4);
   tier.device = std::make_shared<const device_tier>(device_tier{mover, service, plan.gpu_peers});
-  join_tier(system, group, std::move(tier));
-  caf::anon_send(mover, serve_tier_notice{group.tier(tier_kind::gpu)->tier});
+  const tier_kind kind = tier.kind;
+  join_tier(system, group, std::move(tier), {.space = std::move(*space)});
+  caf::anon_send(mover, serve_tier_notice{group.tier(kind)->tier});
   return {};
 }
 
-std::vector<caf::actor> actors_of(const tier_parts& tier) {
+std::vector<caf::actor> actors_of(const tier_handle& tier) {
   std::vector<caf::actor> list;
   for (const write_through_actor& writer : {tier.write_through, tier.returns})
     if (writer)

@@ -6,6 +6,7 @@
 #include "actors/supervision/group_plan.hpp"
 #include "actors/supervision/group_probes.hpp"
 #include "actors/tier/shadow_actor.hpp"
+#include "actors/tier/tier_actor.hpp"
 #include "actors/transfer/write_through_actor.hpp"
 #include "metrics/tier_probe.hpp"
 #include "runtime/home.hpp"
@@ -13,35 +14,14 @@
 
 namespace terrace::actors {
 
-/// A tier below the first that is ready to join.
-struct lower_tier {
-  tier_kind kind = tier_kind::none;
-  tier_plan plan;
-  std::unique_ptr<allocator> space;
-  std::unique_ptr<residency> objects; ///< the objects whose extents `space` contains; null: none
-  mover_actor mover;
-  index_keeper keeper; ///< persists the tier's index; null: it does not survive restarts
-  std::shared_ptr<const tier_availability> service; ///< null: always in service
-  std::shared_ptr<metrics::tier_probe> probe = std::make_shared<metrics::tier_probe>();
-  std::shared_ptr<const read_meter> meter; ///< the mover reports its reads to it; null: none
-  disk_admission admission;
-  demotion_mode demotion = demotion_mode::write_through; ///< when the tier gets objects of host memory
-  uint64_t write_bytes_in_progress = 128 << 20;          ///< bytes written at a time
-  std::shared_ptr<const device_tier> device;             ///< set for a GPU tier
-  /// Set for a disk tier that devices may read themselves; null: none may.
-  std::shared_ptr<direct_source> direct;
-  /// For a tier faster than host memory: when host memory gets its objects.
-  demotion_mode returning = demotion_mode::off;
-  runtime::home home{}; ///< home of its write-through; may be none
-};
-
 /// Creates the group without its disk, ready to serve. Errors: the arena's, the allocator's.
 result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, const group_plan& plan,
                                                  const group_probes& probes,
                                                  std::shared_ptr<copier_pool> copiers);
 
-/// Spawns the tier and its write-through, and adds the tier to the group.
-void join_tier(caf::actor_system& system, group_parts& group, lower_tier below);
+/// Spawns the tier and its write-through, and adds the tier to the group. `tier`: its configuration, mover, service and
+/// probes; the rest of the handle is set here.
+void join_tier(caf::actor_system& system, group_parts& group, tier_handle tier, tier_start start);
 
 /// Adds the disk tier, once its files are open. `place` returns the home of each path. `warn` logs a line,
 /// from any thread. `devices`: those of the daemon; null: no other group uses the group's devices.
@@ -58,7 +38,7 @@ result<void> join_gpu_tier(caf::actor_system& system, group_parts& group, const 
                            std::function<void(const std::string&)> warn);
 
 /// The actors of one tier, in the order in which they end.
-std::vector<caf::actor> actors_of(const tier_parts& tier);
+std::vector<caf::actor> actors_of(const tier_handle& tier);
 
 /// The long-lived actors of a group in the order of shutdown: from those that ask to those that are asked.
 std::vector<caf::actor> actors_of(const group_parts& group);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/error.hpp"
+#include "base/tier_properties.hpp"
 #include "group/prompt_book.hpp"
 #include "group/session_table.hpp"
 #include "index/tenant_quota.hpp"
@@ -9,13 +10,11 @@
 #include "memory/teardown.hpp"
 #include "storage/extent_file.hpp"
 #include "storage/machine_identity.hpp"
-#include "tier/objects/demotion_mode.hpp"
 #include "tier/policy/policy_clock.hpp"
 #include "tier/policy/shadow_policies.hpp"
 #include "tier/search/lease_ledger.hpp"
-#include "tier/tier_plan.hpp"
+#include "tier/tier_config.hpp"
 #include "transfer/device_health.hpp"
-#include "transfer/disk_admission.hpp"
 #include "transfer/io_scheduler.hpp"
 
 #include <atomic>
@@ -23,7 +22,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace terrace {
@@ -41,17 +39,16 @@ struct group_plan {
   prompt_bounds prompts;
   std::shared_ptr<memo_pool> memos; ///< null: every prompt is hashed
   clock_source policy_time = clock_source::steady;
-  tier_plan host;
+  tier_config host{.kind = memory_tier};
   uint64_t segment_bytes = 1ULL << 30;
   bool huge_pages = false;
   std::optional<uint32_t> numa_node;
   teardown_ptr teardown;   ///< releases segments; null: the holder of the last reference does
   teardown_ptr lease_ends; ///< ends leases on many objects; null: the holder of the last reference does
-  std::optional<tier_plan> disk;
-  std::optional<tier_plan> gpu;                           ///< tier in memory of `gpu_device`
-  std::string gpu_device;                                 ///< name of the device
-  bool gpu_peers = false;                                 ///< other devices may read the tier
-  demotion_mode gpu_demotion = demotion_mode::write_back; ///< demotion from that tier to host memory
+  std::optional<tier_config> disk;
+  std::optional<tier_config> gpu; ///< tier in memory of `gpu_device`
+  std::string gpu_device;         ///< name of the device
+  bool gpu_peers = false;         ///< other devices may read the tier
   /// One file per path; set even if the group has no disk tier.
   std::vector<std::string> disk_files;
   /// Directory for clears that a volume cannot record.
@@ -64,16 +61,13 @@ struct group_plan {
   bool direct_disk = false; ///< devices may read the disk themselves
   io_limits disk_io;
   health_options disk_health;
-  disk_admission admission;
-  demotion_mode demotion = demotion_mode::write_through; ///< demotion from host memory to its disk
   lease_bounds leases;
   std::vector<shadow_plan> shadows;
   std::vector<tenant_quota> quotas;
   /// Whether chunks that clients compute faster than tiers read them are left to them; may change at any
   /// time.
   std::shared_ptr<const std::atomic<bool>> cost_model = std::make_shared<const std::atomic<bool>>(true);
-  std::vector<std::pair<tier_kind, std::string>>
-      more_tiers; ///< kind and policy of further tiers that will join
+  std::vector<tier_config> more_tiers; ///< further tiers that will join
 };
 
 /// Options of the group's host memory.

@@ -12,7 +12,7 @@ struct preparer_arguments {
   uint64_t prefault_piece_bytes = 0; ///< 0: memory is committed on first access
   std::optional<extent_files_options> disk;
   std::string state_directory; ///< contains clears that the volume has not applied
-  tier_plan disk_plan;
+  tier_config disk_plan;
   group_actor spaces;   ///< assigns ids to the spaces on disk
   policy_actor policy;  ///< receives the residents
   caf::actor report_to; ///< gets `disk_prepared` or `memory_committed`

@@ -1,5 +1,6 @@
 #include "actors/supervision/shutdown.hpp"
 
+#include "base/tier_properties.hpp"
 #include "runtime/io_messages.hpp"
 
 #include <caf/exit_reason.hpp>
@@ -46,7 +47,7 @@ void on_settled(supervisor_pointer self) {
 }
 
 /// Writes what is queued for the tier, and then its index.
-void settle_tier(supervisor_pointer self, const tier_parts& tier) {
+void settle_tier(supervisor_pointer self, const tier_handle& tier) {
   self->state.course.await();
   auto close = [self, mover = tier.mover] {
     self->request(mover, caf::infinite, close_mover_request{})
@@ -67,14 +68,14 @@ void settle_tier(supervisor_pointer self, const tier_parts& tier) {
 }
 
 void settle_below(supervisor_pointer self, const group_parts& group) {
-  for (const tier_parts& tier : group.tiers())
+  for (const tier_handle& tier : group.tiers())
     if (tier.mover)
       settle_tier(self, tier);
 }
 
 /// Writes down what only these tiers have, fastest tier first; then the writers below finish.
 void write_down(supervisor_pointer self, const std::shared_ptr<group_parts>& group,
-                std::vector<const tier_parts*> left, std::chrono::steady_clock::time_point until) {
+                std::vector<const tier_handle*> left, std::chrono::steady_clock::time_point until) {
   if (self->state.course.now() != phase::settling)
     return;
   if (left.empty()) {
@@ -82,15 +83,14 @@ void write_down(supervisor_pointer self, const std::shared_ptr<group_parts>& gro
     on_settled(self);
     return;
   }
-  const tier_parts& tier = *left.front(); // the group keeps the list
+  const tier_handle& tier = *left.front(); // the group keeps the list
   left.erase(left.begin());
   auto next = [self, group, left = std::move(left), until] { write_down(self, group, left, until); };
   self->request(tier.tier, caf::infinite, write_down_request{until})
       .then(
           [self, group, kind = tier.kind, next](const write_down_answer& answer) {
             if (!answer.complete)
-              self->state.with.warn("group " + group->name + ": not everything in " +
-                                    (kind == tier_kind::host ? "host memory" : "the GPU tier") +
+              self->state.with.warn("group " + group->name + ": not everything in " + described(kind) +
                                     " was written to disk within daemon.shutdown_grace; the rest is lost");
             next();
           },
@@ -103,11 +103,11 @@ void settle_group(supervisor_pointer self, const std::shared_ptr<group_parts>& g
   const auto& tiers = group->tiers();
   auto some = [&tiers](demotion_mode mode) {
     return std::any_of(tiers.begin(), tiers.end(),
-                       [mode](const tier_parts& tier) { return tier.demotion == mode; });
+                       [mode](const tier_handle& tier) { return tier.demotion == mode; });
   };
   bool written_back = some(demotion_mode::write_back);
-  std::vector<const tier_parts*> first;
-  for (const tier_parts& tier : tiers)
+  std::vector<const tier_handle*> first;
+  for (const tier_handle& tier : tiers)
     if (tier.returning == demotion_mode::write_back && tier.reads() &&
         (written_back || some(demotion_mode::write_through)))
       first.push_back(&tier);

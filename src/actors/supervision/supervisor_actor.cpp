@@ -5,6 +5,7 @@
 #include "actors/supervision/metrics_actor.hpp"
 #include "actors/supervision/shutdown.hpp"
 #include "actors/tier/memory_actor.hpp"
+#include "base/tier_properties.hpp"
 #include "runtime/io_messages.hpp"
 
 #include <cerrno>
@@ -154,9 +155,9 @@ void on_policies(supervisor_pointer self, const policies_notice& notice) {
   auto& state = self->state;
   for (size_t i = 0; i < state.groups.size(); ++i) {
     if (!notice.host.empty())
-      set_policy(self, *state.groups[i], tier_kind::host, notice.host);
+      set_policy(self, *state.groups[i], state.with.groups[i].host.kind, notice.host);
     if (!notice.disk.empty() && state.with.groups[i].disk)
-      set_policy(self, *state.groups[i], tier_kind::disk, notice.disk);
+      set_policy(self, *state.groups[i], state.with.groups[i].disk->kind, notice.disk);
   }
 }
 
@@ -165,7 +166,7 @@ void on_quotas(supervisor_pointer self, const quotas_notice& notice) {
   for (size_t i = 0; i < notice.of_groups.size() && i < state.groups.size(); ++i) {
     const group_parts& group = *state.groups[i];
     group.tenants->set_quotas(notice.of_groups[i]);
-    for (const tier_parts& tier : group.tiers())
+    for (const tier_handle& tier : group.tiers())
       self->send(tier.tier, quotas_changed_notice{});
   }
 }

@@ -1,9 +1,11 @@
 #include "actors/tier/allocator_actor.hpp"
 
 #include "runtime/answer.hpp"
+#include "runtime/turns.hpp"
 #include "tier/space/allocation_queue.hpp"
 
 #include <caf/actor_system.hpp>
+#include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
 namespace terrace::actors {
@@ -17,10 +19,10 @@ struct allocator_state {
   std::shared_ptr<metrics::tier_probe> probe;
 };
 
-using allocator_pointer = allocator_actor::stateful_pointer<allocator_state>;
+using allocator_pointer = caf::stateful_actor<allocator_state, runtime::turns<allocator_actor::base>>*;
 
-/// Call after every change.
-void settle(allocator_pointer self) {
+/// Shows the state of the space, and begins a round if requests need one.
+void after_turn(allocator_pointer self) {
   auto& queue = *self->state.queue;
   allocator_usage usage = queue.usage();
   self->state.probe->waiting(queue.waiting());
@@ -34,7 +36,6 @@ caf::result<allocate_answer> on_allocate(allocator_pointer self, const allocate_
   auto reply = make_answer<allocate_answer>(self);
   self->state.queue->allocate(request,
                               [reply](allocate_answer value) mutable { reply.deliver(std::move(value)); });
-  settle(self);
   return reply.promise();
 }
 
@@ -42,7 +43,6 @@ caf::result<retire_answer> on_retire(allocator_pointer self, const retire_reques
   auto reply = make_answer<retire_answer>(self);
   self->state.queue->retire(request.range,
                             [reply](retire_answer value) mutable { reply.deliver(std::move(value)); });
-  settle(self);
   return reply.promise();
 }
 
@@ -52,34 +52,17 @@ allocator_actor::behavior_type allocator_behavior(allocator_pointer self,
                                                          arguments->free_ahead_bytes, arguments->waiting_max);
   self->state.tier = std::move(arguments->tier);
   self->state.probe = arguments->probe;
-  settle(self);
   auto& queue = *self->state.queue;
-  return {
-      [self](const allocate_request& request) { return on_allocate(self, request); },
-      [self, &queue](const free_notice& notice) {
-        queue.free(notice.extents);
-        settle(self);
-      },
-      [self, &queue](const room_made& made) {
-        queue.end_round(made.round);
-        settle(self);
-      },
-      [self, &queue](const evictable_notice&) {
-        queue.more_evictable();
-        settle(self);
-      },
-      [self, &queue](const grow_notice& notice) {
-        queue.grow(notice);
-        settle(self);
-      },
-      [self](const retire_request& request) { return on_retire(self, request); },
-      [self, &queue](const sweep_notice&) {
-        queue.sweep();
-        settle(self);
-      },
-      [&queue](const usage_request&) { return queue.report(); },
-      [&queue](const check_space_request& request) { return queue.check(request); },
-  };
+  self->each_turn(nullptr, [self] { after_turn(self); });
+  return self->in_turns([self](const allocate_request& request) { return on_allocate(self, request); },
+                        [&queue](const free_notice& notice) { queue.free(notice.extents); },
+                        [&queue](const room_made& made) { queue.end_round(made.round); },
+                        [&queue](const evictable_notice&) { queue.more_evictable(); },
+                        [&queue](const grow_notice& notice) { queue.grow(notice); },
+                        [self](const retire_request& request) { return on_retire(self, request); },
+                        [&queue](const sweep_notice&) { queue.sweep(); },
+                        [&queue](const usage_request&) { return queue.report(); },
+                        [&queue](const check_space_request& request) { return queue.check(request); });
 }
 
 } // namespace

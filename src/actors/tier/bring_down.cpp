@@ -43,21 +43,22 @@ void count_demotion(tier_pointer self, const demotion_tally& done) {
 }
 
 /// Returns the objects that one of the tiers lacks and that no tier further down has.
-std::vector<demoted_object> lacking(std::vector<demoted_object> objects, const std::vector<tier_below>& to,
-                                    const std::vector<tier_below>& all_below) {
+std::vector<demoted_object> lacking(std::vector<demoted_object> objects,
+                                    const std::vector<tier_joined_notice>& to,
+                                    const std::vector<tier_joined_notice>& all_below) {
   object_batch all;
   for (const demoted_object& object : objects)
     all.keys.push_back(object.key);
   std::vector<bool> lacks(objects.size());
-  for (const tier_below& tier : to) {
-    auto present = tier.index->try_probe(all.keys);
+  for (const tier_joined_notice& each : to) {
+    auto present = each.tier->index->try_probe(all.keys);
     for (size_t i = 0; i < lacks.size(); ++i)
       lacks[i] = lacks[i] || !present || !present->test(i); // a changing index: the tier is asked
   }
-  for (const tier_below& tier : all_below) {
-    if (!tier.further || (tier.service && !tier.service->reads()))
+  for (const tier_joined_notice& each : all_below) {
+    if (each.by || !each.tier->reads())
       continue;
-    auto present = tier.index->try_probe(all.keys);
+    auto present = each.tier->index->try_probe(all.keys);
     for (size_t i = 0; present && i < lacks.size(); ++i)
       lacks[i] = lacks[i] && !present->test(i);
   }
@@ -79,33 +80,34 @@ void end_if_over(tier_pointer self, uint64_t number) {
   count_demotion(self, ended.progress.tally());
   self->state.objects().keep(ended.progress.in_use());
   ended.over(ended.progress);
-  settle(self);
 }
 
 void send_batch(tier_pointer self, uint64_t number, size_t batch, demote_request request,
-                const tier_below& to) {
+                const write_through_actor& to) {
   auto answered = [self, number, batch](const demote_answer& answer) {
     if (auto found = self->state.below.descents.find(number); found != self->state.below.descents.end())
       found->second.progress.answered(batch, answer);
     end_if_over(self, number);
   };
-  self->request(to.to, caf::infinite, std::move(request)).then(answered, [answered](const caf::error&) {
+  self->request(to, caf::infinite, std::move(request)).then(answered, [answered](const caf::error&) {
     answered({{errc::internal, "the write-through of a tier has ended"}, {}, false});
   });
 }
 
 /// Writes the objects, in the order of their chains, to the tiers that lack them. Returns false if there are
 /// none; `over` is then not called.
-bool write_objects(tier_pointer self, const std::vector<object_id>& ids, const std::vector<tier_below>& to,
-                   demotion_turn turn, ended_demotion over) {
+bool write_objects(tier_pointer self, const std::vector<object_id>& ids,
+                   const std::vector<tier_joined_notice>& to, demotion_turn turn, ended_demotion over) {
   auto& state = self->state;
   auto objects = lacking(state.objects().describe(ids), to, state.below.all);
   if (objects.empty())
     return false;
-  bool by_chain = std::any_of(to.begin(), to.end(), [](const tier_below& tier) { return tier.by_chain; });
+  bool by_chain = false; // a tier may refuse objects by their value
   uint64_t bytes_max = UINT64_MAX;
-  for (const tier_below& tier : to)
-    bytes_max = std::min(bytes_max, tier.batch_bytes);
+  for (const tier_joined_notice& each : to) {
+    by_chain = by_chain || each.tier->admission.rule != admission_rule::always;
+    bytes_max = std::min(bytes_max, each.tier->write_bytes_together);
+  }
   auto batches = batches_of(objects, by_chain, bytes_max);
   auto homeless = [&](const demotion_batch& batch) {
     bool unknown = !state.objects().space(batch.space); // published before origins were kept
@@ -127,8 +129,8 @@ bool write_objects(tier_pointer self, const std::vector<object_id>& ids, const s
     request.objects = batch.objects;
     request.held = std::make_shared<object_hold>(std::move(sink), std::move(batch.places));
     request.turn = turn;
-    for (const tier_below& tier : to)
-      send_batch(self, number, i, request, tier);
+    for (const tier_joined_notice& each : to)
+      send_batch(self, number, i, request, each.by);
   }
   return true;
 }
@@ -167,10 +169,8 @@ void write_more_down(tier_pointer self, const std::shared_ptr<write_down_walk>& 
     if (ids.empty())
       break;
     auto next = [self, walk](const demotion&) { write_more_down(self, walk); };
-    if (write_objects(self, ids, to, demotion_turn::first, next)) {
-      settle(self);
+    if (write_objects(self, ids, to, demotion_turn::first, next))
       return;
-    }
   }
   walk->reply.deliver({});
 }
@@ -180,12 +180,12 @@ void write_more_down(tier_pointer self, const std::shared_ptr<write_down_walk>& 
 void on_tier_joined(tier_pointer self, const tier_joined_notice& notice) {
   auto& state = self->state;
   assert(state.below.all.size() < tiers_max); // each tier joins once
-  state.below.all.push_back(*notice.what);
-  if (notice.what->further)
+  state.below.all.push_back(notice);
+  if (!notice.by)
     return;
-  if (needs_origins(notice.what->mode))
+  if (needs_origins(notice.mode))
     state.objects().keep_origins(true);
-  if (notice.what->mode == demotion_mode::selective)
+  if (notice.mode == demotion_mode::selective)
     state.objects().watch_uses();
 }
 
@@ -222,7 +222,7 @@ void on_written(tier_pointer self, const written_notice& notice) {
   auto freed = state.objects().end_write(notice.ids);
   if (auto found = state.below.descents.find(notice.demotion); found != state.below.descents.end())
     found->second.progress.released(notice.batch);
-  settle(self, std::move(freed)); // first, so that a round that waits gets it
+  state.changes.free(freed);
   end_if_over(self, notice.demotion);
 }
 

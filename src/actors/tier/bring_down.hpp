@@ -20,8 +20,8 @@ void on_tier_joined(tier_pointer self, const tier_joined_notice& notice);
 /// cannot be.
 bool bring_victims_down(tier_pointer self, std::function<void()> over);
 
-/// Writes objects used for the second time, and objects that leave with their segment. Call after every
-/// change.
+/// Writes objects used for the second time, and objects that leave with their segment. Part of
+/// `after_turn`.
 void bring_down_due(tier_pointer self);
 
 /// Called when the hold of a batch has ended.

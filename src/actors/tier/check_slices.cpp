@@ -162,8 +162,7 @@ slice_ptr renewed(tier_pointer self, const slice_ptr& before) {
 /// When it returns, everything that the policy and the allocator have to know has been sent.
 void look_at_slice(tier_pointer self, told_slice done) {
   auto& state = self->state;
-  settle(self);
-  send_kept_notes(self);
+  send_kept_notes(self); // earlier turns have sent the rest
   auto of = std::make_shared<slice_check>();
   of->done = std::move(done);
   of->made.walk = state.check.walk;

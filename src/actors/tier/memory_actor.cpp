@@ -57,7 +57,7 @@ void on_emptied(memory_pointer self, uint32_t number) {
   const group_parts& parts = *with.parts;
   const forget_memory gone{parts.memory->segment(number)->data()};
   auto movers = std::make_shared<countdown>([self, number] { drop(self, number); });
-  for (const tier_parts& tier : parts.tiers()) {
+  for (const tier_handle& tier : parts.tiers()) {
     if (!tier.mover)
       continue;
     movers->begin();
@@ -119,7 +119,7 @@ void end_growth(memory_pointer self, const error& failure) {
   }
   tell_devices(self, joined->first, joined->end);
   for (uint32_t number = joined->first; number < joined->end; ++number)
-    for (const tier_parts& tier : parts.tiers())
+    for (const tier_handle& tier : parts.tiers())
       if (tier.mover)
         self->send(tier.mover,
                    add_memory{parts.memory->segment(number), state.with.prefault_piece_bytes != 0});

@@ -21,7 +21,7 @@ struct policy_state {
   const char* name = "policy";
   age_probes ages; ///< outlives the book
   std::optional<policy_book> book;
-  std::shared_ptr<edge_credit> uses;
+  std::shared_ptr<credit_gate> uses;
   bool recording = false; ///< a `uses_notice` is in flight
 };
 

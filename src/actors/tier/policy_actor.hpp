@@ -2,8 +2,8 @@
 #pragma once
 
 #include "actors/interfaces.hpp"
+#include "base/credit_gate.hpp"
 #include "metrics/tier_probe.hpp"
-#include "tier/policy/edge_credit.hpp"
 #include "tier/policy/policy_book.hpp"
 
 #include <caf/fwd.hpp>
@@ -22,7 +22,7 @@ struct policy_arguments {
   };
   std::vector<order> orders;
   /// Credit of connections' notices about inferences.
-  std::shared_ptr<edge_credit> uses = std::make_shared<edge_credit>();
+  std::shared_ptr<credit_gate> uses = std::make_shared<credit_gate>();
   clock_source clock = clock_source::steady;
   /// Also remember entries evicted from all tiers, for admission rules that count accesses.
   bool remember = false;

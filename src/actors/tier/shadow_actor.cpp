@@ -1,6 +1,7 @@
 #include "actors/tier/shadow_actor.hpp"
 
 #include "actors/tier/policy_actor.hpp"
+#include "base/tier_properties.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/typed_event_based_actor.hpp>
@@ -18,7 +19,7 @@ struct shadow_state {
 };
 
 /// The seed of the real host tier.
-constexpr uint64_t shadow_seed = policy_seed + static_cast<uint64_t>(tier_kind::host);
+constexpr uint64_t shadow_seed = policy_seed + static_cast<uint64_t>(memory_tier);
 
 void show(const shadow_state& state) {
   if (!state.with.probe)

@@ -21,7 +21,7 @@ acquire_answer finish_acquire(tier_pointer self, const acquire_request& request,
   answer.held_bytes = self->state.objects().table().held_bytes();
   if (request.replace && taken.replaced != 0)
     self->state.probe->evicted(metrics::eviction_reason::cleared, taken.replaced, taken.replaced_bytes);
-  settle(self, std::move(taken.unused));
+  self->state.changes.free(taken.unused);
   return answer;
 }
 

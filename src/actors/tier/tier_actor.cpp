@@ -21,6 +21,7 @@ namespace terrace::actors {
 struct clear_turns {
   tier_clear work;
   answer<clear_answer> reply;
+  bool walked = false; ///< all objects have been looked at
 };
 
 namespace {
@@ -40,7 +41,6 @@ probe_answer on_probe(tier_pointer self, const probe_request& request) {
     self->state.probe->missed(found.present.size() - found.hits);
   }
   answer.present = std::move(found.present);
-  settle(self);
   return answer;
 }
 
@@ -52,7 +52,7 @@ publish_answer on_publish(tier_pointer self, const publish_request& request) {
   state.probe->admitted(count_present(places));
   if (request.hold)
     answer.held = std::make_shared<object_hold>(state.sink, std::move(places));
-  settle(self, {}, request.in);
+  state.published_in = request.in;
   return answer;
 }
 
@@ -77,7 +77,7 @@ void take_part(tier_pointer self, long_notices& line) {
   auto done = line.step(state.objects());
   if (done.discarded != 0)
     state.probe->evicted(reason_of(done.why), done.discarded, bytes_of(done.freed));
-  settle(self, std::move(done.freed));
+  state.changes.free(done.freed);
 }
 
 /// Applies part of the objects at a time, so that other requests are served in between.
@@ -106,14 +106,13 @@ remove_answer on_remove(tier_pointer self, const remove_request& request) {
   auto done = self->state.objects().remove(*request.objects, request.written);
   if (done.of.objects != 0)
     self->state.probe->evicted(metrics::eviction_reason::cleared, done.of.objects, done.of.bytes);
-  settle(self, std::move(done.of.freed));
+  self->state.changes.free(done.of.freed);
   return {{}, std::move(done.removed), done.pending};
 }
 
 caf::result<retire_answer> on_retire(tier_pointer self, const retire_request& request) {
   auto promise = self->delegate(self->state.space, request); // first, so that nothing new is placed there
   self->state.objects().retire(request.range);
-  settle(self);
   return promise;
 }
 
@@ -138,14 +137,16 @@ void finish_clear(tier_pointer self, const std::shared_ptr<clear_turns>& clear) 
           });
 }
 
-/// Clears part of the objects at a time, so that other requests are served in between.
+/// Clears part of the objects at a time, so that other requests are served in between. The last turn comes after the
+/// journals have been told of all of them.
 void on_clear_turn(tier_pointer self, const std::shared_ptr<clear_turns>& clear) {
-  bool more = clear->work.step(self->state.objects());
-  settle(self, clear->work.take_freed());
-  if (more)
-    self->send(self, clear_turn_notice{clear});
-  else
+  if (clear->walked) {
     finish_clear(self, clear);
+    return;
+  }
+  clear->walked = !clear->work.step(self->state.objects());
+  self->state.changes.free(clear->work.take_freed());
+  self->send(self, clear_turn_notice{clear});
 }
 
 caf::result<clear_answer> on_clear(tier_pointer self, const clear_request& request) {
@@ -201,44 +202,41 @@ list_objects_answer on_list(tier_pointer self, const list_objects_request& reque
 
 tier_actor::behavior_type tier_behavior(tier_pointer self, std::shared_ptr<tier_arguments> arguments) {
   auto& state = self->state;
-  state.changes = tier_changes(arguments->kind, arguments->objects ? std::move(*arguments->objects)
-                                                                   : residency(arguments->kind));
+  const tier_config& config = arguments->config;
+  tier_start& start = arguments->start;
+  state.changes =
+      tier_changes(config.kind, start.objects ? std::move(*start.objects) : residency(config.kind));
   state.objects().charges(arguments->leases);
   if (arguments->quotas) {
     state.objects().charges_tenants(arguments->quotas);
-    state.quota = std::make_unique<quota_line>(*arguments->quotas, arguments->waiting_max);
+    state.quota = std::make_unique<quota_line>(*arguments->quotas, config.waiting_max);
   }
   state.sink = std::make_shared<actor_release_sink>(caf::actor_cast<caf::actor>(self), arguments->ends);
   state.log = arguments->log;
   state.objects().record_for(state.log);
   if (state.log && state.log->records() && state.objects().table().published() != 0)
     state.log->forget(); // nobody was told of its objects
-  state.keeper = arguments->keeper;
+  state.keeper = start.keeper;
   state.policy = arguments->policy;
   state.probe = arguments->probe;
-  state.space =
-      spawn_allocator(self->system(), {std::move(arguments->space), caf::actor_cast<tier_actor>(self),
-                                       arguments->free_ahead_bytes, arguments->waiting_max, state.probe});
+  state.space = spawn_allocator(self->system(), {std::move(start.space), caf::actor_cast<tier_actor>(self),
+                                                 config.free_ahead_bytes, config.waiting_max, state.probe});
   self->link_to(state.space);
   if (state.keeper)
     self->send(state.keeper,
                start_journal{caf::actor_cast<tier_actor>(self), state.objects().take_recorded()});
-  settle(self);
-  return {
+  self->each_turn(nullptr, [self] { after_turn(self); });
+  return self->in_turns(
       [self](const probe_request& request) { return on_probe(self, request); },
-      [self](const access_notice& notice) {
-        self->state.objects().use(notice.ids);
-        settle(self);
-      },
+      [self](const access_notice& notice) { self->state.objects().use(notice.ids); },
       [self](const acquire_request& request) { return on_acquire(self, request); },
       [self](const publish_request& request) { return on_publish(self, request); },
       [self](const await_request& request) { return on_await(self, request); },
       [self](release_notice& notice) { on_notice(self, notice); },
-      [self](const abandon_notice& notice) { settle(self, self->state.objects().abandon(notice.ids)); },
-      [self](const detach_notice& notice) {
-        self->state.objects().detach(notice.ids);
-        settle(self);
+      [self](const abandon_notice& notice) {
+        self->state.changes.free(self->state.objects().abandon(notice.ids));
       },
+      [self](const detach_notice& notice) { self->state.objects().detach(notice.ids); },
       [self](discard_notice& notice) { on_notice(self, notice); },
       [self](const remove_request& request) { return on_remove(self, request); },
       [self](const confirm_request& request) {
@@ -250,10 +248,11 @@ tier_actor::behavior_type tier_behavior(tier_pointer self, std::shared_ptr<tier_
       [self](const image_request& request) { return self->state.objects().image(request); },
       [self](const sweep_notice& notice) {
         self->state.objects().sweep();
-        sweep_quotas(self);
+        if (self->state.quota)
+          self->state.quota->sweep();
         self->send(self->state.space, notice);
       },
-      [self](const room_request& request) { on_room_request(self, request); },
+      [self](const room_request& request) { self->state.next_round = request.round; },
       [self](const tier_joined_notice& notice) { on_tier_joined(self, notice); },
       [self](const written_notice& notice) { on_written(self, notice); },
       [self](const write_down_request& request) { return on_write_down(self, request); },
@@ -272,8 +271,7 @@ tier_actor::behavior_type tier_behavior(tier_pointer self, std::shared_ptr<tier_
       [self](const list_objects_request& request) { return on_list(self, request); },
       [self](const count_objects_request& request) {
         return count_objects_answer{{}, self->state.objects().table().objects_of(request.of)};
-      },
-  };
+      });
 }
 
 } // namespace

@@ -4,28 +4,33 @@
 
 #include "actors/interfaces.hpp"
 #include "metrics/tier_probe.hpp"
+#include "runtime/home.hpp"
 #include "tier/objects/residency.hpp"
+#include "tier/tier_config.hpp"
 
 #include <caf/fwd.hpp>
 
 #include <memory>
-#include <string>
 
 namespace terrace::actors {
 
-struct tier_arguments {
-  tier_kind kind = tier_kind::none;
+/// What a tier owns from its start.
+struct tier_start {
   std::unique_ptr<allocator> space;   ///< from here on owned by the tier's allocator actor
   std::unique_ptr<residency> objects; ///< the objects whose extents `space` contains; null: none
-  index_keeper keeper;                ///< for a durable tier: receives all changes
+  index_keeper keeper;  ///< for a durable tier: receives all changes; null: it does not survive restarts
+  runtime::home home{}; ///< home of its write-through; may be none
+};
+
+struct tier_arguments {
+  tier_config config;
+  tier_start start;
   policy_actor policy;
-  uint64_t free_ahead_bytes = 0;         ///< evict ahead while less than this is free
   ledger_ptr leases;                     ///< ledger of host memory; null: leases are not charged
   std::shared_ptr<tenant_quotas> quotas; ///< null: tenants have no quotas
   /// Ends holds of many objects away from the workers; null: the holder of the last reference does.
   teardown_ptr ends;
   std::shared_ptr<event_log> log; ///< log of the group's tiers; null: nobody subscribes
-  size_t waiting_max = 4096;      ///< allocation requests that may wait; further ones get `busy`
   std::shared_ptr<metrics::tier_probe> probe;
 };
 

@@ -21,7 +21,6 @@ quota_charge charge_of(tier_pointer self, const acquire_request& request, const 
 void within_quota(tier_pointer self, const quota_charge& charge, const acquire_request& request,
                   std::function<void(const error&)> go_on) {
   self->state.quota->ask({charge.tenant, charge.bytes, request.may_wait, request.context}, std::move(go_on));
-  next_round(self);
 }
 
 void unbook(tier_pointer self, const quota_charge& charge) {
@@ -31,50 +30,31 @@ void unbook(tier_pointer self, const quota_charge& charge) {
 }
 
 void serve_quotas(tier_pointer self) {
-  auto& state = self->state;
-  if (!state.quota)
-    return;
-  if (!state.quota->idle())
-    state.quota->changed();
-  next_round(self);
+  auto& quota = self->state.quota;
+  if (quota && !quota->idle())
+    quota->changed();
 }
 
 void on_quotas_changed(tier_pointer self) {
-  auto& state = self->state;
-  if (!state.quota)
+  if (!self->state.quota)
     return;
-  state.objects().quotas()->refresh();
-  settle(self); // shares may have become smaller: the policy learns what it may name again
+  self->state.objects().quotas()->refresh(); // shares may have become smaller
   serve_quotas(self);
 }
 
-void sweep_quotas(tier_pointer self) {
-  if (self->state.quota)
-    self->state.quota->sweep();
-  next_round(self);
-}
-
-void next_round(tier_pointer self) {
-  auto& state = self->state;
-  if (state.changes.in_round())
-    return;
-  if (state.next_round) {
-    begin_round(self, std::exchange(state.next_round, nullptr));
-    return;
-  }
-  if (!state.quota)
-    return;
-  if (auto wanted = state.quota->begin_round()) {
-    auto round = std::make_shared<eviction_round>();
-    round->ask_own(wanted->tenant, wanted->missing_bytes, wanted->wanted_bytes, wanted->inference);
-    begin_round(self, std::move(round));
-  }
+std::shared_ptr<eviction_round> next_own_round(tier_pointer self) {
+  auto& quota = self->state.quota;
+  auto wanted = quota ? quota->begin_round() : std::nullopt;
+  if (!wanted)
+    return nullptr;
+  auto round = std::make_shared<eviction_round>();
+  round->ask_own(wanted->tenant, wanted->missing_bytes, wanted->wanted_bytes, wanted->inference);
+  return round;
 }
 
 void end_own_round(tier_pointer self, eviction_round& ended) {
-  auto held = ended.held_by();
-  settle(self, ended.take_freed());
-  self->state.quota->end_round(held);
+  self->state.changes.free(ended.take_freed());
+  self->state.quota->end_round(ended.held_by());
 }
 
 } // namespace terrace::actors

@@ -25,11 +25,9 @@ void unbook(tier_pointer self, const quota_charge& charge);
 void serve_quotas(tier_pointer self);
 /// Called when the quotas have changed.
 void on_quotas_changed(tier_pointer self);
-/// Called when a request has ended.
-void sweep_quotas(tier_pointer self);
 
-/// Begins the next round if none is in progress: the allocator's, or that of a tenant at its bound.
-void next_round(tier_pointer self);
+/// The next round for a tenant at its bound; null: none is needed.
+std::shared_ptr<eviction_round> next_own_round(tier_pointer self);
 /// Ends a round for a tenant.
 void end_own_round(tier_pointer self, eviction_round& ended);
 

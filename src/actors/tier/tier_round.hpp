@@ -4,10 +4,9 @@
 
 namespace terrace::actors {
 
-/// A round of eviction: the policy names victims until the allocator has the room that it asks for.
-void on_room_request(tier_pointer self, const room_request& request);
-
-/// Precondition: none is in progress.
-void begin_round(tier_pointer self, std::shared_ptr<eviction_round> round);
+/// A round of eviction: the policy names victims until the allocator, or a tenant at its bound, has the room that it asks
+/// for. Takes the next step, after the news of the turn were sent: so the policy is up to date when it is asked, and for
+/// whoever gets the space. Returns true if there may be more news and another step.
+bool step_round(tier_pointer self);
 
 } // namespace terrace::actors

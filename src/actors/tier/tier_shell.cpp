@@ -3,8 +3,11 @@
 #include "actors/tier/bring_down.hpp"
 #include "actors/tier/check_slices.hpp"
 #include "actors/tier/tier_quota.hpp"
+#include "actors/tier/tier_round.hpp"
 
 #include <caf/send.hpp>
+
+#include <utility>
 
 namespace terrace::actors {
 
@@ -31,14 +34,18 @@ void send_kept_notes(tier_pointer self) {
     send_mark(self);
 }
 
-void settle(tier_pointer self, std::vector<extent> freed, const space_ptr& of) {
+namespace {
+
+/// Returns false if nothing has changed.
+bool send_news(tier_pointer self) {
   auto& state = self->state;
-  bring_down_due(self);
-  auto news = state.changes.settle(std::move(freed));
+  auto news = state.changes.drain_news();
+  const bool some = !news.empty();
   if (auto events = state.objects().take_events(); !events.empty())
     state.log->append(events);
+  auto space = std::exchange(state.published_in, nullptr);
   if (!news.records.empty())
-    self->send(state.keeper, index_changes{std::move(news.records), of, {}});
+    self->send(state.keeper, index_changes{std::move(news.records), std::move(space), {}});
   if (!news.notes.notes.empty())
     self->send(state.policy, std::move(news.notes));
   if (news.mark)
@@ -55,7 +62,19 @@ void settle(tier_pointer self, std::vector<extent> freed, const space_ptr& of) {
   state.probe->leased(state.objects().leased_bytes());
   if (news.changed)
     serve_quotas(self);
-  check_now_and_then(self);
+  return some;
+}
+
+} // namespace
+
+void after_turn(tier_pointer self) {
+  bool changed = false;
+  do {
+    bring_down_due(self);
+    changed = send_news(self) || changed;
+  } while (step_round(self));
+  if (changed)
+    check_now_and_then(self);
 }
 
 } // namespace terrace::actors

@@ -4,6 +4,7 @@
 #include "actors/tier/tier_actor.hpp"
 #include "actors/tier/tiers_below.hpp"
 #include "runtime/short_turns.hpp"
+#include "runtime/turns.hpp"
 #include "tier/objects/long_notices.hpp"
 #include "tier/objects/tier_changes.hpp"
 #include "tier/quota/quota_line.hpp"
@@ -13,6 +14,15 @@
 #include <caf/typed_event_based_actor.hpp>
 
 namespace terrace::actors {
+
+/// What the round of eviction in progress does next.
+enum class round_step : uint8_t {
+  none,  ///< there is none: begins the next one
+  ask,   ///< asks the policy for victims
+  wait,  ///< nothing, until the policy answers or the victims have been written to the tiers below
+  evict, ///< evicts the chosen victims, if any
+  end,   ///< ends if it has enough or has failed; else asks again
+};
 
 /// The state of a tier's actor. Its parts, the files of this folder that include this, share it; each has
 /// some of its requests.
@@ -28,7 +38,9 @@ struct tier_shell {
   std::shared_ptr<metrics::tier_probe> probe;
   std::shared_ptr<event_log> log;             ///< log for subscribers; null in tests
   std::unique_ptr<quota_line> quota;          ///< null: tenants have no quotas
-  std::shared_ptr<eviction_round> next_round; ///< the allocator's round, while a tenant's is in progress
+  space_ptr published_in;                     ///< the space of what this turn has published
+  std::shared_ptr<eviction_round> next_round; ///< the allocator's round until it begins
+  round_step step = round_step::none;         ///< see tier_round.hpp
   table_totals::sum granted;                  ///< extents that the allocator has given out since the start
   struct {
     uint64_t walk = 0;      ///< number of the last walk
@@ -40,11 +52,11 @@ struct tier_shell {
   residency& objects() { return changes.objects(); }
 };
 
-using tier_pointer = caf::stateful_actor<tier_shell, runtime::short_turns<tier_actor::base>>*;
+using tier_pointer = caf::stateful_actor<tier_shell, runtime::turns<runtime::short_turns<tier_actor::base>>>*;
 
-/// Call after every change. `freed`: extents that go back to the allocator. `of`: the space of published
-/// objects.
-void settle(tier_pointer self, std::vector<extent> freed = {}, const space_ptr& of = nullptr);
+/// Runs after each message by itself: sends the news of what the turn has changed, and goes on with the round of eviction.
+/// So the policy, the allocator and the journals know everything before the next turn.
+void after_turn(tier_pointer self);
 
 /// Sends the notes kept since the policy's last mark. A request to the policy must follow all earlier events.
 void send_kept_notes(tier_pointer self);

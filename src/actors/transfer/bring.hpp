@@ -18,18 +18,15 @@
 namespace terrace::actors {
 
 /// The end of a passage at the tier of this kind. `from`: the tiers of a group, or the only one.
-inline const passage_end& end_at(const group_parts& from, tier_kind kind) { return *from.tier(kind); }
-inline const passage_end& end_at(const passage_end& from, tier_kind) { return from; }
-
-/// Host memory of the group, where a passage ends or begins.
-inline passage_end host_end(const group_parts& group) { return {tier_kind::host, group.host, {}}; }
+inline const tier_handle& end_at(const group_parts& from, tier_kind kind) { return *from.tier(kind); }
+inline const tier_handle& end_at(const tier_handle& from, tier_kind) { return from; }
 
 /// What the tiers of the group that movers read from have of the objects, held there: where a passage into host memory begins.
 template <class Self>
 task<result<tier_holds>> hold_below(Self self, const group_parts& group, batch_ptr objects,
                                     bool note_access) {
   std::vector<question<tier_actor, probe_request>> questions;
-  for (const tier_parts& tier : group.tiers())
+  for (const tier_handle& tier : group.tiers())
     if (tier.reads_below())
       questions.push_back({tier.tier, {objects, true, note_access}});
   auto answers = co_await ask_all<probe_answer>(self, std::move(questions), "tier");
@@ -62,7 +59,7 @@ task<error> confirm_parts(Self self, passage& pass, const From& from) {
 
 /// Has the movers copy the objects, and tells the tiers which could not be.
 template <class Self, class From>
-task<error> move_parts(Self self, passage& pass, const From& from, const passage_end& to) {
+task<error> move_parts(Self self, passage& pass, const From& from, const tier_handle& to) {
   assert(pass.parts().size() <= tiers_max); // one request to each mover
   std::vector<result<move_answer>> moved;
   if (pass.planned().way == direction::into_host) {
@@ -95,7 +92,7 @@ task<error> move_parts(Self self, passage& pass, const From& from, const passage
 /// Brings the objects of the passage to the tier `to`. An error: the space was refused (`passage::refused`), the passage's
 /// request has ended, or an actor has. No error does not say that everything arrived: the passage does.
 template <class Self, class From>
-task<error> bring(Self self, passage& pass, const From& from, const passage_end& to) {
+task<error> bring(Self self, passage& pass, const From& from, const tier_handle& to) {
   const bool out = pass.planned().way == direction::out_of_host;
   auto wanted = pass.space();
   const char* arrival = out ? "tier below" : "host tier";

@@ -3,6 +3,7 @@
 #include "actors/transfer/bring.hpp"
 #include "actors/transfer/load_into_device.hpp"
 #include "actors/transfer/transfer_steps.hpp"
+#include "base/tier_properties.hpp"
 #include "runtime/task_event.hpp"
 #include "transfer/load_window.hpp"
 #include "transfer/notice_parts.hpp"
@@ -25,7 +26,7 @@ using step = load_window::step;
 load_window::tiers_below below_of(const group_parts& group) {
   const auto& tiers = group.tiers();
   // What a device's tier has lost is looked for, and not found.
-  auto reads = [](const tier_parts& tier) { return tier.reads_below() || tier.device; };
+  auto reads = [](const tier_handle& tier) { return tier.reads_below() || tier.device; };
   return {.any = tiers.size() > 1, .reads = std::any_of(tiers.begin(), tiers.end(), reads)};
 }
 
@@ -35,7 +36,7 @@ load_window::tiers_below below_of(const group_parts& group) {
 task<result<tier_holds>> window_below(load_pointer self, const load_job& job, load_window& window) {
   if (auto leased = window.leased_below()) {
     std::erase_if(*leased, [&job](const tier_hold& one) {
-      const tier_parts* tier = job.group->tier(one.tier);
+      const tier_handle* tier = job.group->tier(one.tier);
       return tier->device && !tier->reads(); // it is lost
     });
     co_return std::move(*leased);
@@ -58,7 +59,7 @@ task<result<step>> bring_from_below(load_pointer self, const load_job& job, load
     co_return tl::unexpected(wanted.error());
   pass.ask_for(std::move(*wanted));
   pass.on_arrival([&window, &pass] { return window.publishes(pass); });
-  const auto host = host_end(*job.group);
+  const tier_handle& host = job.group->tiers().front();
   auto failure = co_await bring(self, pass, *job.group, host);
   if (pass.refused().code != errc::ok)
     window.refused_space(pass.refused());
@@ -100,7 +101,8 @@ task<error> bring_window(load_pointer self, const load_job& job, load_window& wi
   }
 }
 
-void tell_below(load_pointer self, const load_job& job, const tier_parts& tier, write_through_notice notice) {
+void tell_below(load_pointer self, const load_job& job, const tier_handle& tier,
+                write_through_notice notice) {
   for (auto& part : parts_of(std::move(notice), job.objects_per_chunk, job.group->window_bytes))
     self->send(tier.write_through, std::move(part));
 }
@@ -110,14 +112,14 @@ void offer_again(load_pointer self, const load_job& job, const load_window& wind
   hold_ptr held = window.from_host();
   if (!held)
     return;
-  for (const tier_parts& tier : job.group->tiers())
+  for (const tier_handle& tier : job.group->tiers())
     if (tier.second_looks && tier.second_looks->load(std::memory_order_relaxed) && tier.writes())
       tell_below(self, job, tier, write_through_notice{job.in, window.objects(), held, {}});
 }
 
 /// A load into memory of a device is the second use of what host memory had: the device's tier gets it as well.
 void promote(load_pointer self, const load_job& job, const load_window& window) {
-  const tier_parts* tier = job.group->tier(tier_kind::gpu);
+  const tier_handle* tier = job.group->on_device();
   if (!tier || !tier->device->serves(job.target.device))
     return;
   if (hold_ptr held = window.from_host())
@@ -126,7 +128,7 @@ void promote(load_pointer self, const load_job& job, const load_window& window) 
 
 void deliver(load_pointer self, const load_job& job, load_window& window) {
   auto by_tier = window.deliver();
-  for (const tier_parts& tier : job.group->tiers())
+  for (const tier_handle& tier : job.group->tiers())
     if (uint64_t bytes = by_tier[static_cast<size_t>(tier.kind)]; bytes != 0)
       tier.probe->read(bytes);
   offer_again(self, job, window);

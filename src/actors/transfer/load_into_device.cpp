@@ -1,6 +1,7 @@
 #include "actors/transfer/load_into_device.hpp"
 
 #include "actors/transfer/transfer_steps.hpp"
+#include "base/tier_properties.hpp"
 #include "transfer/device_window.hpp"
 #include "transfer/direct_window.hpp"
 
@@ -18,8 +19,8 @@ bool cut_to_disk(const load_job& job, direct_window& window, recent_keys& read_l
   // What comes first most often decides: host memory has it, or is to have it now.
   return window.cut(first_allowed(window.size(), window.chunk(), [&](size_t most) {
     size_t objects = window.before_known(most, read_lately);
-    for (const tier_parts& tier : job.group->tiers())
-      if (tier.kind != tier_kind::disk)
+    for (const tier_handle& tier : job.group->tiers())
+      if (!durable(tier.kind))
         objects = window.before_present(objects, *tier.index);
     return window.readable(objects, bytes_max);
   }));
@@ -39,7 +40,7 @@ task<error> announce(load_pointer self, const load_job& job, const direct_window
 } // namespace
 
 task<result<bool>> load_on_device(load_pointer self, const load_job& job, load_course& course, bool& tries) {
-  const tier_parts* tier = job.group->tier(tier_kind::gpu);
+  const tier_handle* tier = job.group->on_device();
   if (!tier || !tries || !tier->device->reaches(job.target.device) || tier->index->empty())
     co_return false;
   device_window window(course, job.group->device_window_bytes);
@@ -76,7 +77,7 @@ task<result<bool>> load_on_device(load_pointer self, const load_job& job, load_c
 bool may_load_from_disk(const load_job& job) {
   if (!job.target.device || region_of(*job.target.device).direct_bytes_max() == 0)
     return false;
-  const tier_parts* tier = job.group->tier(tier_kind::disk);
+  const tier_handle* tier = job.group->disk();
   return tier && tier->direct && tier->direct->readable(region_of(*job.target.device).unread());
 }
 
@@ -84,7 +85,7 @@ task<result<bool>> load_from_disk(load_pointer self, const load_job& job, load_c
   tries = tries && !course.of.order && may_load_from_disk(job);
   if (!tries)
     co_return false;
-  const tier_parts* tier = job.group->tier(tier_kind::disk);
+  const tier_handle* tier = job.group->disk();
   direct_source& source = *tier->direct;
   direct_window window(course, job.group->device_window_bytes);
   if (!cut_to_disk(job, window, source.read_lately()))

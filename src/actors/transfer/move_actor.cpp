@@ -22,13 +22,13 @@ using move_pointer = caf::stateful_actor<move_state>*;
 
 struct move_tiers {
   tier_actor host;
-  tier_parts below;
-  tier_parts top; ///< faster than host memory; may be none
+  tier_handle below;
+  tier_handle top; ///< faster than host memory; may be none
 };
 
 move_tiers tiers_of(const move_job& job) {
   move_tiers all{job.group->host, {}, {}};
-  for (const tier_parts& tier : job.group->tiers())
+  for (const tier_handle& tier : job.group->tiers())
     if (tier.kind == job.to)
       all.below = tier;
     else if (tier.returns && tier.reads())
@@ -77,7 +77,7 @@ task<hold_ptr> bring_by(move_pointer self, const write_through_actor& writes, de
 }
 
 /// What host memory has of the part goes down from there.
-task<> write_down(move_pointer self, const move_job& job, const tier_parts& below, const move_course& course,
+task<> write_down(move_pointer self, const move_job& job, const tier_handle& below, const move_course& course,
                   const batch_ptr& part, const hold_ptr& held) {
   if (!below.write_through || !held) // nothing came to host memory
     co_return;

@@ -3,13 +3,14 @@
 #pragma once
 
 #include "actors/transfer/transfer_arguments.hpp"
+#include "base/tier_properties.hpp"
 #include "tier/objects/move_course.hpp"
 
 namespace terrace::actors {
 
 struct move_job {
   group_ptr group;
-  tier_kind to = tier_kind::disk; ///< a tier below with a write-through
+  tier_kind to = nowhere; ///< a tier below with a write-through
   space_ptr in;
   std::shared_ptr<const std::vector<digest>> chunks;
   std::optional<digest> before; ///< the chunk before the first, if known

@@ -1,6 +1,7 @@
 #include "actors/transfer/prefetch_actor.hpp"
 
 #include "actors/transfer/bring.hpp"
+#include "base/tier_properties.hpp"
 #include "index/object_header.hpp"
 
 #include <caf/actor_system.hpp>
@@ -87,7 +88,7 @@ void note_brought(prefetch_pointer self, const passage& pass, brought_window& br
   for (const passage::part& part : pass.parts()) {
     for (size_t i : part.objects)
       brought.there[i] = true;
-    const tier_parts& tier = *self->state.group->tier(part.tier);
+    const tier_handle& tier = *self->state.group->tier(part.tier);
     const uint64_t bytes = pass.payload_bytes(part);
     tier.probe->read(bytes);
     tier.probe->prefetched(part.objects.size(), bytes);
@@ -137,7 +138,7 @@ task<result<brought_round>> bring_round(prefetch_pointer self, const prefetch_wi
   }
   passage pass(plan_of(self, of, std::move(below), brought.keeps));
   pass.ask_for(space_for(*state.course, of, pass));
-  const auto host = host_end(*state.group);
+  const tier_handle& host = state.group->tiers().front();
   auto failure = co_await bring(self, pass, *state.group, host);
   if (failure.code != errc::ok)
     co_return tl::unexpected(failure);
@@ -189,7 +190,7 @@ task<error> bring_to_host(prefetch_pointer self, prefetch_window& of) {
 // ---- to a tier above host memory ----
 
 /// What the tier has of the objects, held.
-task<result<hold_ptr>> hold_above(prefetch_pointer self, const tier_parts& above, const batch_ptr& objects,
+task<result<hold_ptr>> hold_above(prefetch_pointer self, const tier_handle& above, const batch_ptr& objects,
                                   bool uses) {
   probe_request wanted{objects, true, uses};
   auto found = co_await ask<probe_answer>(self, above.tier, std::move(wanted), "tier above host memory");
@@ -228,8 +229,8 @@ uint64_t space_of(const object_batch& objects) {
 }
 
 /// What the tier lacks of a window. Credit is taken before memory, as a store does it.
-task<result<demotion_tally>> bring_rest(prefetch_pointer self, const tier_parts& above, prefetch_window& rest,
-                                        brought_window& brought) {
+task<result<demotion_tally>> bring_rest(prefetch_pointer self, const tier_handle& above,
+                                        prefetch_window& rest, brought_window& brought) {
   write_credit_request wanted{space_of(*rest.objects), self->state.course->subject().context};
   const write_through_actor& writer = above.write_through;
   auto given = co_await ask<write_credit_answer>(self, writer, std::move(wanted), "write-through of a tier");
@@ -259,7 +260,7 @@ task<result<demotion_tally>> bring_rest(prefetch_pointer self, const tier_parts&
 
 task<error> bring_above(prefetch_pointer self, prefetch_window& of) {
   auto& course = *self->state.course;
-  const tier_parts& above = *self->state.group->tier(course.subject().to);
+  const tier_handle& above = *self->state.group->tier(course.subject().to);
   bool uses = course.subject().note_access;
   auto held = co_await hold_above(self, above, of.objects, uses);
   if (!held)
@@ -302,7 +303,7 @@ task<> work(prefetch_pointer self) {
   while (next) {
     prefetch_window now = std::move(*next);
     error failure;
-    if (state.course->subject().to == tier_kind::host) {
+    if (state.course->subject().to == memory_tier) {
       failure = co_await bring_to_host(self, now);
     } else {
       failure = co_await bring_above(self, now);

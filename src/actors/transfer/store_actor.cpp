@@ -103,7 +103,7 @@ task<error> store_rounds(store_pointer self, const store_job& job, store_window&
 /// so that two stores cannot wait for each other.
 task<error> take_credits(store_pointer self, const store_job& job, const store_window& window,
                          std::vector<tier_credit>& credits) {
-  for (const tier_parts& tier : job.group->tiers()) {
+  for (const tier_handle& tier : job.group->tiers()) {
     if (tier.demotion != demotion_mode::write_through || !tier.writes())
       continue;
     write_credit_request wanted{window.physical_bytes(), job.context};

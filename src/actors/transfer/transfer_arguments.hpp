@@ -3,14 +3,13 @@
 
 #include "actors/interfaces.hpp"
 #include "actors/transfer/copier_pool.hpp"
-#include "actors/transfer/tier_parts.hpp"
+#include "actors/transfer/tier_handle.hpp"
+#include "base/credit_gate.hpp"
+#include "base/tier_properties.hpp"
 #include "index/tenant_directory.hpp"
 #include "memory/segmented_arena.hpp"
 #include "storage/disk/volume_state.hpp"
 #include "tier/objects/event_log.hpp"
-#include "tier/policy/edge_credit.hpp"
-#include "tier/policy/shadow_feed.hpp"
-#include "tier/quota/tenant_board.hpp"
 #include "tier/search/lease_ledger.hpp"
 #include "tier/tier_list.hpp"
 
@@ -26,7 +25,7 @@ namespace terrace::actors {
 
 /// The actors and the arena of a trust group, its tiers and the state of its volume. Set up before it serves, except for
 /// tiers below the first, which join when they are ready; shared by all actors of the group, on any thread.
-struct group_parts : tier_list<tier_parts>, volume_state {
+struct group_parts : tier_list<tier_handle>, volume_state {
   std::string name;
   uint64_t number = 0; ///< of the group; 0 is for work of the daemon itself
   std::string path;    ///< of its first socket
@@ -36,11 +35,11 @@ struct group_parts : tier_list<tier_parts>, volume_state {
   bool detached = true;                ///< blocking work has its own thread
   group_actor group;
   policy_actor policy;
-  std::shared_ptr<edge_credit> uses =
-      std::make_shared<edge_credit>(); ///< from connections to the policy, in objects
-  std::shared_ptr<edge_credit> lease_notices = std::make_shared<edge_credit>(); ///< to the group, one each
+  std::shared_ptr<credit_gate> uses =
+      std::make_shared<credit_gate>(); ///< from connections to the policy, in objects
+  std::shared_ptr<credit_gate> lease_notices = std::make_shared<credit_gate>(); ///< to the group, one each
   shadow_actor shadow;                     ///< null if none is configured, like its feed
-  std::shared_ptr<shadow_feed> feed;       ///< checked before the shadows are notified
+  std::shared_ptr<credit_gate> feed;       ///< checked before the shadows are notified
   tier_actor host;                         ///< the first tier, through which all transfers go
   std::shared_ptr<segmented_arena> memory; ///< the host tier's
   bool staging_only = false;               ///< the first tier keeps nothing that is not held
@@ -49,8 +48,7 @@ struct group_parts : tier_list<tier_parts>, volume_state {
   teardown_ptr
       lease_ends; ///< ends those on many objects, off the workers; null: whoever has the last reference
   std::shared_ptr<tenant_directory> tenants = std::make_shared<tenant_directory>(); ///< and their quotas
-  std::shared_ptr<tenant_board> host_tenants, disk_tenants;          ///< for metrics; null: none
-  std::shared_ptr<event_log> events = std::make_shared<event_log>(); ///< of all tiers
+  std::shared_ptr<event_log> events = std::make_shared<event_log>();                ///< of all tiers
   std::shared_ptr<copier_pool> copiers;
   std::shared_ptr<std::atomic<bool>> checking =
       std::make_shared<std::atomic<bool>>(false);      ///< one check at a time
@@ -71,11 +69,16 @@ struct group_parts : tier_list<tier_parts>, volume_state {
     device_window_bytes = std::min(device_window_bytes_max, eighth);
   }
 
+  /// The tier in memory of a device; null: there is none.
+  const tier_handle* on_device() const {
+    return first_with([](const tier_handle& tier) { return tier.device != nullptr; });
+  }
+
   /// Of the tiers that serve.
   tenant_directory::capacities capacities() const {
     tenant_directory::capacities bytes{};
-    for (const tier_parts& tier : tiers())
-      bytes.at(static_cast<size_t>(tier.kind)) = tier.kind == tier_kind::host ? memory->size() : tier.bytes;
+    for (const tier_handle& tier : tiers())
+      bytes.at(static_cast<size_t>(tier.kind)) = tier.kind == memory_tier ? memory->size() : tier.bytes;
     return bytes;
   }
 };

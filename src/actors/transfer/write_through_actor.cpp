@@ -1,6 +1,5 @@
 #include "actors/transfer/write_through_actor.hpp"
 
-#include "actors/tier/tiers_below.hpp"
 #include "actors/transfer/actor_credit_sink.hpp"
 #include "actors/transfer/bring.hpp"
 #include "runtime/answer.hpp"
@@ -51,7 +50,7 @@ static_assert(metrics::refusal_reasons == demotion_failures &&
 
 void refuse(write_through_pointer self, write_plan& plan, refusal_reason why, uint64_t objects) {
   self->state.admission->lacks();
-  self->state.with.probe->refused(why, objects);
+  self->state.with.to.probe->refused(why, objects);
   plan.told().done.lose(static_cast<demotion_failure>(why), objects);
 }
 
@@ -92,7 +91,7 @@ task<error> admit(write_through_pointer self, write_plan& plan) {
 
 /// What has arrived is counted before others can find it.
 void count(write_through_pointer self, write_plan& plan, const passage& pass) {
-  const auto& probe = self->state.with.probe;
+  const auto& probe = self->state.with.to.probe;
   const auto& ended = pass.ended();
   uint64_t bytes = 0;
   for (const passage::part& part : pass.parts())
@@ -291,8 +290,9 @@ interface::behavior_type write_through_behavior(write_through_pointer self,
   auto& state = self->state;
   state.with = *arguments;
   const auto& with = state.with;
-  state.line.emplace(with.bytes_in_progress);
-  state.admission.emplace(with.to.kind, with.admission, with.availability, with.second_looks, clock::now());
+  state.line.emplace(with.to.write_bytes_in_progress);
+  state.admission.emplace(with.to.kind, with.to.admission, with.to.service, with.to.second_looks,
+                          clock::now());
   state.credits.emplace(with.waiting_bytes, with.way() == direction::out_of_host ? with.memory : nullptr,
                         std::make_shared<actor_credit_sink>(caf::actor_cast<caf::actor>(self)));
   return {
@@ -302,7 +302,7 @@ interface::behavior_type write_through_behavior(write_through_pointer self,
       [self](const write_credit_request& request) { return on_credit_request(self, request); },
       [self](const write_credit_notice& notice) { self->state.credits->take_back(notice); },
       [self](const runtime::io_done&) { on_waited(self); },
-      [self](const tier_joined_notice& notice) { self->state.onward.push_back(notice.what->to); },
+      [self](const tier_joined_notice& notice) { self->state.onward.push_back(notice.tier->write_through); },
       [self](sweep_notice) { self->state.credits->sweep(); },
       [self](check_writes_request) {
         return check_writes_answer{{}, self->state.line->idle() && self->state.passages.empty()};

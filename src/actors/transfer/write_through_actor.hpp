@@ -23,30 +23,22 @@
 #pragma once
 
 #include "actors/transfer/transfer_arguments.hpp"
-#include "metrics/tier_probe.hpp"
 #include "runtime/home.hpp"
-#include "transfer/write_admission.hpp"
 
 #include <memory>
 
 namespace terrace::actors {
 
 struct write_through_arguments {
-  passage_end from, to; ///< one of the two is host memory
+  tier_handle from, to; ///< one of the two is host memory
   policy_actor policy;
-  disk_admission admission;
-  std::shared_ptr<terrace::second_looks> second_looks; ///< may be null
-  uint64_t waiting_bytes =
-      UINT64_MAX; ///< of the tier that has them that may wait to be written (transfer/credit_issuer.hpp)
-  context_ptr work = nullptr; ///< of its writes, whose flow is the trust group's; may be null
-  std::shared_ptr<const tier_availability> availability; ///< of the tier; null: always in service
   std::shared_ptr<segmented_arena> memory;
-  uint64_t bytes_in_progress =
-      128ULL << 20; ///< taken from the queue at a time; a single larger notice is processed alone
-  std::shared_ptr<metrics::tier_probe> probe; ///< of the tier
-  runtime::home home{};                       ///< has a clock; none: replaceable objects do not wait
+  uint64_t waiting_bytes =
+      UINT64_MAX;             ///< bytes of `from` that may wait to be written (transfer/credit_issuer.hpp)
+  context_ptr work = nullptr; ///< of its writes, whose flow is the trust group's; may be null
+  runtime::home home{};       ///< has a clock; none: replaceable objects do not wait
 
-  direction way() const { return to.kind == tier_kind::host ? direction::into_host : direction::out_of_host; }
+  direction way() const { return to.mover ? direction::out_of_host : direction::into_host; }
 };
 
 write_through_actor spawn_write_through(caf::actor_system& system, write_through_arguments arguments);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/ids.hpp"
+#include "base/tier_properties.hpp"
 #include "cli/simulate/workload.hpp"
 #include "policy/eviction_tracker.hpp"
 
@@ -12,7 +13,7 @@
 namespace terrace::simulate {
 
 // The daemon's number of its first tier, which seeds randomized policies.
-constexpr auto host_tier = static_cast<tier_number>(tier_kind::host);
+constexpr auto host_tier = static_cast<tier_number>(memory_tier);
 
 /// The number of the tier at this position, counted from 0.
 constexpr tier_number tier_at(size_t place) { return static_cast<tier_number>(host_tier + place); }

@@ -17,7 +17,7 @@ constexpr uint64_t physical_bytes_max = 32ULL << 30;
 
 /// Makes one allocator, or, for several paths, one over the allocators of all of them, which avoids paths
 /// that cannot be written.
-result<std::unique_ptr<allocator>> space_of(const disk_paths& files, const tier_plan& plan,
+result<std::unique_ptr<allocator>> space_of(const disk_paths& files, const tier_config& plan,
                                             std::shared_ptr<const disk_service> service) {
   std::vector<std::unique_ptr<allocator>> each;
   for (size_t i = 0; i < files.size(); ++i) {
@@ -80,7 +80,7 @@ result<unique_fd> watch_volume_lock(const std::vector<std::string>& files, const
   return watch_lock(locked != files.end() ? *locked : files.front());
 }
 
-result<disk_opening> disk_opening::open(const extent_files_options& options, const tier_plan& plan,
+result<disk_opening> disk_opening::open(const extent_files_options& options, const tier_config& plan,
                                         const pending_clears& clears) {
   auto volume = open_cleared(options, clears);
   if (!volume)

@@ -16,7 +16,7 @@
 #include "storage/recovery.hpp"
 #include "storage/volume_spaces.hpp"
 #include "tier/objects/residency.hpp"
-#include "tier/tier_plan.hpp"
+#include "tier/tier_config.hpp"
 
 #include <memory>
 #include <optional>
@@ -60,7 +60,7 @@ class disk_opening {
  public:
   /// Opens the files and recovers their contents. Pending clears in `clears` are applied first, durably, and
   /// removed. Errors: those of `extent_file::open_those_there`, of `pending_clears` and of the allocator.
-  static result<disk_opening> open(const extent_files_options& files, const tier_plan& plan,
+  static result<disk_opening> open(const extent_files_options& files, const tier_config& plan,
                                    const pending_clears& clears = pending_clears({}));
 
   /// The spaces of all paths in sequence: a space may appear more than once.

@@ -1,7 +1,7 @@
 // Tells whether the volume of a trust group serves, from its opening on.
 #pragma once
 
-#include "tier/tier_report.hpp"
+#include "tier/messages.hpp"
 
 #include <atomic>
 #include <cstdint>

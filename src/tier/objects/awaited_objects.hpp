@@ -3,7 +3,7 @@
 
 #include "base/object_key.hpp"
 #include "base/request_context.hpp"
-#include "tier/objects/await.hpp"
+#include "tier/messages.hpp"
 
 #include <functional>
 #include <memory>

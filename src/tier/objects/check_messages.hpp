@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "base/ids.hpp"
 #include "base/object_key.hpp"
+#include "base/tier_properties.hpp"
 #include "index/object_id.hpp"
 #include "memory/allocator.hpp"
 #include "tier/space/write_credit.hpp"
@@ -31,7 +32,7 @@ struct checked_object {
 
 /// Some objects of a tier, and how many there are in all.
 struct checked_slice {
-  tier_kind tier = tier_kind::none;
+  tier_kind tier = nowhere;
   std::vector<checked_object> objects;
   uint64_t published_in_all = 0;
   uint64_t extents_in_all = 0; ///< extents of objects, and of those that left in a round that has not ended

@@ -6,7 +6,7 @@
 // all tiers are asked again, because the new one may have received objects that the first tier still had. Pure.
 #pragma once
 
-#include "tier/objects/clear.hpp"
+#include "tier/messages.hpp"
 
 #include <cstddef>
 #include <optional>

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/object_key.hpp"
-#include "tier/objects/demote.hpp"
+#include "tier/messages.hpp"
 #include "tier/objects/object_place.hpp"
 
 #include <cstddef>

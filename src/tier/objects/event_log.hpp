@@ -8,6 +8,7 @@
 #include "base/ids.hpp"
 #include "base/object_key.hpp"
 #include "base/request_context.hpp"
+#include "base/tier_properties.hpp"
 #include "index/space_spec.hpp"
 #include "tier/objects/tier_index.hpp"
 
@@ -40,7 +41,7 @@ enum class event_kind : uint8_t {
 struct tier_event {
   uint64_t sequence = 0; ///< from 2 on, without gaps
   event_kind what{};
-  tier_kind tier = tier_kind::none;
+  tier_kind tier = nowhere;
   object_key key;
   uint32_t chunk_objects =
       0; ///< how many objects of the chunk a prefix needs, this one included; 0: see `chunk_need`

@@ -1,7 +1,7 @@
 // Notices about many objects, applied to a tier's objects in steps.
 #pragma once
 
-#include "tier/objects/object_notices.hpp"
+#include "tier/messages.hpp"
 #include "tier/objects/residency.hpp"
 
 #include <cstddef>

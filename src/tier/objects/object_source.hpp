@@ -1,8 +1,8 @@
 // The objects of a request, of which only a part needs to exist at a time.
 #pragma once
 
+#include "tier/messages.hpp"
 #include "tier/objects/object_batch.hpp"
-#include "tier/objects/publish.hpp"
 
 #include <memory>
 #include <optional>

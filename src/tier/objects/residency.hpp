@@ -2,8 +2,10 @@
 // `tier_actor` turns messages into these calls and the results into messages.
 #pragma once
 
+#include "base/tier_properties.hpp"
 #include "memory/allocator.hpp"
 #include "memory/path_map.hpp"
+#include "tier/messages.hpp"
 #include "tier/objects/awaited_objects.hpp"
 #include "tier/objects/demotion.hpp"
 #include "tier/objects/durable_index.hpp"
@@ -11,7 +13,6 @@
 #include "tier/objects/index_keeping.hpp"
 #include "tier/objects/journal_tally.hpp"
 #include "tier/objects/object_batch.hpp"
-#include "tier/objects/object_notices.hpp"
 #include "tier/objects/object_place.hpp"
 #include "tier/objects/origins.hpp"
 #include "tier/objects/tier_index.hpp"
@@ -19,8 +20,6 @@
 #include "tier/policy/second_use.hpp"
 #include "tier/quota/tenant_quotas.hpp"
 #include "tier/search/lease_ledger.hpp"
-#include "tier/space/acquire.hpp"
-#include "tier/space/victims.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -34,7 +33,7 @@ namespace terrace {
 class residency {
  public:
   /// `durable` is given for a tier that survives restarts.
-  explicit residency(tier_kind kind = tier_kind::none, std::optional<durable_index> durable = std::nullopt)
+  explicit residency(tier_kind kind = nowhere, std::optional<durable_index> durable = std::nullopt)
       : kind_(kind), durable_(std::move(durable)) {}
 
   /// Restores the objects recovered after a restart, by ascending generation, into a durable tier before it

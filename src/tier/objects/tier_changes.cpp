@@ -5,7 +5,15 @@
 
 namespace terrace {
 
-tier_changes::news tier_changes::settle(std::vector<extent> freed) {
+void tier_changes::free(const std::vector<extent>& extents) {
+  if (extents.empty())
+    return;
+  changed_ = true;
+  if (!(round_ && round_->take_back(extents)))
+    freed_.insert(freed_.end(), extents.begin(), extents.end());
+}
+
+tier_changes::news tier_changes::drain_news() {
   news out;
   out.records = objects_.take_changes();
   if (auto notes = objects_.take_notes(); !notes.notes.empty() && notes_.admits(notes)) {
@@ -15,11 +23,10 @@ tier_changes::news tier_changes::settle(std::vector<extent> freed) {
   if (auto left = objects_.take_retired(); !left.empty()) {
     out.retired_objects = left.size();
     out.retired_bytes = bytes_of(left);
-    freed.insert(freed.end(), left.begin(), left.end());
+    free(left);
   }
-  out.changed = !freed.empty();
-  if (!freed.empty() && !(round_ && round_->take_back(freed)))
-    out.freed = std::move(freed);
+  out.changed = std::exchange(changed_, false);
+  out.freed = std::exchange(freed_, {});
   if (objects_.take_evictable()) {
     out.changed = true;
     if (round_)

@@ -4,11 +4,11 @@
 // Pure: the tier actor sends what is returned here. Used by one thread at a time.
 #pragma once
 
+#include "base/tier_properties.hpp"
+#include "tier/messages.hpp"
 #include "tier/objects/residency.hpp"
 #include "tier/policy/note_line.hpp"
 #include "tier/space/eviction_round.hpp"
-#include "tier/space/usage.hpp"
-#include "tier/tier_report.hpp"
 
 #include <cassert>
 #include <memory>
@@ -20,14 +20,14 @@ namespace terrace {
 
 class tier_changes {
  public:
-  explicit tier_changes(tier_kind kind = tier_kind::none, residency objects = residency())
+  explicit tier_changes(tier_kind kind = nowhere, residency objects = residency())
       : kind_(kind), objects_(std::move(objects)) {}
 
   tier_kind kind() const { return kind_; }
   residency& objects() { return objects_; }
   const residency& objects() const { return objects_; }
 
-  /// The tier actor sends these after a change, in this order.
+  /// The tier actor sends these after each turn, in this order.
   struct news {
     std::vector<index_change> records; ///< go to the journals of a durable tier
     policy_notes notes;                ///< go to the policy; empty: none, or they are kept
@@ -38,9 +38,14 @@ class tier_changes {
     bool changed =
         false; ///< something was freed or became evictable: tells those who wait in front of the allocator
     bool evictable = false; ///< tells the allocator, whose last round failed, that another may succeed
+
+    bool empty() const { return records.empty() && notes.notes.empty() && !changed && retired_objects == 0; }
   };
-  /// Call after every change. `freed` has the extents of objects that are gone.
-  news settle(std::vector<extent> freed = {});
+  /// Extents of objects that are gone: a round that is lent the space gets them now, else the allocator gets them with the
+  /// news.
+  void free(const std::vector<extent>& extents);
+  /// Returns the news of all changes since the last call.
+  news drain_news();
 
   /// Notes that the policy has not received yet. They are sent before a request to it, and after `marked`.
   struct kept_notes {
@@ -77,8 +82,8 @@ class tier_changes {
     bool ahead = false;        ///< made room ahead of demand
     bool own = false;          ///< made room for a tenant at its bound
   };
-  /// Evicts the chosen victims; nullopt: none are chosen. Call `settle` afterwards, so that the policy is up
-  /// to date before anybody gets the space.
+  /// Evicts the chosen victims; nullopt: none are chosen. The news are sent before the round ends, so that the policy is
+  /// up to date before anybody gets the space.
   std::optional<eviction> evict();
   /// Returns the round, if it has ended; null: the policy has to be asked again.
   std::shared_ptr<eviction_round> take_ended();
@@ -87,6 +92,8 @@ class tier_changes {
   tier_kind kind_;
   residency objects_;
   note_line notes_;
+  std::vector<extent> freed_;                     ///< extents of the next news
+  bool changed_ = false;                          ///< something was freed since the last news
   std::shared_ptr<eviction_round> round_;         ///< set while a round is in progress
   std::optional<std::vector<object_id>> demoted_; ///< its victims, if they are written to tiers below
   bool relieved_ = false;    ///< in this round, objects of tenants beyond their share may be named again

@@ -3,7 +3,7 @@
 // Pure. Used by one thread at a time.
 #pragma once
 
-#include "tier/objects/clear.hpp"
+#include "tier/messages.hpp"
 #include "tier/objects/index_keeping.hpp"
 #include "tier/objects/residency.hpp"
 

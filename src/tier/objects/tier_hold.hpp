@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/ids.hpp"
+#include "base/tier_properties.hpp"
 #include "tier/objects/object_hold.hpp"
 
 #include <algorithm>
@@ -11,7 +12,7 @@ namespace terrace {
 
 /// The objects of a chain that the tier has. Its places are parallel to the chain's objects.
 struct tier_hold {
-  tier_kind tier = tier_kind::none;
+  tier_kind tier = nowhere;
   hold_ptr held; ///< never null
 };
 

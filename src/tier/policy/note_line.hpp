@@ -2,6 +2,7 @@
 // merged instead of growing its mailbox.
 #pragma once
 
+#include "base/tier_properties.hpp"
 #include "tier/policy/policy_notes.hpp"
 
 #include <cassert>
@@ -59,7 +60,7 @@ class note_line {
 
   size_t since_mark_ = 0;
   size_t marks_ = 0; ///< outstanding marks
-  tier_kind tier_ = tier_kind::none;
+  tier_kind tier_ = nowhere;
   std::vector<kept_note> kept_;
   size_t dead_ = 0;
   std::unordered_map<entry_key, positions> latest_;

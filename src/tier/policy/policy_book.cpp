@@ -1,5 +1,6 @@
 #include "tier/policy/policy_book.hpp"
 
+#include "base/tier_properties.hpp"
 #include "policy/eviction_policy.hpp"
 #include "tier/objects/tier_check.hpp"
 
@@ -113,7 +114,7 @@ check_answer_texts policy_book::check(const check_policy_request& request) const
 policies_report policy_book::report() const {
   policies_report made;
   made.known = eviction_policy_names();
-  for (tier_kind kind : {tier_kind::host, tier_kind::disk})
+  for (tier_kind kind : governed_tiers)
     if (tier_number tier = number_of(kind); !tracker_.policy(tier).empty())
       made.tiers.push_back({kind, std::string(tracker_.policy(tier)), tracker_.residents(tier)});
   made.tracked = tracker_.tracked();

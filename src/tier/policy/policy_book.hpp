@@ -4,12 +4,12 @@
 #pragma once
 
 #include "policy/eviction_tracker.hpp"
+#include "tier/messages.hpp"
 #include "tier/objects/check_messages.hpp"
 #include "tier/policy/chain_uses.hpp"
 #include "tier/policy/open_inferences.hpp"
 #include "tier/policy/policy_clock.hpp"
 #include "tier/policy/policy_messages.hpp"
-#include "tier/space/victims.hpp"
 
 namespace terrace {
 

@@ -1,8 +1,9 @@
 // Messages to a trust group's policy beside the tier's own conversation (tier/policy/policy_notes.hpp,
-// tier/space/victims.hpp), and messages to its shadows.
+// tier/messages.hpp), and messages to its shadows.
 #pragma once
 
 #include "base/eviction_types.hpp"
+#include "base/tier_properties.hpp"
 #include "index/prefix_resolver.hpp"
 #include "index/space_registry.hpp"
 #include "policy/shadow_cache.hpp"
@@ -52,7 +53,7 @@ struct inference_end {
 };
 /// Asks how many of these, from the first on, the tier should admit (eviction_tracker::admitted).
 struct admit_request {
-  tier_kind tier = tier_kind::none;
+  tier_kind tier = nowhere;
   admission_rule rule = admission_rule::always;
   std::vector<entry_info> entries;
 };
@@ -63,7 +64,7 @@ struct admit_answer {
 
 /// Sets the policy of a tier. Its residents stay. `not_found`: the group has no such tier.
 struct set_policy_request {
-  tier_kind tier = tier_kind::none;
+  tier_kind tier = nowhere;
   std::string policy;
 };
 struct set_policy_answer {
@@ -81,7 +82,7 @@ inline std::string describe_change(const std::string& group, const set_policy_re
 struct policies_request {};
 struct policies_report {
   struct tier {
-    tier_kind kind = tier_kind::none;
+    tier_kind kind = nowhere;
     std::string policy;
     uint64_t residents = 0;
   };

@@ -3,6 +3,7 @@
 
 #include "base/ids.hpp"
 #include "base/object_key.hpp"
+#include "base/tier_properties.hpp"
 
 #include <cstdint>
 #include <vector>
@@ -25,7 +26,7 @@ struct policy_note {
 };
 /// One batch per request, in the order of access: last chunk first.
 struct policy_notes {
-  tier_kind tier = tier_kind::none;
+  tier_kind tier = nowhere;
   std::vector<policy_note> notes;
   /// The inference that insertions are for: `inference_begin` reported its access to them.
   uint64_t inference = 0;

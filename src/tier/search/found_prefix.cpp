@@ -1,5 +1,6 @@
 #include "tier/search/found_prefix.hpp"
 
+#include "base/tier_properties.hpp"
 #include "index/chunk_layout.hpp"
 #include "index/unusable_objects.hpp"
 
@@ -179,7 +180,7 @@ steps found_prefix::sum_below() {
   below_.resize(shares_.size());
   for (size_t k = 0; k < shares_.size(); ++k) {
     const tier_share& share = shares_[k];
-    if (share.tier == tier_kind::host || !share.held)
+    if (share.tier == memory_tier || !share.held)
       continue;
     const auto& places = share.held->places();
     for (size_t i = 0; i < places.size(); ++i) {
@@ -220,7 +221,7 @@ steps found_prefix::cut_below(const lease_room& room) {
   for (size_t k = 0; k < shares_.size(); ++k) {
     tier_share& share = shares_[k];
     uint64_t capacity = room.below_bytes[static_cast<size_t>(share.tier)];
-    if (share.tier == tier_kind::host || !share.held || capacity == 0)
+    if (share.tier == memory_tier || !share.held || capacity == 0)
       continue;
     uint64_t held = share.held_bytes - std::min(share.held_bytes, below_[k].unneeded);
     uint64_t excess = account_->too_much_below(share.tier, below_[k].needed, held, capacity);
@@ -256,7 +257,7 @@ steps found_prefix::charge_below() {
   step_pace pace(seen_objects);
   for (size_t k = 0; k < below_.size(); ++k) {
     tier_share& share = shares_[k];
-    if (share.tier == tier_kind::host || !share.held)
+    if (share.tier == memory_tier || !share.held)
       continue;
     uint64_t bytes = below_[k].needed;
     if (shortened_ || shortened_below_) {
@@ -275,7 +276,7 @@ steps found_prefix::charge_below() {
 // ---- objects that the lease holds in host memory ----
 
 bool found_prefix::holds_in_host() const {
-  return !shares_.empty() && shares_.front().tier == tier_kind::host && shares_.front().held;
+  return !shares_.empty() && shares_.front().tier == memory_tier && shares_.front().held;
 }
 
 /// True if host memory holds all objects that were found, and all of them are needed.

@@ -3,9 +3,10 @@
 // Pure: used by one thread at a time. A prefix_search makes it.
 #pragma once
 
+#include "base/tier_properties.hpp"
 #include "index/prefix_plan.hpp"
 #include "index/space_registry.hpp"
-#include "tier/objects/object_notices.hpp"
+#include "tier/messages.hpp"
 #include "tier/objects/tier_hold.hpp"
 #include "tier/search/lease_cut.hpp"
 #include "tier/search/lease_ledger.hpp"
@@ -30,7 +31,7 @@ struct prefix_subject {
 
 /// The objects that one tier has.
 struct tier_share {
-  tier_kind tier = tier_kind::none;
+  tier_kind tier = nowhere;
   object_bitmap present;
   hold_ptr held;           ///< null: nothing
   uint64_t held_bytes = 0; ///< bytes of the tier that anybody held when these were held

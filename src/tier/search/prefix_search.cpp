@@ -1,5 +1,7 @@
 #include "tier/search/prefix_search.hpp"
 
+#include "base/tier_properties.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cassert>
@@ -88,7 +90,7 @@ std::optional<prefix_search::counted> prefix_search::read(size_t tier, const tie
   if (of_.hold)
     return std::nullopt;
   // Tiers are in the order of their speed, except that the GPU tier comes after host memory although it is faster.
-  size_t from = shares_[tier].tier < tier_kind::host ? 0 : first_absent();
+  size_t from = faster_than_memory(shares_[tier].tier) ? 0 : first_absent();
   if (from == slice_.size())
     return counted{};
   auto present = present_in(index, from);

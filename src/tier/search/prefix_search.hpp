@@ -5,10 +5,10 @@
 #pragma once
 
 #include "index/space_registry.hpp"
+#include "tier/messages.hpp"
 #include "tier/objects/object_source.hpp"
 #include "tier/objects/tier_index.hpp"
 #include "tier/search/found_prefix.hpp"
-#include "tier/search/probe.hpp"
 
 #include <cstddef>
 #include <optional>

@@ -3,10 +3,9 @@
 #pragma once
 
 #include "base/fair_queue.hpp"
+#include "tier/messages.hpp"
 #include "tier/objects/check_messages.hpp"
-#include "tier/space/allocate.hpp"
 #include "tier/space/eviction_round.hpp"
-#include "tier/space/usage.hpp"
 
 #include <deque>
 #include <functional>

@@ -4,8 +4,8 @@
 #include "base/request_context.hpp"
 #include "index/tenant_quota.hpp"
 #include "memory/allocator.hpp"
+#include "tier/messages.hpp"
 #include "tier/objects/residency.hpp"
-#include "tier/space/victims.hpp"
 
 #include <cstdint>
 #include <memory>

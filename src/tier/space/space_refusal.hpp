@@ -1,7 +1,7 @@
 // Classifies the refusal of a request for space in a tier, for counters.
 #pragma once
 
-#include "tier/space/acquire.hpp"
+#include "tier/messages.hpp"
 
 namespace terrace {
 

@@ -1,7 +1,7 @@
 // Chooses among the proposed victims if only some of them make room for the waiting request.
 #pragma once
 
-#include "tier/space/victims.hpp"
+#include "tier/messages.hpp"
 
 #include <cstddef>
 #include <vector>

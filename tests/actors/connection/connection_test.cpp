@@ -49,13 +49,13 @@ struct BusyConnection : Connection {
 TEST_F(Connection, WithoutCreditItReadsOnOnceThePolicyHasRead) {
   ready();
   auto end = [](auto& body) { return wire::CreateEndInference(body, 7); };
-  ASSERT_TRUE(group->uses->offer(edge_credit::waiting_max)); // other connections' messages
+  ASSERT_TRUE(group->uses->offer(credit_gate::waiting_max)); // other connections' messages
   for (uint64_t id = 10; id < 20; ++id) {
     send(kind::end_inference, id, end);
     EXPECT_EQ(answer().code(), errc::ok);
-    EXPECT_EQ(group->uses->waiting(), edge_credit::waiting_max) << "the policy has read it";
+    EXPECT_EQ(group->uses->waiting(), credit_gate::waiting_max) << "the policy has read it";
   }
-  group->uses->heard(edge_credit::waiting_max);
+  group->uses->heard(credit_gate::waiting_max);
   send(kind::end_inference, 20, end);
   EXPECT_EQ(answer().code(), errc::ok);
   EXPECT_EQ(group->uses->waiting(), 0u);
@@ -65,7 +65,7 @@ TEST_F(Connection, WithoutCreditOfTheGroupLeasesGoOn) {
   ready();
   send_store(10, 0, 1);
   ASSERT_EQ(answer().code(), errc::ok);
-  ASSERT_TRUE(group->lease_notices->offer(edge_credit::waiting_max)); // other connections' notices
+  ASSERT_TRUE(group->lease_notices->offer(credit_gate::waiting_max)); // other connections' notices
   for (uint64_t id = 20; id < 40; id += 2) {
     send_lookup(id, 0, 1, true);
     auto found = answer();
@@ -75,7 +75,7 @@ TEST_F(Connection, WithoutCreditOfTheGroupLeasesGoOn) {
       return wire::CreateRelease(body, body.CreateVector(lease.bytes.data(), lease.bytes.size()));
     });
     ASSERT_EQ(answer().code(), errc::ok);
-    EXPECT_EQ(group->lease_notices->waiting(), edge_credit::waiting_max) << "the group has read them";
+    EXPECT_EQ(group->lease_notices->waiting(), credit_gate::waiting_max) << "the group has read them";
   }
 }
 

@@ -44,7 +44,7 @@ struct Edges : connection_fixture {
     send_store(10, 0, 1); // so that the host tier is not empty
     ASSERT_EQ(answer().code(), errc::ok);
   }
-  tier_actor& host() { return const_cast<tier_parts&>(group->tiers().front()).tier; }
+  tier_actor& host() { return const_cast<tier_handle&>(group->tiers().front()).tier; }
 
   /// From now on nobody answers.
   void silence() {
@@ -312,13 +312,13 @@ TEST_F(Edges, ThereIsOneOperationOfEachKindInTheRing) {
 
 TEST_F(Edges, ShadowsThatAreBehindSkipTheEndOfAnInference) {
   silence();
-  group->feed = std::make_shared<shadow_feed>();
+  group->feed = std::make_shared<credit_gate>();
   group->shadow = caf::actor_cast<shadow_actor>(shadow_stub.emplace(sys).handle);
   auto end = [](auto& body) { return wire::CreateEndInference(body, 7); };
   send(kind::end_inference, 20, end);
   EXPECT_EQ(answer().code(), errc::ok);
   EXPECT_EQ(*shadow_stub->messages, 1u);
-  ASSERT_TRUE(group->feed->offer(shadow_feed::waiting_max - 1)); // other connections' requests
+  ASSERT_TRUE(group->feed->offer(credit_gate::waiting_max - 1)); // other connections' requests
   send(kind::end_inference, 21, end);
   EXPECT_EQ(answer().code(), errc::ok);
   EXPECT_EQ(*shadow_stub->messages, 1u);

@@ -82,7 +82,7 @@ struct LargeStart : terrace::test::actor_fixture {
   void start(const generated_index& made) {
     plan.name = "test";
     plan.host.bytes = 4 << 20;
-    plan.disk = tier_plan{.allocator = "size_class", .policy = "lru"};
+    plan.disk = tier_config{.kind = tier_kind::disk, .allocator = "size_class", .policy = "lru"};
     plan.disk_files = {file};
     plan.detached = false;
     copiers = std::make_shared<copier_pool>(std::vector{

@@ -79,7 +79,7 @@ struct Supervisor : socket_fixture<terrace::test::actor_fixture> {
     return {};
   }
   void want_disk(const std::filesystem::path& file) {
-    with.groups[0].disk = tier_plan{.bytes = 2 * mebibyte};
+    with.groups[0].disk = tier_config{.kind = tier_kind::disk, .bytes = 2 * mebibyte};
     with.groups[0].disk_files = {file.string()};
   }
   /// The file of the disk that the daemon is to have, open elsewhere.

@@ -70,8 +70,9 @@ struct TierActor : terrace::test::actor_fixture {
 
   TierActor() {
     tier_arguments arguments;
-    arguments.kind = tier_kind::host;
-    arguments.space = *make_allocator("free_list", {.capacity_bytes = 1 << 20, .alignment_bytes = 4096});
+    arguments.config.kind = tier_kind::host;
+    arguments.start.space =
+        *make_allocator("free_list", {.capacity_bytes = 1 << 20, .alignment_bytes = 4096});
     arguments.policy = caf::actor_cast<policy_actor>(policy);
     arguments.probe = probe;
     tier = spawn_tier(sys, std::move(arguments));

@@ -50,8 +50,8 @@ struct TierVictims : terrace::test::actor_fixture {
   TierVictims() {
     auto policy = sys.spawn([script = script] { return scripted(script); });
     tier_arguments arguments;
-    arguments.kind = tier_kind::host;
-    arguments.space =
+    arguments.config.kind = tier_kind::host;
+    arguments.start.space =
         make_allocator("free_list", {.capacity_bytes = 64 * small, .boundary_bytes = 16 * small}).value();
     arguments.policy = caf::actor_cast<policy_actor>(policy);
     arguments.probe = probe;

@@ -48,13 +48,15 @@ struct SlowTier : disk_fixture {
   std::shared_ptr<far_memory> far = std::make_shared<far_memory>();
 
   SlowTier() {
-    start({.host_objects = 16, .disk_objects = 64, .more_tiers = {{tier_kind::remote, "lru"}}});
-    lower_tier below;
+    start({.host_objects = 16,
+           .disk_objects = 64,
+           .more_tiers = {{.kind = tier_kind::remote, .policy = "lru"}}});
+    tier_handle below;
     below.kind = tier_kind::remote;
-    below.plan.bytes = 128 * physical;
-    below.space = make_space(below.plan, below.plan.bytes, 0).value();
+    below.bytes = 128 * physical;
     below.mover = sys.spawn(slow_mover, far);
-    join_tier(sys, *group, std::move(below));
+    auto space = make_space(below, below.bytes, 0).value();
+    join_tier(sys, *group, std::move(below), {.space = std::move(space)});
     settle();
   }
   const tier_actor& slow() { return group->tier(tier_kind::remote)->tier; }

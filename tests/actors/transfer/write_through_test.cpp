@@ -68,11 +68,11 @@ struct WriteThrough : group_fixture {
     tier->real = disk_tier();
     front = sys.spawn(interrupted, tier);
     write_through_arguments down;
-    down.from = {tier_kind::host, group->host, {}};
-    down.to = {tier_kind::disk, caf::actor_cast<tier_actor>(front), group->disk()->mover};
+    down.from = group->tiers().front();
+    down.to = *group->disk();
+    down.to.tier = caf::actor_cast<tier_actor>(front);
     down.policy = group->policy;
     down.memory = group->memory;
-    down.probe = group->disk()->probe;
     writes = spawn_write_through(sys, std::move(down));
     settle();
   }

@@ -32,6 +32,10 @@ struct TierChanges : ::testing::Test {
   std::vector<object_id> hold(uint64_t number) {
     return {tier.objects().probe(*chain(number, 1), true, false).places.front().id};
   }
+  tier_changes::news news_after(const std::vector<extent>& freed) {
+    tier.free(freed);
+    return tier.drain_news();
+  }
   /// Makes a round of an allocator without free space that wants `bytes`.
   static std::shared_ptr<eviction_round> round_for(uint64_t bytes) {
     auto space = make_allocator("free_list", {.capacity_bytes = 4 * page});
@@ -54,11 +58,11 @@ struct TierChanges : ::testing::Test {
 } // namespace
 
 TEST_F(TierChanges, NotesAreSentAndAMarkFollowsEveryFewBatches) {
-  EXPECT_TRUE(tier.settle().notes.notes.empty());
+  EXPECT_TRUE(tier.drain_news().notes.notes.empty());
   size_t marks = 0;
   for (size_t i = 0; i < note_line::batches_between_marks; ++i) {
     store(i, 1);
-    auto news = tier.settle();
+    auto news = tier.drain_news();
     EXPECT_EQ(news.notes.notes.size(), 1u);
     EXPECT_EQ(news.notes.tier, tier_kind::host);
     marks += news.mark;
@@ -70,7 +74,7 @@ TEST_F(TierChanges, NotesAreKeptWhileThePolicyIsBehind) {
   size_t sent = 0;
   for (; sent < 1000; ++sent) {
     store(sent, 1);
-    if (tier.settle().notes.notes.empty())
+    if (tier.drain_news().notes.notes.empty())
       break;
   }
   ASSERT_LT(sent, 1000u);
@@ -81,16 +85,16 @@ TEST_F(TierChanges, NotesAreKeptWhileThePolicyIsBehind) {
 }
 
 TEST_F(TierChanges, FreedSpaceGoesToTheAllocator) {
-  auto news = tier.settle({{0, page}, {page, page}});
+  auto news = news_after({{0, page}, {page, page}});
   EXPECT_EQ(bytes_of(news.freed), 2 * page);
   EXPECT_FALSE(news.evictable);
 }
 
 TEST_F(TierChanges, WhatLeavesWithItsSegmentIsFreedAndCounted) {
   store(0, 3);
-  tier.settle();
+  tier.drain_news();
   tier.objects().retire({0, 2 * page});
-  auto news = tier.settle({{8 * page, page}});
+  auto news = news_after({{8 * page, page}});
   EXPECT_EQ(news.retired_objects, 2u);
   EXPECT_EQ(news.retired_bytes, 2 * page);
   EXPECT_EQ(bytes_of(news.freed), 3 * page);
@@ -98,7 +102,7 @@ TEST_F(TierChanges, WhatLeavesWithItsSegmentIsFreedAndCounted) {
 
 TEST_F(TierChanges, ARoundEvictsWhatThePolicyNames) {
   store(0, 4);
-  tier.settle();
+  tier.drain_news();
   tier.begin(round_for(page));
   EXPECT_EQ(tier.question().tier, tier_kind::host);
   tier.choose(named({3}));
@@ -108,7 +112,7 @@ TEST_F(TierChanges, ARoundEvictsWhatThePolicyNames) {
   EXPECT_EQ(done->bytes, page);
   EXPECT_EQ(done->excess_bytes, 0u);
   EXPECT_FALSE(done->ahead);
-  EXPECT_TRUE(tier.settle().freed.empty()) << "it travels with the round";
+  EXPECT_TRUE(tier.drain_news().freed.empty()) << "it travels with the round";
   auto ended = tier.take_ended();
   ASSERT_TRUE(ended);
   EXPECT_FALSE(ended->failed());
@@ -118,7 +122,7 @@ TEST_F(TierChanges, ARoundEvictsWhatThePolicyNames) {
 
 TEST_F(TierChanges, VictimsThatAreWrittenFirstLeaveAfterwards) {
   store(0, 4);
-  tier.settle();
+  tier.drain_news();
   tier.begin(round_for(page));
   EXPECT_TRUE((tier.question(), tier.choose(named({3})), true));
   EXPECT_EQ(tier.begin_demotion().size(), 1u);
@@ -130,12 +134,12 @@ TEST_F(TierChanges, VictimsThatAreWrittenFirstLeaveAfterwards) {
 
 TEST_F(TierChanges, NoVictimLeavesIfTheRequestFitsOnceItIsWritten) {
   store(0, 4);
-  tier.settle();
+  tier.drain_news();
   tier.begin(round_for(page));
   tier.question();
   tier.choose(named({3}));
   auto victims = tier.begin_demotion();
-  EXPECT_TRUE(tier.settle({{0, page}}).freed.empty()) << "it is the round's";
+  EXPECT_TRUE(news_after({{0, page}}).freed.empty()) << "it is the round's";
   EXPECT_FALSE(tier.evict());
   EXPECT_TRUE(tier.take_ended());
   EXPECT_EQ(tier.objects().table().get(victims[0])->state(), object_state::published);
@@ -143,7 +147,7 @@ TEST_F(TierChanges, NoVictimLeavesIfTheRequestFitsOnceItIsWritten) {
 
 TEST_F(TierChanges, NoVictimLeavesForARequestThatHasEndedMeanwhile) {
   store(0, 4);
-  tier.settle();
+  tier.drain_news();
   auto space = make_allocator("free_list", {.capacity_bytes = 4 * page});
   (void) (*space)->allocate(std::vector<uint64_t>(4, page));
   auto waiting = std::make_shared<request_context>();
@@ -161,10 +165,10 @@ TEST_F(TierChanges, NoVictimLeavesForARequestThatHasEndedMeanwhile) {
 
 TEST_F(TierChanges, WhatIsFreedDuringARoundStaysWithIt) {
   store(0, 4);
-  tier.settle();
+  tier.drain_news();
   tier.begin(round_for(page));
   tier.question();
-  EXPECT_TRUE(tier.settle({{0, page}}).freed.empty());
+  EXPECT_TRUE(news_after({{0, page}}).freed.empty());
   tier.choose(named({3}));
   EXPECT_FALSE(tier.evict()) << "the request fits already";
   EXPECT_TRUE(tier.take_ended());
@@ -173,7 +177,7 @@ TEST_F(TierChanges, WhatIsFreedDuringARoundStaysWithIt) {
 TEST_F(TierChanges, AfterAFailedRoundTheAllocatorIsToldOnceThatSomethingCanBeEvicted) {
   store(0, 1);
   auto held = hold(0);
-  tier.settle();
+  tier.drain_news();
   tier.begin(round_for(page));
   tier.question();
   tier.choose(named({}));
@@ -181,11 +185,11 @@ TEST_F(TierChanges, AfterAFailedRoundTheAllocatorIsToldOnceThatSomethingCanBeEvi
   auto ended = tier.take_ended();
   ASSERT_TRUE(ended);
   EXPECT_TRUE(ended->failed());
-  EXPECT_FALSE(tier.settle().evictable);
+  EXPECT_FALSE(tier.drain_news().evictable);
   tier.objects().release(held);
-  EXPECT_TRUE(tier.settle().evictable);
+  EXPECT_TRUE(tier.drain_news().evictable);
   tier.objects().release(hold(0));
-  EXPECT_FALSE(tier.settle().evictable) << "nothing failed since";
+  EXPECT_FALSE(tier.drain_news().evictable) << "nothing failed since";
 }
 
 TEST_F(TierChanges, WithoutAPolicyTheRoundFails) {

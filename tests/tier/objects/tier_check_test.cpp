@@ -32,7 +32,7 @@ struct TierCheck : ::testing::Test {
     tell_policy();
     return placed;
   }
-  void tell_policy() { policy.apply(tier.settle().notes); }
+  void tell_policy() { policy.apply(tier.drain_news().notes); }
 
   /// Returns all objects in one slice.
   slice_ptr slice(std::vector<std::string>& differences) {

@@ -1,7 +1,6 @@
 #include "tier/policy/shadow_policies.hpp"
 
 #include "shadow_uses.hpp"
-#include "tier/policy/shadow_feed.hpp"
 
 #include <gtest/gtest.h>
 
@@ -12,19 +11,6 @@ using testing::chunk;
 using testing::object;
 using testing::space;
 using testing::use_of;
-
-TEST(ShadowFeed, SkipsWhatWouldBeTooMuchAndNeverALoneRequest) {
-  shadow_feed feed;
-  EXPECT_TRUE(feed.offer(shadow_feed::waiting_max + 1));
-  EXPECT_FALSE(feed.offer(1));
-  EXPECT_EQ(feed.skipped(), 1u);
-  feed.heard(shadow_feed::waiting_max + 1);
-  EXPECT_TRUE(feed.offer(shadow_feed::waiting_max));
-  EXPECT_FALSE(feed.offer(1));
-  feed.heard(shadow_feed::waiting_max);
-  EXPECT_TRUE(feed.offer(1));
-  EXPECT_EQ(feed.skipped(), 2u);
-}
 
 TEST(ShadowEntries, FollowThePrefixOnEachRank) {
   auto entries = entries_of(use_of(space({{.name = "kv", .object_bytes = 1 << 20}}, 2), {1, 2}));

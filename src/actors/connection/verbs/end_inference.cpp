@@ -9,7 +9,7 @@ namespace terrace::actors::verbs {
 task<> end_inference(client_request& request, const wire::EndInference& asked, protocol::descriptor_list&) {
   connected_client& client = request.client;
   auto end = end_of(asked);
-  if (client.group().feed && client.group().feed->offer(1))
+  if (client.group().feed && client.group().feed->offer_or_skip(1))
     request.actor.send(client.group().shadow, end);
   request.actor.tell_policy(std::move(end), 1);
   request.reply(wire::CreateEndInferenceAnswer);

@@ -1,7 +1,7 @@
 // evict: removes the objects of a prompt from tiers.
 #include "actors/connection/verbs.hpp"
+#include "tier/messages.hpp"
 #include "tier/objects/object_source.hpp"
-#include "tier/search/probe.hpp"
 
 #include <algorithm>
 
@@ -16,7 +16,7 @@ constexpr size_t objects_at_a_time = 1'024;
 /// (tier/objects/clear_course.hpp): so no concurrent transfer brings back what was removed.
 std::vector<tier_actor> tiers_to_ask(const group_parts& group, uint32_t chosen) {
   std::vector<tier_actor> asked;
-  for (const tier_parts& tier : group.tiers())
+  for (const tier_handle& tier : group.tiers())
     if (chosen == 0 || (chosen >> static_cast<unsigned>(tier.kind) & 1) != 0)
       asked.push_back(tier.tier);
   if (asked.size() > 1)

@@ -29,7 +29,7 @@ task<> hello(client_request& request, const wire::Hello& asked, protocol::descri
     co_return;
   }
   std::vector<tier_kind> tiers;
-  for (const tier_parts& tier : client.group().tiers())
+  for (const tier_handle& tier : client.group().tiers())
     tiers.push_back(tier.kind);
   request.reply([&](flatbuffers::FlatBufferBuilder& body) {
     return write_hello_answer(body, environment, *client.record(), client.group().isolated, tiers);

@@ -1,6 +1,7 @@
 // lookup: the number and tiers of the leading chunks that are present, and optionally a lease on them.
 #include "actors/connection/verbs.hpp"
 #include "base/random_id.hpp"
+#include "base/tier_properties.hpp"
 #include "connection/lookup_answers.hpp"
 #include "connection/named_lookup.hpp"
 #include "connection/request_values.hpp"
@@ -102,17 +103,17 @@ lookup_request question_of(client_request& request, const wire::Lookup& asked, c
 
 // ---- what the last lookup of the session found ----
 
-const tier_parts& host_tier(connected_client& client) { return client.group().tiers().front(); }
+const tier_handle& host_tier(connected_client& client) { return client.group().tiers().front(); }
 
 /// Of a lookup in a session: whether what is known of its prefix matters. A lease has to hold all of it, and beside a faster
 /// tier it is not known which of the two has a chunk now.
 bool uses_known(connected_client& client, const wire::Lookup& asked, const subject& of) {
   uint32_t tiers = tiers_of(asked, of.in->defaults);
-  bool host = tiers == 0 || (tiers >> static_cast<unsigned>(tier_kind::host) & 1) != 0;
+  bool host = tiers == 0 || (tiers >> static_cast<unsigned>(memory_tier) & 1) != 0;
   const auto& all = client.group().tiers();
-  bool fastest = all.front().kind == tier_kind::host &&
+  bool fastest = all.front().kind == memory_tier &&
                  std::none_of(all.begin(), all.end(),
-                              [](const tier_parts& tier) { return tier.kind < tier_kind::host; });
+                              [](const tier_handle& tier) { return faster_than_memory(tier.kind); });
   return asked.prefix()->session() != nullptr && !of.lease_wanted && of.loads && host && fastest &&
          !has_trailing_pools(of.in->what->spec);
 }

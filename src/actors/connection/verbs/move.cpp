@@ -3,6 +3,7 @@
 #include "actors/connection/verbs.hpp"
 #include "actors/transfer/move_actor.hpp"
 #include "actors/transfer/prefetch_actor.hpp"
+#include "base/tier_properties.hpp"
 #include "index/chunk_layout.hpp"
 
 #include <caf/send.hpp>
@@ -42,7 +43,7 @@ task<moved_chunks> move_down(client_request& request, space_ptr space,
                              std::shared_ptr<const chunk_prefix> prefix) {
   move_job job;
   job.group = request.client.group_handle();
-  job.to = tier_kind::disk;
+  job.to = request.client.group().disk()->kind;
   job.in = space;
   job.chunks = {prefix, &prefix->chunks};
   job.before = prefix->parent;
@@ -94,11 +95,11 @@ task<> move(client_request& request, const wire::Move& asked, protocol::descript
   if (!in)
     co_return;
   auto to = static_cast<tier_kind>(asked.to());
-  if (to == tier_kind::disk && client.group().disk() == nullptr) {
+  if (durable(to) && client.group().disk() == nullptr) {
     request.refuse({errc::unsupported, "the trust group has no disk tier in service"});
     co_return;
   }
-  if (to != tier_kind::disk && !can_bring_to(request, to))
+  if (!durable(to) && !can_bring_to(request, to))
     co_return;
   const wire::Prefix& sent = *asked.prefix();
   auto named = co_await request.chunks(*in, sent);
@@ -107,7 +108,7 @@ task<> move(client_request& request, const wire::Move& asked, protocol::descript
   if (!prefix->chunks.empty()) {
     size_t charged = object_source(in->what, {prefix, &prefix->chunks}).size() / 64; // some at a time
     co_await request.room(charged);
-    if (to == tier_kind::disk) {
+    if (durable(to)) {
       sum = co_await move_down(request, in->what, prefix);
     } else {
       sum = co_await move_up(request, in->what, prefix, to);

@@ -2,6 +2,7 @@
 #include "actors/connection/target_tier.hpp"
 #include "actors/connection/verbs.hpp"
 #include "actors/transfer/prefetch_actor.hpp"
+#include "base/tier_properties.hpp"
 #include "connection/request_values.hpp"
 
 #include <caf/send.hpp>
@@ -16,7 +17,7 @@ struct prefetch_terms {
   uint32_t prefill_tokens_per_s = 0;                          ///< of the client; 0: nothing is left to it
   uint32_t recompute_chunks = 0;                              ///< present, and left to it
   uint32_t tiers = 0;                                         ///< to search, as in lookup_request
-  tier_kind to = tier_kind::host;                             ///< or a faster one
+  tier_kind to = memory_tier;                                 ///< or a faster one
   std::shared_ptr<const arrival_counters> arrivals = nullptr; ///< null: only the answer
 };
 
@@ -25,7 +26,7 @@ void answer_prefetch(client_request& request, const prefetch_subject& subject, c
   if (terms.rule == wire::StopRule::wait && done.end == prefetch_end::deadline) {
     request.refuse({errc::deadline, "the request ended with " + std::to_string(done.all.delivered) + " of " +
                                         std::to_string(done.all.expected) + " chunks in " +
-                                        (subject.to == tier_kind::host ? "host memory" : "the GPU tier")});
+                                        described(subject.to)});
     return;
   }
   request.reply([&](flatbuffers::FlatBufferBuilder& body) {

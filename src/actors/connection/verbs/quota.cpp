@@ -20,7 +20,7 @@ bool change_quota(client_request& request, const wire::Quota& asked) {
     return false;
   if (client.environment().log)
     client.environment().log("group " + group.name + ": quota " + wanted->text());
-  for (const tier_parts& tier : group.tiers())
+  for (const tier_handle& tier : group.tiers())
     request.actor.send(tier.tier, quotas_changed_notice{});
   return true;
 }

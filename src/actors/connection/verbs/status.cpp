@@ -14,7 +14,7 @@ void answer(client_request& request, group_status& all) {
   const group_parts& group = client.group();
   all.name_policies();
   auto now = std::chrono::steady_clock::now();
-  for (const tier_parts& tier : group.tiers()) {
+  for (const tier_handle& tier : group.tiers()) {
     all.tier_service(tier.kind, tier.degraded(), tier.notice(), tier.read_bytes_per_s(now));
     if (tier.direct)
       all.disk_refusal = tier.direct->refusal();

@@ -1,7 +1,8 @@
 // subscribe: what the tiers have, and then what comes and goes.
 #include "actors/connection/verbs.hpp"
+#include "base/tier_properties.hpp"
+#include "tier/messages.hpp"
 #include "tier/objects/event_log.hpp"
-#include "tier/objects/list_objects.hpp"
 
 #include <cstring>
 #include <utility>
@@ -10,7 +11,7 @@ namespace terrace::actors::verbs {
 
 namespace {
 
-constexpr auto in_no_snapshot = static_cast<uint8_t>(tier_kind::none);
+constexpr auto in_no_snapshot = static_cast<uint8_t>(nowhere);
 
 wire::Event event_to_wire(const tier_event& event) {
   uint64_t words[4];
@@ -87,7 +88,7 @@ task<> list_tier(client_request& request, tier_actor tier, tier_kind kind, event
   event_position next{from.sequence, from.tier, listed.next};
   if (listed.last) {
     next = {from.sequence};
-    for (const tier_parts& other : request.client.group().tiers())
+    for (const tier_handle& other : request.client.group().tiers())
       if (other.kind > kind) {
         next.tier = static_cast<uint8_t>(other.kind);
         break;
@@ -106,14 +107,14 @@ task<> subscribe(client_request& request, const wire::Subscribe& asked, protocol
   event_position from{asked.sequence(), asked.tier(), asked.slot()};
   bool first = from.sequence == 0 && from.tier == in_no_snapshot;
   if (first)
-    from = {client.group().events->begin(), static_cast<uint8_t>(tier_kind::host), 0};
+    from = {client.group().events->begin(), static_cast<uint8_t>(memory_tier), 0};
   if (from.tier == in_no_snapshot) {
     uint32_t events_max = asked.events_max();
     request.release_body();
     co_await follow_events(request, from.sequence, events_max);
     co_return;
   }
-  const tier_parts* tier = client.group().tier(static_cast<tier_kind>(from.tier));
+  const tier_handle* tier = client.group().tier(static_cast<tier_kind>(from.tier));
   if (tier == nullptr) {
     request.refuse(
         {errc::bad_request, "tier " + std::to_string(from.tier) +

@@ -1,41 +1,36 @@
-// A tier of a trust group: everything its users need.
+// A tier of a trust group, for everybody who uses it.
 #pragma once
 
 #include "actors/gpu/daemon/device_tier.hpp"
 #include "actors/interfaces.hpp"
 #include "metrics/tier_probe.hpp"
 #include "storage/disk/direct_source.hpp"
-#include "tier/objects/demotion_mode.hpp"
 #include "tier/objects/tier_index.hpp"
+#include "tier/quota/tenant_board.hpp"
 #include "tier/search/read_meter.hpp"
 #include "tier/tier_availability.hpp"
+#include "tier/tier_config.hpp"
+#include "transfer/write_admission.hpp"
 
-#include <atomic>
 #include <memory>
 #include <string>
 
 namespace terrace::actors {
 
-/// A tier as an end of a passage (actors/transfer/bring.hpp).
-struct passage_end {
-  tier_kind kind = tier_kind::none;
+/// What others use of a tier, and how it is configured. Immutable once it has joined its group, except for the referenced
+/// objects; safe on any thread.
+struct tier_handle : tier_config { // `bytes`: the capacity that it has
   tier_actor tier;
-  mover_actor mover; ///< between host memory and this tier; none for host memory itself
-};
-
-/// Immutable once it has joined its group, except for the referenced objects; safe on any thread.
-struct tier_parts : passage_end {
+  mover_actor mover;                       ///< between host memory and this tier; none for host memory itself
   std::shared_ptr<const tier_index> index; ///< the tier's
-  std::shared_ptr<metrics::tier_probe> probe;
+  std::shared_ptr<metrics::tier_probe> probe = std::make_shared<metrics::tier_probe>();
   std::shared_ptr<const tier_availability> service; ///< null: always in service
+  std::shared_ptr<tenant_board> tenants;            ///< for metrics; may be null
 
   // Only for tiers below the first:
-  uint64_t bytes = 0;                          ///< its capacity
-  write_through_actor write_through;           ///< writes objects stored above to this tier; may be null
-  demotion_mode demotion = demotion_mode::off; ///< when it gets what host memory has
+  write_through_actor write_through; ///< writes objects stored above to this tier; may be null
   write_through_actor
       returns; ///< of a tier faster than host memory: writes what it gives up there; may be null
-  demotion_mode returning = demotion_mode::off; ///< when that is
   std::shared_ptr<const read_meter>
       meter; ///< how fast it is read; null: nobody measures it, and it is always read
   std::shared_ptr<const device_tier>
@@ -43,8 +38,9 @@ struct tier_parts : passage_end {
   std::shared_ptr<direct_source> direct; ///< of a disk tier that devices may read themselves; null: none may
   /// Whether objects served by the first tier are offered to this one again, because it may lack them. Null:
   /// never.
-  std::shared_ptr<const std::atomic<bool>> second_looks;
+  std::shared_ptr<terrace::second_looks> second_looks;
 
+  bool faster_than(const tier_handle& other) const { return kind < other.kind; }
   bool reads() const { return !service || service->reads(); }
   /// True for a tier below the first whose objects can be read now.
   bool reads_below() const { return mover && reads(); }

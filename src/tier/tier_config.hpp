@@ -1,0 +1,49 @@
+// What is configured of a tier.
+#pragma once
+
+#include "base/eviction_types.hpp"
+#include "base/ids.hpp"
+#include "base/tier_properties.hpp"
+#include "memory/allocator.hpp"
+#include "tier/objects/demotion_mode.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace terrace {
+
+/// Which objects are written to a tier below.
+struct disk_admission {
+  admission_rule rule = admission_rule::always;
+  uint64_t bytes_per_day = 0; ///< 0: no limit
+};
+
+struct tier_config {
+  tier_kind kind = nowhere;
+  uint64_t bytes = 0;
+  std::string allocator = "size_class";
+  uint64_t slot_bytes = 0;
+  uint64_t small_max_bytes = 64 << 10;
+  uint32_t small_percent = 5;
+  std::string policy = "kmg";
+  uint64_t free_ahead_bytes = 0; ///< evict ahead while less than this is free
+  uint32_t waiting_max = 4096;   ///< allocation requests that may wait; further ones get `busy`
+  bool staging_only = false;     ///< the tier keeps only objects that are held
+
+  // Only for tiers that objects reach from host memory:
+  disk_admission admission;
+  demotion_mode demotion = demotion_mode::write_through; ///< when the tier gets objects of host memory
+  /// For a tier faster than host memory: when host memory gets its objects.
+  demotion_mode returning = demotion_mode::off;
+  uint64_t write_bytes_in_progress =
+      128 << 20; ///< bytes written to it at a time; a single larger notice is written alone
+  uint64_t write_bytes_together = UINT64_MAX; ///< most bytes of another tier's victims in one batch
+};
+
+/// Makes the tier's allocator for an arena of this size; `boundary_bytes`: see `allocator_options`. Errors:
+/// the allocator's.
+result<std::unique_ptr<allocator>> make_space(const tier_config& config, uint64_t bytes,
+                                              uint64_t boundary_bytes);
+
+} // namespace terrace
