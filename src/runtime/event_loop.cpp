@@ -25,7 +25,9 @@ event_loop::event_loop(worker_pool& pool, size_t index, const runtime_options& o
 bool event_loop::is_current() const { return loop_of_this_thread == this; }
 
 void event_loop::enqueue(caf::resumable* what, job_kind kind) {
-  if (is_current())
+  if (is_current() && turn_of_ != nullptr)
+    queue_.push_next({what, kind, now_ns_});
+  else if (is_current())
     queue_.push({what, kind, now_ns_});
   else
     post({what, kind, 0});
@@ -71,6 +73,17 @@ caf::resumable* event_loop::next(caf::execution_unit* worker) {
   if (!started_)
     start(worker);
   end_turn();
+  auto item = queue_.take_next();
+  if (item.what == nullptr)
+    item = next_turn();
+  current_kind_ = item.kind;
+  counters_.jobs.add();
+  counters_.queued.set(queue_.size());
+  begin_turn(item.what);
+  return item.what;
+}
+
+event_loop::job_type event_loop::next_turn() {
   for (;;) {
     between_jobs();
     if (!queue_.empty())
@@ -79,14 +92,10 @@ caf::resumable* event_loop::next(caf::execution_unit* worker) {
       sleep();
   }
   auto item = queue_.pop();
-  current_kind_ = item.kind;
   if (item.kind == job_kind::floating && now_ns_ - item.since_ns > floating_wait_ns)
     waited_too_long_ = true;
   ++jobs_since_enter_;
-  counters_.jobs.add();
-  counters_.queued.set(queue_.size());
-  begin_turn(item.what);
-  return item.what;
+  return item;
 }
 
 /// The clock is read once per turn: what the loop does between two turns is counted with the second, except the time
@@ -255,6 +264,8 @@ void event_loop::shut_down() {
 
 caf::resumable* event_loop::drain_one() {
   take_external();
+  if (auto* woken = queue_.take_next().what)
+    return woken;
   return queue_.empty() ? nullptr : queue_.pop().what;
 }
 

@@ -30,8 +30,9 @@ class event_loop {
  public:
   using job_type = job<caf::resumable>;
 
-  /// Bounds on delay. Messages from other threads are checked between any two jobs; the kernel is entered at
-  /// least this often while operations are unsubmitted or completions are pending in the kernel.
+  /// Bounds on delay. Messages from other threads are checked between any two jobs, and the kernel is entered at
+  /// least this often while operations are unsubmitted or completions are pending in the kernel. A job that inherits
+  /// the turn of another (job_queue.hpp) counts as a part of it.
   static constexpr uint32_t jobs_between_enters = 16;
   static constexpr int64_t ns_between_enters = 50'000;
   /// beyond this many floating jobs, or if one waited longer, half of them go to a sleeping worker
@@ -88,6 +89,7 @@ class event_loop {
   };
 
   void start(caf::execution_unit* worker);
+  job_type next_turn(); ///< sleeps until there is a job
   void begin_turn(caf::resumable* what);
   void end_turn();
   void between_jobs();

@@ -1,9 +1,14 @@
-// A worker's queue of jobs: homed and floating ones separately, each first in, first out.
+// A worker's queue of jobs: homed and floating ones separately, each first in, first out, and a place for the one that
+// runs next.
+//
+// Go's `runnext` and Tokio's LIFO slot are such places. In both the job in it inherits the turn of the one that woke it;
+// Tokio uses it three times in a row at most.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <utility>
 #include <vector>
 
 namespace terrace::runtime {
@@ -26,6 +31,10 @@ struct job {
 /// did not finish in its own turn. So neither kind starves, and a client answered by a busy actor does not
 /// wait for all its other clients.
 ///
+/// The job that the running one woke last runs next: it often answers it, or is answered by it, and finds the data in the
+/// cache. It inherits the turn, so it keeps no other job from its own. After `next_in_a_row` of them the next one goes to
+/// the end of the line, so two that wake each other starve nobody.
+///
 /// Among homed jobs, those that did not finish in their last turn (long lookups) go after those just woken: a
 /// short request does not wait for all long ones. After `fresh_in_a_row` fresh jobs one long job gets a turn.
 /// Used by one thread.
@@ -34,14 +43,24 @@ class job_queue {
  public:
   static constexpr uint32_t floating_in_a_row = 4;
   static constexpr uint32_t fresh_in_a_row = 8;
+  static constexpr uint32_t next_in_a_row = 3;
 
-  bool empty() const { return homed() == 0 && floating_.empty(); }
-  size_t size() const { return homed() + floating_.size(); }
-  size_t floating() const { return floating_.size(); }
-  size_t homed() const { return fresh_.size() + long_.size(); }
+  bool empty() const { return size() == 0; }
+  size_t size() const { return floating() + fresh_.size() + long_.size() + (next_.what != nullptr ? 1 : 0); }
+  size_t floating() const { return floating_.size(); } ///< without one that runs next
+  size_t homed() const {
+    return fresh_.size() + long_.size() + (next_.what != nullptr && next_.kind == job_kind::homed ? 1 : 0);
+  }
 
   void push(job<T> item) {
     (item.kind == job_kind::floating ? floating_ : item.again ? long_ : fresh_).push_back(item);
+  }
+
+  /// Queues a job that the running one has woken.
+  void push_next(job<T> item) {
+    if (next_.what != nullptr)
+      push(next_);
+    next_ = item;
   }
 
   /// Queues a job that has had its turn and has more to do.
@@ -50,6 +69,19 @@ class job_queue {
       run_ = floating_in_a_row;
     item.again = true;
     push(item);
+  }
+
+  /// Ends the running job's turn, before `pop`: returns the job that inherits it, or none.
+  job<T> take_next() {
+    auto item = std::exchange(next_, {});
+    if (item.what == nullptr || next_run_ == next_in_a_row) {
+      next_run_ = 0;
+      if (item.what != nullptr)
+        push(item);
+      return {};
+    }
+    ++next_run_;
+    return item;
   }
 
   /// The job that `pop` would return. Precondition: not empty.
@@ -90,9 +122,11 @@ class job_queue {
     return item;
   }
 
+  job<T> next_; ///< the one that runs next; none: `what` is null
   std::deque<job<T>> floating_;
   std::deque<job<T>> fresh_; ///< homed jobs, as in `long_`
   std::deque<job<T>> long_;  ///< homed jobs that had a turn and have more to do
+  uint32_t next_run_ = 0;    ///< jobs that ran next, one after the other
   uint32_t run_ = 0;         ///< floating jobs since the last homed one
   uint32_t fresh_run_ = 0;   ///< fresh jobs since the last long one
 };

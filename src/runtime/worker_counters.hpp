@@ -31,7 +31,7 @@ struct alignas(64) worker_counters {
   plain_counter polls;       ///< number of times it polled instead of sleeping at once
   plain_counter polls_paid;  ///< polls that found something
   plain_counter polling_ns;  ///< time spent polling, which is not busy
-  plain_counter busy_ns;     ///< time not asleep; updated at least every 16 jobs
+  plain_counter busy_ns;     ///< time not asleep; updated at least every 16 turns
   plain_counter
       heartbeat; ///< incremented with every turn of the loop; if it stands still, a busy worker is stuck
   plain_counter in_flight; ///< operations submitted and not reaped

@@ -13,6 +13,11 @@ struct fixture {
       items[static_cast<size_t>(i)] = i;
   }
   void push(size_t i, job_kind kind) { queue.push({&items[i], kind, 0}); }
+  job<int> run() {
+    auto inherits = queue.take_next();
+    return inherits.what != nullptr ? inherits : queue.pop();
+  }
+  void push_next(size_t i, job_kind kind) { queue.push_next({&items[i], kind, 0}); }
 };
 
 TEST(JobQueue, RunsFloatingJobsFirstAndEachKindInOrder) {
@@ -95,6 +100,66 @@ TEST(JobQueue, GivesAwayTheYoungerHalfOfItsFloatingJobsInOrder) {
   EXPECT_EQ(f.queue.floating(), 3u);
   for (int expected : {0, 2, 4, 1, 3, 5, 7, 9})
     EXPECT_EQ(*f.queue.pop().what, expected);
+}
+
+TEST(JobQueue, RunsTheJobThatWasWokenLastNextAndItsFormerOneInItsOrder) {
+  fixture f;
+  f.push(0, job_kind::floating);
+  f.push(1, job_kind::homed);
+  f.push_next(2, job_kind::homed);
+  f.push_next(3, job_kind::homed);
+  EXPECT_EQ(f.queue.size(), 4u);
+  EXPECT_EQ(f.queue.homed(), 3u);
+  EXPECT_EQ(*f.queue.take_next().what, 3);
+  EXPECT_EQ(f.queue.take_next().what, nullptr);
+  for (int expected : {0, 1, 2})
+    EXPECT_EQ(*f.queue.pop().what, expected);
+  EXPECT_TRUE(f.queue.empty());
+}
+
+TEST(JobQueue, JobsThatWakeOneAnotherLetTheOthersGoFirstAfterSome) {
+  for (auto kind : {job_kind::homed, job_kind::floating}) {
+    fixture f;
+    f.push(0, kind);
+    f.push(1, kind);
+    f.push(2, kind);
+    std::vector<int> order;
+    for (size_t woken = 10; !f.queue.empty();) {
+      order.push_back(*f.run().what);
+      if (order.back() != 1 && order.back() != 2 && woken < 15)
+        f.push_next(woken++, kind);
+    }
+    EXPECT_EQ(order, (std::vector{0, 10, 11, 12, 1, 2, 13, 14}))
+        << "the fourth in a row goes to the end of the line";
+  }
+}
+
+TEST(JobQueue, AJobInTheNextPlaceKeepsNoTurnOfTheOthers) {
+  fixture f;
+  f.push(0, job_kind::homed);
+  f.queue.push_again(f.queue.pop());
+  for (size_t i = 1; i < 4; ++i)
+    f.push(i, job_kind::homed);
+  std::vector<int> order;
+  for (size_t woken = 10; !f.queue.empty();) {
+    order.push_back(*f.run().what);
+    if (order.back() < 10)
+      f.push_next(woken++, job_kind::homed);
+  }
+  EXPECT_EQ(order, (std::vector{1, 10, 2, 11, 3, 12, 0, 13})) << "each runs in the turn that woke it";
+}
+
+TEST(JobQueue, GivesAJobInTheNextPlaceToNobody) {
+  fixture f;
+  f.push(0, job_kind::floating);
+  f.push(1, job_kind::floating);
+  f.push_next(2, job_kind::floating);
+  EXPECT_EQ(f.queue.floating(), 2u);
+  auto taken = f.queue.take_half();
+  ASSERT_EQ(taken.size(), 1u);
+  EXPECT_EQ(*taken[0].what, 1);
+  EXPECT_EQ(*f.run().what, 2);
+  EXPECT_EQ(*f.run().what, 0);
 }
 
 TEST(JobQueue, NeverGivesHomedJobsAway) {

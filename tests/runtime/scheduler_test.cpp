@@ -351,6 +351,73 @@ TEST(Scheduler, AnActorThatSendsToItselfDoesNotStarveIO) {
   caf::anon_send_exit(floating, caf::exit_reason::user_shutdown);
 }
 
+// -- the next place --
+
+struct turn_log {
+  std::vector<int> order; ///< written on one worker
+  outcome<void> done = make_outcome<void>();
+};
+
+caf::behavior notes(homed_actor* self, std::shared_ptr<turn_log> log, int number, size_t of) {
+  return {[self, log, number, of](go_atom) {
+    log->order.push_back(number);
+    if (log->order.size() == of)
+      log->done->set_value();
+    self->quit();
+  }};
+}
+
+TEST(Scheduler, TheActorThatIsWokenLastRunsNextOnTheSameWorker) {
+  runtime_system sys{2};
+  auto log = std::make_shared<turn_log>();
+  std::vector<caf::actor> noting;
+  for (int i = 0; i < 4; ++i)
+    noting.push_back(spawn_homed(*sys, sys.pool().at(0), notes, log, i, size_t{4}));
+  spawn_homed(*sys, sys.pool().at(0), [noting](homed_actor* self) {
+    for (const auto& each : noting)
+      self->send(each, go_atom::value);
+  });
+  log->done->get_future().get();
+  EXPECT_EQ(log->order, (std::vector{3, 0, 1, 2}));
+}
+
+/// Wakes its peer, which wakes it, until somebody ends them.
+caf::behavior wakes(homed_actor* self) {
+  return {[self](go_atom, const caf::actor& peer) {
+    self->send(peer, go_atom::value, caf::actor_cast<caf::actor>(self));
+  }};
+}
+
+void echo_beside_pairs(size_t workers) {
+  runtime_system sys{workers};
+  std::vector<caf::actor> pairs;
+  for (size_t i = 0; i < 2 * workers; ++i)
+    pairs.push_back(spawn_homed(*sys, sys.pool().at(i / 2), wakes));
+  for (size_t i = 0; i < pairs.size(); i += 2)
+    caf::anon_send(pairs[i], go_atom::value, pairs[i + 1]);
+  auto floating = sys->spawn(answers); // woken by the connections, and by this thread
+  caf::scoped_actor here{*sys};
+  for (size_t i = 0; i < workers; ++i) {
+    socket_pair socket;
+    spawn_homed(*sys, sys.pool().at(i), echo, socket.fds[0], floating);
+    for (int round = 0; round < 50; ++round) {
+      char byte = 'x';
+      ASSERT_EQ(::write(socket.fds[1], &byte, 1), 1);
+      ASSERT_EQ(::read(socket.fds[1], &byte, 1), 1);
+      here->request(floating, caf::infinite, ask_atom::value, int32_t{1})
+          .receive([](int32_t) {}, [](caf::error&) { ADD_FAILURE(); });
+    }
+    socket.close_one(1);
+  }
+  for (const auto& each : pairs)
+    caf::anon_send_exit(each, caf::exit_reason::kill);
+  caf::anon_send_exit(floating, caf::exit_reason::user_shutdown);
+}
+
+TEST(Scheduler, ActorsThatWakeOneAnotherStarveNobody) { echo_beside_pairs(1); }
+
+TEST(Scheduler, ActorsThatWakeOneAnotherStarveNobodyOnTwoWorkers) { echo_beside_pairs(2); }
+
 // -- pushed load --
 
 struct shared_log {

@@ -1,6 +1,6 @@
 #include "tier/tier_list.hpp"
 
-#include "tier/search/searched_tiers.hpp"
+#include "tier/search/prefix_search.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,6 @@
 #include "actors/connection/request.hpp"
 
 #include "actors/connection/verbs.hpp"
-#include "actors/lookup/lookup_at_once.hpp"
 #include "connection/request_values.hpp"
 #include "group/leased_part.hpp"
 #include "protocol/limits.hpp"

@@ -7,6 +7,8 @@
 #include "tier/objects/object_source.hpp"
 #include "tier/search/found_prefix.hpp"
 
+#include <optional>
+
 namespace terrace::actors {
 
 struct lookup_request : prefix_subject {
@@ -23,6 +25,11 @@ struct lookup_request : prefix_subject {
 /// Spawns a lookup. It answers `lookup_request`, one at a time, and runs on its connection's worker: next to
 /// a tier on another worker it would wait for that worker's own connections.
 caf::actor spawn_lookup(caf::actor_system& system, const runtime::home& home);
+
+/// Returns the answer, found in the turn of the caller without an actor. Nullopt: it takes a LOOKUP, because it is long,
+/// holds what it finds, or depends on how fast the client computes, or because a tier is modifying its index; then nothing
+/// has been counted. Takes up to 10 us.
+std::optional<lookup_answer> look_up_at_once(const lookup_request& request);
 
 } // namespace terrace::actors
 
