@@ -25,7 +25,7 @@ struct session_bounds {
   uint64_t bytes_max = 256ULL << 20;  ///< bytes of all sessions
   size_t owner_sessions_max = 32'768; ///< sessions of one connection
   uint64_t owner_bytes_max = 64ULL << 20;
-  size_t active_max = 4'096; ///< sessions of the trust group that have an actor
+  size_t active_max = 1'024; ///< sessions of the trust group that have an actor
 };
 
 struct session_opening {
@@ -139,9 +139,9 @@ class session_table {
     session_id id;
     connection_id owner{};
     bool keep = false;
+    uint32_t counted = 0; ///< number of the recount that counted it last
     uint64_t bytes = 0;
     tail_reference tail;                 ///< tail of the saved turn
-    uint64_t counted = 0;                ///< number of the recount that counted it last
     std::optional<session> parked;       ///< none: its actor has it
     std::unique_ptr<session_facts> told; ///< null: it is parked
     session_facts facts() const { return parked ? parked->facts() : *told; }
@@ -160,8 +160,8 @@ class session_table {
   static session_report report_of(const entry& one);
   /// The walk of a recount. It goes from owner to owner.
   struct recounting {
-    explicit recounting(uint64_t its_number) : number(its_number) {}
-    uint64_t number;
+    explicit recounting(uint32_t its_number) : number(its_number) {}
+    uint32_t number;
     bool begun = false;      ///< true once `owner` is set
     connection_id owner{};   ///< whose sessions are being counted
     std::optional<place> at; ///< the next session; none: continue with the next owner
@@ -196,7 +196,7 @@ class session_table {
   size_t active_ = 0;
   std::vector<ended_session> ended_;
   std::optional<recounting> recount_;
-  uint64_t recounts_ = 0;
+  uint32_t recounts_ = 0;
   uint64_t recounted_tails_ = 0;
 };
 

@@ -53,7 +53,8 @@ TEST_F(SessionActors, AParkedOneGoesOnWhereItWas) {
     ASSERT_TRUE(turn(number % 2 == 0 ? by : other, all.back(), 50));
   }
   auto served = test::scrape(port);
-  EXPECT_NE(served.find("terrace_sessions_by_state{group=\"default\",state=\"active\"} 4096\n"),
+  EXPECT_NE(served.find("terrace_sessions_by_state{group=\"default\",state=\"active\"} " +
+                        std::to_string(most) + "\n"),
             std::string::npos);
   EXPECT_NE(served.find("terrace_sessions_by_state{group=\"default\",state=\"parked\"} 2\n"),
             std::string::npos);
