@@ -39,6 +39,8 @@ struct watch_device_notice;
 struct serve_tier_notice;
 struct tier_handle;
 struct tier_joined_notice;
+struct find_session_answer;
+struct find_session_request;
 template <class... Message>
 struct message_list : message_tag<Message>... {};
 
@@ -65,22 +67,23 @@ using messages = message_list<
     leases_request, leases_answer, pin_request, pin_answer, unpin_request, unpin_answer, end_lease_notice,
     end_owner_notice, begin_lookup_request, begin_lookup_answer, finish_lookup_notice, await_lookup_request,
     await_lookup_answer, cancel_lookup_request, cancel_lookup_answer, open_session_request,
-    open_session_answer, use_session_request, use_session_answer, save_session_request, save_session_answer,
-    yield_holds_request, yield_holds_answer, close_session_request, close_session_answer, sessions_request,
-    refer_tail_request, refer_tail_answer, sessions_answer, group_status_request, group_report, sweep_notice,
-    clear_turn_notice, next_part_notice, start_journal, resize_memory, memory_prepared, policies_notice,
-    quotas_notice, quotas_changed_notice, resize_groups, begin_notice, drain_notice, confirm_notice,
-    leave_notice, resume_notice, disk_prepared, memory_committed, save_prompt_request, save_prompt_answer,
-    find_prompt_request, find_prompt_answer, forget_prompts_request, forget_prompts_answer, open_disk_notice,
-    commit_piece_notice, add_source, remember_clear_request, remember_clear_answer, check_tier_request,
-    check_tier_answer, check_held_request, check_held_answer, end_check_notice, check_slice_notice,
-    check_policy_request, check_answer_texts, check_journal_request, check_space_request, check_space_answer,
-    check_writes_request, check_writes_answer, check_group_request, check_group_answer,
-    check_sessions_request, check_sessions_answer, check_owner_request, check_client_request,
-    check_client_answer, import_region_request, import_region_answer, drop_region_notice, end_region_request,
-    end_region_answer, share_region_request, share_region_answer, open_device_request, open_device_answer,
-    watch_device_notice, device_changed_notice, serve_tier_notice, device_load_request, direct_read_request,
-    direct_read_answer>;
+    open_session_answer, find_session_request, find_session_answer, use_session_request, use_session_answer,
+    save_session_request, save_session_answer, session_used, session_saved, park_session_request,
+    park_session_answer, yield_holds_request, yield_holds_answer, close_session_request, close_session_answer,
+    sessions_request, refer_tail_request, refer_tail_answer, sessions_answer, group_status_request,
+    group_report, sweep_notice, clear_turn_notice, next_part_notice, start_journal, resize_memory,
+    memory_prepared, policies_notice, quotas_notice, quotas_changed_notice, resize_groups, begin_notice,
+    drain_notice, confirm_notice, leave_notice, resume_notice, disk_prepared, memory_committed,
+    save_prompt_request, save_prompt_answer, find_prompt_request, find_prompt_answer, forget_prompts_request,
+    forget_prompts_answer, open_disk_notice, commit_piece_notice, add_source, remember_clear_request,
+    remember_clear_answer, check_tier_request, check_tier_answer, check_held_request, check_held_answer,
+    end_check_notice, check_slice_notice, check_policy_request, check_answer_texts, check_journal_request,
+    check_space_request, check_space_answer, check_writes_request, check_writes_answer, check_group_request,
+    check_group_answer, check_sessions_request, check_sessions_answer, check_owner_request,
+    check_client_request, check_client_answer, import_region_request, import_region_answer,
+    drop_region_notice, end_region_request, end_region_answer, share_region_request, share_region_answer,
+    open_device_request, open_device_answer, watch_device_notice, device_changed_notice, serve_tier_notice,
+    device_load_request, direct_read_request, direct_read_answer>;
 
 } // namespace terrace::actors
 
@@ -343,6 +346,25 @@ struct serve_tier_notice {
   tier_actor tier;
 };
 
+/// SESSION: one conversation that has had a turn lately. Its group parks it when too many others have an actor.
+using session_actor = caf::typed_actor<
+    // From any connection of the group. A turn uses the session before it hashes and saves it before it is answered. (delayed:
+    // until the group has seen it, which answers)
+    caf::replies_to<use_session_request>::with<use_session_answer>,
+    caf::replies_to<save_session_request>::with<save_session_answer>,
+    // From the group: it gives everything back, and ends.
+    caf::replies_to<park_session_request>::with<park_session_answer>>;
+
+/// Asks for the actor of a session, which is spawned if the session is parked.
+struct find_session_request {
+  session_id id;
+  session_actor ended; ///< the actor that was asked and has ended; may be empty
+};
+struct find_session_answer {
+  error failure; ///< `gone`
+  session_actor found;
+};
+
 /// GROUP: the spaces, leases, sessions and named lookups of a trust group, by id.
 using group_actor = caf::typed_actor<
     caf::replies_to<open_space_request>::with<open_space_answer>,
@@ -368,12 +390,14 @@ using group_actor = caf::typed_actor<
     // ends)
     caf::replies_to<await_lookup_request>::with<await_lookup_answer>,
     caf::replies_to<cancel_lookup_request>::with<cancel_lookup_answer>,
-    // From any connection of the group. A turn uses the session before it hashes and saves it before it is answered.
+    // From any connection of the group. (the last two may be delayed: until sessions are parked)
     caf::replies_to<open_session_request>::with<open_session_answer>,
-    caf::replies_to<use_session_request>::with<use_session_answer>,
-    caf::replies_to<save_session_request>::with<save_session_answer>,
+    caf::replies_to<find_session_request>::with<find_session_answer>,
     caf::replies_to<yield_holds_request>::with<yield_holds_answer>,
     caf::replies_to<close_session_request>::with<close_session_answer>,
+    // From a session's actor, whose requests it answers. (`session_saved` delayed: until colder sessions hold less)
+    caf::replies_to<session_used>::with<use_session_answer>,
+    caf::replies_to<session_saved>::with<save_session_answer>,
     caf::replies_to<sessions_request>::with<sessions_answer>,
     // From a connection that is about to store or save a partial chunk.
     caf::replies_to<refer_tail_request>::with<refer_tail_answer>,

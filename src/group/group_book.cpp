@@ -54,8 +54,11 @@ mark_revoked_answer group_book::answer(const mark_revoked_request& request) {
   if (leases_.mark_revoked(request.id)) {
     if (auto pinned = pins_.remove(request.id))
       forget_pin(pinned);
-    if (auto held = holds_.end(request.id)) {
-      end_hold(std::move(held));
+    if (const auto* held = holds_.find(request.id)) {
+      session* of = sessions_.parked(held->session);
+      holds_.end(held->session);
+      if (of != nullptr)
+        end_hold(of->end_hold());
       sessions_changed();
     }
     return {};
@@ -126,24 +129,48 @@ open_session_answer group_book::answer(const open_session_request& request) {
   return {};
 }
 
-use_session_answer group_book::answer(const use_session_request& request) {
-  holds_.touch(request.id);
-  auto found = sessions_.use(request.id, request.tokens);
-  if (!found)
-    return {found.error(), {}};
-  if (const auto* holds = holds_.find(request.id))
-    found->held_chunks = holds->host_chunks;
-  return {{}, std::move(*found)};
+error group_book::find_session(const session_id& id) const {
+  if (sessions_.has(id))
+    return {};
+  return {errc::gone,
+          "no such session in this trust group: it was closed, its connection ended, or there were too many; "
+          "open one and send the whole prompt"};
 }
 
-save_session_answer group_book::answer(const save_session_request& request) {
-  auto outcome =
-      request.hold ? save_end(request) : sessions_.save(request.id, request.generation, request.after);
-  if (probe_ && outcome == turn_outcome::saved && !request.hold)
+session group_book::take_session(const session_id& id) {
+  auto what = sessions_.take(id);
+  sessions_changed();
+  return what;
+}
+
+void group_book::park(const session_id& id, session what) {
+  if (!sessions_.park(id, what)) // it has ended meanwhile
+    if (auto held = what.end_hold())
+      end_hold(std::move(held));
+  sessions_changed();
+}
+
+void group_book::lost(const session_id& id) {
+  sessions_.close(id);
+  sessions_changed();
+}
+
+use_session_answer group_book::answer(const session_used& report) {
+  holds_.touch(report.id);
+  if (!sessions_.used(report.id, report.now))
+    return {find_session(report.id), {}};
+  return {{}, report.found};
+}
+
+save_session_answer group_book::answer(session_saved& report, cooling& colder) {
+  bool saved = report.with_end ? save_end(report) : sessions_.saved(report.id, report.now);
+  if (probe_ && saved && !report.with_end)
     probe_->session_turn();
-  save_session_answer answer{{}, outcome, {}};
-  if (request.hold && outcome == turn_outcome::saved)
-    answer.unheld = keep_hold(request.id, *request.hold);
+  save_session_answer answer{{}, saved ? turn_outcome::saved : turn_outcome::closed, {}};
+  if (report.with_end && saved) {
+    answer.unheld = report.unheld;
+    keep_hold(report, colder);
+  }
   sessions_changed();
   return answer;
 }
@@ -155,12 +182,13 @@ tail_reference group_book::refer_to(const saved_turn_ptr& saved) {
   return tails_.refer(saved->in, saved->key, tail_referrer::session);
 }
 
-turn_outcome group_book::save_end(const save_session_request& request) {
-  const saved_turn_ptr& saved = request.after->saved();
-  auto outcome = sessions_.save_end(request.id, request.generation, request.after, refer_to(saved));
-  if (saved && outcome == turn_outcome::saved)
+bool group_book::save_end(const session_saved& report) {
+  const saved_turn_ptr& saved = report.now.saved;
+  if (!sessions_.saved_end(report.id, report.now, refer_to(saved)))
+    return false;
+  if (saved)
     stored_tails_.saved(saved->in->id, saved->key);
-  return outcome;
+  return true;
 }
 
 refer_tail_answer group_book::answer(const refer_tail_request& request) {
@@ -201,62 +229,62 @@ void group_book::prompts_changed() {
 
 // ---- what sessions hold ----
 
-/// Holds the lease for the session; colder sessions give up theirs if there is too little room. Returns the
-/// reason if nothing is held.
-std::string group_book::keep_hold(const session_id& of, const session_hold& hold) {
-  // bytes of leases that end later or on another thread: until then the account counts them
-  uint64_t ending = 0;
-  if (auto before = holds_.end(of))
-    ending += end_now(std::move(before));
+/// The session holds what the report says. Colder sessions have to give up theirs if there is too little room.
+void group_book::keep_hold(session_saved& report, cooling& colder) {
+  holds_.end(report.id);
+  if (report.before)
+    colder.ending = end_now(std::move(report.before));
+  if (!report.unheld.empty() && probe_)
+    probe_->session_unheld();
+  const session_hold& hold = report.hold;
   if (!hold.what)
-    return {};
-  if (hold.host_bytes > hold.bytes_max) {
-    if (probe_)
-      probe_->session_unheld();
-    return "its chunks have " + std::to_string(hold.host_bytes) + " bytes of host memory: expected at most " +
-           std::to_string(hold.bytes_max) + " of all held sessions (lease.session_percent)";
-  }
-  holds_.replace(of, hold.what, hold.host_bytes, hold.host_chunks);
+    return;
+  holds_.replace(report.id, {hold.what->id, hold.host_bytes, tokens_of(*hold.what), hold.what->bytes});
   leases_.add(hold.what->id, connection_id{}, hold.what);
-  cool(of, [&](uint64_t, uint64_t counted) {
-    ending += counted;
-    return holds_.host_bytes() <= hold.bytes_max + ending;
-  });
-  return {};
+  colder.warm = report.id;
+  colder.bytes_max = hold.bytes_max;
 }
 
-yield_holds_answer group_book::answer(const yield_holds_request& request) {
-  yield_holds_answer answer;
-  cool(request.session, [&](uint64_t freed, uint64_t) {
-    answer.bytes += freed;
-    return answer.bytes >= request.bytes;
-  });
-  sessions_changed();
-  return answer;
-}
-
-/// Ends the holds of the coldest sessions except `except`, and queues them for demotion, until `enough`
-/// returns true. `enough` receives the bytes that the last session held and how many of them the account
-/// still counts.
-template <class Enough>
-void group_book::cool(const session_id& except, Enough&& enough) {
-  uint64_t freed = 0, counted = 0;
-  for (size_t others = 0; !enough(freed, counted); ++others) {
-    auto coldest = holds_.end_coldest(except);
-    if (!coldest)
-      return;
-    freed = counted = coldest->host_bytes;
-    const lease& was = *coldest->what;
-    assert(was.owner == connection_id{} && demotions_.size() <= demotions_max);
-    if (demotions_.size() < demotions_max)
-      demotions_.push_back({was.in, std::make_shared<const std::vector<digest>>(was.chunks), was.before});
-    else
-      demoted(false);
-    if (others < ended_at_once_max)
-      counted = end_now(std::move(coldest->what));
-    else
-      end_hold(std::move(coldest->what));
+std::optional<session_id> group_book::cool(cooling& colder) {
+  auto enough = [&] {
+    uint64_t bytes = holds_.host_bytes();
+    return colder.freed >= colder.wanted &&
+           (bytes <= colder.bytes_max || bytes - colder.bytes_max <= colder.ending);
+  };
+  while (!enough()) {
+    const auto* coldest = holds_.coldest(colder.warm);
+    if (coldest == nullptr)
+      break;
+    session* of = sessions_.parked(coldest->session);
+    if (of == nullptr)
+      return coldest->session;
+    uint64_t bytes = coldest->what.host_bytes;
+    holds_.end(coldest->session);
+    give_up(of->end_hold(), bytes, colder);
   }
+  sessions_changed();
+  return std::nullopt;
+}
+
+/// Ends the hold of a session that was the coldest, and queues its chunks for demotion.
+void group_book::give_up(lease_ptr held, uint64_t host_bytes, cooling& colder) {
+  colder.freed += host_bytes;
+  assert(held && held->owner == connection_id{} && demotions_.size() <= demotions_max);
+  if (demotions_.size() < demotions_max)
+    demotions_.push_back({held->in, std::make_shared<const std::vector<digest>>(held->chunks), held->before});
+  else
+    demoted(false);
+  if (colder.sessions++ < ended_at_once_max) {
+    colder.ending += end_now(std::move(held));
+  } else {
+    colder.ending += host_bytes;
+    end_hold(std::move(held));
+  }
+}
+
+std::optional<session_id> group_book::holder(const lease_id& id) const {
+  const auto* held = holds_.find(id);
+  return held == nullptr ? std::nullopt : std::optional(held->session);
 }
 
 /// Ends a hold. Returns how many bytes of host memory the account still counts, because a lease on many
@@ -300,8 +328,8 @@ sessions_answer group_book::answer(const sessions_request& request) const {
   for (session_report& one : reports) {
     all.listed.push_back({std::move(one)});
     if (const auto* held = holds_.find(all.listed.back().what.id)) {
-      all.listed.back().held_tokens = tokens_of(*held->what);
-      all.listed.back().held_bytes = held->what->bytes;
+      all.listed.back().held_tokens = held->what.tokens;
+      all.listed.back().held_bytes = held->what.bytes;
     }
   }
   return all;
@@ -309,12 +337,17 @@ sessions_answer group_book::answer(const sessions_request& request) const {
 
 /// Called after each change of the sessions: sessions that have ended give up what they held.
 void group_book::sessions_changed() {
-  for (const session_id& ended : sessions_.take_ended())
-    if (auto held = holds_.end(ended))
+  for (auto& ended : sessions_.take_ended()) {
+    if (auto held = holds_.end(ended.id))
+      leases_.end(*held, connection_id{});
+    if (!ended.parked)
+      ended_actors_.push_back(ended.id);
+    else if (auto held = ended.parked->end_hold())
       end_hold(std::move(held));
+  }
   if (!probe_)
     return;
-  probe_->sessions_are(sessions_.size(), sessions_.bytes(), sessions_.evicted());
+  probe_->sessions_are(sessions_.size(), sessions_.active(), sessions_.bytes(), sessions_.evicted());
   probe_->tails_are(tails_.size());
   probe_->sessions_hold(holds_.size(), holds_.host_bytes());
 }

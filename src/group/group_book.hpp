@@ -18,6 +18,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -47,7 +48,7 @@ class group_book {
   void take(const end_lease_notice& notice);
   void take(const end_owner_notice& notice);
   use_lease_answer answer(const use_lease_request& request) const;
-  mark_revoked_answer answer(const mark_revoked_request& request);
+  mark_revoked_answer answer(const mark_revoked_request& request); ///< its holder is parked
   leases_answer answer(const leases_request& request) const;
   pin_answer answer(const pin_request& request);
   unpin_answer answer(const unpin_request& request);
@@ -65,10 +66,36 @@ class group_book {
   /// Answers the waiting requests that have ended.
   void sweep() { lookups_.sweep(); }
 
+  // ---- sessions: those with an actor tell what they do; of the others the group has the values ----
+
   open_session_answer answer(const open_session_request& request);
-  use_session_answer answer(const use_session_request& request);
-  save_session_answer answer(const save_session_request& request);
-  yield_holds_answer answer(const yield_holds_request& request);
+  /// `gone`, or no error.
+  error find_session(const session_id& id) const;
+  /// Gives the session to an actor. Precondition: it exists and is parked.
+  session take_session(const session_id& id);
+  /// The actor has given it back.
+  void park(const session_id& id, session what);
+  /// The actor has ended without giving it back.
+  void lost(const session_id& id);
+  use_session_answer answer(const session_used& report);
+
+  /// Sessions that are colder than one of them give up what they hold.
+  struct cooling {
+    session_id warm;
+    uint64_t bytes_max = UINT64_MAX; ///< until all sessions hold at most so much
+    uint64_t wanted = 0;             ///< and until so much has been given up
+    uint64_t freed = 0;
+    /// bytes of leases that end later or on another thread: until then the account counts them
+    uint64_t ending = 0;
+    size_t sessions = 0; ///< that have given up what they held
+  };
+  /// `colder`: what has to be given up now.
+  save_session_answer answer(session_saved& report, cooling& colder);
+  /// Returns the session that has to be parked before this can go on; none: it is done.
+  std::optional<session_id> cool(cooling& colder);
+  /// The session that has to be parked before its lease can be revoked.
+  std::optional<session_id> holder(const lease_id& id) const;
+  /// Precondition: the session is parked, or there is none.
   close_session_answer answer(const close_session_request& request);
   sessions_answer answer(const sessions_request& request) const;
   refer_tail_answer answer(const refer_tail_request& request);
@@ -79,6 +106,8 @@ class group_book {
   /// Returns the leases that sessions no longer hold. The actor calls this after each notice and request, and
   /// destroys them where the work of ending them may be done.
   std::vector<lease_ptr> take_ended_holds() { return std::exchange(ended_holds_, {}); }
+  /// Returns the sessions that have ended and have an actor, which has to end, too.
+  std::vector<session_id> take_ended_actors() { return std::exchange(ended_actors_, {}); }
   /// Returns the next chunks that sessions gave up and that are to be demoted, in order; `chunks` is null if
   /// there are none.
   demoted_chunks next_demotion();
@@ -111,14 +140,13 @@ class group_book {
   void sessions_changed();
   void end_hold(lease_ptr held);
   uint64_t end_now(lease_ptr held);
-  template <class Enough>
-  void cool(const session_id& except, Enough&& enough);
   friend struct damaged_groups; ///< tests damage it
   tail_reference refer_to(const saved_turn_ptr& saved);
   void check_prompts(check_group_answer& out) const;
   void prompts_changed();
-  turn_outcome save_end(const save_session_request& request);
-  std::string keep_hold(const session_id& of, const session_hold& hold);
+  bool save_end(const session_saved& report);
+  void keep_hold(session_saved& report, cooling& colder);
+  void give_up(lease_ptr held, uint64_t host_bytes, cooling& colder);
   void forget_pin(const lease_ptr& pinned);
 
   space_registry spaces_;
@@ -131,6 +159,7 @@ class group_book {
   prompt_book prompts_;
   session_holds holds_;
   std::vector<lease_ptr> ended_holds_;
+  std::vector<session_id> ended_actors_;
   std::deque<demoted_chunks> demotions_;
   std::shared_ptr<credit_gate> notices_;
   std::shared_ptr<metrics::client_probe> probe_;

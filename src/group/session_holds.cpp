@@ -4,8 +4,6 @@
 #include "index/chunk_layout.hpp"
 
 #include <algorithm>
-#include <cassert>
-#include <utility>
 
 namespace terrace {
 
@@ -28,14 +26,11 @@ uint32_t host_chunks_of(const lease& what) {
                                chunk_layout(what.in->spec).objects_per_chunk());
 }
 
-lease_ptr session_holds::replace(const session_id& session, lease_ptr what, uint64_t host_bytes,
-                                 uint32_t host_chunks) {
-  assert(what);
-  lease_ptr before = end(session);
-  auto at = line_.insert(line_.end(), {session, std::move(what), host_bytes, host_chunks});
+void session_holds::replace(const session_id& session, const session_hold_facts& what) {
+  end(session);
+  auto at = line_.insert(line_.end(), {session, what});
   by_session_.emplace(session, at);
-  by_lease_.emplace(at->what->id, at);
-  return before;
+  by_lease_.emplace(what.lease, at);
 }
 
 void session_holds::touch(const session_id& session) {
@@ -43,22 +38,16 @@ void session_holds::touch(const session_id& session) {
     line_.splice(line_.end(), line_, known->second);
 }
 
-lease_ptr session_holds::take(place at) {
-  by_session_.erase(at->session);
-  by_lease_.erase(at->what->id);
-  lease_ptr held = std::move(at->what);
-  line_.erase(at);
-  return held;
-}
-
-lease_ptr session_holds::end(const session_id& session) {
+std::optional<lease_id> session_holds::end(const session_id& session) {
   auto known = by_session_.find(session);
-  return known == by_session_.end() ? nullptr : take(known->second);
-}
-
-lease_ptr session_holds::end(const lease_id& lease) {
-  auto known = by_lease_.find(lease);
-  return known == by_lease_.end() ? nullptr : take(known->second);
+  if (known == by_session_.end())
+    return std::nullopt;
+  place at = known->second;
+  lease_id lease = at->what.lease;
+  by_session_.erase(known);
+  by_lease_.erase(lease);
+  line_.erase(at);
+  return lease;
 }
 
 const session_holds::entry* session_holds::find(const session_id& session) const {
@@ -71,15 +60,11 @@ const session_holds::entry* session_holds::find(const lease_id& lease) const {
   return known == by_lease_.end() ? nullptr : &*known->second;
 }
 
-std::optional<session_holds::entry> session_holds::end_coldest(const session_id& except) {
+const session_holds::entry* session_holds::coldest(const session_id& except) const {
   auto at = line_.begin();
   if (at != line_.end() && at->session == except)
     ++at;
-  if (at == line_.end())
-    return std::nullopt;
-  entry coldest{at->session, nullptr, at->host_bytes};
-  coldest.what = take(at);
-  return coldest;
+  return at == line_.end() ? nullptr : &*at;
 }
 
 } // namespace terrace

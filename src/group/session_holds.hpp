@@ -1,5 +1,4 @@
-// The leases that held sessions keep between turns, and the choice of the sessions that give up theirs when
-// there are too many bytes.
+// Which sessions hold a lease between turns, in the order in which they give it up when there are too many bytes.
 //
 // Pure: used by one thread at a time.
 #pragma once
@@ -22,35 +21,41 @@ uint64_t host_bytes_of(const lease& what);
 /// Number of leading chunks that the lease holds completely, with all their objects, in host memory.
 uint32_t host_chunks_of(const lease& what);
 
-/// The leases belong to no connection. They are all charged to one account, which counts an object once,
-/// however many sessions hold it.
+/// What the group knows of a lease that a session holds.
+struct session_hold_facts {
+  lease_id lease;
+  uint64_t host_bytes = 0; ///< bytes of host memory that it holds
+  uint64_t tokens = 0;     ///< in all tiers together
+  uint64_t bytes = 0;
+};
+
+/// The order in which sessions that hold something were used. The sessions own the leases, which belong to no
+/// connection and are all charged to one account; it counts an object once, however many sessions hold it.
 class session_holds {
  public:
   struct entry {
     session_id session;
-    lease_ptr what;           ///< never null
-    uint64_t host_bytes = 0;  ///< bytes of host memory that `what` holds
-    uint32_t host_chunks = 0; ///< leading chunks that are held in host memory
+    session_hold_facts what;
   };
 
   /// `account` is null if what is held is not counted.
   explicit session_holds(account_ptr account = nullptr) : account_(std::move(account)) {}
 
-  /// From now on the session holds `what` and is the warmest. Returns what it held before, or null if it held
-  /// nothing. `host_bytes`, `host_chunks`: see `host_bytes_of`, `host_chunks_of`.
-  lease_ptr replace(const session_id& session, lease_ptr what, uint64_t host_bytes, uint32_t host_chunks = 0);
+  /// From now on the session holds `what` instead of what it held before, and is the warmest.
+  void replace(const session_id& session, const session_hold_facts& what);
 
   /// Makes the session the warmest. Does nothing if it holds nothing.
   void touch(const session_id& session);
 
-  /// Returns null if the session holds nothing.
-  lease_ptr end(const session_id& session);
-  lease_ptr end(const lease_id& lease);
+  /// The session holds nothing any more. Returns the lease that it held; none: it held nothing.
+  std::optional<lease_id> end(const session_id& session);
+
+  /// Null: the session holds nothing.
   const entry* find(const session_id& session) const;
   const entry* find(const lease_id& lease) const;
 
-  /// Ends the hold of the coldest session except `except`. Returns nothing if there is no other one.
-  std::optional<entry> end_coldest(const session_id& except);
+  /// The coldest session except `except`. Null: there is no other one.
+  const entry* coldest(const session_id& except) const;
 
   size_t size() const { return line_.size(); }
   /// physical; an object counts once
@@ -58,7 +63,6 @@ class session_holds {
 
  private:
   using place = std::list<entry>::iterator;
-  lease_ptr take(place at);
 
   account_ptr account_;
   std::list<entry> line_; ///< coldest first

@@ -17,6 +17,8 @@ class session_lengths {
   /// Includes the tokens of the turn in progress.
   uint64_t allocated_tokens() const { return allocated_; }
 
+  bool operator==(const session_lengths&) const = default;
+
   /// Tokens that belong to the session alone, in whole chunks.
   uint64_t held_tokens(uint32_t chunk_tokens) const {
     return (allocated_ + chunk_tokens - 1) / chunk_tokens * chunk_tokens - protected_;

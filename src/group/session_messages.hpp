@@ -21,22 +21,11 @@ struct open_session_answer {
   error failure;
 };
 
-/// What a held session keeps between turns: a lease.
-struct session_hold {
-  lease_ptr what;           ///< a lease without a connection; null: nothing is held
-  uint64_t host_bytes = 0;  ///< physical bytes
-  uint64_t bytes_max = 0;   ///< limit of host memory for all sessions together
-  uint32_t host_chunks = 0; ///< leading chunks of `what` that it holds in host memory
-};
-
-/// Begins a turn that will end at `tokens`. 0: only looks at the session.
-struct use_session_request {
-  session_id id;
-  uint64_t tokens = 0;
-};
-struct use_session_answer {
-  error failure;
-  session_use found;
+/// From the group to a session that has an actor: the session is parked. The actor gives everything back and
+/// ends.
+struct park_session_request {};
+struct park_session_answer {
+  session what;
 };
 
 /// Announces that a partial chunk is about to be stored or saved. Nobody removes it until it is saved or the
@@ -48,22 +37,6 @@ struct refer_tail_request {
 };
 struct refer_tail_answer {
   error failure; ///< always `ok`
-};
-
-struct save_session_request {
-  session_id id;
-  uint64_t generation = 0;
-  session_state_ptr
-      after; ///< if `hold` is given and the turn is saved with its end, this state's saved turn becomes the
-             ///< session's
-  std::optional<session_hold>
-      hold; ///< what the session holds from now on; none: the turn was only a lookup, and the saved turn
-            ///< stays
-};
-struct save_session_answer {
-  error failure; ///< always `ok`: the fate of the turn is in `outcome`
-  turn_outcome outcome = turn_outcome::saved;
-  std::string unheld; ///< the reason why the session does not hold the lease; empty: it holds it
 };
 
 /// The hold of `session` was cut short, because the leases of clients leave sessions no more room. Asks

@@ -21,20 +21,21 @@ void session_table::count_again(place at) {
   if (!recount_ || at->counted == recount_->number)
     return;
   at->counted = recount_->number;
-  recounting::sum& sum = recount_->counted[at->what.owner];
+  recounting::sum& sum = recount_->counted[at->owner];
   ++sum.sessions;
   sum.bytes += at->bytes;
   sum.tails += at->tail ? 1 : 0;
-  auto known = by_id_.find(at->what.id);
+  auto known = by_id_.find(at->id);
   if (known == by_id_.end() || known->second != at)
-    recount_->differences.push_back(session_text(at->what.id) + " cannot be found by its id");
-  if (uint64_t has = entry_bytes + at->what.state->bytes(); has != at->bytes)
-    recount_->differences.push_back(session_text(at->what.id) + " has " + std::to_string(has) +
+    recount_->differences.push_back(session_text(at->id) + " cannot be found by its id");
+  if (uint64_t has = entry_bytes + at->facts().state_bytes; has != at->bytes)
+    recount_->differences.push_back(session_text(at->id) + " has " + std::to_string(has) +
                                     " bytes of the daemon's memory, and " + std::to_string(at->bytes) +
                                     " are counted for it");
-  bool has_tail = at->saved && at->saved->tail_tokens != 0;
-  if (has_tail != static_cast<bool>(at->tail) || (has_tail && at->tail.key() != at->saved->key))
-    recount_->differences.push_back(session_text(at->what.id) + " was saved with " +
+  auto saved = at->facts().saved;
+  bool has_tail = saved && saved->tail_tokens != 0;
+  if (has_tail != static_cast<bool>(at->tail) || (has_tail && at->tail.key() != saved->key))
+    recount_->differences.push_back(session_text(at->id) + " was saved with " +
                                     (has_tail ? "a tail" : "no tail") + ", and refers to " +
                                     (!at->tail  ? "none"
                                      : has_tail ? "another one"
@@ -43,7 +44,7 @@ void session_table::count_again(place at) {
 
 void session_table::replace_tail(place at, tail_reference tail) {
   if (recount_ && at->counted == recount_->number) {
-    uint64_t& tails = recount_->counted[at->what.owner].tails;
+    uint64_t& tails = recount_->counted[at->owner].tails;
     tails += tail ? 1 : 0;
     tails -= at->tail ? 1 : 0;
   }
@@ -65,7 +66,7 @@ void session_table::forget_count(place at) {
   step_over(at);
   if (!recount_ || at->counted != recount_->number)
     return;
-  auto sum = recount_->counted.find(at->what.owner);
+  auto sum = recount_->counted.find(at->owner);
   sum->second.bytes -= at->bytes;
   sum->second.tails -= at->tail ? 1 : 0;
   if (--sum->second.sessions == 0)
@@ -98,10 +99,9 @@ session_table::recount session_table::recount_step(size_t sessions_max,
       recount_->at.reset();
       continue;
     }
-    if (at->what.owner != recount_->owner)
-      recount_->differences.push_back(session_text(at->what.id) + " is listed for " +
-                                      owner_text(recount_->owner) + ", and belongs to " +
-                                      owner_text(at->what.owner));
+    if (at->owner != recount_->owner)
+      recount_->differences.push_back(session_text(at->id) + " is listed for " + owner_text(recount_->owner) +
+                                      ", and belongs to " + owner_text(at->owner));
     step_over(at);
   }
   return recount::more;

@@ -6,71 +6,77 @@
 
 namespace terrace {
 
-namespace {
-
-/// The state that all sessions without tokens share.
-const session_state_ptr& no_tokens() {
-  static const auto nothing = std::make_shared<const session_state>();
-  return nothing;
-}
-
-} // namespace
-
-void session_table::open(session_opening what, tail_reference tail) {
-  assert(!by_id_.contains(what.id) && what.chunk_tokens > 0);
-  connection_id owner = what.owner;
-  if (!what.state)
-    what.state = no_tokens();
-  owned& of = owners_[owner];
-  auto at = of.sessions.emplace(of.sessions.end());
-  at->lengths.commit(what.state->tokens(), what.chunk_tokens);
+void session_table::open(const session_opening& what, tail_reference tail) {
+  assert(!by_id_.contains(what.id));
+  owned& of = owners_[what.owner];
+  auto at = of.sessions.insert(
+      of.sessions.end(), {.id = what.id,
+                          .owner = what.owner,
+                          .keep = what.keep,
+                          .tail = std::move(tail),
+                          .parked = session(what.in, what.chunk_tokens, what.held, what.root, what.state)});
   by_id_.emplace(what.id, at);
-  at->saved = what.state->saved();
-  at->tail = std::move(tail);
-  at->what = std::move(what);
   count(at);
   count_again(at);
+  keep_bounds(what.owner);
+}
+
+session session_table::take(const session_id& id) {
+  entry& one = *by_id_.at(id);
+  assert(one.parked);
+  one.told = std::make_unique<session_facts>(one.parked->facts());
+  session what = std::move(*one.parked);
+  one.parked.reset();
+  ++active_;
+  return what;
+}
+
+bool session_table::park(const session_id& id, session& what) {
+  auto found = by_id_.find(id);
+  if (found == by_id_.end())
+    return false;
+  entry& one = *found->second;
+  assert(!one.parked && *one.told == what.facts()); // it has reported each change
+  one.parked = std::move(what);
+  one.told = nullptr;
+  --active_;
+  return true;
+}
+
+session* session_table::parked(const session_id& id) {
+  auto found = by_id_.find(id);
+  return found == by_id_.end() || !found->second->parked ? nullptr : &*found->second->parked;
+}
+
+bool session_table::used(const session_id& id, session_facts now) {
+  auto found = by_id_.find(id);
+  if (found == by_id_.end())
+    return false;
+  touch(found->second);
+  *found->second->told = std::move(now);
+  return true;
+}
+
+bool session_table::saved(const session_id& id, session_facts now) {
+  if (!used(id, std::move(now)))
+    return false;
+  count_saved(by_id_.at(id));
+  return true;
+}
+
+bool session_table::saved_end(const session_id& id, session_facts now, tail_reference tail) {
+  if (!used(id, std::move(now)))
+    return false;
+  place at = by_id_.at(id);
+  replace_tail(at, std::move(tail));
+  count_saved(at);
+  return true;
+}
+
+void session_table::count_saved(place at) {
+  connection_id owner = at->owner;
+  count(at);
   keep_bounds(owner);
-}
-
-result<session_use> session_table::use(const session_id& id, uint64_t tokens) {
-  auto found = by_id_.find(id);
-  if (found == by_id_.end())
-    return fail(errc::gone,
-                "no such session in this trust group: it was closed, its connection ended, or there were too "
-                "many; open one and send the whole prompt");
-  session& one = *found->second;
-  touch(found->second);
-  if (tokens != 0)
-    one.lengths.begin(tokens);
-  return session_use{one.what.in, one.generation, one.what.root, one.what.state, one.what.held, one.saved};
-}
-
-turn_outcome session_table::save(const session_id& id, uint64_t generation, session_state_ptr after) {
-  auto found = by_id_.find(id);
-  if (found == by_id_.end())
-    return turn_outcome::closed;
-  session& one = *found->second;
-  if (one.generation != generation)
-    return turn_outcome::late;
-  ++one.generation;
-  one.what.state = std::move(after);
-  one.lengths.commit(one.what.state->tokens(), one.what.chunk_tokens);
-  touch(found->second);
-  count(found->second);
-  keep_bounds(one.what.owner);
-  return turn_outcome::saved;
-}
-
-turn_outcome session_table::save_end(const session_id& id, uint64_t generation, session_state_ptr after,
-                                     tail_reference tail) {
-  saved_turn_ptr saved = after->saved();
-  auto outcome = save(id, generation, std::move(after));
-  if (auto found = by_id_.find(id); found != by_id_.end() && outcome == turn_outcome::saved) {
-    found->second->saved = std::move(saved);
-    replace_tail(found->second, std::move(tail));
-  }
-  return outcome;
 }
 
 bool session_table::close(const session_id& id) {
@@ -91,8 +97,8 @@ void session_table::end(connection_id owner) {
   owned& kept = owners_[nobody];
   for (auto at = left.sessions.begin(); at != left.sessions.end();) {
     auto next = std::next(at);
-    if (at->what.keep) {
-      at->what.owner = nobody;
+    if (at->keep) {
+      at->owner = nobody;
       kept.bytes += at->bytes;
       kept.sessions.splice(kept.sessions.end(), left.sessions, at); // iterators stay valid
     } else {
@@ -121,16 +127,14 @@ std::vector<session_report> session_table::one(const session_id& id) const {
   return {report_of(*found->second)};
 }
 
-session_report session_table::report_of(const session& one) {
-  return {one.what.id,    one.what.owner,
-          one.what.in,    one.what.keep,
-          one.generation, one.lengths,
-          one.bytes,      one.what.held,
-          one.saved,      one.lengths.held_tokens(one.what.chunk_tokens)};
+session_report session_table::report_of(const entry& one) {
+  auto now = one.facts();
+  return {one.id,      one.owner, now.in,   one.keep,  now.generation,
+          now.lengths, one.bytes, now.held, now.saved, now.lengths.held_tokens(now.chunk_tokens)};
 }
 
 void session_table::touch(place at) {
-  auto& line = owners_.find(at->what.owner)->second.sessions;
+  auto& line = owners_.find(at->owner)->second.sessions;
   step_over(at);
   count_again(
       at); // the walk may end at the first session that was used since it began, because all behind it were
@@ -140,17 +144,17 @@ void session_table::touch(place at) {
 
 /// Called after the state of the session has changed.
 void session_table::count(place at) {
-  uint64_t now = entry_bytes + at->what.state->bytes();
-  owned& of = owners_.find(at->what.owner)->second;
+  uint64_t now = entry_bytes + at->facts().state_bytes;
+  owned& of = owners_.find(at->owner)->second;
   of.bytes += now - at->bytes;
   bytes_ += now - at->bytes;
   if (recount_ && at->counted == recount_->number)
-    recount_->counted[at->what.owner].bytes += now - at->bytes;
+    recount_->counted[at->owner].bytes += now - at->bytes;
   at->bytes = now;
 }
 
 void session_table::erase(place at) {
-  auto of = owners_.find(at->what.owner);
+  auto of = owners_.find(at->owner);
   forget_count(at);
   of->second.bytes -= at->bytes;
   bytes_ -= at->bytes;
@@ -160,10 +164,11 @@ void session_table::erase(place at) {
     owners_.erase(of);
 }
 
-void session_table::forget(const session& ends) {
-  by_id_.erase(ends.what.id);
-  if (ends.what.held)
-    ended_.push_back(ends.what.id);
+void session_table::forget(entry& ends) {
+  by_id_.erase(ends.id);
+  active_ -= ends.parked ? 0 : 1;
+  if (!ends.parked || ends.facts().held)
+    ended_.push_back({ends.id, std::move(ends.parked)});
 }
 
 void session_table::evict_from(owned& from) {

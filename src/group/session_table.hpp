@@ -1,16 +1,17 @@
-// The sessions of a trust group by id, within bounds.
+// The sessions of a trust group by id, within bounds. A session that has an actor is owned by it; the table keeps
+// the others as values.
 #pragma once
 
 #include "base/error.hpp"
 #include "base/ids.hpp"
+#include "group/session.hpp"
 #include "group/session_id.hpp"
-#include "group/session_lengths.hpp"
-#include "group/session_state.hpp"
 #include "group/tail_book.hpp"
 
 #include <cstddef>
 #include <list>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -24,6 +25,7 @@ struct session_bounds {
   uint64_t bytes_max = 256ULL << 20;  ///< bytes of all sessions
   size_t owner_sessions_max = 32'768; ///< sessions of one connection
   uint64_t owner_bytes_max = 64ULL << 20;
+  size_t active_max = 1'024; ///< sessions of the trust group that have an actor
 };
 
 struct session_opening {
@@ -35,25 +37,6 @@ struct session_opening {
   bool held = false;         ///< the session holds its chunks between turns
   session_root_ptr root;     ///< may be null
   session_state_ptr state;   ///< null: the session has no tokens yet
-};
-
-/// The state that a turn starts from. `generation` changes with every turn that finishes.
-struct session_use {
-  space_id in{};
-  uint64_t generation = 0;
-  session_root_ptr root;
-  session_state_ptr state;
-  bool held = false;
-  saved_turn_ptr saved; ///< its last saved turn; null: none
-  /// leading chunks that the session holds in host memory; set by the caller that knows them
-  uint32_t held_chunks = 0;
-};
-
-/// What happened to the state that a turn leaves.
-enum class turn_outcome : uint8_t {
-  saved,
-  closed, ///< the session ended while the turn ran; the turn itself is not affected
-  late,   ///< another turn has finished since this one began, and the session keeps that one's tokens
 };
 
 struct session_report {
@@ -78,20 +61,30 @@ class session_table {
  public:
   explicit session_table(const session_bounds& most = {}) : most_(most) {}
 
-  /// Precondition: the id is new. If the state has a saved turn, it becomes the session's; `tail` refers to
-  /// its tail.
-  void open(session_opening what, tail_reference tail = {});
+  /// The session is parked. Precondition: the id is new. `tail` refers to the tail of its saved turn, if it
+  /// has one.
+  void open(const session_opening& what, tail_reference tail = {});
 
-  /// Begins a turn that will end at `tokens`. 0: only looks at the session. Error: `gone`.
-  result<session_use> use(const session_id& id, uint64_t tokens);
+  bool has(const session_id& id) const { return by_id_.contains(id); }
 
-  /// Finishes the turn that began with `generation`.
-  turn_outcome save(const session_id& id, uint64_t generation, session_state_ptr after);
+  /// Gives the session to an actor. Precondition: it is parked.
+  session take(const session_id& id);
 
-  /// Finishes a turn that is saved with its end, if `after` has one, or without; what was saved before ends.
-  /// `tail` refers to the new tail, if there is one.
-  turn_outcome save_end(const session_id& id, uint64_t generation, session_state_ptr after,
-                        tail_reference tail);
+  /// Takes the session back from its actor. Returns false if it has ended meanwhile.
+  bool park(const session_id& id, session& what);
+
+  /// Null: it has an actor, or there is no such session.
+  session* parked(const session_id& id);
+
+  /// Its actor says that a turn has begun. Returns false if the session has ended meanwhile.
+  bool used(const session_id& id, session_facts now);
+
+  /// Its actor says that a turn has finished.
+  bool saved(const session_id& id, session_facts now);
+
+  /// The same for a turn that was saved with its end, if `now` has a saved turn, or without; what was saved
+  /// before ends. `tail` refers to the new tail, if there is one.
+  bool saved_end(const session_id& id, session_facts now, tail_reference tail);
 
   /// Returns false if there is no such session, which is no error.
   bool close(const session_id& id);
@@ -100,12 +93,17 @@ class session_table {
   void end(connection_id owner);
 
   size_t size() const { return by_id_.size(); }
+  size_t active() const { return active_; } ///< sessions that have an actor
   uint64_t bytes() const { return bytes_; }
   uint64_t evicted() const { return evicted_; } ///< sessions ended by a bound since the start
 
-  /// Returns the held sessions that have ended since the last call, for whatever reason. The caller releases
-  /// what they hold.
-  std::vector<session_id> take_ended() { return std::exchange(ended_, {}); }
+  struct ended_session {
+    session_id id;
+    std::optional<session> parked; ///< none: its actor has it
+  };
+  /// Returns those sessions that have ended since the last call, for whatever reason, and are held or have an
+  /// actor. The caller releases what they hold, and ends the actors.
+  std::vector<ended_session> take_ended() { return std::exchange(ended_, {}); }
 
   // ---- checks (session_recount.cpp) ----
 
@@ -126,7 +124,7 @@ class session_table {
   /// True if the session exists and its mode is held.
   bool has_held(const session_id& id) const {
     auto found = by_id_.find(id);
-    return found != by_id_.end() && found->second->what.held;
+    return found != by_id_.end() && found->second->facts().held;
   }
 
   /// Lists the most recently used sessions of each owner, up to `count_max` in all.
@@ -137,31 +135,33 @@ class session_table {
 
  private:
   friend struct damaged_sessions; ///< tests damage it
-  struct session {
-    session_opening what;
-    uint64_t generation = 1;
-    session_lengths lengths;
+  struct entry {
+    session_id id;
+    connection_id owner{};
+    bool keep = false;
+    uint32_t counted = 0; ///< number of the recount that counted it last
     uint64_t bytes = 0;
-    saved_turn_ptr saved;
-    tail_reference tail;  ///< tail of the saved turn
-    uint64_t counted = 0; ///< number of the recount that counted it last
+    tail_reference tail;                 ///< tail of the saved turn
+    std::optional<session> parked;       ///< none: its actor has it
+    std::unique_ptr<session_facts> told; ///< null: it is parked
+    session_facts facts() const { return parked ? parked->facts() : *told; }
   };
   struct owned {
-    std::list<session> sessions; ///< least recently used first
+    std::list<entry> sessions; ///< least recently used first
     uint64_t bytes = 0;
   };
-  using place = std::list<session>::iterator;
+  using place = std::list<entry>::iterator;
   static constexpr connection_id nobody{}; ///< owns the kept sessions of connections that have ended
 
   /// Bytes of one session besides its state: its places in the list and in the index.
   static constexpr uint64_t entry_bytes =
-      sizeof(session) + 2 * sizeof(void*) + sizeof(session_id) + sizeof(place) + 4 * sizeof(void*);
+      sizeof(entry) + 2 * sizeof(void*) + sizeof(session_id) + sizeof(place) + 4 * sizeof(void*);
 
-  static session_report report_of(const session& one);
+  static session_report report_of(const entry& one);
   /// The walk of a recount. It goes from owner to owner.
   struct recounting {
-    explicit recounting(uint64_t its_number) : number(its_number) {}
-    uint64_t number;
+    explicit recounting(uint32_t its_number) : number(its_number) {}
+    uint32_t number;
     bool begun = false;      ///< true once `owner` is set
     connection_id owner{};   ///< whose sessions are being counted
     std::optional<place> at; ///< the next session; none: continue with the next owner
@@ -182,8 +182,9 @@ class session_table {
 
   void touch(place at);
   void count(place at);
+  void count_saved(place at);
   void erase(place at);
-  void forget(const session& ends);
+  void forget(entry& ends);
   void evict_from(owned& from);
   void keep_bounds(connection_id owner);
 
@@ -192,9 +193,10 @@ class session_table {
   std::unordered_map<session_id, place> by_id_;
   uint64_t bytes_ = 0;
   uint64_t evicted_ = 0;
-  std::vector<session_id> ended_;
+  size_t active_ = 0;
+  std::vector<ended_session> ended_;
   std::optional<recounting> recount_;
-  uint64_t recounts_ = 0;
+  uint32_t recounts_ = 0;
   uint64_t recounted_tails_ = 0;
 };
 

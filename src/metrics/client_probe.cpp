@@ -1,5 +1,7 @@
 #include "metrics/client_probe.hpp"
 
+#include <algorithm>
+
 namespace terrace::metrics {
 
 std::string_view to_string(refusal reason) {
@@ -34,8 +36,9 @@ void client_probe::pins_are(uint64_t count, uint64_t bytes) noexcept {
   pinned_bytes_.set(bytes);
 }
 
-void client_probe::sessions_are(uint64_t count, uint64_t bytes, uint64_t evicted) noexcept {
+void client_probe::sessions_are(uint64_t count, uint64_t active, uint64_t bytes, uint64_t evicted) noexcept {
   sessions_.set(count);
+  sessions_active_.set(active);
   session_bytes_.set(bytes);
   sessions_evicted_.set(evicted);
 }
@@ -93,6 +96,14 @@ void client_probe::collect(const labels& of, sample_sink& sink) const {
   level("terrace_pinned_bytes", "Bytes that pins hold in all tiers; of what several hold, for each of them.",
         pinned_bytes_);
   level("terrace_sessions", "Open sessions.", sessions_);
+  auto state = [&](const char* name, uint64_t value) {
+    sink.gauge(
+        "terrace_sessions_by_state",
+        "Open sessions by state. Active: has an actor. Parked: its group keeps it until its next turn.",
+        with(of, "state", name), static_cast<double>(value));
+  };
+  state("active", sessions_active_.value());
+  state("parked", sessions_.value() - std::min(sessions_.value(), sessions_active_.value()));
   level("terrace_session_bytes", "Memory of the open sessions, as if none shared anything.", session_bytes_);
   count("terrace_session_turns_total", "Lookups that continued a session.", session_turns_);
   sink.counter("terrace_sessions_evicted_total",

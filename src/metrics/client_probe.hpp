@@ -54,7 +54,7 @@ class client_probe {
 
   void pins_are(uint64_t count, uint64_t bytes) noexcept; ///< the totals of the trust group
   /// The totals of the trust group. `evicted` counts those evicted since the start because of a bound.
-  void sessions_are(uint64_t count, uint64_t bytes, uint64_t evicted) noexcept;
+  void sessions_are(uint64_t count, uint64_t active, uint64_t bytes, uint64_t evicted) noexcept;
   void prompts_are(uint64_t count, uint64_t bytes,
                    uint64_t evicted) noexcept; ///< the totals of the trust group, in entries
   void prompt_asked(bool found) noexcept {
@@ -81,7 +81,7 @@ class client_probe {
   void collect(const labels& of, sample_sink& sink) const;
 
  private:
-  gauge sessions_, session_bytes_, sessions_evicted_, pins_, pinned_bytes_;
+  gauge sessions_, sessions_active_, session_bytes_, sessions_evicted_, pins_, pinned_bytes_;
   gauge held_sessions_, session_held_bytes_, tails_, prompts_, prompt_bytes_, prompts_evicted_;
   counter session_turns_, sessions_demoted_, sessions_released_, sessions_unheld_, tails_removed_;
   counter prompts_found_, prompts_missed_;

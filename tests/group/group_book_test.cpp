@@ -1,5 +1,6 @@
 #include "group/group_book.hpp"
 
+#include "tests/group/played_sessions.hpp"
 #include "tests/index/spaces.hpp"
 
 #include <gtest/gtest.h>
@@ -14,6 +15,7 @@ namespace {
 struct GroupBook : ::testing::Test {
   std::shared_ptr<credit_gate> notices = std::make_shared<credit_gate>();
   group_book book{{.spaces_max = 2}, notices};
+  terrace::testing::played_group actors{book};
 
   static space_spec spec(const std::string& model) {
     auto made = terrace::testing::small_space();
@@ -97,25 +99,24 @@ TEST_F(GroupBook, AwaitsLookupsById) {
 TEST_F(GroupBook, SessionsEndWithTheirOwnerAndAreCounted) {
   auto probe = std::make_shared<metrics::client_probe>();
   group_book counted({.spaces_max = 2}, notices, {}, probe);
+  terrace::testing::played_group of_counted{counted};
   session_id kept{{1}}, ends{{2}};
   counted.answer(open_session_request{{kept, owner, space_id{1}, 64, true, false, nullptr, nullptr}});
   counted.answer(open_session_request{{ends, owner, space_id{1}, 64, false, false, nullptr, nullptr}});
   EXPECT_EQ(counted.answer(sessions_request{1}).listed.size(), 1u);
   EXPECT_EQ(counted.answer(group_status_request{}).sessions, 2u);
 
-  auto used = counted.answer(use_session_request{kept, 100});
+  auto used = of_counted.use(kept, 100);
   ASSERT_EQ(used.failure.code, errc::ok);
   auto state = std::make_shared<const session_state>();
-  EXPECT_EQ(counted.answer(save_session_request{kept, used.found.generation, state}).outcome,
-            turn_outcome::saved);
-  EXPECT_EQ(counted.answer(save_session_request{kept, used.found.generation, state}).outcome,
-            turn_outcome::late);
+  EXPECT_EQ(of_counted.save(kept, {used.found.generation, state}).outcome, turn_outcome::saved);
+  EXPECT_EQ(of_counted.save(kept, {used.found.generation, state}).outcome, turn_outcome::late);
 
-  counted.take(end_owner_notice{owner});
-  EXPECT_EQ(counted.answer(use_session_request{ends, 0}).failure.code, errc::gone);
+  of_counted.end(owner);
+  EXPECT_EQ(of_counted.use(ends, 0).failure.code, errc::gone);
   EXPECT_EQ(counted.answer(sessions_request{9}).count, 1u);
-  EXPECT_TRUE(counted.answer(close_session_request{kept}).closed);
-  EXPECT_FALSE(counted.answer(close_session_request{kept}).closed);
+  EXPECT_TRUE(of_counted.close(kept).closed);
+  EXPECT_FALSE(of_counted.close(kept).closed);
   EXPECT_EQ(counted.answer(sessions_request{9}).bytes, 0u);
 }
 
@@ -136,10 +137,10 @@ class GroupBookHolds : public GroupBook {
     return made;
   }
   save_session_answer save(const session_id& of, lease_ptr what, uint64_t bytes = 100) {
-    auto used = book.answer(use_session_request{of, 0});
+    auto used = actors.use(of, 0);
     EXPECT_TRUE(used.found.held);
-    return book.answer(save_session_request{of, used.found.generation, std::make_shared<session_state>(),
-                                            session_hold{std::move(what), bytes, 250}});
+    return actors.save(of, {used.found.generation, std::make_shared<session_state>(),
+                            session_hold{std::move(what), bytes, 250}});
   }
 };
 
@@ -154,22 +155,20 @@ TEST_F(GroupBookHolds, ATailIsUnreferredWhenNoTurnForkOrStoreHasIt) {
   auto after = std::make_shared<const session_state>(none, std::vector<uint32_t>(5), 64, *hasher, saved);
   EXPECT_EQ(book.answer(refer_tail_request{in, saved->key, owner}).failure.code, errc::ok);
   EXPECT_EQ(book.tails().references(tail_referrer::store), 1U);
-  auto used = book.answer(use_session_request{of, 5}).found;
-  EXPECT_EQ(book.answer(save_session_request{of, used.generation, after, session_hold{}}).outcome,
-            turn_outcome::saved);
+  auto used = actors.use(of, 5).found;
+  EXPECT_EQ(actors.save(of, {used.generation, after, session_hold{}}).outcome, turn_outcome::saved);
   EXPECT_EQ(book.tails().references(tail_referrer::store), 0U) << "the session has it";
   EXPECT_EQ(book.tails().references(tail_referrer::session), 1U);
-  EXPECT_EQ(book.answer(save_session_request{of, used.generation, after, session_hold{}}).outcome,
-            turn_outcome::late);
+  EXPECT_EQ(actors.save(of, {used.generation, after, session_hold{}}).outcome, turn_outcome::late);
   EXPECT_EQ(book.tails().references(tail_referrer::session), 1U);
   book.answer(open_session_request{{fork, owner, space_id{1}, 64, true, true, nullptr, after}});
   EXPECT_EQ(book.tails().references(tail_referrer::session), 2U);
   EXPECT_EQ(book.answer(sessions_request{10, of}).listed.size(), 1U);
-  book.answer(close_session_request{of});
+  actors.close(of);
   EXPECT_EQ(book.next_unreferred().in, nullptr);
-  used = book.answer(use_session_request{fork, 5}).found;
+  used = actors.use(fork, 5).found;
   EXPECT_EQ(used.saved, saved);
-  book.answer(save_session_request{fork, used.generation, std::make_shared<session_state>(), session_hold{}});
+  actors.save(fork, {used.generation, std::make_shared<session_state>(), session_hold{}});
   EXPECT_EQ(book.next_unreferred().key, saved->key);
   EXPECT_EQ(book.tails().size(), 0U);
   book.answer(refer_tail_request{in, saved->key, owner});
@@ -182,15 +181,15 @@ TEST_F(GroupBookHolds, ALookupsSaveLeavesWhatIsHeld) {
   auto what = lease_of(1);
   EXPECT_EQ(save(of, what).unheld, "");
   EXPECT_EQ(book.answer(use_lease_request{what->id}).found, what) << "it can be read by its id";
-  auto used = book.answer(use_session_request{of, 100});
-  book.answer(save_session_request{of, used.found.generation, std::make_shared<session_state>(), {}});
+  auto used = actors.use(of, 100);
+  actors.save(of, {used.found.generation, std::make_shared<session_state>(), {}});
   EXPECT_EQ(book.answer(sessions_request{9}).held, 1u);
   EXPECT_TRUE(book.take_ended_holds().empty());
 }
 
 TEST_F(GroupBookHolds, ATurnIsToldWhatTheSessionHolds) {
   auto of = open(1);
-  EXPECT_EQ(book.answer(use_session_request{of, 0}).found.held_chunks, 0U);
+  EXPECT_EQ(actors.use(of, 0).found.held_chunks, 0U);
   auto what = std::make_shared<lease>();
   what->id = lease_id{{3}};
   what->chunks.resize(3);
@@ -200,12 +199,12 @@ TEST_F(GroupBookHolds, ATurnIsToldWhatTheSessionHolds) {
     places[i].id = object_id{i + 1}; // one object of the last chunk is in another tier
   what->held = {{tier_kind::host, std::make_shared<object_hold>(nullptr, places)}};
   EXPECT_EQ(host_chunks_of(*what), 2U);
-  auto used = book.answer(use_session_request{of, 0}).found;
-  book.answer(save_session_request{of, used.generation, std::make_shared<session_state>(),
-                                   session_hold{what, 100, 250, host_chunks_of(*what)}});
-  EXPECT_EQ(book.answer(use_session_request{of, 0}).found.held_chunks, 2U);
+  auto used = actors.use(of, 0).found;
+  actors.save(of, {used.generation, std::make_shared<session_state>(),
+                   session_hold{what, 100, 250, host_chunks_of(*what)}});
+  EXPECT_EQ(actors.use(of, 0).found.held_chunks, 2U);
   save(of, nullptr);
-  EXPECT_EQ(book.answer(use_session_request{of, 0}).found.held_chunks, 0U);
+  EXPECT_EQ(actors.use(of, 0).found.held_chunks, 0U);
 }
 
 TEST_F(GroupBookHolds, WhatIsSavedReplacesWhatWasHeld) {
@@ -224,17 +223,16 @@ TEST_F(GroupBookHolds, WhatIsSavedReplacesWhatWasHeld) {
 
 TEST_F(GroupBookHolds, ALateSaveHoldsNothing) {
   auto of = open(1);
-  auto used = book.answer(use_session_request{of, 100});
+  auto used = actors.use(of, 100);
   save(of, lease_of(1));
-  auto late = book.answer(save_session_request{of, used.found.generation, std::make_shared<session_state>(),
-                                               session_hold{lease_of(2), 100, 250}});
+  auto late = actors.save(
+      of, {used.found.generation, std::make_shared<session_state>(), session_hold{lease_of(2), 100, 250}});
   EXPECT_EQ(late.outcome, turn_outcome::late);
   EXPECT_TRUE(book.take_ended_holds().empty());
-  book.answer(close_session_request{of});
-  EXPECT_EQ(book.answer(save_session_request{of, 2, std::make_shared<session_state>(),
-                                             session_hold{lease_of(3), 100, 250}})
-                .outcome,
-            turn_outcome::closed);
+  actors.close(of);
+  EXPECT_EQ(
+      actors.save(of, {2, std::make_shared<session_state>(), session_hold{lease_of(3), 100, 250}}).outcome,
+      turn_outcome::closed);
   EXPECT_EQ(book.answer(sessions_request{9}).held, 0u);
 }
 
@@ -251,11 +249,11 @@ TEST_F(GroupBookHolds, TheColdestGiveUpAsMuchAsIsAskedFor) {
   save(first, lease_of(1), 10);
   save(second, lease_of(2), 20);
   save(third, lease_of(3), 30);
-  EXPECT_EQ(book.answer(yield_holds_request{first, 15}).bytes, 20u) << "whoever asks keeps what it holds";
+  EXPECT_EQ(actors.yield(first, 15), 20u) << "whoever asks keeps what it holds";
   EXPECT_EQ(book.answer(sessions_request{9}).held, 2u);
   EXPECT_EQ(book.next_demotion().chunks->size(), 2u);
-  EXPECT_EQ(book.answer(yield_holds_request{third, 100}).bytes, 10u);
-  EXPECT_EQ(book.answer(yield_holds_request{third, 100}).bytes, 0u);
+  EXPECT_EQ(actors.yield(third, 100), 10u);
+  EXPECT_EQ(actors.yield(third, 100), 0u);
   EXPECT_EQ(book.answer(sessions_request{9}).held, 1u);
 }
 
@@ -263,13 +261,13 @@ TEST_F(GroupBookHolds, SessionsThatEndHoldNothing) {
   auto closed = open(1), ends = open(2), kept = open(3, true);
   for (const auto& one : {closed, ends, kept})
     save(one, lease_of(one.bytes[0]));
-  EXPECT_TRUE(book.answer(close_session_request{closed}).held);
-  EXPECT_FALSE(book.answer(close_session_request{closed}).held);
+  EXPECT_TRUE(actors.close(closed).held);
+  EXPECT_FALSE(actors.close(closed).held);
   EXPECT_EQ(book.take_ended_holds().size(), 1u);
-  book.take(end_owner_notice{owner});
+  actors.end(owner);
   EXPECT_EQ(book.take_ended_holds().size(), 1u);
   EXPECT_EQ(book.answer(sessions_request{9}).held, 1u);
-  EXPECT_EQ(book.answer(mark_revoked_request{lease_id{{3}}}).failure.code, errc::ok);
+  EXPECT_EQ(actors.revoke(lease_id{{3}}).failure.code, errc::ok);
   EXPECT_EQ(book.take_ended_holds().size(), 1u);
 }
 
@@ -279,6 +277,7 @@ TEST_F(GroupBookHolds, NoMoreThanItsBoundWaitToBeDemoted) {
   auto too_much = account->claim_for(1000, 10'000); // more than sessions hold, whatever they give up
   auto probe = std::make_shared<metrics::client_probe>();
   group_book counted({.spaces_max = 2}, notices, {}, probe, account);
+  terrace::testing::played_group of_counted{counted};
   size_t sessions = group_book::demotions_max + 5;
   for (size_t n = 0; n < sessions; ++n) {
     session_id named{};
@@ -290,8 +289,7 @@ TEST_F(GroupBookHolds, NoMoreThanItsBoundWaitToBeDemoted) {
     what->chunks.resize(1);
     what->in = in;
     counted.answer(open_session_request{{named, owner, space_id{1}, 64, false, true, nullptr, nullptr}});
-    counted.answer(
-        save_session_request{named, 1, std::make_shared<session_state>(), session_hold{what, 100, 250}});
+    of_counted.save(named, {1, std::make_shared<session_state>(), session_hold{what, 100, 250}});
     EXPECT_EQ(counted.answer(sessions_request{9}).held, 1u) << "the others gave way";
   }
   size_t waited = 0;

@@ -1,6 +1,7 @@
 // Compares sessions with a model that keeps all tokens and hashes the whole prompt each time.
 #include "group/session_table.hpp"
 #include "group/session_turn.hpp"
+#include "tests/group/played_sessions.hpp"
 #include "tests/group/sessions.hpp"
 #include "tests/support/seed.hpp"
 
@@ -44,7 +45,8 @@ class RandomSessions : public ::testing::Test {
   std::mt19937_64 random_{seed_};
   space_spec spec_ = small_space(); // chunks of 64
   std::unique_ptr<token_hasher> hasher_ = make_token_hasher(spec_);
-  session_table table_;
+  played_table actors_;
+  session_table& table_ = actors_.table;
   std::map<session_id, model_session> model_;
   uint64_t last_id_ = 0;
 };
@@ -67,7 +69,7 @@ void RandomSessions::turn(session_id id, model_session& of) {
     told = hash_chunks(*hasher_, {64, 16}, {}, std::span(of.tokens).first(base), {}).back();
   if (wrong)
     told.bytes[below(32)] ^= 4;
-  auto used = table_.use(id, base + more.size());
+  auto used = actors_.use(id, base + more.size());
   ASSERT_TRUE(used);
   ASSERT_EQ(used->state->last(), of.last);
   auto told_bytes = base == 0 ? std::span<const uint8_t>() : std::span<const uint8_t>(told.bytes);
@@ -93,19 +95,19 @@ void RandomSessions::turn(session_id id, model_session& of) {
     case 0: return; // the turn is aborted
     case 1:         // the session is closed while the turn runs
       ASSERT_TRUE(table_.close(id));
-      ASSERT_EQ(table_.save(id, used->generation, done->after), turn_outcome::closed);
+      ASSERT_EQ(actors_.save(id, used->generation, done->after), turn_outcome::closed);
       model_.erase(id);
       return;
     case 2: { // another turn overtakes it
       auto other = run_turn(spec_, *hasher_, used->state, {0, {}, tokens_from(77, 70), {}});
-      ASSERT_EQ(table_.save(id, used->generation, other->after), turn_outcome::saved);
-      ASSERT_EQ(table_.save(id, used->generation, done->after), turn_outcome::late);
+      ASSERT_EQ(actors_.save(id, used->generation, other->after), turn_outcome::saved);
+      ASSERT_EQ(actors_.save(id, used->generation, done->after), turn_outcome::late);
       of.tokens = tokens_from(77, 70);
       of.last = other->after->last();
       return;
     }
     default:
-      ASSERT_EQ(table_.save(id, used->generation, done->after), turn_outcome::saved);
+      ASSERT_EQ(actors_.save(id, used->generation, done->after), turn_outcome::saved);
       of.tokens = std::move(prompt);
       of.last = done->after->last();
   }
@@ -113,7 +115,7 @@ void RandomSessions::turn(session_id id, model_session& of) {
 
 void RandomSessions::fork(session_id id, const model_session& of) {
   uint64_t at = below(of.tokens.size() + 1);
-  auto used = table_.use(id, 0);
+  auto used = actors_.use(id, 0);
   ASSERT_TRUE(used);
   auto state = std::make_shared<const session_state>(used->state->cut(at, *hasher_));
   uint64_t have = of.tokens.size();
@@ -182,6 +184,8 @@ TEST_F(RandomSessions, BehaveLikeAModelThatKeepsAllTokens) {
   SCOPED_TRACE(seed_text(seed_));
   for (int i = 0; i < 5000; ++i) {
     step();
+    if (!model_.empty() && below(4) == 0)
+      actors_.park(std::next(model_.begin(), static_cast<ptrdiff_t>(below(model_.size())))->first);
     if (i % 16 == 0)
       compare();
     if (HasFatalFailure())

@@ -3,6 +3,7 @@
 
 #include "group/session_table.hpp"
 #include "index/tail_digest.hpp"
+#include "tests/group/played_sessions.hpp"
 #include "tests/group/sessions.hpp"
 
 #include <gtest/gtest.h>
@@ -149,21 +150,22 @@ TEST_F(SavedTurn, ACutKeepsItIfItEndsBehindIt) {
 
 TEST_F(SavedTurn, ATableKeepsItUntilTheNextSaveAndThroughLookups) {
   tail_book tails;
-  session_table table;
+  played_table actors;
+  session_table& table = actors.table;
   session_id id{{1}};
   save({0, {}, std::span(tokens_).first(150), {}});
   table.open({id, connection_id{1}, in_->id, 64, false, false, nullptr, nullptr});
-  auto used = table.use(id, 0);
+  auto used = actors.use(id, 0);
   EXPECT_EQ(
-      table.save_end(id, used->generation, state_, tails.refer(in_, saved_->key, tail_referrer::session)),
+      actors.save_end(id, used->generation, state_, tails.refer(in_, saved_->key, tail_referrer::session)),
       turn_outcome::saved);
-  EXPECT_EQ(table.use(id, 0)->saved, saved_);
+  EXPECT_EQ(actors.use(id, 0)->saved, saved_);
   auto late = std::make_shared<const session_state>();
-  EXPECT_EQ(table.save_end(id, used->generation, late, {}), turn_outcome::late);
-  EXPECT_EQ(table.use(id, 0)->saved, saved_) << "a late save changes nothing";
-  used = table.use(id, 0);
-  table.save(id, used->generation, late); // the turn is a lookup
-  EXPECT_EQ(table.use(id, 0)->saved, saved_);
+  EXPECT_EQ(actors.save_end(id, used->generation, late, {}), turn_outcome::late);
+  EXPECT_EQ(actors.use(id, 0)->saved, saved_) << "a late save changes nothing";
+  used = actors.use(id, 0);
+  actors.save(id, used->generation, late); // the turn is a lookup
+  EXPECT_EQ(actors.use(id, 0)->saved, saved_);
   EXPECT_EQ(tails.references(tail_referrer::session), 1U);
   auto listed = table.one(id);
   ASSERT_EQ(listed.size(), 1U);
@@ -172,11 +174,11 @@ TEST_F(SavedTurn, ATableKeepsItUntilTheNextSaveAndThroughLookups) {
   session_id fork{{2}};
   table.open({fork, connection_id{1}, in_->id, 64, false, false, nullptr, state_},
              tails.refer(in_, saved_->key, tail_referrer::session));
-  EXPECT_EQ(table.use(fork, 0)->saved, saved_);
+  EXPECT_EQ(actors.use(fork, 0)->saved, saved_);
   EXPECT_EQ(tails.references(tail_referrer::session), 2U);
-  used = table.use(id, 0);
-  table.save_end(id, used->generation, late, {});
-  EXPECT_EQ(table.use(id, 0)->saved, nullptr);
+  used = actors.use(id, 0);
+  actors.save_end(id, used->generation, late, {});
+  EXPECT_EQ(actors.use(id, 0)->saved, nullptr);
   EXPECT_EQ(tails.references(tail_referrer::session), 1U);
   EXPECT_TRUE(table.close(fork));
   EXPECT_EQ(tails.size(), 0U);

@@ -1,5 +1,6 @@
 // A recount names each total that is wrong, and reports no difference for changes made meanwhile.
 #include "group/session_table.hpp"
+#include "tests/group/played_sessions.hpp"
 #include "tests/group/sessions.hpp"
 #include "tests/support/seed.hpp"
 
@@ -25,11 +26,11 @@ struct damaged_sessions {
   }
   static void forgets_the_id(session_table& table, const session_id& id) { table.by_id_.erase(id); }
   static void lists_for_another(session_table& table, connection_id owner) {
-    table.owners_[owner].sessions.front().what.owner = connection_id{99};
+    table.owners_[owner].sessions.front().owner = connection_id{99};
   }
   static void says_it_has_a_tail(session_table& table, connection_id owner) {
-    table.owners_[owner].sessions.front().saved =
-        std::make_shared<const saved_turn>(saved_turn{.tail_tokens = 5});
+    auto& one = table.owners_[owner].sessions.front();
+    one.told->saved = std::make_shared<const saved_turn>(saved_turn{.tail_tokens = 5});
   }
   static void keeps_an_empty_owner(session_table& table) { table.owners_[connection_id{50}]; }
 };
@@ -79,7 +80,8 @@ class SessionRecount : public ::testing::Test {
 
   space_spec spec_ = small_space();
   std::unique_ptr<token_hasher> hasher_ = make_token_hasher(spec_);
-  session_table table_;
+  played_table actors_;
+  session_table& table_ = actors_.table;
 };
 
 TEST_F(SessionRecount, FindsNothingInATableThatIsRight) {
@@ -110,6 +112,7 @@ TEST_F(SessionRecount, NamesASessionThatCountsForMoreThanItHas) {
 
 TEST_F(SessionRecount, NamesASessionWithoutAReferenceToItsTail) {
   open(1, alice);
+  ASSERT_TRUE(actors_.use(numbered(1), 0)); // the table has what its actor says
   damaged_sessions::says_it_has_a_tail(table_, alice);
   EXPECT_EQ(only(), "session 01000000000000000000000000000000 was saved with a tail, and refers to none");
 }
@@ -160,8 +163,10 @@ TEST_F(SessionRecount, CountsRightWhileTheTableChanges) {
           table_.end(connection_id{1 + random() % 4});
         return;
       default:
-        if (auto turn = table_.use(numbered(which), 10))
-          table_.save(numbered(which), turn->generation, states[random() % states.size()]);
+        if (auto turn = actors_.use(numbered(which), 10))
+          actors_.save(numbered(which), turn->generation, states[random() % states.size()]);
+        if (random() % 2 == 0)
+          actors_.park(numbered(which));
     }
   };
   for (int round = 0; round < 200; ++round) {

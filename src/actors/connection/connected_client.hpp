@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <unordered_map>
 
 namespace terrace::actors {
 
@@ -42,6 +43,9 @@ class connected_client {
   const region_budget_ptr& regions() const { return regions_; } ///< the bytes of regions that it may register
   const account_ptr& leased() const { return leased_; } ///< what its leases and readings hold of host memory
   result<staging*> staging_memory();                    ///< created on first use
+  /// The actors of the sessions that it has used lately. One may have ended since: its session was parked or has ended.
+  std::unordered_map<session_id, session_actor>& sessions() { return sessions_; }
+  static constexpr size_t session_actors_max = 256;
   /// Status shows regions, leases and reservations from now on as they are.
   void show() { holdings_.show(*record_); }
   void count_lease_end(const client_holdings::ended_lease& ended);
@@ -70,6 +74,7 @@ class connected_client {
   account_ptr leased_;
   client_holdings holdings_;
   region_budget_ptr regions_;
+  std::unordered_map<session_id, session_actor> sessions_;
   uint64_t quarantined_bytes_ = 0;
 };
 

@@ -4,6 +4,7 @@
 #include "group/session_holds.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <optional>
 #include <utility>
 
@@ -129,10 +130,48 @@ task<turn_prefix> client_request::session_turn(const client_space& in, const wir
   co_return made;
 }
 
+template <class Answer, class Message>
+task<Answer> client_request::ask_session(session_id wanted, Message message, bool alone) {
+  auto& lately = client.sessions();
+  session_actor whom;
+  if (auto known = lately.find(wanted); known != lately.end())
+    whom = known->second;
+  while (true) {
+    if (whom) {
+      Message copy = message;
+      auto answer = co_await try_ask<Answer>(whom, std::move(copy), group_ended, alone);
+      if (answer)
+        co_return std::move(*answer);
+    }
+    const auto& group = client.group().group;
+    find_session_request which{wanted, whom};
+    auto found = co_await try_ask<find_session_answer>(group, std::move(which), group_ended, alone);
+    co_await valid(found);
+    lately.erase(wanted);
+    if (found->failure.code != errc::ok) {
+      Answer gone;
+      gone.failure = found->failure;
+      co_return gone;
+    }
+    whom = found->found;
+    if (lately.size() >= connected_client::session_actors_max)
+      lately.erase(lately.begin());
+    lately.emplace(wanted, whom);
+    assert(lately.size() <= connected_client::session_actors_max);
+  }
+}
+
+task<session_use> client_request::session(session_id wanted, uint64_t tokens) {
+  use_session_request asked{tokens};
+  auto used = co_await ask_session<use_session_answer>(wanted, asked, true);
+  co_await valid(used.failure);
+  co_return std::move(used.found);
+}
+
 task<std::string> client_request::save_turn(const hashed_turn& turn, std::optional<session_hold> hold) {
-  save_session_request asked{turn.session, turn.generation, turn.after, std::move(hold)};
-  const auto& group = client.group().group;
-  auto saved = co_await ask<save_session_answer>(group, std::move(asked), group_ended);
+  save_session_request asked{turn.generation, turn.after, std::move(hold)};
+  auto saved = co_await ask_session<save_session_answer>(turn.session, std::move(asked), false);
+  // One that has ended meanwhile saves nothing, which is no error.
   if (saved.outcome == turn_outcome::late) {
     error why{errc::gone, "another turn of the session has finished since this one began: send the whole "
                           "prompt, with parent_tokens 0, and one turn at a time"};

@@ -164,10 +164,11 @@ class client_request final : public request_entry, private task_owner {
   auto ask(const Whom& whom, Message message, const char* lost) {
     return asking<Answer, Whom, Message>{*this, whom, std::move(message), lost};
   }
-  /// The same, and a verb for which the end of that actor is an answer: `internal`, with this text.
+  /// The same, and a verb for which the end of that actor is an answer: `internal`, with this text. `alone`: no further
+  /// request begins meanwhile.
   template <class Answer, class Whom, class Message>
-  auto try_ask(const Whom& whom, Message message, const char* lost) {
-    return trying<Answer, Whom, Message>{{*this, whom, std::move(message), lost}};
+  auto try_ask(const Whom& whom, Message message, const char* lost, bool alone = false) {
+    return trying<Answer, Whom, Message>{{*this, whom, std::move(message), lost}, alone};
   }
 
   /// The next turn of the connection: others have theirs first. Refuses the request if it ends "while" `doing`.
@@ -182,9 +183,7 @@ class client_request final : public request_entry, private task_owner {
     return asking_group<use_lease_request, use_lease_answer>{*this, use_lease_request{wanted}};
   }
   /// The session, for a turn that ends at `tokens` (0: no turn).
-  auto session(const session_id& wanted, uint64_t tokens) {
-    return asking_group<use_session_request, use_session_answer>{*this, use_session_request{wanted, tokens}};
-  }
+  task<session_use> session(session_id wanted, uint64_t tokens);
   /// Nobody removes this partial chunk from the tiers from now on until it is saved or this connection ends.
   auto tail(const space_ptr& space, const digest& key) {
     return asking_group<refer_tail_request, refer_tail_answer>{
@@ -264,6 +263,10 @@ class client_request final : public request_entry, private task_owner {
  private:
   /// `in_session`: a partial chunk is refused without a session.
   task<chunk_prefix> resolve(const client_space& in, const wire::Prefix& prefix, bool in_session);
+  /// Asks a session's actor. The trust group is asked for it, unless the client has used it lately and it has not ended.
+  /// The answer's failure is `gone` if the session has ended. `alone`: no further request begins meanwhile.
+  template <class Answer, class Message>
+  task<Answer> ask_session(session_id wanted, Message message, bool alone);
   /// `objects`: about as many as the chunks have.
   task<chunk_prefix> hash_rest(prefix_resolver& resolver, size_t objects);
   void take_options(const wire::Options* options, const request_defaults& space);
@@ -315,20 +318,31 @@ class client_request final : public request_entry, private task_owner {
     Answer await_resume() { return std::move(*got); }
   };
 
+  /// `alone`: no further request begins meanwhile, because it is not known how many chunks this one has.
   template <class Answer, class Whom, class Message>
   struct trying : asking<Answer, Whom, Message> {
+    bool alone = false;
     template <class Promise>
     void await_suspend(std::coroutine_handle<Promise> frame) {
       continuation next(this->request, frame);
+      client_inbox& inbox = this->request.inbox();
+      if (alone)
+        inbox.gate().cost_unknown();
+      auto go_on = [&inbox, next, alone = alone] {
+        if (alone)
+          inbox.gate().cost_known();
+        next.go_on();
+        if (alone)
+          inbox.pump();
+      };
       this->request.actor.ask(
           this->whom, std::move(this->message),
-          [this, next](Answer& answer) {
-            if (!next.alive())
-              return;
-            this->got.emplace(std::move(answer));
-            next.go_on();
+          [this, next, go_on](Answer& answer) {
+            if (next.alive())
+              this->got.emplace(std::move(answer));
+            go_on();
           },
-          [next] { next.go_on(); });
+          go_on);
     }
     result<Answer> await_resume() {
       if (this->got)

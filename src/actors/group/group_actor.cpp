@@ -1,20 +1,24 @@
 #include "actors/group/group_actor.hpp"
 
+#include "actors/session/session_actor.hpp"
 #include "actors/transfer/move_actor.hpp"
 #include "actors/transfer/transfer_arguments.hpp"
 #include "base/tier_properties.hpp"
+#include "group/active_sessions.hpp"
 #include "group/group_book.hpp"
 #include "runtime/answer.hpp"
 #include "tier/messages.hpp"
 #include "tier/objects/object_source.hpp"
 
 #include <caf/actor_system.hpp>
+#include <caf/send.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
 #include <algorithm>
 #include <cassert>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <optional>
 
 namespace terrace::actors {
@@ -24,10 +28,16 @@ namespace {
 struct group_state {
   const char* name = "group";
   std::optional<group_book> book;
+  active_sessions<session_actor> active{0};
   std::weak_ptr<const group_parts> group; ///< its tiers learn which spaces are forgotten
   bool demoting = false;                  ///< chunks that a session gave up are being demoted
   bool removing = false;                  ///< a tail without references is being removed
   uint64_t changes = 0;                   ///< changes of sessions since the last part of a check
+
+  ~group_state() { // they know the group, and it knows them
+    for (const auto& [id, one] : active)
+      caf::anon_send_exit(one.actor, caf::exit_reason::user_shutdown);
+  }
 };
 
 using group_pointer = group_actor::stateful_pointer<group_state>;
@@ -214,10 +224,41 @@ void check_some_sessions(group_pointer self) {
   }
 }
 
+void settle_holds(group_pointer self);
+
+/// Calls `then` when the session has no actor; at once if it has none. One that has an actor is parked: it gives
+/// back what it owns, and its next turn spawns another actor.
+void with_parked(group_pointer self, const session_id& id, std::function<void()> then) {
+  const session_actor* known = self->state.active.find(id);
+  if (known == nullptr) {
+    then();
+    return;
+  }
+  self->request(*known, caf::infinite, park_session_request{})
+      .then(
+          [self, id, then](park_session_answer& parked) {
+            self->state.active.erase(id);
+            self->state.book->park(id, std::move(parked.what));
+            then();
+            settle_holds(self);
+          },
+          [self, id, then, actor = *known](const caf::error&) {
+            // Another request has parked it, or it has ended with what it owned.
+            if (const session_actor* now = self->state.active.find(id); now != nullptr && *now == actor) {
+              self->state.active.erase(id);
+              self->state.book->lost(id);
+              settle_holds(self);
+            }
+            with_parked(self, id, then);
+          });
+}
+
 /// Call after anything that may have ended holds of sessions. The holds end here, or on another thread if
 /// they are many.
 void settle_holds(group_pointer self) {
   constexpr size_t few = 8;
+  for (const session_id& id : self->state.book->take_ended_actors())
+    with_parked(self, id, [] {});
   auto ended = self->state.book->take_ended_holds();
   auto group = self->state.group.lock();
   if (ended.size() > few && group && group->lease_ends)
@@ -241,6 +282,97 @@ void on_end_owner(group_pointer self, const end_owner_notice& notice) {
   settle_holds(self);
 }
 
+// ---- sessions that have an actor ----
+
+void park_excess(group_pointer self);
+
+find_session_answer on_find_session(group_pointer self, const find_session_request& request) {
+  auto& state = self->state;
+  const session_id& id = request.id;
+  if (auto gone = state.book->find_session(id); gone.code != errc::ok)
+    return {gone, {}};
+  if (const session_actor* known = state.active.find(id)) {
+    state.active.touch(id);
+    if (*known != request.ended)
+      return {{}, *known};
+    // One that is parked gives its session back before it ends.
+    state.active.erase(id);
+    state.book->lost(id);
+    settle_holds(self);
+    return {state.book->find_session(id), {}};
+  }
+  auto actor = spawn_session(self->system(), self, id, state.book->take_session(id));
+  state.active.add(id, actor);
+  park_excess(self);
+  return {{}, actor};
+}
+
+use_session_answer on_session_used(group_pointer self, const session_used& report) {
+  self->state.active.touch(report.id);
+  return self->state.book->answer(report);
+}
+
+/// Colder sessions give up what they hold, and then `done` is called. Those that have an actor are parked first.
+void cool(group_pointer self, const std::shared_ptr<group_book::cooling>& colder,
+          std::function<void()> done) {
+  auto first = self->state.book->cool(*colder);
+  if (!first) {
+    done();
+    settle_holds(self);
+    return;
+  }
+  with_parked(self, *first, [self, colder, done = std::move(done)] { cool(self, colder, done); });
+}
+
+/// Answers when colder sessions have given up enough.
+template <class Answer>
+caf::result<Answer> after_cooling(group_pointer self, const group_book::cooling& colder,
+                                  std::function<Answer(const group_book::cooling&)> made) {
+  auto reply = make_answer<Answer>(self);
+  auto promise = reply.promise();
+  auto kept = std::make_shared<group_book::cooling>(colder);
+  cool(self, kept, [reply, kept, made = std::move(made)]() mutable { reply.deliver(made(*kept)); });
+  return promise;
+}
+
+caf::result<save_session_answer> on_session_saved(group_pointer self, session_saved& report) {
+  self->state.active.touch(report.id);
+  group_book::cooling colder;
+  auto saved = self->state.book->answer(report, colder);
+  if (report.with_end)
+    return after_cooling<save_session_answer>(self, colder, [saved](const auto&) { return saved; });
+  settle_holds(self);
+  return saved;
+}
+
+caf::result<yield_holds_answer> on_yield_holds(group_pointer self, const yield_holds_request& request) {
+  group_book::cooling colder{.warm = request.session, .wanted = request.bytes};
+  return after_cooling<yield_holds_answer>(self, colder, [](const group_book::cooling& done) {
+    return yield_holds_answer{{}, done.freed};
+  });
+}
+
+/// Answers a request that ends what the session holds.
+template <class Answer, class Request>
+caf::result<Answer> change_parked(group_pointer self, const session_id& id, const Request& request) {
+  if (self->state.active.find(id) == nullptr)
+    return change_sessions(self, request);
+  auto reply = make_answer<Answer>(self);
+  auto promise = reply.promise();
+  with_parked(self, id, [self, reply, request]() mutable { reply.deliver(change_sessions(self, request)); });
+  return promise;
+}
+
+caf::result<mark_revoked_answer> on_mark_revoked(group_pointer self, const mark_revoked_request& request) {
+  auto holder = self->state.book->holder(request.id);
+  return change_parked<mark_revoked_answer>(self, holder.value_or(session_id{}), request);
+}
+
+void park_excess(group_pointer self) {
+  while (auto coldest = self->state.active.excess())
+    with_parked(self, *coldest, [] {});
+}
+
 group_actor::behavior_type group_behavior(group_pointer self, const space_registry::options& spaces,
                                           const std::shared_ptr<credit_gate>& notices,
                                           const std::weak_ptr<const group_parts>& group,
@@ -248,6 +380,7 @@ group_actor::behavior_type group_behavior(group_pointer self, const space_regist
                                           const std::shared_ptr<metrics::client_probe>& probe,
                                           const account_ptr& held, const prompt_bounds& prompts) {
   group_book& book = self->state.book.emplace(spaces, notices, sessions, probe, held, prompts);
+  self->state.active = active_sessions<session_actor>(sessions.active_max);
   self->state.group = group;
   return {
       [self](const open_space_request& request) { return on_open_space(self, request); },
@@ -256,7 +389,7 @@ group_actor::behavior_type group_behavior(group_pointer self, const space_regist
       [&book](const reserve_spaces_request& request) { return book.answer(request); },
       [&book](const add_lease_notice& notice) { book.take(notice); },
       [&book](const use_lease_request& request) { return book.answer(request); },
-      [self](const mark_revoked_request& request) { return change_sessions(self, request); },
+      [self](const mark_revoked_request& request) { return on_mark_revoked(self, request); },
       [&book](const leases_request& request) { return book.answer(request); },
       [&book](const pin_request& request) { return book.answer(request); },
       [&book](const unpin_request& request) { return book.answer(request); },
@@ -267,10 +400,13 @@ group_actor::behavior_type group_behavior(group_pointer self, const space_regist
       [self](const await_lookup_request& request) { return on_await_lookup(self, request); },
       [&book](const cancel_lookup_request& request) { return book.answer(request); },
       [self](const open_session_request& request) { return change_sessions(self, request); },
-      [&book](const use_session_request& request) { return book.answer(request); },
-      [self](const save_session_request& request) { return change_sessions(self, request); },
-      [self](const yield_holds_request& request) { return change_sessions(self, request); },
-      [self](const close_session_request& request) { return change_sessions(self, request); },
+      [self](const find_session_request& request) { return on_find_session(self, request); },
+      [self](const yield_holds_request& request) { return on_yield_holds(self, request); },
+      [self](const close_session_request& request) {
+        return change_parked<close_session_answer>(self, request.id, request);
+      },
+      [self](const session_used& report) { return on_session_used(self, report); },
+      [self](session_saved& report) { return on_session_saved(self, report); },
       [&book](const sessions_request& request) { return book.answer(request); },
       [self](const refer_tail_request& request) { return change_sessions(self, request); },
       [self](const save_prompt_request& request) { return change_sessions(self, request); },
