@@ -111,6 +111,13 @@ Answer verb_group::ask(const Handle& who, Message message) {
 
 void verb_group::check_empty() {
   promise_equal(environment_->clients->size(), 0U, "connections that ended are gone");
+  auto kept = ask<sessions_answer>(group_->group, sessions_request{1'000'000, {}}).listed;
+  for (const listed_session& one :
+       kept) { // they outlive their clients, each with an actor if it was used last
+    promise_equal(static_cast<uint64_t>(one.what.owner), 0U, "sessions of ended connections");
+    promise(ask<close_session_answer>(group_->group, close_session_request{one.what.id}).closed,
+            "sessions end");
+  }
   promise_equal(sys.registry().running(), running_, "actors of ended connections are gone");
   promise_equal(ring.in_flight(), 0U, "operations of ended connections are gone");
   promise_equal(environment_->memory->bytes(), 0U, "bytes of requests");
