@@ -1,4 +1,4 @@
-// What may be known of a kind of tier without naming it.
+// Properties of tiers, so that other code names no kind of tier.
 #pragma once
 
 #include "base/ids.hpp"
@@ -17,7 +17,7 @@ inline constexpr tier_kind memory_tier = tier_kind::host;
 constexpr bool faster_than_memory(tier_kind tier) { return tier < memory_tier; }
 constexpr bool slower_than_memory(tier_kind tier) { return tier > memory_tier && tier != nowhere; }
 
-/// What it has may outlive the daemon.
+/// The tier may keep its objects when the daemon ends.
 constexpr bool durable(tier_kind tier) { return tier == tier_kind::disk; }
 
 /// All kinds of tiers, fastest first.

@@ -25,7 +25,7 @@ struct session_use {
   uint32_t held_chunks = 0; ///< leading chunks that the session holds in host memory
 };
 
-/// What a held session keeps between turns: a lease.
+/// A held session keeps a lease between its turns.
 struct session_hold {
   lease_ptr what;           ///< a lease without a connection; null: nothing is held
   uint64_t host_bytes = 0;  ///< physical bytes
@@ -33,7 +33,7 @@ struct session_hold {
   uint32_t host_chunks = 0; ///< leading chunks of `what` that it holds in host memory
 };
 
-/// What happened to the state that a turn leaves.
+/// A turn leaves a state, and its session takes it or not.
 enum class turn_outcome : uint8_t {
   saved,
   closed, ///< the session ended while the turn ran; the turn itself is not affected
@@ -54,7 +54,7 @@ struct save_session_request {
   uint64_t generation = 0;
   /// If `hold` is given and the turn is saved with its end, this state's saved turn becomes the session's.
   session_state_ptr after;
-  /// What the session holds from now on; none: the turn was only a lookup, and the saved turn stays.
+  /// The session holds this from now on; none: the turn was only a lookup, and the saved turn stays.
   std::optional<session_hold> hold;
 };
 struct save_session_answer {
@@ -63,7 +63,7 @@ struct save_session_answer {
   std::string unheld; ///< the reason why the session does not hold the lease; empty: it holds it
 };
 
-/// What its group knows of a session that has an actor: what it was told with the session's last use.
+/// A group knows this of a session that has an actor, since the session's last use.
 struct session_facts {
   space_id in{};
   uint32_t chunk_tokens = 1;

@@ -21,7 +21,7 @@ uint64_t host_bytes_of(const lease& what);
 /// Number of leading chunks that the lease holds completely, with all their objects, in host memory.
 uint32_t host_chunks_of(const lease& what);
 
-/// What the group knows of a lease that a session holds.
+/// The group knows this of a lease that a session holds.
 struct session_hold_facts {
   lease_id lease;
   uint64_t host_bytes = 0; ///< bytes of host memory that it holds

@@ -1,4 +1,4 @@
-// What is configured of a tier.
+// The configuration of a tier.
 #pragma once
 
 #include "base/eviction_types.hpp"

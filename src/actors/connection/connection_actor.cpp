@@ -17,7 +17,7 @@ connection::interface::behavior_type connection_behavior(connection::self_pointe
                                                          const std::shared_ptr<connection_seed>& seed) {
   self->state.work = std::make_unique<connection>(self, std::move(seed->socket), std::move(seed->who),
                                                   seed->record, seed->environment);
-  // What a turn answers is sent at its end, not before: whatever it does meanwhile, such as sending other messages, comes
+  // Answers of a turn are sent at its end, not before: whatever it does meanwhile, such as sending other messages, comes
   // before what anybody does with the answers.
   self->each_turn([self] { self->state.work->inbox().begin_turn(); },
                   [self] { self->state.work->inbox().end_turn(); });

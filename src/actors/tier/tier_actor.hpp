@@ -14,7 +14,7 @@
 
 namespace terrace::actors {
 
-/// What a tier owns from its start.
+/// A tier owns this from its start.
 struct tier_start {
   std::unique_ptr<allocator> space;   ///< from here on owned by the tier's allocator actor
   std::unique_ptr<residency> objects; ///< the objects whose extents `space` contains; null: none

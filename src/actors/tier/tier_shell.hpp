@@ -15,7 +15,7 @@
 
 namespace terrace::actors {
 
-/// What the round of eviction in progress does next.
+/// The next step of the round of eviction in progress.
 enum class round_step : uint8_t {
   none,  ///< there is none: begins the next one
   ask,   ///< asks the policy for victims

@@ -17,8 +17,8 @@
 
 namespace terrace::actors {
 
-/// What others use of a tier, and how it is configured. Immutable once it has joined its group, except for the referenced
-/// objects; safe on any thread.
+/// Other actors use a tier through its handle, which has its configuration, too. Immutable once it has joined its
+/// group, except for the referenced objects; safe on any thread.
 struct tier_handle : tier_config { // `bytes`: the capacity that it has
   tier_actor tier;
   mover_actor mover;                       ///< between host memory and this tier; none for host memory itself
