@@ -5,7 +5,7 @@
 #include "bench/benchmark.hpp"
 #include "gpu/copy_stream.hpp"
 #include "gpu/cuda/cuda_device.hpp"
-#include "gpu/host/host_device.hpp"
+#include "gpu/host/host_engine.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -3,7 +3,6 @@
 
 #include "cli/simulate/bounds.hpp"
 #include "cli/simulate_run.hpp"
-#include "cli/simulate_workload.hpp"
 #include "cli/trace_generator.hpp"
 
 #include <algorithm>

@@ -5,7 +5,7 @@
 #include "bench/benchmark.hpp"
 #include "bench/generated_index.hpp"
 #include "bench/workload.hpp"
-#include "storage/machine_identity.hpp"
+#include "storage/file_lock.hpp"
 #include "storage/recovery.hpp"
 
 #include <fcntl.h>

@@ -2,33 +2,109 @@
 // marked (delayed) may wait, and the text says what releases them.
 #pragma once
 
-#include "actors/disk/start_journal.hpp"
-#include "actors/messages.hpp"
-#include "actors/supervision/supervisor_messages.hpp"
-#include "connection/connection_messages.hpp"
+#include "base/error.hpp"
+#include "base/keep_alive.hpp"
+#include "base/request_context.hpp"
 #include "gpu/process/device_messages.hpp"
 #include "group/check_messages.hpp"
 #include "group/group_messages.hpp"
 #include "group/lookup_messages.hpp"
 #include "group/session_messages.hpp"
-#include "memory/memory_messages.hpp"
-#include "metrics/add_source.hpp"
-#include "runtime/io_messages.hpp"
-#include "storage/disk/clear_record.hpp"
+#include "memory/arena_resize.hpp"
+#include "metrics/exposition.hpp"
+#include "runtime/io_port.hpp"
 #include "storage/disk/disk_messages.hpp"
+#include "storage/disk/path_journal.hpp"
+#include "storage/pending_clears.hpp"
 #include "tier/messages.hpp"
 #include "tier/objects/demotion_mode.hpp"
+#include "tier/objects/journal_tally.hpp"
+#include "tier/objects/object_batch.hpp"
+#include "tier/objects/object_hold.hpp"
 #include "tier/policy/policy_messages.hpp"
+#include "tier/policy/policy_notes.hpp"
+#include "transfer/copy_messages.hpp"
 #include "transfer/direct_messages.hpp"
 #include "transfer/mover_messages.hpp"
 #include "transfer/write_through_messages.hpp"
 
 #include <caf/allowed_unsafe_message_type.hpp>
 #include <caf/typed_actor.hpp>
-
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <sys/types.h>
 #include <type_traits>
+#include <vector>
+
+namespace terrace {
+
+// Messages to listeners and connections.
+
+/// The receiver accepts no new clients and no new requests, and ends when everything in flight is answered.
+struct drain_notice {};
+
+/// A new connection of the process `pid` reports that the process no longer accesses anything of the
+/// receiver.
+struct confirm_notice {
+  pid_t pid = 0;
+};
+
+/// Asks a silent connection or an observer to leave, because another connection needs its place.
+struct leave_notice {};
+
+/// The creator of a connection tells it, once, that it is in the directory.
+struct begin_notice {};
+
+/// Makes a connection continue work that is done in slices or came from another thread.
+struct resume_notice {
+  std::shared_ptr<std::function<void()>> work;
+};
+
+// Messages from the daemon to its supervisor after a reload.
+
+/// Sets the policy of a tier in all groups, after a reload. Empty: unchanged.
+struct policies_notice {
+  std::string host;
+  std::string disk;
+};
+
+/// The new host memory of each group, in the order of `groups`. Failures are reported to `warn`.
+struct resize_groups {
+  std::vector<uint64_t> host_bytes;
+};
+
+} // namespace terrace
 
 namespace terrace::actors {
+
+// The first message to the keeper of a tier's index.
+
+/// The first message of a durable tier to its disk set, and from there to all journals: it names the tier
+/// whose index they keep.
+struct start_journal {
+  caf::typed_actor<caf::replies_to<image_request>::with<image_answer>> tier;
+  std::vector<journal_tally> recorded; ///< recorded part of the index, by path, for checks; empty: unknown
+};
+
+// The contents of messages between actors. The conversation of a tier is defined in tier/messages.hpp.
+
+/// A request ended early: the receiver answers whatever waits for it now.
+struct sweep_notice {};
+
+/// A tier sends this to itself for the next part of a clear.
+struct clear_turns;
+struct clear_turn_notice {
+  std::shared_ptr<clear_turns> work;
+};
+
+/// A tier sends this to itself for the next part of a notice about many objects.
+struct next_part_notice {};
+
+/// A preparer sends this to itself: blocking work, one part at a time.
+struct open_disk_notice {};
+struct commit_piece_notice {};
 
 /// Every message between actors is in this list. Messages are moved in memory and never serialized. A message
 /// of a single room may instead be allowed there.

@@ -1,7 +1,7 @@
 // Decides whose work is next: fairness between trust groups, and within a group between its connections.
 #pragma once
 
-#include "base/flow.hpp"
+#include "base/request_context.hpp"
 
 #include <algorithm>
 #include <cassert>

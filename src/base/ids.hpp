@@ -9,6 +9,16 @@
 
 namespace terrace {
 
+// The id that a client may give to a lookup.
+
+/// 16 bytes chosen by the client, unique among the lookups of its trust group. Any client of the group that
+/// knows them may await and cancel the lookup, so they should be unguessable.
+struct lookup_id {
+  std::array<uint8_t, 16> bytes{};
+  friend auto operator<=>(const lookup_id&, const lookup_id&) = default;
+  bool empty() const { return *this == lookup_id{}; } ///< no id
+};
+
 /// Identifies a space within one trust group and one boot of the daemon; 0 is never used.
 enum class space_id : uint32_t {};
 

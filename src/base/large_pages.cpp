@@ -1,10 +1,12 @@
 #include "base/large_pages.hpp"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <cerrno>
+#include <cstdint>
+#include <new>
+#include <sys/mman.h>
 
 namespace terrace {
 
@@ -74,6 +76,28 @@ large_page_answer large_page_refusal(int error) {
   // not know the call, and some mappings cannot have large pages.
   return error == ENOMEM || error == EAGAIN || error == EBUSY ? large_page_answer::refused
                                                               : large_page_answer::impossible;
+}
+
+huge_memory::huge_memory(size_t bytes, bool huge) : bytes_(bytes) {
+  assert(bytes != 0 && bytes % unit == 0);
+  size_t mapped = bytes + unit; // contains a range aligned to a unit
+  void* got = ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (got == MAP_FAILED)
+    throw std::bad_alloc();
+  auto* begin = static_cast<std::byte*>(got);
+  size_t before = (unit - reinterpret_cast<uintptr_t>(got) % unit) % unit;
+  if (before != 0)
+    ::munmap(begin, before);
+  if (before != unit)
+    ::munmap(begin + before + bytes, unit - before);
+  data_ = begin + before;
+  if (huge)
+    (void) ::madvise(data_, bytes, MADV_HUGEPAGE); // has no effect where the kernel does not support it
+}
+
+huge_memory::~huge_memory() {
+  if (data_ != nullptr)
+    ::munmap(data_, bytes_);
 }
 
 } // namespace terrace

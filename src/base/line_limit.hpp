@@ -3,11 +3,24 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
 
 namespace terrace {
+
+// Log lines of the levels debug and trace, which are formatted only if they are written.
+
+/// Safe on any thread.
+struct detail_log {
+  enum class level : uint8_t {
+    debug, ///< one line per connection and lease
+    trace, ///< one per request
+  };
+  std::function<bool(level)> wanted = [](level) { return false; };
+  std::function<void(level, const std::string&)> write;
+};
 
 /// Admits at most `lines_max` lines in each `window`; the first line after that says how many were left out.
 /// Pure: time is an argument, which does not go back. Not thread-safe.

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "base/error.hpp"
-#include "base/flow.hpp"
 #include "base/ids.hpp"
 
 #include <atomic>
@@ -12,6 +11,16 @@
 #include <utility>
 
 namespace terrace {
+
+// Names the trust group and the connection for whom work is done.
+
+/// Fairness is between trust groups, and within a group between its connections (base/fair_queue.hpp). The
+/// daemon's own work has connection 0, and group 0 if it is for no group.
+struct flow {
+  uint64_t group = 0;
+  uint64_t connection = 0;
+  friend bool operator==(const flow&, const flow&) = default;
+};
 
 /// Counts requests whose context somebody in this process still holds: as long as one is held, the daemon may
 /// be working for it. Safe on any thread.

@@ -1,6 +1,6 @@
 // terrace bench
 
-#include "cli/byte_size_option.hpp"
+#include "cli/capacity_option.hpp"
 #include "cli/command.hpp"
 #include "cli/file_object.hpp"
 #include "cli/json.hpp"

@@ -1,9 +1,9 @@
 // terrace clear
-
+#include "base/tier_properties.hpp"
 #include "cli/command.hpp"
 #include "cli/daemon_connection.hpp"
 #include "cli/json.hpp"
-#include "cli/space_options.hpp"
+#include "cli/prompt_options.hpp"
 #include "cli/table.hpp"
 #include "cli/units.hpp"
 
@@ -59,5 +59,169 @@ class clear_command final : public command {
 } // namespace
 
 std::unique_ptr<command> make_clear_command() { return std::make_unique<clear_command>(); }
+
+// terrace evict
+
+namespace {
+
+class evict_command final : public command {
+ public:
+  void declare(CLI::App& app) override {
+    app.add_option("--tier", tier_, "Remove from this tier only")
+        ->check(CLI::IsMember({"gpu", "host", "disk"}));
+    prompt_.declare(app);
+    daemon_.declare(app);
+  }
+
+  outcome<exit_code> run(console& to) override {
+    auto opened = prompt_.open(daemon_, "terrace evict");
+    if (!opened)
+      return tl::unexpected(opened.error());
+    auto& [daemon, space] = *opened;
+    client::prompt_request request{space, prompt_.what(), 0, {}};
+    if (!tier_.empty()) {
+      request.tiers = 1U << static_cast<unsigned>(*tier_named(tier_)); // validated
+    }
+    auto done = daemon.evict(request, daemon_.until());
+    if (!done)
+      return request_failed(daemon, "evicting the prompt", done.error());
+    if (daemon_.json)
+      print_json(to, {{"objects", done->objects}, {"bytes", done->bytes}});
+    else
+      fmt::print(to.out, "{}",
+                 format_facts({{"evicted", format_count(done->objects) + " objects, counted once per tier"},
+                               {"freed", format_bytes(done->bytes)}}));
+    return exit_code::ok;
+  }
+
+ private:
+  std::string tier_;
+  prompt_options prompt_;
+  daemon_options daemon_;
+};
+
+} // namespace
+
+std::unique_ptr<command> make_evict_command() { return std::make_unique<evict_command>(); }
+
+// terrace move
+
+namespace {
+
+class move_command final : public command {
+ public:
+  void declare(CLI::App& app) override {
+    app.add_option("--to", to_, "The tier that gets the prompt's chunks")
+        ->check(CLI::IsMember({"gpu", "host", "disk"}))
+        ->required();
+    prompt_.declare(app);
+    daemon_.declare(app);
+  }
+
+  outcome<exit_code> run(console& to) override {
+    auto opened = prompt_.open(daemon_, "terrace move");
+    if (!opened)
+      return tl::unexpected(opened.error());
+    auto& [daemon, space] = *opened;
+    auto done = daemon.move({space, prompt_.what(), 0, {}}, *tier_named(to_), daemon_.until());
+    if (!done)
+      return request_failed(daemon, "moving the prompt", done.error());
+    if (daemon_.json)
+      print_json(to, {{"to", to_},
+                      {"requested_chunks", done->requested_chunks},
+                      {"moved", share(done->moved)},
+                      {"present", share(done->present)},
+                      {"missing", share(done->missing)},
+                      {"held", share(done->held)},
+                      {"failed", share(done->failed)}});
+    else
+      fmt::print(to.out, "{}",
+                 format_facts({{"requested", format_count(done->requested_chunks) + " chunks"},
+                               {"moved", text(done->moved)},
+                               {"already there", text(done->present)},
+                               {"not found", text(done->missing)},
+                               {"held", text(done->held)},
+                               {"failed", text(done->failed)}}));
+    return exit_code::ok;
+  }
+
+ private:
+  static json share(const client::move_share& one) { return {{"chunks", one.chunks}, {"bytes", one.bytes}}; }
+  static std::string text(const client::move_share& one) {
+    return format_count(one.chunks) + " chunks, " + format_bytes(one.bytes);
+  }
+
+  std::string to_;
+  prompt_options prompt_;
+  daemon_options daemon_;
+};
+
+} // namespace
+
+std::unique_ptr<command> make_move_command() { return std::make_unique<move_command>(); }
+
+// terrace pin, terrace unpin
+
+namespace {
+
+class pin_command final : public command {
+ public:
+  explicit pin_command(bool ends) : ends_(ends) {}
+
+  void declare(CLI::App& app) override {
+    prompt_.declare(app);
+    daemon_.declare(app);
+  }
+
+  outcome<exit_code> run(console& to) override {
+    auto opened = prompt_.open(daemon_, ends_ ? "terrace unpin" : "terrace pin");
+    if (!opened)
+      return tl::unexpected(opened.error());
+    auto& [daemon, space] = *opened;
+    client::prompt_request request{space, prompt_.what(), 0, {}};
+    return ends_ ? unpin(daemon, request, to) : pin(daemon, request, to);
+  }
+
+ private:
+  outcome<exit_code> pin(client::connection& daemon, const client::prompt_request& request, console& to) {
+    auto done = daemon.pin(request, daemon_.until());
+    if (!done)
+      return request_failed(daemon, "pinning the prompt", done.error());
+    if (daemon_.json)
+      print_json(to, {{"requested_chunks", done->requested_chunks},
+                      {"pinned_chunks", done->pinned_chunks},
+                      {"tokens", done->tokens},
+                      {"bytes", done->bytes},
+                      {"lease", done->pinned_chunks == 0 ? "" : id_text(done->lease.bytes)}});
+    else if (done->pinned_chunks == 0)
+      fmt::print(to.out, "nothing of the prompt is cached, so nothing is pinned\n");
+    else
+      fmt::print(to.out, "{} of {} chunks are pinned: {} tokens, {}\n", format_count(done->pinned_chunks),
+                 format_count(done->requested_chunks), format_count(done->tokens), format_bytes(done->bytes));
+    return exit_code::ok;
+  }
+
+  outcome<exit_code> unpin(client::connection& daemon, const client::prompt_request& request, console& to) {
+    auto done = daemon.unpin(request, daemon_.until());
+    if (!done)
+      return request_failed(daemon, "unpinning the prompt", done.error());
+    if (daemon_.json)
+      print_json(to, {{"pins", done->pins}, {"bytes", done->bytes}});
+    else if (done->pins == 0)
+      fmt::print(to.out, "the prompt was not pinned\n");
+    else
+      fmt::print(to.out, "the prompt is unpinned: {} can be evicted\n", format_bytes(done->bytes));
+    return exit_code::ok;
+  }
+
+  bool ends_;
+  prompt_options prompt_;
+  daemon_options daemon_;
+};
+
+} // namespace
+
+std::unique_ptr<command> make_pin_command() { return std::make_unique<pin_command>(false); }
+std::unique_ptr<command> make_unpin_command() { return std::make_unique<pin_command>(true); }
 
 } // namespace terrace::cli

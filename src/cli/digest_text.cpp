@@ -1,6 +1,6 @@
 #include "cli/digest_text.hpp"
 
-#include "protocol/limits.hpp"
+#include "protocol/descriptors.hpp"
 
 #include <fmt/format.h>
 

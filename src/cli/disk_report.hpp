@@ -4,7 +4,6 @@
 #include "cli/failure.hpp"
 #include "cli/json.hpp"
 #include "storage/offline_volume.hpp"
-#include "storage/volume_inspection.hpp"
 
 #include <string>
 #include <vector>

@@ -1,8 +1,8 @@
 // terrace disk resize
 
 #include "cli/command.hpp"
+#include "cli/console.hpp"
 #include "cli/disk_report.hpp"
-#include "cli/progress.hpp"
 #include "cli/units.hpp"
 #include "storage/offline_volume.hpp"
 #include "storage/volume_resize.hpp"

@@ -1,7 +1,7 @@
 #include "cli/disk_scrub.hpp"
 
+#include "cli/console.hpp"
 #include "cli/digest_text.hpp"
-#include "cli/progress.hpp"
 #include "cli/table.hpp"
 #include "cli/units.hpp"
 

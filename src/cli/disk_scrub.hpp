@@ -2,10 +2,9 @@
 #pragma once
 
 #include "cli/console.hpp"
-#include "cli/interruption.hpp"
 #include "cli/json.hpp"
 #include "storage/object_check.hpp"
-#include "storage/volume_inspection.hpp"
+#include "storage/offline_volume.hpp"
 
 #include <array>
 #include <string>

@@ -1,13 +1,11 @@
 // terrace events
 
 #include "cli/command.hpp"
+#include "cli/console.hpp"
 #include "cli/daemon_connection.hpp"
 #include "cli/digest_text.hpp"
-#include "cli/interruption.hpp"
 #include "cli/json.hpp"
-#include "cli/kv_blocks.hpp"
 #include "cli/kv_event_batch.hpp"
-#include "cli/kv_event_publisher.hpp"
 
 #include <CLI/CLI.hpp>
 

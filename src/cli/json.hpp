@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cli/console.hpp"
-#include "cli/latency_recorder.hpp"
+#include "cli/trace_statistics.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

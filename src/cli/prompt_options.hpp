@@ -3,14 +3,36 @@
 
 #include "cli/daemon_connection.hpp"
 #include "cli/digest_text.hpp"
-#include "cli/space_options.hpp"
+#include "cli/failure.hpp"
 #include "client/types.hpp"
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+namespace CLI {
+// The options that identify a space: all its fields, as the engine opened it.
+
+class App;
+} // namespace CLI
+
 namespace terrace::cli {
+
+class space_options {
+ public:
+  /// `required`: the command needs a space.
+  void declare(CLI::App& app, bool required);
+
+  /// True if any of the options was given.
+  bool given() const { return !spec_.model.empty() || !pools_.empty(); }
+
+  outcome<client::space_spec> read() const;
+
+ private:
+  client::space_spec spec_;
+  std::vector<std::string> pools_;
+  std::string algorithm_ = "sha256_cbor";
+};
 
 /// A connection, and the space of a prompt in it.
 struct opened_prompt {

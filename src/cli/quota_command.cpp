@@ -2,7 +2,7 @@
 
 #include "cli/command.hpp"
 #include "cli/daemon_connection.hpp"
-#include "cli/tenant_report.hpp"
+#include "cli/status_report.hpp"
 #include "cli/units.hpp"
 
 #include <CLI/CLI.hpp>

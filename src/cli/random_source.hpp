@@ -1,10 +1,24 @@
 // Random numbers that are equal on every machine: std's engines are portable, its distributions are not.
 #pragma once
 
+#include "base/digest.hpp"
+
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace terrace::cli {
+
+// The bytes that an object must contain, as a function of its digest.
+
+/// Word i of the content is a mix of (XXH3 of the digest) + (i + 1) * step, little-endian; the last word is
+/// truncated. A byte therefore depends on the digest and on its position, so that both bytes of another
+/// object and shifted bytes are detected. Several GB/s per thread, without storing what was written.
+void fill_content(std::span<std::byte> bytes, const digest& of);
+
+/// Counts the bytes that differ from the output of fill_content.
+uint64_t count_wrong_bytes(std::span<const std::byte> bytes, const digest& of);
 
 /// The finalizer of splitmix64 (Steele, Lea, Flood 2014): a bijection of 64 bits with random-looking output.
 constexpr uint64_t splitmix64(uint64_t x) {

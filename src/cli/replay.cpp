@@ -1,9 +1,9 @@
 #include "cli/replay.hpp"
 
-#include "cli/chunk_ids.hpp"
-#include "cli/content.hpp"
-#include "cli/conversations.hpp"
+#include "cli/random_source.hpp"
 #include "cli/told_prompts.hpp"
+#include "cli/trace.hpp"
+#include "cli/trace_generator.hpp"
 
 #include <fmt/format.h>
 #include <xxhash.h>

@@ -6,8 +6,8 @@
 // cache.
 #pragma once
 
-#include "cli/interruption.hpp"
-#include "cli/replay_counts.hpp"
+#include "cli/console.hpp"
+#include "cli/replay_report.hpp"
 #include "cli/replay_target.hpp"
 #include "cli/trace.hpp"
 

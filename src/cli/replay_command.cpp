@@ -1,13 +1,13 @@
 // terrace replay
 
-#include "cli/byte_size_option.hpp"
-#include "cli/chunk_ids.hpp"
+#include "cli/capacity_option.hpp"
 #include "cli/command.hpp"
-#include "cli/conversations.hpp"
+#include "cli/console.hpp"
 #include "cli/object_client.hpp"
-#include "cli/progress.hpp"
 #include "cli/replay.hpp"
 #include "cli/replay_report.hpp"
+#include "cli/trace.hpp"
+#include "cli/trace_generator.hpp"
 
 #include <CLI/CLI.hpp>
 

@@ -1,9 +1,9 @@
 #include "cli/self_measure.hpp"
 
 #include "base/random_id.hpp"
-#include "cli/content.hpp"
 #include "cli/file_object.hpp"
 #include "cli/object_client.hpp"
+#include "cli/random_source.hpp"
 
 #include <fmt/format.h>
 

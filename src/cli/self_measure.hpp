@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cli/daemon_connection.hpp"
-#include "cli/latency_recorder.hpp"
+#include "cli/trace_statistics.hpp"
 
 #include <optional>
 

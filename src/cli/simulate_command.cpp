@@ -1,13 +1,11 @@
 // terrace simulate
 
-#include "cli/byte_size_option.hpp"
 #include "cli/capacity_option.hpp"
 #include "cli/command.hpp"
-#include "cli/progress.hpp"
+#include "cli/console.hpp"
 #include "cli/simulate/bounds.hpp"
 #include "cli/simulate_report.hpp"
 #include "cli/simulate_run.hpp"
-#include "cli/simulate_workload.hpp"
 #include "storage/object_check.hpp"
 
 #include <CLI/CLI.hpp>

@@ -1,8 +1,11 @@
 // terrace status
-
 #include "cli/command.hpp"
 #include "cli/daemon_connection.hpp"
+#include "cli/json.hpp"
+#include "cli/policies_report.hpp"
 #include "cli/status_report.hpp"
+#include "cli/table.hpp"
+#include "cli/units.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -35,5 +38,246 @@ class status_command final : public command {
 } // namespace
 
 std::unique_ptr<command> make_status_command() { return std::make_unique<status_command>(); }
+
+// terrace drain, terrace shutdown
+
+namespace {
+
+class shutdown_command final : public command {
+ public:
+  explicit shutdown_command(bool when_idle) : when_idle_(when_idle) {}
+
+  void declare(CLI::App& app) override { daemon_.declare(app); }
+
+  outcome<exit_code> run(console& to) override {
+    auto daemon = connect(daemon_, when_idle_ ? "terrace drain" : "terrace shutdown", true);
+    if (!daemon)
+      return tl::unexpected(daemon.error());
+    auto clients = daemon->shut_down(when_idle_, daemon_.until());
+    if (!clients)
+      return request_failed(*daemon, when_idle_ ? "draining the daemon" : "ending the daemon",
+                            clients.error());
+    if (daemon_.json)
+      print_json(to, {{"clients", *clients}});
+    else
+      fmt::print(to.out, "the daemon ends {}{} clients\n",
+                 when_idle_ ? "when its clients have left: " : "and answers what is in flight: ",
+                 format_count(*clients));
+    return exit_code::ok;
+  }
+
+ private:
+  bool when_idle_;
+  daemon_options daemon_;
+};
+
+} // namespace
+
+std::unique_ptr<command> make_drain_command() { return std::make_unique<shutdown_command>(true); }
+std::unique_ptr<command> make_shutdown_command() { return std::make_unique<shutdown_command>(false); }
+
+// terrace log-level
+
+namespace {
+
+class log_level_command final : public command {
+ public:
+  void declare(CLI::App& app) override {
+    app.add_option("level", level_, "trace, debug, info, warning or error")->required();
+    daemon_.declare(app);
+  }
+
+  outcome<exit_code> run(console& to) override {
+    auto daemon = connect(daemon_, "terrace log-level", true);
+    if (!daemon)
+      return tl::unexpected(daemon.error());
+    auto before = daemon->set_log_level(level_, daemon_.until());
+    if (!before)
+      return request_failed(*daemon, "setting the log level", before.error());
+    if (daemon_.json)
+      print_json(to, {{"level", level_}, {"before", *before}});
+    else
+      fmt::print(to.out, "the log level is now {}; it was {}\n", level_, *before);
+    return exit_code::ok;
+  }
+
+ private:
+  std::string level_;
+  daemon_options daemon_;
+};
+
+} // namespace
+
+std::unique_ptr<command> make_log_level_command() { return std::make_unique<log_level_command>(); }
+
+// terrace check
+
+namespace {
+
+std::string format_check(const client::check_result& found) {
+  std::string text =
+      fmt::format("{} objects, {} sessions and {} connections were counted again\n\n",
+                  format_count(found.objects), format_count(found.sessions), format_count(found.connections));
+  table rows({{"references of", align::left}, {"count"}});
+  for (const auto& [kind, count] : found.references)
+    rows.add({kind, format_count(count)});
+  text += rows.to_string() + "\n";
+  if (!found.idle)
+    text += "requests were in progress: what only requests may hold was not compared\n";
+  for (const std::string& one : found.left_out)
+    text += "not compared: " + one + "\n";
+  for (const std::string& one : found.differences)
+    text += "difference: " + one + "\n";
+  text += fmt::format("{} differences\n", format_count(found.count));
+  return text;
+}
+
+json check_json(const client::check_result& found) {
+  return {{"count", found.count},       {"differences", found.differences}, {"objects", found.objects},
+          {"sessions", found.sessions}, {"connections", found.connections}, {"references", found.references},
+          {"idle", found.idle},         {"left_out", found.left_out}};
+}
+
+class check_command final : public command {
+ public:
+  void declare(CLI::App& app) override { daemon_.declare(app); }
+
+  outcome<exit_code> run(console& to) override {
+    auto daemon = connect(daemon_, "terrace check", true);
+    if (!daemon)
+      return tl::unexpected(daemon.error());
+    auto found = daemon->check(daemon_.until());
+    if (!found)
+      return request_failed(*daemon, "checking", found.error());
+    if (daemon_.json)
+      print_json(to, check_json(*found));
+    else
+      fmt::print(to.out, "{}", format_check(*found));
+    return found->count == 0 ? exit_code::ok : exit_code::failed;
+  }
+
+ private:
+  daemon_options daemon_;
+};
+
+} // namespace
+
+std::unique_ptr<command> make_check_command() { return std::make_unique<check_command>(); }
+
+// terrace policies
+
+namespace {
+
+class policies_command final : public command {
+ public:
+  void declare(CLI::App& app) override {
+    daemon_.declare(app);
+    app.add_option("set", words_, "'set TIER POLICY' sets the policy of tier host or disk")->expected(0, 3);
+  }
+
+  outcome<exit_code> run(console& to) override {
+    if (!words_.empty() && (words_.size() != 3 || words_.front() != "set"))
+      return bad_usage("expected nothing, or 'set TIER POLICY' such as 'set host arc', got '" +
+                       words_.front() + "'" + (words_.size() == 1 ? "" : " and more"));
+    auto daemon = connect(daemon_, "terrace policies", words_.empty());
+    if (!daemon)
+      return tl::unexpected(daemon.error());
+    return words_.empty() ? show(*daemon, to) : set(*daemon, to);
+  }
+
+ private:
+  outcome<exit_code> show(client::connection& daemon, console& to) {
+    auto status = daemon.policies(daemon_.until());
+    if (!status)
+      return request_failed(daemon, "asking for the policies", status.error());
+    if (daemon_.json)
+      print_json(to, to_json(*status));
+    else
+      fmt::print(to.out, "{}", format_policies(*status));
+    return exit_code::ok;
+  }
+
+  outcome<exit_code> set(client::connection& daemon, console& to) {
+    const std::string &tier = words_[1], &policy = words_[2];
+    auto before = daemon.set_policy(tier, policy, daemon_.until());
+    if (!before)
+      return request_failed(daemon, "setting the policy of " + tier, before.error());
+    if (daemon_.json)
+      print_json(to, {{"tier", tier}, {"policy", policy}, {"before", *before}});
+    else
+      fmt::print(to.out, "the policy of {} is now {}; it was {}\n", tier, policy, *before);
+    return exit_code::ok;
+  }
+
+  daemon_options daemon_;
+  std::vector<std::string> words_;
+};
+
+} // namespace
+
+std::unique_ptr<command> make_policies_command() { return std::make_unique<policies_command>(); }
+
+// terrace clients
+
+namespace {
+
+std::string mean_latency(const client::client_status& one) {
+  if (one.answered == 0)
+    return "-";
+  return format_duration(static_cast<double>(one.latency.count()) * 1e3 / static_cast<double>(one.answered));
+}
+
+std::string format_clients(const std::vector<client::client_status>& clients) {
+  table rows({{"client"},
+              {"name", align::left},
+              {"pid"},
+              {"uid"},
+              {"state", align::left},
+              {"connected"},
+              {"requests"},
+              {"in flight"},
+              {"mean latency"},
+              {"regions"},
+              {"leases"},
+              {"leased"},
+              {"quarantined"}});
+  for (const client::client_status& one : clients)
+    rows.add({std::to_string(static_cast<uint64_t>(one.connection)), one.name, std::to_string(one.pid),
+              std::to_string(one.uid), one.state, format_duration(static_cast<double>(one.age.count()) * 1e6),
+              format_count(one.requests), format_count(one.requests_in_flight), mean_latency(one),
+              format_bytes(one.region_bytes), format_count(one.leases), format_bytes(one.leased_bytes),
+              format_bytes(one.quarantined_bytes)});
+  return rows.to_string();
+}
+
+class clients_command final : public command {
+ public:
+  void declare(CLI::App& app) override { daemon_.declare(app); }
+
+  outcome<exit_code> run(console& to) override {
+    auto daemon = connect(daemon_, "terrace clients", true);
+    if (!daemon)
+      return tl::unexpected(daemon.error());
+    auto status = daemon->status(daemon_.until());
+    if (!status)
+      return request_failed(*daemon, "asking for the clients", status.error());
+    if (!daemon_.json) {
+      fmt::print(to.out, "{}", format_clients(status->clients));
+      return exit_code::ok;
+    }
+    json clients = json::array();
+    for (const client::client_status& one : status->clients)
+      clients.push_back(to_json(one));
+    print_json(to, {{"clients", clients}});
+    return exit_code::ok;
+  }
+
+ private:
+  daemon_options daemon_;
+};
+
+} // namespace
+
+std::unique_ptr<command> make_clients_command() { return std::make_unique<clients_command>(); }
 
 } // namespace terrace::cli

@@ -5,8 +5,16 @@
 #include "client/status.hpp"
 
 #include <string>
+#include <vector>
 
 namespace terrace::cli {
+
+// Tenants and their quotas, for people and programs.
+
+/// Formats a row for each tenant and tier; empty without tenants.
+std::string format_tenants(const std::vector<client::tenant_status>& tenants);
+
+json tenants_json(const std::vector<client::tenant_status>& tenants);
 
 std::string format_status(const client::daemon_status& status);
 json to_json(const client::daemon_status& status);

@@ -1,8 +1,8 @@
 // terrace top
 
 #include "cli/command.hpp"
+#include "cli/console.hpp"
 #include "cli/daemon_connection.hpp"
-#include "cli/interruption.hpp"
 #include "cli/top_report.hpp"
 
 #include <CLI/CLI.hpp>

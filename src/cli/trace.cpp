@@ -1,16 +1,19 @@
 #include "cli/trace.hpp"
 
-#include "cli/line_reader.hpp"
-#include "protocol/limits.hpp"
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
-#include <xxhash.h>
+#include "cli/random_source.hpp"
+#include "protocol/descriptors.hpp"
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstring>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <limits>
+#include <nlohmann/json.hpp>
+#include <sys/stat.h>
+#include <xxhash.h>
+#include <zlib.h>
 
 namespace terrace::cli {
 
@@ -183,6 +186,100 @@ std::string format_trace_line(const trace_request& request) {
   if (request.think_ms)
     line += fmt::format(R"(, "think_ms": {})", *request.think_ms);
   return line + "}\n";
+}
+
+outcome<void> check_chunk_tokens(uint32_t chunk_tokens) {
+  if (chunk_tokens == 0 || (chunk_tokens % trace_block_tokens != 0 && trace_block_tokens % chunk_tokens != 0))
+    return bad_usage(
+        fmt::format("--chunk-tokens: expected a multiple of {0} (the trace's blocks) or a whole part of "
+                    "it such as {1}, found {2}",
+                    trace_block_tokens, trace_block_tokens / 2, chunk_tokens));
+  return {};
+}
+
+std::vector<uint64_t> chunk_ids(const trace_request& request, uint32_t chunk_tokens) {
+  size_t named_tokens = std::min<size_t>(request.input_length, request.hash_ids.size() * trace_block_tokens);
+  size_t chunks = named_tokens / chunk_tokens; // the id of a block that is not full may be missing
+  std::vector<uint64_t> ids(chunks);
+  for (size_t i = 0; i < chunks; ++i) {
+    size_t last_token = (i + 1) * chunk_tokens - 1;
+    uint64_t block = request.hash_ids[last_token / trace_block_tokens];
+    if (request.space > 1)
+      block = splitmix64(block + splitmix64_step * (uint64_t{request.space} << 32));
+    ids[i] = chunk_tokens >= trace_block_tokens
+                 ? block
+                 : splitmix64(block + splitmix64_step * (1 + last_token % trace_block_tokens));
+  }
+  return ids;
+}
+
+namespace {
+constexpr size_t buffer_bytes = 256U << 10;
+}
+
+void line_reader::closer::operator()(gzFile_s* file) const { gzclose_r(file); }
+
+line_reader::line_reader(std::string path, gzFile_s* file)
+    : path_(std::move(path)), file_(file), buffer_(buffer_bytes) {}
+line_reader::line_reader(line_reader&&) noexcept = default;
+line_reader& line_reader::operator=(line_reader&&) noexcept = default;
+line_reader::~line_reader() = default;
+
+outcome<line_reader> line_reader::open(const std::string& path) {
+  struct stat info {};
+  if (stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode))
+    return bad_usage(fmt::format("{}: expected a file, found a directory", path));
+  gzFile file = gzopen(path.c_str(), "rbe"); // reads plain files as they are
+  if (file == nullptr)
+    return bad_usage(fmt::format("{}: expected a readable file: {}", path, std::strerror(errno)));
+  gzbuffer(file, buffer_bytes);
+  return line_reader(path, file);
+}
+
+outcome<bool> line_reader::fill() {
+  int count = gzread(file_.get(), buffer_.data(), static_cast<unsigned>(buffer_.size()));
+  int code = Z_OK;
+  const char* text = gzerror(file_.get(), &code);
+  if (count < 0 || (count == 0 && code == Z_BUF_ERROR))
+    return bad_usage(
+        fmt::format("{}:{}: expected a complete gzip archive, but it is damaged or truncated ({})", path_,
+                    line_number_ + 1, code == Z_ERRNO ? std::strerror(errno) : text));
+  begin_ = 0;
+  end_ = static_cast<size_t>(count);
+  return count > 0;
+}
+
+outcome<std::optional<std::string>> line_reader::next() {
+  std::string line;
+  bool any = false;
+  for (;;) {
+    if (begin_ == end_) {
+      auto more = fill();
+      if (!more)
+        return tl::unexpected(more.error());
+      if (!*more)
+        break;
+    }
+    any = true;
+    const char* first = buffer_.data() + begin_;
+    const void* newline = std::memchr(first, '\n', end_ - begin_);
+    size_t length = newline ? static_cast<size_t>(static_cast<const char*>(newline) - first) : end_ - begin_;
+    if (line.size() + length > line_bytes_max)
+      return bad_usage(
+          fmt::format("{}:{}: expected a line of at most {} bytes", path_, line_number_ + 1, line_bytes_max));
+    line.append(first, length);
+    begin_ += length;
+    if (newline != nullptr) {
+      ++begin_;
+      break;
+    }
+  }
+  if (!any)
+    return std::nullopt;
+  ++line_number_;
+  if (!line.empty() && line.back() == '\r')
+    line.pop_back();
+  return line;
 }
 
 } // namespace terrace::cli

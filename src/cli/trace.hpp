@@ -6,11 +6,53 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+struct gzFile_s;
+
 namespace terrace::cli {
+
+// Lines of a text file, plain or gzipped.
+
+/// Reads forward only, in pieces of 256 KiB. Gzip is detected from the first bytes, not from the name.
+class line_reader {
+ public:
+  static constexpr size_t line_bytes_max = 32U << 20;
+
+  /// Fails with usage if the file cannot be opened.
+  static outcome<line_reader> open(const std::string& path);
+
+  line_reader(line_reader&&) noexcept;
+  line_reader& operator=(line_reader&&) noexcept;
+  ~line_reader();
+
+  /// The next line without its end, or nullopt at the end of the file. A truncated or damaged archive and a
+  /// line over the limit are failures with file and line.
+  outcome<std::optional<std::string>> next();
+
+  /// The number of the line last returned by next(); the first is 1.
+  size_t line_number() const { return line_number_; }
+  const std::string& path() const { return path_; }
+
+ private:
+  struct closer {
+    void operator()(gzFile_s* file) const;
+  };
+
+  line_reader(std::string path, gzFile_s* file);
+  outcome<bool> fill();
+
+  std::string path_;
+  std::unique_ptr<gzFile_s, closer> file_;
+  std::vector<char> buffer_;
+  size_t begin_ = 0;
+  size_t end_ = 0;
+  size_t line_number_ = 0;
+};
 
 /// The number of tokens per id of a trace; defined by the format.
 constexpr uint32_t trace_block_tokens = 512;
@@ -54,5 +96,15 @@ outcome<trace> load_trace(const std::string& path, size_t limit = 0);
 
 /// Formats the line of a request, with a newline. Optional keys are written when present.
 std::string format_trace_line(const trace_request& request);
+
+// Computes chunks whose size differs from the blocks of a trace.
+
+/// `chunk_tokens` must be a multiple of the trace's blocks or a whole part of one.
+outcome<void> check_chunk_tokens(uint32_t chunk_tokens);
+
+/// Returns the ids of the request's whole chunks, whose size was checked. A chunk of whole blocks has the id
+/// of its last block, which identifies the prefix up to there; a part of a block has an id made from the
+/// block's id and its position.
+std::vector<uint64_t> chunk_ids(const trace_request& request, uint32_t chunk_tokens);
 
 } // namespace terrace::cli

@@ -1,6 +1,6 @@
 #include "cli/trace_statistics.hpp"
 
-#include "cli/conversations.hpp"
+#include "cli/trace_generator.hpp"
 
 #include <algorithm>
 #include <unordered_map>
@@ -77,6 +77,24 @@ trace_statistics measure(const trace& requests) {
   sum.output_length = percentiles_of(std::move(outputs));
   sum.turns = percentiles_of(std::move(turns));
   return sum;
+}
+
+percentiles percentiles_of(std::vector<uint64_t> samples) {
+  percentiles p;
+  if (samples.empty())
+    return p;
+  std::sort(samples.begin(), samples.end());
+  auto rank = [&](uint64_t percent) { return samples[(samples.size() * percent + 99) / 100 - 1]; };
+  double sum = 0;
+  for (uint64_t sample : samples)
+    sum += static_cast<double>(sample);
+  p.count = samples.size();
+  p.mean = sum / static_cast<double>(samples.size());
+  p.p50 = rank(50);
+  p.p90 = rank(90);
+  p.p99 = rank(99);
+  p.max = samples.back();
+  return p;
 }
 
 } // namespace terrace::cli

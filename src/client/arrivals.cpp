@@ -1,6 +1,6 @@
 #include "client/arrivals.hpp"
 
-#include "client/futex_wait.hpp"
+#include "client/bell.hpp"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>

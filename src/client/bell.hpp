@@ -9,16 +9,37 @@
 #pragma once
 
 #include "base/unique_fd.hpp"
+#include "client/types.hpp"
 
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
+#include <ctime>
+#include <fcntl.h>
+#include <linux/futex.h>
 #include <memory>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include <utility>
 
-#include <fcntl.h>
-#include <unistd.h>
-
 namespace terrace::client {
+
+// Waits for a word that another process writes.
+
+/// Sleeps while the word is `seen`, until somebody wakes it. May return early; the caller looks at the word again. False:
+/// `until` has passed.
+inline bool futex_wait(uint32_t& word, uint32_t seen, deadline until) {
+  timespec left{};
+  if (until) {
+    auto time = *until - std::chrono::steady_clock::now();
+    if (time <= time.zero())
+      return false;
+    auto seconds = std::chrono::duration_cast<std::chrono::seconds>(time);
+    left = {seconds.count(), std::chrono::nanoseconds(time - seconds).count()};
+  }
+  ::syscall(SYS_futex, &word, FUTEX_WAIT, seen, until ? &left : nullptr, nullptr, 0);
+  return true;
+}
 
 /// A handle. Copies are the same bell, whose descriptor is closed with the last of them. It rings for the
 /// connection, also after that has reconnected. Safe on all threads, in signal handlers, and in host

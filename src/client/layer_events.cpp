@@ -3,7 +3,7 @@
 #include "base/reached.hpp"
 #include "gpu/cuda/context.hpp"
 #include "gpu/cuda/stream.hpp"
-#include "protocol/limits.hpp"
+#include "protocol/descriptors.hpp"
 
 #include <atomic>
 #include <cassert>

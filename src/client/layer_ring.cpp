@@ -1,8 +1,8 @@
 #include "client/layer_ring.hpp"
 
 #include "base/reached.hpp"
+#include "client/bell.hpp"
 #include "client/channel.hpp"
-#include "client/futex_wait.hpp"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>

@@ -3,7 +3,6 @@
 
 #include "base/digest.hpp"
 #include "base/ids.hpp"
-#include "base/lookup_id.hpp"
 
 #include <array>
 #include <chrono>

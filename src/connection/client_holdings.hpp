@@ -6,7 +6,7 @@
 
 #include "connection/client_state.hpp"
 #include "connection/lease_reading.hpp"
-#include "connection/request_defaults.hpp"
+#include "connection/request_values.hpp"
 #include "connection/staging.hpp"
 #include "group/group_messages.hpp"
 #include "index/token_hasher.hpp"

@@ -1,7 +1,6 @@
 // The log lines about one client.
 #pragma once
 
-#include "base/detail_log.hpp"
 #include "base/error.hpp"
 #include "base/ids.hpp"
 #include "base/line_limit.hpp"

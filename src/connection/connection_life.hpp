@@ -5,14 +5,104 @@
 #pragma once
 
 #include "base/error.hpp"
+#include "base/request_context.hpp"
 #include "connection/arriving_request.hpp"
 
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
-
 #include <sys/types.h>
+#include <vector>
 
 namespace terrace {
+
+// Work of requests that waits until clients' memory is unmapped.
+
+/// The teardown's thread owns the work. If a request ends meanwhile, its work goes on early in order to
+/// refuse it; a prefetch learns of its end in the same way. Used by the connection's thread only.
+class teardown_line {
+ public:
+  using work = std::shared_ptr<std::function<void()>>;
+
+  void add(const context_ptr& of, const work& what) {
+    std::erase_if(waiting_, [](const entry& each) { return each.what.expired(); });
+    waiting_.push_back({of, what});
+  }
+
+  /// Returns the work of requests that have ended.
+  std::vector<work> take_ended() {
+    std::vector<work> ended;
+    std::erase_if(waiting_, [&ended](const entry& each) {
+      if (auto of = each.of.lock(); of && of->live())
+        return false;
+      if (auto what = each.what.lock())
+        ended.push_back(std::move(what));
+      return true;
+    });
+    return ended;
+  }
+
+  size_t size() const { return waiting_.size(); }
+
+ private:
+  struct entry {
+    /// The holder of the work keeps the request alive and counts as in progress.
+    std::weak_ptr<request_context> of;
+    std::weak_ptr<std::function<void()>> what;
+  };
+  std::vector<entry> waiting_;
+};
+
+// The time limits that a connection sets its client.
+
+/// A connection limits the time for the handshake, for the rest of a frame that has begun, and for the client
+/// to read its last frame. Answers may stay unread as long as the group's memory has room. Pure: time is an
+/// argument.
+class client_deadlines {
+ public:
+  using time_point = std::chrono::steady_clock::time_point;
+  static constexpr time_point never = time_point::max();
+
+  /// `unread`: how long a client may leave its answers unread while the group's memory is full.
+  explicit client_deadlines(std::chrono::milliseconds unread) : unread_(unread) {}
+
+  /// Ends the connection at that time unless its client moves on.
+  void end_by(time_point at) { end_ = at; }
+  void moved_on() { end_ = never; }
+  bool has_end() const { return end_ != never; }
+  time_point end() const { return end_; }
+  bool is_over(time_point now) const { return now >= end_; }
+  /// Returns the reason for which an overdue connection ends. Precondition: it is not `closing`.
+  static error overdue(connection_phase phase) {
+    return {errc::deadline, phase == connection_phase::handshake
+                                ? "expected hello within connection.handshake_deadline"
+                                : "expected the rest of a frame within connection.request_deadline"};
+  }
+
+  /// The client took bytes of an answer, or the first answer began to be sent.
+  void took(time_point now) { took_ = now; }
+  /// Whether a client with answers in sending has left them unread for too long.
+  bool leaves_unread(time_point now) const { return took_ + unread_ <= now; }
+  static error unread() {
+    return {errc::busy, "the requests of this trust group take connection.group_bytes, and this client has "
+                        "not read its answers for connection.request_deadline: expected it to read"};
+  }
+
+  /// Returns when to check again. `sending`: answers are being sent.
+  time_point next(time_point now, bool sending) const {
+    if (!sending)
+      return end_;
+    return std::min(end_, (leaves_unread(now) ? now : took_) + unread_);
+  }
+
+ private:
+  std::chrono::milliseconds unread_;
+  time_point end_ = never;
+  time_point took_{};
+};
 
 class connection_life {
  public:

@@ -1,8 +1,8 @@
 #include "connection/handshake.hpp"
 
 #include "base/tier_properties.hpp"
+#include "protocol/descriptors.hpp"
 #include "protocol/kinds.hpp"
-#include "protocol/limits.hpp"
 
 #include <algorithm>
 #include <string>

@@ -5,9 +5,9 @@
 #include "connection/request_memory.hpp"
 #include "connection/request_table.hpp"
 #include "connection/waiting_requests.hpp"
+#include "protocol/descriptors.hpp"
 #include "protocol/frame.hpp"
 #include "protocol/kinds.hpp"
-#include "protocol/limits.hpp"
 
 #include <cstdint>
 #include <functional>

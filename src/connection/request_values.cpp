@@ -1,7 +1,7 @@
 #include "connection/request_values.hpp"
 
 #include "base/tier_properties.hpp"
-#include "index/shaped_pools.hpp"
+#include "index/space_spec.hpp"
 
 #include <string>
 #include <utility>

@@ -3,19 +3,34 @@
 
 #include "base/eviction_types.hpp"
 #include "base/request_context.hpp"
-#include "connection/request_defaults.hpp"
 #include "index/prefix_resolver.hpp"
 #include "index/space_spec.hpp"
 #include "index/transfer_scope.hpp"
 #include "protocol/terrace_generated.h"
 #include "tier/policy/policy_messages.hpp"
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
 #include <utility>
 
 namespace terrace {
+
+// The defaults that a client declares when it opens a space. They apply to all its requests there that say
+// nothing else.
+
+struct request_defaults {
+  uint32_t tiers = 0;                ///< bit n: tier_kind n may be searched; 0: all
+  uint8_t priority = 128;            ///< smaller numbers are more urgent
+  uint32_t deadline_ms = 0;          ///< 0: connection.request_deadline
+  bool no_load = false;              ///< lookups find nothing
+  bool no_store = false;             ///< nothing is stored
+  uint32_t prefill_tokens_per_s = 0; ///< speed at which the client computes KV; 0: not declared
+};
+
+/// A set of tiers to search that contains no tier.
+constexpr uint32_t no_tier = uint32_t{1} << 31;
 
 /// Returns an empty span if there is no vector.
 template <class T>

@@ -6,7 +6,7 @@
 #include "index/space_registry.hpp"
 #include "memory/allocator.hpp"
 #include "memory/arena.hpp"
-#include "memory/outside_memory.hpp"
+#include "memory/device_memory.hpp"
 #include "memory/teardown.hpp"
 #include "tier/objects/object_batch.hpp"
 

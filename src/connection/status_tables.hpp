@@ -13,6 +13,14 @@
 
 namespace terrace {
 
+// Writes the pools of an open space for clients.
+
+flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<wire::OpenPool>>>
+write_open_pools(flatbuffers::FlatBufferBuilder& body, const space_spec& spec);
+
+flatbuffers::Offset<wire::OpenSpaceAnswer> write_open_space_answer(flatbuffers::FlatBufferBuilder& body,
+                                                                   const opened_space& space);
+
 flatbuffers::Offset<wire::TierStatus> write_status(flatbuffers::FlatBufferBuilder& body,
                                                    const tier_report& tier);
 flatbuffers::Offset<wire::ClientStatus> write_status(flatbuffers::FlatBufferBuilder& body,

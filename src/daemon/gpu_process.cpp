@@ -2,7 +2,7 @@
 
 #include "actors/gpu/child/link_actor.hpp"
 #include "gpu/cuda/driver.hpp"
-#include "gpu/cufile/library.hpp"
+#include "gpu/cufile/owners.hpp"
 #include "gpu/process/device_child.hpp"
 #include "runtime/workers.hpp"
 

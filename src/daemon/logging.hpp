@@ -1,8 +1,8 @@
 // The daemon's log: lines on standard error, as text or JSON.
 #pragma once
 
-#include "base/detail_log.hpp"
 #include "base/error.hpp"
+#include "base/line_limit.hpp"
 #include "daemon/settings.hpp"
 
 #include <string>

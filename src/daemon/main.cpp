@@ -1,9 +1,9 @@
 // terraced: its command line and its settings.
 #include "daemon/gpu_process.hpp"
+#include "daemon/limits.hpp"
 #include "daemon/logging.hpp"
-#include "daemon/machine_memory.hpp"
 #include "daemon/serve.hpp"
-#include "daemon/settings_directories.hpp"
+#include "daemon/settings_reload.hpp"
 #include "daemon/settings_table.hpp"
 #include "daemon/settings_toml.hpp"
 

@@ -3,7 +3,6 @@
 #include "base/random_id.hpp"
 #include "daemon/limits.hpp"
 #include "daemon/logging.hpp"
-#include "daemon/machine_memory.hpp"
 #include "daemon/metrics.hpp"
 #include "daemon/notify.hpp"
 #include "daemon/settings_reload.hpp"
@@ -14,15 +13,13 @@
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
 #include <caf/send.hpp>
-
+#include <csignal>
+#include <cstdlib>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
-
-#include <csignal>
-#include <cstdlib>
 
 namespace terrace {
 

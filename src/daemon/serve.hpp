@@ -5,6 +5,8 @@
 #include "daemon/settings.hpp"
 
 #include <functional>
+#include <string>
+#include <string_view>
 
 namespace terrace {
 

@@ -1,8 +1,8 @@
 #include "daemon/settings_table.hpp"
 
-#include "actors/supervision/option_values.hpp"
+#include "actors/supervision/group_plan.hpp"
 #include "daemon/settings_units.hpp"
-#include "protocol/limits.hpp"
+#include "protocol/descriptors.hpp"
 
 #include <algorithm>
 

@@ -63,8 +63,8 @@ class reader {
       return read_quotas(node);
     if (name == "resp")
       return read_doors(node);
-    auto sections = option_sections();
-    if (std::none_of(sections.begin(), sections.end(), [&](const auto& one) { return one.name == name; }))
+    auto known = option_sections();
+    if (std::none_of(known.begin(), known.end(), [&](const auto& one) { return one.name == name; }))
       return unknown_section(name, node);
     lines_[std::string(name)] = line_of(node);
     if (name == "listen")

@@ -1,6 +1,6 @@
 #include "group/group_book.hpp"
 
-#include "protocol/limits.hpp"
+#include "protocol/descriptors.hpp"
 
 #include <algorithm>
 #include <cassert>

@@ -11,7 +11,7 @@
 #include "group/pin_book.hpp"
 #include "group/session_holds.hpp"
 #include "group/session_messages.hpp"
-#include "group/stored_tails.hpp"
+#include "group/tail_book.hpp"
 #include "index/space_registry.hpp"
 #include "metrics/client_probe.hpp"
 

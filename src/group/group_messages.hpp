@@ -6,7 +6,7 @@
 #include "base/ids.hpp"
 #include "index/space_registry.hpp"
 #include "tier/messages.hpp"
-#include "tier/objects/reference_kind.hpp"
+#include "tier/objects/reference_count.hpp"
 #include "tier/objects/tier_hold.hpp"
 
 #include <atomic>

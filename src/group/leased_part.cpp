@@ -36,4 +36,50 @@ tier_holds leased_part::take() {
   return part;
 }
 
+uint64_t tokens_of(const lease& held, size_t count) {
+  return tokens_of_chunks(count, held.chunks.size(), held.tail_tokens, held.in->spec.chunk_tokens);
+}
+
+lease_ptr lease_on(const lookup_answer& found, const chunk_prefix& prefix, space_ptr in, lease_id id,
+                   connection_id owner, std::chrono::steady_clock::time_point now, reference_kind taken_for) {
+  auto taken = std::make_shared<lease>();
+  taken->id = id;
+  taken->owner = owner;
+  taken->taken_for = taken_for;
+  taken->in = std::move(in);
+  taken->chunks.assign(prefix.chunks.begin(), prefix.chunks.begin() + found.plan.found_chunks);
+  if (taken->chunks.size() == prefix.chunks.size())
+    taken->tail_tokens = prefix.tail_tokens;
+  taken->before = prefix.parent;
+  taken->first_token = prefix.first_token;
+  taken->held = found.held;
+  taken->bytes = found.held_bytes;
+  taken->taken = now;
+  return taken;
+}
+
+lookup_outcome outcome_of(const lookup_answer& found, const space_spec& spec, const lease_ptr& held) {
+  lookup_outcome outcome;
+  outcome.chunk_tokens = spec.chunk_tokens;
+  outcome.plan = found.plan;
+  outcome.recompute_chunks = found.recompute_chunks;
+  outcome.plan.object_tiers = {}; // the tiers are no longer needed
+  outcome.leased = held != nullptr;
+  outcome.held = held;
+  return outcome;
+}
+
+void count_hits(metrics::space_probe& probe, const space_spec& spec, const prefix_plan& plan) {
+  uint64_t chunk_tokens = spec.chunk_tokens;
+  // tokens that the last chunk lacks
+  uint64_t absent = plan.tail_tokens == 0 ? 0 : chunk_tokens - plan.tail_tokens;
+  probe.asked(plan.requested_chunks * chunk_tokens - absent);
+  auto chunks = chunks_by_tier(plan);
+  for (size_t tier = 0; tier < chunks.size(); ++tier)
+    if (chunks[tier] != 0) {
+      bool last = absent != 0 && plan.chunk_tiers.back() == static_cast<tier_kind>(tier);
+      probe.hit(static_cast<tier_kind>(tier), chunks[tier] * chunk_tokens - (last ? absent : 0));
+    }
+}
+
 } // namespace terrace

@@ -1,7 +1,7 @@
 // The lookups of a trust group with ids that clients chose, so that other requests can await or cancel them.
 #pragma once
 
-#include "base/lookup_id.hpp"
+#include "base/ids.hpp"
 #include "base/request_context.hpp"
 #include "group/group_messages.hpp"
 #include "group/prompt_book.hpp"

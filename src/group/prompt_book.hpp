@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/error.hpp"
-#include "group/saved_turn.hpp"
+#include "group/session_id.hpp"
 #include "group/tail_book.hpp"
 
 #include <cstddef>

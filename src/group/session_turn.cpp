@@ -2,7 +2,6 @@
 
 #include "index/chunk_layout.hpp"
 #include "index/first_block.hpp"
-#include "index/tail_digest.hpp"
 
 #include <algorithm>
 #include <cassert>

@@ -35,4 +35,41 @@ unreferred_tail tail_book::next_unreferred() {
   return {};
 }
 
+void stored_tails::remove(std::map<name, place>::iterator known) {
+  auto of = by_owner_.find(known->second.owner);
+  of->second.erase(known->second.at);
+  if (of->second.empty())
+    by_owner_.erase(of);
+  by_key_.erase(known);
+}
+
+void stored_tails::add(connection_id owner, const space_ptr& in, const digest& key) {
+  // taken before another reference to the tail ends
+  tail_reference reference = tails_->refer(in, key, tail_referrer::store);
+  if (auto known = by_key_.find({in->id, key}); known != by_key_.end())
+    remove(known);
+  line& of = by_owner_[owner];
+  if (of.size() == of_connection_max) {
+    by_key_.erase(of.front().what);
+    of.pop_front();
+  }
+  auto at = of.insert(of.end(), {{in->id, key}, std::move(reference)});
+  by_key_.emplace(at->what, place{owner, at});
+  assert(of.size() <= of_connection_max);
+}
+
+void stored_tails::saved(space_id in, const digest& key) {
+  if (auto known = by_key_.find({in, key}); known != by_key_.end())
+    remove(known);
+}
+
+void stored_tails::end(connection_id owner) {
+  auto of = by_owner_.find(owner);
+  if (of == by_owner_.end())
+    return;
+  for (const stored& one : of->second)
+    by_key_.erase(one.what);
+  by_owner_.erase(of);
+}
+
 } // namespace terrace

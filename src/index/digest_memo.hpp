@@ -2,10 +2,10 @@
 #pragma once
 
 #include "index/memo_pool.hpp"
-#include "index/memo_trail.hpp"
 
 #include <array>
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -14,6 +14,16 @@
 #include <vector>
 
 namespace terrace {
+
+// The position of a prompt in a memo of digests.
+
+/// A prompt that is asked for again finds the same entries in the same order. So an entry of a memo
+/// (digest_memo.hpp) knows which entry was found after it the last time, and that one is compared first:
+/// while the prompt follows the trail, nothing is hashed.
+struct memo_trail {
+  uint64_t last = 0; ///< the fast hash of the entry that was found last; 0: none
+  uint64_t next = 0; ///< the fast hash of the entry that followed it the last time; 0: none
+};
 
 /// Everything that determines a chunk's digest in a space.
 struct memo_key {

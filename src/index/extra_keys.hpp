@@ -1,14 +1,49 @@
 // The keys that are hashed into the digests of a prompt besides its tokens.
 #pragma once
 
+#include "base/digest.hpp"
 #include "base/error.hpp"
 #include "index/cbor.hpp"
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace terrace {
+
+// Tags of a request, which are part of the keys of its objects.
+
+constexpr size_t tags_max = 16;
+constexpr size_t tag_bytes_max = 256;
+
+/// Errors: `bad_request` for too many tags, or one that is empty or too long.
+result<void> validate_tags(std::span<const std::string> tags);
+
+/// Replaces each digest by SHA-256(tag "terrace tags v1", number of tags, each tag with its length, digest), truncated
+/// to `width` bytes, the width of the digests. Tags are a set: order and repetition do not matter. Without tags nothing
+/// changes. Tags are applied last, to the digests of chunks, so that they have the same effect for clients that send
+/// tokens and those that send digests, and a parent is always the engine's own digest.
+void apply_tags(std::span<const std::string> tags, size_t width, std::span<digest> digests);
+
+// How extra keys are hashed by algorithms that have no field for them.
+
+/// Feeds the input of the parent digest for a block with extra keys: a tag with a version, one byte with the
+/// length of the true parent (0: none), the parent, the CBOR of the extra keys. The result is used like any
+/// parent digest, so no choice of tokens and keys collides with a block without keys.
+template <class Feed>
+void feed_extra_parent(Feed&& feed, const std::optional<digest>& parent, size_t width,
+                       std::span<const uint8_t> extra) {
+  constexpr std::string_view tag = "terrace extra keys v2";
+  feed(std::span(reinterpret_cast<const uint8_t*>(tag.data()), tag.size()));
+  auto length = static_cast<uint8_t>(parent ? width : 0);
+  feed(std::span<const uint8_t>(&length, 1));
+  if (parent)
+    feed(std::span<const uint8_t>(parent->bytes).first(width));
+  feed(extra);
+}
 
 /// An image, a sound and so on: its tokens do not determine its content, so its identifier is hashed.
 struct media_item {

@@ -2,13 +2,22 @@
 // search for it again.
 #pragma once
 
-#include "index/departure_counts.hpp"
 #include "index/prefix_plan.hpp"
 
 #include <algorithm>
 #include <cstdint>
 
 namespace terrace {
+
+// Tells whether anything has left an index since it was read.
+
+/// Counts the objects that have left a tier's index since the start, and those among them that were held when
+/// they left, which only a clear, damage or an operator can cause.
+struct departure_counts {
+  uint64_t all = 0;
+  uint64_t held = 0;
+  friend bool operator==(const departure_counts&, const departure_counts&) = default;
+};
 
 struct known_prefix {
   uint32_t chunks = 0;       ///< number of leading chunks, all objects of which were in host memory

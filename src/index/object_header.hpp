@@ -7,11 +7,14 @@
 
 #include "base/digest.hpp"
 #include "base/error.hpp"
+#include "base/object_key.hpp"
+#include "index/space_registry.hpp"
 #include "index/volume_id.hpp"
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 namespace terrace {
@@ -66,5 +69,39 @@ result<object_header> decode(std::span<const std::byte, object_header_bytes> byt
 /// Checks that a valid header belongs to the expected object. Error: `gone`, with the first field that
 /// differs: the extent was reused, or belongs to another volume, space or epoch.
 result<void> matches(const object_header& found, const object_identity& expected);
+
+// A clear that a volume has not made durable, because the volume could not be reached.
+
+struct pending_clear {
+  std::optional<space_fingerprint> space{}; ///< nullopt: everything is cleared
+  /// The volume whose objects are cleared; zeros: any volume that the file turns out to contain.
+  volume_id volume{};
+  /// Objects of lower epochs are forgotten; 0: all objects that exist when the volume is opened.
+  uint64_t epoch = 0;
+  /// A volume that was created in the file after the clear, which therefore does not concern it; zeros: none.
+  volume_id made_since{};
+
+  bool concerns(const volume_id& opened) const {
+    return (volume == volume_id{} || volume == opened) && made_since != opened;
+  }
+  friend bool operator==(const pending_clear&, const pending_clear&) = default;
+};
+
+// Describes the object that the index expects at a place on disk: a reader compares it before a byte is used.
+
+struct expected_object {
+  object_identity identity;
+  uint64_t payload_bytes = 0;
+};
+
+/// `generation` is that of the object's write to the volume; it contains the epoch.
+expected_object expected_of(const opened_space& in, const volume_id& volume, const object_key& key,
+                            uint64_t generation, uint64_t payload_bytes);
+
+/// True if the header is that of the expected object; the caller compares the checksum of the payload.
+bool is_expected(const object_header& found, const expected_object& expected);
+/// True if the header block is intact, is that of the expected object, and names this checksum of the payload.
+bool is_expected(std::span<const std::byte, object_header_bytes> header, const expected_object& expected,
+                 uint64_t payload_checksum);
 
 } // namespace terrace

@@ -1,8 +1,8 @@
 // Computes the digest chain of a prompt in slices.
 #pragma once
 
+#include "index/digest_memo.hpp"
 #include "index/extra_keys.hpp"
-#include "index/memo_trail.hpp"
 #include "index/token_hasher.hpp"
 
 #include <optional>

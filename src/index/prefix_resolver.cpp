@@ -1,9 +1,8 @@
 #include "index/prefix_resolver.hpp"
 
 #include "index/chunk_layout.hpp"
+#include "index/extra_keys.hpp"
 #include "index/first_block.hpp"
-#include "index/tags.hpp"
-#include "index/tail_digest.hpp"
 
 #include <algorithm>
 #include <cassert>

@@ -1,12 +1,11 @@
 // The index of one tier: its objects with location, state and holds.
 #pragma once
 
-#include "index/departure_counts.hpp"
-#include "index/object_id.hpp"
+#include "index/known_prefix.hpp"
 #include "index/reader_gate.hpp"
 #include "index/resident.hpp"
 #include "index/segmented_array.hpp"
-#include "index/space_meter.hpp"
+#include "index/space_registry.hpp"
 #include "index/table_recount.hpp"
 
 #include <atomic>

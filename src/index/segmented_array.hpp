@@ -1,7 +1,7 @@
 // An array that grows without moving its elements.
 #pragma once
 
-#include "base/huge_memory.hpp"
+#include "base/large_pages.hpp"
 
 #include <type_traits>
 #include <vector>

@@ -5,12 +5,24 @@
 #include "index/rank_presence.hpp"
 #include "index/space_spec.hpp"
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <span>
 #include <vector>
 
 namespace terrace {
+
+// An observer of the bytes that the objects of each space take in a tier.
+
+/// A `resident_table` calls it with physical bytes when an object is inserted, reserved ones included, and
+/// when it is erased.
+class space_meter {
+ public:
+  virtual ~space_meter() = default;
+  virtual void took(space_id space, uint64_t bytes) = 0;
+  virtual void gave_back(space_id space, uint64_t bytes) = 0;
+};
 
 class digest_memo;
 class memo_pool;

@@ -1,7 +1,7 @@
 #include "memory/allocator_registry.hpp"
 
+#include "memory/arena_allocator.hpp"
 #include "memory/buffer_allocator.hpp"
-#include "memory/free_list_allocator.hpp"
 #include "memory/mixed_allocator.hpp"
 #include "memory/paged_allocator.hpp"
 #include "memory/size_class_allocator.hpp"

@@ -4,8 +4,11 @@
 // wanted, a smaller new segment makes up for the difference.
 #pragma once
 
+#include "base/error.hpp"
 #include "memory/segmented_arena.hpp"
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +16,25 @@
 #include <vector>
 
 namespace terrace {
+
+// Messages about the host memory of a trust group: changes of its size, and its commitment.
+
+/// The supervisor sends it to resize the arena to `bytes`. A change in progress is completed first; of
+/// several pending requests the last one is used.
+struct resize_memory {
+  uint64_t bytes = 0;
+};
+
+/// A preparer sends it when all of the arena is committed, or the machine has less memory.
+struct memory_committed {
+  error failure;
+};
+
+/// Sent to the supervisor once: the initial arena is committed, or the machine has less memory than configured.
+struct memory_prepared {
+  size_t group = 0;
+  error failure;
+};
 
 /// Used by one thread at a time; no other thread may modify the arena.
 class arena_resize {

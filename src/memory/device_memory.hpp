@@ -1,7 +1,10 @@
 // A handle to memory of a device (a GPU, or its substitute in host memory), for code that only passes it on.
 #pragma once
 
+#include "base/keep_alive.hpp"
+
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 
@@ -28,5 +31,21 @@ class device_memory {
   mutable std::atomic<bool> opened_ = false;
 };
 using device_memory_ptr = std::shared_ptr<const device_memory>;
+
+// Memory that does not belong to a tier.
+
+class region_ahead;
+
+/// Memory outside the arenas: a client's region or a connection's staging memory.
+struct outside_memory {
+  std::byte* data = nullptr; ///< null: not mapped; use `fd`
+  int fd = -1;
+  uint64_t bytes = 0;
+  keep_alive owner;
+  /// belongs to the owner; if not null, only the device copies to and from the memory
+  const device_memory* device = nullptr;
+  /// belongs to the owner; if not null, it maps the pages that a load is about to write
+  region_ahead* ahead = nullptr;
+};
 
 } // namespace terrace

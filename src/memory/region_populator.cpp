@@ -2,16 +2,16 @@
 
 #include "memory/client_mapping.hpp"
 
-#include <fcntl.h>
-#include <pthread.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <fcntl.h>
+#include <new>
+#include <pthread.h>
 #include <string>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace terrace {
 
@@ -194,6 +194,108 @@ uint64_t region_ahead::make_large(region_populator& by, std::byte* unit) {
   if (answer == large_page_answer::impossible)
     no_large_pages_.store(true, std::memory_order_relaxed);
   return large_page_bytes;
+}
+
+bool large_page_supply::may_ask() {
+  std::lock_guard held(lock_);
+  if (left_ == 0)
+    return true;
+  --left_;
+  return false;
+}
+
+void large_page_supply::answered(large_page_answer answer) {
+  std::lock_guard held(lock_);
+  ++answers_[static_cast<size_t>(answer)];
+  switch (answer) {
+    case large_page_answer::made: pause_ = std::max(pause_ / 2, 1U); return;
+    case large_page_answer::slow:
+    case large_page_answer::refused:
+      left_ = pause_;
+      pause_ = std::min(pause_ * 4, pause_max);
+      return;
+    case large_page_answer::impossible: return; // it concerns one mapping and says nothing about others
+  }
+}
+
+std::array<uint64_t, large_page_answers> large_page_supply::answers() const {
+  std::lock_guard held(lock_);
+  return answers_;
+}
+
+namespace {
+constexpr uint64_t bit_of(uint64_t slice, uint64_t word_bits) { return uint64_t{1} << slice % word_bits; }
+} // namespace
+
+bool slice_marks::add(uint64_t slice) {
+  if (slice >= slices_)
+    return false;
+  std::call_once(once_, [this] {
+    if (slices_ <= slices_max)
+      made_.reset(new (std::nothrow) word[(slices_ - 1) / word_bits + 1]());
+    words_.store(made_.get(), std::memory_order_release);
+  });
+  word* words = words_.load(std::memory_order_acquire);
+  const uint64_t bit = bit_of(slice, word_bits);
+  return words != nullptr && (words[slice / word_bits].fetch_or(bit, std::memory_order_relaxed) & bit) == 0;
+}
+
+bool slice_marks::has(uint64_t slice) const {
+  const word* words = words_.load(std::memory_order_acquire);
+  return words != nullptr && slice < slices_ &&
+         (words[slice / word_bits].load(std::memory_order_relaxed) & bit_of(slice, word_bits)) != 0;
+}
+
+populate_course::populate_course(uint64_t region_bytes)
+    : region_bytes_(region_bytes), mapped_((region_bytes + slice_bytes - 1) / slice_bytes) {}
+
+uint64_t populate_course::bytes_of(size_t number) const {
+  return std::min(slice_bytes, region_bytes_ - number * slice_bytes);
+}
+
+bool populate_course::is_whole(size_t number) const {
+  return mapped_[number] * page_bytes >= bytes_of(number); // the last page may end beyond the region
+}
+
+bool populate_course::begin(uint64_t present_bytes) {
+  new_bytes_ = 0;
+  slices_left_ = 0;
+  present_bytes_ = present_bytes;
+  if (whole() || present_bytes <= mapped_bytes_)
+    return false;
+  slices_left_ = mapped_.size();
+  looked_at_left_ = std::max(looked_at_least, std::min(present_bytes, region_bytes_) * looked_at_per_present);
+  return true;
+}
+
+std::optional<populate_course::slice> populate_course::next() {
+  for (; slices_left_ != 0; --slices_left_) {
+    size_t now = at_;
+    uint64_t bytes = bytes_of(now);
+    bool skipped = is_whole(now);
+    if (!skipped && (mapped_bytes_ >= present_bytes_ || looked_at_left_ < bytes))
+      break;
+    at_ = at_ + 1 == mapped_.size() ? 0 : at_ + 1;
+    if (skipped)
+      continue;
+    looked_at_left_ -= bytes;
+    --slices_left_;
+    return slice{now * slice_bytes, bytes};
+  }
+  slices_left_ = 0;
+  return std::nullopt;
+}
+
+void populate_course::add(const slice& what, uint64_t pages) {
+  assert(what.offset % slice_bytes == 0 && pages <= slice_bytes / page_bytes);
+  size_t number = what.offset / slice_bytes;
+  bool before = is_whole(number);
+  new_bytes_ += pages > mapped_[number] ? (pages - mapped_[number]) * page_bytes : 0;
+  mapped_bytes_ += pages * page_bytes;
+  mapped_bytes_ -= mapped_[number] * page_bytes;
+  mapped_[number] = static_cast<uint16_t>(pages);
+  whole_slices_ += is_whole(number) ? 1 : 0;
+  whole_slices_ -= before ? 1 : 0;
 }
 
 } // namespace terrace

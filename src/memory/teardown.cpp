@@ -1,5 +1,6 @@
 #include "memory/teardown.hpp"
 
+#include <malloc.h>
 #include <pthread.h>
 
 namespace terrace {
@@ -56,6 +57,16 @@ void teardown::work_off() {
     work = nullptr;
     held.lock();
   }
+}
+
+namespace {
+struct heap_trim {
+  ~heap_trim() { ::malloc_trim(0); }
+};
+} // namespace
+
+keep_alive trim_at_end(const teardown_ptr& by) {
+  return std::shared_ptr<heap_trim>(new heap_trim, deleted_by{by});
 }
 
 } // namespace terrace

@@ -1,6 +1,8 @@
 // A thread on which memory is released.
 #pragma once
 
+#include "base/keep_alive.hpp"
+
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -65,5 +67,11 @@ struct deleted_by {
       delete what;
   }
 };
+
+// Gives freed memory of the heap back to the kernel.
+
+/// Returns a reference to hold until memory is freed. When the last one ends, all memory freed by then goes
+/// back to the kernel: on the thread of `by`, since it takes milliseconds, or at once where `by` is null.
+keep_alive trim_at_end(const teardown_ptr& by);
 
 } // namespace terrace

@@ -1,7 +1,7 @@
 // The state of a device (a GPU, or its substitute in host memory) of which clients have registered memory.
 #pragma once
 
-#include "metrics/counter.hpp"
+#include "metrics/latency_histogram.hpp"
 #include "metrics/samples.hpp"
 
 #include <memory>

@@ -4,8 +4,40 @@
 #include "metrics/samples.hpp"
 
 #include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
 
 namespace terrace::metrics {
+
+// Counts the work of the journal of a disk tier's index, and shows the result of its last recovery.
+
+/// Each extent file has one. Safe on any thread; each setter has one calling actor.
+class journal_probe {
+ public:
+  /// Totals since the volume was opened (`journal_counts` in storage/index_journal.hpp), except `fill`.
+  struct journal {
+    uint64_t records = 0, blocks = 0, lost = 0, checkpoints = 0, failures = 0;
+    uint64_t unrecorded = 0; ///< objects that did not fit in the last checkpoint
+    double fill = 0;         ///< used part of the journal, 0 to 1
+  };
+  void now(const journal& values) noexcept;
+
+  /// The result of the recovery at the start.
+  struct recovery {
+    uint64_t objects = 0;
+    uint64_t damaged = 0; ///< unusable blocks and records
+    double seconds = 0;
+  };
+  void recovered(const recovery& values) noexcept;
+
+  void collect(const labels& of, sample_sink& sink) const;
+
+ private:
+  std::atomic<uint64_t> records_{0}, blocks_{0}, lost_{0}, checkpoints_{0}, failures_{0}, unrecorded_{0};
+  std::atomic<uint64_t> objects_{0}, damaged_{0};
+  std::atomic<double> fill_{0}, seconds_{0};
+};
 
 enum class disk_operation : uint8_t { read, write };
 constexpr size_t disk_operations = 2;
@@ -89,6 +121,13 @@ class disk_probe {
   std::array<line_counters, disk_lines.size()> lines_;
   std::array<counter, disk_damages.size()> damages_;
   gauge missing_, looking_;
+};
+
+// The probes of one path of a disk tier.
+
+struct path_probes {
+  std::shared_ptr<disk_probe> disk = std::make_shared<disk_probe>();
+  std::shared_ptr<journal_probe> journal = std::make_shared<journal_probe>();
 };
 
 } // namespace terrace::metrics

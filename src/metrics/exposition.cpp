@@ -2,22 +2,28 @@
 
 #include "base/loopback_address.hpp"
 #include "base/unique_fd.hpp"
-#include "metrics/knock.hpp"
-#include "metrics/port_holder.hpp"
 #include "metrics/request_probe.hpp"
 #include "metrics/space_table.hpp"
 
-#include <prometheus/collectable.h>
-#include <prometheus/exposer.h>
-#include <prometheus/metric_family.h>
-
-#include <sys/eventfd.h>
-
+#include <arpa/inet.h>
+#include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <exception>
+#include <filesystem>
+#include <fstream>
 #include <limits>
 #include <map>
 #include <mutex>
+#include <netinet/in.h>
+#include <poll.h>
+#include <prometheus/collectable.h>
+#include <prometheus/exposer.h>
+#include <prometheus/metric_family.h>
+#include <sstream>
+#include <string_view>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <thread>
 
 namespace terrace::metrics {
@@ -165,6 +171,98 @@ void exposition::add(std::shared_ptr<const request_probe> probe, std::vector<std
 
 void exposition::add(std::shared_ptr<const space_table> spaces) {
   add([spaces = std::move(spaces)](sample_sink& sink) { spaces->collect(sink); });
+}
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* listening = "0A"; // TCP_LISTEN in /proc/net/tcp
+
+/// Adds the inodes of the sockets in a table of the kernel that listen on the port, each as /proc/PID/fd shows it.
+void add_listeners(const char* table, uint16_t port, std::string& sockets) {
+  std::ifstream lines(table);
+  std::string line;
+  std::getline(lines, line); // skips the header
+  while (std::getline(lines, line)) {
+    std::istringstream words(line);
+    std::string number, local, remote, state, queues, timer, retransmits, uid, timeout, inode;
+    if (!(words >> number >> local >> remote >> state >> queues >> timer >> retransmits >> uid >> timeout >>
+          inode))
+      continue;
+    size_t colon = local.rfind(':');
+    if (state == listening && colon != std::string::npos &&
+        std::stoul(local.substr(colon + 1), nullptr, 16) == port)
+      sockets += "socket:[" + inode + "]\n";
+  }
+}
+
+bool has_one_of(const fs::path& process, const std::string& sockets) {
+  std::error_code failed;
+  for (fs::directory_iterator fd(process / "fd", failed), end; !failed && fd != end; fd.increment(failed)) {
+    std::error_code unreadable;
+    auto target = fs::read_symlink(fd->path(), unreadable).string();
+    if (!unreadable && target.starts_with("socket:[") && sockets.find(target + "\n") != std::string::npos)
+      return true;
+  }
+  return false;
+}
+
+} // namespace
+
+std::string port_holder(const loopback_address& at) {
+  std::string sockets;
+  add_listeners("/proc/net/tcp", at.port, sockets);
+  add_listeners("/proc/net/tcp6", at.port, sockets);
+  if (at.port == 0 || sockets.empty())
+    return {};
+  std::error_code failed;
+  for (fs::directory_iterator process("/proc", failed), end; !failed && process != end;
+       process.increment(failed)) {
+    std::string number = process->path().filename().string();
+    if (number.find_first_not_of("0123456789") != std::string::npos || !has_one_of(process->path(), sockets))
+      continue;
+    std::string name;
+    std::getline(std::ifstream(process->path() / "comm"), name);
+    return "process " + number + " (" + name + ")";
+  }
+  return "another process";
+}
+
+bool knock(const loopback_address& address, int stopped) {
+  sockaddr_storage storage{};
+  socklen_t length = 0;
+  if (address.host.find(':') == std::string::npos) {
+    auto& v4 = reinterpret_cast<sockaddr_in&>(storage);
+    v4.sin_family = AF_INET;
+    v4.sin_port = htons(address.port);
+    inet_pton(AF_INET, address.host.c_str(), &v4.sin_addr);
+    length = sizeof v4;
+  } else {
+    auto& v6 = reinterpret_cast<sockaddr_in6&>(storage);
+    v6.sin6_family = AF_INET6;
+    v6.sin6_port = htons(address.port);
+    inet_pton(AF_INET6, address.host.c_str(), &v6.sin6_addr);
+    length = sizeof v6;
+  }
+  unique_fd peer(socket(storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!peer || connect(peer.get(), reinterpret_cast<const sockaddr*>(&storage), length) != 0)
+    return false;
+  // HTTP/1.0 has no keep-alive: the server closes after its answer, or resets the connection if it stops
+  // first.
+  constexpr std::string_view request = "HEAD / HTTP/1.0\r\n\r\n";
+  if (send(peer.get(), request.data(), request.size(), MSG_NOSIGNAL) < 0)
+    return true;
+  pollfd either[] = {{peer.get(), POLLIN, 0}, {stopped, POLLIN, 0}};
+  char answer[1024];
+  for (;;) {
+    if (poll(either, 2, -1) < 0 && errno != EINTR)
+      return false;
+    if (either[1].revents != 0)
+      return false;
+    if (either[0].revents != 0 && recv(peer.get(), answer, sizeof answer, 0) <= 0)
+      return true;
+  }
 }
 
 } // namespace terrace::metrics

@@ -7,11 +7,44 @@
 #pragma once
 
 #include "base/error.hpp"
+#include "base/loopback_address.hpp"
 #include "metrics/samples.hpp"
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
+
+namespace terrace::metrics {
+
+// Finds the process that listens on a TCP port of this machine, for the message that the port is taken.
+
+// Wakes an HTTP server that is stopping.
+
+/// Sends one small request and waits for the end of its answer, or until `stopped`, an eventfd, is readable:
+/// a stopping server may leave a connection in its queue unanswered. False once no further call is needed.
+///
+/// Civetweb, the server in prometheus-cpp, checks its stop flag only when a connection arrives or after two
+/// seconds. Calling this until it returns false stops the server within milliseconds; or, if the last request
+/// arrived just before the flag was set and stays unanswered, after those two seconds.
+bool knock(const loopback_address& address, int stopped);
+
+/// Returns "process 4711 (node_exporter)"; "another process" if its descriptors are not visible to this user;
+/// empty if nobody listens there. Reads /proc and blocks.
+std::string port_holder(const loopback_address& at);
+
+} // namespace terrace::metrics
+
+namespace terrace {
+
+// A message to the metrics actor.
+
+/// Adds a source to be read at each scrape; `source` is thread-safe and lives as long as the metrics actor.
+struct add_source {
+  std::function<void(metrics::sample_sink&)> source;
+};
+
+} // namespace terrace
 
 namespace terrace::metrics {
 

@@ -5,6 +5,40 @@
 
 namespace terrace::metrics {
 
+// Counts the work of all copiers together.
+
+/// Safe on any thread.
+class copier_probe {
+ public:
+  void queued(uint64_t bytes) noexcept { queued_bytes_.add(bytes); }
+
+  /// Call once per `queued`; `copied` may be less, after a cancel or with a truncated region.
+  void finished(uint64_t queued, uint64_t copied, bool failed) noexcept {
+    queued_bytes_.subtract(queued);
+    copied_bytes_.add(copied);
+    failures_.add(failed ? 1 : 0);
+  }
+
+  void worked(std::chrono::nanoseconds busy) noexcept { busy_ns_.add(static_cast<uint64_t>(busy.count())); }
+
+  void collect(const labels& of, sample_sink& sink) const {
+    sink.gauge("terrace_copier_queued_bytes", "Bytes queued for a copier or being copied.", of,
+               static_cast<double>(queued_bytes_.value()));
+    sink.counter("terrace_copier_copied_bytes_total",
+                 "Bytes copied by the daemon between regions and arenas.", of,
+                 static_cast<double>(copied_bytes_.value()));
+    sink.counter("terrace_copier_failures_total",
+                 "Copies aborted because a client's region became inaccessible.", of,
+                 static_cast<double>(failures_.value()));
+    sink.counter("terrace_copier_busy_seconds_total", "Time spent copying.", of,
+                 static_cast<double>(busy_ns_.value()) * 1e-9);
+  }
+
+ private:
+  gauge queued_bytes_;
+  counter copied_bytes_, failures_, busy_ns_;
+};
+
 /// The probe has its own cache line, because its worker writes it with every job. The worker writes it, and
 /// any thread may read it.
 class alignas(64) worker_probe {

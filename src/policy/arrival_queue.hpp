@@ -2,9 +2,44 @@
 #pragma once
 
 #include "policy/eviction_policy.hpp"
-#include "policy/paged_queue.hpp"
+
+#include <cstddef>
+#include <deque>
+#include <memory>
 
 namespace terrace {
+
+// A queue in pages.
+
+/// First in, first out; at most two pages of slack.
+template <class T>
+class paged_queue {
+ public:
+  static constexpr size_t page_elements = 1024;
+
+  void push(const T& value) {
+    size_t place = head_ + size_++;
+    if (place / page_elements == pages_.size())
+      pages_.push_back(std::make_unique<T[]>(page_elements));
+    pages_[place / page_elements][place % page_elements] = value;
+  }
+  const T& front() const { return pages_.front()[head_]; }
+  void pop() {
+    --size_;
+    if (++head_ == page_elements) {
+      pages_.pop_front();
+      head_ = 0;
+    }
+  }
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  size_t bytes() const { return pages_.size() * (page_elements * sizeof(T) + sizeof(pages_[0])); }
+
+ private:
+  std::deque<std::unique_ptr<T[]>> pages_;
+  size_t head_ = 0; ///< position in the first page
+  size_t size_ = 0;
+};
 
 /// One byte for each entry of a tier: a count of its arrivals modulo 16, whether it is in a queue, and three
 /// bits for the policy. The count distinguishes slots of an earlier stay from those of the present one.

@@ -2,12 +2,68 @@
 #pragma once
 
 #include "base/object_key.hpp"
-#include "policy/paged_column.hpp"
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <vector>
 
 namespace terrace {
+
+// An array that grows page by page: nothing moves, and at most one page is unused.
+
+/// A `std::vector` doubles its capacity, so half of it may be unused, and the copy stalls its owner. A column
+/// has at most one page of slack. Elements are value-initialized.
+template <class T, size_t PageElements = 2048>
+class paged_column {
+ public:
+  static constexpr size_t page_elements = PageElements;
+
+  T& operator[](size_t i) { return pages_[i / page_elements][i % page_elements]; }
+  const T& operator[](size_t i) const { return pages_[i / page_elements][i % page_elements]; }
+
+  /// Makes elements 0 to `count` - 1 exist. Frees pages beyond `count` elements, but keeps one more page, so
+  /// that a size near a page boundary costs nothing.
+  void reach(size_t count) {
+    while (pages_.size() * page_elements < count)
+      pages_.push_back(std::make_unique<T[]>(page_elements));
+  }
+
+  /// Gives back all unused pages but one, so that a size that varies around the edge of a page costs nothing.
+  void trim(size_t count) {
+    while (pages_.size() > count / page_elements + 2)
+      pages_.pop_back();
+  }
+
+  size_t bytes() const {
+    return pages_.size() * page_elements * sizeof(T) + pages_.capacity() * sizeof(pages_[0]);
+  }
+
+ private:
+  std::vector<std::unique_ptr<T[]>> pages_;
+};
+
+/// A stack on a paged_column.
+template <class T, size_t PageElements = 2048>
+class paged_stack {
+ public:
+  void push(const T& value) {
+    column_.reach(size_ + 1);
+    column_[size_++] = value;
+  }
+  void pop() { column_.trim(--size_); }
+  T& back() { return column_[size_ - 1]; }
+  T& operator[](size_t i) { return column_[i]; }
+  const T& operator[](size_t i) const { return column_[i]; }
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  size_t bytes() const { return column_.bytes(); }
+
+ private:
+  paged_column<T, PageElements> column_;
+  size_t size_ = 0;
+};
 
 /// The index of an entry in its table. Freed indexes are reused, the last freed first.
 using entry_index = uint32_t;
@@ -65,6 +121,26 @@ class entry_table {
   entry_index free_ = no_entry;
   entry_index end_ = 0;
   size_t size_ = 0;
+};
+
+// A small value per entry of a tier, initially 0.
+
+template <class T>
+class entry_marks {
+ public:
+  T get(entry_index at) const { return at < reached_ ? column_[at] : T{}; }
+  void set(entry_index at, T value) {
+    if (at >= reached_) {
+      column_.reach(at + size_t{1});
+      reached_ = (at / column_.page_elements + 1) * column_.page_elements;
+    }
+    column_[at] = value;
+  }
+  size_t bytes() const { return column_.bytes(); }
+
+ private:
+  paged_column<T> column_;
+  size_t reached_ = 0;
 };
 
 } // namespace terrace

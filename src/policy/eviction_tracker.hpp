@@ -2,7 +2,6 @@
 #pragma once
 
 #include "policy/access_history.hpp"
-#include "policy/long_request.hpp"
 #include "policy/open_requests.hpp"
 #include "policy/tracked_tier.hpp"
 

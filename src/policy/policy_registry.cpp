@@ -1,14 +1,9 @@
 #include "policy/arc_policy.hpp"
 #include "policy/fifo_policy.hpp"
 #include "policy/kmg_policy.hpp"
-#include "policy/lfu_policy.hpp"
-#include "policy/lru2_policy.hpp"
 #include "policy/lru_policy.hpp"
-#include "policy/mru_policy.hpp"
 #include "policy/priority_policy.hpp"
 #include "policy/s3fifo_policy.hpp"
-#include "policy/sieve_policy.hpp"
-#include "policy/slru_policy.hpp"
 
 #include <algorithm>
 #include <array>

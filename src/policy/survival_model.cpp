@@ -1,6 +1,6 @@
 #include "policy/survival_model.hpp"
 
-#include "policy/foresight.hpp"
+#include "policy/open_ages.hpp"
 
 #include <algorithm>
 #include <cassert>

@@ -7,7 +7,6 @@
 #include "base/digest.hpp"
 #include "base/error.hpp"
 #include "base/ids.hpp"
-#include "base/lookup_id.hpp"
 #include "protocol/terrace_generated.h"
 
 #include <cstdint>

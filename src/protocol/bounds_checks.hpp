@@ -4,7 +4,7 @@
 #include "base/error.hpp"
 #include "base/printable.hpp"
 #include "protocol/bounds.hpp"
-#include "protocol/limits.hpp"
+#include "protocol/descriptors.hpp"
 
 #include <string>
 #include <string_view>

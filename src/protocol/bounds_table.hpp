@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/digest.hpp"
-#include "protocol/limits.hpp"
+#include "protocol/descriptors.hpp"
 
 #include <array>
 #include <cstdint>

@@ -4,7 +4,6 @@
 
 #include "protocol/descriptors.hpp"
 #include "protocol/kinds.hpp"
-#include "protocol/limits.hpp"
 
 #include <array>
 #include <bit>

@@ -6,12 +6,13 @@
 //   send(builder.bytes());
 #pragma once
 
+#include "base/error.hpp"
 #include "protocol/frame.hpp"
-
-#include <flatbuffers/flatbuffers.h>
+#include "protocol/terrace_generated.h"
 
 #include <cstddef>
 #include <cstdint>
+#include <flatbuffers/flatbuffers.h>
 #include <span>
 #include <vector>
 
@@ -83,6 +84,15 @@ template <class Struct>
 flatbuffers::Offset<flatbuffers::Vector<const Struct*>> end_structs(flatbuffers::FlatBufferBuilder& body,
                                                                     size_t elements) {
   return flatbuffers::Offset<flatbuffers::Vector<const Struct*>>(body.EndVector(elements));
+}
+
+// The frame of kind `error`.
+
+/// Writes the answer to a request that failed, or, for request 0, the daemon's last words to a client.
+inline void write_error(frame_builder& frame, uint64_t request_id, const error& why) {
+  auto& body = frame.start();
+  frame.finish(kind::error, request_id,
+               wire::CreateErrorDirect(body, static_cast<uint8_t>(why.code), why.text.c_str()));
 }
 
 } // namespace terrace::protocol

@@ -1,8 +1,8 @@
 #include "runtime/event_loop.hpp"
-#include "runtime/turn_limit.hpp"
+#include "runtime/thread_priority.hpp"
+#include "runtime/turn_times.hpp"
 #include "runtime/uring.hpp"
 #include "runtime/worker_pool.hpp"
-#include "runtime/worker_thread.hpp"
 
 #include <caf/scheduled_actor.hpp>
 

@@ -12,7 +12,6 @@
 #include "runtime/job_queue.hpp"
 #include "runtime/runtime_options.hpp"
 #include "runtime/turn_times.hpp"
-#include "runtime/worker_counters.hpp"
 
 #include <caf/resumable.hpp>
 

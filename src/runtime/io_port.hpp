@@ -8,6 +8,7 @@
 
 #include "runtime/io_request.hpp"
 
+#include <caf/allowed_unsafe_message_type.hpp>
 #include <caf/fwd.hpp>
 
 namespace terrace::runtime {
@@ -51,3 +52,9 @@ class io_port {
 };
 
 } // namespace terrace::runtime
+
+// Declares `io_done` as a CAF message. Include this wherever a behavior handles it.
+
+// It refers to an operation of this process's ring and may carry a descriptor, so it never leaves the
+// process.
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::runtime::io_done)

@@ -4,6 +4,7 @@
 // All calls except `wake` must be made by the thread that created the ring.
 #pragma once
 
+#include "base/unique_fd.hpp"
 #include "runtime/io_request.hpp"
 
 #include <array>
@@ -12,6 +13,25 @@
 #include <span>
 
 namespace terrace::runtime {
+
+// An eventfd through which any thread ends a ring's wait. It outlives the ring, because a thread that saw the
+// worker asleep may call `signal` after the worker has woken up and ended.
+
+class wake_event {
+ public:
+  wake_event();
+
+  /// -1 if the process has no descriptors left.
+  int fd() const { return fd_.get(); }
+  void signal() noexcept;
+
+  /// The ring's armed read stores the count here.
+  uint64_t* value() { return &value_; }
+
+ private:
+  unique_fd fd_;
+  uint64_t value_ = 0;
+};
 
 /// An operation from `start` to its completion. The caller owns the record and keeps it at its address until
 /// the completion has been returned by `reap`: until then the kernel may access `after` and everything the

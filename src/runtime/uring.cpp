@@ -1,6 +1,6 @@
 #include "runtime/uring.hpp"
 #include "runtime/buffer_slots.hpp"
-#include "runtime/wake_event.hpp"
+#include "runtime/ring.hpp"
 
 #include <fcntl.h>
 #include <liburing.h>

@@ -1,6 +1,6 @@
 #include "storage/checkpoint_header.hpp"
 
-#include "index/block_checksum.hpp"
+#include "index/payload_checksum.hpp"
 
 #include <array>
 #include <bit>

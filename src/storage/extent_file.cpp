@@ -3,7 +3,7 @@
 #include "index/index_record.hpp"
 #include "index/object_header.hpp"
 #include "storage/path_opening.hpp"
-#include "storage/superblock_copies.hpp"
+#include "storage/superblock.hpp"
 #include "storage/volume_layout.hpp"
 
 #include <algorithm>

@@ -10,7 +10,6 @@
 
 #include "base/error.hpp"
 #include "base/ids.hpp"
-#include "base/named_file.hpp"
 #include "base/unique_fd.hpp"
 #include "storage/path_set.hpp"
 #include "storage/superblock.hpp"

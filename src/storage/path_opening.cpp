@@ -2,7 +2,7 @@
 
 #include "storage/aligned_buffer.hpp"
 #include "storage/file_lock.hpp"
-#include "storage/superblock_copies.hpp"
+#include "storage/superblock.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -7,7 +7,7 @@
 // reads the files and executes the plan.
 #pragma once
 
-#include "index/pending_clear.hpp"
+#include "index/object_header.hpp"
 #include "storage/superblock.hpp"
 
 #include <optional>

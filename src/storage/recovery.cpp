@@ -1,9 +1,8 @@
 #include "storage/recovery.hpp"
 
 #include "storage/checkpoint_header.hpp"
-#include "storage/extent_claims.hpp"
-#include "storage/generation_order.hpp"
-#include "storage/journal_events.hpp"
+#include "storage/index_journal.hpp"
+#include "storage/volume_layout.hpp"
 
 #include <algorithm>
 #include <functional>

@@ -1,7 +1,7 @@
 // A volume's file for offline work (`terrace disk`); tests inject crashes behind this interface.
 #pragma once
 
-#include "base/named_file.hpp"
+#include "base/unique_fd.hpp"
 #include "storage/volume_reader.hpp"
 
 #include <memory>

@@ -3,7 +3,7 @@
 
 #include "base/error.hpp"
 #include "memory/client_mapping.hpp"
-#include "memory/outside_memory.hpp"
+#include "memory/device_memory.hpp"
 
 #include <cstddef>
 #include <cstdint>

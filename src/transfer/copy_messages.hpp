@@ -5,12 +5,11 @@
 #include "base/keep_alive.hpp"
 #include "base/object_key.hpp"
 #include "base/request_context.hpp"
-#include "index/object_id.hpp"
+#include "index/resident.hpp"
 #include "index/space_registry.hpp"
 #include "index/volume_id.hpp"
-#include "memory/outside_memory.hpp"
+#include "memory/device_memory.hpp"
 #include "transfer/arrival_counters.hpp"
-#include "transfer/device_generations.hpp"
 #include "transfer/scatter_gather.hpp"
 
 #include <atomic>
@@ -21,6 +20,21 @@
 #include <vector>
 
 namespace terrace {
+
+// Generations that a device writes when the pools of a load have arrived in its memory.
+
+/// Counters `slot` to `slot + count` of a page that the device has mapped: each becomes `value`, in the order of the device's
+/// stream, behind the bytes.
+struct device_generations {
+  device_memory_ptr page; ///< null: nobody waits
+  uint32_t slot = 0;
+  uint32_t count = 0;
+  uint32_t value = 0;
+
+  device_generations part(size_t first, size_t counters) const {
+    return {page, slot + static_cast<uint32_t>(first), static_cast<uint32_t>(counters), value};
+  }
+};
 
 /// What the parts of one copy know of each other, on the threads of their copiers.
 class copy_parts {

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "base/error.hpp"
-#include "base/named_file.hpp"
 #include "base/object_key.hpp"
-#include "index/expected_object.hpp"
+#include "base/unique_fd.hpp"
+#include "index/object_header.hpp"
 #include "index/space_registry.hpp"
 #include "tier/objects/object_place.hpp"
 #include "transfer/copy_messages.hpp"

@@ -4,7 +4,7 @@
 #include "base/error.hpp"
 #include "base/request_context.hpp"
 #include "index/object_header.hpp"
-#include "tier/objects/object_slices.hpp"
+#include "tier/objects/scope_objects.hpp"
 
 #include <algorithm>
 #include <cassert>

@@ -1,7 +1,7 @@
 // A connection over a socket pair, with the simulated ring and a clock that the test moves.
 #pragma once
 
-#include "actors/connection/connection_actor.hpp"
+#include "actors/connection/connection.hpp"
 
 #include "environment.hpp"
 #include "group_fixture.hpp"

@@ -1,4 +1,4 @@
-#include "base/huge_memory.hpp"
+#include "base/large_pages.hpp"
 
 #include <gtest/gtest.h>
 

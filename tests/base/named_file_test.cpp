@@ -1,4 +1,4 @@
-#include "base/named_file.hpp"
+#include "base/unique_fd.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,3 @@
-#include "cli/content.hpp"
 #include "cli/random_source.hpp"
 
 #include <gtest/gtest.h>

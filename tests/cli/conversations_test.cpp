@@ -1,4 +1,4 @@
-#include "cli/conversations.hpp"
+#include "cli/trace_generator.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

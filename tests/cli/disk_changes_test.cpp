@@ -1,7 +1,7 @@
 // terrace disk wipe and resize, on files.
 #include "disk_command_fixture.hpp"
 #include "storage/extent_file.hpp"
-#include "storage/volume_inspection.hpp"
+#include "storage/offline_volume.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,6 +1,6 @@
 // Hits improve when clients report how their requests end.
 #include "cli/simulate/tier_cache.hpp"
-#include "cli/simulate_workload.hpp"
+#include "cli/simulate_run.hpp"
 #include "cli/trace_generator.hpp"
 
 #include <gtest/gtest.h>

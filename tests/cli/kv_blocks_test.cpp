@@ -1,5 +1,5 @@
 // The blocks reported to routers, event by event, and against a model that computes them anew each time.
-#include "cli/kv_blocks.hpp"
+#include "cli/kv_event_batch.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "cli/latency_recorder.hpp"
+#include "cli/trace_statistics.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "cli/line_reader.hpp"
+#include "cli/trace.hpp"
 #include "temporary_file.hpp"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
 #include "captured_console.hpp"
-#include "cli/progress.hpp"
+#include "cli/console.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "cli/simulate_workload.hpp"
+#include "cli/simulate_run.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

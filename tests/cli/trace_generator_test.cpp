@@ -1,4 +1,3 @@
-#include "cli/conversations.hpp"
 #include "cli/trace_generator.hpp"
 #include "cli/trace_statistics.hpp"
 

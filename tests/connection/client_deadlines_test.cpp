@@ -1,4 +1,4 @@
-#include "connection/client_deadlines.hpp"
+#include "connection/connection_life.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "connection/client_rights.hpp"
+#include "connection/handshake.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "connection/named_lookup.hpp"
+#include "connection/lookup_answers.hpp"
 
 #include <gtest/gtest.h>
 

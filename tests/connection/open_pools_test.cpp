@@ -1,6 +1,6 @@
-#include "connection/open_pools.hpp"
+#include "connection/status_tables.hpp"
 
-#include "index/shaped_pools.hpp"
+#include "index/space_spec.hpp"
 #include "tests/index/spaces.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "connection/presence_search.hpp"
+#include "connection/chunk_reservation.hpp"
 
 #include "tests/tier/objects.hpp"
 

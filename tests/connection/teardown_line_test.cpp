@@ -1,4 +1,4 @@
-#include "connection/teardown_line.hpp"
+#include "connection/connection_life.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "connection/told_places.hpp"
+#include "connection/lease_reading.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "daemon/machine_memory.hpp"
+#include "daemon/limits.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // What the file system tells about the directories of the disk tier.
-#include "daemon/settings_directories.hpp"
+#include "daemon/settings_reload.hpp"
 
 #include "settings_support.hpp"
 #include "tests/support/temporary_folder.hpp"

@@ -4,7 +4,7 @@
 #include "gpu/cuda/cuda_device.hpp"
 #include "gpu/cuda/cuda_memory.hpp"
 #include "gpu/cuda/driver.hpp"
-#include "gpu/host/host_device.hpp"
+#include "gpu/host/host_engine.hpp"
 #include "tests/support/gpu_driver.hpp"
 
 #include <fcntl.h>

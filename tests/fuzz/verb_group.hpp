@@ -1,7 +1,7 @@
 // A whole trust group on one thread over the simulated ring, and what must hold of it once its clients are gone.
 #pragma once
 
-#include "actors/connection/connection_actor.hpp"
+#include "actors/connection/connection.hpp"
 #include "actors/supervision/group_builder.hpp"
 #include "tests/support/simulated_actors.hpp"
 

@@ -1,4 +1,4 @@
-#include "gpu/completion_queue.hpp"
+#include "gpu/copy_request.hpp"
 
 #include <gtest/gtest.h>
 

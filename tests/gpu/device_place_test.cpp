@@ -3,7 +3,7 @@
 #include "client/device_place.hpp"
 
 #include "driver_fixture.hpp"
-#include "gpu/cuda/virtual_memory.hpp"
+#include "gpu/cuda/cuda_memory.hpp"
 
 #include <cstring>
 

@@ -1,4 +1,4 @@
-#include "group/digest_chain.hpp"
+#include "group/session_state.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "group/found_lease.hpp"
+#include "group/leased_part.hpp"
 
 #include "tests/index/spaces.hpp"
 

@@ -1,8 +1,8 @@
 // Every prompt that begins with a saved turn finds it, and no other prompt does.
-#include "group/saved_turn.hpp"
+#include "group/session_id.hpp"
 
 #include "group/session_table.hpp"
-#include "index/tail_digest.hpp"
+#include "index/first_block.hpp"
 #include "tests/group/played_sessions.hpp"
 #include "tests/group/sessions.hpp"
 

@@ -1,6 +1,6 @@
 #include "group/session_turn.hpp"
 
-#include "group/session_lengths.hpp"
+#include "group/session.hpp"
 #include "tests/group/sessions.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "group/stored_tails.hpp"
+#include "group/tail_book.hpp"
 
 #include "tests/index/spaces.hpp"
 

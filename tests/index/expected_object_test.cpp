@@ -1,4 +1,4 @@
-#include "index/expected_object.hpp"
+#include "index/object_header.hpp"
 
 #include <gtest/gtest.h>
 

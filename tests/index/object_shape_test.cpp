@@ -1,4 +1,4 @@
-#include "index/object_shape.hpp"
+#include "index/space_spec.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "index/object_state.hpp"
+#include "index/resident.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
+#include "index/extra_keys.hpp"
 #include "index/prefix_resolver.hpp"
-#include "index/tags.hpp"
 #include "tests/index/spaces.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "index/shaped_pools.hpp"
+#include "index/space_spec.hpp"
 
 #include "tests/index/spaces.hpp"
 

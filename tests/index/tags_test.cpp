@@ -1,4 +1,4 @@
-#include "index/tags.hpp"
+#include "index/extra_keys.hpp"
 #include "tests/index/hash_vectors.hpp"
 
 #include <gtest/gtest.h>

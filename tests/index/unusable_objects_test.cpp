@@ -1,4 +1,4 @@
-#include "index/unusable_objects.hpp"
+#include "index/prefix_plan.hpp"
 
 #include <gtest/gtest.h>
 

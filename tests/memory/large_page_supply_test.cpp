@@ -1,4 +1,4 @@
-#include "memory/large_page_supply.hpp"
+#include "memory/region_populator.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "memory/live_extents.hpp"
+#include "memory/extent_map.hpp"
 #include "tests/support/seed.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,3 @@
-#include "memory/numa.hpp"
 
 #include "memory/arena.hpp"
 #include "memory/segmented_arena.hpp"

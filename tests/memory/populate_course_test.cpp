@@ -1,4 +1,4 @@
-#include "memory/populate_course.hpp"
+#include "memory/region_populator.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "memory/slice_marks.hpp"
+#include "memory/region_populator.hpp"
 
 #include <gtest/gtest.h>
 

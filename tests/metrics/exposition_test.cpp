@@ -1,10 +1,8 @@
 // A real scrape over HTTP, judged by promtool and by a real Prometheus server.
 #include "metrics/client_probe.hpp"
-#include "metrics/copier_probe.hpp"
 #include "metrics/disk_probe.hpp"
 #include "metrics/exposition.hpp"
 #include "metrics/request_probe.hpp"
-#include "metrics/shadow_probe.hpp"
 #include "metrics/space_table.hpp"
 #include "metrics/tier_probe.hpp"
 #include "metrics/worker_probe.hpp"

@@ -1,4 +1,4 @@
-#include "metrics/knock.hpp"
+#include "metrics/exposition.hpp"
 
 #include "base/unique_fd.hpp"
 

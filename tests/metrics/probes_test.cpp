@@ -2,7 +2,6 @@
 #include "metrics/client_probe.hpp"
 #include "metrics/disk_probe.hpp"
 #include "metrics/request_probe.hpp"
-#include "metrics/shadow_probe.hpp"
 #include "metrics/space_table.hpp"
 #include "metrics/tier_probe.hpp"
 #include "metrics/worker_probe.hpp"

@@ -1,4 +1,4 @@
-#include "policy/foresight.hpp"
+#include "policy/open_ages.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "policy/long_request.hpp"
+#include "policy/open_requests.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "runtime/short_turns.hpp"
+#include "runtime/turn_times.hpp"
 
 #include "tests/support/actor_fixture.hpp"
 

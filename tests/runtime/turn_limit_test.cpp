@@ -1,4 +1,4 @@
-#include "runtime/turn_limit.hpp"
+#include "runtime/turn_times.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "runtime/worker_thread.hpp"
+#include "runtime/thread_priority.hpp"
 
 #include <gtest/gtest.h>
 

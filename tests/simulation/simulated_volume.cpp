@@ -1,6 +1,6 @@
 #include "simulated_volume.hpp"
 
-#include "storage/superblock_copies.hpp"
+#include "storage/superblock.hpp"
 #include "tests/support/stored_objects.hpp"
 
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 
 #include "index/payload_checksum.hpp"
 #include "storage/object_check.hpp"
-#include "storage/superblock_copies.hpp"
+#include "storage/superblock.hpp"
 #include "tests/support/stored_objects.hpp"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "storage/extent_claims.hpp"
+#include "storage/recovery.hpp"
 
 #include "tests/support/seed.hpp"
 

@@ -1,4 +1,4 @@
-#include "storage/generation_order.hpp"
+#include "storage/volume_layout.hpp"
 
 #include "tests/support/seed.hpp"
 

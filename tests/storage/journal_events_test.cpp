@@ -1,4 +1,4 @@
-#include "storage/journal_events.hpp"
+#include "storage/index_journal.hpp"
 
 #include <gtest/gtest.h>
 

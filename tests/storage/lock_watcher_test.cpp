@@ -1,4 +1,4 @@
-#include "storage/lock_watcher.hpp"
+#include "storage/file_lock.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "storage/machine_identity.hpp"
+#include "storage/file_lock.hpp"
 
 #include <gtest/gtest.h>
 

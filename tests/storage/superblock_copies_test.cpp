@@ -1,4 +1,4 @@
-#include "storage/superblock_copies.hpp"
+#include "storage/superblock.hpp"
 
 #include "simulated_device.hpp"
 

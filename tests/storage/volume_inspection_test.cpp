@@ -1,4 +1,4 @@
-#include "storage/volume_inspection.hpp"
+#include "storage/offline_volume.hpp"
 
 #include "simulated_device.hpp"
 #include "tests/support/stored_objects.hpp"

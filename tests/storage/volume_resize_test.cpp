@@ -3,7 +3,7 @@
 
 #include "simulated_device.hpp"
 #include "storage/object_check.hpp"
-#include "storage/volume_inspection.hpp"
+#include "storage/offline_volume.hpp"
 #include "tests/support/seed.hpp"
 #include "tests/support/stored_objects.hpp"
 

@@ -1,7 +1,7 @@
 // The real scheduler on real rings, for tests that need threads.
 #pragma once
 
-#include "runtime/io_messages.hpp"
+#include "runtime/io_port.hpp"
 #include "runtime/workers.hpp"
 
 #include <caf/all.hpp>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "runtime/home.hpp"
-#include "runtime/io_messages.hpp"
+#include "runtime/io_port.hpp"
 #include "runtime/simulated_ring.hpp"
 
 #include <caf/all.hpp>

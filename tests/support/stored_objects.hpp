@@ -5,7 +5,7 @@
 #include "base/object_key.hpp"
 #include "index/payload_checksum.hpp"
 #include "storage/index_journal.hpp"
-#include "storage/superblock_copies.hpp"
+#include "storage/superblock.hpp"
 #include "storage/volume_device.hpp"
 #include "storage/volume_layout.hpp"
 

@@ -1,5 +1,4 @@
 // A copy in parts moves the bytes of the whole, whoever does which part, and they end together.
-#include "transfer/copy_parts.hpp"
 
 #include "base/mapping.hpp"
 #include "base/unique_fd.hpp"

@@ -1,4 +1,4 @@
-#include "transfer/device_window.hpp"
+#include "transfer/direct_window.hpp"
 
 #include "index/object_header.hpp"
 #include "tests/support/counters.hpp"

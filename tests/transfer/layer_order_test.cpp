@@ -1,4 +1,3 @@
-#include "transfer/layer_order.hpp"
 
 #include "tests/tier/objects.hpp"
 #include "transfer/load_course.hpp"

@@ -1,4 +1,4 @@
-#include "transfer/recent_keys.hpp"
+#include "transfer/unread_files.hpp"
 
 #include "tests/tier/objects.hpp"
 

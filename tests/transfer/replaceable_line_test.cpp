@@ -1,4 +1,4 @@
-#include "transfer/replaceable_line.hpp"
+#include "transfer/write_line.hpp"
 
 #include "tests/tier/objects.hpp"
 

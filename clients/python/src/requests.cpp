@@ -1,7 +1,7 @@
 #include "connection.hpp"
 
 #include "arguments.hpp"
-#include "client/lease_parts.hpp"
+#include "client/segments.hpp"
 #include "layers.hpp"
 #include "memory_argument.hpp"
 #include "prefix.hpp"

@@ -11,7 +11,7 @@
 //   from the begin to the end.
 #pragma once
 
-#include "actors/connection/client_record.hpp"
+#include "actors/connection/connection_environment.hpp"
 #include "actors/transfer/transfer_arguments.hpp"
 #include "group/check_messages.hpp"
 

@@ -1,8 +1,8 @@
 #include "actors/connection/client_inbox.hpp"
 
 #include "connection/request_values.hpp"
-#include "memory/heap_trim.hpp"
-#include "protocol/error_frame.hpp"
+#include "memory/teardown.hpp"
+#include "protocol/frame_builder.hpp"
 
 #include <caf/actor_cast.hpp>
 #include <caf/actor_control_block.hpp>

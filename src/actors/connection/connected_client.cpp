@@ -1,6 +1,6 @@
 #include "actors/connection/connected_client.hpp"
 
-#include "connection/client_rights.hpp"
+#include "connection/handshake.hpp"
 #include "connection/request_values.hpp"
 
 #include <unistd.h>

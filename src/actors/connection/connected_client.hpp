@@ -5,10 +5,10 @@
 #pragma once
 
 #include "actors/connection/connection_environment.hpp"
-#include "actors/connection/peer.hpp"
+#include "actors/connection/frame_channel.hpp"
 #include "connection/client_holdings.hpp"
 #include "connection/client_log.hpp"
-#include "connection/request_defaults.hpp"
+#include "connection/request_values.hpp"
 #include "protocol/terrace_generated.h"
 
 #include <cstdint>

@@ -2,14 +2,13 @@
 
 #include "actors/connection/request.hpp"
 #include "actors/connection/verbs.hpp"
+#include "runtime/answer.hpp"
 
 #include <caf/send.hpp>
 #include <caf/stateful_actor.hpp>
-
-#include <poll.h>
-
 #include <cassert>
 #include <new>
+#include <poll.h>
 
 namespace terrace::actors {
 
@@ -276,6 +275,88 @@ void connection::close() {
   for (const auto& ended : holdings.close())
     client_.count_lease_end(ended);
   client_.show();
+}
+
+namespace {
+
+struct connection_seed {
+  unique_fd socket;
+  peer who;
+  client_ptr record;
+  std::shared_ptr<const connection_environment> environment;
+};
+
+connection::interface::behavior_type connection_behavior(connection::self_pointer self,
+                                                         const std::shared_ptr<connection_seed>& seed) {
+  self->state.work = std::make_unique<connection>(self, std::move(seed->socket), std::move(seed->who),
+                                                  seed->record, seed->environment);
+  // Answers of a turn are sent at its end, not before: whatever it does meanwhile, such as sending other messages, comes
+  // before what anybody does with the answers.
+  self->each_turn([self] { self->state.work->inbox().begin_turn(); },
+                  [self] { self->state.work->inbox().end_turn(); });
+  return self->in_turns(
+      [self](begin_notice) { self->state.work->on_begin(); },
+      [self](const runtime::io_done& done) { self->state.work->on_io_done(done); },
+      [](const resume_notice& notice) { (*notice.work)(); },
+      [self](drain_notice) { self->state.work->inbox().drain(); },
+      [self](leave_notice) { self->state.work->inbox().leave(); },
+      [self](const revoke_request& request) { return self->state.work->on_revoke(request.id); },
+      [self](check_client_request) { return self->state.work->on_check(); },
+      [self](const confirm_notice& notice) { self->state.work->inbox().confirmed(notice.pid); });
+}
+
+} // namespace
+
+connection_actor spawn_connection(caf::actor_system& system, const runtime::home& home, unique_fd socket,
+                                  peer who, connection_id id,
+                                  std::shared_ptr<const connection_environment> environment) {
+  auto record = std::make_shared<client_record>();
+  record->id = id;
+  record->group = environment->group->name;
+  record->pid = who.pid;
+  record->uid = who.uid;
+  record->gid = who.gid;
+  record->since = environment->now();
+  record->leased = environment->group->leases->open();
+  auto seed = std::make_shared<connection_seed>(
+      connection_seed{std::move(socket), std::move(who), record, environment});
+  auto handle = runtime::spawn_homed(system, home, connection_behavior, seed);
+  record->actor = handle;
+  environment->clients->add(record);
+  caf::anon_send(handle,
+                 begin_notice{}); // after it is in the directory, from which it removes itself at its end
+  return handle;
+}
+
+// A check of what a client has.
+
+caf::result<check_client_answer> connection::on_check() {
+  check_client_answer made;
+  if (client_.holdings().leases() > check_client_request::leases_max) {
+    made.left_out = true;
+    return made;
+  }
+  made.leases = client_.holdings().kept_leases();
+  made.readings = client_.holdings().readings();
+  if (owner_ended_) // it keeps what its client may be reading, and nothing else
+    return made;
+  made.differences = client_.holdings().check();
+  for (std::string& one : inbox_.requests().check())
+    made.differences.push_back(std::move(one));
+  for (std::string& one : made.differences)
+    one = "connection " + std::to_string(static_cast<uint64_t>(client_.record()->id)) + ": " + one;
+  auto reply = make_answer<check_client_answer>(self_);
+  auto compared = std::make_shared<check_client_answer>(std::move(made));
+  // The group has read all earlier notices of this connection when it reads this.
+  ask(
+      client_.group().group, check_owner_request{client_.record()->id, client_.holdings().owned()},
+      [reply, compared](const check_answer_texts& answer) mutable {
+        compared->differences.insert(compared->differences.end(), answer.differences.begin(),
+                                     answer.differences.end());
+        reply.deliver(std::move(*compared));
+      },
+      [reply, compared]() mutable { reply.deliver(std::move(*compared)); });
+  return reply.promise();
 }
 
 } // namespace terrace::actors

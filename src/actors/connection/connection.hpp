@@ -8,16 +8,15 @@
 #include "actors/connection/client_bell.hpp"
 #include "actors/connection/client_inbox.hpp"
 #include "actors/connection/connected_client.hpp"
+#include "connection/connection_life.hpp"
 #include "connection/counter_waits.hpp"
-#include "connection/teardown_line.hpp"
 #include "runtime/home.hpp"
-#include "runtime/io_messages.hpp"
-#include "runtime/short_turns.hpp"
+#include "runtime/io_port.hpp"
+#include "runtime/turn_times.hpp"
 #include "runtime/turns.hpp"
 
 #include <caf/event_based_actor.hpp>
 #include <caf/stateful_actor.hpp>
-
 #include <cassert>
 #include <functional>
 #include <list>
@@ -201,5 +200,12 @@ class connection final : private client_inbox::owner {
   bool owner_ended_ = false; ///< the group was notified
   bool quits_ = false;       ///< the actor ends
 };
+
+// The actor for `connection`: runs on its home worker and turns completions and messages into calls.
+
+/// Spawns the connection at that home; it is in the directory before this returns.
+connection_actor spawn_connection(caf::actor_system& system, const runtime::home& home, unique_fd socket,
+                                  peer who, connection_id id,
+                                  std::shared_ptr<const connection_environment> environment);
 
 } // namespace terrace::actors

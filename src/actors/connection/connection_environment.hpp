@@ -1,15 +1,25 @@
 // What all connections of a trust group share.
 #pragma once
 
-#include "actors/connection/client_record.hpp"
+#include "actors/interfaces.hpp"
 #include "actors/transfer/transfer_arguments.hpp"
 #include "base/idle_pool.hpp"
+#include "connection/client_directory.hpp"
 #include "connection/client_environment.hpp"
+#include "connection/client_state.hpp"
 
 #include <chrono>
 #include <memory>
 
 namespace terrace::actors {
+
+// A client as the daemon knows it: what status shows of it, and how to reach its connection.
+
+struct client_record : client_state {
+  connection_actor actor;
+};
+using client_ptr = std::shared_ptr<client_record>;
+using connected_clients = client_directory<client_record>;
 
 using clock = std::chrono::steady_clock;
 

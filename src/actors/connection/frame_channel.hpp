@@ -1,6 +1,7 @@
 // Both directions of a connection's socket: frames in and out, each with at most one operation in the ring.
 #pragma once
 
+#include "base/error.hpp"
 #include "base/keep_alive.hpp"
 #include "base/unique_fd.hpp"
 #include "memory/teardown.hpp"
@@ -10,12 +11,29 @@
 #include "runtime/io_port.hpp"
 
 #include <caf/actor_control_block.hpp>
-
 #include <deque>
 #include <memory>
+#include <optional>
+#include <sys/types.h>
 #include <vector>
 
 namespace terrace {
+
+// The process at the other end of a socket.
+
+struct peer {
+  pid_t pid = 0;
+  uid_t uid = 0;
+  gid_t gid = 0;
+  std::shared_ptr<unique_fd> pidfd; ///< readable when the process has ended
+};
+
+/// The pidfd comes from the socket if the kernel supports it (Linux 6.5), so that it refers to the process that
+/// connected even if its number has been reused. Nullopt: it has already ended.
+std::optional<peer> identify_peer(int socket);
+
+/// Sends the error, as far as the client's socket accepts it. The caller closes the socket.
+void turn_away(const unique_fd& socket, const error& why);
 
 /// The tags of a connection's operations.
 namespace io_tag {

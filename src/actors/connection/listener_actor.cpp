@@ -1,9 +1,9 @@
 #include "actors/connection/listener_actor.hpp"
 
-#include "actors/connection/peer.hpp"
+#include "actors/connection/frame_channel.hpp"
 #include "actors/resp/door_connection.hpp"
-#include "connection/client_rights.hpp"
-#include "runtime/io_messages.hpp"
+#include "connection/handshake.hpp"
+#include "runtime/io_port.hpp"
 
 #include <sys/socket.h>
 

@@ -2,8 +2,8 @@
 // least busy worker. Ends on `drain_notice`.
 #pragma once
 
-#include "actors/connection/connection_actor.hpp"
-#include "actors/resp/door_environment.hpp"
+#include "actors/connection/connection.hpp"
+#include "actors/resp/door_connection.hpp"
 
 #include <functional>
 

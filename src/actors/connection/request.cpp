@@ -3,7 +3,7 @@
 #include "actors/connection/verbs.hpp"
 #include "connection/request_values.hpp"
 #include "group/leased_part.hpp"
-#include "protocol/limits.hpp"
+#include "protocol/descriptors.hpp"
 
 #include <new>
 

@@ -1,4 +1,4 @@
-// The verbs of the protocol: one file each in verbs/, declared by its row in protocol/verbs.def.
+// The verbs of the protocol: each is declared by its row in protocol/verbs.def and defined in verbs/.
 //
 // A verb gets its verified table, refuses what contradicts the connection's state, and answers now or later,
 // always through `client_request::reply` or `refuse`. The table is in the frame's body, which is kept until the verb has
@@ -8,6 +8,28 @@
 #include "actors/connection/request.hpp"
 
 #include <span>
+
+namespace terrace::actors::verbs {
+
+// Shared by commit and abort: reservations of staging memory.
+
+/// Null: there is no such reservation, and the request was refused.
+inline std::shared_ptr<staged> take_reservation(client_request& request, uint64_t id) {
+  auto memory = request.client.staging_memory();
+  auto taken = memory ? (*memory)->take(id) : tl::unexpected(memory.error());
+  return request.ok(taken) ? *taken : nullptr;
+}
+
+/// Its memory can be reserved again.
+inline void put_back(connected_client& client, const staged& reservation) {
+  staging* memory = client.holdings().present_staging();
+  if (memory == nullptr)
+    return;
+  memory->put_back(reservation);
+  client.show();
+}
+
+} // namespace terrace::actors::verbs
 
 namespace terrace::actors {
 

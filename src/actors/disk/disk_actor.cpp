@@ -2,7 +2,7 @@
 
 #include "actors/disk/stall_tick.hpp"
 #include "runtime/answer.hpp"
-#include "runtime/io_messages.hpp"
+#include "runtime/io_port.hpp"
 #include "runtime/ring.hpp"
 #include "runtime/turns.hpp"
 #include "storage/disk/registered_memory.hpp"

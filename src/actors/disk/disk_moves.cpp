@@ -1,5 +1,5 @@
 // Reads and writes of a disk set: each path's disk gets its part, and the answers are combined.
-#include "actors/disk/disk_set_state.hpp"
+#include "actors/disk/disk_set.hpp"
 #include "base/countdown.hpp"
 #include "runtime/answer.hpp"
 #include "storage/disk/path_parts.hpp"

@@ -1,14 +1,16 @@
 #include "actors/disk/disk_set.hpp"
 
 #include "actors/disk/disk_actor.hpp"
-#include "actors/disk/disk_set_state.hpp"
 #include "actors/disk/journal_actor.hpp"
 #include "base/countdown.hpp"
 #include "runtime/answer.hpp"
 #include "storage/disk/opened_disk_text.hpp"
-#include "storage/disk/path_changes.hpp"
+#include "storage/disk/path_parts.hpp"
 
 #include <algorithm>
+#include <caf/actor_system.hpp>
+#include <caf/typed_event_based_actor.hpp>
+#include <cassert>
 
 namespace terrace::actors {
 
@@ -229,6 +231,27 @@ disk_set_actor spawn_disk_set(caf::actor_system& system, opened_disk& opened, di
   seed->with = std::move(arguments);
   runtime::home home = seed->homes.front(); // with one path, the home of its disk and journal
   return runtime::spawn_homed(system, home, set_behavior, std::move(seed));
+}
+
+namespace {
+
+clear_keeper_actor::behavior_type keeper_behavior(clear_keeper_actor::pointer self, const group_ptr& group) {
+  return {
+      [self, group, asked = false](const remember_clear_request& request) mutable {
+        assert(!asked); // there is one keeper per clear
+        asked = true;
+        self->quit();
+        return remember_clear(group->state_directory, group->disk_files, request.what,
+                              [&group] { return group->phase(); });
+      },
+  };
+}
+
+} // namespace
+
+clear_keeper_actor spawn_clear_keeper(caf::actor_system& system, group_ptr group) {
+  return group->detached ? system.spawn<caf::detached>(keeper_behavior, group)
+                         : system.spawn(keeper_behavior, group);
 }
 
 } // namespace terrace::actors

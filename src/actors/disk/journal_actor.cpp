@@ -3,7 +3,7 @@
 #include "actors/disk/disk_actor.hpp"
 #include "actors/disk/stall_tick.hpp"
 #include "runtime/answer.hpp"
-#include "runtime/io_messages.hpp"
+#include "runtime/io_port.hpp"
 #include "storage/disk/path_journal.hpp"
 
 #include <caf/stateful_actor.hpp>

@@ -12,10 +12,10 @@
 #pragma once
 
 #include "actors/interfaces.hpp"
-#include "metrics/journal_probe.hpp"
+#include "metrics/disk_probe.hpp"
 #include "runtime/home.hpp"
 #include "storage/disk/disk_service.hpp"
-#include "storage/disk/journal_messages.hpp"
+#include "storage/disk/path_journal.hpp"
 #include "storage/extent_file.hpp"
 #include "storage/index_journal.hpp"
 #include "storage/volume_spaces.hpp"

@@ -4,7 +4,7 @@
 #include "runtime/ask.hpp"
 #include "runtime/home.hpp"
 #include "runtime/next_turn.hpp"
-#include "runtime/short_turns.hpp"
+#include "runtime/turn_times.hpp"
 #include "tier/search/prefix_search.hpp"
 
 #include <caf/actor_system.hpp>

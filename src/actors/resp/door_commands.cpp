@@ -1,6 +1,6 @@
 // Turns the words of a client into batches of commands.
 #include "actors/resp/door_connection.hpp"
-#include "actors/resp/value_space.hpp"
+#include "actors/resp/value_transfer.hpp"
 
 #include <caf/send.hpp>
 

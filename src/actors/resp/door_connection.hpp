@@ -11,23 +11,111 @@
 // values, as coroutines. It belongs to one actor.
 #pragma once
 
-#include "actors/resp/door_batch.hpp"
-#include "actors/resp/door_environment.hpp"
+#include "actors/connection/connection.hpp"
 #include "actors/resp/talk.hpp"
 #include "actors/resp/value_transfer.hpp"
+#include "base/error.hpp"
 #include "base/idle_pool.hpp"
 #include "index/sha256.hpp"
+#include "metrics/request_probe.hpp"
 #include "protocol/resp/command_reader.hpp"
-#include "protocol/resp/reply_line.hpp"
-#include "runtime/task_event.hpp"
+#include "protocol/resp/reply.hpp"
+#include "runtime/task.hpp"
+#include "tier/objects/object_batch.hpp"
 #include "tier/objects/small_values.hpp"
 
 #include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <optional>
-
+#include <string>
+#include <string_view>
 #include <sys/socket.h>
+#include <vector>
 
 namespace terrace::actors {
+
+// Commands of a Redis client that are served together: they read, or write, or remove some keys at a time.
+//
+// Pure: used by one thread at a time.
+
+class door_batch {
+ public:
+  enum class work : uint8_t { none, read, write, remove, count };
+  static constexpr size_t keys_max = 32; ///< keys whose objects may be held at a time
+  static constexpr size_t items_max = 256;
+  static constexpr size_t text_bytes_max = 16 << 10; ///< bytes of ready replies
+
+  /// A part of the replies, in the order of the commands.
+  struct item {
+    enum class kind : uint8_t {
+      text,    ///< a ready reply is in `text`
+      value,   ///< the value of the key, a null, or an error
+      element, ///< an element of an array: a value or a null
+      count,   ///< the key counts if it exists or was removed
+      sum,     ///< the end of a counting command: the number
+      stored,  ///< the end of a command that stored one value
+      part,    ///< one of several values that a command stores
+      parts,   ///< the end of such a command
+      forget,  ///< a command ends early: its number or failure is not sent
+      dbsize,
+      info,
+    };
+    kind what = kind::text;
+    size_t key = 0;
+    std::string text{};
+  };
+
+  work what = work::none;
+  std::shared_ptr<object_batch> objects = std::make_shared<object_batch>();
+  std::vector<std::string_view> contents; ///< contents of the stored values, parallel to the objects
+  std::vector<item> items;
+  size_t text_bytes = 0;
+
+  /// True if a key may be added for this work.
+  bool takes(work more) const {
+    return (what == work::none || what == more) && objects->size() < keys_max && has_room();
+  }
+  bool has_room() const { return items.size() < items_max && text_bytes < text_bytes_max; }
+  /// Adds a ready reply.
+  void say(std::string_view text) {
+    if (items.empty() || items.back().what != item::kind::text)
+      items.push_back({});
+    items.back().text.append(text);
+    text_bytes += text.size();
+  }
+  /// Returns the number of the key; each key is in the batch once.
+  size_t add(work more, const object_key& key) {
+    what = more;
+    for (size_t i = 0; i < objects->size(); ++i)
+      if (objects->keys[i] == key)
+        return i;
+    objects->keys.push_back(key);
+    objects->parents.emplace_back();
+    objects->payload_bytes.push_back(0);
+    contents.emplace_back();
+    return objects->size() - 1;
+  }
+  /// Sets the value of a key. The last one counts, because nobody sees those before it.
+  void set(size_t key, std::string_view bytes) {
+    contents[key] = bytes;
+    objects->payload_bytes[key] = bytes.size();
+  }
+  bool empty() const { return items.empty(); }
+};
+
+// What all connections of a door for Redis clients share.
+
+/// Set up before the door is open; safe on any thread.
+struct door_environment {
+  std::shared_ptr<const connection_environment>
+      group;            ///< the group's limits, clients and logs are those of its other clients
+  std::string password; ///< empty: no password is needed
+  uint64_t value_bytes_max = 512ULL << 20;
+  std::shared_ptr<metrics::resp_probe> probe;
+};
+using door_ptr = std::shared_ptr<const door_environment>;
 
 class door_connection {
  public:

@@ -6,10 +6,13 @@
 #include "group/prompt_book.hpp"
 #include "group/session_table.hpp"
 #include "index/tenant_quota.hpp"
+#include "memory/allocator.hpp"
 #include "memory/segmented_arena.hpp"
 #include "memory/teardown.hpp"
+#include "policy/eviction_policy.hpp"
 #include "storage/extent_file.hpp"
-#include "storage/machine_identity.hpp"
+#include "storage/file_lock.hpp"
+#include "tier/objects/demotion_mode.hpp"
 #include "tier/policy/policy_clock.hpp"
 #include "tier/policy/shadow_policies.hpp"
 #include "tier/search/lease_ledger.hpp"
@@ -21,8 +24,20 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
+
+namespace terrace::option_values {
+
+// The values that options may have: the names in the registries behind them. Used to validate settings.
+
+inline std::span<const std::string_view> allocators() { return allocator_names(); }
+inline std::span<const std::string_view> policies() { return eviction_policy_names(); }
+inline std::span<const std::string_view> demotions() { return demotion_modes; }
+
+} // namespace terrace::option_values
 
 namespace terrace {
 

@@ -2,18 +2,42 @@
 #pragma once
 
 #include "metrics/client_probe.hpp"
-#include "metrics/path_probes.hpp"
+#include "metrics/disk_probe.hpp"
 #include "metrics/request_probe.hpp"
-#include "metrics/resp_probe.hpp"
-#include "metrics/shadow_probe.hpp"
 #include "metrics/tier_probe.hpp"
+#include "policy/eviction_tracker.hpp"
 #include "tier/quota/tenant_board.hpp"
 #include "tier/search/read_meter.hpp"
 
+#include <array>
+#include <chrono>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace terrace {
+
+// Passes the ages of accesses to the tiers' probes.
+
+/// Used by the policy's thread only.
+class age_probes final : public age_observer {
+ public:
+  /// Null: the tier's ages are not counted.
+  void set(tier_number tier, std::shared_ptr<metrics::tier_probe> probe) {
+    probes_.at(tier) = std::move(probe);
+  }
+  void reused(tier_number tier, std::chrono::milliseconds after) override {
+    if (auto& probe = probes_[tier])
+      probe->reused(after);
+  }
+  void evicted(tier_number tier, std::chrono::milliseconds age) override {
+    if (auto& probe = probes_[tier])
+      probe->unused_until_evicted(age);
+  }
+
+ private:
+  std::array<std::shared_ptr<metrics::tier_probe>, tiers_max> probes_;
+};
 
 /// The probes of a group; registered with the exposition by their creator.
 struct group_probes {

@@ -1,7 +1,7 @@
 #include "actors/supervision/shutdown.hpp"
 
 #include "base/tier_properties.hpp"
-#include "runtime/io_messages.hpp"
+#include "runtime/io_port.hpp"
 
 #include <caf/exit_reason.hpp>
 

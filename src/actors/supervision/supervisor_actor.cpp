@@ -1,12 +1,11 @@
 #include "actors/supervision/supervisor_actor.hpp"
 
-#include "actors/supervision/disk_attach.hpp"
-#include "actors/supervision/memory_gauges.hpp"
 #include "actors/supervision/metrics_actor.hpp"
 #include "actors/supervision/shutdown.hpp"
+#include "actors/supervision/supervisor_state.hpp"
 #include "actors/tier/memory_actor.hpp"
 #include "base/tier_properties.hpp"
-#include "runtime/io_messages.hpp"
+#include "runtime/io_port.hpp"
 
 #include <cerrno>
 

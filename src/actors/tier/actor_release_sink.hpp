@@ -3,7 +3,7 @@
 
 #include "actors/interfaces.hpp"
 #include "memory/teardown.hpp"
-#include "tier/objects/release_sink.hpp"
+#include "tier/objects/object_hold.hpp"
 
 #include <caf/actor.hpp>
 #include <caf/send.hpp>

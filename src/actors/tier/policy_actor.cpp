@@ -1,7 +1,7 @@
 #include "actors/tier/policy_actor.hpp"
 
-#include "actors/supervision/age_probes.hpp"
-#include "runtime/short_turns.hpp"
+#include "actors/supervision/group_probes.hpp"
+#include "runtime/turn_times.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/stateful_actor.hpp>

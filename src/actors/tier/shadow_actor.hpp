@@ -4,7 +4,7 @@
 
 #include "actors/interfaces.hpp"
 #include "base/credit_gate.hpp"
-#include "metrics/shadow_probe.hpp"
+#include "metrics/tier_probe.hpp"
 #include "tier/policy/shadow_policies.hpp"
 
 #include <caf/fwd.hpp>

@@ -3,12 +3,11 @@
 #include "actors/tier/allocator_actor.hpp"
 #include "actors/tier/tier_actor.hpp"
 #include "actors/tier/tiers_below.hpp"
-#include "runtime/short_turns.hpp"
+#include "runtime/turn_times.hpp"
 #include "runtime/turns.hpp"
-#include "tier/objects/long_notices.hpp"
 #include "tier/objects/tier_changes.hpp"
 #include "tier/quota/quota_line.hpp"
-#include "tier/space/space_refusal.hpp"
+#include "tier/space/allocation_queue.hpp"
 
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>

@@ -4,7 +4,7 @@
 #include "actors/transfer/load_into_device.hpp"
 #include "actors/transfer/transfer_steps.hpp"
 #include "base/tier_properties.hpp"
-#include "runtime/task_event.hpp"
+#include "runtime/task.hpp"
 #include "transfer/load_window.hpp"
 #include "transfer/notice_parts.hpp"
 

@@ -2,7 +2,6 @@
 
 #include "actors/transfer/transfer_steps.hpp"
 #include "base/tier_properties.hpp"
-#include "transfer/device_window.hpp"
 #include "transfer/direct_window.hpp"
 
 #include <caf/event_based_actor.hpp>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "actors/interfaces.hpp"
-#include "actors/transfer/copier_pool.hpp"
+#include "actors/transfer/copier_actor.hpp"
 #include "actors/transfer/tier_handle.hpp"
 #include "base/credit_gate.hpp"
 #include "base/tier_properties.hpp"

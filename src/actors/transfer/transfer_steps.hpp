@@ -6,7 +6,7 @@
 #include "actors/transfer/transfer_arguments.hpp"
 #include "runtime/answer.hpp"
 #include "runtime/ask.hpp"
-#include "transfer/copy_parts.hpp"
+#include "transfer/copy_ops.hpp"
 
 #include <caf/behavior.hpp>
 

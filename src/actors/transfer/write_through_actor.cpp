@@ -3,7 +3,7 @@
 #include "actors/transfer/actor_credit_sink.hpp"
 #include "actors/transfer/bring.hpp"
 #include "runtime/answer.hpp"
-#include "runtime/io_messages.hpp"
+#include "runtime/io_port.hpp"
 #include "transfer/credit_issuer.hpp"
 #include "transfer/write_admission.hpp"
 #include "transfer/write_line.hpp"

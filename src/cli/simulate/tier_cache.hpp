@@ -1,14 +1,108 @@
 // A daemon with any number of tiers, without bytes: it tracks the location of chunks, evictions and hits.
 #pragma once
 
-#include "cli/simulate/cache_counts.hpp"
-#include "cli/simulate/cache_shape.hpp"
-#include "cli/simulate/tier_contents.hpp"
+#include "cli/simulate/chunk_tracker.hpp"
 
+#include <algorithm>
+#include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
 namespace terrace::simulate {
+
+// The capacities of a simulated daemon's tiers and the sizes of its transfers: the daemon's rules, in chunks.
+
+/// The objects of a replay; each chunk is one object.
+struct object_sizes {
+  uint64_t payload_bytes = 0;
+  uint64_t physical_bytes = 0;         ///< bytes of the arena per object, with header block and padding
+  uint64_t region_bytes = 32ULL << 20; ///< region of the client, which limits a store or load
+  uint64_t segment_bytes = 1ULL << 30; ///< no object of the host arena crosses a segment
+};
+
+struct cache_shape {
+  uint64_t capacity_chunks = 0;
+  uint64_t object_bytes = 0;  ///< physical bytes of an object
+  uint64_t window_chunks = 1; ///< chunks for which a transfer allocates space at a time
+  uint64_t batch_chunks = 1;  ///< chunks per request of the client
+};
+
+/// Returns the number of whole objects that fit in the segments. The rest of each segment is unusable for
+/// objects of this size.
+inline uint64_t chunks_in(uint64_t arena_bytes, const object_sizes& objects) {
+  uint64_t segments = arena_bytes / objects.segment_bytes;
+  return segments * (objects.segment_bytes / objects.physical_bytes) +
+         arena_bytes % objects.segment_bytes / objects.physical_bytes;
+}
+
+/// Returns the smallest arena in which `chunks` fit.
+inline uint64_t arena_for(uint64_t chunks, const object_sizes& objects) {
+  uint64_t in_segment = objects.segment_bytes / objects.physical_bytes;
+  return chunks / in_segment * objects.segment_bytes + chunks % in_segment * objects.physical_bytes;
+}
+
+/// Applies the daemon's rule: a window is at most 64 MiB and at most an eighth of the arena, but at least a
+/// chunk.
+inline cache_shape shape_of(uint64_t arena_bytes, const object_sizes& objects) {
+  uint64_t window = std::min<uint64_t>(64ULL << 20, arena_bytes / 8);
+  return {.capacity_chunks = chunks_in(arena_bytes, objects),
+          .object_bytes = objects.physical_bytes,
+          .window_chunks = std::max<uint64_t>(1, window / objects.physical_bytes),
+          .batch_chunks = std::max<uint64_t>(1, objects.region_bytes / objects.payload_bytes)};
+}
+
+// The contents of one tier of a simulated daemon, and eviction.
+
+class tier_contents {
+ public:
+  /// Makes room for `capacity` chunks of a workload with `distinct` ones. The tracker must outlive it.
+  tier_contents(chunk_tracker& tracker, tier_number tier, uint64_t capacity, size_t distinct)
+      : tracker_(tracker), tier_(tier), capacity_(capacity), resident_(distinct) {}
+
+  bool holds(chunk which) const { return resident_[which]; }
+  uint64_t used() const { return used_; }
+  uint64_t evicted() const { return evicted_; }
+  uint64_t room() const { return capacity_ - used_; }
+  bool has_room(uint64_t chunks) const { return chunks <= room(); }
+
+  /// Evicts until `chunks` more fit, and calls `leaving` before each eviction. False if they cannot be made
+  /// to fit; chunks evicted until then stay evicted, as in a daemon.
+  bool make_room(uint64_t chunks, const std::function<void(chunk)>& leaving = {});
+
+  /// Precondition (asserted): there is room.
+  void insert(chunk which);
+
+  void pin(chunk which) { tracker_.pin(tier_, which); }
+  void unpin(chunk which) { tracker_.unpin(tier_, which); }
+
+ private:
+  chunk_tracker& tracker_;
+  tier_number tier_;
+  uint64_t capacity_;
+  std::vector<bool> resident_;
+  uint64_t used_ = 0;
+  uint64_t evicted_ = 0;
+};
+
+// Counts of a simulated daemon.
+
+/// Counts are in chunks. `disk` means all tiers below the first, `host memory` the first.
+struct cache_counts {
+  uint64_t accesses = 0;    ///< chunks requested
+  uint64_t hits = 0;        ///< accesses in the longest run from the root that was present in any tier
+  uint64_t disk_hits = 0;   ///< hits that were only on disk
+  uint64_t behind_hole = 0; ///< chunks that were present after a missing one; they count as misses
+  uint64_t stored = 0;      ///< chunks that clients stored in host memory
+  uint64_t promoted = 0;    ///< chunks copied from disk into host memory
+  uint64_t evicted = 0;     ///< chunks evicted from host memory
+  uint64_t disk_written = 0;
+  uint64_t disk_evicted = 0;
+  uint64_t disk_refused = 0; ///< chunks that the disk did not admit, counted at each offer
+  uint64_t no_room = 0;      ///< chunks not stored because no room could be made in host memory
+
+  friend bool operator==(const cache_counts&, const cache_counts&) = default;
+};
 
 /// When a chunk is offered to a tier below the first, which then applies its admission rule.
 enum class tier_writes : uint8_t {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/unique_fd.hpp"
-#include "gpu/cuda/owned.hpp"
+#include "gpu/cuda/context.hpp"
 
 #include <span>
 

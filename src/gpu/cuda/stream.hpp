@@ -1,7 +1,7 @@
 // The driver's streams and events.
 #pragma once
 
-#include "gpu/cuda/owned.hpp"
+#include "gpu/cuda/context.hpp"
 
 namespace terrace::cuda {
 

@@ -38,7 +38,7 @@ struct sums_kernel {
 };
 
 /// The part of a batch that comes to host memory: the header blocks, and the sums of the payloads.
-struct host_page {
+struct read_page {
   struct layout {
     std::array<std::array<std::byte, object_header_bytes>, disk_reader::extents_max> headers;
     std::array<uint64_t, disk_reader::extents_max> sums;
@@ -57,7 +57,7 @@ struct host_page {
 
 struct slot {
   cuda::stream stream;
-  host_page page;
+  read_page page;
 };
 
 struct batch {
@@ -238,11 +238,11 @@ result<slot> make_slot(const std::shared_ptr<const cuda::context>& context) {
     return tl::unexpected(stream.error());
   slot made{std::move(*stream), {}};
   auto& page = made.page;
-  page.of.reset(static_cast<host_page::layout*>(std::aligned_alloc(block_bytes, host_page::bytes)));
+  page.of.reset(static_cast<read_page::layout*>(std::aligned_alloc(block_bytes, read_page::bytes)));
   if (!page.of)
     return fail(errc::no_space, "no memory for the headers of objects");
   auto pinned = cuda::registration::make(
-      context, std::span(reinterpret_cast<std::byte*>(page.of.get()), host_page::bytes));
+      context, std::span(reinterpret_cast<std::byte*>(page.of.get()), read_page::bytes));
   if (!pinned)
     return tl::unexpected(pinned.error());
   page.pinned = std::move(*pinned);

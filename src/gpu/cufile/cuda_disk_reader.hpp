@@ -2,7 +2,7 @@
 #pragma once
 
 #include "gpu/cuda/context.hpp"
-#include "gpu/disk_reader.hpp"
+#include "gpu/device.hpp"
 
 namespace terrace::gpu {
 

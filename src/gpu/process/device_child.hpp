@@ -3,13 +3,31 @@
 
 #include "base/error.hpp"
 #include "base/unique_fd.hpp"
+#include "gpu/device.hpp"
 
 #include <memory>
 #include <string>
-
 #include <sys/types.h>
 
 namespace terrace::gpu {
+
+// Opens a device by the name that clients give.
+
+/// The name of the device in host memory, for machines without a GPU.
+constexpr const char* host_device_name = "host";
+
+struct opened_device {
+  std::shared_ptr<device> what;
+  std::string description; ///< one line about the driver and what the device can do
+};
+
+/// Returns `name` in the form in which devices are compared: "host", or a UUID as nvidia-smi writes it.
+/// Errors: `bad_request`.
+result<std::string> canonical_device_name(const std::string& name);
+
+/// Loads the driver and makes the device's context. Errors: `bad_request`, `unsupported` without a driver,
+/// `not_found` for a device that the driver does not show.
+result<opened_device> open_device(const std::string& name);
 
 /// The descriptor of the socket in the process.
 constexpr int process_socket = 3;

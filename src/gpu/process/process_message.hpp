@@ -4,7 +4,7 @@
 
 #include "base/error.hpp"
 #include "gpu/copy_request.hpp"
-#include "gpu/disk_reader.hpp"
+#include "gpu/device.hpp"
 
 #include <array>
 #include <cstddef>

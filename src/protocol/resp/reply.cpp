@@ -1,5 +1,8 @@
 #include "protocol/resp/reply.hpp"
 
+#include <algorithm>
+#include <cassert>
+
 namespace terrace::resp {
 
 void append_error(std::string& to, std::string_view code, std::string_view text) {
@@ -18,6 +21,60 @@ void append_failure(std::string& to, const error& why) {
     case errc::deadline: return append_error(to, "BUSY", why.text);
     case errc::denied: return append_error(to, "NOPERM", why.text);
     default: return append_error(to, "ERR", std::string(to_string(why.code)) + ": " + why.text);
+  }
+}
+
+std::string& reply_line::text() {
+  if (pieces_.size() <= being_sent_ || !pieces_.back().text)
+    pieces_.push_back({std::make_shared<std::string>(), {}, nullptr});
+  return *pieces_.back().text;
+}
+
+void reply_line::add_value(std::span<const std::byte> bytes, keep_alive owner) {
+  assert(!bytes.empty());
+  pieces_.push_back({nullptr, bytes, std::move(owner)});
+  ++values_;
+}
+
+uint64_t reply_line::text_bytes() const {
+  uint64_t bytes = 0;
+  for (const piece& one : pieces_)
+    bytes += one.text ? one.size() : 0;
+  return bytes;
+}
+
+reply_line::part reply_line::begin() {
+  assert(being_sent_ == 0);
+  part next;
+  size_t skip = first_sent_;
+  for (const piece& one : pieces_) {
+    if (next.areas.size() == areas_max || next.bytes >= part_bytes)
+      break;
+    size_t bytes = static_cast<size_t>(std::min<uint64_t>(one.size() - skip, part_bytes - next.bytes));
+    next.areas.push_back(
+        {const_cast<char*>(static_cast<const char*>(one.data())) + skip, bytes}); // the kernel only reads it
+    next.owners.push_back(one.text ? keep_alive(one.text) : one.owner);
+    next.bytes += bytes;
+    ++being_sent_;
+    skip = 0;
+  }
+  return next;
+}
+
+void reply_line::sent(uint64_t bytes) {
+  being_sent_ = 0;
+  while (bytes != 0) {
+    assert(!pieces_.empty());
+    piece& first = pieces_.front();
+    uint64_t left = first.size() - first_sent_;
+    if (bytes < left) {
+      first_sent_ += static_cast<size_t>(bytes);
+      return;
+    }
+    bytes -= left;
+    values_ -= first.text ? 0 : 1;
+    pieces_.pop_front();
+    first_sent_ = 0;
   }
 }
 

@@ -5,7 +5,6 @@
 #include "storage/disk/disk_service.hpp"
 #include "tier/search/read_meter.hpp"
 #include "transfer/direct_messages.hpp"
-#include "transfer/recent_keys.hpp"
 #include "transfer/unread_files.hpp"
 
 #include <cstdint>

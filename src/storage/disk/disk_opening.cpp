@@ -1,7 +1,7 @@
 #include "storage/disk/disk_opening.hpp"
 
 #include "memory/striped_allocator.hpp"
-#include "storage/lock_watcher.hpp"
+#include "storage/file_lock.hpp"
 #include "storage/volume_reader.hpp"
 
 #include <algorithm>

@@ -13,7 +13,6 @@
 #include "metrics/tier_probe.hpp"
 #include "storage/disk/disk_queue.hpp"
 #include "storage/disk/disk_service.hpp"
-#include "storage/disk/file_watch.hpp"
 #include "storage/disk/path_health.hpp"
 #include "storage/extent_file.hpp"
 #include "tier/search/read_meter.hpp"

@@ -1,7 +1,7 @@
 // Log texts and metrics for an opened disk tier.
 #pragma once
 
-#include "metrics/path_probes.hpp"
+#include "metrics/disk_probe.hpp"
 #include "metrics/tier_probe.hpp"
 #include "storage/disk/disk_opening.hpp"
 

@@ -9,9 +9,9 @@
 // Pure: the journal actor has the device and the tier. Used by one thread at a time.
 #pragma once
 
-#include "storage/disk/journal_messages.hpp"
 #include "storage/index_journal.hpp"
 #include "storage/volume_spaces.hpp"
+#include "tier/objects/index_keeping.hpp"
 #include "tier/objects/journal_tally.hpp"
 
 #include <cstdint>
@@ -21,6 +21,15 @@
 #include <vector>
 
 namespace terrace {
+
+// Messages to the journal of a path, beside those of its tier (tier/objects/index_keeping.hpp).
+
+/// The disk set sends it when the tier no longer changes. (delayed: until a checkpoint contains everything,
+/// or could not be written)
+struct close_journal_request {};
+struct close_journal_answer {
+  error failure;
+};
 
 class path_journal {
  public:

@@ -2,6 +2,7 @@
 
 #include "index/object_header.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <span>
 
@@ -128,6 +129,32 @@ std::vector<size_t> not_good(const check_answer& found, const std::vector<size_t
 bool is_superseded(const moved_object& object) {
   auto header = decode(std::span<const std::byte, object_header_bytes>(object.memory, object_header_bytes));
   return header && header->identity.generation != object.place.generation;
+}
+
+std::vector<index_changes> divide(const index_changes& what, const path_map& paths) {
+  std::vector<index_changes> own(paths.paths());
+  if (own.size() == 1) {
+    own.front() = what;
+    return own;
+  }
+  for (const index_change& change : what.changes)
+    own[paths.path_of(change.record.offset)].changes.push_back(change);
+  for (index_changes& part : own) {
+    if (!part.changes.empty())
+      part.of = what.of;
+    part.gone = what.gone;
+  }
+  return own;
+}
+
+forget_answer sum_of(const std::vector<forget_answer>& answers, const volume_id& volume, bool left_out) {
+  forget_answer sum;
+  sum.failure = failures_of(answers);
+  for (const forget_answer& one : answers)
+    sum.epoch = std::max(sum.epoch, one.epoch);
+  if (left_out || sum.failure.code != errc::ok)
+    sum.missed = volume;
+  return sum;
 }
 
 } // namespace terrace

@@ -3,8 +3,12 @@
 // Pure: the disk set sends the parts. Used by one thread at a time.
 #pragma once
 
+#include "base/error.hpp"
+#include "index/volume_id.hpp"
+#include "memory/striped_allocator.hpp"
 #include "storage/disk/disk_messages.hpp"
 #include "storage/disk/disk_paths.hpp"
+#include "tier/objects/index_keeping.hpp"
 #include "transfer/copy_messages.hpp"
 #include "transfer/mover_messages.hpp"
 
@@ -12,6 +16,30 @@
 #include <vector>
 
 namespace terrace {
+
+// Changes of a disk tier's index, divided among the journals of its paths, and their answers combined.
+//
+// Pure: the disk set sends the parts.
+
+/// Returns the changes by path. A path gets the changes of its own objects, and every path gets the spaces
+/// that are gone; empty: nothing changed.
+std::vector<index_changes> divide(const index_changes& what, const path_map& paths);
+
+/// Combines the failures among the answers of several paths.
+template <class Answer>
+error failures_of(const std::vector<Answer>& answers) {
+  error sum;
+  for (const Answer& one : answers)
+    if (one.failure.code != errc::ok) {
+      sum.code = one.failure.code;
+      sum.text += (sum.text.empty() ? "" : "; ") + one.failure.text;
+    }
+  return sum;
+}
+
+/// Makes the answer of a disk tier to `forget_request` from the answers of its journals. `left_out`: the
+/// volume has paths that are not in service, and therefore did not record it.
+forget_answer sum_of(const std::vector<forget_answer>& answers, const volume_id& volume, bool left_out);
 
 class path_parts {
  public:

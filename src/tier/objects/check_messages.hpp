@@ -7,7 +7,7 @@
 #include "base/ids.hpp"
 #include "base/object_key.hpp"
 #include "base/tier_properties.hpp"
-#include "index/object_id.hpp"
+#include "index/resident.hpp"
 #include "memory/allocator.hpp"
 #include "tier/space/write_credit.hpp"
 

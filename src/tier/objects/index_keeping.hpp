@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/error.hpp"
-#include "index/pending_clear.hpp"
+#include "index/object_header.hpp"
 #include "index/space_registry.hpp"
 #include "memory/allocator.hpp"
 #include "tier/objects/durable_index.hpp"

@@ -1,7 +1,7 @@
 // Counts how often each object occurs.
 #pragma once
 
-#include "index/object_id.hpp"
+#include "index/resident.hpp"
 
 #include <array>
 #include <cassert>

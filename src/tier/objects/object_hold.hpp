@@ -2,14 +2,47 @@
 #pragma once
 
 #include "base/keep_alive.hpp"
+#include "index/resident.hpp"
 #include "tier/objects/object_place.hpp"
-#include "tier/objects/release_sink.hpp"
 
 #include <cstddef>
 #include <memory>
+#include <span>
+#include <utility>
 #include <vector>
 
 namespace terrace {
+
+// The place where the handles of a tier release what they own.
+
+/// The tier as seen by its handles (`object_hold`, `object_reservation`). The last copy of a handle may end
+/// on any thread, so calls may come from any thread and concurrently. They neither block nor throw, and are
+/// applied later; calls from one thread are applied in order. Handles keep the sink alive; after the end of
+/// the tier the calls have no effect.
+class release_sink {
+ public:
+  virtual ~release_sink() = default;
+
+  /// Ends one hold of each of these objects.
+  virtual void release(std::vector<object_id> held) = 0;
+
+  /// Ends one hold of each present object among many places; the sink may look at them on another thread, and later.
+  virtual void release_places(std::vector<object_place> held) { release(ids_of(held)); }
+
+  /// Releases the space of objects that were reserved and not published.
+  virtual void abandon(std::vector<object_id> reserved) = 0;
+
+ protected:
+  /// Returns the ids of the present objects.
+  static std::vector<object_id> ids_of(std::span<const object_place> places) {
+    std::vector<object_id> ids;
+    for (const object_place& place : places)
+      if (place.present())
+        ids.push_back(place.id);
+    return ids;
+  }
+};
+using release_sink_ptr = std::shared_ptr<release_sink>;
 
 /// Published objects that must not leave their tier. Created by the tier; the hold ends with its last copy,
 /// on any thread, by a call to the tier's sink. Used by one thread at a time.
@@ -60,5 +93,26 @@ using hold_ptr = std::shared_ptr<object_hold>;
 hold_ptr part_of(keep_alive whole, std::vector<object_place> places);
 /// Makes a hold of the places [begin, end) of a hold.
 hold_ptr part_of(const hold_ptr& whole, size_t begin, size_t end);
+
+// Space in a tier for objects that are being written and not yet visible.
+
+/// Space for objects that their owner is writing; objects not published when the last copy ends, on any
+/// thread, are released. Every writer of the extents keeps a copy until its last byte is written.
+class object_reservation {
+ public:
+  object_reservation(release_sink_ptr tier, std::vector<object_id> ids)
+      : tier_(std::move(tier)), ids_(std::move(ids)) {}
+  object_reservation(const object_reservation&) = delete;
+  object_reservation& operator=(const object_reservation&) = delete;
+  ~object_reservation() {
+    if (tier_ && !ids_.empty())
+      tier_->abandon(std::move(ids_));
+  }
+
+ private:
+  release_sink_ptr tier_;
+  std::vector<object_id> ids_;
+};
+using reservation_ptr = std::shared_ptr<object_reservation>;
 
 } // namespace terrace

@@ -3,7 +3,6 @@
 
 #include "tier/objects/check_messages.hpp"
 #include "tier/objects/object_place.hpp"
-#include "tier/objects/reference_kind.hpp"
 
 #include <array>
 #include <cstddef>
@@ -15,6 +14,20 @@
 #include <vector>
 
 namespace terrace {
+
+// Names the owners that keep holds from one request to the next.
+
+/// Owners that can be asked. Any other owner that keeps holds from one request to the next gets a kind here
+/// and a name in `reference_names`, and reports its holds where the check asks for them
+/// (actors/check/check_actor.cpp). Holds beyond these belong to requests in progress.
+enum class reference_kind : uint8_t {
+  lease,   ///< a client's lease
+  session, ///< a held session, between its turns, or a reader of objects that it held
+  pin,     ///< an operator's pin
+  reading, ///< objects whose places a client was given, so that it reads them there
+};
+constexpr std::array<const char*, 4> reference_names = {"leases", "sessions", "pins", "readings"};
+constexpr size_t reference_kinds = reference_names.size();
 
 /// The references to the objects of one tier. Pure; used by one thread at a time.
 class reference_count {

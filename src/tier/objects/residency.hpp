@@ -4,7 +4,7 @@
 
 #include "base/tier_properties.hpp"
 #include "memory/allocator.hpp"
-#include "memory/path_map.hpp"
+#include "memory/striped_allocator.hpp"
 #include "tier/messages.hpp"
 #include "tier/objects/awaited_objects.hpp"
 #include "tier/objects/demotion.hpp"
@@ -14,7 +14,6 @@
 #include "tier/objects/journal_tally.hpp"
 #include "tier/objects/object_batch.hpp"
 #include "tier/objects/object_place.hpp"
-#include "tier/objects/origins.hpp"
 #include "tier/objects/tier_index.hpp"
 #include "tier/policy/policy_notes.hpp"
 #include "tier/policy/second_use.hpp"

@@ -13,6 +13,11 @@
 
 namespace terrace {
 
+// Slices of object batches.
+
+/// Returns objects [begin, end) of a batch; the batch itself if that is all of it.
+batch_ptr slice(const batch_ptr& all, size_t begin, size_t end);
+
 /// The chunks of a transfer, on one rank.
 struct scope_subject {
   space_ptr in;

@@ -7,9 +7,64 @@
 #include "tier/objects/index_keeping.hpp"
 #include "tier/objects/residency.hpp"
 
+#include <cstddef>
+#include <optional>
 #include <utility>
 
 namespace terrace {
+
+// The order in which the tiers of a group are cleared, and the sum of their answers.
+//
+// The tiers are cleared from the fastest to the slowest, and then the fastest again. A transfer reserves its
+// destination first and then asks its source whether the objects are still published (`confirm_request`), and a clear
+// removes reserved objects as well; so no concurrent transfer brings back what was cleared. If a tier joined meanwhile,
+// all tiers are asked again, because the new one may have received objects that the first tier still had. Pure.
+
+class clear_course {
+ public:
+  /// The position of the tier to ask now that there are `tiers` (at least one); nullopt: all are cleared.
+  std::optional<size_t> next(size_t tiers) {
+    if (asked_ == round()) {
+      if (tiers_ == tiers)
+        return std::nullopt;
+      tiers_ = tiers;
+      asked_ = 0;
+    }
+    return asked_++ % tiers_;
+  }
+
+  void add(const clear_answer& one) {
+    sum_.objects += one.objects;
+    sum_.bytes += one.bytes;
+    if (one.missed)
+      sum_.missed = one.missed;
+    if (one.failure.code != errc::ok)
+      sum_.failure = one.failure;
+  }
+
+  /// Returns the clear that must be recorded for the paths of the volume that are left out, or could not
+  /// write it down; nullopt: none. `space` is the fingerprint of the cleared space.
+  std::optional<pending_clear> unrecorded(const std::optional<space_fingerprint>& space) const {
+    auto missed = sum_.missed;
+    if (missed)
+      missed->space = space;
+    return missed;
+  }
+  /// The clear was recorded, or recording failed. Success resolves a failure of the paths; otherwise the
+  /// first failure stays.
+  void recorded(const error& failure) {
+    if (failure.code == errc::ok || sum_.failure.code == errc::ok)
+      sum_.failure = failure;
+  }
+  const clear_answer& sum() const { return sum_; }
+
+ private:
+  size_t round() const { return tiers_ > 1 ? tiers_ + 1 : tiers_; } ///< questions in a round
+
+  size_t tiers_ = 0; ///< number of tiers when the present round began
+  size_t asked_ = 0; ///< tiers asked in this round
+  clear_answer sum_;
+};
 
 class tier_clear {
  public:

@@ -6,12 +6,62 @@
 #include "policy/eviction_tracker.hpp"
 #include "tier/messages.hpp"
 #include "tier/objects/check_messages.hpp"
-#include "tier/policy/chain_uses.hpp"
+#include "tier/objects/object_source.hpp"
 #include "tier/policy/open_inferences.hpp"
 #include "tier/policy/policy_clock.hpp"
 #include "tier/policy/policy_messages.hpp"
 
+#include <deque>
+#include <vector>
+
 namespace terrace {
+
+// The accesses of inferences to their chains, recorded in the policy in parts of bounded size.
+
+/// A short chain is recorded at once; a long one in steps, between which the policy handles other events. Pure; used
+/// by one thread at a time.
+class chain_uses {
+ public:
+  /// Objects recorded in a step: less than a millisecond.
+  static constexpr size_t step_objects = 2'048;
+  /// While this many objects wait, only the beginning of a further long chain is recorded: late records are
+  /// of little use, and the sender does not wait for them.
+  static constexpr size_t waiting_objects_max = 4 << 20;
+
+  explicit chain_uses(size_t at_once = step_objects) : at_once_(at_once) {}
+
+  /// Begins a request for these objects, root first, and records it if they are few. Otherwise call `step`
+  /// until it returns false.
+  request_number begin(eviction_tracker& tracker, object_source objects, const request_hints& hints,
+                       policy_time now);
+
+  /// Records the next part. Returns false if nothing is left to do.
+  bool step(eviction_tracker& tracker, policy_time now);
+  bool idle() const { return waiting_.empty(); }
+
+ private:
+  /// The names of objects in the order of the tracker's chain: states of trailing pools, the last first, then
+  /// the other objects, the first first.
+  struct chain {
+    std::vector<entry_key> states; ///< in order, the first first
+    std::vector<entry_key> others;
+    size_t size() const { return states.size() + others.size(); }
+    std::vector<entry_key> part(size_t first, size_t count) const;
+  };
+  struct use {
+    object_source objects;
+    long_request request;
+    chain names;
+    size_t named = 0; ///< objects whose names are in the chain
+    size_t found = 0; ///< names passed to `find_part`
+    size_t used = 0;  ///< names passed to `use_part`, from the end
+  };
+  static void name(const object_source& objects, size_t first, size_t count, chain& into);
+
+  size_t at_once_;
+  size_t waiting_objects_ = 0;
+  std::deque<use> waiting_;
+};
 
 /// The seed of policies. It is fixed, so that the same events have the same victims, and equal to the
 /// simulator's first seed.

@@ -2,7 +2,7 @@
 
 #include "base/tier_properties.hpp"
 #include "index/chunk_layout.hpp"
-#include "index/unusable_objects.hpp"
+#include "index/prefix_plan.hpp"
 
 #include <algorithm>
 #include <cassert>

@@ -7,6 +7,7 @@
 #include "tier/messages.hpp"
 #include "tier/objects/residency.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -14,6 +15,13 @@
 #include <vector>
 
 namespace terrace {
+
+// Chooses among the proposed victims if only some of them make room for the waiting request.
+
+/// `chosen` are indices into `named.victims`. A victim takes along all proposed victims below it in its
+/// chain, because an object is evicted only after all that continue its prefix. Returns the victims in the
+/// order in which they were proposed.
+std::vector<entry_key> with_descendants(const victim_answer& named, const std::vector<size_t>& chosen);
 
 /// A request that waits for room.
 struct room_seeker {

@@ -1,5 +1,5 @@
 #include "actors/connection/frame_channel.hpp"
-#include "protocol/error_frame.hpp"
+#include "protocol/frame_builder.hpp"
 #include "support/actor_fixture.hpp"
 #include "support/runtime_fixture.hpp"
 

@@ -1,4 +1,4 @@
-#include "actors/connection/peer.hpp"
+#include "actors/connection/frame_channel.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 #include "actors/gpu/child/stream_actor.hpp"
 
-#include "gpu/host/host_device.hpp"
+#include "gpu/host/host_engine.hpp"
 #include "tests/support/runtime_fixture.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "actors/supervision/age_probes.hpp"
+#include "actors/supervision/group_probes.hpp"
 
 #include <gtest/gtest.h>
 

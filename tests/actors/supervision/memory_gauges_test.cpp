@@ -1,4 +1,4 @@
-#include "actors/supervision/memory_gauges.hpp"
+#include "actors/supervision/metrics_actor.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "actors/supervision/shutdown_course.hpp"
+#include "actors/supervision/supervisor_state.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Which copiers are asked, and how many for one copy.
-#include "actors/transfer/copier_pool.hpp"
+#include "actors/transfer/copier_actor.hpp"
 
 #include "tests/support/actor_fixture.hpp"
 #include "transfer/copy_line.hpp"

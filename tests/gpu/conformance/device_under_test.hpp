@@ -4,7 +4,7 @@
 #include "driver_fixture.hpp"
 #include "gpu/copy_stream.hpp"
 #include "gpu/cuda/cuda_device.hpp"
-#include "gpu/host/host_device.hpp"
+#include "gpu/host/host_engine.hpp"
 #include "gpu/kernels/kernel_image.hpp"
 
 #include <condition_variable>

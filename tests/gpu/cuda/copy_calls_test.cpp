@@ -1,6 +1,6 @@
 // Tests with how many calls of the driver a part is copied.
 #include "gpu/cuda/cuda_device.hpp"
-#include "gpu/cuda/plane.hpp"
+#include "gpu/cuda/cuda_engine.hpp"
 
 #include "conformance/conformance_fixture.hpp"
 #include "driver_fixture.hpp"

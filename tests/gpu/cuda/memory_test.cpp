@@ -1,7 +1,7 @@
 #include "gpu/cuda/device_memory.hpp"
 
 #include "driver_fixture.hpp"
-#include "gpu/cuda/virtual_memory.hpp"
+#include "gpu/cuda/cuda_memory.hpp"
 
 namespace terrace::cuda {
 namespace {

@@ -1,6 +1,6 @@
 // Memory and events between processes: by legacy handles and by descriptors.
 #include "driver_fixture.hpp"
-#include "gpu/cuda/virtual_memory.hpp"
+#include "gpu/cuda/cuda_memory.hpp"
 #include "peer.hpp"
 
 namespace terrace::cuda {

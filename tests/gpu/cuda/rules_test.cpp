@@ -1,7 +1,7 @@
 // The simulated driver checks the rules that the real driver leaves to its users, and causes faults where a
 // test wants them. The tests break each rule to prove the simulation.
 #include "driver_fixture.hpp"
-#include "gpu/cuda/virtual_memory.hpp"
+#include "gpu/cuda/cuda_memory.hpp"
 #include "gpu/kernels/copy_runs.hpp"
 
 #include <atomic>

@@ -1,9 +1,9 @@
-#include "gpu/disk_reader.hpp"
+#include "gpu/device.hpp"
 
 #include "cufile_fixture.hpp"
 #include "gpu/cuda/cuda_memory.hpp"
 #include "gpu/cufile/cuda_disk_reader.hpp"
-#include "gpu/host/host_device.hpp"
+#include "gpu/host/host_engine.hpp"
 #include "gpu/kernels/sums_image.hpp"
 #include "index/payload_checksum.hpp"
 

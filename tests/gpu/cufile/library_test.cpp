@@ -1,4 +1,4 @@
-#include "gpu/cufile/library.hpp"
+#include "gpu/cufile/owners.hpp"
 
 #include "cufile_fixture.hpp"
 

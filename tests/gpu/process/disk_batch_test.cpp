@@ -1,4 +1,4 @@
-#include "gpu/process/disk_batch.hpp"
+#include "gpu/process/direct_record.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "gpu/process/opened_device.hpp"
+#include "gpu/process/device_child.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,4 @@
 // Replies are sent in their order, byte by byte if necessary, and keep what they refer to until then.
-#include "protocol/resp/reply_line.hpp"
 
 #include "protocol/resp/reply.hpp"
 

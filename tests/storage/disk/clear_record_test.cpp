@@ -1,4 +1,3 @@
-#include "storage/disk/clear_record.hpp"
 
 #include "storage/pending_clears.hpp"
 #include "tests/support/temporary_folder.hpp"

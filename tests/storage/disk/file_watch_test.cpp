@@ -1,6 +1,6 @@
-#include "storage/disk/file_watch.hpp"
+#include "storage/disk/path_health.hpp"
 
-#include "storage/disk/damage_log.hpp"
+#include "storage/disk/damage_reports.hpp"
 
 #include <gtest/gtest.h>
 

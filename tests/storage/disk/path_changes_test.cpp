@@ -1,6 +1,6 @@
-#include "storage/disk/path_changes.hpp"
+#include "storage/disk/path_parts.hpp"
 
-#include "storage/disk/journal_messages.hpp"
+#include "storage/disk/path_journal.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "storage/disk/shared_devices.hpp"
+#include "storage/disk/disk_paths.hpp"
 
 #include "base/unique_fd.hpp"
 #include "tests/support/temporary_folder.hpp"

@@ -1,4 +1,4 @@
-#include "tier/objects/clear_course.hpp"
+#include "tier/objects/tier_clear.hpp"
 
 #include <gtest/gtest.h>
 

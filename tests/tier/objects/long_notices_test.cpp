@@ -1,4 +1,4 @@
-#include "tier/objects/long_notices.hpp"
+#include "tier/objects/tier_changes.hpp"
 
 #include "tests/tier/objects.hpp"
 

@@ -1,6 +1,5 @@
 // Tests what handles give back to their tier, and that they do so once.
 #include "tier/objects/object_hold.hpp"
-#include "tier/objects/object_reservation.hpp"
 #include "tier/space/write_credit.hpp"
 
 #include <gtest/gtest.h>

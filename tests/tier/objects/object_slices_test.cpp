@@ -1,4 +1,4 @@
-#include "tier/objects/object_slices.hpp"
+#include "tier/objects/scope_objects.hpp"
 
 #include "tests/tier/objects.hpp"
 

@@ -1,4 +1,4 @@
-#include "tier/objects/origins.hpp"
+#include "tier/policy/second_use.hpp"
 
 #include "tests/tier/objects.hpp"
 

@@ -1,4 +1,4 @@
-#include "tier/policy/access_order.hpp"
+#include "tier/objects/object_place.hpp"
 
 #include "index/object_header.hpp"
 #include "tests/tier/objects.hpp"

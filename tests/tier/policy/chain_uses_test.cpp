@@ -1,4 +1,4 @@
-#include "tier/policy/chain_uses.hpp"
+#include "tier/policy/policy_book.hpp"
 
 #include "tests/tier/objects.hpp"
 

@@ -2,7 +2,6 @@
 #include "tier/space/eviction_round.hpp"
 
 #include "tests/tier/round_fixture.hpp"
-#include "tier/space/victim_choice.hpp"
 
 using namespace terrace;
 using namespace terrace::test;

@@ -1,4 +1,4 @@
-#include "tier/space/space_refusal.hpp"
+#include "tier/space/allocation_queue.hpp"
 
 #include "objects.hpp"
 

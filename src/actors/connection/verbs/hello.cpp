@@ -1,10 +1,9 @@
 // hello: the handshake, first frame of every connection.
-#include "actors/connection/connection_actor.hpp"
+#include "actors/connection/connection.hpp"
 #include "actors/connection/verbs.hpp"
 #include "connection/handshake.hpp"
 
 #include <caf/send.hpp>
-
 #include <cassert>
 
 namespace terrace::actors::verbs {
@@ -34,6 +33,17 @@ task<> hello(client_request& request, const wire::Hello& asked, protocol::descri
   request.reply([&](flatbuffers::FlatBufferBuilder& body) {
     return write_hello_answer(body, environment, *client.record(), client.group().isolated, tiers);
   });
+}
+
+// bell: an eventfd that the client rings when it has written a counter which one of its requests waits for.
+
+task<> bell(client_request& request, const wire::Bell&, protocol::descriptor_list&) {
+  auto descriptor = request.actor.bell();
+  co_await request.valid(descriptor);
+  std::vector<unique_fd> descriptors;
+  descriptors.push_back(std::move(*descriptor));
+  request.reply([](flatbuffers::FlatBufferBuilder& body) { return wire::CreateBellAnswer(body); },
+                std::move(descriptors));
 }
 
 } // namespace terrace::actors::verbs

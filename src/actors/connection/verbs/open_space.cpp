@@ -1,8 +1,8 @@
 // open_space: declares the client's KV, so that only interchangeable KV is shared.
 #include "actors/connection/verbs.hpp"
-#include "actors/resp/value_space.hpp"
-#include "connection/open_pools.hpp"
+#include "actors/resp/value_transfer.hpp"
 #include "connection/request_values.hpp"
+#include "connection/status_tables.hpp"
 #include "group/idle_space_search.hpp"
 
 namespace terrace::actors::verbs {
@@ -73,6 +73,14 @@ task<> open_space(client_request& request, const wire::OpenSpace& asked, protoco
   auto added = client.holdings().add(std::move(mine));
   co_await request.valid(added);
   request.reply([&](flatbuffers::FlatBufferBuilder& body) { return write_open_space_answer(body, *space); });
+}
+
+// close_space: the connection no longer uses a space, so that the trust group may forget it.
+
+task<> close_space(client_request& request, const wire::CloseSpace& asked, protocol::descriptor_list&) {
+  auto closed = request.client.holdings().close_space(static_cast<space_id>(asked.space()));
+  co_await request.valid(closed);
+  request.reply(wire::CreateCloseSpaceAnswer);
 }
 
 } // namespace terrace::actors::verbs

@@ -1,7 +1,7 @@
 // pin: keeps what is found of a prompt until it is unpinned.
 #include "actors/connection/verbs.hpp"
 #include "base/random_id.hpp"
-#include "group/found_lease.hpp"
+#include "group/leased_part.hpp"
 
 namespace terrace::actors::verbs {
 
@@ -42,6 +42,31 @@ task<> pin(client_request& request, const wire::Pin& asked, protocol::descriptor
     auto id = body.CreateVector(held->id.bytes.data(), held->id.bytes.size());
     auto chunks = static_cast<uint32_t>(held->chunks.size());
     return wire::CreatePinAnswer(body, requested, chunks, tokens_of(*held), held->bytes, id);
+  });
+}
+
+// unpin: ends the pin of a prompt.
+
+task<> unpin(client_request& request, const wire::Unpin& asked, protocol::descriptor_list&) {
+  request.take_terms(asked);
+  connected_client& client = request.client;
+  if (!request.may_govern("a pin serves all clients of the trust group"))
+    co_return;
+  auto in = request.space(asked.space());
+  if (!in)
+    co_return;
+  const wire::Prefix& sent = *asked.prefix();
+  auto prefix = co_await request.chunks(*in, sent);
+  if (prefix.chunks.empty()) {
+    request.refuse({errc::bad_request, "expected a prompt of at least one whole chunk"});
+    co_return;
+  }
+  const auto& group = client.group().group;
+  unpin_request prompt{in->what->id, prefix.chunks.back()};
+  auto done = co_await request.ask<unpin_answer>(group, std::move(prompt), group_ended);
+  co_await request.leases_ended(); // what was pinned can be evicted then
+  request.reply([&](flatbuffers::FlatBufferBuilder& body) {
+    return wire::CreateUnpinAnswer(body, done.pins, done.bytes);
   });
 }
 

@@ -1,10 +1,10 @@
 // register_region: client memory that the daemon may copy from and into, of the host or of a device.
 #include "actors/connection/verbs.hpp"
-
-#include <fcntl.h>
+#include "actors/gpu/daemon/device_actor.hpp"
 
 #include <algorithm>
 #include <cstddef>
+#include <fcntl.h>
 
 namespace terrace::actors::verbs {
 
@@ -96,6 +96,66 @@ task<> register_region(client_request& request, const wire::RegisterRegion& aske
   request.reply([&](flatbuffers::FlatBufferBuilder& body) {
     return wire::CreateRegisterRegionAnswer(body, static_cast<uint32_t>(*id), is_mapped);
   });
+}
+
+// unregister_region: the daemon releases the client's memory once the transfers in flight are done.
+
+task<> unregister_region(client_request& request, const wire::UnregisterRegion& asked,
+                         protocol::descriptor_list&) {
+  connected_client& client = request.client;
+  auto region = request.region(asked.region());
+  if (!region)
+    co_return;
+  client.holdings().remove(static_cast<region_id>(asked.region()));
+  request.actor.end_waits_in(*region);
+  client.show();
+  device_memory_ptr on_device = region->device() ? region->device() : region->page();
+  if (on_device) {
+    on_device->events_closed(); // as the client says by this request
+    // Afterwards the client may free its memory, so it waits for the device, unless that has ended. The device answers when
+    // nobody has the region any more.
+    const auto device = region_of(*on_device).device();
+    end_region_request ending{region_of(*on_device).id()};
+    on_device = nullptr;
+    region = nullptr;
+    co_await request.try_ask<end_region_answer>(device, std::move(ending), "the device's actor has ended");
+  }
+  request.reply(wire::CreateUnregisterRegionAnswer);
+}
+
+// map_segment: a descriptor of an arena segment, or of the connection's staging memory, to be mapped by the
+// client.
+
+task<> map_segment(client_request& request, const wire::MapSegment& asked, protocol::descriptor_list&) {
+  connected_client& client = request.client;
+  if (!request.may_map("load and store with a region"))
+    co_return;
+  const arena* memory = nullptr;
+  std::shared_ptr<const arena> mapped;
+  if (asked.segment() == staging_segment) {
+    auto staging = client.staging_memory();
+    co_await request.valid(staging);
+    memory = &(*staging)->memory();
+  } else if (mapped = client.group().memory->lend(asked.segment()); mapped) {
+    client.holdings().keep_segment(asked.segment(), mapped);
+    memory = mapped.get();
+  } else {
+    uint32_t numbered = client.group().memory->segments();
+    request.refuse({errc::not_found, "there is no segment " + std::to_string(asked.segment()) +
+                                         (asked.segment() < numbered ? " any more" : "") +
+                                         "; the arena has numbered " + std::to_string(numbered)});
+    co_return;
+  }
+  auto descriptor = memory->duplicate();
+  co_await request.valid(descriptor);
+  std::vector<unique_fd> descriptors;
+  descriptors.push_back(std::move(*descriptor));
+  request.reply(
+      [&](flatbuffers::FlatBufferBuilder& body) {
+        return wire::CreateMapSegmentAnswer(body, asked.segment(), memory->size(),
+                                            memory->client_may_write());
+      },
+      std::move(descriptors));
 }
 
 } // namespace terrace::actors::verbs

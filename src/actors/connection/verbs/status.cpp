@@ -1,4 +1,5 @@
 // status: the state of the daemon, limited to the client's trust group.
+#include "actors/check/check_actor.hpp"
 #include "actors/connection/verbs.hpp"
 #include "connection/group_status.hpp"
 
@@ -53,6 +54,96 @@ task<> status(client_request& request, const wire::Status&, protocol::descriptor
   group_status_request counts;
   all.group = co_await request.ask<group_report>(group.group, counts, group_ended);
   answer(request, all);
+}
+
+// set_log_level: changes what the daemon logs.
+
+task<> set_log_level(client_request& request, const wire::SetLogLevel& asked, protocol::descriptor_list&) {
+  if (!request.may_govern("the log is that of the whole daemon"))
+    co_return;
+  const auto& environment = request.client.environment();
+  if (!environment.set_log_level) {
+    request.refuse({errc::unsupported, "the log level of this daemon cannot be changed"});
+    co_return;
+  }
+  std::string level = asked.level()->str();
+  auto before = environment.set_log_level(level);
+  co_await request.valid(before);
+  if (environment.log)
+    environment.log("daemon.log_level: \"" + *before + "\" -> \"" + level + "\", for an operator");
+  request.reply([&](flatbuffers::FlatBufferBuilder& body) {
+    return wire::CreateSetLogLevelAnswerDirect(body, before->c_str());
+  });
+}
+
+// shutdown: ends the daemon in order, as SIGTERM does, now or once its clients have left.
+
+task<> shutdown(client_request& request, const wire::Shutdown& asked, protocol::descriptor_list&) {
+  if (!request.may_govern("the daemon serves all trust groups"))
+    co_return;
+  const auto& environment = request.client.environment();
+  if (!environment.shut_down) {
+    request.refuse({errc::unsupported, "this daemon cannot be ended by a request"});
+    co_return;
+  }
+  size_t clients = environment.clients->count(standing::client);
+  if (environment.log)
+    environment.log(asked.when_idle() ? "an operator drains the daemon: it ends once its " +
+                                            std::to_string(clients) + " clients have left"
+                                      : std::string("an operator ends the daemon"));
+  // The connections are ended later, by messages: the answer is sent before.
+  if (asked.when_idle())
+    environment.clients->drain(environment.shut_down);
+  else
+    environment.shut_down();
+  request.reply([&](flatbuffers::FlatBufferBuilder& body) {
+    return wire::CreateShutdownAnswer(body, static_cast<uint32_t>(clients));
+  });
+}
+
+// check: counts everything of the client's trust group again, for operators.
+
+namespace {
+
+void answer_check(client_request& request, const check_report& found) {
+  const connection_environment& environment = request.client.environment();
+  for (const std::string& one : found.differences)
+    environment.log("check: " + one);
+  environment.client_probe->checked(found.differences_in_all);
+  request.reply([&](flatbuffers::FlatBufferBuilder& body) {
+    auto differences = body.CreateVectorOfStrings(found.differences);
+    auto left_out = body.CreateVectorOfStrings(found.left_out);
+    std::vector<flatbuffers::Offset<wire::CheckReferences>> references;
+    for (size_t kind = 0; kind < reference_kinds; ++kind)
+      references.push_back(wire::CreateCheckReferences(body, body.CreateString(reference_names[kind]),
+                                                       found.references[kind]));
+    references.push_back(
+        wire::CreateCheckReferences(body, body.CreateString("requests"), found.references_of_requests));
+    for (auto [name, count] : {std::pair{"prompts", found.named.prompts},
+                               std::pair{"tails of sessions", found.named.tails_of_sessions},
+                               std::pair{"tails of prompts", found.named.tails_of_prompts},
+                               std::pair{"tails of stores", found.named.tails_of_stores}})
+      references.push_back(wire::CreateCheckReferences(body, body.CreateString(name), count));
+    return wire::CreateCheckAnswer(body, found.differences_in_all, differences, found.objects, found.sessions,
+                                   found.connections, body.CreateVector(references), found.idle, left_out);
+  });
+}
+
+} // namespace
+
+task<> check(client_request& request, const wire::Check& asked, protocol::descriptor_list&) {
+  request.take_terms(asked);
+  connected_client& client = request.client;
+  if (!request.may_govern("a check tells of the leases and sessions of all clients"))
+    co_return;
+  check_job job;
+  job.group = client.group_handle();
+  job.clients = client.environment().clients;
+  job.context = request.context;
+  auto worker = spawn_check(request.actor.system());
+  auto found = co_await request.ask<check_report>(worker, std::move(job), "the check's actor has ended");
+  co_await request.valid(found.failure);
+  answer_check(request, found);
 }
 
 } // namespace terrace::actors::verbs

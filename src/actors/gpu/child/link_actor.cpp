@@ -2,9 +2,9 @@
 
 #include "actors/gpu/child/stream_actor.hpp"
 #include "actors/gpu/packet_socket.hpp"
-#include "gpu/disk_reader.hpp"
-#include "gpu/process/opened_device.hpp"
-#include "runtime/io_messages.hpp"
+#include "gpu/device.hpp"
+#include "gpu/process/device_child.hpp"
+#include "runtime/io_port.hpp"
 
 #include <caf/actor_cast.hpp>
 #include <caf/send.hpp>

@@ -1,7 +1,7 @@
 #include "actors/gpu/child/stream_actor.hpp"
 
 #include "gpu/process/process_message.hpp"
-#include "runtime/io_messages.hpp"
+#include "runtime/io_port.hpp"
 
 #include <caf/actor_cast.hpp>
 #include <caf/stateful_actor.hpp>

@@ -13,7 +13,7 @@
 #pragma once
 
 #include "actors/interfaces.hpp"
-#include "actors/transfer/copier_pool.hpp"
+#include "actors/transfer/copier_actor.hpp"
 #include "gpu/process/direct_record.hpp"
 #include "memory/teardown.hpp"
 #include "metrics/device_probe.hpp"

@@ -2,7 +2,7 @@
 // of the device's memory, where it is verified before it is copied into the region.
 #include "actors/gpu/daemon/device_state.hpp"
 
-#include "gpu/process/disk_batch.hpp"
+#include "gpu/process/direct_record.hpp"
 #include "index/object_header.hpp"
 #include "runtime/ask.hpp"
 

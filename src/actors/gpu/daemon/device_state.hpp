@@ -12,9 +12,8 @@
 #include "gpu/process/device_messages.hpp"
 #include "gpu/process/pinned_arenas.hpp"
 #include "runtime/answer.hpp"
-#include "runtime/io_messages.hpp"
+#include "runtime/io_port.hpp"
 #include "runtime/task.hpp"
-#include "runtime/task_event.hpp"
 #include "transfer/stall_detector.hpp"
 
 #include <caf/stateful_actor.hpp>

@@ -1,7 +1,7 @@
 #include "actors/gpu/daemon/devices_actor.hpp"
 
 #include "base/countdown.hpp"
-#include "gpu/process/opened_device.hpp"
+#include "gpu/process/device_child.hpp"
 #include "runtime/answer.hpp"
 #include "transfer/mover_messages.hpp"
 
