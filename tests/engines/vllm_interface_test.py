@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
+from prometheus_client import REGISTRY, Counter, Gauge, Histogram
 from vllm.config import (AttentionConfig, CacheConfig, KVTransferConfig, LoadConfig, LoRAConfig, ModelConfig, MultiModalConfig,
                          ParallelConfig, SchedulerConfig, SpeculativeConfig, VllmConfig)
 from vllm.config.mamba import MambaConfig
@@ -111,6 +112,32 @@ class ConnectorInterface(unittest.TestCase):
                 of_base = getattr(theirs, name, None)
                 if inspect.isfunction(method) and not name.startswith("__") and of_base is not None:
                     self.assertTrue(accepts(method, getattr(of_base, "__func__", of_base)), f"{ours.__name__}.{name}")
+
+    def test_the_gauge_counts_the_connections_of_scheduler_and_workers(self) -> None:
+        labels = ["model_name", "engine"]
+        made = metrics.PrometheusMetrics(SimpleNamespace(kv_transfer_config=None),
+                                         {kind: kind for kind in (Counter, Gauge, Histogram)}, labels, {0: ["tiny", "0"]})
+        counters = SimpleNamespace()
+        scheduler: dict[str, float] = {}
+        worker: dict[str, float] = {}
+
+        def step(scheduler_connected: bool, worker_connected: bool) -> float | None:
+            """Both sides report once, as in each step, and vLLM sums their reports up."""
+            reports = [metrics.Statistics.since(counters, told, connected)
+                       for told, connected in ((scheduler, scheduler_connected), (worker, worker_connected))]
+            together = metrics.Statistics(data={})
+            for report in reports:
+                if report is not None:
+                    together.aggregate(report)
+            made.observe(together.data)
+            self.assertNotIn("Terrace connected", together.reduce())
+            return REGISTRY.get_sample_value("vllm:terrace_connected", {"model_name": "tiny", "engine": "0"})
+
+        self.assertEqual(step(False, False), 0)
+        self.assertEqual(step(True, False), 1)
+        self.assertEqual(step(True, True), 2)
+        self.assertEqual(step(True, True), 2)
+        self.assertEqual(step(False, False), 0)
 
     def test_vllm_finds_the_connector_by_its_module(self) -> None:
         config = KVTransferConfig(kv_connector="TerraceConnector", kv_connector_module_path="terrace.vllm.connector",

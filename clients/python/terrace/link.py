@@ -11,6 +11,7 @@ import select
 import socket
 import struct
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -23,6 +24,7 @@ from .spaces import SpaceSpec
 HANDSHAKE_SECONDS = 10.0
 BACKOFF_LEAST = 0.05  # seconds between attempts; doubled after each one, up to BACKOFF_MOST
 BACKOFF_MOST = 2.0
+REMIND_SECONDS = 60.0  # between warnings while the daemon is away
 CLOSE_SECONDS = 2.0
 DEVICE_SECONDS = 4000.0  # by then the daemon has ended any GPU process that does not answer (gpu.deadline)
 
@@ -187,6 +189,7 @@ class Link:
     def _connect(self) -> Session | None:
         """Tries until it succeeds. Returns None if `close` was called."""
         told = ""
+        since = reminded = time.monotonic()
         pause = BACKOFF_LEAST
         while not self._stop.is_set():
             try:
@@ -195,6 +198,11 @@ class Link:
                 if str(problem) != told:
                     told = str(problem)
                     self._log.warning("cannot use the Terrace daemon at %s: %s; trying again", self._path, told)
+                elif time.monotonic() - reminded >= REMIND_SECONDS:
+                    reminded = time.monotonic()
+                    self._log.warning(
+                        "without the Terrace daemon at %s for %.0f s (%s): prompts are computed, and nothing is cached; start it "
+                        "(systemctl start terraced), or see its log (journalctl -u terraced)", self._path, reminded - since, told)
             self._tried.set()
             self._take_lost(None)
             self._stop.wait(pause)

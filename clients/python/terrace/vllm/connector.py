@@ -144,7 +144,7 @@ class TerraceConnector(base.KVConnectorBase_V1, base.SupportsHMA):  # type: igno
     def get_kv_connector_stats(self) -> Statistics | None:
         for side in (self._scheduler, self._worker):
             if side is not None:
-                return Statistics.since(side.counters, self._statistics)
+                return Statistics.since(side.counters, self._statistics, side.connected)
         return None
 
     @classmethod

@@ -30,14 +30,21 @@ NAMES = {
     **{f"chunks_not_stored_{reason}": f"Blocks not stored: {text}." for reason, text in REASONS.items()},
 }
 
+# A change of this number, which vLLM sums up like the statistics: so it is right for workers that come and go.
+CONNECTED = "connected"
+CONNECTED_TEXT = "Connections of this engine's scheduler and workers to the Terrace daemon; 0: it computes without Terrace."
+
 
 class Statistics(KVConnectorStats):  # type: ignore[misc]
     """Sums over an interval, by name."""
 
     @staticmethod
-    def since(counters: Any, told: dict[str, float]) -> Statistics | None:
-        """Returns what `counters` count beyond `told`, and updates `told`."""
+    def since(counters: Any, told: dict[str, float], connected: bool) -> Statistics | None:
+        """Returns what `counters` count beyond `told`, and whether the connection came or went, and updates `told`."""
         made: dict[str, float] = {}
+        if connected != told.get(CONNECTED, 0):
+            made[CONNECTED] = int(connected) - told.get(CONNECTED, 0)
+            told[CONNECTED] = int(connected)
         for name in NAMES:
             value = getattr(counters, name, None)
             if value is not None and value != told.get(name, 0):
@@ -54,14 +61,14 @@ class Statistics(KVConnectorStats):  # type: ignore[misc]
         return self
 
     def reduce(self) -> dict[str, int | float]:
-        return {f"Terrace {name}": round(value, 6) for name, value in self.data.items()}
+        return {f"Terrace {name}": round(value, 6) for name, value in self.data.items() if name != CONNECTED}
 
     def is_empty(self) -> bool:
         return not any(self.data.values())
 
 
 class PrometheusMetrics(KVConnectorPromMetrics):  # type: ignore[misc]
-    """Makes a counter vllm:terrace_NAME for each statistic."""
+    """Makes a counter vllm:terrace_NAME for each statistic, and the gauge vllm:terrace_connected."""
 
     def __init__(self, vllm_config: Any, metric_types: Any, labelnames: Any, per_engine_labelvalues: Any) -> None:
         super().__init__(vllm_config, metric_types, labelnames, per_engine_labelvalues)
@@ -72,8 +79,16 @@ class PrometheusMetrics(KVConnectorPromMetrics):  # type: ignore[misc]
             )
             for name, text in NAMES.items()
         }
+        self._connected = create_metric_per_engine(
+            self._gauge_cls(
+                name=f"vllm:terrace_{CONNECTED}", documentation=CONNECTED_TEXT, labelnames=labelnames, multiprocess_mode="sum"
+            ),
+            per_engine_labelvalues,
+        )
 
     def observe(self, transfer_stats_data: dict[str, Any], engine_idx: int = 0) -> None:
         for name, value in transfer_stats_data.items():
-            if name in self._counters:
+            if name == CONNECTED:
+                self._connected[engine_idx].inc(value)
+            elif name in self._counters:
                 self._counters[name][engine_idx].inc(value)
