@@ -46,7 +46,7 @@ ROOMS = {
 LIBRARIES = {
     "caf/": {"runtime", "actors", "daemon"},
     "liburing": {"runtime"},
-    "toml++/": {"daemon"},
+    "toml++/": {"cli", "daemon"},
     "prometheus/": {"metrics"},
     "flatbuffers/": {"protocol", "client", "group", "connection", "actors"},
     "CLI/": {"cli", "daemon"},

@@ -20,6 +20,7 @@ std::unique_ptr<command> make_quota_command();
 std::unique_ptr<command> make_size_command();
 std::unique_ptr<command> make_log_level_command();
 std::unique_ptr<command> make_check_command();
+std::unique_ptr<command> make_doctor_command();
 std::unique_ptr<command> make_drain_command();
 std::unique_ptr<command> make_shutdown_command();
 std::unique_ptr<command> make_lookup_command();
@@ -128,6 +129,11 @@ std::span<const command_entry> commands() {
        "  terrace bench\n"
        "  terrace bench --objects 64 --object-bytes 1MiB --depth 8 --json\n",
        make_bench_command},
+      {"doctor", "Say what this machine or container lacks for the daemon, with a fix for each finding",
+       "  terrace doctor\n"
+       "  terrace doctor --config /etc/terrace/terraced.toml --json\n"
+       "  terrace doctor --unit > /etc/systemd/system/terraced.service.d/paths.conf\n",
+       make_doctor_command},
       {"size", "Compute the KV bytes of a model, and of its users, from its config.json",
        "  terrace size Llama-3.1-8B/config.json\n"
        "  terrace size config.json --kv-dtype fp8 --users 200 --tokens 16000 --think 45\n",

@@ -7,6 +7,7 @@ knows, configurations are accepted by terraced, words of command lines are those
 
 import itertools
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -253,6 +254,23 @@ class Images(unittest.TestCase):
         asked = re.search(r"RUN tools/install_packages ((?:\w+ ?)+)", (PACKAGING / "Containerfile").read_text())[1].split()
         self.assertLessEqual({"build", "package"}, set(asked))
         self.assertLessEqual(set(asked), set(sections))
+
+    def test_the_entry_point_says_what_is_missing_and_starts_the_daemon(self):
+        text = (PACKAGING / "Containerfile").read_text()
+        copied = re.search(r"^COPY packaging/entrypoint /usr/bin/([\w-]+)$", text, re.MULTILINE)[1]
+        self.assertEqual(json.loads(re.search(r"^ENTRYPOINT (.*)$", text, re.MULTILINE)[1]), [copied])
+        with tempfile.TemporaryDirectory() as folder:
+            for program in (TERRACED, TERRACE):
+                pathlib.Path(folder, pathlib.Path(program).name).symlink_to(pathlib.Path(program).resolve())
+            config = pathlib.Path(folder, "terraced.toml")
+            config.write_text(f'[[listen]]\npath = "{folder}/t.sock"\n[disk]\npath = "{folder}/none"\n')
+            environment = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
+            started = subprocess.run([PACKAGING / "entrypoint", "--config", config, "--version"], env=environment,
+                                     capture_output=True, text=True, timeout=60)
+        self.assertEqual(started.returncode, 0, started.stderr)
+        self.assertIn("terraced", started.stdout)
+        self.assertRegex(started.stderr, f"FAILS +disk {folder}/none: ")
+        self.assertIn("-> create the folder", started.stderr)
 
     def test_the_user_is_the_same_everywhere(self):
         text = (PACKAGING / "Containerfile").read_text()

@@ -1,0 +1,487 @@
+#include "cli/doctor.hpp"
+
+#include "base/unique_fd.hpp"
+#include "cli/units.hpp"
+
+#include <toml++/toml.h>
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <sstream>
+
+namespace terrace::cli {
+
+namespace {
+
+namespace files = std::filesystem;
+
+finding good(std::string name, std::string text) {
+  return {std::move(name), health::ok, std::move(text), {}};
+}
+
+finding doubtful(std::string name, std::string text, std::string fix) {
+  return {std::move(name), health::warning, std::move(text), std::move(fix)};
+}
+
+finding bad(std::string name, std::string text, std::string fix) {
+  return {std::move(name), health::failure, std::move(text), std::move(fix)};
+}
+
+std::string error_text(int number) { return std::strerror(number); }
+
+/// Empty if it cannot be read.
+std::string contents(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  std::string all = text.str();
+  while (!all.empty() && (all.back() == '\n' || all.back() == ' '))
+    all.pop_back();
+  return all;
+}
+
+std::string folder_of(const std::string& path) {
+  auto parent = files::path(path).parent_path().string();
+  return parent.empty() ? "." : parent;
+}
+
+// ---- the configuration ----
+
+/// A size that the file gives as a number or as "4GiB".
+outcome<void> read_size(const toml::table& file, std::string_view section, const std::string& name,
+                        uint64_t& to) {
+  auto value = file[section]["bytes"];
+  if (auto number = value.value_exact<int64_t>(); number && *number >= 0)
+    to = static_cast<uint64_t>(*number);
+  else if (auto text = value.value_exact<std::string>()) {
+    auto bytes = parse_bytes(*text);
+    if (!bytes)
+      return bad_usage(name + ": [" + std::string(section) + "] bytes: " + bytes.error().text);
+    to = *bytes;
+  } else if (value)
+    return bad_usage(name + ": [" + std::string(section) + "] bytes: expected a size such as \"4GiB\"");
+  return {};
+}
+
+void read_paths(const toml::table& file, doctor_subject& subject) {
+  if (const toml::array* listens = file["listen"].as_array()) {
+    std::vector<std::string> sockets;
+    for (const toml::node& each : *listens)
+      if (const toml::table* listen = each.as_table())
+        if (auto path = (*listen)["path"].value<std::string>())
+          sockets.push_back(*path);
+    if (!sockets.empty())
+      subject.sockets = std::move(sockets);
+  }
+  auto path = file["disk"]["path"];
+  if (auto one = path.value<std::string>(); one && *one != "auto")
+    subject.disks = {*one};
+  if (const toml::array* several = path.as_array()) {
+    subject.disks.clear();
+    for (const toml::node& each : *several)
+      if (auto one = each.value<std::string>())
+        subject.disks.push_back(*one);
+  }
+  if (file["disk"]["enabled"].value_or(true) == false)
+    subject.disks.clear();
+  subject.metrics = file["metrics"]["address"].value_or(subject.metrics);
+}
+
+} // namespace
+
+outcome<doctor_subject> read_subject(std::string_view text, const std::string& file) {
+  toml::table table;
+  try {
+    table = toml::parse(text);
+  } catch (const toml::parse_error& problem) {
+    return bad_usage(file + ": line " + std::to_string(problem.source().begin.line) + ": " +
+                     std::string(problem.description()));
+  }
+  doctor_subject subject;
+  read_paths(table, subject);
+  if (auto read = read_size(table, "host", file, subject.host_bytes); !read)
+    return tl::unexpected(read.error());
+  if (auto read = read_size(table, "disk", file, subject.disk_bytes); !read)
+    return tl::unexpected(read.error());
+  return subject;
+}
+
+// ---- the machine ----
+
+namespace {
+
+finding examine_kernel() {
+  utsname name{};
+  ::uname(&name);
+  int major = 0, minor = 0;
+  const char* end = name.release + std::strlen(name.release);
+  auto after = std::from_chars(name.release, end, major);
+  if (after.ptr < end)
+    std::from_chars(after.ptr + 1, end, minor);
+  std::string text = std::string("Linux ") + name.release;
+  if (major < 5 || (major == 5 && minor < 15))
+    return bad("kernel", text, "Linux 5.15 or newer is needed");
+  return good("kernel", text);
+}
+
+finding examine_io_uring(const std::string& root) {
+  alignas(8) std::byte parameters[120]{}; // io_uring_params
+  unique_fd ring(static_cast<int>(::syscall(SYS_io_uring_setup, 8, parameters)));
+  if (ring)
+    return good("io_uring", "rings can be made");
+  const int refused = errno;
+  const std::string disabled = contents(root + "/proc/sys/kernel/io_uring_disabled");
+  if (!disabled.empty() && disabled != "0")
+    return bad("io_uring", "the sysctl kernel.io_uring_disabled is " + disabled,
+               "sysctl kernel.io_uring_disabled=0");
+  if (refused == EPERM || refused == EACCES || refused == ENOSYS)
+    return bad("io_uring", error_text(refused),
+               "in a container, use a seccomp profile that allows io_uring_setup, io_uring_enter and "
+               "io_uring_register "
+               "(packaging/seccomp.json)");
+  return bad("io_uring", error_text(refused), "raise RLIMIT_MEMLOCK or the container's memory limit");
+}
+
+finding examine_memlock(const std::string&) {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_MEMLOCK, &limit);
+  if (limit.rlim_cur == RLIM_INFINITY)
+    return good("locked memory", "unlimited");
+  const std::string text = "at most " + format_bytes(limit.rlim_cur);
+  if (limit.rlim_cur < (64ULL << 20))
+    return doubtful("locked memory", text,
+                    "buffers are not registered with the disk's ring beyond that: LimitMEMLOCK=infinity in "
+                    "systemd, --ulimit "
+                    "memlock=-1 in a container");
+  return good("locked memory", text);
+}
+
+finding examine_large_pages(const std::string& root) {
+  std::string modes = contents(root + "/sys/kernel/mm/transparent_hugepage/shmem_enabled");
+  auto from = modes.find('['), to = modes.find(']');
+  if (from == std::string::npos || to == std::string::npos || to < from)
+    return doubtful(
+        "large pages", "this kernel has none for shared memory",
+        "use a kernel with CONFIG_TRANSPARENT_HUGEPAGE: copies into memory of 4 KiB pages are slower");
+  std::string mode = modes.substr(from + 1, to - from - 1);
+  if (mode == "deny")
+    return doubtful("large pages", "denied for shared memory",
+                    "echo advise > /sys/kernel/mm/transparent_hugepage/shmem_enabled");
+  return good("large pages", mode);
+}
+
+/// The line "NAME: 123 kB" of /proc/meminfo in bytes; 0: none.
+uint64_t of_meminfo(const std::string& root, const std::string& name) {
+  std::ifstream file(root + "/proc/meminfo");
+  std::string line;
+  while (std::getline(file, line))
+    if (line.starts_with(name + ":"))
+      return std::strtoull(line.c_str() + name.size() + 1, nullptr, 10) * 1024;
+  return 0;
+}
+
+finding examine_memory(const std::string& root, uint64_t host_bytes) {
+  const uint64_t available = of_meminfo(root, "MemAvailable");
+  const std::string text = format_bytes(available) + " available, host.bytes is " + format_bytes(host_bytes);
+  if (available < host_bytes)
+    return bad("memory", text, "lower host.bytes, or free memory");
+  if (available - host_bytes < (1ULL << 30))
+    return doubtful("memory", text, "leave at least 1 GiB to the engines and the kernel: lower host.bytes");
+  return good("memory", text);
+}
+
+/// The limit of the nearest control group; UINT64_MAX: none.
+uint64_t cgroup_limit(const std::string& root) {
+  std::string line = contents(root + "/proc/self/cgroup"); // "0::/path" where there is one hierarchy
+  auto at = line.find("0::");
+  if (at == std::string::npos)
+    return UINT64_MAX;
+  std::string path = line.substr(at + 3, line.find('\n', at) - at - 3);
+  uint64_t least = UINT64_MAX;
+  for (files::path group = path;; group = group.parent_path()) {
+    std::string limit = contents(root + "/sys/fs/cgroup" + group.string() + "/memory.max");
+    if (!limit.empty() && limit != "max")
+      least = std::min<uint64_t>(least, std::strtoull(limit.c_str(), nullptr, 10));
+    if (group == group.parent_path() || group.empty())
+      return least;
+  }
+}
+
+finding examine_cgroup(const std::string& root, uint64_t host_bytes) {
+  const uint64_t limit = cgroup_limit(root);
+  if (limit == UINT64_MAX)
+    return good("control group", "no limit on memory");
+  const std::string text =
+      "memory is limited to " + format_bytes(limit) + ", host.bytes is " + format_bytes(host_bytes);
+  if (limit < host_bytes + host_bytes / 8)
+    return bad("control group", text,
+               "raise the limit (MemoryMax=, resources.limits.memory) to host.bytes and an eighth more: the "
+               "arena's memory is "
+               "charged to the daemon");
+  return good("control group", text);
+}
+
+// ---- disks ----
+
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+struct free_at_end {
+  void operator()(void* memory) const { std::free(memory); }
+};
+
+/// Writes and reads the file in pieces of 1 MiB. Empty, if that works; `rates` gets both in bytes per second.
+std::string probe_rates(int file, uint64_t bytes, std::pair<double, double>& rates) {
+  constexpr size_t piece = 1 << 20;
+  std::unique_ptr<void, free_at_end> memory(std::aligned_alloc(4096, piece));
+  if (!memory)
+    return error_text(ENOMEM);
+  std::memset(memory.get(), 0x5a, piece);
+  auto begin = std::chrono::steady_clock::now();
+  for (uint64_t at = 0; at < bytes; at += piece)
+    if (::pwrite(file, memory.get(), piece, static_cast<off_t>(at)) != static_cast<ssize_t>(piece))
+      return "a write failed: " + error_text(errno);
+  if (::fdatasync(file) != 0)
+    return "fdatasync failed: " + error_text(errno);
+  rates.first = static_cast<double>(bytes) / seconds_since(begin);
+  begin = std::chrono::steady_clock::now();
+  for (uint64_t at = 0; at < bytes; at += piece)
+    if (::pread(file, memory.get(), piece, static_cast<off_t>(at)) != static_cast<ssize_t>(piece))
+      return "a read failed: " + error_text(errno);
+  rates.second = static_cast<double>(bytes) / seconds_since(begin);
+  return {};
+}
+
+finding examine_space(const std::string& folder, uint64_t bytes) {
+  struct statvfs space {};
+  if (::statvfs(folder.c_str(), &space) != 0)
+    return bad("space on " + folder, error_text(errno),
+               "create the folder on the disk that the tier is to use");
+  uint64_t there = 0; // extent files that exist are used again
+  std::error_code ignored;
+  for (const auto& entry : files::directory_iterator(folder, ignored))
+    if (entry.path().extension() == ".extents")
+      there += entry.file_size(ignored);
+  const uint64_t available = uint64_t{space.f_bavail} * space.f_frsize;
+  std::string text = format_bytes(available) + " free, " + format_bytes(bytes) + " needed";
+  if (there != 0)
+    text += ", of which " + format_bytes(there) + " exist";
+  if (available + there < bytes)
+    return bad("space on " + folder, text, "lower disk.bytes, or free space: the file is allocated at start");
+  return good("space on " + folder, text);
+}
+
+finding examine_disk(const std::string& folder, const doctor_options& options) {
+  const std::string name = "disk " + folder;
+  const std::string path = folder + "/terrace-doctor." + std::to_string(::getpid());
+  unique_fd file(::open(path.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_DIRECT, 0600));
+  bool direct = bool(file);
+  int refused = errno;
+  if (!direct && refused == EINVAL) // the file exists, on a file system without direct I/O
+    file = unique_fd(::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
+  if (!file)
+    return bad(name, "no file can be made: " + error_text(refused),
+               refused == EACCES || refused == EPERM || refused == EROFS
+                   ? "give the folder to the daemon's user; under systemd, `terrace doctor --unit` prints "
+                     "what the unit lacks"
+                   : "create the folder");
+  ::unlink(path.c_str());
+  const uint64_t bytes = options.probe_bytes;
+  if (::fallocate(file.get(), 0, 0, static_cast<off_t>(std::max<uint64_t>(bytes, 4096))) != 0) {
+    refused = errno;
+    return bad(name, "fallocate failed: " + error_text(refused),
+               refused == EOPNOTSUPP ? "use ext4, XFS or btrfs: this file system cannot allocate a file ahead"
+                                     : "free space on the disk");
+  }
+  std::string text = direct ? "direct I/O" : "no direct I/O";
+  if (bytes != 0) {
+    std::pair<double, double> rates;
+    if (std::string problem = probe_rates(file.get(), bytes, rates); !problem.empty())
+      return bad(name, problem, "see the kernel's log (dmesg) for the device");
+    text += ", " + format_rate(rates.first) + " written, " + format_rate(rates.second) +
+            " read, one request at a time";
+  }
+  if (!direct)
+    return doubtful(name, text, "use ext4 or XFS on NVMe: without direct I/O each byte is copied once more");
+  return good(name, text);
+}
+
+// ---- sockets, ports, devices, the clock ----
+
+/// Whether somebody answers at the socket. The address is set if the path fits.
+bool answers(const std::string& path, bool& fits) {
+  sockaddr_un address{};
+  fits = path.size() < sizeof address.sun_path;
+  if (!fits)
+    return false;
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.data(), path.size());
+  unique_fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  return ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+}
+
+finding examine_socket(const std::string& path) {
+  const std::string name = "socket " + path;
+  bool fits = false;
+  if (answers(path, fits))
+    return good(name, "a daemon answers");
+  if (!fits)
+    return bad(name, "the path is too long", "choose a path of at most 107 bytes in [[listen]]");
+  const std::string folder = folder_of(path);
+  if (!files::is_directory(folder))
+    return doubtful(name, "the folder " + folder + " does not exist",
+                    "systemd makes /run/terrace; otherwise create it for the daemon's user");
+  if (::access(folder.c_str(), W_OK | X_OK) != 0)
+    return bad(name, "this user may not write to " + folder,
+               "run as the daemon's user, or choose another path in [[listen]]");
+  return good(name, "no daemon answers; it can be made");
+}
+
+finding examine_port(const std::string& address, bool daemon_answers) {
+  const std::string name = "metrics " + address;
+  auto colon = address.rfind(':');
+  if (colon == std::string::npos)
+    return bad(name, "no port", "expected HOST:PORT in metrics.address");
+  addrinfo wanted{};
+  wanted.ai_family = AF_UNSPEC;
+  wanted.ai_socktype = SOCK_STREAM;
+  wanted.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  std::string host = address.substr(0, colon);
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']')
+    host = host.substr(1, host.size() - 2);
+  if (::getaddrinfo(host.empty() ? nullptr : host.c_str(), address.c_str() + colon + 1, &wanted, &found) != 0)
+    return bad(name, "the address is not known", "expected HOST:PORT in metrics.address");
+  std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(found, ::freeaddrinfo);
+  unique_fd socket(::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  int one = 1;
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+  if (::bind(socket.get(), found->ai_addr, found->ai_addrlen) == 0)
+    return good(name, "free");
+  const int refused = errno;
+  if (refused == EADDRINUSE && daemon_answers)
+    return good(name, "in use, as by the daemon that answers");
+  return bad(name, error_text(refused), "choose another port in metrics.address");
+}
+
+finding examine_gpu(const std::string& root) {
+  std::error_code ignored;
+  size_t devices = 0, closed = 0;
+  for (const auto& entry : files::directory_iterator(root + "/dev", ignored)) {
+    std::string name = entry.path().filename();
+    if (!name.starts_with("nvidia") || name.size() < 7 ||
+        name.find_first_not_of("0123456789", 6) != std::string::npos)
+      continue;
+    ++devices;
+    closed += ::access(entry.path().c_str(), R_OK | W_OK) != 0;
+  }
+  if (devices == 0)
+    return good("GPU", "none; engines copy through host memory");
+  const std::string text = std::to_string(devices) + (devices == 1 ? " device" : " devices");
+  if (closed != 0)
+    return doubtful("GPU", text + ", of which this user may not open " + std::to_string(closed),
+                    "give the daemon's user access to /dev/nvidia* (a group, or DeviceAllow= in systemd)");
+  return good("GPU", text);
+}
+
+finding examine_clock() {
+  std::time_t now = std::time(nullptr);
+  std::tm date{};
+  ::gmtime_r(&now, &date);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M UTC", &date);
+  constexpr std::time_t year_2025 = 1'735'689'600;
+  if (now < year_2025)
+    return doubtful("clock", text, "set the clock: log lines and ages of objects follow it");
+  return good("clock", text);
+}
+
+bool is_under(const std::string& path, std::string_view folder) {
+  return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
+}
+
+finding examine_unit(const doctor_subject& subject, const std::string& root) {
+  const bool installed = files::exists(root + "/lib/systemd/system/terraced.service") ||
+                         files::exists(root + "/usr/lib/systemd/system/terraced.service");
+  if (!installed)
+    return good("systemd", "the unit is not installed");
+  if (unit_drop_in(subject).empty() ||
+      files::exists(root + "/etc/systemd/system/terraced.service.d/paths.conf"))
+    return good("systemd", "the unit may write to all folders");
+  return bad(
+      "systemd", "the unit may not write to a folder of the configuration",
+      "terrace doctor --unit > /etc/systemd/system/terraced.service.d/paths.conf; systemctl daemon-reload");
+}
+
+} // namespace
+
+std::string unit_drop_in(const doctor_subject& subject) {
+  std::vector<std::string> folders;
+  for (const std::string& disk : subject.disks)
+    if (!is_under(disk, "/var/lib/terrace"))
+      folders.push_back(disk);
+  for (const std::string& socket : subject.sockets)
+    if (!is_under(socket, "/run/terrace"))
+      folders.push_back(folder_of(socket));
+  std::sort(folders.begin(), folders.end());
+  folders.erase(std::unique(folders.begin(), folders.end()), folders.end());
+  if (folders.empty())
+    return {};
+  std::string text = "[Service]\nReadWritePaths=";
+  for (const std::string& folder : folders)
+    text += (folder == folders.front() ? "" : " ") + folder;
+  // ProtectHome= hides these folders, also from ReadWritePaths=.
+  if (std::any_of(folders.begin(), folders.end(), [](const std::string& folder) {
+        return is_under(folder, "/home") || is_under(folder, "/root");
+      }))
+    text += "\nProtectHome=no";
+  return text + "\n";
+}
+
+std::vector<finding> examine(const doctor_subject& subject, const doctor_options& options) {
+  const std::string& root = options.root;
+  std::vector<finding> all{examine_kernel(),
+                           examine_io_uring(root),
+                           examine_memlock(root),
+                           examine_large_pages(root),
+                           examine_memory(root, subject.host_bytes),
+                           examine_cgroup(root, subject.host_bytes)};
+  for (const std::string& folder : subject.disks) {
+    all.push_back(examine_space(folder, subject.disk_bytes / subject.disks.size()));
+    all.push_back(examine_disk(folder, options));
+  }
+  bool any_answers = false;
+  for (const std::string& socket : subject.sockets) {
+    bool fits = false;
+    any_answers = any_answers || answers(socket, fits);
+    all.push_back(examine_socket(socket));
+  }
+  if (!subject.metrics.empty())
+    all.push_back(examine_port(subject.metrics, any_answers));
+  all.push_back(examine_gpu(root));
+  all.push_back(examine_unit(subject, root));
+  all.push_back(examine_clock());
+  return all;
+}
+
+} // namespace terrace::cli

@@ -1,0 +1,209 @@
+#include "cli/doctor.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+namespace terrace::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+namespace files = std::filesystem;
+
+/// A folder that stands for the root of a machine, and a configuration that fits into it.
+class Doctor : public ::testing::Test {
+ protected:
+  Doctor() {
+    std::string name = (files::temp_directory_path() / "terrace-doctor-XXXXXX").string();
+    root_ = ::mkdtemp(name.data());
+    files::create_directories(root_ + "/disk");
+    files::create_directories(root_ + "/run");
+    write("/proc/meminfo", "MemTotal:       20000000 kB\nMemAvailable:   10000000 kB\n");
+    write("/proc/self/cgroup", "0::/kubepods/pod7\n");
+    write("/sys/kernel/mm/transparent_hugepage/shmem_enabled",
+          "always within_size [advise] never deny force\n");
+    subject_.sockets = {root_ + "/run/terrace.sock"};
+    subject_.disks = {root_ + "/disk"};
+    subject_.disk_bytes = 1 << 20;
+    subject_.metrics = "";
+    options_.root = root_;
+    options_.probe_bytes = 1 << 20;
+  }
+  ~Doctor() override { files::remove_all(root_); }
+
+  void write(const std::string& path, const std::string& text) {
+    files::create_directories(files::path(root_ + path).parent_path());
+    std::ofstream(root_ + path) << text;
+  }
+  finding about(const std::string& name) {
+    for (finding& each : examine(subject_, options_))
+      if (each.name == name || each.name.starts_with(name + " "))
+        return each;
+    ADD_FAILURE() << "nothing about " << name;
+    return {};
+  }
+
+  std::string root_;
+  doctor_subject subject_;
+  doctor_options options_;
+};
+
+TEST_F(Doctor, FindsNothingOnAMachineThatHasAll) {
+  for (const finding& each : examine(subject_, options_)) {
+    EXPECT_NE(each.state, health::failure) << each.name << ": " << each.text;
+    EXPECT_EQ(each.fix.empty(), each.state == health::ok) << each.name;
+  }
+  EXPECT_THAT(about("disk").text, HasSubstr("read, one request at a time"));
+  EXPECT_TRUE(files::is_empty(subject_.disks.front())); // the probe is gone
+}
+
+TEST_F(Doctor, ComparesHostBytesWithMemory) {
+  subject_.host_bytes = 64ULL << 30;
+  EXPECT_EQ(about("memory").state, health::failure);
+  EXPECT_THAT(about("memory").fix, HasSubstr("lower host.bytes"));
+  subject_.host_bytes = 9ULL << 30;
+  EXPECT_EQ(about("memory").state, health::warning);
+}
+
+TEST_F(Doctor, ComparesHostBytesWithTheNearestLimitOfAControlGroup) {
+  EXPECT_EQ(about("control group").text, "no limit on memory");
+  write("/sys/fs/cgroup/kubepods/pod7/memory.max", "max\n");
+  write("/sys/fs/cgroup/kubepods/memory.max", "1073741824\n");
+  EXPECT_EQ(about("control group").state, health::failure);
+  EXPECT_THAT(about("control group").fix, HasSubstr("resources.limits.memory"));
+  write("/sys/fs/cgroup/kubepods/memory.max", "2147483648\n");
+  EXPECT_EQ(about("control group").state, health::ok);
+}
+
+TEST_F(Doctor, SaysWhichLargePagesThereAre) {
+  EXPECT_EQ(about("large pages").text, "advise");
+  write("/sys/kernel/mm/transparent_hugepage/shmem_enabled",
+        "always within_size advise never [deny] force\n");
+  EXPECT_EQ(about("large pages").state, health::warning);
+  files::remove(root_ + "/sys/kernel/mm/transparent_hugepage/shmem_enabled");
+  EXPECT_THAT(about("large pages").fix, HasSubstr("CONFIG_TRANSPARENT_HUGEPAGE"));
+}
+
+TEST_F(Doctor, SaysThatADiskIsMissingOrTooSmall) {
+  subject_.disk_bytes = 1ULL << 60;
+  EXPECT_THAT(about("space on").fix, HasSubstr("lower disk.bytes"));
+  subject_.disks = {root_ + "/none"};
+  EXPECT_EQ(about("space on").state, health::failure);
+  EXPECT_EQ(about("disk").fix, "create the folder");
+}
+
+TEST_F(Doctor, CountsExtentFilesThatExist) {
+  write("/disk/terrace.extents", std::string(4096, 'x'));
+  EXPECT_THAT(about("space on").text, HasSubstr("of which 4.00 KiB exist"));
+}
+
+TEST_F(Doctor, KnowsADaemonThatAnswers) {
+  EXPECT_THAT(about("socket").text, HasSubstr("no daemon answers"));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strcpy(address.sun_path, subject_.sockets.front().c_str());
+  int listening = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  ASSERT_EQ(::bind(listening, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(::listen(listening, 8), 0);
+  EXPECT_EQ(about("socket").text, "a daemon answers");
+  ::close(listening);
+}
+
+TEST_F(Doctor, SaysWhatIsWrongWithASocket) {
+  subject_.sockets = {root_ + "/none/terrace.sock"};
+  EXPECT_EQ(about("socket").state, health::warning);
+  subject_.sockets = {"/" + std::string(200, 'x')};
+  EXPECT_THAT(about("socket").fix, HasSubstr("107 bytes"));
+}
+
+TEST_F(Doctor, TriesThePortOfMetrics) {
+  subject_.metrics = "127.0.0.1:0";
+  EXPECT_EQ(about("metrics").text, "free");
+  subject_.metrics = "nowhere";
+  EXPECT_EQ(about("metrics").text, "no port");
+  subject_.metrics = "no.such.host.invalid:1";
+  EXPECT_EQ(about("metrics").text, "the address is not known");
+}
+
+TEST_F(Doctor, FindsAPortThatIsTaken) {
+  int taken = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_storage address{};
+  address.ss_family = AF_INET;
+  socklen_t length = sizeof(sockaddr);
+  ASSERT_EQ(::bind(taken, reinterpret_cast<const sockaddr*>(&address), length), 0);
+  ASSERT_EQ(::listen(taken, 1), 0);
+  ASSERT_EQ(::getsockname(taken, reinterpret_cast<sockaddr*>(&address), &length), 0);
+  uint16_t port = 0;
+  std::memcpy(&port, reinterpret_cast<const char*>(&address) + 2, 2);
+  subject_.metrics = "127.0.0.1:" + std::to_string(__builtin_bswap16(port));
+  EXPECT_EQ(about("metrics").state, health::failure);
+  EXPECT_THAT(about("metrics").fix, HasSubstr("another port"));
+  ::close(taken);
+}
+
+TEST_F(Doctor, CountsGpus) {
+  EXPECT_THAT(about("GPU").text, HasSubstr("none"));
+  write("/dev/nvidia0", "");
+  write("/dev/nvidia1", "");
+  write("/dev/nvidiactl", "");
+  EXPECT_EQ(about("GPU").text, "2 devices");
+}
+
+TEST_F(Doctor, SaysWhatTheUnitLacks) {
+  EXPECT_EQ(about("systemd").text, "the unit is not installed");
+  write("/lib/systemd/system/terraced.service", "");
+  EXPECT_EQ(about("systemd").state, health::failure);
+  EXPECT_THAT(about("systemd").fix, HasSubstr("terrace doctor --unit"));
+  write("/etc/systemd/system/terraced.service.d/paths.conf", "");
+  EXPECT_EQ(about("systemd").state, health::ok);
+}
+
+TEST(DoctorUnit, NamesTheFoldersThatTheUnitMayNotWriteTo) {
+  doctor_subject subject;
+  EXPECT_EQ(unit_drop_in(subject), "");
+  subject.disks = {"/mnt/nvme1", "/var/lib/terrace/a", "/mnt/nvme0", "/var/lib/terrace2"};
+  EXPECT_EQ(unit_drop_in(subject), "[Service]\nReadWritePaths=/mnt/nvme0 /mnt/nvme1 /var/lib/terrace2\n");
+  subject.disks = {"/home/kv"};
+  subject.sockets = {"/srv/terrace.sock"};
+  EXPECT_EQ(unit_drop_in(subject), "[Service]\nReadWritePaths=/home/kv /srv\nProtectHome=no\n");
+}
+
+TEST(DoctorSubject, ComesFromTheConfiguration) {
+  auto read = read_subject("[[listen]]\npath = \"/a/b.sock\"\n[[listen]]\npath = \"/a/c.sock\"\n"
+                           "[host]\nbytes = \"2GiB\"\n[disk]\npath = [\"/x\", \"/y\"]\nbytes = 1024\n"
+                           "[metrics]\naddress = \"\"\n",
+                           "f");
+  ASSERT_TRUE(read);
+  EXPECT_THAT(read->sockets, ::testing::ElementsAre("/a/b.sock", "/a/c.sock"));
+  EXPECT_THAT(read->disks, ::testing::ElementsAre("/x", "/y"));
+  EXPECT_EQ(read->host_bytes, 2ULL << 30);
+  EXPECT_EQ(read->disk_bytes, 1024u);
+  EXPECT_EQ(read->metrics, "");
+}
+
+TEST(DoctorSubject, HasTheDaemonsDefaults) {
+  auto read = read_subject("[disk]\npath = \"auto\"\n", "f");
+  ASSERT_TRUE(read);
+  EXPECT_THAT(read->disks, ::testing::ElementsAre("/var/lib/terrace"));
+  auto without = read_subject("[disk]\nenabled = false\n", "f");
+  ASSERT_TRUE(without);
+  EXPECT_THAT(without->disks, IsEmpty());
+}
+
+TEST(DoctorSubject, SaysWhatIsWrongWithAFile) {
+  EXPECT_THAT(read_subject("[host\n", "f").error().text, HasSubstr("f: line 1: "));
+  EXPECT_THAT(read_subject("[host]\nbytes = \"many\"\n", "f").error().text, HasSubstr("[host] bytes"));
+  EXPECT_THAT(read_subject("[disk]\nbytes = true\n", "f").error().text, HasSubstr("[disk] bytes"));
+}
+
+} // namespace
+} // namespace terrace::cli
