@@ -17,6 +17,7 @@ std::unique_ptr<command> make_unpin_command();
 std::unique_ptr<command> make_evict_command();
 std::unique_ptr<command> make_move_command();
 std::unique_ptr<command> make_quota_command();
+std::unique_ptr<command> make_size_command();
 std::unique_ptr<command> make_log_level_command();
 std::unique_ptr<command> make_check_command();
 std::unique_ptr<command> make_drain_command();
@@ -127,6 +128,10 @@ std::span<const command_entry> commands() {
        "  terrace bench\n"
        "  terrace bench --objects 64 --object-bytes 1MiB --depth 8 --json\n",
        make_bench_command},
+      {"size", "Compute the KV bytes of a model, and of its users, from its config.json",
+       "  terrace size Llama-3.1-8B/config.json\n"
+       "  terrace size config.json --kv-dtype fp8 --users 200 --tokens 16000 --think 45\n",
+       make_size_command},
       {"simulate", "Compute the hit ratio of each eviction policy on a trace, without a daemon",
        "  terrace simulate trace.jsonl.gz --plot hits.svg\n"
        "  terrace simulate trace.jsonl --policies lru,fifo --capacity 512MiB,1GiB --json\n"
