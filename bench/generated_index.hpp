@@ -115,7 +115,7 @@ class generated_index {
   static result<void> do_io(volume_device& to, index_journal& journal) {
     while (auto io = journal.next()) {
       auto done =
-          io->what == journal_io::action::sync ? to.sync() : to.write(io->file_offset, io->memory->bytes());
+          io->wanted == journal_io::action::sync ? to.sync() : to.write(io->file_offset, io->memory->bytes());
       if (!done)
         return done;
       journal.completed(true);

@@ -18,7 +18,7 @@
 #include "storage/pending_clears.hpp"
 #include "tier/messages.hpp"
 #include "tier/objects/demotion_mode.hpp"
-#include "tier/objects/journal_tally.hpp"
+#include "tier/objects/journal_sums.hpp"
 #include "tier/objects/object_batch.hpp"
 #include "tier/objects/object_hold.hpp"
 #include "tier/policy/policy_messages.hpp"
@@ -85,7 +85,7 @@ namespace terrace::actors {
 /// whose index they keep.
 struct start_journal {
   caf::typed_actor<caf::replies_to<image_request>::with<image_answer>> tier;
-  std::vector<journal_tally> recorded; ///< recorded part of the index, by path, for checks; empty: unknown
+  std::vector<journal_sums> recorded; ///< recorded part of the index, by path, for checks; empty: unknown
 };
 
 // The contents of messages between actors. The conversation of a tier is defined in tier/messages.hpp.
@@ -250,7 +250,7 @@ using policy_actor = caf::typed_actor<
     caf::reacts_to<policy_notes>,
     // From the preparer, before their tier serves.
     caf::replies_to<restored_request>::with<restored_answer>,
-    // From tiers, after batches of notes: returned when all earlier notes have been applied (note_line.hpp).
+    // From tiers, after batches of notes: returned when all earlier notes have been applied (note_queue.hpp).
     caf::replies_to<notes_mark>::with<notes_mark>,
     // From connections: the begin and end of inference requests.
     caf::reacts_to<inference_begin>, caf::reacts_to<inference_end>,
@@ -360,7 +360,7 @@ struct tier_joined_notice {
 };
 
 /// COPIER: a thread that copies and verifies bytes, in slices: groups and connections get equal shares of it
-/// (transfer/copy_line.hpp).
+/// (transfer/copy_queue.hpp).
 using copier_actor = caf::typed_actor<caf::replies_to<copy_request>::with<copy_answer>,
                                       // Writes the header block in front of each payload, including the
                                       // checksum.
@@ -404,7 +404,7 @@ struct open_device_answer {
 };
 
 /// DEVICES: the devices by name.
-using devices_actor = caf::typed_actor<
+using gpu_registry_actor = caf::typed_actor<
     // From connections, and from the mover of a tier. Makes the device's actor; no process is started yet.
     caf::replies_to<open_device_request>::with<open_device_answer>,
     // From memory actors, for all devices: host memory that their processes may read, when it is committed.

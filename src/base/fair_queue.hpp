@@ -54,22 +54,22 @@ class fair_queue {
   }
 
   /// The number of items of one connection.
-  size_t waiting_of(const flow& of) const {
+  size_t waiting_of(const flow& owner) const {
     for (const group_line& group : groups_)
-      if (group.group == of.group)
-        if (auto line = group.lines.find(of.connection); line != group.lines.end())
+      if (group.group == owner.group)
+        if (auto line = group.lines.find(owner.connection); line != group.lines.end())
           return line->second->items.size();
     return 0;
   }
 
-  void push(const flow& of, Item item, uint64_t cost) {
-    line_of(of).items.push_back({std::move(item), cost});
+  void push(const flow& owner, Item item, uint64_t cost) {
+    line_of(owner).items.push_back({std::move(item), cost});
     ++size_;
   }
   /// Puts back the rest of an item that was taken and served in part: it becomes the first of its connection
   /// again, at the end of the round.
-  void push_front(const flow& of, Item item, uint64_t cost) {
-    line_of(of).items.push_front({std::move(item), cost});
+  void push_front(const flow& owner, Item item, uint64_t cost) {
+    line_of(owner).items.push_front({std::move(item), cost});
     ++size_;
   }
 
@@ -158,19 +158,19 @@ class fair_queue {
   };
   using groups = std::list<group_line>;
 
-  flow_line& line_of(const flow& of) {
+  flow_line& line_of(const flow& owner) {
     auto group = std::find_if(groups_.begin(), groups_.end(),
-                              [&](const group_line& each) { return each.group == of.group; });
+                              [&](const group_line& each) { return each.group == owner.group; });
     if (group == groups_.end()) {
       groups_.emplace_back();
       group = std::prev(groups_.end());
-      group->group = of.group;
+      group->group = owner.group;
     }
-    auto [line, is_new] = group->lines.try_emplace(of.connection);
+    auto [line, is_new] = group->lines.try_emplace(owner.connection);
     if (is_new) {
       group->flows.emplace_back();
       line->second = std::prev(group->flows.end());
-      line->second->connection = of.connection;
+      line->second->connection = owner.connection;
     }
     return *line->second;
   }

@@ -73,10 +73,10 @@ struct request_context {
 using context_ptr = std::shared_ptr<request_context>;
 
 /// Why work for the request (`what`: a load, a store) must end; ok while it is active. `context` may be null.
-inline error why_ended(const context_ptr& context, const char* what) {
+inline error why_ended(const context_ptr& context, const char* text) {
   if (!context || context->live())
     return {};
-  return {context->ended.load(), std::string("the request ended before its ") + what + " was complete"};
+  return {context->ended.load(), std::string("the request ended before its ") + text + " was complete"};
 }
 
 /// `context` is null for the daemon's own work.

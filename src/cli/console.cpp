@@ -12,12 +12,12 @@
 
 namespace terrace::cli {
 
-outcome<void> confirm(console& to, const std::string& what, bool given) {
+outcome<void> confirm(console& to, const std::string& text, bool given) {
   if (given)
     return {};
   if (!to.in_is_terminal)
-    return bad_usage(what + "; nothing was changed. Use --yes, or answer on a terminal");
-  fmt::print(to.err, "{}. Continue? Type yes: ", what);
+    return bad_usage(text + "; nothing was changed. Use --yes, or answer on a terminal");
+  fmt::print(to.err, "{}. Continue? Type yes: ", text);
   std::fflush(to.err);
   std::string answer;
   for (int c; (c = std::fgetc(to.in)) != EOF && c != '\n';)

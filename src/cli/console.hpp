@@ -51,7 +51,7 @@ struct console {
 /// Shows what will happen and reads a line from a terminal; only "yes" continues. With `given` (--yes)
 /// nothing is asked. Without a terminal, or with another answer, returns a failure, and nothing may be
 /// changed.
-outcome<void> confirm(console& to, const std::string& what, bool given);
+outcome<void> confirm(console& to, const std::string& text, bool given);
 
 // Progress of long commands.
 

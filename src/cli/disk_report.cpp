@@ -77,9 +77,9 @@ std::string format_layout(const volume_inspection& is) {
 std::string format_problems(const volume_inspection& is) {
   const recovery_counts& counts = is.found.counts;
   std::string text;
-  auto add = [&](uint64_t count, const char* what) {
+  auto add = [&](uint64_t count, const char* name) {
     if (count != 0)
-      text += fmt::format("  {} {}\n", format_count(count), what);
+      text += fmt::format("  {} {}\n", format_count(count), name);
   };
   if (is.file_bytes < is.block.capacity_bytes)
     text += fmt::format("  the file has {} where {} were expected; `terrace disk resize` repairs it\n",
@@ -133,14 +133,14 @@ std::string format_inspection(const std::string& path, const volume_inspection& 
                     format_ratio(portion(all.physical_bytes, is.arena_bytes)))}});
   text += "\n" + format_layout(is);
   table spaces({{"space", align::left}, {"number"}, {"objects"}, {"bytes"}, {"on disk"}});
-  for (const space_sum& of : sum_by_space(is.found))
-    spaces.add({to_hex(digest{of.space.fingerprint}, short_fingerprint), std::to_string(of.space.number),
-                format_count(of.sum.objects), format_bytes(of.sum.payload_bytes),
-                format_bytes(of.sum.physical_bytes)});
+  for (const space_sum& sum : sum_by_space(is.found))
+    spaces.add({to_hex(digest{sum.space.fingerprint}, short_fingerprint), std::to_string(sum.space.number),
+                format_count(sum.sum.objects), format_bytes(sum.sum.payload_bytes),
+                format_bytes(sum.sum.physical_bytes)});
   table sizes({{"objects up to"}, {"objects"}, {"bytes"}, {"on disk"}});
-  for (const size_sum& of : sum_by_size(is.found))
-    sizes.add({format_bytes(of.payload_bytes_max), format_count(of.sum.objects),
-               format_bytes(of.sum.payload_bytes), format_bytes(of.sum.physical_bytes)});
+  for (const size_sum& sum : sum_by_size(is.found))
+    sizes.add({format_bytes(sum.payload_bytes_max), format_count(sum.sum.objects),
+               format_bytes(sum.sum.payload_bytes), format_bytes(sum.sum.physical_bytes)});
   if (!spaces.empty())
     text += "\n" + spaces.to_string() + "\n" + sizes.to_string();
   return text + format_problems(is);
@@ -151,13 +151,13 @@ json to_json(const std::string& path, const volume_inspection& is) {
   const volume_layout& layout = block.layout;
   const recovery_counts& counts = is.found.counts;
   json spaces = json::array(), sizes = json::array(), checkpoints = json::array();
-  for (const space_sum& of : sum_by_space(is.found)) {
-    spaces.push_back({{"fingerprint", to_hex(digest{of.space.fingerprint})}, {"number", of.space.number}});
-    add_sum(spaces.back(), of.sum);
+  for (const space_sum& sum : sum_by_space(is.found)) {
+    spaces.push_back({{"fingerprint", to_hex(digest{sum.space.fingerprint})}, {"number", sum.space.number}});
+    add_sum(spaces.back(), sum.sum);
   }
-  for (const size_sum& of : sum_by_size(is.found)) {
-    sizes.push_back({{"payload_bytes_max", of.payload_bytes_max}});
-    add_sum(sizes.back(), of.sum);
+  for (const size_sum& sum : sum_by_size(is.found)) {
+    sizes.push_back({{"payload_bytes_max", sum.payload_bytes_max}});
+    add_sum(sizes.back(), sum.sum);
   }
   for (const inspected_checkpoint& checkpoint : is.checkpoints)
     checkpoints.push_back(checkpoint_json(checkpoint));

@@ -160,11 +160,11 @@ class disk_wipe_command final : public command {
   }
 
   static std::string describe(const std::string& path, uint64_t bytes, const result<superblock>& block) {
-    std::string what =
+    std::string text =
         block ? fmt::format("path {} of {} of volume {} of group {}", block->path_index, block->path_count,
                             to_hex(block->volume), block->owner.group.empty() ? "-" : block->owner.group)
               : block.error().text;
-    return fmt::format("{} ({}: {}) will be wiped", path, format_bytes(bytes), what);
+    return fmt::format("{} ({}: {}) will be wiped", path, format_bytes(bytes), text);
   }
 
   std::vector<std::string> paths_;

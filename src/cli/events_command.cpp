@@ -18,8 +18,8 @@ namespace {
 /// Interval of checks for Ctrl-C while nothing happens.
 constexpr auto look_up_every = std::chrono::milliseconds(500);
 
-constexpr const char* event_name(client::event_kind what) {
-  switch (what) {
+constexpr const char* event_name(client::event_kind kind) {
+  switch (kind) {
     case client::event_kind::admit: return "admit";
     case client::event_kind::evict: return "evict";
     case client::event_kind::demote: return "demote";
@@ -100,7 +100,7 @@ class events_command final : public command {
       blocks_.clear();
     std::vector<block_change> changes;
     for (const client::event& one : part.events)
-      blocks_.take(one, changes);
+      blocks_.add(one, changes);
     std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
     if (auto batch = encode_kv_events(changes, first, now.count(), batches_); !batch.empty())
       to.publish(std::move(batch));
@@ -117,9 +117,9 @@ class events_command final : public command {
   }
 
   void show(console& to, const client::event& one, bool snapshot) const {
-    const char* what = snapshot ? "present" : event_name(one.what);
+    const char* text = snapshot ? "present" : event_name(one.what);
     if (daemon_.json)
-      print(to, json{{"event", what},
+      print(to, json{{"event", text},
                      {"sequence", one.sequence},
                      {"tier", to_string(one.tier)},
                      {"space", one.space},
@@ -128,7 +128,7 @@ class events_command final : public command {
                      {"chunk", digest_text(one.chunk)},
                      {"chunk_objects", one.chunk_objects}});
     else
-      fmt::print(to.out, "{:>10} {:<7} {:<4} space {} pool {} rank {} {}\n", one.sequence, what,
+      fmt::print(to.out, "{:>10} {:<7} {:<4} space {} pool {} rank {} {}\n", one.sequence, text,
                  to_string(one.tier), one.space, one.pool, one.rank, digest_text(one.chunk));
   }
 

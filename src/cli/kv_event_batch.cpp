@@ -137,7 +137,7 @@ uint8_t kv_blocks::tiers_of(const chunk_parts& chunk, uint32_t chunk_objects) {
   return all != 0 ? all : slowest;
 }
 
-void kv_blocks::take(const client::event& event, std::vector<block_change>& changes) {
+void kv_blocks::add(const client::event& event, std::vector<block_change>& changes) {
   if (event.chunk_objects == 0 || event.tier > all_tiers.back())
     return;
   bool stored = event.what == client::event_kind::admit;
@@ -234,10 +234,10 @@ struct kv_event_publisher::sockets {
     if (request.size() != 3 || !first)
       return;
     auto address = request.front().to_string();
-    auto answer = [&](std::string_view of, uint64_t number, std::string_view batch) {
+    auto answer = [&](std::string_view text, uint64_t number, std::string_view batch) {
       send(router, address, true);
       send(router, {}, true);
-      send_batch(router, of, number, batch);
+      send_batch(router, text, number, batch);
     };
     decltype(kept) all;
     {

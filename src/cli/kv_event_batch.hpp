@@ -69,7 +69,7 @@ class kv_blocks {
   /// Call it before a new snapshot.
   void clear() { chunks_.clear(); }
   /// Appends the changes that the event causes. An event may repeat what is known.
-  void take(const client::event& event, std::vector<block_change>& changes);
+  void add(const client::event& event, std::vector<block_change>& changes);
   size_t chunks() const { return chunks_.size(); }
 
  private:

@@ -3,7 +3,7 @@
 
 #include "cli/daemon_connection.hpp"
 #include "cli/replay_target.hpp"
-#include "cli/told_prompts.hpp"
+#include "cli/sent_prompts.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -89,7 +89,7 @@ class object_client final : public replay_target {
   client::registered_region registered_;
   client::space space_;
   client::lease held_;
-  std::optional<told_prompts> prompts_; ///< none: requests name their chunks by digests
+  std::optional<sent_prompts> prompts_; ///< none: requests name their chunks by digests
   uint32_t chunk_tokens_ = 1;
   std::optional<std::chrono::milliseconds> fail_open_;
   uint64_t recompute_chunks_ = 0; ///< chunks to recompute after the last lookup

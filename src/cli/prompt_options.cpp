@@ -52,11 +52,12 @@ outcome<opened_prompt> prompt_options::open(const daemon_options& to, const std:
 }
 
 client::prefix prompt_options::what() const {
-  client::prefix what = digests_.empty() ? client::prefix::of_tokens(token_ids_)
-                                         : client::prefix::of_digests(digest_list_.bytes, digest_list_.width);
-  what.lora = lora_;
-  what.salt = salt_;
-  return what;
+  client::prefix prompt = digests_.empty()
+                              ? client::prefix::of_tokens(token_ids_)
+                              : client::prefix::of_digests(digest_list_.bytes, digest_list_.width);
+  prompt.lora = lora_;
+  prompt.salt = salt_;
+  return prompt;
 }
 
 void space_options::declare(CLI::App& app, bool required) {

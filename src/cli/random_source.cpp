@@ -13,7 +13,7 @@ namespace {
 constexpr size_t word_bytes = sizeof(uint64_t);
 constexpr size_t words_at_once = 512; // 4 KiB: one branch per page while nothing is wrong
 
-uint64_t seed_of(const digest& of) { return XXH3_64bits(of.bytes.data(), of.bytes.size()); }
+uint64_t seed_of(const digest& key) { return XXH3_64bits(key.bytes.data(), key.bytes.size()); }
 
 /// Half of splitmix64: one multiplication per word makes it fast. These bytes need not look random; they need
 /// to differ between positions and between seeds, which are hashes already.
@@ -36,8 +36,8 @@ uint64_t count_wrong_one_by_one(std::span<const std::byte> bytes, uint64_t seed,
 
 } // namespace
 
-void fill_content(std::span<std::byte> bytes, const digest& of) {
-  uint64_t seed = seed_of(of);
+void fill_content(std::span<std::byte> bytes, const digest& key) {
+  uint64_t seed = seed_of(key);
   size_t words = bytes.size() / word_bytes;
   for (size_t i = 0; i < words; ++i) {
     uint64_t word = word_at(seed, i);
@@ -49,8 +49,8 @@ void fill_content(std::span<std::byte> bytes, const digest& of) {
   }
 }
 
-uint64_t count_wrong_bytes(std::span<const std::byte> bytes, const digest& of) {
-  uint64_t seed = seed_of(of);
+uint64_t count_wrong_bytes(std::span<const std::byte> bytes, const digest& key) {
+  uint64_t seed = seed_of(key);
   size_t words = bytes.size() / word_bytes;
   uint64_t wrong = 0;
   size_t i = 0;

@@ -15,10 +15,10 @@ namespace terrace::cli {
 /// Word i of the content is a mix of (XXH3 of the digest) + (i + 1) * step, little-endian; the last word is
 /// truncated. A byte therefore depends on the digest and on its position, so that both bytes of another
 /// object and shifted bytes are detected. Several GB/s per thread, without storing what was written.
-void fill_content(std::span<std::byte> bytes, const digest& of);
+void fill_content(std::span<std::byte> bytes, const digest& key);
 
 /// Counts the bytes that differ from the output of fill_content.
-uint64_t count_wrong_bytes(std::span<const std::byte> bytes, const digest& of);
+uint64_t count_wrong_bytes(std::span<const std::byte> bytes, const digest& key);
 
 /// The finalizer of splitmix64 (Steele, Lea, Flood 2014): a bijection of 64 bits with random-looking output.
 constexpr uint64_t splitmix64(uint64_t x) {

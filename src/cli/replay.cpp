@@ -1,7 +1,7 @@
 #include "cli/replay.hpp"
 
 #include "cli/random_source.hpp"
-#include "cli/told_prompts.hpp"
+#include "cli/sent_prompts.hpp"
 #include "cli/trace.hpp"
 #include "cli/trace_generator.hpp"
 
@@ -248,17 +248,17 @@ replay_counts replay_trace(const trace& requests, std::span<const std::unique_pt
         static_cast<double>(std::max(request.timestamp_ms, first_ms) - first_ms) * 1e6 / options.speed;
     return begin + std::chrono::nanoseconds(static_cast<int64_t>(after));
   };
-  auto wait_for_arrival = [&](const trace_request& request, replay_counts& of) {
+  auto wait_for_arrival = [&](const trace_request& request, replay_counts& sums) {
     if (options.speed <= 0 || request.timestamp_ms <= first_ms)
       return;
     if (auto now = steady::now(); now < due(request))
       stop.sleep_until(due(request));
     else
-      of.late_ns_max = std::max(of.late_ns_max,
-                                static_cast<uint64_t>(std::chrono::nanoseconds(now - due(request)).count()));
+      sums.late_ns_max = std::max(
+          sums.late_ns_max, static_cast<uint64_t>(std::chrono::nanoseconds(now - due(request)).count()));
   };
   // Prefetches the requests of the same client that are due before the arrival of this one.
-  auto prefetch_until = [&](const trace_request& arrival, std::span<const size_t>& coming, player& of) {
+  auto prefetch_until = [&](const trace_request& arrival, std::span<const size_t>& coming, player& replay) {
     if (options.prefetch.count() == 0 || options.speed <= 0)
       return;
     for (; !coming.empty() && !stop.requested(); coming = coming.subspan(1)) {
@@ -266,26 +266,26 @@ replay_counts replay_trace(const trace& requests, std::span<const std::unique_pt
       if (due(next) - options.prefetch > due(arrival))
         return;
       stop.sleep_until(due(next) - options.prefetch);
-      of.prefetch(next);
+      replay.prefetch(next);
     }
   };
   auto work = [&](size_t client) {
-    player of(*targets[client], counts[client], options);
+    player replay(*targets[client], counts[client], options);
     std::span<const size_t> coming = shares[client];
     for (size_t i : shares[client]) {
-      prefetch_until(requests.requests[i], coming, of);
+      prefetch_until(requests.requests[i], coming, replay);
       wait_for_arrival(requests.requests[i], counts[client]);
       if (stop.requested())
         return;
       auto since_first = std::max(requests.requests[i].timestamp_ms, first_ms) - first_ms;
-      of.play(requests.requests[i], conversations[i], i, std::chrono::milliseconds(since_first));
+      replay.play(requests.requests[i], conversations[i], i, std::chrono::milliseconds(since_first));
       done(counts[client]);
       if (!targets[client]->alive() && !targets[client]->fails_open()) {
         counts[client].lost = true;
         return;
       }
     }
-    of.finish();
+    replay.finish();
   };
   {
     std::vector<std::jthread> threads;
@@ -294,8 +294,8 @@ replay_counts replay_trace(const trace& requests, std::span<const std::unique_pt
     work(0);
   }
   replay_counts sum;
-  for (const replay_counts& of : counts)
-    sum.merge(of);
+  for (const replay_counts& sums : counts)
+    sum.merge(sums);
   return sum;
 }
 

@@ -22,7 +22,7 @@ double thread_seconds() {
 }
 
 struct run_context {
-  const simulate::workload& of;
+  const simulate::workload& trace;
   const simulate_plan& plan;
   const interruption& stop;
   const std::function<void(uint64_t)>& advanced;
@@ -31,7 +31,7 @@ struct run_context {
 /// Returns nullopt if interrupted.
 std::optional<simulate::cache_counts> serve_all(const run_context& with, simulate::tier_cache cache) {
   uint64_t unreported = 0;
-  for (const simulate::request& next : with.of.requests()) {
+  for (const simulate::request& next : with.trace.requests()) {
     cache.serve(next);
     unreported += next.chunks;
     if (unreported < report_accesses)
@@ -53,18 +53,18 @@ std::optional<simulate::cache_counts> run_once(const run_context& with, const si
   options.object_bytes = host.object_bytes;
   options.token_ns = with.plan.token_ns;
   if (!with.plan.disk)
-    return serve_all(with, simulate::tier_cache(with.of, options, host));
+    return serve_all(with, simulate::tier_cache(with.trace, options, host));
   const second_tier& disk = *with.plan.disk;
   options.policies.push_back(disk.disk_policy.empty() ? options.policies.front() : disk.disk_policy);
   options.remember = disk.admission == admission_rule::seen_twice;
-  return serve_all(with, simulate::tier_cache(with.of, options, host,
+  return serve_all(with, simulate::tier_cache(with.trace, options, host,
                                               {{disk_chunks(disk, host), disk.admission, disk.writes}}));
 }
 
 /// Returns false if interrupted.
 bool run_cell(const run_context& with, simulated_cell& cell) {
   double begin = thread_seconds();
-  uint64_t accesses = with.of.accesses().size();
+  uint64_t accesses = with.trace.accesses().size();
   for (uint64_t seed = 1; seed <= with.plan.seeds; ++seed) {
     auto counts = run_once(with, cell, seed);
     if (!counts)
@@ -93,14 +93,14 @@ uint64_t disk_chunks(const second_tier& disk, const simulate::cache_shape& host)
   return static_cast<uint64_t>(std::llround(disk.times * static_cast<double>(host.capacity_chunks)));
 }
 
-std::vector<simulated_cell> run_cells(const simulate::workload& of, const simulate_plan& plan, size_t jobs,
+std::vector<simulated_cell> run_cells(const simulate::workload& trace, const simulate_plan& plan, size_t jobs,
                                       const interruption& stop,
                                       const std::function<void(uint64_t)>& advanced) {
   std::vector<simulated_cell> cells;
   for (size_t policy = 0; policy < plan.policies.size(); ++policy)
     for (size_t capacity = 0; capacity < plan.shapes.size(); ++capacity)
       cells.push_back({policy, capacity, {}, 0, 0});
-  run_context with{of, plan, stop, advanced};
+  run_context with{trace, plan, stop, advanced};
   std::atomic<size_t> next{0};
   std::atomic<bool> whole{true};
   auto work = [&] {

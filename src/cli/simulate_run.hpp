@@ -59,7 +59,7 @@ uint64_t disk_chunks(const second_tier& disk, const simulate::cache_shape& host)
 /// Runs every cell on `jobs` threads; the result is in the order of the plan, capacities within policies.
 /// Empty if interrupted. `advanced` is called with chunk accesses as they are simulated (or skipped), from
 /// any thread: each cell has those of the workload per seed.
-std::vector<simulated_cell> run_cells(const simulate::workload& of, const simulate_plan& plan, size_t jobs,
+std::vector<simulated_cell> run_cells(const simulate::workload& trace, const simulate_plan& plan, size_t jobs,
                                       const interruption& stop,
                                       const std::function<void(uint64_t)>& advanced);
 

@@ -2,7 +2,6 @@
 #include "cli/command.hpp"
 #include "cli/daemon_connection.hpp"
 #include "cli/json.hpp"
-#include "cli/policies_report.hpp"
 #include "cli/status_report.hpp"
 #include "cli/table.hpp"
 #include "cli/units.hpp"

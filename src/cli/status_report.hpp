@@ -2,12 +2,18 @@
 #pragma once
 
 #include "cli/json.hpp"
+#include "client/policies.hpp"
 #include "client/status.hpp"
 
 #include <string>
 #include <vector>
 
 namespace terrace::cli {
+
+// The policies of a trust group, as text and JSON.
+
+std::string format_policies(const client::policies_status& status);
+json to_json(const client::policies_status& status);
 
 // Tenants and their quotas, for people and programs.
 

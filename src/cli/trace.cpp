@@ -26,7 +26,7 @@ std::string shown(const nlohmann::json& value) {
   return text.size() <= 40 ? text : text.substr(0, 37) + "...";
 }
 
-outcome<uint64_t> whole_number(const nlohmann::json& value, std::string_view what, uint64_t max) {
+outcome<uint64_t> whole_number(const nlohmann::json& value, std::string_view text, uint64_t max) {
   uint64_t number = 0;
   if (value.is_number_unsigned())
     number = value.get<uint64_t>();
@@ -34,10 +34,10 @@ outcome<uint64_t> whole_number(const nlohmann::json& value, std::string_view wha
     number = static_cast<uint64_t>(value.get<double>()); // timestamps of some traces have a fraction
   else
     return bad_usage(
-        fmt::format("expected {} to be a whole number from 0 to {}, found {}", what, max, shown(value)));
+        fmt::format("expected {} to be a whole number from 0 to {}, found {}", text, max, shown(value)));
   if (number > max)
     return bad_usage(
-        fmt::format("expected {} to be a whole number from 0 to {}, found {}", what, max, number));
+        fmt::format("expected {} to be a whole number from 0 to {}, found {}", text, max, number));
   return number;
 }
 

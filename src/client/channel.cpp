@@ -131,8 +131,8 @@ result<void> channel::make_room(deadline until) {
   return received;
 }
 
-result<void> channel::wait_for_credits(protocol::kind what, uint64_t bytes, deadline until) {
-  bool gives_back = protocol::gives_back(what) && bytes <= protocol::giving_back_bytes_max &&
+result<void> channel::wait_for_credits(protocol::kind verb, uint64_t bytes, deadline until) {
+  bool gives_back = protocol::gives_back(verb) && bytes <= protocol::giving_back_bytes_max &&
                     in_flight_ < credit_requests_ + protocol::giving_back_requests_max;
   while (!gives_back && in_flight_ > 0 &&
          (in_flight_ >= credit_requests_ || in_flight_bytes_ + bytes > credit_bytes_)) {

@@ -122,7 +122,7 @@ class channel {
 
   result<uint64_t> send(uint64_t id, std::span<const int> descriptors, deadline until);
   void send_unwatched(uint64_t id);
-  result<void> wait_for_credits(protocol::kind what, uint64_t bytes, deadline until);
+  result<void> wait_for_credits(protocol::kind verb, uint64_t bytes, deadline until);
   result<size_t> send_some(std::span<const uint8_t> bytes, std::span<const int> descriptors);
   bool must_flush() const { return !outbox_.empty() && !inside_frame_; }
   result<void> flush();

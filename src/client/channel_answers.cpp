@@ -145,14 +145,14 @@ uint32_t channel::take_in() {
   return count;
 }
 
-void channel::drop(kind what, std::span<const uint8_t> body) {
-  if (what == protocol::answer_to(kind::lookup)) {
+void channel::drop(kind verb, std::span<const uint8_t> body) {
+  if (verb == protocol::answer_to(kind::lookup)) {
     if (auto table = protocol::parse<wire::LookupAnswer>(body); table && (*table)->lease())
       post_release(protocol::to_lease_id((*table)->lease()));
-  } else if (what == protocol::answer_to(kind::await_lookup)) {
+  } else if (verb == protocol::answer_to(kind::await_lookup)) {
     if (auto table = protocol::parse<wire::AwaitLookupAnswer>(body); table && (*table)->found()->lease())
       post_release(protocol::to_lease_id((*table)->found()->lease()));
-  } else if (what == protocol::answer_to(kind::reserve)) {
+  } else if (verb == protocol::answer_to(kind::reserve)) {
     if (auto table = protocol::parse<wire::ReserveAnswer>(body))
       post_abort((*table)->reservation());
   }
@@ -227,11 +227,11 @@ void channel::forget(uint64_t id) {
     asked->state = slot_state::forgotten;
     return;
   }
-  auto what = asked->answer_kind;
+  auto verb = asked->answer_kind;
   std::vector<uint8_t> body;
   body.swap(asked->body);
   close_slot(id);
-  drop(what, body);
+  drop(verb, body);
 }
 
 } // namespace terrace::client::detail

@@ -207,30 +207,30 @@ class connection {
 
   /// Opens a conversation whose turns send only their new tokens. It ends with its handle or with this
   /// connection, unless it is kept, and with the daemon.
-  result<session> open_session(const space& in, const session_options& options = {}, deadline until = {});
+  result<session> open_session(const space& where, const session_options& options = {}, deadline until = {});
 
   /// Opens a session with the first `tokens` of another one, or with fewer, up to the start of a chunk: see
   /// `session::tokens`.
-  result<session> fork_session(const session& of, uint64_t tokens, bool keep = false, deadline until = {});
+  result<session> fork_session(const session& turns, uint64_t tokens, bool keep = false, deadline until = {});
 
   /// Begins a turn: looks up `prompt`, whose first `unchanged` tokens are those of the session, and makes it
   /// the session's. Sends only what is new, or the whole prompt if the daemon does not know the session, or
   /// knows it with other tokens. `request` gives everything else; the items in its prefix are those of the
   /// whole prompt. If its prefix has a tail, the partial chunk at the end of the saved turn is found, too.
-  result<lookup_result> lookup(session& of, std::span<const uint32_t> prompt, uint64_t unchanged,
+  result<lookup_result> lookup(session& turns, std::span<const uint32_t> prompt, uint64_t unchanged,
                                lookup_request request = {}, deadline until = {});
 
   /// Ends a turn: makes `prompt`, with what the model has said, the session's. A held session holds what the
   /// tiers have of it, and releases what it held before. `items`: those of the whole prompt. Sends as little
   /// as `lookup` does.
-  result<saved_session> save(session& of, std::span<const uint32_t> prompt, uint64_t unchanged,
+  result<saved_session> save(session& turns, std::span<const uint32_t> prompt, uint64_t unchanged,
                              std::span<const item> items = {}, const request_options& options = {},
                              deadline until = {});
 
   /// Ends a turn whose partial chunk is stored, too, in all pools and on all ranks. Its end is saved with it,
   /// and so are `cursors`, one for each pool or none; lookups that find this end return them. Error:
   /// `not_found` if an object of the partial chunk is missing; the session then stays at its last saved turn.
-  result<saved_session> save_with_tail(session& of, std::span<const uint32_t> prompt, uint64_t unchanged,
+  result<saved_session> save_with_tail(session& turns, std::span<const uint32_t> prompt, uint64_t unchanged,
                                        std::span<const uint64_t> cursors = {},
                                        std::span<const item> items = {}, const request_options& options = {},
                                        deadline until = {});
@@ -241,7 +241,7 @@ class connection {
 
   /// Returns a handle for a session that another connection of the trust group has opened. `at`: what the
   /// session has.
-  session adopt_session(const space& in, const session_id& id, const session_point& at,
+  session adopt_session(const space& where, const session_id& id, const session_point& at,
                         const session_options& options) const;
 
   /// Returns false if there is no such session, which is no error.
@@ -254,7 +254,7 @@ class connection {
   result<std::optional<session_status>> session_status_of(const session_id& id, deadline until = {});
 
   /// Reports how an inference request ended.
-  result<void> end_inference(const inference_end& what, deadline until = {});
+  result<void> end_inference(const inference_end& ended, deadline until = {});
 
   /// Removes all objects of the space, or of the whole trust group; once it returns, no restart brings them
   /// back.
@@ -309,7 +309,7 @@ class connection {
 
   /// Changes a quota until the configuration is reloaded with other quotas. Returns what `quotas` does.
   /// Errors: `not_found` listing the names, `bad_request`.
-  result<std::vector<tenant_status>> set_quota(const quota_change& what, deadline until = {});
+  result<std::vector<tenant_status>> set_quota(const quota_change& change, deadline until = {});
 
   /// Sets the log level to "trace", "debug", "info", "warning" or "error" until the daemon restarts or
   /// reloads its configuration. Returns the previous level. Errors: `bad_request` listing the levels.
@@ -373,10 +373,10 @@ class connection {
   explicit connection(std::shared_ptr<detail::core> core);
 
   template <class T, class Kind, class Build>
-  static result<ticket<T>> submit(const std::shared_ptr<detail::channel>& to, Kind what, Build&& build,
+  static result<ticket<T>> submit(const std::shared_ptr<detail::channel>& to, Kind kind, Build&& build,
                                   deadline until);
   template <class T, class Kind, class Request>
-  result<ticket<T>> submit_about(Kind what, const Request& request, uint32_t region, deadline until,
+  result<ticket<T>> submit_about(Kind kind, const Request& request, uint32_t region, deadline until,
                                  uint32_t progress_region = 0);
   template <class Table, class T, class Read>
   static auto take(ticket<T>& under_way, deadline until, Read&& read)
@@ -387,15 +387,16 @@ class connection {
     bool tail = false;
     std::span<const uint64_t> cursors;
   };
-  result<saved_session> save_turn(session& of, std::span<const uint32_t> prompt, uint64_t unchanged,
+  result<saved_session> save_turn(session& turns, std::span<const uint32_t> prompt, uint64_t unchanged,
                                   const turn_end& end, std::span<const item> items,
                                   const request_options& options, deadline until);
   template <class Attempt>
-  auto in_session(session& of, std::span<const uint32_t> prompt, uint64_t unchanged,
+  auto in_session(session& turns, std::span<const uint32_t> prompt, uint64_t unchanged,
                   std::span<const item> items, deadline until, Attempt&& send) -> decltype(send(prefix()));
   result<uint32_t> region_id_of(const registered_region* region) const;
   result<uint32_t> region_id_of(const arrivals* progress) const; ///< `progress` null: returns 0.
-  static result<void> map_segments(detail::channel& in, std::span<const location> locations, deadline until);
+  static result<void> map_segments(detail::channel& channel_, std::span<const location> locations,
+                                   deadline until);
 
   std::shared_ptr<detail::core> core_;
 };

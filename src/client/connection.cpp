@@ -125,9 +125,9 @@ lease connection::adopt(const lease_id& id) const { return lease(core_->now(), i
 // ---- submitting ----
 
 template <class T, class Kind, class Build>
-result<ticket<T>> connection::submit(const std::shared_ptr<detail::channel>& to, Kind what, Build&& build,
+result<ticket<T>> connection::submit(const std::shared_ptr<detail::channel>& to, Kind kind, Build&& build,
                                      deadline until) {
-  auto id = to->submit(what, std::forward<Build>(build), until);
+  auto id = to->submit(kind, std::forward<Build>(build), until);
   if (!id)
     return pass_on(id);
   ticket<T> under_way;
@@ -137,14 +137,14 @@ result<ticket<T>> connection::submit(const std::shared_ptr<detail::channel>& to,
 }
 
 template <class T, class Kind, class Request>
-result<ticket<T>> connection::submit_about(Kind what, const Request& request, uint32_t region, deadline until,
+result<ticket<T>> connection::submit_about(Kind kind, const Request& request, uint32_t region, deadline until,
                                            uint32_t progress_region) {
   auto space = core_->space_id_of(request.in);
   if (!space)
     return pass_on(space);
-  request_context in{*space, region, milliseconds_left(until), progress_region};
+  request_context context{*space, region, milliseconds_left(until), progress_region};
   return submit<T>(
-      core_->now(), what, [&](body_builder& body) { return encode(body, request, in); }, until);
+      core_->now(), kind, [&](body_builder& body) { return encode(body, request, context); }, until);
 }
 
 result<uint32_t> connection::region_id_of(const registered_region* region) const {
@@ -163,10 +163,10 @@ result<ticket<lookup_result>> connection::submit_lookup(const lookup_request& re
 
 result<ticket<lookup_result>> connection::submit_await_lookup(const lookup_id& id, deadline until,
                                                               const request_options& options) {
-  request_context in{0, 0, milliseconds_left(until)};
+  request_context context{0, 0, milliseconds_left(until)};
   return submit<lookup_result>(
-      core_->now(), kind::await_lookup, [&](body_builder& body) { return encode(body, id, options, in); },
-      until);
+      core_->now(), kind::await_lookup,
+      [&](body_builder& body) { return encode(body, id, options, context); }, until);
 }
 
 result<ticket<load_result>> connection::submit_load(const load_request& request, deadline until) {
@@ -183,9 +183,9 @@ result<ticket<load_result>> connection::submit_load(const load_request& request,
   auto space = core_->space_id_of(request.in);
   if (!space && !request.lease)
     return pass_on(space);
-  request_context in{space.value_or(0), *region, milliseconds_left(until), *progress, *layers};
+  request_context context{space.value_or(0), *region, milliseconds_left(until), *progress, *layers};
   auto sent = submit<load_result>(
-      core_->now(), kind::load, [&](body_builder& body) { return encode(body, request, in); }, until);
+      core_->now(), kind::load, [&](body_builder& body) { return encode(body, request, context); }, until);
   if (sent && request.layers)
     request.layers->in->sent(*request.layers, sent->channel_, sent->id_);
   return sent;
@@ -197,9 +197,10 @@ result<ticket<prefetch_result>> connection::submit_prefetch(const prefetch_reque
     return pass_on(progress);
   if (!request.lease && !request.lookup)
     return submit_about<prefetch_result>(kind::prefetch, request, 0, until, *progress);
-  request_context in{0, 0, milliseconds_left(until), *progress};
+  request_context context{0, 0, milliseconds_left(until), *progress};
   return submit<prefetch_result>(
-      core_->now(), kind::prefetch, [&](body_builder& body) { return encode(body, request, in); }, until);
+      core_->now(), kind::prefetch, [&](body_builder& body) { return encode(body, request, context); },
+      until);
 }
 
 result<ticket<store_result>> connection::submit_store(const store_request& request, deadline until) {
@@ -220,10 +221,10 @@ result<ticket<store_result>> connection::submit_commit(reservation written, dead
                                                        const request_options& options) {
   if (!written)
     return fail(errc::bad_request, "expected a reservation, got an empty handle");
-  request_context in{0, 0, milliseconds_left(until)};
+  request_context context{0, 0, milliseconds_left(until)};
   auto sent = submit<store_result>(
       written.channel_, kind::commit,
-      [&](body_builder& body) { return detail::encode_commit(body, written.id_, options, in); }, until);
+      [&](body_builder& body) { return detail::encode_commit(body, written.id_, options, context); }, until);
   if (sent)
     written.id_ = 0; // the daemon owns it now, so there is nothing to abort
   return sent;
@@ -233,10 +234,10 @@ result<ticket<located_objects>> connection::submit_read_lease(const lease_id& id
                                                               deadline until, std::span<const uint8_t> pools,
                                                               earlier_places earlier,
                                                               const request_options& options) {
-  request_context in{0, 0, milliseconds_left(until)};
+  request_context context{0, 0, milliseconds_left(until)};
   return submit<located_objects>(
       core_->now(), kind::read_lease,
-      [&](body_builder& body) { return encode(body, id, range, pools, earlier, options, in); }, until);
+      [&](body_builder& body) { return encode(body, id, range, pools, earlier, options, context); }, until);
 }
 
 } // namespace terrace::client

@@ -22,8 +22,8 @@ std::string text_of(const device_range& range) {
 
 /// Returns the GPU that has the memory.
 result<cuda::device_ordinal> owner_of(const cuda::driver& driver, const device_range& range) {
-  auto refuse = [&](const std::string& what) {
-    return fail(errc::bad_request, "expected memory of a GPU, got " + text_of(range) + ", " + what);
+  auto refuse = [&](const std::string& text) {
+    return fail(errc::bad_request, "expected memory of a GPU, got " + text_of(range) + ", " + text);
   };
   auto asked = [&](cuda::pointer_attribute which, void* value) {
     return driver.check(driver.api().PointerGetAttribute(value, which, range.address),

@@ -24,27 +24,27 @@ Offset<flatbuffers::Vector<T>> optional_vector(body_builder& body, std::span<con
 
 } // namespace
 
-Offset<wire::Prefix> encode(body_builder& body, const prefix& what) {
+Offset<wire::Prefix> encode(body_builder& body, const prefix& prompt) {
   std::vector<Offset<wire::Item>> items;
-  for (const auto& item : what.items)
+  for (const auto& item : prompt.items)
     items.push_back(wire::CreateItem(body, body.CreateString(item.identifier.data(), item.identifier.size()),
                                      item.first_token, item.tokens));
   std::vector<text> tags;
-  for (auto tag : what.tags)
+  for (auto tag : prompt.tags)
     tags.push_back(body.CreateString(tag.data(), tag.size()));
-  auto session = optional_vector(body, what.session);
-  auto tokens = what.session.empty() ? optional_vector(body, what.tokens)
-                                     : body.CreateVector(what.tokens.data(), what.tokens.size());
-  auto parent = optional_vector(body, what.parent);
-  auto digests = optional_vector(body, what.digests);
-  auto end_offsets = optional_vector(body, what.end_offsets);
-  auto lora = optional_text(body, what.lora);
-  auto salt = optional_text(body, what.salt);
+  auto session = optional_vector(body, prompt.session);
+  auto tokens = prompt.session.empty() ? optional_vector(body, prompt.tokens)
+                                       : body.CreateVector(prompt.tokens.data(), prompt.tokens.size());
+  auto parent = optional_vector(body, prompt.parent);
+  auto digests = optional_vector(body, prompt.digests);
+  auto end_offsets = optional_vector(body, prompt.end_offsets);
+  auto lora = optional_text(body, prompt.lora);
+  auto salt = optional_text(body, prompt.salt);
   auto item_list = items.empty() ? 0 : body.CreateVector(items);
   auto tag_list = tags.empty() ? 0 : body.CreateVector(tags);
-  return wire::CreatePrefix(body, tokens, parent, what.parent_tokens, digests, what.digest_width,
-                            static_cast<wire::DigestUnit>(what.unit), end_offsets, lora, salt, item_list,
-                            tag_list, session, what.tail);
+  return wire::CreatePrefix(body, tokens, parent, prompt.parent_tokens, digests, prompt.digest_width,
+                            static_cast<wire::DigestUnit>(prompt.unit), end_offsets, lora, salt, item_list,
+                            tag_list, session, prompt.tail);
 }
 
 Offset<wire::Options> encode(body_builder& body, const request_options& options) {
@@ -110,95 +110,98 @@ Offset<wire::OpenSpace> encode(body_builder& body, const space_spec& spec) {
                                spec.prefill_tokens_per_s, defaults);
 }
 
-Offset<wire::Lookup> encode(body_builder& body, const lookup_request& request, const request_context& in) {
-  auto what = encode(body, request.what);
+Offset<wire::Lookup> encode(body_builder& body, const lookup_request& request,
+                            const request_context& context) {
+  auto prefix = encode(body, request.what);
   auto options = encode(body, request.options);
   auto id = request.id ? body.CreateVector(request.id->bytes.data(), request.id->bytes.size()) : 0;
-  return wire::CreateLookup(body, in.space, what, request.lease, request.tiers, in.deadline_ms, options, id,
-                            request.digests, request.logits);
+  return wire::CreateLookup(body, context.space, prefix, request.lease, request.tiers, context.deadline_ms,
+                            options, id, request.digests, request.logits);
 }
 
 Offset<wire::AwaitLookup> encode(body_builder& body, const lookup_id& lookup, const request_options& with,
-                                 const request_context& in) {
+                                 const request_context& context) {
   auto id = body.CreateVector(lookup.bytes.data(), lookup.bytes.size());
-  return wire::CreateAwaitLookup(body, id, in.deadline_ms, encode(body, with));
+  return wire::CreateAwaitLookup(body, id, context.deadline_ms, encode(body, with));
 }
 
 /// Encodes where the daemon counts what arrives; `where` provides the storage. Returns null if `progress` is
 /// null.
-static const wire::Arrivals* encode(const arrivals* progress, const request_context& in,
+static const wire::Arrivals* encode(const arrivals* progress, const request_context& context,
                                     wire::Arrivals& where) {
   if (progress == nullptr)
     return nullptr;
-  where = wire::Arrivals(progress->offset(), in.progress_region);
+  where = wire::Arrivals(progress->offset(), context.progress_region);
   return &where;
 }
 
-Offset<wire::Load> encode(body_builder& body, const load_request& request, const request_context& in) {
+Offset<wire::Load> encode(body_builder& body, const load_request& request, const request_context& context) {
   wire::Arrivals progress;
   wire::Generation layers;
   if (request.layers)
-    layers = wire::Generation(request.layers->layer(0).offset, in.layers_region, request.layers->value);
-  auto what = request.lease ? Offset<wire::Prefix>() : encode(body, request.what);
+    layers = wire::Generation(request.layers->layer(0).offset, context.layers_region, request.layers->value);
+  auto prefix = request.lease ? Offset<wire::Prefix>() : encode(body, request.what);
   auto lease = request.lease ? body.CreateVector(request.lease->bytes.data(), 16) : 0;
   auto runs = encode(body, request.runs);
   auto counts = optional_vector(body, request.runs_per_object);
   auto options = encode(body, request.options);
   auto pools = optional_vector(body, request.pools);
-  return wire::CreateLoad(body, in.space, what, lease, request.range.first, request.range.count, in.region,
-                          runs, counts, in.deadline_ms, options, pools,
-                          encode(request.progress, in, progress), request.tiers,
+  return wire::CreateLoad(body, context.space, prefix, lease, request.range.first, request.range.count,
+                          context.region, runs, counts, context.deadline_ms, options, pools,
+                          encode(request.progress, context, progress), request.tiers,
                           request.layers ? &layers : nullptr);
 }
 
 Offset<wire::Prefetch> encode(body_builder& body, const prefetch_request& request,
-                              const request_context& in) {
+                              const request_context& context) {
   wire::Arrivals progress;
-  auto what = request.lease || request.lookup ? Offset<wire::Prefix>() : encode(body, request.what);
+  auto prefix = request.lease || request.lookup ? Offset<wire::Prefix>() : encode(body, request.what);
   auto lease = request.lease ? body.CreateVector(request.lease->bytes.data(), 16) : 0;
   auto lookup = request.lookup ? body.CreateVector(request.lookup->bytes.data(), 16) : 0;
   auto options = encode(body, request.options);
-  auto time = request.time.count() > 0 ? static_cast<uint32_t>(request.time.count()) : in.deadline_ms;
-  return wire::CreatePrefetch(body, in.space, what, lease, lookup, static_cast<uint8_t>(request.to),
+  auto time = request.time.count() > 0 ? static_cast<uint32_t>(request.time.count()) : context.deadline_ms;
+  return wire::CreatePrefetch(body, context.space, prefix, lease, lookup, static_cast<uint8_t>(request.to),
                               static_cast<wire::StopRule>(request.rule), time, options,
-                              encode(request.progress, in, progress), request.tiers);
+                              encode(request.progress, context, progress), request.tiers);
 }
 
-Offset<wire::Store> encode(body_builder& body, const store_request& request, const request_context& in) {
-  auto what = encode(body, request.what);
+Offset<wire::Store> encode(body_builder& body, const store_request& request, const request_context& context) {
+  auto prefix = encode(body, request.what);
   auto runs = encode(body, request.runs);
   auto counts = optional_vector(body, request.runs_per_object);
   auto options = encode(body, request.options);
   auto pools = optional_vector(body, request.pools);
   wire::Generation after;
   if (request.after)
-    after = wire::Generation(request.after->offset, in.progress_region, request.after->value);
-  return wire::CreateStore(body, in.space, what, request.range.first, request.range.count, in.region, runs,
-                           counts, in.deadline_ms, options, pools, request.after ? &after : nullptr);
+    after = wire::Generation(request.after->offset, context.progress_region, request.after->value);
+  return wire::CreateStore(body, context.space, prefix, request.range.first, request.range.count,
+                           context.region, runs, counts, context.deadline_ms, options, pools,
+                           request.after ? &after : nullptr);
 }
 
-Offset<wire::Reserve> encode(body_builder& body, const reserve_request& request, const request_context& in) {
-  auto what = encode(body, request.what);
+Offset<wire::Reserve> encode(body_builder& body, const reserve_request& request,
+                             const request_context& context) {
+  auto prefix = encode(body, request.what);
   auto options = encode(body, request.options);
   auto pools = optional_vector(body, request.pools);
-  return wire::CreateReserve(body, in.space, what, request.range.first, request.range.count, in.deadline_ms,
-                             options, pools);
+  return wire::CreateReserve(body, context.space, prefix, request.range.first, request.range.count,
+                             context.deadline_ms, options, pools);
 }
 
 Offset<wire::ReadLease> encode(body_builder& body, const lease_id& lease, chunk_range range,
                                std::span<const uint8_t> pools, earlier_places earlier,
-                               const request_options& with, const request_context& in) {
+                               const request_options& with, const request_context& context) {
   auto id = body.CreateVector(lease.bytes.data(), lease.bytes.size());
   auto wanted = optional_vector(body, pools);
   auto options = encode(body, with);
-  return wire::CreateReadLease(body, id, range.first, range.count, in.deadline_ms, options, wanted,
+  return wire::CreateReadLease(body, id, range.first, range.count, context.deadline_ms, options, wanted,
                                earlier == earlier_places::given_up);
 }
 
 Offset<wire::Commit> encode_commit(body_builder& body, uint64_t reservation, const request_options& with,
-                                   const request_context& in) {
+                                   const request_context& context) {
   auto options = encode(body, with);
-  return wire::CreateCommit(body, reservation, in.deadline_ms, options);
+  return wire::CreateCommit(body, reservation, context.deadline_ms, options);
 }
 
 } // namespace terrace::client::detail

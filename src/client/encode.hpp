@@ -39,28 +39,29 @@ struct hello_request {
   bool observes = false;
 };
 
-flatbuffers::Offset<wire::Prefix> encode(body_builder& body, const prefix& what);
+flatbuffers::Offset<wire::Prefix> encode(body_builder& body, const prefix& prompt);
 flatbuffers::Offset<wire::Options> encode(body_builder& body,
                                           /// The defaults if `options` is absent.
                                           const request_options& options);
 flatbuffers::Offset<wire::Hello> encode(body_builder& body, const hello_request& request);
 flatbuffers::Offset<wire::OpenSpace> encode(body_builder& body, const space_spec& spec);
 flatbuffers::Offset<wire::Lookup> encode(body_builder& body, const lookup_request& request,
-                                         const request_context& in);
+                                         const request_context& context);
 flatbuffers::Offset<wire::AwaitLookup> encode(body_builder& body, const lookup_id& lookup,
-                                              const request_options& options, const request_context& in);
+                                              const request_options& options, const request_context& context);
 flatbuffers::Offset<wire::Load> encode(body_builder& body, const load_request& request,
-                                       const request_context& in);
+                                       const request_context& context);
 flatbuffers::Offset<wire::Prefetch> encode(body_builder& body, const prefetch_request& request,
-                                           const request_context& in);
+                                           const request_context& context);
 flatbuffers::Offset<wire::Store> encode(body_builder& body, const store_request& request,
-                                        const request_context& in);
+                                        const request_context& context);
 flatbuffers::Offset<wire::Reserve> encode(body_builder& body, const reserve_request& request,
-                                          const request_context& in);
+                                          const request_context& context);
 flatbuffers::Offset<wire::ReadLease> encode(body_builder& body, const lease_id& lease, chunk_range range,
                                             std::span<const uint8_t> pools, earlier_places earlier,
-                                            const request_options& options, const request_context& in);
+                                            const request_options& options, const request_context& context);
 flatbuffers::Offset<wire::Commit> encode_commit(body_builder& body, uint64_t reservation,
-                                                const request_options& options, const request_context& in);
+                                                const request_options& options,
+                                                const request_context& context);
 
 } // namespace terrace::client::detail

@@ -101,8 +101,8 @@ result<void> engine_device::write(void* stream, const layer_counter& counter) co
                       counter.value, cuda::write_value_default);
 }
 
-result<void> engine_device::ring(void* stream, const bell& of) const {
-  auto kept = std::make_unique<bell>(of);
+result<void> engine_device::ring(void* stream, const bell& counter) const {
+  auto kept = std::make_unique<bell>(counter);
   auto rings = [](void* one) {
     std::unique_ptr<bell> own(static_cast<bell*>(one));
     own->ring();

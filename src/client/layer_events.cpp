@@ -31,8 +31,8 @@ struct layer_events::parts {
     cuda::event passed;
   };
 
-  parts(connection& of, layer_events_options wanted)
-      : daemon(of), options(std::move(wanted)), slots(options.loads) {}
+  parts(connection& actor, layer_events_options wanted)
+      : daemon(actor), options(std::move(wanted)), slots(options.loads) {}
 
   uint32_t events() const { return options.loads * (options.layers + 1); }
   const cuda::event& event_of(const layered_load& load, uint32_t layer) const {

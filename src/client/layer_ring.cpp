@@ -69,8 +69,8 @@ void layer_ring::raise(uint32_t index, uint32_t value) {
 result<void> layer_ring::reusable(uint32_t number) const {
   const slot& one = slots_[number];
   layered_load last{nullptr, number, one.value};
-  auto refuse = [number](const std::string& what) {
-    return fail(errc::busy, "slot " + std::to_string(number) + " of the ring cannot be used again: " + what);
+  auto refuse = [number](const std::string& text) {
+    return fail(errc::busy, "slot " + std::to_string(number) + " of the ring cannot be used again: " + text);
   };
   if (lost_)
     return fail(errc::gone, "the device or the daemon of this ring was lost: restart it");

@@ -92,9 +92,9 @@ result<pin_result> connection::pin(const prompt_request& request, deadline until
   return ask<kind::pin>(
       *core_->now(), until,
       [&](body_builder& body) {
-        auto what = detail::encode(body, request.what);
+        auto prefix = detail::encode(body, request.what);
         auto options = detail::encode(body, request.options);
-        return wire::CreatePin(body, *number, what, detail::milliseconds_left(until), options);
+        return wire::CreatePin(body, *number, prefix, detail::milliseconds_left(until), options);
       },
       [](const wire::PinAnswer& table) {
         return pin_result{table.requested_chunks(), table.pinned_chunks(), table.tokens(), table.bytes(),
@@ -109,9 +109,9 @@ result<unpin_result> connection::unpin(const prompt_request& request, deadline u
   return ask<kind::unpin>(
       *core_->now(), until,
       [&](body_builder& body) {
-        auto what = detail::encode(body, request.what);
+        auto prefix = detail::encode(body, request.what);
         auto options = detail::encode(body, request.options);
-        return wire::CreateUnpin(body, *number, what, detail::milliseconds_left(until), options);
+        return wire::CreateUnpin(body, *number, prefix, detail::milliseconds_left(until), options);
       },
       [](const wire::UnpinAnswer& table) {
         return unpin_result{table.pins(), table.bytes()};
@@ -125,9 +125,9 @@ result<clear_result> connection::evict(const prompt_request& request, deadline u
   return ask<kind::evict>(
       *core_->now(), until,
       [&](body_builder& body) {
-        auto what = detail::encode(body, request.what);
+        auto prefix = detail::encode(body, request.what);
         auto options = detail::encode(body, request.options);
-        return wire::CreateEvict(body, *number, what, request.tiers, detail::milliseconds_left(until),
+        return wire::CreateEvict(body, *number, prefix, request.tiers, detail::milliseconds_left(until),
                                  options);
       },
       [](const wire::EvictAnswer& table) {
@@ -142,9 +142,9 @@ result<move_result> connection::move(const prompt_request& request, tier_kind to
   return ask<kind::move>(
       *core_->now(), until,
       [&](body_builder& body) {
-        auto what = detail::encode(body, request.what);
+        auto prefix = detail::encode(body, request.what);
         auto options = detail::encode(body, request.options);
-        return wire::CreateMove(body, *number, what, static_cast<uint8_t>(to),
+        return wire::CreateMove(body, *number, prefix, static_cast<uint8_t>(to),
                                 detail::milliseconds_left(until), options);
       },
       [](const wire::MoveAnswer& table) {
@@ -162,24 +162,24 @@ result<std::vector<tenant_status>> connection::quotas(deadline until) {
       [](const wire::QuotaAnswer& table) { return detail::decode(*table.tenants()); });
 }
 
-result<std::vector<tenant_status>> connection::set_quota(const quota_change& what, deadline until) {
+result<std::vector<tenant_status>> connection::set_quota(const quota_change& change, deadline until) {
   return ask<kind::quota>(
       *core_->now(), until,
       [&](body_builder& body) {
-        auto name = body.CreateString(what.name);
-        auto tier = body.CreateString(what.tier);
+        auto name = body.CreateString(change.name);
+        auto tier = body.CreateString(change.tier);
         wire::QuotaBuilder out(body);
         out.add_name(name);
         out.add_tier(tier);
-        if (what.max && what.max->percent)
-          out.add_max_percent(static_cast<uint8_t>(std::min<uint64_t>(what.max->value, 255)));
-        else if (what.max)
-          out.add_max_bytes(what.max->value);
-        out.add_unlimited(what.unlimited);
-        if (what.guaranteed && what.guaranteed->percent)
-          out.add_guaranteed_percent(static_cast<uint8_t>(std::min<uint64_t>(what.guaranteed->value, 255)));
-        else if (what.guaranteed)
-          out.add_guaranteed_bytes(what.guaranteed->value);
+        if (change.max && change.max->percent)
+          out.add_max_percent(static_cast<uint8_t>(std::min<uint64_t>(change.max->value, 255)));
+        else if (change.max)
+          out.add_max_bytes(change.max->value);
+        out.add_unlimited(change.unlimited);
+        if (change.guaranteed && change.guaranteed->percent)
+          out.add_guaranteed_percent(static_cast<uint8_t>(std::min<uint64_t>(change.guaranteed->value, 255)));
+        else if (change.guaranteed)
+          out.add_guaranteed_bytes(change.guaranteed->value);
         return out.Finish();
       },
       [](const wire::QuotaAnswer& table) { return detail::decode(*table.tenants()); });

@@ -15,10 +15,10 @@ namespace terrace::client {
 
 namespace {
 
-tl::unexpected<error> failed(const char* what, uint64_t bytes) {
+tl::unexpected<error> failed(const char* text, uint64_t bytes) {
   int reason = errno;
   auto code = reason == ENOMEM || reason == ENOSPC ? errc::no_space : errc::unsupported;
-  return fail(code, "cannot " + std::string(what) + " a region of " + std::to_string(bytes) +
+  return fail(code, "cannot " + std::string(text) + " a region of " + std::to_string(bytes) +
                         " bytes: " + std::strerror(reason));
 }
 

@@ -98,8 +98,8 @@ void session::close() {
 
 // ---- calls ----
 
-result<session> connection::open_session(const space& in, const session_options& options, deadline until) {
-  auto number = core_->space_id_of(in);
+result<session> connection::open_session(const space& where, const session_options& options, deadline until) {
+  auto number = core_->space_id_of(where);
   if (!number)
     return tl::unexpected<error>(number.error());
   auto id = ask<kind::open_session>(
@@ -114,35 +114,35 @@ result<session> connection::open_session(const space& in, const session_options&
       [](const wire::OpenSessionAnswer& table) { return to_session(*table.session()); });
   if (!id)
     return tl::unexpected<error>(id.error());
-  return adopt_session(in, *id, {}, options);
+  return adopt_session(where, *id, {}, options);
 }
 
-session connection::adopt_session(const space& in, const session_id& id, const session_point& at,
+session connection::adopt_session(const space& where, const session_id& id, const session_point& at,
                                   const session_options& options) const {
   session opened;
   opened.channel_ = core_->now();
   opened.id_ = id;
-  opened.in_ = in;
-  opened.chunk_tokens_ = core_->chunk_tokens_of(in);
+  opened.in_ = where;
+  opened.chunk_tokens_ = core_->chunk_tokens_of(where);
   opened.options_ = options;
   opened.at_ = at;
   return opened;
 }
 
-result<session> connection::fork_session(const session& of, uint64_t tokens, bool keep, deadline until) {
-  auto number = core_->space_id_of(of.in());
+result<session> connection::fork_session(const session& turns, uint64_t tokens, bool keep, deadline until) {
+  auto number = core_->space_id_of(turns.in());
   if (!number)
     return tl::unexpected<error>(number.error());
-  session_options options = of.options_;
+  session_options options = turns.options_;
   options.keep = keep;
   return ask<kind::fork_session>(
       *core_->now(), until,
       [&](body_builder& body) {
-        return wire::CreateForkSession(body, write(body, of.id()), *number, tokens, keep);
+        return wire::CreateForkSession(body, write(body, turns.id()), *number, tokens, keep);
       },
       [&](const wire::ForkSessionAnswer& table) {
-        return adopt_session(of.in(), to_session(*table.session()), point_of(table.tokens(), table.digest()),
-                             options);
+        return adopt_session(turns.in(), to_session(*table.session()),
+                             point_of(table.tokens(), table.digest()), options);
       });
 }
 
@@ -156,13 +156,13 @@ result<bool> connection::close_session(const session_id& id, deadline until) {
 /// Calls `attempt`, which sends a prefix that continues the session. If the session has ended or its tokens
 /// are not those that its handle assumes, calls it again with the whole prompt.
 template <class Attempt>
-auto connection::in_session(session& of, std::span<const uint32_t> prompt, uint64_t unchanged,
+auto connection::in_session(session& turns, std::span<const uint32_t> prompt, uint64_t unchanged,
                             std::span<const item> items, deadline until, Attempt&& send)
     -> decltype(send(prefix())) {
   auto attempt = [&](uint64_t same) {
-    prefix what = of.continued(prompt, same);
+    prefix what = turns.continued(prompt, same);
     uint64_t first = what.parent_tokens; // the daemon hashes from the start of the chunk before
-    first -= first % of.chunk_tokens_;
+    first -= first % turns.chunk_tokens_;
     auto begin = std::find_if(items.begin(), items.end(), [&](const item& one) {
       return uint64_t{one.first_token} + one.tokens > first;
     });
@@ -174,53 +174,54 @@ auto connection::in_session(session& of, std::span<const uint32_t> prompt, uint6
   if (lost(found)) // the session's tokens are not those that this handle assumes
     found = attempt(0);
   if (lost(found)) { // the session has ended, so a new one is opened
-    auto opened = open_session(of.in(), of.options_, until);
+    auto opened = open_session(turns.in(), turns.options_, until);
     if (!opened)
       return tl::unexpected<error>(opened.error());
-    of.id_ = opened->id_;
-    of.channel_ = std::move(opened->channel_);
+    turns.id_ = opened->id_;
+    turns.channel_ = std::move(opened->channel_);
     opened->id_ = {};
-    of.at_ = {};
+    turns.at_ = {};
     found = attempt(0);
   }
   return found;
 }
 
-result<lookup_result> connection::lookup(session& of, std::span<const uint32_t> prompt, uint64_t unchanged,
+result<lookup_result> connection::lookup(session& turns, std::span<const uint32_t> prompt, uint64_t unchanged,
                                          lookup_request request, deadline until) {
-  request.in = of.in();
+  request.in = turns.in();
   auto items = request.what.items;
   bool tail = request.what.tail;
-  return in_session(of, prompt, unchanged, items, until, [&](const prefix& what) {
+  return in_session(turns, prompt, unchanged, items, until, [&](const prefix& what) {
     request.what = what;
     request.what.tail = tail;
     auto found = lookup(request, until);
     if (found)
-      of.moved(*found);
+      turns.moved(*found);
     return found;
   });
 }
 
-result<saved_session> connection::save(session& of, std::span<const uint32_t> prompt, uint64_t unchanged,
+result<saved_session> connection::save(session& turns, std::span<const uint32_t> prompt, uint64_t unchanged,
                                        std::span<const item> items, const request_options& options,
                                        deadline until) {
-  return save_turn(of, prompt, unchanged, {}, items, options, until);
+  return save_turn(turns, prompt, unchanged, {}, items, options, until);
 }
 
-result<saved_session> connection::save_with_tail(session& of, std::span<const uint32_t> prompt,
+result<saved_session> connection::save_with_tail(session& turns, std::span<const uint32_t> prompt,
                                                  uint64_t unchanged, std::span<const uint64_t> cursors,
                                                  std::span<const item> items, const request_options& options,
                                                  deadline until) {
-  return save_turn(of, prompt, unchanged, {true, cursors}, items, options, until);
+  return save_turn(turns, prompt, unchanged, {true, cursors}, items, options, until);
 }
 
-result<saved_session> connection::save_turn(session& of, std::span<const uint32_t> prompt, uint64_t unchanged,
-                                            const turn_end& end, std::span<const item> items,
-                                            const request_options& options, deadline until) {
-  auto number = core_->space_id_of(of.in());
+result<saved_session> connection::save_turn(session& turns, std::span<const uint32_t> prompt,
+                                            uint64_t unchanged, const turn_end& end,
+                                            std::span<const item> items, const request_options& options,
+                                            deadline until) {
+  auto number = core_->space_id_of(turns.in());
   if (!number)
     return tl::unexpected<error>(number.error());
-  return in_session(of, prompt, unchanged, items, until, [&](prefix what) {
+  return in_session(turns, prompt, unchanged, items, until, [&](prefix what) {
     what.tail = end.tail;
     auto saved = ask<kind::save_session>(
         *core_->now(), until,
@@ -235,7 +236,7 @@ result<saved_session> connection::save_turn(session& of, std::span<const uint32_
         },
         decode_saved);
     if (saved)
-      of.moved(saved->at);
+      turns.moved(saved->at);
     return saved;
   });
 }
@@ -244,12 +245,12 @@ result<saved_prompts> connection::save_prompt(const prompt_to_save& request, dea
   auto number = core_->space_id_of(request.in);
   if (!number)
     return tl::unexpected<error>(number.error());
-  prefix what = request.what;
-  what.tail = true;
+  prefix prompt = request.what;
+  prompt.tail = true;
   return ask<kind::save_prompt>(
       *core_->now(), until,
       [&](body_builder& body) {
-        auto prefix = detail::encode(body, what);
+        auto prefix = detail::encode(body, prompt);
         auto terms = detail::encode(body, request.options);
         auto logits = body.CreateVector(request.logits.data(), request.logits.size());
         flatbuffers::Offset<flatbuffers::Vector<uint64_t>> cursors;

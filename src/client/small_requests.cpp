@@ -31,21 +31,21 @@ result<bool> connection::cancel_lookup(const lookup_id& id, deadline until) {
       [](const wire::CancelAnswer& table) { return table.found(); });
 }
 
-result<void> connection::end_inference(const inference_end& what, deadline until) {
+result<void> connection::end_inference(const inference_end& ended, deadline until) {
   auto optional = [](const auto& value) -> flatbuffers::Optional<uint32_t> {
     if (!value)
       return flatbuffers::nullopt;
     return static_cast<uint32_t>(*value);
   };
   std::optional<int64_t> think_ms;
-  if (what.think_time)
-    think_ms = std::clamp<int64_t>(what.think_time->count(), 0, UINT32_MAX);
+  if (ended.think_time)
+    think_ms = std::clamp<int64_t>(ended.think_time->count(), 0, UINT32_MAX);
   return ask<kind::end_inference>(
       *core_->now(), until,
       [&](body_builder& body) {
-        return wire::CreateEndInference(body, what.inference, optional(what.output_tokens),
-                                        static_cast<wire::FinishReason>(what.reason), what.session_closed,
-                                        optional(think_ms), detail::to_wire(what.time));
+        return wire::CreateEndInference(body, ended.inference, optional(ended.output_tokens),
+                                        static_cast<wire::FinishReason>(ended.reason), ended.session_closed,
+                                        optional(think_ms), detail::to_wire(ended.time));
       },
       [](const wire::EndInferenceAnswer&) {});
 }

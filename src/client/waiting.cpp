@@ -117,17 +117,17 @@ result<store_result> connection::wait(ticket<store_result>& under_way, deadline 
   return take<wire::StoreAnswer>(under_way, until, [](const auto& table) { return detail::decode(table); });
 }
 
-result<void> connection::map_segments(detail::channel& in, std::span<const location> locations,
+result<void> connection::map_segments(detail::channel& channel_, std::span<const location> locations,
                                       deadline until) {
   for (const auto& place : locations) {
-    if (place.bytes == 0 || in.mapped()->knows(place.segment))
+    if (place.bytes == 0 || channel_.mapped()->knows(place.segment))
       continue;
     auto mapped = detail::ask<kind::map_segment>(
-        in, until, [&](body_builder& body) { return wire::CreateMapSegment(body, place.segment); },
+        channel_, until, [&](body_builder& body) { return wire::CreateMapSegment(body, place.segment); },
         [&](const wire::MapSegmentAnswer& table, answer& with) -> result<void> {
           if (with.descriptors.empty())
             return fail(errc::internal, "expected a descriptor with the segment, got none");
-          return in.mapped()->map(place.segment, with.descriptors[0], table.bytes(), table.writable());
+          return channel_.mapped()->map(place.segment, with.descriptors[0], table.bytes(), table.writable());
         });
     if (!mapped)
       return mapped;

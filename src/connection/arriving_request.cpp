@@ -43,43 +43,44 @@ const char* to_string(connection_phase phase) {
 }
 
 arriving_request arriving(const protocol::frame& frame, bool in_flight) {
-  arriving_request what{frame.request_id, frame.kind, in_flight};
-  what.descriptors = frame.descriptors.size();
+  arriving_request arrival{frame.request_id, frame.kind, in_flight};
+  arrival.descriptors = frame.descriptors.size();
   if (protocol::is_request(frame.kind)) {
     const verb_rule& rule = verb_rules[static_cast<size_t>(frame.kind) - 1];
-    what.verb = rule.name;
-    what.while_draining = rule.while_draining;
-    what.descriptors_of_verb = rule.descriptors;
+    arrival.verb = rule.name;
+    arrival.while_draining = rule.while_draining;
+    arrival.descriptors_of_verb = rule.descriptors;
   }
-  return what;
+  return arrival;
 }
 
-error violation_of(const arriving_request& what, connection_phase phase) {
-  if (what.id == 0)
+error violation_of(const arriving_request& arrival, connection_phase phase) {
+  if (arrival.id == 0)
     return {errc::bad_request, "request id 0 is reserved for the daemon; expected 1 or more"};
-  if (what.in_flight)
-    return {errc::bad_request, "request id " + std::to_string(what.id) + " is in flight already"};
-  if (what.verb == nullptr)
+  if (arrival.in_flight)
+    return {errc::bad_request, "request id " + std::to_string(arrival.id) + " is in flight already"};
+  if (arrival.verb == nullptr)
     return {errc::bad_request,
-            "a client does not send frames of kind " + std::to_string(static_cast<unsigned>(what.kind))};
-  if (phase == connection_phase::handshake && what.kind != protocol::kind::hello)
-    return {errc::bad_request, std::string("expected hello as the first frame, got ") + what.verb};
+            "a client does not send frames of kind " + std::to_string(static_cast<unsigned>(arrival.kind))};
+  if (phase == connection_phase::handshake && arrival.kind != protocol::kind::hello)
+    return {errc::bad_request, std::string("expected hello as the first frame, got ") + arrival.verb};
   return {};
 }
 
-std::optional<early_refusal> refusal_of(const arriving_request& what, connection_phase phase, bool observes) {
-  if (phase == connection_phase::draining && !what.while_draining)
+std::optional<early_refusal> refusal_of(const arriving_request& arrival, connection_phase phase,
+                                        bool observes) {
+  if (phase == connection_phase::draining && !arrival.while_draining)
     return early_refusal{{errc::busy, "the daemon is shutting down"}};
-  if (phase != connection_phase::handshake && what.kind == protocol::kind::hello)
+  if (phase != connection_phase::handshake && arrival.kind == protocol::kind::hello)
     return malformed("hello was answered already; expected it once per connection");
-  if (observes && !observable(what.kind))
+  if (observes && !observable(arrival.kind))
     return malformed(std::string("the connection observes (Hello.observes); expected status, policies or "
                                  "a request of operators, got ") +
-                     what.verb);
+                     arrival.verb);
   // A frame with more descriptors than it announced violates the framing.
-  if (what.descriptors != what.descriptors_of_verb)
-    return malformed(std::string(what.verb) + " takes " + std::to_string(what.descriptors_of_verb) +
-                     " descriptors, " + std::to_string(what.descriptors) + " came");
+  if (arrival.descriptors != arrival.descriptors_of_verb)
+    return malformed(std::string(arrival.verb) + " takes " + std::to_string(arrival.descriptors_of_verb) +
+                     " descriptors, " + std::to_string(arrival.descriptors) + " came");
   return std::nullopt;
 }
 

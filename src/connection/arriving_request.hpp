@@ -37,14 +37,15 @@ struct arriving_request {
 arriving_request arriving(const protocol::frame& frame, bool in_flight);
 
 /// Returns why the connection ends if its client violates the protocol, else `ok`.
-error violation_of(const arriving_request& what, connection_phase phase);
+error violation_of(const arriving_request& arrival, connection_phase phase);
 
 struct early_refusal {
   error why;
   bool malformed = false; ///< the client's mistake, which ends a handshake
 };
 /// Precondition: the request violates nothing. `observes`: the connection may only look and administer.
-std::optional<early_refusal> refusal_of(const arriving_request& what, connection_phase phase, bool observes);
+std::optional<early_refusal> refusal_of(const arriving_request& arrival, connection_phase phase,
+                                        bool observes);
 
 // ---- texts of refusals ----
 

@@ -15,11 +15,11 @@ result<void> may_reserve(const transfer_scope& scope) {
                   std::to_string(reserved_objects_max) + " in a reservation; reserve fewer chunks at a time");
 }
 
-result<chunk_reservation> reserve_absent(staging& memory, const space_ptr& in, const batch_ptr& all,
+result<chunk_reservation> reserve_absent(staging& memory, const space_ptr& space, const batch_ptr& all,
                                          size_t objects_per_chunk, const object_bitmap& present) {
   chunks_to_write to_write = absent_chunks(*all, objects_per_chunk, present);
   staged reservation;
-  reservation.in = in;
+  reservation.space = space;
   reservation.objects = to_write.objects;
   reservation.objects_per_chunk = objects_per_chunk;
   reservation.present_objects = all->size() - to_write.objects->size();
@@ -29,10 +29,10 @@ result<chunk_reservation> reserve_absent(staging& memory, const space_ptr& in, c
   return chunk_reservation{*id, all, std::move(to_write.wanted)};
 }
 
-result<chunk_reservation> reserve_nothing(staging& memory, const space_ptr& in, const batch_ptr& all,
+result<chunk_reservation> reserve_nothing(staging& memory, const space_ptr& space, const batch_ptr& all,
                                           size_t objects_per_chunk) {
   staged reservation;
-  reservation.in = in;
+  reservation.space = space;
   reservation.objects = std::make_shared<const object_batch>();
   reservation.objects_per_chunk = objects_per_chunk;
   auto id = memory.reserve(std::move(reservation), {});

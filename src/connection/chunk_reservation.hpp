@@ -34,7 +34,7 @@ class presence_search {
       return std::nullopt;
     return probe_request{objects_, false, false, {next_, probed_objects}};
   }
-  void take(const probe_answer& found) {
+  void add(const probe_answer& found) {
     present_.merge(next_, found.present);
     next_ += probed_objects;
   }
@@ -60,11 +60,11 @@ struct chunk_reservation {
 };
 
 /// Reserves memory for the chunks that are not completely `present`. Errors: those of `staging::reserve`.
-result<chunk_reservation> reserve_absent(staging& memory, const space_ptr& in, const batch_ptr& all,
+result<chunk_reservation> reserve_absent(staging& memory, const space_ptr& space, const batch_ptr& all,
                                          size_t objects_per_chunk, const object_bitmap& present);
 
 /// Answers a request that stores nothing: the client writes none of the objects, and none counts as present.
-result<chunk_reservation> reserve_nothing(staging& memory, const space_ptr& in, const batch_ptr& all,
+result<chunk_reservation> reserve_nothing(staging& memory, const space_ptr& space, const batch_ptr& all,
                                           size_t objects_per_chunk);
 
 /// Writes a location for each object that the client writes. `memory`: the staging memory of the reservation.

@@ -7,9 +7,9 @@ namespace terrace {
 
 std::vector<std::string> client_holdings::check() const {
   std::vector<std::string> all;
-  auto compare = [&](const char* what, uint64_t counted, uint64_t kept) {
+  auto compare = [&](const char* text, uint64_t counted, uint64_t kept) {
     if (counted != kept)
-      all.push_back(std::to_string(counted) + " " + what + " were counted, and " + std::to_string(kept) +
+      all.push_back(std::to_string(counted) + " " + text + " were counted, and " + std::to_string(kept) +
                     " are kept");
   };
   uint64_t regions = 0, objects = 0, reading = 0, revoked = 0;
@@ -18,9 +18,9 @@ std::vector<std::string> client_holdings::check() const {
   for (const auto& [id, held] : leases_) {
     objects += held.objects;
     reading += held.reading_bytes;
-    revoked += held.what ? 0 : held.reading_bytes;
-    if (held.owner && held.what && held.objects != objects_of(*held.what))
-      compare("objects of a lease", objects_of(*held.what), held.objects);
+    revoked += held.lease ? 0 : held.reading_bytes;
+    if (held.owner && held.lease && held.objects != objects_of(*held.lease))
+      compare("objects of a lease", objects_of(*held.lease), held.objects);
   }
   compare("bytes of regions", regions, region_bytes_);
   compare("objects of leases", objects, lease_objects_);
@@ -35,8 +35,8 @@ std::vector<std::string> client_holdings::check() const {
 std::vector<lease_ptr> client_holdings::kept_leases() const {
   std::vector<lease_ptr> all;
   for (const auto& [id, held] : leases_)
-    if (held.what)
-      all.push_back(held.what);
+    if (held.lease)
+      all.push_back(held.lease);
   return all;
 }
 

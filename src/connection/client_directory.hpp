@@ -215,15 +215,15 @@ class client_directory {
     return kept;
   }
 
-  void change(entry& of, standing to) {
-    assert(count_of(of.as) != 0);
-    --count_of(of.as);
+  void change(entry& client, standing to) {
+    assert(count_of(client.as) != 0);
+    --count_of(client.as);
     ++count_of(to);
-    if (of.as == standing::client)
-      --clients_of_[of.client->group];
+    if (client.as == standing::client)
+      --clients_of_[client.client->group];
     if (to == standing::client)
-      ++clients_of_[of.client->group];
-    of.as = to;
+      ++clients_of_[client.client->group];
+    client.as = to;
     tell_if_left();
   }
 

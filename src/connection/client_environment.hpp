@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/ids.hpp"
-#include "base/line_limit.hpp"
+#include "base/log_limit.hpp"
 #include "connection/request_memory.hpp"
 #include "memory/region_budget.hpp"
 #include "memory/region_populator.hpp"
@@ -73,7 +73,7 @@ struct client_environment {
   /// Begins the orderly end of the daemon. Null: there is none. Safe on any thread.
   std::function<void()> shut_down;
   /// Limit of log lines on ended connections.
-  std::shared_ptr<shared_line_limit> ends = std::make_shared<shared_line_limit>();
+  std::shared_ptr<shared_log_limit> ends = std::make_shared<shared_log_limit>();
 };
 
 } // namespace terrace

@@ -22,15 +22,15 @@ result<client_space_ptr> client_holdings::opened(uint32_t number) const {
                                    "; open_space comes first, on every connection");
 }
 
-result<uint16_t> client_holdings::rank_in(const opened_space& in) const {
-  if (auto known = space(in.id))
+result<uint16_t> client_holdings::rank_in(const opened_space& opened) const {
+  if (auto known = space(opened.id))
     return known->rank;
-  const auto& pools = in.spec.pools;
-  if (in.spec.world_size == 1 || std::ranges::all_of(pools, &pool_spec::replicated))
+  const auto& pools = opened.spec.pools;
+  if (opened.spec.world_size == 1 || std::ranges::all_of(pools, &pool_spec::replicated))
     return uint16_t{0};
   return fail(errc::bad_request,
-              "the lease is in space " + std::to_string(static_cast<uint32_t>(in.id)) + ", which has " +
-                  std::to_string(in.spec.world_size) +
+              "the lease is in space " + std::to_string(static_cast<uint32_t>(opened.id)) + ", which has " +
+                  std::to_string(opened.spec.world_size) +
                   " ranks and which this connection has not opened: expected an open_space before, which "
                   "says of which rank it is");
 }
@@ -63,14 +63,14 @@ result<void> same_terms(const client_space& open, const client_space& asked) {
 } // namespace
 
 result<void> client_holdings::add(std::shared_ptr<client_space> opened) {
-  auto id = opened->what->id;
+  auto id = opened->space->id;
   if (auto known = space(id))
     return same_terms(*known, *opened);
   if (spaces_.size() >= most_.spaces)
     return fail(errc::busy, "the connection has " + std::to_string(spaces_.size()) +
                                 " spaces open, as many as connection.spaces_max allows; close some");
   // registered last, because a refused rank would count as one that has left
-  opened->presence = std::make_unique<rank_presence::member>(opened->what->ranks, opened->rank);
+  opened->presence = std::make_unique<rank_presence::member>(opened->space->ranks, opened->rank);
   spaces_.emplace(id, std::move(opened));
   assert(spaces_.size() <= most_.spaces);
   return {};
@@ -82,8 +82,8 @@ result<void> client_holdings::close_space(space_id id) {
   if (entry == spaces_.end())
     return fail(errc::not_found, "this connection has not opened space " + number);
   auto held = std::find_if(leases_.begin(), leases_.end(), [id](const auto& each) {
-    const lease_ptr& what = each.second.what;
-    return what && what->in && what->in->id == id;
+    const lease_ptr& lease = each.second.lease;
+    return lease && lease->space && lease->space->id == id;
   });
   if (held != leases_.end())
     return fail(errc::busy, "the connection holds a lease in space " + number + "; release it first");
@@ -175,7 +175,7 @@ void client_holdings::add(lease_ptr taken) {
   held_lease held;
   held.owner = true;
   held.objects = objects_of(*taken);
-  held.what = std::move(taken);
+  held.lease = std::move(taken);
   lease_objects_ += held.objects;
   leases_.emplace(id, std::move(held));
   // The caller has asked `may_lease` before.
@@ -184,7 +184,7 @@ void client_holdings::add(lease_ptr taken) {
 
 lease_ptr client_holdings::lease_of(const lease_id& id) const {
   auto entry = leases_.find(id);
-  return entry == leases_.end() ? nullptr : entry->second.what;
+  return entry == leases_.end() ? nullptr : entry->second.lease;
 }
 
 // ---- reading in place ----
@@ -208,9 +208,9 @@ result<void> client_holdings::commit(lease_reading& work) {
   if (auto ok = may_name(counted); !ok)
     return ok;
   held_lease& held = leases_[work.from->id];
-  held.what = work.from;
+  held.lease = work.from;
   if (!held.told)
-    held.told = std::make_shared<told_places>();
+    held.told = std::make_shared<sent_locations>();
   work.told = held.told;
   held.reading.insert(held.reading.end(), std::make_move_iterator(work.holds.begin()),
                       std::make_move_iterator(work.holds.end()));
@@ -275,7 +275,7 @@ result<bool> client_holdings::read_some(lease_reading& work) {
 void client_holdings::stop_reading(held_lease& held) {
   end(std::exchange(held.reading, {}), held.objects);
   held.told = nullptr;
-  if (!held.what)
+  if (!held.lease)
     revoked_bytes_ -= held.reading_bytes;
   reading_bytes_ -= std::exchange(held.reading_bytes, 0);
 }
@@ -313,14 +313,14 @@ std::optional<client_holdings::ended_lease> client_holdings::release(const lease
 
 std::optional<client_holdings::revoked_lease> client_holdings::revoke(const lease_id& id) {
   auto entry = leases_.find(id);
-  if (entry == leases_.end() || !entry->second.what)
+  if (entry == leases_.end() || !entry->second.lease)
     return std::nullopt;
   held_lease& held = entry->second;
   if (held.reading.empty())
     return revoked_lease{*release(id), 0};
   revoked_lease done{{std::exchange(held.owner, false), held.old}, held.reading_bytes};
   revoked_bytes_ += held.reading_bytes;
-  end(std::exchange(held.what, nullptr), held.objects);
+  end(std::exchange(held.lease, nullptr), held.objects);
   return done;
 }
 
@@ -334,13 +334,13 @@ client_holdings::aged client_holdings::old_leases(clock::time_point now, clock::
   for (auto& [id, held] : leases_) {
     if (!held.owner || held.old)
       continue;
-    auto due = held.what->taken + after;
+    auto due = held.lease->taken + after;
     if (due > now) {
       found.next = std::min(found.next, due);
       continue;
     }
     held.old = true;
-    found.old.push_back(held.what);
+    found.old.push_back(held.lease);
   }
   return found;
 }

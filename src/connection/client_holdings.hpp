@@ -25,7 +25,7 @@ namespace terrace {
 
 /// A space as this connection opened it.
 struct client_space {
-  space_ptr what;
+  space_ptr space;
   std::shared_ptr<token_hasher> hasher;
   uint16_t rank = 0;
   request_defaults defaults; ///< defaults that this client declares
@@ -186,15 +186,15 @@ class client_holdings {
  private:
   friend struct damaged_holdings; ///< tests damage it
   struct held_lease {
-    lease_ptr what; ///< null: it was revoked, and the client may be reading
+    lease_ptr lease; ///< null: it was revoked, and the client may be reading
     bool owner = false;
     bool old = false;
     /// Holds on host objects whose locations the client received and may be reading.
     std::vector<hold_ptr> reading;
-    std::shared_ptr<told_places> told; ///< the objects at these locations; null: none
-    uint64_t objects = 0;              ///< objects counted against the limit for this lease
-    uint64_t read = 0;                 ///< the part of `objects` that counts for `told`
-    uint64_t reading_bytes = 0;        ///< physical bytes at these locations
+    std::shared_ptr<sent_locations> told; ///< the objects at these locations; null: none
+    uint64_t objects = 0;                 ///< objects counted against the limit for this lease
+    uint64_t read = 0;                    ///< the part of `objects` that counts for `told`
+    uint64_t reading_bytes = 0;           ///< physical bytes at these locations
   };
   using lease_map = std::unordered_map<lease_id, held_lease>;
 
@@ -205,9 +205,9 @@ class client_holdings {
   void end_readings();
   /// Destroys the holder of that many objects.
   template <class T>
-  void end(T what, uint64_t objects) {
+  void end(T value, uint64_t objects) {
     if (ends_ && objects >= object_hold::many_places)
-      ends_->destroy(std::move(what));
+      ends_->destroy(std::move(value));
   }
 
   bounds most_;

@@ -3,7 +3,7 @@
 
 #include "base/error.hpp"
 #include "base/ids.hpp"
-#include "base/line_limit.hpp"
+#include "base/log_limit.hpp"
 #include "base/printable.hpp"
 #include "connection/client_state.hpp"
 #include "protocol/kinds.hpp"
@@ -20,7 +20,7 @@ namespace terrace {
 struct client_log_lines {
   std::function<void(const std::string&)> info;
   detail_log detail;
-  std::shared_ptr<shared_line_limit> ends; ///< limit of lines on ended connections
+  std::shared_ptr<shared_log_limit> ends; ///< limit of lines on ended connections
 };
 
 /// Each line names the client. Text from clients is made printable.
@@ -29,11 +29,11 @@ class client_log {
   client_log(std::shared_ptr<const client_state> who, client_log_lines to)
       : who_(std::move(who)), to_(std::move(to)) {}
 
-  void info(const std::string& what) const { to_.info(line(what)); }
+  void info(const std::string& text) const { to_.info(line(text)); }
 
   /// A client can cause these lines one after the other, so their number is limited.
-  void end(const std::string& what, line_limit::clock::time_point now) const {
-    if (auto admitted = to_.ends->admit(line(what), now))
+  void end(const std::string& text, log_limit::clock::time_point now) const {
+    if (auto admitted = to_.ends->admit(line(text), now))
       to_.info(*admitted);
   }
 
@@ -54,10 +54,10 @@ class client_log {
   }
 
  private:
-  std::string line(const std::string& what) const {
+  std::string line(const std::string& text) const {
     std::string name = who_->name();
     return printable("connection " + std::to_string(static_cast<uint64_t>(who_->id)) + " (" + name +
-                     (name.empty() ? "" : ", ") + "pid " + std::to_string(who_->pid) + ") " + what);
+                     (name.empty() ? "" : ", ") + "pid " + std::to_string(who_->pid) + ") " + text);
   }
   template <class Text>
   void detail(detail_log::level level, Text&& make) const {

@@ -23,22 +23,22 @@ namespace terrace {
 
 /// The teardown's thread owns the work. If a request ends meanwhile, its work goes on early in order to
 /// refuse it; a prefetch learns of its end in the same way. Used by the connection's thread only.
-class teardown_line {
+class teardown_queue {
  public:
   using work = std::shared_ptr<std::function<void()>>;
 
-  void add(const context_ptr& of, const work& what) {
-    std::erase_if(waiting_, [](const entry& each) { return each.what.expired(); });
-    waiting_.push_back({of, what});
+  void add(const context_ptr& context, const work& job) {
+    std::erase_if(waiting_, [](const entry& each) { return each.work.expired(); });
+    waiting_.push_back({context, job});
   }
 
   /// Returns the work of requests that have ended.
   std::vector<work> take_ended() {
     std::vector<work> ended;
     std::erase_if(waiting_, [&ended](const entry& each) {
-      if (auto of = each.of.lock(); of && of->live())
+      if (auto context = each.context.lock(); context && context->live())
         return false;
-      if (auto what = each.what.lock())
+      if (auto what = each.work.lock())
         ended.push_back(std::move(what));
       return true;
     });
@@ -50,8 +50,8 @@ class teardown_line {
  private:
   struct entry {
     /// The holder of the work keeps the request alive and counts as in progress.
-    std::weak_ptr<request_context> of;
-    std::weak_ptr<std::function<void()>> what;
+    std::weak_ptr<request_context> context;
+    std::weak_ptr<std::function<void()>> work;
   };
   std::vector<entry> waiting_;
 };

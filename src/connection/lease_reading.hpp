@@ -21,7 +21,7 @@ namespace terrace {
 
 /// Keyed by number in the lease (index/chunk_layout.hpp); a later object replaces an earlier one with its
 /// number. Grows in blocks, so that no call takes long. Used by one thread at a time.
-class told_places {
+class sent_locations {
  public:
   bool has(size_t number, object_id id) const {
     size_t at = number / block_objects;
@@ -55,11 +55,11 @@ struct lease_reading {
   // Stage of `read_some`.
   enum class stage : uint8_t { begins, counting, telling, told };
   stage now = stage::begins;
-  size_t done = 0;                   ///< places that this stage has processed
-  uint64_t fresh = 0;                ///< places that had not been told before
-  uint64_t added = 0;                ///< the part of `fresh` that has been told
-  uint64_t bytes = 0;                ///< physical bytes of all places
-  std::shared_ptr<told_places> told; ///< places of the lease that the client was told
+  size_t done = 0;                      ///< places that this stage has processed
+  uint64_t fresh = 0;                   ///< places that had not been told before
+  uint64_t added = 0;                   ///< the part of `fresh` that has been told
+  uint64_t bytes = 0;                   ///< physical bytes of all places
+  std::shared_ptr<sent_locations> told; ///< places of the lease that the client was told
 };
 
 } // namespace terrace

@@ -48,10 +48,10 @@ class reading_gate {
     has_room, ///< like `keep`, and there is room in the group's memory
   };
   /// Decides whether the frame may be received. An unfinished frame that was let in stays in.
-  admission may_receive(const protocol::frame_header& what, const request_table& requests,
+  admission may_receive(const protocol::frame_header& header, const request_table& requests,
                         const waiting_requests& waiting) {
-    if (unfinished_bytes_ != what.length)
-      let_in_ = judge(what, requests, waiting);
+    if (unfinished_bytes_ != header.length)
+      let_in_ = judge(header, requests, waiting);
     return let_in_;
   }
   /// True while the connection is queued for the group's memory.
@@ -86,7 +86,7 @@ class reading_gate {
 
   /// Takes memory for the objects of a request, see request_memory.hpp. False: `on_objects` is called when to
   /// ask again.
-  bool take_objects(uint64_t bytes) { return group_->take_objects(who_, bytes, wake_objects_); }
+  bool charge_objects(uint64_t bytes) { return group_->charge_objects(who_, bytes, wake_objects_); }
   void give_back_objects(uint64_t bytes) { group_->give_back_objects(bytes); }
   void takes_no_objects() { group_->leave(who_); }
 
@@ -100,17 +100,17 @@ class reading_gate {
     waits_for_room_ = waits_for_room_ || !has;
     return has;
   }
-  admission judge(const protocol::frame_header& what, const request_table& requests,
+  admission judge(const protocol::frame_header& header, const request_table& requests,
                   const waiting_requests& waiting) {
     if (without_credit_ != 0)
       return admission::wait;
     // a cancel waits for nothing
-    bool passes = waiting.empty() || what.kind == protocol::kind::cancel;
-    if (passes && may_begin(what, requests))
+    bool passes = waiting.empty() || header.kind == protocol::kind::cancel;
+    if (passes && may_begin(header, requests))
       return admission::has_room;
-    if (!waiting.has_place(what))
+    if (!waiting.has_place(header))
       return admission::wait;
-    if (waiting.needs_no_room(what))
+    if (waiting.needs_no_room(header))
       return admission::keep;
     return asks_room() ? admission::has_room : admission::wait;
   }

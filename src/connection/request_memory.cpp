@@ -61,7 +61,7 @@ bool request_memory::change(uint64_t before, uint64_t now) {
   return over;
 }
 
-bool request_memory::take_objects(connection_id who, uint64_t bytes, const std::function<void()>& wake) {
+bool request_memory::charge_objects(connection_id who, uint64_t bytes, const std::function<void()>& wake) {
   wakes woken;
   {
     std::lock_guard guard(mutex_);

@@ -44,7 +44,7 @@ class request_memory {
 
   /// Takes memory for the objects of a request. False: there is no room, or others wait. The connection is
   /// then queued, and `wake` is called once it may take the memory; it calls this again, or `leave`.
-  bool take_objects(connection_id who, uint64_t bytes, const std::function<void()>& wake);
+  bool charge_objects(connection_id who, uint64_t bytes, const std::function<void()>& wake);
   /// The connection no longer wants memory for objects.
   void leave(connection_id who);
   void give_back_objects(uint64_t bytes);

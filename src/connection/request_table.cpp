@@ -65,7 +65,7 @@ void request_table::took_objects(request_id id, uint64_t bytes) {
   objects_ += bytes;
 }
 
-uint64_t request_table::take_back_objects(request_id id) {
+uint64_t request_table::return_objects(request_id id) {
   auto entry = requests_.find(id);
   if (entry == requests_.end())
     return 0;
@@ -81,9 +81,9 @@ std::vector<std::string> request_table::check() const {
     sum.objects += entry.objects;
   }
   std::vector<std::string> all;
-  auto compare = [&](const char* what, uint64_t counted, uint64_t kept) {
+  auto compare = [&](const char* text, uint64_t counted, uint64_t kept) {
     if (counted != kept)
-      all.push_back("requests in progress take " + std::to_string(counted) + " bytes " + what + ", and " +
+      all.push_back("requests in progress take " + std::to_string(counted) + " bytes " + text + ", and " +
                     std::to_string(kept) + " are kept");
   };
   compare("of credit", sum.bytes, bytes_);

@@ -46,7 +46,7 @@ class request_table {
   context_ptr begin(request_id id, protocol::kind verb, uint64_t bytes, clock::time_point now);
 
   /// Until its answer is in the socket, the request takes this many more bytes. No effect if it is not in
-  /// flight. `apart`: its trust group counts these bytes separately, see `take_objects`.
+  /// flight. `apart`: its trust group counts these bytes separately, see `charge_objects`.
   void charge(request_id id, uint64_t bytes, bool apart = false);
   /// Reserves bytes that the request may take. Later charges are counted against them first.
   void expect(request_id id, uint64_t bytes);
@@ -59,7 +59,7 @@ class request_table {
   /// The request has taken memory of its group for its objects. Called once.
   void took_objects(request_id id, uint64_t bytes);
   /// Returns the bytes that the request took, which the caller gives back now.
-  uint64_t take_back_objects(request_id id);
+  uint64_t return_objects(request_id id);
   uint64_t objects_taken() const { return objects_; } ///< bytes of objects taken by all requests in flight
 
   /// Recounts the requests and returns a sentence for each difference from the kept sums.

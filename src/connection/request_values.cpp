@@ -161,9 +161,9 @@ inference_end end_of(const wire::EndInference& request) {
   return end;
 }
 
-shadow_use shadow_use_of(const request_context& request, const wire::Options* options, space_ptr in,
+shadow_use shadow_use_of(const request_context& request, const wire::Options* options, space_ptr space,
                          std::shared_ptr<const chunk_prefix> prefix, std::optional<uint16_t> rank) {
-  shadow_use use{std::move(in), std::move(prefix), rank, request.inference, {}, {}};
+  shadow_use use{std::move(space), std::move(prefix), rank, request.inference, {}, {}};
   if (options != nullptr)
     use.hints = hints_of(*options, request.priority);
   if (options != nullptr && request.inference != 0)

@@ -109,7 +109,7 @@ inference_begin begin_of(const request_context& request, const wire::Options& op
 inference_end end_of(const wire::EndInference& request);
 /// The same access as shadow policies see it. `options` may be null. Without `rank` it is an access of all
 /// ranks.
-shadow_use shadow_use_of(const request_context& request, const wire::Options* options, space_ptr in,
+shadow_use shadow_use_of(const request_context& request, const wire::Options* options, space_ptr space,
                          std::shared_ptr<const chunk_prefix> prefix, std::optional<uint16_t> rank);
 
 } // namespace terrace

@@ -53,7 +53,7 @@ result<std::unique_ptr<staging>> staging::create(uint64_t bytes, size_t reservat
   return made;
 }
 
-result<uint64_t> staging::reserve(staged what, const std::vector<uint64_t>& sizes) {
+result<uint64_t> staging::reserve(staged reserved, const std::vector<uint64_t>& sizes) {
   if (reserved_.size() >= reservations_max_)
     return fail(errc::busy,
                 "the connection has " + std::to_string(reserved_.size()) +
@@ -73,10 +73,10 @@ result<uint64_t> staging::reserve(staged what, const std::vector<uint64_t>& size
                       " bytes free; commit or abort reservations, reserve fewer chunks at a time, or "
                       "raise connection.staging_bytes");
     }
-    what.extents = std::move(*extents);
+    reserved.extents = std::move(*extents);
   }
   uint64_t id = next_++;
-  reserved_.emplace(id, std::move(what));
+  reserved_.emplace(id, std::move(reserved));
   assert(reserved_.size() <= reservations_max_);
   assert(space_->usage().used_bytes <= space_->usage().capacity_bytes);
   return id;
@@ -84,7 +84,7 @@ result<uint64_t> staging::reserve(staged what, const std::vector<uint64_t>& size
 
 bool staging::in_use(space_id space) const {
   return std::any_of(reserved_.begin(), reserved_.end(),
-                     [space](const auto& each) { return each.second.in && each.second.in->id == space; });
+                     [space](const auto& each) { return each.second.space && each.second.space->id == space; });
 }
 
 const staged* staging::find(uint64_t reservation) const {
@@ -104,10 +104,10 @@ result<std::shared_ptr<staged>> staging::take(uint64_t reservation) {
   return taken;
 }
 
-void staging::put_back(const staged& what) {
-  committing_ -= what.extents.size();
-  if (!what.extents.empty())
-    space_->free(what.extents);
+void staging::put_back(const staged& reserved) {
+  committing_ -= reserved.extents.size();
+  if (!reserved.extents.empty())
+    space_->free(reserved.extents);
 }
 
 std::vector<std::string> staging::check() const {

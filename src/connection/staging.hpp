@@ -22,7 +22,7 @@ constexpr uint32_t staging_segment = 0x8000'0000;
 
 /// Objects that a client is writing or that are being committed. The destructor releases their space.
 struct staged {
-  space_ptr in;
+  space_ptr space;
   batch_ptr objects; ///< objects with space; the others were already present
   size_t objects_per_chunk = 1;
   size_t present_objects = 0;  ///< objects of the request that were already present
@@ -49,14 +49,14 @@ class staging {
 
   /// Errors: `no_space`, with what the connection holds and its limit; `bad_request` for more than that
   /// limit; `busy` at the limit of reservations, which also bounds those that need no memory.
-  result<uint64_t> reserve(staged what, const std::vector<uint64_t>& sizes);
+  result<uint64_t> reserve(staged reserved, const std::vector<uint64_t>& sizes);
 
   const staged* find(uint64_t reservation) const;
 
   /// Takes the reservation for its commit: from now on it cannot be found. `put_back` ends it. Error:
   /// `not_found`.
   result<std::shared_ptr<staged>> take(uint64_t reservation);
-  void put_back(const staged& what);
+  void put_back(const staged& reserved);
 
   /// Recounts the memory and returns a sentence for each difference from the kept sums.
   std::vector<std::string> check() const;

@@ -1,17 +1,54 @@
 // Writes parts of the answers to status and policies on the wire.
 #pragma once
 
+#include "connection/client_environment.hpp"
 #include "connection/client_state.hpp"
+#include "group/group_messages.hpp"
 #include "index/space_registry.hpp"
+#include "memory/segmented_arena.hpp"
 #include "protocol/terrace_generated.h"
 #include "tier/messages.hpp"
 #include "tier/policy/policy_messages.hpp"
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace terrace {
+
+// The state of a trust group and of the daemon, for `status`.
+
+/// Collects the answers of a group's actors one by one, and what the actors do not know. Used by one thread
+/// at a time.
+struct group_status {
+  std::string name;
+  std::string path; ///< path of its first socket
+  bool isolated = false;
+  group_report group;
+  policies_report policies;
+  std::vector<tier_report> tiers; ///< the serving tiers, fastest first, then those that do not serve
+  /// Why no device reads its disk itself; empty if devices may, or if there are none.
+  std::string disk_refusal;
+
+  /// Called when the actor of a tier has ended.
+  void tier_ended(size_t place);
+  /// Adds what the mover of a tier knows: why the tier is degraded and what an operator should know, each
+  /// possibly empty, and its read speed, 0 if unknown.
+  void tier_service(tier_kind kind, std::string degraded, std::string notice, uint64_t read_bytes_per_s = 0);
+  /// Fills in the names of the tiers' policies. Call it once `policies` is set.
+  void name_policies();
+  /// Adds what only the arena knows to the host tier, which is the first one.
+  void add_memory(const segmented_arena& memory);
+};
+
+/// `clients`: those of the group. The answer shows no other group.
+flatbuffers::Offset<wire::StatusAnswer>
+write_status_answer(flatbuffers::FlatBufferBuilder& body, const group_status& status,
+                    const client_environment& environment,
+                    const std::vector<std::shared_ptr<const client_state>>& clients);
 
 // Writes the pools of an open space for clients.
 

@@ -67,8 +67,8 @@ class waiting_requests {
   uint64_t bytes() const { return bytes_; }
 
  private:
-  static bool gives_back(const protocol::frame_header& what) {
-    return protocol::gives_back(what.kind) && what.length <= protocol::giving_back_bytes_max;
+  static bool gives_back(const protocol::frame_header& header) {
+    return protocol::gives_back(header.kind) && header.length <= protocol::giving_back_bytes_max;
   }
   entry take_at(size_t index);
 

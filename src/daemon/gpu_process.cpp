@@ -1,6 +1,6 @@
 #include "daemon/gpu_process.hpp"
 
-#include "actors/gpu/child/link_actor.hpp"
+#include "actors/gpu/child/gpu_child_actor.hpp"
 #include "gpu/cuda/driver.hpp"
 #include "gpu/cufile/owners.hpp"
 #include "gpu/process/device_child.hpp"

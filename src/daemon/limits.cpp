@@ -67,11 +67,11 @@ thread_trial try_threads(uint64_t count) {
 
 std::string limited_to(uint64_t bytes) { return std::to_string(bytes) + " bytes"; }
 
-result<void> check_file_size(uint64_t needed, const char* what) {
+result<void> check_file_size(uint64_t needed, const char* text) {
   uint64_t limit = limit_of(RLIMIT_FSIZE);
   if (needed <= limit)
     return {};
-  return fail(errc::unsupported, "the limit on file sizes is " + limited_to(limit) + ", and " + what +
+  return fail(errc::unsupported, "the limit on file sizes is " + limited_to(limit) + ", and " + text +
                                      " has files of " + limited_to(needed) +
                                      "; raise RLIMIT_FSIZE (ulimit -f, LimitFSIZE= in systemd)");
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/error.hpp"
-#include "base/line_limit.hpp"
+#include "base/log_limit.hpp"
 #include "daemon/settings.hpp"
 
 #include <string>

@@ -33,13 +33,13 @@ std::vector<std::string_view> resp_command_names() {
 }
 
 /// Adds a line for each quota of the configuration; it sums up tenants by rule.
-void expose_tenants(metrics::exposition& exposition, const std::shared_ptr<const tenant_board>& board,
+void expose_tenants(metrics::exposition& exposition, const std::shared_ptr<const tenant_states>& board,
                     const metrics::labels& tier) {
   exposition.add([board, tier](metrics::sample_sink& sink) {
     for (const auto& [name, shown] : board->lines()) {
-      auto of = metrics::with(tier, "quota", name);
+      auto series = metrics::with(tier, "quota", name);
       auto gauge = [&](const char* metric, const char* help, const std::atomic<uint64_t>& value) {
-        sink.gauge(metric, help, of, static_cast<double>(value.load()));
+        sink.gauge(metric, help, series, static_cast<double>(value.load()));
       };
       gauge("terrace_tenant_used_bytes", "Bytes of the tenants of a quota in the tier.", shown->used_bytes);
       if (shown->max_bytes != UINT64_MAX)
@@ -48,7 +48,7 @@ void expose_tenants(metrics::exposition& exposition, const std::shared_ptr<const
             "Share that eviction for others leaves to a tenant of the quota.", shown->guaranteed_bytes);
       gauge("terrace_tenant_waiting_requests", "Requests that wait because their tenant is at its bound.",
             shown->waiting);
-      sink.counter("terrace_tenant_refused_total", "Requests that were refused because of the quota.", of,
+      sink.counter("terrace_tenant_refused_total", "Requests that were refused because of the quota.", series,
                    static_cast<double>(shown->refused.load()));
     }
   });
@@ -89,12 +89,12 @@ void collect_turns(const runtime::workers& workers, metrics::sample_sink& sink) 
       all.longest_ns = std::max(all.longest_ns, kind.longest_ns.get());
     }
   for (const auto& [name, all] : kinds) {
-    metrics::labels of{{"actor", std::string(name)}};
+    metrics::labels series{{"actor", std::string(name)}};
     sink.histogram(
         "terrace_turn_seconds",
         "Time from the beginning to the end of an actor's turn, during which its worker does nothing else.",
-        of, all.turns);
-    sink.gauge("terrace_turn_longest_seconds", "The longest turn since the daemon started.", of,
+        series, all.turns);
+    sink.gauge("terrace_turn_longest_seconds", "The longest turn since the daemon started.", series,
                static_cast<double>(all.longest_ns) * 1e-9);
   }
 }
@@ -147,26 +147,27 @@ void expose_workers(metrics::exposition& exposition, const runtime::workers& wor
   exposition.add([workers](metrics::sample_sink& sink) {
     collect_turns(workers, sink);
     for (size_t i = 0; i < workers.size(); ++i) {
-      const runtime::worker_counters& of = workers.counters(i);
+      const runtime::worker_counters& counters = workers.counters(i);
       metrics::labels label{{"worker", std::to_string(i)}};
       auto count = [&](const char* name, const char* help, const runtime::plain_counter& value,
                        double unit = 1) {
         sink.counter(name, help, label, static_cast<double>(value.get()) * unit);
       };
-      count("terrace_worker_jobs_total", "Executed turns of actors.", of.jobs);
+      count("terrace_worker_jobs_total", "Executed turns of actors.", counters.jobs);
       count("terrace_worker_busy_seconds_total", "Time spent on actors and completions, not asleep.",
-            of.busy_ns, 1e-9);
+            counters.busy_ns, 1e-9);
       count("terrace_worker_completions_total", "I/O operations that completed on the worker's ring.",
-            of.completions);
-      count("terrace_worker_wakeups_total", "Number of times the worker woke up.", of.wake_ups);
-      count("terrace_worker_polls_total", "Number of times the worker polled before it slept.", of.polls);
-      count("terrace_worker_polls_paid_total", "Number of times it found something.", of.polls_paid);
-      count("terrace_worker_polling_seconds_total", "Time spent polling.", of.polling_ns, 1e-9);
-      count("terrace_worker_pushed_jobs_total", "Jobs handed to a sleeping worker.", of.pushed_jobs);
+            counters.completions);
+      count("terrace_worker_wakeups_total", "Number of times the worker woke up.", counters.wake_ups);
+      count("terrace_worker_polls_total", "Number of times the worker polled before it slept.",
+            counters.polls);
+      count("terrace_worker_polls_paid_total", "Number of times it found something.", counters.polls_paid);
+      count("terrace_worker_polling_seconds_total", "Time spent polling.", counters.polling_ns, 1e-9);
+      count("terrace_worker_pushed_jobs_total", "Jobs handed to a sleeping worker.", counters.pushed_jobs);
       sink.gauge("terrace_worker_queued_jobs", "Actors ready to run on the worker.", label,
-                 static_cast<double>(of.queued.get()));
+                 static_cast<double>(counters.queued.get()));
       sink.gauge("terrace_worker_operations_in_flight", "I/O operations in the worker's ring.", label,
-                 static_cast<double>(of.in_flight.get()));
+                 static_cast<double>(counters.in_flight.get()));
       sink.gauge("terrace_worker_sleeping", "1 while the worker sleeps in its ring, 0 otherwise.", label,
                  workers.asleep(i) ? 1 : 0);
     }

@@ -42,7 +42,7 @@ auto end_at_once(const settings& with) {
   std::vector<std::string> sockets;
   for (const listen_options& listen : with.listen)
     sockets.push_back(listen.path);
-  for (const door_options& door : with.resp)
+  for (const redis_options& door : with.resp)
     if (door.at_path())
       sockets.push_back(door.address);
   return [sockets](const error& why) {
@@ -153,7 +153,7 @@ std::vector<watched_path> paths_of(const actors::supervisor_arguments& wired) {
   return paths;
 }
 
-std::vector<std::string> lines_of_doors(const actors::supervisor_arguments& wired) {
+std::vector<std::string> lines_of_redis_ports(const actors::supervisor_arguments& wired) {
   std::vector<std::string> lines;
   for (const actors::listen_plan& listen : wired.listens)
     if (listen.door)
@@ -174,9 +174,9 @@ void warn_of_operations_in_kernel(const std::vector<watched_path>& paths) {
 /// Finishes a thread at the end of the scope.
 template <class T>
 struct finishing {
-  std::shared_ptr<T> what;
-  explicit finishing(std::shared_ptr<T> thread) : what(std::move(thread)) {}
-  ~finishing() { what->finish(); }
+  std::shared_ptr<T> value;
+  explicit finishing(std::shared_ptr<T> thread) : value(std::move(thread)) {}
+  ~finishing() { value->finish(); }
 };
 
 } // namespace
@@ -235,7 +235,7 @@ exit_code serve(settings with, const settings_reader& read_again, const environm
     expose_workers(*wired->exposition, workers);
 
   const auto paths = paths_of(*wired);
-  const auto doors = lines_of_doors(*wired);
+  const auto doors = lines_of_redis_ports(*wired);
   const auto cost_model = wired->cost_model;
   wired->log = log_info;
   wired->detail = {logs_detail, log_detail};

@@ -81,7 +81,7 @@ struct listen_options {
 };
 
 /// [[resp]]: a door for Redis clients. There is none by default.
-struct door_options {
+struct redis_options {
 #define RESP_OPTION TERRACE_OPTION_MEMBER
 #include "daemon/options.def"
 
@@ -89,7 +89,7 @@ struct door_options {
   bool at_path() const { return address.starts_with('/'); }
 
   std::vector<option_problem> contradictions() const; ///< `option` begins with "resp."
-  friend bool operator==(const door_options&, const door_options&) = default;
+  friend bool operator==(const redis_options&, const redis_options&) = default;
 };
 
 /// [connection]: limits per client, and on the number of clients.
@@ -248,7 +248,7 @@ struct settings {
   lease_options lease;
   metrics_options metrics;
   std::vector<quota_options> quota;
-  std::vector<door_options> resp;
+  std::vector<redis_options> resp;
 
   /// All problems of single options and inconsistencies between options.
   std::vector<option_problem> validate() const;

@@ -226,7 +226,7 @@ using problems = std::vector<option_problem>;
 
 constexpr size_t doors_max = 64;
 
-std::string door_option(size_t door, std::string_view key) {
+std::string redis_option(size_t door, std::string_view key) {
   return "resp[" + std::to_string(door) + "]." + std::string(key);
 }
 
@@ -236,7 +236,7 @@ bool is_whole_path(const std::string& path) {
 
 } // namespace
 
-problems door_options::contradictions() const {
+problems redis_options::contradictions() const {
   problems found;
   constexpr size_t path_max = sizeof(sockaddr_un::sun_path) - 1;
   if (at_path() ? !is_whole_path(address) || address.size() > path_max : !parse_loopback_address(address)) {
@@ -268,18 +268,19 @@ problems settings::validate_doors() const {
                      "at most " + std::to_string(doors_max), "remove some"});
   for (size_t i = 0; i < resp.size() && i < doors_max; ++i) {
     for (option_problem& problem : resp[i].contradictions()) {
-      problem.option = door_option(i, std::string_view(problem.option).substr(sizeof "resp." - 1));
+      problem.option = redis_option(i, std::string_view(problem.option).substr(sizeof "resp." - 1));
       found.push_back(std::move(problem));
     }
-    const door_options& door = resp[i];
+    const redis_options& door = resp[i];
     if (std::none_of(listen.begin(), listen.end(), [&](const auto& l) { return l.group == door.group; }))
-      found.push_back({door_option(i, "group"), "is \"" + door.group + "\", which no socket has",
+      found.push_back({redis_option(i, "group"), "is \"" + door.group + "\", which no socket has",
                        "the group of a [[listen]]", "correct it, or add the [[listen]]"});
     auto same = [&](const std::string& path) { return door.at_path() && path == door.address; };
     if (std::any_of(listen.begin(), listen.end(), [&](const auto& other) { return same(other.path); }) ||
         std::any_of(resp.begin(), resp.begin() + static_cast<ptrdiff_t>(i),
                     [&](const auto& other) { return same(other.address); }))
-      found.push_back({door_option(i, "address"), "is \"" + door.address + "\", as is that of another socket",
+      found.push_back({redis_option(i, "address"),
+                       "is \"" + door.address + "\", as is that of another socket",
                        "a different path per socket", "change one of the two paths"});
   }
   return found;

@@ -295,8 +295,8 @@ std::span<const option_section> option_sections() { return sections; }
 
 std::span<const former_option> former_options() { return former_specs; }
 
-size_t sections_of(const option_spec& spec, const settings& of) {
-  return spec.section == "listen" ? of.listen.size() : spec.section == "resp" ? of.resp.size() : 1;
+size_t sections_of(const option_spec& spec, const settings& config) {
+  return spec.section == "listen" ? config.listen.size() : spec.section == "resp" ? config.resp.size() : 1;
 }
 
 std::string option_name(const option_spec& spec, size_t socket) {

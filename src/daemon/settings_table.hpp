@@ -89,7 +89,7 @@ struct former_option {
 std::span<const former_option> former_options();
 
 /// How many of its sections there are.
-size_t sections_of(const option_spec& spec, const settings& of);
+size_t sections_of(const option_spec& spec, const settings& config);
 
 /// "host.bytes", or "listen[1].path" for the second socket.
 std::string option_name(const option_spec& spec, size_t socket);

@@ -148,7 +148,7 @@ result<std::string> password_in(const std::string& file) {
   return line;
 }
 
-result<actors::listen_plan> open_door(const door_options& door) {
+result<actors::listen_plan> open_redis_port(const redis_options& door) {
   actors::listen_plan plan;
   plan.door.emplace();
   plan.door->value_bytes_max = door.value_bytes_max;
@@ -184,8 +184,8 @@ result<actors::listen_plan> open_door(const door_options& door) {
 
 result<void> open_doors(const settings& with, const std::vector<group_options>& groups,
                         actors::supervisor_arguments& wired) {
-  for (const door_options& door : with.resp) {
-    auto plan = open_door(door);
+  for (const redis_options& door : with.resp) {
+    auto plan = open_redis_port(door);
     if (!plan)
       return tl::unexpected(plan.error());
     auto group =

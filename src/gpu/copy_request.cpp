@@ -32,8 +32,8 @@ result<void> check(const copy_request& request, uint64_t region_bytes, uint64_t 
                                        std::to_string(parts_per_request_max) + " are allowed");
   for (size_t i = 0; i < request.parts.size(); ++i) {
     const auto& part = request.parts[i];
-    auto wrong = [&](const std::string& what) {
-      return fail(errc::bad_request, "part " + std::to_string(i) + ": " + what);
+    auto wrong = [&](const std::string& text) {
+      return fail(errc::bad_request, "part " + std::to_string(i) + ": " + text);
     };
     uint64_t pieces = 0;
     for (const auto& one : part.copies) {

@@ -125,7 +125,9 @@ class device {
   virtual result<std::unique_ptr<copy_engine>> make_engine(std::shared_ptr<completion_queue> completions) = 0;
   /// Opens a reader with `bytes` of device memory, into which files are read without passing through host
   /// memory. Blocks. Errors: `unsupported`, with the reason.
-  virtual result<std::shared_ptr<disk_reader>> open_disk_reader(uint64_t bytes);
+  virtual result<std::shared_ptr<disk_reader>> open_disk_reader(uint64_t) {
+    return fail(errc::unsupported, name() + " reads no files itself");
+  }
 };
 
 // Reads objects from files straight into memory of a device, and verifies them there before anybody uses a byte.

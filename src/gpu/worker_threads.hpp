@@ -54,7 +54,7 @@ class worker_threads {
 
  private:
   worker_threads() = default;
-  static std::thread in_a_thread(std::function<void()> what) { return std::thread(std::move(what)); }
+  static std::thread in_a_thread(std::function<void()> work) { return std::thread(std::move(work)); }
 
   void run() {
     std::unique_lock lock(mutex_);

@@ -1,5 +1,5 @@
-// Compares the leases and sessions of a trust group with each other: see group_book.hpp.
-#include "group/group_book.hpp"
+// Compares the leases and sessions of a trust group with each other: see group_state.hpp.
+#include "group/group_state.hpp"
 
 namespace terrace {
 
@@ -10,7 +10,7 @@ std::string name_of(reference_kind kind) { return reference_names[static_cast<si
 
 /// The group owns pins and the leases that sessions hold. Connections own the leases of clients, and are
 /// asked for them.
-check_group_answer group_book::answer(const check_group_request& request) const {
+check_group_answer group_state::answer(const check_group_request& request) const {
   check_group_answer out;
   if (request.after == 0) {
     out.differences = leases_.check();
@@ -32,14 +32,14 @@ check_group_answer group_book::answer(const check_group_request& request) const 
         out.differences.push_back(lease_text(one.id) +
                                   " belongs to no connection, and neither to a pin nor to a held session");
       auto kept_for = of_session != nullptr ? reference_kind::session : reference_kind::pin;
-      if (one.what && one.what->taken_for != kept_for)
+      if (one.lease && one.lease->taken_for != kept_for)
         out.differences.push_back(lease_text(one.id) + " is kept for " + name_of(kept_for) +
-                                  " and was taken for " + name_of(one.what->taken_for));
-      if (!one.what)
+                                  " and was taken for " + name_of(one.lease->taken_for));
+      if (!one.lease)
         out.differences.push_back(lease_text(one.id) + " is known, and nobody keeps it");
     }
-    if (one.what)
-      out.leases.push_back(std::move(one.what));
+    if (one.lease)
+      out.leases.push_back(std::move(one.lease));
   }
   if (part.size() < check_group_request::leases_max)
     out.next = 0;
@@ -47,7 +47,7 @@ check_group_answer group_book::answer(const check_group_request& request) const 
 }
 
 /// A group has at most a few hundred prompt entries.
-void group_book::check_prompts(check_group_answer& out) const {
+void group_state::check_prompts(check_group_answer& out) const {
   uint64_t tails = 0, bytes = 0;
   for (const prompt_entry_ptr& one : prompts_.list()) {
     out.named.prompts += one->end.chunks;
@@ -65,7 +65,7 @@ void group_book::check_prompts(check_group_answer& out) const {
                               std::to_string(prompts_.bytes()) + " are counted for them");
 }
 
-check_answer_texts group_book::answer(const check_owner_request& request) const {
+check_answer_texts group_state::answer(const check_owner_request& request) const {
   check_answer_texts out;
   std::string owner = "connection " + std::to_string(static_cast<uint64_t>(request.owner));
   for (const lease_id& id : request.leases)
@@ -77,7 +77,7 @@ check_answer_texts group_book::answer(const check_owner_request& request) const 
   return out;
 }
 
-check_sessions_answer group_book::answer(const check_sessions_request& request) {
+check_sessions_answer group_state::answer(const check_sessions_request& request) {
   if (request.begins)
     sessions_.begin_recount();
   check_sessions_answer out;

@@ -6,8 +6,8 @@
 #include "base/ids.hpp"
 #include "index/space_registry.hpp"
 #include "tier/messages.hpp"
+#include "tier/objects/object_hold.hpp"
 #include "tier/objects/reference_count.hpp"
-#include "tier/objects/tier_hold.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -39,7 +39,7 @@ struct lease {
   connection_id owner{};
   /// the kind of owner that is charged: a client, a session or a pin
   reference_kind taken_for = reference_kind::lease;
-  space_ptr in;
+  space_ptr space;
   std::vector<digest> chunks;   ///< digests of the found prefix
   uint32_t tail_tokens = 0;     ///< not 0: the last chunk is partial and has this many tokens
   std::optional<digest> before; ///< digest of the chunk before the first, if known
@@ -134,7 +134,7 @@ struct lease_report {
   lease_id id;
   uint64_t number = 0; ///< leases are numbered from 1 in the order in which they were taken
   connection_id owner{};
-  space_id in{};
+  space_id space{};
   uint64_t chunks = 0;
   uint64_t tokens = 0;
   uint64_t bytes = 0;
@@ -149,7 +149,7 @@ struct leases_answer {
 
 /// Asks the group to keep the lease. A pin that the group already has for this prompt is replaced.
 struct pin_request {
-  lease_ptr what;         ///< a lease without an owner
+  lease_ptr lease;        ///< a lease without an owner
   digest prompt;          ///< digest of the prompt's last chunk, found or not
   uint64_t bytes_max = 0; ///< limit for all pins together
 };
@@ -157,7 +157,7 @@ struct pin_answer {
   error failure; ///< `no_space`, `busy`
 };
 struct unpin_request {
-  space_id in{};
+  space_id space{};
   digest prompt; ///< digest of the prompt when it was pinned
 };
 struct unpin_answer {

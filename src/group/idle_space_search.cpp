@@ -5,7 +5,7 @@
 
 namespace terrace {
 
-bool idle_space_search::take(const idle_spaces_answer& named) {
+bool idle_space_search::apply(const idle_spaces_answer& named) {
   if (named.idle.empty() || looked_ >= named.known)
     return false;
   looked_ += named.idle.size();
@@ -31,7 +31,7 @@ empty_spaces_request idle_space_search::question() const {
   return request;
 }
 
-void idle_space_search::take(const empty_spaces_answer& answer) {
+void idle_space_search::apply(const empty_spaces_answer& answer) {
   std::erase_if(empty_, [&](const idle_space& one) {
     return !std::binary_search(answer.empty.begin(), answer.empty.end(), one.id);
   });

@@ -22,12 +22,12 @@ class idle_space_search {
   bool looked_at_all() const { return looked_at_all_; }
 
   /// Starts with the part that the group has named. Returns false if every space has been looked at.
-  bool take(const idle_spaces_answer& named);
+  bool apply(const idle_spaces_answer& named);
 
   /// Returns the number of the tier to ask next; nullopt if all have answered or no space is left.
   std::optional<size_t> next_tier(size_t tiers);
   empty_spaces_request question() const;
-  void take(const empty_spaces_answer& answer);
+  void apply(const empty_spaces_answer& answer);
 
   /// The spaces of the part that have no object in any tier asked so far.
   const std::vector<idle_space>& empty() const { return empty_; }

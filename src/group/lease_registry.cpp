@@ -71,21 +71,21 @@ std::vector<lease_report> lease_registry::list(uint64_t after, size_t count_max)
   std::vector<lease_report> listed;
   for (auto at = leases_.upper_bound(after); at != leases_.end() && listed.size() < count_max; ++at) {
     const auto& [number, one] = *at;
-    lease_ptr what = one.what.lock();
-    if (!what)
+    lease_ptr lease = one.what.lock();
+    if (!lease)
       continue; // its owner has ended it, and the notice of that is in flight
     lease_report report{one.id,
                         number,
                         one.owner,
                         {},
-                        what->chunks.size(),
+                        lease->chunks.size(),
                         0,
-                        what->bytes,
-                        what->taken,
-                        what->revoked.is_set()};
-    if (what->in) {
-      report.in = what->in->id;
-      report.tokens = tokens_of(*what);
+                        lease->bytes,
+                        lease->taken,
+                        lease->revoked.is_set()};
+    if (lease->space) {
+      report.space = lease->space->id;
+      report.tokens = tokens_of(*lease);
     }
     listed.push_back(report);
   }

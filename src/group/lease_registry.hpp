@@ -35,7 +35,7 @@ class lease_registry {
     uint64_t number = 0;
     lease_id id;
     connection_id owner{};
-    lease_ptr what; ///< null: it has ended, and the notice of that is in flight
+    lease_ptr lease; ///< null: it has ended, and the notice of that is in flight
   };
   /// Returns the next leases after this number.
   std::vector<numbered_lease> next(uint64_t after, size_t count_max) const;

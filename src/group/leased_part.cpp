@@ -14,7 +14,7 @@ scope_numbers::scope_numbers(const space_spec& spec, const transfer_scope& scope
 }
 
 leased_part::leased_part(lease_ptr from, const transfer_scope& scope, uint16_t rank)
-    : from_(std::move(from)), objects_(scope.objects()), numbers_(from_->in->spec, scope, rank),
+    : from_(std::move(from)), objects_(scope.objects()), numbers_(from_->space->spec, scope, rank),
       places_(from_->held.size()) {
   for (auto& places : places_)
     places.reserve(objects_);
@@ -37,16 +37,16 @@ tier_holds leased_part::take() {
 }
 
 uint64_t tokens_of(const lease& held, size_t count) {
-  return tokens_of_chunks(count, held.chunks.size(), held.tail_tokens, held.in->spec.chunk_tokens);
+  return tokens_of_chunks(count, held.chunks.size(), held.tail_tokens, held.space->spec.chunk_tokens);
 }
 
-lease_ptr lease_on(const lookup_answer& found, const chunk_prefix& prefix, space_ptr in, lease_id id,
+lease_ptr lease_on(const lookup_answer& found, const chunk_prefix& prefix, space_ptr space, lease_id id,
                    connection_id owner, std::chrono::steady_clock::time_point now, reference_kind taken_for) {
   auto taken = std::make_shared<lease>();
   taken->id = id;
   taken->owner = owner;
   taken->taken_for = taken_for;
-  taken->in = std::move(in);
+  taken->space = std::move(space);
   taken->chunks.assign(prefix.chunks.begin(), prefix.chunks.begin() + found.plan.found_chunks);
   if (taken->chunks.size() == prefix.chunks.size())
     taken->tail_tokens = prefix.tail_tokens;

@@ -21,7 +21,7 @@ namespace terrace {
 // The result of a client's lookup: its lease, the outcome that others receive, and the hit counters.
 
 /// Returns a lease on the found chunks of the prefix.
-lease_ptr lease_on(const lookup_answer& found, const chunk_prefix& prefix, space_ptr in, lease_id id,
+lease_ptr lease_on(const lookup_answer& found, const chunk_prefix& prefix, space_ptr space, lease_id id,
                    connection_id owner, std::chrono::steady_clock::time_point now,
                    reference_kind taken_for = reference_kind::lease);
 
@@ -68,12 +68,12 @@ class leased_part {
 
 /// Returns the subject for `scope_objects`. It keeps the lease alive.
 inline scope_subject subject_of(const lease_ptr& from, const transfer_scope& scope, uint16_t rank) {
-  return {from->in, {from, &from->chunks}, from->before, scope, rank};
+  return {from->space, {from, &from->chunks}, from->before, scope, rank};
 }
 
 /// Position in the prompt of the first token of a range of the lease's chunks.
 inline uint64_t token_of(const lease& from, const chunk_range& range) {
-  return from.first_token + range.first * from.in->spec.chunk_tokens;
+  return from.first_token + range.first * from.space->spec.chunk_tokens;
 }
 
 } // namespace terrace

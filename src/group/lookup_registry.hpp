@@ -4,7 +4,7 @@
 #include "base/ids.hpp"
 #include "base/request_context.hpp"
 #include "group/group_messages.hpp"
-#include "group/prompt_book.hpp"
+#include "group/prompt_registry.hpp"
 #include "index/prefix_plan.hpp"
 
 #include <deque>

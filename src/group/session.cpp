@@ -15,9 +15,9 @@ const session_state_ptr& no_tokens() {
 
 } // namespace
 
-session::session(space_id in, uint32_t chunk_tokens, bool held, session_root_ptr root,
+session::session(space_id space, uint32_t chunk_tokens, bool held, session_root_ptr root,
                  session_state_ptr state)
-    : in_(in), chunk_tokens_(chunk_tokens), held_(held), root_(std::move(root)),
+    : in_(space), chunk_tokens_(chunk_tokens), held_(held), root_(std::move(root)),
       state_(state ? std::move(state) : no_tokens()), saved_(state_->saved()) {
   assert(chunk_tokens_ > 0);
   lengths_.commit(state_->tokens(), chunk_tokens_);
@@ -48,7 +48,7 @@ std::optional<session_saved> session::save(save_session_request request) {
 
 /// Holds what it is given, unless that alone is too much.
 void session::keep(session_hold given, session_saved& report) {
-  if (!given.what)
+  if (!given.lease)
     return;
   if (given.host_bytes > given.bytes_max) {
     report.unheld = "its chunks have " + std::to_string(given.host_bytes) +
@@ -56,13 +56,13 @@ void session::keep(session_hold given, session_saved& report) {
                     " of all held sessions (lease.session_percent)";
     return;
   }
-  hold_ = std::make_shared<const hold>(hold{given.what, given.host_chunks});
+  hold_ = std::make_shared<const hold>(hold{given.lease, given.host_chunks});
   report.hold = std::move(given);
 }
 
 lease_ptr session::end_hold() {
   auto held = std::exchange(hold_, nullptr);
-  return held ? held->what : nullptr;
+  return held ? held->lease : nullptr;
 }
 
 } // namespace terrace

@@ -56,7 +56,7 @@ class session_lengths {
 
 /// The state that a turn starts from. `generation` changes with every turn that finishes.
 struct session_use {
-  space_id in{};
+  space_id space{};
   uint64_t generation = 0;
   session_root_ptr root;
   session_state_ptr state;
@@ -67,7 +67,7 @@ struct session_use {
 
 /// A held session keeps a lease between its turns.
 struct session_hold {
-  lease_ptr what;           ///< a lease without a connection; null: nothing is held
+  lease_ptr lease;          ///< a lease without a connection; null: nothing is held
   uint64_t host_bytes = 0;  ///< physical bytes
   uint64_t bytes_max = 0;   ///< limit of host memory for all sessions together
   uint32_t host_chunks = 0; ///< leading chunks of `what` that it holds in host memory
@@ -105,7 +105,7 @@ struct save_session_answer {
 
 /// A group knows this of a session that has an actor, since the session's last use.
 struct session_facts {
-  space_id in{};
+  space_id space{};
   uint32_t chunk_tokens = 1;
   bool held = false; ///< the session's mode
   uint64_t generation = 0;
@@ -137,7 +137,7 @@ struct session_saved {
 class session {
  public:
   /// `state`: null if the session has no tokens yet. If it has a saved turn, that becomes the session's.
-  session(space_id in, uint32_t chunk_tokens, bool held, session_root_ptr root, session_state_ptr state);
+  session(space_id space, uint32_t chunk_tokens, bool held, session_root_ptr root, session_state_ptr state);
 
   /// Begins a turn that will end at `tokens`. 0: the session is only read.
   session_used use(uint64_t tokens);
@@ -155,7 +155,7 @@ class session {
 
  private:
   struct hold {
-    lease_ptr what;
+    lease_ptr lease;
     uint32_t host_chunks = 0; ///< leading chunks that are held in host memory
   };
 

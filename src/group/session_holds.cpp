@@ -17,13 +17,13 @@ uint64_t host_bytes_of(const lease& what) {
 
 uint32_t host_chunks_of(const lease& what) {
   auto held = held_in(what.held, memory_tier);
-  if (!held || !what.in)
+  if (!held || !what.space)
     return 0;
   const auto& places = held->places();
   auto absent =
       std::find_if(places.begin(), places.end(), [](const object_place& place) { return !place.present(); });
   return static_cast<uint32_t>(static_cast<size_t>(absent - places.begin()) /
-                               chunk_layout(what.in->spec).objects_per_chunk());
+                               chunk_layout(what.space->spec).objects_per_chunk());
 }
 
 void session_holds::replace(const session_id& session, const session_hold_facts& what) {

@@ -3,7 +3,7 @@
 
 #include "base/error.hpp"
 #include "group/group_messages.hpp"
-#include "group/prompt_book.hpp"
+#include "group/prompt_registry.hpp"
 #include "group/session_table.hpp"
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 namespace terrace {
 
 struct open_session_request {
-  session_opening what;
+  session_opening opening;
 };
 struct open_session_answer {
   error failure;
@@ -25,13 +25,13 @@ struct open_session_answer {
 /// ends.
 struct park_session_request {};
 struct park_session_answer {
-  session what;
+  session turns;
 };
 
 /// Announces that a partial chunk is about to be stored or saved. Nobody removes it until it is saved or the
 /// connection ends.
 struct refer_tail_request {
-  space_ptr in;
+  space_ptr space;
   digest key;
   connection_id owner{};
 };
@@ -52,7 +52,7 @@ struct yield_holds_answer {
 
 /// Chunks that the coldest held session gave up.
 struct demoted_chunks {
-  space_ptr in;
+  space_ptr space;
   std::shared_ptr<const std::vector<digest>> chunks;
   std::optional<digest> before; ///< digest of the chunk before the first, if known
 };
@@ -68,7 +68,7 @@ struct close_session_answer {
 
 /// Adds the prompt's entry and replaces the one for the same prompt.
 struct save_prompt_request {
-  prompt_entry_ptr what;
+  prompt_entry_ptr prompt;
 };
 struct save_prompt_answer {
   error failure; ///< `no_space`
@@ -77,7 +77,7 @@ struct save_prompt_answer {
 };
 
 struct find_prompt_request {
-  space_id in{};
+  space_id space{};
   digest key; ///< digest of all tokens of the prompt
 };
 struct find_prompt_answer {
@@ -87,7 +87,7 @@ struct find_prompt_answer {
 
 /// Forgets the prompts of a space that is being cleared. 0: forgets all prompts.
 struct forget_prompts_request {
-  space_id in{};
+  space_id space{};
 };
 struct forget_prompts_answer {
   error failure; ///< always `ok`
@@ -99,7 +99,7 @@ struct sessions_request {
   std::optional<session_id> only; ///< set: lists this session only
 };
 struct listed_session {
-  session_report what;
+  session_report report;
   uint64_t held_tokens = 0, held_bytes = 0; ///< sums over all tiers
 };
 struct sessions_answer {

@@ -109,9 +109,9 @@ session_table::recount session_table::recount_step(size_t sessions_max,
 
 void session_table::compare_recount(std::vector<std::string>& differences) {
   differences.insert(differences.end(), recount_->differences.begin(), recount_->differences.end());
-  auto compare = [&](const std::string& what, uint64_t counted, uint64_t kept) {
+  auto compare = [&](const std::string& text, uint64_t counted, uint64_t kept) {
     if (counted != kept)
-      differences.push_back(what + ": " + std::to_string(counted) + " were counted, and " +
+      differences.push_back(text + ": " + std::to_string(counted) + " were counted, and " +
                             std::to_string(kept) + " are kept");
   };
   uint64_t sessions = 0, bytes = 0;

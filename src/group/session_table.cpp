@@ -6,38 +6,39 @@
 
 namespace terrace {
 
-void session_table::open(const session_opening& what, tail_reference tail) {
-  assert(!by_id_.contains(what.id));
-  owned& of = owners_[what.owner];
+void session_table::open(const session_opening& opening, tail_reference tail) {
+  assert(!by_id_.contains(opening.id));
+  owned& of = owners_[opening.owner];
   auto at = of.sessions.insert(
-      of.sessions.end(), {.id = what.id,
-                          .owner = what.owner,
-                          .keep = what.keep,
-                          .tail = std::move(tail),
-                          .parked = session(what.in, what.chunk_tokens, what.held, what.root, what.state)});
-  by_id_.emplace(what.id, at);
+      of.sessions.end(),
+      {.id = opening.id,
+       .owner = opening.owner,
+       .keep = opening.keep,
+       .tail = std::move(tail),
+       .parked = session(opening.space, opening.chunk_tokens, opening.held, opening.root, opening.state)});
+  by_id_.emplace(opening.id, at);
   count(at);
   count_again(at);
-  keep_bounds(what.owner);
+  keep_bounds(opening.owner);
 }
 
 session session_table::take(const session_id& id) {
   entry& one = *by_id_.at(id);
   assert(one.parked);
   one.told = std::make_unique<session_facts>(one.parked->facts());
-  session what = std::move(*one.parked);
+  session turns = std::move(*one.parked);
   one.parked.reset();
   ++active_;
-  return what;
+  return turns;
 }
 
-bool session_table::park(const session_id& id, session& what) {
+bool session_table::park(const session_id& id, session& turns) {
   auto found = by_id_.find(id);
   if (found == by_id_.end())
     return false;
   entry& one = *found->second;
-  assert(!one.parked && *one.told == what.facts()); // it has reported each change
-  one.parked = std::move(what);
+  assert(!one.parked && *one.told == turns.facts()); // it has reported each change
+  one.parked = std::move(turns);
   one.told = nullptr;
   --active_;
   return true;
@@ -129,8 +130,8 @@ std::vector<session_report> session_table::one(const session_id& id) const {
 
 session_report session_table::report_of(const entry& one) {
   auto now = one.facts();
-  return {one.id,      one.owner, now.in,   one.keep,  now.generation,
-          now.lengths, one.bytes, now.held, now.saved, now.lengths.held_tokens(now.chunk_tokens)};
+  return {one.id,      one.owner, now.space, one.keep,  now.generation,
+          now.lengths, one.bytes, now.held,  now.saved, now.lengths.held_tokens(now.chunk_tokens)};
 }
 
 void session_table::touch(place at) {

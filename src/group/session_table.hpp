@@ -6,7 +6,7 @@
 #include "base/ids.hpp"
 #include "group/session.hpp"
 #include "group/session_id.hpp"
-#include "group/tail_book.hpp"
+#include "group/tail_registry.hpp"
 
 #include <cassert>
 #include <cstddef>
@@ -87,7 +87,7 @@ struct session_bounds {
 struct session_opening {
   session_id id;
   connection_id owner{};
-  space_id in{};
+  space_id space{};
   uint32_t chunk_tokens = 1; ///< tokens per chunk of the space
   bool keep = false;         ///< the session outlives its owner
   bool held = false;         ///< the session holds its chunks between turns
@@ -98,7 +98,7 @@ struct session_opening {
 struct session_report {
   session_id id;
   connection_id owner{}; ///< 0: the owner has ended, and the session is kept
-  space_id in{};
+  space_id space{};
   bool keep = false;
   uint64_t generation = 0;
   session_lengths lengths;
@@ -119,7 +119,7 @@ class session_table {
 
   /// The session is parked. Precondition: the id is new. `tail` refers to the tail of its saved turn, if it
   /// has one.
-  void open(const session_opening& what, tail_reference tail = {});
+  void open(const session_opening& opening, tail_reference tail = {});
 
   bool has(const session_id& id) const { return by_id_.contains(id); }
 
@@ -127,7 +127,7 @@ class session_table {
   session take(const session_id& id);
 
   /// Takes the session back from its actor. Returns false if it has ended meanwhile.
-  bool park(const session_id& id, session& what);
+  bool park(const session_id& id, session& turns);
 
   /// Null: it has an actor, or there is no such session.
   session* parked(const session_id& id);

@@ -14,8 +14,8 @@ namespace {
 
 std::string decimal(uint64_t number) { return std::to_string(number); }
 
-tl::unexpected<error> wrong(std::string what) {
-  return fail(errc::bad_request, "session: " + std::move(what));
+tl::unexpected<error> wrong(std::string text) {
+  return fail(errc::bad_request, "session: " + std::move(text));
 }
 
 result<void> check_size(const space_spec& spec, uint64_t tokens, bool tail) {

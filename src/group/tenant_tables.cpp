@@ -26,12 +26,12 @@ std::optional<quota_part> part_of(flatbuffers::Optional<uint64_t> bytes,
 
 std::string quota_setting::text() const {
   std::string told = name + ": " + to_string(tier);
-  if (what.unlimited)
+  if (change.unlimited)
     told += " without a bound";
-  if (what.max)
-    told += " at most " + text_of(*what.max);
-  if (what.guaranteed)
-    told += " guaranteed " + text_of(*what.guaranteed);
+  if (change.max)
+    told += " at most " + text_of(*change.max);
+  if (change.guaranteed)
+    told += " guaranteed " + text_of(*change.guaranteed);
   return told;
 }
 
@@ -49,10 +49,10 @@ result<quota_setting> quota_of(const wire::Quota& asked) {
     return fail(errc::bad_request,
                 "expected at most one of max_bytes, max_percent and unlimited, and at most one of "
                 "guaranteed_bytes and guaranteed_percent");
-  made.what.max = part_of(asked.max_bytes(), asked.max_percent());
-  made.what.guaranteed = part_of(asked.guaranteed_bytes(), asked.guaranteed_percent());
-  made.what.unlimited = asked.unlimited();
-  if (maxima == 0 && !made.what.guaranteed)
+  made.change.max = part_of(asked.max_bytes(), asked.max_percent());
+  made.change.guaranteed = part_of(asked.guaranteed_bytes(), asked.guaranteed_percent());
+  made.change.unlimited = asked.unlimited();
+  if (maxima == 0 && !made.change.guaranteed)
     return fail(errc::bad_request, "expected a new max or a new guaranteed share, got neither");
   return made;
 }
@@ -60,7 +60,7 @@ result<quota_setting> quota_of(const wire::Quota& asked) {
 flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<wire::TenantStatus>>>
 write_tenants(flatbuffers::FlatBufferBuilder& body, const std::vector<tier_report>& tiers) {
   struct line {
-    tenant_report what;
+    tenant_report report;
     std::vector<flatbuffers::Offset<wire::TenantTier>> tiers;
   };
   std::vector<line> lines; // in the order of the first tier that has the tenant
@@ -83,8 +83,8 @@ write_tenants(flatbuffers::FlatBufferBuilder& body, const std::vector<tier_repor
     }
   std::vector<flatbuffers::Offset<wire::TenantStatus>> written;
   for (const line& one : lines)
-    written.push_back(wire::CreateTenantStatusDirect(body, one.what.name.c_str(), one.what.number,
-                                                     one.what.rule, &one.tiers));
+    written.push_back(wire::CreateTenantStatusDirect(body, one.report.name.c_str(), one.report.number,
+                                                     one.report.rule, &one.tiers));
   return body.CreateVector(written);
 }
 

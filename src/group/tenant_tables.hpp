@@ -15,7 +15,7 @@ namespace terrace {
 struct quota_setting {
   std::string name;
   tier_kind tier = nowhere;
-  quota_change what;
+  quota_change change;
 
   std::string text() const; ///< for the log: "batch: host at most 1048576 bytes"
 };

@@ -56,10 +56,10 @@ std::optional<digest> digest_memo::find(const memo_key& key, memo_trail& way) {
 }
 
 std::optional<digest> digest_memo::find(const memo_key& key, uint64_t hash, memo_trail& way) {
-  part& in = part_of(hash);
-  std::lock_guard lock(in.mutex);
-  auto found = in.by_hash.find(hash);
-  if (found == in.by_hash.end() || !found->second->is(key))
+  part& share = part_of(hash);
+  std::lock_guard lock(share.mutex);
+  auto found = share.by_hash.find(hash);
+  if (found == share.by_hash.end() || !found->second->is(key))
     return std::nullopt;
   entry& is = *found->second;
   is.used = true;
@@ -68,9 +68,9 @@ std::optional<digest> digest_memo::find(const memo_key& key, uint64_t hash, memo
 }
 
 void digest_memo::lead(const memo_trail& way, uint64_t hash) {
-  part& in = part_of(way.last);
-  std::lock_guard lock(in.mutex);
-  if (auto found = in.by_hash.find(way.last); found != in.by_hash.end())
+  part& share = part_of(way.last);
+  std::lock_guard lock(share.mutex);
+  if (auto found = share.by_hash.find(way.last); found != share.by_hash.end())
     found->second->next = hash;
 }
 
@@ -83,18 +83,18 @@ bool digest_memo::keep(const memo_key& key, const digest& chunk) {
   if (key.extra.size() > extra_max || bytes > pool_->share())
     return false;
   uint64_t hash = hash_of(key);
-  part& in = part_of(hash);
+  part& share = part_of(hash);
   for (bool asked = false;; asked = true) {
     {
-      std::lock_guard lock(in.mutex);
-      if (auto found = in.by_hash.find(hash); found != in.by_hash.end()) {
+      std::lock_guard lock(share.mutex);
+      if (auto found = share.by_hash.find(hash); found != share.by_hash.end()) {
         if (found->second->is(key))
           return true;
         found->second->used = false;
-        std::iter_swap(std::ranges::find(in.clock, found->second.get()), in.clock.begin() + in.hand);
-        replace_one(in);
+        std::iter_swap(std::ranges::find(share.clock, found->second.get()), share.clock.begin() + share.hand);
+        replace_one(share);
       }
-      auto got = make_room(in, bytes);
+      auto got = make_room(share, bytes);
       if (got == room::none || (got == room::of_others && asked))
         return false;
       if (got == room::taken) {
@@ -105,8 +105,8 @@ bool digest_memo::keep(const memo_key& key, const digest& chunk) {
                                                   0,
                                                   {key.tokens.begin(), key.tokens.end()},
                                                   {key.extra.begin(), key.extra.end()}});
-        in.clock.push_back(made.get());
-        in.by_hash.emplace(hash, std::move(made));
+        share.clock.push_back(made.get());
+        share.by_hash.emplace(hash, std::move(made));
         bytes_.fetch_add(bytes, std::memory_order_relaxed);
         return false;
       }
@@ -116,31 +116,32 @@ bool digest_memo::keep(const memo_key& key, const digest& chunk) {
 }
 
 /// Takes `bytes` from the pool. Replaces entries of this memo if the pool is used up and the memo has its share.
-digest_memo::room digest_memo::make_room(part& in, uint64_t bytes) {
+digest_memo::room digest_memo::make_room(part& share, uint64_t bytes) {
   while (!pool_->take(bytes)) {
     if (this->bytes() + bytes <= pool_->share())
       return room::of_others;
-    if (replace_one(in) == 0)
+    if (replace_one(share) == 0)
       return room::none;
   }
   assert(pool_->now().bytes <= pool_->bytes_max());
   return room::taken;
 }
 
-uint64_t digest_memo::replace_one(part& in) {
-  if (in.clock.empty())
+uint64_t digest_memo::replace_one(part& share) {
+  if (share.clock.empty())
     return 0;
-  for (size_t spared = 0; spared < spared_at_most && in.clock[in.hand]->used; ++spared) {
-    in.clock[in.hand]->used = false;
-    in.hand = (in.hand + 1) % in.clock.size();
+  for (size_t spared = 0; spared < spared_at_most && share.clock[share.hand]->used; ++spared) {
+    share.clock[share.hand]->used = false;
+    share.hand = (share.hand + 1) % share.clock.size();
   }
-  entry* gone = in.clock[in.hand];
+  entry* gone = share.clock[share.hand];
   uint64_t bytes = bytes_of(*gone);
-  in.clock[in.hand] = in.clock.back(); // the newest entry takes the place: its turn is after all others
-  in.clock.pop_back();
-  if (++in.hand >= in.clock.size())
-    in.hand = 0;
-  in.by_hash.erase(gone->hash);
+  share.clock[share.hand] =
+      share.clock.back(); // the newest entry takes the place: its turn is after all others
+  share.clock.pop_back();
+  if (++share.hand >= share.clock.size())
+    share.hand = 0;
+  share.by_hash.erase(gone->hash);
   bytes_.fetch_sub(bytes, std::memory_order_relaxed);
   pool_->give_back(bytes);
   return bytes;
@@ -149,10 +150,10 @@ uint64_t digest_memo::replace_one(part& in) {
 uint64_t digest_memo::shrink(uint64_t bytes) {
   uint64_t freed = 0;
   for (size_t tried = 0; tried < parts && freed < bytes; ++tried) {
-    part& in = (*parts_)[shrunk_.fetch_add(1, std::memory_order_relaxed) % parts];
-    std::lock_guard lock(in.mutex);
+    part& share = (*parts_)[shrunk_.fetch_add(1, std::memory_order_relaxed) % parts];
+    std::lock_guard lock(share.mutex);
     while (freed < bytes) {
-      uint64_t one = replace_one(in);
+      uint64_t one = replace_one(share);
       if (one == 0)
         break;
       freed += one;

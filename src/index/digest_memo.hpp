@@ -98,9 +98,9 @@ class digest_memo {
   part& part_of(uint64_t hash) { return (*parts_)[hash >> 32 & (parts - 1)]; }
 
   enum class room { taken, none, of_others };
-  room make_room(part& in, uint64_t bytes);
+  room make_room(part& share, uint64_t bytes);
   /// Returns the bytes of the replaced entry; 0: the part is empty.
-  uint64_t replace_one(part& in);
+  uint64_t replace_one(part& share);
   /// Frees about `bytes` and returns how many it freed.
   uint64_t shrink(uint64_t bytes);
 

@@ -9,8 +9,8 @@
 namespace terrace {
 
 result<void> extra_keys::validate() const {
-  auto too_long = [](const char* what, size_t bytes) {
-    return fail(errc::bad_request, std::string(what) + " has " + std::to_string(bytes) +
+  auto too_long = [](const char* text, size_t bytes) {
+    return fail(errc::bad_request, std::string(text) + " has " + std::to_string(bytes) +
                                        " bytes: expected at most " + std::to_string(text_bytes_max));
   };
   if (lora.size() > text_bytes_max)

@@ -30,10 +30,10 @@ struct known_prefix {
 
 /// Returns how many chunks are still in host memory: all, if nothing has left it; otherwise the first `held`,
 /// which somebody has held there without interruption, if nothing that is held has left it.
-inline uint32_t still_known(const known_prefix& what, const departure_counts& now, uint32_t held) {
-  if (now.all == what.before.all)
-    return what.chunks;
-  return now.held == what.before.held ? std::min(what.chunks, held) : 0;
+inline uint32_t still_known(const known_prefix& known, const departure_counts& now, uint32_t held) {
+  if (now.all == known.before.all)
+    return known.chunks;
+  return now.held == known.before.held ? std::min(known.chunks, held) : 0;
 }
 
 /// Returns how many leading chunks of the plan are in host memory.

@@ -1,5 +1,7 @@
 #include "index/object_header.hpp"
 
+#include "base/digest.hpp"
+#include "base/random_id.hpp"
 #include "index/index_record.hpp"
 #include "index/payload_checksum.hpp"
 
@@ -130,11 +132,11 @@ result<void> matches(const object_header& found, const object_identity& expected
   return {};
 }
 
-expected_object expected_of(const opened_space& in, const volume_id& volume, const object_key& key,
+expected_object expected_of(const opened_space& opened, const volume_id& volume, const object_key& key,
                             uint64_t generation, uint64_t payload_bytes) {
   expected_object expected;
   object_identity& identity = expected.identity;
-  identity.space = in.fingerprint.bytes;
+  identity.space = opened.fingerprint.bytes;
   identity.pool = key.pool;
   identity.rank = key.rank;
   identity.chunk = key.chunk;
@@ -154,5 +156,9 @@ bool is_expected(std::span<const std::byte, object_header_bytes> header, const e
   auto found = decode(header);
   return found && is_expected(*found, expected) && found->payload_checksum == payload_checksum;
 }
+
+volume_id random_volume_id() { return {random_boot_id().bytes}; }
+
+std::string to_hex(const volume_id& id) { return to_hex(digest::from(id.bytes), id.bytes.size()); }
 
 } // namespace terrace

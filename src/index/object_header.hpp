@@ -9,15 +9,30 @@
 #include "base/error.hpp"
 #include "base/object_key.hpp"
 #include "index/space_registry.hpp"
-#include "index/volume_id.hpp"
 
 #include <array>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 
 namespace terrace {
+
+// The identity of a volume, chosen at random when its file is created.
+
+/// 128 random bits. Every object header contains them, so that bytes of another volume (a copied or swapped
+/// file) are recognized.
+struct volume_id {
+  std::array<uint8_t, 16> bytes{};
+  friend auto operator<=>(const volume_id&, const volume_id&) = default;
+};
+
+volume_id random_volume_id();
+
+/// 32 lower-case hexadecimal digits.
+std::string to_hex(const volume_id& id);
 
 /// Objects on disk begin at multiples of this, and their physical sizes are multiples of it, as O_DIRECT
 /// requires on all common devices.
@@ -95,7 +110,7 @@ struct expected_object {
 };
 
 /// `generation` is that of the object's write to the volume; it contains the epoch.
-expected_object expected_of(const opened_space& in, const volume_id& volume, const object_key& key,
+expected_object expected_of(const opened_space& opened, const volume_id& volume, const object_key& key,
                             uint64_t generation, uint64_t payload_bytes);
 
 /// True if the header is that of the expected object; the caller compares the checksum of the payload.

@@ -12,8 +12,8 @@ namespace terrace {
 
 namespace {
 
-tl::unexpected<error> wrong(std::string what) {
-  return fail(errc::bad_request, "prefix: " + std::move(what));
+tl::unexpected<error> wrong(std::string why) {
+  return fail(errc::bad_request, "prefix: " + std::move(why));
 }
 
 std::string decimal(uint64_t number) { return std::to_string(number); }

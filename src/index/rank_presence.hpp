@@ -16,7 +16,7 @@ class rank_presence {
   /// A connection of a rank. The connection has left when its member is destroyed.
   class member {
    public:
-    member(std::shared_ptr<rank_presence> of, uint32_t rank) : of_(std::move(of)), rank_(rank) {
+    member(std::shared_ptr<rank_presence> ranks, uint32_t rank) : of_(std::move(ranks)), rank_(rank) {
       auto& all = of_->ranks_[rank_];
       all.connections.fetch_add(1, std::memory_order_relaxed);
       all.known.store(true, std::memory_order_relaxed);

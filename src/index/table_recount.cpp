@@ -45,9 +45,9 @@ void table_recount::subtract(uint32_t slot, const resident& object) {
 
 std::vector<std::string> differences_of(const table_totals& counted, const table_totals& kept) {
   std::vector<std::string> all;
-  auto compare = [&](const std::string& what, uint64_t now, uint64_t expected) {
+  auto compare = [&](const std::string& text, uint64_t now, uint64_t expected) {
     if (now != expected)
-      all.push_back(std::to_string(now) + " " + what + " were counted, and the index keeps " +
+      all.push_back(std::to_string(now) + " " + text + " were counted, and the index keeps " +
                     std::to_string(expected));
   };
   compare("objects", counted.all.objects, kept.all.objects);

@@ -7,13 +7,13 @@ namespace terrace {
 result<void> check_shares(std::span<const tenant_quota> quotas, tier_kind tier, uint64_t capacity) {
   uint64_t sum = 0;
   for (const tenant_quota& one : quotas) {
-    const tier_quota& of = one.in(tier);
-    uint64_t share = of.guaranteed.bytes_of(capacity);
-    if (of.max && share > of.max->bytes_of(capacity))
+    const tier_quota& quota = one.in(tier);
+    uint64_t share = quota.guaranteed.bytes_of(capacity);
+    if (quota.max && share > quota.max->bytes_of(capacity))
       return fail(errc::bad_request, "expected a guaranteed share of at most max, got " +
                                          std::to_string(share) + " bytes of the tier " + to_string(tier) +
                                          " for quota " + one.name + ", whose max is " +
-                                         std::to_string(of.max->bytes_of(capacity)));
+                                         std::to_string(quota.max->bytes_of(capacity)));
     sum += std::min(share, UINT64_MAX - sum);
   }
   if (sum > capacity)
@@ -88,7 +88,7 @@ std::vector<tenant_quota> tenant_directory::quotas() const {
   return quotas_;
 }
 
-result<void> tenant_directory::change(std::string_view name, tier_kind tier, const quota_change& what,
+result<void> tenant_directory::change(std::string_view name, tier_kind tier, const quota_change& change,
                                       const capacities& tiers) {
   std::lock_guard lock(mutex_);
   auto changed = quotas_;
@@ -104,13 +104,13 @@ result<void> tenant_directory::change(std::string_view name, tier_kind tier, con
   uint64_t capacity = tiers.at(static_cast<size_t>(tier));
   if (capacity == 0)
     return fail(errc::not_found, std::string("this trust group has no ") + to_string(tier) + " tier");
-  tier_quota& of = found->in(tier);
-  if (what.unlimited)
-    of.max.reset();
-  if (what.max)
-    of.max = what.max;
-  if (what.guaranteed)
-    of.guaranteed = *what.guaranteed;
+  tier_quota& quota = found->in(tier);
+  if (change.unlimited)
+    quota.max.reset();
+  if (change.max)
+    quota.max = change.max;
+  if (change.guaranteed)
+    quota.guaranteed = *change.guaranteed;
   if (auto fits = check_shares(changed, tier, capacity); !fits)
     return fits;
   quotas_ = std::move(changed);

@@ -22,10 +22,10 @@ namespace {
 constexpr uint64_t page_bytes = 4096;
 constexpr uint64_t huge_page_bytes = 2ULL << 20;
 
-tl::unexpected<error> fail_errno(const std::string& what) {
+tl::unexpected<error> fail_errno(const std::string& text) {
   int reason = errno;
   return fail(reason == ENOMEM || reason == ENOSPC ? errc::no_space : errc::internal,
-              what + ": " + std::strerror(reason));
+              text + ": " + std::strerror(reason));
 }
 
 } // namespace
@@ -189,13 +189,13 @@ result<void> bind_to_node(std::byte* data, uint64_t bytes, uint32_t node) {
   if (::syscall(SYS_mbind, data, bytes, MPOL_BIND, mask, nodes_max + 1, MPOL_MF_STRICT) == 0)
     return {};
   int reason = errno;
-  std::string what = "cannot bind memory to NUMA node " + std::to_string(node) + ": " + std::strerror(reason);
+  std::string text = "cannot bind memory to NUMA node " + std::to_string(node) + ": " + std::strerror(reason);
   if (reason == EPERM)
-    return fail(errc::denied, what + "; allow mbind in the sandbox (CAP_SYS_NICE in a container), or leave "
+    return fail(errc::denied, text + "; allow mbind in the sandbox (CAP_SYS_NICE in a container), or leave "
                                      "numa_node out");
   if (reason == ENOSYS)
-    return fail(errc::unsupported, what + "; the kernel was built without NUMA: leave numa_node out");
-  return fail(errc::internal, what);
+    return fail(errc::unsupported, text + "; the kernel was built without NUMA: leave numa_node out");
+  return fail(errc::internal, text);
 }
 
 } // namespace terrace

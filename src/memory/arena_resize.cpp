@@ -28,7 +28,7 @@ result<arena_resize::step> arena_resize::begin() {
 std::optional<arena_resize::joined> arena_resize::end_growth(bool failed) {
   auto added = *std::exchange(growing_, std::nullopt);
   if (failed) {
-    memory_->take_back(added);
+    memory_->undo(added);
     leaving_.clear();
     return std::nullopt;
   }

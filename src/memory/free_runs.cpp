@@ -26,12 +26,12 @@ std::optional<free_runs::place> free_runs::last_before(uint64_t offset) const {
   size_t blocks = count_below(first_, first_.size(), offset);
   if (blocks == 0)
     return std::nullopt;
-  const block& in = *blocks_[blocks - 1];
-  return place{blocks - 1, static_cast<uint32_t>(count_below(in.offsets, in.count, offset)) - 1};
+  const block& run = *blocks_[blocks - 1];
+  return place{blocks - 1, static_cast<uint32_t>(count_below(run.offsets, run.count, offset)) - 1};
 }
 
-std::optional<free_runs::place> free_runs::next(std::optional<place> of) const {
-  place after = of ? place{of->block, of->at + 1} : place{0, 0};
+std::optional<free_runs::place> free_runs::next(std::optional<place> position) const {
+  place after = position ? place{position->block, position->at + 1} : place{0, 0};
   if (after.block < blocks_.size() && after.at == blocks_[after.block]->count)
     after = {after.block + 1, 0};
   if (after.block == blocks_.size())
@@ -56,10 +56,10 @@ void free_runs::count_out(uint64_t size) {
 }
 
 void free_runs::measure_block(size_t which) {
-  const block& in = *blocks_[which];
+  const block& run = *blocks_[which];
   uint64_t largest = 0;
-  for (uint32_t i = 0; i < in.count; ++i)
-    largest = std::max(largest, in.sizes[i]);
+  for (uint32_t i = 0; i < run.count; ++i)
+    largest = std::max(largest, run.sizes[i]);
   largest_[which] = largest;
 }
 
@@ -119,22 +119,22 @@ void free_runs::insert(std::optional<place> before, extent run) {
 }
 
 void free_runs::erase(place at) {
-  block& in = *blocks_[at.block];
-  uint64_t size = in.sizes[at.at];
+  block& run = *blocks_[at.block];
+  uint64_t size = run.sizes[at.at];
   count_out(size);
   --count_;
-  std::copy(in.offsets.begin() + at.at + 1, in.offsets.begin() + in.count, in.offsets.begin() + at.at);
-  std::copy(in.sizes.begin() + at.at + 1, in.sizes.begin() + in.count, in.sizes.begin() + at.at);
-  if (--in.count == 0) {
+  std::copy(run.offsets.begin() + at.at + 1, run.offsets.begin() + run.count, run.offsets.begin() + at.at);
+  std::copy(run.sizes.begin() + at.at + 1, run.sizes.begin() + run.count, run.sizes.begin() + at.at);
+  if (--run.count == 0) {
     drop_block(at.block);
     return;
   }
-  first_[at.block] = in.offsets[0];
-  if (at.block + 1 < blocks_.size() && in.count + blocks_[at.block + 1]->count <= block_max / 2) {
+  first_[at.block] = run.offsets[0];
+  if (at.block + 1 < blocks_.size() && run.count + blocks_[at.block + 1]->count <= block_max / 2) {
     const block& behind = *blocks_[at.block + 1];
-    std::copy_n(behind.offsets.begin(), behind.count, in.offsets.begin() + in.count);
-    std::copy_n(behind.sizes.begin(), behind.count, in.sizes.begin() + in.count);
-    in.count += behind.count;
+    std::copy_n(behind.offsets.begin(), behind.count, run.offsets.begin() + run.count);
+    std::copy_n(behind.sizes.begin(), behind.count, run.sizes.begin() + run.count);
+    run.count += behind.count;
     drop_block(at.block + 1);
     measure_block(at.block);
   } else if (size == largest_[at.block]) {
@@ -206,10 +206,10 @@ void free_runs::take(extent range) {
 std::optional<extent> free_runs::first_fit(uint64_t bytes) const {
   for (size_t b = 0; b < largest_.size(); ++b)
     if (largest_[b] >= bytes) {
-      const block& in = *blocks_[b];
+      const block& run = *blocks_[b];
       for (uint32_t i = 0;; ++i)
-        if (in.sizes[i] >= bytes)
-          return extent{in.offsets[i], in.sizes[i]};
+        if (run.sizes[i] >= bytes)
+          return extent{run.offsets[i], run.sizes[i]};
     }
   return std::nullopt;
 }
@@ -232,8 +232,8 @@ std::vector<extent> free_runs::within(extent range) const {
   uint64_t end = range.offset + range.size;
   auto at = last_before(range.offset + 1);
   for (at = at ? at : next(at); at; at = next(at)) {
-    const block& in = *blocks_[at->block];
-    uint64_t begin = in.offsets[at->at], run_end = begin + in.sizes[at->at];
+    const block& run = *blocks_[at->block];
+    uint64_t begin = run.offsets[at->at], run_end = begin + run.sizes[at->at];
     if (begin >= end)
       break;
     uint64_t from = std::max(begin, range.offset), to = std::min(run_end, end);
@@ -255,9 +255,9 @@ void free_runs::measure_in(uint64_t unit) {
   assert(unit > 0);
   unit_ = unit;
   whole_units_ = 0;
-  for (auto& in : blocks_)
-    for (uint32_t i = 0; i < in->count; ++i)
-      whole_units_ += in->sizes[i] - in->sizes[i] % unit_;
+  for (auto& run : blocks_)
+    for (uint32_t i = 0; i < run->count; ++i)
+      whole_units_ += run->sizes[i] - run->sizes[i] % unit_;
 }
 
 } // namespace terrace

@@ -63,7 +63,7 @@ class free_runs {
   };
 
   std::optional<place> last_before(uint64_t offset) const; ///< the last run that begins before `offset`
-  std::optional<place> next(std::optional<place> of) const;
+  std::optional<place> next(std::optional<place> position) const;
   bool ends_run(uint64_t offset) const { return boundary_ != 0 && offset % boundary_ == 0; }
   void give_within_boundary(extent range);
   void insert(std::optional<place> before, extent run);

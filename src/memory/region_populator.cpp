@@ -17,7 +17,7 @@ namespace terrace {
 
 namespace {
 
-constexpr uint64_t page_of_memory = populate_course::page_bytes;
+constexpr uint64_t page_of_memory = populate_steps::page_bytes;
 
 /// Mapping small pages that exist takes as long as copying this many times their bytes; making a large page
 /// takes as long as copying its bytes once.
@@ -38,11 +38,11 @@ uint64_t bytes_that_exist(int fd) {
 } // namespace
 
 uint64_t populate_present(std::byte* data, uint64_t bytes) {
-  std::array<unsigned char, populate_course::slice_bytes / page_of_memory> in_memory;
+  std::array<unsigned char, populate_steps::slice_bytes / page_of_memory> in_memory;
   uint64_t mapped = 0;
-  for (uint64_t done = 0; done < bytes; done += populate_course::slice_bytes) {
+  for (uint64_t done = 0; done < bytes; done += populate_steps::slice_bytes) {
     std::byte* begin = data + done;
-    uint64_t some = std::min(bytes - done, populate_course::slice_bytes);
+    uint64_t some = std::min(bytes - done, populate_steps::slice_bytes);
     if (::mincore(begin, some, in_memory.data()) != 0)
       return mapped;
     uint64_t pages = (some + page_of_memory - 1) / page_of_memory;
@@ -150,7 +150,7 @@ std::optional<uint64_t> region_ahead::go_on(int fd, std::byte* data, uint64_t by
   if (!course_) {
     if (!kernel_tells_pages(fd))
       return std::nullopt;
-    course_ = std::make_unique<populate_course>(bytes);
+    course_ = std::make_unique<populate_steps>(bytes);
   }
   if (!passing_)
     passing_ = course_->begin(bytes_that_exist(fd));
@@ -246,18 +246,18 @@ bool slice_marks::has(uint64_t slice) const {
          (words[slice / word_bits].load(std::memory_order_relaxed) & bit_of(slice, word_bits)) != 0;
 }
 
-populate_course::populate_course(uint64_t region_bytes)
+populate_steps::populate_steps(uint64_t region_bytes)
     : region_bytes_(region_bytes), mapped_((region_bytes + slice_bytes - 1) / slice_bytes) {}
 
-uint64_t populate_course::bytes_of(size_t number) const {
+uint64_t populate_steps::bytes_of(size_t number) const {
   return std::min(slice_bytes, region_bytes_ - number * slice_bytes);
 }
 
-bool populate_course::is_whole(size_t number) const {
+bool populate_steps::is_whole(size_t number) const {
   return mapped_[number] * page_bytes >= bytes_of(number); // the last page may end beyond the region
 }
 
-bool populate_course::begin(uint64_t present_bytes) {
+bool populate_steps::begin(uint64_t present_bytes) {
   new_bytes_ = 0;
   slices_left_ = 0;
   present_bytes_ = present_bytes;
@@ -268,7 +268,7 @@ bool populate_course::begin(uint64_t present_bytes) {
   return true;
 }
 
-std::optional<populate_course::slice> populate_course::next() {
+std::optional<populate_steps::slice> populate_steps::next() {
   for (; slices_left_ != 0; --slices_left_) {
     size_t now = at_;
     uint64_t bytes = bytes_of(now);
@@ -286,9 +286,9 @@ std::optional<populate_course::slice> populate_course::next() {
   return std::nullopt;
 }
 
-void populate_course::add(const slice& what, uint64_t pages) {
-  assert(what.offset % slice_bytes == 0 && pages <= slice_bytes / page_bytes);
-  size_t number = what.offset / slice_bytes;
+void populate_steps::add(const slice& range, uint64_t pages) {
+  assert(range.offset % slice_bytes == 0 && pages <= slice_bytes / page_bytes);
+  size_t number = range.offset / slice_bytes;
   bool before = is_whole(number);
   new_bytes_ += pages > mapped_[number] ? (pages - mapped_[number]) * page_bytes : 0;
   mapped_bytes_ += pages * page_bytes;

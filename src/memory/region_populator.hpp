@@ -25,7 +25,7 @@ namespace terrace {
 ///
 /// The client decides how much of its region exists, and so how much a pass costs: a pass looks at no more than a
 /// multiple of the bytes that exist, however large the region is. Pure, and used by one thread at a time.
-class populate_course {
+class populate_steps {
  public:
   static constexpr uint64_t page_bytes = 4096;
   static constexpr uint64_t slice_bytes = 2 << 20; ///< mapping one takes about 0.1 ms
@@ -33,7 +33,7 @@ class populate_course {
   static constexpr uint64_t looked_at_per_present = 8;
   static constexpr uint64_t looked_at_least = 64 << 20;
 
-  explicit populate_course(uint64_t region_bytes);
+  explicit populate_steps(uint64_t region_bytes);
 
   struct slice {
     uint64_t offset = 0;
@@ -48,10 +48,10 @@ class populate_course {
   std::optional<slice> next();
 
   /// Notes that `pages` pages of the slice exist and are mapped now.
-  void add(const slice& what, uint64_t pages);
+  void add(const slice& range, uint64_t pages);
 
   /// all of the slice's pages are mapped
-  bool is_whole(const slice& what) const { return is_whole(what.offset / slice_bytes); }
+  bool is_whole(const slice& range) const { return is_whole(range.offset / slice_bytes); }
   bool whole() const { return whole_slices_ == mapped_.size(); } ///< nothing is left to populate
   uint64_t new_bytes() const { return new_bytes_; } ///< bytes that this pass mapped for the first time
 
@@ -200,7 +200,7 @@ uint64_t populate_present(std::byte* data, uint64_t bytes);
 /// The state of a region's passes, and of the first loads into it.
 class region_ahead {
  public:
-  static constexpr uint64_t slice_bytes = populate_course::slice_bytes;
+  static constexpr uint64_t slice_bytes = populate_steps::slice_bytes;
 
   region_ahead(std::weak_ptr<region_populator> by, uint64_t region_bytes)
       : by_(std::move(by)), reached_(region_bytes / slice_bytes) {}
@@ -235,7 +235,7 @@ class region_ahead {
   std::atomic<bool> no_large_pages_{false};
   std::atomic<int32_t> left_{
       0}; ///< copies until the next pass; 0 or less: a pass waits or is in progress, or none will come
-  std::unique_ptr<populate_course> course_; ///< null: before the first pass
+  std::unique_ptr<populate_steps> course_; ///< null: before the first pass
   bool passing_ = false;
   populate_rhythm rhythm_;
 };

@@ -44,23 +44,23 @@ result<segmented_arena::growth> segmented_arena::grow(uint64_t bytes) {
                                   .numa_node = options_.numa_node});
     if (!segment)
       return tl::unexpected(segment.error());
-    std::shared_ptr<arena> what(new arena(std::move(*segment)), deleted_by{options_.teardown});
-    std::shared_ptr<arena> lent(what.get(), [what](arena*) {});
-    added.push_back({std::move(what), std::move(lent), {}, size});
+    std::shared_ptr<arena> memory(new arena(std::move(*segment)), deleted_by{options_.teardown});
+    std::shared_ptr<arena> lent(memory.get(), [memory](arena*) {});
+    added.push_back({std::move(memory), std::move(lent), {}, size});
   }
   growth made{0, first, first + static_cast<uint32_t>(added.size())};
   std::lock_guard held(lock_);
   if (!slots_.empty())
     made.gap_bytes = options_.segment_bytes - slots_.back().bytes;
   for (slot& one : added) {
-    begins_[slots_.size()].store(one.what->data(), std::memory_order_release);
+    begins_[slots_.size()].store(one.memory->data(), std::memory_order_release);
     slots_.push_back(std::move(one));
   }
   size_ += bytes;
   return made;
 }
 
-void segmented_arena::take_back(const growth& last) {
+void segmented_arena::undo(const growth& last) {
   std::lock_guard held(lock_);
   for (uint32_t i = last.first; i < last.end; ++i) {
     size_ -= slots_[i].bytes;
@@ -77,7 +77,7 @@ uint32_t segmented_arena::segments() const {
 
 std::shared_ptr<const arena> segmented_arena::segment(uint32_t number) const {
   std::lock_guard held(lock_);
-  return number < slots_.size() ? slots_[number].what : nullptr;
+  return number < slots_.size() ? slots_[number].memory : nullptr;
 }
 
 std::shared_ptr<const arena> segmented_arena::lend(uint32_t number) const {
@@ -114,7 +114,7 @@ void segmented_arena::retire(uint32_t number) {
 void segmented_arena::drop(uint32_t number) {
   std::shared_ptr<arena> last, lent; // unmapped after the lock is released
   std::lock_guard held(lock_);
-  last = std::move(slots_[number].what);
+  last = std::move(slots_[number].memory);
   lent = std::move(slots_[number].lent);
   slots_[number].gone = last;
   begins_[number].store(nullptr, std::memory_order_release);
@@ -124,7 +124,7 @@ uint64_t segmented_arena::leaving_bytes() const {
   uint64_t bytes = 0;
   std::lock_guard held(lock_);
   for (const slot& one : slots_)
-    bytes += one.retired && (one.what || !one.gone.expired()) ? one.bytes : 0;
+    bytes += one.retired && (one.memory || !one.gone.expired()) ? one.bytes : 0;
   return bytes;
 }
 
@@ -133,7 +133,7 @@ result<bool> segmented_arena::prefault(uint64_t bytes) {
     std::shared_ptr<arena> next;
     {
       std::lock_guard held(lock_);
-      next = slots_[prefaulting_].what;
+      next = slots_[prefaulting_].memory;
     }
     if (next) {
       auto done = next->prefault(bytes);
@@ -150,7 +150,7 @@ uint64_t segmented_arena::huge_page_bytes() const {
   uint64_t bytes = 0;
   std::lock_guard held(lock_);
   for (const slot& one : slots_)
-    bytes += one.what && !one.retired && one.what->huge_pages() ? one.bytes : 0;
+    bytes += one.memory && !one.retired && one.memory->huge_pages() ? one.bytes : 0;
   return bytes;
 }
 
@@ -159,10 +159,10 @@ std::string segmented_arena::huge_pages_refusal() const {
   std::string why;
   std::lock_guard held(lock_);
   for (const slot& one : slots_) {
-    if (!one.what || one.retired || one.what->huge_pages_refusal().empty())
+    if (!one.memory || one.retired || one.memory->huge_pages_refusal().empty())
       continue;
     ++ordinary;
-    why = one.what->huge_pages_refusal();
+    why = one.memory->huge_pages_refusal();
   }
   return ordinary == 0 ? "" : std::to_string(ordinary) + " segments have ordinary pages: " + why;
 }

@@ -26,7 +26,7 @@ struct segmented_arena_options {
 /// (ensured by the allocator's boundary). The number of a segment is its offset divided by `segment_bytes`;
 /// it never changes and is never reused.
 ///
-/// Only one thread at a time may modify the arena (`grow`, `retire`, `drop`, `take_back`, `prefault`);
+/// Only one thread at a time may modify the arena (`grow`, `retire`, `drop`, `undo`, `prefault`);
 /// everything else is safe on any thread. `at` may be called only for offsets of live extents, whose segments
 /// are certain to exist.
 class segmented_arena {
@@ -73,7 +73,7 @@ class segmented_arena {
   };
   result<growth> grow(uint64_t bytes);
   /// Undoes the last growth, which must not have been published.
-  void take_back(const growth& last);
+  void undo(const growth& last);
 
   /// Chooses segments of at least `bytes` in total from the end of the address space, those not mapped by
   /// clients first.
@@ -96,7 +96,7 @@ class segmented_arena {
 
  private:
   struct slot {
-    std::shared_ptr<arena> what;
+    std::shared_ptr<arena> memory;
     std::shared_ptr<arena> lent; ///< keeps `what`; its use count is the number of clients
     std::weak_ptr<arena> gone;   ///< set when it is dropped
     uint64_t bytes = 0;

@@ -28,16 +28,16 @@ size_class_allocator::size_class_allocator(const allocator_options& options)
 
 std::optional<extent> size_class_allocator::take_one(uint64_t requested, bool first_fit) {
   uint64_t physical = physical_size(requested);
-  size_class& of = classes_[physical];
+  size_class& group = classes_[physical];
   extent made{0, physical};
-  slab_id in = no_slab;
-  if (!first_fit && (!of.open.empty() || open_slab(of, physical))) {
-    in = of.open.back().second;
-    slab& s = slabs_[in];
+  slab_id id = no_slab;
+  if (!first_fit && (!group.open.empty() || open_slab(group, physical))) {
+    id = group.open.back().second;
+    slab& s = slabs_[id];
     made.offset = s.offset + static_cast<uint64_t>(std::countr_zero(s.free_slots)) * physical;
     s.free_slots &= s.free_slots - 1;
     if (s.free_slots == 0)
-      of.open.pop_back();
+      group.open.pop_back();
   } else if (auto run = first_fit ? std::nullopt : loose_.first_fit(physical)) {
     made.offset = run->offset;
     loose_.take(made);
@@ -46,22 +46,23 @@ std::optional<extent> size_class_allocator::take_one(uint64_t requested, bool fi
     dissolve_slabs_in(made);
     loose_.take(made);
   } else {
-    if (of.live == 0)
+    if (group.live == 0)
       classes_.erase(physical);
     return std::nullopt;
   }
-  ++of.live;
+  ++group.live;
   space_.take_run(made);
-  space_.add(made, requested, in);
+  space_.add(made, requested, id);
   return made;
 }
 
-bool size_class_allocator::open_slab(size_class& of, uint64_t slot_bytes) {
-  uint64_t slots = std::bit_floor(std::min(of.live / objects_per_slot, slots_max));
+bool size_class_allocator::open_slab(size_class& group, uint64_t slot_bytes) {
+  uint64_t slots = std::bit_floor(std::min(group.live / objects_per_slot, slots_max));
   for (; slots >= 2; slots /= 2) {
     if (slots * slot_bytes > loose_.largest())
       continue;
-    slab made{loose_.first_fit(slots * slot_bytes)->offset, slot_bytes, 0, &of, static_cast<uint32_t>(slots)};
+    slab made{loose_.first_fit(slots * slot_bytes)->offset, slot_bytes, 0, &group,
+              static_cast<uint32_t>(slots)};
     made.free_slots = made.all();
     loose_.take(made.range());
     slab_id id = static_cast<slab_id>(slabs_.size());
@@ -80,18 +81,18 @@ bool size_class_allocator::open_slab(size_class& of, uint64_t slot_bytes) {
 }
 
 void size_class_allocator::open(const slab& s, slab_id id) {
-  size_class& in = *s.of;
-  auto where = std::lower_bound(in.open.begin(), in.open.end(), s.offset,
+  size_class& group = *s.group;
+  auto where = std::lower_bound(group.open.begin(), group.open.end(), s.offset,
                                 [](const auto& entry, uint64_t offset) { return entry.first > offset; });
-  in.open.insert(where, {s.offset, id});
+  group.open.insert(where, {s.offset, id});
 }
 
 void size_class_allocator::close(const slab& s) {
-  size_class& in = *s.of;
-  auto where = std::lower_bound(in.open.begin(), in.open.end(), s.offset,
+  size_class& group = *s.group;
+  auto where = std::lower_bound(group.open.begin(), group.open.end(), s.offset,
                                 [](const auto& entry, uint64_t offset) { return entry.first > offset; });
-  if (where != in.open.end() && where->first == s.offset)
-    in.open.erase(where);
+  if (where != group.open.end() && where->first == s.offset)
+    group.open.erase(where);
 }
 
 void size_class_allocator::forget_slab(slab_id which) {
@@ -136,8 +137,8 @@ void size_class_allocator::free(std::span<const extent> extents) {
     auto gone = space_.remove(e);
     if (gone.tag != no_slab) {
       slab& s = slabs_[gone.tag];
-      size_class& of = *s.of;
-      --of.live;
+      size_class& group = *s.group;
+      --group.live;
       if (s.free_slots == 0)
         open(s, gone.tag);
       s.free_slots |= uint64_t{1} << ((e.offset - s.offset) / s.slot_bytes);
@@ -145,7 +146,7 @@ void size_class_allocator::free(std::span<const extent> extents) {
         extent range = s.range();
         forget_slab(gone.tag);
         loose_.give(range);
-        if (of.live == 0)
+        if (group.live == 0)
           classes_.erase(e.size);
       }
       continue;

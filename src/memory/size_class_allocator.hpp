@@ -38,7 +38,7 @@ class size_class_allocator : public arena_allocator {
     uint64_t offset = 0;
     uint64_t slot_bytes = 0;
     uint64_t free_slots = 0; ///< one bit per slot
-    size_class* of = nullptr;
+    size_class* group = nullptr;
     uint32_t slots = 0;
     uint64_t all() const { return slots == 64 ? ~uint64_t{0} : (uint64_t{1} << slots) - 1; }
     extent range() const { return {offset, slot_bytes * slots}; }
@@ -51,7 +51,7 @@ class size_class_allocator : public arena_allocator {
   void adopted(std::span<const extent> extents) override;
   void grown(extent added) override;
   void retired(extent range) override;
-  bool open_slab(size_class& of, uint64_t slot_bytes);
+  bool open_slab(size_class& group, uint64_t slot_bytes);
   void dissolve_slabs_in(extent range);
   void forget_slab(slab_id which);
   static void open(const slab& s, slab_id id);

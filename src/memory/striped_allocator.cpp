@@ -257,10 +257,10 @@ void striped_allocator::free(std::span<const extent> extents) {
 /// The state of one call of `choose`.
 class striped_allocator::choosing {
  public:
-  choosing(striped_allocator& of, std::span<const uint64_t> sizes, std::span<const extent> candidates)
-      : of_(of), sizes_(sizes), candidates_(candidates), free_(of.free_of_usable()) {
+  choosing(striped_allocator& owner, std::span<const uint64_t> sizes, std::span<const extent> candidates)
+      : of_(owner), sizes_(sizes), candidates_(candidates), free_(owner.free_of_usable()) {
     for (uint64_t size : sizes)
-      needed_ += of.physical_size(size);
+      needed_ += owner.physical_size(size);
   }
 
   std::optional<std::vector<size_t>> choose() {

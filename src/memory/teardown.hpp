@@ -60,11 +60,11 @@ struct deleted_by {
   teardown_ptr by;
 
   template <class T>
-  void operator()(T* what) const noexcept {
+  void operator()(T* value) const noexcept {
     if (by)
-      by->run([what] { delete what; });
+      by->run([value] { delete value; });
     else
-      delete what;
+      delete value;
   }
 };
 

@@ -54,12 +54,12 @@ void client_probe::sessions_hold(uint64_t count, uint64_t bytes) noexcept {
   session_held_bytes_.set(bytes);
 }
 
-void client_probe::collect(const labels& of, sample_sink& sink) const {
+void client_probe::collect(const labels& series, sample_sink& sink) const {
   auto count = [&](std::string_view name, std::string_view help, const counter& value) {
-    sink.counter(name, help, of, static_cast<double>(value.value()));
+    sink.counter(name, help, series, static_cast<double>(value.value()));
   };
   auto level = [&](std::string_view name, std::string_view help, const gauge& value) {
-    sink.gauge(name, help, of, static_cast<double>(value.value()));
+    sink.gauge(name, help, series, static_cast<double>(value.value()));
   };
   level("terrace_connections", "Open connections.", connections_);
   count("terrace_connections_accepted_total", "Accepted connections.", accepted_);
@@ -100,14 +100,14 @@ void client_probe::collect(const labels& of, sample_sink& sink) const {
     sink.gauge(
         "terrace_sessions_by_state",
         "Open sessions by state. Active: has an actor. Parked: its group keeps it until its next turn.",
-        with(of, "state", name), static_cast<double>(value));
+        with(series, "state", name), static_cast<double>(value));
   };
   state("active", sessions_active_.value());
   state("parked", sessions_.value() - std::min(sessions_.value(), sessions_active_.value()));
   level("terrace_session_bytes", "Memory of the open sessions, as if none shared anything.", session_bytes_);
   count("terrace_session_turns_total", "Lookups that continued a session.", session_turns_);
   sink.counter("terrace_sessions_evicted_total",
-               "Sessions that ended because there were too many, or too many bytes of them.", of,
+               "Sessions that ended because there were too many, or too many bytes of them.", series,
                static_cast<double>(sessions_evicted_.value()));
   level("terrace_sessions_held", "Sessions that hold chunks between turns.", held_sessions_);
   level("terrace_session_held_bytes", "Bytes of host memory that sessions hold; an object counts once.",
@@ -116,7 +116,7 @@ void client_probe::collect(const labels& of, sample_sink& sink) const {
     sink.counter("terrace_sessions_demoted_total",
                  "Sessions that were the coldest when sessions held too much, and hold nothing any more. To: "
                  "disk, their chunks are there as well now; none, there is no disk or it is busy.",
-                 with(of, "to", to), static_cast<double>(value.value()));
+                 with(series, "to", to), static_cast<double>(value.value()));
   };
   demoted("disk", sessions_demoted_);
   demoted("none", sessions_released_);
@@ -125,12 +125,12 @@ void client_probe::collect(const labels& of, sample_sink& sink) const {
   level("terrace_prompts", "Prompts whose last logits are kept.", prompts_);
   level("terrace_prompt_bytes", "Memory of their entries.", prompt_bytes_);
   sink.counter("terrace_prompts_evicted_total",
-               "Prompt entries that ended because there were too many, or too many bytes.", of,
+               "Prompt entries that ended because there were too many, or too many bytes.", series,
                static_cast<double>(prompts_evicted_.value()));
   const std::string_view asked = "Lookups that asked for the logits of their prompt.";
-  sink.counter("terrace_prompt_lookups_total", asked, with(of, "result", "found"),
+  sink.counter("terrace_prompt_lookups_total", asked, with(series, "result", "found"),
                static_cast<double>(prompts_found_.value()));
-  sink.counter("terrace_prompt_lookups_total", asked, with(of, "result", "missed"),
+  sink.counter("terrace_prompt_lookups_total", asked, with(series, "result", "missed"),
                static_cast<double>(prompts_missed_.value()));
   level("terrace_tails", "Partial chunks that sessions, prompts or stores refer to.", tails_);
   count("terrace_tails_removed_total",
@@ -143,7 +143,7 @@ void client_probe::collect(const labels& of, sample_sink& sink) const {
         check_differences_);
   for (size_t i = 0; i < refusals; ++i)
     sink.counter("terrace_refused_total", "Refused connections and requests, by reason.",
-                 with(of, "reason", to_string(static_cast<refusal>(i))),
+                 with(series, "reason", to_string(static_cast<refusal>(i))),
                  static_cast<double>(refused_[i].value()));
 }
 

@@ -78,7 +78,7 @@ class client_probe {
     check_differences_.add(differences);
   }
 
-  void collect(const labels& of, sample_sink& sink) const;
+  void collect(const labels& series, sample_sink& sink) const;
 
  private:
   gauge sessions_, sessions_active_, session_bytes_, sessions_evicted_, pins_, pinned_bytes_;

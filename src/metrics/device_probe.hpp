@@ -86,53 +86,53 @@ class device_probe {
   }
 
   void collect(sample_sink& sink) const {
-    labels of{{"device", name_}};
+    labels series{{"device", name_}};
     auto now = show();
-    sink.gauge("terrace_device_ready", "1 while the process of the device copies, 0 otherwise.", of,
+    sink.gauge("terrace_device_ready", "1 while the process of the device copies, 0 otherwise.", series,
                now.phase == device_phase::ready ? 1 : 0);
-    sink.gauge("terrace_device_regions", "Registered regions of the device's memory.", of,
+    sink.gauge("terrace_device_regions", "Registered regions of the device's memory.", series,
                static_cast<double>(now.regions));
-    sink.gauge("terrace_device_region_bytes", "Bytes of these regions.", of,
+    sink.gauge("terrace_device_region_bytes", "Bytes of these regions.", series,
                static_cast<double>(now.region_bytes));
-    sink.counter("terrace_device_loaded_bytes_total", "Bytes copied into regions of the device.", of,
+    sink.counter("terrace_device_loaded_bytes_total", "Bytes copied into regions of the device.", series,
                  static_cast<double>(now.loaded_bytes));
-    sink.counter("terrace_device_stored_bytes_total", "Bytes copied out of regions of the device.", of,
+    sink.counter("terrace_device_stored_bytes_total", "Bytes copied out of regions of the device.", series,
                  static_cast<double>(now.stored_bytes));
     sink.counter("terrace_device_generations_total",
-                 "Generations of loads that the device has written for its clients.", of,
+                 "Generations of loads that the device has written for its clients.", series,
                  static_cast<double>(generations_.value()));
-    sink.gauge("terrace_device_pinned_bytes", "Bytes of host memory that the device reads itself.", of,
+    sink.gauge("terrace_device_pinned_bytes", "Bytes of host memory that the device reads itself.", series,
                static_cast<double>(now.pinned_bytes));
-    sink.counter("terrace_device_direct_bytes_total", "Bytes that the device has read from there.", of,
+    sink.counter("terrace_device_direct_bytes_total", "Bytes that the device has read from there.", series,
                  static_cast<double>(now.direct_bytes));
     sink.counter("terrace_device_peer_bytes_total",
-                 "Bytes that the device has read from tiers in memory of other devices.", of,
+                 "Bytes that the device has read from tiers in memory of other devices.", series,
                  static_cast<double>(peer_bytes_.value()));
-    sink.counter("terrace_device_disk_bytes_total", "Bytes that the device has read from disks itself.", of,
-                 static_cast<double>(now.disk_bytes));
+    sink.counter("terrace_device_disk_bytes_total", "Bytes that the device has read from disks itself.",
+                 series, static_cast<double>(now.disk_bytes));
     sink.counter("terrace_device_disk_failures_total",
                  "Batches of objects that the device could not read from disks itself, and that were read "
                  "through host "
                  "memory.",
-                 of, static_cast<double>(disk_failures_.value()));
+                 series, static_cast<double>(disk_failures_.value()));
     sink.counter("terrace_device_disk_late_total",
-                 "Of these, batches that were not read within the deadline.", of,
+                 "Of these, batches that were not read within the deadline.", series,
                  static_cast<double>(disk_late_.value()));
     sink.gauge("terrace_device_disk_late_slots",
                "Slots for objects from disks, of 4, that wait for a read which was not over within the "
                "deadline.",
-               of, static_cast<double>(disk_late_slots_.value()));
+               series, static_cast<double>(disk_late_slots_.value()));
     sink.gauge("terrace_device_reads_disks",
-               "1 while the device reads all disks itself that it was asked to, 0 otherwise.", of,
+               "1 while the device reads all disks itself that it was asked to, 0 otherwise.", series,
                now.disk_reads == "yes" ? 1 : 0);
     sink.counter("terrace_device_staged_bytes_total",
-                 "Bytes that passed staging memory on their way to or from the device.", of,
+                 "Bytes that passed staging memory on their way to or from the device.", series,
                  static_cast<double>(now.staged_bytes));
-    sink.counter("terrace_device_starts_total", "Starts of the device's process.", of,
+    sink.counter("terrace_device_starts_total", "Starts of the device's process.", series,
                  static_cast<double>(now.starts));
     sink.counter("terrace_device_failures_total",
-                 "Processes of the device that failed, did not answer in time, or could not be started.", of,
-                 static_cast<double>(now.failures));
+                 "Processes of the device that failed, did not answer in time, or could not be started.",
+                 series, static_cast<double>(now.failures));
   }
 
  private:

@@ -37,13 +37,13 @@ void disk_probe::line(size_t which, uint64_t waiting, uint64_t bytes_in_flight) 
   lines_[which].bytes_in_flight.set(bytes_in_flight);
 }
 
-void disk_probe::collect(const labels& of, sample_sink& sink) const {
+void disk_probe::collect(const labels& series, sample_sink& sink) const {
   sink.gauge("terrace_disk_missing",
-             "1 while the daemon runs without this path because it could not be opened.", of,
+             "1 while the daemon runs without this path because it could not be opened.", series,
              static_cast<double>(missing_.value()));
   for (size_t i = 0; i < disk_operations; ++i) {
     const auto& counters = operations_[i];
-    auto labelled = with(of, "operation", to_string(static_cast<disk_operation>(i)));
+    auto labelled = with(series, "operation", to_string(static_cast<disk_operation>(i)));
     sink.gauge("terrace_disk_in_flight", "Operations submitted to the kernel and not completed.", labelled,
                static_cast<double>(counters.in_flight.value()));
     sink.counter("terrace_disk_transferred_bytes_total", "Bytes transferred, including headers and rounding.",
@@ -64,11 +64,11 @@ void disk_probe::collect(const labels& of, sample_sink& sink) const {
   }
   for (size_t i = 0; i < disk_damages.size(); ++i)
     sink.counter("terrace_disk_damage_total", "Damage found in the path's file, by kind.",
-                 with(of, "kind", disk_damages[i]), static_cast<double>(damages_[i].value()));
+                 with(series, "kind", disk_damages[i]), static_cast<double>(damages_[i].value()));
   for (size_t i = 0; i < disk_lines.size(); ++i) {
     if (disk_lines[i].empty())
       continue;
-    auto labelled = with(of, "line", disk_lines[i]);
+    auto labelled = with(series, "line", disk_lines[i]);
     sink.gauge("terrace_disk_queued", "Operations queued for the device.", labelled,
                static_cast<double>(lines_[i].waiting.value()));
     sink.gauge("terrace_disk_in_flight_bytes", "Bytes of operations submitted to the kernel.", labelled,
@@ -94,9 +94,9 @@ void journal_probe::recovered(const recovery& values) noexcept {
   seconds_.store(values.seconds, std::memory_order_relaxed);
 }
 
-void journal_probe::collect(const labels& of, sample_sink& sink) const {
+void journal_probe::collect(const labels& series, sample_sink& sink) const {
   auto count = [&](const char* name, const char* help, const std::atomic<uint64_t>& value) {
-    sink.counter(name, help, of, static_cast<double>(value.load(std::memory_order_relaxed)));
+    sink.counter(name, help, series, static_cast<double>(value.load(std::memory_order_relaxed)));
   };
   count("terrace_journal_records_total", "Changes of the disk tier's index.", records_);
   count("terrace_journal_blocks_total", "Blocks of 4 KiB written to the journal.", blocks_);
@@ -104,16 +104,16 @@ void journal_probe::collect(const labels& of, sample_sink& sink) const {
         "Changes not written to the journal; the next checkpoint contains them.", lost_);
   count("terrace_journal_checkpoints_total", "Completed checkpoints of the index.", checkpoints_);
   count("terrace_journal_errors_total", "Failed journal operations.", failures_);
-  sink.gauge("terrace_journal_unrecorded_objects", "Objects that did not fit into the last checkpoint.", of,
-             static_cast<double>(unrecorded_.load(std::memory_order_relaxed)));
-  sink.gauge("terrace_journal_fill_ratio", "Fraction of the journal that a recovery would read.", of,
+  sink.gauge("terrace_journal_unrecorded_objects", "Objects that did not fit into the last checkpoint.",
+             series, static_cast<double>(unrecorded_.load(std::memory_order_relaxed)));
+  sink.gauge("terrace_journal_fill_ratio", "Fraction of the journal that a recovery would read.", series,
              fill_.load(std::memory_order_relaxed));
-  sink.gauge("terrace_recovery_objects", "Objects found on disk at start.", of,
+  sink.gauge("terrace_recovery_objects", "Objects found on disk at start.", series,
              static_cast<double>(objects_.load(std::memory_order_relaxed)));
-  sink.gauge("terrace_recovery_damaged", "Unusable blocks and records found at start.", of,
+  sink.gauge("terrace_recovery_damaged", "Unusable blocks and records found at start.", series,
              static_cast<double>(damaged_.load(std::memory_order_relaxed)));
-  sink.gauge("terrace_recovery_duration_seconds", "Time spent on recovering the disk's index at start.", of,
-             seconds_.load(std::memory_order_relaxed));
+  sink.gauge("terrace_recovery_duration_seconds", "Time spent on recovering the disk's index at start.",
+             series, seconds_.load(std::memory_order_relaxed));
 }
 
 } // namespace terrace::metrics

@@ -31,7 +31,7 @@ class journal_probe {
   };
   void recovered(const recovery& values) noexcept;
 
-  void collect(const labels& of, sample_sink& sink) const;
+  void collect(const labels& series, sample_sink& sink) const;
 
  private:
   std::atomic<uint64_t> records_{0}, blocks_{0}, lost_{0}, checkpoints_{0}, failures_{0}, unrecorded_{0};
@@ -87,8 +87,8 @@ class disk_probe {
     lines_[which].waited.observe(how_long);
   }
 
-  void damaged(disk_damage what, uint64_t count = 1) noexcept {
-    damages_[static_cast<size_t>(what)].add(count);
+  void damaged(disk_damage damage, uint64_t count = 1) noexcept {
+    damages_[static_cast<size_t>(damage)].add(count);
   }
 
   void started(disk_operation operation) noexcept;
@@ -103,7 +103,7 @@ class disk_probe {
   /// Counts operations that the kernel has not completed, including stalled ones of the journal.
   uint64_t in_kernel() const noexcept;
 
-  void collect(const labels& of, sample_sink& sink) const;
+  void collect(const labels& series, sample_sink& sink) const;
 
  private:
   struct operation_counters {

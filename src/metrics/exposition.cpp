@@ -36,17 +36,17 @@ using prometheus::MetricType;
 /// Groups samples into families: the text format requires all samples of a name after one HELP and TYPE.
 class family_sink final : public sample_sink {
  public:
-  void counter(std::string_view name, std::string_view help, const labels& of, double value) override {
-    sample(name, help, MetricType::Counter, of).counter.value = value;
+  void counter(std::string_view name, std::string_view help, const labels& series, double value) override {
+    sample(name, help, MetricType::Counter, series).counter.value = value;
   }
 
-  void gauge(std::string_view name, std::string_view help, const labels& of, double value) override {
-    sample(name, help, MetricType::Gauge, of).gauge.value = value;
+  void gauge(std::string_view name, std::string_view help, const labels& series, double value) override {
+    sample(name, help, MetricType::Gauge, series).gauge.value = value;
   }
 
-  void histogram(std::string_view name, std::string_view help, const labels& of,
+  void histogram(std::string_view name, std::string_view help, const labels& series,
                  const histogram_snapshot& value) override {
-    auto& target = sample(name, help, MetricType::Histogram, of).histogram;
+    auto& target = sample(name, help, MetricType::Histogram, series).histogram;
     uint64_t cumulative = 0;
     for (size_t i = 0; i < value.counts.size(); ++i) {
       cumulative += value.counts[i];
@@ -67,13 +67,13 @@ class family_sink final : public sample_sink {
   }
 
  private:
-  ClientMetric& sample(std::string_view name, std::string_view help, MetricType type, const labels& of) {
+  ClientMetric& sample(std::string_view name, std::string_view help, MetricType type, const labels& series) {
     auto [place, fresh] = families_.try_emplace(std::string(name));
     auto& family = place->second;
     if (fresh)
       family = {std::string(name), std::string(help), type, {}};
     auto& metric = family.metric.emplace_back();
-    for (const auto& [label, value] : of)
+    for (const auto& [label, value] : series)
       metric.label.push_back({label, value});
     return metric;
   }
@@ -117,7 +117,7 @@ struct exposition::server {
       exposer.reset();
       eventfd_write(stopped.get(), 1);
     });
-    while (stopped && knock(address, stopped.get()))
+    while (stopped && wake_request(address, stopped.get()))
       ;
     stop.join();
   }
@@ -163,8 +163,8 @@ uint16_t exposition::port() const { return server_->address.port; }
 void exposition::add(std::function<void(sample_sink&)> source) { server_->collected->add(std::move(source)); }
 
 void exposition::add(std::shared_ptr<const request_probe> probe, std::vector<std::string_view> verb_names,
-                     labels of) {
-  add([probe = std::move(probe), names = std::move(verb_names), of = std::move(of)](sample_sink& sink) {
+                     labels series) {
+  add([probe = std::move(probe), names = std::move(verb_names), of = std::move(series)](sample_sink& sink) {
     probe->collect(names, of, sink);
   });
 }
@@ -229,7 +229,7 @@ std::string port_holder(const loopback_address& at) {
   return "another process";
 }
 
-bool knock(const loopback_address& address, int stopped) {
+bool wake_request(const loopback_address& address, int stopped) {
   sockaddr_storage storage{};
   socklen_t length = 0;
   if (address.host.find(':') == std::string::npos) {

@@ -27,7 +27,7 @@ namespace terrace::metrics {
 /// Civetweb, the server in prometheus-cpp, checks its stop flag only when a connection arrives or after two
 /// seconds. Calling this until it returns false stops the server within milliseconds; or, if the last request
 /// arrived just before the flag was set and stays unanswered, after those two seconds.
-bool knock(const loopback_address& address, int stopped);
+bool wake_request(const loopback_address& address, int stopped);
 
 /// Returns "process 4711 (node_exporter)"; "another process" if its descriptors are not visible to this user;
 /// empty if nobody listens there. Reads /proc and blocks.
@@ -72,16 +72,17 @@ class exposition {
 
   /// Adds a probe with labels that distinguish it from others of its type.
   template <class Probe>
-  void add(std::shared_ptr<const Probe> probe, labels of) {
-    add([probe = std::move(probe), of = std::move(of)](sample_sink& sink) { probe->collect(of, sink); });
+  void add(std::shared_ptr<const Probe> probe, labels series) {
+    add([probe = std::move(probe), of = std::move(series)](sample_sink& sink) { probe->collect(of, sink); });
   }
   template <class Probe>
-  void add(std::shared_ptr<Probe> probe, labels of) {
-    add(std::shared_ptr<const Probe>(std::move(probe)), std::move(of));
+  void add(std::shared_ptr<Probe> probe, labels series) {
+    add(std::shared_ptr<const Probe>(std::move(probe)), std::move(series));
   }
 
   /// `verb_names[kind]`, as in `request_probe::collect`; the names must outlive the exposition.
-  void add(std::shared_ptr<const request_probe> probe, std::vector<std::string_view> verb_names, labels of);
+  void add(std::shared_ptr<const request_probe> probe, std::vector<std::string_view> verb_names,
+           labels series);
   void add(std::shared_ptr<const space_table> spaces);
 
  private:

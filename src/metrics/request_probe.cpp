@@ -20,13 +20,13 @@ void request_probe::finished(size_t verb, errc outcome, std::chrono::nanoseconds
   verbs_[verb].latency.observe(latency);
 }
 
-void request_probe::collect(std::span<const std::string_view> names, const labels& of,
+void request_probe::collect(std::span<const std::string_view> names, const labels& series,
                             sample_sink& sink) const {
   for (size_t verb = 0; verb < std::min(names.size(), verbs_max); ++verb) {
     if (names[verb].empty())
       continue;
     const auto& counters = verbs_[verb];
-    auto labelled = with(of, "verb", names[verb]);
+    auto labelled = with(series, "verb", names[verb]);
     sink.gauge("terrace_requests_in_flight", "Requests received and not yet answered.", labelled,
                static_cast<double>(counters.in_flight.value()));
     sink.histogram("terrace_request_duration_seconds",
@@ -39,12 +39,13 @@ void request_probe::collect(std::span<const std::string_view> names, const label
   }
 }
 
-void resp_probe::collect(std::span<const std::string_view> names, const labels& of, sample_sink& sink) const {
+void resp_probe::collect(std::span<const std::string_view> names, const labels& series,
+                         sample_sink& sink) const {
   for (size_t i = 0; i < std::min(names.size(), commands_max); ++i)
     sink.counter("terrace_resp_commands_total", "Commands of Redis clients, by name.",
-                 with(of, "command", names[i]), static_cast<double>(commands_[i].value()));
+                 with(series, "command", names[i]), static_cast<double>(commands_[i].value()));
   auto count = [&](std::string_view name, std::string_view help, const counter& value) {
-    sink.counter(name, help, of, static_cast<double>(value.value()));
+    sink.counter(name, help, series, static_cast<double>(value.value()));
   };
   count("terrace_resp_errors_total", "Commands of Redis clients that were answered with an error.", errors_);
   count("terrace_resp_hits_total", "Values that Redis clients asked for and got.", hits_);

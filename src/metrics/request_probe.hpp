@@ -18,8 +18,8 @@ class resp_probe {
   static constexpr size_t commands_max = 32;
 
   template <class Command>
-  void called(Command what) noexcept {
-    if (auto number = static_cast<size_t>(what); number < commands_max)
+  void called(Command command) noexcept {
+    if (auto number = static_cast<size_t>(command); number < commands_max)
       commands_[number].add();
   }
   void failed() noexcept { errors_.add(); } ///< a command was answered with an error
@@ -33,7 +33,7 @@ class resp_probe {
   uint64_t misses() const noexcept { return misses_.value(); }
 
   /// `names[command]` labels the command; the last name is for unknown commands.
-  void collect(std::span<const std::string_view> names, const labels& of, sample_sink& sink) const;
+  void collect(std::span<const std::string_view> names, const labels& series, sample_sink& sink) const;
 
  private:
   std::array<counter, commands_max> commands_;
@@ -53,7 +53,7 @@ class request_probe {
   void finished(size_t verb, errc outcome, std::chrono::nanoseconds latency) noexcept;
 
   /// `names[verb]` labels the verb; verbs with no name or an empty one are omitted.
-  void collect(std::span<const std::string_view> names, const labels& of, sample_sink& sink) const;
+  void collect(std::span<const std::string_view> names, const labels& series, sample_sink& sink) const;
 
  private:
   struct verb_counters {

@@ -25,9 +25,9 @@ inline labels with(labels base, std::string name, std::string_view value) {
 class sample_sink {
  public:
   virtual ~sample_sink() = default;
-  virtual void counter(std::string_view name, std::string_view help, const labels& of, double value) = 0;
-  virtual void gauge(std::string_view name, std::string_view help, const labels& of, double value) = 0;
-  virtual void histogram(std::string_view name, std::string_view help, const labels& of,
+  virtual void counter(std::string_view name, std::string_view help, const labels& series, double value) = 0;
+  virtual void gauge(std::string_view name, std::string_view help, const labels& series, double value) = 0;
+  virtual void histogram(std::string_view name, std::string_view help, const labels& series,
                          const histogram_snapshot& value) = 0;
 };
 

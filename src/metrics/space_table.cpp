@@ -21,16 +21,16 @@ void space_probe::hit(tier_kind tier, uint64_t tokens) noexcept {
     hit_tokens_[i].add(tokens);
 }
 
-void space_probe::collect(const labels& of, sample_sink& sink) const {
-  sink.counter("terrace_space_asked_tokens_total", "Tokens of prefixes looked up or loaded.", of,
+void space_probe::collect(const labels& series, sample_sink& sink) const {
+  sink.counter("terrace_space_asked_tokens_total", "Tokens of prefixes looked up or loaded.", series,
                static_cast<double>(asked_tokens_.value()));
   for (size_t i = 0; i < hit_tokens_.size(); ++i)
     sink.counter("terrace_space_hit_tokens_total", "Tokens of them that were found, by tier.",
-                 with(of, "tier", to_string(static_cast<tier_kind>(i))),
+                 with(series, "tier", to_string(static_cast<tier_kind>(i))),
                  static_cast<double>(hit_tokens_[i].value()));
-  sink.counter("terrace_space_loaded_bytes_total", "Bytes delivered to clients, in place or copied.", of,
+  sink.counter("terrace_space_loaded_bytes_total", "Bytes delivered to clients, in place or copied.", series,
                static_cast<double>(loaded_bytes_.value()));
-  sink.counter("terrace_space_stored_bytes_total", "Bytes of new objects stored by clients.", of,
+  sink.counter("terrace_space_stored_bytes_total", "Bytes of new objects stored by clients.", series,
                static_cast<double>(stored_bytes_.value()));
 }
 

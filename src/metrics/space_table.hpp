@@ -19,7 +19,7 @@ class space_probe {
   void loaded(uint64_t bytes) noexcept { loaded_bytes_.add(bytes); }
   void stored(uint64_t bytes) noexcept { stored_bytes_.add(bytes); }
 
-  void collect(const labels& of, sample_sink& sink) const;
+  void collect(const labels& series, sample_sink& sink) const;
 
  private:
   counter asked_tokens_, loaded_bytes_, stored_bytes_;

@@ -45,12 +45,12 @@ void tier_probe::occupies(const space& now) noexcept {
   whole_.set(now.whole_bytes);
 }
 
-void tier_probe::collect(const labels& of, sample_sink& sink) const {
+void tier_probe::collect(const labels& series, sample_sink& sink) const {
   auto count = [&](std::string_view name, std::string_view help, const counter& value) {
-    sink.counter(name, help, of, static_cast<double>(value.value()));
+    sink.counter(name, help, series, static_cast<double>(value.value()));
   };
   auto level = [&](std::string_view name, std::string_view help, double value) {
-    sink.gauge(name, help, of, value);
+    sink.gauge(name, help, series, value);
   };
   auto number = [](const gauge& value) { return static_cast<double>(value.value()); };
 
@@ -75,23 +75,23 @@ void tier_probe::collect(const labels& of, sample_sink& sink) const {
   count("terrace_tier_demoted_bytes_total",
         "Bytes of objects of the tier that were written to a tier below at its request.", demoted_bytes_);
   sink.histogram("terrace_tier_demotion_wait_seconds",
-                 "Time for which evictions waited until their victims were written to a tier below.", of,
+                 "Time for which evictions waited until their victims were written to a tier below.", series,
                  demotion_wait_.read());
   sink.histogram("terrace_tier_reuse_interval_seconds",
-                 "Time between two accesses to a resident object, by the clock of the policy.", of,
+                 "Time between two accesses to a resident object, by the clock of the policy.", series,
                  reuse_.read());
   sink.histogram("terrace_tier_eviction_age_seconds",
                  "Time between the last access to an object and its eviction, by the clock of the policy.",
-                 of, eviction_age_.read());
+                 series, eviction_age_.read());
   for (size_t i = 0; i < eviction_reasons; ++i) {
-    auto labelled = with(of, "reason", to_string(static_cast<eviction_reason>(i)));
+    auto labelled = with(series, "reason", to_string(static_cast<eviction_reason>(i)));
     sink.counter("terrace_tier_evictions_total", "Objects evicted or removed, by reason.", labelled,
                  static_cast<double>(evictions_[i].value()));
     sink.counter("terrace_tier_evicted_bytes_total", "Bytes of objects evicted or removed, by reason.",
                  labelled, static_cast<double>(evicted_bytes_[i].value()));
   }
   for (size_t i = 0; i < refusal_reasons; ++i) {
-    auto labelled = with(of, "reason", to_string(static_cast<refusal_reason>(i)));
+    auto labelled = with(series, "reason", to_string(static_cast<refusal_reason>(i)));
     sink.counter("terrace_tier_refused_total", "Objects that were not admitted, by reason.", labelled,
                  static_cast<double>(refusals_[i].value()));
     sink.counter("terrace_tier_demotions_failed_total",
@@ -129,9 +129,9 @@ void shadow_probe::set(size_t which, const totals& now) noexcept {
   of.bookkeeping.set(now.bookkeeping_bytes);
 }
 
-void shadow_probe::collect(const labels& of, sample_sink& sink) const {
+void shadow_probe::collect(const labels& series, sample_sink& sink) const {
   for (const line& each : lines_) {
-    labels label = with(with(of, "policy", each.policy), "capacity_bytes", each.capacity);
+    labels label = with(with(series, "policy", each.policy), "capacity_bytes", each.capacity);
     auto value = [](const gauge& from) { return static_cast<double>(from.value()); };
     sink.counter("terrace_shadow_asked_total", "Objects requested, as counted by the shadow policy.", label,
                  value(each.asked));
@@ -143,7 +143,7 @@ void shadow_probe::collect(const labels& of, sample_sink& sink) const {
                value(each.bookkeeping));
   }
   sink.counter("terrace_shadow_skipped_total", "Requests the shadow policies skipped because they were busy.",
-               of, static_cast<double>(skipped_.value()));
+               series, static_cast<double>(skipped_.value()));
 }
 
 } // namespace terrace::metrics

@@ -28,7 +28,7 @@ class shadow_probe {
   void set(size_t line, const totals& now) noexcept;
   void skipped(uint64_t requests) noexcept { skipped_.set(requests); }
 
-  void collect(const labels& of, sample_sink& sink) const;
+  void collect(const labels& series, sample_sink& sink) const;
 
  private:
   struct line {
@@ -130,7 +130,7 @@ class tier_probe {
     return refusals_[static_cast<size_t>(reason)].value();
   }
 
-  void collect(const labels& of, sample_sink& sink) const;
+  void collect(const labels& series, sample_sink& sink) const;
 
  private:
   counter hits_, misses_, read_bytes_, written_bytes_, admitted_, no_victim_, over_evicted_bytes_, dropped_,

@@ -7,9 +7,9 @@ void worker_probe::woke() noexcept {
   wakeups_.add();
 }
 
-void worker_probe::collect(const labels& of, sample_sink& sink) const {
+void worker_probe::collect(const labels& series, sample_sink& sink) const {
   auto count = [&](std::string_view name, std::string_view help, double value) {
-    sink.counter(name, help, of, value);
+    sink.counter(name, help, series, value);
   };
   auto number = [](const auto& value) { return static_cast<double>(value.value()); };
   count("terrace_worker_busy_seconds_total", "Time spent on actors and completions, not asleep.",
@@ -18,10 +18,9 @@ void worker_probe::collect(const labels& of, sample_sink& sink) const {
   count("terrace_worker_completions_total", "I/O operations that completed on the worker's ring.",
         number(completions_));
   count("terrace_worker_wakeups_total", "Number of times the worker woke up.", number(wakeups_));
-  count("terrace_worker_pushed_jobs_total", "Jobs handed to a sleeping worker.", number(pushed_));
-  sink.gauge("terrace_worker_sleeping", "1 while the worker sleeps in its ring, 0 otherwise.", of,
+  sink.gauge("terrace_worker_sleeping", "1 while the worker sleeps in its ring, 0 otherwise.", series,
              number(sleeping_));
-  sink.gauge("terrace_worker_queued_jobs", "Actors ready to run on the worker.", of, number(queue_));
+  sink.gauge("terrace_worker_queued_jobs", "Actors ready to run on the worker.", series, number(queue_));
 }
 
 } // namespace terrace::metrics

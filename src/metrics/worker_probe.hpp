@@ -21,16 +21,16 @@ class copier_probe {
 
   void worked(std::chrono::nanoseconds busy) noexcept { busy_ns_.add(static_cast<uint64_t>(busy.count())); }
 
-  void collect(const labels& of, sample_sink& sink) const {
-    sink.gauge("terrace_copier_queued_bytes", "Bytes queued for a copier or being copied.", of,
+  void collect(const labels& series, sample_sink& sink) const {
+    sink.gauge("terrace_copier_queued_bytes", "Bytes queued for a copier or being copied.", series,
                static_cast<double>(queued_bytes_.value()));
     sink.counter("terrace_copier_copied_bytes_total",
-                 "Bytes copied by the daemon between regions and arenas.", of,
+                 "Bytes copied by the daemon between regions and arenas.", series,
                  static_cast<double>(copied_bytes_.value()));
     sink.counter("terrace_copier_failures_total",
-                 "Copies aborted because a client's region became inaccessible.", of,
+                 "Copies aborted because a client's region became inaccessible.", series,
                  static_cast<double>(failures_.value()));
-    sink.counter("terrace_copier_busy_seconds_total", "Time spent copying.", of,
+    sink.counter("terrace_copier_busy_seconds_total", "Time spent copying.", series,
                  static_cast<double>(busy_ns_.value()) * 1e-9);
   }
 
@@ -48,15 +48,14 @@ class alignas(64) worker_probe {
   void completed(uint64_t operations) noexcept { completions_.add(operations); }
   void woke() noexcept;
   void sleeps() noexcept { sleeping_.set(1); }
-  void gave_away(uint64_t jobs) noexcept { pushed_.add(jobs); } ///< to a sleeping worker
   void queued(uint64_t jobs) noexcept { queue_.set(jobs); }
 
   uint64_t busy_ns() const noexcept { return busy_ns_.value(); }
 
-  void collect(const labels& of, sample_sink& sink) const;
+  void collect(const labels& series, sample_sink& sink) const;
 
  private:
-  counter jobs_, busy_ns_, completions_, wakeups_, pushed_;
+  counter jobs_, busy_ns_, completions_, wakeups_;
   gauge sleeping_, queue_;
 };
 

@@ -55,11 +55,11 @@ uint32_t access_history::trunk_bits(uint32_t starts) {
              : std::min(static_cast<uint32_t>(trunks), static_cast<uint32_t>(std::bit_width(starts)) - 1);
 }
 
-size_t access_history::class_for(const kind& of) {
-  if (uint32_t trunk = trunk_bits(of.starts); trunk != 0)
+size_t access_history::class_for(const kind& usage) {
+  if (uint32_t trunk = trunk_bits(usage.starts); trunk != 0)
     return class_of(trunk << trunk_shift);
-  return class_at(std::min(of.uses, count_max), request_bits(of.added, of.pause_seconds),
-                  static_cast<uint32_t>(of.how));
+  return class_at(std::min(usage.uses, count_max), request_bits(usage.added, usage.pause_seconds),
+                  static_cast<uint32_t>(usage.how));
 }
 
 template <class Event>

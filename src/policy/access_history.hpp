@@ -105,7 +105,7 @@ class access_history {
     std::optional<uint32_t> pause_seconds{}; ///< pause before that request, if it continues a conversation
     request_ending how = request_ending::untold;
   };
-  static size_t class_for(const kind& of);
+  static size_t class_for(const kind& usage);
 
  private:
   // Layout of the word: accesses 3 bits, open 1, successors 2, starts 10, added 2, pause 2, ending 4, trunk

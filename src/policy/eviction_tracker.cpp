@@ -403,13 +403,6 @@ bool eviction_tracker::resident(tier_number number, entry_key key) const {
   return t && at != no_entry && t->forest().resident(at);
 }
 
-size_t eviction_tracker::resident_prefix(tier_number number, std::span<const entry_key> chain) const {
-  size_t n = 0;
-  while (n < chain.size() && resident(number, chain[n]))
-    ++n;
-  return n;
-}
-
 size_t eviction_tracker::residents(tier_number number) const {
   const tracked_tier* t = tier(number);
   return t ? t->forest().residents() : 0;

@@ -95,8 +95,6 @@ class eviction_tracker {
 
   bool resident(tier_number tier, entry_key key) const;
   bool pinned(tier_number tier, entry_key key) const;
-  /// Returns the number of leading chunks of a chain that are resident in the tier.
-  size_t resident_prefix(tier_number tier, std::span<const entry_key> chain) const;
 
   size_t residents(tier_number tier) const;
   /// Lists all residents in no particular order. Parents are left empty.

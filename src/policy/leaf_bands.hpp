@@ -37,7 +37,6 @@ class leaf_bands : public eviction_policy {
   /// The entry's band or rank fell. This needs a call: the entry gets another slot.
   void rank_fell(entry_index at);
 
-  bool band_empty(size_t band) const { return bands_[band].empty(); }
   /// Removes and returns the best candidate of a band.
   entry_index pop_from(size_t band);
   /// True if the entry, which is not a candidate, precedes all of its band, judged by the slots.

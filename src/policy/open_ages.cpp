@@ -5,28 +5,28 @@
 
 namespace terrace {
 
-void open_ages::bring_up_to_date(column& of) const {
-  if (of.now == now_)
+void open_ages::bring_up_to_date(column& ages) const {
+  if (ages.now == now_)
     return;
   // The slots of higher levels are unchanged.
-  int top = std::min(levels, static_cast<int>(std::bit_width(now_ ^ of.now)));
-  advance(of.of, of.now, now_, top);
-  of.now = now_;
+  int top = std::min(levels, static_cast<int>(std::bit_width(now_ ^ ages.now)));
+  advance(ages.ages, ages.now, now_, top);
+  ages.now = now_;
 }
 
-void open_ages::advance(counts& of, uint64_t before, uint64_t now, int top) {
+void open_ages::advance(counts& ages, uint64_t before, uint64_t now, int top) {
   // Goes from the widest level down, so that slots moved up arrive in a level that is up to date.
   for (int level = top - 1; level >= 0; --level) {
     uint64_t from = before >> level;
     uint64_t steps = std::min((now >> level) - from, slots);
     for (uint64_t i = 1; i <= steps; ++i) {
       uint64_t number = from + i - slots; // 32 slots old when `from + i` begins
-      int32_t& old = of[slot(level, number)];
+      int32_t& old = ages[slot(level, number)];
       if (old != 0 && from + i >= slots) {
         uint64_t time = number << level;
         for (int up = level + 1; up < levels; ++up)
           if ((now >> up) - (time >> up) < slots) {
-            of[slot(up, time >> up)] += old;
+            ages[slot(up, time >> up)] += old;
             break;
           }
       }
@@ -43,7 +43,7 @@ void open_ages::add(size_t of_class, uint64_t time, int change) {
   time = std::min(time >> base_shift, now_);
   for (int level = 0; level < levels; ++level)
     if ((now_ >> level) - (time >> level) < slots) {
-      of->of[slot(level, time >> level)] += change;
+      of->ages[slot(level, time >> level)] += change;
       return;
     }
 }
@@ -56,7 +56,7 @@ void open_ages::count(size_t of_class, std::array<double, age_bins::count>& into
   for (int level = 0; level < levels; ++level) {
     uint64_t last = now_ >> level;
     for (uint64_t back = 0; back < slots && back <= last; ++back) {
-      int32_t waiting = of->of[slot(level, last - back)];
+      int32_t waiting = of->ages[slot(level, last - back)];
       if (waiting == 0)
         continue;
       uint64_t begin = (last - back) << level, end = std::min(begin + (uint64_t{1} << level), now_ + 1);
@@ -85,11 +85,11 @@ struct gain {
 };
 
 /// Returns the gain of the waiting time that gains most at this price; nothing if none gains.
-gain best_wait(const outcome& of, size_t from, double price) {
+gain best_wait(const outcome& future, size_t from, double price) {
   double waiting = 1, seconds = 0, most = 0;
   gain best;
   for (size_t bin = from; bin < age_bins::count; ++bin) {
-    double chance = (*of.chance)[bin];
+    double chance = (*future.chance)[bin];
     seconds += waiting * (1 - chance / 2) * age_bins::width_seconds(static_cast<int>(bin));
     waiting *= 1 - chance;
     if (double profit = 1 - waiting - price * seconds; profit > most) {
@@ -108,10 +108,10 @@ double value(std::span<const outcome> outcomes, delay until_known, double least)
   double price = least;
   for (int round = 0; round < rounds_max; ++round) {
     double returns = 0, seconds = 0;
-    for (const outcome& of : outcomes) {
-      gain best = best_wait(of, until_known.bin, price);
-      returns += of.weight * best.returns;
-      seconds += of.weight * (until_known.seconds + best.seconds);
+    for (const outcome& future : outcomes) {
+      gain best = best_wait(future, until_known.bin, price);
+      returns += future.weight * best.returns;
+      seconds += future.weight * (until_known.seconds + best.seconds);
     }
     if (!(returns > price * seconds * progress_min))
       break;

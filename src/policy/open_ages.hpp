@@ -114,15 +114,15 @@ class open_ages {
   struct column {
     /// The time for which its slots are right: a class that nobody asks about costs nothing.
     uint64_t now = 0;
-    counts of{};
+    counts ages{};
   };
 
   static size_t slot(int level, uint64_t number) {
     return static_cast<size_t>(level) * slots + number % slots;
   }
   /// Updates the levels below `top`; the present slot of all higher levels is unchanged.
-  static void advance(counts& of, uint64_t before, uint64_t now, int top);
-  void bring_up_to_date(column& of) const;
+  static void advance(counts& ages, uint64_t before, uint64_t now, int top);
+  void bring_up_to_date(column& ages) const;
 
   uint64_t now_ = 0; ///< in units of the base slot
   std::vector<std::unique_ptr<column>> columns_;

@@ -68,10 +68,10 @@ struct likelihood {
   double seen = 0, expected = 0;
 
   template <class Counts>
-  void add(const Counts& of, const survival_model::bins& broader) {
+  void add(const Counts& sums, const survival_model::bins& broader) {
     for (size_t bin = 0; bin < index(bin_count); ++bin) {
-      seen += of.returns[bin];
-      expected += of.reached[bin] * broader[bin];
+      seen += sums.returns[bin];
+      expected += sums.reached[bin] * broader[bin];
     }
   }
   /// How much more likely returns are here; `before` is the factor assumed without data.
@@ -80,12 +80,12 @@ struct likelihood {
 
 /// Computes the likelihood at each bin, from this bin and, with less weight, its neighbours.
 template <class Counts>
-survival_model::bins factors(const Counts& of, const survival_model::bins& broader, double before) {
+survival_model::bins factors(const Counts& sums, const survival_model::bins& broader, double before) {
   std::array<likelihood, age_bins::count> near{};
   likelihood behind;
   auto fade = [&](size_t bin) {
-    behind.seen = behind.seen * fading + of.returns[bin];
-    behind.expected = behind.expected * fading + of.reached[bin] * broader[bin];
+    behind.seen = behind.seen * fading + sums.returns[bin];
+    behind.expected = behind.expected * fading + sums.reached[bin] * broader[bin];
   };
   for (size_t bin = 0; bin < index(bin_count); ++bin) {
     fade(bin);
@@ -106,21 +106,21 @@ survival_model::bins factors(const Counts& of, const survival_model::bins& broad
 /// The probability of a return in each bin: the counts, plus `prior_uses` more that behave like `broader`,
 /// scaled.
 template <class Counts>
-survival_model::bins estimate(const Counts& of, const survival_model::bins& broader, double before) {
-  auto factor = factors(of, broader, before);
+survival_model::bins estimate(const Counts& sums, const survival_model::bins& broader, double before) {
+  auto factor = factors(sums, broader, before);
   survival_model::bins chance;
   for (size_t bin = 0; bin < index(bin_count); ++bin) {
     double prior = std::min(chance_max_of_all, factor[bin] * broader[bin]);
     chance[bin] =
-        std::min(chance_max, (of.returns[bin] + prior_uses * prior) / (of.reached[bin] + prior_uses));
+        std::min(chance_max, (sums.returns[bin] + prior_uses * prior) / (sums.reached[bin] + prior_uses));
   }
   return chance;
 }
 
 } // namespace
 
-survival_model::survival_model(families of, const survival_model* broader)
-    : pool_of_(std::move(of.pool_of)), telling_(of.telling), broader_(broader), classes_(pool_of_.size()),
+survival_model::survival_model(families sums, const survival_model* broader)
+    : pool_of_(std::move(sums.pool_of)), telling_(sums.telling), broader_(broader), classes_(pool_of_.size()),
       general_(std::make_unique<learned>()),
       values_(pool_of_.size(), broader ? nullptr : general_->values.data()), open_(pool_of_.size()) {
   assert(std::all_of(pool_of_.begin(), pool_of_.end(), [&](size_t pool) { return pool_of_[pool] == pool; }));
@@ -162,10 +162,10 @@ void survival_model::forgotten(size_t of_class, uint64_t time, uint64_t now) {
 
 void survival_model::end(size_t of_class, uint64_t time, uint64_t now, bool by_return) {
   open_.add(of_class, time, -1);
-  learned& of = use(of_class);
+  learned& model = use(of_class);
   size_t bin = index(age_bins::of(now - time));
-  of.returns[bin] += by_return;
-  ++of.ended[bin];
+  model.returns[bin] += by_return;
+  ++model.ended[bin];
   if (++ended_ > memory_uses)
     forget_the_past();
 }
@@ -184,10 +184,10 @@ void survival_model::forget_the_past() {
   ended_ /= 2;
   told_ /= 2;
   told_seconds_ /= 2;
-  for (auto& of : classes_)
-    for (size_t bin = 0; of && bin < index(bin_count); ++bin) {
-      of->returns[bin] /= 2;
-      of->ended[bin] /= 2;
+  for (auto& model : classes_)
+    for (size_t bin = 0; model && bin < index(bin_count); ++bin) {
+      model->returns[bin] /= 2;
+      model->ended[bin] /= 2;
     }
 }
 
@@ -295,14 +295,14 @@ void survival_model::foresee(size_t pool, double delay_seconds) {
       outcomes.push_back({reached(c)[0], &classes_[c]->chance});
   if (outcomes.empty())
     return;
-  learned& of = *classes_[pool];
+  learned& model = *classes_[pool];
   size_t waited = bin_at(delays_waited * delay_seconds);
   // Uses that are never told.
-  outcomes.push_back({reached(pool)[std::min(waited + 1, index(bin_count - 1))], &of.chance});
+  outcomes.push_back({reached(pool)[std::min(waited + 1, index(bin_count - 1))], &model.chance});
   auto value =
-      static_cast<float>(foresight::value(outcomes, {delay_seconds, bin_at(delay_seconds)}, of.values[0]));
+      static_cast<float>(foresight::value(outcomes, {delay_seconds, bin_at(delay_seconds)}, model.values[0]));
   for (size_t bin = 0; bin <= waited; ++bin)
-    of.values[bin] = std::max(of.values[bin], value);
+    model.values[bin] = std::max(model.values[bin], value);
 }
 
 size_t survival_model::bytes() const {

@@ -45,7 +45,7 @@ class survival_model {
   };
 
   /// `broader` must have the same classes and outlive this model.
-  explicit survival_model(families of, const survival_model* broader = nullptr);
+  explicit survival_model(families sums, const survival_model* broader = nullptr);
 
   survival_model(survival_model&&) = default;
 

@@ -17,7 +17,7 @@ enum class consequence : uint8_t {
 };
 
 struct bound {
-  std::string_view what;
+  std::string_view text;
   uint64_t least = 0;
   uint64_t most = 0;
   std::string_view unit; ///< empty: a plain number

@@ -28,7 +28,7 @@ namespace terrace {
 template <class Whom, class Request>
 struct question {
   Whom whom;
-  Request what;
+  Request request;
   caf::message_priority priority = caf::message_priority::normal;
 };
 
@@ -39,18 +39,18 @@ inline error has_ended(const char* who) { return {errc::internal, std::string("t
 template <class Self, class Whom, class Request, class Answered, class Lost>
 void send_request(Self* self, question<Whom, Request>&& asked, Answered answered, Lost lost) {
   if (asked.priority == caf::message_priority::high)
-    self->template request<caf::message_priority::high>(asked.whom, caf::infinite, std::move(asked.what))
+    self->template request<caf::message_priority::high>(asked.whom, caf::infinite, std::move(asked.request))
         .then(std::move(answered), std::move(lost));
   else
-    self->request(asked.whom, caf::infinite, std::move(asked.what))
+    self->request(asked.whom, caf::infinite, std::move(asked.request))
         .then(std::move(answered), std::move(lost));
 }
 
 template <class Answer, class Self, class Whom, class Request>
 class [[nodiscard]] asking {
  public:
-  asking(Self* self, question<Whom, Request> what, const char* who)
-      : self_(self), what_(std::move(what)), who_(who) {}
+  asking(Self* self, question<Whom, Request> question_, const char* who)
+      : self_(self), what_(std::move(question_)), who_(who) {}
 
   bool await_ready() const noexcept { return false; }
 
@@ -142,9 +142,9 @@ class [[nodiscard]] asking_all {
 /// a literal.
 template <class Answer, class Self, class Whom, class Request>
 detail::asking<Answer, Self, Whom, Request>
-ask(Self* self, const Whom& whom, Request what, const char* who,
+ask(Self* self, const Whom& whom, Request request, const char* who,
     caf::message_priority priority = caf::message_priority::normal) {
-  return {self, {whom, std::move(what), priority}, who};
+  return {self, {whom, std::move(request), priority}, who};
 }
 
 /// Returns all answers in the order of the questions, once the last has arrived.

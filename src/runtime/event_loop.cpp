@@ -24,13 +24,13 @@ event_loop::event_loop(worker_pool& pool, size_t index, const runtime_options& o
 
 bool event_loop::is_current() const { return loop_of_this_thread == this; }
 
-void event_loop::enqueue(caf::resumable* what, job_kind kind) {
+void event_loop::enqueue(caf::resumable* job, job_kind kind) {
   if (is_current() && turn_of_ != nullptr)
-    queue_.push_next({what, kind, now_ns_});
+    queue_.push_next({job, kind, now_ns_});
   else if (is_current())
-    queue_.push({what, kind, now_ns_});
+    queue_.push({job, kind, now_ns_});
   else
-    post({what, kind, 0});
+    post({job, kind, 0});
 }
 
 void event_loop::post(job_type item) {
@@ -74,13 +74,13 @@ caf::resumable* event_loop::next(caf::execution_unit* worker) {
     start(worker);
   end_turn();
   auto item = queue_.take_next();
-  if (item.what == nullptr)
+  if (item.value == nullptr)
     item = next_turn();
   current_kind_ = item.kind;
   counters_.jobs.add();
   counters_.queued.set(queue_.size());
-  begin_turn(item.what);
-  return item.what;
+  begin_turn(item.value);
+  return item.value;
 }
 
 event_loop::job_type event_loop::next_turn() {
@@ -100,9 +100,9 @@ event_loop::job_type event_loop::next_turn() {
 
 /// The clock is read once per turn: what the loop does between two turns is counted with the second, except the time
 /// in the kernel.
-void event_loop::begin_turn(caf::resumable* what) {
-  bool is_actor = what->subtype() == caf::resumable::scheduled_actor;
-  turn_of_ = is_actor ? static_cast<caf::scheduled_actor*>(what)->name() : "none";
+void event_loop::begin_turn(caf::resumable* job) {
+  bool is_actor = job->subtype() == caf::resumable::scheduled_actor;
+  turn_of_ = is_actor ? static_cast<caf::scheduled_actor*>(job)->name() : "none";
   turn_began_ns_ = now_ns_;
   longest_turn.begin();
 }
@@ -115,17 +115,17 @@ void event_loop::end_turn() {
   turn_of_ = nullptr;
 }
 
-void event_loop::again(caf::resumable* what) {
+void event_loop::again(caf::resumable* job) {
   // A busy floating actor and other work run in parallel if a worker is asleep.
   auto* sleeper =
       current_kind_ == job_kind::floating && queue_.homed() != 0 ? pool_.find_sleeper(index_) : nullptr;
   if (sleeper == nullptr) {
-    queue_.push_again({what, current_kind_, now_ns_});
+    queue_.push_again({job, current_kind_, now_ns_});
     return;
   }
   counters_.pushes.add();
   counters_.pushed_jobs.add();
-  sleeper->post({what, job_kind::floating, 0, true});
+  sleeper->post({job, job_kind::floating, 0, true});
 }
 
 void event_loop::start(caf::execution_unit* worker) {
@@ -143,7 +143,7 @@ void event_loop::start(caf::execution_unit* worker) {
 
 void event_loop::between_jobs() {
   if (has_external_.load(std::memory_order_acquire))
-    take_external();
+    drain_external();
   deliver();
   if (queue_.empty())
     return;
@@ -160,7 +160,7 @@ void event_loop::between_jobs() {
     push_load();
 }
 
-void event_loop::take_external() {
+void event_loop::drain_external() {
   std::vector<operation_id> cancels;
   {
     std::lock_guard guard(mutex_);
@@ -169,7 +169,7 @@ void event_loop::take_external() {
     has_external_.store(false, std::memory_order_relaxed);
   }
   for (auto& item : taken_)
-    queue_.push({item.what, item.kind, now_ns_, item.again});
+    queue_.push({item.value, item.kind, now_ns_, item.again});
   taken_.clear();
   for (auto id : cancels)
     port_.cancel(id);
@@ -263,10 +263,10 @@ void event_loop::shut_down() {
 }
 
 caf::resumable* event_loop::drain_one() {
-  take_external();
-  if (auto* woken = queue_.take_next().what)
+  drain_external();
+  if (auto* woken = queue_.take_next().value)
     return woken;
-  return queue_.empty() ? nullptr : queue_.pop().what;
+  return queue_.empty() ? nullptr : queue_.pop().value;
 }
 
 // Without its ring a worker can neither wait nor serve, and its operations never complete: it would try again

@@ -43,7 +43,7 @@ class event_loop {
   // -- any thread --
 
   /// Queues a job: locally on the loop's own thread, otherwise through the external queue.
-  void enqueue(caf::resumable* what, job_kind kind);
+  void enqueue(caf::resumable* job, job_kind kind);
 
   /// Queues through the external queue in any case.
   void post(job_type item);
@@ -65,7 +65,7 @@ class event_loop {
   caf::resumable* next(caf::execution_unit* worker);
 
   /// Queues the job returned by `next` again, because it has more to do.
-  void again(caf::resumable* what);
+  void again(caf::resumable* job);
 
   /// Cancels all I/O and waits until none is in flight.
   void shut_down();
@@ -79,7 +79,7 @@ class event_loop {
   class unit_impl final : public home_unit {
    public:
     unit_impl(event_loop& loop, caf::actor_system* system) : home_unit(system, loop.index_), loop_(loop) {}
-    void exec_later(caf::resumable* what) override { loop_.enqueue(what, job_kind::homed); }
+    void exec_later(caf::resumable* job) override { loop_.enqueue(job, job_kind::homed); }
     ring_port& port() override { return loop_.port_; }
     bool is_current() const override { return loop_.is_current(); }
 
@@ -89,10 +89,10 @@ class event_loop {
 
   void start(caf::execution_unit* worker);
   job_type next_turn(); ///< sleeps until there is a job
-  void begin_turn(caf::resumable* what);
+  void begin_turn(caf::resumable* job);
   void end_turn();
   void between_jobs();
-  void take_external();
+  void drain_external();
   void deliver();
   void enter(bool between_jobs = false); ///< `between_jobs`: jobs follow
   void account();

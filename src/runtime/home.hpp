@@ -73,8 +73,8 @@ class homed : public Base {
 
   using Base::enqueue;
 
-  void enqueue(caf::mailbox_element_ptr what, caf::execution_unit* unit) override {
-    Base::enqueue(std::move(what), home_ != nullptr ? home_ : unit);
+  void enqueue(caf::mailbox_element_ptr message, caf::execution_unit* unit) override {
+    Base::enqueue(std::move(message), home_ != nullptr ? home_ : unit);
   }
 
   void launch(caf::execution_unit* unit, bool lazy, bool hide) override {
@@ -107,13 +107,6 @@ template <caf::spawn_options Os = caf::no_spawn_options, class F, class... Ts>
 auto spawn_homed(caf::actor_system& system, const home& at, F fun, Ts&&... xs) {
   caf::actor_config config{at.unit};
   return system.spawn_functor<Os>(std::true_type{}, config, fun, std::forward<Ts>(xs)...);
-}
-
-/// Spawns an actor of a class derived from `homed<...>`.
-template <class Actor, caf::spawn_options Os = caf::no_spawn_options, class... Ts>
-auto spawn_homed_class(caf::actor_system& system, const home& at, Ts&&... xs) {
-  caf::actor_config config{at.unit};
-  return system.spawn_class<Actor, Os>(config, std::forward<Ts>(xs)...);
 }
 
 } // namespace terrace::runtime

@@ -20,7 +20,7 @@ enum class job_kind : uint8_t {
 
 template <class T>
 struct job {
-  T* what = nullptr;
+  T* value = nullptr;
   job_kind kind = job_kind::floating;
   int64_t since_ns = 0; ///< when it was queued, at the precision of the loop's clock
   bool again = false;   ///< the job had a turn and has more to do
@@ -46,10 +46,10 @@ class job_queue {
   static constexpr uint32_t next_in_a_row = 3;
 
   bool empty() const { return size() == 0; }
-  size_t size() const { return floating() + fresh_.size() + long_.size() + (next_.what != nullptr ? 1 : 0); }
+  size_t size() const { return floating() + fresh_.size() + long_.size() + (next_.value != nullptr ? 1 : 0); }
   size_t floating() const { return floating_.size(); } ///< without one that runs next
   size_t homed() const {
-    return fresh_.size() + long_.size() + (next_.what != nullptr && next_.kind == job_kind::homed ? 1 : 0);
+    return fresh_.size() + long_.size() + (next_.value != nullptr && next_.kind == job_kind::homed ? 1 : 0);
   }
 
   void push(job<T> item) {
@@ -58,7 +58,7 @@ class job_queue {
 
   /// Queues a job that the running one has woken.
   void push_next(job<T> item) {
-    if (next_.what != nullptr)
+    if (next_.value != nullptr)
       push(next_);
     next_ = item;
   }
@@ -74,9 +74,9 @@ class job_queue {
   /// Ends the running job's turn, before `pop`: returns the job that inherits it, or none.
   job<T> take_next() {
     auto item = std::exchange(next_, {});
-    if (item.what == nullptr || next_run_ == next_in_a_row) {
+    if (item.value == nullptr || next_run_ == next_in_a_row) {
       next_run_ = 0;
-      if (item.what != nullptr)
+      if (item.value != nullptr)
         push(item);
       return {};
     }

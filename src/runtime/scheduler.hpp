@@ -25,7 +25,7 @@ namespace terrace::runtime {
 
 /// Returns the queue for a job that no worker woke: that of its actor's last worker, else of the least loaded
 /// one.
-event_loop& route(caf::scheduler::abstract_coordinator& ours, caf::resumable* what);
+event_loop& route(caf::scheduler::abstract_coordinator& ours, caf::resumable* job);
 
 struct uring_policy : caf::policy::unprofiled {
   struct coordinator_data {
@@ -43,26 +43,26 @@ struct uring_policy : caf::policy::unprofiled {
   };
 
   template <class Coordinator>
-  void central_enqueue(Coordinator* self, caf::resumable* what) {
-    route(*self, what).post({what, job_kind::floating, 0});
+  void central_enqueue(Coordinator* self, caf::resumable* job) {
+    route(*self, job).post({job, job_kind::floating, 0});
   }
 
   // CAF calls this only to stop one particular worker, so such a job never moves.
   template <class Worker>
-  void external_enqueue(Worker* self, caf::resumable* what) {
-    self->data().loop->post({what, job_kind::homed, 0});
+  void external_enqueue(Worker* self, caf::resumable* job) {
+    self->data().loop->post({job, job_kind::homed, 0});
   }
 
   // The context of an idle actor is its last worker, even if another thread wakes it, so the loop checks
   // which thread it is on.
   template <class Worker>
-  void internal_enqueue(Worker* self, caf::resumable* what) {
-    self->data().loop->enqueue(what, job_kind::floating);
+  void internal_enqueue(Worker* self, caf::resumable* job) {
+    self->data().loop->enqueue(job, job_kind::floating);
   }
 
   template <class Worker>
-  void resume_job_later(Worker* self, caf::resumable* what) {
-    self->data().loop->again(what);
+  void resume_job_later(Worker* self, caf::resumable* job) {
+    self->data().loop->again(job);
   }
 
   template <class Worker>

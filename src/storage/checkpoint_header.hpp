@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/error.hpp"
-#include "index/volume_id.hpp"
+#include "index/object_header.hpp"
 
 #include <cstddef>
 #include <cstdint>

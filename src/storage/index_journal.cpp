@@ -146,7 +146,7 @@ std::optional<journal_io> index_journal::forget_step() {
   doing_ = doing::superblock;
   journal_io io;
   if (forgetting_.front().steps_left % 2 != 0) {
-    io.what = journal_io::action::sync;
+    io.wanted = journal_io::action::sync;
     return io;
   }
   ++block_.sequence;
@@ -198,7 +198,7 @@ std::optional<journal_io> index_journal::write_image() {
 
 std::optional<journal_io> index_journal::checkpoint_step() {
   journal_io io;
-  io.what = journal_io::action::sync;
+  io.wanted = journal_io::action::sync;
   switch (phase_) {
     case phase::none: return std::nullopt;
     case phase::image:
@@ -212,7 +212,7 @@ std::optional<journal_io> index_journal::checkpoint_step() {
       encode(checkpoint_header{block_.volume, position_.checkpoint_number + 1, image_sequence_, image_blocks_,
                                image_records_},
              std::span<std::byte, checkpoint_header_bytes>(buffer->data(), checkpoint_header_bytes));
-      io.what = journal_io::action::write;
+      io.wanted = journal_io::action::write;
       io.file_offset = checkpoint_area();
       io.memory = std::move(buffer);
       doing_ = doing::header;

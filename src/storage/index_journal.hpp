@@ -98,7 +98,7 @@ struct journal_position {
 
 struct journal_io {
   enum class action : uint8_t { write, sync };
-  action what = action::write;
+  action wanted = action::write;
   uint64_t file_offset = 0;
   std::shared_ptr<const aligned_buffer> memory;
 };

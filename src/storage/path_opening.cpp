@@ -78,24 +78,24 @@ result<found_path> path_opening::look(const volume_owner& owner) {
   found_path found;
   const auto& block = copies->newest;
   if (!block) {
-    found.what = block.error().code != errc::not_found ? found_path::kind::other
-                 : made_                               ? found_path::kind::missing
-                                                       : found_path::kind::blank;
+    found.state = block.error().code != errc::not_found ? found_path::kind::other
+                  : made_                               ? found_path::kind::missing
+                                                        : found_path::kind::blank;
     found.why = {block.error().code, path_ + ": " + block.error().text};
   } else if (!(block->owner == owner_on_disk(owner))) {
-    found.what = found_path::kind::other;
+    found.state = found_path::kind::other;
     found.why = {errc::denied, path_ + ": this volume belongs to " + describe(block->owner) + "; " +
                                    describe(owner_on_disk(owner)) +
                                    " was expected. Choose another path, or wipe it (disk.on_mismatch = "
                                    "\"wipe\") if nothing in it is needed"};
   } else if (block->stripe_bytes != 0) {
-    found.what = found_path::kind::other;
+    found.state = found_path::kind::other;
     found.why = {errc::unsupported, path_ +
                                         ": objects of this volume are striped over its paths in units of " +
                                         std::to_string(block->stripe_bytes) +
                                         " bytes; expected whole objects. Wipe it to start over"};
   } else {
-    found.what = found_path::kind::volume;
+    found.state = found_path::kind::volume;
     found.block = *block;
     found.damaged_copy = describe_damaged_copy(*copies);
   }

@@ -57,7 +57,7 @@ class planner {
   };
 
   verdict judge(size_t i, bool is_store) const {
-    switch (found_[i].what) {
+    switch (found_[i].state) {
       case kind::blank: return {};
       case kind::unreadable: return {false, found_[i].why};
       case kind::other: return rule_ == mismatch_rule::wipe ? verdict{} : verdict{false, found_[i].why};
@@ -80,10 +80,10 @@ class planner {
     std::optional<size_t> best;
     std::ptrdiff_t most = 0;
     for (size_t i = 0; i < found_.size(); ++i) {
-      if (found_[i].what != kind::volume)
+      if (found_[i].state != kind::volume)
         continue;
       auto members = std::count_if(found_.begin(), found_.end(), [&](const found_path& other) {
-        return other.what == kind::volume && other.block.volume == found_[i].block.volume;
+        return other.state == kind::volume && other.block.volume == found_[i].block.volume;
       });
       if (members > most) {
         best = i;
@@ -117,7 +117,7 @@ class planner {
       return {errc::denied, is + "; path " + std::to_string(i) +
                                 " was expected. Has the order of the paths changed?" + adapt_hint};
     for (size_t before = 0; before < i; ++before)
-      if (found_[before].what == kind::volume && found_[before].block.volume == block.volume &&
+      if (found_[before].state == kind::volume && found_[before].block.volume == block.volume &&
           found_[before].block.path_index == block.path_index &&
           found_[before].block.path_count == block.path_count)
         return {errc::denied,

@@ -32,7 +32,7 @@ struct found_path {
     other,      ///< not a volume, a volume of another owner or version, or a damaged one
     unreadable, ///< cannot be opened, read or written
   };
-  kind what = kind::missing;
+  kind state = kind::missing;
   superblock block; ///< set for a volume
   error why;        ///< set for the last two kinds: the reason, with the path
   /// Set for a volume: what is wrong with the other copy of its superblock; empty: nothing.

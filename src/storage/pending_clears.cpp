@@ -53,11 +53,11 @@ std::string encode(const std::string& file, const std::vector<pending_clear>& cl
 
 std::optional<pending_clear> decode_line(const std::string& line) {
   std::istringstream words(line);
-  std::string what, space, volume, since, rest;
+  std::string text, space, volume, since, rest;
   pending_clear clear;
-  if (!(words >> what >> space >> volume >> clear.epoch >> since) || words >> rest)
+  if (!(words >> text >> space >> volume >> clear.epoch >> since) || words >> rest)
     return std::nullopt;
-  if (what == "space" ? !parse_hex(space, clear.space.emplace()) : what != "all")
+  if (text == "space" ? !parse_hex(space, clear.space.emplace()) : text != "all")
     return std::nullopt;
   if (!parse_hex(volume, clear.volume.bytes) || !parse_hex(since, clear.made_since.bytes))
     return std::nullopt;
@@ -217,7 +217,7 @@ result<std::vector<pending_clear>> pending_clears::of(std::span<const std::strin
   return all;
 }
 
-result<void> pending_clears::applied(const std::string& file, outcome what, const volume_id& volume,
+result<void> pending_clears::applied(const std::string& file, outcome ended, const volume_id& volume,
                                      uint64_t epoch) const {
   std::string record = record_of(file);
   if (std::error_code failed; folder_.empty() || !std::filesystem::exists(record, failed))
@@ -231,13 +231,13 @@ result<void> pending_clears::applied(const std::string& file, outcome what, cons
   std::vector<pending_clear> left;
   for (pending_clear clear : *before) {
     bool of_any = clear.volume == volume_id{};
-    if (what != outcome::left_out && clear.volume == volume)
+    if (ended != outcome::left_out && clear.volume == volume)
       continue;
-    if (what == outcome::kept && clear.concerns(volume))
+    if (ended == outcome::kept && clear.concerns(volume))
       continue;
-    if (of_any && what == outcome::made_new)
+    if (of_any && ended == outcome::made_new)
       clear.made_since = volume;
-    if (of_any && what == outcome::left_out) {
+    if (of_any && ended == outcome::left_out) {
       clear.volume = volume;
       clear.epoch = epoch;
     }

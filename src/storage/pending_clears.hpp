@@ -29,7 +29,7 @@ namespace terrace {
 
 /// A connection sends it. (delayed: until it is durable)
 struct remember_clear_request {
-  pending_clear what;
+  pending_clear clear;
 };
 struct remember_clear_answer {
   error
@@ -74,7 +74,7 @@ class pending_clears {
   /// The volume was opened with the clears `of` these files, and its superblocks are durable: removes the
   /// clears that are settled. Clears of another volume stay. `epoch` is that of the opening. Errors: the
   /// system's; then the clears stay and are applied again.
-  result<void> applied(const std::string& file, outcome what, const volume_id& volume, uint64_t epoch) const;
+  result<void> applied(const std::string& file, outcome ended, const volume_id& volume, uint64_t epoch) const;
 
   /// Returns the path of the record of a file's clears.
   std::string record_of(const std::string& file) const;

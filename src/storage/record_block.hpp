@@ -2,7 +2,7 @@
 #pragma once
 
 #include "index/index_record.hpp"
-#include "index/volume_id.hpp"
+#include "index/object_header.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -4,7 +4,6 @@
 #include "base/error.hpp"
 #include "base/ids.hpp"
 #include "index/object_header.hpp"
-#include "index/volume_id.hpp"
 #include "storage/volume_device.hpp"
 
 #include <array>

@@ -43,8 +43,8 @@ uint64_t free_bytes(int fd) {
 
 } // namespace
 
-tl::unexpected<error> fail_system(const std::string& path, const char* what, int number) {
-  return fail(code_of(number), path + ": " + what + ": " + reason(number));
+tl::unexpected<error> fail_system(const std::string& path, const char* text, int number) {
+  return fail(code_of(number), path + ": " + text + ": " + reason(number));
 }
 
 result<void> file_device::read(uint64_t file_offset, std::span<std::byte> into) {

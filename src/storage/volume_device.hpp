@@ -51,6 +51,6 @@ std::string try_direct(int fd);
 result<std::shared_ptr<named_file>> open_for_readers(int fd, const std::string& path);
 
 /// Makes the error "PATH: what: reason", with the error code for the errno of a failed system call.
-tl::unexpected<error> fail_system(const std::string& path, const char* what, int number);
+tl::unexpected<error> fail_system(const std::string& path, const char* text, int number);
 
 } // namespace terrace

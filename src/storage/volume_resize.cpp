@@ -177,8 +177,9 @@ class resizing {
 
   result<void> do_io(index_journal& journal) {
     while (auto io = journal.next()) {
-      auto done = io->what == journal_io::action::sync ? device_.sync()
-                                                       : device_.write(io->file_offset, io->memory->bytes());
+      auto done = io->wanted == journal_io::action::sync
+                      ? device_.sync()
+                      : device_.write(io->file_offset, io->memory->bytes());
       if (!done)
         return done;
       journal.completed(true);

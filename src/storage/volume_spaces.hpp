@@ -19,8 +19,8 @@ class volume_spaces {
   explicit volume_spaces(uint32_t next_number = 1) : next_number_(next_number) {}
 
   /// Adds a space found by recovery.
-  void add(space_id in, uint32_t number, const space_fingerprint& fingerprint) {
-    known_[in] = {number, fingerprint};
+  void add(space_id space, uint32_t number, const space_fingerprint& fingerprint) {
+    known_[space] = {number, fingerprint};
     if (number >= next_number_)
       next_number_ = number + 1;
   }
@@ -33,17 +33,17 @@ class volume_spaces {
   }
 
   /// Returns 0 if the space has no number yet.
-  uint32_t number_of(space_id in) const {
-    auto found = known_.find(in);
+  uint32_t number_of(space_id space) const {
+    auto found = known_.find(space);
     return found == known_.end() ? 0 : found->second.number;
   }
   /// Gives the space the next number.
-  uint32_t define(space_id in, const space_fingerprint& fingerprint) {
-    add(in, next_number_, fingerprint);
-    return number_of(in);
+  uint32_t define(space_id space, const space_fingerprint& fingerprint) {
+    add(space, next_number_, fingerprint);
+    return number_of(space);
   }
-  std::optional<space_fingerprint> fingerprint_of(space_id in) const {
-    auto found = known_.find(in);
+  std::optional<space_fingerprint> fingerprint_of(space_id space) const {
+    auto found = known_.find(space);
     return found == known_.end() ? std::nullopt : std::optional(found->second.fingerprint);
   }
   /// True if a restart could find objects of it.

@@ -16,7 +16,7 @@
 #include "tier/objects/object_batch.hpp"
 #include "tier/objects/object_hold.hpp"
 #include "tier/objects/object_place.hpp"
-#include "tier/quota/tenant_board.hpp"
+#include "tier/quota/tenant_states.hpp"
 #include "tier/space/write_credit.hpp"
 
 #include <algorithm>
@@ -97,7 +97,7 @@ struct list_objects_answer {
 };
 
 struct count_objects_request {
-  space_id of{};
+  space_id space{};
 };
 struct count_objects_answer {
   error failure;        ///< always `ok`
@@ -149,8 +149,8 @@ struct acquire_answer {
   reservation_ptr reserved;
   uint64_t held_bytes = 0; ///< physical bytes of the tier that anybody holds, this answer included
 
-  bool any(acquired_state what) const {
-    return std::find(states.begin(), states.end(), what) != states.end();
+  bool any(acquired_state acquired) const {
+    return std::find(states.begin(), states.end(), acquired) != states.end();
   }
 };
 
@@ -160,7 +160,7 @@ struct publish_request {
   bool hold = false;
   uint64_t inference = 0; ///< the inference that they were written for; 0: none or unknown
   space_ptr
-      in; ///< the space of all of them; a durable tier needs it, and a tier that writes objects down later
+      space; ///< the space of all of them; a durable tier needs it, and a tier that writes objects down later
 };
 struct publish_answer {
   error failure;
@@ -231,7 +231,7 @@ enum class demotion_failure : uint8_t {
 constexpr size_t demotion_failures = 6;
 
 /// The results for some objects. Objects that the tier below had already are in neither count.
-struct demotion_tally {
+struct demotion_counts {
   uint64_t objects = 0; ///< written
   uint64_t bytes = 0;   ///< bytes of their payload
   std::array<uint64_t, demotion_failures> lost{};
@@ -243,7 +243,7 @@ struct demotion_tally {
       sum += each;
     return sum;
   }
-  void add(const demotion_tally& more) {
+  void add(const demotion_counts& more) {
     objects += more.objects;
     bytes += more.bytes;
     for (size_t i = 0; i < lost.size(); ++i)
@@ -261,7 +261,7 @@ enum class demotion_turn : uint8_t {
 /// A tier or a move sends it to the write-through of another tier, which writes the objects out of the memory that is
 /// held. (delayed: until each is written, or will not be)
 struct demote_request {
-  space_ptr in;
+  space_ptr space;
   batch_ptr objects;
   hold_ptr held;
   demotion_turn turn = demotion_turn::first;
@@ -269,7 +269,7 @@ struct demote_request {
 };
 struct demote_answer {
   error failure;
-  demotion_tally done;
+  demotion_counts done;
   bool stalled = false; ///< the device may still read the memory, so the hold does not end soon
   hold_ptr arrived{};   ///< in a write to host memory: holds what was written until the demotion is over
 };

@@ -7,7 +7,7 @@
 #include "base/request_context.hpp"
 #include "index/resident.hpp"
 #include "index/space_registry.hpp"
-#include "index/volume_id.hpp"
+#include "index/object_header.hpp"
 #include "memory/device_memory.hpp"
 #include "transfer/arrival_counters.hpp"
 #include "transfer/scatter_gather.hpp"
@@ -108,7 +108,7 @@ struct sealed_object {
 };
 
 struct seal_request {
-  space_ptr in;
+  space_ptr space;
   volume_id volume; ///< to be contained in headers
   std::vector<sealed_object> objects;
   context_ptr context{}; ///< of the waiting request; may be null. Ends after the owners, as in SubjectEnd
@@ -120,7 +120,7 @@ struct seal_answer {
 
 /// `good` is parallel to the objects: header and checksum match the key.
 struct check_request {
-  space_ptr in;
+  space_ptr space;
   volume_id volume; ///< to be contained in headers
   std::vector<sealed_object> objects;
   context_ptr context{}; ///< of the waiting request; may be null. Ends after the owners, as in SubjectEnd

@@ -74,8 +74,9 @@ error move_part(const copy_request& request, std::byte* inside, uint64_t offset,
   return {};
 }
 
-object_identity identity_of(const opened_space& in, const volume_id& volume, const sealed_object& object) {
-  return expected_of(in, volume, object.key, object.generation, object.payload_bytes).identity;
+object_identity identity_of(const opened_space& opened, const volume_id& volume,
+                            const sealed_object& object) {
+  return expected_of(opened, volume, object.key, object.generation, object.payload_bytes).identity;
 }
 
 std::span<const std::byte> payload_of(const sealed_object& object) {
@@ -88,8 +89,8 @@ uint64_t piece_cost(const outside_memory& outside) {
   return outside.data != nullptr ? mapped_piece_cost : file_piece_cost;
 }
 
-byte_copy::byte_copy(copy_request what, uint64_t piece_bytes)
-    : request_(std::move(what)), piece_bytes_(piece_bytes), each_(piece_cost(request_.outside)) {
+byte_copy::byte_copy(copy_request request, uint64_t piece_bytes)
+    : request_(std::move(request)), piece_bytes_(piece_bytes), each_(piece_cost(request_.outside)) {
   for (size_t i = 0; i < request_.objects.size(); ++i) {
     auto content = request_.runs->count(request_.objects[i].number, request_.range_of(i));
     left_ += content.bytes + content.pieces * each_;
@@ -217,7 +218,7 @@ void seal_object(const seal_request& request, const sealed_object& object) {
   std::byte* payload_end = object.begin + object_header_bytes + object.payload_bytes;
   std::memset(payload_end, 0, static_cast<size_t>(object.begin + object.physical_bytes - payload_end));
   object_header header;
-  header.identity = identity_of(*request.in, request.volume, object);
+  header.identity = identity_of(*request.space, request.volume, object);
   header.payload_bytes = object.payload_bytes;
   header.physical_bytes = object.physical_bytes;
   header.payload_checksum = object.checksum ? *object.checksum : payload_checksum(payload_of(object));
@@ -227,7 +228,7 @@ void seal_object(const seal_request& request, const sealed_object& object) {
 bool check_object(const check_request& request, const sealed_object& object) {
   auto found = decode(std::span<const std::byte, object_header_bytes>(object.begin, object_header_bytes));
   auto expected =
-      expected_of(*request.in, request.volume, object.key, object.generation, object.payload_bytes);
+      expected_of(*request.space, request.volume, object.key, object.generation, object.payload_bytes);
   return found && is_expected(*found, expected) &&
          found->payload_checksum == payload_checksum(payload_of(object));
 }
@@ -250,9 +251,9 @@ namespace {
 /// Parts begin at pages of the payload, as payloads do in the arena.
 constexpr uint64_t boundary = 4096;
 
-uint64_t bytes_of(const copy_request& what) {
+uint64_t bytes_of(const copy_request& request) {
   uint64_t bytes = 0;
-  for (const copied_object& object : what.objects)
+  for (const copied_object& object : request.objects)
     bytes += object.bytes;
   return bytes;
 }
@@ -268,7 +269,7 @@ struct place {
 /// Goes through a copy from the beginning to its end.
 class divider {
  public:
-  explicit divider(const copy_request& what) : what_(what) {}
+  explicit divider(const copy_request& request) : what_(request) {}
 
   /// The boundary nearest to so many bytes of all; they do not become less from call to call.
   place at(uint64_t bytes) {
@@ -306,16 +307,16 @@ class divider {
   uint64_t before_ = 0; ///< bytes of the objects before that
 };
 
-copy_request part_between(const copy_request& what, const place& begin, const place& end) {
+copy_request part_between(const copy_request& request, const place& begin, const place& end) {
   copy_request part;
-  part.direction = what.direction;
-  part.outside = what.outside;
-  part.runs = what.runs;
-  part.checksums = what.checksums;
-  part.arrived = what.arrived;
-  part.context = what.context;
-  part.owners = what.owners;
-  const auto first = what.objects.begin();
+  part.direction = request.direction;
+  part.outside = request.outside;
+  part.runs = request.runs;
+  part.checksums = request.checksums;
+  part.arrived = request.arrived;
+  part.context = request.context;
+  part.owners = request.owners;
+  const auto first = request.objects.begin();
   const size_t after = end.object + (end.byte != 0 ? 1 : 0);
   part.objects.assign(first + static_cast<ptrdiff_t>(begin.object), first + static_cast<ptrdiff_t>(after));
   part.begin = begin.byte;
@@ -325,31 +326,31 @@ copy_request part_between(const copy_request& what, const place& begin, const pl
 
 } // namespace
 
-size_t copy_parts_max(const copy_request& what) {
-  uint64_t parts = bytes_of(what) / copy_part_bytes_min;
-  if (what.checksums)
-    parts = std::min<uint64_t>(parts, what.objects.size());
+size_t copy_parts_max(const copy_request& request) {
+  uint64_t parts = bytes_of(request) / copy_part_bytes_min;
+  if (request.checksums)
+    parts = std::min<uint64_t>(parts, request.objects.size());
   return std::max<uint64_t>(parts, 1);
 }
 
-std::vector<copy_request> parts_of(copy_request what, size_t count) {
-  assert(!what.arena && !what.generations.page && !what.parts);
+std::vector<copy_request> parts_of(copy_request request, size_t count) {
+  assert(!request.arena && !request.generations.page && !request.parts);
   std::vector<copy_request> parts;
-  const uint64_t all = bytes_of(what);
-  divider places(what);
+  const uint64_t all = bytes_of(request);
+  divider places(request);
   place begin;
   for (size_t i = 1; i < count; ++i) {
     const place end = places.at(all / count * i);
-    if (end == begin || end.object == what.objects.size())
+    if (end == begin || end.object == request.objects.size())
       continue;
-    parts.push_back(part_between(what, begin, end));
+    parts.push_back(part_between(request, begin, end));
     begin = end;
   }
   if (parts.empty()) {
-    parts.push_back(std::move(what));
+    parts.push_back(std::move(request));
     return parts;
   }
-  parts.push_back(part_between(what, begin, {what.objects.size(), 0}));
+  parts.push_back(part_between(request, begin, {request.objects.size(), 0}));
   auto shared = std::make_shared<copy_parts>(parts.size());
   for (copy_request& part : parts)
     part.parts = shared;

@@ -19,11 +19,11 @@ namespace terrace {
 constexpr uint64_t copy_part_bytes_min = 1 << 20;
 
 /// How many parts of that size it has; 1: it is not divided. A copy with checksums is divided between objects.
-size_t copy_parts_max(const copy_request& what);
+size_t copy_parts_max(const copy_request& request);
 
 /// Contiguous parts of about as many bytes each, at most `count`; of a first load into a client's memory they begin at large pages where they can. They end together: the last one that is copied announces what
 /// has arrived, and when one fails, the others stop.
-std::vector<copy_request> parts_of(copy_request what, size_t count);
+std::vector<copy_request> parts_of(copy_request request, size_t count);
 
 /// The answer to the whole. `answers`: of all parts, in their order.
 copy_answer joined(std::vector<copy_answer> answers);
@@ -38,7 +38,7 @@ copy_answer move_bytes(const copy_request& request, uint64_t piece_bytes);
 /// them. So a million pieces of a byte are not a megabyte.
 class byte_copy {
  public:
-  byte_copy(copy_request what, uint64_t piece_bytes);
+  byte_copy(copy_request request, uint64_t piece_bytes);
 
   uint64_t left() const { return left_; } ///< cost of the rest
 

@@ -16,16 +16,16 @@ std::shared_ptr<shared_device::member> shared_device::member_of(uint64_t group) 
   return found;
 }
 
-void shared_device::begin(member& of) {
-  if (of.active_files.fetch_add(1) != 0)
+void shared_device::begin(member& path) {
+  if (path.active_files.fetch_add(1) != 0)
     return;
-  of.arrivals.fetch_add(1);
+  path.arrivals.fetch_add(1);
   arrivals_.fetch_add(1);
   active_groups_.fetch_add(1);
 }
 
-void shared_device::end(member& of) {
-  if (of.active_files.fetch_sub(1) == 1)
+void shared_device::end(member& path) {
+  if (path.active_files.fetch_sub(1) == 1)
     active_groups_.fetch_sub(1);
 }
 

@@ -35,13 +35,13 @@ class shared_device {
   std::shared_ptr<member> member_of(uint64_t group);
 
   /// A file of the member has something to do, or nothing any more.
-  void begin(member& of);
-  void end(member& of);
+  void begin(member& path);
+  void end(member& path);
 
   uint32_t active_groups() const { return active_groups_.load(std::memory_order_relaxed); }
   /// How often another group than `of` became active.
-  uint64_t arrivals_of_others(const member& of) const {
-    return arrivals_.load(std::memory_order_relaxed) - of.arrivals.load(std::memory_order_relaxed);
+  uint64_t arrivals_of_others(const member& path) const {
+    return arrivals_.load(std::memory_order_relaxed) - path.arrivals.load(std::memory_order_relaxed);
   }
 
  private:

@@ -18,7 +18,7 @@ namespace terrace {
 
 /// Objects of a disk tier, which are held, into a region. `copy` is without generations, announcement and arena.
 struct direct_load {
-  space_ptr in;
+  space_ptr space;
   copy_request copy;
   std::vector<object_key> keys;     ///< parallel to its objects
   std::vector<object_place> places; ///< the same

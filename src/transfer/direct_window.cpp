@@ -17,18 +17,19 @@ constexpr uint64_t verified_bytes_min = 241;
 
 size_t direct_window::before_known(size_t most, const recent_keys& read) const {
   size_t first = 0;
-  while (first < most && !read.has(course_.of.objects->keys[part_.begin + first]))
-    first += course_.of.objects_per_chunk;
+  while (first < most && !read.has(load_.subject.objects->keys[part_.begin + first]))
+    first += load_.subject.objects_per_chunk;
   return std::min(first, most);
 }
 
 size_t direct_window::before_present(size_t most, const tier_index& tier) const {
-  return most == 0 ? 0
-                   : tier.first_present(*course_.of.objects, part_.begin, part_.begin + most) - part_.begin;
+  return most == 0
+             ? 0
+             : tier.first_present(*load_.subject.objects, part_.begin, part_.begin + most) - part_.begin;
 }
 
 size_t direct_window::readable(size_t most, uint64_t bytes_max) const {
-  auto payloads = std::span(course_.of.objects->payload_bytes).subspan(part_.begin, most);
+  auto payloads = std::span(load_.subject.objects->payload_bytes).subspan(part_.begin, most);
   auto end = std::find_if(payloads.begin(), payloads.end(), [bytes_max](uint64_t bytes) {
     return bytes < verified_bytes_min || physical_bytes_for(bytes) > bytes_max;
   });
@@ -36,20 +37,20 @@ size_t direct_window::readable(size_t most, uint64_t bytes_max) const {
 }
 
 bool direct_window::cut(size_t objects) {
-  objects -= objects % course_.of.objects_per_chunk;
+  objects -= objects % load_.subject.objects_per_chunk;
   if (objects == 0)
     return false;
   part_.end = part_.begin + objects;
-  part_.objects = slice(course_.of.objects, part_.begin, part_.end);
+  part_.objects = slice(load_.subject.objects, part_.begin, part_.end);
   return true;
 }
 
 hold_ptr direct_window::leased() const {
-  hold_ptr held = held_in(course_.of.leased, tier_kind::disk);
+  hold_ptr held = held_in(load_.subject.leased, tier_kind::disk);
   return held && held->places().size() >= part_.end ? part_of(held, part_.begin, part_.end) : nullptr;
 }
 
-bool direct_window::take_held(hold_ptr held) {
+bool direct_window::add_held(hold_ptr held) {
   held_ = std::move(held);
   if (!held_)
     return false;
@@ -57,19 +58,19 @@ bool direct_window::take_held(hold_ptr held) {
   auto gap =
       std::find_if(places.begin(), places.end(), [](const object_place& one) { return !one.present(); });
   usable_ = static_cast<size_t>(gap - places.begin());
-  usable_ -= usable_ % course_.of.objects_per_chunk;
+  usable_ -= usable_ % load_.subject.objects_per_chunk;
   return usable_ != 0;
 }
 
-direct_load direct_window::request(const space_ptr& in) const {
-  const load_subject& of = course_.of;
+direct_load direct_window::request(const space_ptr& space) const {
+  const load_subject& subject = load_.subject;
   direct_load request;
-  request.in = in;
+  request.space = space;
   copy_request& copy = request.copy;
   copy.direction = copy_direction::out_of_arena;
-  copy.outside = of.target;
-  copy.runs = of.runs;
-  copy.context = of.context;
+  copy.outside = subject.target;
+  copy.runs = subject.runs;
+  copy.context = subject.context;
   copy.owners = {held_};
   for (size_t i = 0; i < usable_; ++i) {
     copy.objects.push_back({nullptr, part_.begin + i});
@@ -79,9 +80,9 @@ direct_load direct_window::request(const space_ptr& in) const {
   return request;
 }
 
-bool direct_window::take_read(size_t objects) {
+bool direct_window::add_read(size_t objects) {
   const size_t wanted = usable_;
-  usable_ = std::min(objects - objects % course_.of.objects_per_chunk, wanted);
+  usable_ = std::min(objects - objects % load_.subject.objects_per_chunk, wanted);
   return usable_ == wanted;
 }
 
@@ -92,57 +93,57 @@ confirm_request direct_window::confirmation() const {
   return request;
 }
 
-bool direct_window::take_confirmed(const std::vector<bool>& present) {
+bool direct_window::add_confirmed(const std::vector<bool>& present) {
   auto gone = std::find(present.begin(), present.end(), false);
-  return take_read(static_cast<size_t>(gone - present.begin()));
+  return add_read(static_cast<size_t>(gone - present.begin()));
 }
 
 std::optional<copy_request> direct_window::announcement() const {
-  const load_subject& of = course_.of;
-  const bool last = part_.begin + usable_ == of.objects->size() && of.generations.page;
-  if (usable_ == 0 || (!last && !of.arrivals))
+  const load_subject& subject = load_.subject;
+  const bool last = part_.begin + usable_ == subject.objects->size() && subject.generations.page;
+  if (usable_ == 0 || (!last && !subject.arrivals))
     return std::nullopt;
   copy_request copy;
   copy.direction = copy_direction::out_of_arena;
-  copy.outside = of.target;
-  copy.runs = of.runs;
-  copy.context = of.context;
-  copy.arrived = {of.arrivals, 0, of.objects_per_chunk,
-                  static_cast<uint32_t>(usable_ / of.objects_per_chunk)};
+  copy.outside = subject.target;
+  copy.runs = subject.runs;
+  copy.context = subject.context;
+  copy.arrived = {subject.arrivals, 0, subject.objects_per_chunk,
+                  static_cast<uint32_t>(usable_ / subject.objects_per_chunk)};
   if (last)
-    copy.generations = of.generations.part(0, of.objects_per_chunk);
+    copy.generations = subject.generations.part(0, subject.objects_per_chunk);
   return copy;
 }
 
 uint64_t direct_window::deliver(recent_keys& read) {
-  load_result& done = course_.done;
+  load_result& done = load_.done;
   uint64_t bytes = 0;
   for (size_t i = 0; i < usable_; ++i)
     bytes += part_.objects->payload_bytes[i];
-  for (size_t i = 0; i < usable_; i += course_.of.objects_per_chunk)
+  for (size_t i = 0; i < usable_; i += load_.subject.objects_per_chunk)
     read.add(part_.objects->keys[i]);
   done.bytes += bytes;
   done.bytes_by_tier[static_cast<size_t>(tier_kind::disk)] += bytes;
-  done.chunks += usable_ / course_.of.objects_per_chunk;
-  course_.begin += usable_;
+  done.chunks += usable_ / load_.subject.objects_per_chunk;
+  load_.begin += usable_;
   return bytes;
 }
 
 hold_ptr device_window::leased() const {
-  hold_ptr held = held_in(course_.of.leased, tier_kind::gpu);
+  hold_ptr held = held_in(load_.subject.leased, tier_kind::gpu);
   if (!held || held->places().size() < part_.end)
     return nullptr;
   return part_of(held, part_.begin, part_.end);
 }
 
-bool device_window::take_held(hold_ptr held) {
+bool device_window::add_held(hold_ptr held) {
   held_ = std::move(held);
   if (!held_)
     return false;
   const auto& places = held_->places();
   while (usable_ < places.size() && places[usable_].present())
     ++usable_;
-  usable_ -= usable_ % course_.of.objects_per_chunk;
+  usable_ -= usable_ % load_.subject.objects_per_chunk;
   return usable_ != 0;
 }
 
@@ -153,46 +154,46 @@ confirm_request device_window::confirmation() const {
   return request;
 }
 
-bool device_window::take_confirmed(const std::vector<bool>& present) {
+bool device_window::add_confirmed(const std::vector<bool>& present) {
   const size_t wanted = usable_;
   usable_ = static_cast<size_t>(std::find(present.begin(), present.end(), false) - present.begin());
-  usable_ -= usable_ % course_.of.objects_per_chunk;
+  usable_ -= usable_ % load_.subject.objects_per_chunk;
   return usable_ == wanted;
 }
 
 device_load_request device_window::request() const {
-  const load_subject& of = course_.of;
+  const load_subject& subject = load_.subject;
   device_load_request request;
   copy_request& copy = request.copy;
   copy.direction = copy_direction::out_of_arena;
-  copy.outside = of.target;
-  copy.runs = of.runs;
-  copy.context = of.context;
+  copy.outside = subject.target;
+  copy.runs = subject.runs;
+  copy.context = subject.context;
   copy.owners = {held_};
-  size_t first = of.order ? of.order.pool_of(part_.begin) : 0;
-  copy.arrived = {of.arrivals, first, of.objects_per_chunk,
-                  static_cast<uint32_t>(usable_ / of.objects_per_chunk)};
-  size_t end = of.order ? of.order.end_of_pool(part_.begin) : of.objects->size();
-  if (part_.begin + usable_ == end && of.generations.page)
-    copy.generations = of.generations.part(first, of.objects_per_chunk);
+  size_t first = subject.order ? subject.order.pool_of(part_.begin) : 0;
+  copy.arrived = {subject.arrivals, first, subject.objects_per_chunk,
+                  static_cast<uint32_t>(usable_ / subject.objects_per_chunk)};
+  size_t end = subject.order ? subject.order.end_of_pool(part_.begin) : subject.objects->size();
+  if (part_.begin + usable_ == end && subject.generations.page)
+    copy.generations = subject.generations.part(first, subject.objects_per_chunk);
   for (size_t i = 0; i < usable_; ++i) {
     const object_place& place = held_->places()[i];
     copy.objects.push_back(
-        {nullptr, of.order.number_of(part_.begin + i), place.offset + object_header_bytes});
+        {nullptr, subject.order.number_of(part_.begin + i), place.offset + object_header_bytes});
     request.ids.push_back(place.id);
   }
   return request;
 }
 
 uint64_t device_window::deliver() {
-  load_result& done = course_.done;
+  load_result& done = load_.done;
   uint64_t bytes = 0;
   for (size_t i = 0; i < usable_; ++i)
     bytes += part_.objects->payload_bytes[i];
   done.bytes += bytes;
   done.bytes_by_tier[static_cast<size_t>(tier_kind::gpu)] += bytes;
-  done.chunks += usable_ / course_.of.objects_per_chunk;
-  course_.begin += usable_;
+  done.chunks += usable_ / load_.subject.objects_per_chunk;
+  load_.begin += usable_;
   return bytes;
 }
 

@@ -1,15 +1,15 @@
 // A window of a load, chunk by chunk, into memory of a device, of chunks that only the disk has: the device reads them itself, and they do
 // not pass host memory.
 //
-// Pure: a load asks the tier and the device. In order: the `before_...` and `readable`, `cut`, `take_held`, `request`, `take_read`,
-// `take_confirmed`, `announcement`, `deliver`. Used by one thread at a time.
+// Pure: a load asks the tier and the device. In order: the `before_...` and `readable`, `cut`, `add_held`, `request`, `add_read`,
+// `add_confirmed`, `announcement`, `deliver`. Used by one thread at a time.
 #pragma once
 
 #include "tier/messages.hpp"
 #include "tier/objects/tier_index.hpp"
 #include "transfer/copy_messages.hpp"
 #include "transfer/direct_messages.hpp"
-#include "transfer/load_course.hpp"
+#include "transfer/load_plan.hpp"
 #include "transfer/unread_files.hpp"
 
 #include <algorithm>
@@ -21,26 +21,25 @@ namespace terrace {
 // A window of a load into memory of a device whose own tier has the objects: they are copied on the device, and do not
 // pass host memory.
 //
-// Pure: a load asks the tier and its mover. In order: `take_held`, `take_confirmed` of what a lease holds, `request`, `deliver`. Used by
+// Pure: a load asks the tier and its mover. In order: `add_held`, `add_confirmed` of what a lease holds, `request`, `deliver`. Used by
 // one thread at a time.
 
 class device_window {
  public:
-  /// The next objects of the course, which outlives it, up to `bytes_max`.
-  device_window(load_course& course, uint64_t bytes_max)
-      : course_(course), part_(course.next_window(bytes_max)) {}
+  /// The next objects of the load, which outlives it, up to `bytes_max`.
+  device_window(load_plan& load, uint64_t bytes_max) : load_(load), part_(load.next_window(bytes_max)) {}
 
   const batch_ptr& objects() const { return part_.objects; }
 
   /// What the lease of the load holds of them in the device's tier; null: nothing.
   hold_ptr leased() const;
   /// Parallel to the objects. False: the first chunk is not there as a whole.
-  bool take_held(hold_ptr held);
+  bool add_held(hold_ptr held);
 
   /// Are they still published? A lease may hold what was cleared.
   confirm_request confirmation() const;
   /// False: not all of them.
-  bool take_confirmed(const std::vector<bool>& present);
+  bool add_confirmed(const std::vector<bool>& present);
 
   device_load_request request() const;
 
@@ -48,7 +47,7 @@ class device_window {
   uint64_t deliver();
 
  private:
-  load_course& course_;
+  load_plan& load_;
   transfer_window part_;
   hold_ptr held_;
   size_t usable_ = 0; ///< objects of whole chunks from the beginning on
@@ -67,9 +66,9 @@ size_t first_allowed(size_t size, size_t first, Allows&& allows) {
 
 class direct_window {
  public:
-  /// The next objects of the course, which outlives it, up to `bytes_max`.
-  direct_window(load_course& course, uint64_t bytes_max)
-      : course_(course), part_{course.begin, course.end_of_window(course.begin, bytes_max), nullptr} {}
+  /// The next objects of the load, which outlives it, up to `bytes_max`.
+  direct_window(load_plan& load, uint64_t bytes_max)
+      : load_(load), part_{load.begin, load.end_of_window(load.begin, bytes_max), nullptr} {}
 
   // How many of the first `most` objects... None looks further than it has to.
   /// ... are before the first chunk of those that were read in this way lately: the second time it passes host memory, and stays
@@ -81,7 +80,7 @@ class direct_window {
   size_t readable(size_t most, uint64_t bytes_max) const;
 
   size_t size() const { return part_.size(); }
-  size_t chunk() const { return course_.of.objects_per_chunk; } ///< objects of one
+  size_t chunk() const { return load_.subject.objects_per_chunk; } ///< objects of one
   /// To the whole chunks among these first objects. False: there are none.
   bool cut(size_t objects);
   /// From `cut` on.
@@ -90,23 +89,23 @@ class direct_window {
   /// What the lease of the load holds of them on the disk; null: nothing.
   hold_ptr leased() const;
   /// Parallel to the objects. False: the first chunk is not there as a whole.
-  bool take_held(hold_ptr held);
+  bool add_held(hold_ptr held);
 
-  direct_load request(const space_ptr& in) const;
+  direct_load request(const space_ptr& space) const;
 
   /// So many of the first objects are in the region. False: not all that was asked for.
-  bool take_read(size_t objects);
+  bool add_read(size_t objects);
   /// Are those still published? What was cleared meanwhile is not delivered.
   confirm_request confirmation() const;
   /// False: not all of them.
-  bool take_confirmed(const std::vector<bool>& present);
+  bool add_confirmed(const std::vector<bool>& present);
   /// To whoever waits for what has arrived, without objects. Nothing: nobody does.
   std::optional<copy_request> announcement() const;
   /// Accounts the chunks as delivered, and notes them. Returns their bytes.
   uint64_t deliver(recent_keys& read);
 
  private:
-  load_course& course_;
+  load_plan& load_;
   transfer_window part_;
   hold_ptr held_;
   size_t usable_ = 0; ///< objects of whole chunks from the beginning on

@@ -91,8 +91,8 @@ std::optional<io_scheduler::grant> io_scheduler::next(const std::array<uint64_t,
   return std::nullopt;
 }
 
-void io_scheduler::finished(io_class what, uint64_t bytes) {
-  auto i = static_cast<size_t>(what);
+void io_scheduler::finished(io_class priority, uint64_t bytes) {
+  auto i = static_cast<size_t>(priority);
   of_class& mine = classes_[i];
   assert(mine.operations != 0 && mine.bytes >= bytes);
   --mine.operations;

@@ -61,7 +61,7 @@ class io_scheduler {
   explicit io_scheduler(const io_limits& limits);
 
   struct grant {
-    io_class what = io_class::load;
+    io_class priority = io_class::load;
     uint64_t bytes = 0;
   };
   /// `heads`: remaining bytes of the first operation of each class, 0 if none waits. The grant counts as in
@@ -69,11 +69,11 @@ class io_scheduler {
   std::optional<grant> next(const std::array<uint64_t, io_classes>& heads, const io_room& room = {});
 
   /// Call once per grant, with its class and bytes.
-  void finished(io_class what, uint64_t bytes);
+  void finished(io_class priority, uint64_t bytes);
 
   size_t in_flight() const { return operations_; }
   uint64_t bytes_in_flight() const { return bytes_; }
-  uint64_t bytes_in_flight(io_class what) const { return classes_[static_cast<size_t>(what)].bytes; }
+  uint64_t bytes_in_flight(io_class priority) const { return classes_[static_cast<size_t>(priority)].bytes; }
 
  private:
   struct of_class {

@@ -9,9 +9,9 @@
 
 namespace terrace {
 
-load_window::load_window(load_course& course, uint64_t bytes_max, size_t begin)
-    : course_(course), waits_(begin == course.begin), whole_(course.whole()),
-      part_(course.window_from(begin, bytes_max)), source_(part_.size(), memory_tier), lost_(part_.size()) {}
+load_window::load_window(load_plan& load, uint64_t bytes_max, size_t begin)
+    : load_(load), waits_(begin == load.begin), whole_(load.whole()),
+      part_(load.window_from(begin, bytes_max)), source_(part_.size(), memory_tier), lost_(part_.size()) {}
 
 // ---- a round ----
 
@@ -23,12 +23,12 @@ void load_window::begin_round() {
 }
 
 bool load_window::begin_leased(const tiers_below& below) {
-  if (!below.reads || !course_.of_lease() || !course_.of.leased_below() || course_.leased_in_host(part_))
+  if (!below.reads || !load_.of_lease() || !load_.subject.leased_below() || load_.leased_in_host(part_))
     return false;
   begin_round();
   leased_round_ = true;
   places_.assign(part_.size(), {});
-  if (hold_ptr host = held_in(course_.of.leased, memory_tier))
+  if (hold_ptr host = held_in(load_.subject.leased, memory_tier))
     for (size_t i = 0; i < part_.size() && part_.begin + i < host->places().size(); ++i)
       places_[i] = host->places()[part_.begin + i];
   return true;
@@ -40,7 +40,7 @@ acquire_request load_window::present() {
   request.objects = part_.objects;
   request.fill = false;
   request.note_access = notes_access();
-  request.context = course_.of.context;
+  request.context = load_.subject.context;
   return request;
 }
 
@@ -54,16 +54,16 @@ void load_window::keep(const acquire_answer& acquired) {
 
 /// Whether what is held may stay held. Claims its bytes for the connection. True for loads that copy.
 bool load_window::may_stay(uint64_t held_bytes, bool any_below) {
-  const load_subject& of = course_.of;
-  if (of.copies())
+  const load_subject& subject = load_.subject;
+  if (subject.copies())
     return true;
-  if (of.account) {
-    claimed_.emplace(of.account->claim_for(places_, course_.held_bytes_max()));
+  if (subject.account) {
+    claimed_.emplace(subject.account->claim_for(places_, load_.held_bytes_max()));
     return claimed_->complete();
   }
-  if (!any_below || held_bytes <= course_.held_bytes_max())
+  if (!any_below || held_bytes <= load_.held_bytes_max())
     return true;
-  hold_ptr leased = held_in(of.leased, memory_tier);
+  hold_ptr leased = held_in(subject.leased, memory_tier);
   for (size_t i = 0; i < part_.size(); ++i) // what the lease already holds needs no additional memory
     if (!leased || !leased->places()[part_.begin + i].present())
       return false;
@@ -72,33 +72,33 @@ bool load_window::may_stay(uint64_t held_bytes, bool any_below) {
 
 /// What everybody else holds of host memory.
 void load_window::count_others(const acquire_answer& acquired) {
-  course_.others_hold = course_.charged() ? course_.leases.bytes() : acquired.held_bytes;
-  if (!course_.of.copies())
+  load_.others_hold = load_.charged() ? load_.leases.bytes() : acquired.held_bytes;
+  if (!load_.subject.copies())
     return;
   for (size_t i = 0; i < acquired.states.size(); ++i) // its own objects are in nobody's way for long
     if (acquired.states[i] == acquired_state::held)
-      course_.others_hold -= std::min(course_.others_hold, acquired.places[i].physical_bytes);
+      load_.others_hold -= std::min(load_.others_hold, acquired.places[i].physical_bytes);
 }
 
-result<load_window::step> load_window::take_present(acquire_answer acquired, const tiers_below& below) {
+result<load_window::step> load_window::add_present(acquire_answer acquired, const tiers_below& below) {
   keep(acquired);
   count_others(acquired);
   bool others = acquired.any(acquired_state::pending);
   bool complete = !others && !acquired.any(acquired_state::absent);
   bool fits = may_stay(acquired.held_bytes, below.any);
   if ((!complete || !fits) && whole_) { // in smaller windows, from the beginning
-    course_.piecewise = true;
+    load_.piecewise = true;
     holds_.clear();
     return step::ready;
   }
   if (!fits) {
-    course_.full = course_.delivered_some();
-    return tl::unexpected(course_.no_room(0));
+    load_.full = load_.delivered_some();
+    return tl::unexpected(load_.no_room(0));
   }
   if (!complete && !others && below.reads)
     return step::read_below;
   if (!complete && !others)
-    lost_.assign(part_.size(), course_.of.leased_below());
+    lost_.assign(part_.size(), load_.subject.leased_below());
   return after_reading(others);
 }
 
@@ -121,7 +121,7 @@ bool load_window::release_and_wait() {
 }
 
 error load_window::gave_up() const {
-  if (!course_.of.held_by)
+  if (!load_.subject.held_by)
     return {};
   return {errc::busy, "other clients kept writing the chunks that this load waits for; try again"};
 }
@@ -130,26 +130,26 @@ error load_window::gave_up() const {
 
 std::optional<tier_holds> load_window::leased_below() {
   holds_.clear(); // a waiting request holds nothing
-  if (!course_.of.leased_below())
+  if (!load_.subject.leased_below())
     return std::nullopt;
   tier_holds below;
-  for (const tier_hold& one : course_.of.leased)
+  for (const tier_hold& one : load_.subject.leased)
     if (one.tier != memory_tier)
       below.push_back({one.tier, part_of(one.held, part_.begin, part_.end)});
   return below;
 }
 
 passage::plan load_window::reading(tier_holds below) const {
-  const load_subject& of = course_.of;
+  const load_subject& subject = load_.subject;
   passage::plan plan;
-  plan.in = of.in;
+  plan.space = subject.space;
   plan.objects = part_.objects;
   plan.from = std::move(below);
   plan.way = direction::into_host;
-  plan.memory = &course_.memory;
-  plan.context = of.context;
+  plan.memory = &load_.memory;
+  plan.context = subject.context;
   plan.name = "load";
-  plan.inference = of.context ? of.context->inference : 0;
+  plan.inference = subject.context ? subject.context->inference : 0;
   plan.hold = true;
   return plan;
 }
@@ -159,15 +159,15 @@ void load_window::find_gap(const passage& pass) {
   gap_ = 0;
   while (gap_ < part_.size() && (places_[gap_].present() || pass.has(gap_)))
     ++gap_;
-  asked_ = gap_ - gap_ % course_.of.objects_per_chunk;
+  asked_ = gap_ - gap_ % load_.subject.objects_per_chunk;
 }
 
 result<acquire_request> load_window::space(const passage& pass) {
-  const load_subject& of = course_.of;
+  const load_subject& subject = load_.subject;
   acquire_request request;
   request.objects = part_.objects;
   request.note_access = leased_round_ && notes_access();
-  request.context = of.context;
+  request.context = subject.context;
   request.may_fill.resize(part_.size());
   uint64_t wanted = 0;
   find_gap(pass);
@@ -177,30 +177,30 @@ result<acquire_request> load_window::space(const passage& pass) {
       wanted += physical_bytes_for(part_.objects->payload_bytes[i]);
   }
   request.may_wait = waits_;
-  request.may_come_again = !waits_ || part_.size() > of.objects_per_chunk;
-  if (of.copies())
+  request.may_come_again = !waits_ || part_.size() > subject.objects_per_chunk;
+  if (subject.copies())
     return request;
-  request.may_wait = !course_.delivered_some();                         // a waiting request holds nothing
+  request.may_wait = !load_.delivered_some();                           // a waiting request holds nothing
   request.may_come_again = request.may_come_again || !request.may_wait; // what it has is the answer then
-  if (of.account)
-    claimed_below_.emplace(of.account->claim_for(wanted, course_.held_bytes_max()));
+  if (subject.account)
+    claimed_below_.emplace(subject.account->claim_for(wanted, load_.held_bytes_max()));
   bool fits =
-      claimed_below_ ? claimed_below_->complete() : course_.others_hold + wanted <= course_.held_bytes_max();
+      claimed_below_ ? claimed_below_->complete() : load_.others_hold + wanted <= load_.held_bytes_max();
   if (!fits) {
-    course_.full = course_.delivered_some();
-    return tl::unexpected(course_.no_room(wanted));
+    load_.full = load_.delivered_some();
+    return tl::unexpected(load_.no_room(wanted));
   }
   return request;
 }
 
 void load_window::refused_space(const error& why) {
-  course_.full = !course_.of.copies() && course_.delivered_some() && why.code == errc::no_space;
+  load_.full = !load_.subject.copies() && load_.delivered_some() && why.code == errc::no_space;
 }
 
 bool load_window::publishes(const passage& pass) {
   if (leased_round_)
     count_others(pass.acquired());
-  return pass.others_write() || !course_.passes();
+  return pass.others_write() || !load_.passes();
 }
 
 void load_window::add_read(const passage& pass) {
@@ -224,7 +224,7 @@ void load_window::add_read(const passage& pass) {
   auto place = pass.published()->places().begin();
   for (size_t i : read) {
     places_[i] = *place++;
-    course_.promoted += physical_bytes_for(places_[i].payload_bytes);
+    load_.promoted += physical_bytes_for(places_[i].payload_bytes);
   }
   holds_.push_back(pass.published());
 }
@@ -232,55 +232,55 @@ void load_window::add_read(const passage& pass) {
 // ---- delivery ----
 
 load_window::next load_window::after_rounds(error& failure) {
-  const load_subject& of = course_.of;
-  if (!course_.whole() && may_shrink(part_, of.objects_per_chunk, of.context, failure)) {
-    ++course_.fruitless; // less may fit
-    course_.full = false;
+  const load_subject& subject = load_.subject;
+  if (!load_.whole() && may_shrink(part_, subject.objects_per_chunk, subject.context, failure)) {
+    ++load_.fruitless; // less may fit
+    load_.full = false;
     return next::again;
   }
-  if (course_.full) { // what is held already is the answer: the client continues after it
+  if (load_.full) { // what is held already is the answer: the client continues after it
     failure = {};
     return next::end;
   }
   if (failure.code != errc::ok)
     return next::end;
-  return whole_ && course_.piecewise ? next::again : next::deliver;
+  return whole_ && load_.piecewise ? next::again : next::deliver;
 }
 
 copy_request load_window::begin_copy() const {
-  const load_subject& of = course_.of;
+  const load_subject& subject = load_.subject;
   copy_request request;
   request.direction = copy_direction::out_of_arena;
-  request.outside = of.target;
-  request.context = of.context;
+  request.outside = subject.target;
+  request.context = subject.context;
   request.owners.assign(holds_.begin(), holds_.end());
   request.owners.push_back(passing_);
-  request.runs = of.runs;
-  request.arrived.counters = of.arrivals;
-  request.arrived.chunks = static_cast<uint32_t>(deliverable() / of.objects_per_chunk);
+  request.runs = subject.runs;
+  request.arrived.counters = subject.arrivals;
+  request.arrived.chunks = static_cast<uint32_t>(deliverable() / subject.objects_per_chunk);
   return request;
 }
 
 /// If they are the load's last chunks, all of the pools have arrived with them.
 device_generations load_window::generations(size_t first, size_t count) const {
-  const load_subject& of = course_.of;
-  size_t end = of.order ? of.order.end_of_pool(part_.begin) : of.objects->size();
+  const load_subject& subject = load_.subject;
+  size_t end = subject.order ? subject.order.end_of_pool(part_.begin) : subject.objects->size();
   bool last = part_.begin + deliverable() == end;
-  return last && of.generations.page ? of.generations.part(first, count) : device_generations{};
+  return last && subject.generations.page ? subject.generations.part(first, count) : device_generations{};
 }
 
 copied_object load_window::copied(size_t object) const {
   const object_place& place = places_[object];
-  return {.inside = payload_at(course_.memory, place),
-          .number = course_.of.order.number_of(part_.begin + object),
+  return {.inside = payload_at(load_.memory, place),
+          .number = load_.subject.order.number_of(part_.begin + object),
           .bytes = place.payload_bytes};
 }
 
 copy_request load_window::copy() const {
   copy_request request = begin_copy();
-  const layer_order& order = course_.of.order;
+  const layer_order& order = load_.subject.order;
   request.arrived.first = order ? order.pool_of(part_.begin) : 0;
-  request.arrived.count = course_.of.objects_per_chunk;
+  request.arrived.count = load_.subject.objects_per_chunk;
   request.generations = generations(request.arrived.first, request.arrived.count);
   for (size_t i = 0; i < usable_; ++i)
     request.objects.push_back(copied(i));
@@ -292,14 +292,14 @@ copy_request load_window::copy_pool(size_t pool) const {
   request.arrived.first = pool;
   request.arrived.count = 1;
   request.generations = generations(pool, 1);
-  for (size_t i = pool; i < usable_; i += course_.of.objects_per_chunk)
+  for (size_t i = pool; i < usable_; i += load_.subject.objects_per_chunk)
     request.objects.push_back(copied(i));
   return request;
 }
 
 std::array<uint64_t, 4> load_window::deliver() {
-  const load_subject& of = course_.of;
-  load_result& done = course_.done;
+  const load_subject& subject = load_.subject;
+  load_result& done = load_.done;
   size_t objects = deliverable();
   std::array<uint64_t, 4> by_tier{};
   for (size_t i = 0; i < objects; ++i) {
@@ -308,15 +308,15 @@ std::array<uint64_t, 4> load_window::deliver() {
     done.bytes_by_tier[static_cast<size_t>(source_[i])] += bytes;
     done.bytes += bytes;
   }
-  done.chunks += objects / of.objects_per_chunk;
-  if (!of.copies() && objects != 0) {
-    done.places->reserve(of.objects->size()); // so that it is never moved
+  done.chunks += objects / subject.objects_per_chunk;
+  if (!subject.copies() && objects != 0) {
+    done.places->reserve(subject.objects->size()); // so that it is never moved
     done.places->insert(done.places->end(), places_.begin(),
                         places_.begin() + static_cast<ptrdiff_t>(objects));
     for (const hold_ptr& each : holds_)
-      done.holds.push_back(of.account ? of.account->charge(each) : each);
+      done.holds.push_back(subject.account ? subject.account->charge(each) : each);
   }
-  course_.begin += objects;
+  load_.begin += objects;
   return by_tier;
 }
 
@@ -327,7 +327,7 @@ hold_ptr load_window::from_host() const {
 
 /// True if the lease of the load held the object.
 bool load_window::leased(size_t object) const {
-  const tier_holds& leased = course_.of.leased;
+  const tier_holds& leased = load_.subject.leased;
   return std::any_of(leased.begin(), leased.end(), [&](const tier_hold& one) {
     return one.held->places()[part_.begin + object].present();
   });
@@ -336,7 +336,7 @@ bool load_window::leased(size_t object) const {
 std::optional<error> load_window::after_delivery() {
   size_t objects = deliverable();
   if (objects == part_.size()) {
-    course_.fruitless -= course_.fruitless == 0 ? 0 : 1; // more may fit again
+    load_.fruitless -= load_.fruitless == 0 ? 0 : 1; // more may fit again
     return std::nullopt;
   }
   if (usable_ != first_left_) { // a tier lost the next object, or no tier ever had it
@@ -345,12 +345,12 @@ std::optional<error> load_window::after_delivery() {
     size_t absent = usable_ < asked_ ? usable_ : gap_;
     if (!lost_[absent] && leased(absent))
       return error{errc::gone, "chunks that the lease held were cleared"};
-    course_.done.missing = course_.of.order.number_of(part_.begin + absent);
-    course_.done.damaged = lost_[absent];
+    load_.done.missing = load_.subject.order.number_of(part_.begin + absent);
+    load_.done.damaged = lost_[absent];
     return error{};
   }
-  course_.fruitless = objects == 0 ? course_.fruitless + 1 : 0;
-  if (course_.fruitless > fruitless_max)
+  load_.fruitless = objects == 0 ? load_.fruitless + 1 : 0;
+  if (load_.fruitless > fruitless_max)
     return error{errc::busy, "objects are evicted from host memory as fast as they are read; try again"};
   return std::nullopt;
 }

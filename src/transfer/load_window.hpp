@@ -1,14 +1,14 @@
 // A window of a load: what is held in host memory, what is read from the tiers below, and what is delivered.
 //
 // Pure: a load asks the tiers, movers and copiers, and passes their answers to this class. In order, per round:
-// `begin_leased`, or else `present` and `take_present`; to read from below: `leased_below`, `reading`, `space`, the passage,
+// `begin_leased`, or else `present` and `add_present`; to read from below: `leased_below`, `reading`, `space`, the passage,
 // during which `publishes` is asked, and `add_read`; to wait for others: `release_and_wait`. At the end `after_rounds`,
 // `copy`, `deliver`, `after_delivery`. Used by one thread at a time. Indices of objects are those in the window.
 #pragma once
 
 #include "tier/messages.hpp"
 #include "transfer/copy_messages.hpp"
-#include "transfer/load_course.hpp"
+#include "transfer/load_plan.hpp"
 #include "transfer/passage.hpp"
 
 #include <array>
@@ -27,11 +27,11 @@ class load_window {
   /// is reached only with chunks of many objects, and only by chance.
   static constexpr unsigned fruitless_max = 48;
 
-  /// The next window of the course, which outlives it. `bytes_max`: of the arena, unless all must be held at once.
-  load_window(load_course& course, uint64_t bytes_max) : load_window(course, bytes_max, course.begin) {}
+  /// The next window of the load, which outlives it. `bytes_max`: of the arena, unless all must be held at once.
+  load_window(load_plan& load, uint64_t bytes_max) : load_window(load, bytes_max, load.begin) {}
   /// The window that begins with object `begin`, behind others that are in progress: it does not wait for memory, which they
   /// may hold.
-  load_window(load_course& course, uint64_t bytes_max, size_t begin);
+  load_window(load_plan& load, uint64_t bytes_max, size_t begin);
 
   size_t begin() const { return part_.begin; }
   size_t end() const { return part_.end; }
@@ -60,7 +60,7 @@ class load_window {
     await,      ///< others are writing some of it
   };
   /// Error: `no_space`, if what a load without a copy holds may not stay held.
-  result<step> take_present(acquire_answer acquired, const tiers_below& below);
+  result<step> add_present(acquire_answer acquired, const tiers_below& below);
 
   /// Releases everything before it waits for others, because a waiting request holds nothing. False: it gives up.
   bool release_and_wait();
@@ -94,7 +94,7 @@ class load_window {
   /// `failure`: of the rounds; `ok` afterwards if what was delivered is all that there is room for.
   next after_rounds(error& failure);
 
-  bool copies() const { return course_.of.copies() && usable_ != 0; }
+  bool copies() const { return load_.subject.copies() && usable_ != 0; }
   copy_request copy() const;
   /// Of the objects of one pool, which is the `pool`th of each chunk.
   copy_request copy_pool(size_t pool) const;
@@ -116,15 +116,15 @@ class load_window {
   device_generations generations(size_t first, size_t count) const;
   void keep(const acquire_answer& acquired);
   void begin_round();
-  bool notes_access() const { return course_.of.note_access && awaited_ == 0; }
+  bool notes_access() const { return load_.subject.note_access && awaited_ == 0; }
   void count_others(const acquire_answer& acquired);
   void find_gap(const passage& pass);
   void cut_at_first_gap();
   bool may_stay(uint64_t held_bytes, bool any_below);
   bool leased(size_t object) const;
-  size_t deliverable() const { return usable_ - usable_ % course_.of.objects_per_chunk; }
+  size_t deliverable() const { return usable_ - usable_ % load_.subject.objects_per_chunk; }
 
-  load_course& course_;
+  load_plan& load_;
   bool waits_; ///< for memory
   bool whole_; ///< one window was to hold everything
   transfer_window part_;

@@ -22,7 +22,7 @@ struct moved_object {
   std::optional<uint64_t> checksum{}; ///< of the payload, if known; for writes
 };
 struct moved_objects {
-  space_ptr in;
+  space_ptr space;
   std::vector<moved_object> objects;
   context_ptr context;            ///< of the waiting request; may be null
   std::vector<keep_alive> owners; ///< of the memory and the places, kept until they are no longer accessed

@@ -21,7 +21,7 @@ std::vector<write_through_notice> parts_of(write_through_notice whole, size_t ob
     }
     auto sums = whole.checksums.begin();
     write_through_notice& part = parts.emplace_back();
-    part.in = whole.in;
+    part.space = whole.space;
     part.objects = window.objects;
     part.held = part_of(whole.held, begin, window.end);
     part.credit = whole.credit;

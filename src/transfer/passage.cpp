@@ -55,14 +55,14 @@ struct moved_bytes {
 
 } // namespace
 
-moved_objects passage::moved(const part& of) const {
+moved_objects passage::moved(const part& piece) const {
   bool out = of_.way == direction::out_of_host;
   moved_objects request;
-  request.in = of_.in;
+  request.space = of_.space;
   request.context = of_.context;
-  request.objects.reserve(of.objects.size());
-  for (size_t i : of.objects) {
-    const object_place &from = of.held->places()[i], &to = acquired_.places[i];
+  request.objects.reserve(piece.objects.size());
+  for (size_t i : piece.objects) {
+    const object_place &from = piece.held->places()[i], &to = acquired_.places[i];
     moved_object object;
     object.key = of_.objects->keys[i];
     object.place = out ? to : from;
@@ -73,19 +73,19 @@ moved_objects passage::moved(const part& of) const {
   }
   auto bytes = std::make_shared<moved_bytes>();
   bytes->work.begin();
-  bytes->held = of.held;
+  bytes->held = piece.held;
   bytes->reserved = acquired_.reserved;
   request.owners = {std::move(bytes)};
   return request;
 }
 
 passage::reports passage::add_outcomes(size_t which, const std::vector<move_outcome>& outcomes) {
-  part& of = parts_[which];
+  part& piece = parts_[which];
   bool into = of_.way == direction::into_host;
   reports told;
   std::vector<size_t> good;
-  for (size_t n = 0; n < of.objects.size(); ++n) {
-    size_t i = of.objects[n];
+  for (size_t n = 0; n < piece.objects.size(); ++n) {
+    size_t i = piece.objects[n];
     if (outcomes[n] == move_outcome::done) {
       good.push_back(i);
       continue;
@@ -94,23 +94,23 @@ passage::reports passage::add_outcomes(size_t which, const std::vector<move_outc
     ended_.away += outcomes[n] == move_outcome::away ? 1 : 0;
     ended_.stalled = ended_.stalled || outcomes[n] == move_outcome::stalled;
     if (into && outcomes[n] == move_outcome::failed)
-      told.damaged.ids.push_back(of.held->places()[i].id);
+      told.damaged.ids.push_back(piece.held->places()[i].id);
     if (into && outcomes[n] == move_outcome::stalled)
       told.stalled.ids.push_back(acquired_.places[i].id);
   }
-  of.objects = std::move(good);
+  piece.objects = std::move(good);
   return told;
 }
 
-uint64_t passage::payload_bytes(const part& of) const {
-  return std::accumulate(of.objects.begin(), of.objects.end(), uint64_t{0},
+uint64_t passage::payload_bytes(const part& piece) const {
+  return std::accumulate(piece.objects.begin(), piece.objects.end(), uint64_t{0},
                          [this](uint64_t sum, size_t i) { return sum + acquired_.places[i].payload_bytes; });
 }
 
-confirm_request passage::confirmation(const part& of) const {
+confirm_request passage::confirmation(const part& piece) const {
   confirm_request request;
-  for (size_t i : of.objects)
-    request.ids.push_back(of.held->places()[i].id);
+  for (size_t i : piece.objects)
+    request.ids.push_back(piece.held->places()[i].id);
   return request;
 }
 
@@ -126,7 +126,7 @@ publish_request passage::publication() const {
   publish_request request;
   for (size_t i : objects())
     request.places.push_back(acquired_.places[i]);
-  request.in = of_.in;
+  request.space = of_.space;
   request.inference = of_.inference;
   request.hold = of_.hold;
   return request;

@@ -18,7 +18,7 @@
 #include "base/tier_properties.hpp"
 #include "memory/segmented_arena.hpp"
 #include "tier/messages.hpp"
-#include "tier/objects/tier_hold.hpp"
+#include "tier/objects/object_hold.hpp"
 #include "transfer/mover_messages.hpp"
 
 #include <cstddef>
@@ -33,7 +33,7 @@ enum class direction : uint8_t { into_host, out_of_host };
 class passage {
  public:
   struct plan {
-    space_ptr in;
+    space_ptr space;
     batch_ptr objects;
     tier_holds from; ///< what the tiers hold, fastest first; parallel to the objects
     direction way = direction::into_host;
@@ -44,7 +44,7 @@ class passage {
     bool hold = false;                       ///< what is published stays held
     std::vector<uint64_t> checksums{};       ///< of the payloads, parallel to the objects; empty: unknown
   };
-  explicit passage(plan of) : of_(std::move(of)) {}
+  explicit passage(plan steps) : of_(std::move(steps)) {}
 
   const plan& planned() const { return of_; }
   /// True if a tier has the object.
@@ -76,8 +76,8 @@ class passage {
   bool empty() const { return size() == 0; }
   std::vector<size_t> objects() const; ///< of all parts, part by part
 
-  read_request read(const part& of) const { return {moved(of)}; }   ///< into host memory
-  write_request write(const part& of) const { return {moved(of)}; } ///< out of it
+  read_request read(const part& piece) const { return {moved(piece)}; }   ///< into host memory
+  write_request write(const part& piece) const { return {moved(piece)}; } ///< out of it
 
   /// Who is told of objects that were not moved.
   struct reports {
@@ -94,10 +94,10 @@ class passage {
     bool stalled = false;     ///< of some of these a device has not let go
   };
   const outcome& ended() const { return ended_; }
-  uint64_t payload_bytes(const part& of) const; ///< of its objects
+  uint64_t payload_bytes(const part& piece) const; ///< of its objects
 
   /// Are the part's objects still published where they come from?
-  confirm_request confirmation(const part& of) const;
+  confirm_request confirmation(const part& piece) const;
   void add_confirmed(size_t part, const std::vector<bool>& present);
 
   // ---- arrival ----
@@ -115,7 +115,7 @@ class passage {
  private:
   /// The position of the fastest tier that has the object; their number if none has.
   size_t source_of(size_t object) const;
-  moved_objects moved(const part& of) const;
+  moved_objects moved(const part& piece) const;
 
   plan of_;
   acquire_request space_;

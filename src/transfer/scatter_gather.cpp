@@ -20,7 +20,7 @@ bool inside(const region_run& run, uint64_t region_bytes) {
 
 } // namespace
 
-scatter_gather_maker::scatter_gather_maker(input of) : of_(std::move(of)) {
+scatter_gather_maker::scatter_gather_maker(input source) : of_(std::move(source)) {
   made_.runs_ = of_.runs;
   made_.owner_ = of_.owner;
   made_.first_run_.reserve(of_.object_bytes.size() + 1);

@@ -111,7 +111,7 @@ class scatter_gather_maker {
     uint64_t region_bytes = 0;
     uint64_t pieces_max = UINT64_MAX; ///< of all runs
   };
-  explicit scatter_gather_maker(input of);
+  explicit scatter_gather_maker(input source);
 
   /// True: it is done. Errors (`bad_request`): the runs do not add up to the objects, exceed [0, region_bytes), or have
   /// more pieces.

@@ -5,7 +5,6 @@
 
 #include "base/ids.hpp"
 #include "tier/policy/policy_messages.hpp"
-#include "tier/tier_availability.hpp"
 #include "tier/tier_config.hpp"
 #include "transfer/write_budget.hpp"
 #include "transfer/write_plan.hpp"
@@ -19,21 +18,21 @@ namespace terrace {
 
 /// Whether host memory may have objects that a tier below lacks: then loads offer it again what they read there. Set by
 /// the write-through, read on any thread.
-using second_looks = std::atomic<bool>;
+using offers_again = std::atomic<bool>;
 
 class write_admission {
  public:
   /// Of a tier that also gets what stores bring (`write_new`). Null: it is offered nothing again, though it may lack what it
   /// could not write.
-  static std::shared_ptr<second_looks> looks_of(const disk_admission& rules, bool write_new) {
+  static std::shared_ptr<offers_again> looks_of(const disk_admission& rules, bool write_new) {
     if (!write_new || rules.rule == admission_rule::always)
       return nullptr;
-    return std::make_shared<second_looks>(rules.rule == admission_rule::seen_twice);
+    return std::make_shared<offers_again>(rules.rule == admission_rule::seen_twice);
   }
 
   /// `service`, `looks`: may be null.
   write_admission(tier_kind tier, const disk_admission& rules,
-                  std::shared_ptr<const tier_availability> service, std::shared_ptr<second_looks> looks,
+                  std::shared_ptr<const tier_availability> service, std::shared_ptr<offers_again> looks,
                   write_budget::time_point now)
       : tier_(tier), rules_(rules), service_(std::move(service)), looks_(std::move(looks)),
         budget_(rules.bytes_per_day, now) {}
@@ -71,7 +70,7 @@ class write_admission {
   tier_kind tier_;
   disk_admission rules_;
   std::shared_ptr<const tier_availability> service_;
-  std::shared_ptr<second_looks> looks_;
+  std::shared_ptr<offers_again> looks_;
   write_budget budget_;
 };
 

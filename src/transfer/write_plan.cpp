@@ -88,7 +88,7 @@ acquire_request write_plan::space() const {
 passage::plan write_plan::journey(tier_kind from, direction way, const segmented_arena& memory,
                                   const context_ptr& context) const {
   passage::plan plan;
-  plan.in = what_.in;
+  plan.space = what_.space;
   plan.objects = what_.objects;
   plan.from = {{from, what_.held}};
   plan.way = way;
@@ -113,7 +113,7 @@ write_through_notice write_plan::onward(const passage& over) const {
   auto place = over.published()->places().begin();
   for (size_t i : over.objects())
     places[i] = *place++;
-  return {what_.in, what_.objects, part_of(over.published(), std::move(places)), {}};
+  return {what_.space, what_.objects, part_of(over.published(), std::move(places)), {}};
 }
 
 void write_plan::end() {

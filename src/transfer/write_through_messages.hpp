@@ -22,7 +22,7 @@ struct write_credit_notice {
 /// Published host objects that should also be written to disk. The hold keeps them until they are, or cannot
 /// be.
 struct write_through_notice {
-  space_ptr in;
+  space_ptr space;
   batch_ptr objects;
   hold_ptr held;
   /// Null: the objects were accessed again, so a disk that rejected them may admit them now. Such a notice is

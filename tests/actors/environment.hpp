@@ -7,7 +7,7 @@
 namespace terrace::actors::test {
 
 /// `log` outlives the environment.
-inline std::shared_ptr<connection_environment> environment_of(std::shared_ptr<group_parts> group,
+inline std::shared_ptr<connection_environment> environment_of(std::shared_ptr<trust_group> group,
                                                               const group_probes& probes,
                                                               std::vector<std::string>& log) {
   auto made = std::make_shared<connection_environment>();

@@ -187,7 +187,7 @@ box<store_result> group_fixture::begin_store(uint64_t first, size_t count, conte
       region_[n * payload + i] = content(n, i);
   store_job job;
   job.group = group;
-  job.in = in;
+  job.space = in;
   job.objects = chain(first, count, payload);
   job.runs = runs(first, count);
   job.source = outside();
@@ -212,7 +212,7 @@ box<load_result> group_fixture::begin_load(uint64_t first, size_t count, context
   std::fill_n(region_.begin() + static_cast<ptrdiff_t>(first * payload), count * payload, std::byte{0xcc});
   load_job job;
   job.group = group;
-  job.in = in;
+  job.space = in;
   job.objects = chain(first, count, payload);
   job.runs = runs(first, count);
   job.target = outside();
@@ -253,7 +253,7 @@ lookup_answer group_fixture::lookup(const batch_ptr& objects, bool hold) {
   lookup_request request;
   request.object_tiers = true;
   request.group = group;
-  request.in = in;
+  request.space = in;
   request.objects = objects;
   request.plan = {static_cast<uint32_t>(objects->size()), 0, UINT64_MAX};
   request.hold = hold;

@@ -130,7 +130,7 @@ class group_fixture : public terrace::test::actor_fixture {
   recovery_counts recovered;              ///< by the last start, on the first path
   size_t recovered_spaces = 0;            ///< by the last start
   uint64_t unplaced = 0;
-  std::shared_ptr<group_parts> group;
+  std::shared_ptr<trust_group> group;
   std::shared_ptr<const disk_paths> paths; ///< of its disk
   std::shared_ptr<disk_service> service;   ///< of these
   space_ptr in;

@@ -39,7 +39,7 @@ struct KvBlocks : ::testing::Test {
   kv_blocks blocks;
   std::vector<block_change> told(const client::event& event) {
     std::vector<block_change> all;
-    blocks.take(event, all);
+    blocks.add(event, all);
     return all;
   }
   using changes = std::vector<block_change>;

@@ -47,7 +47,7 @@ struct ClientHoldings : testing::Test {
     auto opened = std::make_shared<opened_space>(opened_space{
         .id = space_id{id}, .spec = {.world_size = 8, .pools = {{.name = "kv"}}}, .fingerprint = {}});
     auto mine = std::make_shared<client_space>();
-    mine->what = opened;
+    mine->space = opened;
     mine->rank = rank;
     return mine;
   }
@@ -92,7 +92,7 @@ TEST_F(ClientHoldings, AnOpenSpaceKeepsItsTerms) {
   ASSERT_TRUE(holdings.add(space(1, 0)));
   EXPECT_TRUE(holdings.add(space(1, 0)));
   auto other_rank = space(1, 3);
-  auto ranks = other_rank->what->ranks;
+  auto ranks = other_rank->space->ranks;
   auto refused = holdings.add(other_rank);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, errc::bad_request);
@@ -112,7 +112,7 @@ TEST_F(ClientHoldings, AnOpenSpaceKeepsItsTerms) {
 }
 
 TEST_F(ClientHoldings, ARankIsKnownOnceItsSpaceIsOpen) {
-  auto what = space(1, 3)->what;
+  auto what = space(1, 3)->space;
   auto unknown = holdings.rank_in(*what);
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().code, errc::bad_request);
@@ -145,7 +145,7 @@ TEST_F(ClientHoldings, ASpaceWithALeaseStaysOpen) {
   auto mine = space(1);
   ASSERT_TRUE(holdings.add(mine));
   auto taken = std::make_shared<lease>(*lease_on(hold(1, 1)));
-  taken->in = mine->what;
+  taken->space = mine->space;
   holdings.add(lease_ptr(taken));
   EXPECT_EQ(holdings.close_space(space_id{1}).error().code, errc::busy);
   holdings.release(taken->id);
@@ -423,7 +423,7 @@ TEST_F(ClientHoldings, WhatIsReadUnderARevokedLeaseStaysUntilItIsReleased) {
   auto objects = hold(1, 2);
   std::weak_ptr<object_hold> held = objects;
   auto taken = std::make_shared<lease>(*lease_on(std::move(objects)));
-  taken->in = holdings.space(space_id{3})->what;
+  taken->space = holdings.space(space_id{3})->space;
   auto id = taken->id;
   holdings.add(taken);
   auto reading = hold(1, 1);
@@ -509,7 +509,7 @@ TEST_F(ClientHoldings, AClientThatDiesBeforeItsSocketIsClosedHasNothingOpen) {
 
 TEST_F(ClientHoldings, ErrorsSayWhatWasNotOpenedOrRegistered) {
   ASSERT_TRUE(holdings.add(space(3)));
-  EXPECT_EQ(holdings.opened(3).value()->what->id, space_id{3});
+  EXPECT_EQ(holdings.opened(3).value()->space->id, space_id{3});
   EXPECT_EQ(holdings.opened(4).error().code, errc::not_found);
   EXPECT_NE(holdings.opened(4).error().text.find("has not opened space 4"), std::string::npos);
   auto id = holdings.add(region(8192));

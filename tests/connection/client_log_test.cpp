@@ -23,7 +23,7 @@ struct ClientLog : ::testing::Test {
     to.info = [this](const std::string& line) { lines.push_back(line); };
     to.detail.wanted = [this](detail_log::level) { return detailed; };
     to.detail.write = [this](detail_log::level, const std::string& line) { lines.push_back(line); };
-    to.ends = std::make_shared<shared_line_limit>();
+    to.ends = std::make_shared<shared_log_limit>();
     return to;
   }
 };

@@ -1,4 +1,4 @@
-#include "connection/group_status.hpp"
+#include "connection/status_tables.hpp"
 
 #include <gtest/gtest.h>
 

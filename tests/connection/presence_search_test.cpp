@@ -20,13 +20,13 @@ TEST(PresenceSearch, AsksForSomeObjectsAtATime) {
   probe_answer found;
   found.present = object_bitmap(some);
   found.present.set(5);
-  search.take(found);
+  search.add(found);
   auto second = search.next();
   ASSERT_TRUE(second);
   EXPECT_EQ(second->range.first, some);
   found.present = object_bitmap(3);
   found.present.set(1);
-  search.take(found);
+  search.add(found);
   EXPECT_FALSE(search.next());
   EXPECT_EQ(search.present().count(), 2u);
   EXPECT_TRUE(search.present().test(5));

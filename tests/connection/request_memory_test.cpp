@@ -13,8 +13,8 @@ struct RequestMemory : ::testing::Test {
   std::vector<int> woken;
 
   bool take(int who, uint64_t bytes) {
-    return memory.take_objects(connection_id{static_cast<uint64_t>(who)}, bytes,
-                               [this, who] { woken.push_back(who); });
+    return memory.charge_objects(connection_id{static_cast<uint64_t>(who)}, bytes,
+                                 [this, who] { woken.push_back(who); });
   }
   void leave(int who) { memory.leave(connection_id{static_cast<uint64_t>(who)}); }
   bool ask(int who) {

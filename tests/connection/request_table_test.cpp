@@ -84,8 +84,8 @@ TEST_F(RequestTable, WhatIsCountedApartIsNotCountedWithTheFrames) {
   EXPECT_EQ(table.group_bytes(), 15u);
   table.took_objects(1, 80);
   EXPECT_EQ(table.objects_taken(), 80u);
-  EXPECT_EQ(table.take_back_objects(1), 80u);
-  EXPECT_EQ(table.take_back_objects(1), 0u);
+  EXPECT_EQ(table.return_objects(1), 80u);
+  EXPECT_EQ(table.return_objects(1), 0u);
   EXPECT_EQ(table.objects_taken(), 0u);
   table.sent(1);
   EXPECT_EQ(table.bytes(), 0u);

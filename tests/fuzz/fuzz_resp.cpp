@@ -1,6 +1,6 @@
 // What a Redis client sends: commands in pieces of any size, with long words taken or skipped. A finding is a crash, a
 // command that depends on how it was cut into pieces, or a buffer beyond its bound.
-#include "actors/resp/talk.hpp"
+#include "actors/resp/redis_session.hpp"
 #include "protocol/resp/command_reader.hpp"
 #include "protocol/resp/commands.hpp"
 
@@ -23,7 +23,7 @@ constexpr reader_limits bounds{.words_max = 64,
 /// Everything that the stream says, in pieces of this size, and the replies to what needs no cache.
 std::string read(std::string_view stream, size_t piece) {
   command_reader reader(bounds);
-  talk client("secret", 1);
+  redis_session client("secret", 1);
   std::string seen;
   while (true) {
     auto step = reader.next();

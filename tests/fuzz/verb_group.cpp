@@ -114,8 +114,8 @@ void verb_group::check_empty() {
   auto kept = ask<sessions_answer>(group_->group, sessions_request{1'000'000, {}}).listed;
   for (const listed_session& one :
        kept) { // they outlive their clients, each with an actor if it was used last
-    promise_equal(static_cast<uint64_t>(one.what.owner), 0U, "sessions of ended connections");
-    promise(ask<close_session_answer>(group_->group, close_session_request{one.what.id}).closed,
+    promise_equal(static_cast<uint64_t>(one.report.owner), 0U, "sessions of ended connections");
+    promise(ask<close_session_answer>(group_->group, close_session_request{one.report.id}).closed,
             "sessions end");
   }
   promise_equal(sys.registry().running(), running_, "actors of ended connections are gone");

@@ -43,7 +43,7 @@ class verb_group : public test::simulated_actors {
   std::chrono::steady_clock::time_point now_{std::chrono::hours(1000)};
   std::shared_ptr<actors::copier_pool> copiers_;
   group_probes probes_;
-  std::shared_ptr<actors::group_parts> group_;
+  std::shared_ptr<actors::trust_group> group_;
   std::shared_ptr<actors::connection_environment> environment_;
   region_budget_ptr regions_;
   uint64_t connections_ = 0;

@@ -64,7 +64,7 @@ TEST(FoundLease, IsOnTheFoundChunks) {
   auto taken = lease_on(found(3), prefix, in, id, connection_id{4}, now);
   EXPECT_EQ(taken->id, id);
   EXPECT_EQ(taken->owner, connection_id{4});
-  EXPECT_EQ(taken->in, in);
+  EXPECT_EQ(taken->space, in);
   EXPECT_EQ(taken->chunks, (std::vector<digest>(prefix.chunks.begin(), prefix.chunks.begin() + 3)));
   EXPECT_EQ(taken->before, prefix.parent);
   EXPECT_EQ(taken->first_token, 512u);

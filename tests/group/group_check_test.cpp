@@ -1,5 +1,5 @@
 // The check names leases and sessions of a group that contradict each other.
-#include "group/group_book.hpp"
+#include "group/group_state.hpp"
 
 #include <gtest/gtest.h>
 
@@ -14,8 +14,8 @@ struct damaged_leases {
 
 /// Adds references that nobody is known to have.
 struct damaged_groups {
-  static tail_reference refers_to_a_tail(group_book& book, const space_ptr& in, tail_referrer by) {
-    return book.tails_.refer(in, digest{{5}}, by);
+  static tail_reference refers_to_a_tail(group_state& group, const space_ptr& in, tail_referrer by) {
+    return group.tails_.refer(in, digest{{5}}, by);
   }
 };
 
@@ -32,19 +32,19 @@ lease_ptr lease_numbered(uint8_t number, connection_id of = owner) {
   made->id = lease_id{{number}};
   made->owner = of;
   made->taken_for = of == connection_id{} ? reference_kind::pin : reference_kind::lease;
-  made->in = std::make_shared<opened_space>();
+  made->space = std::make_shared<opened_space>();
   return made;
 }
 
 struct GroupCheck : ::testing::Test {
   std::shared_ptr<credit_gate> notices = std::make_shared<credit_gate>();
-  group_book book{{.spaces_max = 2}, notices};
+  group_state group{{.spaces_max = 2}, notices};
 
   void add(const lease_ptr& what) {
     notices->offer(1);
-    book.take(add_lease_notice{what->id, what->owner, what});
+    group.apply(add_lease_notice{what->id, what->owner, what});
   }
-  std::vector<std::string> check() { return book.answer(check_group_request{}).differences; }
+  std::vector<std::string> check() { return group.answer(check_group_request{}).differences; }
 };
 
 } // namespace
@@ -52,8 +52,8 @@ struct GroupCheck : ::testing::Test {
 TEST_F(GroupCheck, ListsLeasesWithWhoKeepsThem) {
   auto first = lease_numbered(1), pinned = lease_numbered(2, {});
   add(first);
-  ASSERT_EQ(book.answer(pin_request{pinned, digest{{9}}, 1 << 20}).failure.code, errc::ok);
-  auto found = book.answer(check_group_request{});
+  ASSERT_EQ(group.answer(pin_request{pinned, digest{{9}}, 1 << 20}).failure.code, errc::ok);
+  auto found = group.answer(check_group_request{});
   EXPECT_TRUE(found.differences.empty());
   ASSERT_EQ(found.leases.size(), 2u);
   EXPECT_EQ(found.leases[0], first);
@@ -64,7 +64,7 @@ TEST_F(GroupCheck, ListsLeasesWithWhoKeepsThem) {
 TEST_F(GroupCheck, NamesALeaseThatIsChargedToOthers) {
   auto pinned = std::make_shared<lease>(*lease_numbered(1, {}));
   pinned->taken_for = reference_kind::session;
-  ASSERT_EQ(book.answer(pin_request{pinned, digest{{9}}, 1 << 20}).failure.code, errc::ok);
+  ASSERT_EQ(group.answer(pin_request{pinned, digest{{9}}, 1 << 20}).failure.code, errc::ok);
   EXPECT_EQ(check(),
             std::vector<std::string>{"lease 01000000000000000000000000000000 is kept for pins and was "
                                      "taken for sessions"});
@@ -76,17 +76,17 @@ TEST_F(GroupCheck, ListsThemInParts) {
     all.push_back(lease_numbered(number));
     add(all.back());
   }
-  auto first = book.answer(check_group_request{});
+  auto first = group.answer(check_group_request{});
   EXPECT_EQ(first.leases.size(), check_group_request::leases_max);
   ASSERT_NE(first.next, 0u);
-  auto rest = book.answer(check_group_request{first.next});
+  auto rest = group.answer(check_group_request{first.next});
   EXPECT_EQ(rest.leases.size(), 1u);
   EXPECT_EQ(rest.next, 0u);
 }
 
 TEST_F(GroupCheck, ALeaseWhoseEndIsOnItsWayIsNoDifference) {
   add(lease_numbered(1));
-  auto found = book.answer(check_group_request{});
+  auto found = group.answer(check_group_request{});
   EXPECT_TRUE(found.differences.empty());
   EXPECT_TRUE(found.leases.empty());
 }
@@ -108,14 +108,14 @@ TEST_F(GroupCheck, NamesLeasesThatAConnectionAndTheGroupKnowDifferently) {
   auto first = lease_numbered(1);
   add(first);
   check_owner_request asked{owner, {first->id}};
-  EXPECT_TRUE(book.answer(asked).differences.empty());
+  EXPECT_TRUE(group.answer(asked).differences.empty());
   asked.leases.push_back(lease_id{{2}});
-  auto found = book.answer(asked).differences;
+  auto found = group.answer(asked).differences;
   ASSERT_EQ(found.size(), 2u);
   EXPECT_EQ(found[0],
             "connection 4 owns lease 02000000000000000000000000000000, and the trust group does not know it");
   EXPECT_EQ(found[1], "connection 4 owns 2 leases, and the trust group knows 1 of it");
-  auto none = book.answer(check_owner_request{owner, {}}).differences;
+  auto none = group.answer(check_owner_request{owner, {}}).differences;
   ASSERT_EQ(none.size(), 1u);
   EXPECT_EQ(none[0], "connection 4 owns 0 leases, and the trust group knows 1 of it");
 }
@@ -134,10 +134,10 @@ TEST_F(GroupCheck, NamesARegistryWhosePartsDiffer) {
 TEST_F(GroupCheck, CountsReferencesOfPromptsAndTails) {
   auto in = std::make_shared<opened_space>();
   auto kept = std::make_shared<prompt_entry>();
-  kept->end = {.in = in, .chunks = 3, .tail_tokens = 7, .key = digest{{1}}};
+  kept->end = {.space = in, .chunks = 3, .tail_tokens = 7, .key = digest{{1}}};
   kept->logits.resize(100);
-  ASSERT_EQ(book.answer(save_prompt_request{kept}).failure.code, errc::ok);
-  auto found = book.answer(check_group_request{});
+  ASSERT_EQ(group.answer(save_prompt_request{kept}).failure.code, errc::ok);
+  auto found = group.answer(check_group_request{});
   EXPECT_TRUE(found.differences.empty());
   EXPECT_EQ(found.named.prompts, 3u);
   EXPECT_EQ(found.named.tails_of_prompts, 1u);
@@ -147,13 +147,13 @@ TEST_F(GroupCheck, CountsReferencesOfPromptsAndTails) {
 TEST_F(GroupCheck, NamesReferencesToTailsThatNobodyHas) {
   auto in = std::make_shared<opened_space>();
   {
-    auto extra = damaged_groups::refers_to_a_tail(book, in, tail_referrer::prompt);
+    auto extra = damaged_groups::refers_to_a_tail(group, in, tail_referrer::prompt);
     EXPECT_EQ(check(), std::vector<std::string>{
                            "0 prompt entries have a tail, and there are 1 references of prompts to tails"});
   }
   EXPECT_TRUE(check().empty());
-  auto extra = damaged_groups::refers_to_a_tail(book, in, tail_referrer::session);
-  EXPECT_EQ(book.answer(check_sessions_request{true}).differences,
+  auto extra = damaged_groups::refers_to_a_tail(group, in, tail_referrer::session);
+  EXPECT_EQ(group.answer(check_sessions_request{true}).differences,
             std::vector<std::string>{
                 "0 sessions refer to a tail, and there are 1 references of sessions to tails"});
 }
@@ -161,15 +161,15 @@ TEST_F(GroupCheck, NamesReferencesToTailsThatNobodyHas) {
 TEST_F(GroupCheck, CountsSessionsInSteps) {
   for (uint8_t number = 1; number <= 3; ++number) {
     open_session_request open;
-    open.what.id.bytes[0] = number;
-    open.what.owner = owner;
-    open.what.chunk_tokens = 16;
-    book.answer(open);
+    open.opening.id.bytes[0] = number;
+    open.opening.owner = owner;
+    open.opening.chunk_tokens = 16;
+    group.answer(open);
   }
-  auto found = book.answer(check_sessions_request{true});
+  auto found = group.answer(check_sessions_request{true});
   EXPECT_FALSE(found.more);
   EXPECT_FALSE(found.interrupted);
   EXPECT_EQ(found.sessions, 3u);
   EXPECT_TRUE(found.differences.empty());
-  EXPECT_TRUE(book.answer(check_sessions_request{false}).interrupted) << "there is none in progress";
+  EXPECT_TRUE(group.answer(check_sessions_request{false}).interrupted) << "there is none in progress";
 }

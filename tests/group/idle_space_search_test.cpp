@@ -25,14 +25,14 @@ std::vector<space_id> spaces(const std::vector<uint32_t>& ids) {
 
 TEST(IdleSpaceSearch, AsksEachTierAboutWhatTheOthersLack) {
   idle_space_search search;
-  ASSERT_TRUE(search.take(named({3, 1, 2}, 5)));
+  ASSERT_TRUE(search.apply(named({3, 1, 2}, 5)));
   EXPECT_TRUE(search.looked_at_all()) << "the group names fewer than it may";
   EXPECT_EQ(search.next_tier(2), 0u);
   EXPECT_EQ(search.question().of, spaces({1, 2, 3}));
-  search.take(empty_spaces_answer{{}, spaces({1, 3})});
+  search.apply(empty_spaces_answer{{}, spaces({1, 3})});
   EXPECT_EQ(search.next_tier(2), 1u);
   EXPECT_EQ(search.question().of, spaces({1, 3}));
-  search.take(empty_spaces_answer{{}, spaces({3})});
+  search.apply(empty_spaces_answer{{}, spaces({3})});
   EXPECT_FALSE(search.next_tier(2));
   ASSERT_EQ(search.empty().size(), 1u);
   EXPECT_EQ(search.empty()[0].id, space_id{3});
@@ -40,21 +40,21 @@ TEST(IdleSpaceSearch, AsksEachTierAboutWhatTheOthersLack) {
 
 TEST(IdleSpaceSearch, AsksNobodyIfAllHaveObjects) {
   idle_space_search search;
-  ASSERT_TRUE(search.take(named({1}, 1)));
+  ASSERT_TRUE(search.apply(named({1}, 1)));
   EXPECT_EQ(search.next_tier(2), 0u);
-  search.take(empty_spaces_answer{});
+  search.apply(empty_spaces_answer{});
   EXPECT_FALSE(search.next_tier(2));
   EXPECT_TRUE(search.empty().empty());
 }
 
 TEST(IdleSpaceSearch, EndsWhenAllAreLookedAt) {
   idle_space_search search;
-  EXPECT_FALSE(search.take(named({}, 3)));
+  EXPECT_FALSE(search.apply(named({}, 3)));
   std::vector<uint32_t> many(empty_spaces_request::spaces_max);
   for (uint32_t i = 0; i < many.size(); ++i)
     many[i] = i + 1;
-  ASSERT_TRUE(search.take(named(many, many.size() + 1)));
+  ASSERT_TRUE(search.apply(named(many, many.size() + 1)));
   EXPECT_FALSE(search.looked_at_all());
-  ASSERT_TRUE(search.take(named(many, many.size() + 1)));
-  EXPECT_FALSE(search.take(named(many, many.size() + 1))) << "it names the same again";
+  ASSERT_TRUE(search.apply(named(many, many.size() + 1)));
+  EXPECT_FALSE(search.apply(named(many, many.size() + 1))) << "it names the same again";
 }

@@ -26,7 +26,7 @@ tier_holds whole_part(const lease_ptr& from, const transfer_scope& scope, uint16
 TEST(LeasedPart, IsMadeInSteps) {
   constexpr size_t chunks = leased_part::step_objects + 1;
   auto held = std::make_shared<lease>();
-  held->in = space();
+  held->space = space();
   held->held.push_back({tier_kind::host, std::make_shared<object_hold>(
                                              release_sink_ptr{}, std::vector<object_place>(5 * chunks))});
   leased_part part(held, {{0, chunks}, {0}}, 1);
@@ -44,7 +44,7 @@ TEST(LeasedPart, PicksTheObjectsOfOneRankOutOfTheLease) {
   for (uint64_t n = 0; n < 15; ++n)
     places.push_back({static_cast<object_id>(n + 1), n * 4096, 1, 4096});
   auto held = std::make_shared<lease>();
-  held->in = in;
+  held->space = in;
   EXPECT_TRUE(whole_part(held, {{0, 3}, {0, 1, 2}}, 1).empty());
   held->held.push_back({tier_kind::disk, std::make_shared<object_hold>(release_sink_ptr{}, places)});
   auto part = whole_part(held, {{1, 2}, {0, 1, 2}}, 1).front().held;
@@ -58,7 +58,7 @@ TEST(LeasedPart, PicksTheObjectsOfOneRankOutOfTheLease) {
 
 TEST(LeasedPart, ThePartKeepsTheLease) {
   auto held = std::make_shared<lease>();
-  held->in = space();
+  held->space = space();
   held->held.push_back(
       {tier_kind::disk, std::make_shared<object_hold>(release_sink_ptr{}, std::vector<object_place>(5))});
   std::weak_ptr<lease> watched = held;
@@ -71,7 +71,7 @@ TEST(LeasedPart, ThePartKeepsTheLease) {
 
 TEST(LeasedPart, BeginsAtATokenOfThePrompt) {
   lease from;
-  from.in = space();
+  from.space = space();
   from.first_token = 640;
-  EXPECT_EQ(token_of(from, {3, 1}), 640u + 3 * from.in->spec.chunk_tokens);
+  EXPECT_EQ(token_of(from, {3, 1}), 640u + 3 * from.space->spec.chunk_tokens);
 }

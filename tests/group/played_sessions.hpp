@@ -2,7 +2,7 @@
 // test wants.
 #pragma once
 
-#include "group/group_book.hpp"
+#include "group/group_state.hpp"
 
 #include <map>
 
@@ -68,7 +68,7 @@ class played_table {
 /// Sessions of a group. They are parked when the group asks for it.
 class played_group {
  public:
-  explicit played_group(group_book& group) : group_(group) {}
+  explicit played_group(group_state& group) : group_(group) {}
 
   use_session_answer use(const session_id& id, uint64_t tokens) {
     session* own = find(id);
@@ -86,14 +86,14 @@ class played_group {
     if (!report)
       return {{}, turn_outcome::late, {}};
     report->id = id;
-    group_book::cooling colder;
+    group_state::cooling colder;
     auto answer = group_.answer(*report, colder);
-    cool(colder);
+    evict_coldest(colder);
     return answer;
   }
   uint64_t yield(const session_id& warm, uint64_t bytes) {
-    group_book::cooling colder{.warm = warm, .wanted = bytes};
-    cool(colder);
+    group_state::cooling colder{.warm = warm, .wanted = bytes};
+    evict_coldest(colder);
     return colder.freed;
   }
   mark_revoked_answer revoke(const lease_id& lease) {
@@ -106,7 +106,7 @@ class played_group {
     return group_.answer(close_session_request{id});
   }
   void end(connection_id owner) {
-    group_.take(end_owner_notice{owner});
+    group_.apply(end_owner_notice{owner});
     for (const session_id& id : group_.take_ended_actors())
       park(id);
   }
@@ -127,12 +127,12 @@ class played_group {
       own = actors_.emplace(id, group_.take_session(id)).first;
     return &own->second;
   }
-  void cool(group_book::cooling& colder) {
-    while (auto first = group_.cool(colder))
+  void evict_coldest(group_state::cooling& colder) {
+    while (auto first = group_.evict_coldest(colder))
       park(*first);
   }
 
-  group_book& group_;
+  group_state& group_;
   std::map<session_id, session> actors_;
 };
 

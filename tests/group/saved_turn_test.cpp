@@ -149,7 +149,7 @@ TEST_F(SavedTurn, ACutKeepsItIfItEndsBehindIt) {
 }
 
 TEST_F(SavedTurn, ATableKeepsItUntilTheNextSaveAndThroughLookups) {
-  tail_book tails;
+  tail_registry tails;
   played_table actors;
   session_table& table = actors.table;
   session_id id{{1}};

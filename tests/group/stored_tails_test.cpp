@@ -1,4 +1,4 @@
-#include "group/tail_book.hpp"
+#include "group/tail_registry.hpp"
 
 #include "tests/index/spaces.hpp"
 
@@ -20,7 +20,7 @@ struct StoredTails : ::testing::Test {
 
   space_registry spaces{{.spaces_max = 2}};
   space_ptr in = spaces.open(terrace::testing::small_space()).value();
-  tail_book tails;
+  tail_registry tails;
   stored_tails stored{tails};
 };
 
@@ -46,7 +46,7 @@ TEST_F(StoredTails, AreReferredToUntilTheyAreSavedOrTheirConnectionEnds) {
 TEST_F(StoredTails, WhoStoresItLastKeepsIt) {
   stored.add(one, in, named(1));
   stored.add(another, in, named(1));
-  EXPECT_EQ(tails.next_unreferred().in, nullptr) << "at no time nobody did";
+  EXPECT_EQ(tails.next_unreferred().space, nullptr) << "at no time nobody did";
   stored.end(one);
   EXPECT_TRUE(kept(1));
   stored.end(another);

@@ -1,4 +1,4 @@
-#include "index/volume_id.hpp"
+#include "index/object_header.hpp"
 
 #include <gtest/gtest.h>
 

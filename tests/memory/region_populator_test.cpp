@@ -17,7 +17,7 @@
 namespace terrace::testing {
 namespace {
 
-constexpr uint64_t page = populate_course::page_bytes;
+constexpr uint64_t page = populate_steps::page_bytes;
 constexpr uint64_t region_bytes = 8 << 20;
 
 unique_fd sealed_memory(uint64_t bytes, int more_seals = 0) {

@@ -116,7 +116,7 @@ TEST(SegmentedArena, GrowsByWholeSegmentsBehindAShortOne) {
 TEST(SegmentedArena, AGrowthThatCannotBeCommittedIsTakenBack) {
   auto memory = made(16384, 16384);
   auto grown = memory->grow(32768).value();
-  memory->take_back(grown);
+  memory->undo(grown);
   EXPECT_EQ(memory->size(), 16384u);
   EXPECT_EQ(memory->segments(), 1u);
   EXPECT_EQ(memory->segment(1), nullptr);

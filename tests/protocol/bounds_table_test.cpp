@@ -218,7 +218,7 @@ std::string row_of(const bound& row) {
   std::string range = with_commas(row.least);
   if (row.most != row.least)
     range += " to " + with_commas(row.most);
-  return "| " + std::string(row.what) + " | " + range +
+  return "| " + std::string(row.text) + " | " + range +
          (row.unit.empty() ? "" : " " + std::string(row.unit)) + " | " +
          (row.beyond == consequence::ends ? "the connection ends" : "`bad_request`") + " |";
 }
@@ -243,15 +243,15 @@ TEST(BoundsTable, IsThatOfThePage) {
 
 TEST(BoundsTable, EveryRowHoldsAtItsBoundsAndNotBeyond) {
   for (const bound& row : bounds_table) {
-    SCOPED_TRACE(row.what);
-    auto found = trials().find(row.what);
+    SCOPED_TRACE(row.text);
+    auto found = trials().find(row.text);
     ASSERT_NE(found, trials().end());
     const trial& of = found->second;
     for (uint64_t fine : {row.least, row.most}) {
       auto said = of(fine);
       EXPECT_TRUE(said) << fine << ": " << said.error().text;
     }
-    uint64_t step = row.what.starts_with("length") ? frame_alignment : 1;
+    uint64_t step = row.text.starts_with("length") ? frame_alignment : 1;
     auto beyond = of(row.most + step);
     ASSERT_FALSE(beyond) << row.most + step;
     EXPECT_EQ(beyond.error().code, errc::bad_request);

@@ -15,7 +15,7 @@ struct fixture {
   void push(size_t i, job_kind kind) { queue.push({&items[i], kind, 0}); }
   job<int> run() {
     auto inherits = queue.take_next();
-    return inherits.what != nullptr ? inherits : queue.pop();
+    return inherits.value != nullptr ? inherits : queue.pop();
   }
   void push_next(size_t i, job_kind kind) { queue.push_next({&items[i], kind, 0}); }
 };
@@ -28,7 +28,7 @@ TEST(JobQueue, RunsFloatingJobsFirstAndEachKindInOrder) {
   f.push(3, job_kind::floating);
   EXPECT_EQ(f.queue.floating(), 2u);
   for (int expected : {1, 3, 0, 2})
-    EXPECT_EQ(*f.queue.pop().what, expected);
+    EXPECT_EQ(*f.queue.pop().value, expected);
   EXPECT_TRUE(f.queue.empty());
   EXPECT_EQ(f.queue.floating(), 0u);
 }
@@ -39,7 +39,7 @@ TEST(JobQueue, GivesAHomedJobItsTurnBetweenManyFloatingOnes) {
   for (size_t i = 1; i < 7; ++i)
     f.push(i, job_kind::floating);
   for (int expected : {1, 2, 3, 4, 0, 5, 6})
-    EXPECT_EQ(*f.queue.pop().what, expected);
+    EXPECT_EQ(*f.queue.pop().value, expected);
 }
 
 TEST(JobQueue, AFloatingJobThatIsNotDoneLetsAHomedOneGoFirst) {
@@ -48,16 +48,16 @@ TEST(JobQueue, AFloatingJobThatIsNotDoneLetsAHomedOneGoFirst) {
   f.push(1, job_kind::homed);
   f.push(2, job_kind::homed);
   auto busy = f.queue.pop();
-  EXPECT_EQ(*busy.what, 0);
+  EXPECT_EQ(*busy.value, 0);
   f.queue.push_again(busy);
   EXPECT_FALSE(f.queue.next().again);
-  EXPECT_EQ(*f.queue.pop().what, 1);
+  EXPECT_EQ(*f.queue.pop().value, 1);
   EXPECT_TRUE(f.queue.next().again);
-  EXPECT_EQ(*f.queue.pop().what, 0);
+  EXPECT_EQ(*f.queue.pop().value, 0);
   f.queue.push_again(busy);
-  EXPECT_EQ(*f.queue.pop().what, 2);
+  EXPECT_EQ(*f.queue.pop().value, 2);
   f.queue.push_again({&f.items[3], job_kind::homed, 0});
-  EXPECT_EQ(*f.queue.pop().what, 0) << "homed jobs take no such turns";
+  EXPECT_EQ(*f.queue.pop().value, 0) << "homed jobs take no such turns";
 }
 
 TEST(JobQueue, AHomedJobThatIsNotDoneGoesBehindThoseThatWereJustWoken) {
@@ -69,10 +69,10 @@ TEST(JobQueue, AHomedJobThatIsNotDoneGoesBehindThoseThatWereJustWoken) {
   EXPECT_EQ(f.queue.homed(), 3u);
   for (int expected : {1, 2}) {
     EXPECT_FALSE(f.queue.next().again);
-    EXPECT_EQ(*f.queue.pop().what, expected);
+    EXPECT_EQ(*f.queue.pop().value, expected);
   }
   EXPECT_TRUE(f.queue.next().again);
-  EXPECT_EQ(*f.queue.pop().what, 0);
+  EXPECT_EQ(*f.queue.pop().value, 0);
   EXPECT_TRUE(f.queue.empty());
 }
 
@@ -84,7 +84,7 @@ TEST(JobQueue, AHomedJobThatIsNotDoneHasItsTurnAmongManyFreshOnes) {
     f.push(i, job_kind::homed);
   std::vector<int> order;
   while (!f.queue.empty())
-    order.push_back(*f.queue.pop().what);
+    order.push_back(*f.queue.pop().value);
   EXPECT_EQ(order, (std::vector{1, 2, 3, 4, 5, 6, 7, 0, 8, 9, 10, 11}))
       << "the first turn counts among the eight";
 }
@@ -95,11 +95,11 @@ TEST(JobQueue, GivesAwayTheYoungerHalfOfItsFloatingJobsInOrder) {
     f.push(i, i % 2 == 0 ? job_kind::floating : job_kind::homed);
   auto taken = f.queue.take_half();
   ASSERT_EQ(taken.size(), 2u);
-  EXPECT_EQ(*taken[0].what, 6);
-  EXPECT_EQ(*taken[1].what, 8);
+  EXPECT_EQ(*taken[0].value, 6);
+  EXPECT_EQ(*taken[1].value, 8);
   EXPECT_EQ(f.queue.floating(), 3u);
   for (int expected : {0, 2, 4, 1, 3, 5, 7, 9})
-    EXPECT_EQ(*f.queue.pop().what, expected);
+    EXPECT_EQ(*f.queue.pop().value, expected);
 }
 
 TEST(JobQueue, RunsTheJobThatWasWokenLastNextAndItsFormerOneInItsOrder) {
@@ -110,10 +110,10 @@ TEST(JobQueue, RunsTheJobThatWasWokenLastNextAndItsFormerOneInItsOrder) {
   f.push_next(3, job_kind::homed);
   EXPECT_EQ(f.queue.size(), 4u);
   EXPECT_EQ(f.queue.homed(), 3u);
-  EXPECT_EQ(*f.queue.take_next().what, 3);
-  EXPECT_EQ(f.queue.take_next().what, nullptr);
+  EXPECT_EQ(*f.queue.take_next().value, 3);
+  EXPECT_EQ(f.queue.take_next().value, nullptr);
   for (int expected : {0, 1, 2})
-    EXPECT_EQ(*f.queue.pop().what, expected);
+    EXPECT_EQ(*f.queue.pop().value, expected);
   EXPECT_TRUE(f.queue.empty());
 }
 
@@ -125,7 +125,7 @@ TEST(JobQueue, JobsThatWakeOneAnotherLetTheOthersGoFirstAfterSome) {
     f.push(2, kind);
     std::vector<int> order;
     for (size_t woken = 10; !f.queue.empty();) {
-      order.push_back(*f.run().what);
+      order.push_back(*f.run().value);
       if (order.back() != 1 && order.back() != 2 && woken < 15)
         f.push_next(woken++, kind);
     }
@@ -142,7 +142,7 @@ TEST(JobQueue, AJobInTheNextPlaceKeepsNoTurnOfTheOthers) {
     f.push(i, job_kind::homed);
   std::vector<int> order;
   for (size_t woken = 10; !f.queue.empty();) {
-    order.push_back(*f.run().what);
+    order.push_back(*f.run().value);
     if (order.back() < 10)
       f.push_next(woken++, job_kind::homed);
   }
@@ -157,9 +157,9 @@ TEST(JobQueue, GivesAJobInTheNextPlaceToNobody) {
   EXPECT_EQ(f.queue.floating(), 2u);
   auto taken = f.queue.take_half();
   ASSERT_EQ(taken.size(), 1u);
-  EXPECT_EQ(*taken[0].what, 1);
-  EXPECT_EQ(*f.run().what, 2);
-  EXPECT_EQ(*f.run().what, 0);
+  EXPECT_EQ(*taken[0].value, 1);
+  EXPECT_EQ(*f.run().value, 2);
+  EXPECT_EQ(*f.run().value, 0);
 }
 
 TEST(JobQueue, NeverGivesHomedJobsAway) {

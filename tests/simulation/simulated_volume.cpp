@@ -349,7 +349,7 @@ bool simulated_volume::skips(area synced) const {
 }
 
 void simulated_volume::submit(const journal_io& io) {
-  bool sync = io.what == journal_io::action::sync;
+  bool sync = io.wanted == journal_io::action::sync;
   if (sync && skips(last_written_)) {
     journal_completed(true, true);
     return;

@@ -127,13 +127,13 @@ TEST_F(IndexJournal, ACheckpointsHeaderComesLastAndIsMadeDurable) {
   ASSERT_EQ(done.size(), 4u);
   EXPECT_EQ(done[0].file_offset, block.layout.checkpoint_area(1) + checkpoint_header_bytes);
   EXPECT_EQ(done[0].memory->size(), 2 * record_block_bytes);
-  EXPECT_EQ(done[1].what, action::sync);
+  EXPECT_EQ(done[1].wanted, action::sync);
   EXPECT_EQ(done[2].file_offset, block.layout.checkpoint_area(1));
   auto header = decode_checkpoint_header(
       block.volume, std::span<const std::byte, checkpoint_header_bytes>(done[2].memory->data(), 4096));
   ASSERT_TRUE(header);
   EXPECT_EQ(*header, (checkpoint_header{block.volume, 1, 1, 2, records_per_block + 1}));
-  EXPECT_EQ(done[3].what, action::sync);
+  EXPECT_EQ(done[3].wanted, action::sync);
   EXPECT_TRUE(journal.idle());
 }
 
@@ -228,7 +228,7 @@ TEST_F(IndexJournal, ForgettingIsAnsweredWhenBothSuperblocksAreDurable) {
   std::vector<uint64_t> places;
   while (auto io = journal.next()) {
     EXPECT_FALSE(answered);
-    done.push_back(io->what);
+    done.push_back(io->wanted);
     places.push_back(io->file_offset);
     journal.completed(true);
   }

@@ -151,7 +151,7 @@ bool modelled_volume::complete_io(bool good) {
   if (!in_flight_)
     return false;
   auto io = std::exchange(in_flight_, std::nullopt);
-  if (io->what == journal_io::action::sync) {
+  if (io->wanted == journal_io::action::sync) {
     if (good)
       device_.sync();
   } else if (good) {
@@ -200,7 +200,7 @@ void modelled_volume::shut_down() {
 
 size_t modelled_volume::restart(const simulated_device::crash_faults& faults) {
   bool killed = faults.lost == 0 && faults.torn == 0;
-  if (in_flight_ && in_flight_->what == journal_io::action::write) {
+  if (in_flight_ && in_flight_->wanted == journal_io::action::write) {
     // A write in progress arrives completely, partly or not at all.
     uint64_t blocks = in_flight_->memory->size() / record_block_bytes;
     uint64_t arrived = dice_() % (blocks + 1);

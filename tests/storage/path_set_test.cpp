@@ -11,7 +11,7 @@ using kind = found_path::kind;
 
 found_path volume(uint8_t id, uint16_t index, uint16_t count, uint64_t epoch = 1) {
   found_path one;
-  one.what = kind::volume;
+  one.state = kind::volume;
   one.block.volume.bytes[0] = id;
   one.block.path_index = index;
   one.block.path_count = count;

@@ -127,8 +127,8 @@ class volume_builder {
 
   void write() {
     while (auto io = journal_->next()) {
-      check(io->what == journal_io::action::sync ? on_.sync()
-                                                 : on_.write(io->file_offset, io->memory->bytes()));
+      check(io->wanted == journal_io::action::sync ? on_.sync()
+                                                   : on_.write(io->file_offset, io->memory->bytes()));
       journal_->completed(true);
     }
     check(on_.sync());

@@ -1,7 +1,7 @@
 #include "transfer/arrival_counters.hpp"
 
 #include "tests/support/counters.hpp"
-#include "transfer/copy_line.hpp"
+#include "transfer/copy_queue.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -72,7 +72,7 @@ TEST(ArrivalCounters, NeedMappedMemoryThatMayBeWritten) {
 
 TEST(ArrivalCounters, AreRaisedOnceEverythingIsCopied) {
   client_counters client;
-  copy_line line(4096);
+  copy_queue line(4096);
   auto context = std::make_shared<request_context>();
   for (bool cancelled : {false, true}) {
     std::vector<std::byte> from(8192), into(8192);

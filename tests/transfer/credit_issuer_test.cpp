@@ -47,7 +47,7 @@ TEST_F(CreditIssuer, GivesCreditsThatReturnTheirBytesWhenTheyEnd) {
   EXPECT_FALSE(*next);
   given->reset();
   ASSERT_EQ(sink->returned, std::vector<uint64_t>{2 * segment});
-  issuer.take_back({2 * segment});
+  issuer.put_back({2 * segment});
   EXPECT_TRUE(*next);
 }
 

@@ -22,7 +22,7 @@ struct DirectWindow : ::testing::Test {
   ledger_ptr leases = std::make_shared<lease_ledger>();
   load_subject of;
   load_result done;
-  load_course course{of, *memory, *leases, done};
+  load_plan plan{of, *memory, *leases, done};
   recent_keys read;
 
   DirectWindow() { load(chain(1, 8, direct_payload)); }
@@ -84,7 +84,7 @@ TEST(FirstAllowed, LooksAtTheFirstChunkAloneIfThatDecides) {
 }
 
 TEST_F(DirectWindow, IsCutToWholeChunks) {
-  direct_window window(course, UINT64_MAX);
+  direct_window window(plan, UINT64_MAX);
   EXPECT_EQ(window.size(), 8u);
   EXPECT_FALSE(window.objects()) << "nothing is copied of a window that does not begin";
   EXPECT_TRUE(window.cut(8));
@@ -93,50 +93,50 @@ TEST_F(DirectWindow, IsCutToWholeChunks) {
   EXPECT_EQ(window.objects()->size(), 4u);
   EXPECT_FALSE(window.cut(1));
   EXPECT_FALSE(window.cut(0));
-  EXPECT_EQ(direct_window(course, 3 * direct_extent).size(), 2u) << "whole chunks of its bytes";
+  EXPECT_EQ(direct_window(plan, 3 * direct_extent).size(), 2u) << "whole chunks of its bytes";
 }
 
 TEST_F(DirectWindow, ObjectsThatTheDeviceDoesNotVerifyEndIt) {
-  EXPECT_EQ(direct_window(course, UINT64_MAX).readable(8, direct_extent), 8u);
-  EXPECT_EQ(direct_window(course, UINT64_MAX).readable(3, direct_extent), 3u) << "others are not looked at";
-  EXPECT_EQ(direct_window(course, UINT64_MAX).readable(8, direct_extent - 1), 0u);
-  EXPECT_EQ(direct_window(course, UINT64_MAX).readable(8, 0), 0u);
+  EXPECT_EQ(direct_window(plan, UINT64_MAX).readable(8, direct_extent), 8u);
+  EXPECT_EQ(direct_window(plan, UINT64_MAX).readable(3, direct_extent), 3u) << "others are not looked at";
+  EXPECT_EQ(direct_window(plan, UINT64_MAX).readable(8, direct_extent - 1), 0u);
+  EXPECT_EQ(direct_window(plan, UINT64_MAX).readable(8, 0), 0u);
   load_sizes({4096, 300, 241, 4096, 240, 4096, 4096, 4096});
-  EXPECT_EQ(direct_window(course, UINT64_MAX).readable(8, direct_extent), 4u) << "too short";
+  EXPECT_EQ(direct_window(plan, UINT64_MAX).readable(8, direct_extent), 4u) << "too short";
   load_sizes({4096, 300, 4097, 4096, 241, 4096, 4096, 4096});
-  EXPECT_EQ(direct_window(course, UINT64_MAX).readable(8, direct_extent), 2u) << "too long";
+  EXPECT_EQ(direct_window(plan, UINT64_MAX).readable(8, direct_extent), 2u) << "too long";
 }
 
 TEST_F(DirectWindow, WhatWasReadLatelyEndsIt) {
-  direct_window window(course, UINT64_MAX);
+  direct_window window(plan, UINT64_MAX);
   EXPECT_EQ(window.before_known(8, read), 8u);
   read.add(of.objects->keys[4]);
   EXPECT_EQ(window.before_known(8, read), 4u);
   EXPECT_EQ(window.before_known(3, read), 3u) << "others are not looked at";
-  course.begin = 4;
-  EXPECT_EQ(direct_window(course, UINT64_MAX).before_known(4, read), 0u);
+  plan.begin = 4;
+  EXPECT_EQ(direct_window(plan, UINT64_MAX).before_known(4, read), 0u);
   read.add(of.objects->keys[0]);
   EXPECT_EQ(window.before_known(8, read), 0u);
 }
 
 TEST_F(DirectWindow, WhatAnotherTierHasEndsIt) {
   tier_index host;
-  direct_window window(course, UINT64_MAX);
+  direct_window window(plan, UINT64_MAX);
   EXPECT_EQ(window.before_present(8, host), 8u);
   host.table().insert({.key = of.objects->keys[5], .physical_bytes = 8192, .payload_bytes = 4096});
   EXPECT_EQ(window.before_present(8, host), 5u);
   EXPECT_EQ(window.before_present(5, host), 5u) << "others are not looked at";
   EXPECT_EQ(window.before_present(0, host), 0u);
-  course.begin = 4;
-  EXPECT_EQ(direct_window(course, UINT64_MAX).before_present(4, host), 1u);
+  plan.begin = 4;
+  EXPECT_EQ(direct_window(plan, UINT64_MAX).before_present(4, host), 1u);
 }
 
 TEST_F(DirectWindow, AsksForWhatIsHeldFromTheBeginningOn) {
-  direct_window window(course, UINT64_MAX);
+  direct_window window(plan, UINT64_MAX);
   ASSERT_TRUE(window.cut(8));
-  EXPECT_FALSE(window.take_held(nullptr));
-  EXPECT_FALSE(window.take_held(held(8, {0, 2, 3})));
-  ASSERT_TRUE(window.take_held(held(8, {0, 1, 2, 3, 4, 6, 7})));
+  EXPECT_FALSE(window.add_held(nullptr));
+  EXPECT_FALSE(window.add_held(held(8, {0, 2, 3})));
+  ASSERT_TRUE(window.add_held(held(8, {0, 1, 2, 3, 4, 6, 7})));
   auto request = window.request(nullptr);
   ASSERT_EQ(request.copy.objects.size(), 4u);
   EXPECT_EQ(request.copy.objects[3].number, 3u);
@@ -148,45 +148,45 @@ TEST_F(DirectWindow, AsksForWhatIsHeldFromTheBeginningOn) {
 }
 
 TEST_F(DirectWindow, DeliversWhatWasReadAndNotesIt) {
-  direct_window window(course, UINT64_MAX);
+  direct_window window(plan, UINT64_MAX);
   ASSERT_TRUE(window.cut(8));
-  ASSERT_TRUE(window.take_held(held(8, {0, 1, 2, 3, 4, 5, 6, 7})));
-  EXPECT_FALSE(window.take_read(5)) << "not all of it";
+  ASSERT_TRUE(window.add_held(held(8, {0, 1, 2, 3, 4, 5, 6, 7})));
+  EXPECT_FALSE(window.add_read(5)) << "not all of it";
   EXPECT_EQ(window.deliver(read), 4 * direct_payload);
-  EXPECT_EQ(course.begin, 4u);
+  EXPECT_EQ(plan.begin, 4u);
   EXPECT_EQ(done.chunks, 2u);
   EXPECT_EQ(done.bytes_by_tier[static_cast<size_t>(tier_kind::disk)], 4 * direct_payload);
   EXPECT_TRUE(read.has(of.objects->keys[0]));
   EXPECT_TRUE(read.has(of.objects->keys[2]));
   EXPECT_FALSE(read.has(of.objects->keys[4]));
-  direct_window rest(course, UINT64_MAX);
+  direct_window rest(plan, UINT64_MAX);
   ASSERT_TRUE(rest.cut(4));
   EXPECT_EQ(rest.objects()->size(), 4u);
-  ASSERT_TRUE(rest.take_held(held(4, {0, 1, 2, 3})));
+  ASSERT_TRUE(rest.add_held(held(4, {0, 1, 2, 3})));
   EXPECT_EQ(rest.request(nullptr).copy.objects[0].number, 4u);
-  EXPECT_TRUE(rest.take_read(4));
+  EXPECT_TRUE(rest.add_read(4));
   rest.deliver(read);
-  EXPECT_TRUE(course.complete());
+  EXPECT_TRUE(plan.complete());
 }
 
 TEST_F(DirectWindow, WhatWasClearedMeanwhileIsNotDelivered) {
-  direct_window window(course, UINT64_MAX);
+  direct_window window(plan, UINT64_MAX);
   ASSERT_TRUE(window.cut(8));
-  ASSERT_TRUE(window.take_held(held(8, {0, 1, 2, 3, 4, 5, 6, 7})));
-  EXPECT_FALSE(window.take_read(6));
+  ASSERT_TRUE(window.add_held(held(8, {0, 1, 2, 3, 4, 5, 6, 7})));
+  EXPECT_FALSE(window.add_read(6));
   EXPECT_EQ(window.confirmation().ids, (std::vector{object_id{1}, object_id{2}, object_id{3}, object_id{4},
                                                     object_id{5}, object_id{6}}));
-  EXPECT_TRUE(window.take_confirmed(std::vector<bool>(6, true)));
-  EXPECT_FALSE(window.take_confirmed({true, true, true, false, true, true}));
+  EXPECT_TRUE(window.add_confirmed(std::vector<bool>(6, true)));
+  EXPECT_FALSE(window.add_confirmed({true, true, true, false, true, true}));
   EXPECT_EQ(window.deliver(read), 2 * direct_payload);
   EXPECT_FALSE(read.has(of.objects->keys[2]));
 }
 
 TEST_F(DirectWindow, TellsOnlyThoseWhoWait) {
   struct some_page final : device_memory {};
-  direct_window window(course, UINT64_MAX);
+  direct_window window(plan, UINT64_MAX);
   ASSERT_TRUE(window.cut(8));
-  ASSERT_TRUE(window.take_held(held(8, {0, 1, 2, 3, 4, 5, 6, 7})));
+  ASSERT_TRUE(window.add_held(held(8, {0, 1, 2, 3, 4, 5, 6, 7})));
   EXPECT_FALSE(window.announcement());
   of.generations = {std::make_shared<some_page>(), 8, 2, 5};
   auto all = window.announcement();
@@ -196,17 +196,17 @@ TEST_F(DirectWindow, TellsOnlyThoseWhoWait) {
   EXPECT_EQ(std::tuple(all->generations.page, all->generations.slot, all->generations.count,
                        all->generations.value),
             std::tuple(of.generations.page, 8U, 2U, 5U));
-  EXPECT_FALSE(window.take_read(5));
+  EXPECT_FALSE(window.add_read(5));
   EXPECT_FALSE(window.announcement()) << "not all have arrived";
-  EXPECT_FALSE(window.take_read(0));
+  EXPECT_FALSE(window.add_read(0));
   EXPECT_FALSE(window.announcement());
 }
 
 TEST_F(DirectWindow, LeasesHoldTheirPartOfIt) {
-  EXPECT_FALSE(direct_window(course, UINT64_MAX).leased());
+  EXPECT_FALSE(direct_window(plan, UINT64_MAX).leased());
   of.leased = {{tier_kind::disk, held(8, {0, 1, 2, 3, 4, 5, 6, 7})}};
-  course.begin = 2;
-  direct_window window(course, UINT64_MAX);
+  plan.begin = 2;
+  direct_window window(plan, UINT64_MAX);
   auto part = window.leased();
   ASSERT_TRUE(part);
   ASSERT_EQ(part->places().size(), 6u);

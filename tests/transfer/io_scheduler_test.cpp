@@ -29,7 +29,7 @@ struct device {
     auto grant = shares.next(heads);
     if (!grant)
       return grant;
-    auto& line = lines[static_cast<size_t>(grant->what)];
+    auto& line = lines[static_cast<size_t>(grant->priority)];
     line.front() -= grant->bytes;
     if (line.front() == 0)
       line.pop_front();
@@ -45,14 +45,14 @@ struct device {
   void finish(size_t which = 0) {
     auto done = running[which];
     running.erase(running.begin() + static_cast<ptrdiff_t>(which));
-    moved[static_cast<size_t>(done.what)] += done.bytes;
-    shares.finished(done.what, done.bytes);
+    moved[static_cast<size_t>(done.priority)] += done.bytes;
+    shares.finished(done.priority, done.bytes);
   }
   uint64_t moved_by(io_class what) const { return moved[static_cast<size_t>(what)]; }
   size_t running_of(io_class what) const {
     size_t count = 0;
     for (const auto& one : running)
-      count += one.what == what ? 1 : 0;
+      count += one.priority == what ? 1 : 0;
     return count;
   }
 
@@ -111,7 +111,7 @@ TEST(IoShares, TheMoreUrgentClassGoesFirst) {
     disk.wait(what, 4 * kib);
   std::vector<io_class> order;
   while (auto grant = disk.next())
-    order.push_back(grant->what);
+    order.push_back(grant->priority);
   EXPECT_EQ(order, (std::vector{load, prefetch, write, scrub}));
 }
 
@@ -125,7 +125,7 @@ TEST(IoShares, BesideLoadsWritesKeepASmallShareInSmallPieces) {
   EXPECT_LE(bytes, 8 * mib); // a fifth of the loads' 40 MiB
   EXPECT_GE(bytes, 7 * mib);
   for (const auto& one : disk.running)
-    if (one.what == write) {
+    if (one.priority == write) {
       EXPECT_EQ(one.bytes, mib);
     }
 }
@@ -145,7 +145,7 @@ TEST(IoShares, ABurstOfLoadsDoesNotStarveAWriteThatComesLater) {
   disk.fill();
   disk.wait(write, mib);
   disk.finish();
-  EXPECT_EQ(disk.next()->what, write); // the next free place
+  EXPECT_EQ(disk.next()->priority, write); // the next free place
 }
 
 TEST(IoShares, AWriteThatWaitsForBytesIsNotOvertakenByLoads) {
@@ -154,7 +154,7 @@ TEST(IoShares, AWriteThatWaitsForBytesIsNotOvertakenByLoads) {
   disk.fill();
   disk.wait(write, mib);
   disk.finish();
-  EXPECT_EQ(disk.next()->what, write);
+  EXPECT_EQ(disk.next()->priority, write);
 }
 
 TEST(IoShares, WithOnePlaceEveryClassHasItsTurn) {
@@ -192,7 +192,7 @@ TEST(IoShares, OneLoadTakesBackWhatWritesHadGrown) {
   }
   ASSERT_EQ(disk.shares.bytes_in_flight(write), 15 * mib);
   disk.wait(load, mib);
-  EXPECT_EQ(disk.next()->what, load);
+  EXPECT_EQ(disk.next()->priority, load);
   // Until what the device has been given is done, no other write follows; then small ones again.
   while (disk.shares.bytes_in_flight(write) > mib) {
     EXPECT_FALSE(disk.next());

@@ -1,6 +1,6 @@
 
 #include "tests/tier/objects.hpp"
-#include "transfer/load_course.hpp"
+#include "transfer/load_plan.hpp"
 
 #include <gtest/gtest.h>
 

@@ -30,7 +30,7 @@ struct LoadWindow : ::testing::Test {
   ledger_ptr leases = std::make_shared<lease_ledger>();
   load_subject of;
   load_result done;
-  load_course course{of, *memory, *leases, done};
+  load_plan plan{of, *memory, *leases, done};
 
   LoadWindow() {
     of.objects = chain(1, 8, payload);
@@ -100,11 +100,11 @@ struct LoadWindow : ::testing::Test {
 } // namespace
 
 TEST_F(LoadWindow, DeliversWhatIsInHostMemory) {
-  load_window window(course, unlimited);
+  load_window window(plan, unlimited);
   auto request = window.present();
   EXPECT_FALSE(request.fill);
   EXPECT_TRUE(request.note_access);
-  EXPECT_EQ(window.take_present(acquired("########"), none), step::ready);
+  EXPECT_EQ(window.add_present(acquired("########"), none), step::ready);
   EXPECT_EQ(window.after_rounds(ok), next::deliver);
   ASSERT_TRUE(window.copies());
   auto copy = window.copy();
@@ -114,25 +114,25 @@ TEST_F(LoadWindow, DeliversWhatIsInHostMemory) {
   EXPECT_EQ(window.deliver()[static_cast<size_t>(tier_kind::host)], 8 * payload);
   EXPECT_FALSE(window.after_delivery());
   EXPECT_NE(window.from_host(), nullptr);
-  EXPECT_TRUE(course.complete());
+  EXPECT_TRUE(plan.complete());
   EXPECT_EQ(done.chunks, 8u);
   EXPECT_EQ(done.bytes, 8 * payload);
   EXPECT_TRUE(done.places->empty());
 }
 
 TEST_F(LoadWindow, WindowsFollowEachOther) {
-  load_window first(course, 3 * physical);
+  load_window first(plan, 3 * physical);
   ASSERT_EQ(first.objects()->size(), 3u);
-  EXPECT_EQ(first.take_present(acquired("###"), none), step::ready);
+  EXPECT_EQ(first.add_present(acquired("###"), none), step::ready);
   first.deliver();
   EXPECT_FALSE(first.after_delivery());
-  load_window second(course, 3 * physical);
+  load_window second(plan, 3 * physical);
   EXPECT_EQ(second.objects()->keys[0], of.objects->keys[3]);
 }
 
 TEST_F(LoadWindow, EndsAtTheFirstObjectThatNoTierHas) {
-  load_window window(course, unlimited);
-  EXPECT_EQ(window.take_present(acquired("###.####"), none), step::ready);
+  load_window window(plan, unlimited);
+  EXPECT_EQ(window.add_present(acquired("###.####"), none), step::ready);
   window.deliver();
   auto end = window.after_delivery();
   ASSERT_TRUE(end);
@@ -144,8 +144,8 @@ TEST_F(LoadWindow, EndsAtTheFirstObjectThatNoTierHas) {
 
 TEST_F(LoadWindow, OnlyWholeChunksAreDelivered) {
   of.objects_per_chunk = 2;
-  load_window window(course, unlimited);
-  EXPECT_EQ(window.take_present(acquired("###.####"), none), step::ready);
+  load_window window(plan, unlimited);
+  EXPECT_EQ(window.add_present(acquired("###.####"), none), step::ready);
   window.deliver();
   EXPECT_TRUE(window.after_delivery());
   EXPECT_EQ(done.chunks, 1u);
@@ -154,8 +154,8 @@ TEST_F(LoadWindow, OnlyWholeChunksAreDelivered) {
 
 TEST_F(LoadWindow, AnObjectOfTheLeaseThatWasClearedIsGone) {
   of.leased = {{tier_kind::host, hold(8, {0, 1, 2, 3})}};
-  load_window window(course, unlimited);
-  EXPECT_EQ(window.take_present(acquired("##......"), away), step::ready);
+  load_window window(plan, unlimited);
+  EXPECT_EQ(window.add_present(acquired("##......"), away), step::ready);
   window.deliver();
   auto end = window.after_delivery();
   ASSERT_TRUE(end);
@@ -164,8 +164,8 @@ TEST_F(LoadWindow, AnObjectOfTheLeaseThatWasClearedIsGone) {
 
 TEST_F(LoadWindow, WhatTheLeaseHoldsInATierThatCannotBeReadIsDamaged) {
   of.leased = {{tier_kind::disk, hold(8, {0, 1, 2, 3}, 101)}};
-  load_window window(course, unlimited);
-  EXPECT_EQ(window.take_present(acquired("##......"), away), step::ready);
+  load_window window(plan, unlimited);
+  EXPECT_EQ(window.add_present(acquired("##......"), away), step::ready);
   window.deliver();
   EXPECT_EQ(window.after_delivery()->code, errc::ok);
   EXPECT_EQ(done.missing, 2u);
@@ -173,13 +173,13 @@ TEST_F(LoadWindow, WhatTheLeaseHoldsInATierThatCannotBeReadIsDamaged) {
 }
 
 TEST_F(LoadWindow, WaitsForOthersAndGivesUpAfterSomeRounds) {
-  load_window window(course, unlimited);
+  load_window window(plan, unlimited);
   for (int round = 0; round < load_window::attempts_max; ++round) {
     EXPECT_EQ(window.present().note_access, round == 0) << "a load is one access";
-    EXPECT_EQ(window.take_present(acquired("#?######"), disk), step::await);
+    EXPECT_EQ(window.add_present(acquired("#?######"), disk), step::await);
     EXPECT_TRUE(window.release_and_wait());
   }
-  EXPECT_EQ(window.take_present(acquired("#?######"), disk), step::await);
+  EXPECT_EQ(window.add_present(acquired("#?######"), disk), step::await);
   EXPECT_FALSE(window.release_and_wait());
   EXPECT_EQ(window.gave_up().code, errc::ok) << "what is missing is absent";
   of.held_by = std::make_shared<int>();
@@ -187,8 +187,8 @@ TEST_F(LoadWindow, WaitsForOthersAndGivesUpAfterSomeRounds) {
 }
 
 TEST_F(LoadWindow, ReadsTheRestFromBelowAndPublishesIt) {
-  load_window window(course, 4 * physical);
-  EXPECT_EQ(window.take_present(acquired("##.."), disk), step::read_below);
+  load_window window(plan, 4 * physical);
+  EXPECT_EQ(window.add_present(acquired("##.."), disk), step::read_below);
   EXPECT_FALSE(window.leased_below());
   auto pass = read(window, {2, 3}, "##rr");
   auto publish = pass.publication();
@@ -200,12 +200,12 @@ TEST_F(LoadWindow, ReadsTheRestFromBelowAndPublishesIt) {
   auto by_tier = window.deliver();
   EXPECT_EQ(by_tier[static_cast<size_t>(tier_kind::host)], 2 * payload);
   EXPECT_EQ(by_tier[static_cast<size_t>(tier_kind::disk)], 2 * payload);
-  EXPECT_EQ(course.promoted, 2 * physical);
+  EXPECT_EQ(plan.promoted, 2 * physical);
 }
 
 TEST_F(LoadWindow, SpaceIsAskedForExactlyWhatTheTiersBelowHave) {
-  load_window window(course, 4 * physical);
-  EXPECT_EQ(window.take_present(acquired("#..."), disk), step::read_below);
+  load_window window(plan, 4 * physical);
+  EXPECT_EQ(window.add_present(acquired("#..."), disk), step::read_below);
   auto pass = from_disk(window, {1, 2});
   auto request = window.space(pass);
   ASSERT_TRUE(request);
@@ -216,27 +216,27 @@ TEST_F(LoadWindow, SpaceIsAskedForExactlyWhatTheTiersBelowHave) {
 
 TEST_F(LoadWindow, WithoutSpaceItComesAgainUnlessItIsTheLeastThatWaits) {
   auto comes_again = [](load_window& window, size_t objects) {
-    EXPECT_EQ(window.take_present(acquired(std::string(objects, '.')), disk), step::read_below);
+    EXPECT_EQ(window.add_present(acquired(std::string(objects, '.')), disk), step::read_below);
     auto pass = from_disk(window, {0});
     auto request = window.space(pass);
     EXPECT_TRUE(request);
     return request && request->may_come_again;
   };
-  load_window four(course, 4 * physical), one(course, physical), behind(course, physical, 1);
+  load_window four(plan, 4 * physical), one(plan, physical), behind(plan, physical, 1);
   EXPECT_TRUE(comes_again(four, 4)) << "with a smaller window";
   EXPECT_FALSE(comes_again(one, 1));
   EXPECT_TRUE(comes_again(behind, 1)) << "once it is the first";
   keeps();
-  course.piecewise = true;
-  load_window kept(course, physical);
+  plan.piecewise = true;
+  load_window kept(plan, physical);
   EXPECT_FALSE(comes_again(kept, 1));
   done.chunks = 1;
   EXPECT_TRUE(comes_again(kept, 1)) << "it is content with what it has";
 }
 
 TEST_F(LoadWindow, WhatIsBehindAGapIsNotRead) {
-  load_window window(course, 6 * physical);
-  EXPECT_EQ(window.take_present(acquired("#....#"), disk), step::read_below);
+  load_window window(plan, 6 * physical);
+  EXPECT_EQ(window.add_present(acquired("#....#"), disk), step::read_below);
   auto pass = from_disk(window, {1, 3, 4});
   auto request = window.space(pass);
   ASSERT_TRUE(request);
@@ -245,8 +245,8 @@ TEST_F(LoadWindow, WhatIsBehindAGapIsNotRead) {
 
 TEST_F(LoadWindow, NorAreTheObjectsOfAChunkThatIsNotWhole) {
   of.objects_per_chunk = 2;
-  load_window window(course, 6 * physical);
-  EXPECT_EQ(window.take_present(acquired("......"), disk), step::read_below);
+  load_window window(plan, 6 * physical);
+  EXPECT_EQ(window.add_present(acquired("......"), disk), step::read_below);
   auto pass = from_disk(window, {0, 1, 2, 4, 5});
   auto request = window.space(pass);
   ASSERT_TRUE(request);
@@ -267,7 +267,7 @@ TEST_F(LoadWindow, NorAreTheObjectsOfAChunkThatIsNotWhole) {
 TEST_F(LoadWindow, WhatTheLeaseHoldsBelowIsReadWithoutAskingWhatIsPresent) {
   of.held_by = std::make_shared<int>();
   of.leased = {{tier_kind::host, hold(8, {0, 1})}, {tier_kind::disk, hold(8, {2, 3}, 101)}};
-  load_window window(course, 4 * physical);
+  load_window window(plan, 4 * physical);
   EXPECT_FALSE(window.begin_leased(away)) << "the tier cannot be read now";
   ASSERT_TRUE(window.begin_leased(disk));
   passage pass(window.reading(*window.leased_below()));
@@ -280,23 +280,23 @@ TEST_F(LoadWindow, WhatTheLeaseHoldsBelowIsReadWithoutAskingWhatIsPresent) {
   EXPECT_FALSE(window.space(pass)->note_access) << "a load is one access";
   pass.add_space(acquired("##rr", 5 * physical));
   EXPECT_TRUE(window.publishes(pass));
-  EXPECT_EQ(course.others_hold, 3 * physical) << "its own two are in nobody's way";
+  EXPECT_EQ(plan.others_hold, 3 * physical) << "its own two are in nobody's way";
 }
 
 TEST_F(LoadWindow, WhatIsPresentIsAskedUnlessTheLeaseSaysThatSomethingIsBelow) {
   of.leased = {{tier_kind::host, hold(8, {0, 1, 2, 3})}, {tier_kind::disk, hold(8, {4}, 101)}};
-  EXPECT_FALSE(load_window(course, 4 * physical, 4).begin_leased(disk)) << "there is no lease";
+  EXPECT_FALSE(load_window(plan, 4 * physical, 4).begin_leased(disk)) << "there is no lease";
   of.held_by = std::make_shared<int>();
-  EXPECT_FALSE(load_window(course, 4 * physical).begin_leased(disk)) << "it holds all of it in host memory";
-  EXPECT_TRUE(load_window(course, 4 * physical, 4).begin_leased(disk));
+  EXPECT_FALSE(load_window(plan, 4 * physical).begin_leased(disk)) << "it holds all of it in host memory";
+  EXPECT_TRUE(load_window(plan, 4 * physical, 4).begin_leased(disk));
   keeps();
-  EXPECT_FALSE(load_window(course, 4 * physical, 4).begin_leased(disk)) << "what stays is accounted first";
+  EXPECT_FALSE(load_window(plan, 4 * physical, 4).begin_leased(disk)) << "what stays is accounted first";
 }
 
 TEST_F(LoadWindow, TheLeasesPartOfTheWindowKeepsTheLease) {
   of.leased = {{tier_kind::host, hold(8, {0})}, {tier_kind::disk, hold(8, {3, 4, 5}, 101)}};
-  course.begin = 4;
-  load_window window(course, 3 * physical);
+  plan.begin = 4;
+  load_window window(plan, 3 * physical);
   std::weak_ptr<object_hold> lease = of.leased[1].held;
   auto below = window.leased_below();
   ASSERT_TRUE(below);
@@ -312,8 +312,8 @@ TEST_F(LoadWindow, TheLeasesPartOfTheWindowKeepsTheLease) {
 }
 
 TEST_F(LoadWindow, DamagedObjectsEndTheLoad) {
-  load_window window(course, 4 * physical);
-  EXPECT_EQ(window.take_present(acquired("##.."), disk), step::read_below);
+  load_window window(plan, 4 * physical);
+  EXPECT_EQ(window.add_present(acquired("##.."), disk), step::read_below);
   auto pass = from_disk(window, {2, 3});
   pass.add_space(acquired("##rr"));
   pass.add_outcomes(0, {move_outcome::failed, move_outcome::failed});
@@ -326,55 +326,55 @@ TEST_F(LoadWindow, DamagedObjectsEndTheLoad) {
 }
 
 TEST_F(LoadWindow, ObjectsEvictedMeanwhileBeginTheNextWindow) {
-  load_window window(course, 4 * physical);
-  EXPECT_EQ(window.take_present(acquired("##.."), disk), step::read_below);
+  load_window window(plan, 4 * physical);
+  EXPECT_EQ(window.add_present(acquired("##.."), disk), step::read_below);
   read(window, {0, 2, 3}, ".#..");
   EXPECT_EQ(window.after_reading(false), step::ready);
   EXPECT_FALSE(window.copies());
   window.deliver();
   EXPECT_FALSE(window.after_delivery());
-  EXPECT_EQ(course.fruitless, 1u);
-  EXPECT_EQ(load_window(course, 4 * physical).objects()->size(), 2u) << "the window is halved";
-  course.fruitless = load_window::fruitless_max;
+  EXPECT_EQ(plan.fruitless, 1u);
+  EXPECT_EQ(load_window(plan, 4 * physical).objects()->size(), 2u) << "the window is halved";
+  plan.fruitless = load_window::fruitless_max;
   auto end = window.after_delivery();
   ASSERT_TRUE(end);
   EXPECT_EQ(end->code, errc::busy);
 }
 
 TEST_F(LoadWindow, WithoutSpaceASmallerWindowMayFit) {
-  load_window window(course, 4 * physical);
+  load_window window(plan, 4 * physical);
   error failure{errc::no_space, "full"};
   EXPECT_EQ(window.after_rounds(failure), next::again);
-  EXPECT_EQ(course.fruitless, 1u);
-  load_window one(course, physical);
+  EXPECT_EQ(plan.fruitless, 1u);
+  load_window one(plan, physical);
   EXPECT_EQ(one.after_rounds(failure), next::end);
   EXPECT_EQ(failure.code, errc::no_space);
 }
 
 TEST_F(LoadWindow, GrowsAgainOnceWindowsAreDeliveredWhole) {
   error failure{errc::no_space, "full"};
-  load_window large(course, 4 * physical);
+  load_window large(plan, 4 * physical);
   EXPECT_EQ(large.after_rounds(failure), next::again);
-  load_window half(course, 4 * physical);
+  load_window half(plan, 4 * physical);
   ASSERT_EQ(half.objects()->size(), 2u);
-  EXPECT_EQ(half.take_present(acquired("##"), none), step::ready);
+  EXPECT_EQ(half.add_present(acquired("##"), none), step::ready);
   half.deliver();
   EXPECT_FALSE(half.after_delivery());
-  EXPECT_EQ(load_window(course, 4 * physical).objects()->size(), 4u);
+  EXPECT_EQ(load_window(plan, 4 * physical).objects()->size(), 4u);
 }
 
 TEST_F(LoadWindow, AChainLargerThanHostMemoryPassesThroughIt) {
   of.objects = chain(1, 20, payload);
   copies();
-  course.promoted = 8 * physical;
-  load_window window(course, 4 * physical);
-  EXPECT_EQ(window.take_present(acquired("...."), disk), step::read_below);
+  plan.promoted = 8 * physical;
+  load_window window(plan, 4 * physical);
+  EXPECT_EQ(window.add_present(acquired("...."), disk), step::read_below);
   auto pass = read(window, {0, 1, 2, 3}, "rrrr", false);
   EXPECT_EQ(window.after_reading(false), step::ready);
   EXPECT_EQ(window.copy().objects.size(), 4u);
-  course.promoted = 7 * physical;
+  plan.promoted = 7 * physical;
   EXPECT_TRUE(window.publishes(pass)) << "half of host memory is kept";
-  course.promoted = 8 * physical;
+  plan.promoted = 8 * physical;
   auto awaited = from_disk(window, {0, 1, 2, 3});
   awaited.add_space(acquired("rrr?"));
   EXPECT_TRUE(window.publishes(awaited)) << "others wait for what is not visible";
@@ -382,9 +382,9 @@ TEST_F(LoadWindow, AChainLargerThanHostMemoryPassesThroughIt) {
 
 TEST_F(LoadWindow, WithoutACopyEverythingIsOneWindowIfItIsThere) {
   keeps();
-  load_window window(course, physical);
+  load_window window(plan, physical);
   ASSERT_EQ(window.objects()->size(), 8u);
-  EXPECT_EQ(window.take_present(acquired("########", 8 * physical), disk), step::ready);
+  EXPECT_EQ(window.add_present(acquired("########", 8 * physical), disk), step::ready);
   EXPECT_EQ(window.after_rounds(ok), next::deliver);
   EXPECT_FALSE(window.copies());
   window.deliver();
@@ -394,23 +394,23 @@ TEST_F(LoadWindow, WithoutACopyEverythingIsOneWindowIfItIsThere) {
 
 TEST_F(LoadWindow, WithoutACopyTheRestComesInSmallerWindows) {
   keeps();
-  load_window whole(course, physical);
-  EXPECT_EQ(whole.take_present(acquired("#######."), disk), step::ready);
+  load_window whole(plan, physical);
+  EXPECT_EQ(whole.add_present(acquired("#######."), disk), step::ready);
   EXPECT_EQ(whole.after_rounds(ok), next::again);
-  load_window window(course, physical);
+  load_window window(plan, physical);
   EXPECT_EQ(window.objects()->size(), 1u);
-  EXPECT_EQ(window.take_present(acquired("#"), disk), step::ready);
+  EXPECT_EQ(window.add_present(acquired("#"), disk), step::ready);
   EXPECT_EQ(window.after_rounds(ok), next::deliver);
 }
 
 TEST_F(LoadWindow, WithoutACopyItEndsWhereLeasesLeaveNoRoom) {
   keeps();
   of.account = leases->open();
-  course.piecewise = true;
+  plan.piecewise = true;
   auto other = leases->open();
   auto leased = other->charge(hold(12, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, 201));
-  load_window first(course, physical);
-  auto refused = first.take_present(acquired("#"), disk);
+  load_window first(plan, physical);
+  auto refused = first.add_present(acquired("#"), disk);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, errc::no_space);
   EXPECT_NE(refused.error().text.find("(those of this connection "), std::string::npos)
@@ -420,7 +420,7 @@ TEST_F(LoadWindow, WithoutACopyItEndsWhereLeasesLeaveNoRoom) {
   EXPECT_EQ(failure.code, errc::no_space);
 
   done.chunks = 1; // with something delivered that is the answer
-  EXPECT_FALSE(first.take_present(acquired("#"), disk));
+  EXPECT_FALSE(first.add_present(acquired("#"), disk));
   EXPECT_EQ(first.after_rounds(failure), next::end);
   EXPECT_EQ(failure.code, errc::ok);
 }
@@ -428,10 +428,10 @@ TEST_F(LoadWindow, WithoutACopyItEndsWhereLeasesLeaveNoRoom) {
 TEST_F(LoadWindow, WithoutACopyWhatTransfersHoldIsNotCountedAsLeased) {
   keeps();
   of.account = leases->open();
-  course.piecewise = true;
-  load_window window(course, 4 * physical);
-  EXPECT_EQ(window.take_present(acquired("##..", 14 * physical), disk), step::read_below);
-  EXPECT_EQ(course.others_hold, 0u);
+  plan.piecewise = true;
+  load_window window(plan, 4 * physical);
+  EXPECT_EQ(window.add_present(acquired("##..", 14 * physical), disk), step::read_below);
+  EXPECT_EQ(plan.others_hold, 0u);
   auto pass = from_disk(window, {2, 3});
   EXPECT_TRUE(window.space(pass)) << "the transfers end";
 }
@@ -439,58 +439,58 @@ TEST_F(LoadWindow, WithoutACopyWhatTransfersHoldIsNotCountedAsLeased) {
 TEST_F(LoadWindow, WithoutACopyItDeliversTheChunksForWhichThereIsRoom) {
   keeps();
   of.account = leases->open();
-  course.piecewise = true;
+  plan.piecewise = true;
   auto other = leases->open();
   auto leased = other->charge(hold(8, {0, 1, 2, 3, 4, 5, 6, 7}, 201));
   {
-    load_window window(course, 4 * physical);
+    load_window window(plan, 4 * physical);
     done.chunks = 1;
-    auto refused = window.take_present(acquired("####"), disk);
+    auto refused = window.add_present(acquired("####"), disk);
     ASSERT_FALSE(refused) << "of the four that are left, three are for it";
-    EXPECT_TRUE(course.full);
+    EXPECT_TRUE(plan.full);
     error failure = refused.error();
     EXPECT_EQ(window.after_rounds(failure), next::again);
-    EXPECT_FALSE(course.full);
+    EXPECT_FALSE(plan.full);
   }
-  load_window half(course, 4 * physical);
+  load_window half(plan, 4 * physical);
   ASSERT_EQ(half.objects()->size(), 2u);
-  EXPECT_EQ(half.take_present(acquired("##"), disk), step::ready);
+  EXPECT_EQ(half.add_present(acquired("##"), disk), step::ready);
 }
 
 TEST_F(LoadWindow, WithoutACopyWhatTheLeaseHoldsMayStay) {
   keeps();
   of.leased = {{tier_kind::host, hold(8, {0, 1, 2, 3, 4, 5, 6, 7})}};
-  load_window window(course, physical);
-  EXPECT_EQ(window.take_present(acquired("########", 13 * physical), disk), step::ready);
+  load_window window(plan, physical);
+  EXPECT_EQ(window.add_present(acquired("########", 13 * physical), disk), step::ready);
   EXPECT_EQ(window.after_rounds(ok), next::deliver);
 }
 
 TEST_F(LoadWindow, WithoutACopyReadingNeedsRoomBesideLeases) {
   keeps();
-  course.piecewise = true;
-  load_window window(course, 2 * physical);
-  EXPECT_EQ(window.take_present(acquired("..", 11 * physical), disk), step::read_below);
+  plan.piecewise = true;
+  load_window window(plan, 2 * physical);
+  EXPECT_EQ(window.add_present(acquired("..", 11 * physical), disk), step::read_below);
   auto pass = from_disk(window, {0, 1});
   auto request = window.space(pass);
   ASSERT_FALSE(request);
   EXPECT_EQ(request.error().code, errc::no_space);
-  EXPECT_FALSE(course.full);
+  EXPECT_FALSE(plan.full);
   done.chunks = 1;
   EXPECT_FALSE(window.space(pass));
-  EXPECT_TRUE(course.full);
-  course.full = false;
+  EXPECT_TRUE(plan.full);
+  plan.full = false;
   window.refused_space({errc::no_space, ""});
-  EXPECT_TRUE(course.full);
+  EXPECT_TRUE(plan.full);
   window.refused_space({errc::internal, ""});
-  EXPECT_FALSE(course.full);
+  EXPECT_FALSE(plan.full);
 }
 
 TEST_F(LoadWindow, ArrivalsAreThoseOfItsWholeChunks) {
   client_counters client;
   of.objects_per_chunk = 2;
   of.arrivals = client.first(2);
-  load_window window(course, unlimited);
-  ASSERT_EQ(window.take_present(acquired("#####.##"), none), step::ready);
+  load_window window(plan, unlimited);
+  ASSERT_EQ(window.add_present(acquired("#####.##"), none), step::ready);
   EXPECT_FALSE(window.whole());
   auto arrived = window.copy().arrived;
   EXPECT_EQ(arrived.counters, of.arrivals);
@@ -502,11 +502,11 @@ struct some_page final : device_memory {};
 TEST_F(LoadWindow, TheLastChunksBringTheGenerations) {
   of.objects_per_chunk = 2;
   of.generations = {std::make_shared<some_page>(), 8, 2, 5};
-  load_window window(course, unlimited);
-  ASSERT_EQ(window.take_present(acquired("#####.##"), none), step::ready);
+  load_window window(plan, unlimited);
+  ASSERT_EQ(window.add_present(acquired("#####.##"), none), step::ready);
   EXPECT_EQ(window.copy().generations.page, nullptr) << "not all have arrived";
-  load_window whole(course, unlimited);
-  ASSERT_EQ(whole.take_present(acquired("########"), none), step::ready);
+  load_window whole(plan, unlimited);
+  ASSERT_EQ(whole.add_present(acquired("########"), none), step::ready);
   auto all = whole.copy().generations;
   EXPECT_EQ(std::tuple(all.page, all.slot, all.count, all.value),
             std::tuple(of.generations.page, 8U, 2U, 5U));
@@ -519,8 +519,8 @@ TEST_F(LoadWindow, IsCopiedPoolByPool) {
   client_counters client;
   of.objects_per_chunk = 2;
   of.arrivals = client.first(2);
-  load_window window(course, unlimited);
-  ASSERT_EQ(window.take_present(acquired("########"), none), step::ready);
+  load_window window(plan, unlimited);
+  ASSERT_EQ(window.add_present(acquired("########"), none), step::ready);
   EXPECT_TRUE(window.whole());
   for (size_t pool : {0U, 1U}) {
     auto copy = window.copy_pool(pool);

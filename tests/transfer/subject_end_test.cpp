@@ -1,9 +1,9 @@
 // What a request in progress holds is let go before its mark of work ends: otherwise a check sees holds of which nobody tells,
 // while no request is in progress.
 #include "transfer/copy_messages.hpp"
-#include "transfer/load_course.hpp"
+#include "transfer/load_plan.hpp"
 #include "transfer/mover_messages.hpp"
-#include "transfer/prefetch_course.hpp"
+#include "transfer/prefetch_plan.hpp"
 
 #include <gtest/gtest.h>
 

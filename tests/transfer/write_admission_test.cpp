@@ -31,7 +31,7 @@ write_plan made(size_t objects) {
   return write_plan(std::move(notice));
 }
 
-write_admission admission(const disk_admission& rules, std::shared_ptr<second_looks> looks = nullptr) {
+write_admission admission(const disk_admission& rules, std::shared_ptr<offers_again> looks = nullptr) {
   return {tier_kind::disk, rules, nullptr, std::move(looks), begin};
 }
 
@@ -58,7 +58,7 @@ TEST(WriteAdmission, ABudgetAloneAsksNoPolicy) {
 }
 
 TEST(WriteAdmission, AsksThePolicyAboutWhatDoesNotFit) {
-  auto looks = std::make_shared<second_looks>(false);
+  auto looks = std::make_shared<offers_again>(false);
   auto rule = admission({admission_rule::beats_victim, 0}, looks);
   EXPECT_TRUE(rule.may_refuse());
   EXPECT_TRUE(rule.asks_room());

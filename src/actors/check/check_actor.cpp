@@ -111,15 +111,15 @@ class lease_ends_passed {
   teardown_ptr ends_;
 };
 
-struct progress_tally {
+struct progress_counts {
   work_mark::tally work;
   lease_ledger::tally ledger;
   bool writes = false; ///< some objects wait to be written to a tier below
 };
 
-task<progress_tally> tally_progress(check_pointer self) {
+task<progress_counts> tally_progress(check_pointer self) {
   auto group = self->state.job.group;
-  progress_tally now;
+  progress_counts now;
   for (const tier_handle& tier : group->tiers()) {
     for (write_through_actor writer : {tier.write_through, tier.returns}) {
       if (!writer)
@@ -134,7 +134,7 @@ task<progress_tally> tally_progress(check_pointer self) {
   co_return now;
 }
 
-bool only_this(const progress_tally& now) { return now.work.in_progress == 1 && !now.writes; }
+bool only_this(const progress_counts& now) { return now.work.in_progress == 1 && !now.writes; }
 
 // ---- references ----
 
@@ -145,8 +145,8 @@ tier_walk* walk_of(check_pointer self, tier_kind kind) {
   return nullptr; // the tier has joined since
 }
 
-task<> count_hold(check_pointer self, reference_kind kind, tier_kind in, hold_ptr held) {
-  tier_walk* walk = walk_of(self, in);
+task<> count_hold(check_pointer self, reference_kind kind, tier_kind tier, hold_ptr held) {
+  tier_walk* walk = walk_of(self, tier);
   if (walk == nullptr)
     co_return;
   std::span<const object_place> places(held->places());
@@ -162,11 +162,11 @@ task<> count_hold(check_pointer self, reference_kind kind, tier_kind in, hold_pt
 }
 
 /// Counts a lease once, however many holders keep it.
-task<> count_lease(check_pointer self, lease_ptr what) {
-  if (!self->state.leases.insert(what->id).second)
+task<> count_lease(check_pointer self, lease_ptr lease) {
+  if (!self->state.leases.insert(lease->id).second)
     co_return;
-  for (const tier_hold& one : what->held) {
-    auto counted = count_hold(self, what->taken_for, one.tier, one.held);
+  for (const tier_hold& one : lease->held) {
+    auto counted = count_hold(self, lease->taken_for, one.tier, one.held);
     co_await counted;
   }
 }
@@ -292,7 +292,7 @@ task<error> check_tier(check_pointer self, tier_walk& walk) {
 
 // ---- what only a group without requests can be asked ----
 
-void compare_charges(check_pointer self, const progress_tally& before, const progress_tally& after) {
+void compare_charges(check_pointer self, const progress_counts& before, const progress_counts& after) {
   auto& state = self->state;
   const tier_walk* host = walk_of(self, memory_tier);
   if (host == nullptr || before.ledger.changes != after.ledger.changes)

@@ -31,7 +31,7 @@ client_inbox::client_inbox(owner& of, connected_client& client, unique_fd socket
 void client_inbox::begin() {
   channel_->set_frame_bytes_max(protocol::hello_bytes_max);
   gate_.on_room(owner_.on_any_thread([this] { pump(); }));
-  gate_.on_objects(owner_.on_any_thread([this] { take_room(); }));
+  gate_.on_objects(owner_.on_any_thread([this] { admit_waiting(); }));
   end_by(environment_.limits.handshake_deadline);
   channel_->receive();
 }
@@ -43,12 +43,12 @@ void client_inbox::greeted(bool observes) {
   channel_->set_frame_bytes_max(protocol::frame_bytes_max);
 }
 
-void client_inbox::take(next what) {
-  if (what == next::say_goodbye)
+void client_inbox::take(next step) {
+  if (step == next::say_goodbye)
     end(connection_life::shutting_down());
-  else if (what == next::finish)
+  else if (step == next::finish)
     finish();
-  else if (what == next::quit)
+  else if (step == next::quit)
     owner_.quit();
 }
 
@@ -124,32 +124,32 @@ void client_inbox::serve(protocol::frame& frame, std::optional<clock::time_point
     violation(frame, why);
     return;
   }
-  request_entry what;
+  request_entry entry;
   try {
-    what = begin(frame, arrived ? *arrived : environment_.now());
+    entry = begin(frame, arrived ? *arrived : environment_.now());
   } catch (const std::bad_alloc&) {
     refuse_unbegun(frame);
     return;
   }
   if (auto refused = refusal_of(asked, life_.now(), life_.observes())) {
     if (refused->malformed)
-      refuse_frame(what, frame, refused->why);
+      refuse_frame(entry, frame, refused->why);
     else
-      refuse_unread(what, frame, metrics::refusal::draining, refused->why);
+      refuse_unread(entry, frame, metrics::refusal::draining, refused->why);
     return;
   }
-  owner_.serve(what, frame);
+  owner_.serve(entry, frame);
 }
 
 request_entry client_inbox::begin(const protocol::frame& frame, clock::time_point arrived) {
   arm_timer(arrived + environment_.limits.request_deadline);
-  request_entry what{frame.request_id, frame.kind, nullptr};
-  what.context = requests_.begin(what.id, what.kind, frame.body.size() + protocol::header_bytes, arrived);
-  what.context->group = environment_.group->number;
+  request_entry entry{frame.request_id, frame.kind, nullptr};
+  entry.context = requests_.begin(entry.id, entry.kind, frame.body.size() + protocol::header_bytes, arrived);
+  entry.context->group = environment_.group->number;
   client_.record()->requests_in_flight = static_cast<uint32_t>(requests_.size());
   ++client_.record()->requests;
-  environment_.request_probe->started(static_cast<size_t>(what.kind));
-  return what;
+  environment_.request_probe->started(static_cast<size_t>(entry.kind));
+  return entry;
 }
 
 /// There is no memory to remember it.
@@ -159,24 +159,24 @@ void client_inbox::refuse_unbegun(const protocol::frame& frame) {
   channel_->send({std::move(refusal), {}, 0}, in_turn_);
 }
 
-void client_inbox::refuse_frame(const request_entry& what, const protocol::frame& frame, const error& why) {
+void client_inbox::refuse_frame(const request_entry& entry, const protocol::frame& frame, const error& why) {
   if (life_.now() == connection_phase::handshake)
     violation(frame, why);
   else
-    refuse_unread(what, frame, metrics::refusal::malformed, why);
+    refuse_unread(entry, frame, metrics::refusal::malformed, why);
 }
 
 /// Its verb does not get it.
-void client_inbox::refuse_unread(const request_entry& what, const protocol::frame& frame, metrics::refusal as,
-                                 const error& why) {
+void client_inbox::refuse_unread(const request_entry& entry, const protocol::frame& frame,
+                                 metrics::refusal as, const error& why) {
   environment_.client_probe->refused(as);
-  refuse_unserved(what, frame, why);
+  refuse_unserved(entry, frame, why);
 }
 
-void client_inbox::refuse_unserved(const request_entry& what, const protocol::frame& frame,
+void client_inbox::refuse_unserved(const request_entry& entry, const protocol::frame& frame,
                                    const error& why) {
-  refuse(what, why);
-  owner_.refused(what, frame);
+  refuse(entry, why);
+  owner_.refused(entry, frame);
 }
 
 void client_inbox::violation(const protocol::frame& frame, const error& why) {
@@ -186,31 +186,31 @@ void client_inbox::violation(const protocol::frame& frame, const error& why) {
 
 // ---- answers ----
 
-void client_inbox::answer(const request_entry& what, errc outcome,
+void client_inbox::answer(const request_entry& entry, errc outcome,
                           std::unique_ptr<protocol::frame_builder> frame,
                           std::vector<unique_fd> descriptors) {
   if (life_.ends())
     return; // the reason is its last frame
   auto now = environment_.now();
-  auto latency = requests_.answer(what.id, what.context, now);
+  auto latency = requests_.answer(entry.id, entry.context, now);
   if (!latency)
     return;
-  environment_.request_probe->finished(static_cast<size_t>(what.kind), outcome, *latency);
+  environment_.request_probe->finished(static_cast<size_t>(entry.kind), outcome, *latency);
   ++client_.record()->answered;
   client_.record()->latency_ns += static_cast<uint64_t>(latency->count());
-  client_.log().answered(what.id, what.kind, outcome, *latency, what.context->trace);
+  client_.log().answered(entry.id, entry.kind, outcome, *latency, entry.context->trace);
   if (outcome == errc::busy)
     environment_.client_probe->refused(metrics::refusal::queue_full);
   if (frame->bytes().empty())
     protocol::write_error(
-        *frame, what.id,
+        *frame, entry.id,
         {errc::unsupported, "the answer does not fit in a frame; request fewer chunks at a time"});
-  give_back_room(requests_.take_back_objects(what.id));
-  requests_.charge(what.id, frame->bytes().size());
+  give_back_room(requests_.return_objects(entry.id));
+  requests_.charge(entry.id, frame->bytes().size());
   account_memory(gate_.unfinished_bytes());
   if (!in_turn_ && !channel_->sending())
     expect_reading(now);
-  channel_->send({std::move(frame), std::move(descriptors), what.id}, in_turn_);
+  channel_->send({std::move(frame), std::move(descriptors), entry.id}, in_turn_);
 }
 
 /// The client is expected to take what is being sent.
@@ -219,10 +219,10 @@ void client_inbox::expect_reading(clock::time_point now) {
   arm_timer(deadlines_.next(now, true));
 }
 
-void client_inbox::refuse(const request_entry& what, const error& why) {
+void client_inbox::refuse(const request_entry& entry, const error& why) {
   auto frame = channel_->builder();
-  protocol::write_error(*frame, what.id, with_trace(why, what.context->trace));
-  answer(what, why.code, std::move(frame), {});
+  protocol::write_error(*frame, entry.id, with_trace(why, entry.context->trace));
+  answer(entry, why.code, std::move(frame), {});
 }
 
 void client_inbox::answer_sent(request_id id) {
@@ -245,9 +245,9 @@ bool client_inbox::cancel_waiting(request_id id, errc why) {
   auto taken = waiting_.take(id);
   if (!taken)
     return false;
-  auto what = begin(taken->frame, taken->arrived);
-  what.context->ended = why;
-  refuse_unserved(what, taken->frame, {why, "the request ended before there was credit to begin it"});
+  auto entry = begin(taken->frame, taken->arrived);
+  entry.context->ended = why;
+  refuse_unserved(entry, taken->frame, {why, "the request ended before there was credit to begin it"});
   discard(std::move(taken->frame));
   return true;
 }
@@ -257,7 +257,7 @@ void client_inbox::end(const error& why) {
     return;
   show_phase();
   gate_.pass_on();
-  roomless_.clear();
+  waiting_for_memory_.clear();
   gate_.takes_no_objects();
   client_.log().end("ends: " + why.text, environment_.now());
   auto frame = channel_->builder();
@@ -274,7 +274,7 @@ void client_inbox::leave() {
 
 bool client_inbox::close() {
   give_back_room(requests_.objects_taken());
-  roomless_.clear();
+  waiting_for_memory_.clear();
   gate_.takes_no_objects();
   bool any = requests_.end_all(environment_.now(), [&](protocol::kind verb, auto age) {
     environment_.request_probe->finished(static_cast<size_t>(verb), errc::cancelled, age);
@@ -404,63 +404,64 @@ void client_inbox::account_memory(uint64_t unfinished_frame) {
   environment_.client_probe->requests_take(change.before, change.now);
 }
 
-bool client_inbox::charge(const request_entry& what, size_t objects) {
+bool client_inbox::charge(const request_entry& entry, size_t objects) {
   uint64_t bytes = objects * object_credit;
   bool few = bytes <= request_memory::few_bytes;
-  requests_.charge(what.id, bytes, !few);
+  requests_.charge(entry.id, bytes, !few);
   account_memory(gate_.unfinished_bytes());
-  return few || (roomless_.empty() && take_objects(what.id, bytes));
+  return few || (waiting_for_memory_.empty() && charge_objects(entry.id, bytes));
 }
 
 /// The requests of the trust group have room for the objects of this one now.
-bool client_inbox::take_objects(request_id id, uint64_t bytes) {
-  if (!gate_.take_objects(bytes))
+bool client_inbox::charge_objects(request_id id, uint64_t bytes) {
+  if (!gate_.charge_objects(bytes))
     return false;
   requests_.took_objects(id, bytes);
   environment_.client_probe->requests_take(0, bytes);
   return true;
 }
 
-void client_inbox::wait_for_room(const request_entry& what, size_t objects, const continuation& waiting) {
-  roomless_.push_back({what, objects * object_credit, waiting});
+void client_inbox::wait_for_room(const request_entry& entry, size_t objects, const continuation& waiting) {
+  waiting_for_memory_.push_back({entry, objects * object_credit, waiting});
 }
 
-void client_inbox::expect_objects(const request_entry& what, size_t objects) {
-  requests_.expect(what.id, objects * object_credit);
+void client_inbox::expect_objects(const request_entry& entry, size_t objects) {
+  requests_.expect(entry.id, objects * object_credit);
   account_memory(gate_.unfinished_bytes());
 }
 
-void client_inbox::objects_are_known(const request_entry& what) {
-  requests_.settle(what.id);
+void client_inbox::objects_are_known(const request_entry& entry) {
+  requests_.settle(entry.id);
   account_memory(gate_.unfinished_bytes());
   pump(); // there may be credit again
 }
 
 /// Goes on with the requests whose objects have room now.
-void client_inbox::take_room() {
-  while (!roomless_.empty() && take_objects(roomless_.front().what.id, roomless_.front().bytes)) {
-    auto first = std::move(roomless_.front());
-    roomless_.pop_front();
+void client_inbox::admit_waiting() {
+  while (!waiting_for_memory_.empty() &&
+         charge_objects(waiting_for_memory_.front().entry.id, waiting_for_memory_.front().bytes)) {
+    auto first = std::move(waiting_for_memory_.front());
+    waiting_for_memory_.pop_front();
     first.next.go_on();
   }
-  if (roomless_.empty())
+  if (waiting_for_memory_.empty())
     gate_.takes_no_objects(); // it may have been woken
 }
 
 /// Refuses the requests that ended while they waited for room.
 void client_inbox::refuse_ended() {
-  std::vector<roomless> ended;
-  std::erase_if(roomless_, [&ended](const roomless& each) {
-    if (!each.what.context->live())
+  std::vector<waiting_for_memory> ended;
+  std::erase_if(waiting_for_memory_, [&ended](const waiting_for_memory& each) {
+    if (!each.entry.context->live())
       ended.push_back(each);
-    return !each.what.context->live();
+    return !each.entry.context->live();
   });
   if (ended.empty())
     return;
-  take_room(); // another one may be the first
-  for (const roomless& each : ended)
+  admit_waiting(); // another one may be the first
+  for (const waiting_for_memory& each : ended)
     each.next.fail(
-        {each.what.context->ended.load(),
+        {each.entry.context->ended.load(),
          "the request ended while the requests of its trust group took connection.group_bytes, and "
          "its objects had to wait"});
 }
@@ -540,10 +541,10 @@ void client_inbox::timer() {
     arm_timer(soonest);
 }
 
-void client_inbox::set_deadline(const request_entry& what, uint32_t deadline_ms) {
+void client_inbox::set_deadline(const request_entry& entry, uint32_t deadline_ms) {
   if (deadline_ms == 0)
     return;
-  if (auto at = requests_.set_deadline(what.id, std::chrono::milliseconds(deadline_ms)))
+  if (auto at = requests_.set_deadline(entry.id, std::chrono::milliseconds(deadline_ms)))
     arm_timer(*at);
 }
 

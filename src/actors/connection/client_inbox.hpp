@@ -118,25 +118,25 @@ class client_inbox {
 
   std::unique_ptr<protocol::frame_builder> builder() { return channel_->builder(); }
   /// Dropped, if the request has ended.
-  void answer(const request_entry& what, errc outcome, std::unique_ptr<protocol::frame_builder> frame,
+  void answer(const request_entry& entry, errc outcome, std::unique_ptr<protocol::frame_builder> frame,
               std::vector<unique_fd> descriptors);
-  void refuse(const request_entry& what, const error& why);
+  void refuse(const request_entry& entry, const error& why);
   /// Answers a request whose contents are wrong; if it is the handshake, ends the connection.
-  void refuse_frame(const request_entry& what, const protocol::frame& frame, const error& why);
+  void refuse_frame(const request_entry& entry, const protocol::frame& frame, const error& why);
   /// Ends a request early. False: no such request.
   bool cancel(request_id id, errc why);
   void refuse_ended(); ///< requests that ended while they waited for room
   /// Sets how long the request may wait, in milliseconds; 0: the default.
-  void set_deadline(const request_entry& what, uint32_t deadline_ms);
+  void set_deadline(const request_entry& entry, uint32_t deadline_ms);
   /// The request takes memory for so many objects until it is answered: it uses up credit like bytes of its frame. Once per
   /// request. True: it has the memory; otherwise it waits for room.
-  bool charge(const request_entry& what, size_t objects);
+  bool charge(const request_entry& entry, size_t objects);
   /// Goes on when the trust group's memory has room for the objects that were charged.
-  void wait_for_room(const request_entry& what, size_t objects, const continuation& waiting);
+  void wait_for_room(const request_entry& entry, size_t objects, const continuation& waiting);
   /// Counts from now on about so many objects, for which the request will be charged.
-  void expect_objects(const request_entry& what, size_t objects);
+  void expect_objects(const request_entry& entry, size_t objects);
   /// They have been charged, as far as it takes them.
-  void objects_are_known(const request_entry& what);
+  void objects_are_known(const request_entry& entry);
   /// Keeps the body of the request that is being served, for the lifetime of the pointer. While it is being served.
   keep_alive hold_body() { return served_body_ ? served_body_ : channel_->hold(); }
   const request_table& requests() const { return requests_; }
@@ -156,7 +156,7 @@ class client_inbox {
  private:
   using next = connection_life::next;
 
-  void take(next what);
+  void take(next step);
   void finish();
   void show_phase() { client_.record()->state = to_string(life_.now()); }
   void serve(protocol::frame& frame, std::optional<clock::time_point> arrived = {}); // now, unless it waited
@@ -164,17 +164,17 @@ class client_inbox {
   request_entry begin(const protocol::frame& frame, clock::time_point arrived);
   bool cancel_waiting(request_id id, errc why);
   void refuse_unbegun(const protocol::frame& frame);
-  void refuse_unread(const request_entry& what, const protocol::frame& frame, metrics::refusal as,
+  void refuse_unread(const request_entry& entry, const protocol::frame& frame, metrics::refusal as,
                      const error& why);
-  void refuse_unserved(const request_entry& what, const protocol::frame& frame, const error& why);
+  void refuse_unserved(const request_entry& entry, const protocol::frame& frame, const error& why);
   void violation(const protocol::frame& frame, const error& why);
   void discard(protocol::frame frame);
   void account_memory(uint64_t unfinished_frame);
   void expect_rest_of_frame(uint64_t bytes);
   void expect_reading(clock::time_point now);
   void answer_sent(request_id id);
-  bool take_objects(request_id id, uint64_t bytes);
-  void take_room();
+  bool charge_objects(request_id id, uint64_t bytes);
+  void admit_waiting();
   void give_back_room(uint64_t bytes);
   void end_by(clock::duration after);
 
@@ -194,12 +194,12 @@ class client_inbox {
   static constexpr uint64_t flood_bytes = 1 << 20;
   bool flooded_ = false;
   /// Requests that wait for room for their objects. The first one waits in the queue of the trust group.
-  struct roomless {
-    request_entry what;
+  struct waiting_for_memory {
+    request_entry entry;
     uint64_t bytes = 0; ///< of objects
     continuation next;
   };
-  std::deque<roomless> roomless_;
+  std::deque<waiting_for_memory> waiting_for_memory_;
   clock::time_point timer_at_ = clock::time_point::max(); ///< when the armed timer fires
   runtime::operation_id timer_{};
   bool pumping_ = false;

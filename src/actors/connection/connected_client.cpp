@@ -66,19 +66,19 @@ request_defaults connected_client::defaults_of_space(uint32_t id) const {
   return known ? known->defaults : request_defaults{};
 }
 
-uint32_t connected_client::prefill_speed(const wire::Options* options, const client_space& in) const {
-  return group().cost_model->load(std::memory_order_relaxed) ? prefill_speed_of(options, in.defaults) : 0;
+uint32_t connected_client::prefill_speed(const wire::Options* options, const client_space& opened) const {
+  return group().cost_model->load(std::memory_order_relaxed) ? prefill_speed_of(options, opened.defaults) : 0;
 }
 
-bool connected_client::loads_nothing(const wire::Options* options, const client_space& in) {
-  bool nothing = no_load_of(options, in.defaults);
+bool connected_client::loads_nothing(const wire::Options* options, const client_space& opened) {
+  bool nothing = no_load_of(options, opened.defaults);
   if (nothing)
     environment_->client_probe->loaded_nothing();
   return nothing;
 }
 
-bool connected_client::stores_nothing(const wire::Options* options, const client_space& in) {
-  bool nothing = no_store_of(options, in.defaults);
+bool connected_client::stores_nothing(const wire::Options* options, const client_space& opened) {
+  bool nothing = no_store_of(options, opened.defaults);
   if (nothing)
     environment_->client_probe->stored_nothing();
   return nothing;

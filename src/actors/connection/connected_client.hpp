@@ -23,7 +23,7 @@ class connected_client {
   ~connected_client();
 
   const connection_environment& environment() const { return *environment_; }
-  const group_parts& group() const { return *environment_->group; }
+  const trust_group& group() const { return *environment_->group; }
   const group_ptr& group_handle() const { return environment_->group; }
   const peer& who() const { return peer_; }
   const client_ptr& record() const { return record_; }
@@ -58,11 +58,11 @@ class connected_client {
   /// The defaults of a space that it has open; those of any, if it has not.
   request_defaults defaults_of_space(uint32_t id) const;
   /// How fast it computes the space's KV, in tokens per second; 0: nothing is left to it.
-  uint32_t prefill_speed(const wire::Options* options, const client_space& in) const;
+  uint32_t prefill_speed(const wire::Options* options, const client_space& opened) const;
   /// True if the request is to find nothing, which is counted.
-  bool loads_nothing(const wire::Options* options, const client_space& in);
+  bool loads_nothing(const wire::Options* options, const client_space& opened);
   /// True if the request is to store nothing, which is counted.
-  bool stores_nothing(const wire::Options* options, const client_space& in);
+  bool stores_nothing(const wire::Options* options, const client_space& opened);
   /// Counts chunks that are left to it; 0: none.
   void count_recomputed(const space_spec& spec, uint32_t chunks);
 

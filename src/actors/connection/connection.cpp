@@ -116,7 +116,7 @@ void connection::requests_ended() {
 }
 
 void connection::sweep() {
-  const group_parts& group = client_.group();
+  const trust_group& group = client_.group();
   caf::anon_send(group.group, sweep_notice{});
   for (const tier_handle& tier : group.tiers()) {
     caf::anon_send(tier.tier, sweep_notice{});
@@ -136,29 +136,29 @@ std::function<void()> connection::on_any_thread(std::function<void()> work) {
 }
 
 /// The populator may have a mapping in hand, which is unmapped when it lets go of it.
-void connection::resume_after_teardown(const request_entry& what, std::function<void()> work) {
+void connection::resume_after_teardown(const request_entry& entry, std::function<void()> work) {
   const teardown_ptr& line = client_.environment().teardown;
   if (!line || !client_.environment().populator) {
-    resume_after(line, what, std::move(work));
+    resume_after(line, entry, std::move(work));
     return;
   }
-  auto marked = marked_work(what, std::move(work));
+  auto marked = marked_work(entry, std::move(work));
   client_.environment().populator->after_slice(
       [line, marked = std::move(marked)]() mutable { line->run(std::move(marked)); });
 }
 
-void connection::resume_after(const teardown_ptr& line, const request_entry& what,
+void connection::resume_after(const teardown_ptr& line, const request_entry& entry,
                               std::function<void()> work) {
   if (line)
-    line->run(marked_work(what, std::move(work)));
+    line->run(marked_work(entry, std::move(work)));
   else
     resume(std::move(work));
 }
 
 /// Returns what another thread runs when the request may go on.
-std::function<void()> connection::marked_work(const request_entry& what, std::function<void()> work) {
+std::function<void()> connection::marked_work(const request_entry& entry, std::function<void()> work) {
   auto shared = std::make_shared<std::function<void()>>(std::move(work));
-  after_teardown_.add(what.context, shared);
+  after_teardown_.add(entry.context, shared);
   return [owner = caf::actor_cast<caf::actor_addr>(self_), shared]() mutable {
     if (auto there = caf::actor_cast<connection_actor>(owner))
       caf::anon_send(there,
@@ -264,7 +264,7 @@ void connection::close() {
     (each++)->stop(); // one that is running ends when it suspends
   if (any)
     sweep();
-  bell_.take_down();
+  bell_.remove();
   for (size_t each = waits_.take_all().size(); each != 0; --each)
     environment.client_probe->awaits_no_counter();
   client_holdings& holdings = client_.holdings();

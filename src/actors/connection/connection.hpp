@@ -5,9 +5,9 @@
 // is part of its state: when the actor ends, all resources of the client are released.
 #pragma once
 
-#include "actors/connection/client_bell.hpp"
 #include "actors/connection/client_inbox.hpp"
 #include "actors/connection/connected_client.hpp"
+#include "actors/connection/counter_wakeup.hpp"
 #include "connection/connection_life.hpp"
 #include "connection/counter_waits.hpp"
 #include "runtime/home.hpp"
@@ -108,25 +108,25 @@ class connection final : private client_inbox::owner {
   /// Continues with `work` after other messages have been handled.
   void resume(std::function<void()> work);
   /// Calls `work` once the request ends early, unless its owner has dropped it.
-  void when_ended(const request_entry& what, const teardown_line::work& work) {
-    after_teardown_.add(what.context, work);
+  void when_ended(const request_entry& entry, const teardown_queue::work& work) {
+    after_teardown_.add(entry.context, work);
   }
   /// Called on any thread, runs `work` on the connection's, unless it has ended.
   std::function<void()> on_any_thread(std::function<void()> work) override;
   /// Continues with `work` when everything that is being unmapped by now has been, or the request ends.
-  void resume_after_teardown(const request_entry& what, std::function<void()> work);
+  void resume_after_teardown(const request_entry& entry, std::function<void()> work);
   /// The same for leases on many objects that have ended by now.
-  void resume_after_lease_ends(const request_entry& what, std::function<void()> work) {
-    resume_after(client_.group().lease_ends, what, std::move(work));
+  void resume_after_lease_ends(const request_entry& entry, std::function<void()> work) {
+    resume_after(client_.group().lease_ends, entry, std::move(work));
   }
 
-  // ---- counters of the client (connection_bell.cpp) ----
+  // ---- counters of the client (connection_wakeup.cpp) ----
 
   /// The descriptor of the client's bell, for the client.
   result<unique_fd> bell();
   /// Goes on when the client rings and the counter has the value. Refuses the request if it ends before, or the region of the
   /// counter or the memory does, and without a bell.
-  void wait_for_counter(const request_entry& what, const client_counter& counter, uint32_t value,
+  void wait_for_counter(const request_entry& entry, const client_counter& counter, uint32_t value,
                         device_memory_ptr memory, const continuation& waiting);
   /// The client has unregistered this region.
   void end_waits_in(const client_region& counters);
@@ -190,8 +190,8 @@ class connection final : private client_inbox::owner {
   idle_actors idle_;
   std::list<client_request> serving_; ///< those whose verbs are in progress
   std::list<client_request> idle_requests_;
-  teardown_line after_teardown_;
-  client_bell bell_;
+  teardown_queue after_teardown_;
+  counter_wakeup bell_;
   counter_waits waits_;
   std::vector<std::weak_ptr<const device_memory>>
       lost_memory_;          ///< still registered, of a process that has ended

@@ -27,7 +27,7 @@ using clock = std::chrono::steady_clock;
 struct connection_environment : client_environment {
   group_ptr group;
   std::shared_ptr<connected_clients> clients;
-  devices_actor devices; ///< null: none
+  gpu_registry_actor devices; ///< null: none
 };
 
 /// Actors that have answered and can be used again; they end with their connection. Starting one takes a few

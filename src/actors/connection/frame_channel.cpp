@@ -45,9 +45,9 @@ void frame_channel::shut() {
   builders_.clear();
 }
 
-void frame_channel::keep_while_sending(keep_alive what) {
+void frame_channel::keep_while_sending(keep_alive kept) {
   if (out_->armed)
-    out_->kept = std::move(what);
+    out_->kept = std::move(kept);
 }
 
 void frame_channel::receive() {
@@ -97,7 +97,7 @@ bool frame_channel::hung_up(int32_t result) {
 
 std::unique_ptr<protocol::frame_builder> frame_channel::builder() {
   if (!out_->armed && !out_->quiet.in_flight)
-    take_back(); // of what was sent quietly
+    reclaim_sent(); // of what was sent quietly
   if (builders_.empty())
     return std::make_unique<protocol::frame_builder>();
   auto idle = std::move(builders_.back());
@@ -165,7 +165,7 @@ void frame_channel::send_more() {
 /// The next frames to be sent become `out_->left`. Returns the descriptors that go with them. Precondition: there is one.
 std::vector<int> frame_channel::join_line() {
   outgoing& out = *out_;
-  take_back();
+  reclaim_sent();
   out.counted = false;
   out.joined.clear();
   // Descriptors are attached to the first byte of a message, so a frame with descriptors must be the first of
@@ -191,7 +191,7 @@ std::vector<int> frame_channel::join_line() {
 }
 
 /// The frames are sent.
-void frame_channel::take_back() {
+void frame_channel::reclaim_sent() {
   for (outgoing_frame& frame : out_->frames) {
     frame.builder->shrink();
     if (builders_.size() < idle_builders_max)
@@ -233,7 +233,7 @@ bool frame_channel::sent(int32_t result, std::vector<uint64_t>& done) {
   if (!out.counted)
     for (const outgoing_frame& frame : out.frames)
       done.push_back(frame.request);
-  take_back();
+  reclaim_sent();
   out.kept.reset();
   return true;
 }

@@ -101,7 +101,7 @@ class frame_channel {
   /// Ends both directions; operations in the ring complete early, and frames that wait are gone.
   void shut();
   /// Keeps it until what is being sent is freed, which may be after the channel's end.
-  void keep_while_sending(keep_alive what);
+  void keep_while_sending(keep_alive kept);
 
   uint64_t received_bytes = 0;
   uint64_t sent_bytes = 0;
@@ -127,7 +127,7 @@ class frame_channel {
   std::vector<int> join_line();
   bool may_be_quiet() const;
   void announce();
-  void take_back();
+  void reclaim_sent();
   void send_more();
   void submit_send(std::span<const int> descriptors);
 

@@ -1,7 +1,7 @@
 #include "actors/connection/listener_actor.hpp"
 
 #include "actors/connection/frame_channel.hpp"
-#include "actors/resp/door_connection.hpp"
+#include "actors/resp/redis_connection.hpp"
 #include "connection/handshake.hpp"
 #include "runtime/io_port.hpp"
 
@@ -45,7 +45,7 @@ void accept_next(listener_pointer self) {
 }
 
 /// As far as the client's socket accepts it.
-void turn_away_from_door(const unique_fd& socket) {
+void turn_away_redis_client(const unique_fd& socket) {
   constexpr std::string_view reply = "-NOPERM this user may not connect here\r\n";
   (void) !::send(socket.get(), reply.data(), reply.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
@@ -61,7 +61,7 @@ void admit(listener_pointer self, unique_fd socket) {
     environment.log("refused uid " + std::to_string(who->uid) + " (pid " + std::to_string(who->pid) +
                     ") on " + with.path);
     if (with.door)
-      turn_away_from_door(socket);
+      turn_away_redis_client(socket);
     else
       turn_away(socket, not_admitted(who->uid, who->gid, with.path));
     return;
@@ -74,7 +74,7 @@ void admit(listener_pointer self, unique_fd socket) {
   ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
   auto id = static_cast<connection_id>(with.next_id->fetch_add(1));
   if (with.door) {
-    spawn_door_connection(self->system(), with.place(), std::move(socket), *who, id, with.door);
+    spawn_redis_connection(self->system(), with.place(), std::move(socket), *who, id, with.door);
     return;
   }
   spawn_connection(self->system(), with.place(), std::move(socket), std::move(*who), id, with.environment);

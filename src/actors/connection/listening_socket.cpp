@@ -19,9 +19,9 @@ namespace {
 
 constexpr int backlog = 1024;
 
-tl::unexpected<error> failed(const std::string& what, const std::string& path) {
+tl::unexpected<error> failed(const std::string& text, const std::string& path) {
   errc code = errno == EACCES || errno == EPERM ? errc::denied : errc::internal;
-  return fail(code, "cannot " + what + " " + path + ": " + std::strerror(errno));
+  return fail(code, "cannot " + text + " " + path + ": " + std::strerror(errno));
 }
 
 /// True if the process listening at the other end of `probe` has ended. The kernel closes a ring after the

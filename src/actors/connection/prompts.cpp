@@ -17,10 +17,10 @@ constexpr size_t short_tokens = 16'384;
 /// The first step is short, because most prompts need no more and the next request waits for it.
 constexpr size_t first_step_work = hash_step_work / 8;
 
-std::shared_ptr<token_hasher> hasher_for(const client_space& in, size_t tokens) {
+std::shared_ptr<token_hasher> hasher_for(const client_space& opened, size_t tokens) {
   if (tokens <= short_tokens)
-    return in.hasher;
-  return std::shared_ptr<token_hasher>(make_token_hasher(in.what->spec));
+    return opened.hasher;
+  return std::shared_ptr<token_hasher>(make_token_hasher(opened.space->spec));
 }
 
 /// Of the first tier, which is host memory.
@@ -44,7 +44,7 @@ task<chunk_prefix> client_request::hash_rest(prefix_resolver& resolver, size_t o
   }
 }
 
-task<chunk_prefix> client_request::resolve(const client_space& in, const wire::Prefix& prefix,
+task<chunk_prefix> client_request::resolve(const client_space& opened, const wire::Prefix& prefix,
                                            bool in_session) {
   if (in_session && prefix.tail() && prefix.session() == nullptr) {
     error why{errc::bad_request, "prefix: expected a session with a tail: a partial chunk is found by the "
@@ -53,13 +53,13 @@ task<chunk_prefix> client_request::resolve(const client_space& in, const wire::P
   }
   if (prefix.session() != nullptr) {
     turn_parts wanted{.tail = prefix.tail()};
-    auto found = co_await session_turn(in, prefix, wanted);
+    auto found = co_await session_turn(opened, prefix, wanted);
     co_return std::move(found.chunks);
   }
   auto input = input_of(prefix);
-  const space_ptr space = in.what;
+  const space_ptr space = opened.space;
   const space_spec& spec = space->spec;
-  auto hasher = hasher_for(in, input.tokens.size());
+  auto hasher = hasher_for(opened, input.tokens.size());
   size_t chunks = input.tokens.empty() ? input.digests.size() / std::max<size_t>(input.digest_width, 1)
                                        : input.tokens.size() / spec.chunk_tokens;
   auto resolver = prefix_resolver::make(spec, *hasher, std::move(input), space->memo.get());
@@ -74,9 +74,9 @@ task<chunk_prefix> client_request::resolve(const client_space& in, const wire::P
   co_return found;
 }
 
-task<chunk_prefix> client_request::stored_chunks(const client_space& in, const wire::Prefix& prefix) {
-  const space_ptr space = in.what;
-  auto found = co_await resolve(in, prefix, false);
+task<chunk_prefix> client_request::stored_chunks(const client_space& opened, const wire::Prefix& prefix) {
+  const space_ptr space = opened.space;
+  auto found = co_await resolve(opened, prefix, false);
   if (found.tail_tokens != 0) {
     digest key = found.chunks.back();
     co_await tail(space, key);
@@ -84,15 +84,15 @@ task<chunk_prefix> client_request::stored_chunks(const client_space& in, const w
   co_return found;
 }
 
-task<turn_prefix> client_request::session_turn(const client_space& in, const wire::Prefix& prefix,
+task<turn_prefix> client_request::session_turn(const client_space& opened, const wire::Prefix& prefix,
                                                turn_parts wanted) {
-  const space_ptr space = in.what;
+  const space_ptr space = opened.space;
   const space_spec& spec = space->spec;
-  auto hasher = hasher_for(in, prefix.tokens()->size());
+  auto hasher = hasher_for(opened, prefix.tokens()->size());
   session_id named = to_session_id(prefix.session());
   uint64_t tokens = uint64_t{prefix.parent_tokens()} + prefix.tokens()->size();
   auto used = co_await session(named, tokens);
-  if (used.in != space->id) {
+  if (used.space != space->id) {
     error why{errc::bad_request, "session: it is in another space than the request"};
     co_await valid(why);
   }

@@ -1,10 +1,12 @@
 #include "actors/connection/request.hpp"
 
 #include "actors/connection/verbs.hpp"
+#include "base/tier_properties.hpp"
 #include "connection/request_values.hpp"
 #include "group/leased_part.hpp"
 #include "protocol/descriptors.hpp"
 
+#include <algorithm>
 #include <new>
 
 namespace terrace::actors {
@@ -65,7 +67,7 @@ void client_request::clear() {
 
 // ---- what it says of itself ----
 
-void client_request::take_options(const wire::Options* options, const request_defaults& space) {
+void client_request::set_options(const wire::Options* options, const request_defaults& space) {
   context->priority = priority_of(options, space);
   context->inference = options != nullptr ? options->inference() : 0;
   if (options != nullptr && options->trace() != nullptr)
@@ -79,12 +81,12 @@ void client_request::use_for_inference(const wire::Options* options, object_sour
   actor.tell_policy(begin_of(*context, *options, std::move(objects)), count);
 }
 
-void client_request::tell_shadows(const wire::Options* options, const space_ptr& in,
+void client_request::tell_shadows(const wire::Options* options, const space_ptr& space,
                                   std::shared_ptr<const chunk_prefix> prefix, std::optional<uint16_t> rank) {
-  const group_parts& group = client.group();
+  const trust_group& group = client.group();
   if (!group.feed || prefix->chunks.empty() || !group.feed->offer_or_skip(prefix->chunks.size()))
     return;
-  actor.send(group.shadow, shadow_use_of(*context, options, in, std::move(prefix), rank));
+  actor.send(group.shadow, shadow_use_of(*context, options, space, std::move(prefix), rank));
 }
 
 std::optional<bool> client_request::read_some(lease_reading& work) {
@@ -101,7 +103,7 @@ lookup_request client_request::question(const space_ptr& space,
                                         const std::shared_ptr<const chunk_prefix>& prefix) const {
   lookup_request asked;
   asked.group = client.group_handle();
-  asked.in = space;
+  asked.space = space;
   asked.objects = {space, {prefix, &prefix->chunks}};
   asked.context = context;
   asked.plan = {static_cast<uint32_t>(prefix->chunks.size()), prefix->first_token, prefix->prompt_tokens,
@@ -127,10 +129,10 @@ task<lookup_answer> client_request::look_up(lookup_request question) {
 
 // ---- objects ----
 
-task<batch_ptr> client_request::objects(scope_subject of) {
-  size_t count = of.scope.objects();
+task<batch_ptr> client_request::objects(scope_subject subject) {
+  size_t count = subject.scope.objects();
   co_await room(count);
-  scope_objects named(std::move(of));
+  scope_objects named(std::move(subject));
   if (count > scope_objects::slice_objects) {
     co_await turn("its objects were named");
   }
@@ -194,6 +196,37 @@ outside_memory outside(const std::shared_ptr<const client_region>& region) {
           .owner = region,
           .device = region->device().get(),
           .ahead = region->ahead()};
+}
+
+bool can_bring_to(client_request& request, tier_kind to) {
+  const trust_group& group = request.client.group();
+  auto refuse = [&](const std::string& why) {
+    request.refuse({errc::unsupported, why});
+    return false;
+  };
+  if (to == memory_tier)
+    return !group.staging_only ||
+           refuse(
+               "host.staging_only is true: expected a load, since what is brought to host memory would not "
+               "stay there");
+  if (!faster_than_memory(to))
+    return refuse("expected to 0 (GPU tier) or 1 (host memory), got " +
+                  std::to_string(static_cast<unsigned>(to)));
+  const tier_handle* tier = group.tier(to);
+  if (tier == nullptr)
+    return refuse("the trust group has no tier in memory of a GPU (gpu.tier_bytes)");
+  if (!tier->reads()) {
+    std::string reason = tier->degraded();
+    return refuse("the GPU tier is not in service: " + (reason.empty() ? tier->notice() : reason));
+  }
+  return true;
+}
+
+uint64_t room_to_bring(const trust_group& group, tier_kind to) {
+  if (to != memory_tier)
+    return group.tier(to)->bytes; // nothing else needs it, and what has arrived is held until the end
+  uint64_t size = group.memory->size();
+  return (size - std::min(size, group.leases->bytes())) / 2;
 }
 
 } // namespace terrace::actors

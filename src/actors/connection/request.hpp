@@ -138,17 +138,17 @@ class client_request final : public request_entry, private task_owner {
   std::optional<bool> read_some(lease_reading& work);
   /// The deadline, inference, priority and trace of the request: its own, or else those of the space that it names.
   template <class Request>
-  void take_terms(const Request& asked) {
+  void set_terms(const Request& asked) {
     request_defaults defaults;
     if constexpr (requires { asked.space(); })
       defaults = client.defaults_of_space(asked.space());
     inbox().set_deadline(*this, asked.deadline_ms() != 0 ? asked.deadline_ms() : defaults.deadline_ms);
-    take_options(asked.options(), defaults);
+    set_options(asked.options(), defaults);
   }
   /// Notifies the policy of the inference's access to these objects, root first, unless the request belongs to none.
   void use_for_inference(const wire::Options* options, object_source objects);
   /// The same for shadow policies, for any access.
-  void tell_shadows(const wire::Options* options, const space_ptr& in,
+  void tell_shadows(const wire::Options* options, const space_ptr& space_of,
                     std::shared_ptr<const chunk_prefix> prefix, std::optional<uint16_t> rank = {});
 
   // ---- awaits ----
@@ -196,9 +196,9 @@ class client_request final : public request_entry, private task_owner {
     return asking_tiers<Answer, Message>{*this};
   }
   /// Everything that is being unmapped by now has been. Refuses the request if it ends "before" `what`.
-  auto unmapped(const char* what) { return waiting_for_teardown{*this, what, false}; }
+  auto unmapped(const char* text) { return waiting_for_teardown{*this, text, false}; }
   /// Leases on many objects that have ended by now are gone. `what`: as above; null: it goes on in any case.
-  auto leases_ended(const char* what = nullptr) { return waiting_for_teardown{*this, what, true}; }
+  auto leases_ended(const char* text = nullptr) { return waiting_for_teardown{*this, text, true}; }
   /// There is an event behind `sequence`, or the request has ended.
   auto event(event_log& log, uint64_t sequence) { return waiting_for_event{*this, log, sequence}; }
   /// The counter of the client has the value: at once, or when the client rings.
@@ -208,27 +208,27 @@ class client_request final : public request_entry, private task_owner {
 
   /// The chunks of a prefix, hashed in slices between other messages if there are many tokens. A session stays as it is; a
   /// partial chunk is refused without one.
-  task<chunk_prefix> chunks(const client_space& in, const wire::Prefix& prefix) {
-    return resolve(in, prefix, true);
+  task<chunk_prefix> chunks(const client_space& opened, const wire::Prefix& prefix) {
+    return resolve(opened, prefix, true);
   }
   /// The same, and a partial chunk may be without a session: for prompts that are named by all of their tokens.
-  task<chunk_prefix> prompt_chunks(const client_space& in, const wire::Prefix& prefix) {
-    return resolve(in, prefix, false);
+  task<chunk_prefix> prompt_chunks(const client_space& opened, const wire::Prefix& prefix) {
+    return resolve(opened, prefix, false);
   }
   /// The same for what is about to be stored or saved, see `tail`.
-  task<chunk_prefix> stored_chunks(const client_space& in, const wire::Prefix& prefix);
+  task<chunk_prefix> stored_chunks(const client_space& opened, const wire::Prefix& prefix);
   /// A turn of a session: its tokens up to a base, and those that were sent. `prefix` names a session.
-  task<turn_prefix> session_turn(const client_space& in, const wire::Prefix& prefix, turn_parts wanted);
+  task<turn_prefix> session_turn(const client_space& opened, const wire::Prefix& prefix, turn_parts wanted);
   /// The session has the tokens of the turn, unless it has ended since. Refused with `gone` if another turn has changed it.
   /// Returns why the session does not hold `hold`; empty: it does, or there is nothing to hold.
   task<std::string> save_turn(const hashed_turn& turn, std::optional<session_hold> hold);
 
   /// The objects of a transfer, for which the request takes room.
-  task<batch_ptr> objects(scope_subject of);
+  task<batch_ptr> objects(scope_subject subject);
   task<leased_objects> objects(lease_ptr from, transfer_scope scope, uint16_t rank);
   /// The part of the prefix that the request selects. `stored`: see `stored_chunks`.
   template <class Request>
-  task<prefix_objects> objects(client_space_ptr in, const Request& asked, bool stored);
+  task<prefix_objects> objects(client_space_ptr space, const Request& asked, bool stored);
   /// Runs, checked against the objects and the region.
   task<std::shared_ptr<const scatter_gather>> runs(const run_lists& sent, batch_ptr objects,
                                                    uint64_t region_bytes);
@@ -262,14 +262,14 @@ class client_request final : public request_entry, private task_owner {
 
  private:
   /// `in_session`: a partial chunk is refused without a session.
-  task<chunk_prefix> resolve(const client_space& in, const wire::Prefix& prefix, bool in_session);
+  task<chunk_prefix> resolve(const client_space& opened, const wire::Prefix& prefix, bool in_session);
   /// Asks a session's actor. The trust group is asked for it, unless the client has used it lately and it has not ended.
   /// The answer's failure is `gone` if the session has ended. `alone`: no further request begins meanwhile.
   template <class Answer, class Message>
   task<Answer> ask_session(session_id wanted, Message message, bool alone);
   /// `objects`: about as many as the chunks have.
   task<chunk_prefix> hash_rest(prefix_resolver& resolver, size_t objects);
-  void take_options(const wire::Options* options, const request_defaults& space);
+  void set_options(const wire::Options* options, const request_defaults& space);
 
   template <class T>
   struct checking {
@@ -462,16 +462,16 @@ class client_request final : public request_entry, private task_owner {
 
   struct waiting_for_teardown {
     client_request& request;
-    const char* what;
+    const char* text;
     bool leases;
     bool await_ready() const noexcept { return false; }
     template <class Promise>
     void await_suspend(std::coroutine_handle<Promise> frame) {
-      auto next = [next = continuation(request, frame), context = request.context, what = what] {
-        if (what == nullptr || context->live())
+      auto next = [next = continuation(request, frame), context = request.context, text = text] {
+        if (text == nullptr || context->live())
           next.go_on();
         else
-          next.fail({context->ended.load(), std::string("the request ended before ") + what});
+          next.fail({context->ended.load(), std::string("the request ended before ") + text});
       };
       if (leases)
         request.actor.resume_after_lease_ends(request, std::move(next));
@@ -537,20 +537,20 @@ inline std::optional<wire::Missing> missing_of(const load_result& done, const tr
 outside_memory outside(const std::shared_ptr<const client_region>& region);
 
 template <class Request>
-task<prefix_objects> client_request::objects(client_space_ptr in, const Request& asked, bool stored) {
+task<prefix_objects> client_request::objects(client_space_ptr space_of, const Request& asked, bool stored) {
   chunk_prefix prefix;
   const wire::Prefix& sent = *asked.prefix();
-  const client_space& space = *in;
+  const client_space& space = *space_of;
   if (stored) {
     prefix = co_await stored_chunks(space, sent);
   } else {
     prefix = co_await chunks(space, sent);
   }
-  auto part = terrace::prefix_scope_of(asked, in->what->spec, prefix.chunks.size());
+  auto part = terrace::prefix_scope_of(asked, space_of->space->spec, prefix.chunks.size());
   co_await valid(part);
   prefix_objects made{std::make_shared<const chunk_prefix>(std::move(prefix)), std::move(*part), nullptr};
   scope_subject subject{
-      in->what, {made.prefix, &made.prefix->chunks}, made.prefix->parent, made.scope, in->rank};
+      space_of->space, {made.prefix, &made.prefix->chunks}, made.prefix->parent, made.scope, space_of->rank};
   made.objects = co_await objects(std::move(subject));
   co_return made;
 }
@@ -569,5 +569,13 @@ task<Result> client_request::run(actor_pool& idle, caf::actor (*spawn)(caf::acto
     idle.put_back(std::move(worker));
   co_return std::move(*done);
 }
+
+// The tier to which a prefetch or a move brings chunks.
+
+/// Whether chunks can be brought up to this tier now, which is host memory or a faster one; otherwise the request is refused.
+bool can_bring_to(client_request& request, tier_kind to);
+
+/// What comes into the tier may take so many bytes there, so that a chain does not evict its own beginning.
+uint64_t room_to_bring(const trust_group& group, tier_kind to);
 
 } // namespace terrace::actors

@@ -45,7 +45,7 @@ using disk_pointer = caf::stateful_actor<disk_state, runtime::turns<runtime::hom
 class disk_ring final : public path_output {
  public:
   explicit disk_ring(disk_pointer self) : self_(self) {}
-  void submit(uint64_t tag, disk_queue::transfer what) override;
+  void submit(uint64_t tag, disk_queue::transfer moving) override;
   void cancel(uint64_t tag) override;
   void pause(disk_direction direction, std::chrono::milliseconds how_long) override;
   void read_superblock() override;
@@ -77,16 +77,16 @@ runtime::operation_id in_ring(disk_pointer self, runtime::io_request request, ui
   return self->port().submit(std::move(request), caf::actor_cast<caf::strong_actor_ptr>(self), tag);
 }
 
-void disk_ring::submit(uint64_t tag, disk_queue::transfer what) {
+void disk_ring::submit(uint64_t tag, disk_queue::transfer moving) {
   auto& state = self_->state;
   runtime::io_request request;
-  request.code = what.direction == disk_direction::read ? runtime::io_code::read : runtime::io_code::write;
+  request.code = moving.direction == disk_direction::read ? runtime::io_code::read : runtime::io_code::write;
   request.fd = state.file().fd();
-  request.offset = what.file_offset;
-  request.data = what.memory;
-  request.length = what.bytes;
-  request.fixed_buffer = state.memory->use(self_->port(), what.memory, what.bytes);
-  request.keep_alive = std::const_pointer_cast<void>(std::move(what.keep_alive));
+  request.offset = moving.file_offset;
+  request.data = moving.memory;
+  request.length = moving.bytes;
+  request.fixed_buffer = state.memory->use(self_->port(), moving.memory, moving.bytes);
+  request.keep_alive = std::const_pointer_cast<void>(std::move(moving.keep_alive));
   if (state.in_kernel.size() <= tag)
     state.in_kernel.resize(tag + 1);
   state.in_kernel[tag] = in_ring(self_, std::move(request), tag);

@@ -19,10 +19,10 @@ namespace {
 constexpr size_t headers_here_max = 64;
 
 /// Calls `done` when the last disk has answered; immediately if there is nothing to do.
-void transfer(disk_set_pointer self, disk_direction direction, const moved_objects& what,
+void transfer(disk_set_pointer self, disk_direction direction, const moved_objects& moved,
               std::function<void(move_answer)> done) {
   auto& state = self->state;
-  auto parts = std::make_shared<path_parts>(*state.paths, direction, what);
+  auto parts = std::make_shared<path_parts>(*state.paths, direction, moved);
   auto disks = std::make_shared<countdown>([parts, done = std::move(done)] { done(parts->outcome()); });
   for (size_t path : parts->paths()) {
     disks->begin();
@@ -40,16 +40,16 @@ void transfer(disk_set_pointer self, disk_direction direction, const moved_objec
   disks->end();
 }
 
-error why_ended(const moved_objects& what) {
-  if (!what.context || what.context->live())
+error why_ended(const moved_objects& moved) {
+  if (!moved.context || moved.context->live())
     return {};
-  return {what.context->ended.load(), "the request ended while its objects were read"};
+  return {moved.context->ended.load(), "the request ended while its objects were read"};
 }
 
 /// Counts the objects that do not match the index, and reports damage.
-void report(disk_set_pointer self, const read_request& what, const std::vector<size_t>& bad) {
+void report(disk_set_pointer self, const read_request& request, const std::vector<size_t>& bad) {
   auto& state = self->state;
-  for (const auto& of : state.damages.add(what.objects, bad, std::chrono::steady_clock::now())) {
+  for (const auto& of : state.damages.add(request.objects, bad, std::chrono::steady_clock::now())) {
     state.probes[of.path]->damaged(metrics::disk_damage::superseded, of.superseded);
     state.probes[of.path]->damaged(metrics::disk_damage::object, of.damaged);
     if (of.damaged != 0)
@@ -60,20 +60,20 @@ void report(disk_set_pointer self, const read_request& what, const std::vector<s
 }
 
 /// Verifies the objects that were read.
-void check(disk_set_pointer self, const read_request& what, move_answer read, answer<move_answer> reply) {
+void check(disk_set_pointer self, const read_request& wanted, move_answer read, answer<move_answer> reply) {
   std::vector<size_t> checked;
-  auto request = check_of(what, self->state.paths->volume(), read, checked);
-  request.context = what.context;
+  auto request = check_of(wanted, self->state.paths->volume(), read, checked);
+  request.context = wanted.context;
   if (checked.empty()) {
     reply.deliver(std::move(read));
     return;
   }
   self->request(self->state.copiers->next(), caf::infinite, std::move(request))
       .then(
-          [self, what, reply, checked, read = std::move(read)](const check_answer& found) mutable {
+          [self, wanted, reply, checked, read = std::move(read)](const check_answer& found) mutable {
             apply(found, checked, read);
             if (auto bad = not_good(found, checked); !bad.empty())
-              report(self, what, bad);
+              report(self, wanted, bad);
             reply.deliver(std::move(read));
           },
           [reply](const caf::error&) mutable {
@@ -81,8 +81,8 @@ void check(disk_set_pointer self, const read_request& what, move_answer read, an
           });
 }
 
-void write(disk_set_pointer self, const write_request& what, answer<move_answer> reply) {
-  transfer(self, disk_direction::write, what,
+void write(disk_set_pointer self, const write_request& request, answer<move_answer> reply) {
+  transfer(self, disk_direction::write, request,
            [reply](move_answer written) mutable { reply.deliver(std::move(written)); });
 }
 

@@ -4,7 +4,7 @@
 #include "actors/disk/journal_actor.hpp"
 #include "base/countdown.hpp"
 #include "runtime/answer.hpp"
-#include "storage/disk/opened_disk_text.hpp"
+#include "storage/disk/disk_opening.hpp"
 #include "storage/disk/path_parts.hpp"
 
 #include <algorithm>
@@ -62,8 +62,8 @@ caf::result<check_answer_texts> on_check_journals(disk_set_pointer self,
 }
 
 /// Each journal receives the changes of its path.
-void on_changes(disk_set_pointer self, const index_changes& what) {
-  auto own = divide(what, self->state.paths->map());
+void on_changes(disk_set_pointer self, const index_changes& changes) {
+  auto own = divide(changes, self->state.paths->map());
   for (size_t path = 0; path < own.size(); ++path)
     if (!own[path].changes.empty() || !own[path].gone.empty())
       self->send(self->state.journals[path], std::move(own[path]));
@@ -115,9 +115,9 @@ caf::result<close_mover_answer> on_close(disk_set_pointer self) {
 // ---- memory ----
 
 template <class Message>
-void tell_disks(disk_set_pointer self, const Message& what) {
+void tell_disks(disk_set_pointer self, const Message& message) {
   for (const disk_actor& disk : self->state.disks)
-    self->send(disk, what);
+    self->send(disk, message);
 }
 
 caf::result<retire_answer> on_forget_memory(disk_set_pointer self, const forget_memory& gone) {
@@ -207,12 +207,12 @@ disk_set_actor::behavior_type set_behavior(disk_set_pointer self,
       [self](const start_journal& start) { on_start_journal(self, start); },
       [self](const read_request& request) { return on_read(self, request); },
       [self](const write_request& request) { return on_write(self, request); },
-      [self](const index_changes& what) { on_changes(self, what); },
+      [self](const index_changes& changes) { on_changes(self, changes); },
       [self](const forget_request& request) { return on_forget(self, request); },
       [self](const check_journal_request& request) { return on_check_journals(self, request); },
       [self](const close_mover_request&) { return on_close(self); },
-      [self](register_memory what) { tell_disks(self, what); },
-      [self](const add_memory& what) { tell_disks(self, what); },
+      [self](register_memory wanted) { tell_disks(self, wanted); },
+      [self](const add_memory& wanted) { tell_disks(self, wanted); },
       [self](const forget_memory& gone) { return on_forget_memory(self, gone); },
   };
 }
@@ -241,7 +241,7 @@ clear_keeper_actor::behavior_type keeper_behavior(clear_keeper_actor::pointer se
         assert(!asked); // there is one keeper per clear
         asked = true;
         self->quit();
-        return remember_clear(group->state_directory, group->disk_files, request.what,
+        return remember_clear(group->state_directory, group->disk_files, request.clear,
                               [&group] { return group->phase(); });
       },
   };

@@ -48,7 +48,7 @@ void ask_for_image(journal_pointer self) {
   self->request(self->state.tier, caf::infinite, *wanted)
       .then(
           [self](const image_answer& part) {
-            self->state.journal->take(part);
+            self->state.journal->add(part);
             pump(self);
           },
           [](const caf::error&) {}); // the tier has ended, and with it the index
@@ -63,7 +63,7 @@ void submit(journal_pointer self, journal_io io) {
   auto& state = self->state;
   runtime::io_request request;
   request.fd = state.file->fd();
-  if (io.what == journal_io::action::sync) {
+  if (io.wanted == journal_io::action::sync) {
     request.code = runtime::io_code::fsync;
   } else {
     request.code = runtime::io_code::write;
@@ -127,8 +127,8 @@ void pump(journal_pointer self) {
       waiting.deliver({journal.missing()});
 }
 
-void on_changes(journal_pointer self, const index_changes& what) {
-  self->state.journal->take(what);
+void on_changes(journal_pointer self, const index_changes& changes) {
+  self->state.journal->add(changes);
   pump(self);
 }
 
@@ -175,7 +175,7 @@ journal_actor::behavior_type journal_behavior(journal_pointer self,
           answer.differences = self->state.journal->check(request.paths.front());
         return answer;
       },
-      [self](const index_changes& what) { on_changes(self, what); },
+      [self](const index_changes& changes) { on_changes(self, changes); },
       [self](const forget_request& request) { return on_forget(self, request); },
       [self](const close_journal_request&) { return on_close(self); },
       [self](const runtime::io_done& done) {

@@ -54,7 +54,7 @@ bool packet_socket::sent(int32_t bytes) {
 void packet_socket::send_next() {
   out_ = std::make_shared<outgoing>();
   out_->socket = socket_;
-  out_->bytes = gpu::encode(line_.front().what);
+  out_->bytes = gpu::encode(line_.front().message);
   out_->descriptor = std::move(line_.front().descriptor);
   line_.pop_front();
   runtime::io_request request;

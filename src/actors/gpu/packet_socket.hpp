@@ -18,7 +18,7 @@ namespace terrace::actors {
 
 /// A message, and its descriptor.
 struct process_packet {
-  gpu::process_message what;
+  gpu::process_message message;
   std::shared_ptr<unique_fd> descriptor; ///< null: none
 };
 

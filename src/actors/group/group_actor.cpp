@@ -4,7 +4,7 @@
 #include "actors/transfer/move_actor.hpp"
 #include "actors/transfer/transfer_arguments.hpp"
 #include "base/tier_properties.hpp"
-#include "group/group_book.hpp"
+#include "group/group_state.hpp"
 #include "group/session_table.hpp"
 #include "runtime/answer.hpp"
 #include "tier/messages.hpp"
@@ -25,27 +25,27 @@ namespace terrace::actors {
 
 namespace {
 
-struct group_state {
+struct group_actor_state {
   const char* name = "group";
-  std::optional<group_book> book;
+  std::optional<group_state> shared;
   active_sessions<session_actor> active{0};
-  std::weak_ptr<const group_parts> group; ///< its tiers learn which spaces are forgotten
+  std::weak_ptr<const trust_group> group; ///< its tiers learn which spaces are forgotten
   bool demoting = false;                  ///< chunks that a session gave up are being demoted
   bool removing = false;                  ///< a tail without references is being removed
   uint64_t changes = 0;                   ///< changes of sessions since the last part of a check
 
-  ~group_state() { // they know the group, and it knows them
+  ~group_actor_state() { // they know the group, and it knows them
     for (const auto& [id, one] : active)
       caf::anon_send_exit(one.actor, caf::exit_reason::user_shutdown);
   }
 };
 
-using group_pointer = group_actor::stateful_pointer<group_state>;
+using group_pointer = group_actor::stateful_pointer<group_actor_state>;
 
 /// Notifies the tiers itself, because the connection that asks may end before it is answered.
 forget_spaces_answer on_forget_spaces(group_pointer self, const forget_spaces_request& request) {
   assert(request.empty.size() <= empty_spaces_request::spaces_max);
-  auto answer = self->state.book->answer(request);
+  auto answer = self->state.shared->answer(request);
   assert(answer.forgotten.size() <= request.empty.size());
   auto group = self->state.group.lock();
   if (group && !answer.forgotten.empty()) {
@@ -60,7 +60,7 @@ forget_spaces_answer on_forget_spaces(group_pointer self, const forget_spaces_re
 
 /// Registers the tenant of the space before a tier can ask for it: a tier asks when a request uses the space.
 open_space_answer on_open_space(group_pointer self, const open_space_request& request) {
-  auto answer = self->state.book->answer(request);
+  auto answer = self->state.shared->answer(request);
   if (auto group = self->state.group.lock(); group && answer.opened) {
     group->tenants->opened(answer.opened->id, request.spec.salt);
     group->events->opened(answer.opened->id, request.spec);
@@ -71,8 +71,8 @@ open_space_answer on_open_space(group_pointer self, const open_space_request& re
 caf::result<await_lookup_answer> on_await_lookup(group_pointer self, const await_lookup_request& request) {
   auto reply = make_answer<await_lookup_answer>(self);
   auto promise = reply.promise();
-  self->state.book->await(request,
-                          [reply](await_lookup_answer found) mutable { reply.deliver(std::move(found)); });
+  self->state.shared->await(request,
+                            [reply](await_lookup_answer found) mutable { reply.deliver(std::move(found)); });
   return promise;
 }
 
@@ -80,7 +80,7 @@ caf::result<await_lookup_answer> on_await_lookup(group_pointer self, const await
 
 void demote_next(group_pointer self);
 
-const tier_handle* tier_below(const group_parts& group) {
+const tier_handle* tier_below(const trust_group& group) {
   for (const tier_handle& tier : group.tiers())
     if (slower_than_memory(tier.kind) && tier.write_through && tier.writes())
       return &tier;
@@ -88,7 +88,7 @@ const tier_handle* tier_below(const group_parts& group) {
 }
 
 void demoted(group_pointer self, bool below) {
-  self->state.book->demoted(below);
+  self->state.shared->demoted(below);
   self->state.demoting = false;
   demote_next(self);
 }
@@ -98,19 +98,19 @@ void demote_next(group_pointer self) {
   auto& state = self->state;
   auto group = state.group.lock();
   while (!state.demoting) {
-    demoted_chunks next = state.book->next_demotion();
+    demoted_chunks next = state.shared->next_demotion();
     if (!next.chunks)
       return;
     const tier_handle* below = group ? tier_below(*group) : nullptr;
     if (below == nullptr) {
-      state.book->demoted(false);
+      state.shared->demoted(false);
       continue;
     }
     state.demoting = true;
     auto work = std::make_shared<request_context>();
     work->work.begin();
     work->group = group->number;
-    move_job job{group, below->kind, next.in, next.chunks, next.before, std::move(work), true};
+    move_job job{group, below->kind, next.space, next.chunks, next.before, std::move(work), true};
     self->request(spawn_move(self->system()), caf::infinite, std::move(job))
         .then(
             [self](const move_result& done) {
@@ -123,7 +123,7 @@ void demote_next(group_pointer self) {
 // ---- tails to which nobody refers any more ----
 
 /// Removes one tail at a time. It asks the fastest tier first, and once more at the end, as a clear does
-/// (tier/objects/clear_course.hpp). It asks one tier at a time about some objects at a time. The tier holds
+/// (tier/objects/clear_order.hpp). It asks one tier at a time about some objects at a time. The tier holds
 /// the objects that it has, and is told that they are unwanted in the same turn that finds the tail still
 /// without references. Whoever refers to the tail later asks the tiers later, and finds it gone.
 struct tail_removal {
@@ -146,7 +146,7 @@ void end_removal(group_pointer self) {
 void remove_some(group_pointer self, const tail_removal_ptr& all);
 
 void remove_found(group_pointer self, const tail_removal_ptr& all, const probe_answer& found) {
-  if (self->state.book->tails().referred(all->what.in->id, all->what.key)) {
+  if (self->state.shared->tails().referred(all->what.space->id, all->what.key)) {
     end_removal(self);
     return;
   }
@@ -167,7 +167,7 @@ void remove_some(group_pointer self, const tail_removal_ptr& all) {
     all->next = 0;
   }
   if (all->tiers.empty()) {
-    self->state.book->tail_removed();
+    self->state.shared->tail_removed();
     end_removal(self);
     return;
   }
@@ -187,12 +187,12 @@ void remove_next_tail(group_pointer self) {
   if (state.removing)
     return;
   auto group = state.group.lock();
-  unreferred_tail next = state.book->next_unreferred();
-  if (!next.in || !group)
+  unreferred_tail next = state.shared->next_unreferred();
+  if (!next.space || !group)
     return;
   state.removing = true;
   auto chunks = std::make_shared<const std::vector<digest>>(1, next.key);
-  auto all = std::make_shared<tail_removal>(tail_removal{next, {next.in, chunks}, {}});
+  auto all = std::make_shared<tail_removal>(tail_removal{next, {next.space, chunks}, {}});
   all->work = std::make_shared<request_context>();
   all->work->work.begin();
   for (const tier_handle& tier : group->tiers())
@@ -213,9 +213,9 @@ void check_some_sessions(group_pointer self) {
     if (++state.changes < check_every || (group && group->checking->load()))
       return;
     state.changes = 0;
-    auto found = state.book->answer(check_sessions_request{false});
+    auto found = state.shared->answer(check_sessions_request{false});
     if (!found.more)
-      state.book->answer(check_sessions_request{true});
+      state.shared->answer(check_sessions_request{true});
     if (found.differences.empty())
       return;
     std::fprintf(stderr, "terraced: a check of the sessions found that %s\n",
@@ -238,7 +238,7 @@ void with_parked(group_pointer self, const session_id& id, std::function<void()>
       .then(
           [self, id, then](park_session_answer& parked) {
             self->state.active.erase(id);
-            self->state.book->park(id, std::move(parked.what));
+            self->state.shared->park(id, std::move(parked.turns));
             then();
             settle_holds(self);
           },
@@ -246,7 +246,7 @@ void with_parked(group_pointer self, const session_id& id, std::function<void()>
             // Another request has parked it, or it has ended with what it owned.
             if (const session_actor* now = self->state.active.find(id); now != nullptr && *now == actor) {
               self->state.active.erase(id);
-              self->state.book->lost(id);
+              self->state.shared->lost(id);
               settle_holds(self);
             }
             with_parked(self, id, then);
@@ -257,9 +257,9 @@ void with_parked(group_pointer self, const session_id& id, std::function<void()>
 /// they are many.
 void settle_holds(group_pointer self) {
   constexpr size_t few = 8;
-  for (const session_id& id : self->state.book->take_ended_actors())
+  for (const session_id& id : self->state.shared->take_ended_actors())
     with_parked(self, id, [] {});
-  auto ended = self->state.book->take_ended_holds();
+  auto ended = self->state.shared->take_ended_holds();
   auto group = self->state.group.lock();
   if (ended.size() > few && group && group->lease_ends)
     group->lease_ends->destroy(std::move(ended));
@@ -272,13 +272,13 @@ void settle_holds(group_pointer self) {
 
 template <class Request>
 auto change_sessions(group_pointer self, const Request& request) {
-  auto answer = self->state.book->answer(request);
+  auto answer = self->state.shared->answer(request);
   settle_holds(self);
   return answer;
 }
 
 void on_end_owner(group_pointer self, const end_owner_notice& notice) {
-  self->state.book->take(notice);
+  self->state.shared->apply(notice);
   settle_holds(self);
 }
 
@@ -289,7 +289,7 @@ void park_excess(group_pointer self);
 find_session_answer on_find_session(group_pointer self, const find_session_request& request) {
   auto& state = self->state;
   const session_id& id = request.id;
-  if (auto gone = state.book->find_session(id); gone.code != errc::ok)
+  if (auto gone = state.shared->find_session(id); gone.code != errc::ok)
     return {gone, {}};
   if (const session_actor* known = state.active.find(id)) {
     state.active.touch(id);
@@ -297,11 +297,11 @@ find_session_answer on_find_session(group_pointer self, const find_session_reque
       return {{}, *known};
     // One that is parked gives its session back before it ends.
     state.active.erase(id);
-    state.book->lost(id);
+    state.shared->lost(id);
     settle_holds(self);
-    return {state.book->find_session(id), {}};
+    return {state.shared->find_session(id), {}};
   }
-  auto actor = spawn_session(self->system(), self, id, state.book->take_session(id));
+  auto actor = spawn_session(self->system(), self, id, state.shared->take_session(id));
   state.active.add(id, actor);
   park_excess(self);
   return {{}, actor};
@@ -309,36 +309,36 @@ find_session_answer on_find_session(group_pointer self, const find_session_reque
 
 use_session_answer on_session_used(group_pointer self, const session_used& report) {
   self->state.active.touch(report.id);
-  return self->state.book->answer(report);
+  return self->state.shared->answer(report);
 }
 
 /// Colder sessions give up what they hold, and then `done` is called. Those that have an actor are parked first.
-void cool(group_pointer self, const std::shared_ptr<group_book::cooling>& colder,
-          std::function<void()> done) {
-  auto first = self->state.book->cool(*colder);
+void evict_coldest(group_pointer self, const std::shared_ptr<group_state::cooling>& colder,
+                   std::function<void()> done) {
+  auto first = self->state.shared->evict_coldest(*colder);
   if (!first) {
     done();
     settle_holds(self);
     return;
   }
-  with_parked(self, *first, [self, colder, done = std::move(done)] { cool(self, colder, done); });
+  with_parked(self, *first, [self, colder, done = std::move(done)] { evict_coldest(self, colder, done); });
 }
 
 /// Answers when colder sessions have given up enough.
 template <class Answer>
-caf::result<Answer> after_cooling(group_pointer self, const group_book::cooling& colder,
-                                  std::function<Answer(const group_book::cooling&)> made) {
+caf::result<Answer> after_cooling(group_pointer self, const group_state::cooling& colder,
+                                  std::function<Answer(const group_state::cooling&)> made) {
   auto reply = make_answer<Answer>(self);
   auto promise = reply.promise();
-  auto kept = std::make_shared<group_book::cooling>(colder);
-  cool(self, kept, [reply, kept, made = std::move(made)]() mutable { reply.deliver(made(*kept)); });
+  auto kept = std::make_shared<group_state::cooling>(colder);
+  evict_coldest(self, kept, [reply, kept, made = std::move(made)]() mutable { reply.deliver(made(*kept)); });
   return promise;
 }
 
 caf::result<save_session_answer> on_session_saved(group_pointer self, session_saved& report) {
   self->state.active.touch(report.id);
-  group_book::cooling colder;
-  auto saved = self->state.book->answer(report, colder);
+  group_state::cooling colder;
+  auto saved = self->state.shared->answer(report, colder);
   if (report.with_end)
     return after_cooling<save_session_answer>(self, colder, [saved](const auto&) { return saved; });
   settle_holds(self);
@@ -346,8 +346,8 @@ caf::result<save_session_answer> on_session_saved(group_pointer self, session_sa
 }
 
 caf::result<yield_holds_answer> on_yield_holds(group_pointer self, const yield_holds_request& request) {
-  group_book::cooling colder{.warm = request.session, .wanted = request.bytes};
-  return after_cooling<yield_holds_answer>(self, colder, [](const group_book::cooling& done) {
+  group_state::cooling colder{.warm = request.session, .wanted = request.bytes};
+  return after_cooling<yield_holds_answer>(self, colder, [](const group_state::cooling& done) {
     return yield_holds_answer{{}, done.freed};
   });
 }
@@ -364,7 +364,7 @@ caf::result<Answer> change_parked(group_pointer self, const session_id& id, cons
 }
 
 caf::result<mark_revoked_answer> on_mark_revoked(group_pointer self, const mark_revoked_request& request) {
-  auto holder = self->state.book->holder(request.id);
+  auto holder = self->state.shared->holder(request.id);
   return change_parked<mark_revoked_answer>(self, holder.value_or(session_id{}), request);
 }
 
@@ -375,30 +375,30 @@ void park_excess(group_pointer self) {
 
 group_actor::behavior_type group_behavior(group_pointer self, const space_registry::options& spaces,
                                           const std::shared_ptr<credit_gate>& notices,
-                                          const std::weak_ptr<const group_parts>& group,
+                                          const std::weak_ptr<const trust_group>& group,
                                           const session_bounds& sessions,
                                           const std::shared_ptr<metrics::client_probe>& probe,
                                           const account_ptr& held, const prompt_bounds& prompts) {
-  group_book& book = self->state.book.emplace(spaces, notices, sessions, probe, held, prompts);
+  group_state& shared = self->state.shared.emplace(spaces, notices, sessions, probe, held, prompts);
   self->state.active = active_sessions<session_actor>(sessions.active_max);
   self->state.group = group;
   return {
       [self](const open_space_request& request) { return on_open_space(self, request); },
-      [&book](const idle_spaces_request& request) { return book.answer(request); },
+      [&shared](const idle_spaces_request& request) { return shared.answer(request); },
       [self](const forget_spaces_request& request) { return on_forget_spaces(self, request); },
-      [&book](const reserve_spaces_request& request) { return book.answer(request); },
-      [&book](const add_lease_notice& notice) { book.take(notice); },
-      [&book](const use_lease_request& request) { return book.answer(request); },
+      [&shared](const reserve_spaces_request& request) { return shared.answer(request); },
+      [&shared](const add_lease_notice& notice) { shared.apply(notice); },
+      [&shared](const use_lease_request& request) { return shared.answer(request); },
       [self](const mark_revoked_request& request) { return on_mark_revoked(self, request); },
-      [&book](const leases_request& request) { return book.answer(request); },
-      [&book](const pin_request& request) { return book.answer(request); },
-      [&book](const unpin_request& request) { return book.answer(request); },
-      [&book](const end_lease_notice& notice) { book.take(notice); },
+      [&shared](const leases_request& request) { return shared.answer(request); },
+      [&shared](const pin_request& request) { return shared.answer(request); },
+      [&shared](const unpin_request& request) { return shared.answer(request); },
+      [&shared](const end_lease_notice& notice) { shared.apply(notice); },
       [self](const end_owner_notice& notice) { on_end_owner(self, notice); },
-      [&book](const begin_lookup_request& request) { return book.answer(request); },
-      [&book](const finish_lookup_notice& notice) { book.take(notice); },
+      [&shared](const begin_lookup_request& request) { return shared.answer(request); },
+      [&shared](const finish_lookup_notice& notice) { shared.apply(notice); },
       [self](const await_lookup_request& request) { return on_await_lookup(self, request); },
-      [&book](const cancel_lookup_request& request) { return book.answer(request); },
+      [&shared](const cancel_lookup_request& request) { return shared.answer(request); },
       [self](const open_session_request& request) { return change_sessions(self, request); },
       [self](const find_session_request& request) { return on_find_session(self, request); },
       [self](const yield_holds_request& request) { return on_yield_holds(self, request); },
@@ -407,23 +407,23 @@ group_actor::behavior_type group_behavior(group_pointer self, const space_regist
       },
       [self](const session_used& report) { return on_session_used(self, report); },
       [self](session_saved& report) { return on_session_saved(self, report); },
-      [&book](const sessions_request& request) { return book.answer(request); },
+      [&shared](const sessions_request& request) { return shared.answer(request); },
       [self](const refer_tail_request& request) { return change_sessions(self, request); },
       [self](const save_prompt_request& request) { return change_sessions(self, request); },
-      [&book](const find_prompt_request& request) { return book.answer(request); },
+      [&shared](const find_prompt_request& request) { return shared.answer(request); },
       [self](const forget_prompts_request& request) { return change_sessions(self, request); },
-      [&book](const check_group_request& request) { return book.answer(request); },
-      [&book](const check_sessions_request& request) { return book.answer(request); },
-      [&book](const check_owner_request& request) { return book.answer(request); },
-      [&book](const sweep_notice&) { book.sweep(); },
-      [&book](const group_status_request& request) { return book.answer(request); },
+      [&shared](const check_group_request& request) { return shared.answer(request); },
+      [&shared](const check_sessions_request& request) { return shared.answer(request); },
+      [&shared](const check_owner_request& request) { return shared.answer(request); },
+      [&shared](const sweep_notice&) { shared.sweep(); },
+      [&shared](const group_status_request& request) { return shared.answer(request); },
   };
 }
 
 } // namespace
 
 group_actor spawn_group(caf::actor_system& system, const space_registry::options& spaces,
-                        std::shared_ptr<credit_gate> notices, std::weak_ptr<const group_parts> group,
+                        std::shared_ptr<credit_gate> notices, std::weak_ptr<const trust_group> group,
                         const session_bounds& sessions, std::shared_ptr<metrics::client_probe> probe,
                         account_ptr held, const prompt_bounds& prompts) {
   return system.spawn(group_behavior, spaces, std::move(notices), std::move(group), sessions,

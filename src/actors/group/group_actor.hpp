@@ -10,7 +10,7 @@
 
 namespace terrace::actors {
 
-struct group_parts;
+struct trust_group;
 
 /// Spawns the group. `spaces.isolated`: spaces with forgeable digests are refused. `notices`: credit of
 /// connections' notices that leases begin and end. `group`: its tiers are notified of forgotten spaces; it
@@ -18,7 +18,7 @@ struct group_parts;
 /// bounds of the prompts whose logits are kept.
 group_actor spawn_group(caf::actor_system& system, const space_registry::options& spaces,
                         std::shared_ptr<credit_gate> notices = std::make_shared<credit_gate>(),
-                        std::weak_ptr<const group_parts> group = {}, const session_bounds& sessions = {},
+                        std::weak_ptr<const trust_group> group = {}, const session_bounds& sessions = {},
                         std::shared_ptr<metrics::client_probe> probe = nullptr, account_ptr held = nullptr,
                         const prompt_bounds& prompts = {});
 

@@ -85,7 +85,7 @@ recompute_terms terms_of(const lookup_request& request, const tiers_searched& ti
 /// Reads the tiers' indexes slice by slice, or asks the tiers in parallel. Then leases what it found, in
 /// steps.
 task<> look_up(lookup_pointer self, lookup_request request, answer<lookup_answer> reply) {
-  const group_parts& group = *request.group;
+  const trust_group& group = *request.group;
   tiers_searched tiers(group.tiers(), request.tiers);
   prefix_subject subject = request;
   prefix_search search(std::move(subject), std::move(request.objects), tiers.kinds());

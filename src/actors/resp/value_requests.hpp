@@ -53,7 +53,7 @@ task<result<std::optional<held_value>>> bring_value(Self self, const value_subje
   one->payload_bytes = {place.payload_bytes};
   load_job job;
   job.group = of.group;
-  job.in = of.in;
+  job.space = of.space;
   job.objects = one;
   job.context = of.context;
   job.note_access = false;
@@ -210,7 +210,7 @@ task<error> publish_values(Self self, const value_subject& of, reserved_values& 
   publish_request complete;
   complete.places = values.space.places;
   complete.hold = !values.credits.empty();
-  complete.in = of.in;
+  complete.space = of.space;
   uint64_t bytes = 0;
   for (const object_place& place : complete.places)
     bytes += place.payload_bytes;
@@ -220,7 +220,7 @@ task<error> publish_values(Self self, const value_subject& of, reserved_values& 
   if (auto failure = failure_in(published); failure.code != errc::ok)
     co_return failure;
   for (const reserved_values::credit_of& each : values.credits) {
-    write_through_notice down{of.in, of.objects, published->held, each.credit};
+    write_through_notice down{of.space, of.objects, published->held, each.credit};
     down.replaceable = true;
     self->send(each.to, std::move(down));
   }

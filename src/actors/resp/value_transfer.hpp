@@ -12,7 +12,7 @@
 #include "index/space_spec.hpp"
 #include "runtime/task.hpp"
 #include "tier/messages.hpp"
-#include "tier/objects/tier_hold.hpp"
+#include "tier/objects/object_hold.hpp"
 
 #include <caf/actor.hpp>
 #include <cstdint>
@@ -45,7 +45,7 @@ namespace terrace::actors {
 /// The subject of these functions: some keys of one client.
 struct value_subject {
   group_ptr group;
-  space_ptr in;
+  space_ptr space;
   batch_ptr objects; ///< with the sizes of the values, if they are stored
   context_ptr context;
 };

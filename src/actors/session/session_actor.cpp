@@ -44,10 +44,10 @@ park_session_answer on_park(session_pointer self) {
 }
 
 session_actor::behavior_type session_behavior(session_pointer self, group_actor group, const session_id& id,
-                                              const std::shared_ptr<session>& what) {
+                                              const std::shared_ptr<session>& turns) {
   self->state.group = std::move(group);
   self->state.id = id;
-  self->state.own.emplace(std::move(*what));
+  self->state.own.emplace(std::move(*turns));
   return {
       [self](const use_session_request& request) { return on_use(self, request); },
       [self](save_session_request& request) { return on_save(self, request); },
@@ -58,9 +58,9 @@ session_actor::behavior_type session_behavior(session_pointer self, group_actor 
 } // namespace
 
 session_actor spawn_session(caf::actor_system& system, group_actor group, const session_id& id,
-                            session what) {
+                            session turns) {
   // The arguments of a spawn are copied, and one session has one owner.
-  return system.spawn(session_behavior, std::move(group), id, std::make_shared<session>(std::move(what)));
+  return system.spawn(session_behavior, std::move(group), id, std::make_shared<session>(std::move(turns)));
 }
 
 } // namespace terrace::actors

@@ -19,7 +19,7 @@ namespace {
 using handle_ptr = std::shared_ptr<const tier_handle>;
 
 /// Spawns the tier. Its handle then has its actor and its index.
-void start_tier(caf::actor_system& system, group_parts& group, tier_handle& handle,
+void start_tier(caf::actor_system& system, trust_group& group, tier_handle& handle,
                 tier_arguments arguments) {
   std::function<uint64_t()> capacity = [bytes = handle.bytes] { return bytes; };
   if (!handle.mover)
@@ -39,7 +39,7 @@ void start_tier(caf::actor_system& system, group_parts& group, tier_handle& hand
   handle.tier = spawn_tier(system, std::move(arguments));
 }
 
-write_through_arguments writes_between(const group_parts& group, const tier_handle& from,
+write_through_arguments writes_between(const trust_group& group, const tier_handle& from,
                                        const tier_handle& to) {
   write_through_arguments writes;
   writes.from = from;
@@ -65,7 +65,7 @@ void introduce(const tier_handle& above, const handle_ptr& further) {
 
 /// A tier faster than host memory gives objects back to it: those that it evicts, those used in it again, or
 /// those that are moved.
-write_through_actor give_back(caf::actor_system& system, const group_parts& group, const tier_handle& from,
+write_through_actor give_back(caf::actor_system& system, const trust_group& group, const tier_handle& from,
                               const runtime::home& home) {
   auto host = std::make_shared<tier_handle>(group.tiers().front());
   host->write_bytes_in_progress = std::min(from.write_bytes_in_progress, group.memory->size() / 4);
@@ -80,13 +80,13 @@ write_through_actor give_back(caf::actor_system& system, const group_parts& grou
 
 } // namespace
 
-result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, const group_plan& plan,
+result<std::shared_ptr<trust_group>> build_group(caf::actor_system& system, const group_plan& plan,
                                                  const group_probes& probes,
                                                  std::shared_ptr<copier_pool> copiers) {
   auto memory = segmented_arena::create(arena_of(plan));
   if (!memory)
     return tl::unexpected(memory.error());
-  auto group = std::make_shared<group_parts>();
+  auto group = std::make_shared<trust_group>();
   group->name = plan.name;
   group->number = plan.number;
   group->path = plan.path;
@@ -146,14 +146,14 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
   return group;
 }
 
-void join_tier(caf::actor_system& system, group_parts& group, tier_handle tier, tier_start start) {
+void join_tier(caf::actor_system& system, trust_group& group, tier_handle tier, tier_start start) {
   const runtime::home home = start.home;
   tier.bytes = start.space->usage().capacity_bytes;
   tier_arguments arguments;
   arguments.start = std::move(start);
   start_tier(system, group, tier, std::move(arguments));
   const tier_handle& host = group.tiers().front();
-  tier.second_looks =
+  tier.offers_again =
       write_admission::looks_of(tier.admission, tier.demotion == demotion_mode::write_through);
   auto down = writes_between(group, host, tier);
   down.waiting_bytes = group.memory->size() / 2; // the other half is for loads
@@ -172,7 +172,7 @@ void join_tier(caf::actor_system& system, group_parts& group, tier_handle tier, 
   group.join(std::move(tier));
 }
 
-void join_disk(caf::actor_system& system, group_parts& group, const group_plan& plan,
+void join_disk(caf::actor_system& system, trust_group& group, const group_plan& plan,
                const group_probes& probes, const std::function<runtime::home()>& place, opened_disk opened,
                std::function<void(const std::string&)> warn, std::shared_ptr<shared_devices> devices) {
   disk_set_arguments paths;
@@ -207,8 +207,8 @@ void join_disk(caf::actor_system& system, group_parts& group, const group_plan& 
   group.ready();
 }
 
-result<void> join_gpu_tier(caf::actor_system& system, group_parts& group, const group_plan& plan,
-                           const group_probes& probes, const devices_actor& devices,
+result<void> join_gpu_tier(caf::actor_system& system, trust_group& group, const group_plan& plan,
+                           const group_probes& probes, const gpu_registry_actor& devices,
                            std::function<void(const std::string&)> log,
                            std::function<void(const std::string&)> warn) {
   auto space = make_space(*plan.gpu, plan.gpu->bytes, 0);
@@ -250,7 +250,7 @@ std::vector<caf::actor> actors_of(const tier_handle& tier) {
   return list;
 }
 
-std::vector<caf::actor> actors_of(const group_parts& group) {
+std::vector<caf::actor> actors_of(const trust_group& group) {
   std::vector<caf::actor> list;
   const auto& tiers = group.tiers();
   for (auto tier = tiers.rbegin(); tier != tiers.rend(); ++tier) {

@@ -15,25 +15,25 @@
 namespace terrace::actors {
 
 /// Creates the group without its disk, ready to serve. Errors: the arena's, the allocator's.
-result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, const group_plan& plan,
+result<std::shared_ptr<trust_group>> build_group(caf::actor_system& system, const group_plan& plan,
                                                  const group_probes& probes,
                                                  std::shared_ptr<copier_pool> copiers);
 
 /// Spawns the tier and its write-through, and adds the tier to the group. `tier`: its configuration, mover, service and
 /// probes; the rest of the handle is set here.
-void join_tier(caf::actor_system& system, group_parts& group, tier_handle tier, tier_start start);
+void join_tier(caf::actor_system& system, trust_group& group, tier_handle tier, tier_start start);
 
 /// Adds the disk tier, once its files are open. `place` returns the home of each path. `warn` logs a line,
 /// from any thread. `devices`: those of the daemon; null: no other group uses the group's devices.
 void join_disk(
-    caf::actor_system& system, group_parts& group, const group_plan& plan, const group_probes& probes,
+    caf::actor_system& system, trust_group& group, const group_plan& plan, const group_probes& probes,
     const std::function<runtime::home()>& place, opened_disk disk,
     std::function<void(const std::string&)> warn = [](const std::string&) {},
     std::shared_ptr<shared_devices> devices = nullptr);
 
 /// Adds the group's tier in memory of a device. `warn`: as above. Errors: the allocator's.
-result<void> join_gpu_tier(caf::actor_system& system, group_parts& group, const group_plan& plan,
-                           const group_probes& probes, const devices_actor& devices,
+result<void> join_gpu_tier(caf::actor_system& system, trust_group& group, const group_plan& plan,
+                           const group_probes& probes, const gpu_registry_actor& devices,
                            std::function<void(const std::string&)> log,
                            std::function<void(const std::string&)> warn);
 
@@ -41,6 +41,6 @@ result<void> join_gpu_tier(caf::actor_system& system, group_parts& group, const 
 std::vector<caf::actor> actors_of(const tier_handle& tier);
 
 /// The long-lived actors of a group in the order of shutdown: from those that ask to those that are asked.
-std::vector<caf::actor> actors_of(const group_parts& group);
+std::vector<caf::actor> actors_of(const trust_group& group);
 
 } // namespace terrace::actors

@@ -3,7 +3,7 @@
 
 #include "base/error.hpp"
 #include "base/tier_properties.hpp"
-#include "group/prompt_book.hpp"
+#include "group/prompt_registry.hpp"
 #include "group/session_table.hpp"
 #include "index/tenant_quota.hpp"
 #include "memory/allocator.hpp"

@@ -6,7 +6,7 @@
 #include "metrics/request_probe.hpp"
 #include "metrics/tier_probe.hpp"
 #include "policy/eviction_tracker.hpp"
-#include "tier/quota/tenant_board.hpp"
+#include "tier/quota/tenant_states.hpp"
 #include "tier/search/read_meter.hpp"
 
 #include <array>
@@ -45,8 +45,8 @@ struct group_probes {
   std::shared_ptr<metrics::tier_probe> disk_tier = std::make_shared<metrics::tier_probe>();
   std::shared_ptr<metrics::tier_probe> gpu_tier = std::make_shared<metrics::tier_probe>();
   std::shared_ptr<read_meter> disk_meter = std::make_shared<read_meter>(); ///< meter of the disk tier
-  std::shared_ptr<tenant_board> host_tenants = std::make_shared<tenant_board>();
-  std::shared_ptr<tenant_board> disk_tenants = std::make_shared<tenant_board>();
+  std::shared_ptr<tenant_states> host_tenants = std::make_shared<tenant_states>();
+  std::shared_ptr<tenant_states> disk_tenants = std::make_shared<tenant_states>();
   /// A probe without lines.
   std::shared_ptr<metrics::shadow_probe> shadow = std::make_shared<metrics::shadow_probe>();
   std::vector<metrics::path_probes> paths =

@@ -17,14 +17,14 @@ namespace terrace {
 
 /// Returns a source of the exposition; safe on any thread.
 inline std::function<void(metrics::sample_sink&)> memory_gauges(std::shared_ptr<const segmented_arena> memory,
-                                                                const metrics::labels& of) {
-  return [memory = std::move(memory), of](metrics::sample_sink& sink) {
-    sink.gauge("terrace_arena_bytes", "Host memory of the group, without segments being removed.", of,
+                                                                const metrics::labels& series) {
+  return [memory = std::move(memory), series](metrics::sample_sink& sink) {
+    sink.gauge("terrace_arena_bytes", "Host memory of the group, without segments being removed.", series,
                static_cast<double>(memory->size()));
-    sink.gauge("terrace_arena_huge_page_bytes", "Host memory in pages of 2 MiB.", of,
+    sink.gauge("terrace_arena_huge_page_bytes", "Host memory in pages of 2 MiB.", series,
                static_cast<double>(memory->huge_page_bytes()));
     sink.gauge("terrace_arena_leaving_bytes",
-               "Memory of segments being removed that leases or clients still use.", of,
+               "Memory of segments being removed that leases or clients still use.", series,
                static_cast<double>(memory->leaving_bytes()));
   };
 }

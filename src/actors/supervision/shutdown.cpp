@@ -14,14 +14,14 @@ namespace terrace::actors {
 
 namespace {
 
-using phase = shutdown_course::phase;
+using phase = shutdown_order::phase;
 
 /// Makes the present phase wait until this actor has ended.
 template <class Handle>
 void await_end(supervisor_pointer self, const Handle& which) {
   self->monitor(which);
   if (self->state.awaited.insert(which.address()).second)
-    self->state.course.await();
+    self->state.order.await();
 }
 
 void start_grace(supervisor_pointer self, uint64_t tag) {
@@ -42,13 +42,13 @@ void drain_connections(supervisor_pointer self) {
 void go_on(supervisor_pointer self);
 
 void on_settled(supervisor_pointer self) {
-  self->state.course.arrived(phase::settling);
+  self->state.order.arrived(phase::settling);
   go_on(self);
 }
 
 /// Writes what is queued for the tier, and then its index.
 void settle_tier(supervisor_pointer self, const tier_handle& tier) {
-  self->state.course.await();
+  self->state.order.await();
   auto close = [self, mover = tier.mover] {
     self->request(mover, caf::infinite, close_mover_request{})
         .then(
@@ -67,16 +67,16 @@ void settle_tier(supervisor_pointer self, const tier_handle& tier) {
       .then([close](const finish_writes_answer&) { close(); }, [close](const caf::error&) { close(); });
 }
 
-void settle_below(supervisor_pointer self, const group_parts& group) {
+void settle_below(supervisor_pointer self, const trust_group& group) {
   for (const tier_handle& tier : group.tiers())
     if (tier.mover)
       settle_tier(self, tier);
 }
 
 /// Writes down what only these tiers have, fastest tier first; then the writers below finish.
-void write_down(supervisor_pointer self, const std::shared_ptr<group_parts>& group,
+void write_down(supervisor_pointer self, const std::shared_ptr<trust_group>& group,
                 std::vector<const tier_handle*> left, std::chrono::steady_clock::time_point until) {
-  if (self->state.course.now() != phase::settling)
+  if (self->state.order.now() != phase::settling)
     return;
   if (left.empty()) {
     settle_below(self, *group);
@@ -99,7 +99,7 @@ void write_down(supervisor_pointer self, const std::shared_ptr<group_parts>& gro
 
 /// Objects that only one tier has are written down first, if an eviction would have written them. Objects of
 /// a GPU tier come to host memory then, which is useful only if they go on to a disk.
-void settle_group(supervisor_pointer self, const std::shared_ptr<group_parts>& group) {
+void settle_group(supervisor_pointer self, const std::shared_ptr<trust_group>& group) {
   const auto& tiers = group->tiers();
   auto some = [&tiers](demotion_mode mode) {
     return std::any_of(tiers.begin(), tiers.end(),
@@ -117,7 +117,7 @@ void settle_group(supervisor_pointer self, const std::shared_ptr<group_parts>& g
     settle_below(self, *group);
     return;
   }
-  self->state.course.await();
+  self->state.order.await();
   // The rest of the time is for writes in progress then, and for the index.
   write_down(self, group, std::move(first),
              std::chrono::steady_clock::now() + self->state.with.shutdown_grace * 3 / 4);
@@ -155,12 +155,12 @@ void end_groups(supervisor_pointer self) {
 /// Begins every phase that is due.
 void go_on(supervisor_pointer self) {
   auto& state = self->state;
-  while (auto next = state.course.next())
+  while (auto next = state.order.next())
     switch (*next) {
       case phase::draining: drain_connections(self); break;
       case phase::settling: settle_tiers(self); break;
       case phase::ending: end_groups(self); break;
-      default: // the course has ended
+      default: // the order has ended
         state.with.finished(state.clean);
         self->quit();
     }
@@ -170,7 +170,7 @@ void go_on(supervisor_pointer self) {
 
 void on_drain(supervisor_pointer self) {
   auto& state = self->state;
-  if (!state.course.begin())
+  if (!state.order.begin())
     return;
   for (const listen_plan& plan : state.with.listens)
     ::unlink(plan.path.c_str());
@@ -184,13 +184,13 @@ void on_drain(supervisor_pointer self) {
 
 void on_grace_over(supervisor_pointer self, uint64_t tag) {
   auto& state = self->state;
-  if (tag == settle_tag && state.course.cut_short(phase::settling)) {
+  if (tag == settle_tag && state.order.cut_short(phase::settling)) {
     state.with.warn(
         "the disk tier did not finish within daemon.shutdown_grace: objects stored last may be missing "
         "after the restart");
     go_on(self);
   }
-  if (tag != drain_tag || state.course.now() != phase::draining)
+  if (tag != drain_tag || state.order.now() != phase::draining)
     return;
   auto left = state.clients->all();
   state.with.warn(std::to_string(left.size()) + " connections did not finish within daemon.shutdown_grace");
@@ -201,11 +201,11 @@ void on_grace_over(supervisor_pointer self, uint64_t tag) {
 void on_actor_down(supervisor_pointer self, const caf::down_msg& down) {
   auto& state = self->state;
   if (state.awaited.erase(down.source) != 0) {
-    state.course.arrived(state.course.now());
+    state.order.arrived(state.order.now());
     go_on(self);
     return;
   }
-  if (!state.course.serving())
+  if (!state.order.serving())
     return;
   state.clean = false;
   state.with.warn("an actor of the daemon ended unexpectedly (" + self->system().render(down.reason) +

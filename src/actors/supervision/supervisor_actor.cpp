@@ -43,15 +43,15 @@ std::shared_ptr<connection_environment> environment_of(supervisor_pointer self, 
 void prepare_memory(supervisor_pointer self, size_t group) {
   auto& state = self->state;
   const group_plan& plan = state.with.groups[group];
-  state.memories.push_back(
-      spawn_memory(self->system(), {.group = group,
-                                    .parts = state.groups[group],
-                                    .prefault_piece_bytes = state.with.prefault_piece_bytes,
-                                    .report_to = caf::actor_cast<supervisor_actor>(self),
-                                    .devices = plan.device_reads ? state.device_processes : devices_actor(),
-                                    .log = state.with.log,
-                                    .warn = state.with.warn,
-                                    .detached = state.with.detached}));
+  state.memories.push_back(spawn_memory(
+      self->system(), {.group = group,
+                       .parts = state.groups[group],
+                       .prefault_piece_bytes = state.with.prefault_piece_bytes,
+                       .report_to = caf::actor_cast<supervisor_actor>(self),
+                       .devices = plan.device_reads ? state.device_processes : gpu_registry_actor(),
+                       .log = state.with.log,
+                       .warn = state.with.warn,
+                       .detached = state.with.detached}));
   self->monitor(state.memories.back());
   if (auto why = state.groups[group]->memory->huge_pages_refusal(); !why.empty())
     state.with.warn("host memory of group " + plan.name + ": " + why);
@@ -115,7 +115,7 @@ error start(supervisor_pointer self) {
     listener.next_id = next_id;
     listener.environment = environment;
     if (plan.door)
-      listener.door = std::make_shared<door_environment>(door_environment{
+      listener.door = std::make_shared<redis_environment>(redis_environment{
           environment, plan.door->password, plan.door->value_bytes_max, state.with.probes[plan.group].resp});
     state.listeners.push_back(spawn_listener(self->system(), state.with.place(), std::move(listener)));
     self->monitor(state.listeners.back());
@@ -136,7 +136,7 @@ void on_memory_prepared(supervisor_pointer self, const memory_prepared& report) 
   register_with_disk(self, report.group);
 }
 
-void set_policy(supervisor_pointer self, const group_parts& group, tier_kind tier,
+void set_policy(supervisor_pointer self, const trust_group& group, tier_kind tier,
                 const std::string& policy) {
   set_policy_request wanted{tier, policy};
   self->request(group.policy, caf::infinite, wanted)
@@ -163,7 +163,7 @@ void on_policies(supervisor_pointer self, const policies_notice& notice) {
 void on_quotas(supervisor_pointer self, const quotas_notice& notice) {
   auto& state = self->state;
   for (size_t i = 0; i < notice.of_groups.size() && i < state.groups.size(); ++i) {
-    const group_parts& group = *state.groups[i];
+    const trust_group& group = *state.groups[i];
     group.tenants->set_quotas(notice.of_groups[i]);
     for (const tier_handle& tier : group.tiers())
       self->send(tier.tier, quotas_changed_notice{});

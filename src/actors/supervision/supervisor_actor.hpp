@@ -4,7 +4,7 @@
 #pragma once
 
 #include "actors/connection/listener_actor.hpp"
-#include "actors/gpu/daemon/devices_actor.hpp"
+#include "actors/gpu/daemon/gpu_registry_actor.hpp"
 #include "actors/supervision/group_builder.hpp"
 #include "metrics/exposition.hpp"
 
@@ -14,7 +14,7 @@
 namespace terrace::actors {
 
 /// A socket for Redis clients.
-struct door_plan {
+struct redis_plan {
   std::string password; ///< empty: no password
   uint64_t value_bytes_max = 512ULL << 20;
 };
@@ -24,7 +24,7 @@ struct listen_plan {
   size_t group = 0; ///< index in `groups`
   std::shared_ptr<unique_fd> socket;
   std::function<bool(uid_t, gid_t)> admits;
-  std::optional<door_plan> door;
+  std::optional<redis_plan> door;
 };
 
 struct supervisor_arguments {

@@ -1,7 +1,7 @@
 #include "actors/supervision/supervisor_state.hpp"
 
 #include "runtime/io_port.hpp"
-#include "storage/disk/opened_disk_text.hpp"
+#include "storage/disk/disk_opening.hpp"
 
 #include <caf/send.hpp>
 
@@ -17,7 +17,7 @@ namespace {
 /// error if the lock cannot be waited for.
 error await_lock(supervisor_pointer self, const disk_prepared& report) {
   auto& state = self->state;
-  group_parts& group = *state.groups[report.group];
+  trust_group& group = *state.groups[report.group];
   auto event = watch_volume_lock(state.with.groups[report.group].disk_files, report.failure);
   if (!event)
     return event.error();
@@ -68,7 +68,7 @@ void register_with_disk(supervisor_pointer self, size_t group) {
 
 void on_lock_free(supervisor_pointer self, size_t group, int32_t result) {
   auto& state = self->state;
-  if (!state.course.serving())
+  if (!state.order.serving())
     return;
   if (result < 0) {
     refuse_disk(self, group,
@@ -83,10 +83,10 @@ void on_lock_free(supervisor_pointer self, size_t group, int32_t result) {
 
 void on_disk_prepared(supervisor_pointer self, const disk_prepared& report) {
   auto& state = self->state;
-  group_parts& group = *state.groups[report.group];
+  trust_group& group = *state.groups[report.group];
   const group_probes& probes = state.with.probes[report.group];
   error failure = report.failure;
-  if (failure.code == errc::busy && state.course.serving()) {
+  if (failure.code == errc::busy && state.order.serving()) {
     failure = await_lock(self, report);
     if (failure.code == errc::ok)
       return;
@@ -95,7 +95,7 @@ void on_disk_prepared(supervisor_pointer self, const disk_prepared& report) {
     refuse_disk(self, report.group, failure);
     return;
   }
-  if (!state.course.serving())
+  if (!state.order.serving())
     return;
   auto lines = describe_joining("the disk tier of group " + group.name, *report.disk);
   join_disk(self->system(), group, state.with.groups[report.group], probes, state.with.place,

@@ -21,7 +21,7 @@ namespace terrace {
 //
 // Pure: the supervisor ends actors and reports when they have ended. Used by one thread at a time.
 
-class shutdown_course {
+class shutdown_order {
  public:
   enum class phase : uint8_t {
     serving,
@@ -85,7 +85,7 @@ constexpr uint64_t lock_tag = 1ULL << 32;
 struct supervisor_state {
   const char* name = "supervisor";
   supervisor_arguments with;
-  std::vector<std::shared_ptr<group_parts>> groups;
+  std::vector<std::shared_ptr<trust_group>> groups;
   std::vector<bool> memory_ready;
   std::shared_ptr<copier_pool> copiers;
   std::shared_ptr<connected_clients> clients = std::make_shared<connected_clients>();
@@ -94,9 +94,9 @@ struct supervisor_state {
   std::vector<memory_actor> memories; ///< parallel to the groups
   std::vector<listener_actor> listeners;
   metrics_actor metrics;
-  devices_actor device_processes; ///< null in tests on one thread
+  gpu_registry_actor device_processes; ///< null in tests on one thread
 
-  shutdown_course course;
+  shutdown_order order;
   std::set<caf::actor_addr> awaited; ///< actors whose end the present phase waits for
   std::map<size_t, unique_fd> locks; ///< locks of groups whose disk another process has open
   bool clean = true;

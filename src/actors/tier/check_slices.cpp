@@ -1,4 +1,4 @@
-#include "actors/tier/check_slices.hpp"
+#include "actors/tier/tier_shell.hpp"
 
 #include "runtime/answer.hpp"
 #include "tier/objects/tier_check.hpp"
@@ -35,16 +35,16 @@ struct slice_check {
 };
 using slice_check_ptr = std::shared_ptr<slice_check>;
 
-void tell_slice(const slice_check_ptr& of) {
-  if (--of->awaited != 0)
+void tell_slice(const slice_check_ptr& check) {
+  if (--check->awaited != 0)
     return;
-  std::string tier(to_string(of->slice->tier));
-  for (std::string& one : of->made.differences)
+  std::string tier(to_string(check->slice->tier));
+  for (std::string& one : check->made.differences)
     one = tier + " tier: " + one;
-  of->done(std::move(of->made));
+  check->done(std::move(check->made));
 }
 
-void compare_space(tier_pointer self, const slice_check_ptr& of);
+void compare_space(tier_pointer self, const slice_check_ptr& check);
 
 /// Returns the allocator's space if a round has it here.
 const allocator* lent_space(tier_pointer self) {
@@ -57,83 +57,83 @@ const allocator* lent_space(tier_pointer self) {
 }
 
 /// The space is, or was, with the tier. Compares it here, with the objects as they are now.
-void compare_lent(tier_pointer self, const slice_check_ptr& of) {
+void compare_lent(tier_pointer self, const slice_check_ptr& check) {
   const allocator* lent = lent_space(self);
   if (lent == nullptr) { // the space is on its way back
-    compare_space(self, of);
+    compare_space(self, check);
     return;
   }
   checked_slice now;
-  now.tier = of->slice->tier;
-  for (checked_object object : of->slice->objects)
+  now.tier = check->slice->tier;
+  for (checked_object object : check->slice->objects)
     if (const resident* there = self->state.objects().table().get(object.id)) {
       object.place = {there->offset(), there->physical_bytes()};
       now.objects.push_back(object);
     }
-  of->add(check_extents(*lent, now));
-  tell_slice(of);
+  check->add(check_extents(*lent, now));
+  tell_slice(check);
 }
 
 /// Returns the slice as it is now; earlier comparisons no longer count.
 slice_ptr renewed(tier_pointer self, const slice_ptr& before);
 
-void compare_space(tier_pointer self, const slice_check_ptr& of) {
-  if (++of->attempts > space_attempts) {
-    of->made.not_compared += of->slice->objects.size();
-    tell_slice(of);
+void compare_space(tier_pointer self, const slice_check_ptr& check) {
+  if (++check->attempts > space_attempts) {
+    check->made.not_compared += check->slice->objects.size();
+    tell_slice(check);
     return;
   }
-  if (of->attempts > 1)
-    of->slice = renewed(self, of->slice);
-  of->granted = self->state.granted;
-  self->request(self->state.space, caf::infinite, check_space_request{of->slice})
+  if (check->attempts > 1)
+    check->slice = renewed(self, check->slice);
+  check->granted = self->state.granted;
+  self->request(self->state.space, caf::infinite, check_space_request{check->slice})
       .then(
-          [self, of](const check_space_answer& answer) {
+          [self, check](const check_space_answer& answer) {
             if (answer.lent) {
-              compare_lent(self, of);
+              compare_lent(self, check);
               return;
             }
-            of->add(answer.differences);
+            check->add(answer.differences);
             // Extents given out since then arrived before this answer.
             const auto& granted = self->state.granted;
-            of->add(check_space_totals(
-                answer.usage, *of->slice,
-                {granted.objects - of->granted.objects, granted.bytes - of->granted.bytes}));
-            tell_slice(of);
+            check->add(check_space_totals(
+                answer.usage, *check->slice,
+                {granted.objects - check->granted.objects, granted.bytes - check->granted.bytes}));
+            tell_slice(check);
           },
-          [of](const caf::error&) {
-            of->made.failure = {errc::internal, "the tier's allocator has ended"};
-            tell_slice(of);
+          [check](const caf::error&) {
+            check->made.failure = {errc::internal, "the tier's allocator has ended"};
+            tell_slice(check);
           });
 }
 
 /// The policy, like the allocator, is asked in the turn that made the slice.
-void compare_policy(tier_pointer self, const slice_check_ptr& of) {
-  self->request(self->state.policy, caf::infinite, check_policy_request{of->slice})
+void compare_policy(tier_pointer self, const slice_check_ptr& check) {
+  self->request(self->state.policy, caf::infinite, check_policy_request{check->slice})
       .then(
-          [of](const check_answer_texts& answer) {
-            of->add(answer.differences);
-            tell_slice(of);
+          [check](const check_answer_texts& answer) {
+            check->add(answer.differences);
+            tell_slice(check);
           },
-          [of](const caf::error&) {
-            of->made.failure = {errc::internal, "the eviction policy has ended"};
-            tell_slice(of);
+          [check](const caf::error&) {
+            check->made.failure = {errc::internal, "the eviction policy has ended"};
+            tell_slice(check);
           });
 }
 
 /// Called once, after the last slice.
-void compare_journals(tier_pointer self, const slice_check_ptr& of) {
-  ++of->awaited;
+void compare_journals(tier_pointer self, const slice_check_ptr& check) {
+  ++check->awaited;
   self->request(self->state.keeper, caf::infinite,
                 check_journal_request{self->state.objects().counted_for_journals()})
       .then(
-          [of](const check_answer_texts& answer) {
-            of->add(answer.differences);
-            tell_slice(of);
+          [check](const check_answer_texts& answer) {
+            check->add(answer.differences);
+            tell_slice(check);
           },
-          [of](const caf::error&) {
-            of->made.failure = {errc::internal, "the journals of the tier have ended"};
-            tell_slice(of);
+          [check](const caf::error&) {
+            check->made.failure = {errc::internal, "the journals of the tier have ended"};
+            tell_slice(check);
           });
 }
 
@@ -163,25 +163,25 @@ slice_ptr renewed(tier_pointer self, const slice_ptr& before) {
 void look_at_slice(tier_pointer self, told_slice done) {
   auto& state = self->state;
   send_kept_notes(self); // earlier turns have sent the rest
-  auto of = std::make_shared<slice_check>();
-  of->done = std::move(done);
-  of->made.walk = state.check.walk;
+  auto check = std::make_shared<slice_check>();
+  check->done = std::move(done);
+  check->made.walk = state.check.walk;
   auto slice = std::make_shared<checked_slice>();
   slice->tier = state.changes.kind();
-  of->made.last = !check_index(state.objects(), *slice, of->made.differences);
-  of->made.objects = slice->objects.size();
+  check->made.last = !check_index(state.objects(), *slice, check->made.differences);
+  check->made.objects = slice->objects.size();
   for (const checked_object& object : slice->objects)
     if (object.holds != 0)
-      of->made.held.push_back(
+      check->made.held.push_back(
           {object.id, object.key, object.place.size, object.holds, object.touched || !state.line.empty()});
-  if (of->made.last)
-    of->add(check_totals(state.objects()));
+  if (check->made.last)
+    check->add(check_totals(state.objects()));
   count_all(self, *slice);
-  of->slice = std::move(slice);
-  if (of->made.last && state.keeper)
-    compare_journals(self, of);
-  compare_policy(self, of);
-  compare_space(self, of);
+  check->slice = std::move(slice);
+  if (check->made.last && state.keeper)
+    compare_journals(self, check);
+  compare_policy(self, check);
+  compare_space(self, check);
 }
 
 void begin_walk(tier_pointer self, bool asked) {

@@ -54,7 +54,7 @@ void drop(memory_pointer self, uint32_t number) {
 /// The segment is empty: it is dropped when no mover and no device refers to it either.
 void on_emptied(memory_pointer self, uint32_t number) {
   const auto& with = self->state.with;
-  const group_parts& parts = *with.parts;
+  const trust_group& parts = *with.parts;
   const forget_memory gone{parts.memory->segment(number)->data()};
   auto movers = std::make_shared<countdown>([self, number] { drop(self, number); });
   for (const tier_handle& tier : parts.tiers()) {
@@ -111,7 +111,7 @@ void could_not_grow(const memory_state& state, const error& why) {
 /// Called when the new segments are committed, or cannot be.
 void end_growth(memory_pointer self, const error& failure) {
   auto& state = self->state;
-  group_parts& parts = *state.with.parts;
+  trust_group& parts = *state.with.parts;
   auto joined = state.resize.end_growth(failure.code != errc::ok);
   if (!joined) {
     could_not_grow(state, failure);

@@ -13,10 +13,10 @@ namespace terrace::actors {
 
 struct memory_arguments {
   size_t group = 0; ///< group named in the report
-  std::shared_ptr<group_parts> parts;
+  std::shared_ptr<trust_group> parts;
   uint64_t prefault_piece_bytes = 0; ///< 0: memory is committed on first access
   supervisor_actor report_to;        ///< gets `memory_prepared`
-  devices_actor devices{}; ///< their processes read the memory when it is committed; null: none does
+  gpu_registry_actor devices{}; ///< their processes read the memory when it is committed; null: none does
   std::function<void(const std::string&)> log;
   std::function<void(const std::string&)> warn;
   bool detached = true; ///< false in tests that run blocking work on the same thread

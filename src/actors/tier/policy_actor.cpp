@@ -19,8 +19,8 @@ namespace {
 
 struct policy_state {
   const char* name = "policy";
-  age_probes ages; ///< outlives the book
-  std::optional<policy_book> book;
+  age_probes ages; ///< outlives the policies
+  std::optional<group_policies> policies;
   std::shared_ptr<credit_gate> uses;
   bool recording = false; ///< a `uses_notice` is in flight
 };
@@ -30,54 +30,54 @@ using policy_pointer = caf::stateful_actor<policy_state, runtime::short_turns<po
 /// Records long chains part by part: other messages are handled in between.
 void record_later(policy_pointer self) {
   auto& state = self->state;
-  state.recording = state.book->recording();
+  state.recording = state.policies->recording();
   if (state.recording)
     self->send(self, uses_notice{});
 }
 
-void on_inference_begin(policy_pointer self, const inference_begin& what) {
+void on_inference_begin(policy_pointer self, const inference_begin& begun) {
   auto& state = self->state;
-  state.book->begin(what);
-  state.uses->heard(what.objects.size());
+  state.policies->begin(begun);
+  state.uses->heard(begun.objects.size());
   if (!state.recording)
     record_later(self);
 }
 
 void on_uses(policy_pointer self) {
   assert(self->state.recording);
-  self->state.book->record_more();
+  self->state.policies->record_more();
   record_later(self);
 }
 
-void on_inference_end(policy_state& state, const inference_end& what) {
-  state.book->end(what);
+void on_inference_end(policy_state& state, const inference_end& ended) {
+  state.policies->end(ended);
   state.uses->heard(1);
 }
 
 policy_actor::behavior_type policy_behavior(policy_pointer self, const policy_arguments& arguments) {
   auto& state = self->state;
-  policy_book& book = state.book.emplace(arguments.clock, arguments.remember, &state.ages);
+  group_policies& policies = state.policies.emplace(arguments.clock, arguments.remember, &state.ages);
   state.uses = arguments.uses;
   for (const auto& order : arguments.orders) {
-    if (!book.add_tier(order.tier, order.policy))
+    if (!policies.add_tier(order.tier, order.policy))
       std::abort(); // settings were validated
     state.ages.set(static_cast<tier_number>(order.tier), order.probe);
   }
   return {
-      [&book](const policy_notes& notes) { book.apply(notes); },
-      [&book](const restored_request& request) {
-        book.apply(request.found);
+      [&policies](const policy_notes& notes) { policies.apply(notes); },
+      [&policies](const restored_request& request) {
+        policies.apply(request.found);
         return restored_answer{};
       },
       [](notes_mark mark) { return mark; },
-      [self](const inference_begin& what) { on_inference_begin(self, what); },
+      [self](const inference_begin& begun) { on_inference_begin(self, begun); },
       [self](uses_notice) { on_uses(self); },
-      [self](const inference_end& what) { on_inference_end(self->state, what); },
-      [&book](const victim_request& request) { return book.victims(request); },
-      [&book](const admit_request& request) { return book.admit(request); },
-      [&book](const set_policy_request& request) { return book.set_policy(request); },
-      [&book](const check_policy_request& request) { return book.check(request); },
-      [&book](const policies_request&) { return book.report(); },
+      [self](const inference_end& ended) { on_inference_end(self->state, ended); },
+      [&policies](const victim_request& request) { return policies.victims(request); },
+      [&policies](const admit_request& request) { return policies.admit(request); },
+      [&policies](const set_policy_request& request) { return policies.set_policy(request); },
+      [&policies](const check_policy_request& request) { return policies.check(request); },
+      [&policies](const policies_request&) { return policies.report(); },
   };
 }
 

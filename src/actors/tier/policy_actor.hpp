@@ -4,7 +4,7 @@
 #include "actors/interfaces.hpp"
 #include "base/credit_gate.hpp"
 #include "metrics/tier_probe.hpp"
-#include "tier/policy/policy_book.hpp"
+#include "tier/policy/group_policies.hpp"
 
 #include <caf/fwd.hpp>
 

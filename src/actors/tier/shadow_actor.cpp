@@ -39,13 +39,13 @@ void on_use(shadow_state& state, const shadow_use& use) {
   show(state);
 }
 
-void on_inference_end(shadow_state& state, const inference_end& what) {
-  state.policies->end(what);
+void on_inference_end(shadow_state& state, const inference_end& ended) {
+  state.policies->end(ended);
   state.with.feed->heard(1);
 }
 
-void on_clear(shadow_state& state, const shadow_clear& what) {
-  state.policies->clear(what);
+void on_clear(shadow_state& state, const shadow_clear& clear) {
+  state.policies->clear(clear);
   show(state);
 }
 
@@ -57,8 +57,8 @@ shadow_actor::behavior_type shadow_behavior(shadow_actor::stateful_pointer<shado
       std::make_unique<shadow_policies>(arguments.plans, policy_clock(arguments.clock), shadow_seed);
   return {
       [&state](const shadow_use& use) { on_use(state, use); },
-      [&state](const inference_end& what) { on_inference_end(state, what); },
-      [&state](const shadow_clear& what) { on_clear(state, what); },
+      [&state](const inference_end& ended) { on_inference_end(state, ended); },
+      [&state](const shadow_clear& clear) { on_clear(state, clear); },
       [&state](const shadow_request&) { return state.policies->report(); },
   };
 }

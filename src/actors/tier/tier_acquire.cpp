@@ -1,7 +1,6 @@
-#include "actors/tier/tier_acquire.hpp"
+#include "actors/tier/tier_shell.hpp"
 
 #include "actors/tier/actor_release_sink.hpp"
-#include "actors/tier/tier_quota.hpp"
 #include "runtime/answer.hpp"
 
 #include <caf/send.hpp>

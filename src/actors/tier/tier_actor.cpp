@@ -1,11 +1,6 @@
 #include "actors/tier/tier_actor.hpp"
 
 #include "actors/tier/actor_release_sink.hpp"
-#include "actors/tier/bring_down.hpp"
-#include "actors/tier/check_slices.hpp"
-#include "actors/tier/tier_acquire.hpp"
-#include "actors/tier/tier_quota.hpp"
-#include "actors/tier/tier_round.hpp"
 #include "actors/tier/tier_shell.hpp"
 #include "runtime/answer.hpp"
 #include "tier/objects/tier_clear.hpp"
@@ -47,12 +42,12 @@ probe_answer on_probe(tier_pointer self, const probe_request& request) {
 publish_answer on_publish(tier_pointer self, const publish_request& request) {
   auto& state = self->state;
   publish_answer answer;
-  state.objects().remember_space(request.in);
+  state.objects().remember_space(request.space);
   auto places = state.objects().publish(request.places, request.hold, request.inference);
   state.probe->admitted(count_present(places));
   if (request.hold)
     answer.held = std::make_shared<object_hold>(state.sink, std::move(places));
-  state.published_in = request.in;
+  state.published_in = request.space;
   return answer;
 }
 
@@ -270,7 +265,7 @@ tier_actor::behavior_type tier_behavior(tier_pointer self, std::shared_ptr<tier_
       [self](const tier_status_request&) { return on_status(self); },
       [self](const list_objects_request& request) { return on_list(self, request); },
       [self](const count_objects_request& request) {
-        return count_objects_answer{{}, self->state.objects().table().objects_of(request.of)};
+        return count_objects_answer{{}, self->state.objects().table().objects_of(request.space)};
       });
 }
 

@@ -1,6 +1,5 @@
-#include "actors/tier/tier_quota.hpp"
 
-#include "actors/tier/tier_round.hpp"
+#include "actors/tier/tier_shell.hpp"
 
 #include <numeric>
 

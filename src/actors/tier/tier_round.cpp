@@ -1,7 +1,4 @@
-#include "actors/tier/tier_round.hpp"
-
-#include "actors/tier/bring_down.hpp"
-#include "actors/tier/tier_quota.hpp"
+#include "actors/tier/tier_shell.hpp"
 
 #include <caf/send.hpp>
 

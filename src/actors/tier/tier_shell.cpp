@@ -1,10 +1,5 @@
 #include "actors/tier/tier_shell.hpp"
 
-#include "actors/tier/bring_down.hpp"
-#include "actors/tier/check_slices.hpp"
-#include "actors/tier/tier_quota.hpp"
-#include "actors/tier/tier_round.hpp"
-
 #include <caf/send.hpp>
 
 #include <utility>

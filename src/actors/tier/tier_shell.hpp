@@ -11,6 +11,7 @@
 
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
+#include <functional>
 
 namespace terrace::actors {
 
@@ -39,14 +40,14 @@ struct tier_shell {
   std::unique_ptr<quota_line> quota;          ///< null: tenants have no quotas
   space_ptr published_in;                     ///< the space of what this turn has published
   std::shared_ptr<eviction_round> next_round; ///< the allocator's round until it begins
-  round_step step = round_step::none;         ///< see tier_round.hpp
+  round_step step = round_step::none; ///< see tier_round.cpp
   table_totals::sum granted;                  ///< extents that the allocator has given out since the start
   struct {
     uint64_t walk = 0;      ///< number of the last walk
     bool asked = false;     ///< an operator asked for it
     uint64_t changes = 0;   ///< changes since the last slice
     bool slice_due = false; ///< a slice is due, or in progress
-  } check;                  ///< see check_slices.hpp
+  } check;                  ///< see check_slices.cpp
 
   residency& objects() { return changes.objects(); }
 };
@@ -59,5 +60,77 @@ void after_turn(tier_pointer self);
 
 /// Sends the notes kept since the policy's last mark. A request to the policy must follow all earlier events.
 void send_kept_notes(tier_pointer self);
+
+/// Reserves space for absent objects, which the allocator grants all at once; the answer may wait for
+/// eviction.
+caf::result<acquire_answer> on_acquire(tier_pointer self, const acquire_request& request);
+
+/// A round of eviction: the policy names victims until the allocator, or a tenant at its bound, has the room that it asks
+/// for. Takes the next step, after the news of the turn were sent: so the policy is up to date when it is asked, and for
+/// whoever gets the space. Returns true if there may be more news and another step.
+bool step_round(tier_pointer self);
+
+/// The tenant whose bound a request counts against, and the bytes; tenant 0: none.
+struct quota_charge {
+  tenant_id tenant{};
+  uint64_t bytes = 0;
+};
+quota_charge charge_of(tier_pointer self, const acquire_request& request, const residency::need& wanted);
+
+/// Continues, now or later, once the bytes are booked for the tenant, or with the error that refuses the
+/// request. May evict objects of the tenant.
+void within_quota(tier_pointer self, const quota_charge& charge, const acquire_request& request,
+                  std::function<void(const error&)> go_on);
+
+/// Called when booked bytes are charged, or not needed.
+void unbook(tier_pointer self, const quota_charge& charge);
+
+/// Called when something was freed or became evictable.
+void serve_quotas(tier_pointer self);
+/// Called when the quotas have changed.
+void on_quotas_changed(tier_pointer self);
+
+/// The next round for a tenant at its bound; null: none is needed.
+std::shared_ptr<eviction_round> next_own_round(tier_pointer self);
+/// Ends a round for a tenant.
+void end_own_round(tier_pointer self, eviction_round& ended);
+
+// Writes objects of a tier to the tiers below: victims before they are evicted, objects that leave with their
+// segment or at the end, and objects used for the second time.
+//
+// Objects are written from their own extents, so this needs no memory and never waits for anything that waits
+// for memory (decision 045). Part of the tier's actor.
+
+/// A tier has joined below this one.
+void on_tier_joined(tier_pointer self, const tier_joined_notice& notice);
+
+/// Writes the victims of the round to the tiers below that get evicted objects. Tiers that get objects at
+/// their second use are sent the victims that were used. Returns false if there are none or these tiers have
+/// all of them, so that nothing has to be awaited. Otherwise calls `over` when they have been written, or
+/// cannot be.
+bool bring_victims_down(tier_pointer self, std::function<void()> over);
+
+/// Writes objects used for the second time, and objects that leave with their segment. Part of
+/// `after_turn`.
+void bring_down_due(tier_pointer self);
+
+/// Called when the hold of a batch has ended.
+void on_written(tier_pointer self, const written_notice& notice);
+
+/// Writes everything that the tiers below which get evicted objects lack.
+caf::result<write_down_answer> on_write_down(tier_pointer self, const write_down_request& request);
+
+// Checks of a tier: its index, and the same objects at its policy and its allocator
+// (tier/objects/tier_check.hpp).
+
+/// Checks the next objects in this turn, and answers when the policy and the allocator have.
+caf::result<check_tier_answer> on_check(tier_pointer self, const check_tier_request& request);
+check_held_answer on_check_held(tier_pointer self, const check_held_request& request);
+void on_end_check(tier_pointer self, const end_check_notice& notice);
+
+/// In builds that check all the time, called after turns with changes: now and then the next slice is due. A
+/// difference ends the process.
+void check_now_and_then(tier_pointer self);
+void on_check_slice(tier_pointer self);
 
 } // namespace terrace::actors

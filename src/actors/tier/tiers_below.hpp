@@ -21,7 +21,7 @@ struct tiers_below {
     demotion progress;
     std::function<void(const demotion&)> over;
   };
-  std::map<uint64_t, descent> descents; ///< descents in progress, by number
+  std::map<uint64_t, descent> demotions; ///< descents in progress, by number
   uint64_t next = 0;
 
   std::vector<tier_joined_notice> with(demotion_mode mode) const {

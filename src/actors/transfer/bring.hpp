@@ -18,12 +18,12 @@
 namespace terrace::actors {
 
 /// The end of a passage at the tier of this kind. `from`: the tiers of a group, or the only one.
-inline const tier_handle& end_at(const group_parts& from, tier_kind kind) { return *from.tier(kind); }
+inline const tier_handle& end_at(const trust_group& from, tier_kind kind) { return *from.tier(kind); }
 inline const tier_handle& end_at(const tier_handle& from, tier_kind) { return from; }
 
 /// What the tiers of the group that movers read from have of the objects, held there: where a passage into host memory begins.
 template <class Self>
-task<result<tier_holds>> hold_below(Self self, const group_parts& group, batch_ptr objects,
+task<result<tier_holds>> hold_below(Self self, const trust_group& group, batch_ptr objects,
                                     bool note_access) {
   std::vector<question<tier_actor, probe_request>> questions;
   for (const tier_handle& tier : group.tiers())

@@ -2,7 +2,7 @@
 
 #include "runtime/answer.hpp"
 #include "runtime/thread_priority.hpp"
-#include "transfer/copy_line.hpp"
+#include "transfer/copy_queue.hpp"
 
 #include <algorithm>
 #include <caf/actor_system.hpp>
@@ -25,7 +25,7 @@ namespace {
 
 struct copier_state {
   const char* name = "copier";
-  std::unique_ptr<copy_line> line;
+  std::unique_ptr<copy_queue> line;
   std::shared_ptr<metrics::copier_probe> probe;
   std::shared_ptr<copier_load> load;
   bool detached = false;
@@ -68,7 +68,7 @@ template <class Answer, class Request>
 caf::result<Answer> take(copier_pointer self, Request& request) {
   auto& state = self->state;
   auto reply = make_answer<Answer>(self);
-  uint64_t bytes = copy_line::payload_of(request);
+  uint64_t bytes = copy_queue::payload_of(request);
   state.probe->queued(bytes);
   bool turning = !state.line->empty();
   state.line->add(std::move(request), [&state, bytes, reply](Answer value) mutable {
@@ -91,7 +91,7 @@ copier_interface::behavior_type copier_behavior(copier_pointer self, const copie
     runtime::ask_for_slices(with.slice_us); // as long as one of its turns
   }
   self->state.detached = with.detached;
-  self->state.line = std::make_unique<copy_line>(with.piece_bytes);
+  self->state.line = std::make_unique<copy_queue>(with.piece_bytes);
   self->state.probe = with.probe;
   self->state.load = with.load;
   return {

@@ -23,7 +23,7 @@ namespace {
 
 using step = load_window::step;
 
-load_window::tiers_below below_of(const group_parts& group) {
+load_window::tiers_below below_of(const trust_group& group) {
   const auto& tiers = group.tiers();
   // What a device's tier has lost is looked for, and not found.
   auto reads = [](const tier_handle& tier) { return tier.reads_below() || tier.device; };
@@ -83,7 +83,7 @@ task<error> bring_window(load_pointer self, const load_job& job, load_window& wi
       auto acquired = co_await ask<acquire_answer>(self, job.group->host, std::move(present), "host tier");
       if (auto failure = failure_of(acquired); failure.code != errc::ok)
         co_return failure;
-      next = window.take_present(std::move(*acquired), below);
+      next = window.add_present(std::move(*acquired), below);
     }
     if (next && *next == step::read_below) {
       next = co_await bring_from_below(self, job, window);
@@ -113,8 +113,8 @@ void offer_again(load_pointer self, const load_job& job, const load_window& wind
   if (!held)
     return;
   for (const tier_handle& tier : job.group->tiers())
-    if (tier.second_looks && tier.second_looks->load(std::memory_order_relaxed) && tier.writes())
-      tell_below(self, job, tier, write_through_notice{job.in, window.objects(), held, {}});
+    if (tier.offers_again && tier.offers_again->load(std::memory_order_relaxed) && tier.writes())
+      tell_below(self, job, tier, write_through_notice{job.space, window.objects(), held, {}});
 }
 
 /// A load into memory of a device is the second use of what host memory had: the device's tier gets it as well.
@@ -123,7 +123,7 @@ void promote(load_pointer self, const load_job& job, const load_window& window) 
   if (!tier || !tier->device->serves(job.target.device))
     return;
   if (hold_ptr held = window.from_host())
-    tell_below(self, job, *tier, write_through_notice{job.in, window.objects(), held, {}});
+    tell_below(self, job, *tier, write_through_notice{job.space, window.objects(), held, {}});
 }
 
 void deliver(load_pointer self, const load_job& job, load_window& window) {
@@ -161,36 +161,34 @@ std::unique_ptr<coming_window> begin_window(load_pointer self, const load_job& j
 }
 
 /// Those behind the first are read meanwhile, if a lease says that they are there.
-void begin_windows(load_pointer self, const load_job& job, load_course& course, coming_windows& coming) {
-  bool small = course.of_lease() && below_of(*job.group).reads && !course.passes();
-  const uint64_t most = job.target.device ? course.device_window_bytes(job.group->device_window_bytes.load())
+void begin_windows(load_pointer self, const load_job& job, load_plan& plan, coming_windows& coming) {
+  bool small = plan.of_lease() && below_of(*job.group).reads && !plan.passes();
+  const uint64_t most = job.target.device ? plan.device_window_bytes(job.group->device_window_bytes.load())
                                           : job.group->window_bytes.load();
-  if (small && coming.empty() && course.leased_in_host(course.next_window(most)))
+  if (small && coming.empty() && plan.leased_in_host(plan.next_window(most)))
     small = false; // nothing of it is read from below
-  bool ahead = small && course.reads_ahead();
-  uint64_t bytes = small ? job.group->window_bytes / load_course::windows_max : most;
-  size_t next = coming.empty() ? course.begin : coming.back()->window.end();
-  while (coming.empty() ||
-         (ahead && coming.size() < load_course::windows_max && next < job.objects->size())) {
-    load_window window(course, bytes, next);
+  bool ahead = small && plan.reads_ahead();
+  uint64_t bytes = small ? job.group->window_bytes / load_plan::windows_max : most;
+  size_t next = coming.empty() ? plan.begin : coming.back()->window.end();
+  while (coming.empty() || (ahead && coming.size() < load_plan::windows_max && next < job.objects->size())) {
+    load_window window(plan, bytes, next);
     next = window.end();
     if (ahead && (!coming.empty() || next < job.objects->size()))
       window.wait_for_nothing();
     coming.push_back(begin_window(self, job, std::move(window), false));
   }
-  assert(coming.size() <= load_course::windows_max);
+  assert(coming.size() <= load_plan::windows_max);
 }
 
 /// The first has found no memory, which those behind it may hold. It tries once more, because those before it have
 /// given theirs back since; then it waits, and the others begin anew.
-void make_way(load_pointer self, const load_job& job, load_course& course, coming_windows& coming) {
+void make_way(load_pointer self, const load_job& job, load_plan& plan, coming_windows& coming) {
   if (coming.front()->again || coming.size() == 1) {
-    course.alone = true;
+    plan.alone = true;
     coming.clear();
     return;
   }
-  load_window window(course, job.group->window_bytes / load_course::windows_max,
-                     coming.front()->window.begin());
+  load_window window(plan, job.group->window_bytes / load_plan::windows_max, coming.front()->window.begin());
   window.wait_for_nothing();
   coming.front() = begin_window(self, job, std::move(window), true);
 }
@@ -198,15 +196,15 @@ void make_way(load_pointer self, const load_job& job, load_course& course, comin
 // ---- pool by pool ----
 
 /// Holds the whole chain in host memory. False: it is not all there.
-task<result<bool>> hold_all(load_pointer self, const load_job& job, load_course& course,
+task<result<bool>> hold_all(load_pointer self, const load_job& job, load_plan& plan,
                             std::deque<load_window>& windows) {
   for (size_t next = 0; next < job.objects->size(); next = windows.back().end()) {
-    load_window& window = windows.emplace_back(course, job.group->window_bytes, next);
+    load_window& window = windows.emplace_back(plan, job.group->window_bytes, next);
     auto present = window.present();
     auto acquired = co_await ask<acquire_answer>(self, job.group->host, std::move(present), "host tier");
     if (auto failure = failure_of(acquired); failure.code != errc::ok)
       co_return tl::unexpected(failure);
-    auto held = window.take_present(std::move(*acquired), {});
+    auto held = window.add_present(std::move(*acquired), {});
     if (!held)
       co_return tl::unexpected(held.error());
     if (*held != step::ready || !window.whole())
@@ -216,9 +214,9 @@ task<result<bool>> hold_all(load_pointer self, const load_job& job, load_course&
 }
 
 /// False: it has to be loaded chunk by chunk.
-task<result<bool>> load_by_pool(load_pointer self, const load_job& job, load_course& course) {
+task<result<bool>> load_by_pool(load_pointer self, const load_job& job, load_plan& plan) {
   std::deque<load_window> windows;
-  auto all = co_await hold_all(self, job, course, windows);
+  auto all = co_await hold_all(self, job, plan, windows);
   if (!all)
     co_return all;
   if (!*all)
@@ -237,31 +235,31 @@ task<result<bool>> load_by_pool(load_pointer self, const load_job& job, load_cou
 
 // ---- chunk by chunk ----
 
-task<error> load_by_chunk(load_pointer self, const load_job& job, load_course& course) {
+task<error> load_by_chunk(load_pointer self, const load_job& job, load_plan& plan) {
   coming_windows coming;
   bool on_device = job.target.device != nullptr, from_disk = may_load_from_disk(job);
-  while (!course.complete()) {
+  while (!plan.complete()) {
     if (on_device && coming.empty()) {
-      auto copied = co_await load_on_device(self, job, course, on_device);
+      auto copied = co_await load_on_device(self, job, plan, on_device);
       if (!copied)
         co_return copied.error();
       if (*copied)
         continue;
     }
     if (from_disk && coming.empty()) {
-      auto read = co_await load_from_disk(self, job, course, from_disk);
+      auto read = co_await load_from_disk(self, job, plan, from_disk);
       if (!read)
         co_return read.error();
       if (*read)
         continue;
     }
-    begin_windows(self, job, course, coming);
+    begin_windows(self, job, plan, coming);
     coming_window& first = *coming.front();
     task_event& brought = first.brought;
     co_await brought;
     load_window& window = first.window;
     if (first.failure.code == errc::no_space && !window.waits()) {
-      make_way(self, job, course, coming);
+      make_way(self, job, plan, coming);
       continue;
     }
     auto next = window.after_rounds(first.failure);
@@ -280,9 +278,9 @@ task<error> load_by_chunk(load_pointer self, const load_job& job, load_course& c
     deliver(self, job, window);
     if (auto end = window.after_delivery())
       co_return *end;
-    course.alone = false;
+    plan.alone = false;
     coming.pop_front();
-    if (!coming.empty() && coming.front()->window.begin() != course.begin)
+    if (!coming.empty() && coming.front()->window.begin() != plan.begin)
       coming.clear();
   }
   co_return error{};
@@ -302,8 +300,8 @@ task<error> load_by_layer(load_pointer self, const load_job& job, load_result& d
   while (pool < job.objects_per_chunk && chunks != 0) {
     load_job part{in_layer_order(job, pool, chunks), job.group};
     load_result got;
-    load_course course{part, *job.group->memory, *job.group->leases, got};
-    auto failure = co_await load_by_chunk(self, part, course);
+    load_plan plan{part, *job.group->memory, *job.group->leases, got};
+    auto failure = co_await load_by_chunk(self, part, plan);
     add(done, got);
     if (failure.code != errc::ok)
       co_return failure;
@@ -319,9 +317,9 @@ task<error> load_by_layer(load_pointer self, const load_job& job, load_result& d
 }
 
 task<error> load_all(load_pointer self, const load_job& job, load_result& done) {
-  load_course course{job, *job.group->memory, *job.group->leases, done};
+  load_plan plan{job, *job.group->memory, *job.group->leases, done};
   if (job.by_pool()) {
-    auto loaded = co_await load_by_pool(self, job, course);
+    auto loaded = co_await load_by_pool(self, job, plan);
     if (!loaded)
       co_return loaded.error();
     if (*loaded)
@@ -331,7 +329,7 @@ task<error> load_all(load_pointer self, const load_job& job, load_result& done) 
     auto ended = co_await load_by_layer(self, job, done);
     co_return ended;
   }
-  auto failure = co_await load_by_chunk(self, job, course);
+  auto failure = co_await load_by_chunk(self, job, plan);
   co_return failure;
 }
 

@@ -11,7 +11,7 @@
 #pragma once
 
 #include "actors/transfer/transfer_arguments.hpp"
-#include "transfer/load_course.hpp"
+#include "transfer/load_plan.hpp"
 
 namespace terrace::actors {
 

@@ -38,17 +38,17 @@ task<error> announce(load_pointer self, const load_job& job, const direct_window
 
 } // namespace
 
-task<result<bool>> load_on_device(load_pointer self, const load_job& job, load_course& course, bool& tries) {
+task<result<bool>> load_on_device(load_pointer self, const load_job& job, load_plan& plan, bool& tries) {
   const tier_handle* tier = job.group->on_device();
   if (!tier || !tries || !tier->device->reaches(job.target.device) || tier->index->empty())
     co_return false;
-  device_window window(course, job.group->device_window_bytes);
-  if (window.take_held(window.leased())) {
+  device_window window(plan, job.group->device_window_bytes);
+  if (window.add_held(window.leased())) {
     auto leased = window.confirmation();
     auto confirmed = co_await ask<confirm_answer>(self, tier->tier, std::move(leased), "GPU tier");
     if (!confirmed)
       co_return tl::unexpected(confirmed.error());
-    if (!window.take_confirmed(confirmed->present)) {
+    if (!window.add_confirmed(confirmed->present)) {
       tries = false; // what was cleared is found out as everywhere
       co_return false;
     }
@@ -57,7 +57,7 @@ task<result<bool>> load_on_device(load_pointer self, const load_job& job, load_c
     auto found = co_await ask<probe_answer>(self, tier->tier, std::move(wanted), "GPU tier");
     if (!found)
       co_return tl::unexpected(found.error());
-    if (!window.take_held(found->held))
+    if (!window.add_held(found->held))
       co_return false;
   }
   auto request = window.request();
@@ -80,25 +80,25 @@ bool may_load_from_disk(const load_job& job) {
   return tier && tier->direct && tier->direct->readable(region_of(*job.target.device).unread());
 }
 
-task<result<bool>> load_from_disk(load_pointer self, const load_job& job, load_course& course, bool& tries) {
-  tries = tries && !course.of.order && may_load_from_disk(job);
+task<result<bool>> load_from_disk(load_pointer self, const load_job& job, load_plan& plan, bool& tries) {
+  tries = tries && !plan.subject.order && may_load_from_disk(job);
   if (!tries)
     co_return false;
   const tier_handle* tier = job.group->disk();
   direct_source& source = *tier->direct;
-  direct_window window(course, job.group->device_window_bytes);
+  direct_window window(plan, job.group->device_window_bytes);
   if (!cut_to_disk(job, window, source.read_lately()))
     co_return false;
-  const bool leased = window.take_held(window.leased());
+  const bool leased = window.add_held(window.leased());
   if (!leased) { // a lease may hold less there than the tier has
     probe_request wanted{.objects = window.objects(), .hold = true, .counts = false};
     auto found = co_await ask<probe_answer>(self, tier->tier, std::move(wanted), "disk tier");
     if (!found)
       co_return tl::unexpected(found.error());
-    if (!window.take_held(found->held))
+    if (!window.add_held(found->held))
       co_return false;
   }
-  auto wanted = window.request(job.in);
+  auto wanted = window.request(job.space);
   const size_t count = wanted.places.size();
   metered_read metered(source.meter(), wanted.places);
   auto request = source.request(std::move(wanted));
@@ -112,14 +112,14 @@ task<result<bool>> load_from_disk(load_pointer self, const load_job& job, load_c
     failure = read->failure;
   if (failure.code != errc::ok)
     co_return tl::unexpected(failure);
-  tries = window.take_read(read->objects);
+  tries = window.add_read(read->objects);
   auto there = window.confirmation();
   if (there.ids.empty())
     co_return false;
   auto confirmed = co_await ask<confirm_answer>(self, tier->tier, std::move(there), "disk tier");
   if (!confirmed)
     co_return tl::unexpected(confirmed.error());
-  tries = window.take_confirmed(confirmed->present) && tries;
+  tries = window.add_confirmed(confirmed->present) && tries;
   auto announced = co_await announce(self, job, window);
   if (announced.code != errc::ok)
     co_return tl::unexpected(announced);

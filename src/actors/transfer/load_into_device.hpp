@@ -17,13 +17,13 @@ using load_pointer = caf::stateful_actor<load_state>*;
 
 /// The next window, if it begins with what the tier in memory of the target's device has. False: it does not. `tries`
 /// becomes false when the tier has lost what it held.
-task<result<bool>> load_on_device(load_pointer self, const load_job& job, load_course& course, bool& tries);
+task<result<bool>> load_on_device(load_pointer self, const load_job& job, load_plan& plan, bool& tries);
 
 /// Whether it is of use to try `load_from_disk`: devices may read the group's disk, and this one does.
 bool may_load_from_disk(const load_job& job);
 
 /// The next window, if it begins with what only the disk has: the device reads it, and host memory keeps nothing of it. False: it
 /// does not. `tries` becomes false when something could not be read in this way: the rest passes host memory, which finds out why.
-task<result<bool>> load_from_disk(load_pointer self, const load_job& job, load_course& course, bool& tries);
+task<result<bool>> load_from_disk(load_pointer self, const load_job& job, load_plan& plan, bool& tries);
 
 } // namespace terrace::actors

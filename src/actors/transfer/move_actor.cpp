@@ -77,16 +77,16 @@ task<hold_ptr> bring_by(move_pointer self, const write_through_actor& writes, de
 }
 
 /// What host memory has of the part goes down from there.
-task<> write_down(move_pointer self, const move_job& job, const tier_handle& below, const move_course& course,
+task<> write_down(move_pointer self, const move_job& job, const tier_handle& below, const move_plan& plan,
                   const batch_ptr& part, const hold_ptr& held) {
   if (!below.write_through || !held) // nothing came to host memory
     co_return;
-  if (!course.writes()) { // who has just written it may still be about to end its hold in host memory
+  if (!plan.writes()) { // who has just written it may still be about to end its hold in host memory
     check_writes_request turn;
     co_await ask<check_writes_answer>(self, below.write_through, std::move(turn), "write-through of a tier");
     co_return;
   }
-  demote_request request{job.in, part, held, demotion_turn::in_turn};
+  demote_request request{job.space, part, held, demotion_turn::in_turn};
   co_await bring_by(self, below.write_through, std::move(request));
 }
 
@@ -97,7 +97,7 @@ void leave(move_pointer self, const move_job& job, const tier_actor& tier, std::
 
 /// 1. What only the faster tier has comes to host memory. 2. What host memory has is written down. 3. What is below leaves the
 /// tiers above, unless it is to stay or somebody else holds it as well.
-task<error> move_part(move_pointer self, const move_job& job, const move_tiers& tiers, move_course& course,
+task<error> move_part(move_pointer self, const move_job& job, const move_tiers& tiers, move_plan& plan,
                       const batch_ptr& part) {
   auto top = co_await look(self, tiers.top.tier, part, true);
   if (!top)
@@ -111,7 +111,7 @@ task<error> move_part(move_pointer self, const move_job& job, const move_tiers& 
   auto above = either(top->present, host->present);
   hold_ptr arrived; // until it is held
   if (hold_ptr only = only_at_top(*top, *host, *below)) {
-    demote_request request{job.in, part, std::move(only)};
+    demote_request request{job.space, part, std::move(only)};
     arrived = co_await bring_by(self, tiers.top.returns, std::move(request));
   }
 
@@ -122,42 +122,42 @@ task<error> move_part(move_pointer self, const move_job& job, const move_tiers& 
   below = co_await look(self, tiers.below.tier, part, false);
   if (!below)
     co_return below.error();
-  course.found(either(above, host->present), below->present);
-  co_await write_down(self, job, tiers.below, course, part, host->held);
+  plan.found(either(above, host->present), below->present);
+  co_await write_down(self, job, tiers.below, plan, part, host->held);
 
   below = co_await look(self, tiers.below.tier, part, false);
   if (!below)
     co_return below.error();
-  leave(self, job, tiers.host, course.written(below->present, host->held.get()));
-  leave(self, job, tiers.top.tier, course.written(below->present, top->held.get()));
+  leave(self, job, tiers.host, plan.written(below->present, host->held.get()));
+  leave(self, job, tiers.top.tier, plan.written(below->present, top->held.get()));
   auto host_left = co_await look(self, tiers.host, part, false); // which it reads behind the notice
   if (!host_left)
     co_return host_left.error();
   auto top_left = co_await look(self, tiers.top.tier, part, false);
   if (!top_left)
     co_return top_left.error();
-  course.left(either(host_left->present, top_left->present));
+  plan.left(either(host_left->present, top_left->present));
   co_return error{};
 }
 
-task<error> move_all(move_pointer self, const move_job& job, move_course& course) {
+task<error> move_all(move_pointer self, const move_job& job, move_plan& plan) {
   const auto tiers = tiers_of(job);
   while (true) {
     if (auto ended = why_ended(job.context, "move"); ended.code != errc::ok)
       co_return ended;
-    const batch_ptr part = course.next();
+    const batch_ptr part = plan.next();
     if (!part)
       co_return error{};
-    auto failure = co_await move_part(self, job, tiers, course, part);
+    auto failure = co_await move_part(self, job, tiers, plan, part);
     if (failure.code != errc::ok)
       co_return failure;
   }
 }
 
 task<> run_move(move_pointer self, move_job job, answer<move_result> reply) {
-  move_course course(job.in, job.chunks, job.before, job.group->window_bytes.load());
-  auto failure = co_await move_all(self, job, course);
-  reply.deliver({std::move(failure), course.sum()});
+  move_plan plan(job.space, job.chunks, job.before, job.group->window_bytes.load());
+  auto failure = co_await move_all(self, job, plan);
+  reply.deliver({std::move(failure), plan.sum()});
   self->quit();
 }
 

@@ -4,14 +4,14 @@
 
 #include "actors/transfer/transfer_arguments.hpp"
 #include "base/tier_properties.hpp"
-#include "tier/objects/move_course.hpp"
+#include "tier/objects/move_plan.hpp"
 
 namespace terrace::actors {
 
 struct move_job {
   group_ptr group;
   tier_kind to = nowhere; ///< a tier below with a write-through
-  space_ptr in;
+  space_ptr space;
   std::shared_ptr<const std::vector<digest>> chunks;
   std::optional<digest> before; ///< the chunk before the first, if known
   context_ptr context;

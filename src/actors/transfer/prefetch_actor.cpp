@@ -19,7 +19,7 @@ namespace terrace::actors {
 struct prefetch_state {
   const char* name = "prefetch";
   group_ptr group;
-  std::unique_ptr<prefetch_course> course;
+  std::unique_ptr<prefetch_plan> planned;
   context_ptr reading; ///< of reads: they go on when the request ends, because others may wait for them
   answer<prefetch_result> reply;
   std::vector<task<>> lanes;  ///< each works on one window at a time
@@ -32,7 +32,7 @@ struct prefetch_state {
 namespace {
 
 using prefetch_pointer = caf::stateful_actor<prefetch_state>*;
-using prefetch_window = prefetch_course::window;
+using prefetch_window = prefetch_plan::window;
 
 /// What has become of a window's objects in host memory.
 struct brought_window {
@@ -47,24 +47,24 @@ struct brought_window {
   bool whole() const { return gap() == there.size(); }
 };
 
-acquire_request space_for(const prefetch_course& course, const prefetch_window& of, const passage& pass) {
+acquire_request space_for(const prefetch_plan& planned, const prefetch_window& window, const passage& pass) {
   acquire_request request;
-  request.objects = of.objects;
-  request.may_fill.resize(of.objects->size());
-  for (size_t i = 0; i < of.objects->size(); ++i)
+  request.objects = window.objects;
+  request.may_fill.resize(window.objects->size());
+  for (size_t i = 0; i < window.objects->size(); ++i)
     request.may_fill[i] = pass.has(i);
-  request.may_wait = course.subject().waits;
-  request.note_access = course.subject().note_access && of.rounds == 0;
-  request.context = course.subject().context;
+  request.may_wait = planned.subject().waits;
+  request.note_access = planned.subject().note_access && window.rounds == 0;
+  request.context = planned.subject().context;
   return request;
 }
 
 /// The way of what tiers below hold of the window into host memory.
-passage::plan plan_of(prefetch_pointer self, const prefetch_window& of, tier_holds below, bool keeps) {
+passage::plan plan_of(prefetch_pointer self, const prefetch_window& window, tier_holds below, bool keeps) {
   const auto& state = self->state;
   passage::plan plan;
-  plan.in = state.course->subject().in;
-  plan.objects = of.objects;
+  plan.space = state.planned->subject().space;
+  plan.objects = window.objects;
   plan.from = std::move(below);
   plan.way = direction::into_host;
   plan.memory = state.group->memory.get();
@@ -99,14 +99,14 @@ void note_brought(prefetch_pointer self, const passage& pass, brought_window& br
 void answer_once_announced(prefetch_pointer self) {
   auto& state = self->state;
   if (state.announcing == 0)
-    state.reply.deliver(state.course->result());
+    state.reply.deliver(state.planned->result());
 }
 
 /// Tells the client what has arrived, in its counter.
 task<> announce(prefetch_pointer self) {
   auto& state = self->state;
   copy_request note; // of no bytes
-  note.arrived = state.course->next_arrival();
+  note.arrived = state.planned->next_arrival();
   if (note.arrived.chunks == 0)
     co_return;
   note.context = state.reading;
@@ -124,47 +124,47 @@ struct brought_round {
   bool others = false;
   bool left = false;
 };
-task<result<brought_round>> bring_round(prefetch_pointer self, const prefetch_window& of,
+task<result<brought_round>> bring_round(prefetch_pointer self, const prefetch_window& window,
                                         brought_window& brought) {
   const auto& state = self->state;
   tier_holds below;
-  if (of.below) {
-    batch_ptr objects = of.objects;
-    const bool uses = state.course->subject().note_access;
+  if (window.below) {
+    batch_ptr objects = window.objects;
+    const bool uses = state.planned->subject().note_access;
     auto held = co_await hold_below(self, *state.group, std::move(objects), uses);
     if (!held)
       co_return tl::unexpected(held.error());
     below = std::move(*held);
   }
-  passage pass(plan_of(self, of, std::move(below), brought.keeps));
-  pass.ask_for(space_for(*state.course, of, pass));
+  passage pass(plan_of(self, window, std::move(below), brought.keeps));
+  pass.ask_for(space_for(*state.planned, window, pass));
   const tier_handle& host = state.group->tiers().front();
   auto failure = co_await bring(self, pass, *state.group, host);
   if (failure.code != errc::ok)
     co_return tl::unexpected(failure);
   brought.damaged.reset();
   note_brought(self, pass, brought);
-  co_return brought_round{pass.others_write(), !of.below || pass.first_left() != SIZE_MAX};
+  co_return brought_round{pass.others_write(), !window.below || pass.first_left() != SIZE_MAX};
 }
 
 /// Into host memory: what others write is awaited, so that one read serves all. A failure ends the prefetch.
-task<error> bring_window(prefetch_pointer self, prefetch_window& of, brought_window& brought) {
-  const auto& context = self->state.course->subject().context;
+task<error> bring_window(prefetch_pointer self, prefetch_window& window, brought_window& brought) {
+  const auto& context = self->state.planned->subject().context;
   while (true) {
     if (auto failure = why_ended(context, "prefetch"); failure.code != errc::ok)
       co_return failure;
     auto round =
-        co_await bring_round(self, of, brought); // a waiting request holds nothing: neither does this
+        co_await bring_round(self, window, brought); // a waiting request holds nothing: neither does this
     if (!round)
       co_return round.error();
     bool again =
-        (round->others || round->left) && !brought.damaged && ++of.rounds <= prefetch_course::rounds_max;
+        (round->others || round->left) && !brought.damaged && ++window.rounds <= prefetch_plan::rounds_max;
     if (brought.whole() || !again)
       co_return error{};
-    of.below = true;
+    window.below = true;
     brought.kept.clear();
     if (round->others) {
-      await_request written{of.objects, context};
+      await_request written{window.objects, context};
       auto finished =
           co_await ask<await_answer>(self, self->state.group->host, std::move(written), "host tier");
       if (auto failure = failure_of(finished); failure.code != errc::ok)
@@ -174,16 +174,16 @@ task<error> bring_window(prefetch_pointer self, prefetch_window& of, brought_win
 }
 
 /// Into host memory, and that is all.
-task<error> bring_to_host(prefetch_pointer self, prefetch_window& of) {
+task<error> bring_to_host(prefetch_pointer self, prefetch_window& window) {
   brought_window brought;
-  auto failure = co_await bring_window(self, of, brought);
+  auto failure = co_await bring_window(self, window, brought);
   if (failure.code != errc::ok)
     co_return failure;
-  auto& course = *self->state.course;
-  course.arrived(of, brought.there);
+  auto& planned = *self->state.planned;
+  planned.arrived(window, brought.there);
   co_await announce(self);
   if (size_t gap = brought.gap(); !brought.whole())
-    course.lost(of, gap, brought.damaged && gap == *brought.damaged);
+    planned.lost(window, gap, brought.damaged && gap == *brought.damaged);
   co_return error{};
 }
 
@@ -202,22 +202,22 @@ task<result<hold_ptr>> hold_above(prefetch_pointer self, const tier_handle& abov
 bool holds(const hold_ptr& held, size_t object) { return held && held->places()[object].present(); }
 
 /// The objects of the window that the tier lacks, as a window of their own. `which`: their indices in the whole.
-prefetch_window rest_of(const prefetch_window& of, const hold_ptr& held, std::vector<size_t>& which) {
+prefetch_window rest_of(const prefetch_window& window, const hold_ptr& held, std::vector<size_t>& which) {
   auto batch = std::make_shared<object_batch>();
-  batch->trailing = of.objects->trailing;
+  batch->trailing = window.objects->trailing;
   prefetch_window rest;
-  for (size_t i = 0; i < of.objects->size(); ++i) {
+  for (size_t i = 0; i < window.objects->size(); ++i) {
     if (holds(held, i))
       continue;
-    batch->keys.push_back(of.objects->keys[i]);
-    batch->parents.push_back(of.objects->parents[i]);
-    batch->payload_bytes.push_back(of.objects->payload_bytes[i]);
-    rest.chunks.push_back(of.chunks[i]);
+    batch->keys.push_back(window.objects->keys[i]);
+    batch->parents.push_back(window.objects->parents[i]);
+    batch->payload_bytes.push_back(window.objects->payload_bytes[i]);
+    rest.chunks.push_back(window.chunks[i]);
     which.push_back(i);
   }
   rest.objects = std::move(batch);
   rest.below = true;
-  rest.rounds = of.rounds;
+  rest.rounds = window.rounds;
   return rest;
 }
 
@@ -229,9 +229,9 @@ uint64_t space_of(const object_batch& objects) {
 }
 
 /// What the tier lacks of a window. Credit is taken before memory, as a store does it.
-task<result<demotion_tally>> bring_rest(prefetch_pointer self, const tier_handle& above,
-                                        prefetch_window& rest, brought_window& brought) {
-  write_credit_request wanted{space_of(*rest.objects), self->state.course->subject().context};
+task<result<demotion_counts>> bring_rest(prefetch_pointer self, const tier_handle& above,
+                                         prefetch_window& rest, brought_window& brought) {
+  write_credit_request wanted{space_of(*rest.objects), self->state.planned->subject().context};
   const write_through_actor& writer = above.write_through;
   auto given = co_await ask<write_credit_answer>(self, writer, std::move(wanted), "write-through of a tier");
   if (auto failure = failure_of(given); failure.code != errc::ok)
@@ -245,9 +245,9 @@ task<result<demotion_tally>> bring_rest(prefetch_pointer self, const tier_handle
   if (!held)
     co_return tl::unexpected(held.error());
   if (!held->held)
-    co_return demotion_tally{};
+    co_return demotion_counts{};
   demote_request request;
-  request.in = self->state.course->subject().in;
+  request.space = self->state.planned->subject().space;
   request.objects = rest.objects;
   request.held = held->held;
   request.turn = demotion_turn::if_credit;
@@ -258,77 +258,77 @@ task<result<demotion_tally>> bring_rest(prefetch_pointer self, const tier_handle
   co_return written->done;
 }
 
-task<error> bring_above(prefetch_pointer self, prefetch_window& of) {
-  auto& course = *self->state.course;
-  const tier_handle& above = *self->state.group->tier(course.subject().to);
-  bool uses = course.subject().note_access;
-  auto held = co_await hold_above(self, above, of.objects, uses);
+task<error> bring_above(prefetch_pointer self, prefetch_window& window) {
+  auto& planned = *self->state.planned;
+  const tier_handle& above = *self->state.group->tier(planned.subject().to);
+  bool uses = planned.subject().note_access;
+  auto held = co_await hold_above(self, above, window.objects, uses);
   if (!held)
     co_return held.error();
   std::vector<size_t> which;
-  prefetch_window rest = rest_of(of, *held, which);
+  prefetch_window rest = rest_of(window, *held, which);
   brought_window brought;
-  demotion_tally written;
+  demotion_counts written;
   if (!which.empty()) {
     auto done = co_await bring_rest(self, above, rest, brought);
     if (!done)
       co_return done.error();
     written = *done;
-    held = co_await hold_above(self, above, of.objects, false);
+    held = co_await hold_above(self, above, window.objects, false);
     if (!held)
       co_return held.error();
   }
-  std::vector<bool> there(of.objects->size());
+  std::vector<bool> there(window.objects->size());
   for (size_t i = 0; i < there.size(); ++i)
     there[i] = holds(*held, i);
   self->state.kept.push_back(*held);
-  course.arrived(of, there);
+  planned.arrived(window, there);
   co_await announce(self);
   auto gap = static_cast<size_t>(std::find(there.begin(), there.end(), false) - there.begin());
   if (gap == there.size())
     co_return error{};
   auto lost = [&written](demotion_failure why) { return written.lost[static_cast<size_t>(why)]; };
   if (lost(demotion_failure::no_room) + lost(demotion_failure::quota) != 0)
-    course.stop(prefetch_end::no_room);
+    planned.stop(prefetch_end::no_room);
   else
-    course.lost(of, gap, brought.damaged && which[*brought.damaged] == gap);
+    planned.lost(window, gap, brought.damaged && which[*brought.damaged] == gap);
   co_return error{};
 }
 
 /// Of its windows.
 task<> work(prefetch_pointer self) {
   auto& state = self->state;
-  assert(state.working <= prefetch_course::windows_max); // each has one window
-  auto next = state.course->next();
+  assert(state.working <= prefetch_plan::windows_max); // each has one window
+  auto next = state.planned->next();
   while (next) {
     prefetch_window now = std::move(*next);
     error failure;
-    if (state.course->subject().to == memory_tier) {
+    if (state.planned->subject().to == memory_tier) {
       failure = co_await bring_to_host(self, now);
     } else {
       failure = co_await bring_above(self, now);
     }
     if (failure.code != errc::ok) {
       auto ended =
-          why_ended(state.course->subject().context, "prefetch"); // says more than what ended with it
-      state.course->stop(end_for(ended.code != errc::ok ? ended.code : failure.code));
+          why_ended(state.planned->subject().context, "prefetch"); // says more than what ended with it
+      state.planned->stop(end_for(ended.code != errc::ok ? ended.code : failure.code));
     }
-    next = state.course->next();
+    next = state.planned->next();
   }
   if (--state.working == 0) {
     state.kept.clear();
-    state.reply.deliver(state.course->result());
+    state.reply.deliver(state.planned->result());
     self->quit();
   }
 }
 
 auto on_prefetch(prefetch_pointer self, const prefetch_job& job) {
   auto& state = self->state;
-  assert(!state.course); // one request
+  assert(!state.planned); // one request
   state.reply = make_answer<prefetch_result>(self);
   auto promise = state.reply.promise();
   state.group = job.group;
-  state.course = std::make_unique<prefetch_course>(job, *job.found, *job.expected, job.group->window_bytes);
+  state.planned = std::make_unique<prefetch_plan>(job, *job.found, *job.expected, job.group->window_bytes);
   state.reading = std::make_shared<request_context>();
   state.reading->work.begin();
   state.reading->group = job.context->group;
@@ -336,8 +336,8 @@ auto on_prefetch(prefetch_pointer self, const prefetch_job& job) {
   state.reading->request = job.context->request;
   state.reading->inference = job.context->inference;
   state.reading->ahead = true;
-  state.working = prefetch_course::windows_max;
-  for (size_t i = 0; i < prefetch_course::windows_max; ++i)
+  state.working = prefetch_plan::windows_max;
+  for (size_t i = 0; i < prefetch_plan::windows_max; ++i)
     state.lanes.push_back(work(self));
   for (task<>& lane : state.lanes)
     lane.start();
@@ -347,9 +347,9 @@ auto on_prefetch(prefetch_pointer self, const prefetch_job& job) {
 /// What arrives from now on stays, and is not counted.
 void on_stop(prefetch_pointer self) {
   auto& state = self->state;
-  if (!state.course)
+  if (!state.planned)
     return;
-  state.course->stop(end_for(state.course->subject().context->ended.load()));
+  state.planned->stop(end_for(state.planned->subject().context->ended.load()));
   state.ended = true;
   answer_once_announced(self);
 }

@@ -8,13 +8,13 @@
 #pragma once
 
 #include "actors/transfer/transfer_arguments.hpp"
-#include "transfer/prefetch_course.hpp"
+#include "transfer/prefetch_plan.hpp"
 
 namespace terrace::actors {
 
 struct prefetch_job : prefetch_subject {
   group_ptr group;
-  std::shared_ptr<const prefix_plan> found, expected; ///< see prefetch_course
+  std::shared_ptr<const prefix_plan> found, expected; ///< see prefetch_plan
 };
 
 /// From the connection, once the request has ended: the answer tells what is there by now.

@@ -58,7 +58,7 @@ task<result<rest>> store_round(store_pointer self, const store_job& job, store_w
   done.bytes += bytes;
   job.group->tiers().front().probe->written(bytes);
   complete.hold = !credits.empty();
-  complete.in = job.in;
+  complete.space = job.space;
   if (job.context)
     complete.inference = job.context->inference;
   // The reservation ends after the tier has published.
@@ -67,7 +67,7 @@ task<result<rest>> store_round(store_pointer self, const store_job& job, store_w
     co_return tl::unexpected(published.error());
   for (const tier_credit& each : credits)
     for (auto& part :
-         parts_of(write_through_notice{job.in, window.objects(), published->held, each.credit, checksums},
+         parts_of(write_through_notice{job.space, window.objects(), published->held, each.credit, checksums},
                   job.objects_per_chunk, job.group->window_bytes))
       self->send(each.to, std::move(part));
   co_return left;

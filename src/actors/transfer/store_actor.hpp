@@ -15,7 +15,7 @@ namespace terrace::actors {
 
 struct store_job {
   group_ptr group;
-  space_ptr in;
+  space_ptr space;
   batch_ptr objects;
   size_t objects_per_chunk = 1;
   std::shared_ptr<const scatter_gather> runs;

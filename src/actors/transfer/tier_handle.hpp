@@ -6,9 +6,8 @@
 #include "metrics/tier_probe.hpp"
 #include "storage/disk/direct_source.hpp"
 #include "tier/objects/tier_index.hpp"
-#include "tier/quota/tenant_board.hpp"
+#include "tier/quota/tenant_states.hpp"
 #include "tier/search/read_meter.hpp"
-#include "tier/tier_availability.hpp"
 #include "tier/tier_config.hpp"
 #include "transfer/write_admission.hpp"
 
@@ -25,7 +24,7 @@ struct tier_handle : tier_config { // `bytes`: the capacity that it has
   std::shared_ptr<const tier_index> index; ///< the tier's
   std::shared_ptr<metrics::tier_probe> probe = std::make_shared<metrics::tier_probe>();
   std::shared_ptr<const tier_availability> service; ///< null: always in service
-  std::shared_ptr<tenant_board> tenants;            ///< for metrics; may be null
+  std::shared_ptr<tenant_states> tenants;           ///< for metrics; may be null
 
   // Only for tiers below the first:
   write_through_actor write_through; ///< writes objects stored above to this tier; may be null
@@ -38,7 +37,7 @@ struct tier_handle : tier_config { // `bytes`: the capacity that it has
   std::shared_ptr<direct_source> direct; ///< of a disk tier that devices may read themselves; null: none may
   /// Whether objects served by the first tier are offered to this one again, because it may lack them. Null:
   /// never.
-  std::shared_ptr<terrace::second_looks> second_looks;
+  std::shared_ptr<terrace::offers_again> offers_again;
 
   bool faster_than(const tier_handle& other) const { return kind < other.kind; }
   bool reads() const { return !service || service->reads(); }

@@ -25,7 +25,7 @@ namespace terrace::actors {
 
 /// The actors and the arena of a trust group, its tiers and the state of its volume. Set up before it serves, except for
 /// tiers below the first, which join when they are ready; shared by all actors of the group, on any thread.
-struct group_parts : tier_list<tier_handle>, volume_state {
+struct trust_group : tier_list<tier_handle>, volume_state {
   std::string name;
   uint64_t number = 0; ///< of the group; 0 is for work of the daemon itself
   std::string path;    ///< of its first socket
@@ -82,6 +82,6 @@ struct group_parts : tier_list<tier_handle>, volume_state {
     return bytes;
   }
 };
-using group_ptr = std::shared_ptr<const group_parts>;
+using group_ptr = std::shared_ptr<const trust_group>;
 
 } // namespace terrace::actors

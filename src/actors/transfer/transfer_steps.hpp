@@ -24,14 +24,14 @@ error failure_of(const result<Answer>& answer) {
 /// The answer of who copies between the arena and the outside memory: its device, or a copier. Several copiers, if what is copied is
 /// long and they are idle.
 template <class Self>
-task<result<copy_answer>> copy_by(Self self, const group_parts& group, copy_request what) {
-  if (what.outside.device != nullptr) {
-    auto device = region_of(*what.outside.device).device();
-    auto copied = co_await ask<copy_answer>(self, device, std::move(what), "device");
+task<result<copy_answer>> copy_by(Self self, const trust_group& group, copy_request request) {
+  if (request.outside.device != nullptr) {
+    auto device = region_of(*request.outside.device).device();
+    auto copied = co_await ask<copy_answer>(self, device, std::move(request), "device");
     co_return copied;
   }
-  const size_t count = group.copiers->parts_now(copy_parts_max(what));
-  auto parts = parts_of(std::move(what), count);
+  const size_t count = group.copiers->parts_now(copy_parts_max(request));
+  auto parts = parts_of(std::move(request), count);
   if (parts.size() == 1) {
     copy_request whole = std::move(parts.front());
     const copier_actor& copier = group.copiers->next();

@@ -1,12 +1,11 @@
 #include "actors/transfer/write_through_actor.hpp"
 
-#include "actors/transfer/actor_credit_sink.hpp"
 #include "actors/transfer/bring.hpp"
 #include "runtime/answer.hpp"
 #include "runtime/io_port.hpp"
 #include "transfer/credit_issuer.hpp"
 #include "transfer/write_admission.hpp"
-#include "transfer/write_line.hpp"
+#include "transfer/write_queue.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/stateful_actor.hpp>
@@ -23,7 +22,7 @@ namespace terrace::actors {
 struct write_through_state {
   const char* name = "writes";
   write_through_arguments with;
-  std::optional<write_line> line;
+  std::optional<write_queue> line;
   std::unordered_map<uint64_t, task<>> passages; ///< in progress, by number
   uint64_t next_passage = 0;
   std::optional<write_admission> admission;
@@ -218,7 +217,7 @@ void keep_waiting(write_through_pointer self) {
   bool patient = self->where().port != nullptr && state.finishing.empty() && state.credits->waiting() == 0 &&
                  waiting.bytes() <= state.credits->bytes_max() / 4;
   if (!patient) {
-    state.line->ripen();
+    state.line->release_delayed();
     start_next(self);
     return;
   }
@@ -232,7 +231,7 @@ void keep_waiting(write_through_pointer self) {
 
 void on_waited(write_through_pointer self) {
   self->state.timing = false;
-  self->state.line->ripen();
+  self->state.line->release_delayed();
   start_next(self);
 }
 
@@ -261,7 +260,7 @@ void on_notice(write_through_pointer self, write_through_notice notice) {
 caf::result<demote_answer> on_demote(write_through_pointer self, const demote_request& request) {
   auto reply = make_answer<demote_answer>(self);
   auto promise = reply.promise();
-  write_through_notice notice{request.in, request.objects, request.held, request.credit};
+  write_through_notice notice{request.space, request.objects, request.held, request.credit};
   if (request.turn == demotion_turn::if_credit && !self->state.credits->admit(notice)) {
     demote_answer none;
     none.done.lose(demotion_failure::no_room, request.objects->size());
@@ -291,7 +290,7 @@ interface::behavior_type write_through_behavior(write_through_pointer self,
   state.with = *arguments;
   const auto& with = state.with;
   state.line.emplace(with.to.write_bytes_in_progress);
-  state.admission.emplace(with.to.kind, with.to.admission, with.to.service, with.to.second_looks,
+  state.admission.emplace(with.to.kind, with.to.admission, with.to.service, with.to.offers_again,
                           clock::now());
   state.credits.emplace(with.waiting_bytes, with.way() == direction::out_of_host ? with.memory : nullptr,
                         std::make_shared<actor_credit_sink>(caf::actor_cast<caf::actor>(self)));
@@ -300,7 +299,7 @@ interface::behavior_type write_through_behavior(write_through_pointer self,
       [self](const demote_request& request) { return on_demote(self, request); },
       [self](finish_writes_request) { return on_finish_writes(self); },
       [self](const write_credit_request& request) { return on_credit_request(self, request); },
-      [self](const write_credit_notice& notice) { self->state.credits->take_back(notice); },
+      [self](const write_credit_notice& notice) { self->state.credits->put_back(notice); },
       [self](const runtime::io_done&) { on_waited(self); },
       [self](const tier_joined_notice& notice) { self->state.onward.push_back(notice.tier->write_through); },
       [self](sweep_notice) { self->state.credits->sweep(); },

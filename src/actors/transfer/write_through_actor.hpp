@@ -15,19 +15,36 @@
 // tiers further down that get all that is stored (`tier_joined_notice`).
 //
 // Objects that may be replaced in host memory wait before they are written, at most 200 ms, and less if they hold a quarter of
-// what may wait or somebody waits for credit (transfer/replaceable_line.hpp).
+// what may wait or somebody waits for credit (transfer/replaceable_writes.hpp).
 //
 // A chunk that is already on disk is not written again. Others must be admitted: by the policy if the rule is
 // not `always`, then by the daily byte budget. Objects are in chain order; after one that is rejected the
 // rest is rejected as well, because lookups would not find it on disk alone.
 #pragma once
 
+#include "actors/interfaces.hpp"
 #include "actors/transfer/transfer_arguments.hpp"
 #include "runtime/home.hpp"
+#include "tier/space/write_credit.hpp"
 
+#include <caf/actor.hpp>
+#include <caf/send.hpp>
 #include <memory>
+#include <utility>
 
 namespace terrace::actors {
+
+// Returns write credits to the write-through actor.
+
+/// Safe on any thread. Keeps the actor's memory alive, not the actor: after its end the messages are dropped.
+class actor_credit_sink final : public credit_sink {
+ public:
+  explicit actor_credit_sink(caf::actor write_through) : write_through_(std::move(write_through)) {}
+  void give_back(uint64_t bytes) override { caf::anon_send(write_through_, write_credit_notice{bytes}); }
+
+ private:
+  caf::actor write_through_;
+};
 
 struct write_through_arguments {
   tier_handle from, to; ///< one of the two is host memory

@@ -9,12 +9,12 @@ namespace {
 constexpr uint32_t never = ~uint32_t{0};
 }
 
-uint64_t infinite_cache_hits(const workload& of) {
+uint64_t infinite_cache_hits(const workload& trace) {
   // Chunks are numbered by first use, so the chunks seen before have smaller numbers; in every chain new
   // chunks follow known ones.
   uint64_t hits = 0;
   chunk seen = 0;
-  for (chunk of_access : of.accesses())
+  for (chunk of_access : trace.accesses())
     if (of_access < seen)
       ++hits;
     else
@@ -22,11 +22,11 @@ uint64_t infinite_cache_hits(const workload& of) {
   return hits;
 }
 
-belady_bound::belady_bound(const workload& of) : of_(of), next_use_(of.accesses().size(), never) {
-  std::vector<uint32_t> next(of.distinct_chunks(), never);
-  auto requests = of.requests();
+belady_bound::belady_bound(const workload& trace) : of_(trace), next_use_(trace.accesses().size(), never) {
+  std::vector<uint32_t> next(trace.distinct_chunks(), never);
+  auto requests = trace.requests();
   for (size_t i = requests.size(); i-- > 0;) {
-    auto chain = of.chain(requests[i]);
+    auto chain = trace.chain(requests[i]);
     for (size_t depth = 0; depth < chain.size(); ++depth) {
       next_use_[requests[i].first + depth] = next[chain[depth]];
       next[chain[depth]] = static_cast<uint32_t>(i);

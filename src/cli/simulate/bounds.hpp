@@ -12,7 +12,7 @@
 namespace terrace::simulate {
 
 /// Hits, in chunks, of a cache that evicts nothing.
-uint64_t infinite_cache_hits(const workload& of);
+uint64_t infinite_cache_hits(const workload& trace);
 
 /// Belady's MIN (1966) for chunks of one size: after a request, the chunks whose next use is latest are
 /// evicted; of chunks with the same next request, the deeper ones. A chunk's parent is needed no later than
@@ -25,7 +25,7 @@ uint64_t infinite_cache_hits(const workload& of);
 /// construction.
 class belady_bound {
  public:
-  explicit belady_bound(const workload& of);
+  explicit belady_bound(const workload& trace);
 
   /// Hits, in chunks, with room for `capacity` chunks.
   uint64_t hits(uint64_t capacity) const;

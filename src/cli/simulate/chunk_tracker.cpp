@@ -14,8 +14,8 @@ void set_policy(eviction_tracker& tracker, tier_number tier, const std::string& 
 
 } // namespace
 
-chunk_tracker::chunk_tracker(const workload& of, const tracker_options& options)
-    : of_(of), options_(options), tracker_(options.seed, options.remember) {
+chunk_tracker::chunk_tracker(const workload& trace, const tracker_options& options)
+    : of_(trace), options_(options), tracker_(options.seed, options.remember) {
   for (size_t tier = 0; tier < options.policies.size(); ++tier)
     set_policy(tracker_, tier_at(tier), options.policies[tier]);
 }

@@ -31,7 +31,7 @@ struct tracker_options {
 class chunk_tracker {
  public:
   /// `of` must outlive it. The policies must be known (asserted).
-  chunk_tracker(const workload& of, const tracker_options& options);
+  chunk_tracker(const workload& trace, const tracker_options& options);
 
   /// Notes the accesses of the request's chain, last chunk first, and ends earlier requests that are over by
   /// now.

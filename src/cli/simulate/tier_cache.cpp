@@ -26,14 +26,15 @@ size_t in_runs(std::span<const chunk> chain, uint64_t length, Work work) {
 
 } // namespace
 
-tier_cache::tier_cache(const workload& of, const tracker_options& policies, const cache_shape& first,
+tier_cache::tier_cache(const workload& trace, const tracker_options& policies, const cache_shape& first,
                        const std::vector<lower_tier>& below)
-    : of_(of), shape_(first), tracker_(of, policies) {
+    : of_(trace), shape_(first), tracker_(trace, policies) {
   assert(first.window_chunks > 0 && first.batch_chunks > 0 && policies.policies.size() == 1 + below.size());
   tiers_.reserve(1 + below.size());
-  tiers_.push_back({{tracker_, tier_at(0), first.capacity_chunks, of.distinct_chunks()}, {}});
+  tiers_.push_back({{tracker_, tier_at(0), first.capacity_chunks, trace.distinct_chunks()}, {}});
   for (const lower_tier& next : below)
-    tiers_.push_back({{tracker_, tier_at(tiers_.size()), next.capacity_chunks, of.distinct_chunks()}, next});
+    tiers_.push_back(
+        {{tracker_, tier_at(tiers_.size()), next.capacity_chunks, trace.distinct_chunks()}, next});
 }
 
 void tier_cache::serve(const request& next) {

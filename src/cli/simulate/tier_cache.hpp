@@ -125,7 +125,7 @@ struct lower_tier {
 class tier_cache {
  public:
   /// `of` must outlive it. `policies` has one policy per tier; `below` is ordered, fastest first.
-  tier_cache(const workload& of, const tracker_options& policies, const cache_shape& first,
+  tier_cache(const workload& trace, const tracker_options& policies, const cache_shape& first,
              const std::vector<lower_tier>& below = {});
 
   void serve(const request& next);

@@ -4,8 +4,9 @@
 
 namespace terrace::simulate {
 
-size_t workload::link_hash::operator()(const link& of) const noexcept {
-  return terrace::detail::fold_product(of.id ^ 0xa0761d6478bd642fULL, of.parent + 0xe7037ed1a0b428dbULL);
+size_t workload::link_hash::operator()(const link& link_) const noexcept {
+  return terrace::detail::fold_product(link_.id ^ 0xa0761d6478bd642fULL,
+                                       link_.parent + 0xe7037ed1a0b428dbULL);
 }
 
 void workload::add(const request_facts& facts, std::span<const uint64_t> ids) {

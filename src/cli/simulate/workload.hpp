@@ -45,11 +45,13 @@ class workload {
   void add(const request_facts& facts, std::span<const uint64_t> ids);
 
   std::span<const request> requests() const { return requests_; }
-  std::span<const chunk> chain(const request& of) const { return {accesses_.data() + of.first, of.chunks}; }
+  std::span<const chunk> chain(const request& access) const {
+    return {accesses_.data() + access.first, access.chunks};
+  }
   /// The chains of all requests, concatenated.
   std::span<const chunk> accesses() const { return accesses_; }
 
-  chunk parent(chunk of) const { return parents_[of]; } ///< `no_chunk` for the first chunk of a chain
+  chunk parent(chunk chunk_) const { return parents_[chunk_]; } ///< `no_chunk` for the first chunk of a chain
   size_t distinct_chunks() const { return parents_.size(); }
   uint32_t chunk_tokens() const { return chunk_tokens_; }
   uint64_t input_tokens() const { return input_tokens_; }
@@ -61,7 +63,7 @@ class workload {
     friend bool operator==(const link&, const link&) = default;
   };
   struct link_hash {
-    size_t operator()(const link& of) const noexcept;
+    size_t operator()(const link& link_) const noexcept;
   };
 
   uint32_t chunk_tokens_;

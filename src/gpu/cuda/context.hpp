@@ -26,10 +26,10 @@ class context {
   /// Calls `function` with the context current on this thread. `what` is its name in errors; a null function
   /// is `unsupported`.
   template <class... Parameters, class... Arguments>
-  result<void> call(std::string_view what, status (*function)(Parameters...), Arguments... arguments) const {
+  result<void> call(std::string_view text, status (*function)(Parameters...), Arguments... arguments) const {
     if (!function)
-      return fail(errc::unsupported, "the driver has no " + std::string(what));
-    return driver_->check(raw(function, arguments...), what);
+      return fail(errc::unsupported, "the driver has no " + std::string(text));
+    return driver_->check(raw(function, arguments...), text);
   }
 
   /// Does the same, but returns the driver's code, for callers that expect certain codes.
@@ -46,10 +46,10 @@ class context {
   /// Calls `what` with the context current on this thread, and returns its result. This is for libraries that
   /// use the driver themselves. If the context cannot be made current, the library reports it.
   template <class What>
-  auto within(What&& what) const {
+  auto within(What&& value) const {
     struct current {
-      explicit current(const context& of) : api(of.api()) {
-        pushed = api.CtxPushCurrent(of.handle_) == status::success;
+      explicit current(const context& device) : api(device.api()) {
+        pushed = api.CtxPushCurrent(device.handle_) == status::success;
       }
       ~current() {
         context_handle popped = nullptr;
@@ -59,7 +59,7 @@ class context {
       const functions& api;
       bool pushed = false;
     } now(*this);
-    return what();
+    return value();
   }
 
  private:

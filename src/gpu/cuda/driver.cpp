@@ -134,14 +134,14 @@ result<located_device> locate(const std::string& uuid, const std::string& librar
   return located_device{std::move(*by), std::move(*properties)};
 }
 
-result<void> driver::check(status code, std::string_view what) const {
+result<void> driver::check(status code, std::string_view text) const {
   if (code == status::success)
     return {};
   auto kind = code == status::out_of_memory   ? errc::no_space
               : code == status::not_supported ? errc::unsupported
               : is_sticky(code)               ? errc::gone
                                               : errc::internal;
-  return fail(kind, std::string(what) + ": " + name_of(code));
+  return fail(kind, std::string(text) + ": " + name_of(code));
 }
 
 std::string driver::name_of(status code) const {

@@ -49,7 +49,7 @@ class driver {
 
   /// Returns no error, or `code` as an error: `no_space`, `unsupported`, `gone` (the context is lost, see
   /// `is_sticky`), otherwise `internal`. The text contains `what` and the driver's name of the code.
-  result<void> check(status code, std::string_view what) const;
+  result<void> check(status code, std::string_view text) const;
   std::string name_of(status code) const;
 
  private:

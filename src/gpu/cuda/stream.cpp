@@ -5,10 +5,10 @@ namespace terrace::cuda {
 namespace {
 
 /// Returns the result of a query: whether it is done, or the error.
-result<bool> answer_of(const context& context, status code, std::string_view what) {
+result<bool> answer_of(const context& context, status code, std::string_view text) {
   if (code == status::not_ready)
     return false;
-  if (auto ok = context.owner().check(code, what); !ok)
+  if (auto ok = context.owner().check(code, text); !ok)
     return tl::unexpected(ok.error());
   return true;
 }

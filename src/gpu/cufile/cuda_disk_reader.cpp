@@ -44,11 +44,11 @@ struct read_page {
     std::array<uint64_t, disk_reader::extents_max> sums;
   };
   struct release {
-    void operator()(layout* of) const { std::free(of); }
+    void operator()(layout* page) const { std::free(page); }
   };
   static constexpr size_t bytes = (sizeof(layout) + block_bytes - 1) / block_bytes * block_bytes;
 
-  std::unique_ptr<layout, release> of;
+  std::unique_ptr<layout, release> page;
   cuda::registration pinned;
 
   cuda::device_pointer header(size_t i) const { return pinned.address() + i * object_header_bytes; }
@@ -110,28 +110,28 @@ class cuda_disk_reader : public disk_reader {
   }
 
   void read(uint64_t in, std::vector<disk_extent> extents, std::function<void(read_batch)> done) override {
-    auto of = std::make_shared<batch>();
-    of->slot = in;
-    of->extents = std::move(extents);
-    of->done = std::move(done);
-    of->left = of->extents.size();
-    if (!is_legal(*of)) {
-      threads_->add([of] { of->done({{errc::bad_request, "a read beside its slot"}, 0, 0, {}}); });
+    auto work = std::make_shared<batch>();
+    work->slot = in;
+    work->extents = std::move(extents);
+    work->done = std::move(done);
+    work->left = work->extents.size();
+    if (!is_legal(*work)) {
+      threads_->add([work] { work->done({{errc::bad_request, "a read beside its slot"}, 0, 0, {}}); });
       return;
     }
-    for (size_t i = 0; i < of->extents.size(); ++i)
-      threads_->add([this, of, i] {
-        of->note(i, read_extent(*of, i));
-        if (--of->left == 0) // the last thread has seen what the others have read
-          of->done(verified(*of));
+    for (size_t i = 0; i < work->extents.size(); ++i)
+      threads_->add([this, work, i] {
+        work->note(i, read_extent(*work, i));
+        if (--work->left == 0) // the last thread has seen what the others have read
+          work->done(verified(*work));
       });
   }
 
  private:
-  bool is_legal(const batch& of) const {
-    if (of.slot >= slots || of.extents.empty() || of.extents.size() > extents_max)
+  bool is_legal(const batch& work) const {
+    if (work.slot >= slots || work.extents.empty() || work.extents.size() > extents_max)
       return false;
-    return std::all_of(of.extents.begin(), of.extents.end(), [this](const disk_extent& each) {
+    return std::all_of(work.extents.begin(), work.extents.end(), [this](const disk_extent& each) {
       return (each.file_offset | each.bytes | each.at) % block_bytes == 0 && each.bytes <= slot_bytes() &&
              each.at <= slot_bytes() - each.bytes && each.expected.payload_bytes >= payload_bytes_min &&
              each.bytes > object_header_bytes &&
@@ -139,12 +139,12 @@ class cuda_disk_reader : public disk_reader {
     });
   }
 
-  uint64_t begin_of(const batch& of, size_t extent) const {
-    return of.slot * slot_bytes() + of.extents[extent].at;
+  uint64_t begin_of(const batch& work, size_t extent) const {
+    return work.slot * slot_bytes() + work.extents[extent].at;
   }
 
-  result<void> read_extent(const batch& of, size_t i) {
-    const disk_extent& extent = of.extents[i];
+  result<void> read_extent(const batch& work, size_t i) {
+    const disk_extent& extent = work.extents[i];
     std::shared_ptr<const cufile::file> file;
     {
       std::lock_guard lock(mutex_);
@@ -153,23 +153,23 @@ class cuda_disk_reader : public disk_reader {
     }
     if (!file)
       return fail(errc::bad_request, "a read of a file that is not open");
-    return file->read(begin_, begin_of(of, i), extent.bytes, extent.file_offset);
+    return file->read(begin_, begin_of(work, i), extent.bytes, extent.file_offset);
   }
 
   /// Copies the headers, and the sums of the payloads that were read, into the slot's page.
-  result<void> look(const batch& of) {
-    const slot& here = slots_[of.slot];
+  result<void> look(const batch& work) {
+    const slot& here = slots_[work.slot];
     const auto& context = session_->context();
     sum_batch sums;
     sums.sums = here.page.sums();
     result<void> started;
-    for (size_t i = 0; started && i < of.extents.size(); ++i) {
-      if ((of.read >> i & 1) == 0)
+    for (size_t i = 0; started && i < work.extents.size(); ++i) {
+      if ((work.read >> i & 1) == 0)
         continue;
-      const auto at = begin_ + begin_of(of, i);
+      const auto at = begin_ + begin_of(work, i);
       started = context.call("cuMemcpyAsync", context.api().MemcpyAsync, here.page.header(i), at,
                              size_t{object_header_bytes}, here.stream.get());
-      sums.payload[sums.payloads++] = {at + object_header_bytes, of.extents[i].expected.payload_bytes};
+      sums.payload[sums.payloads++] = {at + object_header_bytes, work.extents[i].expected.payload_bytes};
     }
     if (sums.payloads == 0)
       return {};
@@ -183,24 +183,24 @@ class cuda_disk_reader : public disk_reader {
     return started ? ended : started;
   }
 
-  read_batch verified(batch& of) {
+  read_batch verified(batch& work) {
     read_batch answer;
-    if (auto looked = look(of); !looked) {
+    if (auto looked = look(work); !looked) {
       answer.failure = looked.error();
       return answer;
     }
-    const auto& page = *slots_[of.slot].page.of;
+    const auto& page = *slots_[work.slot].page.page;
     size_t sum = 0;
-    for (size_t i = 0; i < of.extents.size(); ++i) {
-      if ((of.read >> i & 1) == 0)
+    for (size_t i = 0; i < work.extents.size(); ++i) {
+      if ((work.read >> i & 1) == 0)
         continue;
-      if (is_expected(page.headers[i], of.extents[i].expected, page.sums[sum++]))
+      if (is_expected(page.headers[i], work.extents[i].expected, page.sums[sum++]))
         answer.good |= uint64_t{1} << i;
-      else if (of.why.empty())
-        of.why = "an object's header or checksum is not the expected one";
+      else if (work.why.empty())
+        work.why = "an object's header or checksum is not the expected one";
     }
-    answer.unread = of.unread;
-    answer.why = std::move(of.why);
+    answer.unread = work.unread;
+    answer.why = std::move(work.why);
     return answer;
   }
 
@@ -238,11 +238,11 @@ result<slot> make_slot(const std::shared_ptr<const cuda::context>& context) {
     return tl::unexpected(stream.error());
   slot made{std::move(*stream), {}};
   auto& page = made.page;
-  page.of.reset(static_cast<read_page::layout*>(std::aligned_alloc(block_bytes, read_page::bytes)));
-  if (!page.of)
+  page.page.reset(static_cast<read_page::layout*>(std::aligned_alloc(block_bytes, read_page::bytes)));
+  if (!page.page)
     return fail(errc::no_space, "no memory for the headers of objects");
   auto pinned = cuda::registration::make(
-      context, std::span(reinterpret_cast<std::byte*>(page.of.get()), read_page::bytes));
+      context, std::span(reinterpret_cast<std::byte*>(page.page.get()), read_page::bytes));
   if (!pinned)
     return tl::unexpected(pinned.error());
   page.pinned = std::move(*pinned);

@@ -44,15 +44,15 @@ session::~session() {
   context_->within([this] { api().DriverClose(); });
 }
 
-result<file> file::open(std::shared_ptr<const session> in, unique_fd descriptor) {
+result<file> file::open(std::shared_ptr<const session> turns, unique_fd descriptor) {
   file made;
   file_descriptor wanted;
   wanted.of.fd = descriptor.get();
-  auto code = in->context().within([&] { return in->api().HandleRegister(&made.handle_, &wanted); });
+  auto code = turns->context().within([&] { return turns->api().HandleRegister(&made.handle_, &wanted); });
   if (auto ok = library::check(code, "cuFileHandleRegister"); !ok)
     return tl::unexpected(ok.error());
   made.descriptor_ = std::move(descriptor);
-  made.session_ = std::move(in);
+  made.session_ = std::move(turns);
   return made;
 }
 
@@ -95,14 +95,14 @@ result<void> file::read(cuda::device_pointer memory, uint64_t at, uint64_t bytes
   return {};
 }
 
-result<buffer> buffer::make(std::shared_ptr<const session> in, cuda::allocation memory) {
+result<buffer> buffer::make(std::shared_ptr<const session> turns, cuda::allocation memory) {
   const auto range = memory.get();
-  auto code = in->context().within(
-      [&] { return in->api().BufRegister(reinterpret_cast<const void*>(range.address), range.bytes, 0); });
+  auto code = turns->context().within(
+      [&] { return turns->api().BufRegister(reinterpret_cast<const void*>(range.address), range.bytes, 0); });
   if (auto ok = library::check(code, "cuFileBufRegister"); !ok)
     return tl::unexpected(ok.error());
   buffer made;
-  made.session_ = std::move(in);
+  made.session_ = std::move(turns);
   made.memory_ = std::move(memory);
   return made;
 }
@@ -172,12 +172,12 @@ result<std::shared_ptr<const library>> library::open(const std::string& name) {
   return found;
 }
 
-result<void> library::check(status code, std::string_view what) {
+result<void> library::check(status code, std::string_view name) {
   if (code.code == op_error::success)
     return {};
   const char* meaning = meaning_of(code.code);
   std::string text =
-      std::string(what) + ": error " + std::to_string(static_cast<uint32_t>(code.code)) + " of cuFile";
+      std::string(name) + ": error " + std::to_string(static_cast<uint32_t>(code.code)) + " of cuFile";
   if (code.driver != cuda::status::success)
     text += ", " + std::to_string(static_cast<uint32_t>(code.driver)) + " of CUDA";
   return fail(meaning ? errc::unsupported : errc::internal,

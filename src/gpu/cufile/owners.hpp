@@ -26,7 +26,7 @@ class library {
   int version() const { return version_; }
 
   /// Returns no error, or `code` as an error: `unsupported`, or `internal`. The text contains `what` and the code.
-  static result<void> check(status code, std::string_view what);
+  static result<void> check(status code, std::string_view text);
 
  private:
   library() = default;
@@ -66,7 +66,7 @@ class file {
  public:
   file() = default;
   /// Errors: `unsupported` if cuFile does not read this file directly.
-  static result<file> open(std::shared_ptr<const session> in, unique_fd descriptor);
+  static result<file> open(std::shared_ptr<const session> turns, unique_fd descriptor);
   file(file&& other) noexcept
       : session_(std::exchange(other.session_, nullptr)), descriptor_(std::move(other.descriptor_)),
         handle_(std::exchange(other.handle_, nullptr)) {}
@@ -90,7 +90,7 @@ class buffer {
  public:
   buffer() = default;
   /// Errors: `no_space`, and those of the library.
-  static result<buffer> make(std::shared_ptr<const session> in, cuda::allocation memory);
+  static result<buffer> make(std::shared_ptr<const session> turns, cuda::allocation memory);
   buffer(buffer&& other) noexcept
       : session_(std::exchange(other.session_, nullptr)), memory_(std::move(other.memory_)) {}
   buffer& operator=(buffer&& other) noexcept;

@@ -138,7 +138,7 @@ TERRACE_HOST_DEVICE constexpr uint32_t stripes_behind(uint64_t bytes) {
 
 /// Runs all threads of a payload one after the other, as the host does instead of the kernel.
 template <class Read>
-uint64_t sum_of_payload(const summed_payload& what, Read&& read) {
+uint64_t sum_of_payload(const summed_payload& payload, Read&& read) {
   uint64_t lanes[sum_thread::lanes];
   for (uint32_t lane = 0; lane < sum_thread::lanes; ++lane)
     lanes[lane] = xxh3::first_of_lane(lane);
@@ -148,19 +148,19 @@ uint64_t sum_of_payload(const summed_payload& what, Read&& read) {
       lanes[thread.lane()] += share(thread);
     }
   };
-  const uint64_t blocks = scrambled_blocks(what.bytes);
+  const uint64_t blocks = scrambled_blocks(payload.bytes);
   for (uint64_t block = 0; block < blocks; ++block) {
     add([&](const sum_thread& thread) {
-      return thread.share(what.address + block * xxh3::block_bytes, xxh3::stripes_per_block, read);
+      return thread.share(payload.address + block * xxh3::block_bytes, xxh3::stripes_per_block, read);
     });
     for (uint32_t number = 0; number < sum_thread::lanes; ++number)
       lanes[number] = sum_thread(number).scramble(lanes[number]);
   }
   add([&](const sum_thread& thread) {
-    return thread.share(what.address + blocks * xxh3::block_bytes, stripes_behind(what.bytes), read) +
-           thread.last_share(what.address + what.bytes - xxh3::stripe_bytes, read);
+    return thread.share(payload.address + blocks * xxh3::block_bytes, stripes_behind(payload.bytes), read) +
+           thread.last_share(payload.address + payload.bytes - xxh3::stripe_bytes, read);
   });
-  return xxh3::merged(lanes, what.bytes);
+  return xxh3::merged(lanes, payload.bytes);
 }
 
 } // namespace terrace::gpu

@@ -17,7 +17,7 @@ namespace terrace::gpu {
 constexpr const char* host_device_name = "host";
 
 struct opened_device {
-  std::shared_ptr<device> what;
+  std::shared_ptr<device> opened;
   std::string description; ///< one line about the driver and what the device can do
 };
 

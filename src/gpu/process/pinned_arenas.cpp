@@ -127,20 +127,21 @@ void pinned_arenas::done(const error& failure) {
   if (!under_way_)
     return; // the copy was of a process that is lost
   auto over = *std::exchange(under_way_, std::nullopt);
-  segment& of = segments_.at(stepping_);
+  segment& memory = segments_.at(stepping_);
   if (over.what == step::kind::forget) {
-    if (of.pieces.empty()) {
-      of.mapped = 0;
+    if (memory.pieces.empty()) {
+      memory.mapped = 0;
     } else {
-      pinned_bytes_ -= std::min(piece_bytes_, of.memory->size() - (of.pieces.size() - 1) * piece_bytes_);
-      of.pieces.pop_back();
+      pinned_bytes_ -=
+          std::min(piece_bytes_, memory.memory->size() - (memory.pieces.size() - 1) * piece_bytes_);
+      memory.pieces.pop_back();
     }
   } else if (failure.code != errc::ok) {
     refused_ = true;
   } else if (over.what == step::kind::map) {
-    of.mapped = over.region;
+    memory.mapped = over.region;
   } else {
-    of.pieces.push_back(over.region);
+    memory.pieces.push_back(over.region);
     pinned_bytes_ += over.bytes;
   }
   finish_removals();

@@ -56,14 +56,14 @@ result<std::optional<std::string_view>> command_reader::line() {
   return text;
 }
 
-result<std::optional<uint64_t>> command_reader::number(char mark, const char* what, uint64_t most) {
+result<std::optional<uint64_t>> command_reader::number(char mark, const char* name, uint64_t most) {
   auto rest = buffered().substr(at_);
   if (rest.empty())
     return std::nullopt;
   if (rest.front() != mark)
-    return violation(std::string("expected '") + mark + "' in front of the " + what);
+    return violation(std::string("expected '") + mark + "' in front of the " + name);
   if (rest.size() > number_bytes_max && rest.substr(0, number_bytes_max).find('\n') == std::string_view::npos)
-    return violation(std::string("invalid ") + what);
+    return violation(std::string("invalid ") + name);
   auto text = line();
   if (!text)
     return tl::unexpected(text.error());
@@ -73,7 +73,7 @@ result<std::optional<uint64_t>> command_reader::number(char mark, const char* wh
   uint64_t value = 0;
   auto [end, wrong] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (wrong != std::errc() || end != digits.data() + digits.size() || value > most)
-    return violation(std::string("invalid ") + what + ": expected 0 to " + std::to_string(most));
+    return violation(std::string("invalid ") + name + ": expected 0 to " + std::to_string(most));
   return value;
 }
 

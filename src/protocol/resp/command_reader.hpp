@@ -78,7 +78,7 @@ class command_reader {
   std::string_view buffered() const { return {buffer_.data() + begin_, end_ - begin_}; }
   /// Returns a line without its end, from `at_` on; nullopt: it has not come completely.
   result<std::optional<std::string_view>> line();
-  result<std::optional<uint64_t>> number(char mark, const char* what, uint64_t most);
+  result<std::optional<uint64_t>> number(char mark, const char* text, uint64_t most);
   result<reader_step> read_words();
   result<reader_step> read_inline();
   reader_step take(reader_step::kind what);

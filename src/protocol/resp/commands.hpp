@@ -32,7 +32,7 @@ enum class command : uint8_t {
 constexpr size_t commands = 19;
 
 struct command_row {
-  command what = command::unknown;
+  resp::command command = resp::command::unknown;
   std::string_view name; ///< lower case
   int arity = 0;         ///< number of words of a call, its name included; negative: at least that many
   bool writes = false;

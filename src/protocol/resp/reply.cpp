@@ -24,26 +24,26 @@ void append_failure(std::string& to, const error& why) {
   }
 }
 
-std::string& reply_line::text() {
+std::string& reply_queue::text() {
   if (pieces_.size() <= being_sent_ || !pieces_.back().text)
     pieces_.push_back({std::make_shared<std::string>(), {}, nullptr});
   return *pieces_.back().text;
 }
 
-void reply_line::add_value(std::span<const std::byte> bytes, keep_alive owner) {
+void reply_queue::add_value(std::span<const std::byte> bytes, keep_alive owner) {
   assert(!bytes.empty());
   pieces_.push_back({nullptr, bytes, std::move(owner)});
   ++values_;
 }
 
-uint64_t reply_line::text_bytes() const {
+uint64_t reply_queue::text_bytes() const {
   uint64_t bytes = 0;
   for (const piece& one : pieces_)
     bytes += one.text ? one.size() : 0;
   return bytes;
 }
 
-reply_line::part reply_line::begin() {
+reply_queue::part reply_queue::begin() {
   assert(being_sent_ == 0);
   part next;
   size_t skip = first_sent_;
@@ -61,7 +61,7 @@ reply_line::part reply_line::begin() {
   return next;
 }
 
-void reply_line::sent(uint64_t bytes) {
+void reply_queue::sent(uint64_t bytes) {
   being_sent_ = 0;
   while (bytes != 0) {
     assert(!pieces_.empty());

@@ -22,7 +22,7 @@ namespace terrace::resp {
 //
 // Pure; used by one thread at a time. At most one part is being sent: call `begin`, then `sent`.
 
-class reply_line {
+class reply_queue {
  public:
   static constexpr size_t areas_max = 64; ///< per part
   static constexpr uint64_t part_bytes =

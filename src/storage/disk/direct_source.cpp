@@ -29,9 +29,9 @@ direct_read_request direct_source::request(direct_load wanted) const {
   for (size_t i = 0; i < wanted.places.size(); ++i) {
     const object_place& place = wanted.places[i];
     auto at = paths_->locate(place.offset);
-    made.files.push_back(
-        {paths_->file(at.path)->for_readers(), at.file_offset,
-         expected_of(*wanted.in, paths_->volume(), wanted.keys[i], place.generation, place.payload_bytes)});
+    made.files.push_back({paths_->file(at.path)->for_readers(), at.file_offset,
+                          expected_of(*wanted.space, paths_->volume(), wanted.keys[i], place.generation,
+                                      place.payload_bytes)});
   }
   made.copy = std::move(wanted.copy);
   return made;

@@ -64,7 +64,7 @@ void disk_path::submit() {
     in_kernel_[tag] = {transfer.direction, now_};
     health_.started(tag, transfer.direction);
     if (transfer.first)
-      with_.probe->waited(static_cast<size_t>(transfer.what), now_ - transfer.queued);
+      with_.probe->waited(static_cast<size_t>(transfer.priority), now_ - transfer.queued);
     with_.probe->started(operation_of(transfer.direction));
     output_.submit(tag, std::move(transfer));
   }

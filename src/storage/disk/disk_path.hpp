@@ -30,8 +30,8 @@ namespace terrace {
 class path_output {
  public:
   virtual ~path_output() = default;
-  virtual void submit(uint64_t tag, disk_queue::transfer what) = 0; ///< -> `completed`
-  virtual void cancel(uint64_t tag) = 0;                            ///< if the kernel can; -> `completed`
+  virtual void submit(uint64_t tag, disk_queue::transfer moving) = 0; ///< -> `completed`
+  virtual void cancel(uint64_t tag) = 0;                              ///< if the kernel can; -> `completed`
   virtual void pause(disk_direction direction, std::chrono::milliseconds how_long) = 0; ///< -> `pause_over`
   virtual void read_superblock() = 0;             ///< -> `superblock_read`
   virtual void warn(const std::string& line) = 0; ///< writes a line to the log

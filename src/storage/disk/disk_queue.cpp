@@ -58,7 +58,7 @@ std::optional<std::pair<uint64_t, disk_queue::transfer>> disk_queue::next(const 
   // The rest of a long operation stays at the front: it is completed before the next one begins, so that its
   // client can go on while the device works for others. If all operations began at once, all would end at
   // once, and the device would then be idle.
-  auto& line = lines_[static_cast<size_t>(granted->what)];
+  auto& line = lines_[static_cast<size_t>(granted->priority)];
   part head = *line.front();
   head.end = head.begin + granted->bytes;
   line.front()->begin = head.end;
@@ -77,14 +77,14 @@ std::optional<std::pair<uint64_t, disk_queue::transfer>> disk_queue::next(const 
   const disk_operation& operation = request.operations[head.operation];
   transfer out;
   out.direction = request.direction;
-  out.what = granted->what;
+  out.priority = granted->priority;
   out.file_offset = operation.file_offset + head.begin;
   out.memory = operation.memory + head.begin;
   out.bytes = static_cast<uint32_t>(granted->bytes);
   out.first = head.begin == 0;
   out.queued = head.owner->queued;
   out.keep_alive = head.owner->request;
-  slots_[tag] = {std::move(head), granted->what, granted->bytes, true, false};
+  slots_[tag] = {std::move(head), granted->priority, granted->bytes, true, false};
   return std::pair(tag, std::move(out));
 }
 
@@ -96,22 +96,22 @@ void disk_queue::completed(uint64_t tag, int32_t result) {
   if (finished.stalled)
     return;
   shares_.finished(finished.what_class, finished.bytes);
-  part& what = finished.what;
+  part& piece = finished.piece;
   if (result == -EAGAIN || result == -EINTR) {
-    again(std::move(what));
+    again(std::move(piece));
     return;
   }
   if (result <= 0) {
-    finish(what, result == 0 ? EIO : -result);
+    finish(piece, result == 0 ? EIO : -result);
     return;
   }
-  what.begin += static_cast<uint64_t>(result);
-  if (what.owner->request->direction == disk_direction::read)
+  piece.begin += static_cast<uint64_t>(result);
+  if (piece.owner->request->direction == disk_direction::read)
     to_read_ -= static_cast<uint64_t>(result);
-  if (what.begin < what.end)
-    again(std::move(what));
+  if (piece.begin < piece.end)
+    again(std::move(piece));
   else
-    finish(what, 0);
+    finish(piece, 0);
 }
 
 void disk_queue::stalled(uint64_t tag) {
@@ -119,7 +119,7 @@ void disk_queue::stalled(uint64_t tag) {
   slot& kept = slots_[tag];
   kept.stalled = true;
   shares_.finished(kept.what_class, kept.bytes);
-  finish(std::exchange(kept.what, {}), ETIMEDOUT);
+  finish(std::exchange(kept.piece, {}), ETIMEDOUT);
 }
 
 void disk_queue::fail_waiting(disk_direction direction, int error_number) {
@@ -138,13 +138,13 @@ void disk_queue::again(part rest) {
   line_of(request).push_front(flow_of(request.context), std::move(rest), 0);
 }
 
-void disk_queue::finish(const part& what, int error_number) {
-  job& owner = *what.owner;
+void disk_queue::finish(const part& piece, int error_number) {
+  job& owner = *piece.owner;
   if (owner.request->direction == disk_direction::read)
-    to_read_ -= what.bytes();
-  if (!what.failed())
-    owner.result.failed[what.operation] = error_number;
-  if (--owner.parts[what.operation] == 0 && --owner.left == 0)
+    to_read_ -= piece.bytes();
+  if (!piece.failed())
+    owner.result.failed[piece.operation] = error_number;
+  if (--owner.parts[piece.operation] == 0 && --owner.left == 0)
     owner.answer(std::move(owner.result));
 }
 

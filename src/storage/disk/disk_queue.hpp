@@ -29,7 +29,7 @@ class disk_queue {
   /// One transfer to submit.
   struct transfer {
     disk_direction direction = disk_direction::read;
-    io_class what = io_class::load;
+    io_class priority = io_class::load;
     uint64_t file_offset = 0;
     std::byte* memory = nullptr;
     uint32_t bytes = 0;
@@ -54,8 +54,8 @@ class disk_queue {
   void fail_waiting(disk_direction direction, int error_number);
 
   size_t in_flight() const { return shares_.in_flight(); }
-  uint64_t bytes_in_flight(io_class what) const { return shares_.bytes_in_flight(what); }
-  size_t waiting(io_class what) const { return lines_[static_cast<size_t>(what)].size(); }
+  uint64_t bytes_in_flight(io_class priority) const { return shares_.bytes_in_flight(priority); }
+  size_t waiting(io_class priority) const { return lines_[static_cast<size_t>(priority)].size(); }
   size_t waiting() const;
   uint64_t bytes_to_read() const { return to_read_; } ///< bytes of all reads, waiting and in flight
 
@@ -80,7 +80,7 @@ class disk_queue {
     bool failed() const { return owner->result.failed[operation] != 0; }
   };
   struct slot {
-    part what;
+    part piece;
     io_class what_class = io_class::load;
     uint64_t bytes = 0;
     bool used = false;
@@ -92,7 +92,7 @@ class disk_queue {
   }
   void drop_ended();
   void again(part rest);
-  void finish(const part& what, int error_number); ///< the operation gets the first error of its parts
+  void finish(const part& piece, int error_number); ///< the operation gets the first error of its parts
 
   io_scheduler shares_;
   std::array<fair_queue<part>, io_classes> lines_; ///< the rest of a long operation stays at the front

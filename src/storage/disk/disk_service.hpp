@@ -1,7 +1,7 @@
 // The service state of a disk tier's paths: set by their actors, read on any thread.
 #pragma once
 
-#include "tier/tier_availability.hpp"
+#include "tier/tier_config.hpp"
 
 #include <algorithm>
 #include <array>
@@ -57,9 +57,9 @@ class disk_service final : public tier_availability {
   }
   /// The subject of a notice; each subject has its own.
   enum class about : uint8_t { room, damage, readers };
-  void set_notice(size_t path, about what, std::string notice) {
+  void set_notice(size_t path, about subject, std::string notice) {
     std::lock_guard lock(mutex_);
-    each_[path].notices[static_cast<size_t>(what)] = std::move(notice);
+    each_[path].notices[static_cast<size_t>(subject)] = std::move(notice);
   }
   std::string reason(size_t path) const {
     std::lock_guard lock(mutex_);

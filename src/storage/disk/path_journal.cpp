@@ -14,7 +14,7 @@ std::vector<index_record> path_journal::numbered(const std::vector<index_change>
   std::vector<index_record> records;
   records.reserve(changes.size());
   for (const index_change& change : changes) {
-    uint32_t number = with_.spaces.number_of(change.in);
+    uint32_t number = with_.spaces.number_of(change.space);
     if (number == 0)
       continue;
     records.push_back(change.record);
@@ -24,10 +24,10 @@ std::vector<index_record> path_journal::numbered(const std::vector<index_change>
   return records;
 }
 
-void path_journal::take(const index_changes& changes) {
-  if (changes.of && with_.spaces.number_of(changes.of->id) == 0) {
-    uint32_t number = with_.spaces.define(changes.of->id, changes.of->fingerprint.bytes);
-    journal_.add(space_record(number, changes.of->fingerprint.bytes));
+void path_journal::add(const index_changes& changes) {
+  if (changes.space && with_.spaces.number_of(changes.space->id) == 0) {
+    uint32_t number = with_.spaces.define(changes.space->id, changes.space->fingerprint.bytes);
+    journal_.add(space_record(number, changes.space->fingerprint.bytes));
   }
   for (const index_record& record : numbered(changes.changes))
     journal_.add(record);
@@ -40,9 +40,9 @@ void path_journal::take(const index_changes& changes) {
 void path_journal::tell(const std::vector<index_change>& changes) {
   for (const index_change& change : changes) {
     if (change.record.kind == record_kind::remove)
-      told_->subtract(change.in, change.record.generation);
+      told_->subtract(change.space, change.record.generation);
     else
-      told_->add(change.in, change.record.generation);
+      told_->add(change.space, change.record.generation);
   }
 }
 
@@ -69,7 +69,7 @@ std::optional<image_request> path_journal::image_wanted() {
   return image_request{with_.in_arena, next_slot_, image_slots};
 }
 
-void path_journal::take(const image_answer& part) {
+void path_journal::add(const image_answer& part) {
   assert(asking_);
   asking_ = false;
   next_slot_ = part.next;
@@ -81,7 +81,7 @@ void path_journal::take(const image_answer& part) {
 std::optional<journal_io> path_journal::next() {
   auto io = journal_.next();
   if (io)
-    expected_bytes_ = io->what == journal_io::action::sync ? 0 : io->memory->size();
+    expected_bytes_ = io->wanted == journal_io::action::sync ? 0 : io->memory->size();
   return io;
 }
 
@@ -138,7 +138,7 @@ void path_journal::forget(const forget_request& request, std::function<void(forg
     told_->forget(request.space, journal_.block().epoch);
 }
 
-std::vector<std::string> path_journal::check(const journal_tally& index) const {
+std::vector<std::string> path_journal::check(const journal_sums& index) const {
   if (!told_)
     return {};
   auto all = told_->differences(index);

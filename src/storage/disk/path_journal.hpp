@@ -1,7 +1,7 @@
 // The persistent index of one path of a disk tier: it decides what the journal records and when a checkpoint
 // begins, and knows what the last checkpoint contains.
 //
-//   journal.take(changes);
+//   journal.add(changes);
 //   journal.advance();                                   // after every event
 //   if (auto part = journal.image_wanted()) ...          // ask the tier, then `take` its answer
 //   if (auto io = journal.next()) ...                    // write it, then `completed`
@@ -12,7 +12,7 @@
 #include "storage/index_journal.hpp"
 #include "storage/volume_spaces.hpp"
 #include "tier/objects/index_keeping.hpp"
-#include "tier/objects/journal_tally.hpp"
+#include "tier/objects/journal_sums.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -48,14 +48,14 @@ class path_journal {
 
   /// Omits objects of a space without a number in the volume, unless the space is named in `changes`: none of
   /// them was ever published.
-  void take(const index_changes& changes);
+  void add(const index_changes& changes);
 
   /// Begins a checkpoint if one is due.
   void advance();
 
   /// Returns the part of the index to ask the tier for; nullopt: none is needed now, or an answer is awaited.
   std::optional<image_request> image_wanted();
-  void take(const image_answer& part);
+  void add(const image_answer& part);
 
   /// The next operation; nullopt while one is in progress or nothing is to be done.
   std::optional<journal_io> next();
@@ -87,9 +87,9 @@ class path_journal {
   // ---- checks ----
 
   /// The records that exist before the first change.
-  void has_recorded(const journal_tally& recorded) { told_ = recorded; }
+  void has_recorded(const journal_sums& recorded) { told_ = recorded; }
   /// Compares the index of the path with what this journal was told; returns a sentence for each difference.
-  std::vector<std::string> check(const journal_tally& index) const;
+  std::vector<std::string> check(const journal_sums& index) const;
 
   const journal_counts& counts() const { return journal_.counts(); }
   double fill() const { return journal_.fill(); }
@@ -99,7 +99,7 @@ class path_journal {
   std::vector<index_record> numbered(const std::vector<index_change>& changes) const;
 
   options with_;
-  std::optional<journal_tally> told_; ///< objects that are or will be recorded; none: they are not known
+  std::optional<journal_sums> told_; ///< objects that are or will be recorded; none: they are not known
   index_journal journal_;
   uint64_t expected_bytes_ = 0; ///< bytes that the operation in progress should write
   bool failing_ = false;

@@ -8,11 +8,11 @@
 
 namespace terrace {
 
-path_parts::path_parts(const disk_paths& paths, disk_direction direction, const moved_objects& what)
-    : direction_(direction), parts_(paths.size()), index_(paths.size()), failed_(what.objects.size()),
-      away_(what.objects.size()) {
-  for (size_t i = 0; i < what.objects.size(); ++i) {
-    const moved_object& object = what.objects[i];
+path_parts::path_parts(const disk_paths& paths, disk_direction direction, const moved_objects& moved)
+    : direction_(direction), parts_(paths.size()), index_(paths.size()), failed_(moved.objects.size()),
+      away_(moved.objects.size()) {
+  for (size_t i = 0; i < moved.objects.size(); ++i) {
+    const moved_object& object = moved.objects[i];
     auto at = paths.locate(object.place.offset);
     parts_[at.path].operations.push_back(
         {at.file_offset, object.memory, physical_bytes_for(object.place.payload_bytes)});
@@ -20,10 +20,10 @@ path_parts::path_parts(const disk_paths& paths, disk_direction direction, const 
   }
   for (disk_request& part : parts_) {
     part.direction = direction;
-    part.context = what.context;
-    if (what.context && what.context->ahead)
+    part.context = moved.context;
+    if (moved.context && moved.context->ahead)
       part.urgency = io_class::prefetch;
-    part.owners = what.owners;
+    part.owners = moved.owners;
   }
 }
 
@@ -87,7 +87,7 @@ move_answer path_parts::outcome() const {
 
 seal_request seal_of(const write_request& request, const volume_id& volume, bool& known) {
   seal_request headers;
-  headers.in = request.in;
+  headers.space = request.space;
   headers.volume = volume;
   headers.owners = request.owners;
   known = true;
@@ -101,7 +101,7 @@ seal_request seal_of(const write_request& request, const volume_id& volume, bool
 check_request check_of(const read_request& request, const volume_id& volume, const move_answer& read,
                        std::vector<size_t>& checked) {
   check_request check;
-  check.in = request.in;
+  check.space = request.space;
   check.volume = volume;
   check.owners = request.owners;
   for (size_t i = 0; i < request.objects.size(); ++i)
@@ -131,18 +131,18 @@ bool is_superseded(const moved_object& object) {
   return header && header->identity.generation != object.place.generation;
 }
 
-std::vector<index_changes> divide(const index_changes& what, const path_map& paths) {
+std::vector<index_changes> divide(const index_changes& changes, const path_map& paths) {
   std::vector<index_changes> own(paths.paths());
   if (own.size() == 1) {
-    own.front() = what;
+    own.front() = changes;
     return own;
   }
-  for (const index_change& change : what.changes)
+  for (const index_change& change : changes.changes)
     own[paths.path_of(change.record.offset)].changes.push_back(change);
   for (index_changes& part : own) {
     if (!part.changes.empty())
-      part.of = what.of;
-    part.gone = what.gone;
+      part.space = changes.space;
+    part.gone = changes.gone;
   }
   return own;
 }

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/error.hpp"
-#include "index/volume_id.hpp"
+#include "index/object_header.hpp"
 #include "memory/striped_allocator.hpp"
 #include "storage/disk/disk_messages.hpp"
 #include "storage/disk/disk_paths.hpp"
@@ -23,7 +23,7 @@ namespace terrace {
 
 /// Returns the changes by path. A path gets the changes of its own objects, and every path gets the spaces
 /// that are gone; empty: nothing changed.
-std::vector<index_changes> divide(const index_changes& what, const path_map& paths);
+std::vector<index_changes> divide(const index_changes& changes, const path_map& paths);
 
 /// Combines the failures among the answers of several paths.
 template <class Answer>
@@ -43,7 +43,7 @@ forget_answer sum_of(const std::vector<forget_answer>& answers, const volume_id&
 
 class path_parts {
  public:
-  path_parts(const disk_paths& paths, disk_direction direction, const moved_objects& what);
+  path_parts(const disk_paths& paths, disk_direction direction, const moved_objects& moved);
 
   /// The paths that have a part, ascending.
   std::vector<size_t> paths() const;

@@ -63,25 +63,25 @@ class registered_memory {
 
   /// Returns the slot in which the memory begins, or -1: use plain buffers.
   int slot_of(const std::byte* begin, uint64_t bytes) const {
-    const segment* in = find(begin, bytes);
-    return in == nullptr ? -1 : in->parts[part_of(*in, begin)].slot;
+    const segment* memory = find(begin, bytes);
+    return memory == nullptr ? -1 : memory->parts[part_of(*memory, begin)].slot;
   }
 
   /// Returns the slot for a transfer, and counts its bytes.
   template <class Port>
   int use(Port& port, const std::byte* begin, uint64_t bytes) {
-    auto* in = const_cast<segment*>(find(begin, bytes));
-    if (in == nullptr)
+    auto* memory = const_cast<segment*>(find(begin, bytes));
+    if (memory == nullptr)
       return -1;
-    size_t number = part_of(*in, begin);
-    part& where = in->parts[number];
+    size_t number = part_of(*memory, begin);
+    part& where = memory->parts[number];
     if (where.slot >= 0 || where.refused)
       return where.slot;
     where.moved += bytes;
     if (where.moved < where.looks_at)
       return -1;
-    std::byte* first = in->memory->data() + number * slot_bytes_;
-    uint64_t size = bytes_of(*in, number);
+    std::byte* first = memory->memory->data() + number * slot_bytes_;
+    uint64_t size = bytes_of(*memory, number);
     if (committed_(first, size)) {
       where.slot = port.register_arena(first, size);
       where.refused = where.slot < 0;
@@ -128,11 +128,11 @@ class registered_memory {
         each.parts[n].slot = port.register_arena(each.memory->data() + n * slot_bytes_, bytes_of(each, n));
   }
 
-  uint64_t bytes_of(const segment& in, size_t number) const {
-    return std::min(slot_bytes_, in.memory->size() - number * slot_bytes_);
+  uint64_t bytes_of(const segment& memory, size_t number) const {
+    return std::min(slot_bytes_, memory.memory->size() - number * slot_bytes_);
   }
-  size_t part_of(const segment& in, const std::byte* begin) const {
-    return static_cast<uint64_t>(begin - in.memory->data()) / slot_bytes_;
+  size_t part_of(const segment& memory, const std::byte* begin) const {
+    return static_cast<uint64_t>(begin - memory.memory->data()) / slot_bytes_;
   }
   const segment* find(const std::byte* begin, uint64_t bytes) const {
     for (const segment& each : segments_)

@@ -56,7 +56,7 @@ void demotion::change(size_t batch, Change&& apply) {
 }
 
 void demotion::answered(size_t batch, const demote_answer& answer) {
-  demotion_tally done = answer.done;
+  demotion_counts done = answer.done;
   if (answer.arrived)
     arrived_.push_back(answer.arrived);
   change(batch, [&](part& one) {

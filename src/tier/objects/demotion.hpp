@@ -49,7 +49,7 @@ class demotion {
   bool over() const { return waiting_ == 0; }
 
   /// The sum of all batches and tiers.
-  const demotion_tally& tally() const { return tally_; }
+  const demotion_counts& tally() const { return tally_; }
   /// Objects whose memory may still be read when the demotion is over.
   std::vector<object_id> in_use() const;
   /// The objects of batches that were not written completely.
@@ -68,7 +68,7 @@ class demotion {
 
   std::vector<part> parts_;
   size_t waiting_ = 0; ///< answers and holds for which it waits
-  demotion_tally tally_;
+  demotion_counts tally_;
   std::vector<object_id> not_written_;
   /// Holds in the tiers below: objects that come first must not make room for the rest.
   std::vector<hold_ptr> arrived_;

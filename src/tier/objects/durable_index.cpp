@@ -32,7 +32,7 @@ index_change durable_index::record_of(const resident_table& table, uint32_t slot
   const resident& object = table.at_slot(slot);
   object_key key = object.key();
   index_change change;
-  change.in = key.space;
+  change.space = key.space;
   change.record.pool = key.pool;
   change.record.rank = key.rank;
   change.record.chunk = key.chunk;

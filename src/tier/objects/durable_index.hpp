@@ -16,7 +16,7 @@ namespace terrace {
 /// A record as produced by a tier; the journal fills in the volume's number of the space.
 struct index_change {
   index_record record;
-  space_id in{};
+  space_id space{};
 };
 
 /// Belongs to one tier, beside its table: 12 bytes per object. Generations ascend in the order of

@@ -40,7 +40,7 @@ enum class event_kind : uint8_t {
 
 struct tier_event {
   uint64_t sequence = 0; ///< from 2 on, without gaps
-  event_kind what{};
+  event_kind kind{};
   tier_kind tier = nowhere;
   object_key key;
   uint32_t chunk_objects =
@@ -124,8 +124,8 @@ class event_log {
     {
       std::lock_guard lock(mutex_);
       for (tier_event& event : events) {
-        if (event.what == event_kind::evict && is_below(event))
-          event.what = event_kind::demote;
+        if (event.kind == event_kind::evict && is_below(event))
+          event.kind = event_kind::demote;
         event.sequence = ++last_;
         count_chunk_objects(event);
         kept_.push_back(event);

@@ -17,7 +17,7 @@ namespace terrace {
 /// journal the changes of its path. Offsets are those of the tier's arena.
 struct index_changes {
   std::vector<index_change> changes;
-  space_ptr of;               ///< the space of published objects; null if there are none
+  space_ptr space;            ///< the space of published objects; null if there are none
   std::vector<space_id> gone; ///< spaces without objects, whose numbers are never used again
 };
 

@@ -7,8 +7,8 @@
 
 namespace terrace {
 
-object_source::object_source(space_ptr in, std::shared_ptr<const std::vector<digest>> chunks)
-    : in_(std::move(in)), chunks_(std::move(chunks)),
+object_source::object_source(space_ptr space, std::shared_ptr<const std::vector<digest>> chunks)
+    : in_(std::move(space)), chunks_(std::move(chunks)),
       size_(chunks_->size() * chunk_layout(in_->spec).objects_per_chunk()) {}
 
 object_source::part object_source::cut(size_t first, size_t count) const {

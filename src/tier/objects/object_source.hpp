@@ -17,7 +17,7 @@ class object_source {
  public:
   object_source() = default;
   object_source(batch_ptr whole) : whole_(std::move(whole)) {}
-  object_source(space_ptr in, std::shared_ptr<const std::vector<digest>> chunks);
+  object_source(space_ptr space, std::shared_ptr<const std::vector<digest>> chunks);
 
   size_t size() const { return whole_ ? whole_->size() : size_; }
 

@@ -184,7 +184,7 @@ std::vector<object_place> residency::publish(const std::vector<object_place>& pl
       });
   // Subscribers are told of the beginning of a chain first. An object that has come and left again keeps its order.
   if (std::all_of(events_.begin() + told, events_.end(),
-                  [](auto& one) { return one.what == event_kind::admit; }))
+                  [](auto& one) { return one.kind == event_kind::admit; }))
     std::reverse(events_.begin() + told, events_.end());
   return published;
 }

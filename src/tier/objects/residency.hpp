@@ -11,7 +11,7 @@
 #include "tier/objects/durable_index.hpp"
 #include "tier/objects/event_log.hpp"
 #include "tier/objects/index_keeping.hpp"
-#include "tier/objects/journal_tally.hpp"
+#include "tier/objects/journal_sums.hpp"
 #include "tier/objects/object_batch.hpp"
 #include "tier/objects/object_place.hpp"
 #include "tier/objects/tier_index.hpp"
@@ -167,11 +167,10 @@ class residency {
   /// From now on the origins of published objects are kept. `before_leaving`: objects that leave with their
   /// segment are written to a tier below first (`take_leaving`).
   void keep_origins(bool before_leaving);
-  bool keeps_origins() const { return origins_.has_value(); }
   /// Call before objects of the space are published.
-  void remember_space(const space_ptr& in) {
+  void remember_space(const space_ptr& space) {
     if (origins_)
-      origins_->remember(in, table());
+      origins_->remember(space, table());
   }
   space_ptr space(space_id id) const { return origins_ ? origins_->space(id) : nullptr; }
 
@@ -264,10 +263,10 @@ class residency {
   bool recount_step(uint32_t slots) { return residents().recount_step(slots); }
   /// Sums up what the journals of a durable tier on these paths have recorded, before the tier serves.
   void tally_recorded(const path_map& paths);
-  std::vector<journal_tally> take_recorded() { return std::move(recorded_); }
+  std::vector<journal_sums> take_recorded() { return std::move(recorded_); }
   /// Returns the summary of the index by path, from the recount after its last step. Objects that are being
   /// cleared are forgotten in it.
-  std::vector<journal_tally> counted_for_journals() const;
+  std::vector<journal_sums> counted_for_journals() const;
   /// True if the policy may have been told that an object without holds is pinned.
   bool may_be_shielded() const { return quotas_ && quotas_->guarantees(); }
 
@@ -312,9 +311,9 @@ class residency {
   second_use uses_;
   bool evictable_ = false;
   bool stages_ = false;
-  void tally(std::vector<journal_tally>& by_path, uint32_t slot, const resident& object, bool counts) const;
+  void tally(std::vector<journal_sums>& by_path, uint32_t slot, const resident& object, bool counts) const;
   std::optional<path_map> paths_; ///< paths of a durable tier, for checks
-  std::vector<journal_tally> recorded_, counted_;
+  std::vector<journal_sums> recorded_, counted_;
   std::vector<std::optional<space_id>> clears_; ///< clears in progress
 };
 

@@ -4,18 +4,18 @@
 
 namespace terrace {
 
-scope_objects::scope_objects(scope_subject of) : of_(std::move(of)), next_(of_.scope.range.first) {
+scope_objects::scope_objects(scope_subject subject) : of_(std::move(subject)), next_(of_.scope.range.first) {
   size_t objects = of_.scope.objects();
   batch_->keys.reserve(objects);
   batch_->parents.reserve(objects);
   batch_->payload_bytes.reserve(objects);
   for (size_t pool : of_.scope.pools)
-    batch_->trailing.set(pool, of_.in->spec.pools[pool].rule == hit_rule::trailing_chunks);
+    batch_->trailing.set(pool, of_.space->spec.pools[pool].rule == hit_rule::trailing_chunks);
 }
 
 object_key scope_objects::key(size_t pool, uint16_t rank, const digest& chunk) const {
-  return {of_.in->id, static_cast<uint16_t>(pool), of_.in->spec.pools[pool].replicated ? uint16_t{0} : rank,
-          chunk};
+  return {of_.space->id, static_cast<uint16_t>(pool),
+          of_.space->spec.pools[pool].replicated ? uint16_t{0} : rank, chunk};
 }
 
 /// An object of a pool that needs every chunk follows the previous one. States of trailing
@@ -45,8 +45,9 @@ bool scope_objects::step() {
   for (; next_ < end; ++next_)
     for (size_t pool : pools) {
       batch_->keys.push_back(key(pool, of_.rank, (*of_.chunks)[next_]));
-      batch_->parents.push_back(parent_of(of_.in->spec, *of_.chunks, of_.before, next_, batch_->keys.back()));
-      batch_->payload_bytes.push_back(of_.in->spec.pools[pool].object_bytes);
+      batch_->parents.push_back(
+          parent_of(of_.space->spec, *of_.chunks, of_.before, next_, batch_->keys.back()));
+      batch_->payload_bytes.push_back(of_.space->spec.pools[pool].object_bytes);
     }
   return next_ == range.first + range.count;
 }

@@ -20,7 +20,7 @@ batch_ptr slice(const batch_ptr& all, size_t begin, size_t end);
 
 /// The chunks of a transfer, on one rank.
 struct scope_subject {
-  space_ptr in;
+  space_ptr space;
   std::shared_ptr<const std::vector<digest>> chunks; ///< chunks of the whole prefix
   std::optional<digest> before;                      ///< the chunk before the first, if known
   transfer_scope scope;
@@ -37,7 +37,7 @@ class scope_objects {
   /// Objects made between checks for other messages: about 0.2 ms.
   static constexpr size_t slice_objects = 2'048;
 
-  explicit scope_objects(scope_subject of);
+  explicit scope_objects(scope_subject subject);
 
   /// Makes about a slice of the objects. True once all of them are made.
   bool step();

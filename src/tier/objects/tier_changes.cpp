@@ -10,7 +10,7 @@ void tier_changes::free(const std::vector<extent>& extents) {
   if (extents.empty())
     return;
   changed_ = true;
-  if (!(round_ && round_->take_back(extents)))
+  if (!(round_ && round_->put_back(extents)))
     freed_.insert(freed_.end(), extents.begin(), extents.end());
 }
 

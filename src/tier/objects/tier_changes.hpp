@@ -7,7 +7,7 @@
 #include "base/tier_properties.hpp"
 #include "tier/messages.hpp"
 #include "tier/objects/residency.hpp"
-#include "tier/policy/note_line.hpp"
+#include "tier/policy/note_queue.hpp"
 #include "tier/space/eviction_round.hpp"
 
 #include <cassert>
@@ -95,7 +95,6 @@ class tier_changes {
 
   // ---- a round of eviction, started by the allocator ----
 
-  bool in_round() const { return round_ != nullptr; }
   const eviction_round* round() const { return round_.get(); } ///< null: no round
   void begin(std::shared_ptr<eviction_round> round);
   /// Returns the question to the policy; call it after `take_kept_notes`.
@@ -125,7 +124,7 @@ class tier_changes {
  private:
   tier_kind kind_;
   residency objects_;
-  note_line notes_;
+  note_queue notes_;
   std::vector<extent> freed_;                     ///< extents of the next news
   bool changed_ = false;                          ///< something was freed since the last news
   std::shared_ptr<eviction_round> round_;         ///< set while a round is in progress

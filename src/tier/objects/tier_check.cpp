@@ -37,11 +37,11 @@ checked_object describe_slot(const residency& objects, uint32_t slot) {
 
 // ---- part of the residency: what journals must have recorded ----
 
-void residency::tally(std::vector<journal_tally>& by_path, uint32_t slot, const resident& object,
+void residency::tally(std::vector<journal_sums>& by_path, uint32_t slot, const resident& object,
                       bool counts) const {
   if (!readable(object.state()))
     return;
-  journal_tally& of = by_path[paths_->path_of(object.offset())];
+  journal_sums& of = by_path[paths_->path_of(object.offset())];
   if (counts)
     of.add(object.key().space, durable_->generation_at(slot));
   else
@@ -65,10 +65,10 @@ void residency::begin_recount() {
       [this](uint32_t slot, const resident& object, bool counts) { tally(counted_, slot, object, counts); });
 }
 
-std::vector<journal_tally> residency::counted_for_journals() const {
-  std::vector<journal_tally> all = counted_;
+std::vector<journal_sums> residency::counted_for_journals() const {
+  std::vector<journal_sums> all = counted_;
   for (const auto& space : clears_)
-    for (journal_tally& one : all)
+    for (journal_sums& one : all)
       one.forget(space, epoch() + 1);
   return all;
 }

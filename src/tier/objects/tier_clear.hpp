@@ -20,7 +20,7 @@ namespace terrace {
 // removes reserved objects as well; so no concurrent transfer brings back what was cleared. If a tier joined meanwhile,
 // all tiers are asked again, because the new one may have received objects that the first tier still had. Pure.
 
-class clear_course {
+class clear_order {
  public:
   /// The position of the tier to ask now that there are `tiers` (at least one); nullopt: all are cleared.
   std::optional<size_t> next(size_t tiers) {

@@ -74,9 +74,9 @@ struct set_policy_answer {
 /// Describes the outcome for the log.
 inline std::string describe_change(const std::string& group, const set_policy_request& wanted,
                                    const set_policy_answer& done) {
-  std::string of = "group " + group + ": the policy of " + to_string(wanted.tier);
-  return done.failure.code != errc::ok ? of + " was not changed: " + done.failure.text
-                                       : of + " is " + wanted.policy + " now; it was " + done.before;
+  std::string text = "group " + group + ": the policy of " + to_string(wanted.tier);
+  return done.failure.code != errc::ok ? text + " was not changed: " + done.failure.text
+                                       : text + " is " + wanted.policy + " now; it was " + done.before;
 }
 
 struct policies_request {};
@@ -97,7 +97,7 @@ struct policies_report {
 
 /// A connection sends it: a requested chain, present or not.
 struct shadow_use {
-  space_ptr in;
+  space_ptr space;
   std::shared_ptr<const chunk_prefix> prefix;
   std::optional<uint16_t> rank; ///< absent: all ranks
   uint64_t inference = 0;       ///< 0: not given

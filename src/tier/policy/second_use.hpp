@@ -39,14 +39,14 @@ class origins {
 
   /// Objects of the space are published in the table. A copy of the space is kept, so that the space does not
   /// count as open.
-  void remember(const space_ptr& in, const resident_table& table) {
-    if (!in || spaces_.contains(in->id))
+  void remember(const space_ptr& space, const resident_table& table) {
+    if (!space || spaces_.contains(space->id))
       return;
     if (spaces_.size() >= spaces_before_look_) {
       std::erase_if(spaces_, [&](const auto& each) { return !table.has(each.first); });
       spaces_before_look_ = std::max(spaces_min, spaces_.size() * 2);
     }
-    spaces_.emplace(in->id, std::make_shared<const opened_space>(*in));
+    spaces_.emplace(space->id, std::make_shared<const opened_space>(*space));
   }
   /// Returns null if the space is unknown.
   space_ptr space(space_id id) const {

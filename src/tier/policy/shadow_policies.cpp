@@ -30,38 +30,38 @@ shadow_policies::shadow_policies(const std::vector<shadow_plan>& plans, policy_c
   }
 }
 
-void shadow_policies::use(const shadow_use& what) {
-  if (what.inference != 0 && inferences_.contains(what.inference))
+void shadow_policies::use(const shadow_use& use) {
+  if (use.inference != 0 && inferences_.contains(use.inference))
     return; // the only access of an inference was already counted
-  clock_.hear(what.told);
-  auto entries = entries_of(what);
+  clock_.hear(use.told);
+  auto entries = entries_of(use);
   policy_time at = clock_.now();
   request_number number = 0;
-  request_hints hints = what.hints;
-  hints.space = static_cast<uint32_t>(what.in->id);
+  request_hints hints = use.hints;
+  hints.space = static_cast<uint32_t>(use.space->id);
   for (auto& cache : caches_) {
-    if (what.inference != 0)
+    if (use.inference != 0)
       number = cache->begin(entries, hints, at);
     else
       cache->use(entries, at);
   }
-  if (what.inference != 0)
-    inferences_.begin(what.inference, number);
+  if (use.inference != 0)
+    inferences_.begin(use.inference, number);
 }
 
-void shadow_policies::end(const inference_end& what) {
-  clock_.hear(what.told);
-  request_number number = inferences_.end(what.inference);
+void shadow_policies::end(const inference_end& ended) {
+  clock_.hear(ended.told);
+  request_number number = inferences_.end(ended.inference);
   if (number == 0)
     return;
   policy_time at = clock_.now();
   for (auto& cache : caches_)
-    cache->end(number, what.outcome, at);
+    cache->end(number, ended.outcome, at);
 }
 
-void shadow_policies::clear(const shadow_clear& what) {
+void shadow_policies::clear(const shadow_clear& clear) {
   for (auto& cache : caches_)
-    cache->clear([&](entry_key key) { return !what.space || is_of(*what.space, key); });
+    cache->clear([&](entry_key key) { return !clear.space || is_of(*clear.space, key); });
 }
 
 shadow_report shadow_policies::report() const {
@@ -75,7 +75,7 @@ shadow_report shadow_policies::report() const {
 bool is_of(space_id space, entry_key key) { return key.high >> space_shift == static_cast<uint64_t>(space); }
 
 std::vector<entry_info> entries_of(const shadow_use& use) {
-  const space_spec& spec = use.in->spec;
+  const space_spec& spec = use.space->spec;
   chunk_layout layout(spec);
   std::vector<entry_info> entries;
   const digest* before = use.prefix->parent ? &*use.prefix->parent : nullptr;
@@ -86,7 +86,7 @@ std::vector<entry_info> entries_of(const shadow_use& use) {
       for (uint32_t rank = 0; rank < layout.ranks(pool); ++rank) {
         if (use.rank && layout.ranks(pool) > 1 && rank != *use.rank)
           continue;
-        object_key key{use.in->id, static_cast<uint16_t>(pool), static_cast<uint16_t>(rank), chunk};
+        object_key key{use.space->id, static_cast<uint16_t>(pool), static_cast<uint16_t>(rank), chunk};
         entry_info& entry = entries.emplace_back();
         entry.key = name_of(key);
         entry.bytes = physical_bytes_for(spec.pools[pool].object_bytes);

@@ -27,7 +27,7 @@ class shadow_policies {
 
   /// Records an access to a chain. Only the first access of an inference counts.
   void use(const shadow_use& what);
-  void end(const inference_end& what);
+  void end(const inference_end& ended);
   void clear(const shadow_clear& what);
 
   /// One cache per plan, in order.

@@ -14,28 +14,28 @@ constexpr uint64_t round_part = 64;
 bool is_ahead(const context_ptr& context) { return context && context->ahead; }
 } // namespace
 
-error quota_line::refused(const request& what, const std::string& why) const {
-  return {errc::no_space, quotas_.describe(what.tenant) + ", and the request needs " +
-                              std::to_string(what.bytes) + " at once" + why};
+error quota_line::refused(const request& wanted, const std::string& why) const {
+  return {errc::no_space, quotas_.describe(wanted.tenant) + ", and the request needs " +
+                              std::to_string(wanted.bytes) + " at once" + why};
 }
 
-void quota_line::ask(request what, told answer) {
-  if (quotas_.room_for(what.tenant, what.bytes) == tenant_quotas::room::never) {
-    answer(refused(what, ""));
+void quota_line::ask(request wanted, told answer) {
+  if (quotas_.room_for(wanted.tenant, wanted.bytes) == tenant_quotas::room::never) {
+    answer(refused(wanted, ""));
     return;
   }
-  auto line = lines_.find(what.tenant);
+  auto line = lines_.find(wanted.tenant);
   bool others = line != lines_.end() && !line->second.waiting.empty();
-  if (waiting_ >= waiting_max_ || (others && is_ahead(what.context))) {
-    answer({errc::busy, quotas_.describe(what.tenant) + ", and " + std::to_string(waiting_) +
+  if (waiting_ >= waiting_max_ || (others && is_ahead(wanted.context))) {
+    answer({errc::busy, quotas_.describe(wanted.tenant) + ", and " + std::to_string(waiting_) +
                             " requests wait for room in quotas; try again later"});
     return;
   }
-  tenant_id tenant = what.tenant;
+  tenant_id tenant = wanted.tenant;
   ++waiting_;
   assert(waiting_ <= waiting_max_);
   quotas_.waiting(tenant, true);
-  lines_[tenant].waiting.push_back({std::move(what), std::move(answer)});
+  lines_[tenant].waiting.push_back({std::move(wanted), std::move(answer)});
   serve(tenant);
 }
 
@@ -50,26 +50,26 @@ quota_line::entry quota_line::take_first(tenant_line& line) {
 bool quota_line::serve_first(tenant_line& line) {
   if (line.waiting.empty())
     return false;
-  const request& what = line.waiting.front().what;
+  const request& wanted = line.waiting.front().wanted;
   error why;
-  if (what.context && !what.context->live()) {
-    errc code = what.context->ended.load();
+  if (wanted.context && !wanted.context->live()) {
+    errc code = wanted.context->ended.load();
     why = {code == errc::deadline && line.failed ? errc::no_space : code,
-           "the request ended while it waited for " + std::to_string(what.bytes) + " bytes: " +
-               quotas_.describe(what.tenant) + (line.failed ? ": " + line.failed->text : std::string())};
-  } else if (auto room = quotas_.room_for(what.tenant, what.bytes); room == tenant_quotas::room::never) {
-    why = refused(what, "");
+           "the request ended while it waited for " + std::to_string(wanted.bytes) + " bytes: " +
+               quotas_.describe(wanted.tenant) + (line.failed ? ": " + line.failed->text : std::string())};
+  } else if (auto room = quotas_.room_for(wanted.tenant, wanted.bytes); room == tenant_quotas::room::never) {
+    why = refused(wanted, "");
   } else if (room == tenant_quotas::room::full) {
     if (!line.failed)
       return false;
-    if (what.may_wait && !is_ahead(what.context) && !line.failed->only_leases)
+    if (wanted.may_wait && !is_ahead(wanted.context) && !line.failed->only_leases)
       return false;
-    why = refused(what, ", but nothing of the tenant can be evicted: " + line.failed->text);
+    why = refused(wanted, ", but nothing of the tenant can be evicted: " + line.failed->text);
   } else {
-    quotas_.book(what.tenant, what.bytes);
+    quotas_.book(wanted.tenant, wanted.bytes);
   }
   entry first = take_first(line);
-  quotas_.waiting(first.what.tenant, false);
+  quotas_.waiting(first.wanted.tenant, false);
   first.answer(why);
   return true;
 }
@@ -84,7 +84,7 @@ void quota_line::serve(tenant_line& line) {
   left.push_back(std::move(line.waiting.front()));
   std::vector<entry> ended;
   for (auto each = line.waiting.begin() + 1; each != line.waiting.end(); ++each)
-    if (each->what.may_wait)
+    if (each->wanted.may_wait)
       left.push_back(std::move(*each));
     else
       ended.push_back(std::move(*each));
@@ -92,8 +92,8 @@ void quota_line::serve(tenant_line& line) {
   std::string why = ", but nothing of the tenant can be evicted: " + line.failed->text;
   for (entry& each : ended) {
     --waiting_;
-    quotas_.waiting(each.what.tenant, false);
-    each.answer(refused(each.what, why));
+    quotas_.waiting(each.wanted.tenant, false);
+    each.answer(refused(each.wanted, why));
   }
 }
 
@@ -116,7 +116,7 @@ void quota_line::drop_unused() {
 bool quota_line::wants_round(tenant_id tenant, const tenant_line& line) const {
   if (line.failed)
     return false;
-  uint64_t bytes = line.waiting.empty() ? 0 : line.waiting.front().what.bytes;
+  uint64_t bytes = line.waiting.empty() ? 0 : line.waiting.front().wanted.bytes;
   return quotas_.missing_for(tenant, bytes) != 0;
 }
 
@@ -140,10 +140,10 @@ std::optional<quota_line::round> quota_line::begin_round() {
   made.missing_bytes = 1; // any bytes that leave help a tenant that has too much
   made.wanted_bytes = quotas_.missing_for(tenant, 0);
   if (!line.waiting.empty()) {
-    const request& what = line.waiting.front().what;
-    made.missing_bytes = quotas_.missing_for(tenant, what.bytes);
+    const request& wanted = line.waiting.front().wanted;
+    made.missing_bytes = quotas_.missing_for(tenant, wanted.bytes);
     made.wanted_bytes = std::max(made.missing_bytes, *quotas_.max_of(tenant) / round_part);
-    made.inference = what.context ? what.context->inference : 0;
+    made.inference = wanted.context ? wanted.context->inference : 0;
   }
   in_round_ = last_ = tenant;
   return made;
@@ -167,7 +167,7 @@ void quota_line::sweep() {
   for (auto& [tenant, line] : lines_) {
     std::deque<entry> left, over;
     for (entry& one : line.waiting)
-      (one.what.context && !one.what.context->live() ? over : left).push_back(std::move(one));
+      (one.wanted.context && !one.wanted.context->live() ? over : left).push_back(std::move(one));
     line.waiting = std::move(over);
     while (serve_first(line)) // answers the tenant's requests
       ;

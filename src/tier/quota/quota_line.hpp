@@ -37,7 +37,7 @@ class quota_line {
   /// Answers now or later. Errors: `no_space` (the bound is less, or nothing of the tenant can leave and the
   /// request may not wait, or could wait only for the end of leases), `busy` (the queues are full, or the
   /// request is ahead of demand and others wait), or the error that ended the context.
-  void ask(request what, told answer);
+  void ask(request wanted, told answer);
 
   /// Names the tenant whose objects should leave next.
   struct round {
@@ -61,7 +61,7 @@ class quota_line {
 
  private:
   struct entry {
-    request what;
+    request wanted;
     told answer;
   };
   struct tenant_line {
@@ -75,7 +75,7 @@ class quota_line {
   void serve_all();
   void drop_unused();
   entry take_first(tenant_line& line);
-  error refused(const request& what, const std::string& why) const;
+  error refused(const request& wanted, const std::string& why) const;
   bool wants_round(tenant_id tenant, const tenant_line& line) const;
 
   tenant_quotas& quotas_;

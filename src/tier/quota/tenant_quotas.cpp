@@ -6,7 +6,7 @@
 namespace terrace {
 
 tenant_quotas::tenant_quotas(tier_kind tier, std::shared_ptr<const tenant_directory> directory,
-                             std::function<uint64_t()> capacity, std::shared_ptr<tenant_board> board)
+                             std::function<uint64_t()> capacity, std::shared_ptr<tenant_states> board)
     : tier_(tier), directory_(std::move(directory)), capacity_(std::move(capacity)),
       board_(std::move(board)) {
   refresh();

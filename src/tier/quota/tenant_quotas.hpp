@@ -5,7 +5,7 @@
 #include "index/space_registry.hpp"
 #include "index/table_recount.hpp"
 #include "index/tenant_directory.hpp"
-#include "tier/quota/tenant_board.hpp"
+#include "tier/quota/tenant_states.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -85,7 +85,7 @@ class tenant_quotas final : public space_meter {
  public:
   /// `capacity` returns the tier's capacity now. `board` may be null: no metrics.
   tenant_quotas(tier_kind tier, std::shared_ptr<const tenant_directory> directory,
-                std::function<uint64_t()> capacity, std::shared_ptr<tenant_board> board = nullptr);
+                std::function<uint64_t()> capacity, std::shared_ptr<tenant_states> board = nullptr);
 
   void took(space_id space, uint64_t bytes) override;
   void gave_back(space_id space, uint64_t bytes) override;
@@ -174,7 +174,7 @@ class tenant_quotas final : public space_meter {
   tier_kind tier_;
   std::shared_ptr<const tenant_directory> directory_;
   std::function<uint64_t()> capacity_;
-  std::shared_ptr<tenant_board> board_;
+  std::shared_ptr<tenant_states> board_;
   std::unordered_map<uint32_t, space_use> spaces_;
   std::map<tenant_id, tenant_use> tenants_; ///< listed tenants, and those that have something here
   std::vector<tenant_directory::terms> listed_;

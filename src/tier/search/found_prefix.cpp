@@ -35,15 +35,15 @@ bool takes_time(const prefix_plan& plan, const recompute_terms& terms) {
 
 } // namespace
 
-found_prefix::found_prefix(prefix_subject of, std::vector<tier_share> tiers, size_t probed)
-    : of_(std::move(of)), per_chunk_(chunk_layout(of_.in->spec).objects_per_chunk()), probed_(probed),
+found_prefix::found_prefix(prefix_subject subject, std::vector<tier_share> tiers, size_t probed)
+    : of_(std::move(subject)), per_chunk_(chunk_layout(of_.space->spec).objects_per_chunk()), probed_(probed),
       shares_(std::move(tiers)),
-      planner_(of_.in->spec, of_.plan, answers_of(shares_),
+      planner_(of_.space->spec, of_.plan, answers_of(shares_),
                // The first chunk that was not probed as a whole is absent, like all chunks behind it.
                static_cast<uint32_t>(probed_ / per_chunk_ + 1)) {}
 
 std::optional<std::vector<discard_notice>> found_prefix::next_unusable() {
-  const opened_space& space = *of_.in;
+  const opened_space& space = *of_.space;
   size_t chunks =
       probed_ / per_chunk_; // the last slice may have ended inside a chunk, whose other objects are not known
   size_t first = std::max<size_t>(unusable_from_, plan().found_chunks);
@@ -80,7 +80,7 @@ steps found_prefix::leave(recompute_terms terms) {
   if (!takes_time(plan(), terms))
     co_return;
   uint32_t found = plan().found_chunks;
-  recompute_choice choice(planner_, of_.in->spec, terms);
+  recompute_choice choice(planner_, of_.space->spec, terms);
   while (choice.step())
     co_yield {};
   if (choice.chunks() == found)
@@ -108,7 +108,7 @@ steps found_prefix::lease(lease_room room) {
   while (part.next())
     co_yield {};
   account_ = room.account ? room.account : room.leases->open();
-  chunk_layout layout(of_.in->spec);
+  chunk_layout layout(of_.space->spec);
   for (size_t pool = 0; pool < layout.pools(); ++pool)
     pools_.insert(pools_.end(), layout.ranks(pool), static_cast<uint16_t>(pool));
   part = sum_below();
@@ -152,7 +152,7 @@ steps found_prefix::keep_found() {
 
 /// A state that no window of the found prefix needs is not accessed, and a lease does not hold it.
 steps found_prefix::release_unneeded() {
-  if (!has_trailing_pools(of_.in->spec))
+  if (!has_trailing_pools(of_.space->spec))
     co_return;
   size_t objects = plan().found_chunks * per_chunk_;
   std::vector<bool> keeps(objects);
@@ -170,7 +170,7 @@ steps found_prefix::release_unneeded() {
 // ---- objects that the lease holds below ----
 
 bool found_prefix::needed(size_t object) const {
-  const pool_spec& pool = of_.in->spec.pools[pools_[object % per_chunk_]];
+  const pool_spec& pool = of_.space->spec.pools[pools_[object % per_chunk_]];
   return needs(pool, plan().found_chunks, static_cast<uint32_t>(object / per_chunk_));
 }
 
@@ -236,7 +236,7 @@ steps found_prefix::cut_below(const lease_room& room) {
     step_pace pace(seen_objects);
     while (objects != 0 && excess != 0) {
       --objects;
-      const pool_spec& pool = of_.in->spec.pools[pools_[objects % per_chunk_]];
+      const pool_spec& pool = of_.space->spec.pools[pools_[objects % per_chunk_]];
       if (places[objects].present() && pool.rule != hit_rule::trailing_chunks)
         excess -= std::min(excess, places[objects].physical_bytes);
       if (pace.due())
@@ -280,10 +280,10 @@ bool found_prefix::holds_in_host() const {
 }
 
 /// True if host memory holds all objects that were found, and all of them are needed.
-bool found_prefix::all_in_host() const { return !has_trailing_pools(of_.in->spec) && absent_ == 0; }
+bool found_prefix::all_in_host() const { return !has_trailing_pools(of_.space->spec) && absent_ == 0; }
 
 leased_prefix found_prefix::in_host() {
-  leased_prefix prefix{of_.in->spec, shares_.front().held->places(), {}, std::move(leased_), 0};
+  leased_prefix prefix{of_.space->spec, shares_.front().held->places(), {}, std::move(leased_), 0};
   for (auto share = shares_.begin() + 1; share != shares_.end(); ++share)
     if (share->held)
       prefix.below.emplace_back(share->held->places());
@@ -377,9 +377,9 @@ std::optional<std::vector<access_notice>> found_prefix::next_accesses() {
   if (!of_.note_access || plan().found_chunks == 0)
     return std::nullopt;
   size_t objects = plan().found_chunks * per_chunk_;
-  bool states_too = has_trailing_pools(of_.in->spec);
+  bool states_too = has_trailing_pools(of_.space->spec);
   if (states_too && trailing_.empty())
-    trailing_ = trailing_objects(of_.in->spec);
+    trailing_ = trailing_objects(of_.space->spec);
   if (accessed_ >= objects * (states_too ? 2 : 1))
     return std::nullopt;
   // Objects that every prefix needs come first, from the end on, then states from the beginning on

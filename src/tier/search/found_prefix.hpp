@@ -7,7 +7,7 @@
 #include "index/prefix_plan.hpp"
 #include "index/space_registry.hpp"
 #include "tier/messages.hpp"
-#include "tier/objects/tier_hold.hpp"
+#include "tier/objects/object_hold.hpp"
 #include "tier/search/lease_cut.hpp"
 #include "tier/search/lease_ledger.hpp"
 #include "tier/search/recompute_choice.hpp"
@@ -22,7 +22,7 @@ namespace terrace {
 
 /// Describes the search.
 struct prefix_subject {
-  space_ptr in;
+  space_ptr space;
   plan_request plan;
   bool hold = false; ///< hold the objects that are found
   bool note_access =
@@ -49,7 +49,7 @@ class found_prefix {
  public:
   /// `tiers` were searched, in the order of tier_list.hpp. `probed` is the number of objects that were
   /// probed; nothing is known of those behind them.
-  found_prefix(prefix_subject of, std::vector<tier_share> tiers, size_t probed);
+  found_prefix(prefix_subject subject, std::vector<tier_share> tiers, size_t probed);
 
   found_prefix(const found_prefix&) = delete;
   found_prefix& operator=(const found_prefix&) = delete;

@@ -49,17 +49,17 @@ class lease_account::charged_hold {
 /// A hold of a tier below and its charge.
 struct lease_account::charged_below {
   account_ptr account;
-  tier_kind in;
+  tier_kind tier;
   uint64_t bytes;
   hold_ptr held;
 
-  charged_below(account_ptr a, tier_kind tier, uint64_t charged, hold_ptr hold)
-      : account(std::move(a)), in(tier), bytes(charged), held(std::move(hold)) {
-    account->below_[static_cast<size_t>(in)] += bytes;
+  charged_below(account_ptr a, tier_kind of_tier, uint64_t charged, hold_ptr hold)
+      : account(std::move(a)), tier(of_tier), bytes(charged), held(std::move(hold)) {
+    account->below_[static_cast<size_t>(of_tier)] += bytes;
   }
   charged_below(const charged_below&) = delete;
   charged_below& operator=(const charged_below&) = delete;
-  ~charged_below() { account->below_[static_cast<size_t>(in)] -= bytes; }
+  ~charged_below() { account->below_[static_cast<size_t>(tier)] -= bytes; }
 };
 
 lease_ledger::tally lease_ledger::now() const {
@@ -158,13 +158,13 @@ hold_ptr lease_account::charge(hold_ptr held) {
   return all.result();
 }
 
-lease_account::gradual_charge::gradual_charge(account_ptr of, hold_ptr held)
-    : both_(make(std::move(of), std::move(held))) {}
+lease_account::gradual_charge::gradual_charge(account_ptr account, hold_ptr held)
+    : both_(make(std::move(account), std::move(held))) {}
 
-std::shared_ptr<lease_account::charged_hold> lease_account::gradual_charge::make(account_ptr of,
+std::shared_ptr<lease_account::charged_hold> lease_account::gradual_charge::make(account_ptr account,
                                                                                  hold_ptr held) {
-  deleted_by last{held->places().size() >= object_hold::many_places ? of->group_->ends_ : nullptr};
-  return {new charged_hold(std::move(of), std::move(held)), std::move(last)};
+  deleted_by last{held->places().size() >= object_hold::many_places ? account->group_->ends_ : nullptr};
+  return {new charged_hold(std::move(account), std::move(held)), std::move(last)};
 }
 
 bool lease_account::gradual_charge::add_some(size_t places, claim* from) {
@@ -175,21 +175,22 @@ hold_ptr lease_account::gradual_charge::result() const { return {both_, both_->h
 uint64_t lease_account::gradual_charge::bytes() const { return both_->bytes(); }
 
 /// The bound has the form of the share of host memory: at most `c / (100 - c)` times what is left free.
-uint64_t lease_account::too_much_below(tier_kind in, uint64_t bytes, uint64_t held, uint64_t capacity) const {
+uint64_t lease_account::too_much_below(tier_kind tier, uint64_t bytes, uint64_t held,
+                                       uint64_t capacity) const {
   const lease_bounds& bounds = group_->bounds_;
   uint64_t limit = capacity * bounds.disk_percent / 100, c = bounds.connection_percent;
-  uint64_t own = std::min(bytes_below(in) + bytes, held);
+  uint64_t own = std::min(bytes_below(tier) + bytes, held);
   uint64_t wanted = own * (100 - c) + c * (held - std::min(held, limit));
   uint64_t allowed = c * (limit - std::min(held, limit));
   return wanted <= allowed ? 0 : (wanted - allowed + 99) / 100;
 }
 
-hold_ptr lease_account::charge_below(tier_kind in, hold_ptr held, uint64_t bytes) {
-  object_hold* what = held.get();
+hold_ptr lease_account::charge_below(tier_kind tier, hold_ptr held, uint64_t bytes) {
+  object_hold* hold = held.get();
   deleted_by last{held->places().size() >= object_hold::many_places ? group_->ends_ : nullptr};
-  std::shared_ptr<charged_below> both(new charged_below(shared_from_this(), in, bytes, std::move(held)),
+  std::shared_ptr<charged_below> both(new charged_below(shared_from_this(), tier, bytes, std::move(held)),
                                       std::move(last));
-  return {both, what};
+  return {both, hold};
 }
 
 void lease_account::release(std::span<const object_place> places) {

@@ -91,8 +91,8 @@ class lease_account : public std::enable_shared_from_this<lease_account> {
   /// Bytes that nobody else can lease while this exists.
   class claim {
    public:
-    claim(account_ptr of, uint64_t bytes, bool complete)
-        : of_(std::move(of)), bytes_(bytes), complete_(complete) {}
+    claim(account_ptr account, uint64_t bytes, bool complete)
+        : of_(std::move(account)), bytes_(bytes), complete_(complete) {}
     claim(claim&&) = default;
     claim& operator=(claim&&) = delete;
     ~claim();
@@ -123,7 +123,7 @@ class lease_account : public std::enable_shared_from_this<lease_account> {
   /// Charges a hold in steps.
   class gradual_charge {
    public:
-    gradual_charge(account_ptr of, hold_ptr held);
+    gradual_charge(account_ptr account, hold_ptr held);
     /// Charges some more places, and takes the bytes that leases thereby hold more from the claim `from`.
     /// Returns false when all are charged.
     bool add_some(size_t places, claim* from = nullptr);
@@ -131,7 +131,7 @@ class lease_account : public std::enable_shared_from_this<lease_account> {
     uint64_t bytes() const;  ///< physical bytes of the places that are charged
 
    private:
-    static std::shared_ptr<charged_hold> make(account_ptr of, hold_ptr held);
+    static std::shared_ptr<charged_hold> make(account_ptr account, hold_ptr held);
     std::shared_ptr<charged_hold> both_;
   };
 
@@ -144,11 +144,11 @@ class lease_account : public std::enable_shared_from_this<lease_account> {
   /// for new ones. There objects are not counted one by one: the tier knows how much of it is held, each
   /// object once, and that is the most that this connection may hold of it. While leases hold less than one
   /// connection may, they are not limited.
-  uint64_t too_much_below(tier_kind in, uint64_t bytes, uint64_t held, uint64_t capacity) const;
+  uint64_t too_much_below(tier_kind tier, uint64_t bytes, uint64_t held, uint64_t capacity) const;
   /// Charges what `held` holds of a tier below, until the last copy of the result ends.
-  hold_ptr charge_below(tier_kind in, hold_ptr held, uint64_t bytes);
+  hold_ptr charge_below(tier_kind tier, hold_ptr held, uint64_t bytes);
   /// Counts an object as often as it is leased.
-  uint64_t bytes_below(tier_kind in) const { return below_[static_cast<size_t>(in)].load(); }
+  uint64_t bytes_below(tier_kind tier) const { return below_[static_cast<size_t>(tier)].load(); }
 
  private:
   struct charged_below;

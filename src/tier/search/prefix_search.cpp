@@ -8,8 +8,8 @@
 
 namespace terrace {
 
-prefix_search::prefix_search(prefix_subject of, object_source objects, std::span<const tier_kind> tiers)
-    : of_(std::move(of)), objects_(std::move(objects)) {
+prefix_search::prefix_search(prefix_subject subject, object_source objects, std::span<const tier_kind> tiers)
+    : of_(std::move(subject)), objects_(std::move(objects)) {
   shares_.reserve(tiers.size());
   for (tier_kind tier : tiers)
     shares_.push_back({tier, object_bitmap(objects_.size()), nullptr});
@@ -37,10 +37,10 @@ bool prefix_search::next_slice() {
 
 /// In spaces with trailing pools a prefix may continue behind anything that is missing here.
 bool prefix_search::chain_goes_on() const {
-  return has_trailing_pools(of_.in->spec) || slice_.count() == slice_.size();
+  return has_trailing_pools(of_.space->spec) || slice_.count() == slice_.size();
 }
 
-bool prefix_search::probes_note_access() const { return one_slice() && !has_trailing_pools(of_.in->spec); }
+bool prefix_search::probes_note_access() const { return one_slice() && !has_trailing_pools(of_.space->spec); }
 
 probe_request prefix_search::probe() {
   if (!now_.objects)

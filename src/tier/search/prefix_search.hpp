@@ -72,7 +72,7 @@ class prefix_search {
   static_assert(slice_objects % 64 == 0);
 
   /// `tiers` are searched, in the order of tier_list.hpp. `objects` are those of the prefix's chunks on all ranks.
-  prefix_search(prefix_subject of, object_source objects, std::span<const tier_kind> tiers);
+  prefix_search(prefix_subject subject, object_source objects, std::span<const tier_kind> tiers);
 
   /// Call before `probe`, `read` and `add` of each slice. Returns false if everything is searched, or the
   /// chain has ended.

@@ -7,9 +7,9 @@
 
 namespace terrace {
 
-recompute_choice::recompute_choice(const prefix_planner& of, const space_spec& spec,
+recompute_choice::recompute_choice(const prefix_planner& planner, const space_spec& spec,
                                    const recompute_terms& terms)
-    : planner_(of), plan_(of.plan()), spec_(spec), terms_(terms), layout_(spec), work_(choose()) {
+    : planner_(planner), plan_(planner.plan()), spec_(spec), terms_(terms), layout_(spec), work_(choose()) {
   assert(terms.tokens_per_s > 0);
 }
 

@@ -34,7 +34,7 @@ struct recompute_terms {
 class recompute_choice {
  public:
   /// The arguments must outlive this object. The plan of `of` is made.
-  recompute_choice(const prefix_planner& of, const space_spec& spec, const recompute_terms& terms);
+  recompute_choice(const prefix_planner& planner, const space_spec& spec, const recompute_terms& terms);
   recompute_choice(const recompute_choice&) = delete;
   recompute_choice& operator=(const recompute_choice&) = delete;
 

@@ -48,9 +48,9 @@ std::optional<error> allocation_queue::never_fits(const allocate_request& reques
   return std::nullopt;
 }
 
-size_t allocation_queue::waiting_of(const flow& of) const {
-  auto kept = kept_of_.find(of.connection);
-  return line_.waiting_of(of) + ahead_.waiting_of(of) + (kept == kept_of_.end() ? 0 : kept->second);
+size_t allocation_queue::waiting_of(const flow& owner) const {
+  auto kept = kept_of_.find(owner.connection);
+  return line_.waiting_of(owner) + ahead_.waiting_of(owner) + (kept == kept_of_.end() ? 0 : kept->second);
 }
 
 /// A connection may have as many waiting requests as places are left, so that no connection has them all.
@@ -59,8 +59,8 @@ bool allocation_queue::admits(const allocate_request& request) const {
   return waiting() < places && waiting_of(flow_of(request.context)) < places - waiting();
 }
 
-allocate_answer allocation_queue::too_many(const flow& of) const {
-  size_t own = waiting_of(of);
+allocate_answer allocation_queue::too_many(const flow& owner) const {
+  size_t own = waiting_of(owner);
   return {error{errc::busy, std::to_string(own) + " requests of this connection and " +
                                 std::to_string(waiting() - own) +
                                 " others wait for memory already; try again later"},
@@ -68,14 +68,14 @@ allocate_answer allocation_queue::too_many(const flow& of) const {
 }
 
 void allocation_queue::allocate(const allocate_request& request, reply answer) {
-  flow of = flow_of(request.context);
+  flow owner = flow_of(request.context);
   if (!space_) {
     if (!admits(request)) {
-      answer(too_many(of));
+      answer(too_many(owner));
       return;
     }
     ++arrivals_kept_;
-    ++kept_of_[of.connection];
+    ++kept_of_[owner.connection];
     assert(waiting() <= waiting_max_);
     kept_.emplace_back([this, request, answer = std::move(answer)] {
       --arrivals_kept_;
@@ -91,15 +91,16 @@ void allocation_queue::allocate(const allocate_request& request, reply answer) {
     return;
   }
   if (!admits(request)) {
-    answer(too_many(of));
+    answer(too_many(owner));
     return;
   }
   if (is_ahead(request))
     ahead_.push(
-        of, {request, physical, ++arrived_, space_->usage().capacity_bytes / ahead_part, std::move(answer)},
+        owner,
+        {request, physical, ++arrived_, space_->usage().capacity_bytes / ahead_part, std::move(answer)},
         physical);
   else
-    line_.push(of, {request, physical, ++arrived_, physical, std::move(answer)}, physical);
+    line_.push(owner, {request, physical, ++arrived_, physical, std::move(answer)}, physical);
   assert(waiting() <= waiting_max_);
   serve();
 }

@@ -98,7 +98,6 @@ class allocation_queue {
   uint64_t room_bytes() const;
 
   size_t waiting() const { return line_.size() + ahead_.size() + arrivals_kept_; }
-  std::string_view allocator_name() const { return name_; }
   /// The usage of the space; while the space is lent, its usage when it was lent.
   allocator_usage usage() const { return space_ ? space_->usage() : lent_usage_; }
 
@@ -116,13 +115,13 @@ class allocation_queue {
     std::function<void(retire_answer)> empty;
   };
 
-  size_t waiting_of(const flow& of) const;
+  size_t waiting_of(const flow& owner) const;
   bool admits(const allocate_request& request) const;
   fair_queue<waiting_request>& served_now() { return line_.empty() ? ahead_ : line_; }
   void overtaken(uint64_t bytes);
   void refuse_ahead();
   void refuse_impatient();
-  allocate_answer too_many(const flow& of) const;
+  allocate_answer too_many(const flow& owner) const;
   void try_again(); ///< call only while the space is not lent
   void serve();
   turn offer(waiting_request& entry);

@@ -166,7 +166,7 @@ residency::eviction eviction_round::evict(residency& objects, const std::vector<
   auto evicted = demoted != nullptr ? objects.evict_demoted(victims, *demoted) : objects.evict(victims);
   stage_ = stage::idle;
   if (!evicted.freed.empty()) {
-    if (!take_back(evicted.freed))
+    if (!put_back(evicted.freed))
       freed_ = evicted.freed;
   } else if (evicted.refused != 0 || more_evictable_) {
     // The victims were leased meanwhile, or the first candidate came after the request: the policy is notified first,
@@ -185,7 +185,7 @@ void eviction_round::fail(uint64_t number, residency::holders holders) {
   failure_ = failure{number, std::move(holders)};
 }
 
-bool eviction_round::take_back(const std::vector<extent>& extents) {
+bool eviction_round::put_back(const std::vector<extent>& extents) {
   if (!space_)
     return false;
   space_->free(extents);

@@ -136,7 +136,7 @@ class eviction_round {
 
   /// Takes extents that the tier freed meanwhile. Returns false if no space is lent, so that they have to be
   /// sent to the allocator.
-  bool take_back(const std::vector<extent>& extents);
+  bool put_back(const std::vector<extent>& extents);
 
   /// Something became evictable after the policy was asked, or after the round failed.
   void more_evictable();

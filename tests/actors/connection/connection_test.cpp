@@ -378,7 +378,7 @@ struct ConnectionWithoutRoom : Connection {
   void SetUp() override {
     environment->memory = std::make_shared<request_memory>(others);
     ready();
-    ASSERT_TRUE(memory().take_objects(connection_id{1000}, others, [] {}));
+    ASSERT_TRUE(memory().charge_objects(connection_id{1000}, others, [] {}));
   }
 };
 
@@ -415,12 +415,12 @@ TEST_F(ConnectionWithoutRoom, ARequestThatWaitsCanBeCancelled) {
 TEST_F(ConnectionWithoutRoom, ItsEndMakesWayForOthers) {
   send_lookup(20, 0, objects, true);
   bool woken = false;
-  EXPECT_FALSE(memory().take_objects(connection_id{1001}, 1, [&] { woken = true; }));
+  EXPECT_FALSE(memory().charge_objects(connection_id{1001}, 1, [&] { woken = true; }));
   client->close();
   settle();
   memory().give_back_objects(others);
   EXPECT_TRUE(woken);
-  EXPECT_TRUE(memory().take_objects(connection_id{1001}, 1, [] {}));
+  EXPECT_TRUE(memory().charge_objects(connection_id{1001}, 1, [] {}));
   memory().give_back_objects(1);
 }
 

@@ -66,7 +66,7 @@ class SessionActor : public group_fixture {
   }
   session_report listed(const session_id& id) {
     auto all = asked<sessions_answer>(group_, sessions_request{1, id}).listed;
-    return all.empty() ? session_report{} : all.front().what;
+    return all.empty() ? session_report{} : all.front().report;
   }
   size_t sessions() { return asked<sessions_answer>(group_, sessions_request{}).count; }
   bool alive(const session_actor& of) { return use(of).failure.code != errc::internal; }
@@ -79,7 +79,7 @@ class SessionActor : public group_fixture {
   std::weak_ptr<const lease> hold(const session_actor& of, uint8_t number, uint64_t bytes = 100) {
     auto made = std::make_shared<lease>();
     made->id.bytes[0] = number;
-    made->in = in_;
+    made->space = in_;
     made->taken_for = reference_kind::session;
     std::weak_ptr<const lease> kept = made;
     auto generation = use(of).found.generation;

@@ -40,7 +40,7 @@ struct LargeStart : terrace::test::actor_fixture {
   std::shared_ptr<copier_pool> copiers;
   group_plan plan;
   group_probes probes;
-  std::shared_ptr<group_parts> group;
+  std::shared_ptr<trust_group> group;
   std::optional<disk_prepared> prepared;
   caf::actor receiver;
 

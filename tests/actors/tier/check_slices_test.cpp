@@ -24,7 +24,7 @@ struct CheckSlices : group_fixture {
     ASSERT_TRUE(*acquired);
     publish_request complete;
     complete.places = (*acquired)->places;
-    complete.in = in;
+    complete.space = in;
     ask<publish_answer>(disk_tier(), complete);
     settle();
     ASSERT_EQ(report(disk_tier()).objects, objects);

@@ -3,7 +3,7 @@
 
 #include "objects.hpp"
 #include "tests/support/actor_fixture.hpp"
-#include "tier/policy/note_line.hpp"
+#include "tier/policy/note_queue.hpp"
 
 using namespace terrace;
 using namespace terrace::actors;
@@ -28,7 +28,7 @@ caf::behavior slow_policy(caf::event_based_actor* self, const std::shared_ptr<po
   return {
       [seen](const policy_notes& notes) {
         ++seen->batches;
-        seen->beyond_credit += seen->marks.size() == note_line::marks_max ? 1 : 0;
+        seen->beyond_credit += seen->marks.size() == note_queue::marks_max ? 1 : 0;
         for (const policy_note& note : notes.notes)
           seen->notes.emplace_back(note.kind, note.key);
       },
@@ -62,7 +62,7 @@ caf::behavior slow_policy(caf::event_based_actor* self, const std::shared_ptr<po
 }
 
 struct TierActor : terrace::test::actor_fixture {
-  static constexpr size_t credit = note_line::batches_between_marks * note_line::marks_max;
+  static constexpr size_t credit = note_queue::batches_between_marks * note_queue::marks_max;
   std::shared_ptr<policy_seen> seen = std::make_shared<policy_seen>();
   caf::actor policy = sys.spawn(slow_policy, seen);
   std::shared_ptr<metrics::tier_probe> probe = std::make_shared<metrics::tier_probe>();
@@ -120,7 +120,7 @@ TEST_F(TierActor, KeepsItsNewsFromAPolicyThatIsBehind) {
   for (size_t i = 0; i < 3 * credit; ++i)
     use(i % 4);
   EXPECT_EQ(seen->batches - seen->of_checks, credit);
-  EXPECT_EQ(seen->marks.size(), note_line::marks_max);
+  EXPECT_EQ(seen->marks.size(), note_queue::marks_max);
 }
 
 TEST_F(TierActor, TellsWhatItKeptWhenAMarkIsBack) {

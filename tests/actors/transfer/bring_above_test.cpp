@@ -23,7 +23,7 @@ struct BringAbove : fast_tier_fixture {
   begun begin(uint64_t first, size_t count) {
     prefetch_job job;
     job.group = group;
-    job.in = in;
+    job.space = in;
     job.to = tier_kind::gpu;
     auto objects = chain(first, count, payload);
     auto digests = std::make_shared<std::vector<digest>>();

@@ -2,7 +2,7 @@
 #include "actors/transfer/copier_actor.hpp"
 
 #include "tests/support/actor_fixture.hpp"
-#include "transfer/copy_line.hpp"
+#include "transfer/copy_queue.hpp"
 
 using namespace terrace;
 using namespace terrace::actors;

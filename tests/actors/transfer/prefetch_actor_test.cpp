@@ -26,7 +26,7 @@ struct Prefetches : disk_fixture {
   begun begin(uint64_t first, size_t count, bool waits = true) {
     prefetch_job job;
     job.group = group;
-    job.in = in;
+    job.space = in;
     auto objects = chain(first, count, payload);
     auto digests = std::make_shared<std::vector<digest>>();
     for (const object_key& key : objects->keys)

@@ -21,7 +21,7 @@ TEST(OpenedDevice, NamesAreComparedInOneForm) {
 TEST(OpenedDevice, ThatOfTheHostNeedsNoDriver) {
   auto opened = open_device(host_device_name);
   ASSERT_TRUE(opened);
-  EXPECT_TRUE(opened->what->allocate(4096));
+  EXPECT_TRUE(opened->opened->allocate(4096));
   EXPECT_NE(opened->description, "");
 }
 

@@ -83,7 +83,7 @@ TEST_F(DirectSource, TellsWhereObjectsAreAndWhatIsExpected) {
   if (!direct())
     GTEST_SKIP() << paths->file(0)->buffered_reason();
   direct_load wanted;
-  wanted.in = std::make_shared<opened_space>();
+  wanted.space = std::make_shared<opened_space>();
   const uint64_t second = paths->map().begin(1);
   for (uint64_t offset : {uint64_t{0}, second + 4 * physical}) {
     wanted.keys.push_back(key_of(wanted.keys.size()));

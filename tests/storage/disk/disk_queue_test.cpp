@@ -229,7 +229,7 @@ TEST_F(DiskQueue, EachUrgencyHasALineOfItsOwn) {
   EXPECT_EQ(queue.waiting(), 5u);
   std::vector<io_class> order;
   for (const auto& one : all_next())
-    order.push_back(one.second.what);
+    order.push_back(one.second.priority);
   EXPECT_EQ(order, (std::vector{io_class::load, io_class::prefetch, io_class::write, io_class::scrub}));
   EXPECT_EQ(queue.bytes_in_flight(io_class::write), page);
 }

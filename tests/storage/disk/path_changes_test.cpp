@@ -18,7 +18,7 @@ index_changes changes_at(const std::vector<uint64_t>& offsets) {
     one.record.offset = offset;
     what.changes.push_back(one);
   }
-  what.of = std::make_shared<opened_space>();
+  what.space = std::make_shared<opened_space>();
   return what;
 }
 
@@ -38,14 +38,14 @@ TEST(PathChanges, EachPathGetsThoseOfItsObjectsInOrder) {
   EXPECT_EQ(own[0].changes[1].record.offset, 20u);
   ASSERT_EQ(own[1].changes.size(), 2u);
   EXPECT_EQ(own[1].changes[0].record.offset, 1500u);
-  EXPECT_TRUE(own[1].of);
+  EXPECT_TRUE(own[1].space);
 }
 
 TEST(PathChanges, APathWithoutAnyGetsNothingButSpacesThatAreGone) {
   auto what = changes_at({10});
   auto own = divide(what, two);
   EXPECT_TRUE(own[1].changes.empty());
-  EXPECT_FALSE(own[1].of);
+  EXPECT_FALSE(own[1].space);
   EXPECT_TRUE(own[1].gone.empty());
   what.gone = {space_id{4}};
   own = divide(what, two);

@@ -31,7 +31,7 @@ space_ptr space(uint32_t id) {
 
 index_change change(uint32_t in, uint64_t number) {
   index_change made;
-  made.in = space_id{in};
+  made.space = space_id{in};
   made.record.generation = first_generation(3) + number;
   made.record.offset = arena_begin + number * 8192;
   made.record.physical_bytes = 8192;
@@ -50,7 +50,7 @@ struct PathJournal : ::testing::Test {
     size_t writes = 0;
     journal.advance();
     while (auto io = journal.next()) {
-      bool sync = io->what == journal_io::action::sync;
+      bool sync = io->wanted == journal_io::action::sync;
       writes += sync ? 0 : 1;
       journal.completed(error != 0 ? -error : sync ? 0 : static_cast<int32_t>(io->memory->size()));
       journal.advance();
@@ -62,7 +62,7 @@ struct PathJournal : ::testing::Test {
   uint64_t fill_almost_until_a_checkpoint_is_due() {
     uint64_t number = 0;
     for (; journal.fill() < 0.7; run())
-      journal.take(index_changes{{change(1, number++)}, space(1)});
+      journal.add(index_changes{{change(1, number++)}, space(1)});
     return number;
   }
 
@@ -78,20 +78,20 @@ struct PathJournal : ::testing::Test {
 } // namespace
 
 TEST_F(PathJournal, RecordsASpaceBeforeItsFirstObject) {
-  journal.take(index_changes{{change(1, 0), change(1, 1)}, space(1)});
+  journal.add(index_changes{{change(1, 0), change(1, 1)}, space(1)});
   EXPECT_EQ(journal.counts().records, 3u);
-  journal.take(index_changes{{change(1, 2)}, space(1)});
+  journal.add(index_changes{{change(1, 2)}, space(1)});
   EXPECT_EQ(journal.counts().records, 4u);
   EXPECT_GT(run(), 0u);
 }
 
 TEST_F(PathJournal, OmitsObjectsOfSpacesThatWereNeverNamed) {
-  journal.take(index_changes{{change(7, 0)}, nullptr});
+  journal.add(index_changes{{change(7, 0)}, nullptr});
   EXPECT_EQ(journal.counts().records, 0u);
 }
 
 TEST_F(PathJournal, NamesWhatTheIndexHasAndItWasNotToldOf) {
-  journal_tally index;
+  journal_sums index;
   index.add(space_id{1}, first_generation(3) + 9);
   EXPECT_TRUE(journal.check(index).empty()) << "what was recorded before is not known";
   journal.has_recorded(index);
@@ -102,18 +102,18 @@ TEST_F(PathJournal, NamesWhatTheIndexHasAndItWasNotToldOf) {
       found[0],
       "the journal of /data/volume differs: it was told of 1 objects of space 1, epoch 3, and the index "
       "has 2");
-  journal.take(index_changes{{change(1, 0)}, space(1)});
+  journal.add(index_changes{{change(1, 0)}, space(1)});
   EXPECT_TRUE(journal.check(index).empty());
   auto removal = change(1, 0);
   removal.record.kind = record_kind::remove;
-  journal.take(index_changes{{removal}, nullptr});
+  journal.add(index_changes{{removal}, nullptr});
   EXPECT_EQ(journal.check(index).size(), 1u);
 }
 
 TEST_F(PathJournal, WhatItHasForgottenIsNotCompared) {
   journal.has_recorded({});
-  journal_tally index;
-  journal.take(index_changes{{change(1, 0)}, space(1)});
+  journal_sums index;
+  journal.add(index_changes{{change(1, 0)}, space(1)});
   index.add(space_id{1}, change(1, 0).record.generation);
   run();
   EXPECT_EQ(forget({space_id{1}, 3}).failure.code, errc::ok);
@@ -123,19 +123,19 @@ TEST_F(PathJournal, WhatItHasForgottenIsNotCompared) {
 }
 
 TEST_F(PathJournal, ReportsTheFirstFailureAndTheFirstSuccessAfterIt) {
-  journal.take(index_changes{{change(1, 0)}, space(1)});
+  journal.add(index_changes{{change(1, 0)}, space(1)});
   ASSERT_TRUE(journal.next());
   auto failing = journal.completed(-EIO);
   EXPECT_NE(failing.find("/data/volume cannot be written"), std::string::npos) << failing;
   journal.advance(); // a checkpoint, because records were lost
   ASSERT_TRUE(journal.image_wanted());
-  journal.take(image_answer{{}, {change(1, 0)}, 0, true});
+  journal.add(image_answer{{}, {change(1, 0)}, 0, true});
   ASSERT_TRUE(journal.next());
   EXPECT_EQ(journal.completed(-EIO), "");
-  journal.take(index_changes{{change(1, 1)}, space(1)});
+  journal.add(index_changes{{change(1, 1)}, space(1)});
   journal.advance();
   if (journal.image_wanted())
-    journal.take(image_answer{{}, {change(1, 0)}, 0, true});
+    journal.add(image_answer{{}, {change(1, 0)}, 0, true});
   auto io = journal.next();
   ASSERT_TRUE(io);
   auto again = journal.completed(static_cast<int32_t>(io->memory ? io->memory->size() : 0));
@@ -143,40 +143,40 @@ TEST_F(PathJournal, ReportsTheFirstFailureAndTheFirstSuccessAfterIt) {
 }
 
 TEST_F(PathJournal, RecordsItsSpacesAgainOnceItCanBeWrittenAgain) {
-  journal.take(index_changes{{change(1, 0)}, space(1)});
+  journal.add(index_changes{{change(1, 0)}, space(1)});
   ASSERT_TRUE(journal.next());
   journal.completed(-EIO); // the space's record is lost
   journal.advance();
   ASSERT_TRUE(journal.image_wanted());
-  journal.take(image_answer{{}, {change(1, 0)}, 0, true});
+  journal.add(image_answer{{}, {change(1, 0)}, 0, true});
   run(EIO); // the checkpoint fails, too
   EXPECT_EQ(journal.counts().records, 2u);
-  journal.take(index_changes{{change(1, 1)}, space(1)});
+  journal.add(index_changes{{change(1, 1)}, space(1)});
   EXPECT_EQ(run(), 2u);
   EXPECT_EQ(journal.counts().records, 4u); // the object, and the space
   EXPECT_EQ(journal.counts().checkpoints, 0u);
-  journal.take(index_changes{{change(1, 2)}, space(1)});
+  journal.add(index_changes{{change(1, 2)}, space(1)});
   EXPECT_EQ(run(), 1u);
   EXPECT_EQ(journal.counts().records, 5u); // once is enough
 }
 
 TEST_F(PathJournal, WhereOnlyCheckpointsFailNothingIsRecordedAgain) {
-  journal.take(index_changes{{change(1, 0)}, space(1)});
+  journal.add(index_changes{{change(1, 0)}, space(1)});
   EXPECT_EQ(run(), 1u);
   journal.advance();
   journal.close();
   journal.advance();
   while (journal.image_wanted())
-    journal.take(image_answer{{}, {change(1, 0)}, 0, true});
+    journal.add(image_answer{{}, {change(1, 0)}, 0, true});
   run(EIO); // the checkpoint
   uint64_t before = journal.counts().records;
-  journal.take(index_changes{{change(1, 1)}, space(1)});
+  journal.add(index_changes{{change(1, 1)}, space(1)});
   run();
   EXPECT_EQ(journal.counts().records, before + 1) << "the record of the space was written long ago";
 }
 
 TEST_F(PathJournal, AShortWriteIsAFailure) {
-  journal.take(index_changes{{change(1, 0)}, space(1)});
+  journal.add(index_changes{{change(1, 0)}, space(1)});
   ASSERT_TRUE(journal.next());
   EXPECT_NE(journal.completed(512).find("short write"), std::string::npos);
 }
@@ -188,7 +188,7 @@ TEST_F(PathJournal, ForgettingASpaceThatWasNeverWrittenNeedsNothing) {
 }
 
 TEST_F(PathJournal, ForgettingRaisesTheEpoch) {
-  journal.take(index_changes{{change(1, 0)}, space(1)});
+  journal.add(index_changes{{change(1, 0)}, space(1)});
   auto answer = forget({space_id{1}, 0});
   EXPECT_EQ(answer.failure.code, errc::ok);
   EXPECT_EQ(answer.epoch, 4u);
@@ -206,7 +206,7 @@ TEST_F(PathJournal, ForgettingFailsIfTheDeviceDoesNotRespond) {
 }
 
 TEST_F(PathJournal, TheLastCheckpointAsksForTheWholeIndexInParts) {
-  journal.take(index_changes{{change(1, 0), change(1, 1)}, space(1)});
+  journal.add(index_changes{{change(1, 0), change(1, 1)}, space(1)});
   run();
   EXPECT_FALSE(journal.image_wanted());
   journal.close();
@@ -217,11 +217,11 @@ TEST_F(PathJournal, TheLastCheckpointAsksForTheWholeIndexInParts) {
   EXPECT_EQ(first->within.offset, arena_begin);
   EXPECT_EQ(first->first, 0u);
   EXPECT_FALSE(journal.image_wanted()); // an answer is awaited
-  journal.take(image_answer{{}, {change(1, 0)}, 1024, false});
+  journal.add(image_answer{{}, {change(1, 0)}, 1024, false});
   auto second = journal.image_wanted();
   ASSERT_TRUE(second);
   EXPECT_EQ(second->first, 1024u);
-  journal.take(image_answer{{}, {change(1, 1)}, 2048, true});
+  journal.add(image_answer{{}, {change(1, 1)}, 2048, true});
   run();
   EXPECT_TRUE(journal.closed());
   EXPECT_EQ(journal.missing().code, errc::ok);
@@ -230,10 +230,10 @@ TEST_F(PathJournal, TheLastCheckpointAsksForTheWholeIndexInParts) {
 
 // Otherwise it would count objects as left out that the journal after it still has.
 TEST_F(PathJournal, TheLastCheckpointBeginsWhenAllChangesAreRecorded) {
-  journal.take(index_changes{{change(1, 0)}, space(1)});
+  journal.add(index_changes{{change(1, 0)}, space(1)});
   auto first = journal.next();
   ASSERT_TRUE(first);
-  journal.take(index_changes{{change(1, 1)}, space(1)});
+  journal.add(index_changes{{change(1, 1)}, space(1)});
   journal.close();
   journal.advance();
   EXPECT_FALSE(journal.image_wanted()) << "a change waits for the write in progress";
@@ -242,7 +242,7 @@ TEST_F(PathJournal, TheLastCheckpointBeginsWhenAllChangesAreRecorded) {
   EXPECT_FALSE(journal.image_wanted());
   run(); // its record
   ASSERT_TRUE(journal.image_wanted());
-  journal.take(image_answer{{}, {change(1, 0), change(1, 1)}, 0, true});
+  journal.add(image_answer{{}, {change(1, 0), change(1, 1)}, 0, true});
   run();
   EXPECT_TRUE(journal.closed());
   EXPECT_EQ(journal.missing().code, errc::ok);
@@ -251,10 +251,10 @@ TEST_F(PathJournal, TheLastCheckpointBeginsWhenAllChangesAreRecorded) {
 
 TEST_F(PathJournal, ACheckpointThatIsDueDuringTheShutdownDoesNotWaitForRecordsAndIsNotTheLast) {
   uint64_t number = fill_almost_until_a_checkpoint_is_due();
-  journal.take(index_changes{{change(1, number++)}, space(1)});
+  journal.add(index_changes{{change(1, number++)}, space(1)});
   auto write = journal.next(); // three quarters of the journal
   ASSERT_TRUE(write);
-  journal.take(index_changes{{change(1, number++)}, space(1)});
+  journal.add(index_changes{{change(1, number++)}, space(1)});
   journal.close();
   for (uint64_t expected : {1, 2}) {
     journal.advance();
@@ -262,7 +262,7 @@ TEST_F(PathJournal, ACheckpointThatIsDueDuringTheShutdownDoesNotWaitForRecordsAn
     if (write)
       journal.completed(static_cast<int32_t>(std::exchange(write, std::nullopt)->memory->size()));
     EXPECT_FALSE(journal.closed());
-    journal.take(image_answer{{}, {change(1, 0)}, 0, true});
+    journal.add(image_answer{{}, {change(1, 0)}, 0, true});
     run();
     EXPECT_EQ(journal.counts().checkpoints, expected);
   }
@@ -273,22 +273,22 @@ TEST_F(PathJournal, ACheckpointThatIsDueDuringTheShutdownDoesNotWaitForRecordsAn
 
 TEST_F(PathJournal, IfACheckpointBeforeTheLastOneFailsTheLastOneStillContainsEverything) {
   uint64_t number = fill_almost_until_a_checkpoint_is_due();
-  journal.take(index_changes{{change(1, number++)}, space(1)});
+  journal.add(index_changes{{change(1, number++)}, space(1)});
   auto write = journal.next();
   ASSERT_TRUE(write);
-  journal.take(index_changes{{change(1, number++)}, space(1)});
+  journal.add(index_changes{{change(1, number++)}, space(1)});
   journal.close();
   journal.advance();
   ASSERT_TRUE(journal.image_wanted());
   journal.completed(static_cast<int32_t>(write->memory->size()));
-  journal.take(image_answer{{}, {change(1, 0)}, 0, true});
+  journal.add(image_answer{{}, {change(1, 0)}, 0, true});
   ASSERT_TRUE(journal.next()); // a write of the image, because records had the turn before
   EXPECT_FALSE(journal.completed(-EIO).empty());
   EXPECT_EQ(journal.counts().lost, 0u);
   run(); // the record that waits
   EXPECT_FALSE(journal.closed());
   ASSERT_TRUE(journal.image_wanted());
-  journal.take(image_answer{{}, {change(1, 0)}, 0, true});
+  journal.add(image_answer{{}, {change(1, 0)}, 0, true});
   run();
   EXPECT_TRUE(journal.closed());
   EXPECT_EQ(journal.missing().code, errc::ok);
@@ -298,22 +298,22 @@ TEST_F(PathJournal, IfACheckpointBeforeTheLastOneFailsTheLastOneStillContainsEve
 TEST_F(PathJournal, ALastCheckpointBeginsAlthoughAFullJournalHasNoRoomForWhatWaits) {
   uint64_t number = fill_almost_until_a_checkpoint_is_due();
   while (journal.fill() < 1) { // the checkpoint that was due fails, and the next one is not due yet
-    journal.take(index_changes{{change(1, number++)}, space(1)});
+    journal.add(index_changes{{change(1, number++)}, space(1)});
     run();
     if (journal.image_wanted()) {
-      journal.take(image_answer{{}, {change(1, 0)}, 0, true});
+      journal.add(image_answer{{}, {change(1, 0)}, 0, true});
       auto image = journal.next();
       ASSERT_TRUE(image);
       journal.completed(-EIO);
     }
   }
-  journal.take(index_changes{{change(1, number++)}, space(1)});
+  journal.add(index_changes{{change(1, number++)}, space(1)});
   journal.close();
   journal.advance();
   // The second one contains the records that the journal lost.
   for (int part = 0; part < 2 && !journal.closed(); ++part) {
     ASSERT_TRUE(journal.image_wanted());
-    journal.take(image_answer{{}, {change(1, 0)}, 0, true});
+    journal.add(image_answer{{}, {change(1, 0)}, 0, true});
     run();
   }
   EXPECT_TRUE(journal.closed());
@@ -321,12 +321,12 @@ TEST_F(PathJournal, ALastCheckpointBeginsAlthoughAFullJournalHasNoRoomForWhatWai
 }
 
 TEST_F(PathJournal, SaysIfTheLastCheckpointCouldNotBeWritten) {
-  journal.take(index_changes{{change(1, 0)}, space(1)});
+  journal.add(index_changes{{change(1, 0)}, space(1)});
   run();
   journal.close();
   journal.advance();
   ASSERT_TRUE(journal.image_wanted());
-  journal.take(image_answer{{}, {}, 0, true});
+  journal.add(image_answer{{}, {}, 0, true});
   run(EIO);
   EXPECT_TRUE(journal.closed());
   EXPECT_NE(journal.missing().text.find("/data/volume"), std::string::npos);

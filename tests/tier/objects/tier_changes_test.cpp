@@ -60,7 +60,7 @@ struct TierChanges : ::testing::Test {
 TEST_F(TierChanges, NotesAreSentAndAMarkFollowsEveryFewBatches) {
   EXPECT_TRUE(tier.drain_news().notes.notes.empty());
   size_t marks = 0;
-  for (size_t i = 0; i < note_line::batches_between_marks; ++i) {
+  for (size_t i = 0; i < note_queue::batches_between_marks; ++i) {
     store(i, 1);
     auto news = tier.drain_news();
     EXPECT_EQ(news.notes.notes.size(), 1u);

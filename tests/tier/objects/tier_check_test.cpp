@@ -3,7 +3,7 @@
 
 #include "tests/tier/objects.hpp"
 #include "tier/objects/tier_changes.hpp"
-#include "tier/policy/policy_book.hpp"
+#include "tier/policy/group_policies.hpp"
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ constexpr uint64_t page = 4096, each = 2 * page; // an object with its header
 
 struct TierCheck : ::testing::Test {
   tier_changes tier{tier_kind::host, residency(tier_kind::host)};
-  policy_book policy;
+  group_policies policy;
   std::unique_ptr<allocator> space = *make_allocator("free_list", {.capacity_bytes = 64 * each});
 
   TierCheck() { EXPECT_TRUE(policy.add_tier(tier_kind::host, "lru")); }

@@ -78,12 +78,12 @@ TEST(TierClear, JournalsAreNotComparedWithWhatItHasRemovedUntilTheyAreTold) {
   store(tier, 2 * residency::clear_objects_max);
   std::vector<uint64_t> paths = {1 << 30};
   tier.tally_recorded(path_map(paths));
-  journal_tally told = tier.take_recorded().front();
+  journal_sums told = tier.take_recorded().front();
   auto counted = [&tier] {
     tier.begin_recount();
     while (tier.recount_step(256)) {
     }
-    journal_tally all = tier.counted_for_journals().front();
+    journal_sums all = tier.counted_for_journals().front();
     tier.end_recount();
     return all;
   };
@@ -102,7 +102,7 @@ TEST(TierClear, OneThatIsOverLeavesTheOthersInProgress) {
   store(tier, 2 * residency::clear_objects_max);
   std::vector<uint64_t> paths = {1 << 30};
   tier.tally_recorded(path_map(paths));
-  journal_tally told = tier.take_recorded().front();
+  journal_sums told = tier.take_recorded().front();
   tier_clear all({});
   ASSERT_TRUE(all.step(tier));
   tier_clear other({space_id{2}});

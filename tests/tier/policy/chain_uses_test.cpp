@@ -1,4 +1,4 @@
-#include "tier/policy/policy_book.hpp"
+#include "tier/policy/group_policies.hpp"
 
 #include "tests/tier/objects.hpp"
 

@@ -45,7 +45,7 @@ acquire_request one_object(uint32_t space, uint64_t number) {
 struct TenantQuotas : ::testing::Test {
   uint64_t capacity = 100 * each;
   std::shared_ptr<tenant_directory> directory = std::make_shared<tenant_directory>();
-  std::shared_ptr<tenant_board> board = std::make_shared<tenant_board>();
+  std::shared_ptr<tenant_states> board = std::make_shared<tenant_states>();
   std::shared_ptr<tenant_quotas> quotas;
   residency objects{tier_kind::host};
   uint64_t next_offset = 0;

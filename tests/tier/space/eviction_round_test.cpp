@@ -99,7 +99,7 @@ TEST_F(EvictionRound, LetsNothingGoWhenSpaceCameBackMeanwhile) {
   auto taken = fill();
   auto waiting = ask({1});
   ASSERT_NE(wanted(), 0u);
-  EXPECT_TRUE(round->take_back({taken[7]}));
+  EXPECT_TRUE(round->put_back({taken[7]}));
   EXPECT_EQ(make_room({0}), numbers{});
   EXPECT_TRUE(*waiting);
   EXPECT_EQ(free_bytes(), 0u);

@@ -12,10 +12,10 @@ namespace terrace::actors::verbs {
 namespace {
 
 /// Writes the clear to the state directory, for what the volume or a path of it cannot record now.
-task<error> record(client_request& request, pending_clear what) {
+task<error> record(client_request& request, pending_clear clear) {
   connected_client& client = request.client;
   auto keeper = spawn_clear_keeper(request.actor.system(), client.group_handle());
-  remember_clear_request question{std::move(what)};
+  remember_clear_request question{std::move(clear)};
   auto recorded = co_await request.try_ask<remember_clear_answer>(
       keeper, std::move(question), "the clear could not be recorded for the disk tier");
   co_return recorded ? recorded->failure : recorded.error();
@@ -25,7 +25,7 @@ task<error> record(client_request& request, pending_clear what) {
 
 /// 1. If the volume cannot be reached, the clear is recorded in the state directory: the volume applies it before it
 ///    serves again.
-/// 2. The tiers are asked, in the order of tier/objects/clear_course.hpp.
+/// 2. The tiers are asked, in the order of tier/objects/clear_order.hpp.
 /// 3. If an open volume could not make the clear durable on all of its paths, it is recorded for the other paths.
 task<> clear(client_request& request, const wire::Clear& asked, protocol::descriptor_list&) {
   connected_client& client = request.client;
@@ -37,35 +37,35 @@ task<> clear(client_request& request, const wire::Clear& asked, protocol::descri
     auto opened = request.space(asked.space());
     if (!opened)
       co_return;
-    space = opened->what->id;
-    fingerprint = opened->what->fingerprint.bytes;
+    space = opened->space->id;
+    fingerprint = opened->space->fingerprint.bytes;
   }
-  const group_parts& group = client.group();
+  const trust_group& group = client.group();
   forget_prompts_request prompts{space.value_or(space_id{})};
   co_await request.ask<forget_prompts_answer>(group.group, std::move(prompts), group_ended);
-  clear_course course;
+  clear_order order;
   if (group.disk() == nullptr) {
     pending_clear pending{fingerprint};
     auto failure = co_await record(request, std::move(pending));
     if (failure.code == errc::busy) {
       co_await request.valid(failure);
     }
-    course.recorded(failure);
+    order.recorded(failure);
   }
-  while (auto next = course.next(group.tiers().size())) {
+  while (auto next = order.next(group.tiers().size())) {
     tier_actor tier = group.tiers()[*next].tier;
     clear_request question{space, fingerprint};
     auto cleared =
         co_await request.ask<clear_answer>(tier, std::move(question), "a tier ended while it was cleared");
-    course.add(cleared);
+    order.add(cleared);
   }
   // Paths of the volume that are left out, or could not write the clear down, hear of it when they are opened.
-  if (auto missed = course.unrecorded(fingerprint)) {
+  if (auto missed = order.unrecorded(fingerprint)) {
     pending_clear pending = *missed;
     auto failure = co_await record(request, std::move(pending));
-    course.recorded(failure);
+    order.recorded(failure);
   }
-  const clear_answer& sum = course.sum();
+  const clear_answer& sum = order.sum();
   co_await request.valid(sum.failure);
   if (group.shadow)
     request.actor.send(group.shadow, shadow_clear{space});
@@ -82,8 +82,8 @@ namespace {
 constexpr size_t objects_at_a_time = 1'024;
 
 /// `chosen`: bit n: tier_kind n; 0: all. The fastest tier first, and once more at the end, as for a clear
-/// (tier/objects/clear_course.hpp): so no concurrent transfer brings back what was removed.
-std::vector<tier_actor> tiers_to_ask(const group_parts& group, uint32_t chosen) {
+/// (tier/objects/clear_order.hpp): so no concurrent transfer brings back what was removed.
+std::vector<tier_actor> tiers_to_ask(const trust_group& group, uint32_t chosen) {
   std::vector<tier_actor> asked;
   for (const tier_handle& tier : group.tiers())
     if (chosen == 0 || (chosen >> static_cast<unsigned>(tier.kind) & 1) != 0)
@@ -114,17 +114,17 @@ discard_notice unwanted(const object_hold& held, removed_objects& sum) {
 /// A tier at a time, and some objects at a time: the tier holds those that it has, is told that they are unwanted, and frees
 /// them when the hold ends.
 task<> evict(client_request& request, const wire::Evict& asked, protocol::descriptor_list&) {
-  request.take_terms(asked);
+  request.set_terms(asked);
   connected_client& client = request.client;
   if (!request.may_govern("an eviction removes what all clients of the trust group have stored"))
     co_return;
-  auto in = request.space(asked.space());
-  if (!in)
+  auto space = request.space(asked.space());
+  if (!space)
     co_return;
   const wire::Prefix& sent = *asked.prefix();
-  auto prefix = co_await request.chunks(*in, sent);
+  auto prefix = co_await request.chunks(*space, sent);
   auto chunks = std::make_shared<const std::vector<digest>>(std::move(prefix.chunks));
-  object_source objects(in->what, chunks);
+  object_source objects(space->space, chunks);
   size_t charged = objects.size() / 64; // some objects at a time
   co_await request.room(charged);
   removed_objects removed;

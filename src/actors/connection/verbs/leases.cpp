@@ -14,8 +14,8 @@ flatbuffers::Offset<wire::LeaseStatus> write(flatbuffers::FlatBufferBuilder& bod
   auto id = body.CreateVector(one.id.bytes.data(), one.id.bytes.size());
   auto age = std::chrono::duration_cast<std::chrono::milliseconds>(std::max(now, one.taken) - one.taken);
   return wire::CreateLeaseStatus(body, id, one.number, static_cast<uint64_t>(one.owner),
-                                 static_cast<uint32_t>(one.in), static_cast<uint32_t>(one.chunks), one.tokens,
-                                 one.bytes, static_cast<uint64_t>(age.count()), one.revoked);
+                                 static_cast<uint32_t>(one.space), static_cast<uint32_t>(one.chunks),
+                                 one.tokens, one.bytes, static_cast<uint64_t>(age.count()), one.revoked);
 }
 
 } // namespace
@@ -137,7 +137,7 @@ task<> tell_places(client_request& request, lease_ptr from, transfer_scope scope
   reading->from = from;
   reading->places = *done.places;
   reading->holds = std::move(done.holds);
-  reading->number = [numbers = scope_numbers(from->in->spec, scope, rank)](size_t i) {
+  reading->number = [numbers = scope_numbers(from->space->spec, scope, rank)](size_t i) {
     return numbers.of(i);
   };
   location_writer writer(*client.group().memory, *done.places);
@@ -155,14 +155,14 @@ task<> tell_places(client_request& request, lease_ptr from, transfer_scope scope
       break;
     co_await request.turn("its locations were made ready");
   }
-  auto missing = missing_of(done, scope, rank, from->in->spec);
+  auto missing = missing_of(done, scope, rank, from->space->spec);
   request.reply(writer.finish(request, token_of(*from, scope.range), missing));
 }
 
 } // namespace
 
 task<> read_lease(client_request& request, const wire::ReadLease& asked, protocol::descriptor_list&) {
-  request.take_terms(asked);
+  request.set_terms(asked);
   connected_client& client = request.client;
   if (!request.may_map("load with a region"))
     co_return;
@@ -170,7 +170,7 @@ task<> read_lease(client_request& request, const wire::ReadLease& asked, protoco
   auto from = co_await request.lease(id);
   if (!client.holdings().holds(from->id) && !request.may_lease())
     co_return;
-  auto scope = terrace::scope_of(asked, from->in->spec, from->chunks.size());
+  auto scope = terrace::scope_of(asked, from->space->spec, from->chunks.size());
   co_await request.valid(scope);
   if (size_t objects = scope->range.count * scope->pools.size(); objects > locations_max) {
     request.refuse(
@@ -182,12 +182,12 @@ task<> read_lease(client_request& request, const wire::ReadLease& asked, protoco
   if (asked.replaces() && request.actor.has_read(from->id)) {
     co_await request.leases_ended("it was served");
   }
-  auto rank = client.holdings().rank_in(*from->in);
+  auto rank = client.holdings().rank_in(*from->space);
   co_await request.valid(rank);
   auto part = co_await request.objects(from, *scope, *rank);
   load_job job;
   job.group = client.group_handle();
-  job.in = from->in;
+  job.space = from->space;
   job.objects = std::move(part.objects);
   job.objects_per_chunk = scope->pools.size();
   job.leased = std::move(part.held);

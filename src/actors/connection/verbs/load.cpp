@@ -10,7 +10,7 @@ namespace {
 
 /// What is loaded, before its runs are validated.
 struct load_subject {
-  space_ptr in;
+  space_ptr space;
   std::shared_ptr<metrics::space_probe> probe; ///< null if only a lease identifies the space
   batch_ptr objects;
   transfer_scope scope;
@@ -112,7 +112,7 @@ bool may_leave(const wire::Load& request) { return request.first_chunk() == 0 &&
 /// computes it.
 task<> choose(client_request& request, load_subject& subject, std::shared_ptr<const chunk_prefix> prefix,
               uint32_t tiers, uint32_t prefill_tokens_per_s) {
-  auto question = request.question(subject.in, prefix);
+  auto question = request.question(subject.space, prefix);
   question.plan.tail_tokens = 0;
   question.prefill_tokens_per_s = prefill_tokens_per_s;
   question.tiers = tiers;
@@ -125,30 +125,31 @@ task<> choose(client_request& request, load_subject& subject, std::shared_ptr<co
   }
   if (found.recompute_chunks != 0 || subject.missing)
     subject.offered = first_of(*subject.objects, found.plan.found_chunks * subject.scope.pools.size());
-  request.client.count_recomputed(subject.in->spec, found.recompute_chunks);
+  request.client.count_recomputed(subject.space->spec, found.recompute_chunks);
 }
 
 /// By prefix, which counts as an access.
-task<load_subject> subject_of_prefix(client_request& request, const wire::Load& asked, client_space_ptr in) {
+task<load_subject> subject_of_prefix(client_request& request, const wire::Load& asked,
+                                     client_space_ptr space) {
   connected_client& client = request.client;
-  auto part = co_await request.objects(in, asked, false);
+  auto part = co_await request.objects(space, asked, false);
   const chunk_prefix& all = *part.prefix;
-  const space_spec& spec = in->what->spec;
-  bool loads = !client.loads_nothing(asked.options(), *in);
+  const space_spec& spec = space->space->spec;
+  bool loads = !client.loads_nothing(asked.options(), *space);
   if (loads)
     request.use_for_inference(asked.options(), part.objects);
   if (loads && client.group().feed)
-    request.tell_shadows(asked.options(), in->what,
-                         std::make_shared<const chunk_prefix>(part_of(all, part.scope.range)), in->rank);
+    request.tell_shadows(asked.options(), space->space,
+                         std::make_shared<const chunk_prefix>(part_of(all, part.scope.range)), space->rank);
   load_subject subject{
-      in->what, in->probe, part.objects, part.scope,
-      in->rank, {},        nullptr,      all.first_token + part.scope.range.first * spec.chunk_tokens};
+      space->space, space->probe, part.objects, part.scope,
+      space->rank,  {},           nullptr,      all.first_token + part.scope.range.first * spec.chunk_tokens};
   if (part.scope.range.first + part.scope.range.count == all.chunks.size())
     subject.tail_tokens = all.tail_tokens;
-  uint32_t tiers = tiers_of(asked, in->defaults);
+  uint32_t tiers = tiers_of(asked, space->defaults);
   uint32_t speed = 0;
   if (client.group().tiers().size() > 1 && may_leave(asked))
-    speed = client.prefill_speed(asked.options(), *in);
+    speed = client.prefill_speed(asked.options(), *space);
   if (tiers != 0 || speed != 0) {
     auto chosen = std::make_shared<const chunk_prefix>(part_of(all, part.scope.range));
     co_await choose(request, subject, chosen, tiers, speed);
@@ -160,21 +161,26 @@ task<load_subject> subject_of_lease(client_request& request, const wire::Load& a
   connected_client& client = request.client;
   lease_id id = protocol::to_lease_id(asked.lease());
   auto from = co_await request.lease(id);
-  if (asked.space() != 0 && static_cast<space_id>(asked.space()) != from->in->id) {
+  if (asked.space() != 0 && static_cast<space_id>(asked.space()) != from->space->id) {
     error why{errc::bad_request, "the lease belongs to space " +
-                                     std::to_string(static_cast<uint32_t>(from->in->id)) + ", not to space " +
-                                     std::to_string(asked.space())};
+                                     std::to_string(static_cast<uint32_t>(from->space->id)) +
+                                     ", not to space " + std::to_string(asked.space())};
     co_await request.valid(why);
   }
-  auto scope = terrace::scope_of(asked, from->in->spec, from->chunks.size());
+  auto scope = terrace::scope_of(asked, from->space->spec, from->chunks.size());
   co_await request.valid(scope);
-  auto rank = client.holdings().rank_in(*from->in);
+  auto rank = client.holdings().rank_in(*from->space);
   co_await request.valid(rank);
   auto part = co_await request.objects(from, *scope, *rank);
-  auto known = client.holdings().space(from->in->id);
-  load_subject subject{
-      from->in, known ? known->probe : nullptr, std::move(part.objects), *scope, *rank, std::move(part.held),
-      from,     token_of(*from, scope->range)};
+  auto known = client.holdings().space(from->space->id);
+  load_subject subject{from->space,
+                       known ? known->probe : nullptr,
+                       std::move(part.objects),
+                       *scope,
+                       *rank,
+                       std::move(part.held),
+                       from,
+                       token_of(*from, scope->range)};
   if (scope->range.first + scope->range.count == from->chunks.size())
     subject.tail_tokens = from->tail_tokens;
   co_return subject;
@@ -183,16 +189,16 @@ task<load_subject> subject_of_lease(client_request& request, const wire::Load& a
 } // namespace
 
 task<> load(client_request& request, const wire::Load& asked, protocol::descriptor_list&) {
-  request.take_terms(asked);
+  request.set_terms(asked);
   connected_client& client = request.client;
   auto target = target_of(client, asked);
   co_await request.valid(target);
   load_subject subject;
   if (asked.prefix() != nullptr) {
-    auto in = request.space(asked.space());
-    if (!in)
+    auto space = request.space(asked.space());
+    if (!space)
       co_return;
-    subject = co_await subject_of_prefix(request, asked, in);
+    subject = co_await subject_of_prefix(request, asked, space);
   } else {
     subject = co_await subject_of_lease(request, asked);
   }
@@ -204,7 +210,7 @@ task<> load(client_request& request, const wire::Load& asked, protocol::descript
   auto runs = co_await request.runs(sent, subject.objects, region_bytes);
   load_job job;
   job.group = client.group_handle();
-  job.in = subject.in;
+  job.space = subject.space;
   job.objects = subject.offered ? subject.offered : subject.objects;
   job.objects_per_chunk = pools;
   job.leased = std::move(subject.leased);
@@ -224,12 +230,12 @@ task<> load(client_request& request, const wire::Load& asked, protocol::descript
   request.reply([&](flatbuffers::FlatBufferBuilder& body) {
     size_t requested = subject.objects->size() / pools;
     auto tiers = body.CreateVector(done.bytes_by_tier.data(), done.bytes_by_tier.size());
-    auto missing = missing_of(done, subject.scope, subject.rank, subject.in->spec);
+    auto missing = missing_of(done, subject.scope, subject.rank, subject.space->spec);
     if (!missing)
       missing = subject.missing;
     return wire::CreateLoadAnswer(
         body, static_cast<uint32_t>(requested), static_cast<uint32_t>(done.chunks),
-        tokens_of_chunks(done.chunks, requested, subject.tail_tokens, subject.in->spec.chunk_tokens),
+        tokens_of_chunks(done.chunks, requested, subject.tail_tokens, subject.space->spec.chunk_tokens),
         done.bytes, tiers, subject.first_token, missing ? &*missing : nullptr, subject.recompute_chunks);
   });
 }

@@ -25,7 +25,7 @@ struct candidate {
 
 /// A lookup in progress.
 struct subject {
-  client_space_ptr in;
+  client_space_ptr space;
   bool lease_wanted = false;
   bool loads = true;                  ///< false: nothing is searched
   bool tail_wanted = false;           ///< what the saved turn of its session ends with, too
@@ -42,60 +42,60 @@ struct subject {
   saved_turn_ptr saved() const { return tail_wanted && turn.after ? turn.after->saved() : nullptr; }
 };
 
-session_answer session_of(const subject& of) {
-  if (!of.turn.after)
+session_answer session_of(const subject& target) {
+  if (!target.turn.after)
     return {};
-  return {of.turn.after->tokens(), of.turn.after->last(), of.in->hasher->width()};
+  return {target.turn.after->tokens(), target.turn.after->last(), target.space->hasher->width()};
 }
 
 /// Of the end of the saved turn, or of the prompt, if what was found ends there.
-std::vector<uint64_t> cursors_of(const subject& of, const prefix_plan& plan) {
-  if (const auto& entry = of.candidates.back().entry)
+std::vector<uint64_t> cursors_of(const subject& target, const prefix_plan& plan) {
+  if (const auto& entry = target.candidates.back().entry)
     return entry->end.cursors;
-  auto saved = of.saved();
+  auto saved = target.saved();
   return saved && plan.found_tokens == saved->tokens() ? saved->cursors : std::vector<uint64_t>();
 }
 
-void answer(client_request& request, const subject& of, const lookup_answer& found) {
+void answer(client_request& request, const subject& target, const lookup_answer& found) {
   connected_client& client = request.client;
   const prefix_plan& plan = found.plan;
-  const space_spec& spec = of.in->what->spec;
-  if (of.loads)
-    count_hits(*of.in->probe, spec, plan);
+  const space_spec& spec = target.space->space->spec;
+  if (target.loads)
+    count_hits(*target.space->probe, spec, plan);
   client.count_recomputed(spec, found.recompute_chunks);
   lease_ptr held;
   if (found.shortened)
     client.environment().client_probe->lease_shortened();
-  if (of.lease_wanted && plan.found_chunks != 0 && request.context->live()) {
-    held = lease_on(found, *of.candidates.back().prefix, of.in->what, random_lease_id(), client.record()->id,
-                    client.environment().now());
+  if (target.lease_wanted && plan.found_chunks != 0 && request.context->live()) {
+    held = lease_on(found, *target.candidates.back().prefix, target.space->space, random_lease_id(),
+                    client.record()->id, client.environment().now());
     if (!request.may_lease() || !request.ok(client.holdings().may_name(objects_of(*held))))
       return;
     request.actor.add_lease(held);
   }
-  auto cursors = cursors_of(of, plan);
-  const prompt_entry_ptr& entry = of.candidates.back().entry;
-  if (of.logits_wanted)
+  auto cursors = cursors_of(target, plan);
+  const prompt_entry_ptr& entry = target.candidates.back().entry;
+  if (target.logits_wanted)
     client.environment().client_probe->prompt_asked(entry != nullptr);
-  if (of.name) {
+  if (target.name) {
     auto outcome = outcome_of(found, spec, held);
     outcome.cursors = cursors;
     outcome.prompt = entry;
     if (held)
       outcome.end_lease = request.actor.lease_ender(held->id);
-    of.name->answered(std::move(outcome));
+    target.name->answered(std::move(outcome));
   }
   request.reply([&](flatbuffers::FlatBufferBuilder& body) {
     return write_lookup_answer(body, plan, found.recompute_chunks, held ? held->id : lease_id{},
-                               {of.prefix->chunks, of.digest_width}, session_of(of),
+                               {target.prefix->chunks, target.digest_width}, session_of(target),
                                {cursors, entry ? std::span(entry->logits) : std::span<const uint8_t>()});
   });
 }
 
-lookup_request question_of(client_request& request, const wire::Lookup& asked, const subject& of,
+lookup_request question_of(client_request& request, const wire::Lookup& asked, const subject& target,
                            const prefix_ptr& prefix) {
-  auto question = request.question(of.in->what, prefix);
-  question.tiers = tiers_of(asked, of.in->defaults);
+  auto question = request.question(target.space->space, prefix);
+  question.tiers = tiers_of(asked, target.space->defaults);
   return question;
 }
 
@@ -105,21 +105,21 @@ const tier_handle& host_tier(connected_client& client) { return client.group().t
 
 /// Of a lookup in a session: whether what is known of its prefix matters. A lease has to hold all of it, and beside a faster
 /// tier it is not known which of the two has a chunk now.
-bool uses_known(connected_client& client, const wire::Lookup& asked, const subject& of) {
-  uint32_t tiers = tiers_of(asked, of.in->defaults);
+bool uses_known(connected_client& client, const wire::Lookup& asked, const subject& target) {
+  uint32_t tiers = tiers_of(asked, target.space->defaults);
   bool host = tiers == 0 || (tiers >> static_cast<unsigned>(memory_tier) & 1) != 0;
   const auto& all = client.group().tiers();
   bool fastest = all.front().kind == memory_tier &&
                  std::none_of(all.begin(), all.end(),
                               [](const tier_handle& tier) { return faster_than_memory(tier.kind); });
-  return asked.prefix()->session() != nullptr && !of.lease_wanted && of.loads && host && fastest &&
-         !has_trailing_pools(of.in->what->spec);
+  return asked.prefix()->session() != nullptr && !target.lease_wanted && target.loads && host && fastest &&
+         !has_trailing_pools(target.space->space->spec);
 }
 
 /// Whether only the rest of the prompt is needed: the answer tells nothing else of the chunks before it.
-bool wants_rest(connected_client& client, const wire::Lookup& asked, const subject& of) {
-  return uses_known(client, asked, of) && !asked.digests() && !of.logits_wanted && !of.tail_wanted &&
-         !of.name;
+bool wants_rest(connected_client& client, const wire::Lookup& asked, const subject& target) {
+  return uses_known(client, asked, target) && !asked.digests() && !target.logits_wanted &&
+         !target.tail_wanted && !target.name;
 }
 
 prefix_ptr behind(const chunk_prefix& whole, size_t chunks, uint32_t chunk_tokens) {
@@ -140,29 +140,30 @@ struct searched_part {
 };
 
 /// At least one chunk remains.
-searched_part part_of(connected_client& client, const wire::Lookup& asked, const subject& of) {
-  searched_part part{of.candidates.back().prefix, uses_known(client, asked, of), of.turn.left_out,
-                     of.turn.before};
+searched_part part_of(connected_client& client, const wire::Lookup& asked, const subject& target) {
+  searched_part part{target.candidates.back().prefix, uses_known(client, asked, target), target.turn.left_out,
+                     target.turn.before};
   if (!part.remembers || part.known != 0 || part.prefix->chunks.empty())
     return part;
   part.before = host_tier(client).index->table().departures();
-  part.known = std::min(still_known(of.turn.after->known(), part.before, of.turn.held_chunks),
+  part.known = std::min(still_known(target.turn.after->known(), part.before, target.turn.held_chunks),
                         static_cast<uint32_t>(part.prefix->chunks.size()) - 1);
   if (part.known != 0)
-    part.prefix = behind(*part.prefix, part.known, of.in->what->spec.chunk_tokens);
+    part.prefix = behind(*part.prefix, part.known, target.space->space->spec.chunk_tokens);
   return part;
 }
 
 /// What was not looked for counts as found in host memory, and the session remembers what is there.
-void add_known(connected_client& client, subject& of, const searched_part& part, prefix_plan& plan) {
-  const space_spec& spec = of.in->what->spec;
+void add_known(connected_client& client, subject& target, const searched_part& part, prefix_plan& plan) {
+  const space_spec& spec = target.space->space->spec;
   if (part.known != 0) {
     plan = behind_known(std::move(plan), part.known, spec.chunk_tokens);
     host_tier(client).probe->hit(part.known * chunk_layout(spec).objects_per_chunk());
   }
   size_t whole = part.known + part.prefix->whole_chunks(); // what follows is not of the chain
   known_prefix found{leading_host_chunks(plan), part.before};
-  of.turn.after = std::make_shared<const session_state>(of.turn.after->with_known(found.first(whole)));
+  target.turn.after =
+      std::make_shared<const session_state>(target.turn.after->with_known(found.first(whole)));
 }
 
 // ---- the search ----
@@ -179,86 +180,87 @@ prefix_ptr up_to(const saved_turn& saved, const chunk_prefix& whole) {
 }
 
 /// All of the prompt, if its logits are kept and all of its chunks are found.
-task<prompt_entry_ptr> kept_prompt(client_request& request, const wire::Lookup& asked, const subject& of) {
+task<prompt_entry_ptr> kept_prompt(client_request& request, const wire::Lookup& asked,
+                                   const subject& target) {
   const auto& group = request.client.group().group;
-  find_prompt_request prompt{of.in->what->id, of.prompt->chunks.back()};
+  find_prompt_request prompt{target.space->space->id, target.prompt->chunks.back()};
   auto kept = co_await request.ask<find_prompt_answer>(group, std::move(prompt), group_ended);
   if (!kept.found)
     co_return nullptr;
-  auto question = question_of(request, asked, of, of.prompt);
+  auto question = question_of(request, asked, target, target.prompt);
   auto found = co_await request.look_up(std::move(question));
-  bool whole = found.plan.found_chunks == of.prompt->chunks.size();
+  bool whole = found.plan.found_chunks == target.prompt->chunks.size();
   co_return whole ? std::move(kept.found) : nullptr;
 }
 
 /// Chooses what is searched, the most likely last.
-task<> choose(client_request& request, const wire::Lookup& asked, subject& of) {
-  of.candidates.clear();
-  if (of.prompt && of.loads) {
-    auto entry = co_await kept_prompt(request, asked, of);
+task<> choose(client_request& request, const wire::Lookup& asked, subject& target) {
+  target.candidates.clear();
+  if (target.prompt && target.loads) {
+    auto entry = co_await kept_prompt(request, asked, target);
     if (entry) {
-      of.candidates.push_back({of.prefix});
-      of.candidates.push_back({of.prompt, of.prompt->chunks.size(), std::move(entry)});
+      target.candidates.push_back({target.prefix});
+      target.candidates.push_back({target.prompt, target.prompt->chunks.size(), std::move(entry)});
       co_return;
     }
   }
-  auto saved = of.saved();
+  auto saved = target.saved();
   if (!saved || saved->tail_tokens == 0) {
-    of.candidates.push_back({of.prefix});
+    target.candidates.push_back({target.prefix});
     co_return;
   }
-  of.candidates.push_back({up_to(*saved, *of.prefix)});
-  if (of.prefix->chunks.size() == saved->chunks)
+  target.candidates.push_back({up_to(*saved, *target.prefix)});
+  if (target.prefix->chunks.size() == saved->chunks)
     co_return;
   // If anything is present behind the whole chunks of the saved turn, that is more than its tail.
-  auto rest = behind(*of.prefix, saved->chunks, of.in->what->spec.chunk_tokens);
-  auto question = question_of(request, asked, of, rest);
+  auto rest = behind(*target.prefix, saved->chunks, target.space->space->spec.chunk_tokens);
+  auto question = question_of(request, asked, target, rest);
   auto found = co_await request.look_up(std::move(question));
   if (found.plan.found_chunks != 0)
-    of.candidates.push_back({of.prefix, saved->chunks + 1});
+    target.candidates.push_back({target.prefix, saved->chunks + 1});
 }
 
 /// Searches one candidate after the other, until enough is found.
-task<lookup_answer> search(client_request& request, const wire::Lookup& asked, subject& of) {
+task<lookup_answer> search(client_request& request, const wire::Lookup& asked, subject& target) {
   connected_client& client = request.client;
   while (true) {
-    auto part = part_of(client, asked, of);
-    auto question = question_of(request, asked, of, part.prefix);
-    question.plan.logits = of.candidates.back().entry != nullptr;
-    question.hold = of.lease_wanted;
-    if (of.lease_wanted)
+    auto part = part_of(client, asked, target);
+    auto question = question_of(request, asked, target, part.prefix);
+    question.plan.logits = target.candidates.back().entry != nullptr;
+    question.hold = target.lease_wanted;
+    if (target.lease_wanted)
       question.account = client.leased();
-    question.prefill_tokens_per_s = client.prefill_speed(asked.options(), *of.in);
-    question.note_access = of.lease_wanted && request.context->inference == 0;
-    if (of.lease_wanted && of.loads && !std::exchange(of.told, true)) {
+    question.prefill_tokens_per_s = client.prefill_speed(asked.options(), *target.space);
+    question.note_access = target.lease_wanted && request.context->inference == 0;
+    if (target.lease_wanted && target.loads && !std::exchange(target.told, true)) {
       request.use_for_inference(asked.options(), question.objects);
-      request.tell_shadows(asked.options(), of.in->what, of.prefix);
+      request.tell_shadows(asked.options(), target.space->space, target.prefix);
     }
     auto found = co_await request.look_up(std::move(question));
     if (part.remembers)
-      add_known(client, of, part, found.plan);
-    if (of.candidates.size() == 1 || found.plan.found_chunks >= of.candidates.back().enough) {
+      add_known(client, target, part, found.plan);
+    if (target.candidates.size() == 1 || found.plan.found_chunks >= target.candidates.back().enough) {
       auto& requested = found.plan.requested_chunks;
-      requested = std::max(requested, static_cast<uint32_t>(of.prefix->chunks.size()));
+      requested = std::max(requested, static_cast<uint32_t>(target.prefix->chunks.size()));
       co_return found;
     }
-    of.candidates.pop_back();
+    target.candidates.pop_back();
   }
 }
 
 /// Of a prompt whose logits are wanted all chunks, and the whole ones alone; otherwise the latter are what was asked for.
-void set_prefix(subject& of, chunk_prefix prefix) {
+void set_prefix(subject& target, chunk_prefix prefix) {
   auto all = std::make_shared<const chunk_prefix>(std::move(prefix));
-  of.prefix = all;
-  if (!of.logits_wanted || all->chunks.empty())
+  target.prefix = all;
+  if (!target.logits_wanted || all->chunks.empty())
     return;
-  of.prompt = all;
+  target.prompt = all;
   if (all->tail_tokens == 0)
     return;
   auto whole = std::make_shared<chunk_prefix>(*all);
   whole->chunks.pop_back();
   whole->tail_tokens = 0;
-  of.prefix = std::move(whole);
+  target.prefix = std::move(whole);
 }
 
 std::shared_ptr<named_lookup> name_lookup(const connected_client& client, const request_entry& request,
@@ -288,59 +290,59 @@ void lookup_refused(const connected_client& client, const request_entry& request
 }
 
 task<> lookup(client_request& request, const wire::Lookup& asked, protocol::descriptor_list&) {
-  request.take_terms(asked);
+  request.set_terms(asked);
   connected_client& client = request.client;
-  auto in = request.space(asked.space());
-  if (!in) {
+  auto space_of = request.space(asked.space());
+  if (!space_of) {
     refused(client, request, asked);
     co_return;
   }
-  size_t width = asked.prefix()->digests() ? asked.prefix()->digest_width() : in->hasher->width();
-  bool loads = !client.loads_nothing(asked.options(), *in);
-  subject of;
-  of.in = std::move(in);
-  of.lease_wanted = asked.lease();
-  of.loads = loads;
-  of.tail_wanted = asked.prefix()->tail();
-  of.digest_width = asked.digests() ? width : 0;
-  of.logits_wanted = asked.logits();
+  size_t width = asked.prefix()->digests() ? asked.prefix()->digest_width() : space_of->hasher->width();
+  bool loads = !client.loads_nothing(asked.options(), *space_of);
+  subject target;
+  target.space = std::move(space_of);
+  target.lease_wanted = asked.lease();
+  target.loads = loads;
+  target.tail_wanted = asked.prefix()->tail();
+  target.digest_width = asked.digests() ? width : 0;
+  target.logits_wanted = asked.logits();
   if (asked.lookup_id() != nullptr) { // registered in the trust group before the lookup starts
     auto id = protocol::to_lookup_id(asked.lookup_id());
-    of.name = name_lookup(client, request, id);
+    target.name = name_lookup(client, request, id);
     const auto& group = client.group().group;
     begin_lookup_request named{id, request.context};
     auto begun = co_await request.ask<begin_lookup_answer>(group, std::move(named), group_ended);
     co_await request.valid(begun.failure);
   }
-  const client_space& space = *of.in;
+  const client_space& space = *target.space;
   const wire::Prefix& sent = *asked.prefix();
   chunk_prefix prefix;
   if (sent.session() != nullptr) {
-    turn_parts wanted{.tail = of.logits_wanted};
-    wanted.rest = wants_rest(client, asked, of);
+    turn_parts wanted{.tail = target.logits_wanted};
+    wanted.rest = wants_rest(client, asked, target);
     auto named = co_await request.session_turn(space, sent, wanted);
-    of.turn = std::move(named.turn);
+    target.turn = std::move(named.turn);
     prefix = std::move(named.chunks);
-  } else if (of.logits_wanted) {
+  } else if (target.logits_wanted) {
     prefix = co_await request.prompt_chunks(space, sent);
   } else {
     prefix = co_await request.chunks(space, sent);
   }
-  set_prefix(of, std::move(prefix));
-  size_t objects = object_source(of.in->what, {of.prefix, &of.prefix->chunks}).size();
-  if (!of.lease_wanted)
+  set_prefix(target, std::move(prefix));
+  size_t objects = object_source(target.space->space, {target.prefix, &target.prefix->chunks}).size();
+  if (!target.lease_wanted)
     objects /= 64; // only the plan is kept
   co_await request.room(objects);
-  of.candidates.push_back({of.prefix});
-  if (of.prompt || of.saved()) {
-    co_await choose(request, asked, of);
+  target.candidates.push_back({target.prefix});
+  if (target.prompt || target.saved()) {
+    co_await choose(request, asked, target);
   }
-  auto found = co_await search(request, asked, of);
-  if (of.turn.after) { // a lookup that ends before leaves its session as it was
+  auto found = co_await search(request, asked, target);
+  if (target.turn.after) { // a lookup that ends before leaves its session as it was
     std::optional<session_hold> unchanged;
-    co_await request.save_turn(of.turn, unchanged);
+    co_await request.save_turn(target.turn, unchanged);
   }
-  answer(request, of, found);
+  answer(request, target, found);
 }
 
 // await_lookup: the result of another client's lookup, and a share in its lease.
@@ -368,7 +370,7 @@ bool share(client_request& request, const lookup_outcome& found, const lease_ptr
 } // namespace
 
 task<> await_lookup(client_request& request, const wire::AwaitLookup& asked, protocol::descriptor_list&) {
-  request.take_terms(asked);
+  request.set_terms(asked);
   const auto& group = request.client.group().group;
   await_lookup_request wait{protocol::to_lookup_id(asked.lookup_id()), request.context};
   request.release_body();

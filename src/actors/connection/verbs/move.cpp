@@ -1,5 +1,5 @@
 // move: brings the chunks of a prompt to a tier.
-#include "actors/connection/target_tier.hpp"
+#include "actors/connection/request.hpp"
 #include "actors/connection/verbs.hpp"
 #include "actors/transfer/move_actor.hpp"
 #include "actors/transfer/prefetch_actor.hpp"
@@ -44,7 +44,7 @@ task<moved_chunks> move_down(client_request& request, space_ptr space,
   move_job job;
   job.group = request.client.group_handle();
   job.to = request.client.group().disk()->kind;
-  job.in = space;
+  job.space = space;
   job.chunks = {prefix, &prefix->chunks};
   job.before = prefix->parent;
   job.context = request.context;
@@ -65,7 +65,7 @@ task<moved_chunks> move_up(client_request& request, space_ptr space,
   auto found = co_await request.look_up(std::move(question));
   prefetch_job job;
   job.group = client.group_handle();
-  job.in = space;
+  job.space = space;
   job.chunks = {prefix, &prefix->chunks};
   job.before = prefix->parent;
   job.first_token = prefix->first_token;
@@ -87,12 +87,12 @@ task<moved_chunks> move_up(client_request& request, space_ptr space,
 } // namespace
 
 task<> move(client_request& request, const wire::Move& asked, protocol::descriptor_list&) {
-  request.take_terms(asked);
+  request.set_terms(asked);
   connected_client& client = request.client;
   if (!request.may_govern("a move changes the tiers of all clients of the trust group"))
     co_return;
-  auto in = request.space(asked.space());
-  if (!in)
+  auto space = request.space(asked.space());
+  if (!space)
     co_return;
   auto to = static_cast<tier_kind>(asked.to());
   if (durable(to) && client.group().disk() == nullptr) {
@@ -102,16 +102,16 @@ task<> move(client_request& request, const wire::Move& asked, protocol::descript
   if (!durable(to) && !can_bring_to(request, to))
     co_return;
   const wire::Prefix& sent = *asked.prefix();
-  auto named = co_await request.chunks(*in, sent);
+  auto named = co_await request.chunks(*space, sent);
   auto prefix = std::make_shared<const chunk_prefix>(std::move(named));
   moved_chunks sum;
   if (!prefix->chunks.empty()) {
-    size_t charged = object_source(in->what, {prefix, &prefix->chunks}).size() / 64; // some at a time
+    size_t charged = object_source(space->space, {prefix, &prefix->chunks}).size() / 64; // some at a time
     co_await request.room(charged);
     if (durable(to)) {
-      sum = co_await move_down(request, in->what, prefix);
+      sum = co_await move_down(request, space->space, prefix);
     } else {
-      sum = co_await move_up(request, in->what, prefix, to);
+      sum = co_await move_up(request, space->space, prefix, to);
     }
   }
   request.reply([&](flatbuffers::FlatBufferBuilder& body) {

@@ -12,7 +12,7 @@ namespace {
 /// The space, once the trust group has a number for it. If it has too many, idle ones without objects are forgotten; `busy`
 /// if all idle ones have objects.
 task<space_ptr> opened(client_request& request, const space_spec& spec) {
-  const group_parts& group = request.client.group();
+  const trust_group& group = request.client.group();
   idle_space_search idle;
   error full; // the first answer
   while (true) {
@@ -33,14 +33,14 @@ task<space_ptr> opened(client_request& request, const space_spec& spec) {
       }
       idle_spaces_request some;
       auto spaces = co_await request.ask<idle_spaces_answer>(group.group, std::move(some), group_ended);
-      if (!idle.take(spaces)) {
+      if (!idle.apply(spaces)) {
         co_await request.valid(full);
       }
       while (auto next = idle.next_tier(group.tiers().size())) {
         tier_actor tier = group.tiers()[*next].tier;
         auto question = idle.question();
         auto empty = co_await request.ask<empty_spaces_answer>(tier, std::move(question), "a tier has ended");
-        idle.take(empty);
+        idle.apply(empty);
       }
     } while (idle.empty().empty());
     forget_spaces_request forget{idle.empty()};
@@ -65,7 +65,7 @@ task<> open_space(client_request& request, const wire::OpenSpace& asked, protoco
   auto space = co_await opened(request, wanted);
   auto rank = static_cast<uint16_t>(asked.rank());
   auto mine = std::make_shared<client_space>();
-  mine->what = space;
+  mine->space = space;
   mine->hasher = make_token_hasher(space->spec);
   mine->rank = rank;
   mine->defaults = defaults_of(asked);

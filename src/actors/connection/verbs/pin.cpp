@@ -6,29 +6,29 @@
 namespace terrace::actors::verbs {
 
 task<> pin(client_request& request, const wire::Pin& asked, protocol::descriptor_list&) {
-  request.take_terms(asked);
+  request.set_terms(asked);
   connected_client& client = request.client;
   if (!request.may_govern("a pin takes memory from all clients of the trust group"))
     co_return;
-  auto in = request.space(asked.space());
-  if (!in)
+  auto space = request.space(asked.space());
+  if (!space)
     co_return;
   const wire::Prefix& sent = *asked.prefix();
-  auto named = co_await request.chunks(*in, sent);
+  auto named = co_await request.chunks(*space, sent);
   if (named.chunks.empty()) {
     request.refuse({errc::bad_request, "expected a prompt of at least one whole chunk"});
     co_return;
   }
   auto prefix = std::make_shared<const chunk_prefix>(std::move(named));
-  auto question = request.question(in->what, prefix);
+  auto question = request.question(space->space, prefix);
   question.hold = true; // charged to nobody's share: pins have their own bound
   size_t objects = question.objects.size();
   co_await request.room(objects);
   auto found = co_await request.look_up(std::move(question));
   lease_ptr held;
   if (found.plan.found_chunks != 0) { // the group keeps the lease from now on
-    held = lease_on(found, *prefix, in->what, random_lease_id(), connection_id{}, client.environment().now(),
-                    reference_kind::pin);
+    held = lease_on(found, *prefix, space->space, random_lease_id(), connection_id{},
+                    client.environment().now(), reference_kind::pin);
     uint64_t most = client.group().memory->size() / 100 * client.environment().limits.pin_percent;
     const auto& group = client.group().group;
     pin_request pinned{held, prefix->chunks.back(), most};
@@ -48,21 +48,21 @@ task<> pin(client_request& request, const wire::Pin& asked, protocol::descriptor
 // unpin: ends the pin of a prompt.
 
 task<> unpin(client_request& request, const wire::Unpin& asked, protocol::descriptor_list&) {
-  request.take_terms(asked);
+  request.set_terms(asked);
   connected_client& client = request.client;
   if (!request.may_govern("a pin serves all clients of the trust group"))
     co_return;
-  auto in = request.space(asked.space());
-  if (!in)
+  auto space = request.space(asked.space());
+  if (!space)
     co_return;
   const wire::Prefix& sent = *asked.prefix();
-  auto prefix = co_await request.chunks(*in, sent);
+  auto prefix = co_await request.chunks(*space, sent);
   if (prefix.chunks.empty()) {
     request.refuse({errc::bad_request, "expected a prompt of at least one whole chunk"});
     co_return;
   }
   const auto& group = client.group().group;
-  unpin_request prompt{in->what->id, prefix.chunks.back()};
+  unpin_request prompt{space->space->id, prefix.chunks.back()};
   auto done = co_await request.ask<unpin_answer>(group, std::move(prompt), group_ended);
   co_await request.leases_ended(); // what was pinned can be evicted then
   request.reply([&](flatbuffers::FlatBufferBuilder& body) {

@@ -10,7 +10,7 @@ namespace terrace::actors::verbs {
 
 task<> policies(client_request& request, const wire::Policies&, protocol::descriptor_list&) {
   constexpr const char* lost = "an actor of the trust group's policies has ended";
-  const group_parts& group = request.client.group();
+  const trust_group& group = request.client.group();
   shadow_report shadows;
   if (group.feed) {
     shadow_request question;
@@ -67,8 +67,8 @@ bool change_quota(client_request& request, const wire::Quota& asked) {
   auto wanted = quota_of(asked);
   if (!request.ok(wanted))
     return false;
-  const group_parts& group = client.group();
-  auto changed = group.tenants->change(wanted->name, wanted->tier, wanted->what, group.capacities());
+  const trust_group& group = client.group();
+  auto changed = group.tenants->change(wanted->name, wanted->tier, wanted->change, group.capacities());
   if (!request.ok(changed))
     return false;
   if (client.environment().log)

@@ -1,5 +1,5 @@
 // prefetch: brings chunks of lower tiers into host memory or a GPU tier before anybody loads them.
-#include "actors/connection/target_tier.hpp"
+#include "actors/connection/request.hpp"
 #include "actors/connection/verbs.hpp"
 #include "actors/transfer/prefetch_actor.hpp"
 #include "base/tier_properties.hpp"
@@ -38,7 +38,7 @@ void answer_prefetch(client_request& request, const prefetch_subject& subject, c
                                                 done.damaged)
                                 : wire::Missing();
     return wire::CreatePrefetchAnswer(body, done.requested, done.all.found, done.all.expected,
-                                      done.all.delivered, subject.in->spec.chunk_tokens, tiers,
+                                      done.all.delivered, subject.space->spec.chunk_tokens, tiers,
                                       static_cast<wire::PrefetchEnd>(done.end), subject.first_token,
                                       done.missing ? &missing : nullptr, terms.recompute_chunks);
   });
@@ -53,8 +53,8 @@ task<lookup_answer> find_chunks(client_request& request, const prefetch_subject&
     searched = std::make_shared<const std::vector<digest>>(searched->begin(), searched->begin() + chunks);
   lookup_request question;
   question.group = request.client.group_handle();
-  question.in = subject.in;
-  question.objects = {subject.in, searched};
+  question.space = subject.space;
+  question.objects = {subject.space, searched};
   question.context = request.context;
   question.plan = {chunks, subject.first_token, subject.prompt_tokens};
   question.object_tiers = true;
@@ -71,16 +71,16 @@ task<> bring(client_request& request, prefetch_subject subject, prefetch_terms t
   subject.context = request.context;
   subject.arrivals = terms.arrivals;
   subject.to = terms.to;
-  size_t charged = object_source(subject.in, subject.chunks).size() / 64; // only plans are kept
+  size_t charged = object_source(subject.space, subject.chunks).size() / 64; // only plans are kept
   co_await request.room(charged);
   auto chunks = static_cast<uint32_t>(subject.chunks->size());
   auto present = co_await find_chunks(request, subject, chunks, terms.prefill_tokens_per_s, terms.tiers);
   terms.recompute_chunks = present.recompute_chunks;
-  client.count_recomputed(subject.in->spec, present.recompute_chunks);
+  client.count_recomputed(subject.space->spec, present.recompute_chunks);
   auto found = std::make_shared<const prefix_plan>(std::move(present.plan));
   auto expected = found;
   uint64_t room = room_to_bring(client.group(), subject.to);
-  uint32_t fit = chunks_that_fit(subject.in->spec, *found, room, subject.to);
+  uint32_t fit = chunks_that_fit(subject.space->spec, *found, room, subject.to);
   if (fit == 0) {
     expected = std::make_shared<const prefix_plan>();
   } else if (fit != found->found_chunks) {
@@ -104,7 +104,7 @@ task<> bring(client_request& request, prefetch_subject subject, prefetch_terms t
 
 task<> bring_leased(client_request& request, lease_ptr from, prefetch_terms terms) {
   prefetch_subject subject;
-  subject.in = from->in;
+  subject.space = from->space;
   subject.chunks = {from, &from->chunks};
   subject.before = from->before;
   subject.first_token = from->first_token;
@@ -141,33 +141,33 @@ task<> bring_found(client_request& request, const wire::Prefetch& asked, prefetc
 
 task<> bring_prefix(client_request& request, const wire::Prefetch& asked, prefetch_terms terms) {
   connected_client& client = request.client;
-  auto in = request.space(asked.space());
-  if (!in)
+  auto space = request.space(asked.space());
+  if (!space)
     co_return;
   const wire::Prefix& sent = *asked.prefix();
-  auto prefix = co_await request.chunks(*in, sent);
+  auto prefix = co_await request.chunks(*space, sent);
   auto named = std::make_shared<const chunk_prefix>(std::move(prefix));
   prefetch_subject subject;
-  subject.in = in->what;
+  subject.space = space->space;
   subject.chunks = {named, &named->chunks};
   subject.before = named->parent;
   subject.first_token = named->first_token;
   subject.prompt_tokens = named->prompt_tokens;
   subject.waits = terms.rule != wire::StopRule::best_effort;
   subject.note_access = request.context->inference == 0;
-  if (!client.loads_nothing(asked.options(), *in)) {
-    request.use_for_inference(asked.options(), object_source{subject.in, subject.chunks});
-    request.tell_shadows(asked.options(), subject.in, named);
+  if (!client.loads_nothing(asked.options(), *space)) {
+    request.use_for_inference(asked.options(), object_source{subject.space, subject.chunks});
+    request.tell_shadows(asked.options(), subject.space, named);
   }
-  terms.tiers = tiers_of(asked, in->defaults);
-  terms.prefill_tokens_per_s = client.prefill_speed(asked.options(), *in);
+  terms.tiers = tiers_of(asked, space->defaults);
+  terms.prefill_tokens_per_s = client.prefill_speed(asked.options(), *space);
   co_await bring(request, std::move(subject), terms);
 }
 
 } // namespace
 
 task<> prefetch(client_request& request, const wire::Prefetch& asked, protocol::descriptor_list&) {
-  request.take_terms(asked);
+  request.set_terms(asked);
   auto to = static_cast<tier_kind>(asked.to());
   if (!can_bring_to(request, to))
     co_return;

@@ -14,7 +14,7 @@ task<object_bitmap> present(client_request& request, batch_ptr objects) {
   while (auto next = search.next()) {
     probe_request probe = std::move(*next);
     auto found = co_await request.ask<probe_answer>(host, std::move(probe), "the host tier has ended");
-    search.take(found);
+    search.add(found);
   }
   co_return search.present();
 }
@@ -22,23 +22,23 @@ task<object_bitmap> present(client_request& request, batch_ptr objects) {
 } // namespace
 
 task<> reserve(client_request& request, const wire::Reserve& asked, protocol::descriptor_list&) {
-  request.take_terms(asked);
+  request.set_terms(asked);
   connected_client& client = request.client;
   if (!request.may_map("store with a region"))
     co_return;
-  auto in = request.space(asked.space());
-  if (!in)
+  auto space = request.space(asked.space());
+  if (!space)
     co_return;
   const wire::Prefix& sent = *asked.prefix();
-  auto prefix = co_await request.stored_chunks(*in, sent);
-  auto scope = terrace::prefix_scope_of(asked, in->what->spec, prefix.chunks.size());
+  auto prefix = co_await request.stored_chunks(*space, sent);
+  auto scope = terrace::prefix_scope_of(asked, space->space->spec, prefix.chunks.size());
   co_await request.valid(scope);
   auto allowed = may_reserve(*scope);
   co_await request.valid(allowed);
   auto whole = std::make_shared<const chunk_prefix>(std::move(prefix));
-  scope_subject subject{in->what, {whole, &whole->chunks}, whole->parent, *scope, in->rank};
+  scope_subject subject{space->space, {whole, &whole->chunks}, whole->parent, *scope, space->rank};
   auto objects = co_await request.objects(std::move(subject));
-  bool nothing = client.stores_nothing(asked.options(), *in);
+  bool nothing = client.stores_nothing(asked.options(), *space);
   object_bitmap there;
   if (!nothing) {
     there = co_await present(request, objects);
@@ -52,8 +52,8 @@ task<> reserve(client_request& request, const wire::Reserve& asked, protocol::de
   co_await request.valid(memory);
   staging& into = **memory;
   size_t per_chunk = scope->pools.size();
-  auto reserved = nothing ? reserve_nothing(into, in->what, objects, per_chunk)
-                          : reserve_absent(into, in->what, objects, per_chunk, there);
+  auto reserved = nothing ? reserve_nothing(into, space->space, objects, per_chunk)
+                          : reserve_absent(into, space->space, objects, per_chunk, there);
   co_await request.valid(reserved);
   client.show();
   request.reply(
@@ -73,7 +73,7 @@ task<> abort(client_request& request, const wire::Abort& asked, protocol::descri
 // commit: publishes the chunks that the client has written into staging memory, with one copy.
 
 task<> commit(client_request& request, const wire::Commit& asked, protocol::descriptor_list&) {
-  request.take_terms(asked);
+  request.set_terms(asked);
   connected_client& client = request.client;
   auto reservation = take_reservation(request, asked.reservation());
   if (!reservation)
@@ -90,7 +90,7 @@ task<> commit(client_request& request, const wire::Commit& asked, protocol::desc
   }
   store_job job;
   job.group = client.group_handle();
-  job.in = reservation->in;
+  job.space = reservation->space;
   job.objects = reservation->objects;
   job.objects_per_chunk = reservation->objects_per_chunk;
   job.runs = std::make_shared<const scatter_gather>(std::move(*checked));

@@ -18,7 +18,7 @@ error absent(const space_spec& spec, const prefix_plan& plan) {
 
 saved_turn end_of(const space_ptr& space, const chunk_prefix& prefix, std::span<const uint64_t> cursors) {
   saved_turn end;
-  end.in = space;
+  end.space = space;
   end.chunks = prefix.whole_chunks();
   end.tail_tokens = prefix.tail_tokens;
   end.key = prefix.chunks.back();
@@ -29,11 +29,11 @@ saved_turn end_of(const space_ptr& space, const chunk_prefix& prefix, std::span<
 } // namespace
 
 task<> save_prompt(client_request& request, const wire::SavePrompt& asked, protocol::descriptor_list&) {
-  request.take_terms(asked);
-  auto in = request.space(asked.space());
-  if (!in)
+  request.set_terms(asked);
+  auto space = request.space(asked.space());
+  if (!space)
     co_return;
-  const space_spec& spec = in->what->spec;
+  const space_spec& spec = space->space->spec;
   auto cursors = span_of(asked.cursors());
   if (size_t pools = spec.pools.size(); !cursors.empty() && cursors.size() != pools) {
     request.refuse({errc::bad_request, std::to_string(cursors.size()) +
@@ -46,15 +46,15 @@ task<> save_prompt(client_request& request, const wire::SavePrompt& asked, proto
     request.refuse({errc::bad_request, "prompt: expected all of its tokens, or a session that has them"});
     co_return;
   }
-  auto named = co_await request.stored_chunks(*in, sent);
+  auto named = co_await request.stored_chunks(*space, sent);
   auto prefix = std::make_shared<const chunk_prefix>(std::move(named));
   auto entry = std::make_shared<prompt_entry>();
   auto logits = span_of(asked.logits());
   entry->logits.assign(logits.begin(), logits.end());
-  entry->end = end_of(in->what, *prefix, cursors);
+  entry->end = end_of(space->space, *prefix, cursors);
   if (entry->end.chunks != 0)
     entry->last_chunk = prefix->chunks[entry->end.chunks - 1];
-  auto question = request.question(in->what, prefix);
+  auto question = request.question(space->space, prefix);
   question.plan.logits = true;
   size_t charged = question.objects.size() / 64; // only the plan is kept
   co_await request.room(charged);

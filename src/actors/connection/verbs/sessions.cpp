@@ -14,14 +14,14 @@ namespace {
 
 flatbuffers::Offset<wire::SessionStatus> write(flatbuffers::FlatBufferBuilder& body,
                                                const listed_session& listed) {
-  const session_report& one = listed.what;
+  const session_report& one = listed.report;
   auto id = body.CreateVector(one.id.bytes.data(), one.id.bytes.size());
-  return wire::CreateSessionStatus(body, id, static_cast<uint64_t>(one.owner), static_cast<uint32_t>(one.in),
-                                   one.keep, one.generation, one.lengths.protected_tokens(),
-                                   one.lengths.committed_tokens(), one.lengths.allocated_tokens(), one.bytes,
-                                   one.held ? wire::SessionMode::held : wire::SessionMode::tagged,
-                                   listed.held_tokens, listed.held_bytes, one.saved ? one.saved->tokens() : 0,
-                                   one.saved ? one.saved->tail_tokens : 0, one.own_tokens);
+  return wire::CreateSessionStatus(
+      body, id, static_cast<uint64_t>(one.owner), static_cast<uint32_t>(one.space), one.keep, one.generation,
+      one.lengths.protected_tokens(), one.lengths.committed_tokens(), one.lengths.allocated_tokens(),
+      one.bytes, one.held ? wire::SessionMode::held : wire::SessionMode::tagged, listed.held_tokens,
+      listed.held_bytes, one.saved ? one.saved->tokens() : 0, one.saved ? one.saved->tail_tokens : 0,
+      one.own_tokens);
 }
 
 } // namespace
@@ -66,13 +66,13 @@ result<session_root_ptr> root_of(const wire::OpenSession& asked, const token_has
 
 task<> open_session(client_request& request, const wire::OpenSession& asked, protocol::descriptor_list&) {
   connected_client& client = request.client;
-  auto in = request.space(asked.space());
-  if (!in)
+  auto space = request.space(asked.space());
+  if (!space)
     co_return;
-  auto root = root_of(asked, *in->hasher);
+  auto root = root_of(asked, *space->hasher);
   co_await request.valid(root);
   session_id id{random_lease_id().bytes};
-  open_session_request opening{{id, client.record()->id, in->what->id, in->what->spec.chunk_tokens,
+  open_session_request opening{{id, client.record()->id, space->space->id, space->space->spec.chunk_tokens,
                                 asked.keep(), asked.mode() == wire::SessionMode::held, std::move(*root),
                                 nullptr}};
   const auto& group = client.group().group;
@@ -100,12 +100,12 @@ task<> close_session(client_request& request, const wire::CloseSession& asked, p
 
 task<> fork_session(client_request& request, const wire::ForkSession& asked, protocol::descriptor_list&) {
   connected_client& client = request.client;
-  auto in = request.space(asked.space());
-  if (!in)
+  auto space = request.space(asked.space());
+  if (!space)
     co_return;
   session_id parent = to_session_id(asked.session());
   auto from = co_await request.session(parent, 0);
-  if (from.in != in->what->id) {
+  if (from.space != space->space->id) {
     request.refuse({errc::bad_request, "session: it is in another space than the request"});
     co_return;
   }
@@ -115,16 +115,16 @@ task<> fork_session(client_request& request, const wire::ForkSession& asked, pro
                                            std::to_string(asked.tokens())});
     co_return;
   }
-  auto state = std::make_shared<const session_state>(from.state->cut(asked.tokens(), *in->hasher));
+  auto state = std::make_shared<const session_state>(from.state->cut(asked.tokens(), *space->hasher));
   session_id id{random_lease_id().bytes};
-  open_session_request opening{{id, client.record()->id, from.in, in->what->spec.chunk_tokens, asked.keep(),
-                                from.held, from.root, state}};
+  open_session_request opening{{id, client.record()->id, from.space, space->space->spec.chunk_tokens,
+                                asked.keep(), from.held, from.root, state}};
   const auto& group = client.group().group;
   co_await request.ask<open_session_answer>(group, std::move(opening), group_ended);
   request.reply([&](flatbuffers::FlatBufferBuilder& body) {
     flatbuffers::Offset<flatbuffers::Vector<uint8_t>> digest;
     if (state->tokens() != 0)
-      digest = body.CreateVector(state->last().bytes.data(), in->hasher->width());
+      digest = body.CreateVector(state->last().bytes.data(), space->hasher->width());
     auto session = body.CreateVector(id.bytes.data(), id.bytes.size());
     return wire::CreateForkSessionAnswer(body, session, state->tokens(), digest);
   });
@@ -155,7 +155,7 @@ task<> find_tail(client_request& request, space_ptr space, digest key) {
 saved_turn_ptr end_of_turn(const space_ptr& space, const chunk_prefix& prefix,
                            std::span<const uint64_t> cursors) {
   auto end = std::make_shared<saved_turn>();
-  end->in = space;
+  end->space = space;
   end->chunks = prefix.whole_chunks();
   end->tail_tokens = prefix.tail_tokens;
   end->key = prefix.chunks.back();
@@ -205,12 +205,12 @@ task<session_hold> search_held(client_request& request, space_ptr space,
 } // namespace
 
 task<> save_session(client_request& request, const wire::SaveSession& asked, protocol::descriptor_list&) {
-  request.take_terms(asked);
-  auto in = request.space(asked.space());
-  if (!in)
+  request.set_terms(asked);
+  auto space = request.space(asked.space());
+  if (!space)
     co_return;
   auto cursors = span_of(asked.cursors());
-  if (size_t pools = in->what->spec.pools.size(); !cursors.empty() && cursors.size() != pools) {
+  if (size_t pools = space->space->spec.pools.size(); !cursors.empty() && cursors.size() != pools) {
     request.refuse({errc::bad_request, std::to_string(cursors.size()) +
                                            " cursors: expected one for each of the " + std::to_string(pools) +
                                            " pools of the space"});
@@ -218,22 +218,22 @@ task<> save_session(client_request& request, const wire::SaveSession& asked, pro
   }
   const wire::Prefix& sent = *asked.prefix();
   turn_parts wanted{.tail = sent.tail()};
-  auto named = co_await request.session_turn(*in, sent, wanted);
+  auto named = co_await request.session_turn(*space, sent, wanted);
   hashed_turn& turn = named.turn;
   auto prefix = std::make_shared<const chunk_prefix>(std::move(named.chunks));
-  saved_turn_ptr end = wanted.tail ? end_of_turn(in->what, *prefix, cursors) : nullptr;
+  saved_turn_ptr end = wanted.tail ? end_of_turn(space->space, *prefix, cursors) : nullptr;
   turn.after = std::make_shared<const session_state>(turn.after->with_saved(end));
   if (prefix->tail_tokens != 0) {
-    co_await request.tail(in->what, end->key);
-    co_await find_tail(request, in->what, end->key);
+    co_await request.tail(space->space, end->key);
+    co_await find_tail(request, space->space, end->key);
   }
   std::optional<session_hold> hold(std::in_place);
   if (turn.held && !prefix->chunks.empty()) {
-    size_t objects = object_source(in->what, {prefix, &prefix->chunks}).size();
+    size_t objects = object_source(space->space, {prefix, &prefix->chunks}).size();
     co_await request.room(objects);
-    hold = co_await search_held(request, in->what, prefix, turn.session);
+    hold = co_await search_held(request, space->space, prefix, turn.session);
   }
-  lease_ptr held = hold->what;
+  lease_ptr held = hold->lease;
   auto unheld = co_await request.save_turn(turn, std::move(hold));
   if (!unheld.empty())
     held = nullptr;
@@ -242,7 +242,7 @@ task<> save_session(client_request& request, const wire::SaveSession& asked, pro
     flatbuffers::Offset<flatbuffers::Vector<uint8_t>> digest, lease;
     flatbuffers::Offset<flatbuffers::String> why;
     if (after.tokens() != 0)
-      digest = body.CreateVector(after.last().bytes.data(), in->hasher->width());
+      digest = body.CreateVector(after.last().bytes.data(), space->hasher->width());
     if (held)
       lease = body.CreateVector(held->id.bytes.data(), held->id.bytes.size());
     if (!unheld.empty())

@@ -1,7 +1,7 @@
 // status: the state of the daemon, limited to the client's trust group.
 #include "actors/check/check_actor.hpp"
 #include "actors/connection/verbs.hpp"
-#include "connection/group_status.hpp"
+#include "connection/status_tables.hpp"
 
 #include <chrono>
 #include <optional>
@@ -12,7 +12,7 @@ namespace {
 
 void answer(client_request& request, group_status& all) {
   connected_client& client = request.client;
-  const group_parts& group = client.group();
+  const trust_group& group = client.group();
   all.name_policies();
   auto now = std::chrono::steady_clock::now();
   for (const tier_handle& tier : group.tiers()) {
@@ -30,7 +30,7 @@ void answer(client_request& request, group_status& all) {
 } // namespace
 
 task<> status(client_request& request, const wire::Status&, protocol::descriptor_list&) {
-  const group_parts& group = request.client.group();
+  const trust_group& group = request.client.group();
   group_status all;
   all.name = group.name;
   all.path = group.path;
@@ -132,7 +132,7 @@ void answer_check(client_request& request, const check_report& found) {
 } // namespace
 
 task<> check(client_request& request, const wire::Check& asked, protocol::descriptor_list&) {
-  request.take_terms(asked);
+  request.set_terms(asked);
   connected_client& client = request.client;
   if (!request.may_govern("a check tells of the leases and sessions of all clients"))
     co_return;

@@ -34,22 +34,22 @@ result<std::optional<awaited_counter>> counter_of(connected_client& client, cons
 } // namespace
 
 task<> store(client_request& request, const wire::Store& asked, protocol::descriptor_list&) {
-  request.take_terms(asked);
+  request.set_terms(asked);
   connected_client& client = request.client;
-  auto in = request.space(asked.space());
-  if (!in)
+  auto space = request.space(asked.space());
+  if (!space)
     co_return;
   auto region = request.region(asked.region());
   if (!region)
     co_return;
   auto after = counter_of(client, asked, *region);
   co_await request.valid(after);
-  if (client.stores_nothing(asked.options(), *in)) {
+  if (client.stores_nothing(asked.options(), *space)) {
     request.reply(
         [](flatbuffers::FlatBufferBuilder& body) { return wire::CreateStoreAnswer(body, 0, 0, 0); });
     co_return;
   }
-  auto part = co_await request.objects(in, asked, true);
+  auto part = co_await request.objects(space, asked, true);
   run_lists sent{asked.runs(), asked.runs_per_object()};
   uint64_t region_bytes = region->size();
   auto runs = co_await request.runs(sent, part.objects, region_bytes);
@@ -60,7 +60,7 @@ task<> store(client_request& request, const wire::Store& asked, protocol::descri
   }
   store_job job;
   job.group = client.group_handle();
-  job.in = in->what;
+  job.space = space->space;
   job.objects = part.objects;
   job.objects_per_chunk = part.scope.pools.size();
   job.runs = std::move(runs);
@@ -73,7 +73,7 @@ task<> store(client_request& request, const wire::Store& asked, protocol::descri
   }
   auto& idle = request.actor.idle().stores;
   auto done = co_await request.run<store_result>(idle, spawn_store, std::move(job));
-  in->probe->stored(done.bytes);
+  space->probe->stored(done.bytes);
   co_await request.valid(done.failure);
   request.reply([&](flatbuffers::FlatBufferBuilder& body) {
     return wire::CreateStoreAnswer(body, static_cast<uint32_t>(done.stored_chunks),

@@ -24,7 +24,7 @@ wire::Event event_to_wire(const tier_event& event) {
           static_cast<uint32_t>(event.key.space),
           event.key.pool,
           event.key.rank,
-          static_cast<uint16_t>(event.what),
+          static_cast<uint16_t>(event.kind),
           static_cast<uint16_t>(event.tier),
           event.chunk_objects};
 }

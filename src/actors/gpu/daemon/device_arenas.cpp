@@ -28,19 +28,19 @@ void on_step(device_pointer self, const error& failure) {
 /// Errors: no descriptor for the process.
 result<process_packet> packet_of(const step& next) {
   process_packet packet;
-  packet.what.region = next.region;
-  packet.what.bytes = next.bytes;
-  packet.what.verb = process_verb::forget;
+  packet.message.region = next.region;
+  packet.message.bytes = next.bytes;
+  packet.message.verb = process_verb::forget;
   if (next.what == step::kind::map) {
     auto descriptor = next.segment->duplicate();
     if (!descriptor)
       return tl::unexpected(descriptor.error());
-    packet.what.verb = process_verb::map_memory;
+    packet.message.verb = process_verb::map_memory;
     packet.descriptor = std::make_shared<unique_fd>(std::move(*descriptor));
   } else if (next.what == step::kind::pin) {
-    packet.what.verb = process_verb::pin_memory;
-    packet.what.arena = next.mapped;
-    packet.what.offset = next.offset;
+    packet.message.verb = process_verb::pin_memory;
+    packet.message.arena = next.mapped;
+    packet.message.offset = next.offset;
   }
   return packet;
 }
@@ -80,11 +80,11 @@ caf::result<retire_answer> on_forget_memory(device_pointer self, const forget_me
 void quarantine_reads(device_pointer self) {
   auto& state = self->state;
   for (const disk_work& work : state.reads.works)
-    if (work.of)
-      state.quarantine.insert(state.quarantine.end(), work.of->request.copy.owners.begin(),
-                              work.of->request.copy.owners.end());
+    if (work.read)
+      state.quarantine.insert(state.quarantine.end(), work.read->request.copy.owners.begin(),
+                              work.read->request.copy.owners.end());
   for (const slice_work& work : state.slices) {
-    const copy_request& request = work.of->request;
+    const copy_request& request = work.copy->request;
     if (request.arena && region_of(*request.arena).peer())
       state.quarantine.insert(state.quarantine.end(), request.owners.begin(), request.owners.end());
   }

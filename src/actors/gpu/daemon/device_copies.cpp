@@ -48,14 +48,14 @@ void finish_copy(device_pointer self, const device_copy_ptr& copy) {
 
 /// Returns the arena's side of a slice: contiguous in the slot; in the arena where its spans are.
 copy_request arena_side(const slice_work& work) {
-  const device_copy& of = *work.of;
+  const device_copy& of = *work.copy;
   copy_request request;
   request.direction = of.request.direction;
   uint64_t slot_bytes = work.staging->slot_bytes;
   request.outside = {work.staging->slot(work.slot), -1, slot_bytes, work.staging};
   std::vector<region_run> runs;
   std::vector<uint64_t> sizes;
-  for (const auto& span : work.what.spans) {
+  for (const auto& span : work.slice.spans) {
     runs.push_back({span.at, span.bytes, 0, 1});
     request.objects.push_back({span.inside, sizes.size()});
     sizes.push_back(span.bytes);
@@ -69,31 +69,31 @@ copy_request arena_side(const slice_work& work) {
 
 /// Adds the generations to the last slice that the device is given: its stream writes them behind the copies
 /// of all slices, without a round trip.
-void add_signals(const device_copy& copy, gpu::process_message& what) {
+void add_signals(const device_copy& copy, gpu::process_message& message) {
   const device_generations& wanted = copy.request.generations;
   if (!wanted.page || copy.unsent != 0 || !copy.slices.complete() || copy.failure.code != errc::ok)
     return;
-  what.page = region_of(*wanted.page).id();
-  what.signal = {wanted.slot, wanted.value};
-  what.signals = wanted.count;
+  message.page = region_of(*wanted.page).id();
+  message.signal = {wanted.slot, wanted.value};
+  message.signals = wanted.count;
 }
 
 /// Sends the device's side of a slice.
 void ask_device(device_pointer self, slice_work& work) {
-  const auto& region = region_of(*work.of->request.outside.device);
+  const auto& region = region_of(*work.copy->request.outside.device);
   process_packet packet;
-  packet.what.verb = is_load(*work.of) ? process_verb::load : process_verb::store;
-  packet.what.region = region.id();
-  packet.what.copies = work.what.copies;
-  if (const auto& arena = work.of->request.arena)
-    packet.what.arena = region_of(*arena).id();
-  if (work.what.pinned)
-    packet.what.arena = work.what.pinned->region;
-  uint64_t begin = packet.what.arena != 0 ? 0 : work.slot * work.staging->slot_bytes;
-  for (gpu::strided_copy& copy : packet.what.copies)
+  packet.message.verb = is_load(*work.copy) ? process_verb::load : process_verb::store;
+  packet.message.region = region.id();
+  packet.message.copies = work.slice.copies;
+  if (const auto& arena = work.copy->request.arena)
+    packet.message.arena = region_of(*arena).id();
+  if (work.slice.pinned)
+    packet.message.arena = work.slice.pinned->region;
+  uint64_t begin = packet.message.arena != 0 ? 0 : work.slot * work.staging->slot_bytes;
+  for (gpu::strided_copy& copy : packet.message.copies)
     copy.object_offset += begin;
-  --work.of->unsent;
-  add_signals(*work.of, packet.what);
+  --work.copy->unsent;
+  add_signals(*work.copy, packet.message);
   ask_process(self, std::move(packet), [&work](const error& failure, const process_packet&) {
     work.failure = failure;
     work.answered.set(); // `work` may have been destroyed
@@ -124,7 +124,7 @@ task<error> through_device(device_pointer self, slice_work& work) {
 
 task<error> load_slice(device_pointer self, slice_work& work) {
   // The slot counts it, but no bytes pass through it.
-  if (work.of->request.arena || work.what.pinned || work.what.copies.empty()) {
+  if (work.copy->request.arena || work.slice.pinned || work.slice.copies.empty()) {
     auto direct = co_await through_device(self, work);
     co_return direct;
   }
@@ -144,22 +144,22 @@ task<error> store_slice(device_pointer self, slice_work& work) {
 }
 
 void count_slice(device_pointer self, const slice_work& work) {
-  work.of->bytes += work.what.bytes;
+  work.copy->bytes += work.slice.bytes;
   auto& probe = *self->state.with.probe;
-  if (work.what.pinned)
-    probe.read_arena(work.what.bytes);
-  else if (const auto& arena = work.of->request.arena; arena && region_of(*arena).peer())
-    probe.read_peer(work.what.bytes);
+  if (work.slice.pinned)
+    probe.read_arena(work.slice.bytes);
+  else if (const auto& arena = work.copy->request.arena; arena && region_of(*arena).peer())
+    probe.read_peer(work.slice.bytes);
   else if (!arena)
-    probe.passed_staging(work.what.bytes);
+    probe.passed_staging(work.slice.bytes);
 }
 
 task<> move_slice(device_pointer self, std::list<slice_work>::iterator at) {
   slice_work& work = *at;
-  auto moving = is_load(*work.of) ? load_slice(self, work) : store_slice(self, work);
+  auto moving = is_load(*work.copy) ? load_slice(self, work) : store_slice(self, work);
   auto failure = co_await std::move(moving);
   auto& state = self->state;
-  auto copy = work.of;
+  auto copy = work.copy;
   if (failure.code == errc::ok)
     count_slice(self, work);
   else if (copy->failure.code == errc::ok)
@@ -204,10 +204,10 @@ void start_slices(device_pointer self) {
     ++copy->unsent;
     state.line.push_front(flow_of(copy->request.context), copy, bytes_max);
     auto work = state.slices.emplace(state.slices.end());
-    work->of = std::move(copy);
-    work->what = std::move(*slice);
-    if (work->what.pinned)
-      work->arena_use = state.arenas.use(work->what.pinned->segment, work->of->request.owners);
+    work->copy = std::move(copy);
+    work->slice = std::move(*slice);
+    if (work->slice.pinned)
+      work->arena_use = state.arenas.use(work->slice.pinned->segment, work->copy->request.owners);
     work->slot = state.free_slots.back();
     work->staging = state.staging;
     state.free_slots.pop_back();

@@ -24,7 +24,7 @@ std::string lost_too_often(device_pointer self) {
 /// Loads do not ask for a file that is not available.
 void enter(device_reads& reads, device_reads::file& file, phase next) {
   file.now = next;
-  auto what = file.what.lock();
+  auto what = file.file.lock();
   if (!what)
     return;
   if (next == phase::opening || next == phase::refused)
@@ -84,13 +84,13 @@ void on_file_added(device_pointer self, uint64_t number, const std::string& path
 }
 
 void add_file(device_pointer self, device_reads::file& file) {
-  auto what = file.what.lock();
+  auto what = file.file.lock();
   if (!what)
     return; // its disk and the daemon are ending
   enter(self->state.reads, file, phase::opening);
   process_packet packet;
-  packet.what.verb = process_verb::add_file;
-  packet.what.region = what->number;
+  packet.message.verb = process_verb::add_file;
+  packet.message.region = what->number;
   packet.descriptor = std::shared_ptr<unique_fd>(what, &what->descriptor);
   ask_process(
       self, std::move(packet),
@@ -100,8 +100,8 @@ void add_file(device_pointer self, device_reads::file& file) {
       patience::endless);
 }
 
-device_reads::file& file_of(device_pointer self, const std::shared_ptr<named_file>& what) {
-  return self->state.reads.files.try_emplace(what->number, device_reads::file{what}).first->second;
+device_reads::file& file_of(device_pointer self, const std::shared_ptr<named_file>& file) {
+  return self->state.reads.files.try_emplace(file->number, device_reads::file{file}).first->second;
 }
 
 void on_opened(device_pointer self, uint64_t region, const error& failure) {
@@ -133,10 +133,10 @@ void open_reads(device_pointer self) {
   state.with.record->begin(state.process);
   show_reads(self);
   process_packet packet;
-  packet.what.verb = process_verb::open_reads;
-  packet.what.bytes = state.with.direct_bytes;
+  packet.message.verb = process_verb::open_reads;
+  packet.message.bytes = state.with.direct_bytes;
   const uint64_t region = state.next_id; // number of the request
-  packet.what.region = region;
+  packet.message.region = region;
   ask_process(
       self, std::move(packet),
       [self, region](const error& failure, const process_packet&) { on_opened(self, region, failure); },

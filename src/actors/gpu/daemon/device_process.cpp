@@ -152,7 +152,7 @@ void end_quietly(device_pointer self) {
 
 void on_packet_from_process(device_pointer self, const process_packet& packet) {
   auto& state = self->state;
-  const auto& message = packet.what;
+  const auto& message = packet.message;
   auto found = state.asked.find(message.id);
   if (message.verb != process_verb::done || found == state.asked.end()) {
     lose_process(self, {errc::internal, "its process sent something else than an answer"});
@@ -244,7 +244,7 @@ void ask_process(device_pointer self, process_packet what,
                  std::function<void()> late) {
   auto& state = self->state;
   uint64_t id = state.next_id++;
-  what.what.id = id;
+  what.message.id = id;
   asked_of_process asked{std::move(then), std::nullopt, std::move(late)};
   if (with == patience::until_deadline) {
     if (state.free_tags.empty())
@@ -306,8 +306,8 @@ void on_child_started(device_pointer self, const child_started& notice) {
   state.receiving = true;
   state.socket->receive();
   process_packet begin;
-  begin.what.verb = process_verb::begin;
-  begin.what.bytes = state.staging->memory.size();
+  begin.message.verb = process_verb::begin;
+  begin.message.bytes = state.staging->memory.size();
   begin.descriptor = state.staging->descriptor;
   ask_process(self, std::move(begin), [self](const error& failure, const process_packet& answer) {
     auto& of = self->state;
@@ -320,8 +320,8 @@ void on_child_started(device_pointer self, const child_started& notice) {
     of.now = device_state::phase::ready;
     for (size_t slot = 0; slot < device_staging::slots; ++slot)
       of.free_slots.push_back(slot);
-    of.with.probe->enters(device_phase::ready, answer.what.text);
-    of.with.log(subject(self) + " is ready: " + answer.what.text);
+    of.with.probe->enters(device_phase::ready, answer.message.text);
+    of.with.log(subject(self) + " is ready: " + answer.message.text);
     of.arenas.serve();
     pin_more(self);
     tell_watchers(self, true); // first, so that a tier asks for its memory while the first region is mapped

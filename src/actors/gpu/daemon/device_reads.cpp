@@ -41,14 +41,14 @@ void finish_read(const direct_read_ptr& read) {
 
 void ask_read(device_pointer self, disk_work& work) {
   process_packet packet;
-  packet.what.verb = process_verb::read;
-  packet.what.offset = work.slot;
+  packet.message.verb = process_verb::read;
+  packet.message.offset = work.slot;
   uint64_t at = 0;
   for (size_t i = work.begin; i < work.end; ++i) {
-    const object_in_file& object = work.of->request.files[i];
-    packet.what.extents.push_back(
-        {object.file->number, object.file_offset, work.of->extent_bytes[i], at, object.expected});
-    at += work.of->extent_bytes[i];
+    const object_in_file& object = work.read->request.files[i];
+    packet.message.extents.push_back(
+        {object.file->number, object.file_offset, work.read->extent_bytes[i], at, object.expected});
+    at += work.read->extent_bytes[i];
   }
   ask_process(
       self, std::move(packet),
@@ -58,9 +58,9 @@ void ask_read(device_pointer self, disk_work& work) {
           return;
         }
         work.failure = failure;
-        work.good = failure.code == errc::ok ? answer.what.bytes : 0;
-        work.unread = failure.code == errc::ok ? answer.what.offset : 0;
-        work.why = answer.what.text;
+        work.good = failure.code == errc::ok ? answer.message.bytes : 0;
+        work.unread = failure.code == errc::ok ? answer.message.offset : 0;
+        work.why = answer.message.text;
         work.answered.set(); // `work` may have been destroyed
       },
       patience::until_deadline,
@@ -76,7 +76,7 @@ void ask_read(device_pointer self, disk_work& work) {
 /// Copies the first objects of the batch out of the slot, up to one that is absent. Those behind it are of no
 /// use.
 copy_request copy_of(device_pointer self, const disk_work& work, size_t objects) {
-  const copy_request& wanted = work.of->request.copy;
+  const copy_request& wanted = work.read->request.copy;
   copy_request copy;
   copy.direction = copy_direction::out_of_arena;
   copy.outside = wanted.outside;
@@ -87,7 +87,7 @@ copy_request copy_of(device_pointer self, const disk_work& work, size_t objects)
   uint64_t at = work.slot * (self->state.with.direct_bytes / read_slots);
   for (size_t i = work.begin; i < work.begin + objects; ++i) {
     copy.objects.push_back({nullptr, wanted.objects[i].number, at + object_header_bytes});
-    at += work.of->extent_bytes[i];
+    at += work.read->extent_bytes[i];
   }
   return copy;
 }
@@ -111,7 +111,7 @@ task<error> through_slot(device_pointer self, disk_work& work) {
     co_return copied.error();
   if (copied->failure.code == errc::ok) {
     self->state.with.probe->read_disk(copied->bytes);
-    std::fill_n(work.of->there.begin() + static_cast<ptrdiff_t>(work.begin), objects, true);
+    std::fill_n(work.read->there.begin() + static_cast<ptrdiff_t>(work.begin), objects, true);
   }
   co_return copied->failure;
 }
@@ -137,7 +137,7 @@ void start_reads(device_pointer self);
 /// The batch has arrived, or nobody waits for it any more. It no longer keeps anything of its read.
 void leave_read(device_pointer self, disk_work& work, const error& failure) {
   auto& state = self->state;
-  direct_read_ptr read = std::move(work.of);
+  direct_read_ptr read = std::move(work.read);
   if (failure.code != errc::ok && read->failure.code == errc::ok)
     read->failure = failure;
   if (failure.code != errc::ok || !work.why.empty())
@@ -194,7 +194,7 @@ void start_reads(device_pointer self) {
     ++read->in_flight;
     if (read->begun != read->there.size())
       reads.line.push_front(flow_of(read->request.copy.context), read, read->batch_bytes);
-    work->of = std::move(read);
+    work->read = std::move(read);
     work->progress = read_batch(self, work);
     work->progress.start();
   }

@@ -36,8 +36,8 @@ void on_region_mapped(device_pointer self, uint64_t id, const import_region_requ
 
 void forget_region(device_pointer self, uint64_t id) {
   process_packet packet;
-  packet.what.verb = process_verb::forget;
-  packet.what.region = id;
+  packet.message.verb = process_verb::forget;
+  packet.message.region = id;
   ask_process(self, std::move(packet), [self, id](const error& failure, const process_packet&) {
     auto& state = self->state;
     auto region = state.regions.find(id);
@@ -57,20 +57,20 @@ void forget_region(device_pointer self, uint64_t id) {
 void send_import(device_pointer self, waiting_import wanted) {
   auto& state = self->state;
   uint64_t id = state.next_id;
-  state.regions[id].peer = wanted.what.peer; // counts, and keeps the process unless it is a peer's
+  state.regions[id].peer = wanted.request.peer; // counts, and keeps the process unless it is a peer's
   process_packet packet;
-  packet.what.verb = wanted.what.own          ? process_verb::allocate
-                     : wanted.what.page       ? process_verb::import_page
-                     : wanted.what.descriptor ? process_verb::import_memory
-                                              : process_verb::import_handle;
-  packet.what.region = id;
-  packet.what.bytes = wanted.what.bytes;
-  packet.what.handle = wanted.what.handle;
-  packet.what.signals = wanted.what.events;
-  packet.descriptor = std::move(wanted.what.descriptor);
+  packet.message.verb = wanted.request.own          ? process_verb::allocate
+                        : wanted.request.page       ? process_verb::import_page
+                        : wanted.request.descriptor ? process_verb::import_memory
+                                                    : process_verb::import_handle;
+  packet.message.region = id;
+  packet.message.bytes = wanted.request.bytes;
+  packet.message.handle = wanted.request.handle;
+  packet.message.signals = wanted.request.events;
+  packet.descriptor = std::move(wanted.request.descriptor);
   ask_process(self, std::move(packet),
               [self, id, wanted = std::move(wanted)](const error& failure, const process_packet&) mutable {
-                on_region_mapped(self, id, wanted.what, failure, wanted.reply);
+                on_region_mapped(self, id, wanted.request, failure, wanted.reply);
               });
 }
 
@@ -101,8 +101,8 @@ caf::result<share_region_answer> on_share(device_pointer self, const share_regio
     return promise;
   }
   process_packet packet;
-  packet.what.verb = process_verb::share;
-  packet.what.region = memory.id();
+  packet.message.verb = process_verb::share;
+  packet.message.region = memory.id();
   ask_process(self, std::move(packet), [reply](const error& failure, const process_packet& answer) mutable {
     reply.deliver(share_region_answer{failure, answer.descriptor});
   });

@@ -36,8 +36,8 @@ void add_span(device_slice& slice, std::byte* inside, uint64_t bytes) {
 
 } // namespace
 
-device_slices::device_slices(const terrace::copy_request& of)
-    : runs_(of.runs), objects_(of.objects), in_device_(of.arena != nullptr) {
+device_slices::device_slices(const terrace::copy_request& request)
+    : runs_(request.runs), objects_(request.objects), in_device_(request.arena != nullptr) {
   if (!in_device_)
     std::stable_sort(objects_.begin(), objects_.end(), [](const copied_object& a, const copied_object& b) {
       return std::less<>()(a.inside, b.inside);

@@ -40,7 +40,7 @@ class device_slices {
 
   /// Keeps the runs and the objects, but not the request's memory. Objects are copied in the order of their
   /// addresses, so that those of one pinned piece are adjacent.
-  explicit device_slices(const terrace::copy_request& of);
+  explicit device_slices(const terrace::copy_request& request);
 
   /// True once everything is cut.
   bool complete() const { return !piece_; }

@@ -58,8 +58,8 @@ using device_copy_ptr = std::shared_ptr<device_copy>;
 
 /// A slice that passes through a slot.
 struct slice_work {
-  device_copy_ptr of;
-  gpu::device_slice what;
+  device_copy_ptr copy;
+  gpu::device_slice slice;
   size_t slot = 0;
   uint64_t arena_use = 0;                  ///< a use of `arenas`; 0: none
   std::shared_ptr<device_staging> staging; ///< staging memory of the process that the slice is for
@@ -87,8 +87,8 @@ using direct_read_ptr = std::shared_ptr<direct_read>;
 /// on without it. A read of a file cannot be called back, so the slot stays with the batch until the read is
 /// over, and nobody looks at the bytes.
 struct disk_work {
-  direct_read_ptr of; ///< its read; null: the read goes on without this batch
-  size_t begin = 0;   ///< the objects [begin, end)
+  direct_read_ptr read; ///< its read; null: the read goes on without this batch
+  size_t begin = 0;     ///< the objects [begin, end)
   size_t end = 0;
   uint64_t slot = 0;
   uint64_t process = 0;
@@ -106,7 +106,7 @@ struct disk_work {
 struct device_reads {
   enum class phase : uint8_t { unknown, opening, ready, refused };
   struct file {
-    std::weak_ptr<named_file> what; ///< the file; its disk owns it and stays while the daemon runs
+    std::weak_ptr<named_file> file; ///< the file; its disk owns it and stays while the daemon runs
     phase now = phase::unknown;
   };
 
@@ -141,7 +141,7 @@ struct mapped_region {
 };
 
 struct waiting_import {
-  import_region_request what;
+  import_region_request request;
   answer<import_region_answer> reply;
 };
 

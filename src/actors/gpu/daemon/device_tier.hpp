@@ -3,7 +3,7 @@
 #pragma once
 
 #include "actors/gpu/daemon/device_actor.hpp"
-#include "tier/tier_availability.hpp"
+#include "tier/tier_config.hpp"
 
 #include <atomic>
 #include <memory>

@@ -111,14 +111,14 @@ void on_serve_tier(gpu_tier_pointer self, const serve_tier_notice& notice) {
 // ---- between host memory and the arena ----
 
 /// Returns a copy that is contiguous in the arena, which the device's copies see as a region.
-copy_request copy_of(gpu_tier_pointer self, const moved_objects& what, copy_direction direction) {
+copy_request copy_of(gpu_tier_pointer self, const moved_objects& moved, copy_direction direction) {
   const device_memory_ptr& arena = self->state.arena;
   copy_request copy;
   copy.direction = direction;
   copy.outside = {nullptr, -1, self->state.with.bytes, arena, arena.get()};
   std::vector<region_run> runs;
   std::vector<uint64_t> sizes;
-  for (const moved_object& object : what.objects) {
+  for (const moved_object& object : moved.objects) {
     copy.objects.push_back({object.memory + object_header_bytes, sizes.size()});
     runs.push_back({object.place.offset + object_header_bytes, object.place.payload_bytes, 0, 1});
     sizes.push_back(object.place.payload_bytes);
@@ -126,8 +126,8 @@ copy_request copy_of(gpu_tier_pointer self, const moved_objects& what, copy_dire
   auto made = scatter_gather::make(runs, {}, sizes, self->state.with.bytes);
   assert(made); // the tier's allocator has exactly these bytes
   copy.runs = std::make_shared<const scatter_gather>(std::move(*made));
-  copy.context = what.context;
-  copy.owners = what.owners;
+  copy.context = moved.context;
+  copy.owners = moved.owners;
   return copy;
 }
 
@@ -140,9 +140,9 @@ void ask_copy(gpu_tier_pointer self, copy_request copy, Then then) {
             });
 }
 
-move_answer all_are(const moved_objects& what, move_outcome outcome) {
+move_answer all_are(const moved_objects& moved, move_outcome outcome) {
   move_answer answer;
-  answer.outcomes.assign(what.objects.size(), outcome);
+  answer.outcomes.assign(moved.objects.size(), outcome);
   return answer;
 }
 
@@ -188,8 +188,8 @@ caf::result<move_answer> on_write(gpu_tier_pointer self, const write_request& re
   auto reply = make_answer<move_answer>(self);
   auto promise = reply.promise();
   ask_copy(self, copy_of(self, request, copy_direction::out_of_arena),
-           [self, reply, places, in = state.arena](const error& failure) mutable {
-             bool done = failure.code == errc::ok && in == self->state.arena;
+           [self, reply, places, memory = state.arena](const error& failure) mutable {
+             bool done = failure.code == errc::ok && memory == self->state.arena;
              if (done)
                for (const object_place& place : places)
                  self->state.contents.written(place);

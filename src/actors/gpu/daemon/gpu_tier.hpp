@@ -24,7 +24,7 @@ struct gpu_tier_arguments {
   std::string group;  ///< name for the log
   std::string device; ///< name of the device
   uint64_t bytes = 0; ///< bytes of the arena
-  devices_actor devices;
+  gpu_registry_actor devices;
   std::shared_ptr<device_tier_service> service;
   std::shared_ptr<metrics::tier_probe> probe;
   std::function<void(const std::string&)> log, warn;
