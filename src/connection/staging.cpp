@@ -83,8 +83,9 @@ result<uint64_t> staging::reserve(staged reserved, const std::vector<uint64_t>& 
 }
 
 bool staging::in_use(space_id space) const {
-  return std::any_of(reserved_.begin(), reserved_.end(),
-                     [space](const auto& each) { return each.second.space && each.second.space->id == space; });
+  return std::any_of(reserved_.begin(), reserved_.end(), [space](const auto& each) {
+    return each.second.space && each.second.space->id == space;
+  });
 }
 
 const staged* staging::find(uint64_t reservation) const {

@@ -12,9 +12,7 @@ namespace terrace {
 
 namespace {
 
-tl::unexpected<error> wrong(std::string why) {
-  return fail(errc::bad_request, "prefix: " + std::move(why));
-}
+tl::unexpected<error> wrong(std::string why) { return fail(errc::bad_request, "prefix: " + std::move(why)); }
 
 std::string decimal(uint64_t number) { return std::to_string(number); }
 

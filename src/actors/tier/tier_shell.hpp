@@ -40,7 +40,7 @@ struct tier_shell {
   std::unique_ptr<quota_line> quota;          ///< null: tenants have no quotas
   space_ptr published_in;                     ///< the space of what this turn has published
   std::shared_ptr<eviction_round> next_round; ///< the allocator's round until it begins
-  round_step step = round_step::none; ///< see tier_round.cpp
+  round_step step = round_step::none;         ///< see tier_round.cpp
   table_totals::sum granted;                  ///< extents that the allocator has given out since the start
   struct {
     uint64_t walk = 0;      ///< number of the last walk
