@@ -35,6 +35,7 @@ ROOMS = {
     "tier": {"base", "index", "memory", "policy"},
     "transfer": {"base", "index", "memory", "tier"},
     "storage": {"base", "index", "memory", "metrics", "tier", "transfer"},
+    "remote": {"base", "index", "protocol"},
     "gpu": {"base", "index", "memory"},
     "group": {"base", "index", "metrics", "protocol", "tier"},
     "connection": {"base", "group", "index", "memory", "metrics", "protocol", "tier"},

@@ -1,6 +1,7 @@
 #include "index/sha256.hpp"
 
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
 
 #include <cstdlib>
 
@@ -37,6 +38,15 @@ digest sha256::finish() {
   digest out;
   unsigned length = 0;
   require(EVP_DigestFinal_ex(context_.get(), out.bytes.data(), &length) == 1 && length == out.bytes.size());
+  return out;
+}
+
+digest hmac_sha256(std::span<const uint8_t> key, std::span<const uint8_t> message) {
+  digest out;
+  unsigned length = 0;
+  require(HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), message.data(), message.size(),
+               out.bytes.data(), &length) != nullptr &&
+          length == out.bytes.size());
   return out;
 }
 

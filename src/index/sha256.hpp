@@ -30,4 +30,7 @@ class sha256 {
   std::unique_ptr<evp_md_ctx_st, deleter> context_;
 };
 
+/// HMAC (RFC 2104) with SHA-256. Aborts if libcrypto has no SHA-256.
+digest hmac_sha256(std::span<const uint8_t> key, std::span<const uint8_t> message);
+
 } // namespace terrace

@@ -1,0 +1,67 @@
+#include "remote/realm.hpp"
+
+#include "index/sha256.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+
+namespace terrace::remote {
+
+namespace {
+
+bool allowed_in_prefix(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+         c == '-' || c == '/';
+}
+
+} // namespace
+
+result<realm> realm::make(std::string_view prefix, std::span<const uint8_t> key) {
+  if (key.size() < key_bytes_min || key.size() > key_bytes_max)
+    return fail(errc::bad_request, "a realm key of 32 to 1,024 bytes was expected, not of " +
+                                       std::to_string(key.size()) +
+                                       "; make one with: head -c 32 /dev/urandom > FILE");
+  if (prefix.size() > prefix_bytes_max || !std::all_of(prefix.begin(), prefix.end(), allowed_in_prefix))
+    return fail(errc::bad_request,
+                "a prefix of at most 64 letters, digits, '.', '_', '-' and '/' was expected; shorten it, or "
+                "leave out its other characters");
+  return realm(prefix, key);
+}
+
+realm_space realm::space_of(const space_fingerprint& fingerprint) const {
+  digest mac = hmac_sha256(key_, fingerprint);
+  realm_space space;
+  std::memcpy(space.data(), mac.bytes.data(), space.size());
+  return space;
+}
+
+std::string realm::key_of(const remote_identity& object, uint32_t part) const {
+  std::string key = prefix_ + "t1/" + to_hex(object.space) + '/' + epoch_text(object.epoch) + '/' +
+                    std::to_string(object.pool) + '.' + std::to_string(object.rank) + '/' +
+                    to_hex(object.chunk, object.digest_width);
+  return part == 0 ? key : key + "/p" + std::to_string(part);
+}
+
+std::string realm::epoch_key_of(const realm_space& space) const {
+  return prefix_ + "t1/epoch/" + to_hex(space);
+}
+
+std::string epoch_text(uint64_t epoch) {
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(epoch));
+  return text;
+}
+
+result<uint64_t> parse_epoch(std::string_view text) {
+  uint64_t epoch = 0;
+  auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), epoch, 16);
+  if (wrong != std::errc() || epoch == 0 || epoch_text(epoch) != text)
+    return fail(errc::internal,
+                "an epoch token of 16 lower-case hexadecimal digits, not all 0, was expected; the "
+                "space begins anew with another token");
+  return epoch;
+}
+
+} // namespace terrace::remote

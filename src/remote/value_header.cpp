@@ -1,0 +1,165 @@
+#include "remote/value_header.hpp"
+
+#include "index/payload_checksum.hpp"
+
+#include <bit>
+#include <cassert>
+#include <cstring>
+#include <iterator>
+
+namespace terrace::remote {
+
+namespace {
+
+constexpr std::array<char, 8> value_magic = {'T', 'E', 'R', 'R', 'R', 'M', 'T', '\0'};
+
+struct stored_header {
+  std::array<char, 8> magic;
+  uint32_t version;
+  uint16_t pool;
+  uint16_t rank;
+  std::array<uint8_t, 16> space;
+  std::array<uint8_t, 32> chunk;
+  uint8_t digest_width;
+  std::array<uint8_t, 7> zero;
+  uint64_t epoch;
+  uint64_t generation;
+  uint64_t payload_bytes;
+  uint32_t part;
+  uint32_t zero_too;
+  uint64_t payload_checksum;
+  uint64_t header_checksum;
+  std::array<uint8_t, 136> rest;
+};
+
+static_assert(std::endian::native == std::endian::little);
+static_assert(std::is_trivially_copyable_v<stored_header> && sizeof(stored_header) == value_header_bytes);
+static_assert(offsetof(stored_header, space) == 16 && offsetof(stored_header, chunk) == 32 &&
+              offsetof(stored_header, digest_width) == 64);
+static_assert(offsetof(stored_header, epoch) == 72 && offsetof(stored_header, payload_bytes) == 88);
+static_assert(offsetof(stored_header, payload_checksum) == 104 &&
+              offsetof(stored_header, header_checksum) == 112);
+
+bool is_valid(const value_header& header) {
+  const remote_identity& is = header.identity;
+  return is.digest_width >= digest::min_size && is.digest_width <= digest::max_size && is.epoch != 0 &&
+         header.part < parts_of(header.payload_bytes);
+}
+
+rejected_value expected_but_found(value_fault fault, const char* field, const std::string& expected,
+                                  const std::string& found) {
+  return {fault,
+          std::string(field) + " " + expected + " was expected, " + found + " found; treated as a miss"};
+}
+
+std::optional<rejected_value> compare(const remote_identity& found, const remote_identity& expected) {
+  auto differs = [](const char* field, const std::string& want, const std::string& got) {
+    return expected_but_found(value_fault::other_object, field, want, got);
+  };
+  if (found.space != expected.space)
+    return differs("space", to_hex(expected.space), to_hex(found.space));
+  if (found.epoch != expected.epoch)
+    return differs("epoch", epoch_text(expected.epoch), epoch_text(found.epoch));
+  if (found.pool != expected.pool)
+    return differs("pool", std::to_string(expected.pool), std::to_string(found.pool));
+  if (found.rank != expected.rank)
+    return differs("rank", std::to_string(expected.rank), std::to_string(found.rank));
+  if (found.digest_width != expected.digest_width || found.chunk != expected.chunk)
+    return differs("chunk", to_hex(expected.chunk, expected.digest_width),
+                   to_hex(found.chunk, found.digest_width));
+  return std::nullopt;
+}
+
+} // namespace
+
+const char* to_string(value_fault fault) {
+  constexpr const char* names[] = {"not_ours",     "other_version", "damaged",      "other_object",
+                                   "other_length", "other_part",    "wrong_payload"};
+  static_assert(std::size(names) == value_faults);
+  return names[static_cast<size_t>(fault)];
+}
+
+void encode(const value_header& header, std::span<std::byte, value_header_bytes> out) {
+  assert(is_valid(header));
+  stored_header raw{};
+  raw.magic = value_magic;
+  raw.version = value_header_version;
+  raw.pool = header.identity.pool;
+  raw.rank = header.identity.rank;
+  raw.space = header.identity.space;
+  raw.chunk = header.identity.chunk.bytes;
+  raw.digest_width = header.identity.digest_width;
+  raw.epoch = header.identity.epoch;
+  raw.generation = header.generation;
+  raw.payload_bytes = header.payload_bytes;
+  raw.part = header.part;
+  raw.payload_checksum = header.payload_checksum;
+  raw.header_checksum = block_checksum(raw, &stored_header::header_checksum);
+  std::memcpy(out.data(), &raw, sizeof raw);
+}
+
+tl::expected<value_header, rejected_value>
+decode_value_header(std::span<const std::byte, value_header_bytes> bytes) {
+  stored_header raw;
+  std::memcpy(&raw, bytes.data(), sizeof raw);
+  if (raw.magic != value_magic)
+    return tl::unexpected(rejected_value{
+        value_fault::not_ours, "the magic TERRRMT was expected; something else writes under this prefix: "
+                               "give Terrace a prefix of its own"});
+  if (raw.version != value_header_version)
+    return tl::unexpected(expected_but_found(value_fault::other_version, "value header version",
+                                             std::to_string(value_header_version),
+                                             std::to_string(raw.version)));
+  if (uint64_t sum = block_checksum(raw, &stored_header::header_checksum); sum != raw.header_checksum)
+    return tl::unexpected(expected_but_found(value_fault::damaged, "header checksum",
+                                             std::to_string(raw.header_checksum), std::to_string(sum)));
+  value_header header{
+      .identity = {.space = raw.space,
+                   .epoch = raw.epoch,
+                   .pool = raw.pool,
+                   .rank = raw.rank,
+                   .chunk = {raw.chunk},
+                   .digest_width = raw.digest_width},
+      .generation = raw.generation,
+      .payload_bytes = raw.payload_bytes,
+      .part = raw.part,
+      .payload_checksum = raw.payload_checksum,
+  };
+  if (!is_valid(header))
+    return tl::unexpected(
+        rejected_value{value_fault::damaged,
+                       "a digest of 8 to 32 bytes, an epoch and a part that the payload has were expected; "
+                       "the header contradicts itself although its checksum matches"});
+  return header;
+}
+
+std::optional<rejected_value> verify(std::span<const std::byte> headers, std::span<const std::byte> payload,
+                                     const remote_identity& expected) {
+  assert(headers.size() == parts_of(payload.size()) * value_header_bytes);
+  std::optional<value_header> first;
+  for (uint32_t part = 0; part < parts_of(payload.size()); ++part) {
+    auto found = decode_value_header(headers.subspan(part * value_header_bytes).first<value_header_bytes>());
+    if (!found)
+      return found.error();
+    if (auto wrong = compare(found->identity, expected))
+      return wrong;
+    if (found->payload_bytes != payload.size())
+      return expected_but_found(value_fault::other_length, "a payload of",
+                                std::to_string(payload.size()) + " bytes",
+                                std::to_string(found->payload_bytes));
+    if (found->part != part)
+      return expected_but_found(value_fault::other_part, "part", std::to_string(part),
+                                std::to_string(found->part));
+    if (!first)
+      first = *found;
+    if (found->generation != first->generation || found->payload_checksum != first->payload_checksum)
+      return expected_but_found(value_fault::other_part, "generation", std::to_string(first->generation),
+                                std::to_string(found->generation) + " in part " + std::to_string(part));
+  }
+  if (uint64_t sum = payload_checksum(payload); sum != first->payload_checksum)
+    return expected_but_found(value_fault::wrong_payload, "payload checksum",
+                              std::to_string(first->payload_checksum), std::to_string(sum));
+  return std::nullopt;
+}
+
+} // namespace terrace::remote

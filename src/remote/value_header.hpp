@@ -1,0 +1,97 @@
+// The 256 bytes in front of every value in a remote store.
+//
+// A store is shared with other writers and may lose, mix or damage what it holds. So a value says what it is, and a
+// reader believes nothing before it has verified the header, the identity and the payload: whatever does not verify is
+// a miss. The checksums detect damage, not forgery: who may write to the store may forge.
+//
+// An object whose payload is longer than `part_bytes` is several values, so that a store serves other requests in
+// between. All parts carry the writer's generation; parts of two writers do not make an object.
+//
+//   offset  bytes  field (little-endian)
+//        0      8  magic "TERRRMT\0"
+//        8      4  version: 1
+//       12      2  pool
+//       14      2  rank
+//       16     16  space, as in the key (remote/realm.hpp)
+//       32     32  digest of the chunk, padded with zeros
+//       64      1  significant bytes of the digest: 8 to 32
+//       65      7  0
+//       72      8  epoch token of the space
+//       80      8  generation: random, chosen by the writer, equal in all parts of an object
+//       88      8  bytes of the object's payload
+//       96      4  part, from 0 on
+//      100      4  0
+//      104      8  XXH3 (64 bits, seed 0) of the object's payload
+//      112      8  XXH3 of these 256 bytes, with this field 0
+//      120    136  0
+//
+// The bytes behind the header are those of the payload from part * part_bytes on. Pure.
+#pragma once
+
+#include "remote/realm.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace terrace::remote {
+
+constexpr size_t value_header_bytes = 256;
+constexpr uint32_t value_header_version = 1;
+constexpr uint64_t part_bytes = 1 << 20; ///< of payload in one value
+
+struct value_header {
+  remote_identity identity;
+  uint64_t generation = 0;
+  uint64_t payload_bytes = 0; ///< of the whole object
+  uint32_t part = 0;
+  uint64_t payload_checksum = 0; ///< of the whole object
+
+  friend bool operator==(const value_header&, const value_header&) = default;
+};
+
+/// Number of values that an object takes; one if it is empty.
+constexpr uint64_t parts_of(uint64_t payload_bytes) {
+  return payload_bytes == 0 ? 1 : (payload_bytes + part_bytes - 1) / part_bytes;
+}
+
+/// Bytes of the payload in this part.
+constexpr uint64_t bytes_of_part(uint64_t payload_bytes, uint64_t part) {
+  uint64_t begin = part * part_bytes;
+  return payload_bytes <= begin ? 0 : payload_bytes - begin < part_bytes ? payload_bytes - begin : part_bytes;
+}
+
+/// The header must be valid (asserted): a digest of 8 to 32 bytes, a part that the payload has, an epoch that is not 0.
+void encode(const value_header& header, std::span<std::byte, value_header_bytes> out);
+
+/// Why a value is not used. Each is counted apart, because each has another cause.
+enum class value_fault : uint8_t {
+  not_ours,      ///< no header: somebody else writes to this prefix
+  other_version, ///< written by a newer or older Terrace
+  damaged,       ///< the header's checksum or its fields are wrong
+  other_object,  ///< another space, pool, rank, chunk or epoch
+  other_length,  ///< the payload has another size
+  other_part,    ///< parts in another order, or of two writers
+  wrong_payload, ///< the payload's checksum is wrong
+};
+constexpr size_t value_faults = 7;
+
+const char* to_string(value_fault fault);
+
+struct rejected_value {
+  value_fault fault{};
+  std::string text; ///< what was expected, and what was found
+};
+
+/// Decodes the header of one value. Nothing has been compared with the expected object yet.
+tl::expected<value_header, rejected_value>
+decode_value_header(std::span<const std::byte, value_header_bytes> bytes);
+
+/// Verifies all parts of an object. `headers` has the headers of all parts one after the other, `payload` the whole
+/// payload, of the length that the space asks for. Returns why it is not the expected object, or nullopt.
+std::optional<rejected_value> verify(std::span<const std::byte> headers, std::span<const std::byte> payload,
+                                     const remote_identity& expected);
+
+} // namespace terrace::remote
