@@ -1,0 +1,92 @@
+#include "remote/endpoint_state.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+
+namespace terrace::remote {
+
+void byte_window::end(uint64_t bytes) {
+  assert(bytes <= in_flight_);
+  in_flight_ -= bytes;
+  halved_for_ -= std::min(bytes, halved_for_);
+}
+
+void byte_window::succeeded(uint64_t bytes) {
+  end(bytes);
+  size_ = std::min(size_ + bytes, options_.largest_bytes);
+}
+
+void byte_window::timed_out(uint64_t bytes) {
+  if (halved_for_ == 0) {
+    size_ = std::max(size_ / 2, options_.smallest_bytes);
+    halved_for_ = in_flight_;
+  }
+  end(bytes);
+}
+
+void byte_window::restart() {
+  size_ = options_.smallest_bytes;
+  in_flight_ = halved_for_ = 0;
+}
+
+void breaker::note(bool failure) {
+  constexpr uint32_t kept = (uint32_t{1} << results_kept) - 1;
+  results_ = (results_ << 1 | (failure ? 1u : 0u)) & kept;
+  in_a_row_ = failure ? in_a_row_ + 1 : 0;
+}
+
+void breaker::succeeded() {
+  if (state_ == state::closed)
+    note(false);
+}
+
+bool breaker::failed(time_point now, uint64_t random) {
+  if (state_ != state::closed)
+    return false;
+  note(true);
+  if (in_a_row_ < options_.failures_in_a_row &&
+      static_cast<uint32_t>(std::popcount(results_)) < options_.failures_of_last)
+    return false;
+  pause_ = options_.first_pause;
+  open(now, random);
+  return true;
+}
+
+void breaker::begin_trial() {
+  assert(state_ == state::open);
+  state_ = state::half_open;
+}
+
+void breaker::trial_succeeded() {
+  assert(state_ == state::half_open);
+  state_ = state::closed;
+  in_a_row_ = results_ = 0;
+}
+
+void breaker::trial_failed(time_point now, uint64_t random) {
+  assert(state_ == state::half_open);
+  pause_ = std::min(2 * pause_, options_.longest_pause);
+  open(now, random);
+}
+
+void breaker::open(time_point now, uint64_t random) {
+  state_ = state::open;
+  auto half = static_cast<uint64_t>(pause_.count()) / 2;
+  retry_at_ = now + std::chrono::milliseconds(static_cast<uint64_t>(pause_.count()) - random % (half + 1));
+}
+
+std::optional<std::chrono::milliseconds> retry_after(const retry_options& options, uint32_t attempts,
+                                                     std::chrono::milliseconds left, uint64_t random) {
+  assert(attempts != 0);
+  if (attempts >= options.attempts_max)
+    return std::nullopt;
+  auto longest =
+      std::min(options.first_pause * (uint32_t{1} << std::min(attempts - 1, 16u)), options.longest_pause);
+  std::chrono::milliseconds pause(random % (static_cast<uint64_t>(longest.count()) + 1));
+  if (pause >= left)
+    return std::nullopt;
+  return pause;
+}
+
+} // namespace terrace::remote

@@ -1,0 +1,108 @@
+// How much an endpoint of a remote store is asked for: a window of bytes in flight, a breaker that keeps requests from
+// an endpoint that does not answer, and pauses between attempts. Pure, one thread; time and random numbers are passed
+// in, so that many daemons do not act at once and tests decide.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+namespace terrace::remote {
+
+/// Bytes in flight on one connection. The window doubles with each window that succeeds, up to the largest, and halves at
+/// a timeout, at most once for the bytes that were in flight then.
+class byte_window {
+ public:
+  struct options {
+    uint64_t smallest_bytes = 4 << 20;
+    uint64_t largest_bytes = 64 << 20;
+  };
+
+  byte_window() : byte_window(options{}) {}
+  explicit byte_window(const options& o) : options_(o), size_(o.smallest_bytes) {}
+
+  /// True if `bytes` more may be sent or asked for. A single request larger than the window is alone in it.
+  bool has_room(uint64_t bytes) const { return in_flight_ == 0 || in_flight_ + bytes <= size_; }
+  void began(uint64_t bytes) { in_flight_ += bytes; }
+  void succeeded(uint64_t bytes);
+  /// No answer came in time.
+  void timed_out(uint64_t bytes);
+  /// The request ended without telling anything about the connection: it was cancelled, or refused.
+  void gave_up(uint64_t bytes) { end(bytes); }
+  /// A new connection begins with the smallest window; nothing is in flight.
+  void restart();
+
+  uint64_t size() const { return size_; }
+  uint64_t in_flight() const { return in_flight_; }
+
+ private:
+  void end(uint64_t bytes);
+
+  options options_;
+  uint64_t size_;
+  uint64_t in_flight_ = 0;
+  uint64_t halved_for_ = 0; ///< bytes of the time before the last halving that are still in flight
+};
+
+/// Keeps requests from an endpoint that fails, and always comes back:
+///
+///   closed --(failures in a row, or too many of the last ones)--> open
+///   open --(the pause is over: `begin_trial`)--> half open
+///   half open --(the trial succeeded)--> closed, or --(it failed)--> open, for up to twice as long, for ever
+class breaker {
+ public:
+  using time_point = std::chrono::steady_clock::time_point;
+  enum class state : uint8_t { closed, open, half_open };
+
+  struct options {
+    uint32_t failures_in_a_row = 5;
+    uint32_t failures_of_last = 10; ///< of the last 20 results
+    std::chrono::milliseconds first_pause{500};
+    std::chrono::milliseconds longest_pause{30'000};
+  };
+  static constexpr uint32_t results_kept = 20;
+
+  breaker() : breaker(options{}) {}
+  explicit breaker(const options& o) : options_(o) {}
+
+  /// Results of ordinary requests. Results that arrive while the breaker is not closed are ignored: they are of
+  /// requests that began before. `random` is any number; the pause is between half and all of its length.
+  void succeeded();
+  /// True if this opened the breaker.
+  bool failed(time_point now, uint64_t random);
+
+  /// Precondition: open, and `retry_at` has passed.
+  void begin_trial();
+  /// Precondition: half open.
+  void trial_succeeded();
+  void trial_failed(time_point now, uint64_t random);
+
+  state now() const { return state_; }
+  bool lets_through() const { return state_ == state::closed; }
+  time_point retry_at() const { return retry_at_; } ///< while open
+
+ private:
+  void open(time_point now, uint64_t random);
+  void note(bool failure);
+
+  options options_;
+  state state_ = state::closed;
+  uint32_t in_a_row_ = 0;
+  uint32_t results_ = 0; ///< the last ones, one bit each: 1 is a failure
+  std::chrono::milliseconds pause_{0};
+  time_point retry_at_{};
+};
+
+struct retry_options {
+  uint32_t attempts_max = 3;
+  std::chrono::milliseconds first_pause{50};
+  std::chrono::milliseconds longest_pause{2'000};
+};
+
+/// The pause before the next attempt, a random part of a length that doubles with each attempt (full jitter: Brooker,
+/// "Exponential Backoff And Jitter", 2015). `attempts` have failed, at least one. nullopt: there were enough, or the pause
+/// would take all the time that is left.
+std::optional<std::chrono::milliseconds> retry_after(const retry_options& options, uint32_t attempts,
+                                                     std::chrono::milliseconds left, uint64_t random);
+
+} // namespace terrace::remote

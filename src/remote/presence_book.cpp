@@ -1,0 +1,80 @@
+#include "remote/presence_book.hpp"
+
+#include "index/payload_checksum.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <span>
+
+namespace terrace::remote {
+
+namespace {
+
+constexpr std::chrono::milliseconds tick{100};
+
+uint64_t name_of(std::string_view key) { return payload_checksum(std::as_bytes(std::span(key))); }
+
+} // namespace
+
+presence_book::presence_book(const presence_options& options)
+    : options_(options), groups_(options.keys_max / group_size), entries_(new entry[groups_ * group_size]) {
+  assert(groups_ != 0);
+}
+
+belief presence_book::of(std::string_view key, time_point now) const {
+  const entry* known = find(name_of(key));
+  if (known == nullptr || tick * uint64_t{ticks(now) - known->since} >= lasts(*known))
+    return belief::unknown;
+  return known->what;
+}
+
+void presence_book::note(std::string_view key, belief what, time_point now) {
+  uint64_t name = name_of(key);
+  entry* place = find(name);
+  if (place == nullptr) {
+    entry* group = group_of(name);
+    // An unused entry is older than any other.
+    place = std::min_element(group, group + group_size, [](const entry& a, const entry& b) {
+      return std::pair(a.what != belief::unknown, a.since) < std::pair(b.what != belief::unknown, b.since);
+    });
+    *place = {.name = name};
+  }
+  uint8_t failures =
+      what == belief::failed && place->failures != UINT8_MAX ? place->failures + 1 : place->failures;
+  *place = {.name = name,
+            .since = ticks(now),
+            .what = what,
+            .failures = what == belief::failed ? failures : uint8_t{0}};
+}
+
+void presence_book::forget(std::string_view key) {
+  if (entry* known = find(name_of(key)))
+    *known = {};
+}
+
+void presence_book::forget_all() { std::fill_n(entries_.get(), capacity(), entry{}); }
+
+presence_book::entry* presence_book::find(uint64_t name) const {
+  entry* group = group_of(name);
+  entry* found = std::find_if(group, group + group_size, [name](const entry& one) {
+    return one.what != belief::unknown && one.name == name;
+  });
+  return found == group + group_size ? nullptr : found;
+}
+
+uint32_t presence_book::ticks(time_point now) const {
+  if (first_ == time_point{})
+    first_ = now;
+  return static_cast<uint32_t>((now - first_) / tick); // 13 years
+}
+
+std::chrono::milliseconds presence_book::lasts(const entry& of) const {
+  if (of.what == belief::present)
+    return options_.present_for;
+  if (of.what == belief::absent)
+    return options_.absent_for;
+  auto doublings = std::min<uint32_t>(of.failures - 1u, 16);
+  return std::min(options_.first_pause * (uint32_t{1} << doublings), options_.longest_pause);
+}
+
+} // namespace terrace::remote

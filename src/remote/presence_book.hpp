@@ -1,0 +1,73 @@
+// What a remote store may hold. Others write to the store and evict from it, so this is a belief: an answer that was
+// true once, with its age. Nothing is promised on it. A wrong one costs a request that misses, or a hit that is not
+// found.
+//
+//   unknown  nobody asked, the answer is too old, or it was replaced: ask the store
+//   present  the store said so, or took the object
+//   absent   the store said so
+//   failed   the last read failed; nobody asks again until the pause is over, which doubles with each failure in a row
+//
+// The book never grows: it has room for a number of keys, in groups of eight, and a new key replaces the oldest of its
+// group. Keys are known by 64 bits of their text. Pure, one thread; the time is passed in and does not go backwards.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+namespace terrace::remote {
+
+enum class belief : uint8_t { unknown, present, absent, failed };
+
+struct presence_options {
+  uint64_t keys_max = 1 << 20; ///< 16 bytes each; at least 8
+  std::chrono::milliseconds present_for{60'000};
+  std::chrono::milliseconds absent_for{5'000};
+  std::chrono::milliseconds first_pause{5'000}; ///< after a failed read; doubled with each further one
+  std::chrono::milliseconds longest_pause{60'000};
+};
+
+class presence_book {
+ public:
+  using time_point = std::chrono::steady_clock::time_point;
+
+  explicit presence_book(const presence_options& options = {});
+
+  belief of(std::string_view key, time_point now) const;
+
+  void is_present(std::string_view key, time_point now) { note(key, belief::present, now); }
+  void is_absent(std::string_view key, time_point now) { note(key, belief::absent, now); }
+  void has_failed(std::string_view key, time_point now) { note(key, belief::failed, now); }
+
+  /// The store says that the key has changed.
+  void forget(std::string_view key);
+  /// The store may have changed in any way: the connection that would have told is lost, or the store began anew.
+  void forget_all();
+
+  uint64_t capacity() const { return 8 * groups_; } ///< keys
+  uint64_t bytes() const { return capacity() * sizeof(entry); }
+
+ private:
+  static constexpr size_t group_size = 8;
+  struct entry {
+    uint64_t name = 0;
+    uint32_t since = 0; ///< ticks of 100 ms since the first call
+    belief what = belief::unknown;
+    uint8_t failures = 0; ///< in a row
+  };
+  static_assert(sizeof(entry) == 16);
+
+  void note(std::string_view key, belief what, time_point now);
+  entry* group_of(uint64_t name) const { return &entries_[name % groups_ * group_size]; }
+  entry* find(uint64_t name) const;
+  uint32_t ticks(time_point now) const;
+  std::chrono::milliseconds lasts(const entry& of) const;
+
+  presence_options options_;
+  uint64_t groups_;
+  std::unique_ptr<entry[]> entries_;
+  mutable time_point first_{}; ///< tick 0
+};
+
+} // namespace terrace::remote

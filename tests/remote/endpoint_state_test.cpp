@@ -1,0 +1,186 @@
+// An endpoint that fails is left alone, and always asked again.
+#include "remote/endpoint_state.hpp"
+
+#include <gtest/gtest.h>
+
+namespace terrace::remote {
+namespace {
+
+using namespace std::chrono_literals;
+using state = breaker::state;
+
+const breaker::time_point start{std::chrono::hours(1)};
+constexpr byte_window::options small{.smallest_bytes = 100, .largest_bytes = 400};
+
+TEST(ByteWindow, BoundsTheBytesInFlight) {
+  byte_window window(small);
+  EXPECT_TRUE(window.has_room(100));
+  window.began(60);
+  EXPECT_TRUE(window.has_room(40));
+  EXPECT_FALSE(window.has_room(41));
+  window.gave_up(60);
+  EXPECT_EQ(window.in_flight(), 0u);
+  EXPECT_EQ(window.size(), 100u);
+}
+
+TEST(ByteWindow, ALargerRequestIsAlone) {
+  byte_window window(small);
+  EXPECT_TRUE(window.has_room(5'000));
+  window.began(5'000);
+  EXPECT_FALSE(window.has_room(1));
+}
+
+TEST(ByteWindow, DoublesWithEachWindowUpToTheLargest) {
+  byte_window window(small);
+  for (uint64_t size : {200u, 400u, 400u}) {
+    uint64_t whole = window.size();
+    window.began(whole);
+    window.succeeded(whole);
+    EXPECT_EQ(window.size(), size);
+  }
+}
+
+TEST(ByteWindow, HalvesOnceForTheBytesOfOneTime) {
+  byte_window window(small);
+  window.began(300);
+  window.succeeded(300);
+  ASSERT_EQ(window.size(), 400u);
+  window.began(400);
+  for (int i = 0; i < 4; ++i)
+    window.timed_out(100); // all of them were in flight when the first one timed out
+  EXPECT_EQ(window.size(), 200u);
+  window.began(100);
+  window.timed_out(100);
+  EXPECT_EQ(window.size(), 100u);
+  window.began(100);
+  window.timed_out(100);
+  EXPECT_EQ(window.size(), 100u) << "not below the smallest";
+}
+
+TEST(ByteWindow, ANewConnectionBeginsSlowly) {
+  byte_window window(small);
+  window.began(300);
+  window.succeeded(300);
+  window.began(300);
+  window.restart();
+  EXPECT_EQ(window.size(), 100u);
+  EXPECT_EQ(window.in_flight(), 0u);
+}
+
+TEST(Breaker, OpensAfterFailuresInARow) {
+  breaker endpoint;
+  for (int i = 0; i < 4; ++i)
+    EXPECT_FALSE(endpoint.failed(start, 0));
+  endpoint.succeeded();
+  for (int i = 0; i < 4; ++i)
+    EXPECT_FALSE(endpoint.failed(start, 0));
+  EXPECT_TRUE(endpoint.lets_through());
+  EXPECT_TRUE(endpoint.failed(start, 0));
+  EXPECT_EQ(endpoint.now(), state::open);
+  EXPECT_FALSE(endpoint.lets_through());
+  EXPECT_EQ(endpoint.retry_at(), start + 500ms);
+}
+
+TEST(Breaker, OpensIfHalfOfTheLastRequestsFail) {
+  breaker endpoint;
+  bool opened = false;
+  int failures = 0;
+  while (!opened && failures < 100) {
+    endpoint.succeeded();
+    opened = endpoint.failed(start, 0);
+    ++failures;
+  }
+  EXPECT_EQ(failures, 10);
+}
+
+TEST(Breaker, StaysClosedIfFewerThanHalfFail) {
+  breaker endpoint;
+  for (int i = 0; i < 1000; ++i) {
+    endpoint.succeeded();
+    endpoint.succeeded();
+    EXPECT_FALSE(endpoint.failed(start, 0));
+  }
+}
+
+breaker opened() {
+  breaker endpoint({.failures_in_a_row = 1});
+  EXPECT_TRUE(endpoint.failed(start, 0));
+  return endpoint;
+}
+
+TEST(Breaker, ResultsOfEarlierRequestsAreIgnoredWhileItIsOpen) {
+  breaker endpoint = opened();
+  endpoint.succeeded();
+  EXPECT_FALSE(endpoint.failed(start + 1s, 0));
+  EXPECT_EQ(endpoint.now(), state::open);
+  EXPECT_EQ(endpoint.retry_at(), start + 500ms);
+}
+
+TEST(Breaker, ATrialThatSucceedsClosesIt) {
+  breaker endpoint = opened();
+  endpoint.begin_trial();
+  EXPECT_EQ(endpoint.now(), state::half_open);
+  EXPECT_FALSE(endpoint.lets_through()) << "only the trial";
+  endpoint.trial_succeeded();
+  EXPECT_TRUE(endpoint.lets_through());
+  EXPECT_TRUE(endpoint.failed(start + 1min, 0));
+  EXPECT_EQ(endpoint.retry_at(), start + 1min + 500ms) << "the first pause again";
+}
+
+// The breakers of some peers never closed again after an outage of a minute.
+TEST(Breaker, IsTriedForEver) {
+  breaker endpoint = opened();
+  auto now = start;
+  for (auto pause : {1'000ms, 2'000ms, 4'000ms, 8'000ms, 16'000ms, 30'000ms, 30'000ms}) {
+    now = endpoint.retry_at();
+    endpoint.begin_trial();
+    endpoint.trial_failed(now, 0);
+    EXPECT_EQ(endpoint.retry_at(), now + pause);
+  }
+  for (int i = 0; i < 10'000; ++i) {
+    now = endpoint.retry_at();
+    endpoint.begin_trial();
+    endpoint.trial_failed(now, 0);
+  }
+  EXPECT_EQ(endpoint.retry_at(), now + 30s);
+  endpoint.begin_trial();
+  endpoint.trial_succeeded();
+  EXPECT_TRUE(endpoint.lets_through());
+}
+
+TEST(Breaker, PausesAreSpreadOverTheirSecondHalf) {
+  std::map<int64_t, int> seen;
+  for (uint64_t random = 0; random < 1000; ++random) {
+    breaker endpoint({.failures_in_a_row = 1});
+    endpoint.failed(start, random);
+    ++seen[(endpoint.retry_at() - start) / 1ms];
+  }
+  EXPECT_EQ(seen.begin()->first, 250);
+  EXPECT_EQ(seen.rbegin()->first, 500);
+  EXPECT_EQ(seen.size(), 251u);
+}
+
+TEST(Retry, PausesAreARandomPartOfALengthThatDoubles) {
+  retry_options options{.attempts_max = 20, .first_pause = 50ms, .longest_pause = 2s};
+  for (auto [attempts, longest] :
+       {std::pair(1u, 50ms), {2u, 100ms}, {3u, 200ms}, {7u, 2'000ms}, {19u, 2'000ms}}) {
+    auto range = static_cast<uint64_t>(longest.count()) + 1;
+    EXPECT_EQ(retry_after(options, attempts, 1h, 0), 0ms);
+    EXPECT_EQ(retry_after(options, attempts, 1h, range - 1), longest) << attempts;
+    EXPECT_EQ(retry_after(options, attempts, 1h, range), 0ms);
+  }
+}
+
+TEST(Retry, EndsAfterTheLastAttempt) {
+  EXPECT_TRUE(retry_after({.attempts_max = 3}, 2, 1h, 0));
+  EXPECT_FALSE(retry_after({.attempts_max = 3}, 3, 1h, 0));
+}
+
+TEST(Retry, EndsIfThePauseWouldTakeTheTimeThatIsLeft) {
+  EXPECT_FALSE(retry_after({}, 1, 20ms, 20));
+  EXPECT_EQ(retry_after({}, 1, 20ms, 19), 19ms);
+  EXPECT_FALSE(retry_after({}, 1, 0ms, 0));
+}
+
+} // namespace
+} // namespace terrace::remote

@@ -1,0 +1,124 @@
+// What is believed of a store: answers age, failures pause for longer and longer, and the book never grows.
+#include "remote/presence_book.hpp"
+
+#include "tests/support/seed.hpp"
+
+#include <gtest/gtest.h>
+
+namespace terrace::remote {
+namespace {
+
+using namespace std::chrono_literals;
+using time_point = presence_book::time_point;
+
+const time_point start{std::chrono::hours(1)};
+
+std::string key(int i) { return "t1/space/epoch/0.0/" + std::to_string(i); }
+
+TEST(PresenceBook, KnowsNothingAtFirst) {
+  presence_book book;
+  EXPECT_EQ(book.of(key(1), start), belief::unknown);
+  EXPECT_EQ(book.bytes(), 16u << 20);
+}
+
+TEST(PresenceBook, AnswersAge) {
+  presence_book book({.present_for = 10s, .absent_for = 2s});
+  book.is_present(key(1), start);
+  book.is_absent(key(2), start);
+  EXPECT_EQ(book.of(key(1), start + 9'900ms), belief::present);
+  EXPECT_EQ(book.of(key(1), start + 10s), belief::unknown);
+  EXPECT_EQ(book.of(key(2), start + 1'900ms), belief::absent);
+  EXPECT_EQ(book.of(key(2), start + 2s), belief::unknown);
+}
+
+TEST(PresenceBook, TheLastAnswerHolds) {
+  presence_book book;
+  book.is_absent(key(1), start);
+  book.is_present(key(1), start);
+  EXPECT_EQ(book.of(key(1), start), belief::present);
+  book.is_absent(key(1), start);
+  EXPECT_EQ(book.of(key(1), start), belief::absent);
+}
+
+TEST(PresenceBook, AFailedKeyIsLeftAloneForLongerAndLonger) {
+  presence_book book({.first_pause = 5s, .longest_pause = 60s});
+  auto now = start;
+  for (auto pause : {5s, 10s, 20s, 40s, 60s, 60s}) {
+    book.has_failed(key(1), now);
+    EXPECT_EQ(book.of(key(1), now + pause - 100ms), belief::failed);
+    EXPECT_EQ(book.of(key(1), now + pause), belief::unknown) << pause.count();
+    now += pause;
+  }
+}
+
+TEST(PresenceBook, AFailureForEverPausesNoLongerThanTheLongest) {
+  presence_book book;
+  for (int i = 0; i < 1000; ++i)
+    book.has_failed(key(1), start);
+  EXPECT_EQ(book.of(key(1), start + 59'900ms), belief::failed);
+  EXPECT_EQ(book.of(key(1), start + 60s), belief::unknown);
+}
+
+TEST(PresenceBook, AGoodAnswerEndsTheFailures) {
+  presence_book book({.first_pause = 5s});
+  book.has_failed(key(1), start);
+  book.has_failed(key(1), start);
+  book.is_present(key(1), start);
+  book.has_failed(key(1), start);
+  EXPECT_EQ(book.of(key(1), start + 5s), belief::unknown) << "the first pause again";
+}
+
+TEST(PresenceBook, ForgetsOneKeyOrAll) {
+  presence_book book;
+  book.is_present(key(1), start);
+  book.is_present(key(2), start);
+  book.forget(key(1));
+  book.forget(key(3)); // never known
+  EXPECT_EQ(book.of(key(1), start), belief::unknown);
+  EXPECT_EQ(book.of(key(2), start), belief::present);
+  book.forget_all();
+  EXPECT_EQ(book.of(key(2), start), belief::unknown);
+}
+
+TEST(PresenceBook, ANewKeyReplacesTheOldestOfItsGroup) {
+  presence_book book({.keys_max = 8}); // one group
+  EXPECT_EQ(book.capacity(), 8u);
+  for (int i = 0; i < 8; ++i)
+    book.is_present(key(i), start + i * 100ms);
+  book.is_present(key(0), start + 1s); // heard of again
+  book.is_present(key(8), start + 1s);
+  EXPECT_EQ(book.of(key(1), start + 1s), belief::unknown);
+  for (int i : {0, 2, 3, 4, 5, 6, 7, 8})
+    EXPECT_EQ(book.of(key(i), start + 1s), belief::present) << i;
+  book.forget(key(5));
+  book.is_present(key(9), start + 2s);
+  EXPECT_EQ(book.of(key(2), start + 2s), belief::present) << "the free place was taken";
+}
+
+TEST(PresenceBook, NeverTellsWhatWasNotSaid) {
+  uint64_t seed = testing::test_seed();
+  SCOPED_TRACE(testing::seed_text(seed));
+  std::mt19937_64 random(seed);
+  presence_book book({.keys_max = 64});
+  std::map<int, belief> said;
+  auto now = start;
+  size_t known = 0;
+  for (int step = 0; step < 20'000; ++step) {
+    int i = static_cast<int>(random() % 100);
+    now += std::chrono::milliseconds(random() % 3);
+    switch (random() % 5) {
+      case 0: book.is_present(key(i), now), said[i] = belief::present; break;
+      case 1: book.is_absent(key(i), now), said[i] = belief::absent; break;
+      case 2: book.has_failed(key(i), now), said[i] = belief::failed; break;
+      case 3: book.forget(key(i)), said[i] = belief::unknown; break;
+      default: break;
+    }
+    auto believed = book.of(key(i), now);
+    EXPECT_TRUE(believed == belief::unknown || believed == said[i]);
+    known += believed != belief::unknown;
+  }
+  EXPECT_GT(known, 5'000u);
+}
+
+} // namespace
+} // namespace terrace::remote
