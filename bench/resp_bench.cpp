@@ -4,17 +4,12 @@
 #include "bench/benchmark.hpp"
 #include "bench/placement.hpp"
 #include "bench/sockets.hpp"
-#include "tests/support/programs.hpp"
+#include "tests/support/redis_process.hpp"
 
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -24,44 +19,6 @@ namespace {
 
 constexpr size_t commands_in_flight = 16;
 constexpr size_t resp_keys = 64;
-
-/// A redis-server without persistence, ended at the end of its scope.
-class redis_process {
- public:
-  explicit redis_process(const std::string& folder) : path_(folder + "/redis-bench.sock") {
-    ::unlink(path_.c_str());
-    pid_ = ::fork();
-    if (pid_ == 0) {
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      ::execlp("redis-server", "redis-server", "--port", "0", "--unixsocket", path_.c_str(), "--save", "",
-               "--appendonly", "no", "--loglevel", "warning", nullptr);
-      ::_exit(127);
-    }
-    while (!listens())
-      if (::kill(pid_, 0) != 0)
-        give_up("redis-server does not start");
-  }
-  ~redis_process() {
-    ::kill(pid_, SIGKILL);
-    test::reap(pid_);
-    ::unlink(path_.c_str());
-  }
-  redis_process(const redis_process&) = delete;
-  redis_process& operator=(const redis_process&) = delete;
-  const std::string& socket() const { return path_; }
-  pid_t pid() const { return pid_; }
-
- private:
-  bool listens() const {
-    unique_fd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::memcpy(address.sun_path, path_.c_str(), path_.size() + 1);
-    return ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
-  }
-  std::string path_;
-  pid_t pid_ = -1;
-};
 
 std::string command_of(bool stores, size_t key, const std::string& value) {
   std::string name = "key:" + std::to_string(1000 + key);
@@ -121,11 +78,11 @@ class redis_load {
 };
 
 void resp_figures(const settings& options, const reporter& report, bool stores) {
-  if (::system("command -v redis-server >/dev/null") != 0)
+  if (!test::redis_process::installed())
     give_up("no redis-server on this machine; install the package `redis-server`");
   std::string door = options.folder + "/resp-bench.sock";
   bench_daemon daemon(options, {.more = "[[resp]]\naddress = \"" + door + "\"\n"});
-  redis_process redis(options.folder);
+  test::redis_process redis(options.folder);
   // At times the kernel puts a client and its server on one processor, and small values then take half the
   // time.
   struct {

@@ -50,8 +50,8 @@ std::string read(std::string_view stream, size_t piece) {
         const command_row* row = find_command(step->words.front());
         std::string reply;
         if (client.may_call(row, step->words.front(), step->words.size(), reply) && row->first_key == 0 &&
-            row->what != command::dbsize)
-          client.serve(row->what, step->words, reply, [] { return std::string("info"); });
+            row->command != command::dbsize)
+          client.serve(row->command, step->words, reply, [] { return std::string("info"); });
         seen += reply;
       }
       continue;

@@ -127,6 +127,17 @@ TEST(Breaker, ATrialThatSucceedsClosesIt) {
   EXPECT_EQ(endpoint.retry_at(), start + 1min + 500ms) << "the first pause again";
 }
 
+TEST(Breaker, FailuresBeforeATrialDoNotCountAfterIt) {
+  breaker endpoint;
+  for (int i = 0; i < 5; ++i)
+    endpoint.failed(start, 0);
+  endpoint.begin_trial();
+  endpoint.trial_succeeded();
+  for (int i = 0; i < 4; ++i)
+    EXPECT_FALSE(endpoint.failed(start, 0));
+  EXPECT_TRUE(endpoint.failed(start, 0));
+}
+
 // The breakers of some peers never closed again after an outage of a minute.
 TEST(Breaker, IsTriedForEver) {
   breaker endpoint = opened();

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <charconv>
-#include <cstring>
+#include <utility>
 
 namespace terrace::resp {
 
@@ -19,28 +19,8 @@ tl::unexpected<error> violation(std::string text) {
 
 command_reader::command_reader(const reader_limits& limits) : limits_(limits), buffer_(limits.buffer_bytes) {}
 
-std::span<char> command_reader::write_area() {
-  if (begin_ != 0) {
-    std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
-    end_ -= begin_;
-    begin_ = 0;
-  }
-  if (end_ == 0 && buffer_.size() > limits_.buffer_bytes) {
-    buffer_.resize(limits_.buffer_bytes); // the long command is over
-    buffer_.shrink_to_fit();
-  }
-  if (end_ == buffer_.size())
-    buffer_.resize(2 * buffer_.size()); // `next` has checked the bound
-  return {buffer_.data() + end_, buffer_.size() - end_};
-}
-
-void command_reader::commit(size_t bytes) {
-  assert(bytes <= buffer_.size() - end_);
-  end_ += bytes;
-}
-
 result<std::optional<std::string_view>> command_reader::line() {
-  auto rest = buffered().substr(at_);
+  auto rest = buffer_.bytes().substr(at_);
   size_t end = rest.find('\n');
   if (end == std::string_view::npos) {
     if (rest.size() > limits_.word_bytes_max)
@@ -57,7 +37,7 @@ result<std::optional<std::string_view>> command_reader::line() {
 }
 
 result<std::optional<uint64_t>> command_reader::number(char mark, const char* name, uint64_t most) {
-  auto rest = buffered().substr(at_);
+  auto rest = buffer_.bytes().substr(at_);
   if (rest.empty())
     return std::nullopt;
   if (rest.front() != mark)
@@ -80,10 +60,9 @@ result<std::optional<uint64_t>> command_reader::number(char mark, const char* na
 reader_step command_reader::take(reader_step::kind what) {
   words_.clear();
   for (const place& one : places_)
-    words_.push_back(buffered().substr(one.at, one.bytes));
+    words_.push_back(buffer_.bytes().substr(one.at, one.bytes));
   reader_step step{what, words_, continued_, 0, words_left_};
-  begin_ += at_;
-  at_ = 0;
+  buffer_.drop(std::exchange(at_, 0));
   places_.clear();
   return step;
 }
@@ -94,7 +73,7 @@ result<reader_step> command_reader::read_inline() {
     return tl::unexpected(text.error());
   if (!*text)
     return reader_step{};
-  size_t begin = static_cast<size_t>((*text)->data() - buffered().data());
+  size_t begin = static_cast<size_t>((*text)->data() - buffer_.bytes().data());
   std::string_view rest = **text;
   for (size_t at = 0; at < rest.size();) {
     size_t end = std::min(rest.find_first_of(" \t", at), rest.size());
@@ -127,9 +106,9 @@ result<reader_step> command_reader::read_words() {
     }
     if (at_ + *length_ > limits_.command_bytes_max)
       return violation("a command has more than " + std::to_string(limits_.command_bytes_max) + " bytes");
-    if (buffered().size() - at_ < *length_ + 2)
+    if (buffer_.bytes().size() - at_ < *length_ + 2)
       return reader_step{};
-    if (buffered().substr(at_ + *length_, 2) != "\r\n")
+    if (buffer_.bytes().substr(at_ + *length_, 2) != "\r\n")
       return violation("expected the end of a line behind a word of " + std::to_string(*length_) + " bytes");
     places_.push_back({at_, static_cast<size_t>(*length_)});
     at_ += *length_ + 2;
@@ -148,19 +127,19 @@ result<reader_step> command_reader::next() {
     state_ = state::value_end;
   }
   if (state_ == state::value_end) {
-    auto end = buffered().substr(0, 2);
+    auto end = buffer_.bytes().substr(0, 2);
     if (end != std::string_view("\r\n").substr(0, end.size()))
       return violation("expected the end of a line behind a value");
     if (end.size() != 2)
       return reader_step{};
-    begin_ += 2;
+    buffer_.drop(2);
     continued_ = true;
     state_ = state::words;
   }
   if (state_ == state::words)
     return read_words();
-  while (begin_ != end_) {
-    if (buffer_[begin_] != '*') {
+  while (!buffer_.bytes().empty()) {
+    if (buffer_.bytes().front() != '*') {
       auto step = read_inline();
       if (!step || step->what == reader_step::kind::more || !step->words.empty())
         return step;
@@ -176,22 +155,21 @@ result<reader_step> command_reader::next() {
       state_ = state::words;
       return read_words();
     }
-    begin_ += at_; // so is an empty command
-    at_ = 0;
+    buffer_.drop(std::exchange(at_, 0)); // so is an empty command
   }
   return reader_step{};
 }
 
 std::string_view command_reader::take_value(uint64_t bytes_max) {
   assert(state_ == state::value);
-  auto part = buffered().substr(0, static_cast<size_t>(std::min(bytes_max, value_left_)));
-  begin_ += part.size();
+  auto part = buffer_.bytes().substr(0, static_cast<size_t>(std::min(bytes_max, value_left_)));
+  buffer_.drop(part.size());
   value_left_ -= part.size();
   return part;
 }
 
 void command_reader::value_received(uint64_t bytes) {
-  assert(state_ == state::value && bytes <= value_left_ && begin_ == end_);
+  assert(state_ == state::value && bytes <= value_left_ && buffer_.bytes().empty());
   value_left_ -= bytes;
 }
 

@@ -14,6 +14,7 @@
 #pragma once
 
 #include "base/error.hpp"
+#include "protocol/resp/receive_buffer.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -51,8 +52,8 @@ class command_reader {
   explicit command_reader(const reader_limits& limits = {});
 
   /// Returns the free space of the buffer, never empty after `more`. Makes the words of earlier steps invalid.
-  std::span<char> write_area();
-  void commit(size_t bytes);
+  std::span<char> write_area() { return buffer_.write_area(); }
+  void commit(size_t bytes) { buffer_.commit(bytes); }
 
   /// Errors (`bad_request`): the text of a reply that says what is wrong. The reader cannot go on then.
   result<reader_step> next();
@@ -67,15 +68,14 @@ class command_reader {
   uint64_t value_left() const { return value_left_; }
 
   /// True in the middle of a command.
-  bool in_command() const { return state_ != state::idle || begin_ != end_; }
+  bool in_command() const { return state_ != state::idle || !buffer_.bytes().empty(); }
 
  private:
   enum class state : uint8_t { idle, words, value, value_end };
   struct place {
-    size_t at = 0; ///< offset from `begin_`
+    size_t at = 0; ///< offset in the buffer
     size_t bytes = 0;
   };
-  std::string_view buffered() const { return {buffer_.data() + begin_, end_ - begin_}; }
   /// Returns a line without its end, from `at_` on; nullopt: it has not come completely.
   result<std::optional<std::string_view>> line();
   result<std::optional<uint64_t>> number(char mark, const char* text, uint64_t most);
@@ -84,9 +84,8 @@ class command_reader {
   reader_step take(reader_step::kind what);
 
   reader_limits limits_;
-  std::vector<char> buffer_;
-  size_t begin_ = 0, end_ = 0; ///< the bytes in the buffer
-  size_t at_ = 0;              ///< offset from `begin_` of the bytes to parse next
+  receive_buffer buffer_;
+  size_t at_ = 0; ///< offset in the buffer of the bytes to parse next
   state state_ = state::idle;
   size_t words_left_ = 0;
   std::optional<uint64_t> length_; ///< length of the word whose bytes come next

@@ -1,0 +1,354 @@
+#include "remote/valkey_connection.hpp"
+
+#include "base/printable.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+
+namespace terrace::remote {
+
+using resp::reply_step;
+using resp::reply_type;
+
+namespace {
+
+constexpr size_t said_bytes_max = 200; ///< of a server's text in one of ours
+
+std::string shown(std::string_view said) { return printable(said.substr(0, said_bytes_max)); }
+
+tl::unexpected<error> unexpected_reply(const char* expected) {
+  return fail(errc::bad_request,
+              std::string("the server violates the protocol of Redis: ") + expected +
+                  " was expected; check that the address is that of a Valkey or Redis server");
+}
+
+} // namespace
+
+error error_of_server(std::string_view said) {
+  struct {
+    std::string_view word;
+    errc code;
+    const char* fix;
+  } constexpr known[] = {
+      {"NOAUTH", errc::denied, "the server asks for a password: set password_file"},
+      {"WRONGPASS", errc::denied, "the server refuses the password: check user and password_file"},
+      {"NOPERM", errc::denied,
+       "the user may not do this: let it call HELLO, SELECT, PING, EXISTS, GET, SET, UNLINK and CLIENT"},
+      {"OOM", errc::no_space, "the store is full and evicts nothing: set maxmemory-policy to allkeys-lru"},
+      {"LOADING", errc::busy, "the store is starting: it is asked again"},
+      {"BUSY", errc::busy, "the store runs a script: it is asked again"},
+      {"TRYAGAIN", errc::busy, "the store moves the key: it is asked again"},
+      {"MISCONF", errc::busy, "the store cannot write its own disk: look at its log"},
+      {"MASTERDOWN", errc::busy, "the store is a replica without its primary: it is asked again"},
+      {"READONLY", errc::unsupported, "the server is a replica: give the address of its primary"},
+      {"MOVED", errc::unsupported, "the server belongs to a cluster: give the address of a single server"},
+      {"ASK", errc::unsupported, "the server belongs to a cluster: give the address of a single server"},
+      {"CLUSTERDOWN", errc::unsupported,
+       "the server belongs to a cluster: give the address of a single server"},
+      {"NOPROTO", errc::unsupported, "the server speaks another protocol: Valkey or Redis was expected"},
+  };
+  auto word = said.substr(0, said.find(' '));
+  for (const auto& one : known)
+    if (one.word == word)
+      return {one.code, std::string(one.fix) + " (it says: " + shown(said) + ")"};
+  return {errc::internal, "the store refuses a command: " + shown(said)};
+}
+
+// ---- commands ----
+
+valkey_connection::valkey_connection(valkey_login login) : login_(std::move(login)) { greet(); }
+
+std::string& valkey_connection::begin(uint64_t tag, command what) {
+  assert(has_room() && (ready_ || what <= command::select));
+  expected_.push_back({.tag = tag, .what = what});
+  return outgoing_.text();
+}
+
+void valkey_connection::add(uint64_t tag, command what, std::initializer_list<std::string_view> words) {
+  std::string& text = begin(tag, what);
+  resp::append_array_head(text, words.size());
+  for (std::string_view word : words)
+    resp::append_value(text, word);
+}
+
+void valkey_connection::ping(uint64_t tag) { add(tag, command::ping, {"PING"}); }
+void valkey_connection::exists(uint64_t tag, std::string_view key) {
+  add(tag, command::exists, {"EXISTS", key});
+}
+void valkey_connection::read_text(uint64_t tag, std::string_view key) {
+  add(tag, command::read_text, {"GET", key});
+}
+void valkey_connection::erase(uint64_t tag, std::string_view key) {
+  add(tag, command::erase, {"UNLINK", key});
+}
+void valkey_connection::track(uint64_t tag) {
+  assert(can_track());
+  add(tag, command::track, {"CLIENT", "TRACKING", "ON"});
+}
+
+void valkey_connection::read(uint64_t tag, std::string_view key, std::span<std::byte> header,
+                             std::span<std::byte> payload) {
+  add(tag, command::read, {"GET", key});
+  expected_.back().places = {header, payload};
+}
+
+void valkey_connection::write(uint64_t tag, std::string_view key, std::span<const std::byte> header,
+                              std::span<const std::byte> payload, keep_alive owner,
+                              std::chrono::seconds lifetime) {
+  bool expires = lifetime.count() > 0;
+  std::string& text = begin(tag, command::write);
+  resp::append_array_head(text, expires ? 5 : 3);
+  resp::append_value(text, "SET");
+  resp::append_value(text, key);
+  resp::append_value_head(text, header.size() + payload.size());
+  text.append(reinterpret_cast<const char*>(header.data()), header.size());
+  if (!payload.empty())
+    outgoing_.add_value(payload, std::move(owner));
+  std::string& rest = outgoing_.text();
+  rest.append(resp::end_of_value);
+  if (expires) {
+    resp::append_value(rest, "EX");
+    resp::append_value(rest, std::to_string(lifetime.count()));
+  }
+}
+
+void valkey_connection::write_text(uint64_t tag, std::string_view key, std::string_view text) {
+  add(tag, command::write, {"SET", key, text});
+}
+
+void valkey_connection::write_text_if_absent(uint64_t tag, std::string_view key, std::string_view text) {
+  add(tag, command::write_if_absent, {"SET", key, text, "NX"});
+}
+
+// ---- logging in ----
+
+void valkey_connection::greet() {
+  if (login_.password.empty())
+    return add(0, command::hello, {"HELLO", "3"});
+  std::string_view user = login_.user.empty() ? std::string_view("default") : login_.user;
+  add(0, command::hello, {"HELLO", "3", "AUTH", user, login_.password});
+}
+
+// The server is older than HELLO.
+void valkey_connection::authenticate() {
+  if (login_.password.empty())
+    return select_database();
+  if (login_.user.empty())
+    return add(0, command::auth, {"AUTH", login_.password});
+  add(0, command::auth, {"AUTH", login_.user, login_.password});
+}
+
+void valkey_connection::select_database() {
+  if (login_.database == 0)
+    ready_ = true;
+  else
+    add(0, command::select, {"SELECT", std::to_string(login_.database)});
+}
+
+result<void> valkey_connection::take_greeting(const reply_step& step) {
+  command what = expected_.front().what;
+  expected_.pop_front();
+  if (step.type != reply_type::error) {
+    speaks_resp3_ |= what == command::hello;
+    if (what == command::select)
+      ready_ = true;
+    else
+      select_database();
+    return {};
+  }
+  if (what == command::hello &&
+      (step.text.starts_with("ERR unknown command") || step.text.starts_with("NOPROTO"))) {
+    authenticate();
+    return {};
+  }
+  return tl::unexpected(rejection(step.text));
+}
+
+error valkey_connection::rejection(std::string_view said) const {
+  std::string text(said);
+  // Some servers repeat the words of a command that they do not know.
+  if (!login_.password.empty())
+    for (size_t at = 0; (at = text.find(login_.password, at)) != std::string::npos;)
+      text.replace(at, login_.password.size(), "");
+  error why = error_of_server(text);
+  if (why.code == errc::internal)
+    why = {errc::denied, "the store does not let us in: check user, password_file and database (it says: " +
+                             shown(text) + ")"};
+  return why;
+}
+
+// ---- bytes ----
+
+std::span<std::byte> valkey_connection::receive_area() {
+  if (has_place_ && reader_.value_left() != 0)
+    return next_place();
+  return std::as_writable_bytes(reader_.write_area());
+}
+
+result<void> valkey_connection::received(size_t bytes) {
+  if (has_place_ && reader_.value_left() != 0) {
+    reader_.value_received(bytes);
+    auto& places = expected_.front().places;
+    auto& first = places[0].empty() ? places[1] : places[0];
+    first = first.subspan(bytes);
+  } else {
+    reader_.commit(bytes);
+  }
+  return parse();
+}
+
+std::span<std::byte> valkey_connection::next_place() {
+  auto& places = expected_.front().places;
+  return places[0].empty() ? places[1] : places[0];
+}
+
+void valkey_connection::place(std::string_view bytes) {
+  for (auto& place : expected_.front().places) {
+    size_t count = std::min(place.size(), bytes.size());
+    if (count != 0)
+      std::memcpy(place.data(), bytes.data(), count);
+    place = place.subspan(count);
+    bytes.remove_prefix(count);
+  }
+}
+
+// Takes what has come of a value along with other bytes.
+void valkey_connection::take_value() {
+  auto part = reader_.take_value();
+  if (has_place_)
+    place(part);
+}
+
+result<void> valkey_connection::parse() {
+  while (true) {
+    take_value();
+    if (reader_.value_left() != 0)
+      return {};
+    auto step = reader_.next();
+    if (!step)
+      return tl::unexpected(step.error());
+    if (step->what == reply_step::kind::more)
+      return {};
+    if (auto taken = take(*step); !taken)
+      return taken;
+  }
+  return {};
+}
+
+result<void> valkey_connection::take(const reply_step& step) {
+  if (step.depth == 0 && step.type == reply_type::push) {
+    pushed_ = true;
+    pushed_items_ = 0;
+    invalidates_ = false;
+  } else if (pushed_) {
+    take_pushed(step);
+  } else if (auto taken = take_reply(step); !taken) {
+    return taken;
+  }
+  if (step.last)
+    pushed_ = false;
+  return {};
+}
+
+void valkey_connection::take_pushed(const reply_step& step) {
+  if (step.what == reply_step::kind::value)
+    return;
+  if (pushed_items_++ == 0) {
+    invalidates_ = step.text == "invalidate";
+    return;
+  }
+  if (!invalidates_)
+    return;
+  if (step.what == reply_step::kind::value_end || step.type == reply_type::null ||
+      invalidated_.keys.size() == invalidated_max)
+    invalidated_ = {.all = true, .keys = {}};
+  else if (step.type == reply_type::text && !invalidated_.all)
+    invalidated_.keys.emplace_back(step.text);
+}
+
+result<void> valkey_connection::take_reply(const reply_step& step) {
+  if (expected_.empty())
+    return unexpected_reply("a command before its reply");
+  expected_reply& first = expected_.front();
+  if (first.what <= command::select) { // the reply to HELLO is a map
+    if (!step.last)
+      return {};
+    return take_greeting(step);
+  }
+  if (step.depth != 0 || step.items != 0)
+    return unexpected_reply("a reply of one item");
+  bool is_read = first.what == command::read || first.what == command::read_text;
+  if (step.what == reply_step::kind::value) {
+    has_place_ = first.what == command::read && step.value_bytes == first.bytes();
+    return {};
+  }
+  if (step.what == reply_step::kind::value_end) {
+    bool placed = std::exchange(has_place_, false);
+    if (step.type == reply_type::error)
+      finish(command_result::refused, error_of_server("an error of more than 4 KiB"));
+    else if (is_read)
+      finish(placed ? command_result::done : command_result::wrong_length);
+    else
+      return unexpected_reply("a short reply");
+    return {};
+  }
+  if (step.type == reply_type::error) {
+    finish(command_result::refused, error_of_server(step.text));
+    return {};
+  }
+  return take_item(step);
+}
+
+result<void> valkey_connection::take_item(const reply_step& step) {
+  expected_reply& first = expected_.front();
+  switch (first.what) {
+    case command::exists:
+    case command::erase:
+      if (step.type != reply_type::integer)
+        return unexpected_reply("an integer");
+      finish(step.number != 0 ? command_result::done : command_result::absent);
+      return {};
+    case command::read:
+    case command::read_text:
+      if (step.type == reply_type::null) {
+        finish(command_result::absent);
+      } else if (step.type != reply_type::text) {
+        return unexpected_reply("a text or null");
+      } else if (first.what == command::read_text) {
+        finish(command_result::done, {}, std::string(step.text));
+      } else if (step.text.size() != first.bytes()) {
+        finish(command_result::wrong_length);
+      } else {
+        place(step.text);
+        finish(command_result::done);
+      }
+      return {};
+    case command::write_if_absent:
+      if (step.type == reply_type::null) {
+        finish(command_result::absent);
+        return {};
+      }
+      [[fallthrough]];
+    default:
+      if (step.type != reply_type::simple)
+        return unexpected_reply("OK");
+      finish(command_result::done);
+      return {};
+  }
+}
+
+void valkey_connection::finish(command_result result, error why, std::string text) {
+  finished_.push_back({expected_.front().tag, result, std::move(why), std::move(text)});
+  expected_.pop_front();
+}
+
+std::optional<finished_command> valkey_connection::next_finished() {
+  if (finished_.empty())
+    return std::nullopt;
+  auto first = std::move(finished_.front());
+  finished_.pop_front();
+  return first;
+}
+
+} // namespace terrace::remote

@@ -1,0 +1,166 @@
+// One connection to a Valkey or Redis server, without its socket: commands become bytes to send, received bytes become
+// results. Commands are pipelined: any number may be sent before the first reply.
+//
+//   valkey_connection server({.password = secret}); // logs in by itself; ready after the first replies
+//   server.read(1, key, header, payload);
+//   ... send server.outgoing()
+//   ... receive into server.receive_area(), then server.received(bytes)
+//   while (auto finished = server.next_finished()) ...
+//
+// A payload is sent from where it lies, and received where it shall lie: whoever asks keeps that memory until the
+// command has finished, or the connection is closed and its last receive has ended.
+//
+// An error of `received` ends the connection: what has not finished will not. Pure, one thread.
+#pragma once
+
+#include "base/error.hpp"
+#include "base/keep_alive.hpp"
+#include "protocol/resp/reply.hpp"
+#include "protocol/resp/reply_reader.hpp"
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace terrace::remote {
+
+struct valkey_login {
+  std::string user;     ///< empty: the server's default user
+  std::string password; ///< empty: none is needed
+  uint32_t database = 0;
+};
+
+enum class command_result : uint8_t {
+  done,
+  absent,       ///< no such key; for `write_if_absent`: there was one
+  wrong_length, ///< the value has another length than the memory for it; its bytes were skipped
+  refused,      ///< by the server: `why`
+};
+
+struct finished_command {
+  uint64_t tag = 0;
+  command_result result{};
+  error
+      why{}; ///< `denied`: credentials or rights; `busy`, `no_space`: later; `unsupported`: another server is needed
+  std::string text; ///< of `read_text`
+};
+
+class valkey_connection {
+ public:
+  static constexpr size_t commands_max = 1024;      ///< that wait for their replies
+  static constexpr size_t invalidated_max = 4096;   ///< keys that are kept until somebody takes them
+  static constexpr size_t text_bytes_max = 4 << 10; ///< of `read_text`
+
+  explicit valkey_connection(valkey_login login);
+
+  /// True once the server has let us in.
+  bool ready() const { return ready_; }
+
+  // ---- commands; `tag` comes back with the result. Precondition: ready, and has_room() ----
+
+  bool has_room() const { return expected_.size() < commands_max; }
+
+  void ping(uint64_t tag);
+  void exists(uint64_t tag, std::string_view key);
+  /// The value must have exactly the length of both together.
+  void read(uint64_t tag, std::string_view key, std::span<std::byte> header, std::span<std::byte> payload);
+  void read_text(uint64_t tag, std::string_view key);
+  /// `owner` keeps the payload until it is sent. The store forgets the value after `lifetime`; 0: never.
+  void write(uint64_t tag, std::string_view key, std::span<const std::byte> header,
+             std::span<const std::byte> payload, keep_alive owner, std::chrono::seconds lifetime);
+  void write_text(uint64_t tag, std::string_view key, std::string_view text);
+  void write_text_if_absent(uint64_t tag, std::string_view key, std::string_view text);
+  void erase(uint64_t tag, std::string_view key);
+  /// From now on the server tells which of the keys that this connection asks for have changed. Precondition:
+  /// can_track(): in the older protocol a server says OK and then tells nothing.
+  void track(uint64_t tag);
+  bool can_track() const { return speaks_resp3_; }
+
+  // ---- bytes ----
+
+  resp::reply_queue& outgoing() { return outgoing_; }
+  /// Where the next bytes are to be received, never empty.
+  std::span<std::byte> receive_area();
+  /// Tells that `bytes` were received there. Errors: the server violates the protocol (`bad_request`), or does not let
+  /// us in: it refuses the credentials (`denied`), is not there yet (`busy`), or is another than we can use
+  /// (`unsupported`). No error contains the password.
+  result<void> received(size_t bytes);
+
+  std::optional<finished_command> next_finished();
+
+  // ---- what the server tells by itself ----
+
+  struct invalidated_keys {
+    bool all = false; ///< any key may have changed
+    std::vector<std::string> keys;
+  };
+  /// Returns what has changed since the last call.
+  invalidated_keys take_invalidated() { return std::exchange(invalidated_, {}); }
+
+ private:
+  enum class command : uint8_t {
+    hello,
+    auth,
+    select,
+    ping,
+    exists,
+    read,
+    read_text,
+    write,
+    write_if_absent,
+    erase,
+    track
+  };
+  struct expected_reply {
+    uint64_t tag = 0;
+    command what{};
+    std::array<std::span<std::byte>, 2> places{}; ///< what is left of header and payload
+    size_t bytes() const { return places[0].size() + places[1].size(); }
+  };
+
+  std::string& begin(uint64_t tag, command what);
+  void add(uint64_t tag, command what, std::initializer_list<std::string_view> words);
+  void greet();
+  void authenticate();
+  void select_database();
+  error rejection(std::string_view said) const;
+
+  result<void> parse();
+  result<void> take(const resp::reply_step& step);
+  result<void> take_reply(const resp::reply_step& step);
+  result<void> take_item(const resp::reply_step& step);
+  result<void> take_greeting(const resp::reply_step& step);
+  void take_pushed(const resp::reply_step& step);
+  void take_value();
+  void place(std::string_view bytes);
+  std::span<std::byte> next_place();
+  void finish(command_result result, error why = {}, std::string text = {});
+
+  valkey_login login_;
+  bool ready_ = false;
+  bool speaks_resp3_ = false;
+  resp::reply_queue outgoing_;
+  resp::reply_reader reader_;
+  std::deque<expected_reply> expected_;
+  bool has_place_ =
+      false;            ///< the value that is being received goes to the places of the first expected reply
+  bool pushed_ = false; ///< the reply that is being read is a message that the server sends by itself
+  size_t pushed_items_ = 0;
+  bool invalidates_ = false; ///< that message names changed keys
+  std::deque<finished_command> finished_;
+  invalidated_keys invalidated_;
+};
+
+/// What a server's error means. The text says what to do.
+error error_of_server(std::string_view said);
+
+} // namespace terrace::remote

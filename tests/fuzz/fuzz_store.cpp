@@ -1,0 +1,73 @@
+// What a remote store sends: replies in pieces of any size to commands that wait for them. A finding is a crash, a
+// result that depends on how the stream was cut, a byte beyond the memory that was given, or a value that passes
+// although it is not the expected object.
+#include "remote/valkey_connection.hpp"
+#include "remote/value_header.hpp"
+#include "tests/fuzz/promise.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+using namespace terrace;
+using namespace terrace::remote;
+
+namespace {
+
+constexpr size_t payload_bytes = 5'000;
+constexpr std::byte untouched{0x5a};
+
+/// Everything that the stream says, received in pieces of this size.
+std::string read(std::string_view stream, size_t piece) {
+  valkey_connection server({.password = "secret"});
+  std::vector<std::byte> memory(value_header_bytes + payload_bytes + 2, untouched);
+  auto header = std::span(memory).subspan(1, value_header_bytes);
+  auto payload = std::span(memory).subspan(1 + value_header_bytes, payload_bytes);
+  std::string seen;
+  bool asked = false;
+  while (!stream.empty()) {
+    if (server.ready() && !std::exchange(asked, true)) {
+      server.read(1, "k", header, payload);
+      server.exists(2, "k");
+      server.read_text(3, "k");
+      server.write_text_if_absent(4, "k", "v");
+      server.read(5, "k", header, {});
+    }
+    auto area = server.receive_area();
+    fuzz::promise(!area.empty() && area.size() <= 64 << 10, "the area is bounded and never empty");
+    size_t count = std::min({area.size(), stream.size(), piece});
+    std::memcpy(area.data(), stream.data(), count);
+    stream.remove_prefix(count);
+    auto taken = server.received(count);
+    while (auto finished = server.next_finished())
+      seen += std::to_string(finished->tag) + ":" + std::to_string(static_cast<int>(finished->result)) +
+              finished->text + finished->why.text + ";";
+    if (!taken) {
+      fuzz::promise(taken.error().text.find("secret") == std::string::npos, "no error contains the password");
+      seen += "!" + taken.error().text;
+      break;
+    }
+  }
+  fuzz::promise(memory.front() == untouched && memory.back() == untouched,
+                "nothing is written beside the memory");
+  auto passes = verify(header, payload, remote_identity{.epoch = 1});
+  fuzz::promise(passes.has_value(), "bytes that nobody wrote are no object");
+  return seen;
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0)
+    return 0;
+  std::string_view stream(reinterpret_cast<const char*>(data) + 1, size - 1);
+  auto whole = read(stream, SIZE_MAX);
+  auto cut = read(stream, size_t{data[0]} % 61 + 1);
+  // The commands are sent once the server is ready, so a reply that comes along with the greeting answers none.
+  auto end = std::min(whole.find('!'), cut.find('!'));
+  if (end == std::string::npos)
+    fuzz::promise(whole == cut, "results do not depend on the pieces");
+  return 0;
+}

@@ -1,0 +1,72 @@
+#include "tests/support/redis_process.hpp"
+
+#include "tests/support/programs.hpp"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <cstring>
+#include <stdexcept>
+
+namespace terrace::test {
+
+bool redis_process::installed() { return run({"redis-server", "--version"}).exit_code == 0; }
+
+redis_process::redis_process(const std::string& folder, const std::vector<std::string>& options)
+    : path_(folder + "/redis.sock") {
+  std::vector<std::string> words = {"redis-server", "--port", "0",     "--unixsocket", path_, "--save", "",
+                                    "--appendonly", "no",     "--dir", folder};
+  words.insert(words.end(), options.begin(), options.end());
+  std::array<int, 2> pipe{};
+  if (::pipe2(pipe.data(), O_CLOEXEC) != 0)
+    throw std::runtime_error("pipe2 failed");
+  output_.reset(pipe[0]);
+  unique_fd theirs(pipe[1]);
+  pid_ = ::fork();
+  if (pid_ == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    ::dup2(theirs.get(), STDOUT_FILENO);
+    ::dup2(theirs.get(), STDERR_FILENO);
+    std::vector<char*> arguments;
+    for (std::string& word : words)
+      arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    ::execvp(arguments[0], arguments.data());
+    ::_exit(127);
+  }
+  theirs.reset();
+  std::string printed;
+  while (printed.find("eady to accept connections") == std::string::npos) {
+    char part[4096];
+    ssize_t count = ::read(output_.get(), part, sizeof part);
+    if (count <= 0) {
+      reap(pid_);
+      throw std::runtime_error("redis-server does not start: " + printed);
+    }
+    printed.append(part, static_cast<size_t>(count));
+  }
+}
+
+redis_process::~redis_process() {
+  ::kill(pid_, SIGKILL);
+  reap(pid_);
+}
+
+unique_fd redis_process::connect() const {
+  unique_fd to(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path_.size() >= sizeof address.sun_path)
+    throw std::runtime_error("the path of the socket is too long: " + path_);
+  std::memcpy(address.sun_path, path_.c_str(), path_.size() + 1);
+  if (::connect(to.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+    throw std::runtime_error("redis-server does not listen at " + path_);
+  return to;
+}
+
+} // namespace terrace::test

@@ -1,0 +1,37 @@
+// A redis-server of Debian's package, without persistence, ended at the end of its scope.
+#pragma once
+
+#include "base/unique_fd.hpp"
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+namespace terrace::test {
+
+class redis_process {
+ public:
+  /// True if the program is installed.
+  static bool installed();
+
+  /// Returns once the server listens on a Unix socket in the folder. Throws if it does not start; the text has what it
+  /// printed.
+  explicit redis_process(const std::string& folder, const std::vector<std::string>& options = {});
+  ~redis_process();
+  redis_process(const redis_process&) = delete;
+  redis_process& operator=(const redis_process&) = delete;
+
+  const std::string& socket() const { return path_; }
+  pid_t pid() const { return pid_; }
+
+  /// Returns a new connection.
+  unique_fd connect() const;
+
+ private:
+  std::string path_;
+  unique_fd output_; ///< the server writes few lines, which stay in the pipe
+  pid_t pid_ = -1;
+};
+
+} // namespace terrace::test
