@@ -27,7 +27,7 @@ struct stored_header {
   uint64_t payload_bytes;
   uint32_t part;
   uint32_t zero_too;
-  uint64_t payload_checksum;
+  uint64_t checksum;
   uint64_t header_checksum;
   std::array<uint8_t, 136> rest;
 };
@@ -37,8 +37,7 @@ static_assert(std::is_trivially_copyable_v<stored_header> && sizeof(stored_heade
 static_assert(offsetof(stored_header, space) == 16 && offsetof(stored_header, chunk) == 32 &&
               offsetof(stored_header, digest_width) == 64);
 static_assert(offsetof(stored_header, epoch) == 72 && offsetof(stored_header, payload_bytes) == 88);
-static_assert(offsetof(stored_header, payload_checksum) == 104 &&
-              offsetof(stored_header, header_checksum) == 112);
+static_assert(offsetof(stored_header, checksum) == 104 && offsetof(stored_header, header_checksum) == 112);
 
 bool is_valid(const value_header& header) {
   const remote_identity& is = header.identity;
@@ -93,7 +92,7 @@ void encode(const value_header& header, std::span<std::byte, value_header_bytes>
   raw.generation = header.generation;
   raw.payload_bytes = header.payload_bytes;
   raw.part = header.part;
-  raw.payload_checksum = header.payload_checksum;
+  raw.checksum = header.checksum;
   raw.header_checksum = block_checksum(raw, &stored_header::header_checksum);
   std::memcpy(out.data(), &raw, sizeof raw);
 }
@@ -123,7 +122,7 @@ decode_value_header(std::span<const std::byte, value_header_bytes> bytes) {
       .generation = raw.generation,
       .payload_bytes = raw.payload_bytes,
       .part = raw.part,
-      .payload_checksum = raw.payload_checksum,
+      .checksum = raw.checksum,
   };
   if (!is_valid(header))
     return tl::unexpected(
@@ -133,33 +132,28 @@ decode_value_header(std::span<const std::byte, value_header_bytes> bytes) {
   return header;
 }
 
-std::optional<rejected_value> verify(std::span<const std::byte> headers, std::span<const std::byte> payload,
-                                     const remote_identity& expected) {
-  assert(headers.size() == parts_of(payload.size()) * value_header_bytes);
-  std::optional<value_header> first;
-  for (uint32_t part = 0; part < parts_of(payload.size()); ++part) {
-    auto found = decode_value_header(headers.subspan(part * value_header_bytes).first<value_header_bytes>());
-    if (!found)
-      return found.error();
-    if (auto wrong = compare(found->identity, expected))
-      return wrong;
-    if (found->payload_bytes != payload.size())
-      return expected_but_found(value_fault::other_length, "a payload of",
-                                std::to_string(payload.size()) + " bytes",
-                                std::to_string(found->payload_bytes));
-    if (found->part != part)
-      return expected_but_found(value_fault::other_part, "part", std::to_string(part),
-                                std::to_string(found->part));
-    if (!first)
-      first = *found;
-    if (found->generation != first->generation || found->payload_checksum != first->payload_checksum)
-      return expected_but_found(value_fault::other_part, "generation", std::to_string(first->generation),
-                                std::to_string(found->generation) + " in part " + std::to_string(part));
-  }
-  if (uint64_t sum = payload_checksum(payload); sum != first->payload_checksum)
-    return expected_but_found(value_fault::wrong_payload, "payload checksum",
-                              std::to_string(first->payload_checksum), std::to_string(sum));
-  return std::nullopt;
+tl::expected<uint64_t, rejected_value> verify(std::span<const std::byte, value_header_bytes> header,
+                                              std::span<const std::byte> bytes,
+                                              const expected_part& expected) {
+  auto differs = [](value_fault fault, const char* field, uint64_t want, uint64_t got) {
+    return tl::unexpected(expected_but_found(fault, field, std::to_string(want), std::to_string(got)));
+  };
+  assert(bytes.size() == bytes_of_part(expected.payload_bytes, expected.part));
+  auto found = decode_value_header(header);
+  if (!found)
+    return tl::unexpected(found.error());
+  if (auto wrong = compare(found->identity, expected.identity))
+    return tl::unexpected(*wrong);
+  if (found->payload_bytes != expected.payload_bytes)
+    return differs(value_fault::other_length, "a payload of bytes", expected.payload_bytes,
+                   found->payload_bytes);
+  if (found->part != expected.part)
+    return differs(value_fault::other_part, "part", expected.part, found->part);
+  if (expected.generation && found->generation != *expected.generation)
+    return differs(value_fault::other_part, "generation", *expected.generation, found->generation);
+  if (uint64_t sum = payload_checksum(bytes); sum != found->checksum)
+    return differs(value_fault::wrong_payload, "payload checksum", found->checksum, sum);
+  return found->generation;
 }
 
 } // namespace terrace::remote

@@ -21,7 +21,7 @@
 //       88      8  bytes of the object's payload
 //       96      4  part, from 0 on
 //      100      4  0
-//      104      8  XXH3 (64 bits, seed 0) of the object's payload
+//      104      8  XXH3 (64 bits, seed 0) of the bytes behind the header
 //      112      8  XXH3 of these 256 bytes, with this field 0
 //      120    136  0
 //
@@ -47,7 +47,7 @@ struct value_header {
   uint64_t generation = 0;
   uint64_t payload_bytes = 0; ///< of the whole object
   uint32_t part = 0;
-  uint64_t payload_checksum = 0; ///< of the whole object
+  uint64_t checksum = 0; ///< of this part's bytes
 
   friend bool operator==(const value_header&, const value_header&) = default;
 };
@@ -89,9 +89,18 @@ struct rejected_value {
 tl::expected<value_header, rejected_value>
 decode_value_header(std::span<const std::byte, value_header_bytes> bytes);
 
-/// Verifies all parts of an object. `headers` has the headers of all parts one after the other, `payload` the whole
-/// payload, of the length that the space asks for. Returns why it is not the expected object, or nullopt.
-std::optional<rejected_value> verify(std::span<const std::byte> headers, std::span<const std::byte> payload,
-                                     const remote_identity& expected);
+/// Describes what a reader expects of one value.
+struct expected_part {
+  remote_identity identity;
+  uint64_t payload_bytes = 0; ///< of the whole object, as the space asks for it
+  uint32_t part = 0;
+  std::optional<uint64_t> generation{}; ///< that of the object's other parts, once one has been verified
+};
+
+/// Verifies one value before a byte of it is used. Returns its generation, or why it is not the expected part. It takes
+/// the time of a checksum over at most `part_bytes`.
+tl::expected<uint64_t, rejected_value> verify(std::span<const std::byte, value_header_bytes> header,
+                                              std::span<const std::byte> bytes,
+                                              const expected_part& expected);
 
 } // namespace terrace::remote
