@@ -1,11 +1,14 @@
 #include "cli/app.hpp"
 
 #include "cli/command.hpp"
+#include "cli/help_format.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <sstream>
 #include <string_view>
 
@@ -22,7 +25,7 @@ constexpr const char* footer =
     "  terrace replay trace.jsonl              run it against the daemon and check every byte\n"
     "\nThe options --socket, --timeout and --json may be given before or after the command.\n"
     "See `terrace COMMAND --help`. Exit codes: 0 success, 1 failure, 2 bad input, 3 no daemon,\n"
-    "4 damaged volume.\n";
+    "4 damaged volume, 141 the reader of the output has left.\n";
 
 struct declared_command {
   CLI::App* app;
@@ -110,9 +113,39 @@ std::vector<std::string> with_command_first(const std::vector<std::string>& word
   return moved;
 }
 
+/// A reader that has left, as of `| head`, wants no message.
+outcome<exit_code> output_failure(const output_lost& lost) {
+  if (lost.number == EPIPE)
+    return exit_code::reader_left;
+  return failed(std::string("standard output cannot be written: ") + std::strerror(lost.number));
+}
+
+/// Runs a command. What it printed has reached the reader, or the outcome says that it has not.
+outcome<exit_code> run_to_end(command& made, console& to) {
+  try {
+    auto ended = made.run(to);
+    if (ended)
+      to.flush();
+    return ended;
+  } catch (const output_lost& lost) {
+    return output_failure(lost);
+  }
+}
+
 exit_code report(const failure& f, const std::string& path, console& to) {
-  fmt::print(to.err, "{}: {}\n", path, f.text);
+  to.note("{}: {}\n", path, f.text);
   return f.code;
+}
+
+exit_code show(const std::string& text, console& to) {
+  try {
+    to.print("{}", text);
+    to.flush();
+    return exit_code::ok;
+  } catch (const output_lost& lost) {
+    auto ended = output_failure(lost);
+    return ended ? *ended : report(ended.error(), "terrace", to);
+  }
 }
 
 } // namespace
@@ -120,12 +153,14 @@ exit_code report(const failure& f, const std::string& path, console& to) {
 exit_code run_app(const std::vector<std::string>& words, console& to) {
   CLI::App root(description, "terrace");
   root.footer(footer);
+  root.formatter(std::make_shared<help_format>()); // commands inherit it
   root.set_version_flag("--version", "terrace " TERRACE_VERSION, "Print the version and exit");
   root.require_subcommand(1);
   std::vector<declared_command> declared;
   for (const command_entry& entry : commands()) {
     declared.push_back({add_command(root, entry), entry.make()});
     declared.back().made->declare(*declared.back().app);
+    check_numbers(*declared.back().app);
   }
   try {
     std::vector<std::string> ordered = with_command_first(words);
@@ -134,8 +169,7 @@ exit_code run_app(const std::vector<std::string>& words, console& to) {
   } catch (const CLI::Success& asked) { // --help or --version
     std::ostringstream text;
     root.exit(asked, text, text);
-    fmt::print(to.out, "{}", text.str());
-    return exit_code::ok;
+    return show(text.str(), to);
   } catch (const CLI::ParseError& e) {
     std::string path = path_of(root);
     return report({exit_code::usage, explain(e, root) + " (see " + path + " --help)"}, path, to);
@@ -143,8 +177,7 @@ exit_code run_app(const std::vector<std::string>& words, console& to) {
   for (declared_command& candidate : declared) {
     if (!candidate.app->parsed())
       continue;
-    auto ended = candidate.made->run(to);
-    std::fflush(to.out);
+    auto ended = run_to_end(*candidate.made, to);
     return ended ? *ended : report(ended.error(), path_of(root), to);
   }
   return exit_code::usage; // not reached: a command is required

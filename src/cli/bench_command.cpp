@@ -78,11 +78,11 @@ class bench_command final : public command {
 
   void print(const measured& m, console& to) const {
     auto time = [](uint64_t ns) { return format_duration(static_cast<double>(ns)); };
-    fmt::print(to.out, "{}",
-               format_facts({{"lookup",
-                              fmt::format("p50 {}, p90 {}, p99 {}, max {} ({} digests, 1 client)",
-                                          time(m.lookup_ns.p50), time(m.lookup_ns.p90), time(m.lookup_ns.p99),
-                                          time(m.lookup_ns.max), options_.digests)}}));
+    to.print("{}",
+             format_facts(
+                 {{"lookup", fmt::format("p50 {}, p90 {}, p99 {}, max {} ({} digests, 1 client)",
+                                         time(m.lookup_ns.p50), time(m.lookup_ns.p90), time(m.lookup_ns.p99),
+                                         time(m.lookup_ns.max), options_.digests)}}));
     table copies({{fmt::format("{} objects of {}", options_.objects, format_bytes(options_.object_bytes)),
                    align::left},
                   {"rate"},
@@ -99,7 +99,7 @@ class bench_command final : public command {
       add("load under a lease", *m.mapped_load_bytes_per_second, alone);
     add(fmt::format("memcpy, {} threads", m.memcpy_threads), all, all);
     add("memcpy, one thread", alone, alone);
-    fmt::print(to.out, "\n{}\n  wrong bytes  {}\n", copies.to_string(), format_count(m.wrong_bytes));
+    to.print("\n{}\n  wrong bytes  {}\n", copies.to_string(), format_count(m.wrong_bytes));
   }
 
   measure_options options_;

@@ -43,10 +43,9 @@ class clear_command final : public command {
     if (daemon_.json)
       print_json(to, json{{"objects", cleared->objects}, {"bytes", cleared->bytes}});
     else
-      fmt::print(
-          to.out, "{}",
-          format_facts({{"cleared", format_count(cleared->objects) + " objects, counted once per tier"},
-                        {"freed", format_bytes(cleared->bytes)}}));
+      to.print("{}",
+               format_facts({{"cleared", format_count(cleared->objects) + " objects, counted once per tier"},
+                             {"freed", format_bytes(cleared->bytes)}}));
     return exit_code::ok;
   }
 
@@ -88,9 +87,9 @@ class evict_command final : public command {
     if (daemon_.json)
       print_json(to, {{"objects", done->objects}, {"bytes", done->bytes}});
     else
-      fmt::print(to.out, "{}",
-                 format_facts({{"evicted", format_count(done->objects) + " objects, counted once per tier"},
-                               {"freed", format_bytes(done->bytes)}}));
+      to.print("{}",
+               format_facts({{"evicted", format_count(done->objects) + " objects, counted once per tier"},
+                             {"freed", format_bytes(done->bytes)}}));
     return exit_code::ok;
   }
 
@@ -135,13 +134,12 @@ class move_command final : public command {
                       {"held", share(done->held)},
                       {"failed", share(done->failed)}});
     else
-      fmt::print(to.out, "{}",
-                 format_facts({{"requested", format_count(done->requested_chunks) + " chunks"},
-                               {"moved", text(done->moved)},
-                               {"already there", text(done->present)},
-                               {"not found", text(done->missing)},
-                               {"held", text(done->held)},
-                               {"failed", text(done->failed)}}));
+      to.print("{}", format_facts({{"requested", format_count(done->requested_chunks) + " chunks"},
+                                   {"moved", text(done->moved)},
+                                   {"already there", text(done->present)},
+                                   {"not found", text(done->missing)},
+                                   {"held", text(done->held)},
+                                   {"failed", text(done->failed)}}));
     return exit_code::ok;
   }
 
@@ -194,10 +192,10 @@ class pin_command final : public command {
                       {"bytes", done->bytes},
                       {"lease", done->pinned_chunks == 0 ? "" : id_text(done->lease.bytes)}});
     else if (done->pinned_chunks == 0)
-      fmt::print(to.out, "nothing of the prompt is cached, so nothing is pinned\n");
+      to.print("nothing of the prompt is cached, so nothing is pinned\n");
     else
-      fmt::print(to.out, "{} of {} chunks are pinned: {} tokens, {}\n", format_count(done->pinned_chunks),
-                 format_count(done->requested_chunks), format_count(done->tokens), format_bytes(done->bytes));
+      to.print("{} of {} chunks are pinned: {} tokens, {}\n", format_count(done->pinned_chunks),
+               format_count(done->requested_chunks), format_count(done->tokens), format_bytes(done->bytes));
     return exit_code::ok;
   }
 
@@ -208,9 +206,9 @@ class pin_command final : public command {
     if (daemon_.json)
       print_json(to, {{"pins", done->pins}, {"bytes", done->bytes}});
     else if (done->pins == 0)
-      fmt::print(to.out, "the prompt was not pinned\n");
+      to.print("the prompt was not pinned\n");
     else
-      fmt::print(to.out, "the prompt is unpinned: {} can be evicted\n", format_bytes(done->bytes));
+      to.print("the prompt is unpinned: {} can be evicted\n", format_bytes(done->bytes));
     return exit_code::ok;
   }
 

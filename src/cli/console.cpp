@@ -3,6 +3,7 @@
 #include "cli/units.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdint>
 #include <fmt/format.h>
@@ -12,12 +13,28 @@
 
 namespace terrace::cli {
 
+void console::write(std::string_view bytes) const {
+  if (std::fwrite(bytes.data(), 1, bytes.size(), out) < bytes.size())
+    throw output_lost{errno};
+}
+
+void console::flush() const {
+  if (std::fflush(out) != 0)
+    throw output_lost{errno};
+}
+
+void console::expect_reader() const {
+  pollfd pipe{fileno(out), 0, 0};
+  if (poll(&pipe, 1, 0) == 1 && (pipe.revents & POLLERR) != 0)
+    throw output_lost{EPIPE};
+}
+
 outcome<void> confirm(console& to, const std::string& text, bool given) {
   if (given)
     return {};
   if (!to.in_is_terminal)
     return bad_usage(text + "; nothing was changed. Use --yes, or answer on a terminal");
-  fmt::print(to.err, "{}. Continue? Type yes: ", text);
+  to.note("{}. Continue? Type yes: ", text);
   std::fflush(to.err);
   std::string answer;
   for (int c; (c = std::fgetc(to.in)) != EOF && c != '\n';)
@@ -59,8 +76,8 @@ void progress::advance(uint64_t by, const std::string& note) {
 
 void progress::draw() {
   double ratio = total_ == 0 ? 1 : static_cast<double>(done_) / static_cast<double>(total_);
-  fmt::print(to_.err, "\r\x1b[K{} {} {}/{} {}", title_, progress_bar(ratio, bar_width), format_count(done_),
-             format_count(total_), note_);
+  to_.note("\r\x1b[K{} {} {}/{} {}", title_, progress_bar(ratio, bar_width), format_count(done_),
+           format_count(total_), note_);
   std::fflush(to_.err);
 }
 
@@ -69,14 +86,13 @@ void progress::print_tenth() {
   if (tenths <= tenths_)
     return;
   tenths_ = tenths;
-  fmt::print(to_.err, "{} {} %: {}/{} {}\n", title_, tenths * 10, format_count(done_), format_count(total_),
-             note_);
+  to_.note("{} {} %: {}/{} {}\n", title_, tenths * 10, format_count(done_), format_count(total_), note_);
 }
 
 void progress::finish() {
   std::lock_guard lock(mutex_);
   if (!finished_ && to_.err_is_terminal)
-    fmt::print(to_.err, "\r\x1b[K");
+    to_.note("\r\x1b[K");
   finished_ = true;
 }
 

@@ -8,8 +8,11 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <fmt/format.h>
 #include <mutex>
 #include <string>
+#include <string_view>
+#include <utility>
 
 namespace terrace::cli {
 
@@ -37,6 +40,11 @@ class interruption {
   unique_fd event_; ///< readable after the interruption: wakes all sleeping threads
 };
 
+/// Standard output cannot be written. This exception ends the command in app.cpp, wherever it is.
+struct output_lost {
+  int number; ///< of the system's error; EPIPE: the reader has left
+};
+
 struct console {
   std::FILE* out = stdout;
   std::FILE* err = stderr;
@@ -44,6 +52,26 @@ struct console {
   std::FILE* in = stdin;
   bool in_is_terminal = false;  ///< questions can be asked
   bool out_is_terminal = false; ///< refreshed output is redrawn in place
+
+  /// Writes to `out`, or throws `output_lost`. Not called on threads of a command's own.
+  template <class... Values>
+  void print(fmt::format_string<Values...> text, Values&&... values) const {
+    write(fmt::format(text, std::forward<Values>(values)...));
+  }
+  void write(std::string_view bytes) const;
+
+  /// Sends what was printed so far to its reader, or throws `output_lost`.
+  void flush() const;
+
+  /// Throws `output_lost` if the reader of `out` has left, for commands that wait long before they print again.
+  void expect_reader() const;
+
+  /// Writes to `err`. A message that nobody can read is lost, and changes nothing else.
+  template <class... Values>
+  void note(fmt::format_string<Values...> text, Values&&... values) const {
+    std::string line = fmt::format(text, std::forward<Values>(values)...);
+    std::fwrite(line.data(), 1, line.size(), err);
+  }
 };
 
 // Confirmation before destructive actions.

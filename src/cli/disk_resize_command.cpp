@@ -68,17 +68,17 @@ class disk_resize_command final : public command {
 
  private:
   void print(console& to, const resize_report& r) const {
-    fmt::print(to.out, "{}: {} instead of {}{}\n", path_, format_bytes(r.after.capacity_bytes),
-               format_bytes(r.before.capacity_bytes), dry_run_ ? " would be possible" : "");
-    fmt::print(to.out, "  kept        {}\n", describe(r.kept));
-    fmt::print(to.out, "  moved       {}\n", describe(r.moved));
-    fmt::print(to.out, "  dropped     {}\n", describe(r.dropped));
+    to.print("{}: {} instead of {}{}\n", path_, format_bytes(r.after.capacity_bytes),
+             format_bytes(r.before.capacity_bytes), dry_run_ ? " would be possible" : "");
+    to.print("  kept        {}\n", describe(r.kept));
+    to.print("  moved       {}\n", describe(r.moved));
+    to.print("  dropped     {}\n", describe(r.dropped));
     if (r.unreadable.objects != 0)
-      fmt::print(to.out, "  unreadable  {}\n", describe(r.unreadable));
+      to.print("  unreadable  {}\n", describe(r.unreadable));
     if (!dry_run_)
-      fmt::print(to.out, "{} the capacity in the daemon's configuration to {} before it opens the volume.\n",
-                 r.after.path_count == 1 ? "Set" : "Resize its other paths alike, and set",
-                 r.after.capacity_bytes * r.after.path_count);
+      to.print("{} the capacity in the daemon's configuration to {} before it opens the volume.\n",
+               r.after.path_count == 1 ? "Set" : "Resize its other paths alike, and set",
+               r.after.capacity_bytes * r.after.path_count);
   }
 
   json describe_as_json(const resize_report& r) const {

@@ -39,7 +39,7 @@ class disk_verify_command final : public command {
       if (json_)
         values.push_back(to_json(path, opened->is, scrubbed, list_));
       else
-        fmt::print(to.out, "{}", format_scrub(path, opened->is, scrubbed, list_));
+        to.print("{}", format_scrub(path, opened->is, scrubbed, list_));
       if (scrubbed.bad() != 0 || opened->is.problems() != 0)
         code = exit_code::damaged;
       else if (scrubbed.interrupted && code == exit_code::ok)
@@ -87,12 +87,11 @@ class disk_inspect_command final : public command {
       if (json_)
         values.push_back(to_json(paths_[i], volumes[i].is));
       else
-        fmt::print(to.out, "{}{}", i == 0 ? "" : "\n",
-                   format_inspection(paths_[i], volumes[i].is, machine_identity()));
+        to.print("{}{}", i == 0 ? "" : "\n", format_inspection(paths_[i], volumes[i].is, machine_identity()));
     if (json_)
       print_json_of_paths(to, std::move(values));
     else if (std::string wrong = describe_mismatch(paths_, volumes); volumes.size() > 1 && !wrong.empty())
-      fmt::print(to.out, "\n  these files are not one volume: {}\n", wrong);
+      to.print("\n  these files are not one volume: {}\n", wrong);
     return exit_code::ok;
   }
 
@@ -129,8 +128,8 @@ class disk_wipe_command final : public command {
       if (json_)
         values.push_back({{"path", path}, {"wiped", *wiped}});
       else
-        fmt::print(to.out, "{}: {}; the next daemon starts with an empty volume\n", path,
-                   *wiped ? "wiped" : "it contained no volume");
+        to.print("{}: {}; the next daemon starts with an empty volume\n", path,
+                 *wiped ? "wiped" : "it contained no volume");
     }
     if (json_)
       print_json_of_paths(to, std::move(values));

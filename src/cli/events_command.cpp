@@ -15,7 +15,7 @@ namespace terrace::cli {
 
 namespace {
 
-/// Interval of checks for Ctrl-C while nothing happens.
+/// Interval of checks for Ctrl-C, and whether somebody still reads, while nothing happens.
 constexpr auto look_up_every = std::chrono::milliseconds(500);
 
 constexpr const char* event_name(client::event_kind kind) {
@@ -66,6 +66,7 @@ class events_command final : public command {
     interruption ended;
     client::event_cursor from;
     while (!ended.requested()) {
+      to.expect_reader();
       bool waits = from.sequence != 0 && from.tier == client::event_cursor{}.tier;
       auto until = waits ? client::within(look_up_every) : daemon_.until();
       auto part = daemon->subscribe(from, events_at_a_time, until);
@@ -93,7 +94,7 @@ class events_command final : public command {
  private:
   static constexpr uint32_t events_at_a_time = 4'096;
 
-  static void print(console& to, const json& line) { fmt::print(to.out, "{}\n", line.dump()); }
+  static void print(console& to, const json& line) { to.print("{}\n", line.dump()); }
 
   void publish(kv_event_publisher& to, const client::event_part& part, bool first) {
     if (first)
@@ -113,7 +114,7 @@ class events_command final : public command {
       show(to, one, part.snapshot);
     if (part.snapshot && part.next.tier == client::event_cursor{}.tier && daemon_.json)
       print(to, json{{"event", "follow"}, {"sequence", part.next.sequence}});
-    std::fflush(to.out);
+    to.flush();
   }
 
   void show(console& to, const client::event& one, bool snapshot) const {
@@ -128,8 +129,8 @@ class events_command final : public command {
                      {"chunk", digest_text(one.chunk)},
                      {"chunk_objects", one.chunk_objects}});
     else
-      fmt::print(to.out, "{:>10} {:<7} {:<4} space {} pool {} rank {} {}\n", one.sequence, text,
-                 to_string(one.tier), one.space, one.pool, one.rank, digest_text(one.chunk));
+      to.print("{:>10} {:<7} {:<4} space {} pool {} rank {} {}\n", one.sequence, text, to_string(one.tier),
+               one.space, one.pool, one.rank, digest_text(one.chunk));
   }
 
   publisher_options publisher_;

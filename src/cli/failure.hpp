@@ -16,6 +16,8 @@ enum class exit_code : int {
   usage = 2,       ///< the command line or an input file is invalid
   unreachable = 3, ///< no daemon at the socket
   damaged = 4,     ///< the file of a disk tier is damaged
+  reader_left =
+      141, ///< the reader of standard output has left (`| head`): as if SIGPIPE had ended the command
 };
 
 /// One line for standard error, without the program's name and without a newline.

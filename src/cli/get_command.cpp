@@ -5,56 +5,23 @@
 #include "cli/file_object.hpp"
 #include "cli/json.hpp"
 #include "cli/object_client.hpp"
+#include "cli/output_file.hpp"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 
 namespace terrace::cli {
 
 namespace {
 
-/// A file that is written under a temporary name and renamed when complete, so that a failed get leaves no
-/// file that looks valid.
-class pending_file {
- public:
-  explicit pending_file(std::string path) : path_(std::move(path)), part_(path_ + ".part") {
-    file_.open(part_, std::ios::binary | std::ios::trunc);
-  }
-  ~pending_file() {
-    std::error_code ignored;
-    if (!kept_)
-      std::filesystem::remove(part_, ignored);
-  }
-  pending_file(const pending_file&) = delete;
-  pending_file& operator=(const pending_file&) = delete;
-
-  void write(std::span<const std::byte> bytes) {
-    file_.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-  }
-  outcome<void> keep() {
-    file_.close();
-    if (!file_ || std::rename(part_.c_str(), path_.c_str()) != 0)
-      return failed(fmt::format("{}: cannot be written: {}", path_, std::strerror(errno)));
-    kept_ = true;
-    return {};
-  }
-
- private:
-  std::string path_;
-  std::string part_;
-  std::ofstream file_;
-  bool kept_ = false;
-};
-
 class get_command final : public command {
  public:
   void declare(CLI::App& app) override {
     app.add_option("KEY", key_, "The key printed by put: the SHA-256 of the file")->required();
-    app.add_option("-o,--output", output_, "File to write")->required();
+    app.add_option("-o,--output", output_, "File to write; - for standard output")->required();
     add_size_option(app, "--object-bytes", object_bytes_, "Size of the pieces, as for put");
     daemon_.declare(app);
   }
@@ -73,17 +40,32 @@ class get_command final : public command {
         object_client::open(std::move(*daemon), {.space = file_space(object_bytes_), .lease = false});
     if (!client)
       return tl::unexpected(client.error());
-    auto bytes = fetch(**client, *key, to);
-    if (!bytes)
-      return tl::unexpected(bytes.error());
-    if (daemon_.json)
-      print_json(to, {{"key", to_hex(*key)}, {"bytes", *bytes}, {"file", output_}});
-    else
-      fmt::print(to.out, "{} written to {}; its SHA-256 matches\n", format_bytes(*bytes), output_);
+    auto fetched = fetch(**client, *key, to);
+    if (!fetched)
+      return tl::unexpected(fetched.error());
+    report(*key, *fetched, to);
     return exit_code::ok;
   }
 
  private:
+  struct fetched_file {
+    uint64_t bytes;
+    bool to_standard_output;
+  };
+
+  /// The report of a file that went to standard output goes to standard error.
+  void report(const digest& key, const fetched_file& fetched, console& to) const {
+    std::string name = fetched.to_standard_output ? "standard output" : output_;
+    std::string text =
+        daemon_.json
+            ? json_line({{"key", to_hex(key)}, {"bytes", fetched.bytes}, {"file", name}})
+            : fmt::format("{} written to {}; its SHA-256 matches\n", format_bytes(fetched.bytes), name);
+    if (fetched.to_standard_output)
+      to.note("{}", text);
+    else
+      to.print("{}", text);
+  }
+
   /// Reads the size of the file from its first piece.
   outcome<uint64_t> size_of(object_client& client, const digest& key) {
     auto found = client.lookup(std::span(&key, 1));
@@ -103,10 +85,10 @@ class get_command final : public command {
     return *bytes;
   }
 
-  outcome<uint64_t> fetch(object_client& client, const digest& key, console& to) {
+  outcome<fetched_file> fetch(object_client& client, const digest& key, console& to) {
     auto bytes = size_of(client, key);
     if (!bytes)
-      return bytes;
+      return tl::unexpected(bytes.error());
     uint64_t pieces = pieces_of(*bytes, object_bytes_);
     auto found = client.lookup(piece_digests(key, pieces));
     if (!found)
@@ -114,7 +96,9 @@ class get_command final : public command {
     if (found->size() < pieces)
       return failed(fmt::format("{}: only {} of {} pieces are still in the cache; store the file again",
                                 to_hex(key), found->size(), pieces));
-    pending_file file(output_);
+    auto file = output_file::open(output_, to);
+    if (!file)
+      return tl::unexpected(file.error());
     file_hasher hasher;
     progress bar(to, "get", pieces);
     size_t batch_max = client.buffer().size() / object_bytes_;
@@ -132,17 +116,18 @@ class get_command final : public command {
       auto body = client.buffer().first(count * object_bytes_).subspan(first == 0 ? file_header_bytes : 0);
       body = body.first(std::min<uint64_t>(body.size(), left));
       hasher.add(body);
-      file.write(body);
+      if (auto written = file->write(body); !written)
+        return tl::unexpected(written.error());
       left -= body.size();
       first += count;
       bar.advance(count, "pieces");
     }
     if (hasher.finish() != key)
-      return failed(
-          fmt::format("{}: the delivered bytes have another SHA-256; nothing was written", to_hex(key)));
-    if (auto kept = file.keep(); !kept)
+      return failed(fmt::format("{}: the delivered bytes have another SHA-256; {}", to_hex(key),
+                                file->in_place() ? "what was written is wrong" : "nothing was written"));
+    if (auto kept = file->keep(); !kept)
       return tl::unexpected(kept.error());
-    return *bytes;
+    return fetched_file{*bytes, file->is_standard_output()};
   }
 
   std::string key_;
@@ -253,8 +238,8 @@ class put_command final : public command {
                       {"stored_pieces", stored.written},
                       {"present_pieces", stored.present}});
     else
-      fmt::print(to.out, "{}  {} ({}, {} pieces stored, {} already present)\n", to_hex(file.key), path_,
-                 format_bytes(file.bytes), stored.written, stored.present);
+      to.print("{}  {} ({}, {} pieces stored, {} already present)\n", to_hex(file.key), path_,
+               format_bytes(file.bytes), stored.written, stored.present);
   }
 
   std::string path_;

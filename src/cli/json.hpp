@@ -12,9 +12,11 @@ namespace terrace::cli {
 using json = nlohmann::ordered_json;
 
 /// One line; text that is not UTF-8 (such as a client's name) is repaired, not refused.
-inline void print_json(console& to, const json& value) {
-  fmt::print(to.out, "{}\n", value.dump(-1, ' ', false, json::error_handler_t::replace));
+inline std::string json_line(const json& value) {
+  return value.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
 }
+
+inline void print_json(console& to, const json& value) { to.print("{}", json_line(value)); }
 
 /// {"count", "mean", "p50", "p90", "p99", "max"}; the unit is part of the enclosing key.
 inline json to_json(const percentiles& p) {

@@ -100,7 +100,7 @@ class leases_command final : public command {
     if (daemon_.json)
       print_json(to, leases_json(all, names));
     else
-      fmt::print(to.out, "{}", format_leases(all, names));
+      to.print("{}", format_leases(all, names));
     return exit_code::ok;
   }
 
@@ -139,11 +139,11 @@ class lease_revoke_command final : public command {
                       {"holders", done->holders},
                       {"quarantined_bytes", done->quarantined_bytes}});
     else
-      fmt::print(to.out, "the lease is revoked; {} connections had it{}\n", format_count(done->holders),
-                 done->quarantined_bytes == 0
-                     ? std::string()
-                     : ", and may be reading " + format_bytes(done->quarantined_bytes) +
-                           ", which are kept until they release the lease or end");
+      to.print("the lease is revoked; {} connections had it{}\n", format_count(done->holders),
+               done->quarantined_bytes == 0
+                   ? std::string()
+                   : ", and may be reading " + format_bytes(done->quarantined_bytes) +
+                         ", which are kept until they release the lease or end");
     return exit_code::ok;
   }
 

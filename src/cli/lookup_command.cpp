@@ -76,14 +76,13 @@ class lookup_command final : public command {
 
   static void print(const client::lookup_result& found, const client::space& space,
                     std::chrono::nanoseconds took, console& to) {
-    fmt::print(
-        to.out, "{}",
-        format_facts(
-            {{"found", fmt::format("{} of {} chunks, {} tokens", format_count(found.found_chunks),
-                                   format_count(found.requested_chunks), format_count(found.found_tokens))},
-             {"usable", format_count(found.usable_tokens) + " tokens"},
-             {"space", to_hex(space.fingerprint)},
-             {"took", format_duration(static_cast<double>(took.count()))}}));
+    to.print("{}", format_facts(
+                       {{"found",
+                         fmt::format("{} of {} chunks, {} tokens", format_count(found.found_chunks),
+                                     format_count(found.requested_chunks), format_count(found.found_tokens))},
+                        {"usable", format_count(found.usable_tokens) + " tokens"},
+                        {"space", to_hex(space.fingerprint)},
+                        {"took", format_duration(static_cast<double>(took.count()))}}));
     if (found.tiers.empty())
       return;
     table runs({{"chunks", align::left}, {"tier", align::left}});
@@ -91,7 +90,7 @@ class lookup_command final : public command {
       runs.add({run.count == 1 ? std::to_string(run.first)
                                : fmt::format("{}-{}", run.first, run.first + run.count - 1),
                 to_string(run.tier)});
-    fmt::print(to.out, "\n{}", runs.to_string());
+    to.print("\n{}", runs.to_string());
   }
 
   prompt_options prompt_;

@@ -1,11 +1,13 @@
 // The terrace command.
 
+#include "base/standard_descriptors.hpp"
 #include "cli/app.hpp"
 
 #include <csignal>
 #include <unistd.h>
 
 int main(int argc, char** argv) {
+  terrace::occupy_standard_descriptors();
   std::signal(SIGPIPE, SIG_IGN); // `terrace ... | head` then ends with a failed write, not by a signal
   terrace::cli::console to{stdout,
                            stderr,

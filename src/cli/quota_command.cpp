@@ -59,7 +59,7 @@ class quota_command final : public command {
     if (daemon_.json)
       print_json(to, {{"tenants", tenants_json(*tenants)}});
     else
-      fmt::print(to.out, "{}", tenants->empty() ? "no quotas are configured\n" : format_tenants(*tenants));
+      to.print("{}", tenants->empty() ? "no quotas are configured\n" : format_tenants(*tenants));
     return exit_code::ok;
   }
 

@@ -116,7 +116,7 @@ class replay_command final : public command {
     if (daemon_.json)
       print_json(to, to_json(summary));
     else
-      fmt::print(to.out, "{}", format_summary(summary));
+      to.print("{}", format_summary(summary));
     if (stop.requested())
       return failed(fmt::format("interrupted after {} of {} requests", summary.counts.requests,
                                 loaded->requests.size()));

@@ -104,7 +104,7 @@ class sessions_command final : public command {
     if (daemon_.json)
       print_json(to, sessions_json(*all));
     else
-      fmt::print(to.out, "{}", format_sessions(*all));
+      to.print("{}", format_sessions(*all));
     return exit_code::ok;
   }
 
@@ -115,7 +115,7 @@ class sessions_command final : public command {
     if (daemon_.json)
       print_json(to, {{"session", id_text(id.bytes)}, {"closed", *closed}});
     else
-      fmt::print(to.out, "{}\n", *closed ? "the session is closed" : "there is no such session");
+      to.print("{}\n", *closed ? "the session is closed" : "there is no such session");
     return exit_code::ok;
   }
 

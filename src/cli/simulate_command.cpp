@@ -117,7 +117,7 @@ class simulate_command final : public command {
     if (json_)
       print_json(to, to_json(summary));
     else
-      fmt::print(to.out, "{}", format_summary(summary));
+      to.print("{}", format_summary(summary));
     return exit_code::ok;
   }
 

@@ -26,7 +26,7 @@ class status_command final : public command {
     if (daemon_.json)
       print_json(to, to_json(*status));
     else
-      fmt::print(to.out, "{}", format_status(*status));
+      to.print("{}", format_status(*status));
     return exit_code::ok;
   }
 
@@ -59,9 +59,9 @@ class shutdown_command final : public command {
     if (daemon_.json)
       print_json(to, {{"clients", *clients}});
     else
-      fmt::print(to.out, "the daemon ends {}{} clients\n",
-                 when_idle_ ? "when its clients have left: " : "and answers what is in flight: ",
-                 format_count(*clients));
+      to.print("the daemon ends {}{} clients\n",
+               when_idle_ ? "when its clients have left: " : "and answers what is in flight: ",
+               format_count(*clients));
     return exit_code::ok;
   }
 
@@ -96,7 +96,7 @@ class log_level_command final : public command {
     if (daemon_.json)
       print_json(to, {{"level", level_}, {"before", *before}});
     else
-      fmt::print(to.out, "the log level is now {}; it was {}\n", level_, *before);
+      to.print("the log level is now {}; it was {}\n", level_, *before);
     return exit_code::ok;
   }
 
@@ -151,7 +151,7 @@ class check_command final : public command {
     if (daemon_.json)
       print_json(to, check_json(*found));
     else
-      fmt::print(to.out, "{}", format_check(*found));
+      to.print("{}", format_check(*found));
     return found->count == 0 ? exit_code::ok : exit_code::failed;
   }
 
@@ -192,7 +192,7 @@ class policies_command final : public command {
     if (daemon_.json)
       print_json(to, to_json(*status));
     else
-      fmt::print(to.out, "{}", format_policies(*status));
+      to.print("{}", format_policies(*status));
     return exit_code::ok;
   }
 
@@ -204,7 +204,7 @@ class policies_command final : public command {
     if (daemon_.json)
       print_json(to, {{"tier", tier}, {"policy", policy}, {"before", *before}});
     else
-      fmt::print(to.out, "the policy of {} is now {}; it was {}\n", tier, policy, *before);
+      to.print("the policy of {} is now {}; it was {}\n", tier, policy, *before);
     return exit_code::ok;
   }
 
@@ -261,7 +261,7 @@ class clients_command final : public command {
     if (!status)
       return request_failed(*daemon, "asking for the clients", status.error());
     if (!daemon_.json) {
-      fmt::print(to.out, "{}", format_clients(status->clients));
+      to.print("{}", format_clients(status->clients));
       return exit_code::ok;
     }
     json clients = json::array();

@@ -28,8 +28,8 @@ void redraw(console& to, const std::string& text) {
       lines += clear_to_line_end;
     lines += c;
   }
-  fmt::print(to.out, "{}{}", lines, clear_below);
-  std::fflush(to.out);
+  to.print("{}{}", lines, clear_below);
+  to.flush();
 }
 
 class top_command final : public command {
@@ -57,7 +57,7 @@ class top_command final : public command {
     if (!before)
       return request_failed(*daemon, "asking for the status", before.error());
     if (to.out_is_terminal)
-      fmt::print(to.out, "{}", clear_all);
+      to.print("{}", clear_all);
     for (uint64_t shown = 0; count_ == 0 || shown < count_; ++shown) {
       stop.sleep_until(looked + std::chrono::nanoseconds(static_cast<int64_t>(interval_s_ * 1e9)));
       if (stop.requested())
@@ -70,8 +70,8 @@ class top_command final : public command {
       if (to.out_is_terminal)
         redraw(to, text);
       else
-        fmt::print(to.out, "{}{}", shown == 0 ? "" : "\n", text);
-      std::fflush(to.out);
+        to.print("{}{}", shown == 0 ? "" : "\n", text);
+      to.flush();
       before = std::move(now);
       looked = at;
     }

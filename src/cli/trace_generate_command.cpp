@@ -62,10 +62,9 @@ class trace_generate_command final : public command {
     auto made = generate_trace(options_);
     if (!made)
       return tl::unexpected(made.error());
-    if (output_.empty()) {
+    if (output_.empty() || output_ == "-") {
       for (const trace_request& request : made->requests)
-        if (std::fputs(format_trace_line(request).c_str(), to.out) < 0)
-          return failed("standard output cannot be written");
+        to.write(format_trace_line(request));
       return exit_code::ok;
     }
     std::ofstream file(output_, std::ios::binary | std::ios::trunc);
@@ -77,7 +76,7 @@ class trace_generate_command final : public command {
     if (json_)
       print_json(to, {{"file", output_}, {"requests", made->requests.size()}, {"seed", options_.seed}});
     else
-      fmt::print(to.out, "{} requests written to {}\n", made->requests.size(), output_);
+      to.print("{} requests written to {}\n", made->requests.size(), output_);
     return exit_code::ok;
   }
 
@@ -114,21 +113,20 @@ json describe(const trace_statistics& s) {
 }
 
 void print(const trace_statistics& s, console& to) {
-  fmt::print(
-      to.out, "{}",
-      format_facts(
-          {{"requests", format_count(s.requests)},
-           {"conversations", format_count(s.conversations)},
-           {"time span", format_duration(s.seconds * 1e9)},
-           {"input", format_count(s.input_tokens) + " tokens"},
-           {"output", format_count(s.output_tokens) + " tokens"},
-           {"whole blocks", fmt::format("{} of {} tokens", format_count(s.blocks), trace_block_tokens)},
-           {"distinct blocks", format_count(s.distinct_blocks)},
-           {"infinite cache", format_ratio(s.infinite_hit_ratio()) + " of the input tokens hit"},
-           {"arrivals", fmt::format("dispersion {:.1f} (1: Poisson)", s.burstiness)}}));
+  to.print("{}",
+           format_facts(
+               {{"requests", format_count(s.requests)},
+                {"conversations", format_count(s.conversations)},
+                {"time span", format_duration(s.seconds * 1e9)},
+                {"input", format_count(s.input_tokens) + " tokens"},
+                {"output", format_count(s.output_tokens) + " tokens"},
+                {"whole blocks", fmt::format("{} of {} tokens", format_count(s.blocks), trace_block_tokens)},
+                {"distinct blocks", format_count(s.distinct_blocks)},
+                {"infinite cache", format_ratio(s.infinite_hit_ratio()) + " of the input tokens hit"},
+                {"arrivals", fmt::format("dispersion {:.1f} (1: Poisson)", s.burstiness)}}));
   if (s.contradictions != 0)
-    fmt::print(to.out, "  {} ids follow two different prefixes; a replay treats them as different blocks\n",
-               format_count(s.contradictions));
+    to.print("  {} ids follow two different prefixes; a replay treats them as different blocks\n",
+             format_count(s.contradictions));
   table lengths({{"", align::left}, {"mean"}, {"p50"}, {"p90"}, {"p99"}, {"max"}});
   auto add = [&](const char* name, const percentiles& p) {
     lengths.add({name, fmt::format("{:.1f}", p.mean), format_count(p.p50), format_count(p.p90),
@@ -137,7 +135,7 @@ void print(const trace_statistics& s, console& to) {
   add("input tokens", s.input_length);
   add("output tokens", s.output_length);
   add("turns", s.turns);
-  fmt::print(to.out, "\n{}", lengths.to_string());
+  to.print("\n{}", lengths.to_string());
 }
 
 class trace_info_command final : public command {

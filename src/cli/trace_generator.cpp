@@ -1,6 +1,7 @@
 #include "cli/trace_generator.hpp"
 
 #include "cli/random_source.hpp"
+#include "cli/units.hpp"
 #include "protocol/descriptors.hpp"
 
 #include <algorithm>
@@ -238,6 +239,9 @@ outcome<void> trace_options::validate() const {
         std::pair{"--output-tokens", output_tokens}})
     if (auto checked = positive(option, value); !checked)
       return checked;
+  if (requests > trace_requests_max)
+    return bad_usage(fmt::format("--requests: expected at most {}, found {}",
+                                 format_count(trace_requests_max), format_count(requests)));
   if (!(burst_factor >= 1))
     return bad_usage(fmt::format("--burst-factor: expected a number of at least 1, found {}", burst_factor));
   if (!(turns >= 1))

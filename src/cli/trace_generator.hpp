@@ -30,6 +30,9 @@ enum class arrival_kind {
   bursty,  ///< during a tenth of the time sessions start `burst_factor` times as often; the mean rate stays
 };
 
+constexpr size_t trace_requests_max =
+    10'000'000; ///< a generated trace is held in memory: about 200 bytes a request
+
 /// Parameters of the generated users. Lengths are lognormal with the given means, like the conversations in
 /// published traces.
 struct trace_options {

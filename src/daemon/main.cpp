@@ -1,4 +1,5 @@
 // terraced: its command line and its settings.
+#include "base/standard_descriptors.hpp"
 #include "daemon/gpu_process.hpp"
 #include "daemon/limits.hpp"
 #include "daemon/logging.hpp"
@@ -11,6 +12,9 @@
 
 #include <malloc.h>
 
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <iostream>
 
@@ -79,14 +83,21 @@ exit_code refuse(const command_line& given, const error& why) {
   return wrong_usage;
 }
 
+/// Prints the answer of an option such as --version. An answer that cannot be written is a failure.
+exit_code print(const std::string& text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0)
+    return clean;
+  std::cerr << "terraced: standard output cannot be written: " << std::strerror(errno) << "\n";
+  return failed;
+}
+
 /// `--check`: also what depends on this machine.
 exit_code check(const command_line& given, const settings& with, const std::string& default_directory) {
   auto missing = missing_directories(with, default_directory);
   std::cerr << render(missing);
   if (!missing.empty() && missing.size() == with.disk.path.size())
     return wrong_usage; // with some of its paths the tier starts
-  std::cout << (given.config.empty() ? "the defaults are" : given.config + " is") << " valid\n";
-  return clean;
+  return print((given.config.empty() ? "the defaults are" : given.config + " is") + " valid\n");
 }
 
 /// An option with an empty value, as from a variable that is not set: its name; otherwise empty.
@@ -110,6 +121,7 @@ void limit_heap() {
 } // namespace
 
 int main(int argc, char** argv) {
+  occupy_standard_descriptors();
   command_line given;
   CLI::App app{
       "terraced is the KV cache daemon for LLM inference engines: one per machine, beside the engines."};
@@ -129,7 +141,7 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& problem) {
     if (problem.get_exit_code() == 0)
-      return app.exit(problem); // --help, --version
+      return print(app.help());
     std::cerr << "terraced: " << problem.what() << " (see terraced --help)\n";
     return wrong_usage;
   }
@@ -137,14 +149,10 @@ int main(int argc, char** argv) {
     std::cerr << "terraced: " << option << " is given an empty value; name one, or leave the option out\n";
     return wrong_usage;
   }
-  if (given.version) {
-    std::cout << "terraced " TERRACE_VERSION "\n" << gpu_report();
-    return clean;
-  }
-  if (given.print_config || given.print_reference) {
-    std::cout << (given.print_config ? commented_configuration() : option_reference());
-    return clean;
-  }
+  if (given.version)
+    return print("terraced " TERRACE_VERSION "\n" + gpu_report());
+  if (given.print_config || given.print_reference)
+    return print(given.print_config ? commented_configuration() : option_reference());
   if (!given.gpu.empty())
     return run_gpu_process(given.gpu);
   auto env = environment::current();

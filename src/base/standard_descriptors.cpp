@@ -1,0 +1,14 @@
+#include "base/standard_descriptors.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace terrace {
+
+void occupy_standard_descriptors() {
+  for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(fd, F_GETFD) < 0) // `open` takes the lowest free number, which is this one
+      (void) !::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
+} // namespace terrace
