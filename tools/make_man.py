@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Fills in a manual page: synopsis, options and commands come from the program's own --help.
 
-    tools/make_man.py TEMPLATE PROGRAM OUTPUT --set NAME=VALUE...
+    tools/make_man.py TEMPLATE PROGRAM OUTPUT [--command "COMMAND OF THE PROGRAM"] --set NAME=VALUE...
 
-In the template, @synopsis@, @options@ and @commands@ stand for what --help says, and @NAME@ for a value. A line of --help
-that this script does not understand is an error, so a page is complete or is not built.
+In the template, @synopsis@, @options@ and @commands@ stand for what --help says, and @NAME@ for a value. With --command the
+page is about that command: @command@ is the page's name, @page@ its title, @about@ its line of help, and @arguments@ and
+@examples@ what its help has of them. A line of --help that this script does not understand is an error, so a page is
+complete or is not built.
 """
 
 import argparse
@@ -18,7 +20,6 @@ HEADINGS = {"Options:": "options", "Positionals:": "positionals", "Subcommands:"
 # "  -o,--output TEXT            File to write"; the text may stand in the next line, indented further.
 ENTRY = re.compile(r"^  (\S.*?)(?:\s{2,}(\S.*))?$")
 CONTINUED = re.compile(r"^ {20,}(\S.*)$")
-ENVIRONMENT = re.compile(r" ?\(Env:\w+\)")
 PROGRAM_WIDE = "The options --socket, --timeout and --json "
 
 
@@ -67,7 +68,7 @@ def roff(text):
 def listed(entries):
     lines = []
     for name, about in entries:
-        option, _, value = ENVIRONMENT.sub("", name).partition(" ")
+        option, _, value = name.partition(" ")
         lines.append(f".TP\n\\fB{roff(option)}\\fR {roff(value)}\n{roff(about) or '&'}")
     return "\n".join(lines)
 
@@ -84,12 +85,24 @@ def commands_of(program, command=()):
     return [leaf for name, _ in found.entries["subcommands"] for leaf in commands_of(program, (*command, name))]
 
 
+def examples_of(found):
+    return [".nf", *(roff(line) for line in found.entries["examples"]), ".fi"]
+
+
 def command_text(found):
     lines = [f".SS {roff(found.name)} {roff(found.usage)}", roff(found.about) + "."]
     lines += [listed(found.entries["positionals"]), listed(options_of(found))]
     if found.entries["examples"]:
-        lines += [".PP", "Examples:", ".PP", ".nf", *(roff(line) for line in found.entries["examples"]), ".fi"]
+        lines += [".PP", "Examples:", ".PP", *examples_of(found)]
     return "\n".join(line for line in lines if line)
+
+
+def command_values(found):
+    """What the page of one command says."""
+    arguments = listed(found.entries["positionals"])
+    return {"command": roff(found.name.replace(" ", "-")), "page": found.name.replace(" ", "-").upper(), "about": roff(found.about),
+            "arguments": f".SH ARGUMENTS\n{arguments}" if arguments else ".\\\"",
+            "examples": "\n".join([".SH EXAMPLES", *examples_of(found)]) if found.entries["examples"] else ".\\\""}
 
 
 def main():
@@ -97,14 +110,17 @@ def main():
     parser.add_argument("template", type=pathlib.Path)
     parser.add_argument("program", type=pathlib.Path)
     parser.add_argument("output", type=pathlib.Path)
+    parser.add_argument("--command", default="")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
     options = parser.parse_args()
     program = options.program.resolve()
-    found = Help(program, ())
+    found = Help(program, options.command.split())
     values = dict(pair.split("=", 1) for pair in options.set)
-    values["synopsis"] = f".B {program.name}\n{roff(found.usage)}"
+    values["synopsis"] = f".B {roff(found.name)}\n{roff(found.usage)}"
     values["options"] = listed(options_of(found))
-    values["commands"] = "\n".join(map(command_text, commands_of(program)))
+    values |= command_values(found)
+    if not options.command:
+        values["commands"] = "\n".join(map(command_text, commands_of(program)))
     text = options.template.read_text()
     for name, value in values.items():
         text = text.replace(f"@{name}@", value)

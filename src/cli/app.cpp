@@ -1,5 +1,6 @@
 #include "cli/app.hpp"
 
+#include "base/nearest_name.hpp"
 #include "cli/command.hpp"
 #include "cli/help_format.hpp"
 
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <sstream>
 #include <string_view>
 
@@ -24,7 +26,7 @@ constexpr const char* footer =
     "  terrace trace generate -o trace.jsonl   generate a workload\n"
     "  terrace replay trace.jsonl              run it against the daemon and check every byte\n"
     "\nThe options --socket, --timeout and --json may be given before or after the command.\n"
-    "See `terrace COMMAND --help`. Exit codes: 0 success, 1 failure, 2 bad input, 3 no daemon,\n"
+    "See `terrace help COMMAND`. Exit codes: 0 success, 1 failure, 2 bad input, 3 no daemon,\n"
     "4 damaged volume, 141 the reader of the output has left.\n";
 
 struct declared_command {
@@ -70,26 +72,54 @@ CLI::App* innermost(CLI::App& root) {
   return at;
 }
 
-std::string known_commands(CLI::App& group) {
-  std::string names;
-  for (CLI::App* app : group.get_subcommands({}))
-    names += (names.empty() ? "" : ", ") + app->get_name();
-  return names;
+/// `; did you mean "status"?` for a word that resembles one of the names, otherwise nothing.
+std::string suggestion(const std::string& word, const std::vector<std::string>& names) {
+  std::vector<std::string_view> candidates(names.begin(), names.end());
+  std::string_view nearest = nearest_name(word, candidates);
+  return nearest.empty() ? "" : fmt::format("; did you mean \"{}\"?", nearest);
+}
+
+std::string unknown_option(const std::string& word, CLI::App& at) {
+  std::string name = word.substr(0, word.find('='));
+  std::vector<std::string> names;
+  for (const CLI::Option* option : at.get_options({}))
+    for (const std::string& known : option->get_lnames())
+      names.push_back("--" + known);
+  return fmt::format("unknown option \"{}\"{}", name, suggestion(name, names));
+}
+
+/// A text for what CLI11 did not understand, where it says only that it did not.
+std::optional<std::string> explain_word(CLI::App& root, bool expects_command) {
+  CLI::App* at = innermost(root);
+  std::vector<std::string> rest = root.remaining(true);
+  if (!rest.empty() && rest.front().starts_with('-') && rest.front() != "-")
+    return unknown_option(rest.front(), *at);
+  if (!expects_command)
+    return rest.empty() ? std::optional<std::string>()
+                        : fmt::format("unexpected argument \"{}\"", rest.front());
+  std::string known = fmt::format("expected a command ({})", fmt::join(command_names(*at), ", "));
+  if (rest.empty())
+    return known;
+  std::string text = unknown_command(rest.front(), *at);
+  return text.find("did you mean") == std::string::npos ? known + ", found \"" + rest.front() + "\"" : text;
 }
 
 /// Returns what was expected, reworded where CLI11's text does not say it.
 std::string explain(const CLI::ParseError& e, CLI::App& root) {
   std::string text = e.what();
-  CLI::App* at = innermost(root);
-  if (dynamic_cast<const CLI::RequiredError*>(&e) != nullptr && !at->get_subcommands({}).empty()) {
-    std::vector<std::string> rest = root.remaining(true);
-    return fmt::format("expected a command ({}){}", known_commands(*at),
-                       rest.empty() ? "" : ", found \"" + rest.front() + "\"");
-  }
+  bool expects_command =
+      dynamic_cast<const CLI::RequiredError*>(&e) != nullptr && !innermost(root)->get_subcommands({}).empty();
+  if (expects_command || dynamic_cast<const CLI::ExtrasError*>(&e) != nullptr)
+    if (auto word = explain_word(root, expects_command))
+      return *word;
   constexpr std::string_view conversion = "Could not convert: "; // only numbers are converted
-  if (size_t equals = text.find(" = "); text.starts_with(conversion) && equals != std::string::npos)
-    return fmt::format("{}: expected a number, found \"{}\"",
-                       text.substr(conversion.size(), equals - conversion.size()), text.substr(equals + 3));
+  if (size_t equals = text.find(" = "); text.starts_with(conversion) && equals != std::string::npos) {
+    std::string number = text.substr(equals + 3);
+    bool digits = number.find_first_not_of("0123456789") == std::string::npos;
+    return fmt::format("{}: expected a {}number, found \"{}\"",
+                       text.substr(conversion.size(), equals - conversion.size()), digits ? "smaller " : "",
+                       number);
+  }
   std::replace(text.begin(), text.end(), '\n', ' ');
   text.erase(text.find_last_not_of(" .") + 1);
   return text;
@@ -149,6 +179,22 @@ exit_code show(const std::string& text, console& to) {
 }
 
 } // namespace
+
+std::vector<std::string> command_names(const CLI::App& group) {
+  std::vector<std::string> names;
+  for (const CLI::App* app : group.get_subcommands({}))
+    names.push_back(app->get_name());
+  return names;
+}
+
+std::string unknown_command(const std::string& word, const CLI::App& group) {
+  std::string text = fmt::format("expected a command, found \"{}\"", word);
+  for (const CLI::App* app : group.get_subcommands({}))
+    for (const std::string& name : command_names(*app))
+      if (name == word)
+        return fmt::format("{}; did you mean \"{} {}\"?", text, app->get_name(), name);
+  return text + suggestion(word, command_names(group));
+}
 
 exit_code run_app(const std::vector<std::string>& words, console& to) {
   CLI::App root(description, "terrace");

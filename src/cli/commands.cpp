@@ -36,6 +36,9 @@ std::unique_ptr<command> make_disk_wipe_command();
 std::unique_ptr<command> make_disk_resize_command();
 std::unique_ptr<command> make_trace_generate_command();
 std::unique_ptr<command> make_trace_info_command();
+std::unique_ptr<command> make_help_command();
+std::unique_ptr<command> make_version_command();
+std::unique_ptr<command> make_completion_command();
 
 std::span<const command_entry> commands() {
   static const command_entry table[] = {
@@ -169,6 +172,16 @@ std::span<const command_entry> commands() {
        "  terrace trace info trace.jsonl.gz\n"
        "  terrace trace info trace.jsonl --json\n",
        make_trace_info_command},
+      {"help", "Show the help of a command",
+       "  terrace help replay\n"
+       "  terrace help trace generate\n",
+       make_help_command},
+      {"version", "Print the version", "  terrace version\n", make_version_command},
+      {"completion", "Print a script that completes commands and options in a shell",
+       "  source <(terrace completion bash)                    # in ~/.bashrc\n"
+       "  terrace completion zsh > \"${fpath[1]}/_terrace\"\n"
+       "  terrace completion fish > ~/.config/fish/completions/terrace.fish\n",
+       make_completion_command},
   };
   return table;
 }

@@ -1,10 +1,11 @@
 // terraced: its command line and its settings.
+#include "base/nearest_name.hpp"
 #include "base/standard_descriptors.hpp"
 #include "daemon/gpu_process.hpp"
 #include "daemon/limits.hpp"
 #include "daemon/logging.hpp"
 #include "daemon/serve.hpp"
-#include "daemon/settings_reload.hpp"
+#include "daemon/settings_machine.hpp"
 #include "daemon/settings_table.hpp"
 #include "daemon/settings_toml.hpp"
 
@@ -100,6 +101,22 @@ exit_code check(const command_line& given, const settings& with, const std::stri
   return print((given.config.empty() ? "the defaults are" : given.config + " is") + " valid\n");
 }
 
+/// What CLI11 did not understand; a mistyped option gets a suggestion.
+std::string explain(const CLI::ParseError& problem, const CLI::App& app) {
+  std::vector<std::string> rest = app.remaining();
+  if (dynamic_cast<const CLI::ExtrasError*>(&problem) == nullptr || rest.empty() ||
+      !rest.front().starts_with("--"))
+    return problem.what();
+  std::vector<std::string> names;
+  for (const CLI::Option* option :
+       app.get_options([](const CLI::Option* o) { return !o->get_group().empty(); }))
+    names.push_back(option->get_name());
+  std::vector<std::string_view> candidates(names.begin(), names.end());
+  std::string word = rest.front().substr(0, rest.front().find('='));
+  std::string nearest(nearest_name(word, candidates));
+  return "unknown option \"" + word + "\"" + (nearest.empty() ? "" : "; did you mean \"" + nearest + "\"?");
+}
+
 /// An option with an empty value, as from a variable that is not set: its name; otherwise empty.
 std::string empty_option(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options())
@@ -142,7 +159,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& problem) {
     if (problem.get_exit_code() == 0)
       return print(app.help());
-    std::cerr << "terraced: " << problem.what() << " (see terraced --help)\n";
+    std::cerr << "terraced: " << explain(problem, app) << " (see terraced --help)\n";
     return wrong_usage;
   }
   if (std::string option = empty_option(app); !option.empty()) {
@@ -169,13 +186,19 @@ int main(int argc, char** argv) {
   }
   if (!with)
     return refuse(given, with.error());
+  if (auto problems = machine_problems(*with, env.socket_path()); !problems.empty() && given.check) {
+    std::cerr << render(problems);
+    return wrong_usage;
+  } else if (!problems.empty()) {
+    return refuse(given, {errc::bad_request, render(problems)});
+  }
   if (given.check)
     return check(given, *with, default_directory);
   if (!given.state_dir.empty() && !std::filesystem::is_directory(given.state_dir))
     return refuse(given, {errc::bad_request, "--state-dir names \"" + given.state_dir +
                                                  "\"; expected: an existing directory; fix: "
                                                  "mount its device, or make the directory\n"});
-  make_default_directory(*with, default_directory);
+  make_default_directories(*with, default_directory, env.socket_path());
   limit_heap();
   // A device that hangs must not stop the thread that answers the watchdog; the paths change only at a restart.
   return serve(

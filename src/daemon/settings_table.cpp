@@ -1,6 +1,7 @@
 #include "daemon/settings_table.hpp"
 
 #include "actors/supervision/group_plan.hpp"
+#include "base/nearest_name.hpp"
 #include "daemon/settings_units.hpp"
 #include "protocol/descriptors.hpp"
 

@@ -1,5 +1,6 @@
 #include "daemon/settings_toml.hpp"
 
+#include "base/nearest_name.hpp"
 #include "daemon/settings_table.hpp"
 #include "daemon/settings_units.hpp"
 

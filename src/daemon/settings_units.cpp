@@ -1,10 +1,9 @@
 #include "daemon/settings_units.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <limits>
-#include <numeric>
-#include <vector>
 
 namespace terrace {
 namespace {
@@ -17,6 +16,21 @@ struct unit {
 constexpr unit byte_units[] = {
     {"TiB", 1ULL << 40}, {"GiB", 1ULL << 30}, {"MiB", 1ULL << 20}, {"KiB", 1ULL << 10}, {"B", 1}, {"", 1}};
 constexpr unit time_units[] = {{"h", 3'600'000}, {"m", 60'000}, {"s", 1'000}, {"ms", 1}};
+
+/// Suggests "4GiB" for "4GB", "4G" and "4gib", and nothing for units that resemble none.
+std::string meant(uint64_t number, std::string_view name, std::span<const unit> units) {
+  auto lower = [](std::string_view text) {
+    std::string all(text);
+    std::transform(all.begin(), all.end(), all.begin(), [](unsigned char c) { return std::tolower(c); });
+    return all;
+  };
+  for (const unit& u : units)
+    if (std::string known = lower(u.name), given = lower(name);
+        known == given ||
+        (known.ends_with("ib") && (given == known.substr(0, 1) || given == known.substr(0, 1) + "b")))
+      return "; did you mean \"" + std::to_string(number) + std::string(u.name) + "\"?";
+  return {};
+}
 
 /// Parses a whole number, an optional space, and one of `units`. The error says what is wrong; the caller
 /// adds what was expected.
@@ -32,8 +46,9 @@ result<uint64_t> parse_with_unit(std::string_view text, std::span<const unit> un
     name.remove_prefix(1);
   auto found = std::find_if(units.begin(), units.end(), [&](const unit& u) { return u.name == name; });
   if (found == units.end())
-    return fail(errc::bad_request,
-                name.empty() ? "has no unit" : "has the unknown unit '" + std::string(name) + "'");
+    return fail(errc::bad_request, name.empty() ? "has no unit"
+                                                : "has the unknown unit '" + std::string(name) + "'" +
+                                                      meant(number, name, units));
   if (number > std::numeric_limits<uint64_t>::max() / found->factor)
     return fail(errc::bad_request, "is too large");
   return number * found->factor;
@@ -44,23 +59,6 @@ std::string format_with_unit(uint64_t value, std::span<const unit> units) {
     if (value % u.factor == 0)
       return std::to_string(value / u.factor) + std::string(u.name);
   return std::to_string(value);
-}
-
-/// Optimal string alignment: insertions, deletions, substitutions and transpositions cost 1 each.
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> before_last(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 1; i <= a.size(); ++i) {
-    before_last.swap(last);
-    last.swap(row);
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-        row[j] = std::min(row[j], before_last[j - 2] + 1);
-    }
-  }
-  return row.back();
 }
 
 } // namespace
@@ -119,22 +117,6 @@ std::string format_permissions(uint32_t mode) {
   for (int shift = 6; shift >= 0; shift -= 3)
     text.push_back(static_cast<char>('0' + ((mode >> shift) & 7)));
   return text;
-}
-
-std::string_view nearest_name(std::string_view word, std::span<const std::string_view> candidates) {
-  constexpr size_t word_max = 128; // the distance takes quadratic time; longer words are no typing mistakes
-  std::string_view best;
-  size_t best_distance = std::numeric_limits<size_t>::max();
-  for (auto candidate : candidates) {
-    if (word.size() > word_max)
-      break;
-    auto distance = edit_distance(word, candidate);
-    if (distance < best_distance) {
-      best = candidate;
-      best_distance = distance;
-    }
-  }
-  return best_distance <= std::max(word.size(), best.size()) / 3 ? best : std::string_view{};
 }
 
 } // namespace terrace

@@ -35,9 +35,4 @@ std::string format_bytes(uint64_t bytes);
 std::string format_duration(std::chrono::milliseconds duration);
 std::string format_permissions(uint32_t mode);
 
-/// The candidate with the smallest edit distance to `word` (with transpositions; Damerau 1964), or empty if
-/// even that one differs in more than a third of its letters and so is no plausible typing mistake. The first
-/// one wins a tie.
-std::string_view nearest_name(std::string_view word, std::span<const std::string_view> candidates);
-
 } // namespace terrace

@@ -5,19 +5,15 @@
 #include "base/random_id.hpp"
 #include "daemon/logging.hpp"
 #include "daemon/metrics.hpp"
+#include "daemon/settings_machine.hpp"
 #include "daemon/settings_units.hpp"
 #include "index/memo_pool.hpp"
 #include "runtime/runtime_options.hpp"
 #include "runtime/thread_priority.hpp"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <vector>
 
 namespace terrace {
@@ -26,8 +22,6 @@ namespace {
 
 /// A disk tier's files: seldom enough to cost nothing, often enough that few stores are lost.
 constexpr std::chrono::milliseconds look_at_files_every{2000};
-
-constexpr size_t password_bytes_max = 1024;
 
 /// Memory touched per step; requests are answered between steps.
 constexpr uint64_t prefault_piece_bytes = 64 * mebibyte;
@@ -128,32 +122,12 @@ result<void> open_sockets(const settings& with, const group_options& group, size
   return {};
 }
 
-/// Its first line. Error: it cannot be read, has none, or others may read it.
-result<std::string> password_in(const std::string& file) {
-  struct stat status {};
-  if (::stat(file.c_str(), &status) != 0)
-    return fail(errc::bad_request,
-                file + " (password_file of [[resp]]) cannot be read: " + std::strerror(errno));
-  if ((status.st_mode & S_IRWXO) != 0)
-    return fail(errc::bad_request,
-                file + " (password_file of [[resp]]) is open to every user: chmod o= " + file);
-  std::ifstream from(file);
-  std::string line;
-  std::getline(from, line);
-  if (line.ends_with('\r'))
-    line.pop_back();
-  if (line.empty() || line.size() > password_bytes_max)
-    return fail(errc::bad_request, file + " (password_file of [[resp]]): expected a password of 1 to " +
-                                       std::to_string(password_bytes_max) + " bytes in its first line");
-  return line;
-}
-
 result<actors::listen_plan> open_redis_port(const redis_options& door) {
   actors::listen_plan plan;
   plan.door.emplace();
   plan.door->value_bytes_max = door.value_bytes_max;
   if (!door.password_file.empty()) {
-    auto password = password_in(door.password_file);
+    auto password = read_password(door.password_file);
     if (!password)
       return tl::unexpected(password.error());
     plan.door->password = std::move(*password);

@@ -17,7 +17,8 @@ TEST(StandardDescriptors, ThoseThatWereClosedAreTakenAndStillFail) {
     occupy_standard_descriptors();
     char byte = 0;
     bool read_fails = ::read(0, &byte, 1) < 0 && errno == EBADF;
-    bool write_fails = ::write(1, &byte, 1) < 0 && errno == EBADF && ::write(2, &byte, 1) < 0 && errno == EBADF;
+    bool write_fails =
+        ::write(1, &byte, 1) < 0 && errno == EBADF && ::write(2, &byte, 1) < 0 && errno == EBADF;
     return read_fails && write_fails && ::open("/dev/null", O_RDWR) > 2 ? 0 : 1;
   }));
   EXPECT_EQ(child.wait(), 0);

@@ -8,6 +8,9 @@ import contextlib
 import json
 import os
 import pathlib
+import re
+import shutil
+import socket
 import stat
 import subprocess
 import sys
@@ -57,6 +60,13 @@ class CommandLine(unittest.TestCase):
     def terrace(self, *words, **options):
         return subprocess.run([TERRACE, *map(str, words)], text=True, capture_output=True, env=self.environment,
                               cwd=self.folder, timeout=PATIENCE, **options)
+
+    def commands(self, *above):
+        text = self.terrace(*above, "--help").stdout
+        for line in text.partition("Subcommands:")[2].partition("\n\n")[0].splitlines():
+            if line.strip():
+                below = (*above, line.split()[0])
+                yield from list(self.commands(*below)) or [" ".join(below)]
 
     def expect(self, done, code, *texts):
         self.assertEqual(done.returncode, code, done)
@@ -211,6 +221,151 @@ class Numbers(CommandLine):
                             (["events", "--block-size", "-1"], "--block-size"),
                             (["status", "--timeout", "nan"], "--timeout")):
             self.expect(self.terrace(*words), USAGE, text)
+
+
+class Words(CommandLine):
+    def test_mistyped_words_get_a_suggestion(self):
+        for words, text in ((["stauts"], 'expected a command, found "stauts"; did you mean "status"?'),
+                            (["trace", "genrate"], 'found "genrate"; did you mean "generate"?'),
+                            (["generate"], 'found "generate"; did you mean "trace generate"?'),
+                            (["frobnicate"], 'expected a command (status, '),
+                            (["help", "stauts"], 'did you mean "status"?'),
+                            (["status", "--jsno"], 'unknown option "--jsno"; did you mean "--json"?'),
+                            (["replay", "--client=3", "x"], 'unknown option "--client"; did you mean "--clients"?'),
+                            (["--sokcet", "x", "status"], 'unknown option "--sokcet"'),
+                            (["status", "now"], 'unexpected argument "now"'),
+                            (["completion", "tcsh"], "bash"),
+                            (["replay", "x", "--chunk-tokens", "99999999999"], '--chunk-tokens: expected a smaller number, found "99999999999"')):
+            self.expect(self.terrace(*words), USAGE, text)
+        done = subprocess.run([TERRACED, "--confg", "x"], text=True, capture_output=True, timeout=PATIENCE)
+        self.expect(done, USAGE, 'terraced: unknown option "--confg"; did you mean "--config"?')
+
+    def test_help_and_version(self):
+        self.assertEqual(self.terrace("help").stdout, self.terrace("--help").stdout)
+        self.assertEqual(self.terrace("help", "trace", "generate").stdout, self.terrace("trace", "generate", "--help").stdout)
+        self.assertEqual(self.terrace("help", "trace").stdout, self.terrace("trace", "--help").stdout)
+        self.assertEqual(self.terrace("version").stdout, self.terrace("--version").stdout)
+        self.assertIn("version", json.loads(self.terrace("version", "--json").stdout))
+
+    def test_help_is_written_for_people(self):
+        for command in self.commands():
+            text = self.terrace(*command.split(), "--help").stdout
+            self.assertNotRegex(text, r"UINT|INT in|FLOAT|TEXT:|REQUIRED|Env:|NONNEGATIVE|Excludes:", command)
+            for line in text.split("Examples:")[0].splitlines():
+                self.assertLessEqual(len(line), 100, line)
+        self.assertIn("(1 to 256; default 1)", " ".join(self.terrace("replay", "--help").stdout.split()))
+
+
+class Completion(CommandLine):
+    def completed(self, *words):
+        script = ('source <("$TERRACE" completion bash); COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); compopt() { echo "<files>"; };'
+                  ' _terrace; printf "%s\\n" "${COMPREPLY[@]}"')
+        done = subprocess.run(["bash", "-c", script, "bash", "terrace", *words], text=True, capture_output=True,
+                              env=dict(os.environ, TERRACE=TERRACE), timeout=PATIENCE)
+        self.assertEqual(done.stderr, "")
+        return done.stdout.split()
+
+    def test_bash(self):
+        self.assertEqual(self.completed("sta"), ["status"])
+        self.assertEqual(self.completed("trace", ""), ["generate", "info"])
+        self.assertEqual(self.completed("trace", "gen"), ["generate"])
+        self.assertEqual(self.completed("replay", "--mo"), ["--mode"])
+        self.assertEqual(self.completed("replay", "--mode", "d"), ["daemon"])
+        self.assertEqual(self.completed("replay", "--clients", "4", "--mode", ""), ["auto", "mapped", "daemon"])
+        self.assertEqual(self.completed("put", ""), ["<files>"])
+        self.assertEqual(self.completed("status", "--socket", ""), ["<files>"])
+        self.assertIn("--arrivals", self.completed("trace", "generate", "--"))
+        self.assertEqual(self.completed("completion", ""), ["bash", "zsh", "fish"])
+
+    def test_scripts_name_every_command_and_option(self):
+        commands = list(self.commands())
+        self.assertIn("disk resize", commands)
+        for shell in "bash", "zsh", "fish":
+            script = self.terrace("completion", shell).stdout
+            for command in commands:
+                self.assertIn(command, script)
+                for option in set(re.findall(r"^  (?:-\w,)?--([a-z-]+)", self.terrace(*command.split(), "--help").stdout, re.M)):
+                    self.assertIn(f" -l {option} " if shell == "fish" else f"--{option}", script)
+            if path := shutil.which(shell):
+                checked = subprocess.run([path, "-n", "/dev/stdin"], input=script, text=True, capture_output=True)
+                self.assertEqual((checked.returncode, checked.stderr), (0, ""), shell)
+
+
+class DaemonStart(unittest.TestCase):
+    """--check fails where the start fails, with the same words."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="terrace-start-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.base = (f'[[listen]]\npath = "{self.folder}/s"\n[disk]\nenabled = false\n[metrics]\naddress = "127.0.0.1:0"\n'
+                     '[host]\nbytes = "16MiB"\nprefault = false\n')
+
+    def terraced(self, text, *words):
+        config = self.folder / "terraced.toml"
+        config.write_text(text)
+        return subprocess.run([TERRACED, "--config", config, *words], text=True, capture_output=True, timeout=PATIENCE)
+
+    def refused(self, text, *parts):
+        for words in ["--check"], []:
+            done = self.terraced(text, *words)
+            self.assertEqual(done.returncode, 2, (words, done))
+            for part in parts:
+                self.assertIn(part, done.stderr)
+
+    def test_a_missing_folder_of_a_socket_is_never_made(self):
+        for section in f'[[listen]]\npath = "{self.folder}/none/s"\n', f'[[resp]]\naddress = "{self.folder}/none/s"\n':
+            option = "listen.path" if "listen" in section else "resp.address"
+            self.refused(section + (self.base if "resp" in section else self.base.split("\n", 2)[2]),
+                         f"{option} is \"{self.folder}/none/s\", whose folder does not exist",
+                         f"make it: mkdir -p {self.folder}/none")
+            self.assertFalse((self.folder / "none").exists())
+        (self.folder / "file").touch()
+        self.refused(self.base.replace(f"{self.folder}/s", f"{self.folder}/file/s"), "which is not a directory")
+
+    def test_a_numa_node_that_does_not_exist(self):
+        self.refused(self.base + 'numa_node = "1023"\n', "host.numa_node is \"1023\"; expected: a node of this machine with memory: ")
+
+    def test_two_names_of_one_socket(self):
+        (self.folder / "link").symlink_to(self.folder)
+        for other in f"{self.folder}//s", f"{self.folder}/link/s":
+            self.refused(f'[[listen]]\npath = "{other}"\ngroup = "b"\n' + self.base, "listen.path", "names the socket")
+        self.refused(self.base + f'[[resp]]\naddress = "{self.folder}/./s"\n', "resp.address", "names the socket")
+
+    def test_passwords(self):
+        door = self.base + f'[[resp]]\naddress = "127.0.0.1:0"\npassword_file = "{self.folder}/password"\n'
+        password = self.folder / "password"
+        self.refused(door, f"{password} (password_file of [[resp]]) cannot be read: No such file")
+        password.write_text("x\n")
+        os.chmod(password, 0o644)
+        self.refused(door, f"{password} (password_file of [[resp]]) is open to every user")
+        password.write_text("\n")
+        os.chmod(password, 0o600)
+        self.refused(door, "expected a password of 1 to")
+        password.unlink()
+        os.mkfifo(password, 0o600)
+        self.refused(door, f"{password} (password_file of [[resp]]) is not a plain file")
+
+    def test_closed_descriptors_are_opened(self):
+        # The log has nowhere to go, and no socket gets its lines.
+        config = self.folder / "terraced.toml"
+        config.write_text(self.base)
+        ready = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        ready.settimeout(PATIENCE)
+        ready.bind(str(self.folder / "notify"))
+        started = subprocess.Popen(["bash", "-c", f"exec {TERRACED} --config {config} <&- >&- 2>&-"],
+                                   env=dict(os.environ, NOTIFY_SOCKET=str(self.folder / "notify")))
+        try:
+            while b"READY=1" not in ready.recv(4096):
+                pass
+            targets = {fd: os.readlink(f"/proc/{started.pid}/fd/{fd}") for fd in (0, 1, 2)}
+            self.assertEqual(set(targets.values()), {"/dev/null"})
+            status = subprocess.run([TERRACE, "status", "--json", "--socket", self.folder / "s"], capture_output=True, timeout=PATIENCE)
+            self.assertEqual(status.returncode, OK, status)
+        finally:
+            started.terminate()
+            self.assertEqual(started.wait(PATIENCE), 0)
+            ready.close()
 
 
 if __name__ == "__main__":

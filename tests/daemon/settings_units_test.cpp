@@ -9,6 +9,18 @@ namespace {
 
 using namespace std::chrono_literals;
 
+TEST(SettingsUnits, AUnitThatResemblesOneIsSuggested) {
+  for (auto [text, meant] :
+       {std::pair{"4GB", "4GiB"}, {"4G", "4GiB"}, {"4gib", "4GiB"}, {"512 MB", "512MiB"}, {"1kb", "1KiB"}}) {
+    auto parsed = parse_bytes(text);
+    ASSERT_FALSE(parsed.has_value()) << text;
+    EXPECT_NE(parsed.error().text.find("did you mean \"" + std::string(meant) + "\"?"), std::string::npos)
+        << parsed.error().text;
+  }
+  EXPECT_EQ(parse_duration("5S").error().text, "has the unknown unit 'S'; did you mean \"5s\"?");
+  EXPECT_EQ(parse_bytes("4bits").error().text, "has the unknown unit 'bits'");
+}
+
 TEST(ByteSizes, AreInPowersOf1024) {
   EXPECT_EQ(parse_bytes("0"), 0u);
   EXPECT_EQ(parse_bytes("4096"), 4096u);
@@ -62,17 +74,6 @@ TEST(Units, WriteAShortForm) {
   EXPECT_EQ(format_duration(90s), "90s");
   EXPECT_EQ(format_duration(0ms), "0s");
   EXPECT_EQ(format_permissions(0600), "0600");
-}
-
-TEST(NearestName, ForgivesATypingMistakeAndNoMore) {
-  constexpr std::string_view names[] = {"workers", "log_level", "bytes"};
-  EXPECT_EQ(nearest_name("worker", names), "workers");
-  EXPECT_EQ(nearest_name("loglevel", names), "log_level");
-  EXPECT_EQ(nearest_name("byets", names), "bytes");
-  EXPECT_EQ(nearest_name("byte", names), "bytes");
-  EXPECT_EQ(nearest_name("frobnicate", names), "");
-  EXPECT_EQ(nearest_name(std::string(100'000, 'x'), names), "");
-  EXPECT_EQ(nearest_name("x", {}), "");
 }
 
 } // namespace

@@ -37,6 +37,34 @@ def check_manual(page, program):
         assert option == "--help" or option in text, f"{page.name} does not name {option}"
 
 
+def commands_of(program, *above):
+    text = run(program, *above, "--help", capture_output=True).stdout
+    listed = re.search(r"^Subcommands:\n(.*?)\n\n", text, re.S | re.M)
+    if not listed:
+        return [above]
+    return [command for line in listed[1].splitlines() for command in commands_of(program, *above, line.split()[0])]
+
+
+def check_command_pages(stage, terrace):
+    """Each command has a page that names its options, and there is no other page."""
+    commands = commands_of(terrace)
+    assert {path.name for path in stage.rglob("man1/terrace-*.1")} == {f"terrace-{'-'.join(each)}.1" for each in commands}
+    for command in commands:
+        text = only(stage.rglob(f"terrace-{'-'.join(command)}.1")).read_text().replace("\\-", "-")
+        help_text = run(terrace, *command, "--help", capture_output=True).stdout
+        for option in set(re.findall(r"^  (?:-\w,)?(--[a-z-]+)", help_text, re.M)) - {"--help"}:
+            assert option in text, (command, option)
+        assert "\n.SH EXAMPLES\n" in text, command
+
+
+def check_completion(stage):
+    script = only(stage.rglob("bash-completion/completions/terrace.bash"))
+    asked = 'source "$1"; COMP_WORDS=(terrace sta); COMP_CWORD=1; _terrace; echo "${COMPREPLY[@]}"'
+    assert run("bash", "-c", asked, "bash", script, capture_output=True).stdout == "status\n"
+    assert only(stage.rglob("zsh/site-functions/_terrace")).read_text().startswith("#compdef terrace\n")
+    assert "complete -c terrace" in only(stage.rglob("fish/vendor_completions.d/terrace.fish")).read_text()
+
+
 def compile_example(stage, folder, *pkg_config_options):
     pc = only(stage.rglob("terrace.pc"))
     found = run("pkg-config", *pkg_config_options, "--cflags", "--libs", "terrace", capture_output=True,
@@ -58,6 +86,8 @@ def main():
         run("meson", "install", "-C", build, "--no-rebuild", "--quiet", env=dict(os.environ, DESTDIR=str(stage)))
         terrace, terraced = (only(stage.rglob(f"bin/{name}")) for name in ("terrace", "terraced"))
         check_manual(only(stage.rglob("terrace.1")), terrace)
+        check_command_pages(stage, terrace)
+        check_completion(stage)
         check_manual(only(stage.rglob("terraced.8")), terraced)
         assert not list(stage.rglob("*actor*")), "only what client.hpp includes is public"
         unit = only(stage.rglob("terraced.service")).read_text()

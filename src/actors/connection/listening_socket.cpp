@@ -11,7 +11,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 
 namespace terrace {
 
@@ -44,12 +43,11 @@ result<void> remove_stale(const std::string& path, const sockaddr_un& address) {
   if (::lstat(path.c_str(), &status) != 0)
     return errno == ENOENT ? result<void>() : failed("look at", path);
   if (!S_ISSOCK(status.st_mode))
-    return fail(errc::bad_request, path + " exists and is not a socket; choose another path in [[listen]]");
+    return fail(errc::bad_request, path + " exists and is not a socket; choose another path");
   unique_fd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   bool connected = ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
   if (connected ? !listener_has_ended(probe) : errno == EAGAIN)
-    return fail(errc::busy,
-                "another process listens on " + path + "; stop it, or choose another path in [[listen]]");
+    return fail(errc::busy, "another process listens on " + path + "; stop it, or choose another path");
   if (!connected && errno != ECONNREFUSED)
     return failed("probe", path);
   return ::unlink(path.c_str()) == 0 ? result<void>() : failed("remove the stale socket", path);
@@ -65,10 +63,6 @@ result<unique_fd> open_listening_socket(const std::string& path, uint32_t mode) 
                                        " bytes; at most " + std::to_string(sizeof address.sun_path - 1) +
                                        " are possible");
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  auto folder = std::filesystem::path(path).parent_path();
-  std::error_code ignored; // bind reports relevant errors
-  if (!folder.empty() && std::filesystem::create_directories(folder, ignored))
-    ::chmod(folder.c_str(), 0755); // the mode of the socket itself decides who connects
   if (auto clear = remove_stale(path, address); !clear)
     return tl::unexpected(clear.error());
   unique_fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));

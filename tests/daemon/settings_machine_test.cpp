@@ -1,5 +1,5 @@
-// What the file system tells about the directories of the disk tier.
-#include "daemon/settings_reload.hpp"
+// Checks of settings against this machine.
+#include "daemon/settings_machine.hpp"
 
 #include "settings_support.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -18,7 +18,7 @@ settings with_paths(std::vector<std::string> paths) {
   return with;
 }
 
-TEST(SettingsDirectories, FindsTwoNamesOfOneDirectoryWhetherItExistsOrNot) {
+TEST(SettingsMachine, FindsTwoNamesOfOneDirectoryWhetherItExistsOrNot) {
   test::temporary_folder folder;
   std::filesystem::create_directory(folder / "a");
   std::filesystem::create_directory(folder / "b");
@@ -31,7 +31,7 @@ TEST(SettingsDirectories, FindsTwoNamesOfOneDirectoryWhetherItExistsOrNot) {
   EXPECT_TRUE(repeated_directories(off).empty());
 }
 
-TEST(SettingsDirectories, MissingOnesAreProblemsExceptTheDefault) {
+TEST(SettingsMachine, MissingOnesAreProblemsExceptTheDefault) {
   test::temporary_folder folder;
   std::ofstream(folder / "file") << "text";
   auto found =
@@ -45,14 +45,16 @@ TEST(SettingsDirectories, MissingOnesAreProblemsExceptTheDefault) {
   EXPECT_TRUE(missing_directories(with, folder / "state").empty());
 }
 
-TEST(SettingsDirectories, OnlyTheDefaultIsMade) {
+TEST(SettingsMachine, OnlyTheDefaultIsMade) {
   test::temporary_folder folder;
   auto with = with_paths({});
   with.disk.path = {folder / "a/b"};
-  make_default_directory(with, "/default");
-  EXPECT_FALSE(std::filesystem::exists(folder / "a"));
-  make_default_directory(with, folder / "a/b");
+  with.listen.front().path = folder / "c/d/socket";
+  make_default_directories(with, "/default", "/none");
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+  make_default_directories(with, folder / "a/b", with.listen.front().path);
   EXPECT_TRUE(std::filesystem::is_directory(folder / "a/b"));
+  EXPECT_TRUE(std::filesystem::is_directory(folder / "c/d"));
 }
 
 } // namespace

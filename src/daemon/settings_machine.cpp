@@ -1,0 +1,165 @@
+#include "daemon/settings_machine.hpp"
+
+#include "memory/arena.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+namespace terrace {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+bool is_same(const std::string& one, const std::string& other) {
+  std::error_code failed;
+  if (fs::equivalent(one, other, failed) && !failed)
+    return true;
+  // Directories that do not exist have no identity, but their existing parents have.
+  auto name = fs::weakly_canonical(one, failed);
+  return !failed && name == fs::weakly_canonical(other, failed) && !failed;
+}
+
+} // namespace
+
+std::vector<option_problem> repeated_directories(const settings& with) {
+  std::vector<option_problem> found;
+  if (!with.disk.enabled)
+    return found;
+  const auto& paths = with.disk.path;
+  for (auto path = paths.begin(); path != paths.end(); ++path) {
+    auto same =
+        std::find_if(paths.begin(), path, [&](const std::string& other) { return is_same(*path, other); });
+    if (same != path && *same != *path) // equal names are found without the file system
+      found.push_back({"disk.path", "names one directory twice, as \"" + *same + "\" and \"" + *path + "\"",
+                       "another directory for each path", "remove one of them"});
+  }
+  return found;
+}
+
+std::vector<option_problem> missing_directories(const settings& with, const std::string& default_path) {
+  std::vector<option_problem> found;
+  if (!with.disk.enabled)
+    return found;
+  for (const std::string& path : with.disk.path) {
+    std::error_code failed;
+    auto status = fs::status(path, failed);
+    if (status.type() == fs::file_type::not_found && path != default_path)
+      found.push_back({"disk.path", "names \"" + path + "\", which does not exist", "an existing directory",
+                       "mount its device, or make the directory; the daemon does not make it"});
+    else if (fs::exists(status) && !fs::is_directory(status))
+      found.push_back({"disk.path", "names \"" + path + "\", which is not a directory",
+                       "an existing directory", "name the directory of the file"});
+  }
+  return found;
+}
+
+void make_default_directories(const settings& with, const std::string& default_path,
+                              const std::string& default_socket) {
+  std::error_code ignored;
+  if (with.disk.enabled && with.disk.path == std::vector{default_path})
+    fs::create_directories(default_path, ignored);
+  for (const listen_options& listen : with.listen)
+    if (auto folder = fs::path(listen.path).parent_path();
+        listen.path == default_socket && fs::create_directories(folder, ignored))
+      ::chmod(folder.c_str(), 0755); // the mode of the socket itself decides who connects
+}
+
+namespace {
+
+struct named_socket {
+  std::string option; ///< "listen.path"
+  std::string path;
+};
+
+std::vector<named_socket> sockets_of(const settings& with) {
+  std::vector<named_socket> sockets;
+  for (const listen_options& listen : with.listen)
+    sockets.push_back({"listen.path", listen.path});
+  for (const redis_options& door : with.resp)
+    if (door.at_path())
+      sockets.push_back({"resp.address", door.address});
+  return sockets;
+}
+
+void check_folder(const named_socket& socket, std::vector<option_problem>& found) {
+  std::string folder = fs::path(socket.path).parent_path().string();
+  std::error_code failed;
+  auto status = fs::status(folder, failed);
+  if (fs::is_directory(status) || status.type() == fs::file_type::none)
+    return; // one that cannot be looked at is reported by the start
+  bool missing = status.type() == fs::file_type::not_found && failed != std::errc::not_a_directory;
+  found.push_back(
+      {socket.option,
+       "is \"" + socket.path + "\", whose folder " +
+           (missing ? "does not exist" : "is a file, which is not a directory"),
+       "a path in an existing directory",
+       missing ? "make it: mkdir -p " + folder + "; the daemon does not make it" : "choose another path"});
+}
+
+void check_numa_node(const std::string& node, std::vector<option_problem>& found) {
+  auto nodes = numa_nodes();
+  if (node == "any" ||
+      std::any_of(nodes.begin(), nodes.end(), [&](uint32_t one) { return node == std::to_string(one); }))
+    return;
+  std::string known;
+  for (uint32_t one : nodes)
+    known += (known.empty() ? "" : ", ") + std::to_string(one);
+  found.push_back({"host.numa_node", "is \"" + node + "\"", "a node of this machine with memory: " + known,
+                   "write one of them, or \"any\""});
+}
+
+} // namespace
+
+std::vector<option_problem> machine_problems(const settings& with, const std::string& default_socket) {
+  std::vector<option_problem> found;
+  auto sockets = sockets_of(with);
+  for (auto socket = sockets.begin(); socket != sockets.end(); ++socket) {
+    if (socket->path != default_socket)
+      check_folder(*socket, found);
+    auto same = std::find_if(sockets.begin(), socket,
+                             [&](const auto& other) { return is_same(other.path, socket->path); });
+    if (same != socket)
+      found.push_back({socket->option,
+                       "is \"" + socket->path + "\", which also names the socket \"" + same->path + "\"",
+                       "another path for each socket", "remove or change one of them"});
+  }
+  check_numa_node(with.host.numa_node, found);
+  for (const redis_options& door : with.resp)
+    if (!door.password_file.empty())
+      if (auto password = read_password(door.password_file); !password)
+        found.push_back(
+            {"resp.password_file", "is not usable: " + password.error().text,
+             "a plain file that only the daemon's user reads, with the password in its first line",
+             "write it, and set its mode to 0600"});
+  return found;
+}
+
+constexpr size_t password_bytes_max = 1024;
+
+result<std::string> read_password(const std::string& file) {
+  const std::string name = file + " (password_file of [[resp]])";
+  struct stat status {};
+  if (::stat(file.c_str(), &status) != 0)
+    return fail(errc::bad_request, name + " cannot be read: " + std::strerror(errno));
+  if (!S_ISREG(status.st_mode)) // opening a fifo would wait for its writer
+    return fail(errc::bad_request, name + " is not a plain file");
+  if ((status.st_mode & S_IRWXO) != 0)
+    return fail(errc::bad_request, name + " is open to every user: chmod o= " + file);
+  std::ifstream from(file);
+  std::string line;
+  std::getline(from, line);
+  if (line.ends_with('\r'))
+    line.pop_back();
+  if (line.empty() || line.size() > password_bytes_max)
+    return fail(errc::bad_request, name + ": expected a password of 1 to " +
+                                       std::to_string(password_bytes_max) + " bytes in its first line");
+  return line;
+}
+
+} // namespace terrace

@@ -1,0 +1,32 @@
+// Checks of valid settings against this machine. `settings::validate()` is pure.
+#pragma once
+
+#include "base/error.hpp"
+#include "daemon/settings.hpp"
+
+#include <string>
+#include <vector>
+
+namespace terrace {
+
+/// Two names of one directory: other spellings, links, or bind mounts. Blocks; for any settings that are valid.
+std::vector<option_problem> repeated_directories(const settings& with);
+
+/// Directories that do not exist, or are something else. The daemon does not make them: if a device is not
+/// mounted, the tier would fill the file system below. The default directory (`default_path`,
+/// `environment::state_path`) is not a problem, because `make_default_directory` makes it.
+std::vector<option_problem> missing_directories(const settings& with, const std::string& default_path);
+
+/// Makes the directory of the disk tier if it is the default one, and the folder of a socket if the socket has its default
+/// path. Errors show when the files are opened.
+void make_default_directories(const settings& with, const std::string& default_path,
+                              const std::string& default_socket);
+
+/// Why the daemon cannot start here, apart from the disk tier, without which it starts: a socket's folder that does not
+/// exist, two names of one socket, a NUMA node that does not exist, a password that cannot be read.
+std::vector<option_problem> machine_problems(const settings& with, const std::string& default_socket);
+
+/// Reads the first line of a password file. Error: it cannot be read, has none, or others may read it.
+result<std::string> read_password(const std::string& file);
+
+} // namespace terrace
