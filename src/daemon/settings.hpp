@@ -92,6 +92,18 @@ struct redis_options {
   friend bool operator==(const redis_options&, const redis_options&) = default;
 };
 
+/// [[remote]]: the remote tier of a trust group, on one Valkey or Redis server. There is none by default.
+struct remote_options {
+  /// Values of `demotion`. At its end a daemon would write down for nobody what `write_back` had not written yet.
+  static constexpr std::array<std::string_view, 2> demotions{"selective", "write_through"};
+
+#define REMOTE_OPTION TERRACE_OPTION_MEMBER
+#include "daemon/options.def"
+
+  std::vector<option_problem> contradictions() const; ///< `option` begins with "remote."
+  friend bool operator==(const remote_options&, const remote_options&) = default;
+};
+
 /// [connection]: limits per client, and on the number of clients.
 struct connection_options {
 #define CONNECTION_OPTION TERRACE_OPTION_MEMBER
@@ -249,6 +261,7 @@ struct settings {
   metrics_options metrics;
   std::vector<quota_options> quota;
   std::vector<redis_options> resp;
+  std::vector<remote_options> remote;
 
   /// All problems of single options and inconsistencies between options.
   std::vector<option_problem> validate() const;
@@ -266,6 +279,7 @@ struct settings {
   std::vector<option_problem> validate_quotas() const;
   std::vector<option_problem> validate_shares() const;
   std::vector<option_problem> validate_doors() const;
+  std::vector<option_problem> validate_remotes() const;
 };
 
 /// The process environment of the daemon; the only place that reads it. Absent variables are empty.

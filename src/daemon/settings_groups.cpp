@@ -4,6 +4,8 @@
 #include "daemon/settings.hpp"
 #include "daemon/settings_table.hpp"
 #include "daemon/settings_units.hpp"
+#include "remote/realm.hpp"
+#include "remote/store_address.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -159,6 +161,7 @@ problems settings::validate() const {
   }
   append(found, validate_quotas());
   append(found, validate_doors());
+  append(found, validate_remotes());
   if (found.empty())
     append(found, validate_shares());
   return found;
@@ -283,6 +286,56 @@ problems settings::validate_doors() const {
                        "is \"" + door.address + "\", as is that of another socket",
                        "a different path per socket", "change one of the two paths"});
   }
+  return found;
+}
+
+// [[remote]]: remote tiers.
+
+problems remote_options::contradictions() const {
+  problems found;
+  if (auto parsed = remote::parse_store_address(address); !parsed)
+    found.push_back({"remote.address", address.empty() ? "is missing" : "is \"" + address + "\"",
+                     parsed.error().text, "write the address of a Valkey or Redis server"});
+  if (!password_file.empty() && !is_whole_path(password_file))
+    found.push_back(
+        {"remote.password_file", "is \"" + password_file + "\"", "an absolute path", "begin it with '/'"});
+  if (!user.empty() && password_file.empty())
+    found.push_back({"remote.user", "is given without password_file", "both, or neither",
+                     "name a file with the user's password"});
+  if (!remote::is_prefix(prefix))
+    found.push_back({"remote.prefix", "is \"" + prefix + "\"",
+                     "at most 64 letters, digits, '.', '_', '-' and '/'",
+                     "shorten it, or leave out the others"});
+  return found;
+}
+
+problems settings::validate_remotes() const {
+  problems found;
+  for (size_t i = 0; i < std::min(remote.size(), sockets_max); ++i) {
+    auto option = [i](std::string_view key) {
+      return "remote[" + std::to_string(i) + "]." + std::string(key);
+    };
+    for (option_problem& problem : remote[i].contradictions()) {
+      problem.option = option(std::string_view(problem.option).substr(sizeof "remote." - 1));
+      found.push_back(std::move(problem));
+    }
+    const std::string& group = remote[i].group;
+    auto of_group = [&group](const auto& other) { return other.group == group; };
+    auto socket = std::find_if(listen.begin(), listen.end(), of_group);
+    if (socket == listen.end())
+      found.push_back({option("group"), "is \"" + group + "\", which no socket has",
+                       "the group of a [[listen]]", "correct it, or add the [[listen]]"});
+    else if (socket->isolated)
+      found.push_back({option("group"), "is \"" + group + "\", which is isolated",
+                       "a group that is not: its bytes would be readable in the store",
+                       "remove the section, or `isolated` from the group's sockets"});
+    if (std::any_of(remote.begin(), remote.begin() + static_cast<ptrdiff_t>(i), of_group))
+      found.push_back({option("group"), "is \"" + group + "\", as is that of another [[remote]]",
+                       "one remote tier per group", "remove one of the two sections"});
+  }
+  if (remote.size() > sockets_max)
+    found.push_back({"remote", "has " + std::to_string(remote.size()) + " sections",
+                     "at most " + std::to_string(sockets_max), "remove some"});
   return found;
 }
 

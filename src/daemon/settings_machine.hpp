@@ -27,6 +27,6 @@ void make_default_directories(const settings& with, const std::string& default_p
 std::vector<option_problem> machine_problems(const settings& with, const std::string& default_socket);
 
 /// Reads the first line of a password file. Error: it cannot be read, has none, or others may read it.
-result<std::string> read_password(const std::string& file);
+result<std::string> read_password(const std::string& file, const std::string& section);
 
 } // namespace terrace

@@ -30,9 +30,13 @@ std::vector<option_change> changes_at_run_time(const settings& old_settings, con
     auto doors = [](const settings& s) { return std::to_string(s.resp.size()) + " doors"; };
     changes.push_back({"resp", doors(old_settings), doors(new_settings), false});
   }
+  if (old_settings.remote != new_settings.remote) {
+    auto remotes = [](const settings& s) { return std::to_string(s.remote.size()) + " remote tiers"; };
+    changes.push_back({"remote", remotes(old_settings), remotes(new_settings), false});
+  }
   auto common = std::min(old_settings.listen.size(), new_settings.listen.size());
   for (const auto& spec : option_table()) {
-    if (spec.section == "resp") // told above
+    if (spec.section == "resp" || spec.section == "remote") // told above
       continue;
     for (size_t socket = 0; socket < (spec.section == "listen" ? common : 1); ++socket)
       compare(spec, socket);

@@ -71,6 +71,7 @@ constexpr option_spec option_specs[] = {
 #define LEASE_OPTION(...) TERRACE_OPTION_ROW(lease, __VA_ARGS__)
 #define METRICS_OPTION(...) TERRACE_OPTION_ROW(metrics, __VA_ARGS__)
 #define RESP_OPTION(...) TERRACE_OPTION_ROW(resp, __VA_ARGS__)
+#define REMOTE_OPTION(...) TERRACE_OPTION_ROW(remote, __VA_ARGS__)
 #include "daemon/options.def"
 };
 
@@ -98,6 +99,14 @@ constexpr option_section sections[] = {
      .repeated = true,
      .absent = true,
      .help = "A door for Redis clients; one section per socket. There is none by default."},
+    {.name = "remote",
+     .repeated = true,
+     .absent = true,
+     .help = "A tier below the disk, or below host memory without one, on a Valkey or Redis server; one "
+             "section per "
+             "group. There is none by default. It belongs to one run of this daemon: other machines do not "
+             "find what "
+             "it has."},
 };
 
 std::string in_quotes(std::string_view text) {
@@ -297,12 +306,16 @@ std::span<const option_section> option_sections() { return sections; }
 std::span<const former_option> former_options() { return former_specs; }
 
 size_t sections_of(const option_spec& spec, const settings& config) {
-  return spec.section == "listen" ? config.listen.size() : spec.section == "resp" ? config.resp.size() : 1;
+  if (spec.section == "listen")
+    return config.listen.size();
+  if (spec.section == "resp")
+    return config.resp.size();
+  return spec.section == "remote" ? config.remote.size() : 1;
 }
 
 std::string option_name(const option_spec& spec, size_t socket) {
   auto name = std::string(spec.section);
-  if (spec.section == "listen" || spec.section == "resp")
+  if (spec.section == "listen" || spec.section == "resp" || spec.section == "remote")
     name += "[" + std::to_string(socket) + "]";
   return name + "." + std::string(spec.key);
 }
@@ -318,6 +331,7 @@ std::string format_default(const option_spec& spec) {
   settings defaults;
   defaults.listen.emplace_back();
   defaults.resp.emplace_back();
+  defaults.remote.emplace_back();
   return format_option(spec, defaults, 0);
 }
 

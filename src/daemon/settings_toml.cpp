@@ -63,7 +63,9 @@ class reader {
     if (name == "quota")
       return read_quotas(node);
     if (name == "resp")
-      return read_doors(node);
+      return read_repeated("resp", "door", settings_.resp, node);
+    if (name == "remote")
+      return read_repeated("remote", "group", settings_.remote, node);
     auto known = option_sections();
     if (std::none_of(known.begin(), known.end(), [&](const auto& one) { return one.name == name; }))
       return unknown_section(name, node);
@@ -93,19 +95,22 @@ class reader {
     }
   }
 
-  void read_doors(const toml::node& node) {
-    lines_["resp"] = line_of(node);
-    const auto* doors = node.as_array();
-    if (!doors || !std::all_of(doors->begin(), doors->end(), [](const auto& e) { return e.is_table(); })) {
-      say(line_of(node), "'resp' is " + std::string(type_name(node)), "one [[resp]] section for each door",
-          "write [[resp]] with double brackets");
+  /// Reads a section of which there may be any number, `what` each.
+  template <class Options>
+  void read_repeated(const std::string& name, const char* what, std::vector<Options>& into,
+                     const toml::node& node) {
+    lines_[name] = line_of(node);
+    const auto* all = node.as_array();
+    if (!all || !std::all_of(all->begin(), all->end(), [](const auto& e) { return e.is_table(); })) {
+      say(line_of(node), "'" + name + "' is " + std::string(type_name(node)),
+          "one [[" + name + "]] section for each " + what, "write [[" + name + "]] with double brackets");
       return;
     }
-    for (const auto& door : *doors) {
-      auto index = settings_.resp.size();
-      settings_.resp.emplace_back();
-      lines_["resp[" + std::to_string(index) + "]"] = line_of(door);
-      read_options("resp", *door.as_table(), index);
+    for (const auto& one : *all) {
+      auto index = into.size();
+      into.emplace_back();
+      lines_[name + "[" + std::to_string(index) + "]"] = line_of(one);
+      read_options(name, *one.as_table(), index);
     }
   }
 

@@ -127,7 +127,7 @@ result<actors::listen_plan> open_redis_port(const redis_options& door) {
   plan.door.emplace();
   plan.door->value_bytes_max = door.value_bytes_max;
   if (!door.password_file.empty()) {
-    auto password = read_password(door.password_file);
+    auto password = read_password(door.password_file, "[[resp]]");
     if (!password)
       return tl::unexpected(password.error());
     plan.door->password = std::move(*password);
@@ -166,6 +166,35 @@ result<void> open_doors(const settings& with, const std::vector<group_options>& 
         std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.name == door.group; });
     plan->group = static_cast<size_t>(group - groups.begin()); // validated
     wired.listens.push_back(std::move(*plan));
+  }
+  return {};
+}
+
+/// A key of two random ids, so that only this run of the daemon finds its objects.
+remote::realm names_of_this_run(const std::string& prefix) {
+  std::array<boot_id, 2> random{random_boot_id(), random_boot_id()};
+  std::array<uint8_t, sizeof random> key;
+  std::memcpy(key.data(), random.data(), key.size());
+  return remote::realm::make(prefix, key).value(); // the prefix is validated
+}
+
+result<void> plan_remotes(const settings& with, actors::supervisor_arguments& wired) {
+  for (const remote_options& options : with.remote) {
+    remote_plan plan{.address = *remote::parse_store_address(options.address), // validated
+                     .names = names_of_this_run(options.prefix)};
+    plan.tier.bytes = options.bytes;
+    plan.tier.demotion = demotion_of(options.demotion);
+    plan.lifetime = std::chrono::duration_cast<std::chrono::seconds>(options.lifetime);
+    plan.login.user = options.user;
+    if (!options.password_file.empty()) {
+      auto password = read_password(options.password_file, "[[remote]]");
+      if (!password)
+        return tl::unexpected(password.error());
+      plan.login.password = std::move(*password);
+    }
+    auto group = std::find_if(wired.groups.begin(), wired.groups.end(),
+                              [&](const group_plan& each) { return each.name == options.group; });
+    group->remote = std::move(plan); // validated
   }
   return {};
 }
@@ -251,6 +280,8 @@ result<void> open_all(const settings& with, const std::string& state_directory,
     if (auto opened = open_sockets(with, groups[i], i, wired); !opened)
       return opened;
   }
+  if (auto planned = plan_remotes(with, wired); !planned)
+    return planned;
   if (auto opened = open_doors(with, groups, wired); !opened)
     return opened;
   return serve_metrics(with, wired);

@@ -18,12 +18,16 @@ bool allowed_in_prefix(char c) {
 
 } // namespace
 
+bool is_prefix(std::string_view text) {
+  return text.size() <= realm::prefix_bytes_max && std::all_of(text.begin(), text.end(), allowed_in_prefix);
+}
+
 result<realm> realm::make(std::string_view prefix, std::span<const uint8_t> key) {
   if (key.size() < key_bytes_min || key.size() > key_bytes_max)
     return fail(errc::bad_request, "a realm key of 32 to 1,024 bytes was expected, not of " +
                                        std::to_string(key.size()) +
                                        "; make one with: head -c 32 /dev/urandom > FILE");
-  if (prefix.size() > prefix_bytes_max || !std::all_of(prefix.begin(), prefix.end(), allowed_in_prefix))
+  if (!is_prefix(prefix))
     return fail(errc::bad_request,
                 "a prefix of at most 64 letters, digits, '.', '_', '-' and '/' was expected; shorten it, or "
                 "leave out its other characters");

@@ -45,6 +45,9 @@ struct remote_identity {
   friend bool operator==(const remote_identity&, const remote_identity&) = default;
 };
 
+/// Whether it may be the prefix of a realm: at most 64 letters, digits, '.', '_', '-' and '/'.
+bool is_prefix(std::string_view text);
+
 class realm {
  public:
   static constexpr size_t key_bytes_min = 32;

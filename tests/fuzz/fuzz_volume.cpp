@@ -237,7 +237,7 @@ void check_position(const recovered_volume& found, const superblock& block) {
     auto io = journal.next();
     if (!io)
       break;
-    if (io->what == journal_io::action::write) {
+    if (io->wanted == journal_io::action::write) {
       require(io->file_offset >= layout.journal_begin && io->file_offset % block_bytes == 0);
       require(io->file_offset + io->memory->size() <= layout.extents_begin);
     }

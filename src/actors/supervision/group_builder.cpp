@@ -2,6 +2,7 @@
 
 #include "actors/gpu/daemon/gpu_tier.hpp"
 #include "actors/group/group_actor.hpp"
+#include "actors/remote/remote_store.hpp"
 #include "actors/tier/policy_actor.hpp"
 #include "actors/tier/tier_actor.hpp"
 #include "actors/tier/tiers_below.hpp"
@@ -110,6 +111,8 @@ result<std::shared_ptr<trust_group>> build_group(caf::actor_system& system, cons
     orders.orders.push_back({plan.disk->kind, plan.disk->policy, probes.disk_tier});
   if (plan.gpu)
     orders.orders.push_back({plan.gpu->kind, plan.gpu->policy, probes.gpu_tier});
+  if (plan.remote)
+    orders.orders.push_back({plan.remote->tier.kind, plan.remote->tier.policy, probes.remote_tier});
   for (const tier_config& more : plan.more_tiers)
     orders.orders.push_back({more.kind, more.policy, nullptr});
   orders.uses = group->uses;
@@ -236,6 +239,38 @@ result<void> join_gpu_tier(caf::actor_system& system, trust_group& group, const 
   const tier_kind kind = tier.kind;
   join_tier(system, group, std::move(tier), {.space = std::move(*space)});
   caf::anon_send(mover, serve_tier_notice{group.tier(kind)->tier});
+  return {};
+}
+
+result<void> join_remote_tier(caf::actor_system& system, trust_group& group, const group_plan& plan,
+                              const group_probes& probes, const runtime::home& home,
+                              std::function<void(const std::string&)> log,
+                              std::function<void(const std::string&)> warn) {
+  const tier_config& config = plan.remote->tier;
+  auto space = make_space(config, config.bytes, 0);
+  if (!space)
+    return tl::unexpected(space.error());
+  auto named = [name = "the remote tier of group " + group.name + " "](auto say) {
+    return [name, say = std::move(say)](const std::string& line) { say(name + line); };
+  };
+  auto service = std::make_shared<remote_service>();
+  disk_set_actor store = spawn_remote_store(system, home,
+                                            {.plan = *plan.remote,
+                                             .service = service,
+                                             .meter = probes.remote_meter,
+                                             .probe = probes.remote_tier,
+                                             .log = named(std::move(log)),
+                                             .warn = named(std::move(warn))});
+  tier_handle tier;
+  static_cast<tier_config&>(tier) = config;
+  tier.write_bytes_in_progress = std::min(tier.write_bytes_in_progress, tier.bytes / 4);
+  tier.mover = store;
+  tier.service = service;
+  tier.probe = probes.remote_tier;
+  tier.meter = probes.remote_meter;
+  // It numbers its writes and tells the store what it drops, as a disk tier does; nothing is found after a restart.
+  auto objects = std::make_unique<residency>(tier.kind, durable_index(first_generation(1)));
+  join_tier(system, group, std::move(tier), {std::move(*space), std::move(objects), store, home});
   return {};
 }
 

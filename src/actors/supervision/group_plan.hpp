@@ -1,6 +1,7 @@
 // The configuration of a trust group.
 #pragma once
 
+#include "actors/remote/remote_plan.hpp"
 #include "base/error.hpp"
 #include "base/tier_properties.hpp"
 #include "group/prompt_registry.hpp"
@@ -64,6 +65,7 @@ struct group_plan {
   std::optional<tier_config> gpu; ///< tier in memory of `gpu_device`
   std::string gpu_device;         ///< name of the device
   bool gpu_peers = false;         ///< other devices may read the tier
+  std::optional<remote_plan> remote;
   /// One file per path; set even if the group has no disk tier.
   std::vector<std::string> disk_files;
   /// Directory for clears that a volume cannot record.

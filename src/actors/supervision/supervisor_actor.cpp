@@ -96,6 +96,11 @@ error start(supervisor_pointer self) {
                                       state.device_processes, state.with.log, state.with.warn);
           !joined)
         return joined.error();
+    if (state.with.groups[i].remote)
+      if (auto joined = join_remote_tier(self->system(), **group, state.with.groups[i], state.with.probes[i],
+                                         state.with.place(), state.with.log, state.with.warn);
+          !joined)
+        return joined.error();
     for (const caf::actor& member : actors_of(**group))
       self->monitor(member);
     prepare_memory(self, i);

@@ -1,0 +1,21 @@
+// Configuration of a trust group's remote tier.
+#pragma once
+
+#include "remote/realm.hpp"
+#include "remote/store_address.hpp"
+#include "remote/valkey_connection.hpp"
+#include "tier/tier_config.hpp"
+
+#include <chrono>
+
+namespace terrace {
+
+struct remote_plan {
+  tier_config tier{.kind = tier_kind::remote};
+  remote::store_address address;
+  remote::valkey_login login;
+  remote::realm names;              ///< of objects
+  std::chrono::seconds lifetime{0}; ///< after which the store forgets a value; 0: never
+};
+
+} // namespace terrace

@@ -1,0 +1,68 @@
+#include "remote/store_address.hpp"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/un.h>
+
+#include <charconv>
+#include <cstring>
+#include <optional>
+
+namespace terrace::remote {
+
+namespace {
+
+template <class Address>
+store_address made_of(std::string_view text, const Address& address) {
+  store_address made{.text = std::string(text), .length = sizeof address};
+  std::memcpy(&made.bytes, &address, sizeof address);
+  return made;
+}
+
+std::optional<store_address> parse_path(std::string_view text) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (text.size() >= sizeof address.sun_path || text.find('\0') != std::string_view::npos)
+    return std::nullopt;
+  std::memcpy(address.sun_path, text.data(), text.size());
+  return made_of(text, address);
+}
+
+std::optional<store_address> parse_port(std::string_view text) {
+  size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos)
+    return std::nullopt;
+  uint16_t port = 0;
+  auto digits = text.substr(colon + 1);
+  auto [end, wrong] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
+  if (wrong != std::errc() || end != digits.data() + digits.size() || port == 0)
+    return std::nullopt;
+  std::string host(text.substr(0, colon));
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
+    sockaddr_in6 address{};
+    address.sin6_family = AF_INET6;
+    address.sin6_port = htons(port);
+    if (::inet_pton(AF_INET6, host.substr(1, host.size() - 2).c_str(), &address.sin6_addr) != 1)
+      return std::nullopt;
+    return made_of(text, address);
+  }
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  if (::inet_pton(AF_INET, host.c_str(), &address.sin_addr) != 1)
+    return std::nullopt;
+  return made_of(text, address);
+}
+
+} // namespace
+
+result<store_address> parse_store_address(std::string_view text) {
+  auto parsed = text.starts_with('/') ? parse_path(text) : parse_port(text);
+  if (!parsed)
+    return fail(errc::bad_request,
+                "the path of a Unix socket of at most 107 bytes, or a numeric address with a port "
+                "such as 10.0.0.7:6379 or [fd00::7]:6379, was expected");
+  return *parsed;
+}
+
+} // namespace terrace::remote

@@ -1,0 +1,24 @@
+// The address of a remote store.
+#pragma once
+
+#include "base/error.hpp"
+
+#include <string>
+#include <string_view>
+#include <sys/socket.h>
+
+namespace terrace::remote {
+
+struct store_address {
+  std::string text; ///< as it was given
+  sockaddr_storage bytes{};
+  socklen_t length = 0;
+
+  bool at_path() const { return bytes.ss_family == AF_UNIX; }
+};
+
+/// Accepts "/path/of/a/socket", "10.0.0.7:6379" and "[fd00::7]:6379". Names of hosts are not resolved, because that blocks.
+/// Errors: `bad_request` with what was expected.
+result<store_address> parse_store_address(std::string_view text);
+
+} // namespace terrace::remote

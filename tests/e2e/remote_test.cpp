@@ -1,0 +1,259 @@
+// A remote tier on a real redis-server: what host memory and the disk no longer have is found there, and a store that
+// fails or lies costs misses only.
+#include "resp_client.hpp"
+#include "workload.hpp"
+
+#include "tests/support/redis_process.hpp"
+#include "tests/support/scrape.hpp"
+
+#include <csignal>
+#include <memory>
+#include <optional>
+
+namespace terrace::e2e {
+namespace {
+
+constexpr uint32_t on_remote = 1U << static_cast<unsigned>(tier_kind::remote);
+constexpr uint64_t host_memory = 32 * mebibyte;
+
+class RemoteTier : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!test::redis_process::installed())
+      GTEST_SKIP() << "no redis-server on this machine; install the package `redis-server`";
+  }
+
+  void start_store(const std::vector<std::string>& options = {}) { store_.emplace(folder_.path(), options); }
+  std::string section(const std::string& more = "demotion = \"write_through\"\nbytes = \"128MiB\"\n") const {
+    return "[[remote]]\naddress = \"" + folder_.path() + "/redis.sock\"\n" + more;
+  }
+  void start_daemon(const daemon_options& options, bool in_service = true) {
+    daemon_ = std::make_unique<daemon_under_test>(options);
+    client_ = std::make_unique<tester>(daemon_->socket());
+    if (in_service) {
+      ASSERT_TRUE(eventually([&] { return client_->tier("remote").state == "ready"; }));
+    }
+  }
+  void start() {
+    start_store();
+    start_daemon({.more = section()});
+  }
+
+  /// Stores the chain, waits until the store has it, and fills host memory with others.
+  void store_far(const std::vector<digest>& chain) {
+    EXPECT_EQ(client_->store(chain), chain.size());
+    ASSERT_TRUE(
+        eventually([&] { return client_->lookup(chain, false, on_remote).found_chunks == chain.size(); }));
+    leave_host(chain);
+  }
+  void leave_host(const std::vector<digest>& chain) {
+    occupy(*client_, 100, objects_in(host_memory));
+    EXPECT_EQ(leased_objects(*client_, 0), 0U);
+    EXPECT_EQ(client_->lookup(chain, false, on_host).found_chunks, 0U);
+  }
+  /// Returns the number in the reply of the store.
+  int64_t ask_store(const std::vector<std::string_view>& words) {
+    return std::stoll(resp_client(store_->socket()).call(words).substr(sizeof "(integer)"));
+  }
+  std::string reason() { return client_->tier("remote").reason; }
+
+  temporary_folder folder_{"/tmp"};
+  std::optional<test::redis_process> store_;
+  std::unique_ptr<daemon_under_test> daemon_;
+  std::unique_ptr<tester> client_;
+};
+
+TEST_F(RemoteTier, HasWhatHostMemoryEvictedBitForBit) {
+  start();
+  auto chain = chain_of(1, 4);
+  store_far(chain);
+  auto found = client_->lookup(chain);
+  EXPECT_EQ(found.found_chunks, 4U);
+  EXPECT_EQ(found.tiers, std::vector<tier_kind>(4, tier_kind::remote));
+  EXPECT_EQ(client_->load_and_check(chain), 4U);
+  EXPECT_EQ(client_->lookup(chain).tiers, std::vector<tier_kind>(4, tier_kind::host)) << "promoted";
+  auto status = client_->tier("remote");
+  EXPECT_EQ(status.bytes_read, 4 * object_bytes);
+  EXPECT_GE(status.bytes_written, 4 * object_bytes);
+  EXPECT_EQ(daemon_->terminate(), 0);
+}
+
+TEST_F(RemoteTier, IsBelowTheDisk) {
+  start_store();
+  start_daemon({.disk_bytes = 128 * mebibyte, .more = section()});
+  ASSERT_TRUE(daemon_->await_log("joined"));
+  auto chain = chain_of(1, 4);
+  store_far(chain);
+  ASSERT_TRUE(
+      eventually([&] { return client_->lookup(chain).tiers == std::vector<tier_kind>(4, tier_kind::disk); }));
+  auto gone = (*client_)->evict(
+      {.in = client_->space(), .what = client::prefix::of_digests(chain), .tiers = on_disk}, patiently());
+  ASSERT_TRUE(gone) << gone.error().text;
+  EXPECT_EQ(client_->lookup(chain).tiers, std::vector<tier_kind>(4, tier_kind::remote));
+  EXPECT_EQ(client_->load_and_check(chain), 4U);
+}
+
+TEST_F(RemoteTier, ByDefaultGetsWhatIsUsedTwice) {
+  start_store();
+  start_daemon({.more = section("")});
+  auto once = chain_of(1, 2), twice = chain_of(2, 2);
+  client_->store(once);
+  client_->store(twice);
+  EXPECT_EQ(client_->load_and_check(twice), 2U);
+  ASSERT_TRUE(eventually([&] { return client_->lookup(twice, false, on_remote).found_chunks == 2; }));
+  EXPECT_EQ(client_->lookup(once, false, on_remote).found_chunks, 0U);
+}
+
+TEST_F(RemoteTier, KeepsNoMoreInTheStoreThanItMay) {
+  start_store();
+  start_daemon({.more = section("demotion = \"write_through\"\nbytes = \"16MiB\"\n")});
+  for (uint64_t seed = 1; seed <= 8; ++seed)
+    EXPECT_EQ(client_->store(chain_of(seed, 8)), 8U);
+  ASSERT_TRUE(eventually([&] { return client_->tier("remote").evictions > 0; }));
+  ASSERT_TRUE(eventually([&] {
+    auto objects = client_->tier("remote").objects;
+    return objects <= 16 && ask_store({"DBSIZE"}) == static_cast<int64_t>(objects);
+  }));
+}
+
+TEST_F(RemoteTier, AClearHoldsThereToo) {
+  start();
+  auto chain = chain_of(1, 4);
+  store_far(chain);
+  auto cleared = (*client_)->clear(&client_->space(), patiently());
+  ASSERT_TRUE(cleared) << cleared.error().text;
+  EXPECT_EQ(client_->lookup(chain).found_chunks, 0U);
+}
+
+TEST_F(RemoteTier, AnObjectOfManyPartsComesBack) {
+  start_store();
+  const std::string door = folder_ / "door.sock";
+  start_daemon({.more = section() + resp_section(door)});
+  std::string value(5 * mebibyte + 77, '\0');
+  for (size_t i = 0; i < value.size(); ++i)
+    value[i] = static_cast<char>(i * 31 + i / 251);
+  resp_client redis(door);
+  EXPECT_EQ(redis.call({"SET", "large", value}), "OK");
+  ASSERT_TRUE(eventually([&] { return client_->tier("remote").objects == 1; }));
+  EXPECT_EQ(ask_store({"DBSIZE"}), 6);
+  occupy(*client_, 100, objects_in(host_memory) - 1); // which leaves no room for it
+  EXPECT_EQ(leased_objects(*client_, 0), 0U);
+  auto found = redis.call({"GET", "large"});
+  EXPECT_EQ(found.size(), value.size()) << found.substr(0, 100);
+  EXPECT_TRUE(found == value);
+}
+
+TEST_F(RemoteTier, BytesThatOthersChangedAreAMiss) {
+  start();
+  auto chain = chain_of(1, 4);
+  store_far(chain);
+  ask_store({"EVAL",
+             "for _, key in ipairs(redis.call('keys', '*')) do redis.call('setrange', key, 5000, 'changed') "
+             "end return 1",
+             "0"});
+  EXPECT_EQ(client_->load_and_check(chain), 0U);
+  auto status = client_->tier("remote");
+  EXPECT_NE(status.notice.find("were not as they were written"), std::string::npos) << status.notice;
+  ASSERT_TRUE(eventually([&] { return client_->lookup(chain).found_chunks == 0; }))
+      << "and never found again";
+}
+
+TEST_F(RemoteTier, WhatTheStoreHasEvictedIsAMiss) {
+  start();
+  auto chain = chain_of(1, 4);
+  store_far(chain);
+  resp_client(store_->socket()).call({"FLUSHALL"});
+  EXPECT_EQ(client_->load_and_check(chain), 0U);
+  ASSERT_TRUE(eventually([&] { return client_->lookup(chain).found_chunks == 0; }));
+}
+
+TEST_F(RemoteTier, AKilledStoreCostsMissesAndComesBack) {
+  start();
+  auto chain = chain_of(1, 4);
+  store_far(chain);
+  store_.reset();
+  ASSERT_TRUE(daemon_->await_log("the remote tier of group default is out of service: the store at "));
+  EXPECT_EQ(client_->lookup(chain).found_chunks, 0U);
+  EXPECT_EQ(client_->tier("remote").state, "degraded");
+  EXPECT_NE(reason().find("/redis.sock"), std::string::npos) << reason();
+  EXPECT_EQ(client_->store(chain_of(2, 4)), 4U) << "nothing waits for it";
+  std::filesystem::remove(folder_ / "redis.sock");
+  start_store();
+  ASSERT_TRUE(daemon_->await_log("the remote tier of group default is in service again"));
+  EXPECT_EQ(client_->load_and_check(chain), 0U) << "it came back empty";
+  store_far(chain_of(3, 4));
+  EXPECT_EQ(client_->load_and_check(chain_of(3, 4)), 4U);
+}
+
+TEST_F(RemoteTier, AStoreThatStandsStillHoldsNobodyUp) {
+  start();
+  auto chain = chain_of(1, 4);
+  store_far(chain);
+  ::kill(store_->pid(), SIGSTOP);
+  EXPECT_EQ(client_->load_and_check(chain), 0U);
+  EXPECT_TRUE(daemon_->await_log("it does not answer"));
+  ::kill(store_->pid(), SIGCONT);
+  ASSERT_TRUE(daemon_->await_log("is in service again"));
+  EXPECT_EQ(client_->load_and_check(chain), 4U) << "it still has them";
+}
+
+TEST_F(RemoteTier, WithoutAStoreTheDaemonServes) {
+  start_daemon({.more = section()}, false);
+  ASSERT_TRUE(daemon_->await_log("it cannot be reached"));
+  auto chain = chain_of(1, 4);
+  EXPECT_EQ(client_->store(chain), 4U);
+  EXPECT_EQ(client_->load_and_check(chain), 4U);
+  start_store();
+  ASSERT_TRUE(daemon_->await_log("is in service again"));
+}
+
+TEST_F(RemoteTier, GivesThePasswordAndSaysIfItIsWrong) {
+  const std::string file = folder_ / "password";
+  write_file(file, "hunter2\n");
+  ASSERT_EQ(::chmod(file.c_str(), 0600), 0);
+  start_store({"--requirepass", "hunter2"});
+  auto with = section("demotion = \"write_through\"\npassword_file = \"" + file + "\"\n");
+  start_daemon({.more = with});
+  store_far(chain_of(1, 2));
+  EXPECT_EQ(client_->load_and_check(chain_of(1, 2)), 2U);
+  client_.reset();
+  write_file(file, "hunter3\n");
+  EXPECT_EQ(daemon_->terminate(), 0);
+  daemon_->start();
+  client_ = std::make_unique<tester>(daemon_->socket());
+  EXPECT_TRUE(daemon_->await_log("check user and password_file"));
+  EXPECT_EQ(client_->tier("remote").state, "degraded");
+  EXPECT_FALSE(daemon_->has_logged("hunter"));
+}
+
+TEST_F(RemoteTier, SomethingElseAtTheAddressIsNotUsed) {
+  const std::string door = folder_ / "redis.sock"; // a daemon's own socket speaks another protocol
+  daemon_under_test other({.listen = "[[listen]]\npath = \"" + door + "\"\n"});
+  other.is_not_checked();
+  start_daemon({.more = section()}, false);
+  EXPECT_TRUE(daemon_->await_log("is out of service"));
+  EXPECT_EQ(client_->store(chain_of(1, 4)), 4U);
+}
+
+TEST_F(RemoteTier, MayBeAtAPort) {
+  auto port = std::to_string(test::free_port());
+  start_store({"--port", port, "--bind", "127.0.0.1"});
+  start_daemon({.more = "[[remote]]\naddress = \"127.0.0.1:" + port + "\"\ndemotion = \"write_through\"\n"});
+  store_far(chain_of(1, 4));
+  EXPECT_EQ(client_->load_and_check(chain_of(1, 4)), 4U);
+}
+
+TEST_F(RemoteTier, NobodyElseFindsWhatItHas) {
+  start();
+  store_far(chain_of(1, 4));
+  client_.reset();
+  EXPECT_EQ(daemon_->terminate(), 0);
+  daemon_->start();
+  client_ = std::make_unique<tester>(daemon_->socket());
+  ASSERT_TRUE(eventually([&] { return client_->tier("remote").state == "ready"; }));
+  EXPECT_EQ(client_->lookup(chain_of(1, 4)).found_chunks, 0U);
+  EXPECT_GT(ask_store({"DBSIZE"}), 0) << "they end with their lifetime";
+}
+
+} // namespace
+} // namespace terrace::e2e

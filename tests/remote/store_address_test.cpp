@@ -1,0 +1,45 @@
+#include "remote/store_address.hpp"
+
+#include <gtest/gtest.h>
+
+#include <netinet/in.h>
+#include <sys/un.h>
+
+#include <cstring>
+
+namespace terrace::remote {
+namespace {
+
+TEST(StoreAddress, IsAPathOrANumericAddress) {
+  auto path = parse_store_address("/run/valkey.sock").value();
+  EXPECT_TRUE(path.at_path());
+  EXPECT_STREQ(reinterpret_cast<const sockaddr_un*>(&path.bytes)->sun_path, "/run/valkey.sock");
+  auto four = parse_store_address("10.0.0.7:6379").value();
+  EXPECT_FALSE(four.at_path());
+  EXPECT_EQ(four.text, "10.0.0.7:6379");
+  EXPECT_EQ(four.length, sizeof(sockaddr_in));
+  auto* in = reinterpret_cast<const sockaddr_in*>(&four.bytes);
+  EXPECT_EQ(ntohs(in->sin_port), 6379);
+  EXPECT_EQ(ntohl(in->sin_addr.s_addr), 0x0a000007u);
+  auto six = parse_store_address("[fd00::7]:65535").value();
+  EXPECT_EQ(six.bytes.ss_family, AF_INET6);
+  EXPECT_EQ(ntohs(reinterpret_cast<const sockaddr_in6*>(&six.bytes)->sin6_port), 65535);
+  EXPECT_TRUE(parse_store_address("/" + std::string(106, 'p')));
+}
+
+TEST(StoreAddress, AnythingElseIsRefused) {
+  for (const std::string& text :
+       {std::string(""), std::string("valkey.example:6379"), std::string("10.0.0.7"),
+        std::string("10.0.0.7:"), std::string("10.0.0.7:0"), std::string("10.0.0.7:65536"),
+        std::string("10.0.0.7:6379x"), std::string("fd00::7:6379"), std::string("[fd00::7]"),
+        std::string("[]:6379"), std::string("[10.0.0.7]:6379"), "/" + std::string(107, 'p'),
+        std::string("/a\0b", 4)}) {
+    auto parsed = parse_store_address(text);
+    ASSERT_FALSE(parsed) << text;
+    EXPECT_EQ(parsed.error().code, errc::bad_request);
+    EXPECT_NE(parsed.error().text.find("expected"), std::string::npos);
+  }
+}
+
+} // namespace
+} // namespace terrace::remote
