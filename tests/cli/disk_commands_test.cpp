@@ -146,7 +146,7 @@ TEST_F(DiskInspectAndVerify, RefuseWhatIsNoStore) {
   EXPECT_EQ(run({"verify", path_, "--jobs", "0"}), exit_code::usage);
   flip(4096 + 64);
   flip(64);
-  EXPECT_EQ(run({"inspect", path_}), exit_code::failed);
+  EXPECT_EQ(run({"inspect", path_}), exit_code::damaged);
   EXPECT_THAT(err_, HasSubstr("superblock is damaged"));
 }
 

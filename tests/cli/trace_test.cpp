@@ -77,7 +77,7 @@ TEST(TraceLine, MayLeaveOutTheBegunBlock) {
 TEST(TraceLine, SaysWhatWasExpected) {
   expect_refused("hello", "expected a JSON object, but column 1 is not JSON");
   expect_refused(good.substr(0, 40), "is not JSON");
-  expect_refused("[1]", "expected a JSON object, found [1]");
+  expect_refused("[1]", "expected a JSON object, found an array: a trace has");
   expect_refused(R"({"timestamp": 0})", "expected the key \"input_length\"");
   expect_refused(replaced(good, "5", "-5"), "expected \"timestamp\" to be a whole number");
   expect_refused(replaced(good, "1100", "\"1100\""), "found \"1100\"");
