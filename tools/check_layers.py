@@ -40,7 +40,7 @@ ROOMS = {
     "group": {"base", "index", "metrics", "protocol", "tier"},
     "connection": {"base", "group", "index", "memory", "metrics", "protocol", "tier"},
     "actors": {"base", "connection", "gpu", "group", "index", "memory", "metrics", "policy", "protocol", "remote", "runtime", "storage", "tier", "transfer"},
-    "daemon": {"actors", "base", "gpu", "index", "protocol", "remote", "runtime"},
+    "daemon": {"actors", "base", "gpu", "index", "memory", "protocol", "remote", "runtime"},
     "client": {"base", "gpu", "protocol"},
     "cli": {"base", "client", "policy", "protocol", "storage"},
 }

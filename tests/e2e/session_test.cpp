@@ -381,7 +381,7 @@ TEST(Session, AreListedAndClosedByTheCommand) {
   ASSERT_NE(place, std::string::npos) << listed.out;
   auto id = listed.out.substr(place + 11, 32);
   EXPECT_NE(terrace({"sessions"}).out.find(id), std::string::npos);
-  EXPECT_NE(terrace({"status"}).out.find("1 sessions"), std::string::npos);
+  EXPECT_NE(terrace({"status"}).out.find("1 session"), std::string::npos);
   EXPECT_EQ(terrace({"sessions", "close", id}).out, "the session is closed\n");
   EXPECT_EQ(terrace({"sessions", "close", id}).out, "there is no such session\n");
   EXPECT_EQ(terrace({"sessions", "close", "abc"}).exit_code, 2);
