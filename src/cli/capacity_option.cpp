@@ -35,6 +35,20 @@ std::vector<std::string> split_list(const std::string& text) {
   }
 }
 
+void add_trace_format(CLI::App& app, trace_format& format) {
+  app.add_option("--block-tokens", format.block_tokens,
+                 "Tokens per hash id of the trace: 512 in Mooncake's, 16 or 64 in others")
+      ->check(CLI::Range(1, 65'536))
+      ->capture_default_str();
+  app.add_option_function<std::string>(
+         "--timestamps",
+         [&format](const std::string& unit) {
+           format.clock = unit == "seconds" ? trace_clock::seconds : trace_clock::milliseconds;
+         },
+         "Unit of the trace's timestamps; by default whole milliseconds")
+      ->check(CLI::IsMember({"milliseconds", "seconds"}));
+}
+
 outcome<std::vector<capacity_option>> parse_capacities(const std::string& option, const std::string& text) {
   std::vector<capacity_option> all;
   for (const std::string& part : split_list(text)) {

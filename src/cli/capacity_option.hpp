@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cli/failure.hpp"
+#include "cli/trace.hpp"
 #include "cli/units.hpp"
 
 #include <CLI/CLI.hpp>
@@ -29,6 +30,9 @@ inline CLI::Option* add_size_option(CLI::App& app, const std::string& name, uint
       ->default_str(format_bytes(value))
       ->type_name("SIZE");
 }
+
+/// Adds --block-tokens and --timestamps of a trace's file.
+void add_trace_format(CLI::App& app, trace_format& format);
 
 /// "5%" of the distinct chunks of a trace, or a size such as "512MiB".
 struct capacity_option {

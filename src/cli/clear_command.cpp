@@ -17,24 +17,31 @@ class clear_command final : public command {
  public:
   void declare(CLI::App& app) override {
     app.add_flag("--all", all_, "Clear everything of the socket's trust group, in memory and on disk");
-    space_.declare(app, false);
+    app.add_flag("--yes", yes_, "Do not ask before --all");
+    space_.declare(app);
     daemon_.declare(app);
   }
 
   outcome<exit_code> run(console& to) override {
     if (all_ == space_.given())
-      return bad_usage("expected either --all, or the fields of one space (see terrace clear --help)");
+      return bad_usage(
+          "expected either --all, or --space or the fields of one space (see terrace clear --help)");
+    if (!all_)
+      if (auto understood = space_.check(); !understood)
+        return tl::unexpected(understood.error());
     auto daemon = connect(daemon_, "terrace clear");
     if (!daemon)
       return tl::unexpected(daemon.error());
     std::optional<client::space> space;
-    if (!all_) {
-      auto spec = space_.read();
-      if (!spec)
-        return tl::unexpected(spec.error());
-      auto opened = daemon->open_space(*spec, daemon_.until());
+    if (all_) {
+      if (auto agreed =
+              confirm_on_terminal(to, "everything that this trust group has cached will be removed", yes_);
+          !agreed)
+        return tl::unexpected(agreed.error());
+    } else {
+      auto opened = space_.open(*daemon, daemon_);
       if (!opened)
-        return request_failed(*daemon, "opening the space", opened.error());
+        return tl::unexpected(opened.error());
       space = *opened;
     }
     auto cleared = daemon->clear(space ? &*space : nullptr, daemon_.until());
@@ -51,6 +58,7 @@ class clear_command final : public command {
 
  private:
   bool all_ = false;
+  bool yes_ = false;
   space_options space_;
   daemon_options daemon_;
 };

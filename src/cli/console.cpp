@@ -29,7 +29,11 @@ void console::expect_reader() const {
     throw output_lost{EPIPE};
 }
 
-outcome<void> confirm(console& to, const std::string& text, bool given) {
+outcome<void> confirm_on_terminal(const console& to, const std::string& text, bool given) {
+  return confirm(to, text, given || !to.in_is_terminal);
+}
+
+outcome<void> confirm(const console& to, const std::string& text, bool given) {
   if (given)
     return {};
   if (!to.in_is_terminal)
@@ -126,14 +130,15 @@ void interruption::request() {
   [[maybe_unused]] ssize_t written = write(event_.get(), &one, sizeof one);
 }
 
-void interruption::sleep_until(std::chrono::steady_clock::time_point due) const {
+void interruption::sleep_until(std::chrono::steady_clock::time_point due, int input) const {
   while (!requested_) {
     auto left = std::chrono::nanoseconds(due - std::chrono::steady_clock::now()).count();
     if (left <= 0)
       return;
     timespec time{left / 1'000'000'000, left % 1'000'000'000};
-    pollfd wake{event_.get(), POLLIN, 0};
-    ppoll(&wake, 1, &time, nullptr);
+    pollfd wake[] = {{event_.get(), POLLIN, 0}, {input, POLLIN, 0}}; // the kernel skips a negative descriptor
+    if (ppoll(wake, 2, &time, nullptr) > 0 && wake[1].revents != 0)
+      return;
   }
 }
 

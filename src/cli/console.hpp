@@ -32,8 +32,8 @@ class interruption {
   /// Has the effect of Ctrl-C. Async-signal-safe.
   void request();
 
-  /// Sleeps until `due` or until interrupted.
-  void sleep_until(std::chrono::steady_clock::time_point due) const;
+  /// Sleeps until `due`, until interrupted, or until the descriptor `input` can be read.
+  void sleep_until(std::chrono::steady_clock::time_point due, int input = -1) const;
 
  private:
   std::atomic<bool> requested_{false};
@@ -79,7 +79,10 @@ struct console {
 /// Shows what will happen and reads a line from a terminal; only "yes" continues. With `given` (--yes)
 /// nothing is asked. Without a terminal, or with another answer, returns a failure, and nothing may be
 /// changed.
-outcome<void> confirm(console& to, const std::string& text, bool given);
+outcome<void> confirm(const console& to, const std::string& text, bool given);
+
+/// The same for what only costs time to make good: it asks on a terminal, and scripts are not asked.
+outcome<void> confirm_on_terminal(const console& to, const std::string& text, bool given);
 
 // Progress of long commands.
 

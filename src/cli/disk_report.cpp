@@ -207,6 +207,8 @@ outcome<inspected_volume> open_and_inspect(const std::string& path) {
   if (!volume)
     return disk_failure(path, volume.error());
   auto is = inspect(volume->device());
+  if (!is && is.error().code == errc::internal) // the file is a volume that cannot be read
+    return tl::unexpected(failure{exit_code::damaged, path + ": " + is.error().text});
   if (!is)
     return disk_failure(path, is.error());
   return inspected_volume{std::move(*volume), std::move(*is)};

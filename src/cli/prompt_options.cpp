@@ -1,9 +1,13 @@
 #include "cli/prompt_options.hpp"
 
+#include "base/printable.hpp"
 #include "cli/capacity_option.hpp"
+#include "client/status.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace terrace::cli {
 
@@ -13,12 +17,12 @@ void prompt_options::declare(CLI::App& app) {
   auto* digests = app.add_option("--digests", digests_,
                                  "Chunk digests in hexadecimal, separated by commas or spaces, or @FILE");
   tokens->excludes(digests);
-  space_.declare(app, true);
+  space_.declare(app);
   app.add_option("--lora", lora_, "LoRA adapter of the prompt");
   app.add_option("--salt", salt_, "Cache salt of the prompt");
 }
 
-outcome<client::space_spec> prompt_options::read() {
+outcome<void> prompt_options::read() {
   if (tokens_.empty() == digests_.empty())
     return bad_usage("expected either --tokens or --digests (see --help)");
   auto text = text_or_file(tokens_.empty() ? digests_ : tokens_);
@@ -35,19 +39,18 @@ outcome<client::space_spec> prompt_options::read() {
       return tl::unexpected(parsed.error());
     digest_list_ = std::move(*parsed);
   }
-  return space_.read();
+  return space_.check();
 }
 
 outcome<opened_prompt> prompt_options::open(const daemon_options& to, const std::string& name) {
-  auto spec = read();
-  if (!spec)
-    return tl::unexpected(spec.error());
+  if (auto understood = read(); !understood)
+    return tl::unexpected(understood.error());
   auto daemon = connect(to, name);
   if (!daemon)
     return tl::unexpected(daemon.error());
-  auto space = daemon->open_space(*spec, to.until());
+  auto space = space_.open(*daemon, to);
   if (!space)
-    return request_failed(*daemon, "opening the space", space.error());
+    return tl::unexpected(space.error());
   return opened_prompt{std::move(*daemon), *space};
 }
 
@@ -60,13 +63,14 @@ client::prefix prompt_options::what() const {
   return prompt;
 }
 
-void space_options::declare(CLI::App& app, bool required) {
-  app.add_option("--model", spec_.model, "Model of the space; all fields must equal those used by the engine")
-      ->required(required);
-  app.add_option("--dtype", spec_.dtype, "Data type of the space")->required(required);
-  app.add_option("--layout", spec_.layout, "Layout of the space")->required(required);
-  app.add_option("--pool", pools_, "Pool of the space, as NAME:OBJECT_BYTES; repeat per pool")
-      ->required(required);
+void space_options::declare(CLI::App& app) {
+  app.add_option("--space", number_,
+                 "Number of the space, as terrace status shows it, instead of its fields");
+  app.add_option("--model", spec_.model,
+                 "Model of the space; all fields must equal those used by the engine");
+  app.add_option("--dtype", spec_.dtype, "Data type of the space");
+  app.add_option("--layout", spec_.layout, "Layout of the space");
+  app.add_option("--pool", pools_, "Pool of the space, as NAME:OBJECT_BYTES; repeat per pool");
   app.add_option("--revision", spec_.revision, "Model revision of the space");
   app.add_option("--chunk-tokens", spec_.chunk_tokens, "Tokens per chunk of the space")
       ->capture_default_str();
@@ -78,6 +82,60 @@ void space_options::declare(CLI::App& app, bool required) {
       ->check(CLI::IsMember({"sha256_cbor", "sha256", "xxh3_128"}))
       ->capture_default_str();
   app.add_option("--seed", spec_.seed, "Hash seed of the space");
+}
+
+outcome<void> space_options::check() const {
+  bool all = !spec_.model.empty() && !spec_.dtype.empty() && !spec_.layout.empty() && !pools_.empty();
+  if (number_ != 0 ? fields_given() : !all)
+    return bad_usage(
+        "expected either --space, or --model, --dtype, --layout and --pool (terrace status lists spaces)");
+  auto spec = read();
+  return spec ? outcome<void>() : tl::unexpected(spec.error());
+}
+
+namespace {
+
+constexpr size_t listed_max = 8;
+
+/// The spaces of the daemon's answer, for messages.
+std::string listed(const std::vector<client::space_status>& spaces) {
+  if (spaces.empty())
+    return "the trust group has no space";
+  std::string text = "there are: ";
+  for (size_t i = 0; i < std::min(spaces.size(), listed_max); ++i) {
+    const client::space_status& one = spaces[i];
+    text += fmt::format("{}{} {}", i == 0 ? "" : ", ", one.space,
+                        one.model.empty() ? "(not opened since the daemon started)"
+                                          : fmt::format("{} ({}, {})", printable(one.model),
+                                                        printable(one.dtype), printable(one.layout)));
+  }
+  return text + (spaces.size() > listed_max ? ", and more: see terrace status" : "");
+}
+
+} // namespace
+
+outcome<client::space> space_options::open(client::connection& daemon, const daemon_options& to) const {
+  auto status = daemon.status(to.until());
+  if (!status)
+    return request_failed(daemon, "asking for the spaces", status.error());
+  std::vector<client::space_status> spaces;
+  for (const client::group_status& group : status->groups)
+    for (const auto* some : {&group.open_spaces, &group.idle_spaces})
+      spaces.insert(spaces.end(), some->begin(), some->end());
+  auto exists = [&](auto is_it) { return std::any_of(spaces.begin(), spaces.end(), is_it); };
+  if (number_ != 0) {
+    if (!exists([&](const auto& one) { return one.space == number_; }))
+      return failed(fmt::format("no space has the number {}; {}", number_, listed(spaces)));
+    auto opened = daemon.open_space(number_, to.until());
+    return opened ? outcome<client::space>(*opened)
+                  : request_failed(daemon, "opening the space", opened.error());
+  }
+  auto opened = daemon.open_space(*read(), to.until()); // checked
+  if (!opened)
+    return request_failed(daemon, "opening the space", opened.error());
+  if (!exists([&](const auto& one) { return one.fingerprint == opened->fingerprint; }))
+    return failed("no space has these fields; " + listed(spaces));
+  return *opened;
 }
 
 outcome<client::space_spec> space_options::read() const {

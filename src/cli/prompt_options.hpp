@@ -11,24 +11,32 @@
 #include <vector>
 
 namespace CLI {
-// The options that identify a space: all its fields, as the engine opened it.
-
 class App;
-} // namespace CLI
+}
 
 namespace terrace::cli {
 
+/// The options that identify a space: its number, or all its fields, as the engine opened it.
 class space_options {
  public:
-  /// `required`: the command needs a space.
-  void declare(CLI::App& app, bool required);
+  void declare(CLI::App& app);
 
   /// True if any of the options was given.
-  bool given() const { return !spec_.model.empty() || !pools_.empty(); }
+  bool given() const { return number_ != 0 || fields_given(); }
 
-  outcome<client::space_spec> read() const;
+  /// Whether the options name one space. Call it before anything is asked of the daemon.
+  outcome<void> check() const;
+
+  /// Opens the space. A space that does not exist is a failure, which lists those that do: opening it would make it.
+  outcome<client::space> open(client::connection& daemon, const daemon_options& to) const;
 
  private:
+  bool fields_given() const {
+    return !spec_.model.empty() || !spec_.dtype.empty() || !spec_.layout.empty() || !pools_.empty();
+  }
+  outcome<client::space_spec> read() const;
+
+  uint32_t number_ = 0;
   client::space_spec spec_;
   std::vector<std::string> pools_;
   std::string algorithm_ = "sha256_cbor";
@@ -51,7 +59,7 @@ class prompt_options {
   client::prefix what() const;
 
  private:
-  outcome<client::space_spec> read();
+  outcome<void> read();
 
   space_options space_;
   std::string tokens_;

@@ -28,7 +28,8 @@ class replay_command final : public command {
            "KV bytes per token; 64 gives objects of 32 KiB, a 7B model in 16 bits has 131072 (64 MiB)")
         ->check(CLI::Range(1, 2'097'152))
         ->capture_default_str();
-    app.add_option("--chunk-tokens", options_.chunk_tokens, "Tokens of a chunk; 512 is the trace's own block")
+    app.add_option("--chunk-tokens", options_.chunk_tokens,
+                   "Tokens of a chunk; 512 is the block of Mooncake's traces")
         ->capture_default_str();
     app.add_option("--speed", options_.speed,
                    "0: as fast as possible; 1: at the speed of the trace; 10: ten times as fast")
@@ -48,6 +49,7 @@ class replay_command final : public command {
         ->check(CLI::Range(size_t{1}, clients_max))
         ->capture_default_str();
     app.add_option("--limit", limit_, "Only the first requests; 0: all")->capture_default_str();
+    add_trace_format(app, format_);
     app.add_option("--conversations", conversations_, "Only the first conversations; 0: all")
         ->capture_default_str();
     auto* tokens = app.add_flag("--tokens", tokens_,
@@ -79,7 +81,7 @@ class replay_command final : public command {
   }
 
   outcome<exit_code> run(console& to) override {
-    if (auto fits = check_chunk_tokens(options_.chunk_tokens); !fits)
+    if (auto fits = check_chunk_tokens(options_.chunk_tokens, format_.block_tokens); !fits)
       return tl::unexpected(fits.error());
     if (prefetch_ms_ > 0 && options_.speed <= 0)
       return bad_usage(
@@ -87,7 +89,7 @@ class replay_command final : public command {
     if (prefetch_ms_ > 0 && (tokens_ || sessions_))
       return bad_usage("--prefetch: expected neither --tokens nor --sessions: it names chunks by digests");
     options_.prefetch = std::chrono::milliseconds(prefetch_ms_);
-    auto loaded = load_trace(path_, limit_);
+    auto loaded = load_trace(path_, limit_, format_);
     if (!loaded)
       return tl::unexpected(loaded.error());
     if (conversations_ != 0)
@@ -171,6 +173,7 @@ class replay_command final : public command {
   int64_t prefetch_ms_ = 0;
   int64_t fail_open_ms_ = 0;
   size_t clients_ = 1;
+  trace_format format_;
   size_t limit_ = 0;
   size_t conversations_ = 0;
   bool tokens_ = false;

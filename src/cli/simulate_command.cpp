@@ -34,7 +34,7 @@ class simulate_command final : public command {
            "Capacities: percentages of the trace's distinct chunks, or sizes of the host arena such as "
            "512MiB; separated by commas")
         ->capture_default_str();
-    app.add_option("--chunk-tokens", chunk_tokens_, "Tokens per chunk; 512 is the block size of the trace")
+    app.add_option("--chunk-tokens", chunk_tokens_, "Tokens per chunk; 512 is the block of Mooncake's traces")
         ->capture_default_str();
     app.add_option("--bytes-per-token", bytes_per_token_, "KV bytes per token, as for `terrace replay`")
         ->check(CLI::Range(1, 2'097'152))
@@ -67,6 +67,7 @@ class simulate_command final : public command {
         ->check(CLI::Range(0.0, 3600.0))
         ->capture_default_str();
     app.add_option("--limit", limit_, "Only the first requests; 0: all")->capture_default_str();
+    add_trace_format(app, format_);
     app.add_option("--jobs", jobs_, "Threads; each simulates one policy at one capacity at a time")
         ->check(CLI::Range(size_t{1}, jobs_max))
         ->capture_default_str();
@@ -87,7 +88,7 @@ class simulate_command final : public command {
       return tl::unexpected(capacities.error());
     std::vector<trace> loaded;
     for (const std::string& path : paths_) {
-      auto one = load_trace(path, limit_);
+      auto one = load_trace(path, limit_, format_);
       if (!one)
         return tl::unexpected(one.error());
       loaded.push_back(std::move(*one));
@@ -228,6 +229,7 @@ class simulate_command final : public command {
   std::string policies_;
   std::string capacities_ = "1%,2%,5%,10%,20%,40%";
   uint32_t chunk_tokens_ = trace_block_tokens;
+  trace_format format_;
   uint32_t bytes_per_token_ = 64;
   simulate::object_sizes objects_;
   std::string second_tier_;

@@ -139,7 +139,9 @@ trace merge_traces(std::vector<trace> several) {
 }
 
 outcome<simulate::workload> to_workload(const trace& requests, uint32_t chunk_tokens) {
-  if (auto fits = check_chunk_tokens(chunk_tokens); !fits)
+  uint32_t block_tokens =
+      requests.requests.empty() ? trace_block_tokens : requests.requests.front().block_tokens;
+  if (auto fits = check_chunk_tokens(chunk_tokens, block_tokens); !fits)
     return tl::unexpected(fits.error());
   simulate::workload made(chunk_tokens);
   uint64_t first_ms = requests.requests.empty() ? 0 : requests.requests.front().timestamp_ms;

@@ -46,12 +46,22 @@ class shutdown_command final : public command {
  public:
   explicit shutdown_command(bool when_idle) : when_idle_(when_idle) {}
 
-  void declare(CLI::App& app) override { daemon_.declare(app); }
+  void declare(CLI::App& app) override {
+    app.add_flag("--yes", yes_, "Do not ask");
+    daemon_.declare(app);
+  }
 
   outcome<exit_code> run(console& to) override {
     auto daemon = connect(daemon_, when_idle_ ? "terrace drain" : "terrace shutdown", true);
     if (!daemon)
       return tl::unexpected(daemon.error());
+    if (auto agreed = confirm_on_terminal(
+            to,
+            when_idle_ ? "the daemon will admit no new client, and end when the present ones have left"
+                       : "the daemon will end, and its clients go on without a cache",
+            yes_);
+        !agreed)
+      return tl::unexpected(agreed.error());
     auto clients = daemon->shut_down(when_idle_, daemon_.until());
     if (!clients)
       return request_failed(*daemon, when_idle_ ? "draining the daemon" : "ending the daemon",
@@ -59,14 +69,15 @@ class shutdown_command final : public command {
     if (daemon_.json)
       print_json(to, {{"clients", *clients}});
     else
-      to.print("the daemon ends {}{} clients\n",
+      to.print("the daemon ends {}{}\n",
                when_idle_ ? "when its clients have left: " : "and answers what is in flight: ",
-               format_count(*clients));
+               format_counted(*clients, "client"));
     return exit_code::ok;
   }
 
  private:
   bool when_idle_;
+  bool yes_ = false;
   daemon_options daemon_;
 };
 
@@ -226,27 +237,29 @@ std::string mean_latency(const client::client_status& one) {
   return format_duration(static_cast<double>(one.latency.count()) * 1e3 / static_cast<double>(one.answered));
 }
 
+/// Two tables, because one is wider than a terminal.
 std::string format_clients(const std::vector<client::client_status>& clients) {
-  table rows({{"client"},
-              {"name", align::left},
-              {"pid"},
-              {"uid"},
-              {"state", align::left},
-              {"connected"},
-              {"requests"},
-              {"in flight"},
-              {"mean latency"},
-              {"regions"},
-              {"leases"},
-              {"leased"},
-              {"quarantined"}});
-  for (const client::client_status& one : clients)
-    rows.add({std::to_string(static_cast<uint64_t>(one.connection)), one.name, std::to_string(one.pid),
-              std::to_string(one.uid), one.state, format_duration(static_cast<double>(one.age.count()) * 1e6),
-              format_count(one.requests), format_count(one.requests_in_flight), mean_latency(one),
-              format_bytes(one.region_bytes), format_count(one.leases), format_bytes(one.leased_bytes),
-              format_bytes(one.quarantined_bytes)});
-  return rows.to_string();
+  if (clients.empty())
+    return "no clients\n";
+  table who({{"client"},
+             {"name", align::left},
+             {"pid"},
+             {"uid"},
+             {"state", align::left},
+             {"connected"},
+             {"requests"},
+             {"in flight"}});
+  table what(
+      {{"client"}, {"mean latency"}, {"regions"}, {"region bytes"}, {"leases"}, {"leased"}, {"quarantined"}});
+  for (const client::client_status& one : clients) {
+    std::string number = std::to_string(static_cast<uint64_t>(one.connection));
+    who.add({number, one.name, std::to_string(one.pid), std::to_string(one.uid), one.state,
+             one.age.count() == 0 ? "< 1 ms" : format_duration(static_cast<double>(one.age.count()) * 1e6),
+             format_count(one.requests), format_count(one.requests_in_flight)});
+    what.add({number, mean_latency(one), format_count(one.regions), format_bytes(one.region_bytes),
+              format_count(one.leases), format_bytes(one.leased_bytes), format_bytes(one.quarantined_bytes)});
+  }
+  return who.to_string() + "\n" + what.to_string();
 }
 
 class clients_command final : public command {

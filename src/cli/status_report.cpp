@@ -1,11 +1,13 @@
 #include "cli/status_report.hpp"
 
 #include "base/digest.hpp"
+#include "base/printable.hpp"
 #include "cli/table.hpp"
 #include "cli/units.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <utility>
 
 namespace terrace::cli {
 
@@ -16,54 +18,92 @@ std::string hex(const boot_id& boot) {
   return to_hex(padded, boot.bytes.size());
 }
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words)
-    text.append(text.empty() ? "" : ", ").append(word);
-  return text;
+/// The texts, which may be lists themselves, as one list in lines that fit beside the names of facts.
+std::vector<std::string> lines_of(const std::vector<std::string>& texts) {
+  constexpr size_t width_max = 64;
+  std::string all = fmt::format("{}", fmt::join(texts, ", "));
+  std::vector<std::string> lines;
+  for (size_t begin = 0; begin < all.size();) {
+    size_t end = all.size();
+    if (end - begin > width_max)
+      end = std::min(std::min(all.rfind(", ", begin + width_max), all.size()), all.size());
+    if (end <= begin || end == all.size()) // the rest, or a part that is longer than a line
+      end = all.size() - begin > width_max ? std::min(all.find(", ", begin), all.size()) : all.size();
+    lines.push_back(all.substr(begin, end == all.size() ? end - begin : end + 1 - begin));
+    begin = end == all.size() ? end : end + 2;
+  }
+  return lines;
 }
 
-std::string format_group(const client::group_status& group) {
-  std::string text =
-      fmt::format("\n  group {} at {}{}: {} spaces, {} leases, {} sessions, {} of {} in regions\n",
-                  group.name, group.path.empty() ? "-" : group.path, group.isolated ? ", isolated" : "",
-                  format_count(group.spaces), format_count(group.leases), format_count(group.sessions),
-                  format_bytes(group.region_bytes), format_bytes(group.region_bytes_max));
+constexpr size_t name_width = 18; ///< longer names are cut in tables; --json has them whole
+
+/// At most so many characters of a text that a client chose.
+std::string cut(const std::string& text, size_t width) {
+  std::string shown = printable(text);
+  size_t bytes = 0, characters = 0;
+  while (bytes < shown.size() && characters < width) {
+    do
+      ++bytes;
+    while (bytes < shown.size() && (static_cast<unsigned char>(shown[bytes]) & 0xc0) == 0x80);
+    ++characters;
+  }
+  return bytes == shown.size() ? shown : shown.substr(0, bytes) + "~";
+}
+
+std::string ratio_of(uint64_t part, uint64_t whole) {
+  return whole == 0 ? "-" : format_ratio(share_of(part, whole));
+}
+
+/// Three tables, because one is wider than a terminal.
+std::string format_tiers(const client::group_status& group) {
   table space({{"tier", align::left},
                {"state", align::left},
                {"capacity"},
                {"used"},
-               {"", align::right},
-               {"largest free"},
-               {"fragmented"},
+               {""},
                {"objects"},
                {"leased"},
-               {"waiting"},
-               {"allocator", align::left},
-               {"policy", align::left}});
-  table traffic({{"tier", align::left},
-                 {"hits"},
-                 {"misses"},
-                 {"hit ratio"},
-                 {"evictions"},
-                 {"read"},
-                 {"read/s"},
-                 {"written"},
-                 {"errors"}});
+               {"waiting"}});
+  table hits({{"tier", align::left},
+              {"hits"},
+              {"misses"},
+              {"hit ratio"},
+              {"hit tokens"},
+              {"of tokens"},
+              {"evictions"},
+              {"errors"}});
+  table work({{"tier", align::left},
+              {"read"},
+              {"read/s"},
+              {"written"},
+              {"free run"},
+              {"unusable"},
+              {"allocator", align::left},
+              {"policy", align::left}});
   for (const client::tier_status& tier : group.tiers) {
     space.add({tier.tier, tier.state, format_bytes(tier.capacity_bytes), format_bytes(tier.used_bytes),
-               format_ratio(share_of(tier.used_bytes, tier.capacity_bytes)),
-               format_bytes(tier.largest_free_run), format_ratio(tier.fragmentation),
-               format_count(tier.objects), format_count(tier.leased_objects),
-               format_count(tier.waiting_requests), tier.allocator, tier.policy});
-    traffic.add(
-        {tier.tier, format_count(tier.hits), format_count(tier.misses),
-         tier.hits + tier.misses == 0 ? "-" : format_ratio(share_of(tier.hits, tier.hits + tier.misses)),
-         format_count(tier.evictions), format_bytes(tier.bytes_read),
-         tier.read_bytes_per_s == 0 ? "-" : format_bytes(tier.read_bytes_per_s),
-         format_bytes(tier.bytes_written), format_count(tier.errors)});
+               format_ratio(share_of(tier.used_bytes, tier.capacity_bytes)), format_count(tier.objects),
+               format_count(tier.leased_objects), format_count(tier.waiting_requests)});
+    hits.add({tier.tier, format_count(tier.hits), format_count(tier.misses),
+              ratio_of(tier.hits, tier.hits + tier.misses), format_count(tier.hit_tokens),
+              ratio_of(tier.hit_tokens, group.asked_tokens), format_count(tier.evictions),
+              format_count(tier.errors)});
+    work.add({tier.tier, format_bytes(tier.bytes_read),
+              tier.read_bytes_per_s == 0 ? "-" : format_bytes(tier.read_bytes_per_s),
+              format_bytes(tier.bytes_written), format_bytes(tier.largest_free_run),
+              format_ratio(tier.fragmentation), tier.allocator, tier.policy});
   }
-  text += space.to_string() + "\n" + traffic.to_string();
+  return space.to_string() + "\n" + hits.to_string() + "\n" + work.to_string();
+}
+
+std::string format_group(const client::group_status& group) {
+  std::string text =
+      fmt::format("\n  group {} at {}{}\n  {}, {}, {}, {} of {} in regions\n\n", group.name,
+                  group.path.empty() ? "-" : group.path, group.isolated ? ", isolated" : "",
+                  format_counted(group.spaces, "open space"), format_counted(group.leases, "lease"),
+                  format_counted(group.sessions, "session"), format_bytes(group.region_bytes),
+                  format_bytes(group.region_bytes_max));
+  text += format_tiers(group);
   for (const client::tier_status& tier : group.tiers)
     if (!tier.reason.empty())
       text += fmt::format("  {} is {}: {}\n", tier.tier, tier.state, tier.reason);
@@ -77,28 +117,59 @@ std::string format_group(const client::group_status& group) {
   return text;
 }
 
+std::string layers_of(const client::open_pool& pool) {
+  std::string layers;
+  for (const client::tensor_place& tensor : pool.tensors)
+    layers += fmt::format("{}{} to {}", layers.empty() ? "" : ", ", tensor.first_layer,
+                          tensor.first_layer + tensor.layers - 1);
+  return layers.empty() ? "-" : layers;
+}
+
+/// A line for each space with what it has in each tier, then a line for each pool of those that are open.
 std::string format_spaces(const client::group_status& group) {
-  if (group.open_spaces.empty())
+  if (group.open_spaces.empty() && group.idle_spaces.empty())
     return {};
-  table pools({{"space"},
-               {"model", align::left},
-               {"fingerprint", align::left},
-               {"pool", align::left},
-               {"object"},
-               {"tensors"},
-               {"layers", align::left}});
-  for (const client::space_status& space : group.open_spaces)
-    for (const client::open_pool& pool : space.pools) {
-      std::string layers;
-      for (const client::tensor_place& tensor : pool.tensors)
-        layers += fmt::format("{}{} to {}", layers.empty() ? "" : ", ", tensor.first_layer,
-                              tensor.first_layer + tensor.layers - 1);
-      pools.add({std::to_string(space.space), space.model, to_hex(space.fingerprint, 4), pool.name,
-                 format_bytes(pool.object_bytes),
-                 pool.tensors.empty() ? "-" : format_count(pool.tensors.size()),
-                 layers.empty() ? "-" : layers});
+  std::vector<column> columns{{"space"},
+                              {"model", align::left},
+                              {"revision", align::left},
+                              {"dtype", align::left},
+                              {"layout", align::left},
+                              {"tenant", align::left}};
+  for (const client::tier_status& tier : group.tiers)
+    columns.push_back({tier.tier});
+  table spaces(columns), pools({{"space"},
+                                {"fingerprint", align::left},
+                                {"pool", align::left},
+                                {"object"},
+                                {"tensors"},
+                                {"layers", align::left}});
+  auto add = [&](const client::space_status& space) {
+    constexpr size_t narrow = 8;
+    bool known = space.chunk_tokens != 0 || !space.model.empty();
+    std::vector<std::string> row{std::to_string(space.space),
+                                 known ? cut(space.model, name_width) : "not opened yet",
+                                 space.revision.empty() ? "-" : cut(space.revision, narrow),
+                                 known ? cut(space.dtype, narrow) : "-",
+                                 known ? cut(space.layout, narrow) : "-",
+                                 !space.tenant.empty() ? cut(space.tenant, narrow)
+                                 : space.salted        ? "salted"
+                                                       : "-"};
+    for (const client::tier_status& tier : group.tiers) {
+      auto share = std::find_if(space.tiers.begin(), space.tiers.end(),
+                                [&](const auto& one) { return one.tier == tier.tier; });
+      row.push_back(share == space.tiers.end() ? "-" : format_bytes(share->bytes));
     }
-  return "\n" + pools.to_string();
+    spaces.add(std::move(row));
+    for (const client::open_pool& pool : space.pools)
+      pools.add({std::to_string(space.space), to_hex(space.fingerprint, 4), cut(pool.name, name_width),
+                 format_bytes(pool.object_bytes),
+                 pool.tensors.empty() ? "-" : format_count(pool.tensors.size()), layers_of(pool)});
+  };
+  for (const client::space_status& space : group.open_spaces)
+    add(space);
+  for (const client::space_status& space : group.idle_spaces)
+    add(space);
+  return "\n" + spaces.to_string() + (pools.empty() ? "" : "\n" + pools.to_string());
 }
 
 json space_json(const client::space_status& s) {
@@ -112,7 +183,21 @@ json space_json(const client::space_status& s) {
                          {"layers", tensor.layers}});
     pools.push_back({{"name", pool.name}, {"object_bytes", pool.object_bytes}, {"tensors", tensors}});
   }
-  return {{"space", s.space}, {"model", s.model}, {"fingerprint", to_hex(s.fingerprint)}, {"pools", pools}};
+  json tiers = json::array();
+  for (const client::space_tier& tier : s.tiers)
+    tiers.push_back({{"tier", tier.tier}, {"objects", tier.objects}, {"bytes", tier.bytes}});
+  return {{"space", s.space},
+          {"model", s.model},
+          {"fingerprint", to_hex(s.fingerprint)},
+          {"pools", pools},
+          {"revision", s.revision},
+          {"dtype", s.dtype},
+          {"layout", s.layout},
+          {"chunk_tokens", s.chunk_tokens},
+          {"world_size", s.world_size},
+          {"tenant", s.tenant},
+          {"salted", s.salted},
+          {"tiers", tiers}};
 }
 
 json tier_json(const client::tier_status& t) {
@@ -139,7 +224,8 @@ json tier_json(const client::tier_status& t) {
           {"huge_page_bytes", t.huge_page_bytes},
           {"leaving_bytes", t.leaving_bytes},
           {"notice", t.notice},
-          {"read_bytes_per_s", t.read_bytes_per_s}};
+          {"read_bytes_per_s", t.read_bytes_per_s},
+          {"hit_tokens", t.hit_tokens}};
 }
 
 } // namespace
@@ -194,30 +280,29 @@ std::string format_devices(const client::daemon_status& s) {
 }
 
 std::string format_status(const client::daemon_status& s) {
-  std::string text = format_facts({{"terraced", s.version},
-                                   {"boot", hex(s.boot)},
-                                   {"up", format_duration(static_cast<double>(s.uptime.count()) * 1e6)},
-                                   {"workers", format_count(s.workers)},
-                                   {"ring", s.ring.empty() ? std::string("no features") : joined(s.ring)}});
+  std::vector<std::pair<std::string, std::string>> facts{
+      {"terraced", s.version},
+      {"boot", hex(s.boot)},
+      {"up", format_duration(static_cast<double>(s.uptime.count()) * 1e6)},
+      {"workers", format_count(s.workers)}};
+  std::string name = "ring";
+  for (const std::string& line : lines_of(s.ring.empty() ? std::vector<std::string>{"no features"} : s.ring))
+    facts.emplace_back(std::exchange(name, ""), line);
+  std::string text = format_facts(facts);
   for (const client::group_status& group : s.groups)
     text += format_group(group) + (group.tenants.empty() ? "" : "\n" + format_tenants(group.tenants)) +
             format_spaces(group);
-  table clients({{"client", align::left},
+  table clients({{"client"},
                  {"name", align::left},
                  {"pid"},
-                 {"uid"},
                  {"state", align::left},
-                 {"in flight"},
                  {"requests"},
-                 {"regions"},
-                 {"region bytes"},
                  {"leases"},
-                 {"reservations"}});
+                 {"region bytes"}});
   for (const client::client_status& c : s.clients)
-    clients.add({std::to_string(static_cast<uint64_t>(c.connection)), c.name, std::to_string(c.pid),
-                 std::to_string(c.uid), c.state, format_count(c.requests_in_flight), format_count(c.requests),
-                 format_count(c.regions), format_bytes(c.region_bytes), format_count(c.leases),
-                 format_count(c.reservations)});
+    clients.add({std::to_string(static_cast<uint64_t>(c.connection)), cut(c.name, name_width),
+                 std::to_string(c.pid), c.state, format_count(c.requests), format_count(c.leases),
+                 format_bytes(c.region_bytes)});
   if (!clients.empty())
     text.append("\n").append(clients.to_string());
   return text + format_devices(s);
@@ -229,9 +314,11 @@ json to_json(const client::daemon_status& s) {
     json tiers = json::array();
     for (const client::tier_status& tier : group.tiers)
       tiers.push_back(tier_json(tier));
-    json spaces = json::array();
+    json spaces = json::array(), idle = json::array();
     for (const client::space_status& space : group.open_spaces)
       spaces.push_back(space_json(space));
+    for (const client::space_status& space : group.idle_spaces)
+      idle.push_back(space_json(space));
     groups.push_back({{"name", group.name},
                       {"path", group.path},
                       {"isolated", group.isolated},
@@ -242,7 +329,9 @@ json to_json(const client::daemon_status& s) {
                       {"region_bytes", group.region_bytes},
                       {"region_bytes_max", group.region_bytes_max},
                       {"tiers", tiers},
+                      {"asked_tokens", group.asked_tokens},
                       {"open_spaces", spaces},
+                      {"idle_spaces", idle},
                       {"tenants", tenants_json(group.tenants)}});
   }
   for (const client::client_status& client : s.clients)

@@ -4,9 +4,14 @@
 #include "cli/console.hpp"
 #include "cli/daemon_connection.hpp"
 #include "cli/top_report.hpp"
+#include "cli/units.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+
+#include <poll.h>
+#include <termios.h>
+#include <unistd.h>
 
 namespace terrace::cli {
 
@@ -32,22 +37,56 @@ void redraw(console& to, const std::string& text) {
   to.flush();
 }
 
+/// Reads single keys from a terminal while it lives.
+class key_input {
+ public:
+  explicit key_input(const console& to) {
+    if (!to.in_is_terminal || !to.out_is_terminal)
+      return;
+    fd_ = fileno(to.in);
+    tcgetattr(fd_, &before_);
+    termios now = before_;
+    now.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO); // Ctrl-C remains a signal
+    tcsetattr(fd_, TCSANOW, &now);
+  }
+  ~key_input() {
+    if (fd_ >= 0)
+      tcsetattr(fd_, TCSANOW, &before_);
+  }
+  key_input(const key_input&) = delete;
+  key_input& operator=(const key_input&) = delete;
+
+  int descriptor() const { return fd_; } ///< -1: there is no terminal
+
+  /// Whether q, or the end of the input, is among the keys that were pressed.
+  bool ends() {
+    for (pollfd wake{fd_, POLLIN, 0}; fd_ >= 0 && poll(&wake, 1, 0) == 1;) {
+      char key = 0;
+      if (read(fd_, &key, 1) <= 0 || key == 'q' || key == 'Q')
+        return true;
+    }
+    return false;
+  }
+
+ private:
+  int fd_ = -1;
+  termios before_{};
+};
+
 class top_command final : public command {
  public:
   void declare(CLI::App& app) override {
     app.add_option("--interval", interval_s_, "Seconds between two looks")
         ->check(CLI::Range(0.1, 3'600.0))
         ->capture_default_str();
-    app.add_option("--count", count_, "Show so many times, then end; 0: until Ctrl-C")->capture_default_str();
+    app.add_option("--count", count_, "Show so many times, then end; 0: until q or Ctrl-C, with --json once")
+        ->capture_default_str();
     app.add_option("--clients", clients_, "Show at most so many of the slowest clients")
         ->capture_default_str();
     daemon_.declare(app);
   }
 
   outcome<exit_code> run(console& to) override {
-    if (daemon_.json)
-      return bad_usage(
-          "expected no --json: terrace status --json has the counters from which rates are computed");
     auto daemon = connect(daemon_, "terrace top", true);
     if (!daemon)
       return tl::unexpected(daemon.error());
@@ -56,18 +95,28 @@ class top_command final : public command {
     auto looked = clock::now();
     if (!before)
       return request_failed(*daemon, "asking for the status", before.error());
-    if (to.out_is_terminal)
-      to.print("{}", clear_all);
+    if (daemon_.json && count_ == 0)
+      count_ = 1;
+    key_input keys(to);
+    if (to.out_is_terminal && !daemon_.json)
+      to.print("{}terraced is watched for {}; q ends\n", clear_all, format_duration(interval_s_ * 1e9));
+    to.flush();
     for (uint64_t shown = 0; count_ == 0 || shown < count_; ++shown) {
-      stop.sleep_until(looked + std::chrono::nanoseconds(static_cast<int64_t>(interval_s_ * 1e9)));
+      auto due = looked + std::chrono::nanoseconds(static_cast<int64_t>(interval_s_ * 1e9));
+      while (!stop.requested() && clock::now() < due) {
+        stop.sleep_until(due, keys.descriptor());
+        if (keys.ends())
+          stop.request();
+      }
       if (stop.requested())
         break;
       auto now = daemon->status(daemon_.until());
       auto at = clock::now();
       if (!now)
         return request_failed(*daemon, "asking for the status", now.error());
-      std::string text = format_top(*before, *now, at - looked, clients_);
-      if (to.out_is_terminal)
+      if (daemon_.json)
+        print_json(to, top_json(*before, *now, at - looked, clients_));
+      else if (std::string text = format_top(*before, *now, at - looked, clients_); to.out_is_terminal)
         redraw(to, text);
       else
         to.print("{}{}", shown == 0 ? "" : "\n", text);

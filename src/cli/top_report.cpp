@@ -114,15 +114,15 @@ std::string format_top(const client::daemon_status& before, const client::daemon
     in_flight += one.who->requests_in_flight;
   }
   std::string text =
-      fmt::format("terraced {}, up {}: {} clients, {} requests in flight, {}, mean latency {}\n", now.version,
+      fmt::format("terraced {}, up {}: {}, {} in flight, {}, mean latency {}\n", now.version,
                   format_duration(static_cast<double>(now.uptime.count()) * 1e6),
-                  format_count(now.clients.size()), format_count(in_flight),
+                  format_counted(now.clients.size(), "client"), format_counted(in_flight, "request"),
                   format_per_second(all.answered, elapsed), format_mean(all.answered, all.latency));
   for (const client::group_status& group : now.groups)
-    text += fmt::format("\n  group {}: {} leases, {} sessions\n{}", group.name, format_count(group.leases),
-                        format_count(group.sessions), format_tiers(before, group, elapsed));
-  table slowest({{"slowest", align::left},
-                 {"client"},
+    text += fmt::format("\n  group {}: {}, {}\n{}", group.name, format_counted(group.leases, "lease"),
+                        format_counted(group.sessions, "session"), format_tiers(before, group, elapsed));
+  table slowest({{"slowest client", align::left},
+                 {"number"},
                  {"pid"},
                  {"state", align::left},
                  {"in flight"},
@@ -142,6 +142,65 @@ std::string format_top(const client::daemon_status& before, const client::daemon
   if (!slowest.empty())
     text.append("\n").append(slowest.to_string());
   return text;
+}
+
+namespace {
+
+json tier_rates(const client::tier_status& was, const client::tier_status& tier,
+                std::chrono::nanoseconds elapsed) {
+  uint64_t hits = grown(was.hits, tier.hits), misses = grown(was.misses, tier.misses);
+  auto rate = [&](uint64_t from, uint64_t to) { return per_second(grown(from, to), elapsed); };
+  return {{"tier", tier.tier},
+          {"state", tier.state},
+          {"used_bytes", tier.used_bytes},
+          {"capacity_bytes", tier.capacity_bytes},
+          {"leased_objects", tier.leased_objects},
+          {"waiting_requests", tier.waiting_requests},
+          {"hits_per_second", per_second(hits, elapsed)},
+          {"hit_ratio", hits + misses == 0 ? json() : json(share_of(hits, hits + misses))},
+          {"evictions_per_second", rate(was.evictions, tier.evictions)},
+          {"read_bytes_per_second", rate(was.bytes_read, tier.bytes_read)},
+          {"written_bytes_per_second", rate(was.bytes_written, tier.bytes_written)}};
+}
+
+} // namespace
+
+json top_json(const client::daemon_status& before, const client::daemon_status& now,
+              std::chrono::nanoseconds elapsed, size_t clients_max) {
+  json groups = json::array(), slowest = json::array();
+  for (const client::group_status& group : now.groups) {
+    json tiers = json::array();
+    for (const client::tier_status& tier : group.tiers) {
+      const client::tier_status* known = tier_before(before, group.name, tier.tier);
+      tiers.push_back(tier_rates(known != nullptr ? *known : tier, tier, elapsed));
+    }
+    groups.push_back(
+        {{"name", group.name}, {"leases", group.leases}, {"sessions", group.sessions}, {"tiers", tiers}});
+  }
+  uint64_t answered = 0, in_flight = 0;
+  auto clients = activities(before, now);
+  for (const activity& one : clients) {
+    answered += one.answered;
+    in_flight += one.who->requests_in_flight;
+    if (slowest.size() < clients_max)
+      slowest.push_back({{"connection", static_cast<uint64_t>(one.who->connection)},
+                         {"name", one.who->name},
+                         {"pid", one.who->pid},
+                         {"state", one.who->state},
+                         {"requests_in_flight", one.who->requests_in_flight},
+                         {"requests_per_second", per_second(one.answered, elapsed)},
+                         {"mean_latency_us", one.mean_us()},
+                         {"leases", one.who->leases},
+                         {"leased_bytes", one.who->leased_bytes},
+                         {"quarantined_bytes", one.who->quarantined_bytes}});
+  }
+  return {{"seconds", static_cast<double>(elapsed.count()) * 1e-9},
+          {"uptime_ms", now.uptime.count()},
+          {"requests_in_flight", in_flight},
+          {"requests_per_second", per_second(answered, elapsed)},
+          {"groups", groups},
+          {"clients", now.clients.size()},
+          {"slowest_clients", slowest}};
 }
 
 } // namespace terrace::cli

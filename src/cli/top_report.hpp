@@ -1,6 +1,7 @@
 // Formats what changes in a daemon between two looks at its status.
 #pragma once
 
+#include "cli/json.hpp"
 #include "client/status.hpp"
 
 #include <chrono>
@@ -14,5 +15,9 @@ namespace terrace::cli {
 /// in between, count as 0.
 std::string format_top(const client::daemon_status& before, const client::daemon_status& now,
                        std::chrono::nanoseconds elapsed, size_t clients_max);
+
+/// The same for programs.
+json top_json(const client::daemon_status& before, const client::daemon_status& now,
+              std::chrono::nanoseconds elapsed, size_t clients_max);
 
 } // namespace terrace::cli

@@ -1,4 +1,5 @@
 // terrace trace generate
+#include "cli/capacity_option.hpp"
 #include "cli/command.hpp"
 #include "cli/json.hpp"
 #include "cli/table.hpp"
@@ -101,7 +102,7 @@ json describe(const trace_statistics& s) {
           {"seconds", s.seconds},
           {"input_tokens", s.input_tokens},
           {"output_tokens", s.output_tokens},
-          {"block_tokens", trace_block_tokens},
+          {"block_tokens", s.block_tokens},
           {"blocks", s.blocks},
           {"distinct_blocks", s.distinct_blocks},
           {"infinite_cache_hit_ratio", s.infinite_hit_ratio()},
@@ -113,17 +114,17 @@ json describe(const trace_statistics& s) {
 }
 
 void print(const trace_statistics& s, console& to) {
-  to.print("{}",
-           format_facts(
-               {{"requests", format_count(s.requests)},
-                {"conversations", format_count(s.conversations)},
-                {"time span", format_duration(s.seconds * 1e9)},
-                {"input", format_count(s.input_tokens) + " tokens"},
-                {"output", format_count(s.output_tokens) + " tokens"},
-                {"whole blocks", fmt::format("{} of {} tokens", format_count(s.blocks), trace_block_tokens)},
-                {"distinct blocks", format_count(s.distinct_blocks)},
-                {"infinite cache", format_ratio(s.infinite_hit_ratio()) + " of the input tokens hit"},
-                {"arrivals", fmt::format("dispersion {:.1f} (1: Poisson)", s.burstiness)}}));
+  to.print(
+      "{}",
+      format_facts({{"requests", format_count(s.requests)},
+                    {"conversations", format_count(s.conversations)},
+                    {"time span", format_duration(s.seconds * 1e9)},
+                    {"input", format_count(s.input_tokens) + " tokens"},
+                    {"output", format_count(s.output_tokens) + " tokens"},
+                    {"whole blocks", fmt::format("{} of {} tokens", format_count(s.blocks), s.block_tokens)},
+                    {"distinct blocks", format_count(s.distinct_blocks)},
+                    {"infinite cache", format_ratio(s.infinite_hit_ratio()) + " of the input tokens hit"},
+                    {"arrivals", fmt::format("dispersion {:.1f} (1: Poisson)", s.burstiness)}}));
   if (s.contradictions != 0)
     to.print("  {} ids follow two different prefixes; a replay treats them as different blocks\n",
              format_count(s.contradictions));
@@ -143,11 +144,12 @@ class trace_info_command final : public command {
   void declare(CLI::App& app) override {
     app.add_option("TRACE", path_, "JSON lines in Mooncake's format, plain or gzipped")->required();
     app.add_option("--limit", limit_, "Read only the first requests; 0: all")->capture_default_str();
+    add_trace_format(app, format_);
     app.add_flag("--json", json_, "Print JSON");
   }
 
   outcome<exit_code> run(console& to) override {
-    auto loaded = load_trace(path_, limit_);
+    auto loaded = load_trace(path_, limit_, format_);
     if (!loaded)
       return tl::unexpected(loaded.error());
     trace_statistics statistics = measure(*loaded);
@@ -161,6 +163,7 @@ class trace_info_command final : public command {
  private:
   std::string path_;
   size_t limit_ = 0;
+  trace_format format_;
   bool json_ = false;
 };
 

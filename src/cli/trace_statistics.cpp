@@ -1,9 +1,11 @@
 #include "cli/trace_statistics.hpp"
 
+#include "cli/random_source.hpp"
 #include "cli/trace_generator.hpp"
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace terrace::cli {
 
@@ -37,28 +39,31 @@ double dispersion(const std::vector<uint64_t>& timestamps_ms) {
 double trace_statistics::infinite_hit_ratio() const {
   return input_tokens == 0
              ? 0
-             : static_cast<double>(hit_blocks * trace_block_tokens) / static_cast<double>(input_tokens);
+             : static_cast<double>(hit_blocks * block_tokens) / static_cast<double>(input_tokens);
 }
 
 trace_statistics measure(const trace& requests) {
   trace_statistics sum;
   std::unordered_map<uint64_t, uint64_t> parent_of; // parent of each whole block seen
+  std::unordered_set<uint64_t> prefixes; // a block is another one behind another prefix, as in a replay
   std::vector<uint64_t> timestamps, inputs, outputs, turns;
   for (const trace_request& request : requests.requests) {
     ++sum.requests;
+    sum.block_tokens = request.block_tokens;
     sum.input_tokens += request.input_length;
     sum.output_tokens += request.output_length;
     timestamps.push_back(request.timestamp_ms);
     inputs.push_back(request.input_length);
     outputs.push_back(request.output_length);
     uint64_t parent = no_parent;
-    bool leading = true;
+    uint64_t prefix = 0;
     for (size_t i = 0; i < request.full_blocks(); ++i) {
-      auto [known, is_new] = parent_of.try_emplace(request.hash_ids[i], parent);
-      leading = leading && !is_new;
-      sum.hit_blocks += leading;
+      prefix = splitmix64(prefix ^ splitmix64(request.hash_ids[i] + splitmix64_step));
+      bool is_new = prefixes.insert(prefix).second; // then all longer ones of this request are new
+      sum.hit_blocks += !is_new;
       sum.distinct_blocks += is_new;
-      sum.contradictions += !is_new && known->second != parent;
+      auto [known, first_time] = parent_of.try_emplace(request.hash_ids[i], parent);
+      sum.contradictions += !first_time && known->second != parent;
       parent = request.hash_ids[i];
       ++sum.blocks;
     }

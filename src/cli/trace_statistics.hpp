@@ -47,6 +47,7 @@ struct trace_statistics {
   double seconds = 0; ///< time from the first to the last timestamp
   uint64_t input_tokens = 0;
   uint64_t output_tokens = 0;
+  uint32_t block_tokens = 0;
   uint64_t blocks = 0; ///< whole blocks requested; what a cache can serve
   uint64_t distinct_blocks =
       0;                   ///< distinct blocks among them; what a cache must hold to avoid all further misses

@@ -69,6 +69,10 @@ std::string format_count(uint64_t count) {
   return text;
 }
 
+std::string format_counted(uint64_t count, const std::string& noun) {
+  return format_count(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
 std::string format_ratio(double ratio) { return fmt::format("{:.1f} %", ratio * 100); }
 
 outcome<uint64_t> parse_bytes(const std::string& text) {

@@ -20,6 +20,9 @@ std::string format_duration(double nanoseconds);
 /// "12,031".
 std::string format_count(uint64_t count);
 
+/// "1 client", "12,031 clients".
+std::string format_counted(uint64_t count, const std::string& noun);
+
 /// Returns 0 if `whole` is 0.
 inline double share_of(uint64_t part, uint64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);

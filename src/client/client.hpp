@@ -125,6 +125,9 @@ class connection {
   // ---- spaces and regions ----
 
   result<space> open_space(const space_spec& spec, deadline until = {});
+  /// Opens the space that has this number in `status`, for operators: a salt need not be known. It is not opened again
+  /// by `reconnect`. Errors: `not_found`, `denied`.
+  result<space> open_space(uint32_t number, deadline until = {});
   /// The space can no longer be used; its objects stay. Errors: `busy` while the connection holds leases in it.
   result<void> close_space(const space& opened, deadline until = {});
 

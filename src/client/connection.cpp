@@ -56,6 +56,10 @@ result<space> connection::open_space(const space_spec& spec, deadline until) {
   return core_->open_space(spec, until);
 }
 
+result<space> connection::open_space(uint32_t number, deadline until) {
+  return core_->open_space(number, until);
+}
+
 result<void> connection::close_space(const space& opened, deadline until) {
   return core_->close_space(opened, until);
 }

@@ -42,7 +42,9 @@ result<void> core::start(unique_fd socket, deadline until) {
   if (!info)
     return tl::unexpected<error>(info.error());
   for (auto& entry : spaces_)
-    if (entry.id != 0)
+    if (entry.known != 0) // the number may mean another space now
+      entry = {.spec = {}, .id = 0, .fingerprint = {}, .pools = {}};
+    else if (entry.id != 0)
       if (auto ok = open(*fresh, entry, until); !ok)
         return ok;
   for (auto& entry : regions_)
@@ -128,7 +130,7 @@ result<bool> core::reconnect(deadline until) {
 
 result<void> core::open(channel& at, space_entry& entry, deadline until) {
   return ask<kind::open_space>(
-      at, until, [&](body_builder& body) { return encode(body, entry.spec); },
+      at, until, [&](body_builder& body) { return encode(body, entry.spec, entry.known); },
       [&](const wire::OpenSpaceAnswer& table) {
         entry.id = table.space();
         if (entry.fingerprint == digest{})
@@ -138,7 +140,14 @@ result<void> core::open(channel& at, space_entry& entry, deadline until) {
 }
 
 result<space> core::open_space(const space_spec& spec, deadline until) {
-  space_entry entry{.spec = spec, .id = 0, .fingerprint = {}, .pools = {}};
+  return enter({.spec = spec, .id = 0, .fingerprint = {}, .pools = {}}, until);
+}
+
+result<space> core::open_space(uint32_t number, deadline until) {
+  return enter({.spec = {}, .id = 0, .fingerprint = {}, .pools = {}, .known = number}, until);
+}
+
+result<space> core::enter(space_entry entry, deadline until) {
   if (auto ok = open(*channel_, entry, until); !ok)
     return tl::unexpected<error>(ok.error());
   auto known =

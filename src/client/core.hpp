@@ -37,6 +37,7 @@ class core {
   const connect_options& options() const { return options_; }
 
   result<space> open_space(const space_spec& spec, deadline until);
+  result<space> open_space(uint32_t number, deadline until);
   result<void> close_space(const space& opened, deadline until);
   result<uint32_t> space_id_of(const space& opened) const;
   std::span<const open_pool> pools_of(const space& opened) const;
@@ -75,6 +76,7 @@ class core {
     uint32_t id = 0;    ///< id in the current channel; 0: closed, and the slot is free
     digest fingerprint; ///< fingerprint when it was first opened
     std::vector<open_pool> pools;
+    uint32_t known = 0; ///< opened by this number instead of the spec
   };
   /// A channel that closed while its daemon kept running. Its memory there is quarantined until the client
   /// confirms.
@@ -85,6 +87,7 @@ class core {
 
   static result<daemon_info> shake_hands(channel& with, const hello_request& hello, deadline until);
   static result<void> open(channel& at, space_entry& entry, deadline until);
+  result<space> enter(space_entry entry, deadline until);
   static result<void> announce(channel& at, region_entry& entry, deadline until);
   static result<unique_fd> bell_of(channel& at, deadline until);
   void back_off();

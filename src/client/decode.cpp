@@ -45,14 +45,27 @@ tier_status to_tier(const wire::TierStatus& table) {
       .leaving_bytes = table.leaving_bytes(),
       .notice = to_text(table.notice()),
       .read_bytes_per_s = table.read_bytes_per_s(),
+      .hit_tokens = table.hit_tokens(),
   };
 }
 
 space_status to_space(const wire::SpaceStatus& table) {
-  return {.space = table.space(),
-          .model = to_text(table.model()),
-          .fingerprint = digest::from({table.fingerprint()->data(), table.fingerprint()->size()}),
-          .pools = decode(table.pools())};
+  space_status space{.space = table.space(),
+                     .model = to_text(table.model()),
+                     .fingerprint = digest::from({table.fingerprint()->data(), table.fingerprint()->size()}),
+                     .pools = decode(table.pools()),
+                     .revision = to_text(table.revision()),
+                     .dtype = to_text(table.dtype()),
+                     .layout = to_text(table.layout()),
+                     .chunk_tokens = table.chunk_tokens(),
+                     .world_size = table.world_size(),
+                     .tenant = to_text(table.tenant()),
+                     .salted = table.salted(),
+                     .tiers = {}};
+  if (table.tiers() != nullptr)
+    for (const auto* tier : *table.tiers())
+      space.tiers.push_back({to_text(tier->tier()), tier->objects(), tier->bytes()});
+  return space;
 }
 
 group_status to_group(const wire::GroupStatus& table) {
@@ -67,12 +80,17 @@ group_status to_group(const wire::GroupStatus& table) {
                      .session_bytes = table.session_bytes(),
                      .tiers = {},
                      .open_spaces = {},
+                     .idle_spaces = {},
+                     .asked_tokens = table.asked_tokens(),
                      .tenants = {}};
   for (const auto* tier : *table.tiers())
     group.tiers.push_back(to_tier(*tier));
   if (table.open_spaces() != nullptr)
     for (const auto* space : *table.open_spaces())
       group.open_spaces.push_back(to_space(*space));
+  if (table.idle_spaces() != nullptr)
+    for (const auto* space : *table.idle_spaces())
+      group.idle_spaces.push_back(to_space(*space));
   if (table.tenants() != nullptr)
     group.tenants = decode(*table.tenants());
   return group;

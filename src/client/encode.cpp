@@ -83,7 +83,7 @@ Offset<wire::Hello> encode(body_builder& body, const hello_request& request) {
   return wire::CreateHello(body, protocol::version, name, resumes, boot, request.observes);
 }
 
-Offset<wire::OpenSpace> encode(body_builder& body, const space_spec& spec) {
+Offset<wire::OpenSpace> encode(body_builder& body, const space_spec& spec, uint32_t known) {
   std::vector<Offset<wire::Pool>> pools;
   for (const auto& pool : spec.pools) {
     auto tensors = encode(body, pool.tensors);
@@ -107,7 +107,7 @@ Offset<wire::OpenSpace> encode(body_builder& body, const space_spec& spec) {
   return wire::CreateOpenSpace(body, model, revision, dtype, layout, spec.chunk_tokens,
                                spec.hash_block_tokens, spec.world_size, pool_list, salt,
                                static_cast<wire::HashAlgorithm>(spec.algorithm), seed, spec.rank,
-                               spec.prefill_tokens_per_s, defaults);
+                               spec.prefill_tokens_per_s, defaults, known);
 }
 
 Offset<wire::Lookup> encode(body_builder& body, const lookup_request& request,

@@ -44,7 +44,7 @@ flatbuffers::Offset<wire::Options> encode(body_builder& body,
                                           /// The defaults if `options` is absent.
                                           const request_options& options);
 flatbuffers::Offset<wire::Hello> encode(body_builder& body, const hello_request& request);
-flatbuffers::Offset<wire::OpenSpace> encode(body_builder& body, const space_spec& spec);
+flatbuffers::Offset<wire::OpenSpace> encode(body_builder& body, const space_spec& spec, uint32_t known = 0);
 flatbuffers::Offset<wire::Lookup> encode(body_builder& body, const lookup_request& request,
                                          const request_context& context);
 flatbuffers::Offset<wire::AwaitLookup> encode(body_builder& body, const lookup_id& lookup,

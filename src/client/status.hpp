@@ -69,13 +69,29 @@ struct tier_status {
   uint64_t leaving_bytes = 0;    ///< host memory: in segments being removed that leases or clients still use
   std::string notice;            ///< information for an operator although the tier is ready
   uint64_t read_bytes_per_s = 0; ///< measured; 0: nothing was read yet, or nobody measures it
+  uint64_t hit_tokens = 0;       ///< of these prefixes, found here
 };
 
+struct space_tier {
+  std::string tier;
+  uint64_t objects = 0;
+  uint64_t bytes = 0;
+};
+
+/// The fields of a space are empty, and the numbers 0, if nobody has opened it since the daemon started.
 struct space_status {
   uint32_t space = 0;
   std::string model;
   digest fingerprint;
   std::vector<open_pool> pools;
+  std::string revision;
+  std::string dtype;
+  std::string layout;
+  uint32_t chunk_tokens = 0;
+  uint32_t world_size = 0;
+  std::string tenant; ///< name of the quota that its salt belongs to
+  bool salted = false;
+  std::vector<space_tier> tiers; ///< what its objects have
 };
 
 struct group_status {
@@ -90,6 +106,8 @@ struct group_status {
   uint64_t session_bytes = 0; ///< memory of the sessions, counted as if nothing were shared
   std::vector<tier_status> tiers;
   std::vector<space_status> open_spaces; ///< the first 64
+  std::vector<space_status> idle_spaces; ///< the first 64 that no client has open
+  uint64_t asked_tokens = 0;             ///< of prefixes that were looked up or loaded
   std::vector<tenant_status> tenants;    ///< tenants with quotas first
 };
 

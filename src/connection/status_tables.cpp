@@ -4,6 +4,7 @@
 #include "index/space_spec.hpp"
 #include "protocol/frame_builder.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <string_view>
 #include <vector>
@@ -11,7 +12,7 @@
 namespace terrace {
 
 flatbuffers::Offset<wire::TierStatus> write_status(flatbuffers::FlatBufferBuilder& body,
-                                                   const tier_report& tier) {
+                                                   const tier_report& tier, uint64_t hit_tokens) {
   auto kind = body.CreateString(to_string(tier.kind));
   auto state = body.CreateString(tier.state);
   auto reason = body.CreateString(tier.reason);
@@ -46,6 +47,7 @@ flatbuffers::Offset<wire::TierStatus> write_status(flatbuffers::FlatBufferBuilde
   out.add_bytes_read(tier.bytes_read);
   out.add_bytes_written(tier.bytes_written);
   out.add_errors(tier.errors);
+  out.add_hit_tokens(hit_tokens);
   return out.Finish();
 }
 
@@ -78,12 +80,39 @@ flatbuffers::Offset<wire::ClientStatus> write_status(flatbuffers::FlatBufferBuil
   return out.Finish();
 }
 
+namespace {
+
+/// The name of the quota to which a space belongs, empty if there is none.
+std::string tenant_of(const group_status& status, space_id space) {
+  auto tenant = status.tenants != nullptr ? status.tenants->tenant_of(space) : std::nullopt;
+  auto terms =
+      tenant && *tenant != tenant_id{} ? status.tenants->terms_of(*tenant, tier_kind::host) : std::nullopt;
+  if (!terms)
+    return {};
+  return terms->number == 0 ? terms->name : terms->name + "#" + std::to_string(terms->number);
+}
+
+} // namespace
+
 flatbuffers::Offset<wire::SpaceStatus> write_status(flatbuffers::FlatBufferBuilder& body,
-                                                    const opened_space& space) {
-  auto model = body.CreateString(space.spec.model);
-  auto fingerprint = body.CreateVector(space.fingerprint.bytes.data(), space.fingerprint.bytes.size());
-  auto pools = write_open_pools(body, space.spec);
-  return wire::CreateSpaceStatus(body, static_cast<uint32_t>(space.id), model, fingerprint, pools);
+                                                    const group_status& status, space_id space,
+                                                    const digest& fingerprint, const space_spec* spec) {
+  std::vector<flatbuffers::Offset<wire::SpaceTier>> shares;
+  for (const tier_report& tier : status.tiers)
+    if (auto share = tier.spaces.find(static_cast<uint32_t>(space)); share != tier.spaces.end())
+      shares.push_back(wire::CreateSpaceTier(body, body.CreateString(to_string(tier.kind)),
+                                             share->second.objects, share->second.bytes));
+  static const space_spec unknown{.chunk_tokens = 0, .world_size = 0};
+  const space_spec& shown = spec != nullptr ? *spec : unknown;
+  auto model = body.CreateString(shown.model), revision = body.CreateString(shown.revision);
+  auto dtype = body.CreateString(shown.dtype), layout = body.CreateString(shown.layout);
+  auto tenant = body.CreateString(tenant_of(status, space));
+  auto bytes = body.CreateVector(fingerprint.bytes.data(), fingerprint.bytes.size());
+  auto pools = write_open_pools(body, shown);
+  auto tiers = body.CreateVector(shares);
+  return wire::CreateSpaceStatus(body, static_cast<uint32_t>(space), model, bytes, pools, revision, dtype,
+                                 layout, shown.chunk_tokens, shown.world_size, tenant, !shown.salt.empty(),
+                                 tiers);
 }
 
 namespace {
@@ -185,23 +214,35 @@ void group_status::add_memory(const segmented_arena& memory) {
 
 namespace {
 
+bool has_objects(const group_status& status, space_id space) {
+  return std::any_of(status.tiers.begin(), status.tiers.end(), [&](const tier_report& tier) {
+    return tier.spaces.contains(static_cast<uint32_t>(space));
+  });
+}
+
 flatbuffers::Offset<wire::GroupStatus> write_group(flatbuffers::FlatBufferBuilder& body,
-                                                   const group_status& status, const region_budget* regions) {
+                                                   const group_status& status, const region_budget* regions,
+                                                   const metrics::space_table::token_totals& tokens) {
   std::vector<flatbuffers::Offset<wire::TierStatus>> tiers;
-  for (const tier_report& tier : status.tiers)
-    tiers.push_back(write_status(body, tier));
-  std::vector<flatbuffers::Offset<wire::SpaceStatus>> spaces;
+  for (const tier_report& tier : status.tiers) {
+    auto place = static_cast<size_t>(tier.kind);
+    tiers.push_back(write_status(body, tier, place < tokens.hit.size() ? tokens.hit[place] : 0));
+  }
+  std::vector<flatbuffers::Offset<wire::SpaceStatus>> spaces, idle;
   for (const space_ptr& space : status.group.open_spaces)
-    spaces.push_back(write_status(body, *space));
+    spaces.push_back(write_status(body, status, space->id, space->fingerprint, &space->spec));
+  for (const closed_space& space : status.group.closed_spaces)
+    if (idle.size() < protocol::status_spaces_max && has_objects(status, space.id))
+      idle.push_back(write_status(body, status, space.id, space.fingerprint, space.spec.get()));
   auto tenants = write_tenants(body, status.tiers);
   auto name = body.CreateString(status.name), path = body.CreateString(status.path);
   auto tier_list = body.CreateVector(tiers);
-  auto space_list = body.CreateVector(spaces);
+  auto space_list = body.CreateVector(spaces), idle_list = body.CreateVector(idle);
   return wire::CreateGroupStatus(
       body, name, path, status.isolated, static_cast<uint32_t>(status.group.spaces),
       static_cast<uint32_t>(status.group.leases), tier_list, space_list,
       regions != nullptr ? regions->bytes() : 0, regions != nullptr ? regions->bytes_max() : 0,
-      status.group.sessions, status.group.session_bytes, tenants);
+      status.group.sessions, status.group.session_bytes, tenants, tokens.asked, idle_list);
 }
 
 /// Returns whether the device reads disks itself. `refusal`: why no device reads the disk of this group; empty if
@@ -232,7 +273,9 @@ flatbuffers::Offset<wire::StatusAnswer>
 write_status_answer(flatbuffers::FlatBufferBuilder& body, const group_status& status,
                     const client_environment& environment,
                     const std::vector<std::shared_ptr<const client_state>>& clients) {
-  auto group = write_group(body, status, environment.regions.get());
+  auto tokens =
+      environment.spaces ? environment.spaces->totals(status.name) : metrics::space_table::token_totals{};
+  auto group = write_group(body, status, environment.regions.get(), tokens);
   auto groups = body.CreateVector(&group, 1);
   std::vector<flatbuffers::Offset<wire::ClientStatus>> listed;
   for (const auto& client : clients)

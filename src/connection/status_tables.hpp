@@ -5,6 +5,7 @@
 #include "connection/client_state.hpp"
 #include "group/group_messages.hpp"
 #include "index/space_registry.hpp"
+#include "index/tenant_directory.hpp"
 #include "memory/segmented_arena.hpp"
 #include "protocol/terrace_generated.h"
 #include "tier/messages.hpp"
@@ -32,6 +33,7 @@ struct group_status {
   std::vector<tier_report> tiers; ///< the serving tiers, fastest first, then those that do not serve
   /// Why no device reads its disk itself; empty if devices may, or if there are none.
   std::string disk_refusal;
+  const tenant_directory* tenants = nullptr; ///< of the group
 
   /// Called when the actor of a tier has ended.
   void tier_ended(size_t place);
@@ -59,12 +61,15 @@ flatbuffers::Offset<wire::OpenSpaceAnswer> write_open_space_answer(flatbuffers::
                                                                    const opened_space& space);
 
 flatbuffers::Offset<wire::TierStatus> write_status(flatbuffers::FlatBufferBuilder& body,
-                                                   const tier_report& tier);
+                                                   const tier_report& tier, uint64_t hit_tokens);
 flatbuffers::Offset<wire::ClientStatus> write_status(flatbuffers::FlatBufferBuilder& body,
                                                      const client_state& client,
                                                      std::chrono::steady_clock::time_point now);
+
+/// `spec`: null if its fields are not known.
 flatbuffers::Offset<wire::SpaceStatus> write_status(flatbuffers::FlatBufferBuilder& body,
-                                                    const opened_space& space);
+                                                    const group_status& status, space_id space,
+                                                    const digest& fingerprint, const space_spec* spec);
 
 /// `skipped`: requests that the shadows did not see, because they lagged behind.
 flatbuffers::Offset<wire::PoliciesAnswer> write_policies(flatbuffers::FlatBufferBuilder& body,

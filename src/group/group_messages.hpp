@@ -57,6 +57,7 @@ inline uint64_t tokens_of(const lease& held) { return tokens_of(held, held.chunk
 
 struct open_space_request {
   space_spec spec;
+  space_id known{}; ///< not 0: the space with this number, whatever the spec is
 };
 struct open_space_answer {
   error failure;
@@ -175,6 +176,7 @@ struct group_report {
   uint64_t sessions = 0;
   uint64_t session_bytes = 0;
   std::vector<space_ptr> open_spaces; ///< the first `protocol::status_spaces_max`
+  std::vector<closed_space> closed_spaces; ///< all that nobody has open
 };
 
 } // namespace terrace

@@ -10,7 +10,7 @@ namespace terrace {
 // ---- spaces ----
 
 open_space_answer group_state::answer(const open_space_request& request) {
-  auto opened = spaces_.open(request.spec);
+  auto opened = request.known != space_id{} ? spaces_.open(request.known) : spaces_.open(request.spec);
   if (!opened)
     return {opened.error(), nullptr};
   return {{}, std::move(*opened)};
@@ -360,6 +360,7 @@ group_report group_state::answer(const group_status_request&) const {
   report.sessions = sessions_.size();
   report.session_bytes = sessions_.bytes();
   report.open_spaces = spaces_.list(protocol::status_spaces_max);
+  report.closed_spaces = spaces_.closed(SIZE_MAX);
   return report;
 }
 

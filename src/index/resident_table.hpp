@@ -89,6 +89,12 @@ class resident_table {
   size_t size() const { return live_; }
   /// True if there is an object of the space, in any state.
   bool has(space_id space) const { return by_space_.contains(static_cast<uint32_t>(space)); }
+  /// What the objects of each space have, in any state.
+  struct space_use {
+    uint64_t objects = 0;
+    uint64_t bytes = 0; ///< physical
+  };
+  const std::unordered_map<uint32_t, space_use>& spaces() const { return by_space_; }
   /// The number of the space's objects, in any state.
   uint64_t objects_of(space_id space) const {
     auto use = by_space_.find(static_cast<uint32_t>(space));
@@ -182,10 +188,6 @@ class resident_table {
   void forget_parent(object_id id);
   void divide_bucket();
   void unlink(uint32_t slot);
-  struct space_use {
-    uint64_t objects = 0;
-    uint64_t bytes = 0; ///< physical
-  };
   space_use& use_of(uint32_t space);
 
   reader_gate gate_; ///< closed while a slot or a bucket changes, except for holds

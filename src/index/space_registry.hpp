@@ -45,6 +45,14 @@ struct idle_space {
   uint64_t opened = 0;
 };
 
+/// A space that nobody has open, as status shows it.
+struct closed_space {
+  space_id id{};
+  digest fingerprint;
+  std::shared_ptr<const space_spec>
+      spec; ///< null: nobody has opened it since the start, or there was no room for it
+};
+
 /// Numbers begin at 1 and are not reused. A space that is no longer open keeps its number until it is
 /// forgotten, because its objects outlive the clients that stored them. Not thread-safe; owned by one actor.
 class space_registry {
@@ -53,6 +61,8 @@ class space_registry {
     size_t spaces_max = 65'536;
     bool isolated = false;                      ///< the trust group is isolated; see `space_spec::validate`
     std::shared_ptr<memo_pool> memos = nullptr; ///< null: spaces have no memo
+    size_t spec_bytes_max =
+        16 << 20; ///< of the specs that are kept so that a space can be opened by its number
   };
 
   space_registry() : space_registry(options{}) {}
@@ -61,6 +71,9 @@ class space_registry {
   /// Returns the same space for equal specs. Errors: those of `space_spec::validate`; `busy` at the limit:
   /// the caller may forget idle spaces and try again.
   result<std::shared_ptr<const opened_space>> open(const space_spec& spec);
+
+  /// Opens a space that was opened before. Error: `not_found` if its fields are not known.
+  result<std::shared_ptr<const opened_space>> open(space_id known);
 
   /// Returns the number of the space with this fingerprint, whether it is open or not. Error: `busy` at the limit.
   result<space_id> reserve(const digest& fingerprint);
@@ -79,6 +92,9 @@ class space_registry {
   /// Returns the open spaces with the lowest numbers.
   std::vector<std::shared_ptr<const opened_space>> list(size_t count_max) const;
 
+  /// Returns the spaces with the lowest numbers that nobody has open.
+  std::vector<closed_space> closed(size_t count_max) const;
+
   size_t size() const;
   /// The number of all known spaces, open or not; at most `spaces_max`.
   size_t known() const { return spaces_.size(); }
@@ -88,8 +104,12 @@ class space_registry {
     digest fingerprint;
     std::weak_ptr<const opened_space> open; ///< expired if nobody has the space open
     uint64_t opened = 0;
+    std::shared_ptr<const space_spec> spec = nullptr; ///< kept when it is opened, if there is room
   };
+  void keep(entry& known, const space_spec& spec);
+
   options options_;
+  size_t spec_bytes_ = 0; ///< of all specs that are kept
   std::map<space_id, entry> spaces_;
   std::map<digest, space_id> by_fingerprint_;
   uint32_t last_ = 0; ///< the last number that was given

@@ -50,6 +50,19 @@ std::shared_ptr<space_probe> space_table::probe(const std::string& group, std::s
   return probe;
 }
 
+space_table::token_totals space_table::totals(const std::string& group) const {
+  std::lock_guard guard(mutex_);
+  token_totals sum;
+  for (const auto& [key, probe] : probes_) {
+    if (key.first != group)
+      continue;
+    sum.asked += probe->asked_tokens();
+    for (size_t i = 0; i < sum.hit.size(); ++i)
+      sum.hit[i] += probe->hit_tokens(static_cast<tier_kind>(i));
+  }
+  return sum;
+}
+
 void space_table::collect(sample_sink& sink) const {
   std::lock_guard guard(mutex_);
   for (const auto& [key, probe] : probes_)

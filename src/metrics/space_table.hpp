@@ -19,6 +19,11 @@ class space_probe {
   void loaded(uint64_t bytes) noexcept { loaded_bytes_.add(bytes); }
   void stored(uint64_t bytes) noexcept { stored_bytes_.add(bytes); }
 
+  uint64_t asked_tokens() const noexcept { return asked_tokens_.value(); }
+  uint64_t hit_tokens(tier_kind tier) const noexcept {
+    return hit_tokens_[static_cast<size_t>(tier)].value();
+  }
+
   void collect(const labels& series, sample_sink& sink) const;
 
  private:
@@ -35,6 +40,13 @@ class space_table {
   /// A client chooses `name` (its model's name): in labels, bytes other than printable ASCII become '?', and
   /// the first 100 are kept. Never null. `group` must come from the configuration.
   std::shared_ptr<space_probe> probe(const std::string& group, std::string_view name);
+
+  /// The tokens of all spaces of a trust group.
+  struct token_totals {
+    uint64_t asked = 0;
+    std::array<uint64_t, 4> hit{}; ///< by tier
+  };
+  token_totals totals(const std::string& group) const;
 
   void collect(sample_sink& sink) const;
 

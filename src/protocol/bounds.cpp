@@ -66,6 +66,8 @@ result<void> check(const wire::Hello& table) {
 }
 
 result<void> check(const wire::OpenSpace& table) {
+  if (table.known_space() != 0)
+    return check_number("rank", table.rank(), 0, 0);
   for (auto [field, value] :
        {std::pair{"model", table.model()}, {"dtype", table.dtype()}, {"layout", table.layout()}})
     if (auto ok = check_text(field, value, name_bytes_max, false); !ok)

@@ -179,9 +179,9 @@ result<void> check(const wire::LeasesAnswer& table) {
 
 result<void> check(const wire::StatusAnswer& table) {
   for (const auto* group : *table.groups())
-    if (group->open_spaces())
-      for (const auto* space : *group->open_spaces())
-        if (auto ok = check_pools(space->pools()); !ok)
+    for (const auto* spaces : {group->open_spaces(), group->idle_spaces()})
+      for (size_t i = 0; spaces != nullptr && i < spaces->size(); ++i)
+        if (auto ok = check_pools(spaces->Get(static_cast<uint32_t>(i))->pools()); !ok)
           return ok;
   return check_id("boot", table.boot(), false);
 }

@@ -24,6 +24,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -391,6 +392,11 @@ struct tier_report {
   uint64_t waiting = 0;
   uint64_t hits = 0, misses = 0, evictions = 0, bytes_read = 0, bytes_written = 0, errors = 0;
   std::vector<tenant_report> tenants; ///< quotas first
+  struct space_share {
+    uint64_t objects = 0;
+    uint64_t bytes = 0; ///< physical
+  };
+  std::map<uint32_t, space_share> spaces; ///< by number: those that have any object here
 };
 
 } // namespace terrace

@@ -8,13 +8,16 @@ import contextlib
 import json
 import os
 import pathlib
+import pty
 import re
+import select
 import shutil
 import socket
 import stat
 import subprocess
 import sys
 import tempfile
+import termios
 import threading
 import unittest
 
@@ -289,6 +292,159 @@ class Completion(CommandLine):
             if path := shutil.which(shell):
                 checked = subprocess.run([path, "-n", "/dev/stdin"], input=script, text=True, capture_output=True)
                 self.assertEqual((checked.returncode, checked.stderr), (0, ""), shell)
+
+
+class Traces(CommandLine):
+    def info(self, text, *words):
+        (self.folder / "trace.jsonl").write_bytes(text if isinstance(text, bytes) else text.encode())
+        return self.terrace("trace", "info", "trace.jsonl", "--json", *words)
+
+    def test_blocks_of_other_sizes(self):
+        lines = ('{"timestamp": 500, "input_length": 40, "output_length": 9, "hash_ids": [4, 9, 2]}\n'
+                 '{"timestamp": 61250, "input_length": 70, "output_length": 9, "hash_ids": [4, 9, 3, 5, 1]}\n')
+        self.expect(self.info(lines), USAGE, "trace.jsonl:1: expected 1 hash_ids for an input_length of 40 (one per 512 tokens), found 3; "
+                    "for blocks of 16 tokens add --block-tokens 16")
+        facts = json.loads(self.info(lines, "--block-tokens", "16").stdout)
+        self.assertEqual((facts["block_tokens"], facts["blocks"], facts["distinct_blocks"]), (16, 6, 4))
+        self.assertEqual(facts["infinite_cache_hit_ratio"], 2 * 16 / 110)
+        simulated = json.loads(self.terrace("simulate", "trace.jsonl", "--block-tokens", "16", "--chunk-tokens", "16", "--policies",
+                                            "lru", "--capacity", "1MiB", "--json").stdout)
+        self.assertEqual(simulated["infinite_cache_hit_ratio"], facts["infinite_cache_hit_ratio"])
+        replayed = json.loads(self.terrace("replay", "trace.jsonl", "--block-tokens", "16", "--chunk-tokens", "16", "--json").stdout)
+        self.assertEqual((replayed["hit_tokens"], replayed["wrong_bytes"]), (32, 0))
+        self.expect(self.terrace("replay", "trace.jsonl", "--block-tokens", "16", "--chunk-tokens", "24"), USAGE,
+                    "--chunk-tokens: expected a multiple of 16")
+
+    def test_timestamps_in_seconds(self):
+        lines = "".join('{"timestamp": %s, "input_length": 512, "output_length": 5, "hash_ids": [0]}\n' % at for at in (0.2, 0.4, 0.9))
+        self.expect(self.info(lines), USAGE, 'expected "timestamp" to be whole milliseconds, found 0.2: add --timestamps seconds')
+        self.assertEqual(json.loads(self.info(lines, "--timestamps", "seconds").stdout)["seconds"], 0.7)
+        self.assertEqual(json.loads(self.info(lines, "--timestamps", "milliseconds").stdout)["seconds"], 0)
+        self.assertEqual(json.loads(self.info(TRACE_LINE.replace(": 0,", ": 7,") + TRACE_LINE.replace(": 0,", ": 9.0,"),
+                                              "--timestamps", "seconds").stdout)["seconds"], 2)
+
+    def test_other_formats_are_told_what_is_expected(self):
+        for text, said in (("TIMESTAMP,ContextTokens,GeneratedTokens\n", "is not JSON"), ('{"text": "summarise"}\n', "the key \"timestamp\""),
+                           (f"[{TRACE_LINE.strip()}]\n", "found an array"), ('"text"\n', "found \"text\"")):
+            self.expect(self.info(text), USAGE, said, "a trace has Mooncake's format, one JSON object a line", "docs/simulate.md")
+        self.expect(self.info(b"\x28\xb5\x2f\xfd\0\0\n"), USAGE, "compressed with zstd: decompress it first")
+        self.expect(self.info("\ufeff" + TRACE_LINE), OK)
+
+    def test_ids_of_blocks_are_counted_as_a_replay_treats_them(self):
+        # The last request begins like the second one, and goes on with ids of the first one.
+        lines = "".join('{"timestamp": %d, "input_length": %d, "output_length": 1, "hash_ids": %s}\n' % (at, 512 * len(ids), ids)
+                        for at, ids in ((0, [1, 2, 3]), (1, [4, 5]), (2, [4, 2, 3])))
+        facts = json.loads(self.info(lines).stdout)
+        simulated = json.loads(self.terrace("simulate", "trace.jsonl", "--policies", "lru", "--capacity", "64MiB", "--json").stdout)
+        self.assertEqual((facts["infinite_cache_hit_ratio"], facts["contradictory_ids"]), (1 / 8, 1))
+        self.assertEqual(simulated["infinite_cache_hit_ratio"], 1 / 8)
+
+
+SPACE = ["--model", "test", "--dtype", "u8", "--layout", "file", "--pool", "piece:1MiB", "--chunk-tokens", "1",
+         "--hash-block-tokens", "1", "--algorithm", "sha256"]
+
+
+class Spaces(CommandLine):
+    def spaces(self):
+        group = json.loads(self.terrace("status", "--json").stdout)["groups"][0]
+        return {space["space"]: space for space in group["open_spaces"] + group["idle_spaces"]}
+
+    def test_status_lists_spaces_that_nobody_has_open(self):
+        self.put("hello\n")
+        space, = (one for one in self.spaces().values() if one["model"] == "terrace-files")
+        self.assertEqual((space["dtype"], space["layout"], space["revision"], space["chunk_tokens"], space["salted"]),
+                         ("u8", "file", "", 1, False))
+        host, = space["tiers"]
+        self.assertEqual((host["tier"], host["objects"]), ("host", 1))
+        self.assertGreaterEqual(host["bytes"], 1 << 20)
+        text = self.terrace("status").stdout
+        self.assertRegex(text, rf"(?m)^ +{space['space']} +terrace-files .*u8 .*file .*1\.\d+ MiB")
+        for line in text.splitlines():
+            self.assertLessEqual(len(line), 80, line)
+
+    def test_hit_ratios_are_also_in_tokens(self):
+        key = self.put("hello\n")
+        self.terrace("get", key, "-o", "copy")
+        group = json.loads(self.terrace("status", "--json").stdout)["groups"][0]
+        self.assertGreaterEqual(group["tiers"][0]["hit_tokens"], 1)
+        self.assertGreaterEqual(group["asked_tokens"], group["tiers"][0]["hit_tokens"])
+        self.assertRegex(self.terrace("status").stdout, r"hit tokens")
+
+    def test_a_space_is_named_by_its_number(self):
+        key = self.put("to be evicted")
+        number = next(one["space"] for one in self.spaces().values() if one["model"] == "terrace-files")
+        prompt = ["--space", number, "--digests", key]
+        found = json.loads(self.terrace("lookup", *prompt, "--json").stdout)
+        self.assertEqual(found["found_chunks"], 1)
+        self.expect(self.terrace("pin", *prompt), OK, "1 of 1 chunks are pinned")
+        self.expect(self.terrace("unpin", *prompt), OK, "is unpinned")
+        self.expect(self.terrace("evict", *prompt), OK, "1 objects")
+        self.put("to be cleared")
+        self.expect(self.terrace("clear", "--space", number), OK, "cleared")
+        self.assertEqual(self.terrace("get", key, "-o", "x").returncode, FAILED)
+        self.expect(self.terrace("clear", "--space", number, *SPACE), USAGE, "--space")
+        self.expect(self.terrace("lookup", "--digests", key), USAGE, "expected either --space, or --model")
+
+    def test_a_filter_that_matches_nothing_lists_what_there_is(self):
+        self.put("something")
+        for words in (["lookup", "--digests", "00" * 32], ["clear"], ["evict", "--digests", "00" * 32], ["pin", "--digests", "00" * 32]):
+            self.expect(self.terrace(*words, *SPACE), FAILED, "no space has these fields", "terrace-files")
+            self.expect(self.terrace(*words, "--space", "4000000"), FAILED, "no space has the number 4000000", "terrace-files")
+        self.assertNotIn("test", [space["model"] for space in self.spaces().values()])
+
+
+class Terminal(CommandLine):
+    """A command on a terminal of its own."""
+
+    def on_terminal(self, *words, answer=b"", expect=b""):
+        """Writes `answer` once the command has shown `expect`; returns its code, what it showed, and what it left of the terminal."""
+        ours, its = pty.openpty()
+        before = termios.tcgetattr(its)
+        running = subprocess.Popen([TERRACE, *map(str, words)], stdin=its, stdout=its, stderr=its, env=self.environment)
+        shown = b""
+        while expect not in shown:
+            ready, _, _ = select.select([ours], [], [], PATIENCE)
+            self.assertTrue(ready, shown)
+            shown += os.read(ours, 65536)
+        os.write(ours, answer)
+        code = running.wait(PATIENCE)
+        while select.select([ours], [], [], 0)[0]:
+            shown += os.read(ours, 65536)
+        same = termios.tcgetattr(its) == before
+        os.close(ours)
+        os.close(its)
+        return code, shown.decode(), same
+
+    def test_q_ends_top(self):
+        for interval in "0.1", "3600":
+            expect = b"q ends" if interval == "3600" else b"terraced"
+            code, _, same = self.on_terminal("top", "--interval", interval, answer=b"q", expect=expect)
+            self.assertEqual((code, same), (OK, True))
+
+    def test_top_is_one_snapshot_as_json(self):
+        shown = json.loads(self.terrace("top", "--json", "--interval", "0.1").stdout)
+        self.assertEqual(shown["groups"][0]["tiers"][0]["tier"], "host")
+        self.assertIn("requests_per_second", shown)
+        self.assertGreater(shown["seconds"], 0)
+        lines = self.terrace("top", "--json", "--interval", "0.1", "--count", "2").stdout.splitlines()
+        self.assertEqual([sorted(json.loads(line)) for line in lines], [sorted(shown)] * 2)
+
+    def test_no_colour_or_cursor_without_a_terminal(self):
+        self.assertNotIn("\x1b", self.terrace("top", "--count", "1", "--interval", "0.1").stdout)
+        self.assertNotIn("\x1b", self.terrace("bench", "--objects", "1", "--object-bytes", "4096", "--lookups", "1", "--rounds", "1").stderr)
+
+    def test_what_removes_everything_asks_on_a_terminal(self):
+        self.put("something")
+        for words in (["clear", "--all"], ["drain"], ["shutdown"]):
+            code, shown, _ = self.on_terminal(*words, answer=b"no\n", expect=b"Type yes: ")
+            self.assertEqual(code, FAILED, shown)
+            self.assertIn("nothing was changed", shown)
+        self.assertEqual(self.terrace("status").returncode, OK)
+        code, shown, _ = self.on_terminal("clear", "--all", answer=b"yes\n", expect=b"Type yes: ")
+        self.assertEqual(code, OK, shown)
+        code, shown, _ = self.on_terminal("clear", "--all", "--yes", expect=b"cleared")
+        self.assertEqual(code, OK, shown)
+        self.expect(self.terrace("clear", "--all"), OK, "cleared")  # scripts are not asked
 
 
 class DaemonStart(unittest.TestCase):

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 namespace terrace::cli {
 namespace {
 
@@ -26,6 +28,8 @@ client::daemon_status example() {
   host.used_bytes = 1ULL << 30;
   host.objects = 12'031;
   host.hits = 3;
+  host.hit_tokens = 500;
+  group.asked_tokens = 2'000;
   host.misses = 1;
   host.policy = "lru";
   client::tier_status& disk = group.tiers.emplace_back();
@@ -44,7 +48,7 @@ TEST(StatusReport, ShowsTiersWithUnits) {
   std::string text = format_status(example());
   EXPECT_THAT(text, HasSubstr("abababababababababababababababab"));
   EXPECT_THAT(text, ContainsRegex("host +ready +4.00 GiB +1.00 GiB +25.0 %"));
-  EXPECT_THAT(text, ContainsRegex("host +3 +1 +75.0 %"));
+  EXPECT_THAT(text, ContainsRegex("host +3 +1 +75.0 % +500 +25.0 %"));
   EXPECT_THAT(text, HasSubstr("disk is degraded: No space left on device"));
   EXPECT_THAT(text, ContainsRegex("7 +vllm +4242"));
 }
@@ -66,6 +70,11 @@ client::daemon_status with_a_space() {
   client::space_status& space = status.groups[0].open_spaces.emplace_back();
   space.space = 2;
   space.model = "llama";
+  space.dtype = "bf16";
+  space.layout = "paged";
+  space.tenant = "gold";
+  space.chunk_tokens = 256;
+  space.tiers = {{"host", 2, 6 << 20}};
   space.fingerprint.bytes.fill(0xcd);
   space.pools.push_back({"kv.1", 3 << 20, {{0, 2 << 20, 16, 8}, {2 << 20, 1 << 20, 40, 1}}});
   space.pools.push_back({"state", 4096, {}});
@@ -74,9 +83,33 @@ client::daemon_status with_a_space() {
 
 TEST(StatusReport, ShowsThePoolsOfSpaces) {
   std::string text = format_status(with_a_space());
-  EXPECT_THAT(text, ContainsRegex("2 +llama +cdcdcdcd +kv.1 +3.00 MiB +2 +16 to 23, 40 to 40"));
-  EXPECT_THAT(text, ContainsRegex("2 +llama +cdcdcdcd +state +4.00 KiB +- +-"));
+  EXPECT_THAT(text, ContainsRegex("2 +llama +- +bf16 +paged +gold +6.00 MiB +-"));
+  EXPECT_THAT(text, ContainsRegex("2 +cdcdcdcd +kv.1 +3.00 MiB +2 +16 to 23, 40 to 40"));
+  EXPECT_THAT(text, ContainsRegex("2 +cdcdcdcd +state +4.00 KiB +- +-"));
   EXPECT_THAT(format_status(example()), testing::Not(HasSubstr("fingerprint")));
+}
+
+TEST(StatusReport, ShowsSpacesThatNobodyHasOpenAndThoseWhoseFieldsAreUnknown) {
+  auto status = with_a_space();
+  status.groups[0].idle_spaces = std::move(status.groups[0].open_spaces);
+  status.groups[0].open_spaces.clear();
+  client::space_status& unknown = status.groups[0].idle_spaces.emplace_back();
+  unknown.space = 9;
+  unknown.tiers = {{"disk", 1, 4096}};
+  std::string text = format_status(status);
+  EXPECT_THAT(text, ContainsRegex("2 +llama"));
+  EXPECT_THAT(text, ContainsRegex("9 +not opened yet +- +- +- +- +- +4.00 KiB"));
+  EXPECT_EQ(to_json(status)["groups"][0]["idle_spaces"][1]["tiers"][0]["bytes"], 4096);
+}
+
+TEST(StatusReport, FitsInto80Columns) {
+  auto status = with_a_space();
+  status.groups[0].open_spaces[0].model = std::string(300, 'm');
+  status.groups[0].open_spaces[0].revision = std::string(40, 'r');
+  status.clients[0].name = std::string(100, 'c');
+  std::istringstream lines(format_status(status));
+  for (std::string line; std::getline(lines, line);)
+    EXPECT_LE(line.size(), 80u) << line;
 }
 
 TEST(StatusReport, JsonHasThePoolsOfSpaces) {

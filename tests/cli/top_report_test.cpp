@@ -45,7 +45,7 @@ TEST(TopReport, ShowsWhatChangedPerSecond) {
   auto before = status_of({client_of(1, "fast", 100, 1'000us)}, 1'000, 500);
   auto now = status_of({client_of(1, "fast", 300, 21'000us)}, 4'000, 1'500);
   std::string text = format_top(before, now, 2s, 10);
-  EXPECT_THAT(text, HasSubstr("1 clients"));
+  EXPECT_THAT(text, HasSubstr("1 client, "));
   EXPECT_THAT(text, HasSubstr("100/s, mean latency 100 us"));
   EXPECT_THAT(text, ContainsRegex("host +ready +1.00 GiB +25.0 % +0 +0 +1,500/s +75.0 % +0/s +1.50 GB/s"));
 }

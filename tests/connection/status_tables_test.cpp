@@ -24,7 +24,8 @@ TEST(StatusTables, ATierHasItsReport) {
   report.objects = 3;
   report.held_objects = 2;
   flatbuffers::FlatBufferBuilder body;
-  const auto& tier = finished(body, write_status(body, report));
+  const auto& tier = finished(body, write_status(body, report, 70));
+  EXPECT_EQ(tier.hit_tokens(), 70u);
   EXPECT_EQ(tier.tier()->str(), "disk");
   EXPECT_EQ(tier.state()->str(), "degraded");
   EXPECT_EQ(tier.reason()->str(), "gone");
@@ -38,7 +39,7 @@ TEST(StatusTables, ATierHasANoticeIfThereIsOne) {
   tier_report report;
   report.notice = "no huge pages";
   flatbuffers::FlatBufferBuilder body;
-  EXPECT_EQ(finished(body, write_status(body, report)).notice()->str(), "no huge pages");
+  EXPECT_EQ(finished(body, write_status(body, report, 0)).notice()->str(), "no huge pages");
 }
 
 TEST(StatusTables, AClientHasItsState) {
@@ -69,12 +70,30 @@ TEST(StatusTables, AClientHasItsState) {
 
 TEST(StatusTables, ASpaceHasItsPools) {
   auto spec = terrace::testing::small_space();
-  opened_space space{space_id{3}, spec, spec.fingerprint()};
+  spec.salt = "secret";
+  group_status status;
+  status.tiers.resize(2);
+  status.tiers[1].kind = tier_kind::disk;
+  status.tiers[1].spaces[3] = {2, 8192};
   flatbuffers::FlatBufferBuilder body;
-  const auto& written = finished(body, write_status(body, space));
+  const auto& written = finished(body, write_status(body, status, space_id{3}, spec.fingerprint(), &spec));
   EXPECT_EQ(written.space(), 3u);
+  EXPECT_EQ(written.dtype()->str(), spec.dtype);
+  EXPECT_TRUE(written.salted());
+  ASSERT_EQ(written.tiers()->size(), 1u);
+  EXPECT_EQ(written.tiers()->Get(0)->tier()->str(), "disk");
+  EXPECT_EQ(written.tiers()->Get(0)->bytes(), 8192u);
   EXPECT_EQ(written.model()->str(), spec.model);
   EXPECT_EQ(written.pools()->size(), spec.pools.size());
+}
+
+TEST(StatusTables, ASpaceThatNobodyHasOpenedHasNoFields) {
+  group_status status;
+  flatbuffers::FlatBufferBuilder body;
+  const auto& written = finished(body, write_status(body, status, space_id{3}, digest{}, nullptr));
+  EXPECT_EQ(written.chunk_tokens(), 0u);
+  EXPECT_EQ(written.model()->str(), "");
+  EXPECT_EQ(written.tiers()->size(), 0u);
 }
 
 TEST(StatusTables, PoliciesHaveTheirTiersAndShadows) {

@@ -87,7 +87,8 @@ TEST(Command, ClearForgetsEverythingOrOneSpace) {
   auto other = space;
   other.insert(other.end(), {"--revision", "another"});
   auto nothing = clear(other);
-  EXPECT_EQ(nothing.exit_code, 0) << nothing.err;
+  EXPECT_EQ(nothing.exit_code, 1) << nothing.out;
+  EXPECT_NE(nothing.err.find("no space has these fields; there are: "), std::string::npos) << nothing.err;
   EXPECT_EQ(client.lookup(chain).found_chunks, 3U);
   space.emplace_back("--json");
   auto cleared = clear(space);

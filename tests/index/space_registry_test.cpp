@@ -47,6 +47,34 @@ TEST(SpaceRegistry, AReservedNumberIsThatOfTheSpaceOnceItIsOpened) {
   EXPECT_EQ(registry.list(1), std::vector{opened});
 }
 
+TEST(SpaceRegistry, OpensAgainByNumberWhatWasOpenedBefore) {
+  space_registry registry;
+  auto spec = of_model("a");
+  spec.salt = "secret";
+  space_id id = registry.open(spec).value()->id;
+  auto reserved = registry.reserve(of_model("b").fingerprint()).value();
+  auto closed = registry.closed(9);
+  ASSERT_EQ(closed.size(), 2u);
+  EXPECT_EQ(closed[0].id, id);
+  ASSERT_TRUE(closed[0].spec);
+  EXPECT_EQ(*closed[0].spec, spec);
+  EXPECT_EQ(closed[1].spec, nullptr);
+  EXPECT_EQ(registry.closed(1).size(), 1u);
+  auto again = registry.open(id);
+  ASSERT_TRUE(again);
+  EXPECT_EQ((*again)->spec, spec);
+  EXPECT_EQ(registry.closed(9).size(), 1u);
+  for (space_id unknown : {reserved, space_id{99}})
+    EXPECT_EQ(registry.open(unknown).error().code, errc::not_found);
+}
+
+TEST(SpaceRegistry, KeepsFieldsWhileThereIsRoom) {
+  space_registry registry({.spec_bytes_max = 0});
+  space_id id = registry.open(of_model("a")).value()->id;
+  EXPECT_EQ(registry.open(id).error().code, errc::not_found);
+  EXPECT_EQ(registry.closed(9).front().spec, nullptr);
+}
+
 TEST(SpaceRegistry, HasABound) {
   space_registry registry({.spaces_max = 1});
   ASSERT_TRUE(registry.open(of_model("a")));

@@ -62,8 +62,8 @@ forget_spaces_answer on_forget_spaces(group_pointer self, const forget_spaces_re
 open_space_answer on_open_space(group_pointer self, const open_space_request& request) {
   auto answer = self->state.shared->answer(request);
   if (auto group = self->state.group.lock(); group && answer.opened) {
-    group->tenants->opened(answer.opened->id, request.spec.salt);
-    group->events->opened(answer.opened->id, request.spec);
+    group->tenants->opened(answer.opened->id, answer.opened->spec.salt);
+    group->events->opened(answer.opened->id, answer.opened->spec);
   }
   return answer;
 }

@@ -57,6 +57,8 @@ tier_report tier_changes::report(const usage_answer& usage) const {
   out.held_objects = objects_.table().held();
   out.evictions = objects_.evictions;
   out.errors = objects_.discarded;
+  for (const auto& [space, use] : objects_.table().spaces())
+    out.spaces[space] = {use.objects, use.bytes};
   return out;
 }
 

@@ -48,21 +48,43 @@ task<space_ptr> opened(client_request& request, const space_spec& spec) {
   }
 }
 
+/// The space with this number.
+task<space_ptr> known(client_request& request, uint32_t number) {
+  const trust_group& group = request.client.group();
+  open_space_request opening{{}, static_cast<space_id>(number)};
+  auto answer = co_await request.ask<open_space_answer>(group.group, std::move(opening), group_ended);
+  co_await request.valid(answer.failure);
+  co_return std::move(answer.opened);
+}
+
+task<space_ptr> described(client_request& request, const wire::OpenSpace& asked) {
+  auto spec = spec_of(asked);
+  co_await request.valid(spec);
+  const space_spec& wanted = *spec;
+  auto space = co_await opened(request, wanted);
+  co_return space;
+}
+
 } // namespace
 
 task<> open_space(client_request& request, const wire::OpenSpace& asked, protocol::descriptor_list&) {
   connected_client& client = request.client;
-  auto spec = spec_of(asked);
-  co_await request.valid(spec);
-  if (resp::is_value_space(*spec)) {
+  space_ptr space;
+  uint32_t number = asked.known_space();
+  if (number != 0) {
+    if (!request.may_govern("who opens a space by its number need not know the tenant's salt"))
+      co_return;
+    space = co_await known(request, number);
+  } else {
+    space = co_await described(request, asked);
+  }
+  if (resp::is_value_space(space->spec)) {
     request.refuse(
-        {errc::denied, "layout is '" + spec->layout +
+        {errc::denied, "layout is '" + space->spec.layout +
                            "', which is kept for values of Redis clients, whose sizes differ: expected "
                            "another layout"});
     co_return;
   }
-  const space_spec& wanted = *spec;
-  auto space = co_await opened(request, wanted);
   auto rank = static_cast<uint16_t>(asked.rank());
   auto mine = std::make_shared<client_space>();
   mine->space = space;

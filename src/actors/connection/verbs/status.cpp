@@ -21,6 +21,7 @@ void answer(client_request& request, group_status& all) {
       all.disk_refusal = tier.direct->refusal();
   }
   all.add_memory(*group.memory);
+  all.tenants = group.tenants.get();
   auto clients = client.environment().clients->of_group(group.name);
   request.reply([&](flatbuffers::FlatBufferBuilder& body) {
     return write_status_answer(body, all, client.environment(), {clients.begin(), clients.end()});
