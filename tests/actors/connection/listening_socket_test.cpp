@@ -44,12 +44,12 @@ TEST_F(ListeningSocket, ListensWithItsMode) {
   EXPECT_EQ(mode_of(path), 0660u);
 }
 
-TEST_F(ListeningSocket, MakesMissingFolders) {
-  path = (folder / "a" / "b" / "s").string();
+TEST_F(ListeningSocket, MakesNoMissingFolder) {
+  path = (folder / "a" / "s").string();
   auto socket = open_listening_socket(path, 0600);
-  ASSERT_TRUE(socket) << socket.error().text;
-  EXPECT_TRUE(connects());
-  EXPECT_EQ(mode_of(path), 0600u);
+  ASSERT_FALSE(socket);
+  EXPECT_NE(socket.error().text.find("cannot bind " + path), std::string::npos) << socket.error().text;
+  EXPECT_FALSE(std::filesystem::exists(folder / "a"));
 }
 
 TEST_F(ListeningSocket, ReplacesTheSocketOfADaemonThatWasKilled) {
