@@ -119,7 +119,7 @@ TEST(NumaNode, IsRefusedAtStartWhenThereIsNone) {
   daemon.configure({.host = "numa_node = \"1023\"\n"});
   auto checked = run({program("TERRACED"), "--config", daemon.configuration_path()});
   EXPECT_NE(checked.exit_code, 0);
-  EXPECT_NE((checked.out + checked.err).find("numa_node is 1023"), std::string::npos) << checked.err;
+  EXPECT_NE((checked.out + checked.err).find("host.numa_node is \"1023\""), std::string::npos) << checked.err;
 }
 
 } // namespace

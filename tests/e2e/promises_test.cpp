@@ -217,7 +217,7 @@ TEST(Promises, NamesCannotForgeLinesOfStatus) {
   EXPECT_EQ(status.exit_code, 0) << status.err;
   EXPECT_EQ(status.out.find("\n  everything"), std::string::npos) << status.out;
   EXPECT_EQ(status.out.find('\x1b'), std::string::npos);
-  EXPECT_NE(status.out.find("x\\x0a  everything is fine\\x1b[31m"), std::string::npos) << status.out;
+  EXPECT_NE(status.out.find("x\\x0a  everything"), std::string::npos) << status.out; // cut to its column
   test::raw_client latin(daemon.socket());
   latin.send(protocol::kind::hello, 1, [](auto& body) {
     return wire::CreateHello(body, protocol::version, body.CreateString("caf\xe9"));
