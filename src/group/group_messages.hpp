@@ -175,7 +175,7 @@ struct group_report {
   uint64_t old_leases = 0;
   uint64_t sessions = 0;
   uint64_t session_bytes = 0;
-  std::vector<space_ptr> open_spaces; ///< the first `protocol::status_spaces_max`
+  std::vector<space_ptr> open_spaces;      ///< the first `protocol::status_spaces_max`
   std::vector<closed_space> closed_spaces; ///< all that nobody has open
 };
 

@@ -49,7 +49,8 @@ TEST(App, SaysWhatWasExpectedInOneLine) {
   expect_usage({"stats"}, "found \"stats\"");
   expect_usage({"trace"}, "terrace trace: expected a command (generate, info)");
   expect_usage({"trace", "info"}, "TRACE is required");
-  expect_usage({"trace", "info", "--limit", "many", "x"}, "--limit: expected a whole number of at least 0, found \"many\"");
+  expect_usage({"trace", "info", "--limit", "many", "x"},
+               "--limit: expected a whole number of at least 0, found \"many\"");
   expect_usage({"trace", "generate", "--arrivals", "sometimes"}, "{poisson,bursty}");
   expect_usage({"trace", "generate", "--branch", "2"}, "--branch: expected a chance from 0 to 1, found 2");
   expect_usage({"trace", "generate", "--colour"}, "--colour");

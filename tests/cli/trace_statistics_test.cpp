@@ -18,7 +18,7 @@ TEST(TraceStatistics, HitsEndAtTheFirstUnknownBlock) {
   trace_statistics s = measure({{asking({1, 2, 3}), asking({1, 2, 4}), asking({1, 5, 3})}});
   EXPECT_EQ(s.blocks, 9U);
   EXPECT_EQ(s.distinct_blocks, 6U); // a replay treats the 3 behind 5 as another block
-  EXPECT_EQ(s.hit_blocks, 3U); // {1, 2} and {1}; the second 3 follows a miss
+  EXPECT_EQ(s.hit_blocks, 3U);      // {1, 2} and {1}; the second 3 follows a miss
 }
 
 TEST(TraceStatistics, ABegunBlockIsNeverAHit) {

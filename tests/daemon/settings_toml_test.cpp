@@ -155,7 +155,8 @@ TEST(SettingsToml, RefusesWrongTypesEverywhere) {
 
 TEST(SettingsToml, EveryFormerOptionIsNamedWithItsLineAndWhatToUseInstead) {
   for (const auto& former : former_options()) {
-    const bool repeated = former.section == "listen" || former.section == "resp" || former.section == "remote";
+    const bool repeated =
+        former.section == "listen" || former.section == "resp" || former.section == "remote";
     auto heading = (repeated ? "[[" : "[") + std::string(former.section) + (repeated ? "]]\n" : "]\n");
     auto said = problems_of(heading + std::string(former.key) + " = 1\n");
     EXPECT_THAT(said, HasSubstr("test.toml:2: option '" + std::string(former.key) + "' in [" +

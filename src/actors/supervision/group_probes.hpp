@@ -46,7 +46,7 @@ struct group_probes {
   std::shared_ptr<metrics::tier_probe> gpu_tier = std::make_shared<metrics::tier_probe>();
   std::shared_ptr<metrics::tier_probe> remote_tier = std::make_shared<metrics::tier_probe>();
   std::shared_ptr<read_meter> remote_meter = std::make_shared<read_meter>(); ///< meter of the remote tier
-  std::shared_ptr<read_meter> disk_meter = std::make_shared<read_meter>(); ///< meter of the disk tier
+  std::shared_ptr<read_meter> disk_meter = std::make_shared<read_meter>();   ///< meter of the disk tier
   std::shared_ptr<tenant_states> host_tenants = std::make_shared<tenant_states>();
   std::shared_ptr<tenant_states> disk_tenants = std::make_shared<tenant_states>();
   /// A probe without lines.
