@@ -1,9 +1,9 @@
 // What a remote store sends: replies in pieces of any size to commands that wait for them. A finding is a crash, a
 // result that depends on how the stream was cut, a byte beyond the memory that was given, or a value that passes
 // although it is not the expected object.
+#include "promise.hpp"
 #include "remote/valkey_connection.hpp"
 #include "remote/value_header.hpp"
-#include "tests/fuzz/promise.hpp"
 
 #include <algorithm>
 #include <cstdint>
