@@ -1,6 +1,7 @@
 #include "base/standard_descriptors.hpp"
 
 #include <fcntl.h>
+#include <initializer_list>
 #include <unistd.h>
 
 namespace terrace {
