@@ -23,9 +23,8 @@ tl::unexpected<error> unexpected_reply(const char* expected) {
                   " was expected; check that the address is that of a Valkey or Redis server");
 }
 
-} // namespace
-
-error error_of_server(std::string_view said) {
+// `word`: the first of what the server says; `text`: what is shown of all of it.
+error meaning_of(std::string_view word, const std::string& text) {
   struct {
     std::string_view word;
     errc code;
@@ -48,12 +47,17 @@ error error_of_server(std::string_view said) {
        "the server belongs to a cluster: give the address of a single server"},
       {"NOPROTO", errc::unsupported, "the server speaks another protocol: Valkey or Redis was expected"},
   };
-  auto word = said.substr(0, said.find(' '));
   for (const auto& one : known)
     if (one.word == word)
-      return {one.code, std::string(one.fix) + " (it says: " + shown(said) + ")"};
-  return {errc::internal, "the store refuses a command: " + shown(said)};
+      return {one.code, std::string(one.fix) + " (it says: " + text + ")"};
+  return {errc::internal, "the store refuses a command: " + text};
 }
+
+std::string_view first_word(std::string_view said) { return said.substr(0, said.find(' ')); }
+
+} // namespace
+
+error error_of_server(std::string_view said) { return meaning_of(first_word(said), shown(said)); }
 
 // ---- commands ----
 
@@ -166,15 +170,14 @@ result<void> valkey_connection::take_greeting(const reply_step& step) {
 }
 
 error valkey_connection::rejection(std::string_view said) const {
-  std::string text(said);
-  // Some servers repeat the words of a command that they do not know.
-  if (!login_.password.empty())
-    for (size_t at = 0; (at = text.find(login_.password, at)) != std::string::npos;)
-      text.replace(at, login_.password.size(), "");
-  error why = error_of_server(text);
+  // Some servers repeat the words of a command that they do not know. Cutting the password out of the text is not
+  // enough: what is left of it may join into the password again.
+  bool repeats = !login_.password.empty() && said.find(login_.password) != std::string_view::npos;
+  std::string text = repeats ? "a text with the password in it, not shown here" : shown(said);
+  error why = meaning_of(first_word(said), text);
   if (why.code == errc::internal)
-    why = {errc::denied, "the store does not let us in: check user, password_file and database (it says: " +
-                             shown(text) + ")"};
+    why = {errc::denied,
+           "the store does not let us in: check user, password_file and database (it says: " + text + ")"};
   return why;
 }
 

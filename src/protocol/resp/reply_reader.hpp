@@ -94,7 +94,6 @@ class reply_reader {
   result<std::optional<std::string_view>> line() const;
   result<reply_step> read_text(reply_type type, std::string_view line);
   result<reply_step> read_aggregate(reply_type type, std::string_view line);
-  result<reply_step> read_number(reply_type type, std::string_view line);
   result<reply_step> plain(reply_type type, std::string_view line);
   result<reply_step> end_item(reply_step step, size_t bytes);
   bool close_item();
