@@ -57,6 +57,8 @@ ROWS = [
         ("Time of lookups and loads", "s",
          [(quantile(0.5, "terrace_request_duration_seconds", "verb", 'verb=~"lookup|load"'), "{{verb}} median"),
           (quantile(0.99, "terrace_request_duration_seconds", "verb", 'verb=~"lookup|load"'), "{{verb}} p99")]),
+        ("Tokens that were not found, by reason", "short",
+         [(rate("terrace_miss_tokens_total", "reason"), "{{reason}}")]),
         ("Tokens left to the engine because it computes them faster", "short",
          [(rate("terrace_recompute_tokens_total", "group"), "{{group}}")]),
         ("Hits of other policies and sizes (shadows)", "percentunit",

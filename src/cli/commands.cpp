@@ -24,6 +24,7 @@ std::unique_ptr<command> make_doctor_command();
 std::unique_ptr<command> make_drain_command();
 std::unique_ptr<command> make_shutdown_command();
 std::unique_ptr<command> make_lookup_command();
+std::unique_ptr<command> make_explain_command();
 std::unique_ptr<command> make_put_command();
 std::unique_ptr<command> make_get_command();
 std::unique_ptr<command> make_clear_command();
@@ -111,6 +112,10 @@ std::span<const command_entry> commands() {
        "  terrace lookup --model llama --dtype bf16 --layout paged --pool kv:4MiB --digests "
        "d830de3d42c00f25,fedd9e4abebebbe6\n",
        make_lookup_command},
+      {"explain", "Say of each chunk of a prompt where it is, or why it is a miss",
+       "  terrace explain --space 1 --tokens @prompt.json\n"
+       "  terrace explain --space 1 --digests d830de3d42c00f25,fedd9e4abebebbe6 --json | jq '.chunks[]'\n",
+       make_explain_command},
       {"put", "Store a file in the cache",
        "  terrace put adapter.safetensors            prints the key, which is the file's SHA-256\n"
        "  terrace put video.bin --object-bytes 4MiB\n",

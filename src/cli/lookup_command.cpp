@@ -1,4 +1,4 @@
-// terrace lookup
+// terrace lookup, and terrace explain
 
 #include "cli/command.hpp"
 #include "cli/json.hpp"
@@ -9,6 +9,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <chrono>
 
 namespace terrace::cli {
@@ -29,6 +30,10 @@ std::vector<tier_run> runs_of(const std::vector<tier_kind>& tiers) {
     ++runs.back().count;
   }
   return runs;
+}
+
+std::string chunk_range(uint32_t first, uint32_t count) {
+  return count == 1 ? std::to_string(first) : fmt::format("{}-{}", first, first + count - 1);
 }
 
 class lookup_command final : public command {
@@ -87,8 +92,7 @@ class lookup_command final : public command {
       return;
     table runs({{"chunks", align::left}, {"tier", align::left}});
     for (const tier_run& run : runs_of(found.tiers))
-      runs.add({run.count == 1 ? std::to_string(run.first)
-                               : fmt::format("{}-{}", run.first, run.first + run.count - 1),
+      runs.add({chunk_range(static_cast<uint32_t>(run.first), static_cast<uint32_t>(run.count)),
                 to_string(run.tier)});
     to.print("\n{}", runs.to_string());
   }
@@ -97,7 +101,100 @@ class lookup_command final : public command {
   daemon_options daemon_;
 };
 
+/// What a reason means, and what to do about it. Empty: nothing.
+std::string_view advice(std::string_view state) {
+  struct {
+    std::string_view state, text;
+  } constexpr known[] = {
+      {"not_stored",
+       "No engine has stored it, or it left long ago. Digests differ with the tokens, the LoRA adapter, the "
+       "salt and the seed (PYTHONHASHSEED of vLLM): compare them with those of the engine that stored it."},
+      {"evicted",
+       "Others were worth more. A larger tier, a disk, a quota for its tenant or terrace pin keeps it."},
+      {"cleared", "Somebody has cleared its space, or an engine was told to reset its prefix cache."},
+      {"removed", "An operator has evicted it, or a client has removed or replaced it."},
+      {"damaged", "Its bytes were wrong, so that it was dropped. The log and terrace status say more."},
+      {"incomplete",
+       "A rank or a pool of its chunk is missing. terrace clients shows which ranks are connected."},
+      {"retired", "Its memory was taken out of the tier, or host memory keeps nothing (staging_only)."},
+      {"out_of_service", "The tier that has it cannot be read now. terrace status says why."},
+  };
+  for (const auto& one : known)
+    if (one.state == state)
+      return one.text;
+  return {};
+}
+
+class explain_command final : public command {
+ public:
+  void declare(CLI::App& app) override {
+    prompt_.declare(app);
+    daemon_.declare(app);
+  }
+
+  outcome<exit_code> run(console& to) override {
+    auto opened = prompt_.open(daemon_, "terrace explain");
+    if (!opened)
+      return tl::unexpected(opened.error());
+    auto& [daemon, space] = *opened;
+    client::prompt_request request;
+    request.in = space;
+    request.what = prompt_.what();
+    auto found = daemon.explain(request, daemon_.until());
+    if (!found)
+      return request_failed(daemon, "explain", found.error());
+    if (daemon_.json)
+      print_json(to, describe(*found));
+    else
+      print(*found, to);
+    return exit_code::ok;
+  }
+
+ private:
+  static json describe(const client::explain_result& found) {
+    json chunks = json::array();
+    for (const client::explained_chunks& run : found.runs)
+      chunks.push_back({{"first_chunk", run.first},
+                        {"chunks", run.count},
+                        {"state", run.state},
+                        {"tier", run.tier},
+                        {"seconds_ago", run.ago.count()},
+                        {"detail", run.detail}});
+    return {{"requested_chunks", found.requested_chunks},
+            {"found_chunks", found.found_chunks},
+            {"chunks", chunks}};
+  }
+
+  static void print(const client::explain_result& found, console& to) {
+    to.print("{} of {} chunks can be loaded\n", format_count(found.found_chunks),
+             format_count(found.requested_chunks));
+    if (found.runs.empty())
+      return;
+    table rows(
+        {{"chunks", align::left}, {"state", align::left}, {"tier", align::left}, {"ago"}, {"", align::left}});
+    uint32_t shown = 0;
+    for (const client::explained_chunks& run : found.runs) {
+      bool left = run.state != "present" && run.state != "out_of_service" && !run.tier.empty();
+      rows.add({chunk_range(run.first, run.count), run.state, run.tier.empty() ? "-" : run.tier,
+                left ? format_duration(static_cast<double>(run.ago.count()) * 1e9) : "-", run.detail});
+      shown = run.first + run.count;
+    }
+    to.print("\n{}", rows.to_string());
+    if (shown < found.requested_chunks)
+      to.print("\n  and {} chunks more\n", format_count(found.requested_chunks - shown));
+    auto miss = std::find_if(found.runs.begin(), found.runs.end(),
+                             [](const client::explained_chunks& run) { return run.state != "present"; });
+    if (miss != found.runs.end() && !advice(miss->state).empty())
+      to.print("\n{}: {}\n", miss->state, advice(miss->state));
+  }
+
+  prompt_options prompt_;
+  daemon_options daemon_;
+};
+
 } // namespace
+
+std::unique_ptr<command> make_explain_command() { return std::make_unique<explain_command>(); }
 
 std::unique_ptr<command> make_lookup_command() { return std::make_unique<lookup_command>(); }
 

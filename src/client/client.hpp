@@ -303,6 +303,9 @@ class connection {
   /// but nobody finds them again.
   result<clear_result> evict(const prompt_request& request, deadline until = {});
 
+  /// Says of each chunk of the prompt where it is, or why it is a miss. Counts no hit, and no policy is told.
+  result<explain_result> explain(const prompt_request& request, deadline until = {});
+
   /// Moves the objects of all chunks of the prompt to host memory or to disk. Objects under a lease stay in
   /// host memory as well. Errors: `unsupported` without a disk.
   result<move_result> move(const prompt_request& request, tier_kind to, deadline until = {});

@@ -118,6 +118,27 @@ result<unpin_result> connection::unpin(const prompt_request& request, deadline u
       });
 }
 
+result<explain_result> connection::explain(const prompt_request& request, deadline until) {
+  auto number = core_->space_id_of(request.in);
+  if (!number)
+    return tl::unexpected<error>(number.error());
+  return ask<kind::explain>(
+      *core_->now(), until,
+      [&](body_builder& body) {
+        auto prefix = detail::encode(body, request.what);
+        auto options = detail::encode(body, request.options);
+        return wire::CreateExplain(body, *number, prefix, detail::milliseconds_left(until), options);
+      },
+      [](const wire::ExplainAnswer& table) {
+        explain_result found{table.requested_chunks(), table.found_chunks(), {}};
+        for (const auto* run : *table.runs())
+          found.runs.push_back({run->first_chunk(), run->chunks(), detail::to_text(run->state()),
+                                detail::to_text(run->tier()), std::chrono::seconds(run->seconds()),
+                                detail::to_text(run->detail())});
+        return found;
+      });
+}
+
 result<clear_result> connection::evict(const prompt_request& request, deadline until) {
   auto number = core_->space_id_of(request.in);
   if (!number)

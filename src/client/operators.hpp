@@ -68,6 +68,23 @@ struct move_result {
   move_share failed;  ///< chunks that could not be moved there
 };
 
+/// Chunks one after the other of which the same is true.
+struct explained_chunks {
+  uint32_t first = 0;
+  uint32_t count = 0;
+  std::string
+      state; ///< "present", or why they are a miss: "not_stored", "evicted", "cleared", "removed", "damaged",
+             ///< "incomplete", "retired", "out_of_service" (docs/protocol.md)
+  std::string tier;            ///< where they are, or which tier they have left; empty: not known
+  std::chrono::seconds ago{0}; ///< since the first of them has left
+  std::string detail;          ///< for people; may be empty
+};
+struct explain_result {
+  uint32_t requested_chunks = 0;
+  uint32_t found_chunks = 0; ///< leading chunks that are present
+  std::vector<explained_chunks> runs;
+};
+
 struct pin_result {
   uint32_t requested_chunks = 0;
   uint32_t pinned_chunks = 0; ///< leading chunks; 0: nothing was found, and nothing is pinned

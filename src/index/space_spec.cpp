@@ -1,5 +1,6 @@
 #include "index/space_spec.hpp"
 
+#include "base/printable.hpp"
 #include "index/sha256.hpp"
 
 #include <set>
@@ -104,6 +105,32 @@ std::string_view to_string(hash_algorithm algorithm) {
     case hash_algorithm::xxh3_128: return "xxh3_128";
   }
   return "unknown";
+}
+
+std::string differences(const space_spec& here, const space_spec& there) {
+  std::string text;
+  auto add = [&](const std::string& part) { text += (text.empty() ? "" : "; ") + part; };
+  auto compare = [&](const char* field, const std::string& in_here, const std::string& in_there) {
+    if (in_here != in_there)
+      add(std::string(field) + " is " + (in_there.empty() ? "empty" : printable(in_there)) + " there and " +
+          (in_here.empty() ? "empty" : printable(in_here)) + " here");
+  };
+  compare("model", here.model, there.model);
+  compare("revision", here.revision, there.revision);
+  compare("dtype", here.dtype, there.dtype);
+  compare("layout", here.layout, there.layout);
+  compare("chunk_tokens", std::to_string(here.chunk_tokens), std::to_string(there.chunk_tokens));
+  compare("hash_block_tokens", std::to_string(here.hash_block_tokens),
+          std::to_string(there.hash_block_tokens));
+  compare("world_size", std::to_string(here.world_size), std::to_string(there.world_size));
+  compare("algorithm", std::string(to_string(here.algorithm)), std::string(to_string(there.algorithm)));
+  if (here.pools != there.pools)
+    add("the pools differ");
+  if (here.salt != there.salt)
+    add("the salt differs");
+  if (here.seed != there.seed)
+    add("the seed differs");
+  return text;
 }
 
 result<void> space_spec::validate(bool isolated) const {

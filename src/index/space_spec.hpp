@@ -71,6 +71,10 @@ struct space_spec {
   friend bool operator==(const space_spec&, const space_spec&) = default;
 };
 
+/// Says in which fields `there` differs, for people: "dtype is fp8 there and bf16 here; the salt differs". Salts and seeds
+/// are not shown. Empty if nothing differs.
+std::string differences(const space_spec& here, const space_spec& there);
+
 inline bool has_trailing_pools(const space_spec& spec) {
   return std::any_of(spec.pools.begin(), spec.pools.end(),
                      [](const pool_spec& pool) { return pool.rule == hit_rule::trailing_chunks; });

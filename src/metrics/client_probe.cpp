@@ -86,6 +86,12 @@ void client_probe::collect(const labels& series, sample_sink& sink) const {
         "Requests of which a part that was found was left to the client, because it computes it faster.",
         recompute_requests_);
   count("terrace_recompute_tokens_total", "Tokens of these parts.", recompute_tokens_);
+  for (size_t why = 0; why < miss_reasons; ++why)
+    sink.counter(
+        "terrace_miss_tokens_total",
+        "Tokens of prefixes looked up under a lease that were not found, by why the first chunk was missing.",
+        with(series, "reason", to_string(static_cast<miss_reason>(why))),
+        static_cast<double>(missed_tokens_[why].value()));
   count("terrace_no_load_requests_total", "Requests that found nothing because of their option no_load.",
         no_load_requests_);
   count("terrace_no_store_requests_total", "Requests that stored nothing because of their option no_store.",

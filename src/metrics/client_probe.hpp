@@ -1,6 +1,7 @@
 // Counts connections and their resources, per trust group.
 #pragma once
 
+#include "base/miss_reason.hpp"
 #include "metrics/samples.hpp"
 
 #include <array>
@@ -44,6 +45,10 @@ class client_probe {
   void lease_taken() noexcept;
   void lease_shortened() noexcept { leases_shortened_.add(); } ///< a lease would have held too much
   void left_to_recompute(uint64_t tokens) noexcept; ///< once per request: the client computes them faster
+  /// Once per lookup under a lease that misses a part of its prefix: its tokens, and why the first chunk was missing.
+  void missed(miss_reason why, uint64_t tokens) noexcept {
+    missed_tokens_[static_cast<size_t>(why)].add(tokens);
+  }
   void loaded_nothing() noexcept { no_load_requests_.add(); } ///< because its client asked for that
   void stored_nothing() noexcept { no_store_requests_.add(); }
   void lease_ended() noexcept { leases_.subtract(); } ///< call once per `lease_taken`
@@ -92,6 +97,7 @@ class client_probe {
   counter rings_;
   counter recompute_requests_, recompute_tokens_, no_load_requests_, no_store_requests_;
   counter events_told_, subscribers_lost_;
+  std::array<counter, miss_reasons> missed_tokens_;
   std::array<counter, refusals> refused_;
 };
 

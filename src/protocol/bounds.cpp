@@ -265,6 +265,11 @@ result<void> check(const wire::Evict& table) {
     return ok;
   return check(table.options());
 }
+result<void> check(const wire::Explain& table) {
+  if (auto ok = check(*table.prefix()); !ok)
+    return ok;
+  return check(table.options());
+}
 result<void> check(const wire::Move& table) {
   if (auto ok = check_number("to", table.to(), 0, 2); !ok)
     return ok;

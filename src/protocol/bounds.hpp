@@ -35,6 +35,7 @@ result<void> check(const wire::SetPolicy& table);
 result<void> check(const wire::Pin& table);
 result<void> check(const wire::Unpin& table);
 result<void> check(const wire::Evict& table);
+result<void> check(const wire::Explain& table);
 result<void> check(const wire::Move& table);
 result<void> check(const wire::Quota& table);
 

@@ -253,6 +253,11 @@ made_frame make_request(kind verb, uint64_t request, input_bytes& from, const ve
       chunks named(from);
       return finish(wire::CreateEvict(b, space, named.write(b), from.take() % 16));
     }
+    case kind::explain: {
+      uint32_t space = one_of(client.spaces, from.take());
+      chunks named(from);
+      return finish(wire::CreateExplain(b, space, named.write(b)));
+    }
     case kind::move: {
       uint32_t space = one_of(client.spaces, from.take());
       chunks named(from);

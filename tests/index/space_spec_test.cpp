@@ -101,6 +101,22 @@ TEST(Fingerprint, DiffersWithEveryField) {
     EXPECT_TRUE(all.insert(changed(change).fingerprint()).second);
 }
 
+TEST(Fingerprint, DifferencesAreSaidInWordsWithoutSecrets) {
+  space_spec here{
+      .model = "m", .dtype = "bf16", .layout = "NHD", .pools = {{.name = "kv", .object_bytes = 4096}}};
+  EXPECT_EQ(differences(here, here), "");
+  auto there = here;
+  there.dtype = "fp8";
+  there.revision = "r2\n";
+  there.world_size = 2;
+  there.pools[0].object_bytes = 8192;
+  there.salt = "tenant";
+  there.seed = "0";
+  EXPECT_EQ(differences(here, there),
+            "revision is r2\\x0a there and empty here; dtype is fp8 there and bf16 here; world_size is 2 "
+            "there and 1 here; the pools differ; the salt differs; the seed differs");
+}
+
 TEST(Fingerprint, HasItsGoldenValue) { // a change here voids every file on disk: it takes a new version
   space_spec spec{
       .model = "m/Llama",

@@ -17,11 +17,19 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 namespace terrace::actors {
+
+/// The clock of departures.
+inline uint32_t steady_seconds() {
+  auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return static_cast<uint32_t>(std::chrono::duration_cast<std::chrono::seconds>(now).count());
+}
 
 /// The actors and the arena of a trust group, its tiers and the state of its volume. Set up before it serves, except for
 /// tiers below the first, which join when they are ready; shared by all actors of the group, on any thread.
@@ -48,7 +56,8 @@ struct trust_group : tier_list<tier_handle>, volume_state {
   teardown_ptr
       lease_ends; ///< ends those on many objects, off the workers; null: whoever has the last reference
   std::shared_ptr<tenant_directory> tenants = std::make_shared<tenant_directory>(); ///< and their quotas
-  std::shared_ptr<event_log> events = std::make_shared<event_log>();                ///< of all tiers
+  std::shared_ptr<event_log> events =
+      std::make_shared<event_log>(event_log::events_max, steady_seconds); ///< of all tiers
   std::shared_ptr<copier_pool> copiers;
   std::shared_ptr<std::atomic<bool>> checking =
       std::make_shared<std::atomic<bool>>(false);      ///< one check at a time

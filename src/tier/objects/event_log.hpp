@@ -10,6 +10,7 @@
 #include "base/request_context.hpp"
 #include "base/tier_properties.hpp"
 #include "index/space_spec.hpp"
+#include "tier/objects/departure_log.hpp"
 #include "tier/objects/tier_index.hpp"
 
 #include <algorithm>
@@ -74,7 +75,14 @@ class event_log {
  public:
   static constexpr size_t events_max = 65'536; ///< about 4 MiB
 
-  explicit event_log(size_t kept_max = events_max) : kept_max_(kept_max) {}
+  /// `seconds`: the clock of departures.
+  explicit event_log(
+      size_t kept_max = events_max, uint32_t (*seconds)() = [] { return uint32_t{0}; })
+      : kept_max_(kept_max), departures_(seconds) {}
+
+  /// Why objects have left, whether anybody has subscribed or not.
+  departure_log& departures() { return departures_; }
+  const departure_log& departures() const { return departures_; }
 
   bool records() const { return records_.load(std::memory_order_relaxed); }
   /// Records from now on. Returns the number of the last event.
@@ -214,6 +222,7 @@ class event_log {
   }
 
   const size_t kept_max_;
+  departure_log departures_;
   std::atomic<bool> records_{false};
   mutable std::mutex mutex_;
   std::deque<tier_event> kept_;

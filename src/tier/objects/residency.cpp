@@ -24,6 +24,15 @@ void objects_in_access_order(size_t objects, Of&& of, Visit&& visit) {
       objects, [&](size_t i) { return of(i) != nullptr; }, [&](size_t i) { return of(i)->trailing(); },
       [&](size_t i) { visit(i, *of(i)); });
 }
+
+miss_reason reason_of(discard_reason why) {
+  switch (why) {
+    case discard_reason::unusable: return miss_reason::incomplete;
+    case discard_reason::moved:
+    case discard_reason::unwanted: return miss_reason::removed;
+    default: return miss_reason::damaged;
+  }
+}
 } // namespace
 
 object_place residency::place_of(object_id id) const {
@@ -41,6 +50,12 @@ void residency::note(note_kind kind, const resident& object, entry_key parent) {
   else if (kind == note_kind::evict || kind == note_kind::erase)
     events_.push_back(
         {0, kind == note_kind::evict ? event_kind::evict : event_kind::clear, kind_, object.key()});
+}
+
+void residency::note_departure(note_kind kind, const resident& object, miss_reason why) {
+  note(kind, object);
+  if (log_)
+    log_->departures().add(object.name(), kind_, why);
 }
 
 object_place residency::hold(object_id id) {
@@ -244,7 +259,7 @@ residency::discard_result residency::discard(const std::vector<object_id>& ids, 
       continue;
     ++done.objects;
     done.bytes += object->physical_bytes();
-    note(note_kind::erase, *object);
+    note_departure(note_kind::erase, *object, reason_of(why));
     if (durable_)
       durable_->removed(residents(), id);
     if (object->holds() != 0) {
@@ -340,7 +355,7 @@ bool residency::clear_step(clear_walk& walk) {
     }
     ++sum.objects;
     sum.bytes += object.physical_bytes();
-    note(note_kind::erase, object);
+    note_departure(note_kind::erase, object, miss_reason::cleared);
     if (object.holds() != 0) {
       residents().remove(id);
       continue;

@@ -215,7 +215,7 @@ class residency {
   policy_notes take_notes();
 
   /// From now on events are kept for `take_events`, while the log records.
-  void record_for(std::shared_ptr<const event_log> log) { log_ = std::move(log); }
+  void record_for(std::shared_ptr<event_log> log) { log_ = std::move(log); }
   std::vector<tier_event> take_events() { return std::exchange(events_, {}); }
 
   /// True if an object became evictable since the last call.
@@ -280,6 +280,8 @@ class residency {
   discard_result drop_replaced(const acquire_request& request, const std::vector<size_t>& wanted);
   object_place place_of(object_id id) const;
   void note(note_kind kind, const resident& object, entry_key parent = {});
+  /// The same for an object that leaves.
+  void note_departure(note_kind kind, const resident& object, miss_reason why);
   /// Leaves if it is in a retired range, or nothing stays; false: it stays, at least for now.
   bool leave(object_id id);
   void drop(object_id id, note_kind why);
@@ -299,7 +301,7 @@ class residency {
   /// Objects published since `watch_new`; nullopt: nobody asks.
   std::optional<std::unordered_set<entry_key>> fresh_;
   policy_notes notes_;
-  std::shared_ptr<const event_log> log_; ///< null: nobody subscribes
+  std::shared_ptr<event_log> log_; ///< null: nobody subscribes
   std::vector<tier_event> events_;
   std::vector<extent> retired_;
   std::vector<extent> left_;

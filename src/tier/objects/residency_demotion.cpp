@@ -144,7 +144,8 @@ bool residency::leave(object_id id) {
 
 /// Removes the object; its extent belongs to the caller.
 void residency::drop(object_id id, note_kind why) {
-  note(why, *residents().get(id));
+  note_departure(why, *residents().get(id),
+                 why == note_kind::evict ? miss_reason::evicted : miss_reason::retired);
   if (durable_)
     durable_->removed(residents(), id);
   residents().erase(id);

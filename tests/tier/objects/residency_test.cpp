@@ -75,6 +75,29 @@ TEST_F(Residency, TellsSubscribersOfAChainFromItsBeginning) {
     EXPECT_EQ(events[i].key, all->keys[i]);
 }
 
+TEST_F(Residency, RemembersWhyObjectsHaveLeft) {
+  auto log = std::make_shared<event_log>(); // nobody has subscribed
+  tier.record_for(log);
+  auto why = [&](uint64_t number) {
+    auto left = log->departures().find(name(number));
+    return left ? std::string(to_string(left->why)) : "present";
+  };
+  auto places = published(chain(0, 6));
+  tier.evict({name(0)});
+  tier.discard({places[1].id}, discard_reason::damaged);
+  tier.discard({places[2].id}, discard_reason::unwanted);
+  tier.discard({places[3].id}, discard_reason::unusable);
+  EXPECT_EQ(why(4), "present");
+  tier.retire({places[4].offset, places[4].physical_bytes});
+  tier.clear(std::nullopt);
+  std::vector<std::string> all;
+  for (uint64_t number = 0; number < 6; ++number)
+    all.push_back(why(number));
+  EXPECT_EQ(all,
+            (std::vector<std::string>{"evicted", "damaged", "removed", "incomplete", "retired", "cleared"}));
+  EXPECT_EQ(log->departures().find(name(0))->from, tier_kind::host);
+}
+
 TEST_F(Residency, AsksForWholeExtentsOfWhatIsMissingOnly) {
   published(chain(0, 1));
   acquire_request request;

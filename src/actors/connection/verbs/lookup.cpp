@@ -5,6 +5,7 @@
 #include "connection/lookup_answers.hpp"
 #include "connection/request_values.hpp"
 #include "group/leased_part.hpp"
+#include "tier/search/chunk_miss.hpp"
 
 #include <algorithm>
 #include <caf/send.hpp>
@@ -56,12 +57,44 @@ std::vector<uint64_t> cursors_of(const subject& target, const prefix_plan& plan)
   return saved && plan.found_tokens == saved->tokens() ? saved->cursors : std::vector<uint64_t>();
 }
 
+/// Why the first chunk behind what was found is missing, from what can be read at once.
+miss_reason why_missing(const trust_group& group, const space_ptr& space, const digest& chunk) {
+  chunk_layout layout(space->spec);
+  std::vector<object_key> keys;
+  for (uint32_t object = 0; object < layout.objects_per_chunk(); ++object)
+    keys.push_back(layout.key(space->id, chunk, object));
+  std::vector<chunk_examiner::place> places(keys.size());
+  for (const tier_handle& tier : group.tiers()) {
+    auto present = tier.index->try_probe(keys);
+    for (size_t i = 0; present && i < keys.size(); ++i)
+      if (present->test(i) && !places[i].readable)
+        places[i] = {tier.kind, tier.reads()};
+  }
+  chunk_examiner examiner(space, group.events->departures());
+  auto miss = examiner.examine(chunk, [&](uint32_t object) { return places[object]; });
+  return miss ? miss->why : miss_reason::not_stored; // it has come meanwhile
+}
+
+/// Lookups under a lease are those of engines; what is left to the client to compute counts elsewhere.
+void count_misses(connected_client& client, const subject& target, const prefix_plan& plan) {
+  const chunk_prefix& prefix = *target.prefix;
+  size_t whole = prefix.whole_chunks();
+  if (!target.lease_wanted || plan.found_chunks >= whole)
+    return;
+  const space_ptr& space = target.space->space;
+  auto why = why_missing(client.group(), space, prefix.chunks[plan.found_chunks]);
+  client.environment().client_probe->missed(why,
+                                            (whole - plan.found_chunks) * uint64_t{space->spec.chunk_tokens});
+}
+
 void answer(client_request& request, const subject& target, const lookup_answer& found) {
   connected_client& client = request.client;
   const prefix_plan& plan = found.plan;
   const space_spec& spec = target.space->space->spec;
   if (target.loads)
     count_hits(*target.space->probe, spec, plan);
+  if (target.loads && found.recompute_chunks == 0 && !found.shortened)
+    count_misses(client, target, plan);
   client.count_recomputed(spec, found.recompute_chunks);
   lease_ptr held;
   if (found.shortened)

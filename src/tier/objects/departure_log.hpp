@@ -1,0 +1,55 @@
+// Why objects have left the tiers of a trust group, for whoever asks why one of them is a miss.
+//
+// The last departures are kept, in sets of four as in a processor's cache: a departure replaces the oldest one of its set.
+// So a record costs 16 bytes and two memory accesses, and 65,536 of them 1 MiB. An object that has come back keeps its
+// record until it leaves again; callers look for the object first.
+#pragma once
+
+#include "base/ids.hpp"
+#include "base/miss_reason.hpp"
+#include "base/object_key.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+namespace terrace {
+
+struct departure {
+  miss_reason why = miss_reason::not_stored;
+  tier_kind from = tier_kind::none;
+  uint32_t seconds_ago = 0;
+};
+
+/// Safe on any thread.
+class departure_log {
+ public:
+  static constexpr size_t records_max = 65'536;
+  static constexpr size_t set_records = 4;
+
+  /// `seconds` tells the time; the log subtracts its values from one another. It takes its memory with the first record.
+  explicit departure_log(uint32_t (*seconds)()) : seconds_(seconds) {}
+
+  void add(entry_key name, tier_kind from, miss_reason why);
+  /// Returns the last departure of this object; nullopt: none is known.
+  std::optional<departure> find(entry_key name) const;
+  size_t bytes() const;
+
+ private:
+  struct record {
+    uint64_t name = 0; ///< half of the entry's name: the other half chooses the set
+    uint32_t second = 0;
+    tier_kind from = tier_kind::none;
+    miss_reason why = miss_reason::not_stored; ///< an empty record
+  };
+  static_assert(sizeof(record) == 16);
+  static size_t set_of(entry_key name) { return name.low % (records_max / set_records) * set_records; }
+
+  uint32_t (*const seconds_)();
+  mutable std::mutex mutex_;
+  std::vector<record> records_; ///< a set after the other, the newest record of each first
+};
+
+} // namespace terrace

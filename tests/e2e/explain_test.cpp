@@ -1,0 +1,209 @@
+// Why the chunks of a prompt are a miss.
+#include "command_line.hpp"
+#include "tests/support/child_process.hpp"
+#include "tests/support/scrape.hpp"
+#include "workload.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace terrace::e2e {
+namespace {
+
+using json = nlohmann::json;
+
+/// The answer for the prompt in the space with this number.
+json explained(const daemon_under_test& daemon, const std::vector<digest>& chain, uint32_t space = 1) {
+  std::string digests;
+  for (const digest& chunk : chain)
+    digests += (digests.empty() ? "" : ",") + to_hex(chunk);
+  return answer_of(daemon, {"explain", "--space", std::to_string(space), "--digests", digests});
+}
+
+/// "state:chunks" of each run.
+std::string states(const json& answer) {
+  std::string text;
+  for (const json& run : answer["chunks"])
+    text += (text.empty() ? "" : " ") + run["state"].get<std::string>() + ":" +
+            std::to_string(run["chunks"].get<int>());
+  return text;
+}
+
+class Explain : public ::testing::Test {
+ protected:
+  daemon_under_test daemon_;
+};
+
+TEST_F(Explain, WhatIsThereAndWhatWasNeverStored) {
+  tester client(daemon_.socket());
+  auto chain = chain_of(1, 4);
+  client.store({chain.begin(), chain.begin() + 3});
+  auto answer = explained(daemon_, chain);
+  EXPECT_EQ(states(answer), "present:3 not_stored:1");
+  EXPECT_EQ(answer["found_chunks"], 3);
+  EXPECT_EQ(answer["requested_chunks"], 4);
+  EXPECT_EQ(answer["chunks"][0]["tier"], "host");
+  EXPECT_EQ(answer["chunks"][1]["tier"], "");
+  auto text = terrace(daemon_, {"explain", "--space", "1", "--digests", to_hex(chain[3])});
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_NE(text.out.find("0 of 1 chunks"), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("No engine has stored it"), std::string::npos) << text.out;
+}
+
+TEST_F(Explain, WhatWasEvictedToMakeRoom) {
+  tester client(daemon_.socket());
+  auto old = chain_of(1, 2);
+  client.store(old);
+  for (uint64_t seed = 2; seed < 12; ++seed)
+    client.store(chain_of(seed, 8));
+  auto answer = explained(daemon_, old);
+  EXPECT_EQ(states(answer), "evicted:2") << answer;
+  EXPECT_EQ(answer["chunks"][0]["tier"], "host");
+  auto text = terrace(daemon_, {"explain", "--space", "1", "--digests", to_hex(old[0])});
+  EXPECT_NE(text.out.find("terrace pin"), std::string::npos) << text.out;
+}
+
+TEST_F(Explain, WhatWasClearedOrRemoved) {
+  tester client(daemon_.socket());
+  auto cleared = chain_of(1, 2), removed = chain_of(2, 2);
+  client.store(cleared);
+  ASSERT_TRUE(client->clear(&client.space(), patiently()));
+  client.store(removed);
+  ASSERT_TRUE(
+      client->evict({.in = client.space(), .what = client::prefix::of_digests(removed)}, patiently()));
+  EXPECT_EQ(states(explained(daemon_, cleared)), "cleared:2");
+  EXPECT_EQ(states(explained(daemon_, removed)), "removed:2");
+  client.store(removed);
+  EXPECT_EQ(states(explained(daemon_, removed)), "present:2") << "it has come back";
+}
+
+TEST_F(Explain, WhichRankIsMissing) {
+  auto spec = test_space();
+  spec.world_size = 2;
+  spec.rank = 0;
+  tester first(daemon_.socket(), "rank 0", 8 * object_bytes, spec);
+  auto chain = chain_of(1, 2);
+  first.store(chain);
+  auto answer = explained(daemon_, chain);
+  EXPECT_EQ(states(answer), "incomplete:2");
+  EXPECT_EQ(answer["chunks"][0]["detail"], "rank 1 of pool kv is missing");
+}
+
+TEST_F(Explain, WhichOtherSpaceHasIt) {
+  auto other = test_space();
+  other.dtype = "fp8";
+  tester here(daemon_.socket(), "here"), there(daemon_.socket(), "there", 8 * object_bytes, other);
+  auto chain = chain_of(1, 2);
+  there.store(chain);
+  auto answer = explained(daemon_, chain);
+  EXPECT_EQ(states(answer), "not_stored:2");
+  EXPECT_EQ(answer["chunks"][0]["detail"], "space 2 has it: dtype is fp8 there and u8 here");
+}
+
+TEST(ExplainMetrics, CountTheTokensThatLookupsUnderALeaseMissByReason) {
+  uint16_t port = test::free_port();
+  daemon_under_test daemon({.metrics = "127.0.0.1:" + std::to_string(port)});
+  auto missed = [port](const std::string& reason) {
+    return test::number_behind(test::scrape(port),
+                               "terrace_miss_tokens_total{group=\"default\",reason=\"" + reason + "\"}");
+  };
+  tester client(daemon.socket());
+  auto chain = chain_of(1, 3);
+  client.store({chain.begin(), chain.begin() + 1});
+  client.lookup(chain, true);
+  EXPECT_EQ(missed("not_stored"), 2 * space_chunk_tokens);
+  ASSERT_TRUE(client->clear(&client.space(), patiently()));
+  client.lookup({chain.begin(), chain.begin() + 1}, true);
+  EXPECT_EQ(missed("cleared"), space_chunk_tokens);
+  client.lookup(chain, false);
+  explained(daemon, chain);
+  EXPECT_EQ(missed("not_stored"), 2 * space_chunk_tokens) << "others do not count";
+  EXPECT_EQ(missed("cleared"), space_chunk_tokens);
+}
+
+TEST_F(Explain, AManyTimesCutPromptIsCutAtTheBound) {
+  tester client(daemon_.socket(), "tester", 31 * object_bytes);
+  auto stored = chain_of(1, 20);
+  client.store(stored);
+  std::vector<digest> mixed; // every second chunk is there
+  auto absent = chain_of(2, 2'000);
+  for (size_t i = 0; i < 2'000; ++i) {
+    mixed.push_back(absent[i]);
+    mixed.push_back(stored[i % stored.size()]);
+  }
+  auto found =
+      client->explain({.in = client.space(), .what = client::prefix::of_digests(mixed)}, patiently());
+  ASSERT_TRUE(found) << found.error().text;
+  EXPECT_EQ(found->requested_chunks, 4'000U);
+  EXPECT_EQ(found->found_chunks, 0U);
+  EXPECT_EQ(found->runs.size(), 1'024U);
+}
+
+// What another tenant has stored is nobody's business but an operator's.
+TEST(ExplainOtherTenants, OnlyOperatorsAreToldWhatTheyHave) {
+  if (::geteuid() != 0)
+    GTEST_SKIP() << "only root can become another user";
+  constexpr uid_t user = 65534;
+  daemon_under_test daemon;
+  ASSERT_EQ(daemon.terminate(), 0);
+  daemon.configure(
+      {.listen = "[[listen]]\npath = \"" + daemon.socket() + "\"\nuids = [0, 65534]\nmode = \"0666\"\n"});
+  daemon.start();
+  auto salted = test_space();
+  salted.salt = "tenant";
+  tester other(daemon.socket(), "other", 8 * object_bytes, salted);
+  auto chain = chain_of(1, 2);
+  other.store(chain);
+  auto detail = [&] {
+    tester asking(daemon.socket());
+    auto found =
+        asking->explain({.in = asking.space(), .what = client::prefix::of_digests(chain)}, patiently());
+    return found && found->runs.size() == 1 ? found->runs[0].detail : "no answer";
+  };
+  EXPECT_EQ(detail(), "space 1 has it: the salt differs");
+  test::child_process tenant([&](const test::child_voice&) {
+    if (::setuid(user) != 0)
+      return 2;
+    return detail().empty() ? 0 : 1;
+  });
+  EXPECT_EQ(tenant.wait(), 0);
+}
+
+TEST(ExplainDisk, WhatIsOnDiskAndWhatCouldNotBeReadThere) {
+  temporary_folder state;
+  daemon_under_test daemon({.disk_bytes = 64 * mebibyte, .state_dir = state.path()});
+  ASSERT_TRUE(daemon.await_log("joined"));
+  tester client(daemon.socket());
+  auto read = chain_of(1, 2), other = chain_of(2, 2);
+  for (const auto& chain : {read, other}) {
+    client.store(chain);
+    ASSERT_TRUE(eventually([&] { return client.lookup(chain, false, on_disk).found_chunks == 2; }));
+    client::prompt_request from_host{.in = client.space(), .what = client::prefix::of_digests(chain)};
+    from_host.tiers = on_host;
+    ASSERT_TRUE(client->evict(from_host, patiently()));
+  }
+  auto answer = explained(daemon, other);
+  EXPECT_EQ(states(answer), "present:2");
+  EXPECT_EQ(answer["chunks"][0]["tier"], "disk");
+
+  unique_fd file(::open((state.path() + "/terrace.extents").c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_EQ(::ftruncate(file.get(), 0), 0);
+  client.load_and_check(read);
+  ASSERT_TRUE(daemon.await_log("the disk tier is degraded"));
+  EXPECT_EQ(states(explained(daemon, read)), "damaged:2") << "its bytes could not be read";
+}
+
+TEST_F(Explain, WrongArgumentsSayWhatWasExpected) {
+  tester client(daemon_.socket());
+  auto no_space = terrace(daemon_, {"explain", "--space", "9", "--digests", to_hex(chain_of(1, 1)[0])});
+  EXPECT_EQ(no_space.exit_code, 1);
+  EXPECT_NE(no_space.err.find("no space has the number 9"), std::string::npos) << no_space.err;
+  auto nothing = terrace(daemon_, {"explain", "--space", "1"});
+  EXPECT_EQ(nothing.exit_code, 2);
+  EXPECT_NE(nothing.err.find("--tokens or --digests"), std::string::npos) << nothing.err;
+}
+
+} // namespace
+} // namespace terrace::e2e

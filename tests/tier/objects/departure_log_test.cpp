@@ -1,0 +1,75 @@
+#include "tier/objects/departure_log.hpp"
+
+#include "tests/tier/objects.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+using namespace terrace;
+using namespace terrace::test;
+
+namespace {
+
+uint32_t now = 0;
+
+struct Departures : ::testing::Test {
+  departure_log log{[] { return now; }};
+  Departures() { now = 1'000; }
+
+  /// Names of one set.
+  static entry_key name(uint64_t number) { return {number + 1, 7}; }
+};
+
+} // namespace
+
+TEST_F(Departures, KnowsWhyWhenceAndHowLongAgo) {
+  EXPECT_FALSE(log.find(name(1)));
+  EXPECT_EQ(log.bytes(), 0u) << "no memory before the first record";
+  log.add(name(1), tier_kind::host, miss_reason::evicted);
+  now += 25;
+  auto found = log.find(name(1));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->why, miss_reason::evicted);
+  EXPECT_EQ(found->from, tier_kind::host);
+  EXPECT_EQ(found->seconds_ago, 25u);
+  EXPECT_FALSE(log.find(name(2)));
+  EXPECT_FALSE(log.find({}));
+  EXPECT_EQ(log.bytes(), size_t{1} << 20);
+}
+
+TEST_F(Departures, TheLastOneCounts) {
+  log.add(name(1), tier_kind::host, miss_reason::evicted);
+  log.add(name(2), tier_kind::host, miss_reason::damaged);
+  now += 5;
+  log.add(name(1), tier_kind::disk, miss_reason::cleared);
+  auto found = log.find(name(1));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->why, miss_reason::cleared);
+  EXPECT_EQ(found->from, tier_kind::disk);
+  EXPECT_EQ(found->seconds_ago, 0u);
+  ASSERT_TRUE(log.find(name(2)));
+  EXPECT_EQ(log.find(name(2))->why, miss_reason::damaged) << "the others keep theirs";
+}
+
+TEST_F(Departures, AFullSetForgetsTheOldest) {
+  for (uint64_t i = 0; i < departure_log::set_records; ++i)
+    log.add(name(i), tier_kind::host, miss_reason::evicted);
+  log.add(name(0), tier_kind::host, miss_reason::evicted); // the newest now
+  log.add(name(100), tier_kind::host, miss_reason::evicted);
+  EXPECT_TRUE(log.find(name(0)));
+  EXPECT_FALSE(log.find(name(1)));
+  for (uint64_t i = 2; i < departure_log::set_records; ++i)
+    EXPECT_TRUE(log.find(name(i))) << i;
+  EXPECT_TRUE(log.find(name(100)));
+}
+
+TEST_F(Departures, KeepsMostOfTheLastOnes) {
+  constexpr uint64_t some = departure_log::records_max / 4;
+  for (uint64_t i = 0; i < some; ++i)
+    log.add(to_entry_key(key_of(i)), tier_kind::host, miss_reason::evicted);
+  uint64_t known = 0;
+  for (uint64_t i = 0; i < some; ++i)
+    known += log.find(to_entry_key(key_of(i))) ? 1 : 0;
+  EXPECT_GT(known, some * 99 / 100);
+}
