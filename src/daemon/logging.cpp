@@ -1,5 +1,6 @@
 #include "daemon/logging.hpp"
 
+#include <spdlog/sinks/ringbuffer_sink.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
@@ -7,6 +8,7 @@
 #include <cstdlib>
 #include <exception>
 #include <iostream>
+#include <memory>
 #include <new>
 #include <sstream>
 #include <system_error>
@@ -17,6 +19,10 @@ namespace {
 
 bool json = false;
 bool started = false;
+
+using warning_sink = spdlog::sinks::ringbuffer_sink_mt;
+constexpr size_t kept_warnings_max = 50;
+std::shared_ptr<warning_sink> kept_warnings; ///< set when logging starts
 
 /// Escapes the contents of a JSON string.
 std::string escaped(const std::string& text) {
@@ -68,13 +74,21 @@ void log_uncaught_exceptions() { std::set_terminate(end_of_uncaught_exception); 
 
 void start_logging(const daemon_options& options) {
   json = options.log_json;
-  spdlog::set_default_logger(spdlog::stderr_color_mt("terraced"));
+  auto logger = spdlog::stderr_color_mt("terraced");
+  kept_warnings = std::make_shared<warning_sink>(kept_warnings_max);
+  kept_warnings->set_level(spdlog::level::warn);
+  logger->sinks().push_back(kept_warnings);
+  spdlog::set_default_logger(logger);
   if (json)
     spdlog::set_pattern(R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l","message":"%v"})");
   else
     spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %^%l%$ %v");
   (void) set_log_level(options.log_level); // the level was validated
   started = true;
+}
+
+std::vector<std::string> last_warnings() {
+  return kept_warnings ? kept_warnings->last_formatted() : std::vector<std::string>();
 }
 
 result<std::string> set_log_level(const std::string& level) {

@@ -6,6 +6,7 @@
 #include "daemon/settings.hpp"
 
 #include <string>
+#include <vector>
 
 namespace terrace {
 
@@ -14,6 +15,9 @@ void start_logging(const daemon_options& options);
 
 /// Sets the level at run time, after a reload or for an operator. Returns the previous level. Error:
 /// `bad_request` for an unknown level.
+/// The last warnings and errors, the oldest first, as they stand in the log. Safe on any thread.
+std::vector<std::string> last_warnings();
+
 result<std::string> set_log_level(const std::string& level);
 
 /// True for the levels debug and trace.

@@ -13,8 +13,11 @@
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
 #include <caf/send.hpp>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <memory>
+#include <mutex>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
@@ -70,6 +73,27 @@ class heartbeat {
  private:
   runtime::workers workers_;
   std::vector<uint64_t> last_;
+};
+
+/// The same for whoever asks at any time, from any thread: what was found is repeated for a second, because a worker that is
+/// asked twice in a moment has not had the time to go on.
+class slow_heartbeat {
+ public:
+  explicit slow_heartbeat(const runtime::workers& workers) : heart_(workers) {}
+  bool beats() {
+    std::lock_guard lock(mutex_);
+    auto now = std::chrono::steady_clock::now();
+    if (now - asked_ < std::chrono::seconds(1))
+      return last_;
+    asked_ = now;
+    return last_ = heart_.beats();
+  }
+
+ private:
+  std::mutex mutex_;
+  heartbeat heart_;
+  std::chrono::steady_clock::time_point asked_{};
+  bool last_ = true;
 };
 
 unique_fd watchdog_timer(const environment& env) {
@@ -217,6 +241,7 @@ exit_code serve(settings with, const settings_reader& read_again, const environm
   // threads at its end.
   unique_fd over(::eventfd(0, EFD_CLOEXEC)), shut_down(::eventfd(0, EFD_CLOEXEC));
   std::atomic<exit_code> code{clean};
+  std::atomic<metrics::service_state> state{metrics::service_state::starting}; // read by the metrics' threads
   service_notifier notifier(env.notify_socket);
   caf::actor_system_config config;
   runtime::workers::install(config, runtime_with);
@@ -231,8 +256,12 @@ exit_code serve(settings with, const settings_reader& read_again, const environm
     // Nothing that must end in order has begun, and workers without a ring cannot end their actors.
     std::_Exit(failed);
   }
-  if (wired->exposition)
+  if (wired->exposition) {
     expose_workers(*wired->exposition, workers);
+    wired->exposition->watch([&state] { return state.load(); },
+                             [beat = std::make_shared<slow_heartbeat>(workers)] { return beat->beats(); });
+    wired->exposition->show_warnings(last_warnings);
+  }
 
   const auto paths = paths_of(*wired);
   const auto doors = lines_of_redis_ports(*wired);
@@ -255,6 +284,7 @@ exit_code serve(settings with, const settings_reader& read_again, const environm
       log_info("group " + listen.group + " listens on " + listen.path);
     for (const std::string& door : doors)
       log_info(door);
+    state = metrics::service_state::serving;
     notifier.send("READY=1");
   };
   wired->finished = [&](bool all_well) {
@@ -269,6 +299,7 @@ exit_code serve(settings with, const settings_reader& read_again, const environm
 
   auto drain = [&] {
     log_info("draining: no new requests");
+    state = metrics::service_state::draining;
     notifier.send("STOPPING=1");
     caf::anon_send(supervisor, drain_notice{});
   };

@@ -1,6 +1,6 @@
 // Constraints between options of different structs: sockets, their groups, and the groups' shares of the
 // tiers.
-#include "base/loopback_address.hpp"
+#include "base/numeric_address.hpp"
 #include "daemon/settings.hpp"
 #include "daemon/settings_table.hpp"
 #include "daemon/settings_units.hpp"

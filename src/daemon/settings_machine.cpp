@@ -132,25 +132,30 @@ std::vector<option_problem> machine_problems(const settings& with, const std::st
   check_numa_node(with.host.numa_node, found);
   for (const redis_options& door : with.resp)
     if (!door.password_file.empty())
-      if (auto password = read_password(door.password_file, "[[resp]]"); !password)
+      if (auto password = read_password(door.password_file, "password_file of [[resp]]"); !password)
         found.push_back(
             {"resp.password_file", "is not usable: " + password.error().text,
              "a plain file that only the daemon's user reads, with the password in its first line",
              "write it, and set its mode to 0600"});
   for (const remote_options& remote : with.remote)
     if (!remote.password_file.empty())
-      if (auto password = read_password(remote.password_file, "[[remote]]"); !password)
+      if (auto password = read_password(remote.password_file, "password_file of [[remote]]"); !password)
         found.push_back(
             {"remote.password_file", "is not usable: " + password.error().text,
              "a plain file that only the daemon's user reads, with the password in its first line",
              "write it, and set its mode to 0600"});
+  if (with.metrics.enabled() && !with.metrics.token_file.empty())
+    if (auto token = read_password(with.metrics.token_file, "metrics.token_file"); !token)
+      found.push_back({"metrics.token_file", "is not usable: " + token.error().text,
+                       "a plain file that only the daemon's user reads, with the token in its first line",
+                       "write it, and set its mode to 0600"});
   return found;
 }
 
 constexpr size_t password_bytes_max = 1024;
 
-result<std::string> read_password(const std::string& file, const std::string& section) {
-  const std::string name = file + " (password_file of " + section + ")";
+result<std::string> read_password(const std::string& file, const std::string& option) {
+  const std::string name = file + " (" + option + ")";
   struct stat status {};
   if (::stat(file.c_str(), &status) != 0)
     return fail(errc::bad_request, name + " cannot be read: " + std::strerror(errno));

@@ -26,7 +26,8 @@ void make_default_directories(const settings& with, const std::string& default_p
 /// exist, two names of one socket, a NUMA node that does not exist, a password that cannot be read.
 std::vector<option_problem> machine_problems(const settings& with, const std::string& default_socket);
 
-/// Reads the first line of a password file. Error: it cannot be read, has none, or others may read it.
-result<std::string> read_password(const std::string& file, const std::string& section);
+/// Reads the first line of a file with a password or token. `option` names it. Error: it cannot be read, has none, or others
+/// may read it.
+result<std::string> read_password(const std::string& file, const std::string& option);
 
 } // namespace terrace

@@ -1,5 +1,5 @@
 // What must hold between the options of a struct, and what the bounds of the table cannot say.
-#include "base/loopback_address.hpp"
+#include "base/numeric_address.hpp"
 #include "daemon/settings.hpp"
 #include "daemon/settings_units.hpp"
 #include "gpu/process/device_child.hpp"
@@ -145,9 +145,14 @@ problems metrics_options::contradictions() const {
   problems found;
   if (!enabled())
     return found;
-  if (auto parsed = parse_loopback_address(address); !parsed)
+  auto parsed = parse_numeric_address(address);
+  if (!parsed)
     found.push_back({"metrics.address", "is \"" + address + "\"", parsed.error().text,
                      "write \"127.0.0.1:9464\", \"127.0.0.1:0\" for any free port, or \"\" for no metrics"});
+  if (parsed && !parsed->is_loopback() && token_file.empty())
+    found.push_back({"metrics.address", "is \"" + address + "\", which other machines may reach",
+                     "a metrics.token_file, because metrics contain names of models and clients",
+                     "write a token into a file of mode 0600 and set metrics.token_file, or use 127.0.0.1"});
   return found;
 }
 

@@ -1,7 +1,7 @@
 #include "daemon/wiring.hpp"
 
 #include "actors/connection/listening_socket.hpp"
-#include "base/loopback_address.hpp"
+#include "base/numeric_address.hpp"
 #include "base/random_id.hpp"
 #include "daemon/logging.hpp"
 #include "daemon/metrics.hpp"
@@ -127,7 +127,7 @@ result<actors::listen_plan> open_redis_port(const redis_options& door) {
   plan.door.emplace();
   plan.door->value_bytes_max = door.value_bytes_max;
   if (!door.password_file.empty()) {
-    auto password = read_password(door.password_file, "[[resp]]");
+    auto password = read_password(door.password_file, "password_file of [[resp]]");
     if (!password)
       return tl::unexpected(password.error());
     plan.door->password = std::move(*password);
@@ -187,7 +187,7 @@ result<void> plan_remotes(const settings& with, actors::supervisor_arguments& wi
     plan.lifetime = std::chrono::duration_cast<std::chrono::seconds>(options.lifetime);
     plan.login.user = options.user;
     if (!options.password_file.empty()) {
-      auto password = read_password(options.password_file, "[[remote]]");
+      auto password = read_password(options.password_file, "password_file of [[remote]]");
       if (!password)
         return tl::unexpected(password.error());
       plan.login.password = std::move(*password);
@@ -202,7 +202,14 @@ result<void> plan_remotes(const settings& with, actors::supervisor_arguments& wi
 result<void> serve_metrics(const settings& with, actors::supervisor_arguments& wired) {
   if (!with.metrics.enabled())
     return {};
-  auto serving = metrics::exposition::serve(with.metrics.address);
+  metrics::http_options http{.address = *parse_numeric_address(with.metrics.address)}; // validated
+  if (!with.metrics.token_file.empty()) {
+    auto token = read_password(with.metrics.token_file, "metrics.token_file");
+    if (!token)
+      return tl::unexpected(token.error());
+    http.token = std::move(*token);
+  }
+  auto serving = metrics::exposition::serve(http);
   if (!serving && serving.error().code == errc::busy) {
     log_warning(serving.error().text + "; the daemon serves without metrics until it is restarted");
     return {};

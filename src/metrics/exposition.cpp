@@ -1,34 +1,25 @@
 #include "metrics/exposition.hpp"
 
-#include "base/loopback_address.hpp"
-#include "base/unique_fd.hpp"
+#include "metrics/page.hpp"
 #include "metrics/request_probe.hpp"
 #include "metrics/space_table.hpp"
 
-#include <arpa/inet.h>
-#include <cerrno>
+#include <nlohmann/json.hpp>
+#include <prometheus/collectable.h>
+#include <prometheus/metric_family.h>
+#include <prometheus/text_serializer.h>
+
 #include <chrono>
 #include <cstdint>
-#include <exception>
-#include <filesystem>
-#include <fstream>
 #include <limits>
 #include <map>
 #include <mutex>
-#include <netinet/in.h>
-#include <poll.h>
-#include <prometheus/collectable.h>
-#include <prometheus/exposer.h>
-#include <prometheus/metric_family.h>
-#include <sstream>
 #include <string_view>
-#include <sys/eventfd.h>
-#include <sys/socket.h>
-#include <thread>
 
 namespace terrace::metrics {
 namespace {
 
+using json = nlohmann::json;
 using prometheus::ClientMetric;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
@@ -104,45 +95,53 @@ class exposition_sources final : public prometheus::Collectable {
   std::vector<std::function<void(sample_sink&)>> all_;
 };
 
+namespace {
+
+/// The text format of Prometheus, 0.0.4.
+http_answer scraped(const exposition_sources& sources) {
+  return {200, "text/plain; version=0.0.4; charset=utf-8",
+          prometheus::TextSerializer().Serialize(sources.Collect())};
+}
+
+http_answer ready(service_state state) {
+  switch (state) {
+    case service_state::starting: return {503, "text/plain; charset=utf-8", "the daemon starts\n"};
+    case service_state::serving: return {200, "text/plain; charset=utf-8", "ready\n"};
+    case service_state::draining: return {503, "text/plain; charset=utf-8", "the daemon drains\n"};
+  }
+  return {};
+}
+
+/// Names come from clients, in any bytes.
+http_answer answer_with(const json& body) {
+  return {200, "application/json", body.dump(-1, ' ', false, json::error_handler_t::replace)};
+}
+
+http_answer healthy(bool alive) {
+  if (alive)
+    return {200, "text/plain; charset=utf-8", "alive\n"};
+  return {503, "text/plain; charset=utf-8", "a worker has stood still for a second; the log may say why\n"};
+}
+
+} // namespace
+
 struct exposition::server {
   std::shared_ptr<exposition_sources> collected = std::make_shared<exposition_sources>();
-  std::unique_ptr<prometheus::Exposer> exposer;
-  loopback_address address; // with the actual port
-
-  ~server() {
-    if (!exposer)
-      return;
-    unique_fd stopped(eventfd(0, EFD_CLOEXEC));
-    std::thread stop([&] {
-      exposer.reset();
-      eventfd_write(stopped.get(), 1);
-    });
-    while (stopped && wake_request(address, stopped.get()))
-      ;
-    stop.join();
-  }
+  std::unique_ptr<http_server> http; // ends first
 };
 
-result<std::unique_ptr<exposition>> exposition::serve(std::string_view text) {
-  auto address = parse_loopback_address(text);
-  if (!address)
-    return fail(errc::bad_request,
-                "metrics address '" + std::string(text) + "': expected " + address.error().text);
+result<std::unique_ptr<exposition>> exposition::serve(const http_options& options) {
   auto running = std::make_unique<server>();
-  try {
-    running->exposer = std::make_unique<prometheus::Exposer>(address->text(), 1);
-    running->exposer->RegisterCollectable(running->collected);
-    running->address = *address;
-    if (auto ports = running->exposer->GetListeningPorts(); !ports.empty())
-      running->address.port = static_cast<uint16_t>(ports.front());
-  } catch (const std::exception&
-               e) { // the server reports through exceptions, with no more text than "null context"
-    std::string holder = port_holder(*address);
-    std::string why =
-        holder.empty() ? std::string("(") + e.what() + ")" : "because " + holder + " listens on that port";
-    return fail(errc::busy, "metrics cannot be served at " + address->text() + " " + why +
-                                "; set metrics.address to another port, or metrics.enabled = false");
-  }
+  auto http = http_server::listen(options);
+  if (!http)
+    return fail(http.error().code, "metrics cannot be served at " + options.address.text() +
+                                       (http.error().text.empty() ? "" : " ") + http.error().text +
+                                       "; set metrics.address to another port, or to \"\" for no metrics");
+  running->http = std::move(*http);
+  running->http->serve("/metrics", [sources = running->collected] { return scraped(*sources); });
+  running->http->serve("/clients.json", [] { return answer_with(json::array()); });
+  running->http->serve("/notices.json", [] { return answer_with(json::array()); });
+  running->http->serve("/", [] { return http_answer{200, "text/html; charset=utf-8", std::string(page)}; });
   running->collected->add([](sample_sink& sink) {
     sink.gauge("terrace_build_info", "Always 1; the version is in the label.", {{"version", TERRACE_VERSION}},
                1);
@@ -158,7 +157,33 @@ exposition::exposition(std::unique_ptr<server> running) : server_(std::move(runn
 
 exposition::~exposition() = default;
 
-uint16_t exposition::port() const { return server_->address.port; }
+uint16_t exposition::port() const { return server_->http->address().port; }
+
+void exposition::watch(std::function<service_state()> state, std::function<bool()> alive) {
+  server_->http->serve(
+      "/readyz", [state = std::move(state)] { return ready(state()); }, true);
+  server_->http->serve(
+      "/healthz", [alive = std::move(alive)] { return healthy(alive()); }, true);
+}
+
+void exposition::show_clients(std::function<std::vector<shown_client>()> slowest) {
+  server_->http->serve("/clients.json", [slowest = std::move(slowest)] {
+    auto all = json::array();
+    for (const shown_client& one : slowest())
+      all.push_back({{"name", one.name},
+                     {"group", one.group},
+                     {"pid", one.pid},
+                     {"requests", one.requests},
+                     {"mean_ns", one.mean_ns},
+                     {"leased_bytes", one.leased_bytes},
+                     {"quarantined_bytes", one.quarantined_bytes}});
+    return answer_with(all);
+  });
+}
+
+void exposition::show_warnings(std::function<std::vector<std::string>()> last) {
+  server_->http->serve("/notices.json", [last = std::move(last)] { return answer_with(last()); });
+}
 
 void exposition::add(std::function<void(sample_sink&)> source) { server_->collected->add(std::move(source)); }
 
@@ -171,98 +196,6 @@ void exposition::add(std::shared_ptr<const request_probe> probe, std::vector<std
 
 void exposition::add(std::shared_ptr<const space_table> spaces) {
   add([spaces = std::move(spaces)](sample_sink& sink) { spaces->collect(sink); });
-}
-
-namespace fs = std::filesystem;
-
-namespace {
-
-constexpr const char* listening = "0A"; // TCP_LISTEN in /proc/net/tcp
-
-/// Adds the inodes of the sockets in a table of the kernel that listen on the port, each as /proc/PID/fd shows it.
-void add_listeners(const char* table, uint16_t port, std::string& sockets) {
-  std::ifstream lines(table);
-  std::string line;
-  std::getline(lines, line); // skips the header
-  while (std::getline(lines, line)) {
-    std::istringstream words(line);
-    std::string number, local, remote, state, queues, timer, retransmits, uid, timeout, inode;
-    if (!(words >> number >> local >> remote >> state >> queues >> timer >> retransmits >> uid >> timeout >>
-          inode))
-      continue;
-    size_t colon = local.rfind(':');
-    if (state == listening && colon != std::string::npos &&
-        std::stoul(local.substr(colon + 1), nullptr, 16) == port)
-      sockets += "socket:[" + inode + "]\n";
-  }
-}
-
-bool has_one_of(const fs::path& process, const std::string& sockets) {
-  std::error_code failed;
-  for (fs::directory_iterator fd(process / "fd", failed), end; !failed && fd != end; fd.increment(failed)) {
-    std::error_code unreadable;
-    auto target = fs::read_symlink(fd->path(), unreadable).string();
-    if (!unreadable && target.starts_with("socket:[") && sockets.find(target + "\n") != std::string::npos)
-      return true;
-  }
-  return false;
-}
-
-} // namespace
-
-std::string port_holder(const loopback_address& at) {
-  std::string sockets;
-  add_listeners("/proc/net/tcp", at.port, sockets);
-  add_listeners("/proc/net/tcp6", at.port, sockets);
-  if (at.port == 0 || sockets.empty())
-    return {};
-  std::error_code failed;
-  for (fs::directory_iterator process("/proc", failed), end; !failed && process != end;
-       process.increment(failed)) {
-    std::string number = process->path().filename().string();
-    if (number.find_first_not_of("0123456789") != std::string::npos || !has_one_of(process->path(), sockets))
-      continue;
-    std::string name;
-    std::getline(std::ifstream(process->path() / "comm"), name);
-    return "process " + number + " (" + name + ")";
-  }
-  return "another process";
-}
-
-bool wake_request(const loopback_address& address, int stopped) {
-  sockaddr_storage storage{};
-  socklen_t length = 0;
-  if (address.host.find(':') == std::string::npos) {
-    auto& v4 = reinterpret_cast<sockaddr_in&>(storage);
-    v4.sin_family = AF_INET;
-    v4.sin_port = htons(address.port);
-    inet_pton(AF_INET, address.host.c_str(), &v4.sin_addr);
-    length = sizeof v4;
-  } else {
-    auto& v6 = reinterpret_cast<sockaddr_in6&>(storage);
-    v6.sin6_family = AF_INET6;
-    v6.sin6_port = htons(address.port);
-    inet_pton(AF_INET6, address.host.c_str(), &v6.sin6_addr);
-    length = sizeof v6;
-  }
-  unique_fd peer(socket(storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!peer || connect(peer.get(), reinterpret_cast<const sockaddr*>(&storage), length) != 0)
-    return false;
-  // HTTP/1.0 has no keep-alive: the server closes after its answer, or resets the connection if it stops
-  // first.
-  constexpr std::string_view request = "HEAD / HTTP/1.0\r\n\r\n";
-  if (send(peer.get(), request.data(), request.size(), MSG_NOSIGNAL) < 0)
-    return true;
-  pollfd either[] = {{peer.get(), POLLIN, 0}, {stopped, POLLIN, 0}};
-  char answer[1024];
-  for (;;) {
-    if (poll(either, 2, -1) < 0 && errno != EINTR)
-      return false;
-    if (either[1].revents != 0)
-      return false;
-    if (either[0].revents != 0 && recv(peer.get(), answer, sizeof answer, 0) <= 0)
-      return true;
-  }
 }
 
 } // namespace terrace::metrics

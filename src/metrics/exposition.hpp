@@ -1,39 +1,20 @@
 // Serves probes to Prometheus.
 //
-//   auto exposition = exposition::serve("127.0.0.1:9464");   // result<std::unique_ptr<exposition>>
+//   auto exposition = exposition::serve({.address = *parse_numeric_address("127.0.0.1:9464")});   // result<std::unique_ptr<exposition>>
 //   auto probe = std::make_shared<tier_probe>();
 //   (*exposition)->add(probe, {{"group", "default"}, {"tier", "host"}});
 //   probe->hit(3);                                            // in the actor, from then on
 #pragma once
 
 #include "base/error.hpp"
-#include "base/loopback_address.hpp"
+#include "metrics/http_server.hpp"
 #include "metrics/samples.hpp"
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
-
-namespace terrace::metrics {
-
-// Finds the process that listens on a TCP port of this machine, for the message that the port is taken.
-
-// Wakes an HTTP server that is stopping.
-
-/// Sends one small request and waits for the end of its answer, or until `stopped`, an eventfd, is readable:
-/// a stopping server may leave a connection in its queue unanswered. False once no further call is needed.
-///
-/// Civetweb, the server in prometheus-cpp, checks its stop flag only when a connection arrives or after two
-/// seconds. Calling this until it returns false stops the server within milliseconds; or, if the last request
-/// arrived just before the flag was set and stays unanswered, after those two seconds.
-bool wake_request(const loopback_address& address, int stopped);
-
-/// Returns "process 4711 (node_exporter)"; "another process" if its descriptors are not visible to this user;
-/// empty if nobody listens there. Reads /proc and blocks.
-std::string port_holder(const loopback_address& at);
-
-} // namespace terrace::metrics
 
 namespace terrace {
 
@@ -51,13 +32,25 @@ namespace terrace::metrics {
 class request_probe;
 class space_table;
 
-/// Owns an HTTP server with its own threads, which read the probes' atomics at each scrape and nothing else.
-/// Block the signals that the daemon handles before creating one: its threads inherit the mask.
+/// A client on the page.
+struct shown_client {
+  std::string name, group;
+  int64_t pid = 0;
+  uint64_t requests = 0;
+  uint64_t mean_ns = 0; ///< until their answers
+  uint64_t leased_bytes = 0;
+  uint64_t quarantined_bytes = 0;
+};
+
+enum class service_state : uint8_t { starting, serving, draining };
+
+/// Owns an HTTP server, whose threads read the probes' atomics at each scrape and nothing else. /metrics: for Prometheus;
+/// /: a page for people, which reads /metrics. Block the signals that the daemon handles before creating one: its threads
+/// inherit the mask.
 class exposition {
  public:
-  /// Listens immediately. Errors: `bad_request` if the address is not a loopback address, `busy` if it is in
-  /// use.
-  static result<std::unique_ptr<exposition>> serve(std::string_view address);
+  /// Listens immediately. Errors: those of `http_server::listen`, with the fix.
+  static result<std::unique_ptr<exposition>> serve(const http_options& options);
 
   ~exposition(); ///< ends scrapes in flight; no probe is read afterwards
   exposition(const exposition&) = delete;
@@ -65,6 +58,14 @@ class exposition {
 
   /// The port in use; needed after port 0.
   uint16_t port() const;
+
+  /// Answers /readyz, for load balancers and probes of readiness, and /healthz, for probes of liveness; both without the
+  /// token. The functions are thread-safe.
+  void watch(std::function<service_state()> state, std::function<bool()> alive);
+
+  /// The page shows these as well. The functions are thread-safe.
+  void show_clients(std::function<std::vector<shown_client>()> slowest);
+  void show_warnings(std::function<std::vector<std::string>()> last);
 
   /// Adds a source that is read at each scrape. `source` runs on the server's threads, must be thread-safe,
   /// and lives as long as the exposition. Thread-safe.

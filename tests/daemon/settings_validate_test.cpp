@@ -137,7 +137,8 @@ TEST(Settings, EveryBoundIsEnforced) {
       {"lease.disk_percent", [](settings& s) { s.lease.disk_percent = 101; }},
       {"lease.pin_percent", [](settings& s) { s.lease.pin_percent = 101; }},
       {"lease.warn_after", [](settings& s) { s.lease.warn_after = std::chrono::milliseconds(0); }},
-      {"metrics.address", [](settings& s) { s.metrics.address = "0.0.0.0:9464"; }},
+      {"metrics.address", [](settings& s) { s.metrics.address = "0.0.0.0:9464"; }}, // without a token
+      {"metrics.address", [](settings& s) { s.metrics.address = "example.org:9464"; }},
   };
   for (const auto& c : cases) {
     auto s = default_settings(test_environment());

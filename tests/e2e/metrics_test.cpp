@@ -156,6 +156,7 @@ void put_under_load(daemon_under_test& daemon) {
   auto kept_out = client.store_of(chains[0]);
   kept_out.options.no_store = true;
   ASSERT_TRUE(client->store(kept_out, patiently()));
+  client.lookup(chain_of(98, 1), true); // which nobody has stored
   auto leased = client.lookup(chains.back(), true);
   ASSERT_TRUE(client->revoke(leased.held.id(), patiently()));
   ASSERT_TRUE(client->clear({}, patiently()));
@@ -260,11 +261,29 @@ TEST_F(MetricsOfADaemon, AreThoseOfThePageAndEachHasAProducer) {
   for (const auto& [name, of] : page)
     EXPECT_TRUE(seen.kinds.contains(name)) << name << " is on the page, but the daemon does not serve it";
   for (const auto& [name, of] : seen.kinds) {
-    if (!name.starts_with("terrace_"))
-      continue; // metrics of the HTTP server
     EXPECT_TRUE(page.contains(name)) << name << " is not in docs/metrics.md";
     EXPECT_EQ(of, page[name]) << name;
   }
+}
+
+TEST_F(MetricsOfADaemon, AreBesideProbesAndWhatThePageShows) {
+  auto answer = [&](const std::string& path) {
+    return test::http(port, "GET " + path + " HTTP/1.0\r\n\r\n");
+  };
+  EXPECT_TRUE(answer("/healthz").starts_with("HTTP/1.1 200 "));
+  EXPECT_TRUE(answer("/readyz").starts_with("HTTP/1.1 200 "));
+  EXPECT_NE(answer("/").find("<title>terraced</title>"), std::string::npos);
+  tester client(daemon.socket(), "an engine");
+  client.store(chain_of(1, 1));
+  EXPECT_NE(answer("/clients.json").find("\"name\":\"an engine\""), std::string::npos);
+  auto chain = chain_of(2, 1);
+  client.store(chain);
+  auto lease = client.lookup(chain, true);
+  ASSERT_TRUE(client->revoke(lease.held.id(), patiently()));
+  ASSERT_TRUE(client->shut_down(true, patiently())); // drains until the client leaves
+  EXPECT_TRUE(answer("/readyz").starts_with("HTTP/1.1 503 ")) << "nobody else is admitted";
+  EXPECT_TRUE(answer("/healthz").starts_with("HTTP/1.1 200 "));
+  daemon.is_not_checked();
 }
 
 struct MetricsOfWriteBack : MetricsOfADaemon {

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -48,7 +49,7 @@ constexpr std::string_view verb_names[] = {"", "hello", "open_space", "lookup"};
 
 /// Serves one of each probe, as a daemon with two groups would register them.
 std::unique_ptr<exposition> serve_everything() {
-  auto served = exposition::serve("127.0.0.1:0");
+  auto served = exposition::serve({.address = {"127.0.0.1", 0}});
   EXPECT_TRUE(served) << served.error().text;
   auto all = std::move(*served);
   for (std::string group : {"default", "tenant"}) {
@@ -131,25 +132,82 @@ TEST(Exposition, IsScrapedByARealPrometheus) {
 }
 
 TEST(Exposition, SaysWhichPortIsTaken) {
-  auto first = exposition::serve("127.0.0.1:0");
+  auto first = exposition::serve({.address = {"127.0.0.1", 0}});
   ASSERT_TRUE(first);
-  auto address = "127.0.0.1:" + std::to_string((*first)->port());
-  auto second = exposition::serve(address);
+  numeric_address address{"127.0.0.1", (*first)->port()};
+  auto second = exposition::serve({.address = address});
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, errc::busy);
-  EXPECT_NE(second.error().text.find(address), std::string::npos) << second.error().text;
+  EXPECT_NE(second.error().text.find(address.text()), std::string::npos) << second.error().text;
 }
 
-TEST(Exposition, RefusesToListenToOtherMachines) {
-  auto served = exposition::serve("0.0.0.0:0");
-  ASSERT_FALSE(served);
-  EXPECT_EQ(served.error().code, errc::bad_request);
+/// The answer to a GET, its header included.
+std::string get(uint16_t port, const std::string& path, const std::string& more = "") {
+  return test::http(port, "GET " + path + " HTTP/1.0\r\n" + more + "\r\n");
+}
+
+TEST(Exposition, ProbesSayWhetherItServesAndLives) {
+  auto served = exposition::serve({.address = {"127.0.0.1", 0}, .token = "secret"});
+  ASSERT_TRUE(served);
+  std::atomic<service_state> state{service_state::starting};
+  std::atomic<bool> alive{true};
+  (*served)->watch([&] { return state.load(); }, [&] { return alive.load(); });
+  uint16_t port = (*served)->port();
+  EXPECT_TRUE(get(port, "/readyz").starts_with("HTTP/1.1 503 ")) << "it starts";
+  state = service_state::serving;
+  EXPECT_TRUE(get(port, "/readyz").starts_with("HTTP/1.1 200 "));
+  EXPECT_TRUE(get(port, "/healthz").starts_with("HTTP/1.1 200 "));
+  state = service_state::draining;
+  EXPECT_TRUE(get(port, "/readyz").starts_with("HTTP/1.1 503 "));
+  EXPECT_TRUE(get(port, "/healthz").starts_with("HTTP/1.1 200 ")) << "a daemon that drains lives";
+  alive = false;
+  EXPECT_TRUE(get(port, "/healthz").starts_with("HTTP/1.1 503 "));
+}
+
+TEST(Exposition, AsksForItsTokenInEitherWay) {
+  auto served = exposition::serve({.address = {"127.0.0.1", 0}, .token = "secret"});
+  ASSERT_TRUE(served);
+  uint16_t port = (*served)->port();
+  for (const char* path : {"/metrics", "/", "/clients.json", "/nothing"}) {
+    for (const char* wrong : {"", "Authorization: Bearer secre\r\n", "Authorization: Bearer secret2\r\n",
+                              "Authorization: Basic !!!\r\n", "Authorization: Basic c2VjcmV0\r\n",
+                              "Authorization: Digest secret\r\n"})
+      EXPECT_TRUE(get(port, path, wrong).starts_with("HTTP/1.1 401 ")) << path << " " << wrong;
+    auto asked = get(port, path);
+    EXPECT_NE(asked.find("WWW-Authenticate: Basic"), std::string::npos) << "a browser asks its user";
+    EXPECT_NE(asked.find("metrics.token_file"), std::string::npos) << asked;
+  }
+  EXPECT_TRUE(get(port, "/metrics", "Authorization: Bearer secret\r\n").starts_with("HTTP/1.1 200 "));
+  EXPECT_TRUE(get(port, "/", "Authorization: Basic YW55Ym9keTpzZWNyZXQ=\r\n").starts_with("HTTP/1.1 200 "));
+  EXPECT_TRUE(get(port, "/nothing", "Authorization: Bearer secret\r\n").starts_with("HTTP/1.1 404 "));
+}
+
+TEST(Exposition, ThePageNamesNoOtherPlaceAndShowsClientsAndWarnings) {
+  auto served = exposition::serve({.address = {"127.0.0.1", 0}});
+  ASSERT_TRUE(served);
+  uint16_t port = (*served)->port();
+  auto shown = get(port, "/");
+  EXPECT_NE(shown.find("Content-Type: text/html"), std::string::npos);
+  EXPECT_NE(shown.find("</html>"), std::string::npos);
+  EXPECT_NE(shown.find("Content-Security-Policy: default-src 'none'"), std::string::npos);
+  for (const char* place : {"src=", "@import", "url(", "cdn"})
+    EXPECT_EQ(shown.find(place), std::string::npos) << place;
+  EXPECT_TRUE(get(port, "/clients.json").ends_with("[]")) << "before anybody has given them";
+  EXPECT_TRUE(get(port, "/notices.json").ends_with("[]"));
+  (*served)->show_clients([] {
+    return std::vector<shown_client>{
+        {.name = "\"vllm\"\n\xff", .group = "default", .pid = 7, .mean_ns = 1'000}};
+  });
+  (*served)->show_warnings([] { return std::vector<std::string>{"a </script> \"disk\""}; });
+  auto clients = get(port, "/clients.json");
+  EXPECT_NE(clients.find(R"("mean_ns":1000,"name":"\"vllm\"\n)"), std::string::npos) << clients;
+  EXPECT_NE(get(port, "/notices.json").find(R"(["a </script> \"disk\""])"), std::string::npos);
 }
 
 TEST(Exposition, ReadsNoProbeAfterItsEnd) {
   auto probe = std::make_shared<tier_probe>();
   {
-    auto served = exposition::serve("127.0.0.1:0");
+    auto served = exposition::serve({.address = {"127.0.0.1", 0}});
     ASSERT_TRUE(served);
     (*served)->add(probe, {});
     scrape((*served)->port());

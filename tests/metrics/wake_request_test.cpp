@@ -1,4 +1,4 @@
-#include "metrics/exposition.hpp"
+#include "metrics/http_server.hpp"
 
 #include "base/unique_fd.hpp"
 
@@ -24,7 +24,7 @@ struct silent_server {
     address = {"127.0.0.1", ntohs(at.sin_port)};
   }
   unique_fd listening;
-  loopback_address address;
+  numeric_address address;
 };
 
 TEST(WakeRequest, IsOverWhenNobodyListens) {

@@ -13,9 +13,8 @@
 
 namespace terrace::test {
 
-/// Returns the body of `GET /metrics` on loopback, requested without keep-alive, so that the end of the
-/// stream ends it.
-inline std::string scrape(uint16_t port) {
+/// Returns what a server on loopback answers to a request without keep-alive, so that the end of the stream ends it.
+inline std::string http(uint16_t port, const std::string& request) {
   unique_fd socket_fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -23,7 +22,6 @@ inline std::string scrape(uint16_t port) {
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   if (connect(socket_fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0)
     return "no connection";
-  std::string request = "GET /metrics HTTP/1.0\r\n\r\n";
   if (send(socket_fd.get(), request.data(), request.size(), MSG_NOSIGNAL) !=
       static_cast<ssize_t>(request.size()))
     return "no request";
@@ -31,6 +29,12 @@ inline std::string scrape(uint16_t port) {
   char piece[4096];
   for (ssize_t n; (n = recv(socket_fd.get(), piece, sizeof piece, 0)) > 0;)
     answer.append(piece, static_cast<size_t>(n));
+  return answer;
+}
+
+/// Returns the body of `GET /metrics`.
+inline std::string scrape(uint16_t port) {
+  std::string answer = http(port, "GET /metrics HTTP/1.0\r\n\r\n");
   auto body = answer.find("\r\n\r\n");
   return body == std::string::npos ? answer : answer.substr(body + 4);
 }

@@ -7,6 +7,7 @@
 #include "base/tier_properties.hpp"
 #include "runtime/io_port.hpp"
 
+#include <algorithm>
 #include <cerrno>
 
 namespace terrace::actors {
@@ -38,6 +39,27 @@ std::shared_ptr<connection_environment> environment_of(supervisor_pointer self, 
   environment->set_log_level = state.with.set_log_level;
   environment->shut_down = state.with.shut_down;
   return environment;
+}
+
+/// Those whose requests took longest, in the mean.
+std::vector<metrics::shown_client> slowest(const std::vector<client_ptr>& clients) {
+  constexpr size_t shown_max = 20;
+  std::vector<metrics::shown_client> all;
+  for (const client_ptr& one : clients) {
+    uint64_t answered = one->answered;
+    all.push_back({.name = one->name(),
+                   .group = one->group,
+                   .pid = one->pid,
+                   .requests = one->requests,
+                   .mean_ns = answered == 0 ? 0 : one->latency_ns / answered,
+                   .leased_bytes = one->leased ? one->leased->bytes() : 0,
+                   .quarantined_bytes = one->quarantined_bytes});
+  }
+  auto shown = all.begin() + static_cast<std::ptrdiff_t>(std::min(all.size(), shown_max));
+  std::partial_sort(all.begin(), shown, all.end(),
+                    [](const auto& a, const auto& b) { return a.mean_ns > b.mean_ns; });
+  all.erase(shown, all.end());
+  return all;
 }
 
 void prepare_memory(supervisor_pointer self, size_t group) {
@@ -125,6 +147,8 @@ error start(supervisor_pointer self) {
     state.listeners.push_back(spawn_listener(self->system(), state.with.place(), std::move(listener)));
     self->monitor(state.listeners.back());
   }
+  if (state.with.exposition)
+    state.with.exposition->show_clients([clients = state.clients] { return slowest(clients->all()); });
   if (state.with.exposition)
     self->monitor(state.metrics = spawn_metrics(self->system(), std::move(state.with.exposition)));
   return {};

@@ -9,7 +9,7 @@ namespace {
 class MetricsActor : public test::actor_fixture {};
 
 TEST_F(MetricsActor, ServesTheSourcesItIsGivenUntilItEnds) {
-  auto serving = metrics::exposition::serve("127.0.0.1:0");
+  auto serving = metrics::exposition::serve({.address = {"127.0.0.1", 0}});
   ASSERT_TRUE(serving) << serving.error().text;
   uint16_t port = (*serving)->port();
   auto actor = spawn_metrics(sys, std::move(*serving));

@@ -1,4 +1,4 @@
-#include "base/loopback_address.hpp"
+#include "base/numeric_address.hpp"
 
 #include <arpa/inet.h>
 
@@ -19,16 +19,22 @@ bool is_loopback_v6(const std::string& host) {
 
 } // namespace
 
-std::string loopback_address::text() const {
+std::string numeric_address::text() const {
   auto name = host.find(':') == std::string::npos ? host : "[" + host + "]";
   return name + ":" + std::to_string(port);
 }
 
-result<loopback_address> parse_loopback_address(std::string_view text) {
+bool numeric_address::is_loopback() const { return is_loopback_v4(host) || is_loopback_v6(host); }
+
+numeric_address numeric_address::reachable() const {
+  return {host == "0.0.0.0" ? "127.0.0.1" : host == "::" ? "::1" : host, port};
+}
+
+result<numeric_address> parse_numeric_address(std::string_view text) {
   auto colon = text.rfind(':');
   if (colon == std::string_view::npos)
     return fail(errc::bad_request, "an address and a port, such as 127.0.0.1:9464");
-  loopback_address address;
+  numeric_address address;
   auto port = text.substr(colon + 1);
   auto [end, code] = std::from_chars(port.data(), port.data() + port.size(), address.port);
   if (code != std::errc{} || end != port.data() + port.size())
@@ -39,7 +45,17 @@ result<loopback_address> parse_loopback_address(std::string_view text) {
     address.host = address.host.substr(1, address.host.size() - 2);
   if (address.host == "localhost")
     address.host = "127.0.0.1";
-  if (bracketed ? !is_loopback_v6(address.host) : !is_loopback_v4(address.host))
+  in_addr v4{};
+  in6_addr v6{};
+  if (bracketed ? inet_pton(AF_INET6, address.host.c_str(), &v6) != 1
+                : inet_pton(AF_INET, address.host.c_str(), &v4) != 1)
+    return fail(errc::bad_request, "a numeric address and a port, such as 127.0.0.1:9464 or [::1]:9464");
+  return address;
+}
+
+result<numeric_address> parse_loopback_address(std::string_view text) {
+  auto address = parse_numeric_address(text);
+  if (address && !address->is_loopback())
     return fail(errc::bad_request, "a loopback address: 127.0.0.1, [::1] or localhost, and a port");
   return address;
 }

@@ -1,4 +1,4 @@
-#include "base/loopback_address.hpp"
+#include "base/numeric_address.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""The page for people in a real browser: a daemon under load, and what a headless Chromium makes of its page.
+
+    page_test.py TERRACED TERRACE
+
+Exit code 77 with a reason: Chromium is not installed.
+"""
+
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TERRACED, TERRACE = (pathlib.Path(name).resolve() for name in sys.argv[1:3])
+PATIENCE = 120  # seconds; only turns a hang into a failure
+
+
+class Page(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="terrace-page-"))
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.socket = self.folder / "terrace.sock"
+        (self.folder / "t.toml").write_text(f"""
+[[listen]]
+path = "{self.socket}"
+[host]
+bytes = "32MiB"
+[metrics]
+address = "127.0.0.1:0"
+""")
+        self.log = self.folder / "log"
+        with open(self.log, "w") as log:
+            self.daemon = subprocess.Popen([TERRACED, "--config", self.folder / "t.toml"], stderr=log, text=True)
+        self.addCleanup(self.end)
+
+    def end(self):
+        self.daemon.kill()
+        self.daemon.wait()
+
+    def run_command(self, *words):
+        done = subprocess.run([TERRACE, *words], text=True, capture_output=True, timeout=PATIENCE)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def port(self):
+        """The metrics' port: the daemon's only TCP socket that listens."""
+        own = {str(link.readlink()) for link in pathlib.Path(f"/proc/{self.daemon.pid}/fd").iterdir()}
+        for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]:
+            words = line.split()
+            if words[3] == "0A" and f"socket:[{words[9]}]" in own:
+                return int(words[1].split(":")[1], 16)
+        self.fail(f"the daemon listens nowhere: {self.log.read_text()}")
+
+    def test_it_shows_a_working_daemon(self):
+        trace = self.folder / "trace.jsonl"
+        self.run_command("trace", "generate", "-o", str(trace), "--requests", "100", "--seed", "7")
+        self.run_command("replay", str(trace), "--socket", str(self.socket), "--bytes-per-token", "1024")
+        shown = subprocess.run(["chromium", "--no-sandbox", "--headless=new", "--disable-gpu", "--virtual-time-budget=12000",
+                                f"--user-data-dir={self.folder}/browser", "--dump-dom", f"http://127.0.0.1:{self.port()}/"],
+                               text=True, capture_output=True, timeout=PATIENCE).stdout
+        text = re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", re.sub(r"<(script|style).*?</\1>", "", shown, flags=re.DOTALL)))
+        for expected in ("tokens not computed", "default host", "32.0 MiB", "lookup", "end_inference", "evicted",
+                         "not_stored", "none since the start"):
+            self.assertIn(expected, text)
+        self.assertNotIn("no answer", text)
+        self.assertNotRegex(text, r"NaN|undefined|Infinity")
+
+
+if __name__ == "__main__":
+    if shutil.which("chromium") is None:
+        print("Chromium is not installed (package chromium): the page is not shown")
+        sys.exit(77)
+    unittest.main(argv=sys.argv[:1])
