@@ -258,8 +258,11 @@ exit_code serve(settings with, const settings_reader& read_again, const environm
   }
   if (wired->exposition) {
     expose_workers(*wired->exposition, workers);
-    wired->exposition->watch([&state] { return state.load(); },
-                             [beat = std::make_shared<slow_heartbeat>(workers)] { return beat->beats(); });
+    wired->exposition->watch(
+        [&state, clients = wired->clients] {
+          return clients->drains() ? metrics::service_state::draining : state.load();
+        },
+        [beat = std::make_shared<slow_heartbeat>(workers)] { return beat->beats(); });
     wired->exposition->show_warnings(last_warnings);
   }
 

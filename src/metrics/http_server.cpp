@@ -114,8 +114,8 @@ struct http_server::running : CivetHandler {
 result<std::unique_ptr<http_server>> http_server::listen(const http_options& options) {
   auto made = std::make_unique<running>();
   made->options = options;
-  std::vector<std::string> settings = {"listening_ports", options.address.text(), "num_threads", "2",
-                                       "request_timeout_ms", "10000"};
+  std::vector<std::string> settings = {
+      "listening_ports", options.address.text(), "num_threads", "2", "request_timeout_ms", "10000"};
   try {
     made->server = std::make_unique<CivetServer>(settings);
   } catch (const std::exception&) { // it says no more than "null context"

@@ -33,7 +33,7 @@ void start_grace(supervisor_pointer self, uint64_t tag) {
 
 /// The listeners have ended, so the directory contains all connections.
 void drain_connections(supervisor_pointer self) {
-  for (const client_ptr& client : self->state.clients->all()) {
+  for (const client_ptr& client : self->state.with.clients->all()) {
     await_end(self, client->actor);
     self->send(client->actor, drain_notice{});
   }
@@ -192,7 +192,7 @@ void on_grace_over(supervisor_pointer self, uint64_t tag) {
   }
   if (tag != drain_tag || state.order.now() != phase::draining)
     return;
-  auto left = state.clients->all();
+  auto left = state.with.clients->all();
   state.with.warn(std::to_string(left.size()) + " connections did not finish within daemon.shutdown_grace");
   for (const client_ptr& client : left)
     self->send_exit(client->actor, caf::exit_reason::kill);

@@ -23,7 +23,7 @@ std::shared_ptr<connection_environment> environment_of(supervisor_pointer self, 
   environment->started = clock::now();
   environment->workers = state.with.workers;
   environment->ring_features = state.with.ring_features;
-  environment->clients = state.clients;
+  environment->clients = state.with.clients;
   environment->memory = std::make_shared<request_memory>(environment->limits.group_bytes);
   if (!state.with.regions.empty())
     environment->regions = state.with.regions[group];
@@ -148,7 +148,7 @@ error start(supervisor_pointer self) {
     self->monitor(state.listeners.back());
   }
   if (state.with.exposition)
-    state.with.exposition->show_clients([clients = state.clients] { return slowest(clients->all()); });
+    state.with.exposition->show_clients([clients = state.with.clients] { return slowest(clients->all()); });
   if (state.with.exposition)
     self->monitor(state.metrics = spawn_metrics(self->system(), std::move(state.with.exposition)));
   return {};

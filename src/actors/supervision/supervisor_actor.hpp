@@ -36,6 +36,7 @@ struct supervisor_arguments {
   /// Budgets for the groups' clients, parallel to `groups`; empty: no bounds.
   std::vector<region_budget_ptr> regions;
   std::vector<listen_plan> listens;
+  std::shared_ptr<connected_clients> clients = std::make_shared<connected_clients>(); ///< of all groups
   /// Releases clients' memory; the plans have the one for segments.
   teardown_ptr teardown;
   teardown_ptr lease_ends;                     ///< also in the plans

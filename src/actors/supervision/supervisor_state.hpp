@@ -88,7 +88,6 @@ struct supervisor_state {
   std::vector<std::shared_ptr<trust_group>> groups;
   std::vector<bool> memory_ready;
   std::shared_ptr<copier_pool> copiers;
-  std::shared_ptr<connected_clients> clients = std::make_shared<connected_clients>();
   std::shared_ptr<shared_devices> devices = std::make_shared<shared_devices>();
   std::vector<preparer_actor> preparers;
   std::vector<memory_actor> memories; ///< parallel to the groups
