@@ -8,6 +8,7 @@
 #include "base/ids.hpp"
 #include "base/miss_reason.hpp"
 #include "base/object_key.hpp"
+#include "base/tier_properties.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +20,7 @@ namespace terrace {
 
 struct departure {
   miss_reason why = miss_reason::not_stored;
-  tier_kind from = tier_kind::none;
+  tier_kind from = nowhere;
   uint32_t seconds_ago = 0;
 };
 
@@ -41,7 +42,7 @@ class departure_log {
   struct record {
     uint64_t name = 0; ///< half of the entry's name: the other half chooses the set
     uint32_t second = 0;
-    tier_kind from = tier_kind::none;
+    tier_kind from = nowhere;
     miss_reason why = miss_reason::not_stored; ///< an empty record
   };
   static_assert(sizeof(record) == 16);

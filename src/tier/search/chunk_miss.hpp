@@ -3,6 +3,7 @@
 
 #include "base/ids.hpp"
 #include "base/miss_reason.hpp"
+#include "base/tier_properties.hpp"
 #include "index/chunk_layout.hpp"
 #include "index/space_registry.hpp"
 #include "tier/objects/departure_log.hpp"
@@ -17,7 +18,7 @@ namespace terrace {
 
 struct chunk_miss {
   miss_reason why = miss_reason::not_stored;
-  tier_kind from = tier_kind::none; ///< the tier that it has left, or that is out of service
+  tier_kind from = nowhere; ///< the tier that it has left, or that is out of service
   uint32_t seconds_ago = 0;
   uint32_t object = 0; ///< the first one that is missing (index/chunk_layout.hpp)
 
@@ -34,7 +35,7 @@ class chunk_examiner {
 
   /// Where an object is, by its number in the chunk. `none`: nowhere.
   struct place {
-    tier_kind tier = tier_kind::none;
+    tier_kind tier = nowhere;
     bool readable = false;
   };
   using place_of = std::function<place(uint32_t object)>;
