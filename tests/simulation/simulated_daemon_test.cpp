@@ -1,4 +1,5 @@
 // The daemon as production wires it, in the simulated machine.
+#include "daemon_run.hpp"
 #include "simulated_daemon.hpp"
 
 #include "tests/support/raw_client.hpp"
@@ -7,6 +8,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <iostream>
 
 namespace terrace::simulation {
@@ -67,6 +69,64 @@ TEST(SimulatedDaemon, ServesAClientAndEnds) {
   while (!daemon.ended() && daemon.step()) {
   }
   EXPECT_TRUE(daemon.ended_well());
+}
+
+uint64_t number_from(const char* variable, uint64_t otherwise) {
+  const char* text = std::getenv(variable);
+  return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+/// The seeds of this run: one, or that many from the first.
+std::pair<uint64_t, uint64_t> seeds() {
+  if (uint64_t one = number_from("TERRACE_SIMULATION_SEED", 0); one != 0)
+    return {one, one};
+  return {1, number_from("TERRACE_SIMULATION_SEEDS", 100)};
+}
+
+actor_scheduler::trace trace_if_asked() {
+  if (std::getenv("TERRACE_SIMULATION_TRACE") == nullptr)
+    return nullptr;
+  return [](std::chrono::nanoseconds at, const std::string& line) {
+    std::cout << at.count() / 1000 << " us: " << line << "\n";
+  };
+}
+
+TEST(SimulatedDaemon, KeepsItsPromisesWhateverHappens) {
+  auto [first, last] = seeds();
+  uint64_t answers = 0, errors = 0, checked = 0, clears = 0, crashes = 0, restarts = 0, steps = 0, failed = 0;
+  std::chrono::nanoseconds time{};
+  for (uint64_t seed = first; seed <= last; ++seed) {
+    daemon_run run({.seed = seed, .trace = trace_if_asked()});
+    run.play();
+    for (const std::string& each : run.broken())
+      ADD_FAILURE() << each << "\n  repeat it with: ./test simulation --seed " << seed << " --trace";
+    failed += run.broken().empty() ? 0 : 1;
+    answers += run.answers(), errors += run.errors(), checked += run.objects_checked(),
+        clears += run.clears();
+    crashes += run.crashes(), restarts += run.restarts(), steps += run.steps(), time += run.virtual_time();
+    if (failed == 5)
+      break;
+  }
+  std::cout << last - first + 1 << " seeds, " << steps << " events in "
+            << std::chrono::duration_cast<std::chrono::minutes>(time).count()
+            << " virtual minutes: " << answers << " answers, " << errors << " errors, " << checked
+            << " objects compared, " << clears << " clears, " << crashes << " crashes, " << restarts
+            << " restarts\n";
+}
+
+TEST(SimulatedDaemon, ASeedGivesTheSameTrace) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    auto play = [&] {
+      daemon_run run({.seed = seed});
+      run.play();
+      return run.trace_hash();
+    };
+    uint64_t once = play();
+    std::vector<std::unique_ptr<char[]>> moved; // other addresses
+    for (size_t i = 0; i < 100; ++i)
+      moved.push_back(std::make_unique<char[]>(64 << i % 8));
+    EXPECT_EQ(play(), once) << "seed " << seed;
+  }
 }
 
 } // namespace
