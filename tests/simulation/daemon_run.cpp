@@ -126,6 +126,8 @@ void daemon_run::draw_clients() {
 // ---- time ----
 
 void daemon_run::look_at_sockets() {
+  if (std::exchange(touches_seen_, simulated_sockets::touches()) == simulated_sockets::touches())
+    return;
   std::vector<pollfd> watched;
   for (const auto& client : clients_)
     watched.push_back({client->descriptor(), client->wants(), 0});
@@ -138,6 +140,7 @@ void daemon_run::look_at_sockets() {
       events_.after(std::chrono::nanoseconds(random_.between(0, most)), [this, i] {
         scheduled_[i] = false;
         clients_[i]->ready();
+        simulated_sockets::touch();
       });
     }
 }
@@ -145,9 +148,12 @@ void daemon_run::look_at_sockets() {
 bool daemon_run::advance() {
   if (!broken().empty())
     return false;
-  bool moved = daemon_->step();
   look_at_sockets();
-  return moved;
+  if (daemon_->step())
+    return true;
+  simulated_sockets::touch();
+  look_at_sockets();
+  return daemon_->step();
 }
 
 bool daemon_run::advance_until(const std::function<bool()>& done, std::chrono::nanoseconds within) {
@@ -164,6 +170,14 @@ bool daemon_run::advance_until(const std::function<bool()>& done, std::chrono::n
 // ---- lives ----
 
 void daemon_run::play() {
+  try {
+    play_all();
+  } catch (const std::exception& thrown) {
+    model_.broke(thrown.what());
+  }
+}
+
+void daemon_run::play_all() {
   boot();
   for (auto& client : clients_)
     client->start();

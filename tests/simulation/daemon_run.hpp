@@ -20,7 +20,7 @@ namespace terrace::simulation {
 
 struct daemon_run_options {
   uint64_t seed = 0;
-  uint32_t deeds = 60; ///< of a client, at most
+  uint32_t deeds = 150; ///< of a client, at most
   actor_scheduler::trace trace;
 };
 
@@ -49,6 +49,7 @@ class daemon_run {
   void draw_clients();
   void say(const std::string& what);
 
+  void play_all();
   void boot();
   void live();
   void crash();
@@ -72,6 +73,7 @@ class daemon_run {
   bool roomy_ = false;
   std::unique_ptr<simulated_daemon> daemon_;
   std::vector<std::unique_ptr<simulated_client>> clients_;
+  uint64_t touches_seen_ = 0;
   std::vector<bool> scheduled_; ///< a client's socket is about to be served
   uint64_t answers_ = 0, errors_ = 0, crashes_ = 0, restarts_ = 0;
 };

@@ -1,5 +1,7 @@
 #include "simulated_calls.hpp"
 
+#include "simulated_sockets.hpp"
+
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/random.h>
@@ -157,6 +159,12 @@ int simulated_getsockopt(int socket, int level, int name, void* value, socklen_t
   return 0;
 }
 
+int simulated_shutdown(int, int) SIMULATED_CALL("shutdown");
+int simulated_shutdown(int socket, int how) {
+  simulated_sockets::touch();
+  return static_cast<int>(::syscall(SYS_shutdown, socket, how));
+}
+
 // ---- files ----
 
 int simulated_open64(const char*, int, ...) SIMULATED_CALL("open64");
@@ -172,6 +180,7 @@ int simulated_close(int) SIMULATED_CALL("close");
 int simulated_close(int descriptor) {
   if (auto* of = with(descriptor))
     return answered(of->close(descriptor));
+  simulated_sockets::touch();
   return static_cast<int>(::syscall(SYS_close, descriptor));
 }
 
@@ -189,8 +198,10 @@ ssize_t simulated_read(int descriptor, void* to, size_t bytes) {
 ssize_t simulated_write(int, const void*, size_t) SIMULATED_CALL("write");
 ssize_t simulated_write(int descriptor, const void* from, size_t bytes) {
   auto* of = with(descriptor);
-  if (of == nullptr)
+  if (of == nullptr) {
+    simulated_sockets::touch(); // it may be an eventfd
     return ::syscall(SYS_write, descriptor, from, bytes);
+  }
   uint64_t& at = of->position(descriptor);
   auto count = answered(of->disk().write(descriptor, at, {static_cast<const std::byte*>(from), bytes}));
   at += count > 0 ? static_cast<uint64_t>(count) : 0;

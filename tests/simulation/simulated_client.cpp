@@ -1,5 +1,7 @@
 #include "simulated_client.hpp"
 
+#include "simulated_sockets.hpp"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -200,6 +202,7 @@ void simulated_client::leave() {
 void simulated_client::wind_up() {
   left_ = 0;
   reads_ = true;
+  simulated_sockets::touch();
 }
 
 // ---- acting ----
@@ -218,6 +221,7 @@ void simulated_client::act_later() {
 }
 
 void simulated_client::act() {
+  simulated_sockets::touch();
   if (left_ == 0)
     return;
   if (!connected()) {
@@ -259,6 +263,7 @@ short simulated_client::wants() const {
 }
 
 void simulated_client::ready() {
+  simulated_sockets::touch();
   if (connected())
     send_some();
   if (connected() && reads_)

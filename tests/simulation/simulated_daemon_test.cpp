@@ -8,8 +8,10 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <iostream>
+#include <unistd.h>
 
 namespace terrace::simulation {
 namespace {
@@ -55,6 +57,7 @@ TEST(SimulatedDaemon, ServesAClientAndEnds) {
   test::raw_client client(folder.path() + "/s");
   EXPECT_TRUE(client.send(test::hello_frame()));
   EXPECT_TRUE(client.send(test::status_frame(2)));
+  simulated_sockets::touch();
   std::vector<test::received> answers;
   for (int i = 0; i < 1000 && answers.size() < 2 && daemon.step(); ++i)
     while (auto answer = client.next())
@@ -83,6 +86,17 @@ std::pair<uint64_t, uint64_t> seeds() {
   return {1, number_from("TERRACE_SIMULATION_SEEDS", 100)};
 }
 
+/// The seed being played, for a daemon that ends the program.
+volatile sig_atomic_t seed_now = 0;
+
+void tell_seed(int signal) {
+  std::string text = "the daemon ended the program\n  repeat it with: ./test simulation --seed " +
+                     std::to_string(seed_now) + " --trace\n";
+  (void) !::write(STDERR_FILENO, text.data(), text.size());
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
+
 actor_scheduler::trace trace_if_asked() {
   if (std::getenv("TERRACE_SIMULATION_TRACE") == nullptr)
     return nullptr;
@@ -93,9 +107,12 @@ actor_scheduler::trace trace_if_asked() {
 
 TEST(SimulatedDaemon, KeepsItsPromisesWhateverHappens) {
   auto [first, last] = seeds();
+  for (int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE})
+    std::signal(signal, tell_seed);
   uint64_t answers = 0, errors = 0, checked = 0, clears = 0, crashes = 0, restarts = 0, steps = 0, failed = 0;
   std::chrono::nanoseconds time{};
   for (uint64_t seed = first; seed <= last; ++seed) {
+    seed_now = static_cast<sig_atomic_t>(seed);
     daemon_run run({.seed = seed, .trace = trace_if_asked()});
     run.play();
     for (const std::string& each : run.broken())

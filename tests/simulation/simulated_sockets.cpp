@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 #include <vector>
 
 namespace terrace::simulation {
@@ -14,6 +15,8 @@ using runtime::io_code;
 using runtime::io_request;
 
 namespace {
+
+thread_local uint64_t touches_of_thread = 1;
 
 short events_of(const io_request& request) {
   switch (request.code) {
@@ -49,9 +52,13 @@ simulated_sockets::~simulated_sockets() {
     events_.cancel(one.next);
 }
 
+void simulated_sockets::touch() { ++touches_of_thread; }
+uint64_t simulated_sockets::touches() { return touches_of_thread; }
+
 void simulated_sockets::start(runtime::operation& op) {
   auto which = waiting_.insert(waiting_.end(), {&op, ++started_, 0});
   events_.note({5, started_, static_cast<uint64_t>(op.request.code), op.request.length});
+  touch();
   if (op.request.code != io_code::send)
     return;
   // It is done at once or not at all, as by the ring.
@@ -70,6 +77,8 @@ bool simulated_sockets::cancel(runtime::operation& op) {
 }
 
 void simulated_sockets::look() {
+  if (std::exchange(seen_, touches()) == touches())
+    return; // a system call for nothing
   std::vector<pollfd> watched;
   std::vector<all::iterator> of;
   for (auto each = waiting_.begin(); each != waiting_.end(); ++each)
@@ -88,6 +97,7 @@ void simulated_sockets::look() {
 
 void simulated_sockets::attempt(all::iterator which) {
   which->next = 0;
+  touch();
   if (auto result = perform(which->op->request))
     complete(which, *result);
 }

@@ -31,6 +31,10 @@ class simulated_sockets {
   simulated_sockets(const simulated_sockets&) = delete;
   simulated_sockets& operator=(const simulated_sockets&) = delete;
 
+  /// Something was done to a socket or the like, by whomever in this thread: others may be ready now.
+  static void touch();
+  static uint64_t touches();
+
   void start(runtime::operation& op);
   /// Ends the operation. False: it is not here.
   bool cancel(runtime::operation& op);
@@ -57,6 +61,7 @@ class simulated_sockets {
   socket_habits habits_;
   completes done_;
   uint64_t started_ = 0;
+  uint64_t seen_ = 0; ///< touches
   all waiting_;
 };
 
