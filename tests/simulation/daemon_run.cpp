@@ -203,10 +203,12 @@ void daemon_run::boot() {
   world_.down = false;
 }
 
-/// Some events, and then anything may happen.
+/// Some events, and then anything may happen: rather soon after a clear was answered, which nobody may forget.
 void daemon_run::live() {
-  for (uint64_t left = random_.below(6000); left > 0 && advance(); --left) {
-  }
+  uint64_t cleared = model_.clears_answered();
+  for (uint64_t left = random_.below(6000); left > 0 && advance(); --left)
+    if (std::exchange(cleared, model_.clears_answered()) != model_.clears_answered() && random_.coin())
+      left = std::min(left, random_.between(1, 30));
 }
 
 void daemon_run::crash() {
@@ -236,6 +238,12 @@ void daemon_run::restart() {
   ++restarts_;
   world_.down = true;
   daemon_->drain();
+  if (random_.below(4) == 0) {
+    for (uint64_t left = random_.below(200); left > 0 && advance(); --left) {
+    }
+    crash();
+    return;
+  }
   if (!advance_until([&] { return daemon_->ended(); }, minutes(10)))
     model_.broke("the daemon does not end");
   else if (!daemon_->ended_well())

@@ -20,6 +20,7 @@ using protocol::kind;
 namespace {
 
 constexpr uint64_t slots = 16;
+constexpr std::chrono::nanoseconds waits_for_daemon = std::chrono::milliseconds(10);
 
 sockaddr_un address_of(const std::string& name, bool abstract, socklen_t& length) {
   sockaddr_un address{};
@@ -213,7 +214,9 @@ void simulated_client::act_later() {
   if (acting_ || left_ == 0)
     return;
   acting_ = true;
-  auto most = static_cast<uint64_t>(world_.thinks_most.count());
+  // Nobody asks a daemon that is away millions of times.
+  auto most = static_cast<uint64_t>(
+      std::max(world_.thinks_most, greeted() ? std::chrono::nanoseconds{} : waits_for_daemon).count());
   world_.events.after(std::chrono::nanoseconds(random_.between(0, most)), [this] {
     acting_ = false;
     act();
@@ -279,8 +282,11 @@ void simulated_client::send_some() {
     std::span<const int> descriptors(&attached, descriptor ? 1 : 0);
     ssize_t sent = ::sendmsg(socket_.get(), message.prepare(std::span(bytes).first(part), descriptors),
                              protocol::send_flags | MSG_DONTWAIT);
-    if (sent < 0)
-      return; // it is full, or its end is found by receiving
+    if (sent < 0) {
+      if (errno != EAGAIN)
+        line_.clear(); // receiving will find the end
+      return;
+    }
     descriptor.reset();
     if (static_cast<size_t>(sent) < bytes.size()) {
       bytes.erase(bytes.begin(), bytes.begin() + sent);

@@ -81,9 +81,10 @@ uint64_t number_from(const char* variable, uint64_t otherwise) {
 
 /// The seeds of this run: one, or that many from the first.
 std::pair<uint64_t, uint64_t> seeds() {
-  if (uint64_t one = number_from("TERRACE_SIMULATION_SEED", 0); one != 0)
-    return {one, one};
-  return {1, number_from("TERRACE_SIMULATION_SEEDS", 100)};
+  uint64_t first = number_from("TERRACE_SIMULATION_SEED", 0);
+  uint64_t count = number_from("TERRACE_SIMULATION_SEEDS", first != 0 ? 1 : 100);
+  first = std::max<uint64_t>(first, 1);
+  return {first, first + count - 1};
 }
 
 /// The seed being played, for a daemon that ends the program.
