@@ -6,7 +6,10 @@
 #include <caf/scheduled_actor.hpp>
 #include <caf/send.hpp>
 
+#include <cstdlib>
+#include <cxxabi.h>
 #include <memory>
+#include <typeinfo>
 #include <utility>
 
 namespace terrace::simulation {
@@ -21,6 +24,19 @@ uint64_t number_of(const std::string& text) {
   for (char each : text)
     number = (number ^ static_cast<unsigned char>(each)) * 0x100000001b3;
   return number;
+}
+
+/// The types of what a message has: its contents may be anything.
+std::string words_of(const caf::type_erased_tuple& message) {
+  std::string words;
+  for (size_t i = 0; i < message.size(); ++i) {
+    const std::type_info* type = message.type(i).second;
+    int failed = 0;
+    std::unique_ptr<char, void (*)(void*)> name(
+        type == nullptr ? nullptr : abi::__cxa_demangle(type->name(), nullptr, nullptr, &failed), std::free);
+    words += (i == 0 ? "" : ", ") + (name ? std::string(name.get()) : message.stringify(i));
+  }
+  return words;
 }
 
 /// CAF's printer, for actors that print: a test has no use for that.
@@ -148,7 +164,7 @@ void actor_scheduler::note(caf::resumable* job) {
     return;
   auto* next = actor->mailbox().peek();
   trace_(events_.now(), name + " " + std::to_string(actor->id()) + ": " +
-                            (next == nullptr ? "starts" : caf::to_string(next->content())));
+                            (next == nullptr ? "starts" : words_of(next->content())));
 }
 
 } // namespace terrace::simulation

@@ -44,6 +44,9 @@ struct file_facts {
 
 class simulated_disk {
  public:
+  /// Descriptors of files begin here, above those of the kernel.
+  static constexpr int first_descriptor = 1 << 20;
+
   /// Has one directory, "/".
   simulated_disk(uint64_t seed, uint64_t capacity_bytes);
 
@@ -137,7 +140,7 @@ class simulated_disk {
   disk_faults faults_;
   bool away_ = false;
   uint64_t last_inode_ = 1;
-  int last_descriptor_ = 2;
+  int last_descriptor_ = first_descriptor - 1;
   std::map<uint64_t, node> nodes_;
   std::map<int, opened> descriptors_;
   names names_;

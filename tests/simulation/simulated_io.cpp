@@ -61,11 +61,23 @@ std::chrono::nanoseconds simulated_io::delay() {
 int simulated_io::enter() {
   for (auto started = std::exchange(unsubmitted_, {}); runtime::operation * op : started)
     submit(*op);
+  if (sockets_)
+    sockets_->look();
   return 0;
+}
+
+void simulated_io::serve_sockets(const socket_habits& habits) {
+  sockets_.emplace(events_, random_.next(), habits, [this](runtime::operation& op, int32_t result) {
+    ready_.push_back({&op, result, 0});
+  });
 }
 
 void simulated_io::submit(runtime::operation& op) {
   const io_request& request = op.request;
+  if (sockets_ && request.fd >= 0 && request.fd < simulated_disk::first_descriptor) {
+    sockets_->start(op);
+    return;
+  }
   auto which = flights_.insert(flights_.end(), {&op, ++submitted_, {}, 0, false, 0});
   events_.note({1, submitted_, static_cast<uint64_t>(request.code), static_cast<uint64_t>(request.fd),
                 request.offset, request.length});
@@ -134,6 +146,8 @@ void simulated_io::cancel(runtime::operation& op) {
     ready_.push_back({&op, -ECANCELED, 0});
     return;
   }
+  if (sockets_ && sockets_->cancel(op))
+    return;
   auto which =
       std::find_if(flights_.begin(), flights_.end(), [&](const flight& one) { return one.op == &op; });
   if (which == flights_.end() || which->done || (goes_to_disk(op.request.code) && random_.coin()))
@@ -180,6 +194,7 @@ void simulated_io::leave_writes(simulated_disk& to) const {
 void simulated_io::end_process() {
   for (const flight& one : flights_)
     events_.cancel(one.next);
+  sockets_.reset();
   flights_.clear();
   unsubmitted_.clear();
   ready_.clear();

@@ -2,16 +2,19 @@
 // decides. `enter` hands operations over; each takes effect some time later and completes later still, so a crash may
 // come before, between and after both. `wait` advances virtual time.
 //
-// Descriptors are those of the disk. It has no sockets yet: on its files, operations of sockets get the kernel's refusal.
+// Descriptors are those of the disk, and with `serve_sockets` also real ones (simulated_sockets.hpp). On files of the disk,
+// operations of sockets get the kernel's refusal.
 #pragma once
 
 #include "scheduler.hpp"
 #include "simulated_disk.hpp"
+#include "simulated_sockets.hpp"
 
 #include "runtime/ring.hpp"
 
 #include <deque>
 #include <list>
+#include <optional>
 #include <vector>
 
 namespace terrace::simulation {
@@ -34,6 +37,7 @@ class simulated_io final : public runtime::ring {
   simulated_io& operator=(const simulated_io&) = delete;
 
   void set_delays(const io_delays& delays) { delays_ = delays; }
+  void serve_sockets(const socket_habits& habits);
   /// The device accepts operations and does none of them until `hang(false)`.
   void hang(bool hangs);
 
@@ -43,7 +47,9 @@ class simulated_io final : public runtime::ring {
   /// The process has ended: no operation completes any more.
   void end_process();
 
-  size_t in_flight() const { return unsubmitted_.size() + flights_.size() + ready_.size(); }
+  size_t in_flight() const {
+    return unsubmitted_.size() + flights_.size() + ready_.size() + (sockets_ ? sockets_->in_flight() : 0);
+  }
 
   // ---- ring ----
 
@@ -91,6 +97,7 @@ class simulated_io final : public runtime::ring {
   std::deque<runtime::operation*> unsubmitted_;
   flights flights_; ///< in the order of submission
   std::deque<runtime::completion> ready_;
+  std::optional<simulated_sockets> sockets_;
 };
 
 } // namespace terrace::simulation

@@ -25,7 +25,8 @@ class simulated_process {
   /// Every actor has ended, or ends when what is in flight is cancelled.
   ~simulated_process() {
     unit_.port().close();
-    settle();
+    while (actors().waiting() != 0 && step()) { // others may have events for ever
+    }
     actors().run_on(nullptr);
   }
   simulated_process(const simulated_process&) = delete;

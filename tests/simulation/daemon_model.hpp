@@ -1,0 +1,93 @@
+// What clients of a simulated daemon were told, and the check that what they see agrees with it. The model knows nothing of
+// how the daemon works. Time in it is the order of what clients sent and received.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace terrace::simulation {
+
+/// An object as its clients name it: the pool's part of a chunk. `chain` stands for all tokens up to its end.
+struct named_object {
+  uint32_t group = 0;
+  uint32_t space = 0;
+  uint64_t chain = 0;
+  uint32_t pool = 0;
+  auto operator<=>(const named_object&) const = default;
+  std::string text() const;
+};
+
+class daemon_model {
+ public:
+  using version = uint64_t; ///< of an object's bytes; each store has its own. 0: none
+
+  /// The time of something that a client does now.
+  uint64_t now() { return ++now_; }
+
+  // ---- what clients asked for and were told ----
+
+  /// A store of the object is about to be sent.
+  version writes(const named_object& object);
+  /// The bytes of an object in this version.
+  static void fill(std::span<std::byte> bytes, version which);
+  /// The store that was asked for at `asked` has been answered. `there`: all its objects are.
+  void stored(std::span<const version> versions, uint64_t asked, bool there);
+
+  struct removal {
+    uint32_t group = 0;
+    std::optional<uint32_t> space; ///< all
+    uint64_t asked = 0;
+  };
+  /// A clear is about to be sent.
+  removal clears(uint32_t group, std::optional<uint32_t> space);
+  void cleared(const removal& which, bool done);
+  /// A request that may remove some of these is about to be sent; `removed`: it has been answered.
+  void removes(std::span<const named_object> objects);
+  void removed();
+
+  /// No request is in progress any more: all were answered, or their connections ended some time ago.
+  void all_quiet();
+  /// The daemon has lost its memory, and what the disk has is anybody's guess.
+  void crashed();
+
+  // ---- what must hold ----
+
+  /// Bytes that a request of the time `asked` returned for the object. Returns their version.
+  version check(const named_object& object, std::span<const std::byte> bytes, uint64_t asked);
+  /// Nothing is evicted unless somebody asks: what was stored is found.
+  void promise_all_found() { nothing_is_evicted_ = true; }
+  /// The leading objects that a lookup at this time must find.
+  size_t findable(std::span<const named_object> objects) const;
+  /// The lookup was asked at `asked` and found fewer than it had to.
+  void found(size_t count, size_t expected, uint64_t asked);
+
+  void broke(const std::string& what) { broken_.push_back(what); }
+  const std::vector<std::string>& broken() const { return broken_; }
+  uint64_t checked() const { return checked_; }
+  uint64_t clears_answered() const { return clears_answered_; }
+
+ private:
+  struct written {
+    named_object object;
+    uint64_t ended = 0;   ///< 0: not yet
+    uint64_t dead_at = 0; ///< 0: it may be there
+  };
+
+  uint64_t now_ = 0;
+  std::vector<written> written_; ///< by version - 1
+  std::set<named_object> there_;
+  bool nothing_is_evicted_ = false;
+  size_t removing_ = 0;       ///< requests in progress that may remove something
+  uint64_t last_removed_ = 0; ///< the end of the last one
+  std::vector<std::string> broken_;
+  uint64_t checked_ = 0;
+  uint64_t clears_answered_ = 0;
+};
+
+} // namespace terrace::simulation

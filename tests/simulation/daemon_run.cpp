@@ -1,0 +1,293 @@
+#include "daemon_run.hpp"
+
+#include "index/object_header.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+
+#include <algorithm>
+
+namespace terrace::simulation {
+
+using protocol::kind;
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+namespace {
+
+constexpr uint64_t disk_capacity = 64 * mebibyte;
+/// All deadlines are shorter than this.
+constexpr auto longest_request = minutes(30);
+/// What is left of clients that are gone ends within this.
+constexpr auto longest_end = minutes(5);
+
+} // namespace
+
+daemon_run::daemon_run(const daemon_run_options& how)
+    : how_(how), random_(how.seed), events_(random_.next()),
+      disk_(std::make_unique<simulated_disk>(random_.next(), disk_capacity)),
+      calls_(events_, random_.next()), world_{.events = events_, .model = model_, .calls = calls_} {
+  disk_->mkdir(simulated_calls::folder);
+  disk_->fsync(disk_->open("/", O_RDONLY | O_DIRECTORY));
+  calls_.mount(*disk_);
+  if (how_.trace)
+    world_.trace = [this](const std::string& line) { how_.trace(events_.now(), line); };
+  draw();
+}
+
+daemon_run::~daemon_run() {
+  world_.down = true;
+  for (auto& client : clients_)
+    client->leave();
+  daemon_.reset();
+}
+
+void daemon_run::say(const std::string& what) {
+  if (how_.trace)
+    how_.trace(events_.now(), what);
+}
+
+// ---- what the seed draws ----
+
+void daemon_run::draw() {
+  draw_machine();
+  draw_clients();
+}
+
+void daemon_run::draw_machine() {
+  life_.seed = random_.next();
+  life_.trace = how_.trace;
+  life_.actors = actor_delays::draw(random_);
+  life_.sockets = socket_habits::draw(random_);
+  life_.disk.long_ones = random_.swarm(20'000);
+  life_.disk.longest = seconds(20);
+  if (random_.below(4) == 0)
+    faults_ = disk_faults::draw(random_);
+  settings& with = life_.with = default_settings(environment{});
+  auto groups = random_.between(1, 2);
+  with.listen.resize(groups, with.listen.front());
+  for (size_t i = 0; i < groups; ++i) {
+    with.listen[i].path = folder_.path() + "/s" + std::to_string(i);
+    with.listen[i].group = i == 0 ? "default" : "other";
+    with.listen[i].isolated = random_.below(3) == 0;
+    world_.sockets.push_back(with.listen[i].path);
+    world_.isolated.push_back(with.listen[i].isolated);
+  }
+  // Objects of one or a few pages, in memory for few of them or for all.
+  world_.pools.assign(random_.between(1, 2), 0);
+  for (uint32_t& bytes : world_.pools)
+    bytes = static_cast<uint32_t>(random_.between(64, random_.coin() ? 4000 : 30'000));
+  world_.spaces = static_cast<uint32_t>(random_.between(1, 2));
+  world_.prompts = static_cast<uint32_t>(random_.between(1, 12));
+  world_.chunks = static_cast<uint32_t>(random_.between(1, 6));
+  world_.shared_chunks = static_cast<uint32_t>(random_.below(world_.chunks + 1));
+  uint64_t chunk = 0;
+  for (uint32_t bytes : world_.pools)
+    chunk += physical_bytes_for(bytes);
+  uint64_t all = chunk * world_.spaces * world_.prompts * world_.chunks;
+  roomy_ = random_.below(3) == 0;
+  uint64_t host = roomy_ ? 4 * all + mebibyte : chunk * random_.between(3, 40);
+  with.host.bytes = groups * ((host + page_bytes - 1) / page_bytes * page_bytes);
+  with.host.segment_bytes = huge_page_bytes;
+  with.host.prefault = random_.coin();
+  with.disk.enabled = random_.below(4) != 0;
+  with.disk.path.assign(1, simulated_calls::folder);
+  with.disk.bytes = groups * (roomy_ ? 4 * mebibyte : mebibyte * random_.between(1, 2));
+  static constexpr const char* policies[] = {"lru", "arc", "kmg", "s3fifo", "fifo"};
+  with.host.policy = policies[random_.below(std::size(policies))];
+  with.disk.policy = policies[random_.below(std::size(policies))];
+  with.disk.admission = disk_options::admissions[random_.below(disk_options::admissions.size())];
+  static constexpr const char* demotions[] = {"write_through", "write_back", "selective"};
+  with.disk.demotion = demotions[random_.below(std::size(demotions))];
+  with.copier.threads = static_cast<uint32_t>(random_.between(1, 2));
+  with.metrics.address.clear();
+  with.connection.request_deadline = seconds(random_.between(1, 30));
+  with.connection.credit_requests = static_cast<uint32_t>(random_.between(2, 16));
+}
+
+void daemon_run::draw_clients() {
+  world_.thinks_most = std::chrono::nanoseconds(random_.between(1'000, 1U << random_.between(12, 26)));
+  world_.cut = random_.swarm(500'000);
+  static constexpr client_mix most{20, 20, 10, 15, 15, 15, 15, 10, 4, 10, 10, 3,
+                                   3,  3,  3,  2,  1,  3,  1,  1,  1, 1,  2};
+  for (size_t i = 0; i < deeds; ++i)
+    world_.mix[i] = random_.below(4) == 0 ? 0 : most[i];
+  world_.mix[static_cast<size_t>(deed::store)] = most[0];
+  if (roomy_)
+    model_.promise_all_found();
+  auto count = static_cast<uint32_t>(random_.between(1, 6));
+  for (uint32_t i = 0; i < count; ++i)
+    clients_.push_back(std::make_unique<simulated_client>(
+        world_, i, static_cast<uint32_t>(random_.below(world_.sockets.size())), random_.next(),
+        static_cast<uint32_t>(random_.between(1, how_.deeds))));
+  scheduled_.assign(count, false);
+}
+
+// ---- time ----
+
+void daemon_run::look_at_sockets() {
+  if (std::exchange(touches_seen_, simulated_sockets::touches()) == simulated_sockets::touches())
+    return;
+  std::vector<pollfd> watched;
+  for (const auto& client : clients_)
+    watched.push_back({client->descriptor(), client->wants(), 0});
+  if (::poll(watched.data(), watched.size(), 0) <= 0)
+    return;
+  for (size_t i = 0; i < watched.size(); ++i)
+    if (watched[i].revents != 0 && watched[i].events != 0 && !scheduled_[i]) {
+      scheduled_[i] = true;
+      auto most = static_cast<uint64_t>(life_.sockets.most.count());
+      events_.after(std::chrono::nanoseconds(random_.between(0, most)), [this, i] {
+        scheduled_[i] = false;
+        clients_[i]->ready();
+        simulated_sockets::touch();
+      });
+    }
+}
+
+bool daemon_run::advance() {
+  if (!broken().empty())
+    return false;
+  look_at_sockets();
+  if (daemon_->step())
+    return true;
+  simulated_sockets::touch();
+  look_at_sockets();
+  return daemon_->step();
+}
+
+bool daemon_run::advance_until(const std::function<bool()>& done, std::chrono::nanoseconds within) {
+  auto until = events_.now() + within;
+  while (!done()) {
+    if (events_.now() > until || !broken().empty())
+      return false;
+    if (!advance() && !done())
+      return false;
+  }
+  return true;
+}
+
+// ---- lives ----
+
+void daemon_run::play() {
+  try {
+    play_all();
+  } catch (const std::exception& thrown) {
+    model_.broke(thrown.what());
+  }
+}
+
+void daemon_run::play_all() {
+  boot();
+  for (auto& client : clients_)
+    client->start();
+  for (uint64_t crashes = random_.below(4); crashes > 0 && broken().empty(); --crashes) {
+    live();
+    if (random_.below(3) == 0 && broken().empty())
+      restart();
+    else if (broken().empty())
+      crash();
+  }
+  if (broken().empty())
+    finish();
+}
+
+void daemon_run::boot() {
+  say("the daemon starts");
+  daemon_ = std::make_unique<simulated_daemon>(events_, *disk_, life_);
+  life_.seed += 1;
+  // Opening a volume that fails is tried by the operator; here the faults begin once it serves.
+  for (int i = 0; i < 200; ++i)
+    daemon_->step();
+  disk_->set_faults(faults_);
+  world_.down = false;
+}
+
+/// Some events, and then anything may happen: rather soon after a clear was answered, which nobody may forget.
+void daemon_run::live() {
+  uint64_t cleared = model_.clears_answered();
+  for (uint64_t left = random_.below(6000); left > 0 && advance(); --left)
+    if (std::exchange(cleared, model_.clears_answered()) != model_.clears_answered() && random_.coin())
+      left = std::min(left, random_.between(1, 30));
+}
+
+void daemon_run::crash() {
+  say("the daemon crashes");
+  ++crashes_;
+  world_.down = true;
+  for (auto& client : clients_)
+    client->lose_daemon();
+  auto left = std::make_unique<simulated_disk>(disk_->snapshot(random_.next()));
+  daemon_->process().ring().leave_writes(*left);
+  bool power = random_.coin();
+  if (power)
+    left->crash();
+  else
+    left->end_process();
+  left->set_faults({});
+  model_.crashed();
+  daemon_.reset(); // on the old disk, which nobody sees any more
+  disk_ = std::move(left);
+  calls_.mount(*disk_);
+  boot();
+}
+
+/// As systemd does: clients lose their connections, and the daemon ends in order.
+void daemon_run::restart() {
+  say("the daemon is restarted");
+  ++restarts_;
+  world_.down = true;
+  daemon_->drain();
+  if (random_.below(4) == 0) {
+    for (uint64_t left = random_.below(200); left > 0 && advance(); --left) {
+    }
+    crash();
+    return;
+  }
+  if (!advance_until([&] { return daemon_->ended(); }, minutes(10)))
+    model_.broke("the daemon does not end");
+  else if (!daemon_->ended_well())
+    model_.broke("the daemon did not end well: " +
+                 (daemon_->warnings().empty() ? std::string() : daemon_->warnings().back()));
+  for (auto& client : clients_)
+    client->lose_daemon();
+  model_.crashed();
+  daemon_.reset();
+  disk_->end_process();
+  disk_->set_faults({});
+  boot();
+}
+
+/// All clients come to their end: every request is answered, and nothing of them is left.
+void daemon_run::finish() {
+  say("clients finish");
+  auto all_finished = [&] {
+    return std::all_of(clients_.begin(), clients_.end(), [](const auto& each) { return each->finished(); });
+  };
+  advance_until(all_finished, minutes(1));
+  for (auto& client : clients_)
+    client->wind_up();
+  if (!advance_until(all_finished, longest_request) && broken().empty())
+    for (auto& client : clients_)
+      if (!client->finished())
+        model_.broke("not answered: " + client->unanswered());
+  for (auto& client : clients_) {
+    answers_ += client->answers();
+    errors_ += client->errors();
+    client->leave();
+  }
+  disk_->set_faults({});
+  advance_until([] { return false; }, longest_end);
+  model_.all_quiet();
+  for (uint32_t group = 0; group < world_.sockets.size() && broken().empty(); ++group)
+    check_empty(group);
+  if (!broken().empty())
+    return;
+  daemon_->drain();
+  if (!advance_until([&] { return daemon_->ended(); }, minutes(10)))
+    model_.broke("the daemon does not end");
+  else if (!daemon_->ended_well())
+    model_.broke("the daemon did not end well");
+}
+
+} // namespace terrace::simulation

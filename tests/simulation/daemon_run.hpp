@@ -1,0 +1,81 @@
+// A seed, played: a daemon in the simulated machine, clients of its trust groups, crashes and restarts. The seed draws its own
+// configuration, sizes, faults and mix of what clients do.
+//
+//   daemon_run run({.seed = 7});
+//   run.play();
+//   EXPECT_EQ(run.broken(), none);
+#pragma once
+
+#include "simulated_client.hpp"
+#include "simulated_daemon.hpp"
+
+#include "tests/support/temporary_folder.hpp"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace terrace::simulation {
+
+struct daemon_run_options {
+  uint64_t seed = 0;
+  uint32_t deeds = 150; ///< of a client, at most
+  actor_scheduler::trace trace;
+};
+
+class daemon_run {
+ public:
+  explicit daemon_run(const daemon_run_options& how);
+  ~daemon_run();
+
+  /// Lives and crashes; ends early if a promise is broken.
+  void play();
+
+  const std::vector<std::string>& broken() const { return model_.broken(); }
+  uint64_t trace_hash() const { return events_.trace_hash(); }
+  std::chrono::nanoseconds virtual_time() const { return events_.now(); }
+  uint64_t steps() const { return events_.steps(); }
+  uint64_t answers() const { return answers_; }
+  uint64_t errors() const { return errors_; }
+  uint64_t objects_checked() const { return model_.checked(); }
+  uint64_t clears() const { return model_.clears_answered(); }
+  uint64_t crashes() const { return crashes_; }
+  uint64_t restarts() const { return restarts_; }
+
+ private:
+  void draw();
+  void draw_machine();
+  void draw_clients();
+  void say(const std::string& what);
+
+  void play_all();
+  void boot();
+  void live();
+  void crash();
+  void finish();
+  void restart();
+  void check_empty(uint32_t group);
+  bool advance(); ///< false: it is time to stop
+  bool advance_until(const std::function<bool()>& done, std::chrono::nanoseconds within);
+  void look_at_sockets();
+
+  daemon_run_options how_;
+  seeded_random random_;
+  scheduler events_;
+  std::unique_ptr<simulated_disk> disk_;
+  simulated_calls calls_;
+  test::temporary_folder folder_;
+  daemon_model model_;
+  client_world world_;
+  daemon_life life_;
+  disk_faults faults_;
+  bool roomy_ = false;
+  std::unique_ptr<simulated_daemon> daemon_;
+  std::vector<std::unique_ptr<simulated_client>> clients_;
+  uint64_t touches_seen_ = 0;
+  std::vector<bool> scheduled_; ///< a client's socket is about to be served
+  uint64_t answers_ = 0, errors_ = 0, crashes_ = 0, restarts_ = 0;
+};
+
+} // namespace terrace::simulation

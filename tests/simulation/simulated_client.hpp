@@ -1,0 +1,248 @@
+// A client of the simulated daemon: it speaks the protocol over a real socket whose bytes it sends and receives in pieces,
+// and tells the model what it asked for, was told and reads. What it does, and when, its seed decides.
+#pragma once
+
+#include "daemon_model.hpp"
+#include "simulated_calls.hpp"
+
+#include "base/unique_fd.hpp"
+#include "protocol/frame_decoder.hpp"
+#include "tests/support/raw_client.hpp"
+
+#include <array>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace terrace::simulation {
+
+/// What a client may do, in the order of `client_mix`.
+enum class deed : uint8_t {
+  store,
+  load,
+  lookup,
+  lease,
+  load_leased,
+  read_leased,
+  release,
+  prefetch,
+  cancel,
+  reserve,
+  session,
+  pin,
+  unpin,
+  evict,
+  move,
+  clear_space,
+  clear_all,
+  look_around, ///< status, policies, leases, check, quotas
+  pause,       ///< for seconds
+  disconnect,  ///< its process lives
+  die,
+  stop_reading,
+  hostile, ///< bytes that no correct client sends
+};
+constexpr size_t deeds = 23;
+using client_mix = std::array<uint32_t, deeds>; ///< weights
+
+/// What all clients share.
+struct client_world {
+  scheduler& events;
+  daemon_model& model;
+  simulated_calls& calls;
+  std::vector<std::string> sockets;  ///< by group
+  std::vector<bool> isolated;        ///< by group
+  std::vector<uint32_t> pools{4096}; ///< bytes of an object
+  uint32_t spaces = 1;               ///< of a group
+  uint32_t prompts = 4;              ///< of a space
+  uint32_t chunks = 4;               ///< of a prompt
+  uint32_t shared_chunks = 1;        ///< of four prompts
+  std::chrono::nanoseconds thinks_most{1'000'000};
+  uint32_t cut = 0; ///< of a million sends and receives of clients, that move only a part
+  client_mix mix{};
+  bool down = false; ///< there is no daemon
+  std::function<void(const std::string&)> trace;
+
+  static constexpr uint32_t chunk_tokens = 16;
+};
+
+class simulated_client {
+ public:
+  simulated_client(client_world& world, uint32_t number, uint32_t group, uint64_t seed, uint32_t deeds_left);
+  ~simulated_client();
+
+  /// Begins to act.
+  void start();
+  /// It has done all it wanted, and was answered.
+  bool finished() const { return left_ == 0 && (!connected() || open_.empty()); }
+  /// From now on it only reads, whatever it did before.
+  void wind_up();
+  /// The daemon has gone.
+  void lose_daemon();
+  /// Its sockets are closed, and its process ends.
+  void leave();
+  std::string unanswered() const;
+
+  // ---- for the loop that looks at sockets ----
+  int descriptor() const { return socket_.get(); }
+  short wants() const;
+  void ready(); ///< to be scheduled: what `wants` waits for may be done
+
+  uint64_t answers() const { return answers_; }
+  uint64_t errors() const { return errors_; }
+
+ private:
+  using builder = flatbuffers::FlatBufferBuilder;
+  struct answer {
+    protocol::kind kind{};
+    std::span<const uint8_t> body;
+    unique_fd descriptor;
+    bool good() const { return kind != protocol::kind::error; }
+  };
+  using handler = std::function<void(answer&)>;
+  struct asked {
+    protocol::kind verb{};
+    uint64_t at = 0;
+    handler done;
+    std::function<void()> lost; ///< the connection has ended
+  };
+  struct prompt {
+    uint32_t space = 0;
+    uint32_t root = 0;
+    uint32_t chunks = 0;
+  };
+  struct lease {
+    std::vector<uint8_t> id;
+    prompt of;
+    uint64_t asked = 0;
+    size_t busy = 0; ///< requests that use it
+  };
+  struct place {
+    named_object object;
+    wire::Location where;
+    uint64_t asked = 0;
+    daemon_model::version seen = 0;
+  };
+  struct reading {
+    std::vector<uint8_t> lease;
+    std::vector<place> places;
+  };
+  struct mapping {
+    std::byte* data = nullptr;
+    uint64_t bytes = 0;
+  };
+
+  bool connected() const { return socket_.get() >= 0; }
+  bool greeted() const { return !spaces_.empty() && region_ != 0; }
+
+  // ---- its life (simulated_client.cpp) ----
+  void act();
+  void act_later();
+  void connect();
+  void greet();
+  void disconnect(bool process_ends);
+  void make_region();
+  void become_a_process();
+  void on_greeted(answer& of);
+  void unmap();
+  unique_fd open_socket();
+  void send_some();
+  void receive_some();
+  void take(protocol::frame& frame);
+  template <class Build>
+  void ask(protocol::kind verb, Build&& build, handler done = nullptr, std::function<void()> lost = nullptr,
+           int descriptor = -1);
+  void say(const std::string& what) const;
+  size_t part_of(size_t bytes);
+
+  // ---- what it does (simulated_deeds.cpp) ----
+  void do_one(deed which);
+  void store();
+  void load(bool leased);
+  void look_up(bool with_lease);
+  void read_leased();
+  void release();
+  void prefetch();
+  void cancel();
+  void reserve();
+  void write_reserved(uint64_t reservation, const std::vector<wire::Location>& places,
+                      const std::vector<daemon_model::version>& versions, uint64_t at);
+  void use_session();
+  void take_turn();
+  void pin(bool pins);
+  void evict(bool moves);
+  void clear(bool all);
+  void look_around();
+  void be_hostile();
+
+  prompt any_prompt();
+  uint32_t token(const prompt& of, uint32_t chunk, uint32_t index) const;
+  std::vector<named_object> objects_of(const prompt& of, uint32_t first = 0) const;
+  flatbuffers::Offset<wire::Prefix> write(builder& b, const prompt& of, uint32_t first = 0,
+                                          const std::vector<uint8_t>& session = {},
+                                          const std::vector<uint8_t>& parent = {}) const;
+  uint32_t deadline();
+  std::optional<std::vector<uint64_t>> take_slots(const std::vector<named_object>& objects);
+  void free_slots(const std::vector<uint64_t>& slots);
+  std::span<std::byte> slot(uint64_t number, uint32_t pool) const;
+  flatbuffers::Offset<flatbuffers::Vector<const wire::Run*>>
+  runs(builder& b, const std::vector<uint64_t>& slots, const std::vector<named_object>& objects) const;
+  lease* any_lease();
+  void map_segment(uint32_t segment, std::function<void(const mapping*)> then);
+  void look_at(reading& of);
+
+  client_world& world_;
+  uint32_t number_;
+  uint32_t group_;
+  seeded_random random_;
+  uint32_t left_;     ///< deeds
+  uint64_t life_ = 0; ///< connections and processes so far
+  bool reads_ = true;
+  bool acting_ = false;
+  simulated_peer process_;
+  unique_fd socket_;
+  std::optional<protocol::frame_decoder> decoder_;
+  std::deque<std::pair<std::vector<uint8_t>, unique_fd>> line_; ///< to be sent
+  std::deque<unique_fd> strange_; ///< further sockets, with bytes that no correct client sends
+  std::vector<uint64_t> former_;  ///< closed connections of this process
+  std::vector<uint8_t> boot_;     ///< that numbered them
+  uint64_t connection_ = 0;
+  std::map<uint64_t, asked> open_;
+  uint64_t last_request_ = 0;
+  uint64_t answers_ = 0;
+  uint64_t errors_ = 0;
+
+  std::vector<uint32_t> spaces_;
+  uint32_t region_ = 0;
+  std::byte* memory_ = nullptr;
+  std::vector<uint64_t> free_; ///< slots of the region
+  std::deque<lease> leases_;
+  std::vector<reading> readings_;
+  std::map<uint32_t, mapping> segments_;
+  struct session {
+    std::vector<uint8_t> id, digest;
+    uint32_t space = 0, root = 0, chunks = 0;
+    bool busy = false;
+  };
+  std::optional<session> session_;
+};
+
+template <class Build>
+void simulated_client::ask(protocol::kind verb, Build&& build, handler done, std::function<void()> lost,
+                           int descriptor) {
+  unique_fd attached(descriptor);
+  if (!connected())
+    return;
+  uint64_t id = ++last_request_;
+  auto bytes = test::frame_with(verb, id, std::forward<Build>(build), attached ? 1 : 0);
+  open_[id] = {verb, world_.model.now(), std::move(done), std::move(lost)};
+  world_.events.note({7, number_, id, static_cast<uint64_t>(verb), bytes.size()});
+  if (world_.trace)
+    say("asks " + std::to_string(id) + ": " + std::string(protocol::to_string(verb)));
+  line_.emplace_back(std::move(bytes), std::move(attached));
+}
+
+} // namespace terrace::simulation

@@ -1,0 +1,63 @@
+#include "simulated_daemon.hpp"
+
+#include "base/random_id.hpp"
+#include "daemon/wiring.hpp"
+
+#include <stdexcept>
+
+namespace terrace::simulation {
+
+simulated_daemon::simulated_daemon(scheduler& events, simulated_disk& disk, const daemon_life& life)
+    : events_(events), trace_(life.trace), process_(events, disk, life.seed, life.actors) {
+  process_.ring().set_delays(life.disk);
+  process_.ring().serve_sockets(life.sockets);
+  if (trace_)
+    process_.actors().set_trace(trace_);
+  start(life);
+}
+
+void simulated_daemon::start(const daemon_life& life) {
+  salt_entry_keys(random_entry_key_salt());
+  environment env;
+  env.processors = 1;
+  env.state_directory = std::string(simulated_calls::folder) + "/state";
+  auto wired = wire_up(life.with, env, {});
+  if (!wired)
+    throw std::runtime_error("the daemon does not start: " + wired.error().text);
+  // What they were handed runs at once from now on.
+  wired->teardown->finish();
+  wired->lease_ends->finish();
+  wired->populator->finish();
+  wired->populator = nullptr;
+  wired->detached = false;
+  wired->place = [this] { return process_.home(); };
+  wired->log = [this](const std::string& line) { say("log", line); };
+  wired->warn = [this](const std::string& line) {
+    warnings_.push_back(line);
+    say("warning", line);
+  };
+  wired->set_log_level = [](const std::string&) -> result<std::string> { return "info"; };
+  wired->shut_down = [this] { drain(); };
+  wired->ready = [](const error& why) {
+    if (why.code != errc::ok)
+      throw std::runtime_error("the daemon does not start: " + why.text);
+  };
+  wired->finished = [this](bool well) { finished_ = well; };
+  supervisor_ = actors::spawn_supervisor(process_.sys, std::move(*wired));
+}
+
+simulated_daemon::~simulated_daemon() {
+  drain();
+  while (!ended() && step()) {
+  }
+  supervisor_ = nullptr;
+}
+
+void simulated_daemon::drain() { caf::anon_send(supervisor_, drain_notice{}); }
+
+void simulated_daemon::say(const char* kind, const std::string& line) {
+  if (trace_)
+    trace_(events_.now(), std::string(kind) + ": " + line);
+}
+
+} // namespace terrace::simulation

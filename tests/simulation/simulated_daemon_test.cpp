@@ -1,0 +1,151 @@
+// The daemon as production wires it, in the simulated machine.
+#include "daemon_run.hpp"
+#include "simulated_daemon.hpp"
+
+#include "tests/support/raw_client.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <iostream>
+#include <unistd.h>
+
+namespace terrace::simulation {
+namespace {
+
+settings small_settings(const std::string& socket) {
+  environment env;
+  settings with = default_settings(env);
+  with.listen.front().path = socket;
+  with.host.bytes = 4 * mebibyte;
+  with.host.segment_bytes = 2 * mebibyte;
+  with.disk.path = {simulated_calls::folder};
+  with.disk.bytes = 8 * mebibyte;
+  with.copier.threads = 1;
+  with.metrics.address.clear();
+  return with;
+}
+
+struct machine {
+  explicit machine(uint64_t seed)
+      : random(seed), events(random.next()), disk(random.next(), 64 << 20), calls(events, random.next()) {
+    EXPECT_EQ(disk.mkdir(simulated_calls::folder), 0);
+    EXPECT_EQ(disk.fsync(disk.open("/", O_RDONLY | O_DIRECTORY)), 0);
+    calls.mount(disk);
+  }
+  seeded_random random;
+  scheduler events;
+  simulated_disk disk;
+  simulated_calls calls;
+};
+
+TEST(SimulatedDaemon, ServesAClientAndEnds) {
+  test::temporary_folder folder;
+  machine m(1);
+  simulated_daemon daemon(m.events, m.disk,
+                          {.with = small_settings(folder.path() + "/s"),
+                           .seed = 3,
+                           .trace = [](auto at, const std::string& line) {
+                             if (std::getenv("TRACE"))
+                               std::cout << at.count() << " " << line << "\n";
+                           }});
+  for (int i = 0; i < 1000 && daemon.step(); ++i) {
+  }
+  test::raw_client client(folder.path() + "/s");
+  EXPECT_TRUE(client.send(test::hello_frame()));
+  EXPECT_TRUE(client.send(test::status_frame(2)));
+  simulated_sockets::touch();
+  std::vector<test::received> answers;
+  for (int i = 0; i < 1000 && answers.size() < 2 && daemon.step(); ++i)
+    while (auto answer = client.next())
+      answers.push_back(*answer);
+  ASSERT_EQ(answers.size(), 2U);
+  const auto& group = *answers[1].as<wire::StatusAnswer>().groups()->Get(0);
+  EXPECT_EQ(group.tiers()->size(), 2U);
+  for (const auto* tier : *group.tiers())
+    EXPECT_EQ(tier->state()->str(), "ready") << (tier->reason() ? tier->reason()->str() : "");
+  client.close();
+  daemon.drain();
+  while (!daemon.ended() && daemon.step()) {
+  }
+  EXPECT_TRUE(daemon.ended_well());
+}
+
+uint64_t number_from(const char* variable, uint64_t otherwise) {
+  const char* text = std::getenv(variable);
+  return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+/// The seeds of this run: one, or that many from the first.
+std::pair<uint64_t, uint64_t> seeds() {
+  uint64_t first = number_from("TERRACE_SIMULATION_SEED", 0);
+  uint64_t count = number_from("TERRACE_SIMULATION_SEEDS", first != 0 ? 1 : 100);
+  first = std::max<uint64_t>(first, 1);
+  return {first, first + count - 1};
+}
+
+/// The seed being played, for a daemon that ends the program.
+volatile sig_atomic_t seed_now = 0;
+
+void tell_seed(int signal) {
+  std::string text = "the daemon ended the program\n  repeat it with: ./test simulation --seed " +
+                     std::to_string(seed_now) + " --trace\n";
+  (void) !::write(STDERR_FILENO, text.data(), text.size());
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
+
+actor_scheduler::trace trace_if_asked() {
+  if (std::getenv("TERRACE_SIMULATION_TRACE") == nullptr)
+    return nullptr;
+  return [](std::chrono::nanoseconds at, const std::string& line) {
+    std::cout << at.count() / 1000 << " us: " << line << "\n";
+  };
+}
+
+TEST(SimulatedDaemon, KeepsItsPromisesWhateverHappens) {
+  auto [first, last] = seeds();
+  for (int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE})
+    std::signal(signal, tell_seed);
+  uint64_t answers = 0, errors = 0, checked = 0, clears = 0, crashes = 0, restarts = 0, steps = 0, failed = 0;
+  std::chrono::nanoseconds time{};
+  for (uint64_t seed = first; seed <= last; ++seed) {
+    seed_now = static_cast<sig_atomic_t>(seed);
+    daemon_run run({.seed = seed, .trace = trace_if_asked()});
+    run.play();
+    for (const std::string& each : run.broken())
+      ADD_FAILURE() << each << "\n  repeat it with: ./test simulation --seed " << seed << " --trace";
+    failed += run.broken().empty() ? 0 : 1;
+    answers += run.answers(), errors += run.errors(), checked += run.objects_checked(),
+        clears += run.clears();
+    crashes += run.crashes(), restarts += run.restarts(), steps += run.steps(), time += run.virtual_time();
+    if (failed == 5)
+      break;
+  }
+  std::cout << last - first + 1 << " seeds, " << steps << " events in "
+            << std::chrono::duration_cast<std::chrono::minutes>(time).count()
+            << " virtual minutes: " << answers << " answers, " << errors << " errors, " << checked
+            << " objects compared, " << clears << " clears, " << crashes << " crashes, " << restarts
+            << " restarts\n";
+}
+
+TEST(SimulatedDaemon, ASeedGivesTheSameTrace) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    auto play = [&] {
+      daemon_run run({.seed = seed});
+      run.play();
+      return run.trace_hash();
+    };
+    uint64_t once = play();
+    std::vector<std::unique_ptr<char[]>> moved; // other addresses
+    for (size_t i = 0; i < 100; ++i)
+      moved.push_back(std::make_unique<char[]>(64 << i % 8));
+    EXPECT_EQ(play(), once) << "seed " << seed;
+  }
+}
+
+} // namespace
+} // namespace terrace::simulation

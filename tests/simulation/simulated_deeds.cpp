@@ -1,0 +1,601 @@
+// What a simulated client does, and what it makes of the answers.
+#include "simulated_client.hpp"
+
+#include "tests/fuzz/sample_frames.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+namespace terrace::simulation {
+
+using protocol::kind;
+
+namespace {
+
+constexpr size_t asked_together = 6; ///< requests of a client in progress
+constexpr auto long_pause = std::chrono::seconds(5);
+
+/// Verbs whose samples do not disturb correct clients, however their bytes are changed.
+bool harmless(kind verb) {
+  switch (verb) {
+    case kind::shutdown:
+    case kind::clear:
+    case kind::evict:
+    case kind::move:
+    case kind::revoke:
+    case kind::quota:
+    case kind::commit:
+    case kind::store: return false;
+    default: return true;
+  }
+}
+
+const std::vector<protocol::test::sample_frame>& samples() {
+  static const auto all = protocol::test::sample_frames();
+  return all;
+}
+
+} // namespace
+
+void simulated_client::do_one(deed which) {
+  if (open_.size() >= asked_together && which <= deed::clear_all && which != deed::cancel)
+    return;
+  switch (which) {
+    case deed::store: store(); break;
+    case deed::load: load(false); break;
+    case deed::lookup: look_up(false); break;
+    case deed::lease: look_up(true); break;
+    case deed::load_leased: load(true); break;
+    case deed::read_leased: read_leased(); break;
+    case deed::release: release(); break;
+    case deed::prefetch: prefetch(); break;
+    case deed::cancel: cancel(); break;
+    case deed::reserve: reserve(); break;
+    case deed::session: use_session(); break;
+    case deed::pin: pin(true); break;
+    case deed::unpin: pin(false); break;
+    case deed::evict: evict(false); break;
+    case deed::move: evict(true); break;
+    case deed::clear_space: clear(false); break;
+    case deed::clear_all: clear(true); break;
+    case deed::look_around: look_around(); break;
+    case deed::pause:
+      acting_ = true;
+      world_.events.after(long_pause, [this] {
+        acting_ = false;
+        act_later();
+      });
+      break;
+    case deed::disconnect: disconnect(false); break;
+    case deed::die: disconnect(true); break;
+    case deed::stop_reading: reads_ = !reads_; break;
+    case deed::hostile: be_hostile(); break;
+  }
+}
+
+// ---- prompts and memory ----
+
+simulated_client::prompt simulated_client::any_prompt() {
+  return {static_cast<uint32_t>(random_.below(world_.spaces)),
+          static_cast<uint32_t>(random_.below(world_.prompts)),
+          static_cast<uint32_t>(random_.between(1, world_.chunks))};
+}
+
+uint32_t simulated_client::token(const prompt& of, uint32_t chunk, uint32_t index) const {
+  bool shared = chunk < world_.shared_chunks;
+  return (shared ? of.root / 4 : 1'000'000 + of.root) * 64 + chunk * client_world::chunk_tokens + index;
+}
+
+/// Chunk by chunk, pool by pool.
+std::vector<named_object> simulated_client::objects_of(const prompt& of, uint32_t first) const {
+  std::vector<named_object> objects;
+  for (uint32_t chunk = first; chunk < of.chunks; ++chunk)
+    for (uint32_t pool = 0; pool < world_.pools.size(); ++pool) {
+      uint64_t chain = chunk < world_.shared_chunks ? of.root / 4 : (uint64_t{1} << 32 | of.root);
+      objects.push_back({group_, of.space, chain << 8 | chunk, pool});
+    }
+  return objects;
+}
+
+/// The chunks from `first` on continue the session, or there is none and the prompt is sent whole.
+flatbuffers::Offset<wire::Prefix> simulated_client::write(builder& b, const prompt& of, uint32_t first,
+                                                          const std::vector<uint8_t>& session_id,
+                                                          const std::vector<uint8_t>& parent) const {
+  std::vector<uint32_t> tokens;
+  for (uint32_t chunk = first; chunk < of.chunks; ++chunk)
+    for (uint32_t index = 0; index < client_world::chunk_tokens; ++index)
+      tokens.push_back(token(of, chunk, index));
+  auto sent = b.CreateVector(tokens);
+  auto before = parent.empty() ? 0 : b.CreateVector(parent);
+  auto session_of = session_id.empty() ? 0 : b.CreateVector(session_id);
+  return wire::CreatePrefix(b, sent, before, first * client_world::chunk_tokens, 0, 32,
+                            wire::DigestUnit::chunk, 0, 0, 0, 0, 0, session_of);
+}
+
+uint32_t simulated_client::deadline() {
+  uint64_t draw = random_.below(8);
+  return draw == 0   ? static_cast<uint32_t>(random_.between(1, 20))
+         : draw == 1 ? static_cast<uint32_t>(random_.between(100, 2000))
+                     : 0;
+}
+
+std::optional<std::vector<uint64_t>> simulated_client::take_slots(const std::vector<named_object>& objects) {
+  if (free_.size() < objects.size() || memory_ == nullptr)
+    return std::nullopt;
+  std::vector<uint64_t> taken(free_.end() - static_cast<std::ptrdiff_t>(objects.size()), free_.end());
+  free_.resize(free_.size() - objects.size());
+  return taken;
+}
+
+/// The memory belongs to the client again, which uses it for something else.
+void simulated_client::free_slots(const std::vector<uint64_t>& which) {
+  for (uint64_t number : which) {
+    auto bytes = slot(number, 0);
+    std::memset(bytes.data(), 0x5a, bytes.size());
+    free_.push_back(number);
+  }
+}
+
+flatbuffers::Offset<flatbuffers::Vector<const wire::Run*>>
+simulated_client::runs(builder& b, const std::vector<uint64_t>& slots_of,
+                       const std::vector<named_object>& objects) const {
+  std::vector<wire::Run> all;
+  for (size_t i = 0; i < objects.size(); ++i)
+    all.emplace_back(static_cast<uint64_t>(slot(slots_of[i], 0).data() - memory_),
+                     world_.pools[objects[i].pool], 0, 1);
+  return b.CreateVectorOfStructs(all);
+}
+
+// ---- objects ----
+
+void simulated_client::store() {
+  prompt of = any_prompt();
+  auto first = static_cast<uint32_t>(random_.coin() ? 0 : random_.below(of.chunks));
+  auto objects = objects_of(of, first);
+  auto taken = take_slots(objects);
+  if (!taken)
+    return;
+  std::vector<daemon_model::version> versions;
+  for (size_t i = 0; i < objects.size(); ++i) {
+    versions.push_back(world_.model.writes(objects[i]));
+    daemon_model::fill(slot((*taken)[i], objects[i].pool), versions.back());
+  }
+  uint64_t at = world_.model.now();
+  uint32_t chunks = of.chunks - first;
+  ask(
+      kind::store,
+      [&](builder& b) {
+        auto prefix = write(b, of);
+        auto places = runs(b, *taken, objects);
+        return wire::CreateStore(b, spaces_[of.space], prefix, first, chunks, region_, places, 0, deadline());
+      },
+      [this, at, versions, chunks, slots_of = *taken](answer& got) {
+        auto table = got.good() ? protocol::parse<wire::StoreAnswer>(got.body) : fail(errc::internal, "");
+        bool there = table && (*table)->stored_chunks() + (*table)->present_chunks() == chunks;
+        world_.model.stored(versions, at, there);
+        free_slots(slots_of);
+      });
+}
+
+void simulated_client::load(bool leased) {
+  lease* of_lease = leased ? any_lease() : nullptr;
+  if (leased && of_lease == nullptr)
+    return;
+  prompt of = leased ? of_lease->of : any_prompt();
+  auto first = static_cast<uint32_t>(leased && random_.coin() ? random_.below(of.chunks) : 0);
+  auto objects = objects_of(of, first);
+  auto taken = take_slots(objects);
+  if (!taken)
+    return;
+  for (size_t i = 0; i < objects.size(); ++i)
+    std::memset(slot((*taken)[i], objects[i].pool).data(), 0xee, world_.pools[objects[i].pool]);
+  // What a lease holds was found when it was asked for.
+  uint64_t at = leased ? of_lease->asked : world_.model.now();
+  std::vector<uint8_t> id = leased ? of_lease->id : std::vector<uint8_t>();
+  if (leased)
+    ++of_lease->busy;
+  ask(
+      kind::load,
+      [&](builder& b) {
+        auto prefix = leased ? 0 : write(b, of);
+        auto named = leased ? b.CreateVector(id) : 0;
+        auto places = runs(b, *taken, objects);
+        return wire::CreateLoad(b, leased ? 0 : spaces_[of.space], prefix, named, leased ? first : 0,
+                                leased ? of.chunks - first : 0, region_, places, 0, deadline());
+      },
+      [this, at, objects, id, slots_of = *taken](answer& got) {
+        for (lease& each : leases_)
+          each.busy -= each.id == id && each.busy > 0 ? 1 : 0;
+        auto table = got.good() ? protocol::parse<wire::LoadAnswer>(got.body) : fail(errc::internal, "");
+        size_t count = table ? (*table)->delivered_chunks() * world_.pools.size() : 0;
+        if (count > objects.size())
+          world_.model.broke("a load delivered more than was asked for");
+        for (size_t i = 0; i < std::min(count, objects.size()); ++i)
+          world_.model.check(objects[i], slot(slots_of[i], objects[i].pool), at);
+        if (table && !id.empty() && count < objects.size() && (*table)->missing() == nullptr)
+          world_.model.broke("a load under a lease delivered a part, without a reason");
+        free_slots(slots_of);
+      });
+}
+
+void simulated_client::look_up(bool with_lease) {
+  prompt of = any_prompt();
+  uint64_t at = world_.model.now();
+  size_t expected = with_lease ? 0 : world_.model.findable(objects_of(of)) / world_.pools.size();
+  ask(
+      kind::lookup,
+      [&](builder& b) {
+        auto prefix = write(b, of);
+        return wire::CreateLookup(b, spaces_[of.space], prefix, with_lease, 0, with_lease ? deadline() : 0);
+      },
+      [this, of, at, expected](answer& got) mutable {
+        auto table = got.good() ? protocol::parse<wire::LookupAnswer>(got.body) : fail(errc::internal, "");
+        if (!table)
+          return;
+        world_.model.found((*table)->found_chunks(), expected, at);
+        if ((*table)->found_chunks() > of.chunks)
+          world_.model.broke("a lookup found more than was asked for");
+        if (const auto* id = (*table)->lease()) {
+          of.chunks = (*table)->found_chunks();
+          leases_.push_back({{id->begin(), id->end()}, of, at, 0});
+        }
+      });
+}
+
+simulated_client::lease* simulated_client::any_lease() {
+  return leases_.empty() ? nullptr : &leases_[random_.below(leases_.size())];
+}
+
+void simulated_client::prefetch() {
+  prompt of = any_prompt();
+  lease* under = random_.coin() ? any_lease() : nullptr;
+  std::vector<uint8_t> id = under != nullptr ? under->id : std::vector<uint8_t>();
+  auto rule = static_cast<wire::StopRule>(random_.below(3));
+  ask(kind::prefetch, [&](builder& b) {
+    auto prefix = under != nullptr ? 0 : write(b, of);
+    auto named = under != nullptr ? b.CreateVector(id) : 0;
+    uint32_t until =
+        rule == wire::StopRule::deadline ? static_cast<uint32_t>(random_.between(1, 500)) : deadline();
+    return wire::CreatePrefetch(b, under != nullptr ? 0 : spaces_[of.space], prefix, named, 0, 1, rule,
+                                until);
+  });
+}
+
+void simulated_client::cancel() {
+  if (open_.empty())
+    return;
+  auto which = open_.begin();
+  std::advance(which, static_cast<std::ptrdiff_t>(random_.below(open_.size())));
+  ask(kind::cancel, [id = which->first](builder& b) { return wire::CreateCancel(b, id); });
+}
+
+// ---- in place ----
+
+void simulated_client::map_segment(uint32_t segment, std::function<void(const mapping*)> then) {
+  if (auto found = segments_.find(segment); found != segments_.end()) {
+    then(&found->second);
+    return;
+  }
+  ask(
+      kind::map_segment, [&](builder& b) { return wire::CreateMapSegment(b, segment); },
+      [this, segment, then](answer& got) {
+        auto table =
+            got.good() ? protocol::parse<wire::MapSegmentAnswer>(got.body) : fail(errc::internal, "");
+        if (!table || !got.descriptor) {
+          then(nullptr);
+          return;
+        }
+        mapping made{nullptr, (*table)->bytes()};
+        void* data = ::mmap(nullptr, made.bytes, PROT_READ | ((*table)->writable() ? PROT_WRITE : 0),
+                            MAP_SHARED, got.descriptor.get(), 0);
+        made.data = data == MAP_FAILED ? nullptr : static_cast<std::byte*>(data);
+        if (made.data != nullptr && !segments_.emplace(segment, made).second)
+          ::munmap(made.data, made.bytes); // another request was faster
+        then(made.data != nullptr ? &segments_[segment] : nullptr);
+      });
+}
+
+void simulated_client::read_leased() {
+  lease* of_lease = any_lease();
+  if (of_lease == nullptr || world_.isolated[group_])
+    return;
+  ++of_lease->busy;
+  prompt of = of_lease->of;
+  auto id = of_lease->id;
+  uint64_t at = of_lease->asked;
+  auto first = static_cast<uint32_t>(random_.coin() ? 0 : random_.below(of.chunks));
+  ask(
+      kind::read_lease,
+      [&](builder& b) { return wire::CreateReadLease(b, b.CreateVector(id), first, 0, deadline()); },
+      [this, of, id, at, first](answer& got) {
+        auto table = got.good() ? protocol::parse<wire::ReadLeaseAnswer>(got.body) : fail(errc::internal, "");
+        auto objects = objects_of(of, first);
+        auto made = std::make_shared<reading>(reading{id, {}});
+        std::set<uint32_t> needed;
+        for (size_t i = 0; table && i < std::min<size_t>((*table)->locations()->size(), objects.size());
+             ++i) {
+          made->places.push_back({objects[i], *(*table)->locations()->Get(static_cast<uint32_t>(i)), at, 0});
+          needed.insert(made->places.back().where.segment());
+        }
+        auto left = std::make_shared<size_t>(needed.size());
+        auto done = [this, made, left](bool mapped) {
+          if (mapped && *left != 0)
+            return;
+          for (lease& each : leases_)
+            each.busy -= each.id == made->lease && each.busy > 0 ? 1 : 0;
+          if (mapped) {
+            look_at(*made);
+            readings_.push_back(*made);
+          }
+        };
+        if (needed.empty())
+          done(false);
+        for (uint32_t segment : needed)
+          map_segment(segment, [left, done](const mapping* there) {
+            --*left;
+            if (there != nullptr || *left == 0)
+              done(there != nullptr);
+          });
+      });
+}
+
+/// Reads the bytes in place; they are the same each time.
+void simulated_client::look_at(reading& of) {
+  for (place& one : of.places) {
+    auto found = segments_.find(one.where.segment());
+    if (found == segments_.end() || one.where.bytes() != world_.pools[one.object.pool] ||
+        one.where.offset() + one.where.bytes() > found->second.bytes) {
+      world_.model.broke("a leased object is nowhere");
+      continue;
+    }
+    auto seen = world_.model.check(one.object, {found->second.data + one.where.offset(), one.where.bytes()},
+                                   one.asked);
+    if (one.seen != 0 && one.seen != seen)
+      world_.model.broke(one.object.text() + ": its bytes changed while they were leased");
+    one.seen = seen;
+  }
+}
+
+void simulated_client::release() {
+  auto which = std::find_if(leases_.begin(), leases_.end(), [](const lease& each) { return each.busy == 0; });
+  if (which == leases_.end())
+    return;
+  auto id = which->id;
+  leases_.erase(which);
+  for (reading& each : readings_)
+    if (each.lease == id)
+      look_at(each);
+  std::erase_if(readings_, [&](const reading& each) { return each.lease == id; });
+  ask(kind::release, [&](builder& b) { return wire::CreateRelease(b, b.CreateVector(id)); });
+}
+
+void simulated_client::reserve() {
+  prompt of = any_prompt();
+  if (world_.isolated[group_])
+    return;
+  auto objects = objects_of(of);
+  std::vector<daemon_model::version> versions;
+  for (const named_object& each : objects)
+    versions.push_back(world_.model.writes(each));
+  uint64_t at = world_.model.now();
+  ask(
+      kind::reserve,
+      [&](builder& b) {
+        auto prefix = write(b, of);
+        return wire::CreateReserve(b, spaces_[of.space], prefix, 0, 0, deadline());
+      },
+      [this, versions, at](answer& got) {
+        auto table = got.good() ? protocol::parse<wire::ReserveAnswer>(got.body) : fail(errc::internal, "");
+        if (!table) {
+          world_.model.stored(versions, at, false);
+          return;
+        }
+        std::vector<wire::Location> places;
+        for (const wire::Location* each : *(*table)->locations())
+          places.push_back(*each);
+        map_segment((*table)->segment(),
+                    [this, number = (*table)->reservation(), places, versions, at](const mapping* there) {
+                      if (there != nullptr)
+                        write_reserved(number, places, versions, at);
+                    });
+      });
+}
+
+void simulated_client::write_reserved(uint64_t reservation, const std::vector<wire::Location>& places,
+                                      const std::vector<daemon_model::version>& versions, uint64_t at) {
+  for (size_t i = 0; i < std::min(places.size(), versions.size()); ++i) {
+    const wire::Location& each = places[i];
+    const mapping& in = segments_[each.segment()];
+    if (each.bytes() != 0 && each.offset() + each.bytes() <= in.bytes)
+      daemon_model::fill({in.data + each.offset(), each.bytes()}, versions[i]);
+  }
+  if (random_.below(4) == 0) {
+    ask(
+        kind::abort, [&](builder& b) { return wire::CreateAbort(b, reservation); },
+        [this, versions, at](answer&) { world_.model.stored(versions, at, false); });
+    return;
+  }
+  ask(
+      kind::commit, [&](builder& b) { return wire::CreateCommit(b, reservation, deadline()); },
+      [this, versions, at](answer& got) { world_.model.stored(versions, at, got.good()); });
+}
+
+// ---- sessions ----
+
+void simulated_client::use_session() {
+  if (session_) {
+    if (!session_->busy)
+      take_turn();
+    return;
+  }
+  prompt of = any_prompt();
+  session_.emplace();
+  session_->space = of.space;
+  session_->root = of.root;
+  session_->busy = true;
+  ask(
+      kind::open_session,
+      [&](builder& b) {
+        return wire::CreateOpenSession(b, spaces_[of.space],
+                                       random_.coin() ? wire::SessionMode::held : wire::SessionMode::tagged);
+      },
+      [this](answer& got) {
+        auto table =
+            got.good() ? protocol::parse<wire::OpenSessionAnswer>(got.body) : fail(errc::internal, "");
+        if (!table) {
+          session_.reset();
+          return;
+        }
+        session_->id.assign((*table)->session()->begin(), (*table)->session()->end());
+        session_->busy = false;
+      });
+}
+
+/// The session grows by some chunks, is saved, or ends.
+void simulated_client::take_turn() {
+  session& of = *session_;
+  prompt now{of.space, of.root, std::min<uint32_t>(of.chunks + 1, world_.chunks)};
+  if (of.chunks == now.chunks || random_.below(8) == 0) {
+    ask(kind::close_session, [&](builder& b) { return wire::CreateCloseSession(b, b.CreateVector(of.id)); });
+    session_.reset();
+    return;
+  }
+  of.busy = true;
+  bool saves = random_.coin();
+  auto on_turn = [this, chunks = now.chunks](auto digest, bool good) {
+    if (!session_)
+      return;
+    session_->busy = false;
+    if (good && digest != nullptr) {
+      session_->chunks = chunks;
+      session_->digest.assign(digest->begin(), digest->end());
+    }
+  };
+  uint32_t space = spaces_[of.space];
+  if (saves)
+    ask(
+        kind::save_session,
+        [&](builder& b) {
+          return wire::CreateSaveSession(b, space, write(b, now, of.chunks, of.id, of.digest), deadline());
+        },
+        [on_turn](answer& got) {
+          auto table =
+              got.good() ? protocol::parse<wire::SaveSessionAnswer>(got.body) : fail(errc::internal, "");
+          on_turn(table ? (*table)->session_digest() : nullptr, table.has_value());
+        });
+  else
+    ask(
+        kind::lookup,
+        [&](builder& b) {
+          auto prefix = write(b, now, of.chunks, of.id, of.digest);
+          return wire::CreateLookup(b, space, prefix, false, 0, deadline());
+        },
+        [on_turn](answer& got) {
+          auto table = got.good() ? protocol::parse<wire::LookupAnswer>(got.body) : fail(errc::internal, "");
+          on_turn(table ? (*table)->session_digest() : nullptr, table.has_value());
+        });
+}
+
+// ---- operators ----
+
+void simulated_client::pin(bool pins) {
+  prompt of = any_prompt();
+  auto build = [&](auto create) {
+    return [this, of, create](builder& b) {
+      auto prefix = write(b, of);
+      return create(b, spaces_[of.space], prefix);
+    };
+  };
+  if (pins)
+    ask(kind::pin,
+        build([](builder& b, uint32_t space, auto prefix) { return wire::CreatePin(b, space, prefix); }));
+  else
+    ask(kind::unpin,
+        build([](builder& b, uint32_t space, auto prefix) { return wire::CreateUnpin(b, space, prefix); }));
+}
+
+void simulated_client::evict(bool moves) {
+  prompt of = any_prompt();
+  world_.model.removes(objects_of(of));
+  auto done = [this](answer&) { world_.model.removed(); };
+  if (moves)
+    ask(
+        kind::move,
+        [&](builder& b) {
+          auto prefix = write(b, of);
+          return wire::CreateMove(b, spaces_[of.space], prefix, static_cast<uint8_t>(random_.between(1, 2)),
+                                  deadline());
+        },
+        done);
+  else
+    ask(
+        kind::evict,
+        [&](builder& b) {
+          auto prefix = write(b, of);
+          return wire::CreateEvict(b, spaces_[of.space], prefix, static_cast<uint32_t>(random_.below(4)) * 2);
+        },
+        done);
+}
+
+void simulated_client::clear(bool all) {
+  auto space = static_cast<uint32_t>(random_.below(world_.spaces));
+  auto which = world_.model.clears(group_, all ? std::nullopt : std::optional(space));
+  ask(
+      kind::clear, [&](builder& b) { return wire::CreateClear(b, all ? 0 : spaces_[space]); },
+      [this, which](answer& got) { world_.model.cleared(which, got.good()); });
+}
+
+void simulated_client::look_around() {
+  switch (random_.below(5)) {
+    case 0: ask(kind::status, [](builder& b) { return wire::CreateStatus(b); }); break;
+    case 1: ask(kind::policies, [](builder& b) { return wire::CreatePolicies(b); }); break;
+    case 2: ask(kind::leases, [](builder& b) { return wire::CreateLeases(b); }); break;
+    case 3: ask(kind::sessions, [](builder& b) { return wire::CreateSessions(b); }); break;
+    default:
+      ask(
+          kind::check, [](builder& b) { return wire::CreateCheck(b); },
+          [this](answer& got) {
+            auto table = got.good() ? protocol::parse<wire::CheckAnswer>(got.body) : fail(errc::internal, "");
+            if (table && (*table)->count() != 0)
+              world_.model.broke("terrace check: " + (*table)->differences()->Get(0)->str());
+          });
+  }
+}
+
+/// On a socket of its own, which nobody reads.
+void simulated_client::be_hostile() {
+  if (strange_.size() >= 2 || (!strange_.empty() && random_.coin())) {
+    strange_.pop_front();
+    return;
+  }
+  auto socket = world_.down ? unique_fd() : open_socket();
+  if (!socket)
+    return;
+  std::vector<uint8_t> bytes;
+  if (random_.below(4) != 0)
+    bytes = test::hello_frame();
+  for (uint64_t count = random_.between(1, 8), i = 0; i < count; ++i) {
+    const auto& sample = samples()[random_.below(samples().size())];
+    if (!harmless(sample.kind))
+      continue;
+    auto more = sample.bytes;
+    uint64_t request = 100 + i;
+    std::memcpy(more.data() + offsetof(protocol::frame_header, request_id), &request, sizeof request);
+    for (uint64_t changes = random_.below(4); changes > 0; --changes)
+      more[random_.between(protocol::header_bytes, more.size() - 1)] = static_cast<uint8_t>(random_.next());
+    if (random_.below(16) == 0)
+      more[random_.below(more.size())] ^= 1;
+    bytes.insert(bytes.end(), more.begin(), more.end());
+  }
+  bytes.resize(random_.coin() ? bytes.size() : random_.below(bytes.size() + 1));
+  (void) !::send(socket.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  strange_.push_back(std::move(socket));
+  world_.events.note({9, number_, bytes.size()});
+}
+
+} // namespace terrace::simulation
