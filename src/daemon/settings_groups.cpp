@@ -305,9 +305,6 @@ problems remote_options::contradictions() const {
   else if (!is_whole_path(realm_key_file))
     found.push_back(
         {"remote.realm_key_file", "is \"" + realm_key_file + "\"", "an absolute path", "begin it with '/'"});
-  if (!user.empty() && password_file.empty())
-    found.push_back({"remote.user", "is given without password_file", "both, or neither",
-                     "name a file with the user's password"});
   if (!remote::is_prefix(prefix))
     found.push_back({"remote.prefix", "is \"" + prefix + "\"",
                      "at most 64 letters, digits, '.', '_', '-' and '/'",

@@ -171,19 +171,40 @@ result<std::ifstream> open_secret(const std::string& file, const std::string& na
 
 } // namespace
 
-result<std::string> read_password(const std::string& file, const std::string& section) {
+namespace {
+
+/// The first lines of a password file. Error: the first one is no password.
+result<std::array<std::string, 2>> read_lines(const std::string& file, const std::string& section) {
   const std::string name = file + " (password_file of " + section + ")";
   auto from = open_secret(file, name);
   if (!from)
     return tl::unexpected(from.error());
-  std::string line;
-  std::getline(*from, line);
-  if (line.ends_with('\r'))
-    line.pop_back();
-  if (line.empty() || line.size() > password_bytes_max)
+  std::array<std::string, 2> lines;
+  for (std::string& line : lines) {
+    std::getline(*from, line);
+    if (line.ends_with('\r'))
+      line.pop_back();
+  }
+  if (lines[0].empty() || lines[0].size() > password_bytes_max || lines[1].size() > password_bytes_max)
     return fail(errc::bad_request, name + ": expected a password of 1 to " +
                                        std::to_string(password_bytes_max) + " bytes in its first line");
-  return line;
+  return lines;
+}
+
+} // namespace
+
+result<std::string> read_password(const std::string& file, const std::string& section) {
+  auto lines = read_lines(file, section);
+  if (!lines)
+    return tl::unexpected(lines.error());
+  return std::move((*lines)[0]);
+}
+
+result<remote::valkey_login> read_login(const std::string& file) {
+  auto lines = read_lines(file, "[[remote]]");
+  if (!lines)
+    return tl::unexpected(lines.error());
+  return remote::valkey_login{.user = std::move((*lines)[1]), .password = std::move((*lines)[0])};
 }
 
 result<remote::realm> read_realm(const std::string& file, const std::string& prefix) {

@@ -177,19 +177,19 @@ result<void> plan_remotes(const settings& with, actors::supervisor_arguments& wi
       return tl::unexpected(names.error());
     remote_plan plan{.address = *remote::parse_store_address(options.address), // validated
                      .names = std::move(*names)};
-    plan.tier.bytes = options.bytes;
     plan.tier.demotion = demotion_of(options.demotion);
     plan.lifetime = std::chrono::duration_cast<std::chrono::seconds>(options.lifetime);
     plan.lookup_budget = options.lookup_budget;
-    plan.login.user = options.user;
     if (!options.password_file.empty()) {
-      auto password = read_password(options.password_file, "[[remote]]");
-      if (!password)
-        return tl::unexpected(password.error());
-      plan.login.password = std::move(*password);
+      auto login = read_login(options.password_file);
+      if (!login)
+        return tl::unexpected(login.error());
+      plan.login = std::move(*login);
     }
     auto group = std::find_if(wired.groups.begin(), wired.groups.end(),
                               [&](const group_plan& each) { return each.name == options.group; });
+    // So much it keeps in mind: the store may have what many machines have.
+    plan.tier.bytes = 16 * (group->host.bytes + (group->disk ? group->disk->bytes : 0));
     group->remote = std::move(plan); // validated
   }
   return {};

@@ -84,13 +84,13 @@ TEST_F(RemoteTier, ByDefaultGetsWhatIsUsedTwice) {
 
 TEST_F(RemoteTier, KeepsNoMoreInMindThanItMay) {
   start_store();
-  start_daemon({.more = section("demotion = \"write_through\"\nbytes = \"16MiB\"\n")});
-  for (uint64_t seed = 1; seed <= 8; ++seed)
-    EXPECT_EQ(client_->store(chain_of(seed, 8)), 8U);
+  start_daemon({.host_bytes = 8 * mebibyte, .more = section()});
+  for (uint64_t seed = 1; seed <= 40; ++seed)
+    EXPECT_EQ(client_->store(chain_of(seed, 4)), 4U);
   ASSERT_TRUE(eventually([&] { return client_->tier("remote").evictions > 0; }));
   ASSERT_TRUE(eventually([&] {
     auto objects = client_->tier("remote").objects;
-    return objects <= 16 && ask_store({"DBSIZE"}) > static_cast<int64_t>(objects);
+    return objects <= 128 && ask_store({"DBSIZE"}) > static_cast<int64_t>(objects);
   })) << "what it has forgotten is there for others";
 }
 
@@ -113,7 +113,7 @@ TEST_F(RemoteTier, AnObjectOfManyPartsComesBack) {
   resp_client redis(door);
   EXPECT_EQ(redis.call({"SET", "large", value}), "OK");
   ASSERT_TRUE(eventually([&] { return client_->tier("remote").objects == 1; }));
-  EXPECT_EQ(ask_store({"DBSIZE"}), 6) << "and no token, since no other machine finds a value that may change";
+  EXPECT_EQ(ask_store({"DBSIZE"}), 7) << "with the token of the realm; no other machine finds it";
   occupy(*client_, 100, objects_in(remote_host_memory) - 1); // which leaves no room for it
   EXPECT_EQ(leased_objects(*client_, 0), 0U);
   auto found = redis.call({"GET", "large"});
@@ -203,6 +203,17 @@ TEST_F(RemoteTier, GivesThePasswordAndSaysIfItIsWrong) {
   EXPECT_TRUE(daemon_->await_log("check user and password_file"));
   EXPECT_EQ(client_->tier("remote").state, "degraded");
   EXPECT_FALSE(daemon_->has_logged("hunter"));
+}
+
+TEST_F(RemoteTier, GivesTheUserInTheSecondLine) {
+  const std::string file = folder_ / "password";
+  write_file(file, "hunter2\nkv\n");
+  ASSERT_EQ(::chmod(file.c_str(), 0600), 0);
+  start_store({"--user", "kv on >hunter2 ~terrace/* +hello +auth +exists +get +set +unlink +client", "--user",
+               "default off"});
+  start_daemon({.more = section("demotion = \"write_through\"\npassword_file = \"" + file + "\"\n")});
+  store_far(chain_of(1, 2));
+  EXPECT_EQ(client_->load_and_check(chain_of(1, 2)), 2U);
 }
 
 TEST_F(RemoteTier, SomethingElseAtTheAddressIsNotUsed) {

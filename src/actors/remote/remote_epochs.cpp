@@ -137,6 +137,7 @@ task<bool> remote_store::learn(token_state& of, space_state_ptr space) {
     else
       of.token.was_read({}, epochs_now()); // it is too long for a token
     if (cleared) {
+      assert(!of.clearing); // one token is learnt at a time
       of.clearing = true;
       co_await clear_here(space);
       of.clearing = false;

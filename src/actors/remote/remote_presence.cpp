@@ -199,6 +199,7 @@ task<> remote_store::find(find_request request, answer<find_answer> reply, uint6
 /// Objects that others have written join the index. Returns true if there were any.
 task<bool> remote_store::adopt(find_request request, batch_ptr present) {
   auto group = with_.group.lock();
+  assert(present->size() <= slice_objects);
   if (!group || present->size() == 0)
     co_return false;
   auto known = group->tier(tier_kind::remote)->index->try_probe(present->keys);

@@ -204,7 +204,6 @@ void remote_store::ask_store(std::function<void(remote::valkey_connection&)> ask
 }
 
 void remote_store::on_told(const remote::finished_command& finished) {
-  take_invalidated(); // they came before
   auto told = std::move(asked_.front());
   asked_.pop_front();
   told(&finished);
