@@ -8,6 +8,8 @@
   are examples.
 - The table of rooms in docs/architecture.md has the arrows of tools/check_layers.py.
 
+- A source that a comment names exists, by its last name.
+
 Pages are README.md, docs/, and the other Markdown files of the repository. Prints one line for each finding.
 """
 
@@ -172,6 +174,21 @@ def room_findings(text):
         yield number, f"has a room {room} that tools/check_layers.py does not know"
 
 
+COMMENT = re.compile(r"(?:^|\s)//[/!<]*(.*)$")
+COMMENTED_NAME = re.compile(r"(?<![\w.*<-])((?:\w+/)*\w+\.(?:hpp|cpp))(?!\w)")
+
+
+def comment_findings(text, tree):
+    """Names of sources in the comments of a source."""
+    for number, line in enumerate(text.splitlines(), 1):
+        comment = COMMENT.search(line)
+        for name in COMMENTED_NAME.findall(comment[1]) if comment else []:
+            if name not in OF_OTHERS and not tree.has_last(pathlib.PurePosixPath(name).name):
+                yield number, f"a comment names {name}, which does not exist"
+            elif "/" in name and not any(tree.has(normal(base, name)) for base in ("", "src", "tests")):
+                yield number, f"a comment names {name}, which lies elsewhere"
+
+
 def main():
     tree = Tree(files())
     pages = sorted(name for name in tree.names if name.endswith(".md"))
@@ -184,6 +201,10 @@ def main():
         for number, what in found:
             print(f"{name}:{number}: {what}")
         errors += len(found)
+    for name in sorted(name for name in tree.names if re.fullmatch(r"(src|tests|bench)/.*\.[hc]pp", name)):
+        for number, what in comment_findings((ROOT / name).read_text(), tree):
+            print(f"{name}:{number}: {what}")
+            errors += 1
     print(f"{len(pages)} pages, {errors} errors")
     return 1 if errors or not pages else 0
 

@@ -3,6 +3,7 @@
 
 import argparse
 import contextlib
+import json
 import os
 import pathlib
 import select
@@ -73,6 +74,77 @@ class Daemon:
         print("\n".join(f"  {line}" for line in text[-lines:]), flush=True)
 
 
+class Store:
+    """A Valkey or Redis server without persistence, on a socket in the folder."""
+
+    def __init__(self, folder):
+        program = shutil.which("valkey-server") or shutil.which("redis-server")
+        if not program:
+            raise FileNotFoundError("no valkey-server or redis-server: install one of these packages")
+        self.name = pathlib.Path(program).name
+        self.socket_path = folder / "store.sock"
+        self.process = subprocess.Popen(
+            [program, "--port", "0", "--unixsocket", self.socket_path, "--save", "", "--appendonly", "no",
+             "--maxmemory", "1gb", "--maxmemory-policy", "allkeys-lru", "--dir", folder],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            start_new_session=True)
+        for line in self.process.stdout:
+            if "eady to accept connections" in line:
+                return
+        raise RuntimeError(f"{self.name} does not start")
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+
+
+def share(options, terrace, terraced, trace, folder):
+    """Two machines and a store: the first computes, the second one finds what the first has computed."""
+    store = Store(folder)
+    daemons = []
+    try:
+        key = folder / "realm"
+        key.touch(0o600)
+        key.write_bytes(os.urandom(32))
+        config = folder / "terraced.toml"
+        config.write_text(options.config.read_text() + f"""
+[[remote]]
+address = "{store.socket_path}"
+realm_key_file = "{key}"
+demotion = "write_through"
+""")
+        for name in ("first", "second"):
+            (folder / name).mkdir()
+            daemon = Daemon(terraced, config, folder / name)
+            daemons.append(daemon)
+            if not daemon.wait_until_ready():
+                print(f"the terraced of the {name} machine did not become ready")
+                daemon.show_log()
+                return 1
+        limit = ["--limit", str(options.limit)] if options.limit is not None else []
+        for name, daemon in zip(("first", "second"), daemons):
+            print(f"\nthe {name} machine replays the trace", flush=True)
+            status = interruptible([terrace, "--socket", daemon.socket_path, "replay", trace, *limit,
+                                    *options.replay_options])
+            if status != 0:
+                daemon.show_log()
+                return status
+            if daemon is daemons[0] and daemon.stop() != 0:  # it writes to the store what is still to be written
+                daemon.show_log()
+                return 1
+        said = subprocess.run([terrace, "--socket", daemons[1].socket_path, "status", "--json"], check=True,
+                              stdout=subprocess.PIPE).stdout
+        remote = next(tier for tier in json.loads(said)["tiers"] if tier["tier"] == "remote")
+        read = remote["bytes_read"]
+        print(f"\nremote       the second machine read {read / 2**20:,.1f} MiB from {store.name} that the first, "
+              f"which has ended, had stored")
+        return 0 if read != 0 else 1
+    finally:
+        for daemon in daemons:
+            daemon.stop()
+        store.stop()
+
+
 def interruptible(command):
     """Runs a command in the foreground; 130 when it was interrupted."""
     process = subprocess.Popen(command)
@@ -97,6 +169,7 @@ def main():
     parser.add_argument("--trace", type=pathlib.Path)
     parser.add_argument("--limit", type=int)
     parser.add_argument("--serve", action="store_true")
+    parser.add_argument("--remote", action="store_true")
     parser.add_argument("replay_options", nargs="*")
     options = parser.parse_args()
     terrace = (options.build / "src" / "cli" / "terrace").resolve()
@@ -110,9 +183,11 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         trace = options.trace
-        if not trace and not options.serve:
+        if not trace and (options.remote or not options.serve):
             trace = folder / "trace.jsonl"
             subprocess.run([terrace, "trace", "generate", "--output", trace], check=True)
+        if options.remote:
+            return share(options, terrace, terraced, trace, folder)
         begin = time.monotonic()
         daemon = Daemon(terraced, options.config, folder)
         if not daemon.wait_until_ready():
@@ -136,6 +211,9 @@ def main():
         elif status != 0:
             daemon.show_log()
         return status
+    except FileNotFoundError as missing:
+        print(missing)
+        return 1
     except subprocess.CalledProcessError as failure:
         return failure.returncode
     finally:

@@ -159,7 +159,7 @@ using messages = message_list<
     check_client_request, check_client_answer, import_region_request, import_region_answer,
     drop_region_notice, end_region_request, end_region_answer, share_region_request, share_region_answer,
     open_device_request, open_device_answer, watch_device_notice, device_changed_notice, serve_tier_notice,
-    device_load_request, direct_read_request, direct_read_answer>;
+    device_load_request, direct_read_request, direct_read_answer, find_request, find_answer>;
 
 } // namespace terrace::actors
 
@@ -329,6 +329,11 @@ using mover_actor = caf::typed_actor<
 
 /// DISK SET: all paths of a disk tier as one: its mover and the keeper of its index.
 using disk_set_actor = mover_actor::extend_with<index_keeper>;
+
+/// REMOTE STORE: the server of a remote tier: its mover and the keeper of its index.
+using remote_store_actor = disk_set_actor::extend<
+    // From connections, for lookups that other tiers do not answer. (delayed: until the store has answered, for a short time)
+    caf::replies_to<find_request>::with<find_answer>>;
 
 /// WRITE-THROUGH: writes objects stored in a tier to the tier below.
 using write_through_actor = caf::typed_actor<

@@ -116,8 +116,10 @@ void expose_group(metrics::exposition& exposition, const group_plan& plan, const
   expose_tenants(exposition, probes.host_tenants, metrics::with(group, "tier", "host"));
   if (plan.gpu)
     exposition.add(probes.gpu_tier, metrics::with(group, "tier", "gpu"));
-  if (plan.remote)
+  if (plan.remote) {
     exposition.add(probes.remote_tier, metrics::with(group, "tier", "remote"));
+    exposition.add(probes.remote, group);
+  }
   if (plan.disk) {
     auto disk = metrics::with(group, "tier", "disk");
     exposition.add(probes.disk_tier, disk);

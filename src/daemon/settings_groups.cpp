@@ -299,9 +299,12 @@ problems remote_options::contradictions() const {
   if (!password_file.empty() && !is_whole_path(password_file))
     found.push_back(
         {"remote.password_file", "is \"" + password_file + "\"", "an absolute path", "begin it with '/'"});
-  if (!user.empty() && password_file.empty())
-    found.push_back({"remote.user", "is given without password_file", "both, or neither",
-                     "name a file with the user's password"});
+  if (realm_key_file.empty())
+    found.push_back({"remote.realm_key_file", "is missing", "the file with the key that the machines share",
+                     "make one with `head -c 32 /dev/urandom > FILE` and name its absolute path"});
+  else if (!is_whole_path(realm_key_file))
+    found.push_back(
+        {"remote.realm_key_file", "is \"" + realm_key_file + "\"", "an absolute path", "begin it with '/'"});
   if (!remote::is_prefix(prefix))
     found.push_back({"remote.prefix", "is \"" + prefix + "\"",
                      "at most 64 letters, digits, '.', '_', '-' and '/'",

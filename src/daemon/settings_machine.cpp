@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -137,13 +138,18 @@ std::vector<option_problem> machine_problems(const settings& with, const std::st
             {"resp.password_file", "is not usable: " + password.error().text,
              "a plain file that only the daemon's user reads, with the password in its first line",
              "write it, and set its mode to 0600"});
-  for (const remote_options& remote : with.remote)
+  for (const remote_options& remote : with.remote) {
+    if (auto realm = read_realm(remote.realm_key_file, remote.prefix); !realm)
+      found.push_back({"remote.realm_key_file", "is not usable: " + realm.error().text,
+                       "a plain file that only the daemon's user reads, with 32 to 1024 random bytes",
+                       "make one with `head -c 32 /dev/urandom > FILE`, and set its mode to 0600"});
     if (!remote.password_file.empty())
-      if (auto password = read_password(remote.password_file, "password_file of [[remote]]"); !password)
+      if (auto password = read_login(remote.password_file); !password)
         found.push_back(
             {"remote.password_file", "is not usable: " + password.error().text,
              "a plain file that only the daemon's user reads, with the password in its first line",
              "write it, and set its mode to 0600"});
+  }
   if (with.metrics.enabled() && !with.metrics.token_file.empty())
     if (auto token = read_password(with.metrics.token_file, "metrics.token_file"); !token)
       found.push_back({"metrics.token_file", "is not usable: " + token.error().text,
@@ -154,8 +160,10 @@ std::vector<option_problem> machine_problems(const settings& with, const std::st
 
 constexpr size_t password_bytes_max = 1024;
 
-result<std::string> read_password(const std::string& file, const std::string& option) {
-  const std::string name = file + " (" + option + ")";
+namespace {
+
+/// Opens a file of a secret. `name` is shown in errors.
+result<std::ifstream> open_secret(const std::string& file, const std::string& name) {
   struct stat status {};
   if (::stat(file.c_str(), &status) != 0)
     return fail(errc::bad_request, name + " cannot be read: " + std::strerror(errno));
@@ -163,15 +171,59 @@ result<std::string> read_password(const std::string& file, const std::string& op
     return fail(errc::bad_request, name + " is not a plain file");
   if ((status.st_mode & S_IRWXO) != 0)
     return fail(errc::bad_request, name + " is open to every user: chmod o= " + file);
-  std::ifstream from(file);
-  std::string line;
-  std::getline(from, line);
-  if (line.ends_with('\r'))
-    line.pop_back();
-  if (line.empty() || line.size() > password_bytes_max)
+  return std::ifstream(file, std::ios::binary);
+}
+
+} // namespace
+
+namespace {
+
+/// The first lines of a file with a password. `option` names it. Error: the first one is no password.
+result<std::array<std::string, 2>> read_lines(const std::string& file, const std::string& option) {
+  const std::string name = file + " (" + option + ")";
+  auto from = open_secret(file, name);
+  if (!from)
+    return tl::unexpected(from.error());
+  std::array<std::string, 2> lines;
+  for (std::string& line : lines) {
+    std::getline(*from, line);
+    if (line.ends_with('\r'))
+      line.pop_back();
+  }
+  if (lines[0].empty() || lines[0].size() > password_bytes_max || lines[1].size() > password_bytes_max)
     return fail(errc::bad_request, name + ": expected a password of 1 to " +
                                        std::to_string(password_bytes_max) + " bytes in its first line");
-  return line;
+  return lines;
+}
+
+} // namespace
+
+result<std::string> read_password(const std::string& file, const std::string& option) {
+  auto lines = read_lines(file, option);
+  if (!lines)
+    return tl::unexpected(lines.error());
+  return std::move((*lines)[0]);
+}
+
+result<remote::valkey_login> read_login(const std::string& file) {
+  auto lines = read_lines(file, "password_file of [[remote]]");
+  if (!lines)
+    return tl::unexpected(lines.error());
+  return remote::valkey_login{.user = std::move((*lines)[1]), .password = std::move((*lines)[0])};
+}
+
+result<remote::realm> read_realm(const std::string& file, const std::string& prefix) {
+  const std::string name = file + " (realm_key_file of [[remote]])";
+  auto from = open_secret(file, name);
+  if (!from)
+    return tl::unexpected(from.error());
+  std::array<char, remote::realm::key_bytes_max + 1> key;
+  from->read(key.data(), key.size());
+  auto made = remote::realm::make(
+      prefix, {reinterpret_cast<const uint8_t*>(key.data()), static_cast<size_t>(from->gcount())});
+  if (!made)
+    return fail(errc::bad_request, name + ": " + made.error().text);
+  return made;
 }
 
 } // namespace terrace

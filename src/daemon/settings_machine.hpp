@@ -3,6 +3,8 @@
 
 #include "base/error.hpp"
 #include "daemon/settings.hpp"
+#include "remote/realm.hpp"
+#include "remote/valkey_connection.hpp"
 
 #include <string>
 #include <vector>
@@ -29,5 +31,10 @@ std::vector<option_problem> machine_problems(const settings& with, const std::st
 /// Reads the first line of a file with a password or token. `option` names it. Error: it cannot be read, has none, or others
 /// may read it.
 result<std::string> read_password(const std::string& file, const std::string& option);
+/// The same of a `[[remote]]`, and the user in the second line, if there is one.
+result<remote::valkey_login> read_login(const std::string& file);
+
+/// Reads the key of a realm. Error: it cannot be read, is too short or too long, or others may read it.
+result<remote::realm> read_realm(const std::string& file, const std::string& prefix);
 
 } // namespace terrace

@@ -102,11 +102,9 @@ constexpr option_section sections[] = {
     {.name = "remote",
      .repeated = true,
      .absent = true,
-     .help = "A tier below the disk, or below host memory without one, on a Valkey or Redis server; one "
-             "section per "
-             "group. There is none by default. It belongs to one run of this daemon: other machines do not "
-             "find what "
-             "it has."},
+     .help = "A tier below the disk, or below host memory without one, on a Valkey or Redis server that "
+             "several machines "
+             "may share; one section per group. There is none by default."},
 };
 
 std::string in_quotes(std::string_view text) {

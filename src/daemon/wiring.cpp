@@ -170,30 +170,26 @@ result<void> open_doors(const settings& with, const std::vector<group_options>& 
   return {};
 }
 
-/// A key of two random ids, so that only this run of the daemon finds its objects.
-remote::realm names_of_this_run(const std::string& prefix) {
-  std::array<boot_id, 2> random{random_boot_id(), random_boot_id()};
-  std::array<uint8_t, sizeof random> key;
-  std::memcpy(key.data(), random.data(), key.size());
-  return remote::realm::make(prefix, key).value(); // the prefix is validated
-}
-
 result<void> plan_remotes(const settings& with, actors::supervisor_arguments& wired) {
   for (const remote_options& options : with.remote) {
+    auto names = read_realm(options.realm_key_file, options.prefix);
+    if (!names)
+      return tl::unexpected(names.error());
     remote_plan plan{.address = *remote::parse_store_address(options.address), // validated
-                     .names = names_of_this_run(options.prefix)};
-    plan.tier.bytes = options.bytes;
+                     .names = std::move(*names)};
     plan.tier.demotion = demotion_of(options.demotion);
     plan.lifetime = std::chrono::duration_cast<std::chrono::seconds>(options.lifetime);
-    plan.login.user = options.user;
+    plan.lookup_budget = options.lookup_budget;
     if (!options.password_file.empty()) {
-      auto password = read_password(options.password_file, "password_file of [[remote]]");
-      if (!password)
-        return tl::unexpected(password.error());
-      plan.login.password = std::move(*password);
+      auto login = read_login(options.password_file);
+      if (!login)
+        return tl::unexpected(login.error());
+      plan.login = std::move(*login);
     }
     auto group = std::find_if(wired.groups.begin(), wired.groups.end(),
                               [&](const group_plan& each) { return each.name == options.group; });
+    // So much it keeps in mind: the store may have what many machines have.
+    plan.tier.bytes = 16 * (group->host.bytes + (group->disk ? group->disk->bytes : 0));
     group->remote = std::move(plan); // validated
   }
   return {};

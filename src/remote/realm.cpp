@@ -52,6 +52,14 @@ std::string realm::epoch_key_of(const realm_space& space) const {
   return prefix_ + "t1/epoch/" + to_hex(space);
 }
 
+std::string realm::epoch_key_of_all() const {
+  constexpr std::string_view all = "all spaces of the realm";
+  digest mac = hmac_sha256(key_, {reinterpret_cast<const uint8_t*>(all.data()), all.size()});
+  realm_space name;
+  std::memcpy(name.data(), mac.bytes.data(), name.size());
+  return epoch_key_of(name);
+}
+
 std::string epoch_text(uint64_t epoch) {
   char text[17];
   std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(epoch));

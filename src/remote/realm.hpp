@@ -5,10 +5,12 @@
 //
 //   <prefix>t1/<space>/<epoch>/<pool>.<rank>/<digest>          the first part of an object
 //   <prefix>t1/<space>/<epoch>/<pool>.<rank>/<digest>/p<part>  the others, from 1 on
-//   <prefix>t1/epoch/<space>                                   the space's epoch token
+//   <prefix>t1/epoch/<space>                                   the space's epoch token (epoch_token.hpp)
+//   <prefix>t1/epoch/<realm>                                   that of all spaces together
 //
 //   space   32 hexadecimal digits: the first 16 bytes of HMAC-SHA256(realm key, fingerprint of the space)
-//   epoch   16 hexadecimal digits: a random number in the store; who replaces it clears the space
+//   realm   the same of a text instead of a fingerprint
+//   epoch   16 hexadecimal digits: both tokens, combined by exclusive or. Whoever replaces one clears the space, or all
 //   pool, rank, part   decimal
 //   digest  as many hexadecimal digits as the space's digests have
 //
@@ -61,6 +63,10 @@ class realm {
   realm_space space_of(const space_fingerprint& fingerprint) const;
   std::string key_of(const remote_identity& object, uint32_t part = 0) const;
   std::string epoch_key_of(const realm_space& space) const;
+  std::string epoch_key_of_all() const;
+
+  /// The names of another realm with the same prefix. Precondition: a key of allowed length.
+  realm with_key(std::span<const uint8_t> key) const { return realm(prefix_, key); }
 
  private:
   realm(std::string_view prefix, std::span<const uint8_t> key)
@@ -69,6 +75,11 @@ class realm {
   std::string prefix_;
   std::vector<uint8_t> key_;
 };
+
+/// The epoch in the keys of a space. Precondition: neither is 0. The result is not 0 either.
+constexpr uint64_t combined_epoch(uint64_t of_space, uint64_t of_all) {
+  return of_space == of_all ? of_space : of_space ^ of_all;
+}
 
 /// The text of an epoch token, 16 lower-case hexadecimal digits, in keys and as the value of its own key.
 std::string epoch_text(uint64_t epoch);

@@ -77,8 +77,13 @@ void valkey_connection::add(uint64_t tag, command what, std::initializer_list<st
 }
 
 void valkey_connection::ping(uint64_t tag) { add(tag, command::ping, {"PING"}); }
-void valkey_connection::exists(uint64_t tag, std::string_view key) {
-  add(tag, command::exists, {"EXISTS", key});
+void valkey_connection::exists(uint64_t tag, std::span<const std::string_view> keys) {
+  std::string& text = begin(tag, command::exists);
+  resp::append_array_head(text, 1 + keys.size());
+  resp::append_value(text, "EXISTS");
+  for (std::string_view key : keys)
+    resp::append_value(text, key);
+  expected_.back().keys = static_cast<int64_t>(keys.size());
 }
 void valkey_connection::read_text(uint64_t tag, std::string_view key) {
   add(tag, command::read_text, {"GET", key});
@@ -310,7 +315,7 @@ result<void> valkey_connection::take_item(const reply_step& step) {
     case command::erase:
       if (step.type != reply_type::integer)
         return unexpected_reply("an integer");
-      finish(step.number != 0 ? command_result::done : command_result::absent);
+      finish(step.number >= first.keys ? command_result::done : command_result::absent);
       return {};
     case command::read:
     case command::read_text:

@@ -68,9 +68,13 @@ class valkey_connection {
   // ---- commands; `tag` comes back with the result. Precondition: ready, and has_room() ----
 
   bool has_room() const { return expected_.size() < commands_max; }
+  /// True if replies are expected.
+  bool waits() const { return !expected_.empty(); }
 
   void ping(uint64_t tag);
-  void exists(uint64_t tag, std::string_view key);
+  void exists(uint64_t tag, std::string_view key) { exists(tag, {&key, 1}); }
+  /// `done` if all of them exist, `absent` if one does not.
+  void exists(uint64_t tag, std::span<const std::string_view> keys);
   /// The value must have exactly the length of both together.
   void read(uint64_t tag, std::string_view key, std::span<std::byte> header, std::span<std::byte> payload);
   void read_text(uint64_t tag, std::string_view key);
@@ -124,6 +128,7 @@ class valkey_connection {
     uint64_t tag = 0;
     command what{};
     std::array<std::span<std::byte>, 2> places{}; ///< what is left of header and payload
+    int64_t keys = 1;                             ///< of `exists`
     size_t bytes() const { return places[0].size() + places[1].size(); }
   };
 

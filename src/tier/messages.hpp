@@ -208,7 +208,8 @@ struct remove_answer {
 struct clear_request {
   std::optional<space_id> space;
   std::optional<space_fingerprint>
-      fingerprint{}; ///< fingerprint of that space; a volume may know it by an earlier number
+      fingerprint{};     ///< fingerprint of that space; a volume may know it by an earlier number
+  bool by_other = false; ///< another machine has cleared, and a tier on a store that it shares knows
 };
 struct clear_answer {
   error failure; ///< the objects are removed, but may come back after a restart

@@ -7,6 +7,7 @@
 #include "index/space_registry.hpp"
 #include "memory/arena.hpp"
 #include "tier/objects/object_place.hpp"
+#include "tier/objects/object_source.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -42,6 +43,18 @@ enum class move_outcome : uint8_t {
   away, ///< the device is out of service: nothing was tried, or the object may be intact when the device returns
   stalled, ///< the device did not answer and may still write to the memory, or read it
 };
+/// Asks a tier on a store that other machines write to which of these are there, from `first` on, up to a gap. What is there joins
+/// the tier's index, and what is not leaves it.
+struct find_request {
+  space_ptr space;
+  object_source objects;
+  size_t first = 0;
+};
+struct find_answer {
+  error failure;
+  bool changed = false; ///< the index has changed: look again
+};
+
 /// Parallel to the objects. `failure`: none was moved, because the context or a required actor has ended.
 struct move_answer {
   error failure;

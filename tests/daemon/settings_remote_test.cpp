@@ -6,31 +6,32 @@
 namespace terrace {
 namespace {
 
-const std::string at = "[[remote]]\naddress = \"10.0.0.7:6379\"\n";
+const std::string address = "[[remote]]\naddress = \"10.0.0.7:6379\"\n";
+const std::string at = address + "realm_key_file = \"/etc/terrace/realm\"\n";
 
 TEST(RemoteSettings, ThereIsNoneByDefault) { EXPECT_TRUE(parse("")->remote.empty()); }
 
 TEST(RemoteSettings, AreRead) {
-  auto parsed =
-      parse("[[listen]]\npath = \"/a\"\ngroup = \"one\"\n[[listen]]\npath = \"/b\"\n"
-            "[[remote]]\naddress = \"/run/valkey.sock\"\ngroup = \"one\"\nbytes = \"8GiB\"\nuser = \"kv\"\n"
-            "password_file = \"/etc/terrace/valkey\"\nprefix = \"team-a/\"\nlifetime = \"2h\"\n"
-            "demotion = \"write_through\"\n" +
-            at);
+  auto parsed = parse("[[listen]]\npath = \"/a\"\ngroup = \"one\"\n[[listen]]\npath = \"/b\"\n"
+                      "[[remote]]\naddress = \"/run/valkey.sock\"\ngroup = \"one\"\n"
+                      "password_file = \"/etc/terrace/valkey\"\nprefix = \"team-a/\"\nlifetime = \"2h\"\n"
+                      "realm_key_file = \"/etc/terrace/other\"\nlookup_budget = \"5ms\"\n"
+                      "demotion = \"write_through\"\n" +
+                      at);
   ASSERT_TRUE(parsed) << render_problems(parsed.error());
   ASSERT_EQ(parsed->remote.size(), 2u);
   const remote_options& one = parsed->remote[0];
   EXPECT_EQ(one.address, "/run/valkey.sock");
   EXPECT_EQ(one.group, "one");
-  EXPECT_EQ(one.bytes, 8 * gibibyte);
-  EXPECT_EQ(one.user, "kv");
   EXPECT_EQ(one.password_file, "/etc/terrace/valkey");
   EXPECT_EQ(one.prefix, "team-a/");
   EXPECT_EQ(one.lifetime, std::chrono::hours(2));
   EXPECT_EQ(one.demotion, "write_through");
+  EXPECT_EQ(one.realm_key_file, "/etc/terrace/other");
+  EXPECT_EQ(one.lookup_budget, std::chrono::milliseconds(5));
   const remote_options& other = parsed->remote[1];
   EXPECT_EQ(other.group, "default");
-  EXPECT_EQ(other.bytes, 4 * gibibyte);
+  EXPECT_EQ(other.lookup_budget, std::chrono::milliseconds(2));
   EXPECT_EQ(other.demotion, "selective");
 }
 
@@ -41,15 +42,19 @@ TEST(RemoteSettings, EachMistakeIsNamed) {
   } cases[] = {
       {"[[remote]]\n", "remote[0].address is missing"},
       {"[[remote]]\naddress = \"valkey:6379\"\n", "a numeric address with a port"},
+      {address, "remote[0].realm_key_file is missing; expected the file with the key that the machines "
+                "share; make one"},
+      {address + "realm_key_file = \"realm\"\n", "an absolute path"},
+      {at + "lookup_budget = \"2s\"\n", "lookup_budget"},
       {at + "prefix = \"a b\"\n", "at most 64 letters"},
       {at + "password_file = \"valkey\"\n", "an absolute path"},
-      {at + "user = \"kv\"\n", "is given without password_file"},
+      {at + "user = \"kv\"\n", "second line of password_file"},
       {at + "group = \"other\"\n", "which no socket has"},
       {at + at, "as is that of another [[remote]]"},
       {"[[listen]]\npath = \"/a\"\nisolated = true\n" + at, "which is isolated"},
       {at + "demotion = \"write_back\"\n", "one of selective, write_through"},
       {at + "lifetime = \"1s\"\n", "lifetime"},
-      {at + "bytes = 5\n", "bytes"},
+      {at + "bytes = 5\n", "set maxmemory of the server"},
       {"[remote]\naddress = \"/a\"\n", "write [[remote]] with double brackets"},
   };
   for (const auto& c : cases) {

@@ -1,32 +1,16 @@
 // A remote tier on a real redis-server: what host memory and the disk no longer have is found there, and a store that
 // fails or lies costs misses only.
-#include "resp_client.hpp"
-#include "workload.hpp"
+#include "remote_fixture.hpp"
 
-#include "tests/support/redis_process.hpp"
 #include "tests/support/scrape.hpp"
 
 #include <csignal>
-#include <memory>
-#include <optional>
 
 namespace terrace::e2e {
 namespace {
 
-constexpr uint32_t on_remote = 1U << static_cast<unsigned>(tier_kind::remote);
-constexpr uint64_t host_memory = 32 * mebibyte;
-
-class RemoteTier : public ::testing::Test {
+class RemoteTier : public RemoteStores {
  protected:
-  void SetUp() override {
-    if (!test::redis_process::installed())
-      GTEST_SKIP() << "no redis-server on this machine; install the package `redis-server`";
-  }
-
-  void start_store(const std::vector<std::string>& options = {}) { store_.emplace(folder_.path(), options); }
-  std::string section(const std::string& more = "demotion = \"write_through\"\nbytes = \"128MiB\"\n") const {
-    return "[[remote]]\naddress = \"" + folder_.path() + "/redis.sock\"\n" + more;
-  }
   void start_daemon(const daemon_options& options, bool in_service = true) {
     daemon_ = std::make_unique<daemon_under_test>(options);
     client_ = std::make_unique<tester>(daemon_->socket());
@@ -47,18 +31,12 @@ class RemoteTier : public ::testing::Test {
     leave_host(chain);
   }
   void leave_host(const std::vector<digest>& chain) {
-    occupy(*client_, 100, objects_in(host_memory));
+    occupy(*client_, 100, objects_in(remote_host_memory));
     EXPECT_EQ(leased_objects(*client_, 0), 0U);
     EXPECT_EQ(client_->lookup(chain, false, on_host).found_chunks, 0U);
   }
-  /// Returns the number in the reply of the store.
-  int64_t ask_store(const std::vector<std::string_view>& words) {
-    return std::stoll(resp_client(store_->socket()).call(words).substr(sizeof "(integer)"));
-  }
   std::string reason() { return client_->tier("remote").reason; }
 
-  temporary_folder folder_{"/tmp"};
-  std::optional<test::redis_process> store_;
   std::unique_ptr<daemon_under_test> daemon_;
   std::unique_ptr<tester> client_;
 };
@@ -104,16 +82,16 @@ TEST_F(RemoteTier, ByDefaultGetsWhatIsUsedTwice) {
   EXPECT_EQ(client_->lookup(once, false, on_remote).found_chunks, 0U);
 }
 
-TEST_F(RemoteTier, KeepsNoMoreInTheStoreThanItMay) {
+TEST_F(RemoteTier, KeepsNoMoreInMindThanItMay) {
   start_store();
-  start_daemon({.more = section("demotion = \"write_through\"\nbytes = \"16MiB\"\n")});
-  for (uint64_t seed = 1; seed <= 8; ++seed)
-    EXPECT_EQ(client_->store(chain_of(seed, 8)), 8U);
+  start_daemon({.host_bytes = 8 * mebibyte, .more = section()});
+  for (uint64_t seed = 1; seed <= 40; ++seed)
+    EXPECT_EQ(client_->store(chain_of(seed, 4)), 4U);
   ASSERT_TRUE(eventually([&] { return client_->tier("remote").evictions > 0; }));
   ASSERT_TRUE(eventually([&] {
     auto objects = client_->tier("remote").objects;
-    return objects <= 16 && ask_store({"DBSIZE"}) == static_cast<int64_t>(objects);
-  }));
+    return objects <= 128 && ask_store({"DBSIZE"}) > static_cast<int64_t>(objects);
+  })) << "what it has forgotten is there for others";
 }
 
 TEST_F(RemoteTier, AClearHoldsThereToo) {
@@ -135,8 +113,8 @@ TEST_F(RemoteTier, AnObjectOfManyPartsComesBack) {
   resp_client redis(door);
   EXPECT_EQ(redis.call({"SET", "large", value}), "OK");
   ASSERT_TRUE(eventually([&] { return client_->tier("remote").objects == 1; }));
-  EXPECT_EQ(ask_store({"DBSIZE"}), 6);
-  occupy(*client_, 100, objects_in(host_memory) - 1); // which leaves no room for it
+  EXPECT_EQ(ask_store({"DBSIZE"}), 7) << "with the token of the realm; no other machine finds it";
+  occupy(*client_, 100, objects_in(remote_host_memory) - 1); // which leaves no room for it
   EXPECT_EQ(leased_objects(*client_, 0), 0U);
   auto found = redis.call({"GET", "large"});
   EXPECT_EQ(found.size(), value.size()) << found.substr(0, 100);
@@ -148,7 +126,8 @@ TEST_F(RemoteTier, BytesThatOthersChangedAreAMiss) {
   auto chain = chain_of(1, 4);
   store_far(chain);
   ask_store({"EVAL",
-             "for _, key in ipairs(redis.call('keys', '*')) do redis.call('setrange', key, 5000, 'changed') "
+             "for _, key in ipairs(redis.call('keys', 'terrace/t1/*/*/*/*')) do redis.call('setrange', key, "
+             "5000, 'changed') "
              "end return 1",
              "0"});
   EXPECT_EQ(client_->load_and_check(chain), 0U);
@@ -226,6 +205,17 @@ TEST_F(RemoteTier, GivesThePasswordAndSaysIfItIsWrong) {
   EXPECT_FALSE(daemon_->has_logged("hunter"));
 }
 
+TEST_F(RemoteTier, GivesTheUserInTheSecondLine) {
+  const std::string file = folder_ / "password";
+  write_file(file, "hunter2\nkv\n");
+  ASSERT_EQ(::chmod(file.c_str(), 0600), 0);
+  start_store({"--user", "kv on >hunter2 ~terrace/* +hello +auth +exists +get +set +unlink +client", "--user",
+               "default off"});
+  start_daemon({.more = section("demotion = \"write_through\"\npassword_file = \"" + file + "\"\n")});
+  store_far(chain_of(1, 2));
+  EXPECT_EQ(client_->load_and_check(chain_of(1, 2)), 2U);
+}
+
 TEST_F(RemoteTier, SomethingElseAtTheAddressIsNotUsed) {
   const std::string door = folder_ / "redis.sock"; // a daemon's own socket speaks another protocol
   daemon_under_test other({.listen = "[[listen]]\npath = \"" + door + "\"\n"});
@@ -238,21 +228,28 @@ TEST_F(RemoteTier, SomethingElseAtTheAddressIsNotUsed) {
 TEST_F(RemoteTier, MayBeAtAPort) {
   auto port = std::to_string(test::free_port());
   start_store({"--port", port, "--bind", "127.0.0.1"});
-  start_daemon({.more = "[[remote]]\naddress = \"127.0.0.1:" + port + "\"\ndemotion = \"write_through\"\n"});
+  start_daemon({.more = "[[remote]]\naddress = \"127.0.0.1:" + port + "\"\nrealm_key_file = \"" + key_file() +
+                        "\"\ndemotion = \"write_through\"\n"});
   store_far(chain_of(1, 4));
   EXPECT_EQ(client_->load_and_check(chain_of(1, 4)), 4U);
 }
 
-TEST_F(RemoteTier, NobodyElseFindsWhatItHas) {
-  start();
-  store_far(chain_of(1, 4));
-  client_.reset();
-  EXPECT_EQ(daemon_->terminate(), 0);
-  daemon_->start();
-  client_ = std::make_unique<tester>(daemon_->socket());
-  ASSERT_TRUE(eventually([&] { return client_->tier("remote").state == "ready"; }));
-  EXPECT_EQ(client_->lookup(chain_of(1, 4)).found_chunks, 0U);
-  EXPECT_GT(ask_store({"DBSIZE"}), 0) << "they end with their lifetime";
+TEST_F(RemoteTier, NeedsAKeyThatOnlyItsUserReads) {
+  start_store();
+  ASSERT_EQ(::chmod(key_file().c_str(), 0644), 0);
+  write_file(folder_ / "short", "too short");
+  ASSERT_EQ(::chmod((folder_ / "short").c_str(), 0600), 0);
+  auto said = [&](const std::string& key) -> std::string {
+    const std::string file = folder_ / "terraced.toml";
+    write_file(file, "[[listen]]\npath = \"" + (folder_ / "socket").string() + "\"\n" + "[disk]\npath = \"" +
+                         folder_.path() + "\"\n[[remote]]\naddress = \"/none\"\n" +
+                         (key.empty() ? "" : "realm_key_file = \"" + key + "\"\n"));
+    return run({program("TERRACED"), "--check", "--config", file}).err;
+  };
+  EXPECT_NE(said("").find("head -c 32 /dev/urandom"), std::string::npos) << said("");
+  EXPECT_NE(said(key_file()).find("chmod o="), std::string::npos) << said(key_file());
+  EXPECT_NE(said(folder_ / "short").find("32 to 1,024 bytes was expected, not of 9"), std::string::npos)
+      << said(folder_ / "short");
 }
 
 } // namespace

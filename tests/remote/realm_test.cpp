@@ -53,6 +53,16 @@ TEST(Realm, HasItsGoldenKeys) {
   EXPECT_EQ(with.epoch_key_of(sample().space), "kv/t1/epoch/39a587b92f206886c4b9b82e70216f49");
 }
 
+TEST(Realm, HasATokenOfItsOwn) {
+  auto one = realm_with(key_a, "kv/"), other = realm_with(key_b, "kv/");
+  EXPECT_EQ(one.epoch_key_of_all(), realm_with(key_a, "kv/").epoch_key_of_all());
+  EXPECT_NE(one.epoch_key_of_all(), other.epoch_key_of_all());
+  EXPECT_NE(one.epoch_key_of_all(), one.epoch_key_of(sample().space));
+  EXPECT_TRUE(one.epoch_key_of_all().starts_with("kv/t1/epoch/"));
+  EXPECT_EQ(one.with_key(bytes_of(key_b)).key_of(sample()), other.key_of(sample()));
+  EXPECT_EQ(one.with_key(bytes_of(key_b)).epoch_key_of_all(), other.epoch_key_of_all());
+}
+
 TEST(Realm, ShortDigestsMakeShortKeys) {
   auto object = sample();
   object.digest_width = 8;

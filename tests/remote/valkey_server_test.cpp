@@ -9,6 +9,7 @@
 
 #include <sys/socket.h>
 
+#include <array>
 #include <cstring>
 #include <stdexcept>
 
@@ -187,6 +188,19 @@ TEST_F(ValkeyServer, GivesBackWhatAnotherConnectionWrote) {
     int64_t left = std::stoll(line_of(server, "TTL " + names.key_of(identity)).substr(1));
     EXPECT_TRUE(left > 0 && left <= 60) << left;
   }
+}
+
+TEST_F(ValkeyServer, AllKeysOfAQuestionMustExist) {
+  test::redis_process server(folder_.path());
+  blocking_connection store(server);
+  ASSERT_TRUE(store.log_in());
+  store.write_text(1, "a", "1");
+  store.write_text(2, "b", "1");
+  std::array<std::string_view, 2> both{"a", "b"}, one{"a", "c"};
+  store.exists(3, both);
+  store.exists(4, one);
+  for (command_result expected : {done, done, done, absent})
+    EXPECT_EQ(store.next().result, expected);
 }
 
 TEST_F(ValkeyServer, TellsWhatItHas) {

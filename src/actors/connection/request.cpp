@@ -111,7 +111,50 @@ lookup_request client_request::question(const space_ptr& space,
   return asked;
 }
 
+namespace {
+
+constexpr uint32_t remote_bit = 1U << static_cast<unsigned>(tier_kind::remote);
+
+/// The first object that no tier of this machine has, as far as `found` says; the store is asked for those from there on.
+size_t first_elsewhere(const lookup_request& question, const prefix_plan& found) {
+  size_t chunk = 0;
+  while (chunk < found.found_chunks && found.chunk_tiers[chunk] != tier_kind::remote)
+    ++chunk;
+  return chunk * chunk_layout(question.space->spec).objects_per_chunk();
+}
+
+} // namespace
+
+const tier_handle* shared_store(const trust_group& group, uint32_t tiers) {
+  if (tiers != 0 && (tiers & remote_bit) == 0)
+    return nullptr;
+  return group.first_with([](const tier_handle& tier) { return tier.store && tier.reads(); });
+}
+
 task<lookup_answer> client_request::look_up(lookup_request question) {
+  const tier_handle* shared = shared_store(*question.group, question.tiers);
+  if (shared != nullptr && question.hold) {
+    question.tiers = question.tiers == 0 ? ~remote_bit : question.tiers & ~remote_bit;
+    shared = nullptr;
+  }
+  return shared == nullptr ? search_tiers(std::move(question)) : search_with(*shared, std::move(question));
+}
+
+task<lookup_answer> client_request::search_with(const tier_handle& shared, lookup_request question) {
+  lookup_request first = question;
+  auto found = co_await search_tiers(std::move(first));
+  find_request behind{question.space, question.objects, first_elsewhere(question, found.plan)};
+  if (behind.first >= question.objects.size())
+    co_return found;
+  auto told =
+      co_await ask<find_answer>(shared.store, std::move(behind), "the actor of the remote store has ended");
+  if (!told.changed)
+    co_return found;
+  found = co_await search_tiers(std::move(question));
+  co_return found;
+}
+
+task<lookup_answer> client_request::search_tiers(lookup_request question) {
   if (inbox().may_look_up_at_once())
     if (auto found = look_up_at_once(question))
       co_return std::move(*found);

@@ -233,7 +233,8 @@ class client_request final : public request_entry, private task_owner {
   task<std::shared_ptr<const scatter_gather>> runs(const run_lists& sent, batch_ptr objects,
                                                    uint64_t region_bytes);
 
-  /// What is found of these objects.
+  /// What is found of these objects. Without `hold`, a store that other machines write to is asked for what no tier of this
+  /// machine has. Nothing of such a store can be held, because others may remove it.
   task<lookup_answer> look_up(lookup_request question);
   /// A question about a prefix, in all tiers.
   lookup_request question(const space_ptr& space, const std::shared_ptr<const chunk_prefix>& prefix) const;
@@ -267,6 +268,10 @@ class client_request final : public request_entry, private task_owner {
   /// The answer's failure is `gone` if the session has ended. `alone`: no further request begins meanwhile.
   template <class Answer, class Message>
   task<Answer> ask_session(session_id wanted, Message message, bool alone);
+  /// What the tiers know.
+  task<lookup_answer> search_tiers(lookup_request question);
+  /// The same, and the store of this tier is asked for the rest.
+  task<lookup_answer> search_with(const tier_handle& shared, lookup_request question);
   /// `objects`: about as many as the chunks have.
   task<chunk_prefix> hash_rest(prefix_resolver& resolver, size_t objects);
   void set_options(const wire::Options* options, const request_defaults& space);
@@ -569,6 +574,10 @@ task<Result> client_request::run(actor_pool& idle, caf::actor (*spawn)(caf::acto
     idle.put_back(std::move(worker));
   co_return std::move(*done);
 }
+
+/// The tier on a store that other machines write to, if it may be searched and serves; bit n of `tiers`: tier_kind n, 0: all. Null:
+/// there is none.
+const tier_handle* shared_store(const trust_group& group, uint32_t tiers);
 
 // The tier to which a prefetch or a move brings chunks.
 

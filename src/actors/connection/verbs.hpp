@@ -6,6 +6,7 @@
 #pragma once
 
 #include "actors/connection/request.hpp"
+#include "actors/transfer/prefetch_actor.hpp"
 
 #include <span>
 
@@ -50,6 +51,11 @@ namespace verbs {
 #define TERRACE_VERB(NAME, TABLE, ...)                                                                       \
   task<> NAME(client_request& request, const wire::TABLE& asked, protocol::descriptor_list& descriptors);
 #include "protocol/verbs.def"
+
+/// Brings what was found of these chunks to host memory for a request that goes on with what has arrived. `found` tells the tiers of
+/// objects.
+task<> bring_ahead(client_request& request, prefetch_subject subject,
+                   std::shared_ptr<const prefix_plan> found);
 
 /// Answers those who wait for the lookup that this frame would have begun. No effect if it has no id.
 void lookup_refused(const connected_client& client, const request_entry& request,

@@ -1,6 +1,7 @@
 // The objects of a remote tier on their way: from requests to commands, and from results to answers.
 #include "actors/remote/remote_store.hpp"
-
+#include "actors/resp/value_transfer.hpp"
+#include "base/object_key.hpp"
 #include "index/object_header.hpp"
 #include "index/payload_checksum.hpp"
 
@@ -15,6 +16,10 @@ std::span<std::byte> remote_store::step::payload() const {
   return {moved().memory + object_header_bytes + part * remote::part_bytes, bytes};
 }
 
+std::string remote_store::key_of(const step& of) const {
+  return (of.own ? own_names_ : with_.plan.names).key_of(of.identity, of.part);
+}
+
 caf::result<move_answer> remote_store::on_move(const moved_objects& objects, bool writes) {
   auto reply = make_answer<move_answer>(self_);
   auto promise = reply.promise();
@@ -25,52 +30,115 @@ caf::result<move_answer> remote_store::on_move(const moved_objects& objects, boo
   auto all = std::make_shared<transfer>();
   all->moved = objects;
   all->writes = writes;
-  all->space = with_.plan.names.space_of(objects.space->fingerprint.bytes);
+  all->space = space_of(objects.space->id, objects.space->fingerprint.bytes,
+                        resp::is_value_space(objects.space->spec));
   all->reply = std::move(reply);
   all->outcome.outcomes.assign(objects.objects.size(), move_outcome::done);
-  if (writes)
-    spaces_[objects.space->id] = all->space;
+  all->generations.resize(objects.objects.size());
+  const uint64_t number = next_task_++;
+  run(move(std::move(all), number), number);
+  pump();
+  return promise;
+}
+
+/// Learns the space, and what the store has already of what is to be written there.
+task<> remote_store::move(transfer_ptr all, uint64_t number) {
+  space_state_ptr space = all->space;
+  if (!usable(*space)) {
+    auto wait = prepare(space);
+    task_event& done = wait->done;
+    co_await done;
+  }
+  if (all->writes && !space->own && usable(*space)) {
+    object_batch objects;
+    for (const moved_object& each : all->moved.objects) {
+      objects.keys.push_back(each.key);
+      objects.payload_bytes.push_back(each.place.payload_bytes);
+    }
+    auto asked = ask_unknown(*space, objects);
+    if (asked) {
+      task_event& done = asked->done;
+      co_await done;
+    }
+  }
+  if (phase_ == phase::ready && usable(*space)) {
+    all->epoch = space->own ? 0 : epoch_of(*space);
+    begin_steps(all);
+  } else {
+    all->reply.deliver({{}, std::vector(all->moved.objects.size(), move_outcome::away)});
+  }
+  ended(number);
+}
+
+remote::remote_identity remote_store::identity_of(const transfer& of, size_t object) const {
+  const moved_object& moved = of.moved.objects[object];
+  return {.space = of.space->name,
+          .epoch = of.space->own ? moved.place.generation : of.epoch,
+          .pool = moved.key.pool,
+          .rank = moved.key.rank,
+          .chunk = moved.key.chunk};
+}
+
+void remote_store::begin_steps(const transfer_ptr& all) {
   const uint64_t before = bytes_to_read_;
-  for (size_t i = 0; i < objects.objects.size(); ++i) {
-    const moved_object& object = objects.objects[i];
-    const uint64_t parts = remote::parts_of(object.place.payload_bytes);
+  const auto now = std::chrono::steady_clock::now();
+  for (size_t i = 0; i < all->moved.objects.size(); ++i) {
+    const object_place& place = all->moved.objects[i].place;
+    const auto identity = identity_of(*all, i);
+    if (all->writes && terrace::epoch_of(place.generation) < all->space->tier_epoch) {
+      all->outcome.outcomes[i] = move_outcome::failed; // it was cleared meanwhile
+      continue;
+    }
+    if (all->writes && !all->space->own &&
+        book_.of(with_.plan.names.key_of(identity), now) == remote::belief::present)
+      continue; // others have written it
+    const uint64_t parts = remote::parts_of(place.payload_bytes);
     all->parts_left += parts;
     for (uint32_t part = 0; part < parts; ++part) {
       auto next = std::make_shared<step>();
       next->of = all;
       next->object = i;
       next->part = part;
-      next->identity = {.space = all->space,
-                        .epoch = object.place.generation,
-                        .pool = object.key.pool,
-                        .rank = object.key.rank,
-                        .chunk = object.key.chunk};
-      next->bytes = remote::bytes_of_part(object.place.payload_bytes, part);
-      bytes_to_read_ += writes ? 0 : next->bytes;
-      (writes ? writes_ : reads_).push_back(std::move(next));
+      next->own = all->space->own;
+      next->identity = identity;
+      next->bytes = remote::bytes_of_part(place.payload_bytes, part);
+      bytes_to_read_ += all->writes ? 0 : next->bytes;
+      (all->writes ? writes_ : reads_).push_back(std::move(next));
     }
   }
   to_read(before);
+  if (all->parts_left == 0)
+    all->reply.deliver(std::move(all->outcome));
   pump();
-  return promise;
 }
 
-/// What the tier has dropped is removed from the store, or ends with its lifetime if the store is away.
+/// Removes an object's values from the store.
+void remote_store::remove(const remote::remote_identity& object, bool own, uint64_t payload_bytes) {
+  for (uint32_t part = 0; part < remote::parts_of(payload_bytes); ++part) {
+    auto next = std::make_shared<step>();
+    next->part = part;
+    next->own = own;
+    next->identity = object;
+    writes_.push_back(std::move(next));
+  }
+}
+
+/// What only this daemon finds is removed when the tier drops it. Other objects stay for other machines until the store makes
+/// room or they end with their lifetime, unless an operator does not want them.
 void remote_store::on_changes(const index_changes& changes) {
   for (const index_change& change : changes.changes) {
-    auto space = spaces_.find(change.space);
-    if (phase_ != phase::ready || change.record.kind != record_kind::remove || space == spaces_.end())
+    auto known = spaces_.find(change.space);
+    if (phase_ != phase::ready || change.record.kind != record_kind::remove || known == spaces_.end())
       continue;
-    for (uint32_t part = 0; part < remote::parts_of(change.record.payload_bytes); ++part) {
-      auto next = std::make_shared<step>();
-      next->part = part;
-      next->identity = {.space = space->second,
-                        .epoch = change.record.generation,
-                        .pool = change.record.pool,
-                        .rank = change.record.rank,
-                        .chunk = change.record.chunk};
-      writes_.push_back(std::move(next));
-    }
+    const space_state& space = *known->second;
+    if (!space.own && (!change.unwanted || !usable(space)))
+      continue;
+    remove({.space = space.name,
+            .epoch = space.own ? change.record.generation : epoch_of(space),
+            .pool = change.record.pool,
+            .rank = change.record.rank,
+            .chunk = change.record.chunk},
+           space.own, change.record.payload_bytes);
   }
   for (space_id gone : changes.gone)
     spaces_.erase(gone);
@@ -82,17 +150,8 @@ void remote_store::to_read(uint64_t before) const {
     with_.meter->has_to_read(before, bytes_to_read_, std::chrono::steady_clock::now());
 }
 
-void remote_store::pump() {
-  if (phase_ == phase::ready)
-    while (begin_next(reads_) || (reads_.empty() && begin_next(writes_))) {
-    }
-  send();
-  receive();
-  watch();
-}
-
 bool remote_store::begin_next(std::deque<step_ptr>& from) {
-  if (from.empty() || !server_->has_room() || !window_.has_room(from.front()->bytes))
+  if (from.empty() || !bulk_.server()->has_room() || !window_.has_room(from.front()->bytes))
     return false;
   auto next = std::move(from.front());
   from.pop_front();
@@ -107,29 +166,28 @@ bool remote_store::begin_next(std::deque<step_ptr>& from) {
 }
 
 void remote_store::begin(step& next) {
-  auto key = with_.plan.names.key_of(next.identity, next.part);
   if (!next.of)
-    server_->erase(0, key);
+    bulk_.server()->erase(0, key_of(next));
   else if (next.of->writes)
     write(next);
   else
-    server_->read(0, key, next.header, next.payload());
+    bulk_.server()->read(0, key_of(next), next.header, next.payload());
 }
 
 void remote_store::write(step& next) {
   const moved_object& object = next.moved();
   const bool whole = next.bytes == object.place.payload_bytes;
   remote::encode({.identity = next.identity,
-                  .generation = object.place.generation,
+                  .generation = next.own ? object.place.generation
+                                         : run_ ^ terrace::detail::mix64(object.place.generation),
                   .payload_bytes = object.place.payload_bytes,
                   .part = next.part,
                   .checksum = whole && object.checksum ? *object.checksum : payload_checksum(next.payload())},
                  next.header);
-  server_->write(0, with_.plan.names.key_of(next.identity, next.part), next.header, next.payload(), next.of,
-                 with_.plan.lifetime);
+  bulk_.server()->write(0, key_of(next), next.header, next.payload(), next.of, with_.plan.lifetime);
 }
 
-void remote_store::finish(const remote::finished_command& finished) {
+void remote_store::on_moved(const remote::finished_command& finished) {
   assert(!sent_.empty());
   auto done = std::move(sent_.front());
   sent_.pop_front();
@@ -144,23 +202,52 @@ void remote_store::finish(const remote::finished_command& finished) {
 }
 
 void remote_store::finish_read(step& done, const remote::finished_command& finished) {
-  if (finished.result == command_result::refused)
+  transfer& of = *done.of;
+  if (finished.result == command_result::refused) {
+    with_.counts->missed(metrics::remote_miss::refused);
     return end(done, move_outcome::away);
-  if (finished.result != command_result::done)
-    return end(done, move_outcome::failed);
+  }
+  if (finished.result != command_result::done) {
+    with_.counts->missed(finished.result == command_result::absent ? metrics::remote_miss::absent
+                                                                   : metrics::remote_miss::other_length);
+    return reject(done, finished.result == command_result::absent);
+  }
   with_.meter->arrived(done.bytes, std::chrono::steady_clock::now());
   const object_place& place = done.moved().place;
+  auto& generation = of.generations[done.object];
   auto verified = remote::verify(done.header, done.payload(),
                                  {.identity = done.identity,
                                   .payload_bytes = place.payload_bytes,
                                   .part = done.part,
-                                  .generation = place.generation});
+                                  .generation = done.own ? std::optional(place.generation) : generation});
   if (!verified) {
     ++refused_values_;
+    with_.counts->missed(static_cast<metrics::remote_miss>(
+        static_cast<size_t>(metrics::remote_miss::not_ours) + static_cast<size_t>(verified.error().fault)));
     with_.service->set_notice(std::to_string(refused_values_) +
                               " values were not as they were written; the last: " + verified.error().text);
+    const auto fault = verified.error().fault;
+    return reject(done,
+                  fault != remote::value_fault::not_ours && fault != remote::value_fault::other_version);
   }
-  end(done, verified ? move_outcome::done : move_outcome::failed);
+  generation = *verified;
+  if (!done.own && (!usable(*of.space) || epoch_of(*of.space) != of.epoch)) {
+    with_.counts->missed(metrics::remote_miss::cleared);
+    return end(done, move_outcome::failed);
+  }
+  end(done, move_outcome::done);
+}
+
+/// The object cannot be read. `ours`: what is left of it is removed, so that it can be written again.
+void remote_store::reject(step& done, bool ours) {
+  const bool first = done.of->outcome.outcomes[done.object] == move_outcome::done;
+  const uint64_t bytes = done.moved().place.payload_bytes;
+  if (!done.own && first) {
+    book_.has_failed(with_.plan.names.key_of(done.identity), std::chrono::steady_clock::now());
+    if (ours)
+      remove(done.identity, false, bytes);
+  }
+  end(done, move_outcome::failed);
 }
 
 /// An object is `done` if all its parts are, and `failed` if one is.
@@ -175,6 +262,13 @@ void remote_store::end(step& ended, move_outcome outcome) {
     const uint64_t before = bytes_to_read_;
     bytes_to_read_ -= ended.bytes;
     to_read(before);
+  }
+  const moved_object& object = ended.moved();
+  const bool last_part = ended.part + 1 == remote::parts_of(object.place.payload_bytes);
+  if (last_part && sum == move_outcome::done) {
+    if (of.writes && !ended.own)
+      book_.is_present(with_.plan.names.key_of(ended.identity), std::chrono::steady_clock::now());
+    with_.counts->moved(of.writes, object.place.payload_bytes);
   }
   if (--of.parts_left == 0)
     of.reply.deliver(std::move(of.outcome));

@@ -14,7 +14,8 @@ struct remote_plan {
   tier_config tier{.kind = tier_kind::remote};
   remote::store_address address;
   remote::valkey_login login;
-  remote::realm names;              ///< of objects
+  remote::realm names; ///< of objects
+  std::chrono::nanoseconds lookup_budget{2'000'000};
   std::chrono::seconds lifetime{0}; ///< after which the store forgets a value; 0: never
 };
 

@@ -5,23 +5,26 @@
 
 #include <caf/actor_system.hpp>
 
-#include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <poll.h>
-
 #include <algorithm>
+#include <array>
 #include <cassert>
-#include <cerrno>
 #include <cstring>
 
 namespace terrace::actors {
 
 namespace {
 
-enum remote_tag : uint64_t { store_connected = 1, store_received, store_sent, store_tick, store_retry };
+constexpr uint64_t control_tags = 16, bulk_tags = 32;
 
 auto remote_now() { return std::chrono::steady_clock::now(); }
+
+/// Names that nobody else derives, and that end with this run.
+remote::realm names_of_this_run(const remote::realm& shared) {
+  std::array<boot_id, 2> random{random_boot_id(), random_boot_id()};
+  std::array<uint8_t, sizeof random> key;
+  std::memcpy(key.data(), random.data(), key.size());
+  return shared.with_key(key);
+}
 
 } // namespace
 
@@ -56,156 +59,84 @@ void remote_service::set_notice(std::string notice) {
   notice_ = std::move(notice);
 }
 
-// ---- the connection ----
+// ---- the connections ----
 
 remote_store::remote_store(self_pointer self, remote_store_arguments arguments)
-    : self_(self), with_(std::move(arguments)), random_(random_entry_key_salt().first) {
+    : self_(self), with_(std::move(arguments)), own_names_(names_of_this_run(with_.plan.names)),
+      random_(random_entry_key_salt().first), run_(random_()), control_(callbacks_of(control_tags)),
+      bulk_(callbacks_of(bulk_tags)) {
+  realm_.key = with_.plan.names.epoch_key_of_all();
   with_.probe->degraded(true);
+  owe_recorded();
   connect();
 }
 
-remote_store::~remote_store() {
-  if (socket_)
-    ::shutdown(socket_->get(), SHUT_RDWR);
-}
-
-void remote_store::submit(runtime::io_request request, uint64_t tag) {
-  self_->port().submit(std::move(request), caf::actor_cast<caf::strong_actor_ptr>(self_), tag);
+store_link::callbacks remote_store::callbacks_of(uint64_t first_tag) {
+  return {.first_tag = first_tag,
+          .submit =
+              [this](runtime::io_request request, uint64_t tag) {
+                return self_->port().submit(std::move(request), caf::actor_cast<caf::strong_actor_ptr>(self_),
+                                            tag);
+              },
+          .cancel = [this](runtime::operation_id id) { self_->port().cancel(id); },
+          .ready = [this] { on_link_ready(); },
+          .finished =
+              [this, first_tag](const remote::finished_command& finished) {
+                if (first_tag == control_tags)
+                  on_told(finished);
+                else
+                  on_moved(finished);
+              },
+          .failed = [this](const std::string& why) { close(why); },
+          .turned = [this] { pump(); }};
 }
 
 void remote_store::after(std::chrono::nanoseconds time, uint64_t tag) {
   runtime::io_request wait;
   wait.code = runtime::io_code::timeout;
   wait.after = std::max(time, std::chrono::nanoseconds(0));
-  submit(std::move(wait), tag);
+  self_->port().submit(std::move(wait), caf::actor_cast<caf::strong_actor_ptr>(self_), tag);
 }
 
 void remote_store::connect() {
-  const remote::store_address& address = with_.plan.address;
   phase_ = phase::connecting;
-  socket_ = std::make_shared<unique_fd>(
-      ::socket(address.bytes.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (::connect(socket_->get(), reinterpret_cast<const sockaddr*>(&address.bytes), address.length) != 0 &&
-      errno != EINPROGRESS)
-    return close(std::string("it cannot be reached: ") + std::strerror(errno));
-  connecting_ = true;
-  runtime::io_request poll;
-  poll.code = runtime::io_code::poll;
-  poll.fd = socket_->get();
-  poll.events = POLLOUT;
-  poll.keep_alive = socket_;
-  connect_id_ =
-      self_->port().submit(std::move(poll), caf::actor_cast<caf::strong_actor_ptr>(self_), store_connected);
-  watch();
+  control_.connect(with_.plan.address, with_.plan.login);
+  if (phase_ == phase::connecting)
+    bulk_.connect(with_.plan.address, with_.plan.login);
 }
 
-void remote_store::on_connected(int32_t result) {
-  connecting_ = false;
-  if (phase_ == phase::closing)
-    return lose();
-  int failure = result < 0 ? -result : 0;
-  socklen_t length = sizeof failure;
-  if (failure == 0)
-    ::getsockopt(socket_->get(), SOL_SOCKET, SO_ERROR, &failure, &length);
-  if (failure != 0)
-    return close(std::string("it cannot be reached: ") + std::strerror(failure));
-  // The ring waits for a socket that blocks.
-  ::fcntl(socket_->get(), F_SETFL, ::fcntl(socket_->get(), F_GETFL) & ~O_NONBLOCK);
-  const int at_once = 1;
-  if (!with_.plan.address.at_path())
-    ::setsockopt(socket_->get(), IPPROTO_TCP, TCP_NODELAY, &at_once, sizeof at_once);
-  ++progress_;
-  phase_ = phase::greeting;
-  in_ = std::make_shared<incoming>();
-  out_ = std::make_shared<outgoing>();
-  in_->socket = out_->socket = socket_;
-  server_ = std::make_unique<remote::valkey_connection>(with_.plan.login);
-  pump();
+void remote_store::on_link_ready() {
+  if (!control_.ready() || !bulk_.ready())
+    return;
+  told_ = control_.server()->can_track();
+  if (!told_)
+    return on_ready();
+  ask_store([](remote::valkey_connection& server) { server.track(0); },
+            [this](const remote::finished_command* reply) {
+              if (reply == nullptr)
+                return;
+              told_ = reply->result == remote::command_result::done;
+              on_ready();
+            });
 }
 
 void remote_store::on_ready() {
   phase_ = phase::ready;
   if (breaker_.now() == remote::breaker::state::half_open)
     breaker_.trial_succeeded();
-  with_.service->serves();
   with_.service->set_notice({});
+  with_.service->serves();
   with_.probe->degraded(false);
   if (!std::exchange(warned_, {}).empty())
     with_.log("is in service again");
+  prepare(nullptr);
+  for (const auto& [fingerprint, space] : owed_)
+    prepare(space);
+  for (const auto& [id, space] : spaces_) // another machine may have cleared it meanwhile
+    prepare(space);
 }
 
-void remote_store::receive() {
-  if (!server_ || receiving_ || phase_ == phase::closing)
-    return;
-  receiving_ = true;
-  auto area = server_->receive_area();
-  in_->area = {area.data(), area.size()};
-  in_->message = {};
-  in_->message.msg_iov = &in_->area;
-  in_->message.msg_iovlen = 1;
-  in_->owner = sent_.empty() ? nullptr : sent_.front();
-  runtime::io_request request;
-  request.code = runtime::io_code::recvmsg;
-  request.fd = socket_->get();
-  request.message = &in_->message;
-  request.keep_alive = in_;
-  submit(std::move(request), store_received);
-}
-
-void remote_store::on_received(int32_t bytes) {
-  assert(receiving_);
-  receiving_ = false;
-  if (phase_ == phase::closing)
-    return lose();
-  if (bytes == 0)
-    return close("it has closed the connection");
-  if (bytes < 0 && bytes != -EINTR && bytes != -EAGAIN)
-    return close(std::string("the connection failed: ") + std::strerror(-bytes));
-  if (bytes > 0) {
-    ++progress_;
-    auto taken = server_->received(static_cast<size_t>(bytes));
-    while (auto finished = server_->next_finished())
-      finish(*finished);
-    if (!taken)
-      return close(taken.error().text);
-  }
-  if (phase_ == phase::greeting && server_->ready())
-    on_ready();
-  pump();
-}
-
-void remote_store::send() {
-  if (!server_ || sending_ || phase_ == phase::closing || server_->outgoing().empty())
-    return;
-  sending_ = true;
-  out_->part = server_->outgoing().begin();
-  out_->message = {};
-  out_->message.msg_iov = out_->part.areas.data();
-  out_->message.msg_iovlen = out_->part.areas.size();
-  runtime::io_request request;
-  request.code = runtime::io_code::sendmsg;
-  request.fd = socket_->get();
-  request.message = &out_->message;
-  request.flags = MSG_NOSIGNAL;
-  request.keep_alive = out_;
-  submit(std::move(request), store_sent);
-}
-
-void remote_store::on_sent(int32_t bytes) {
-  assert(sending_);
-  sending_ = false;
-  out_->part = {};
-  if (phase_ == phase::closing)
-    return lose();
-  if (bytes <= 0 && bytes != -EINTR && bytes != -EAGAIN)
-    return close(std::string("the connection failed: ") + std::strerror(-bytes));
-  if (bytes > 0)
-    ++progress_;
-  server_->outgoing().sent(static_cast<uint64_t>(std::max(bytes, 0)));
-  pump();
-}
-
-/// Ends the connection. What waits is answered once the kernel has let go of its memory.
+/// Ends the connections. What waits is answered once the kernel has let go of its memory.
 void remote_store::close(const std::string& why) {
   if (phase_ == phase::closing)
     return;
@@ -216,20 +147,28 @@ void remote_store::close(const std::string& why) {
   if (why_ != warned_)
     with_.warn("is out of service: " + why_);
   warned_ = why_;
-  if (connecting_)
-    self_->port().cancel(connect_id_);
-  ::shutdown(socket_->get(), SHUT_RDWR);
+  control_.end();
+  bulk_.end();
+  book_.forget_all();
+  realm_.token.ask_again();
+  for (const auto& [id, space] : spaces_)
+    space->epoch.token.ask_again();
+  for (const auto& [fingerprint, space] : owed_)
+    space->epoch.token.ask_again();
+  auto lost = std::exchange(asked_, {});
+  for (auto& question : std::exchange(questions_, {}))
+    lost.push_back(std::move(question.told));
+  for (const said& told : lost)
+    told(nullptr);
   lose();
 }
 
 void remote_store::lose() {
-  if (in_kernel())
+  if (phase_ != phase::closing || !control_.idle() || !bulk_.idle())
     return;
   phase_ = phase::down;
-  server_.reset();
-  in_.reset();
-  out_.reset();
-  socket_.reset();
+  control_.forget();
+  bulk_.forget();
   window_.restart();
   for (auto* steps : {&sent_, &reads_, &writes_})
     for (auto lost = std::exchange(*steps, {}); !lost.empty(); lost.pop_front())
@@ -239,36 +178,55 @@ void remote_store::lose() {
     breaker_.trial_failed(now, random_());
   else
     breaker_.failed(now, random_());
-  after(breaker_.retry_at() - now, store_retry);
+  after(breaker_.retry_at() - now, retry_timer);
 }
 
-/// Looks once a second whether anything moves, as long as something should.
-void remote_store::watch() {
-  const bool waits = !sent_.empty() || sending_ || phase_ == phase::connecting || phase_ == phase::greeting;
-  if (ticking_ || !waits || phase_ == phase::closing)
-    return;
-  ticking_ = true;
-  seen_progress_ = progress_;
-  after(silence_max, store_tick);
+/// Begins what there is room for, sends and receives.
+void remote_store::pump() {
+  if (phase_ == phase::closing)
+    return lose();
+  take_invalidated();
+  while (!questions_.empty() && control_.ready() && control_.server()->has_room()) {
+    auto next = std::move(questions_.front());
+    questions_.pop_front();
+    asked_.push_back(std::move(next.told));
+    next.ask(*control_.server());
+  }
+  if (phase_ == phase::ready)
+    while (begin_next(reads_) || (reads_.empty() && begin_next(writes_))) {
+    }
+  control_.pump(nullptr);
+  bulk_.pump(sent_.empty() ? nullptr : sent_.front());
 }
 
-void remote_store::on_tick() {
-  ticking_ = false;
-  const bool waits = !sent_.empty() || sending_ || phase_ == phase::connecting || phase_ == phase::greeting;
-  if (waits && phase_ != phase::closing && progress_ == seen_progress_)
-    return close("it does not answer");
-  watch();
+void remote_store::ask_store(std::function<void(remote::valkey_connection&)> ask, said told) {
+  questions_.push_back({std::move(ask), std::move(told)});
+}
+
+void remote_store::on_told(const remote::finished_command& finished) {
+  auto told = std::move(asked_.front());
+  asked_.pop_front();
+  told(&finished);
+}
+
+void remote_store::run(task<> work, uint64_t number) {
+  auto& progress = tasks_[number];
+  progress = std::move(work);
+  progress.start();
 }
 
 void remote_store::on_io_done(const runtime::io_done& done) {
-  switch (done.tag) {
-    case store_connected: return on_connected(done.result);
-    case store_received: return on_received(done.result);
-    case store_sent: return on_sent(done.result);
-    case store_tick: return on_tick();
-    case store_retry: breaker_.begin_trial(); return connect();
-    default: return;
+  if (done.tag >= bulk_tags)
+    bulk_.on_io_done(done.tag, done.result);
+  else if (done.tag >= control_tags)
+    control_.on_io_done(done.tag, done.result);
+  else if (done.tag == budget_timer)
+    on_budget();
+  else if (done.tag == retry_timer) {
+    breaker_.begin_trial();
+    connect();
   }
+  pump();
 }
 
 // ---- the actor ----
@@ -280,13 +238,14 @@ remote_store_behavior(remote_store::self_pointer self,
                       const std::shared_ptr<remote_store_arguments>& arguments) {
   self->state.work = std::make_unique<remote_store>(self, std::move(*arguments));
   return {
-      [](const start_journal&) {}, // the index does not outlive the daemon
+      [self](const start_journal& request) {
+        self->state.work->start(caf::actor_cast<tier_actor>(request.tier));
+      },
       [self](const read_request& request) { return self->state.work->on_move(request, false); },
       [self](const write_request& request) { return self->state.work->on_move(request, true); },
+      [self](const find_request& request) { return self->state.work->on_find(request); },
       [self](const index_changes& changes) { self->state.work->on_changes(changes); },
-      [](const forget_request& request) {
-        return forget_answer{{}, request.epoch, {}};
-      },
+      [self](const forget_request& request) { return self->state.work->on_forget(request); },
       [](const check_journal_request&) { return check_answer_texts{}; },
       [](const close_mover_request&) { return close_mover_answer{}; },
       [](register_memory) {},
@@ -298,8 +257,8 @@ remote_store_behavior(remote_store::self_pointer self,
 
 } // namespace
 
-disk_set_actor spawn_remote_store(caf::actor_system& system, const runtime::home& home,
-                                  remote_store_arguments arguments) {
+remote_store_actor spawn_remote_store(caf::actor_system& system, const runtime::home& home,
+                                      remote_store_arguments arguments) {
   return runtime::spawn_homed(system, home, remote_store_behavior,
                               std::make_shared<remote_store_arguments>(std::move(arguments)));
 }

@@ -1,23 +1,35 @@
-// REMOTE STORE: the mover of a remote tier, which is one Valkey or Redis server: its connection, and the objects on
-// their way there and back. It is also the keeper of the tier's index, so it learns which objects the tier has dropped,
-// and removes their values.
+// REMOTE STORE: the mover of a remote tier, which is one Valkey or Redis server that several machines share, and the keeper of
+// the tier's index.
 //
-// The tier belongs to one run of one daemon: a random key names its objects, so nobody else finds them, and nothing is
-// found after a restart. Values that are left over end with their lifetime.
+// The index has what this daemon believes to be in the store: what it has written there, and what it has found there for
+// lookups. Others write to the store and evict from it. So each lookup that is not answered by the tiers above asks here first
+// (`find_request`): what a presence book does not know is asked of the store, within a budget; what is there joins the index,
+// and what is gone leaves it. A read verifies everything, and a value that is not as expected is a miss.
 //
-// An object is one command for each part of at most 1 MiB. Payloads are received into host memory where they shall
-// lie, and sent from there. Each part is verified when it has come. Reads go before writes. While there is no
-// connection, requests are answered `away` at once. Whoever waits is answered when the kernel no longer accesses its
-// memory. A server that neither sends nor takes a byte for a second, while something is asked of it, has failed.
+// Keys have the epoch token of the space and that of the realm (remote/epoch_token.hpp): both are learnt before a space is
+// used. Values of Redis clients, which may be replaced, are named by a key of this run, so that no other machine finds them.
+//
+// There are two connections, so that questions do not wait behind payloads. Payloads are received into host memory where they
+// shall lie, and sent from there, at most 1 MiB for each command. While there is no connection, requests are answered
+// at once: `away`, or nothing found. Whoever waits is answered when the kernel no longer accesses its memory.
+//
+// remote_store.cpp has the connections, remote_moves.cpp the objects on their way, remote_presence.cpp what the store has, and
+// remote_epochs.cpp spaces and clears.
 #pragma once
 
 #include "actors/interfaces.hpp"
 #include "actors/remote/remote_plan.hpp"
+#include "actors/remote/store_link.hpp"
+#include "actors/transfer/transfer_arguments.hpp"
+#include "metrics/remote_probe.hpp"
 #include "metrics/tier_probe.hpp"
 #include "remote/endpoint_state.hpp"
+#include "remote/epoch_token.hpp"
+#include "remote/presence_book.hpp"
 #include "remote/value_header.hpp"
 #include "runtime/answer.hpp"
 #include "runtime/home.hpp"
+#include "runtime/task.hpp"
 #include "tier/search/read_meter.hpp"
 #include "transfer/mover_messages.hpp"
 
@@ -28,11 +40,11 @@
 #include <atomic>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <random>
 #include <string>
-#include <sys/socket.h>
 #include <unordered_map>
 
 namespace terrace::actors {
@@ -58,9 +70,11 @@ class remote_service final : public tier_availability {
 
 struct remote_store_arguments {
   remote_plan plan;
+  std::weak_ptr<const trust_group> group; ///< its tiers are cleared when another machine clears
   std::shared_ptr<remote_service> service;
   std::shared_ptr<read_meter> meter;
   std::shared_ptr<metrics::tier_probe> probe;
+  std::shared_ptr<metrics::remote_probe> counts;
   std::function<void(const std::string&)> log;
   std::function<void(const std::string&)> warn;
 };
@@ -71,37 +85,78 @@ class remote_store {
     const char* name = "remote store";
     std::unique_ptr<remote_store> work;
   };
-  using interface = disk_set_actor::extend<caf::reacts_to<runtime::io_done>>;
+  using interface = remote_store_actor::extend<caf::reacts_to<runtime::io_done>>;
   using self_pointer = caf::stateful_actor<shell, runtime::homed<interface::base>>*;
 
-  static constexpr std::chrono::milliseconds silence_max{1'000};
+  /// Objects that a lookup asks for at a time.
+  static constexpr size_t slice_objects = 128;
 
   remote_store(self_pointer self, remote_store_arguments arguments);
-  ~remote_store();
 
   // ---- called by the actor ----
 
+  void start(tier_actor tier) { tier_ = std::move(tier); }
   caf::result<move_answer> on_move(const moved_objects& objects, bool writes);
+  caf::result<find_answer> on_find(const find_request& request);
+  caf::result<forget_answer> on_forget(const forget_request& request);
   void on_changes(const index_changes& changes);
   void on_io_done(const runtime::io_done& done);
 
  private:
-  enum class phase : uint8_t { down, connecting, greeting, ready, closing };
+  enum class phase : uint8_t { down, connecting, ready, closing };
+  enum timer : uint64_t { retry_timer = 1, budget_timer };
+  using time_point = std::chrono::steady_clock::time_point;
+  using said = std::function<void(const remote::finished_command*)>; ///< null: the connection is lost
+
+  /// What a coroutine waits for, at most until somebody loses patience.
+  struct waiting {
+    task_event done;
+    bool ended = false;
+    void end() {
+      if (!std::exchange(ended, true))
+        done.set();
+    }
+  };
+  /// The time that a lookup has.
+  struct budget {
+    time_point until;
+    bool over = false;
+    std::shared_ptr<waiting> now;
+  };
+  struct token_state {
+    remote::epoch_token token;
+    std::string key;
+    bool clearing = false; ///< this machine clears its tiers, because another one has cleared
+  };
+  struct space_state {
+    space_id id{};
+    space_fingerprint fingerprint{};
+    remote::realm_space name{};
+    bool own = false; ///< named by a key of this run
+    token_state epoch{};
+    uint64_t tier_epoch = 0; ///< of the tier's index: what was reserved before was cleared
+  };
+  using space_state_ptr = std::shared_ptr<space_state>;
 
   /// One request of the tier.
   struct transfer {
     moved_objects moved;
     bool writes = false;
-    remote::realm_space space{};
+    space_state_ptr space;
+    uint64_t epoch = 0; ///< of a space that is shared
     answer<move_answer> reply;
     move_answer outcome;
+    std::vector<std::optional<uint64_t>>
+        generations; ///< of the objects: that of the first part which was read
     size_t parts_left = 0;
   };
+  using transfer_ptr = std::shared_ptr<transfer>;
   /// One command to the store.
   struct step {
-    std::shared_ptr<transfer> of; ///< null: a value is removed
+    transfer_ptr of; ///< null: a value is removed
     size_t object = 0;
     uint32_t part = 0;
+    bool own = false;
     remote::remote_identity identity{};
     std::array<std::byte, remote::value_header_bytes> header{}; ///< that was received
     uint64_t bytes = 0;                                         ///< of the payload in this part
@@ -111,67 +166,98 @@ class remote_store {
     std::span<std::byte> payload() const;
   };
   using step_ptr = std::shared_ptr<step>;
-  struct incoming {
-    std::shared_ptr<unique_fd> socket;
-    msghdr message{};
-    iovec area{};
-    keep_alive owner; ///< the step whose value is received: its header, and the memory of its payload
-  };
-  struct outgoing {
-    std::shared_ptr<unique_fd> socket;
-    msghdr message{};
-    resp::reply_queue::part part;
+  struct question_to_store {
+    std::function<void(remote::valkey_connection&)> ask;
+    said told;
   };
 
-  // ---- the connection ----
+  // ---- the connections ----
+  store_link::callbacks callbacks_of(uint64_t first_tag);
   void connect();
-  void on_connected(int32_t result);
+  void on_link_ready();
   void on_ready();
-  void receive();
-  void on_received(int32_t bytes);
-  void send();
-  void on_sent(int32_t bytes);
   void close(const std::string& why);
   void lose();
-  bool in_kernel() const { return connecting_ || receiving_ || sending_; }
-  void watch();
-  void on_tick();
-  void submit(runtime::io_request request, uint64_t tag);
   void after(std::chrono::nanoseconds time, uint64_t tag);
-
-  // ---- commands ----
   void pump();
+  void ask_store(std::function<void(remote::valkey_connection&)> ask, said told);
+  void on_told(const remote::finished_command& finished);
+  void take_invalidated();
+  void run(task<> work, uint64_t number); ///< `work` ends with `ended(number)`
+  void ended(uint64_t number) { tasks_.erase(number); }
+
+  // ---- objects on their way ----
+  task<> move(transfer_ptr all, uint64_t number);
+  void begin_steps(const transfer_ptr& all);
+  remote::remote_identity identity_of(const transfer& of, size_t object) const;
   bool begin_next(std::deque<step_ptr>& from);
   void begin(step& next);
   void write(step& next);
-  void finish(const remote::finished_command& finished);
+  void on_moved(const remote::finished_command& finished);
   void finish_read(step& done, const remote::finished_command& finished);
+  void reject(step& done, bool ours);
   void end(step& ended, move_outcome outcome);
+  void remove(const remote::remote_identity& object, bool own, uint64_t payload_bytes);
   void to_read(uint64_t before) const;
+  std::string key_of(const step& of) const;
+
+  // ---- what the store has ----
+  task<> find(find_request request, answer<find_answer> reply, uint64_t number);
+  task<bool> adopt(find_request request, batch_ptr present);
+  task<bool> drop(batch_ptr gone);
+  std::shared_ptr<budget> begin_budget();
+  void on_budget();
+  std::shared_ptr<waiting> ask_unknown(const space_state& space, const object_batch& objects);
+  batch_ptr there(const space_state& space, const object_batch& objects, batch_ptr& gone);
+  remote::remote_identity identity_of(const space_state& space, const object_key& key) const;
+
+  // ---- spaces ----
+  space_state_ptr space_of(space_id id, const space_fingerprint& fingerprint, bool own);
+  bool usable(const token_state& of) const;
+  bool usable(const space_state& space) const { return space.own || (usable(realm_) && usable(space.epoch)); }
+  uint64_t epoch_of(const space_state& space) const;
+  std::shared_ptr<waiting> prepare(space_state_ptr space);
+  task<> prepare_spaces(uint64_t number);
+  task<bool> learn(token_state& of, space_state_ptr space);
+  task<> clear_here(space_state_ptr space);
+  task<> clear_there(space_state_ptr space, answer<forget_answer> reply, forget_answer told, uint64_t number);
+  void owe_recorded();
+  task<error> record(pending_clear clear, bool settled);
+  task<> settle(uint64_t number);
 
   self_pointer self_;
   remote_store_arguments with_;
+  tier_actor tier_;
+  remote::realm own_names_; ///< of this run
   std::mt19937_64 random_;
+  const uint64_t run_; ///< a random number
   remote::breaker breaker_{{.failures_in_a_row = 1}};
   phase phase_ = phase::down;
   std::string why_, warned_;
-  std::shared_ptr<unique_fd> socket_;
-  runtime::operation_id connect_id_{};
-  bool connecting_ = false, receiving_ = false, sending_ = false, ticking_ = false;
-  uint64_t progress_ = 0, seen_progress_ = 0; ///< receives and sends that have moved something
-  std::shared_ptr<incoming> in_;
-  std::shared_ptr<outgoing> out_;
+  store_link control_, bulk_;
+  bool told_ = false; ///< the store tells which keys have changed
+  std::deque<question_to_store> questions_;
+  std::deque<said> asked_; ///< in the order of their replies
   remote::byte_window window_;
   std::deque<step_ptr> reads_, writes_; ///< that wait; the latter with removals
   std::deque<step_ptr> sent_;           ///< in the order of their replies
   uint64_t bytes_to_read_ = 0;
   uint64_t refused_values_ = 0;
-  std::unordered_map<space_id, remote::realm_space> spaces_; ///< that have been written
-  std::unique_ptr<remote::valkey_connection> server_;        ///< set while there is a connection
+  remote::presence_book book_;
+  std::deque<std::weak_ptr<budget>> budgets_; ///< in the order of their ends
+  bool timing_ = false;
+  token_state realm_;
+  std::map<space_id, space_state_ptr> spaces_;
+  std::map<space_fingerprint, space_state_ptr> owed_; ///< clears of an earlier run
+  bool recorded_ = false; ///< the state directory has clears that the store has not
+  std::deque<std::pair<space_state_ptr, std::shared_ptr<waiting>>> preparing_;
+  bool prepares_ = false;
+  uint64_t next_task_ = 0;
+  std::unordered_map<uint64_t, task<>> tasks_; ///< in progress; last, because they refer to the others
 };
 
 /// Spawns it at `home`; it connects at once.
-disk_set_actor spawn_remote_store(caf::actor_system& system, const runtime::home& home,
-                                  remote_store_arguments arguments);
+remote_store_actor spawn_remote_store(caf::actor_system& system, const runtime::home& home,
+                                      remote_store_arguments arguments);
 
 } // namespace terrace::actors

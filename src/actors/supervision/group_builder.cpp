@@ -242,35 +242,38 @@ result<void> join_gpu_tier(caf::actor_system& system, trust_group& group, const 
   return {};
 }
 
-result<void> join_remote_tier(caf::actor_system& system, trust_group& group, const group_plan& plan,
-                              const group_probes& probes, const runtime::home& home,
+result<void> join_remote_tier(caf::actor_system& system, const std::shared_ptr<trust_group>& group,
+                              const group_plan& plan, const group_probes& probes, const runtime::home& home,
                               std::function<void(const std::string&)> log,
                               std::function<void(const std::string&)> warn) {
   const tier_config& config = plan.remote->tier;
   auto space = make_space(config, config.bytes, 0);
   if (!space)
     return tl::unexpected(space.error());
-  auto named = [name = "the remote tier of group " + group.name + " "](auto say) {
+  auto named = [name = "the remote tier of group " + group->name + " "](auto say) {
     return [name, say = std::move(say)](const std::string& line) { say(name + line); };
   };
   auto service = std::make_shared<remote_service>();
-  disk_set_actor store = spawn_remote_store(system, home,
-                                            {.plan = *plan.remote,
-                                             .service = service,
-                                             .meter = probes.remote_meter,
-                                             .probe = probes.remote_tier,
-                                             .log = named(std::move(log)),
-                                             .warn = named(std::move(warn))});
+  remote_store_actor store = spawn_remote_store(system, home,
+                                                {.plan = *plan.remote,
+                                                 .group = group,
+                                                 .service = service,
+                                                 .meter = probes.remote_meter,
+                                                 .probe = probes.remote_tier,
+                                                 .counts = probes.remote,
+                                                 .log = named(std::move(log)),
+                                                 .warn = named(std::move(warn))});
   tier_handle tier;
   static_cast<tier_config&>(tier) = config;
   tier.write_bytes_in_progress = std::min(tier.write_bytes_in_progress, tier.bytes / 4);
   tier.mover = store;
+  tier.store = store;
   tier.service = service;
   tier.probe = probes.remote_tier;
   tier.meter = probes.remote_meter;
-  // It numbers its writes and tells the store what it drops, as a disk tier does; nothing is found after a restart.
+  // It numbers its writes and tells the store what it drops, as a disk tier does.
   auto objects = std::make_unique<residency>(tier.kind, durable_index(first_generation(1)));
-  join_tier(system, group, std::move(tier), {std::move(*space), std::move(objects), store, home});
+  join_tier(system, *group, std::move(tier), {std::move(*space), std::move(objects), store, home});
   return {};
 }
 

@@ -3,6 +3,7 @@
 
 #include "metrics/client_probe.hpp"
 #include "metrics/disk_probe.hpp"
+#include "metrics/remote_probe.hpp"
 #include "metrics/request_probe.hpp"
 #include "metrics/tier_probe.hpp"
 #include "policy/eviction_tracker.hpp"
@@ -45,6 +46,7 @@ struct group_probes {
   std::shared_ptr<metrics::tier_probe> disk_tier = std::make_shared<metrics::tier_probe>();
   std::shared_ptr<metrics::tier_probe> gpu_tier = std::make_shared<metrics::tier_probe>();
   std::shared_ptr<metrics::tier_probe> remote_tier = std::make_shared<metrics::tier_probe>();
+  std::shared_ptr<metrics::remote_probe> remote = std::make_shared<metrics::remote_probe>();
   std::shared_ptr<read_meter> remote_meter = std::make_shared<read_meter>(); ///< meter of the remote tier
   std::shared_ptr<read_meter> disk_meter = std::make_shared<read_meter>();   ///< meter of the disk tier
   std::shared_ptr<tenant_states> host_tenants = std::make_shared<tenant_states>();

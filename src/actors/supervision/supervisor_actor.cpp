@@ -119,7 +119,7 @@ error start(supervisor_pointer self) {
           !joined)
         return joined.error();
     if (state.with.groups[i].remote)
-      if (auto joined = join_remote_tier(self->system(), **group, state.with.groups[i], state.with.probes[i],
+      if (auto joined = join_remote_tier(self->system(), *group, state.with.groups[i], state.with.probes[i],
                                          state.with.place(), state.with.log, state.with.warn);
           !joined)
         return joined.error();

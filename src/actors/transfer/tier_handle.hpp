@@ -20,7 +20,9 @@ namespace terrace::actors {
 /// group, except for the referenced objects; safe on any thread.
 struct tier_handle : tier_config { // `bytes`: the capacity that it has
   tier_actor tier;
-  mover_actor mover;                       ///< between host memory and this tier; none for host memory itself
+  mover_actor mover; ///< between host memory and this tier; none for host memory itself
+  remote_store_actor
+      store; ///< of a tier that other machines write to: its index is a belief. None for others
   std::shared_ptr<const tier_index> index; ///< the tier's
   std::shared_ptr<metrics::tier_probe> probe = std::make_shared<metrics::tier_probe>();
   std::shared_ptr<const tier_availability> service; ///< null: always in service

@@ -53,8 +53,9 @@ void durable_index::published(const resident_table& table, object_id id) {
   changes_.push_back(record_of(table, resident_table::slot_of(id)));
 }
 
-void durable_index::removed(const resident_table& table, object_id id) {
+void durable_index::removed(const resident_table& table, object_id id, bool unwanted) {
   index_change change = record_of(table, resident_table::slot_of(id));
+  change.unwanted = unwanted;
   change.record = removal_of(change.record);
   changes_.push_back(change);
 }

@@ -17,6 +17,7 @@ namespace terrace {
 struct index_change {
   index_record record;
   space_id space{};
+  bool unwanted = false; ///< of a removal: an operator evicts the object
 };
 
 /// Belongs to one tier, beside its table: 12 bytes per object. Generations ascend in the order of
@@ -38,7 +39,7 @@ class durable_index {
 
   /// `published`: the object is complete. `removed`: call it before the object is erased.
   void published(const resident_table& table, object_id id);
-  void removed(const resident_table& table, object_id id);
+  void removed(const resident_table& table, object_id id, bool unwanted = false);
 
   /// Returns the changes in the order of the events.
   std::vector<index_change> take_changes() { return std::exchange(changes_, {}); }

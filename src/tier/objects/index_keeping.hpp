@@ -41,6 +41,7 @@ struct forget_request {
   std::optional<space_id> space; ///< absent: the whole volume
   uint64_t epoch = 0; ///< epoch of present writes: a journal that is behind forgets up to here as well
   std::optional<space_fingerprint> fingerprint{}; ///< fingerprint of the space
+  bool by_other = false;                          ///< as in `clear_request`
 };
 struct forget_answer {
   error failure;

@@ -2,6 +2,7 @@
 
 #include "index/chunk_layout.hpp"
 #include "index/space_registry.hpp"
+#include "tier/objects/scope_objects.hpp"
 
 #include <algorithm>
 
@@ -25,6 +26,20 @@ object_source::part object_source::cut(size_t first, size_t count) const {
   batch->keys.resize(count);
   keys(first, count, batch->keys);
   return {std::move(batch), {0, count}};
+}
+
+batch_ptr object_source::whole(size_t first, size_t count) const {
+  part some = cut(first, count);
+  if (whole_)
+    return slice(whole_, some.range.first, some.range.first + some.range.count);
+  auto batch = std::make_shared<object_batch>(*some.objects);
+  for (size_t i = 0; i < batch->size(); ++i) {
+    const object_key& key = batch->keys[i];
+    const size_t chunk = (first + i) / chunk_layout(in_->spec).objects_per_chunk();
+    batch->parents.push_back(parent_of(in_->spec, *chunks_, std::nullopt, chunk, key));
+    batch->payload_bytes.push_back(in_->spec.pools[key.pool].object_bytes);
+  }
+  return batch;
 }
 
 std::optional<object_source::chunk_part> object_source::chunks(size_t first, size_t count) const {

@@ -30,6 +30,9 @@ class object_source {
   /// `trailing`, which is all that a probe needs.
   part cut(size_t first, size_t count) const;
 
+  /// Returns objects [first, first + count), up to the end, with all that a batch has.
+  batch_ptr whole(size_t first, size_t count) const;
+
   /// Chunks with one object each: the keys equal `like` except for their chunk.
   struct chunk_part {
     object_key like;

@@ -261,7 +261,7 @@ residency::discard_result residency::discard(const std::vector<object_id>& ids, 
     done.bytes += object->physical_bytes();
     note_departure(note_kind::erase, *object, reason_of(why));
     if (durable_)
-      durable_->removed(residents(), id);
+      durable_->removed(residents(), id, why == discard_reason::unwanted);
     if (object->holds() != 0) {
       residents().remove(id);
       continue;

@@ -17,7 +17,7 @@ residency::removal residency::remove(const object_batch& objects, bool written) 
   if (written)
     detach(reserved);
   done.pending = !written && !reserved.empty();
-  done.of = discard(published, discard_reason::unwanted);
+  done.of = discard(published, discard_reason::unusable); // a store that others share keeps its own
   return done;
 }
 

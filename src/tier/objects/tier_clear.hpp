@@ -69,7 +69,7 @@ class clear_order {
 class tier_clear {
  public:
   explicit tier_clear(const clear_request& request)
-      : fingerprint_(request.fingerprint), walk_{request.space, 0, {}} {}
+      : fingerprint_(request.fingerprint), by_other_(request.by_other), walk_{request.space, 0, {}} {}
 
   /// Removes a part of the objects; other requests are served in between. Returns false after the last part:
   /// then the keeper of a durable tier's index must be told at once.
@@ -89,7 +89,7 @@ class tier_clear {
 
   /// Returns the message for the keeper of a durable tier's index: the removed objects must not come back.
   forget_request forget(const residency& objects) const {
-    return {walk_.space, objects.epoch(), fingerprint_};
+    return {walk_.space, objects.epoch(), fingerprint_, by_other_};
   }
   /// The keeper has answered. Returns the answer of the tier.
   clear_answer forgotten(residency& objects, const forget_answer& answer) const {
@@ -103,6 +103,7 @@ class tier_clear {
 
  private:
   std::optional<space_fingerprint> fingerprint_;
+  bool by_other_;
   residency::clear_walk walk_;
   bool begun_ = false;
 };

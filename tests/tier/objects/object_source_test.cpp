@@ -43,6 +43,28 @@ TEST(ObjectSource, MakesAnyPartOfTheKeysOfAllRanks) {
     }
 }
 
+TEST(ObjectSource, AWholeBatchHasParentsAndSizes) {
+  auto in = std::make_shared<const opened_space>(opened_space{space_id{3}, terrace::testing::small_space(),
+                                                              terrace::testing::small_space().fingerprint()});
+  auto chunks = std::make_shared<std::vector<digest>>();
+  for (uint64_t n = 0; n < 7; ++n)
+    chunks->push_back(key_of(n).chunk);
+  auto batch = object_source(in, chunks).whole(2, 3);
+  ASSERT_EQ(batch->size(), 3u);
+  for (size_t i = 0; i < 3; ++i) {
+    object_key before = batch->keys[i];
+    EXPECT_EQ(before.chunk, (*chunks)[2 + i]);
+    before.chunk = (*chunks)[1 + i];
+    EXPECT_EQ(batch->parents[i], to_entry_key(before));
+    EXPECT_EQ(batch->payload_bytes[i], in->spec.pools[0].object_bytes);
+  }
+  EXPECT_TRUE(object_source(in, chunks).whole(0, 1)->parents[0].empty()) << "the first has none";
+  EXPECT_EQ(object_source(in, chunks).whole(7, 4)->size(), 0u);
+  auto given = chain(0, 10);
+  EXPECT_EQ(object_source(given).whole(0, SIZE_MAX), given);
+  EXPECT_EQ(object_source(given).whole(3, 2)->keys[1], given->keys[4]);
+}
+
 TEST(ObjectSource, WritesKeysIntoTheRoomThatItIsGiven) {
   auto chunks = std::make_shared<std::vector<digest>>();
   for (uint64_t n = 0; n < 7; ++n)

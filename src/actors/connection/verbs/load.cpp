@@ -150,7 +150,7 @@ task<load_subject> subject_of_prefix(client_request& request, const wire::Load& 
   uint32_t speed = 0;
   if (client.group().tiers().size() > 1 && may_leave(asked))
     speed = client.prefill_speed(asked.options(), *space);
-  if (tiers != 0 || speed != 0) {
+  if (tiers != 0 || speed != 0 || shared_store(client.group(), tiers)) {
     auto chosen = std::make_shared<const chunk_prefix>(part_of(all, part.scope.range));
     co_await choose(request, subject, chosen, tiers, speed);
   }

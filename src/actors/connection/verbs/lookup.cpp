@@ -253,6 +253,32 @@ task<> choose(client_request& request, const wire::Lookup& asked, subject& targe
     target.candidates.push_back({target.prefix, saved->chunks + 1});
 }
 
+/// A lease holds nothing of a store that other machines write to. What that has is brought to host memory first; what arrives is
+/// leased. `found`: with what the tiers of this machine have.
+task<lookup_answer> lease_elsewhere(client_request& request, lookup_request question, prefix_ptr prefix,
+                                    lookup_answer found) {
+  lookup_request survey = question;
+  survey.hold = survey.note_access = false;
+  survey.account = nullptr;
+  survey.object_tiers = true;
+  auto there = co_await request.look_up(std::move(survey));
+  if (there.plan.found_chunks <= found.plan.found_chunks) {
+    found.recompute_chunks = std::max(found.recompute_chunks, there.recompute_chunks);
+    co_return found;
+  }
+  found = {}; // a request that waits for memory holds nothing
+  prefetch_subject subject;
+  subject.space = question.space;
+  subject.chunks = {prefix, &prefix->chunks};
+  subject.before = prefix->parent;
+  subject.first_token = prefix->first_token;
+  subject.prompt_tokens = prefix->prompt_tokens;
+  auto plan = std::make_shared<const prefix_plan>(std::move(there.plan));
+  co_await bring_ahead(request, std::move(subject), std::move(plan));
+  auto leased = co_await request.look_up(std::move(question));
+  co_return leased;
+}
+
 /// Searches one candidate after the other, until enough is found.
 task<lookup_answer> search(client_request& request, const wire::Lookup& asked, subject& target) {
   connected_client& client = request.client;
@@ -269,7 +295,15 @@ task<lookup_answer> search(client_request& request, const wire::Lookup& asked, s
       request.use_for_inference(asked.options(), question.objects);
       request.tell_shadows(asked.options(), target.space->space, target.prefix);
     }
+    lookup_request again;
+    const bool elsewhere = question.hold && target.loads && shared_store(client.group(), question.tiers);
+    if (elsewhere)
+      again = question;
     auto found = co_await request.look_up(std::move(question));
+    if (elsewhere && !found.shortened &&
+        found.plan.found_chunks + found.recompute_chunks < part.prefix->chunks.size()) {
+      found = co_await lease_elsewhere(request, std::move(again), part.prefix, std::move(found));
+    }
     if (part.remembers)
       add_known(client, target, part, found.plan);
     if (target.candidates.size() == 1 || found.plan.found_chunks >= target.candidates.back().enough) {

@@ -65,6 +65,35 @@ task<lookup_answer> find_chunks(client_request& request, const prefetch_subject&
 }
 
 /// A chain that would evict its own beginning is cut; what a shorter one needs of states and windows is looked up.
+task<prefetch_result> run_prefetch(client_request& request, prefetch_subject subject,
+                                   std::shared_ptr<const prefix_plan> found, uint32_t tiers) {
+  trust_group const& group = request.client.group();
+  auto expected = found;
+  uint64_t room = room_to_bring(group, subject.to);
+  uint32_t fit = chunks_that_fit(subject.space->spec, *found, room, subject.to);
+  if (fit == 0) {
+    expected = std::make_shared<const prefix_plan>();
+  } else if (fit != found->found_chunks) {
+    auto shorter = co_await find_chunks(request, subject, fit, 0, tiers);
+    expected = std::make_shared<const prefix_plan>(std::move(shorter.plan));
+  }
+  prefetch_job job;
+  static_cast<prefetch_subject&>(job) = subject;
+  job.group = request.client.group_handle();
+  job.found = found;
+  job.expected = expected;
+  auto worker = spawn_prefetch(request.actor.system());
+  auto stop =
+      std::make_shared<std::function<void()>>([worker, whole = request.context, part = subject.context] {
+        if (part != whole)
+          part->ended = whole->ended.load();
+        caf::anon_send(worker, stop_prefetch_notice{});
+      });
+  request.actor.when_ended(request, stop);
+  auto done = co_await request.ask<prefetch_result>(worker, std::move(job), "the prefetch's actor has ended");
+  co_return done;
+}
+
 task<> bring(client_request& request, prefetch_subject subject, prefetch_terms terms) {
   connected_client& client = request.client;
   request.context->ahead = true;
@@ -78,26 +107,8 @@ task<> bring(client_request& request, prefetch_subject subject, prefetch_terms t
   terms.recompute_chunks = present.recompute_chunks;
   client.count_recomputed(subject.space->spec, present.recompute_chunks);
   auto found = std::make_shared<const prefix_plan>(std::move(present.plan));
-  auto expected = found;
-  uint64_t room = room_to_bring(client.group(), subject.to);
-  uint32_t fit = chunks_that_fit(subject.space->spec, *found, room, subject.to);
-  if (fit == 0) {
-    expected = std::make_shared<const prefix_plan>();
-  } else if (fit != found->found_chunks) {
-    auto shorter = co_await find_chunks(request, subject, fit, 0, terms.tiers);
-    expected = std::make_shared<const prefix_plan>(std::move(shorter.plan));
-  }
-  prefetch_job job;
-  static_cast<prefetch_subject&>(job) = subject;
-  job.group = client.group_handle();
-  job.found = found;
-  job.expected = expected;
   request.release_body();
-  auto worker = spawn_prefetch(request.actor.system());
-  auto stop =
-      std::make_shared<std::function<void()>>([worker] { caf::anon_send(worker, stop_prefetch_notice{}); });
-  request.actor.when_ended(request, stop);
-  auto done = co_await request.ask<prefetch_result>(worker, std::move(job), "the prefetch's actor has ended");
+  auto done = co_await run_prefetch(request, subject, found, terms.tiers);
   co_await request.valid(done.failure);
   answer_prefetch(request, subject, terms, done);
 }
@@ -165,6 +176,19 @@ task<> bring_prefix(client_request& request, const wire::Prefetch& asked, prefet
 }
 
 } // namespace
+
+task<> bring_ahead(client_request& request, prefetch_subject subject,
+                   std::shared_ptr<const prefix_plan> found) {
+  auto context = std::make_shared<request_context>();
+  context->group = request.context->group;
+  context->connection = request.context->connection;
+  context->request = request.context->request;
+  context->inference = request.context->inference;
+  context->ahead = true;
+  subject.context = std::move(context);
+  subject.note_access = false;
+  co_await run_prefetch(request, std::move(subject), std::move(found), 0);
+}
 
 task<> prefetch(client_request& request, const wire::Prefetch& asked, protocol::descriptor_list&) {
   request.set_terms(asked);

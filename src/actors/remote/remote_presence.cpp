@@ -1,0 +1,237 @@
+// What a remote store has: what lookups ask for joins the tier's index if it is there, and leaves it if it is gone.
+#include "actors/remote/remote_store.hpp"
+
+#include "actors/resp/value_transfer.hpp"
+#include "runtime/ask.hpp"
+
+#include <algorithm>
+#include <cassert>
+
+namespace terrace::actors {
+
+using remote::belief;
+using remote::command_result;
+
+namespace {
+
+auto presence_now() { return std::chrono::steady_clock::now(); }
+
+struct part_of_batch {
+  std::shared_ptr<object_batch> objects = std::make_shared<object_batch>();
+  void add(const object_batch& from, size_t i) {
+    objects->keys.push_back(from.keys[i]);
+    objects->parents.push_back(from.parents[i]);
+    objects->payload_bytes.push_back(from.payload_bytes[i]);
+    objects->trailing = from.trailing;
+  }
+};
+
+} // namespace
+
+remote::remote_identity remote_store::identity_of(const space_state& space, const object_key& key) const {
+  return {
+      .space = space.name, .epoch = epoch_of(space), .pool = key.pool, .rank = key.rank, .chunk = key.chunk};
+}
+
+// ---- the time of a lookup ----
+
+std::shared_ptr<remote_store::budget> remote_store::begin_budget() {
+  auto made = std::make_shared<budget>();
+  made->until = presence_now() + with_.plan.lookup_budget;
+  budgets_.push_back(made);
+  if (!std::exchange(timing_, true))
+    after(with_.plan.lookup_budget, budget_timer);
+  return made;
+}
+
+void remote_store::on_budget() {
+  timing_ = false;
+  const auto now = presence_now();
+  while (!budgets_.empty()) {
+    auto first = budgets_.front().lock();
+    if (first && first->until > now) {
+      timing_ = true;
+      return after(first->until - now, budget_timer);
+    }
+    budgets_.pop_front();
+    if (!first)
+      continue;
+    first->over = true;
+    if (auto waits = first->now)
+      waits->end();
+  }
+}
+
+// ---- asking ----
+
+/// Asks the store for what the book does not know. Null: it knows everything.
+std::shared_ptr<remote_store::waiting> remote_store::ask_unknown(const space_state& space,
+                                                                 const object_batch& objects) {
+  struct probing : waiting {
+    size_t left = 0;
+  };
+  std::shared_ptr<probing> all;
+  const auto now = presence_now();
+  for (size_t i = 0; i < objects.size(); ++i) {
+    const auto object = identity_of(space, objects.keys[i]);
+    auto key = with_.plan.names.key_of(object);
+    if (book_.of(key, now) != belief::unknown) {
+      with_.counts->known();
+      continue;
+    }
+    if (!all)
+      all = std::make_shared<probing>();
+    ++all->left;
+    std::vector<std::string> keys{std::move(key)};
+    for (uint32_t part = 1; part < remote::parts_of(objects.payload_bytes[i]); ++part)
+      keys.push_back(with_.plan.names.key_of(object, part));
+    auto first = keys.front();
+    ask_store(
+        [keys = std::move(keys)](remote::valkey_connection& server) {
+          std::vector<std::string_view> texts(keys.begin(), keys.end());
+          server.exists(0, texts);
+        },
+        [this, all, first = std::move(first)](const remote::finished_command* told) {
+          if (told != nullptr && told->result == command_result::done)
+            book_.is_present(first, presence_now());
+          else if (told != nullptr && told->result == command_result::absent)
+            book_.is_absent(first, presence_now());
+          if (told != nullptr)
+            with_.counts->asked(told->result == command_result::done);
+          if (--all->left == 0)
+            all->end();
+        });
+  }
+  if (all)
+    pump();
+  return all;
+}
+
+/// What the store has of them, as far as the book knows; `gone`: what it lacks.
+batch_ptr remote_store::there(const space_state& space, const object_batch& objects, batch_ptr& gone) {
+  part_of_batch present, absent;
+  const auto now = presence_now();
+  for (size_t i = 0; i < objects.size(); ++i) {
+    const belief what = book_.of(with_.plan.names.key_of(identity_of(space, objects.keys[i])), now);
+    if (what == belief::present)
+      present.add(objects, i);
+    else if (what != belief::unknown)
+      absent.add(objects, i);
+  }
+  gone = std::move(absent.objects);
+  return std::move(present.objects);
+}
+
+void remote_store::take_invalidated() {
+  if (control_.server() == nullptr)
+    return;
+  auto changed = control_.server()->take_invalidated();
+  if (!changed.all && changed.keys.empty())
+    return;
+  if (changed.all)
+    book_.forget_all();
+  // Tokens are learnt at once, because a clear holds for the other tiers as well.
+  auto tell = [&](token_state& of, const space_state_ptr& space) {
+    if (!changed.all && std::find(changed.keys.begin(), changed.keys.end(), of.key) == changed.keys.end())
+      return;
+    of.token.ask_again();
+    if (phase_ == phase::ready)
+      prepare(space);
+  };
+  tell(realm_, nullptr);
+  for (const auto& [id, space] : spaces_)
+    tell(space->epoch, space);
+  for (std::string_view key : changed.keys) {
+    book_.forget(key);
+    if (auto part = key.rfind("/p"); part != std::string_view::npos)
+      book_.forget(key.substr(0, part));
+  }
+}
+
+// ---- lookups ----
+
+caf::result<find_answer> remote_store::on_find(const find_request& request) {
+  auto reply = make_answer<find_answer>(self_);
+  auto promise = reply.promise();
+  const uint64_t number = next_task_++;
+  run(find(request, std::move(reply), number), number);
+  pump();
+  return promise;
+}
+
+/// Slice by slice, until one has nothing.
+task<> remote_store::find(find_request request, answer<find_answer> reply, uint64_t number) {
+  find_answer found;
+  auto space = space_of(request.space->id, request.space->fingerprint.bytes,
+                        resp::is_value_space(request.space->spec));
+  auto limit = begin_budget();
+  if (phase_ == phase::ready && !usable(*space)) {
+    limit->now = prepare(space);
+    task_event& done = limit->now->done;
+    co_await done;
+  }
+  const size_t all = request.objects.size();
+  for (size_t next = request.first; !space->own && next < all && !limit->over && usable(*space);
+       next += slice_objects) {
+    auto slice = request.objects.whole(next, slice_objects);
+    limit->now = ask_unknown(*space, *slice);
+    if (limit->now) {
+      task_event& done = limit->now->done;
+      co_await done;
+    }
+    if (!usable(*space))
+      break;
+    batch_ptr gone;
+    auto present = there(*space, *slice, gone);
+    const bool goes_on = present->size() != 0;
+    auto adopted = co_await adopt(request, std::move(present));
+    auto removed = co_await drop(std::move(gone));
+    found.changed |= adopted || removed;
+    if (!goes_on)
+      break;
+  }
+  if (limit->over)
+    with_.counts->late();
+  reply.deliver(std::move(found));
+  ended(number);
+}
+
+/// Objects that others have written join the index. Returns true if there were any.
+task<bool> remote_store::adopt(find_request request, batch_ptr present) {
+  auto group = with_.group.lock();
+  assert(present->size() <= slice_objects);
+  if (!group || present->size() == 0)
+    co_return false;
+  auto known = group->tier(tier_kind::remote)->index->try_probe(present->keys);
+  if (known && known->count() == present->size())
+    co_return false;
+  acquire_request wanted;
+  wanted.objects = present;
+  wanted.may_wait = false;
+  wanted.note_access = false;
+  auto acquired = co_await ask<acquire_answer>(self_, tier_, std::move(wanted), "remote tier");
+  if (!acquired || acquired->failure.code != errc::ok || !acquired->any(acquired_state::reserved))
+    co_return false;
+  publish_request complete;
+  complete.space = request.space;
+  for (size_t i = 0; i < present->size(); ++i)
+    if (acquired->states[i] == acquired_state::reserved)
+      complete.places.push_back(acquired->places[i]);
+  auto published = co_await ask<publish_answer>(self_, tier_, std::move(complete), "remote tier");
+  co_return published.has_value();
+}
+
+/// Objects that have left the store leave the index. Returns true if there were any.
+task<bool> remote_store::drop(batch_ptr gone) {
+  auto group = with_.group.lock();
+  if (!group || gone->size() == 0)
+    co_return false;
+  auto known = group->tier(tier_kind::remote)->index->try_probe(gone->keys);
+  if (known && known->count() == 0)
+    co_return false;
+  remove_request wanted{gone, false};
+  auto removed = co_await ask<remove_answer>(self_, tier_, std::move(wanted), "remote tier");
+  co_return removed.has_value();
+}
+
+} // namespace terrace::actors

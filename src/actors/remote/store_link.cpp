@@ -1,0 +1,204 @@
+#include "actors/remote/store_link.hpp"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cerrno>
+#include <cstring>
+
+namespace terrace::actors {
+
+store_link::~store_link() {
+  if (socket_)
+    ::shutdown(socket_->get(), SHUT_RDWR);
+}
+
+void store_link::connect(const remote::store_address& address, const remote::valkey_login& login) {
+  assert(phase_ == phase::down);
+  phase_ = phase::connecting;
+  at_path_ = address.at_path();
+  login_ = login;
+  socket_ = std::make_shared<unique_fd>(
+      ::socket(address.bytes.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (::connect(socket_->get(), reinterpret_cast<const sockaddr*>(&address.bytes), address.length) != 0 &&
+      errno != EINPROGRESS)
+    return fail(std::string("it cannot be reached: ") + std::strerror(errno));
+  connecting_ = true;
+  runtime::io_request poll;
+  poll.code = runtime::io_code::poll;
+  poll.fd = socket_->get();
+  poll.events = POLLOUT;
+  poll.keep_alive = socket_;
+  connect_id_ = call_.submit(std::move(poll), call_.first_tag + connected);
+  watch();
+}
+
+void store_link::on_connected(int32_t result) {
+  connecting_ = false;
+  if (phase_ == phase::ending)
+    return;
+  int failure = result < 0 ? -result : 0;
+  socklen_t length = sizeof failure;
+  if (failure == 0)
+    ::getsockopt(socket_->get(), SOL_SOCKET, SO_ERROR, &failure, &length);
+  if (failure != 0)
+    return fail(std::string("it cannot be reached: ") + std::strerror(failure));
+  // The ring waits for a socket that blocks.
+  ::fcntl(socket_->get(), F_SETFL, ::fcntl(socket_->get(), F_GETFL) & ~O_NONBLOCK);
+  const int at_once = 1;
+  if (!at_path_)
+    ::setsockopt(socket_->get(), IPPROTO_TCP, TCP_NODELAY, &at_once, sizeof at_once);
+  ++progress_;
+  phase_ = phase::greeting;
+  in_ = std::make_shared<incoming>();
+  out_ = std::make_shared<outgoing>();
+  in_->socket = out_->socket = socket_;
+  server_ = std::make_unique<remote::valkey_connection>(login_);
+  call_.turned();
+}
+
+void store_link::pump(keep_alive into) {
+  if (!server_ || phase_ == phase::ending)
+    return;
+  send();
+  receive(std::move(into));
+  watch();
+}
+
+void store_link::receive(keep_alive into) {
+  if (receiving_)
+    return;
+  receiving_ = true;
+  auto area = server_->receive_area();
+  in_->area = {area.data(), area.size()};
+  in_->message = {};
+  in_->message.msg_iov = &in_->area;
+  in_->message.msg_iovlen = 1;
+  in_->owner = std::move(into);
+  runtime::io_request request;
+  request.code = runtime::io_code::recvmsg;
+  request.fd = socket_->get();
+  request.message = &in_->message;
+  request.keep_alive = in_;
+  call_.submit(std::move(request), call_.first_tag + received);
+}
+
+void store_link::on_received(int32_t bytes) {
+  assert(receiving_);
+  receiving_ = false;
+  if (phase_ == phase::ending)
+    return;
+  if (bytes == 0)
+    return fail("it has closed the connection");
+  if (bytes < 0 && bytes != -EINTR && bytes != -EAGAIN)
+    return fail(std::string("the connection failed: ") + std::strerror(-bytes));
+  if (bytes > 0) {
+    ++progress_;
+    auto taken = server_->received(static_cast<size_t>(bytes));
+    while (auto finished = server_->next_finished()) {
+      call_.finished(*finished);
+      if (phase_ == phase::ending)
+        return;
+    }
+    if (!taken)
+      return fail(taken.error().text);
+  }
+  if (phase_ == phase::greeting && server_->ready()) {
+    phase_ = phase::ready;
+    call_.ready();
+  }
+  call_.turned();
+}
+
+void store_link::send() {
+  if (sending_ || server_->outgoing().empty())
+    return;
+  sending_ = true;
+  out_->part = server_->outgoing().begin();
+  out_->message = {};
+  out_->message.msg_iov = out_->part.areas.data();
+  out_->message.msg_iovlen = out_->part.areas.size();
+  runtime::io_request request;
+  request.code = runtime::io_code::sendmsg;
+  request.fd = socket_->get();
+  request.message = &out_->message;
+  request.flags = MSG_NOSIGNAL;
+  request.keep_alive = out_;
+  call_.submit(std::move(request), call_.first_tag + sent);
+}
+
+void store_link::on_sent(int32_t bytes) {
+  assert(sending_);
+  sending_ = false;
+  out_->part = {};
+  if (phase_ == phase::ending)
+    return;
+  if (bytes <= 0 && bytes != -EINTR && bytes != -EAGAIN)
+    return fail(std::string("the connection failed: ") + std::strerror(-bytes));
+  if (bytes > 0)
+    ++progress_;
+  server_->outgoing().sent(static_cast<uint64_t>(std::max(bytes, 0)));
+  call_.turned();
+}
+
+void store_link::end() {
+  if (phase_ == phase::down)
+    return;
+  phase_ = phase::ending;
+  if (connecting_)
+    call_.cancel(connect_id_);
+  if (*socket_)
+    ::shutdown(socket_->get(), SHUT_RDWR);
+}
+
+void store_link::forget() {
+  assert(idle());
+  phase_ = phase::down;
+  server_.reset();
+  in_.reset();
+  out_.reset();
+  socket_.reset();
+}
+
+// ---- silence ----
+
+bool store_link::waits() const {
+  return phase_ == phase::connecting || phase_ == phase::greeting ||
+         (server_ && (sending_ || server_->waits()));
+}
+
+/// Looks once a second whether anything moves, as long as something should.
+void store_link::watch() {
+  if (ticking_ || !waits() || phase_ == phase::ending)
+    return;
+  ticking_ = true;
+  seen_progress_ = progress_;
+  runtime::io_request wait;
+  wait.code = runtime::io_code::timeout;
+  wait.after = silence_max;
+  call_.submit(std::move(wait), call_.first_tag + tick);
+}
+
+void store_link::on_tick() {
+  ticking_ = false;
+  if (phase_ == phase::down || phase_ == phase::ending)
+    return;
+  if (waits() && progress_ == seen_progress_)
+    return fail("it does not answer");
+  watch();
+}
+
+void store_link::on_io_done(uint64_t done, int32_t result) {
+  switch (done - call_.first_tag) {
+    case connected: return on_connected(result);
+    case received: return on_received(result);
+    case sent: return on_sent(result);
+    default: return on_tick();
+  }
+}
+
+} // namespace terrace::actors

@@ -1,0 +1,100 @@
+// STORE LINK: one connection to a Valkey or Redis server with its socket, part of the remote store's actor, which passes it
+// the completions of its ring. A server that neither sends nor takes a byte for a second, while something is asked of it, has
+// failed.
+//
+//   store_link link({.first_tag = 16, .submit = ..., .ready = ..., .finished = ..., .failed = ...});
+//   link.connect(address, login);
+//   link.server()->exists(...);             // once it is ready
+//   link.pump(memory);                      // sends and receives
+//
+// After a failure the memory that the kernel accesses is kept until `idle`.
+#pragma once
+
+#include "base/keep_alive.hpp"
+#include "base/unique_fd.hpp"
+#include "remote/store_address.hpp"
+#include "remote/valkey_connection.hpp"
+#include "runtime/io_port.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <sys/socket.h>
+
+namespace terrace::actors {
+
+class store_link {
+ public:
+  static constexpr std::chrono::milliseconds silence_max{1'000};
+  static constexpr uint64_t tags = 4; ///< of operations in the ring, from `first_tag` on
+
+  struct callbacks {
+    uint64_t first_tag = 0;
+    std::function<runtime::operation_id(runtime::io_request, uint64_t tag)> submit;
+    std::function<void(runtime::operation_id)> cancel;
+    std::function<void()> ready;
+    std::function<void(const remote::finished_command&)> finished;
+    std::function<void(const std::string& why)> failed; ///< once; then `end` is called
+    std::function<void()> turned; ///< something has moved: more may be asked for, and `pump` is to be called
+  };
+
+  explicit store_link(callbacks call) : call_(std::move(call)) {}
+  ~store_link();
+
+  void connect(const remote::store_address& address, const remote::valkey_login& login);
+  bool ready() const { return phase_ == phase::ready; }
+  remote::valkey_connection* server() { return server_.get(); } ///< null without a connection
+
+  /// Sends and receives. `into`: owner of the memory that the next reply goes to.
+  void pump(keep_alive into);
+  /// Asks the kernel to let go. Nothing is sent or received from now on.
+  void end();
+  bool idle() const { return !connecting_ && !receiving_ && !sending_; }
+  /// Precondition: ended, and idle.
+  void forget();
+
+  /// Of an operation with one of its tags.
+  void on_io_done(uint64_t tag, int32_t result);
+
+ private:
+  enum class phase : uint8_t { down, connecting, greeting, ready, ending };
+  enum tag : uint64_t { connected, received, sent, tick };
+
+  struct incoming {
+    std::shared_ptr<unique_fd> socket;
+    msghdr message{};
+    iovec area{};
+    keep_alive owner;
+  };
+  struct outgoing {
+    std::shared_ptr<unique_fd> socket;
+    msghdr message{};
+    resp::reply_queue::part part;
+  };
+
+  void fail(const std::string& why) { call_.failed(why); }
+  void receive(keep_alive into);
+  void send();
+  void on_connected(int32_t result);
+  void on_received(int32_t bytes);
+  void on_sent(int32_t bytes);
+  void on_tick();
+  bool waits() const;
+  void watch();
+
+  callbacks call_;
+  phase phase_ = phase::down;
+  bool at_path_ = false;
+  remote::valkey_login login_;
+  std::shared_ptr<unique_fd> socket_;
+  runtime::operation_id connect_id_{};
+  bool connecting_ = false, receiving_ = false, sending_ = false, ticking_ = false;
+  uint64_t progress_ = 0, seen_progress_ = 0; ///< receives and sends that have moved something
+  std::shared_ptr<incoming> in_;
+  std::shared_ptr<outgoing> out_;
+  std::unique_ptr<remote::valkey_connection> server_;
+};
+
+} // namespace terrace::actors

@@ -1,0 +1,29 @@
+#include "metrics/remote_probe.hpp"
+
+namespace terrace::metrics {
+
+void remote_probe::collect(const labels& series, sample_sink& sink) const {
+  auto count = [&](std::string_view name, std::string_view help, const labels& label, const counter& value) {
+    sink.counter(name, help, label, static_cast<double>(value.value()));
+  };
+  constexpr std::string_view presence = "terrace_remote_presence_total";
+  constexpr std::string_view presence_help =
+      "Objects that lookups asked for: known to the daemon, present in the store, or absent.";
+  count(presence, presence_help, with(series, "answer", "known"), known_);
+  count(presence, presence_help, with(series, "answer", "present"), present_);
+  count(presence, presence_help, with(series, "answer", "absent"), absent_);
+  count("terrace_remote_late_lookups_total", "Lookups that the store did not answer within lookup_budget.",
+        series, late_);
+  count("terrace_remote_read_objects_total", "Objects that were read from the store and verified.", series,
+        read_);
+  count("terrace_remote_read_bytes_total", "Bytes of these objects.", series, read_bytes_);
+  count("terrace_remote_written_objects_total", "Objects that were written to the store.", series, written_);
+  count("terrace_remote_written_bytes_total", "Bytes of these objects.", series, written_bytes_);
+  count("terrace_remote_clears_by_others_total", "Clears by other machines that this one has followed.",
+        series, cleared_);
+  for (size_t why = 0; why < misses_.size(); ++why)
+    count("terrace_remote_misses_total", "Reads from the store that were misses.",
+          with(series, "reason", std::string(remote_misses[why])), misses_[why]);
+}
+
+} // namespace terrace::metrics

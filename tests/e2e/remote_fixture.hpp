@@ -1,0 +1,93 @@
+// A real redis-server and the daemons that have a remote tier on it.
+#pragma once
+
+#include "resp_client.hpp"
+#include "workload.hpp"
+
+#include "tests/support/redis_process.hpp"
+
+#include <sys/stat.h>
+
+#include <memory>
+#include <optional>
+
+namespace terrace::e2e {
+
+constexpr uint32_t on_remote = 1U << static_cast<unsigned>(tier_kind::remote);
+constexpr uint64_t remote_host_memory = 32 * mebibyte;
+
+/// A daemon with a client. More daemons of a test are further machines.
+struct remote_machine {
+  explicit remote_machine(const daemon_options& options, client::space_spec spec = test_space())
+      : daemon(options), spec_(std::move(spec)) {
+    connect();
+  }
+
+  void connect() { client = std::make_unique<tester>(daemon.socket(), "tester", 8 * object_bytes, spec_); }
+  void restart() {
+    client.reset();
+    EXPECT_EQ(daemon.terminate(), 0);
+    daemon.start();
+    connect();
+    await_store();
+  }
+  void await_store() {
+    ASSERT_TRUE(eventually([&] { return client->tier("remote").state == "ready"; }));
+  }
+  uint32_t found(const std::vector<digest>& chain, uint32_t tiers = 0) const {
+    return client->lookup(chain, false, tiers).found_chunks;
+  }
+  bool finds_all(const std::vector<digest>& chain, uint32_t tiers = 0) const {
+    return eventually([&] { return found(chain, tiers) == chain.size(); });
+  }
+  bool finds_none(const std::vector<digest>& chain, uint32_t tiers = 0) const {
+    return eventually([&] { return found(chain, tiers) == 0; });
+  }
+  /// Fills host memory with others.
+  void leave_host(const std::vector<digest>& chain) const {
+    occupy(*client, 100, objects_in(remote_host_memory));
+    EXPECT_EQ(leased_objects(*client, 0), 0U);
+    EXPECT_EQ(found(chain, on_host), 0U);
+  }
+
+  daemon_under_test daemon;
+  std::unique_ptr<tester> client;
+
+ private:
+  client::space_spec spec_;
+};
+
+class RemoteStores : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!test::redis_process::installed())
+      GTEST_SKIP() << "no redis-server on this machine; install the package `redis-server`";
+    make_key(key_file(), 'k');
+  }
+
+  std::string key_file() const { return folder_ / "realm"; }
+  static void make_key(const std::string& file, char byte) {
+    write_file(file, std::string(32, byte));
+    ASSERT_EQ(::chmod(file.c_str(), 0600), 0);
+  }
+
+  void start_store(const std::vector<std::string>& options = {}) { store_.emplace(folder_.path(), options); }
+  void stop_store() {
+    store_.reset();
+    std::filesystem::remove(folder_ / "redis.sock");
+  }
+  /// Lookups have enough time on a busy machine of a test.
+  std::string section(const std::string& more = "demotion = \"write_through\"\n") const {
+    return "[[remote]]\naddress = \"" + folder_.path() + "/redis.sock\"\nrealm_key_file = \"" + key_file() +
+           "\"\nlookup_budget = \"1s\"\n" + more;
+  }
+  /// Returns the number in the reply of the store.
+  int64_t ask_store(const std::vector<std::string_view>& words) {
+    return std::stoll(resp_client(store_->socket()).call(words).substr(sizeof "(integer)"));
+  }
+
+  temporary_folder folder_{"/tmp"};
+  std::optional<test::redis_process> store_;
+};
+
+} // namespace terrace::e2e

@@ -1,0 +1,302 @@
+// Several machines share what they compute through one redis-server: what one stored the others load, bit for bit, and nothing
+// that a machine cleared is found by any other.
+#include "remote_fixture.hpp"
+
+#include <csignal>
+
+namespace terrace::e2e {
+namespace {
+
+class SharedCache : public RemoteStores {
+ protected:
+  std::unique_ptr<remote_machine> machine(const daemon_options& with = {},
+                                          client::space_spec spec = test_space()) {
+    daemon_options options = with;
+    if (options.more.empty())
+      options.more = section();
+    auto made = std::make_unique<remote_machine>(options, std::move(spec));
+    made->await_store();
+    return made;
+  }
+  void start_two() {
+    start_store();
+    a_ = machine();
+    b_ = machine();
+  }
+  /// The number of objects in the store.
+  int64_t stored() { return ask_store({"EVAL", "return #redis.call('keys', 'terrace/t1/*/*/*/*')", "0"}); }
+
+  std::unique_ptr<remote_machine> a_, b_;
+};
+
+TEST_F(SharedCache, WhatOneMachineStoredAnotherLoads) {
+  start_two();
+  auto chain = chain_of(1, 4);
+  EXPECT_EQ(a_->client->store(chain), 4U);
+  ASSERT_TRUE(b_->finds_all(chain));
+  EXPECT_EQ(b_->client->lookup(chain).tiers, std::vector<tier_kind>(4, tier_kind::remote));
+  EXPECT_EQ(b_->client->load_and_check(chain), 4U);
+  EXPECT_EQ(b_->client->lookup(chain).tiers, std::vector<tier_kind>(4, tier_kind::host));
+  EXPECT_EQ(stored(), 4) << "and what is there is not written again";
+  EXPECT_EQ(b_->client->tier("remote").bytes_written, 0U);
+}
+
+TEST_F(SharedCache, ALoadNeedsNoLookup) {
+  start_two();
+  auto chain = chain_of(1, 4);
+  a_->client->store(chain);
+  ASSERT_TRUE(a_->finds_all(chain, on_remote));
+  EXPECT_EQ(b_->client->load_and_check(chain), 4U);
+}
+
+TEST_F(SharedCache, ALookupWithALeaseBringsThemToHostMemory) {
+  start_two();
+  auto chain = chain_of(1, 4);
+  a_->client->store(chain);
+  ASSERT_TRUE(a_->finds_all(chain, on_remote));
+  auto found = b_->client->lookup(chain, true);
+  EXPECT_EQ(found.found_chunks, 4U);
+  EXPECT_EQ(found.tiers, std::vector<tier_kind>(4, tier_kind::host)) << "a lease promises nothing else";
+  stop_store();
+  auto read = (*b_->client)->read_lease(found.held.id());
+  ASSERT_TRUE(read) << read.error().text;
+  ASSERT_EQ(read->objects.size(), 4U);
+  for (size_t i = 0; i < 4; ++i)
+    EXPECT_TRUE(has_content(chain[i], read->objects[i]));
+}
+
+TEST_F(SharedCache, APrefetchBringsThemToHostMemory) {
+  start_two();
+  auto chain = chain_of(1, 4);
+  a_->client->store(chain);
+  ASSERT_TRUE(a_->finds_all(chain, on_remote));
+  auto brought =
+      (*b_->client)
+          ->prefetch({.in = b_->client->space(), .what = client::prefix::of_digests(chain)}, patiently());
+  ASSERT_TRUE(brought) << brought.error().text;
+  EXPECT_EQ(b_->found(chain, on_host), 4U);
+}
+
+TEST_F(SharedCache, OutlivesItsDaemons) {
+  start_store();
+  a_ = machine();
+  auto chain = chain_of(1, 4);
+  a_->client->store(chain);
+  ASSERT_TRUE(a_->finds_all(chain, on_remote));
+  a_->restart();
+  EXPECT_EQ(a_->client->load_and_check(chain), 4U);
+  a_.reset();
+  b_ = machine();
+  EXPECT_EQ(b_->client->load_and_check(chain), 4U);
+}
+
+TEST_F(SharedCache, SaltsAndRealmsAreApart) {
+  start_store();
+  a_ = machine();
+  auto chain = chain_of(1, 4);
+  a_->client->store(chain);
+  ASSERT_TRUE(a_->finds_all(chain, on_remote));
+  auto salted = test_space();
+  salted.salt = "another tenant";
+  b_ = machine({}, salted);
+  EXPECT_EQ(b_->found(chain), 0U);
+  make_key(folder_ / "other", 'o');
+  std::string other = section() + "prefix = \"terrace/\"\n";
+  other.replace(other.find(key_file()), key_file().size(), folder_ / "other");
+  auto c = machine({.more = other});
+  EXPECT_EQ(c->found(chain), 0U);
+  EXPECT_EQ(c->client->store(chain), 4U);
+  ASSERT_TRUE(c->finds_all(chain, on_remote));
+  EXPECT_EQ(stored(), 8);
+}
+
+TEST_F(SharedCache, RanksAreApart) {
+  start_store();
+  auto sharded = test_space();
+  sharded.world_size = 2;
+  a_ = machine({}, sharded);
+  b_ = machine({}, sharded);
+  auto chain = chain_of(1, 4);
+  EXPECT_EQ(a_->client->store(chain), 4U) << "rank 0";
+  ASSERT_TRUE(eventually([&] { return stored() == 4; }));
+  EXPECT_EQ(b_->found(chain), 0U) << "rank 1 is missing";
+}
+
+TEST_F(SharedCache, AClearReachesEveryMachine) {
+  start_store();
+  a_ = machine({.disk_bytes = 64 * mebibyte});
+  b_ = machine();
+  auto chain = chain_of(1, 4), other = chain_of(2, 4);
+  a_->client->store(chain);
+  ASSERT_TRUE(a_->finds_all(chain, on_remote));
+  EXPECT_EQ(b_->client->load_and_check(chain), 4U);
+  auto cleared = (*b_->client)->clear(&b_->client->space(), patiently());
+  ASSERT_TRUE(cleared) << cleared.error().text;
+  EXPECT_EQ(b_->found(chain), 0U);
+  EXPECT_TRUE(a_->daemon.await_log("was cleared by another machine"));
+  EXPECT_TRUE(a_->finds_none(chain)) << "host memory and disk of the other machine are cleared, too";
+  EXPECT_EQ(a_->client->store(other), 4U);
+  ASSERT_TRUE(b_->finds_all(other));
+  EXPECT_EQ(b_->client->load_and_check(other), 4U);
+}
+
+TEST_F(SharedCache, AClearOfEverythingReachesEveryMachine) {
+  start_two();
+  auto chain = chain_of(1, 4);
+  a_->client->store(chain);
+  ASSERT_TRUE(b_->finds_all(chain));
+  auto cleared = (*a_->client)->clear(nullptr, patiently());
+  ASSERT_TRUE(cleared) << cleared.error().text;
+  EXPECT_EQ(a_->found(chain), 0U);
+  EXPECT_TRUE(b_->finds_none(chain));
+}
+
+TEST_F(SharedCache, AClearWithoutTheStoreHoldsWhenItIsBack) {
+  const std::vector<std::string> durable{"--appendonly", "yes", "--appendfsync", "always"};
+  start_store(durable);
+  a_ = machine();
+  b_ = machine();
+  auto chain = chain_of(1, 4);
+  a_->client->store(chain);
+  ASSERT_TRUE(b_->finds_all(chain));
+  stop_store();
+  ASSERT_TRUE(a_->daemon.await_log("is out of service"));
+  auto cleared = (*a_->client)->clear(&a_->client->space(), patiently());
+  ASSERT_TRUE(cleared) << cleared.error().text;
+  start_store(durable);
+  a_->await_store();
+  b_->await_store();
+  EXPECT_GE(stored(), 4) << "the store has kept the values";
+  EXPECT_EQ(a_->found(chain), 0U);
+  EXPECT_TRUE(b_->finds_none(chain));
+}
+
+TEST_F(SharedCache, AClearWithoutTheStoreOutlivesTheDaemon) {
+  const std::vector<std::string> durable{"--appendonly", "yes", "--appendfsync", "always"};
+  start_store(durable);
+  a_ = machine({.disk_bytes = 64 * mebibyte});
+  b_ = machine();
+  auto chain = chain_of(1, 4);
+  a_->client->store(chain);
+  ASSERT_TRUE(b_->finds_all(chain));
+  EXPECT_EQ(b_->client->load_and_check(chain), 4U);
+  stop_store();
+  ASSERT_TRUE(a_->daemon.await_log("is out of service"));
+  auto cleared = (*a_->client)->clear(&a_->client->space(), patiently());
+  ASSERT_TRUE(cleared) << cleared.error().text;
+  a_->client.reset();
+  EXPECT_EQ(a_->daemon.terminate(), 0);
+  a_->daemon.start();
+  start_store(durable);
+  EXPECT_TRUE(b_->finds_none(chain)) << "nobody has opened the space on the first machine";
+  a_->connect();
+  a_->await_store();
+  EXPECT_TRUE(a_->finds_none(chain));
+}
+
+TEST_F(SharedCache, ALostTokenLosesWhatTheStoreHas) {
+  start_two();
+  auto chain = chain_of(1, 4);
+  a_->client->store(chain);
+  ASSERT_TRUE(b_->finds_all(chain));
+  ask_store({"EVAL",
+             "for _, key in ipairs(redis.call('keys', 'terrace/t1/epoch/*')) do redis.call('del', key) end "
+             "return 1",
+             "0"});
+  EXPECT_TRUE(b_->finds_none(chain));
+  EXPECT_EQ(a_->found(chain), 4U) << "but what a machine has itself stays";
+}
+
+TEST_F(SharedCache, WhatTheStoreHasEvictedIsNotFound) {
+  start_two();
+  auto chain = chain_of(1, 4);
+  a_->client->store(chain);
+  ASSERT_TRUE(b_->finds_all(chain));
+  ask_store({"EVAL",
+             "for _, key in ipairs(redis.call('keys', 'terrace/t1/*/*/*/*')) do redis.call('del', key) end "
+             "return 1",
+             "0"});
+  EXPECT_TRUE(b_->finds_none(chain)) << "the store has told";
+  EXPECT_EQ(b_->client->load_and_check(chain), 0U);
+}
+
+TEST_F(SharedCache, WrongBytesOfOtherMachinesAreNeverServed) {
+  start_two();
+  auto chain = chain_of(1, 4);
+  a_->client->store(chain);
+  ASSERT_TRUE(b_->finds_all(chain));
+  ask_store({"EVAL",
+             "for _, key in ipairs(redis.call('keys', 'terrace/t1/*/*/*/*')) do "
+             "redis.call('setrange', key, 5000, 'changed') end return 1",
+             "0"});
+  EXPECT_EQ(b_->client->load_and_check(chain), 0U);
+  ASSERT_TRUE(eventually([&] { return stored() <= 1; })) << "what was read is removed";
+  EXPECT_NE(b_->client->tier("remote").notice.find("were not as they were written"), std::string::npos);
+}
+
+TEST_F(SharedCache, AMachineThatLeavesOrJoinsDisturbsNobody) {
+  start_two();
+  auto chain = chain_of(1, 4);
+  a_->client->store(chain);
+  ASSERT_TRUE(b_->finds_all(chain));
+  a_->daemon.is_not_checked();
+  a_->daemon.kill();
+  EXPECT_EQ(b_->client->load_and_check(chain), 4U);
+  auto c = machine();
+  EXPECT_EQ(c->client->load_and_check(chain), 4U);
+  auto more = chain_of(2, 4);
+  c->client->store(more);
+  ASSERT_TRUE(b_->finds_all(more));
+  EXPECT_EQ(b_->client->load_and_check(more), 4U);
+}
+
+TEST_F(SharedCache, AStoreThatRestartsEmptyCostsMisses) {
+  start_two();
+  auto chain = chain_of(1, 4);
+  a_->client->store(chain);
+  ASSERT_TRUE(b_->finds_all(chain));
+  stop_store();
+  ASSERT_TRUE(b_->daemon.await_log("is out of service"));
+  EXPECT_EQ(b_->found(chain), 0U);
+  start_store();
+  a_->await_store();
+  b_->await_store();
+  EXPECT_EQ(b_->found(chain), 0U);
+  auto more = chain_of(2, 4);
+  a_->client->store(more);
+  ASSERT_TRUE(b_->finds_all(more));
+  EXPECT_EQ(b_->client->load_and_check(more), 4U);
+}
+
+TEST_F(SharedCache, AStoreThatStandsStillCostsALookupItsBudget) {
+  start_two();
+  auto chain = chain_of(1, 4), unknown = chain_of(2, 4);
+  a_->client->store(chain);
+  ASSERT_TRUE(b_->finds_all(chain));
+  ::kill(store_->pid(), SIGSTOP);
+  EXPECT_EQ(b_->found(unknown), 0U) << "it does not wait for the store";
+  EXPECT_EQ(b_->client->load_and_check(chain), 0U);
+  EXPECT_TRUE(b_->daemon.await_log("it does not answer"));
+  ::kill(store_->pid(), SIGCONT);
+  b_->await_store();
+  EXPECT_EQ(b_->client->load_and_check(chain), 4U);
+}
+
+TEST_F(SharedCache, AnOperatorsEvictionRemovesValues) {
+  start_two();
+  auto chain = chain_of(1, 4);
+  a_->client->store(chain);
+  ASSERT_TRUE(a_->finds_all(chain, on_remote));
+  ASSERT_TRUE(b_->finds_all(chain));
+  auto gone = (*a_->client)
+                  ->evict({.in = a_->client->space(),
+                           .what = client::prefix::of_digests(chain),
+                           .tiers = on_host | on_remote},
+                          patiently());
+  ASSERT_TRUE(gone) << gone.error().text;
+  EXPECT_TRUE(b_->finds_none(chain));
+  EXPECT_EQ(stored(), 0);
+}
+
+} // namespace
+} // namespace terrace::e2e
