@@ -16,19 +16,20 @@ void tier_changes::free(const std::vector<extent>& extents) {
 
 tier_changes::news tier_changes::drain_news() {
   news out;
-  out.records = objects_.take_changes();
-  if (auto notes = objects_.take_notes(); !notes.notes.empty() && notes_.admits(notes)) {
+  if (auto* durable = objects_->durable())
+    out.records = durable->take_changes();
+  if (auto notes = objects_->take_notes(); !notes.notes.empty() && notes_.admits(notes)) {
     out.notes = std::move(notes);
     out.mark = notes_.mark_due();
   }
-  if (auto left = objects_.take_retired(); !left.empty()) {
+  if (auto left = objects_->departures().take_left(); !left.empty()) {
     out.retired_objects = left.size();
     out.retired_bytes = bytes_of(left);
     free(left);
   }
   out.changed = std::exchange(changed_, false);
   out.freed = std::exchange(freed_, {});
-  if (objects_.take_evictable()) {
+  if (objects_->take_evictable()) {
     out.changed = true;
     if (round_)
       round_->more_evictable();
@@ -53,11 +54,11 @@ tier_report tier_changes::report(const usage_answer& usage) const {
   out.usage = usage.usage;
   out.room_bytes = usage.room_bytes;
   out.waiting = usage.waiting;
-  out.objects = objects_.table().published();
-  out.held_objects = objects_.table().held();
-  out.evictions = objects_.evictions;
-  out.errors = objects_.discarded;
-  for (const auto& [space, use] : objects_.table().spaces())
+  out.objects = objects_->table().published();
+  out.held_objects = objects_->table().held();
+  out.evictions = objects_->departures().evictions;
+  out.errors = objects_->discarded;
+  for (const auto& [space, use] : objects_->table().spaces())
     out.spaces[space] = {use.objects, use.bytes};
   return out;
 }
@@ -66,28 +67,29 @@ void tier_changes::begin(std::shared_ptr<eviction_round> round) {
   assert(!round_); // one round at a time: the tier keeps the allocator's until its own is over
   round_ = std::move(round);
   relieved_ = false;
-  objects_.unshield(round_->tenant(), round_->asked_bytes()); // the tenant's own least valuable objects first
+  objects_->shares().unshield(round_->tenant(),
+                              round_->asked_bytes()); // the tenant's own least valuable objects first
 }
 
 victim_request tier_changes::question() {
   if (round_->own())
-    objects_.watch_new();
+    objects_->shares().watch_new();
   return round_->question(kind_);
 }
 
 void tier_changes::choose(victim_answer named) {
   if (round_->own())
-    objects_.keep_only_of(round_->tenant(), named);
-  else if (objects_.keep_shares(named, round_->tenant()))
+    objects_->shares().keep_only_of(round_->tenant(), named);
+  else if (objects_->shares().keep(named, round_->tenant()))
     round_->more_evictable(); // the policy names other objects next time
   round_->offer(std::move(named));
-  round_->choose(objects_);
+  round_->choose(*objects_);
 }
 
 std::vector<object_id> tier_changes::begin_demotion() {
   if (round_->now() != eviction_round::stage::evicting)
     return {};
-  demoted_ = objects_.begin_demotion(round_->victims());
+  demoted_ = objects_->departures().begin_demotion(round_->victims());
   return *demoted_;
 }
 
@@ -96,11 +98,11 @@ std::optional<tier_changes::eviction> tier_changes::evict() {
     return std::nullopt;
   auto demoted = std::exchange(demoted_, std::nullopt);
   if (demoted && round_->ends_without()) {
-    objects_.keep(*demoted);
+    objects_->departures().keep(*demoted);
     return std::nullopt;
   }
   eviction done;
-  auto freed = round_->evict(objects_, demoted ? &*demoted : nullptr).freed;
+  auto freed = round_->evict(*objects_, demoted ? &*demoted : nullptr).freed;
   done.objects = freed.size();
   done.bytes = bytes_of(freed);
   if (done.bytes > round_->missing_bytes())
@@ -113,7 +115,7 @@ std::optional<tier_changes::eviction> tier_changes::evict() {
 std::shared_ptr<eviction_round> tier_changes::take_ended() {
   if (round_->now() == eviction_round::stage::asked)
     return nullptr;
-  if (round_->failed() && !relieved_ && objects_.unshield_all_beyond()) {
+  if (round_->failed() && !relieved_ && objects_->shares().unshield_all_beyond()) {
     relieved_ = true;
     round_->retry();
     return nullptr;

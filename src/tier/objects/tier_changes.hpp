@@ -54,12 +54,13 @@ class long_notices {
 
 class tier_changes {
  public:
-  explicit tier_changes(tier_kind kind = nowhere, residency objects = residency())
-      : kind_(kind), objects_(std::move(objects)) {}
+  /// `objects` may be null: the tier has none yet.
+  explicit tier_changes(tier_kind kind = nowhere, std::unique_ptr<residency> objects = nullptr)
+      : kind_(kind), objects_(objects ? std::move(objects) : std::make_unique<residency>(kind)) {}
 
   tier_kind kind() const { return kind_; }
-  residency& objects() { return objects_; }
-  const residency& objects() const { return objects_; }
+  residency& objects() { return *objects_; }
+  const residency& objects() const { return *objects_; }
 
   /// The tier actor sends these after each turn, in this order.
   struct news {
@@ -105,7 +106,7 @@ class tier_changes {
   void give_up(std::string why) { round_->give_up(std::move(why)); }
 
   /// If victims are chosen, they are written to tiers below before `evict`. Returns their ids, as
-  /// `residency::begin_demotion` does; empty: none are chosen.
+  /// `object_departures::begin_demotion` does; empty: none are chosen.
   std::vector<object_id> begin_demotion();
 
   struct eviction {
@@ -123,7 +124,7 @@ class tier_changes {
 
  private:
   tier_kind kind_;
-  residency objects_;
+  std::unique_ptr<residency> objects_;
   note_queue notes_;
   std::vector<extent> freed_;                     ///< extents of the next news
   bool changed_ = false;                          ///< something was freed since the last news
