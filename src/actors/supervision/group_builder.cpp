@@ -5,9 +5,10 @@
 #include "actors/remote/remote_store.hpp"
 #include "actors/tier/policy_actor.hpp"
 #include "actors/tier/tier_actor.hpp"
-#include "actors/tier/tiers_below.hpp"
+#include "actors/tier/tier_shell.hpp"
 #include "actors/transfer/write_through_actor.hpp"
 #include "index/object_header.hpp"
+#include "storage/disk/direct_source.hpp"
 
 #include <caf/send.hpp>
 

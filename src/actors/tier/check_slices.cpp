@@ -1,6 +1,7 @@
 #include "actors/tier/tier_shell.hpp"
 
 #include "runtime/answer.hpp"
+#include "tier/objects/index_recount.hpp"
 #include "tier/objects/tier_check.hpp"
 
 #include <cassert>

@@ -1,6 +1,5 @@
 #include "actors/tier/tier_shell.hpp"
 
-#include "actors/tier/actor_release_sink.hpp"
 #include "runtime/answer.hpp"
 
 #include <caf/send.hpp>

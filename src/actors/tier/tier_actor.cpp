@@ -1,9 +1,11 @@
 #include "actors/tier/tier_actor.hpp"
 
-#include "actors/tier/actor_release_sink.hpp"
 #include "actors/tier/tier_shell.hpp"
 #include "runtime/answer.hpp"
+#include "tier/objects/awaited_objects.hpp"
+#include "tier/objects/tier_changes.hpp"
 #include "tier/objects/tier_clear.hpp"
+#include "tier/quota/quota_line.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/send.hpp>

@@ -1,6 +1,8 @@
 #include "actors/tier/tier_shell.hpp"
 
 #include "runtime/answer.hpp"
+#include "tier/objects/object_departures.hpp"
+#include "tier/policy/second_use.hpp"
 
 #include <caf/send.hpp>
 

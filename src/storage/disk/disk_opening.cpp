@@ -2,7 +2,7 @@
 
 #include "memory/striped_allocator.hpp"
 #include "storage/file_lock.hpp"
-#include "storage/volume_reader.hpp"
+#include "storage/volume_device.hpp"
 
 #include <algorithm>
 #include <cassert>

@@ -13,7 +13,7 @@
 #include "tier/objects/object_place.hpp"
 #include "tier/objects/tier_index.hpp"
 #include "tier/objects/tier_objects.hpp"
-#include "tier/policy/policy_notes.hpp"
+#include "tier/policy/policy_messages.hpp"
 #include "tier/quota/tenant_shares.hpp"
 #include "tier/search/lease_ledger.hpp"
 

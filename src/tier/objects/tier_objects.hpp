@@ -10,7 +10,7 @@
 #include "tier/objects/event_log.hpp"
 #include "tier/objects/object_place.hpp"
 #include "tier/objects/tier_index.hpp"
-#include "tier/policy/policy_notes.hpp"
+#include "tier/policy/policy_messages.hpp"
 
 #include <cstddef>
 #include <memory>

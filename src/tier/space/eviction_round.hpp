@@ -5,6 +5,7 @@
 #include "index/tenant_quota.hpp"
 #include "memory/allocator.hpp"
 #include "tier/messages.hpp"
+#include "tier/objects/object_departures.hpp"
 #include "tier/objects/residency.hpp"
 
 #include <cstddef>
