@@ -2,13 +2,13 @@
 // marked (delayed) may wait, and the text says what releases them.
 #pragma once
 
+#include "actors/gpu/device_messages.hpp"
 #include "base/error.hpp"
 #include "base/keep_alive.hpp"
 #include "base/request_context.hpp"
-#include "gpu/process/device_messages.hpp"
 #include "group/check_messages.hpp"
 #include "group/group_messages.hpp"
-#include "group/lookup_messages.hpp"
+#include "group/lookup_registry.hpp"
 #include "group/session_messages.hpp"
 #include "memory/arena_resize.hpp"
 #include "metrics/exposition.hpp"
@@ -17,12 +17,11 @@
 #include "storage/disk/path_journal.hpp"
 #include "storage/pending_clears.hpp"
 #include "tier/messages.hpp"
-#include "tier/objects/demotion_mode.hpp"
 #include "tier/objects/journal_sums.hpp"
 #include "tier/objects/object_batch.hpp"
 #include "tier/objects/object_hold.hpp"
 #include "tier/policy/policy_messages.hpp"
-#include "tier/policy/policy_notes.hpp"
+#include "tier/tier_config.hpp"
 #include "transfer/copy_messages.hpp"
 #include "transfer/direct_messages.hpp"
 #include "transfer/mover_messages.hpp"
@@ -250,7 +249,7 @@ using policy_actor = caf::typed_actor<
     caf::reacts_to<policy_notes>,
     // From the preparer, before their tier serves.
     caf::replies_to<restored_request>::with<restored_answer>,
-    // From tiers, after batches of notes: returned when all earlier notes have been applied (note_queue.hpp).
+    // From tiers, after batches of notes: returned when all earlier notes have been applied (tier_changes.hpp).
     caf::replies_to<notes_mark>::with<notes_mark>,
     // From connections: the begin and end of inference requests.
     caf::reacts_to<inference_begin>, caf::reacts_to<inference_end>,

@@ -1,9 +1,10 @@
-// The values that an eviction_tracker takes and returns.
+// The values that an eviction_tracker takes and returns, and what it tells its owner.
 #pragma once
 
 #include "base/access_clock.hpp"
 #include "base/object_key.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 
@@ -24,6 +25,16 @@ struct victim {
 /// A number that the owner chooses for each tier, below `tiers_max`.
 using tier_number = uint8_t;
 constexpr tier_number tiers_max = 4;
+
+/// Is told how long residents were not accessed. The tracker calls it synchronously.
+class age_observer {
+ public:
+  virtual ~age_observer() = default;
+  /// A resident was accessed, `after` this time since its last access.
+  virtual void reused(tier_number tier, std::chrono::milliseconds after) = 0;
+  /// A resident was evicted at this `age`, the time since its last access.
+  virtual void evicted(tier_number tier, std::chrono::milliseconds age) = 0;
+};
 
 /// Identifies a request from its begin to its end. 0: none.
 using request_number = uint64_t;

@@ -1,4 +1,4 @@
-// A shared memory mapping with a single owner.
+// A shared memory mapping with a single owner, and the NUMA node of its pages.
 #pragma once
 
 #include "base/error.hpp"
@@ -6,7 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace terrace {
 
@@ -42,5 +44,19 @@ class mapping {
   std::byte* data_ = nullptr;
   uint64_t size_ = 0;
 };
+
+// ---- NUMA nodes, and memory bound to one of them ----
+
+/// Returns the nodes with memory, from /sys/devices/system/node; only node 0 if the kernel has no NUMA support.
+std::vector<uint32_t> numa_nodes();
+
+/// Parses the kernel's list format: "0-3,8" is 0, 1, 2, 3, 8. Stops at anything that is not a number.
+std::vector<uint32_t> parse_node_list(std::string_view text);
+
+/// Makes pages of [data, data + bytes) that are committed from now on come from `node` only (MPOL_BIND;
+/// mbind(2), "Memory policy for shared memory": for a memfd this holds for every process that touches them).
+/// `data` is page-aligned. Errors: `bad_request` for a node that does not exist, `denied` if a sandbox
+/// forbids the call, `unsupported` for a kernel without NUMA.
+result<void> bind_to_node(std::byte* data, uint64_t bytes, uint32_t node);
 
 } // namespace terrace

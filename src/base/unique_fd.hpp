@@ -8,6 +8,13 @@
 
 namespace terrace {
 
+// Descriptors 0, 1 and 2 of a process that was started without them.
+
+/// Opens /dev/null for each of the descriptors 0 to 2 that is closed. Otherwise a socket or a file of this process would
+/// get the number, and receive what is printed. Such a descriptor is open in the wrong direction: reading standard input
+/// and writing the other two still fails. Call this first in `main`.
+void occupy_standard_descriptors();
+
 class unique_fd {
  public:
   unique_fd() = default;

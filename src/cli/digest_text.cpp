@@ -1,6 +1,6 @@
 #include "cli/digest_text.hpp"
 
-#include "protocol/descriptors.hpp"
+#include "client/types.hpp"
 
 #include <fmt/format.h>
 
@@ -96,8 +96,8 @@ outcome<digest_list> parse_digests(std::string_view text) {
     list.width = static_cast<uint8_t>(bytes->size());
     list.bytes.insert(list.bytes.end(), bytes->begin(), bytes->end());
   }
-  if (list.width == 0 || list.count() > protocol::chunks_max)
-    return bad_usage(fmt::format("expected 1 to {} digests, found {}", protocol::chunks_max, list.count()));
+  if (list.width == 0 || list.count() > client::prefix::chunks_max)
+    return bad_usage(fmt::format("expected 1 to {} digests, found {}", client::prefix::chunks_max, list.count()));
   return list;
 }
 
@@ -110,8 +110,8 @@ outcome<std::vector<uint32_t>> parse_tokens(std::string_view text) {
       return bad_usage(fmt::format("expected token ids from 0 to 4294967295, found \"{}\"", word));
     tokens.push_back(token);
   }
-  if (tokens.empty() || tokens.size() > protocol::tokens_max)
-    return bad_usage(fmt::format("expected 1 to {} tokens, found {}", protocol::tokens_max, tokens.size()));
+  if (tokens.empty() || tokens.size() > client::prefix::tokens_max)
+    return bad_usage(fmt::format("expected 1 to {} tokens, found {}", client::prefix::tokens_max, tokens.size()));
   return tokens;
 }
 

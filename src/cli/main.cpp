@@ -1,6 +1,6 @@
 // The terrace command.
 
-#include "base/standard_descriptors.hpp"
+#include "base/unique_fd.hpp"
 #include "cli/app.hpp"
 
 #include <csignal>

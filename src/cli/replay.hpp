@@ -19,7 +19,7 @@
 
 namespace terrace::cli {
 
-/// Returns the digests of a request's whole chunks (chunk_ids.hpp). Each is a hash of its parent's digest and
+/// Returns the digests of a request's whole chunks. Each is a hash of its parent's digest and
 /// the chunk's id, so that an id that occurs after two different prefixes has two digests.
 std::vector<digest> chain_digests(const trace_request& request, uint32_t chunk_tokens = trace_block_tokens);
 
@@ -32,7 +32,7 @@ struct replay_options {
       token_time{}; ///< an inference ends this long after its begin for each token of its answer
 };
 
-/// Replays the trace with one thread per target; conversations are distributed over them (conversations.hpp).
+/// Replays the trace with one thread per target; conversations are distributed over them (sent_prompts.hpp).
 /// The thread of a lost target ends; an interruption ends all after the current request. Errors are counted,
 /// not returned; loads and stores are divided into pieces of the target's buffer. The end of an inference is
 /// reported when the trace's clock reaches it, before the client's next request, or after its last. `done` is

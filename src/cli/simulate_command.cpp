@@ -4,6 +4,7 @@
 #include "cli/command.hpp"
 #include "cli/console.hpp"
 #include "cli/simulate/bounds.hpp"
+#include "cli/simulate/tier_cache.hpp"
 #include "cli/simulate_report.hpp"
 #include "cli/simulate_run.hpp"
 #include "storage/object_check.hpp"

@@ -1,5 +1,6 @@
 #include "cli/simulate_report.hpp"
 
+#include "cli/simulate/tier_cache.hpp"
 #include "cli/table.hpp"
 #include "cli/units.hpp"
 

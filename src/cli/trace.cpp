@@ -1,7 +1,7 @@
 #include "cli/trace.hpp"
 
 #include "cli/random_source.hpp"
-#include "protocol/descriptors.hpp"
+#include "client/types.hpp"
 
 #include <algorithm>
 #include <array>
@@ -171,7 +171,7 @@ outcome<trace_request> parse_trace_line(std::string_view text, const trace_forma
   auto timestamp = timestamp_of(*line, format.clock);
   if (!timestamp)
     return tl::unexpected(timestamp.error());
-  auto input = member(*line, "input_length", protocol::tokens_max);
+  auto input = member(*line, "input_length", client::prefix::tokens_max);
   if (!input)
     return tl::unexpected(input.error());
   auto output = member(*line, "output_length", std::numeric_limits<uint32_t>::max());

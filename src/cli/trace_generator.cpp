@@ -2,7 +2,7 @@
 
 #include "cli/random_source.hpp"
 #include "cli/units.hpp"
-#include "protocol/descriptors.hpp"
+#include "client/types.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -254,9 +254,9 @@ outcome<void> trace_options::validate() const {
   if (!(think_seconds >= 0) || !(token_seconds >= 0) || !(tool_calls >= 0) || !(tool_seconds >= 0))
     return bad_usage(
         "--think-seconds, --token-seconds, --tool-calls, --tool-seconds: expected numbers of at least 0");
-  if (context_tokens_max < trace_block_tokens || context_tokens_max > protocol::tokens_max)
+  if (context_tokens_max < trace_block_tokens || context_tokens_max > client::prefix::tokens_max)
     return bad_usage(fmt::format("--context-max: expected {} to {} tokens, found {}", trace_block_tokens,
-                                 protocol::tokens_max, context_tokens_max));
+                                 client::prefix::tokens_max, context_tokens_max));
   if (std::max({system_prompt_tokens, user_tokens, output_tokens, tool_tokens, call_tokens}) >
       context_tokens_max)
     return bad_usage(fmt::format("--context-max: expected more tokens than each mean length, found {}",

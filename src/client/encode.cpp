@@ -1,12 +1,15 @@
 #include "client/encode.hpp"
 
 #include "client/arrivals.hpp"
+#include "protocol/descriptors.hpp"
 
 #include <vector>
 
 namespace terrace::client::detail {
 
 namespace {
+
+static_assert(prefix::tokens_max == protocol::tokens_max && prefix::chunks_max == protocol::chunks_max);
 
 using flatbuffers::Offset;
 using text = Offset<flatbuffers::String>;

@@ -12,9 +12,7 @@ std::vector<std::string> client_holdings::check() const {
       all.push_back(std::to_string(counted) + " " + text + " were counted, and " + std::to_string(kept) +
                     " are kept");
   };
-  uint64_t regions = 0, objects = 0, reading = 0, revoked = 0;
-  for (const auto& [id, region] : regions_)
-    regions += region->size();
+  uint64_t objects = 0, reading = 0, revoked = 0;
   for (const auto& [id, held] : leases_) {
     objects += held.objects;
     reading += held.reading_bytes;
@@ -22,7 +20,7 @@ std::vector<std::string> client_holdings::check() const {
     if (held.owner && held.lease && held.objects != objects_of(*held.lease))
       compare("objects of a lease", objects_of(*held.lease), held.objects);
   }
-  compare("bytes of regions", regions, region_bytes_);
+  compare("bytes of regions", regions_.counted_bytes(), regions_.bytes());
   compare("objects of leases", objects, lease_objects_);
   compare("bytes that the client may be reading", reading, reading_bytes_);
   compare("bytes of revoked leases that the client may be reading", revoked, revoked_bytes_);

@@ -10,20 +10,20 @@ namespace terrace {
 
 // ---- spaces ----
 
-client_space_ptr client_holdings::space(space_id id) const {
+client_space_ptr client_spaces::find(space_id id) const {
   auto entry = spaces_.find(id);
   return entry == spaces_.end() ? nullptr : entry->second;
 }
 
-result<client_space_ptr> client_holdings::opened(uint32_t number) const {
-  if (auto found = space(static_cast<space_id>(number)))
+result<client_space_ptr> client_spaces::opened(uint32_t number) const {
+  if (auto found = find(static_cast<space_id>(number)))
     return found;
   return fail(errc::not_found, "this connection has not opened space " + std::to_string(number) +
                                    "; open_space comes first, on every connection");
 }
 
-result<uint16_t> client_holdings::rank_in(const opened_space& opened) const {
-  if (auto known = space(opened.id))
+result<uint16_t> client_spaces::rank_in(const opened_space& opened) const {
+  if (auto known = find(opened.id))
     return known->rank;
   const auto& pools = opened.spec.pools;
   if (opened.spec.world_size == 1 || std::ranges::all_of(pools, &pool_spec::replicated))
@@ -62,24 +62,23 @@ result<void> same_terms(const client_space& open, const client_space& asked) {
 
 } // namespace
 
-result<void> client_holdings::add(std::shared_ptr<client_space> opened) {
+result<void> client_spaces::add(std::shared_ptr<client_space> opened) {
   auto id = opened->space->id;
-  if (auto known = space(id))
+  if (auto known = find(id))
     return same_terms(*known, *opened);
-  if (spaces_.size() >= most_.spaces)
+  if (spaces_.size() >= spaces_max_)
     return fail(errc::busy, "the connection has " + std::to_string(spaces_.size()) +
                                 " spaces open, as many as connection.spaces_max allows; close some");
   // registered last, because a refused rank would count as one that has left
   opened->presence = std::make_unique<rank_presence::member>(opened->space->ranks, opened->rank);
   spaces_.emplace(id, std::move(opened));
-  assert(spaces_.size() <= most_.spaces);
+  assert(spaces_.size() <= spaces_max_);
   return {};
 }
 
 result<void> client_holdings::close_space(space_id id) {
-  auto entry = spaces_.find(id);
   auto number = std::to_string(static_cast<uint32_t>(id));
-  if (entry == spaces_.end())
+  if (!spaces_.find(id))
     return fail(errc::not_found, "this connection has not opened space " + number);
   auto held = std::find_if(leases_.begin(), leases_.end(), [id](const auto& each) {
     const lease_ptr& lease = each.second.lease;
@@ -90,47 +89,65 @@ result<void> client_holdings::close_space(space_id id) {
   if (staging_ && staging_->in_use(id))
     return fail(errc::busy,
                 "the connection has a reservation in space " + number + "; commit or abort it first");
-  spaces_.erase(entry);
+  spaces_.close(id);
   return {};
 }
 
 // ---- regions ----
 
-result<region_id> client_holdings::add(client_region_ptr region) {
-  if (regions_.size() >= most_.regions)
+result<region_id> client_regions::add(client_region_ptr region) {
+  if (regions_.size() >= regions_max_)
     return fail(errc::busy, "the connection has " + std::to_string(regions_.size()) +
                                 " regions, as many as a connection may have; unregister one");
-  auto id = static_cast<region_id>(next_region_++);
-  region_bytes_ += region->size();
+  auto id = static_cast<region_id>(next_++);
+  bytes_ += region->size();
   regions_.emplace(id, std::move(region));
-  assert(regions_.size() <= most_.regions);
+  assert(regions_.size() <= regions_max_);
   return id;
 }
 
-client_region_ptr client_holdings::region(region_id id) const {
-  auto entry = regions_.find(id);
-  return entry == regions_.end() ? nullptr : entry->second;
-}
-
-bool client_holdings::has(const client_region& region) const {
+bool client_regions::has(const client_region& region) const {
   return std::any_of(regions_.begin(), regions_.end(),
                      [&](const auto& each) { return each.second.get() == &region; });
 }
 
-result<client_region_ptr> client_holdings::registered(uint32_t number) const {
-  if (auto found = region(static_cast<region_id>(number)))
-    return found;
+result<client_region_ptr> client_regions::registered(uint32_t number) const {
+  if (auto entry = regions_.find(static_cast<region_id>(number)); entry != regions_.end())
+    return entry->second;
   return fail(errc::not_found, "this connection has not registered region " + std::to_string(number));
 }
 
-client_region_ptr client_holdings::remove(region_id id) {
+client_region_ptr client_regions::remove(region_id id) {
   auto entry = regions_.find(id);
   if (entry == regions_.end())
     return nullptr;
   auto removed = std::move(entry->second);
   regions_.erase(entry);
-  region_bytes_ -= removed->size();
+  bytes_ -= removed->size();
   return removed;
+}
+
+uint64_t client_regions::counted_bytes() const {
+  uint64_t counted = 0;
+  for (const auto& [id, region] : regions_)
+    counted += region->size();
+  return counted;
+}
+
+void client_regions::close() {
+  for (const auto& [id, region] : regions_)
+    if (region->page() && region->page()->opened())
+      opened_pages_.push_back(region->page());
+  regions_.clear();
+  bytes_ = 0;
+}
+
+void client_regions::events_closed() {
+  for (const auto& [id, region] : regions_)
+    if (region->page())
+      region->page()->events_closed();
+  for (const auto& page : std::exchange(opened_pages_, {}))
+    page->events_closed();
 }
 
 // ---- staging memory ----
@@ -346,8 +363,8 @@ client_holdings::aged client_holdings::old_leases(clock::time_point now, clock::
 }
 
 void client_holdings::show(client_state& shown) const {
-  shown.regions = regions();
-  shown.region_bytes = region_bytes_;
+  shown.regions = regions_.count();
+  shown.region_bytes = regions_.bytes();
   shown.leases = leases();
   shown.reservations = staging_ ? static_cast<uint32_t>(staging_->reservations()) : 0;
 }
@@ -355,13 +372,9 @@ void client_holdings::show(client_state& shown) const {
 // ---- the end ----
 
 std::vector<client_holdings::ended_lease> client_holdings::close() {
-  for (const auto& [id, region] : regions_)
-    if (region->page() && region->page()->opened())
-      opened_pages_.push_back(region->page());
-  regions_.clear();
-  region_bytes_ = 0;
+  regions_.close();
   staging_.reset();
-  spaces_.clear();
+  spaces_.close_all();
   std::vector<ended_lease> ended;
   lease_map gone;
   for (auto entry = leases_.begin(); entry != leases_.end();) {
@@ -377,11 +390,7 @@ std::vector<client_holdings::ended_lease> client_holdings::close() {
 
 void client_holdings::client_ended() {
   end_readings();
-  for (const auto& [id, region] : regions_)
-    if (region->page())
-      region->page()->events_closed();
-  for (const auto& page : std::exchange(opened_pages_, {}))
-    page->events_closed();
+  regions_.events_closed();
 }
 
 void client_holdings::end_readings() {

@@ -40,6 +40,64 @@ using client_region_ptr = std::shared_ptr<const client_region>;
 /// matter.
 size_t objects_of(const lease& taken);
 
+/// The spaces that a client has open.
+class client_spaces {
+ public:
+  explicit client_spaces(uint32_t spaces_max) : spaces_max_(spaces_max) {}
+
+  /// A space that is already open stays as it is. Errors: `bad_request` if it was opened with another rank or
+  /// other defaults, because requests rely on them; `busy` at the limit.
+  result<void> add(std::shared_ptr<client_space> opened);
+  client_space_ptr find(space_id id) const; ///< null: this connection has not opened it
+  /// Finds a space by its number on the wire. Error: `not_found`.
+  result<client_space_ptr> opened(uint32_t number) const;
+  /// Returns the client's rank in a space in which it reads under a lease, perhaps under that of another
+  /// connection. Error: `bad_request` if it has not opened the space, because each rank has its own objects.
+  result<uint16_t> rank_in(const opened_space& in) const;
+  /// Requests in flight keep the space until they are done.
+  void close(space_id id) { spaces_.erase(id); }
+  void close_all() { spaces_.clear(); }
+
+ private:
+  uint32_t spaces_max_;
+  std::map<space_id, client_space_ptr> spaces_;
+};
+
+/// The regions that a client has registered.
+class client_regions {
+ public:
+  explicit client_regions(uint32_t regions_max) : regions_max_(regions_max) {}
+
+  /// Errors: `busy` at the limit.
+  result<region_id> add(client_region_ptr region);
+  /// Finds a region by its number on the wire. Error: `not_found`.
+  result<client_region_ptr> registered(uint32_t number) const;
+  /// Transfers in flight keep the region until they are done. Returns null if there is none.
+  client_region_ptr remove(region_id id);
+  /// Returns whether the region is still registered.
+  bool has(const client_region& region) const;
+  uint32_t count() const { return static_cast<uint32_t>(regions_.size()); }
+  uint64_t bytes() const { return bytes_; }
+  uint64_t counted_bytes() const; ///< counts `bytes` again, for checks
+
+  /// Releases everything except events that a living client may have open.
+  void close();
+  /// Whether such events are kept.
+  bool keeps_events() const { return !opened_pages_.empty(); }
+  /// The client has closed its events, or has ended.
+  void events_closed();
+
+ private:
+  friend struct damaged_holdings; ///< tests damage it
+
+  uint32_t regions_max_;
+  std::map<region_id, client_region_ptr> regions_;
+  uint64_t bytes_ = 0;
+  uint32_t next_ = 1;
+  /// Set after `close`: pages of events that the client may have open.
+  std::vector<device_memory_ptr> opened_pages_;
+};
+
 class client_holdings {
  public:
   using clock = std::chrono::steady_clock;
@@ -56,7 +114,8 @@ class client_holdings {
   /// `teardown` releases staging memory. `ends` ends leases on many objects. If one is null, the holder of
   /// the last reference does that work.
   explicit client_holdings(const bounds& most, teardown_ptr teardown = nullptr, teardown_ptr ends = nullptr)
-      : most_(most), teardown_(std::move(teardown)), ends_(std::move(ends)) {}
+      : most_(most), teardown_(std::move(teardown)), ends_(std::move(ends)), spaces_(most.spaces),
+        regions_(most.regions) {}
   client_holdings(const client_holdings&) = delete;
   client_holdings& operator=(const client_holdings&) = delete;
   ~client_holdings() {
@@ -64,34 +123,11 @@ class client_holdings {
     end(std::move(leases_), lease_objects_);
   }
 
-  // ---- spaces ----
-
-  /// A space that is already open stays as it is. Errors: `bad_request` if it was opened with another rank or
-  /// other defaults, because requests rely on them; `busy` at the limit.
-  result<void> add(std::shared_ptr<client_space> opened);
-  /// Requests in flight keep the space until they are done. Errors: `not_found`; `busy` while it has leases
-  /// or reservations, which need its rank.
+  client_spaces& spaces() { return spaces_; }
+  /// Errors: `not_found`; `busy` while it has leases or reservations, which need its rank.
   result<void> close_space(space_id id);
-  client_space_ptr space(space_id id) const; ///< null: this connection has not opened it
-  /// Finds a space by its number on the wire. Error: `not_found`.
-  result<client_space_ptr> opened(uint32_t number) const;
-  /// Returns the client's rank in a space in which it reads under a lease, perhaps under that of another
-  /// connection. Error: `bad_request` if it has not opened the space, because each rank has its own objects.
-  result<uint16_t> rank_in(const opened_space& in) const;
-
-  // ---- regions ----
-
-  /// Errors: `busy` at the limit.
-  result<region_id> add(client_region_ptr region);
-  client_region_ptr region(region_id id) const; ///< null: there is none
-  /// Finds a region by its number on the wire. Error: `not_found`.
-  result<client_region_ptr> registered(uint32_t number) const;
-  /// Transfers in flight keep the region until they are done. Returns null if there is none.
-  client_region_ptr remove(region_id id);
-  /// Returns whether the region is still registered.
-  bool has(const client_region& region) const;
-  uint32_t regions() const { return static_cast<uint32_t>(regions_.size()); }
-  uint64_t region_bytes() const { return region_bytes_; }
+  client_regions& regions() { return regions_; }
+  const client_regions& regions() const { return regions_; }
 
   // ---- staging memory and segments ----
 
@@ -171,9 +207,6 @@ class client_holdings {
   /// readers too.
   std::vector<ended_lease> close();
 
-  /// Whether events that the client may have open are kept.
-  bool keeps_events() const { return !opened_pages_.empty(); }
-
   /// The client's process has ended, or has said that it no longer uses any of this.
   void client_ended();
   void drop_segments() { segments_.clear(); }
@@ -213,12 +246,8 @@ class client_holdings {
   bounds most_;
   teardown_ptr teardown_;
   teardown_ptr ends_;
-  std::map<space_id, client_space_ptr> spaces_;
-  std::map<region_id, client_region_ptr> regions_;
-  uint64_t region_bytes_ = 0;
-  uint32_t next_region_ = 1;
-  /// Set after `close`: pages of events that the client may have open.
-  std::vector<device_memory_ptr> opened_pages_;
+  client_spaces spaces_;
+  client_regions regions_;
   std::unique_ptr<staging> staging_;
   std::map<uint32_t, std::shared_ptr<const arena>> segments_;
   lease_map leases_;

@@ -3,7 +3,7 @@
 
 #include "base/digest.hpp"
 #include "base/ids.hpp"
-#include "group/lookup_messages.hpp"
+#include "group/lookup_registry.hpp"
 #include "index/prefix_plan.hpp"
 #include "protocol/terrace_generated.h"
 

@@ -1,11 +1,13 @@
 // Writes parts of the answers to status and policies on the wire.
 #pragma once
 
+#include "base/tier_properties.hpp"
 #include "connection/client_environment.hpp"
 #include "connection/client_state.hpp"
 #include "group/group_messages.hpp"
 #include "index/space_registry.hpp"
 #include "index/tenant_directory.hpp"
+#include "index/tenant_quota.hpp"
 #include "memory/segmented_arena.hpp"
 #include "protocol/terrace_generated.h"
 #include "tier/messages.hpp"
@@ -19,6 +21,24 @@
 #include <vector>
 
 namespace terrace {
+
+// Reads and writes quotas and tenants on the wire.
+
+/// The quota that an operator asks for.
+struct quota_setting {
+  std::string name;
+  tier_kind tier = nowhere;
+  quota_change change;
+
+  std::string text() const; ///< for the log: "batch: host at most 1048576 bytes"
+};
+
+/// Precondition: `asked` has a name. Errors: `bad_request`.
+result<quota_setting> quota_of(const wire::Quota& asked);
+
+/// Writes the tenants of all tiers, those with quotas first.
+flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<wire::TenantStatus>>>
+write_tenants(flatbuffers::FlatBufferBuilder& body, const std::vector<tier_report>& tiers);
 
 // The state of a trust group and of the daemon, for `status`.
 

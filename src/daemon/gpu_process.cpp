@@ -1,4 +1,4 @@
-#include "daemon/gpu_process.hpp"
+#include "daemon/serve.hpp"
 
 #include "actors/gpu/child/gpu_child_actor.hpp"
 #include "gpu/cuda/driver.hpp"

@@ -1,7 +1,6 @@
 // terraced: its command line and its settings.
 #include "base/nearest_name.hpp"
-#include "base/standard_descriptors.hpp"
-#include "daemon/gpu_process.hpp"
+#include "base/unique_fd.hpp"
 #include "daemon/limits.hpp"
 #include "daemon/logging.hpp"
 #include "daemon/serve.hpp"

@@ -1,8 +1,8 @@
 #include "daemon/metrics.hpp"
 
 #include "actors/connection/verbs.hpp"
+#include "actors/supervision/group_plan.hpp"
 #include "index/memo_pool.hpp"
-#include "protocol/resp/commands.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -22,13 +22,6 @@ std::vector<std::string_view> verb_names() {
       names.resize(number + 1);
     names[number] = verb.name;
   }
-  return names;
-}
-
-std::vector<std::string_view> resp_command_names() {
-  std::vector<std::string_view> names;
-  for (size_t i = 0; i < resp::commands; ++i)
-    names.push_back(resp::to_string(static_cast<resp::command>(i)));
   return names;
 }
 
@@ -142,7 +135,7 @@ void expose_group(metrics::exposition& exposition, const group_plan& plan, const
     exposition.add(probes.shadow, group);
   exposition.add(probes.clients, group);
   exposition.add([probe = probes.resp, group](metrics::sample_sink& sink) {
-    probe->collect(resp_command_names(), group, sink);
+    probe->collect(option_values::redis_commands(), group, sink);
   });
   exposition.add(std::shared_ptr<const metrics::request_probe>(probes.requests), verb_names(), group);
 }

@@ -5,9 +5,9 @@
 #include "daemon/logging.hpp"
 #include "daemon/metrics.hpp"
 #include "daemon/notify.hpp"
-#include "daemon/settings_reload.hpp"
-#include "daemon/wiring.hpp"
+#include "daemon/settings.hpp"
 #include "index/sha256.hpp"
+#include "runtime/kernel_probe.hpp"
 #include "runtime/workers.hpp"
 
 #include <caf/actor_system.hpp>

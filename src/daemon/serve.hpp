@@ -8,6 +8,13 @@
 #include <string>
 #include <string_view>
 
+namespace terrace::runtime {
+struct kernel_report;
+}
+namespace terrace::actors {
+struct supervisor_arguments;
+}
+
 namespace terrace {
 
 enum exit_code { clean = 0, failed = 1, wrong_usage = 2 };
@@ -20,5 +27,22 @@ using settings_reader = std::function<result<settings>()>;
 /// could not start or did not end in order; the log says why. Precondition: `with` is valid. Call it once, on
 /// the main thread, before the process has other threads.
 exit_code serve(settings with, const settings_reader& read_again, const environment& env);
+
+// Creates the supervisor's arguments from the settings.
+
+/// Opens the sockets and the exposition and registers all probes. The caller sets the callbacks. Errors:
+/// those of the sockets and of the metrics address.
+result<actors::supervisor_arguments> wire_up(const settings& with, const environment& env,
+                                             const runtime::kernel_report& kernel);
+
+// `terraced --gpu DEVICE`: the process that makes all CUDA calls for one GPU. The daemon starts it, and it
+// ends with the daemon.
+
+/// Serves the socket that the daemon left at descriptor 3. Returns only if it cannot begin.
+int run_gpu_process(const std::string& device);
+
+/// Returns what `terraced --version` says about the machine's GPUs: a line for the driver and one for each
+/// device.
+std::string gpu_report();
 
 } // namespace terrace

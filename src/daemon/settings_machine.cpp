@@ -1,6 +1,6 @@
 #include "daemon/settings_machine.hpp"
 
-#include "memory/arena.hpp"
+#include "base/mapping.hpp"
 
 #include <sys/stat.h>
 

@@ -3,7 +3,6 @@
 #include "actors/supervision/group_plan.hpp"
 #include "base/nearest_name.hpp"
 #include "daemon/settings_units.hpp"
-#include "protocol/descriptors.hpp"
 
 #include <algorithm>
 

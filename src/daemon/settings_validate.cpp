@@ -1,9 +1,9 @@
 // What must hold between the options of a struct, and what the bounds of the table cannot say.
+#include "actors/supervision/group_plan.hpp"
 #include "base/numeric_address.hpp"
 #include "daemon/settings.hpp"
 #include "daemon/settings_units.hpp"
 #include "gpu/process/device_child.hpp"
-#include "protocol/descriptors.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -72,9 +72,8 @@ bool listen_options::admits(uint32_t uid, uint32_t gid, uint32_t own_uid) const 
          std::find(gids.begin(), gids.end(), gid) != gids.end();
 }
 
-/// A frame of the maximum size must fit, or its connection would wait for credit forever.
 uint64_t connection_options::credit_bytes() const {
-  return std::max<uint64_t>(group_bytes / 32, protocol::frame_bytes_max);
+  return std::max<uint64_t>(group_bytes / 32, option_values::request_bytes_min);
 }
 
 /// An object takes about 70 bytes, so that the leases of a connection take about a quarter of `group_bytes`.

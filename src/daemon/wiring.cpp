@@ -1,6 +1,7 @@
-#include "daemon/wiring.hpp"
+#include "daemon/serve.hpp"
 
 #include "actors/connection/listening_socket.hpp"
+#include "actors/supervision/supervisor_actor.hpp"
 #include "base/numeric_address.hpp"
 #include "base/random_id.hpp"
 #include "daemon/logging.hpp"
@@ -8,6 +9,7 @@
 #include "daemon/settings_machine.hpp"
 #include "daemon/settings_units.hpp"
 #include "index/memo_pool.hpp"
+#include "runtime/kernel_probe.hpp"
 #include "runtime/runtime_options.hpp"
 #include "runtime/thread_priority.hpp"
 

@@ -169,13 +169,14 @@ struct unpin_answer {
 
 struct group_status_request {};
 struct group_report {
+  static constexpr size_t spaces_max = 64; ///< listed
   error failure;
   uint64_t spaces = 0;
   uint64_t leases = 0;
   uint64_t old_leases = 0;
   uint64_t sessions = 0;
   uint64_t session_bytes = 0;
-  std::vector<space_ptr> open_spaces;      ///< the first `protocol::status_spaces_max`
+  std::vector<space_ptr> open_spaces;      ///< the first `spaces_max`
   std::vector<closed_space> closed_spaces; ///< all that nobody has open
 };
 

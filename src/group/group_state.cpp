@@ -1,35 +1,14 @@
 #include "group/group_state.hpp"
 
-#include "protocol/descriptors.hpp"
-
 #include <algorithm>
 #include <cassert>
 
 namespace terrace {
 
-// ---- spaces ----
-
-open_space_answer group_state::answer(const open_space_request& request) {
-  auto opened = request.known != space_id{} ? spaces_.open(request.known) : spaces_.open(request.spec);
-  if (!opened)
-    return {opened.error(), nullptr};
-  return {{}, std::move(*opened)};
-}
-
-idle_spaces_answer group_state::answer(const idle_spaces_request&) {
-  return {{}, spaces_.idle(empty_spaces_request::spaces_max), spaces_.known()};
-}
-
-forget_spaces_answer group_state::answer(const forget_spaces_request& request) {
-  return {{}, spaces_.forget(request.empty)};
-}
-
-reserve_spaces_answer group_state::answer(const reserve_spaces_request& request) {
-  reserve_spaces_answer answer;
-  for (const digest& fingerprint : request.fingerprints)
-    answer.ids.push_back(spaces_.reserve(fingerprint).value_or(space_id{}));
-  return answer;
-}
+namespace {
+/// Leases that one request ends at once; the others end after it.
+constexpr size_t ended_at_once_max = 8;
+} // namespace
 
 // ---- leases ----
 
@@ -41,13 +20,6 @@ void group_state::apply(const add_lease_notice& notice) {
 void group_state::apply(const end_lease_notice& notice) {
   leases_.end(notice.id, notice.owner);
   notices_->heard(1);
-}
-
-use_lease_answer group_state::answer(const use_lease_request& request) const {
-  if (auto found = leases_.find(request.id))
-    return {{}, std::move(found)};
-  return {{errc::gone, "no such lease in this trust group: it was released or revoked, or its owner ended"},
-          nullptr};
 }
 
 mark_revoked_answer group_state::answer(const mark_revoked_request& request) {
@@ -91,24 +63,6 @@ unpin_answer group_state::answer(const unpin_request& request) {
     return {};
   forget_pin(pinned);
   return {{}, 1, pinned->bytes};
-}
-
-leases_answer group_state::answer(const leases_request& request) const {
-  return {{}, leases_.size(), leases_.list(request.after, request.count_max)};
-}
-
-// ---- lookups ----
-
-begin_lookup_answer group_state::answer(const begin_lookup_request& request) {
-  auto begun = lookups_.begin(request.id, request.context);
-  return {begun ? error{} : begun.error()};
-}
-
-void group_state::await(const await_lookup_request& request, std::function<void(await_lookup_answer)> done) {
-  lookups_.await(request.id, request.context,
-                 [done = std::move(done)](const error& failure, const lookup_outcome_ptr& found) {
-                   done({failure, found});
-                 });
 }
 
 // ---- sessions ----
@@ -210,10 +164,6 @@ save_prompt_answer group_state::answer(const save_prompt_request& request) {
   return {added ? error{} : added.error(), prompts_.size(), prompts_.bytes()};
 }
 
-find_prompt_answer group_state::answer(const find_prompt_request& request) {
-  return {{}, prompts_.find(request.space, request.key)};
-}
-
 forget_prompts_answer group_state::answer(const forget_prompts_request& request) {
   forget_prompts_answer answer{{}, prompts_.forget(request.space)};
   prompts_changed();
@@ -299,7 +249,7 @@ uint64_t group_state::end_now(lease_ptr held) {
 
 void group_state::end_hold(lease_ptr held) {
   leases_.end(held->id, connection_id{});
-  ended_holds_.push_back(std::move(held));
+  ended_.holds.push_back(std::move(held));
 }
 
 demoted_chunks group_state::next_demotion() {
@@ -342,7 +292,7 @@ void group_state::sessions_changed() {
     if (auto held = holds_.end(ended.id))
       leases_.end(*held, connection_id{});
     if (!ended.parked)
-      ended_actors_.push_back(ended.id);
+      ended_.actors.push_back(ended.id);
     else if (auto held = ended.parked->end_hold())
       end_hold(std::move(held));
   }
@@ -353,14 +303,35 @@ void group_state::sessions_changed() {
   probe_->sessions_hold(holds_.size(), holds_.host_bytes());
 }
 
-group_report group_state::answer(const group_status_request&) const {
+// ---- registries that stand alone ----
+
+reserve_spaces_answer reserve(space_registry& spaces, const reserve_spaces_request& request) {
+  reserve_spaces_answer answer;
+  for (const digest& fingerprint : request.fingerprints)
+    answer.ids.push_back(spaces.reserve(fingerprint).value_or(space_id{}));
+  return answer;
+}
+
+use_lease_answer use(const lease_registry& leases, const use_lease_request& request) {
+  if (auto found = leases.find(request.id))
+    return {{}, std::move(found)};
+  return {{errc::gone, "no such lease in this trust group: it was released or revoked, or its owner ended"},
+          nullptr};
+}
+
+begin_lookup_answer begin(lookup_registry& lookups, const begin_lookup_request& request) {
+  auto begun = lookups.begin(request.id, request.context);
+  return {begun ? error{} : begun.error()};
+}
+
+group_report report_of(group_state& group) {
   group_report report;
-  report.spaces = spaces_.size();
-  report.leases = leases_.size();
-  report.sessions = sessions_.size();
-  report.session_bytes = sessions_.bytes();
-  report.open_spaces = spaces_.list(protocol::status_spaces_max);
-  report.closed_spaces = spaces_.closed(SIZE_MAX);
+  report.spaces = group.spaces().size();
+  report.leases = group.leases().size();
+  report.sessions = group.sessions().size();
+  report.session_bytes = group.sessions().bytes();
+  report.open_spaces = group.spaces().list(group_report::spaces_max);
+  report.closed_spaces = group.spaces().closed(SIZE_MAX);
   return report;
 }
 

@@ -1,4 +1,5 @@
-// The spaces, leases, lookups and sessions of a trust group by id, and the answers of its actor.
+// The spaces, leases, lookups and sessions of a trust group by id. The registries that stand alone have accessors; the rest is
+// what changes several of them.
 //
 // Pure: used by one thread at a time.
 #pragma once
@@ -7,8 +8,7 @@
 #include "group/check_messages.hpp"
 #include "group/group_messages.hpp"
 #include "group/lease_registry.hpp"
-#include "group/lookup_messages.hpp"
-#include "group/pin_registry.hpp"
+#include "group/lookup_registry.hpp"
 #include "group/session_holds.hpp"
 #include "group/session_messages.hpp"
 #include "group/tail_registry.hpp"
@@ -28,8 +28,6 @@ class group_state {
  public:
   /// waiting demotions; chunks beyond this limit stay in their tier
   static constexpr size_t demotions_max = 1'024;
-  /// leases that one request ends at once; the others end after it
-  static constexpr size_t ended_at_once_max = 8;
 
   /// `notices`: credit of the notices that leases begin and end; never null. `probe`: null if sessions are
   /// not counted. `held`: the account charged for what sessions hold; null if it is not counted.
@@ -39,32 +37,21 @@ class group_state {
       : spaces_(spaces), sessions_(sessions), prompts_(prompts), holds_(std::move(held)),
         notices_(std::move(notices)), probe_(std::move(probe)) {}
 
-  open_space_answer answer(const open_space_request& request);
-  idle_spaces_answer answer(const idle_spaces_request& request);
-  forget_spaces_answer answer(const forget_spaces_request& request);
-  reserve_spaces_answer answer(const reserve_spaces_request& request);
+  space_registry& spaces() { return spaces_; }
+  lookup_registry& lookups() { return lookups_; }
+  const lease_registry& leases() const { return leases_; }
+  const pin_registry& pins() const { return pins_; }
+  const session_table& sessions() const { return sessions_; }
+  const session_holds& holds() const { return holds_; }
+  prompt_registry& prompts() { return prompts_; }
+  tail_registry& tails() { return tails_; }
 
   void apply(const add_lease_notice& notice);
   void apply(const end_lease_notice& notice);
   void apply(const end_owner_notice& notice);
-  use_lease_answer answer(const use_lease_request& request) const;
   mark_revoked_answer answer(const mark_revoked_request& request); ///< its holder is parked
-  leases_answer answer(const leases_request& request) const;
   pin_answer answer(const pin_request& request);
   unpin_answer answer(const unpin_request& request);
-
-  begin_lookup_answer answer(const begin_lookup_request& request);
-  void apply(const finish_lookup_notice& notice) {
-    lookups_.finish(notice.id, notice.context, notice.outcome);
-  }
-  /// Calls `done` when the lookup is answered or dropped, or when the request ends; at once if that has
-  /// happened.
-  void await(const await_lookup_request& request, std::function<void(await_lookup_answer)> done);
-  cancel_lookup_answer answer(const cancel_lookup_request& request) {
-    return {{}, lookups_.cancel(request.id)};
-  }
-  /// Answers the waiting requests that have ended.
-  void sweep() { lookups_.sweep(); }
 
   // ---- sessions: those with an actor tell what they do; of the others the group has the values ----
 
@@ -100,14 +87,14 @@ class group_state {
   sessions_answer answer(const sessions_request& request) const;
   refer_tail_answer answer(const refer_tail_request& request);
   save_prompt_answer answer(const save_prompt_request& request);
-  find_prompt_answer answer(const find_prompt_request& request);
   forget_prompts_answer answer(const forget_prompts_request& request);
 
-  /// Returns the leases that sessions no longer hold. The actor calls this after each notice and request, and
-  /// destroys them where the work of ending them may be done.
-  std::vector<lease_ptr> take_ended_holds() { return std::exchange(ended_holds_, {}); }
-  /// Returns the sessions that have ended and have an actor, which has to end, too.
-  std::vector<session_id> take_ended_actors() { return std::exchange(ended_actors_, {}); }
+  struct ended_sessions {
+    std::vector<lease_ptr> holds;   ///< leases that sessions no longer hold
+    std::vector<session_id> actors; ///< sessions that have ended and have an actor, which has to end, too
+  };
+  /// The actor calls this after each notice and request, and destroys the leases where the work of ending them may be done.
+  ended_sessions take_ended() { return std::exchange(ended_, {}); }
   /// Returns the next chunks that sessions gave up and that are to be demoted, in order; `chunks` is null if
   /// there are none.
   demoted_chunks next_demotion();
@@ -115,25 +102,12 @@ class group_state {
   /// there is no such tier.
   void demoted(bool below);
 
-  /// Returns the next tail without references. The actor calls this after each notice and request, and
-  /// removes the tail from the tiers while `tails` still allows it. `in` is null if there is none.
-  unreferred_tail next_unreferred() { return tails_.next_unreferred(); }
   void tail_removed() { ///< the tail has been removed from the tiers that had it
     if (probe_)
       probe_->tail_removed();
   }
 
-  const tail_registry& tails() const { return tails_; }
-  const session_table& sessions() const { return sessions_; }
-  const session_holds& holds() const { return holds_; }
-  const prompt_registry& prompts() const { return prompts_; }
-
-  group_report answer(const group_status_request& request) const;
-
-  // ---- checks (group_check.cpp) ----
-
-  check_group_answer answer(const check_group_request& request) const;
-  check_answer_texts answer(const check_owner_request& request) const;
+  /// Recounts the next sessions (group_check.cpp).
   check_sessions_answer answer(const check_sessions_request& request);
 
  private:
@@ -142,7 +116,6 @@ class group_state {
   uint64_t end_now(lease_ptr held);
   friend struct damaged_groups; ///< tests damage it
   tail_reference refer_to(const saved_turn_ptr& saved);
-  void check_prompts(check_group_answer& out) const;
   void prompts_changed();
   bool save_end(const session_saved& report);
   void keep_hold(session_saved& report, cooling& colder);
@@ -158,11 +131,22 @@ class group_state {
   session_table sessions_;
   prompt_registry prompts_;
   session_holds holds_;
-  std::vector<lease_ptr> ended_holds_;
-  std::vector<session_id> ended_actors_;
+  ended_sessions ended_;
   std::deque<demoted_chunks> demotions_;
   std::shared_ptr<credit_gate> notices_;
   std::shared_ptr<metrics::client_probe> probe_;
 };
+
+reserve_spaces_answer reserve(space_registry& spaces, const reserve_spaces_request& request);
+use_lease_answer use(const lease_registry& leases, const use_lease_request& request);
+begin_lookup_answer begin(lookup_registry& lookups, const begin_lookup_request& request);
+
+/// What status shows of the group.
+group_report report_of(group_state& group);
+
+// Checks: compares the leases of a group with pins, sessions and their owners (group_check.cpp).
+
+check_group_answer check_leases(group_state& group, const check_group_request& request);
+check_answer_texts check_owner(group_state& group, const check_owner_request& request);
 
 } // namespace terrace

@@ -1,7 +1,7 @@
 #include "group/session_turn.hpp"
 
 #include "index/chunk_layout.hpp"
-#include "index/first_block.hpp"
+#include "index/prefix_hasher.hpp"
 
 #include <algorithm>
 #include <cassert>

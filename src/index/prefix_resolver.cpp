@@ -2,7 +2,7 @@
 
 #include "index/chunk_layout.hpp"
 #include "index/extra_keys.hpp"
-#include "index/first_block.hpp"
+#include "index/prefix_hasher.hpp"
 
 #include <algorithm>
 #include <cassert>

@@ -2,6 +2,9 @@
 
 #include "memory/allocator_registry.hpp"
 
+#include <algorithm>
+#include <cassert>
+
 namespace terrace {
 
 result<std::vector<extent>> arena_allocator::allocate(std::span<const uint64_t> sizes) {
@@ -126,6 +129,197 @@ void free_list_allocator::free(std::span<const extent> extents) {
   }
   if (joined.size > 0)
     space_.give_run(joined);
+}
+
+namespace {
+
+uint64_t overlap(const extent& a, const extent& b) {
+  uint64_t begin = std::max(a.offset, b.offset);
+  uint64_t end = std::min(a.offset + a.size, b.offset + b.size);
+  return end > begin ? end - begin : 0;
+}
+
+} // namespace
+
+extent_map::extent_map(const allocator_options& options)
+    : options_(options), runs_(options.boundary_bytes), usable_(options.boundary_bytes),
+      end_(options.capacity_bytes) {
+  extent ours{options.reserved_bytes, end_ - options.reserved_bytes};
+  runs_.give(ours);
+  usable_.give(ours);
+}
+
+void extent_map::add(extent made, uint64_t requested, uint32_t tag) {
+  live_.insert({made.offset, requested, tag});
+  used_bytes_ += made.size;
+  requested_bytes_ += requested;
+  if (smallest_ == 0 || made.size < smallest_) {
+    smallest_ = made.size;
+    if (smallest_ != runs_.unit())
+      runs_.measure_in(smallest_);
+  }
+}
+
+live_extents::entry extent_map::remove(const extent& e) {
+  auto* found = live_.find(e.offset);
+  assert(found && physical_size(found->requested) == e.size && "freed twice, or never allocated");
+  auto gone = live_.remove(found);
+  used_bytes_ -= e.size;
+  requested_bytes_ -= gone.requested;
+  if (live_.size() == 0)
+    expect(expected_); // the next object may set it
+  return gone;
+}
+
+void extent_map::expect(uint64_t smallest_bytes) {
+  expected_ = smallest_bytes;
+  if (live_.size() > 0 && (expected_ == 0 || smallest_ <= expected_))
+    return;
+  smallest_ = expected_;
+  if (smallest_ != 0 && smallest_ != runs_.unit())
+    runs_.measure_in(smallest_);
+}
+
+result<void> extent_map::adopt(std::span<const extent> extents, std::span<const uint64_t> requested,
+                               uint32_t tag) {
+  assert(extents.size() == requested.size());
+  for (size_t i = 0; i < extents.size(); ++i) {
+    const extent& e = extents[i];
+    bool fits = e.size > 0 && e.offset % options_.alignment_bytes == 0 && e.offset < end_ &&
+                e.size <= end_ - e.offset && physical_size(requested[i]) == e.size && runs_.contains(e);
+    if (!fits) {
+      auto wrong = fail_place(e, requested[i]);
+      for (; i > 0; --i) {
+        give_run(extents[i - 1]);
+        remove(extents[i - 1]);
+      }
+      return wrong;
+    }
+    take_run(e);
+    add(e, requested[i], tag);
+  }
+  return {};
+}
+
+void extent_map::give_run(extent run) {
+  live_.prefetch(run.offset);
+  if (retired_.empty()) {
+    runs_.give(run);
+    return;
+  }
+  for (const extent& part : usable_.within(run))
+    runs_.give(part);
+  for (retired& r : retired_)
+    r.used -= overlap(r.range, run);
+}
+
+allocator_usage extent_map::usage() const {
+  return {.capacity_bytes = used_bytes_ + runs_.bytes(),
+          .used_bytes = used_bytes_,
+          .requested_bytes = requested_bytes_,
+          .free_bytes = runs_.bytes(),
+          .largest_free_run = runs_.largest(),
+          .free_runs = runs_.count(),
+          .allocations = live_.size(),
+          .smallest_bytes = smallest_,
+          .whole_bytes = smallest_ == 0 ? runs_.bytes() : runs_.whole_units()};
+}
+
+result<void> extent_map::grow(uint64_t bytes, uint64_t gap_bytes) {
+  if (auto valid = validate_growth(options_, end_, bytes, gap_bytes); !valid)
+    return valid;
+  end_ += gap_bytes;
+  runs_.give({end_, bytes});
+  usable_.give({end_, bytes});
+  end_ += bytes;
+  return {};
+}
+
+result<void> extent_map::retire(extent range) {
+  bool ends_there =
+      !usable_.run_at(range.offset + range.size); // the end of the arena, a gap, or a retired range
+  if (auto valid = validate_segments(options_, range, end_, ends_there); !valid)
+    return valid;
+  uint64_t there = 0, free = 0;
+  for (const extent& part : usable_.within(range))
+    there += part.size;
+  if (there != range.size)
+    return fail_retired_before(range);
+  for (const extent& part : runs_.within(range)) {
+    runs_.take(part);
+    free += part.size;
+  }
+  usable_.take(range);
+  retired_.push_back({range, range.size - free});
+  return {};
+}
+
+uint64_t extent_map::used_in(extent range) const {
+  uint64_t used = 0;
+  for (const retired& r : retired_)
+    if (overlap(r.range, range) == r.range.size)
+      used += r.used;
+  return used;
+}
+
+std::vector<extent> extent_map::trial(std::span<const uint64_t> sorted_sizes) {
+  std::vector<extent> placed;
+  for (uint64_t bytes : sorted_sizes) {
+    auto run = runs_.first_fit(bytes);
+    if (!run)
+      break;
+    placed.push_back({run->offset, bytes});
+    runs_.take(placed.back());
+  }
+  for (const extent& e : placed)
+    runs_.give(e);
+  if (placed.size() < sorted_sizes.size())
+    placed.clear();
+  return placed;
+}
+
+std::optional<std::vector<size_t>> extent_map::choose(std::span<const uint64_t> sizes,
+                                                      std::span<const extent> candidates) {
+  std::vector<uint64_t> sorted;
+  uint64_t needed = 0;
+  for (uint64_t bytes : sizes) {
+    sorted.push_back(physical_size(bytes));
+    needed += sorted.back();
+  }
+  std::sort(sorted.rbegin(), sorted.rend());
+  if (sorted.empty() || !trial(sorted).empty())
+    return std::vector<size_t>{};
+  // Candidates are freed tentatively and restored before the function returns. First enough bytes are freed;
+  // then every further candidate is tried while there are few, later only after each additional eighth.
+  std::vector<extent> given;
+  std::vector<extent> placed;
+  size_t next_trial = 0;
+  for (size_t i = 0; i < candidates.size() && placed.empty(); ++i) {
+    for (const extent& part : usable_.within(candidates[i])) {
+      runs_.give(part);
+      given.push_back(part);
+    }
+    bool last = i + 1 == candidates.size();
+    if (runs_.bytes() >= needed && runs_.largest() >= sorted.front() && (i >= next_trial || last)) {
+      placed = trial(sorted);
+      next_trial = i + 1 + (sorted.size() == 1 ? 0 : i / 8);
+    }
+  }
+  for (const extent& part : given)
+    runs_.take(part);
+  if (placed.empty())
+    return std::nullopt;
+  std::sort(placed.begin(), placed.end(),
+            [](const extent& a, const extent& b) { return a.offset < b.offset; });
+  std::vector<size_t> chosen;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    const extent& e = candidates[i];
+    auto behind = std::lower_bound(placed.begin(), placed.end(), e.offset + e.size,
+                                   [](const extent& p, uint64_t end) { return p.offset < end; });
+    if (behind != placed.begin() && overlap(*std::prev(behind), e) > 0)
+      chosen.push_back(i);
+  }
+  return chosen;
 }
 
 } // namespace terrace

@@ -3,6 +3,7 @@
 
 #include "policy/access_history.hpp"
 #include "policy/open_requests.hpp"
+#include "policy/survival_model.hpp"
 #include "policy/tracked_tier.hpp"
 
 #include <array>
@@ -15,16 +16,6 @@
 #include <vector>
 
 namespace terrace {
-
-/// Is told how long residents were not accessed. The tracker calls it synchronously.
-class age_observer {
- public:
-  virtual ~age_observer() = default;
-  /// A resident was accessed, `after` this time since its last access.
-  virtual void reused(tier_number tier, std::chrono::milliseconds after) = 0;
-  /// A resident was evicted at this `age`, the time since its last access.
-  virtual void evicted(tier_number tier, std::chrono::milliseconds age) = 0;
-};
 
 /// The metadata of all tiers of a trust group: one record per tracked chunk object, resident or ghost
 /// (tracked, but resident in no tier), and per tier its prefix forest, policy and pins. Not thread-safe, no

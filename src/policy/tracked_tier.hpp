@@ -3,6 +3,7 @@
 
 #include "base/eviction_types.hpp"
 #include "policy/eviction_policy.hpp"
+#include "policy/prefix_forest.hpp"
 
 #include <cstdint>
 #include <memory>

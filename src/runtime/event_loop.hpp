@@ -10,6 +10,7 @@
 #include "base/busy_poll.hpp"
 #include "runtime/home.hpp"
 #include "runtime/job_queue.hpp"
+#include "runtime/ring_port.hpp"
 #include "runtime/runtime_options.hpp"
 #include "runtime/turn_times.hpp"
 

@@ -1,14 +1,146 @@
 #include "runtime/workers.hpp"
 
-#include "runtime/scheduler.hpp"
+#include "runtime/event_loop.hpp"
+#include "runtime/worker_pool.hpp"
 
 #include <caf/actor_system_config.hpp>
+#include <caf/logger.hpp>
+#include <caf/policy/unprofiled.hpp>
 #include <caf/scheduled_actor.hpp>
+
+// CAF's worker determines each job's dynamic type to name its actor in CAF's log, even if CAF was built
+// without a log, as Debian's is. This costs a twentieth of a worker's time.
+#if CAF_LOG_LEVEL == CAF_LOG_LEVEL_QUIET
+#pragma push_macro("CAF_PUSH_AID_FROM_PTR")
+#undef CAF_PUSH_AID_FROM_PTR
+#define CAF_PUSH_AID_FROM_PTR(actor) CAF_VOID_STMT
+#include <caf/scheduler/worker.hpp>
+#pragma pop_macro("CAF_PUSH_AID_FROM_PTR")
+#endif
+#include <caf/scheduler/coordinator.hpp>
+
+#include <memory>
+#include <set>
 #include <thread>
 
 namespace terrace::runtime {
 
 namespace {
+
+// The CAF scheduler policy for the event loops. `workers::install` sets it in a configuration; nothing else uses it.
+
+/// Returns the queue for a job that no worker woke: that of its actor's last worker, else of the least loaded
+/// one.
+event_loop& route(caf::scheduler::abstract_coordinator& ours, caf::resumable* job);
+
+struct uring_policy : caf::policy::unprofiled {
+  struct coordinator_data {
+    explicit coordinator_data(caf::scheduler::abstract_coordinator*) {}
+    std::unique_ptr<worker_pool> pool;
+  };
+
+  /// CAF creates one on the main thread and copies it for each worker, in the workers' order.
+  struct worker_data {
+    explicit worker_data(caf::scheduler::abstract_coordinator* parent);
+    worker_data(const worker_data& prototype);
+    worker_pool* pool = nullptr;
+    mutable size_t next_index = 0; // index of the worker that gets the next copy of the prototype
+    event_loop* loop = nullptr;
+  };
+
+  template <class Coordinator>
+  void central_enqueue(Coordinator* self, caf::resumable* job) {
+    route(*self, job).post({job, job_kind::floating, 0});
+  }
+
+  // CAF calls this only to stop one particular worker, so such a job never moves.
+  template <class Worker>
+  void external_enqueue(Worker* self, caf::resumable* job) {
+    self->data().loop->post({job, job_kind::homed, 0});
+  }
+
+  // The context of an idle actor is its last worker, even if another thread wakes it, so the loop checks
+  // which thread it is on.
+  template <class Worker>
+  void internal_enqueue(Worker* self, caf::resumable* job) {
+    self->data().loop->enqueue(job, job_kind::floating);
+  }
+
+  template <class Worker>
+  void resume_job_later(Worker* self, caf::resumable* job) {
+    self->data().loop->again(job);
+  }
+
+  template <class Worker>
+  caf::resumable* dequeue(Worker* self) {
+    return self->data().loop->next(self);
+  }
+
+  template <class Worker>
+  void before_shutdown(Worker* self) {
+    self->data().loop->shut_down();
+  }
+
+  // Cleaning up an actor may wake others, also on workers visited before, so each visit empties all queues.
+  template <class Worker, class F>
+  void foreach_resumable(Worker* self, F visit) {
+    auto& pool = *self->data().pool;
+    for (bool found = true; found;) {
+      found = false;
+      for (size_t i = 0; i < pool.size(); ++i)
+        while (auto* what = pool.loop(i).drain_one()) {
+          found = true;
+          visit(what);
+        }
+    }
+  }
+
+  template <class Coordinator, class F>
+  void foreach_central_resumable(Coordinator*, F) {}
+};
+
+class uring_coordinator final : public caf::scheduler::coordinator<uring_policy> {
+ public:
+  using super = caf::scheduler::coordinator<uring_policy>;
+
+  uring_coordinator(caf::actor_system& system, runtime_options options)
+      : super(system), options_(std::move(options)) {}
+
+  void init(caf::actor_system_config& config) override;
+
+  worker_pool& pool() { return *data().pool; }
+
+ private:
+  runtime_options options_;
+};
+
+uring_policy::worker_data::worker_data(caf::scheduler::abstract_coordinator* parent)
+    : pool(&static_cast<uring_coordinator*>(parent)->pool()) {}
+
+uring_policy::worker_data::worker_data(const worker_data& prototype)
+    : pool(prototype.pool), loop(&pool->loop(prototype.next_index++)) {}
+
+void uring_coordinator::init(caf::actor_system_config& config) {
+  super::init(config);
+  max_throughput_ = options_.max_throughput;
+  num_workers_ = options_.effective_workers(std::thread::hardware_concurrency());
+  data().pool = std::make_unique<worker_pool>(options_, num_workers_, &system());
+}
+
+event_loop& route(caf::scheduler::abstract_coordinator& ours, caf::resumable* job) {
+  auto& coordinator = static_cast<uring_coordinator&>(ours);
+  auto& workers = coordinator.pool();
+  if (workers.size() == 1)
+    return workers.loop(0);
+  if (job->subtype() == caf::resumable::scheduled_actor) {
+    // Safe to read: the actor was idle until the message that created this job, and nobody else may queue it.
+    auto* context = static_cast<caf::scheduled_actor*>(job)->context();
+    for (size_t i = 0; i < workers.size(); ++i)
+      if (context == coordinator.worker_by_id(i))
+        return workers.loop(i);
+  }
+  return workers.least_loaded();
+}
 
 home home_at(event_loop& loop) { return {&loop.unit(), &loop.unit().port(), loop.index()}; }
 
@@ -51,34 +183,6 @@ home_unit* find_home(const caf::actor_config& config, caf::actor_system& system)
     if (config.host == ours->worker_by_id(i))
       return &ours->pool().loop(i).unit();
   return &ours->pool().least_busy().unit();
-}
-
-uring_policy::worker_data::worker_data(caf::scheduler::abstract_coordinator* parent)
-    : pool(&static_cast<uring_coordinator*>(parent)->pool()) {}
-
-uring_policy::worker_data::worker_data(const worker_data& prototype)
-    : pool(prototype.pool), loop(&pool->loop(prototype.next_index++)) {}
-
-void uring_coordinator::init(caf::actor_system_config& config) {
-  super::init(config);
-  max_throughput_ = options_.max_throughput;
-  num_workers_ = options_.effective_workers(std::thread::hardware_concurrency());
-  data().pool = std::make_unique<worker_pool>(options_, num_workers_, &system());
-}
-
-event_loop& route(caf::scheduler::abstract_coordinator& ours, caf::resumable* job) {
-  auto& coordinator = static_cast<uring_coordinator&>(ours);
-  auto& workers = coordinator.pool();
-  if (workers.size() == 1)
-    return workers.loop(0);
-  if (job->subtype() == caf::resumable::scheduled_actor) {
-    // Safe to read: the actor was idle until the message that created this job, and nobody else may queue it.
-    auto* context = static_cast<caf::scheduled_actor*>(job)->context();
-    for (size_t i = 0; i < workers.size(); ++i)
-      if (context == coordinator.worker_by_id(i))
-        return workers.loop(i);
-  }
-  return workers.least_loaded();
 }
 
 } // namespace terrace::runtime

@@ -5,7 +5,7 @@
 #include "index/object_header.hpp"
 #include "storage/aligned_buffer.hpp"
 #include "storage/superblock.hpp"
-#include "storage/volume_reader.hpp"
+#include "storage/volume_device.hpp"
 
 #include <optional>
 #include <span>

@@ -14,7 +14,7 @@
 
 #include "base/error.hpp"
 #include "index/object_header.hpp"
-#include "storage/disk/volume_state.hpp"
+#include "storage/disk/disk_service.hpp"
 
 #include <cstdint>
 #include <functional>

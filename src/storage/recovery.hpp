@@ -14,7 +14,7 @@
 
 #include "index/object_header.hpp"
 #include "storage/index_journal.hpp"
-#include "storage/volume_reader.hpp"
+#include "storage/volume_device.hpp"
 
 #include <cstdint>
 #include <vector>

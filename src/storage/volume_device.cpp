@@ -2,14 +2,14 @@
 
 #include "index/object_header.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <sys/statvfs.h>
-#include <unistd.h>
-
 #include <array>
 #include <cerrno>
+#include <fcntl.h>
+#include <string>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <system_error>
+#include <unistd.h>
 
 namespace terrace {
 
@@ -123,6 +123,22 @@ result<std::shared_ptr<named_file>> open_for_readers(int fd, const std::string& 
   if (!opened)
     return fail_system(path, "opening it once more, for GPUs", errno);
   return std::make_shared<named_file>(std::move(opened), path);
+}
+
+result<void> file_reader::read(uint64_t file_offset, std::span<std::byte> into) {
+  while (!into.empty()) {
+    ssize_t n = ::pread(fd_, into.data(), into.size(), static_cast<off_t>(file_offset));
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n <= 0)
+      return fail(
+          errc::internal,
+          "reading " + std::to_string(into.size()) + " bytes at " + std::to_string(file_offset) +
+              " of the volume: " + (n == 0 ? "the file ends there" : std::generic_category().message(errno)));
+    into = into.subspan(static_cast<size_t>(n));
+    file_offset += static_cast<uint64_t>(n);
+  }
+  return {};
 }
 
 } // namespace terrace

@@ -1,13 +1,37 @@
 // A volume's file for offline work (`terrace disk`); tests inject crashes behind this interface.
 #pragma once
 
+#include "base/error.hpp"
 #include "base/unique_fd.hpp"
-#include "storage/volume_reader.hpp"
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 namespace terrace {
+
+// Reads the metadata of a volume; tests implement this interface with a simulated device.
+
+class volume_reader {
+ public:
+  virtual ~volume_reader() = default;
+
+  /// Fills `into` from this file offset; offset, size and the address of the memory are multiples of 4 KiB.
+  /// Errors: `internal`, from the device.
+  virtual result<void> read(uint64_t file_offset, std::span<std::byte> into) = 0;
+};
+
+/// Uses pread(2), which blocks, so it needs its own thread.
+class file_reader : public volume_reader {
+ public:
+  explicit file_reader(int fd) : fd_(fd) {}
+  result<void> read(uint64_t file_offset, std::span<std::byte> into) override;
+
+ private:
+  int fd_;
+};
 
 class volume_device : public volume_reader {
  public:

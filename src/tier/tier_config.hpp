@@ -4,14 +4,36 @@
 #include "base/eviction_types.hpp"
 #include "base/ids.hpp"
 #include "base/tier_properties.hpp"
+#include "index/object_header.hpp"
 #include "memory/allocator.hpp"
-#include "tier/objects/demotion_mode.hpp"
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 namespace terrace {
+
+// Says when objects of a tier are written to a tier below it.
+
+enum class demotion_mode : uint8_t {
+  write_through, ///< when they are stored
+  write_back,    ///< when they are evicted, which waits until they are written
+  selective,     ///< at their second use, and when they are evicted if they were used and are no longer below
+  off,           ///< never
+};
+
+/// The names in the order of the enumeration; they are also the values of settings.
+constexpr std::array<std::string_view, 4> demotion_modes{"write_through", "write_back", "selective", "off"};
+
+constexpr std::string_view to_string(demotion_mode mode) { return demotion_modes[static_cast<size_t>(mode)]; }
+
+/// True if objects are written long after they were stored: their tier then keeps their origins
+/// (tier/policy/second_use.hpp).
+constexpr bool needs_origins(demotion_mode mode) {
+  return mode == demotion_mode::write_back || mode == demotion_mode::selective;
+}
 
 // Says whether a tier is available. The actor that moves its bytes sets it; any thread may read it.
 
@@ -59,7 +81,14 @@ struct tier_config {
 
 /// Makes the tier's allocator for an arena of this size; `boundary_bytes`: see `allocator_options`. Errors:
 /// the allocator's.
-result<std::unique_ptr<allocator>> make_space(const tier_config& config, uint64_t bytes,
-                                              uint64_t boundary_bytes);
+inline result<std::unique_ptr<allocator>> make_space(const tier_config& config, uint64_t bytes,
+                                                     uint64_t boundary_bytes) {
+  return make_allocator(config.allocator, {.capacity_bytes = bytes,
+                                           .alignment_bytes = disk_alignment_bytes,
+                                           .boundary_bytes = boundary_bytes,
+                                           .slot_bytes = config.slot_bytes,
+                                           .small_max_bytes = config.small_max_bytes,
+                                           .small_percent = config.small_percent});
+}
 
 } // namespace terrace

@@ -8,6 +8,7 @@
 #include "tier/objects/object_hold.hpp"
 #include "tier/space/write_credit.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -40,5 +41,12 @@ struct finish_writes_request {};
 struct finish_writes_answer {
   error failure;
 };
+
+// A long window of a transfer, told to the tiers below in parts: they take each as a whole, or not at all.
+
+/// Parts of whole chunks of `objects_per_chunk` objects, each at most `bytes_max` of an arena, but at least a chunk. They share the
+/// hold and the credit, which end with the last of them. Precondition: nobody waits for the notice's end.
+std::vector<write_through_notice> parts_of(write_through_notice whole, size_t objects_per_chunk,
+                                           uint64_t bytes_max);
 
 } // namespace terrace

@@ -1,4 +1,4 @@
-#include "base/standard_descriptors.hpp"
+#include "base/unique_fd.hpp"
 #include "tests/support/child_process.hpp"
 
 #include <fcntl.h>

@@ -9,7 +9,7 @@ namespace terrace {
 
 /// Damages what is kept, as bugs would.
 struct damaged_holdings {
-  static void counts_region_bytes(client_holdings& of) { of.region_bytes_ += 5; }
+  static void counts_region_bytes(client_holdings& of) { of.regions_.bytes_ += 5; }
   static void counts_lease_objects(client_holdings& of) { of.lease_objects_ += 1; }
   static void counts_reading_bytes(client_holdings& of) { of.reading_bytes_ += 5; }
   static void counts_revoked_bytes(client_holdings& of) { of.revoked_bytes_ += 5; }

@@ -82,68 +82,68 @@ struct ClientHoldings : testing::Test {
 } // namespace
 
 TEST_F(ClientHoldings, ASpaceIsFoundByItsId) {
-  ASSERT_TRUE(holdings.add(space(3, 2)));
-  ASSERT_TRUE(holdings.space(space_id{3}));
-  EXPECT_EQ(holdings.space(space_id{3})->rank, 2u);
-  EXPECT_FALSE(holdings.space(space_id{4}));
+  ASSERT_TRUE(holdings.spaces().add(space(3, 2)));
+  ASSERT_TRUE(holdings.spaces().find(space_id{3}));
+  EXPECT_EQ(holdings.spaces().find(space_id{3})->rank, 2u);
+  EXPECT_FALSE(holdings.spaces().find(space_id{4}));
 }
 
 TEST_F(ClientHoldings, AnOpenSpaceKeepsItsTerms) {
-  ASSERT_TRUE(holdings.add(space(1, 0)));
-  EXPECT_TRUE(holdings.add(space(1, 0)));
+  ASSERT_TRUE(holdings.spaces().add(space(1, 0)));
+  EXPECT_TRUE(holdings.spaces().add(space(1, 0)));
   auto other_rank = space(1, 3);
   auto ranks = other_rank->space->ranks;
-  auto refused = holdings.add(other_rank);
+  auto refused = holdings.spaces().add(other_rank);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, errc::bad_request);
   EXPECT_NE(refused.error().text.find("rank 0"), std::string::npos) << refused.error().text;
   EXPECT_NE(refused.error().text.find("rank 3"), std::string::npos) << refused.error().text;
-  EXPECT_EQ(holdings.space(space_id{1})->rank, 0U);
+  EXPECT_EQ(holdings.spaces().find(space_id{1})->rank, 0U);
   other_rank.reset();
   EXPECT_FALSE(ranks->has_left(3)) << "it never was there";
 
   auto other_defaults = space(1, 0);
   other_defaults->defaults.no_store = true;
-  refused = holdings.add(other_defaults);
+  refused = holdings.spaces().add(other_defaults);
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().text.find("no_store"), std::string::npos) << refused.error().text;
   ASSERT_TRUE(holdings.close_space(space_id{1}));
-  EXPECT_TRUE(holdings.add(space(1, 3)));
+  EXPECT_TRUE(holdings.spaces().add(space(1, 3)));
 }
 
 TEST_F(ClientHoldings, ARankIsKnownOnceItsSpaceIsOpen) {
   auto what = space(1, 3)->space;
-  auto unknown = holdings.rank_in(*what);
+  auto unknown = holdings.spaces().rank_in(*what);
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().code, errc::bad_request);
   EXPECT_NE(unknown.error().text.find("open_space"), std::string::npos) << unknown.error().text;
-  ASSERT_TRUE(holdings.add(space(1, 3)));
-  EXPECT_EQ(holdings.rank_in(*what), 3U);
+  ASSERT_TRUE(holdings.spaces().add(space(1, 3)));
+  EXPECT_EQ(holdings.spaces().rank_in(*what), 3U);
 
   opened_space alone{.id = space_id{2}, .spec = {}, .fingerprint = {}};
-  EXPECT_EQ(holdings.rank_in(alone), 0U) << "there is no other one";
+  EXPECT_EQ(holdings.spaces().rank_in(alone), 0U) << "there is no other one";
   opened_space replicated{.id = space_id{3},
                           .spec = {.world_size = 8, .pools = {{.name = "mla", .replicated = true}}},
                           .fingerprint = {}};
-  EXPECT_EQ(holdings.rank_in(replicated), 0U) << "all have the same objects";
+  EXPECT_EQ(holdings.spaces().rank_in(replicated), 0U) << "all have the same objects";
 }
 
 TEST_F(ClientHoldings, SpacesHaveABoundThatTheErrorNames) {
-  ASSERT_TRUE(holdings.add(space(1)));
-  ASSERT_TRUE(holdings.add(space(2)));
-  auto third = holdings.add(space(3));
+  ASSERT_TRUE(holdings.spaces().add(space(1)));
+  ASSERT_TRUE(holdings.spaces().add(space(2)));
+  auto third = holdings.spaces().add(space(3));
   ASSERT_FALSE(third);
   EXPECT_EQ(third.error().code, errc::busy);
   EXPECT_NE(third.error().text.find("connection.spaces_max"), std::string::npos);
-  EXPECT_TRUE(holdings.add(space(2))) << "opened again with the same rank, at the limit";
+  EXPECT_TRUE(holdings.spaces().add(space(2))) << "opened again with the same rank, at the limit";
   ASSERT_TRUE(holdings.close_space(space_id{1}));
-  EXPECT_TRUE(holdings.add(space(3)));
+  EXPECT_TRUE(holdings.spaces().add(space(3)));
   EXPECT_EQ(holdings.close_space(space_id{1}).error().code, errc::not_found);
 }
 
 TEST_F(ClientHoldings, ASpaceWithALeaseStaysOpen) {
   auto mine = space(1);
-  ASSERT_TRUE(holdings.add(mine));
+  ASSERT_TRUE(holdings.spaces().add(mine));
   auto taken = std::make_shared<lease>(*lease_on(hold(1, 1)));
   taken->space = mine->space;
   holdings.add(lease_ptr(taken));
@@ -153,24 +153,24 @@ TEST_F(ClientHoldings, ASpaceWithALeaseStaysOpen) {
 }
 
 TEST_F(ClientHoldings, RegionsAreCountedAndBounded) {
-  auto first = holdings.add(region(4096));
-  auto second = holdings.add(region(8192));
+  auto first = holdings.regions().add(region(4096));
+  auto second = holdings.regions().add(region(8192));
   ASSERT_TRUE(first && second);
   EXPECT_NE(*first, *second);
-  EXPECT_EQ(holdings.region_bytes(), 12288u);
-  auto third = holdings.add(region(4096));
+  EXPECT_EQ(holdings.regions().bytes(), 12288u);
+  auto third = holdings.regions().add(region(4096));
   ASSERT_FALSE(third);
   EXPECT_EQ(third.error().code, errc::busy);
   EXPECT_NE(third.error().text.find("as many as a connection may have"), std::string::npos);
 }
 
 TEST_F(ClientHoldings, ARemovedRegionStaysWithTheTransferThatUsesIt) {
-  auto id = holdings.add(region(4096));
-  auto in_use = holdings.region(*id);
-  EXPECT_EQ(holdings.remove(*id), in_use);
-  EXPECT_EQ(holdings.remove(*id), nullptr);
-  EXPECT_EQ(holdings.region(*id), nullptr);
-  EXPECT_EQ(holdings.region_bytes(), 0u);
+  auto id = holdings.regions().add(region(4096));
+  auto in_use = holdings.regions().registered(static_cast<uint32_t>(*id)).value();
+  EXPECT_EQ(holdings.regions().remove(*id), in_use);
+  EXPECT_EQ(holdings.regions().remove(*id), nullptr);
+  EXPECT_FALSE(holdings.regions().registered(static_cast<uint32_t>(*id)));
+  EXPECT_EQ(holdings.regions().bytes(), 0u);
   EXPECT_EQ(in_use->size(), 4096u);
 }
 
@@ -385,10 +385,10 @@ TEST_F(ClientHoldings, TheEndLeavesWhatALivingClientMayBeReading) {
   holdings.add(owned);
   holdings.add(read_too);
   ASSERT_TRUE(read(read_too, {place(2)}, {read_too->held.front().held}));
-  holdings.add(region(4096));
+  holdings.regions().add(region(4096));
   EXPECT_EQ(holdings.close().size(), 2u);
-  EXPECT_EQ(holdings.regions(), 0u);
-  EXPECT_EQ(holdings.region_bytes(), 0u);
+  EXPECT_EQ(holdings.regions().count(), 0u);
+  EXPECT_EQ(holdings.regions().bytes(), 0u);
   EXPECT_FALSE(holdings.holds(owned->id));
   EXPECT_TRUE(holdings.holds(read_too->id));
   EXPECT_EQ(holdings.reading_bytes(), 4096u);
@@ -419,11 +419,11 @@ TEST_F(ClientHoldings, ARevokedLeaseThatIsNotReadHoldsNothing) {
 }
 
 TEST_F(ClientHoldings, WhatIsReadUnderARevokedLeaseStaysUntilItIsReleased) {
-  ASSERT_TRUE(holdings.add(space(3)));
+  ASSERT_TRUE(holdings.spaces().add(space(3)));
   auto objects = hold(1, 2);
   std::weak_ptr<object_hold> held = objects;
   auto taken = std::make_shared<lease>(*lease_on(std::move(objects)));
-  taken->space = holdings.space(space_id{3})->space;
+  taken->space = holdings.spaces().find(space_id{3})->space;
   auto id = taken->id;
   holdings.add(taken);
   auto reading = hold(1, 1);
@@ -481,17 +481,17 @@ TEST_F(ClientHoldings, EventsThatALivingClientMayHaveOpenAreKept) {
     page->give_events();
   EXPECT_TRUE(opened->opened());
   EXPECT_FALSE(plain->opened()) << "it has none";
-  ASSERT_TRUE(holdings.add(region(4096, std::exchange(opened, nullptr))));
-  ASSERT_TRUE(holdings.add(region(4096, std::exchange(plain, nullptr))));
-  EXPECT_FALSE(holdings.keeps_events());
+  ASSERT_TRUE(holdings.regions().add(region(4096, std::exchange(opened, nullptr))));
+  ASSERT_TRUE(holdings.regions().add(region(4096, std::exchange(plain, nullptr))));
+  EXPECT_FALSE(holdings.regions().keeps_events());
   holdings.close();
-  EXPECT_TRUE(holdings.keeps_events());
+  EXPECT_TRUE(holdings.regions().keeps_events());
   EXPECT_TRUE(dropped.expired());
   opened = kept.lock();
   ASSERT_TRUE(opened);
   EXPECT_TRUE(opened->opened());
   holdings.client_ended();
-  EXPECT_FALSE(holdings.keeps_events());
+  EXPECT_FALSE(holdings.regions().keeps_events());
   EXPECT_FALSE(opened->opened());
   opened.reset();
   EXPECT_TRUE(kept.expired());
@@ -500,27 +500,27 @@ TEST_F(ClientHoldings, EventsThatALivingClientMayHaveOpenAreKept) {
 TEST_F(ClientHoldings, AClientThatDiesBeforeItsSocketIsClosedHasNothingOpen) {
   auto page = std::make_shared<device_memory>(4);
   page->give_events();
-  ASSERT_TRUE(holdings.add(region(4096, page)));
+  ASSERT_TRUE(holdings.regions().add(region(4096, page)));
   holdings.client_ended();
   EXPECT_FALSE(page->opened());
   holdings.close();
-  EXPECT_FALSE(holdings.keeps_events());
+  EXPECT_FALSE(holdings.regions().keeps_events());
 }
 
 TEST_F(ClientHoldings, ErrorsSayWhatWasNotOpenedOrRegistered) {
-  ASSERT_TRUE(holdings.add(space(3)));
-  EXPECT_EQ(holdings.opened(3).value()->space->id, space_id{3});
-  EXPECT_EQ(holdings.opened(4).error().code, errc::not_found);
-  EXPECT_NE(holdings.opened(4).error().text.find("has not opened space 4"), std::string::npos);
-  auto id = holdings.add(region(8192));
+  ASSERT_TRUE(holdings.spaces().add(space(3)));
+  EXPECT_EQ(holdings.spaces().opened(3).value()->space->id, space_id{3});
+  EXPECT_EQ(holdings.spaces().opened(4).error().code, errc::not_found);
+  EXPECT_NE(holdings.spaces().opened(4).error().text.find("has not opened space 4"), std::string::npos);
+  auto id = holdings.regions().add(region(8192));
   ASSERT_TRUE(id);
-  EXPECT_EQ(holdings.registered(static_cast<uint32_t>(*id)).value()->size(), 8192u);
-  EXPECT_EQ(holdings.registered(77).error().code, errc::not_found);
+  EXPECT_EQ(holdings.regions().registered(static_cast<uint32_t>(*id)).value()->size(), 8192u);
+  EXPECT_EQ(holdings.regions().registered(77).error().code, errc::not_found);
 }
 
 TEST_F(ClientHoldings, AreShownInStatus) {
   client_state shown;
-  ASSERT_TRUE(holdings.add(region(8192)));
+  ASSERT_TRUE(holdings.regions().add(region(8192)));
   holdings.add(lease_on(nullptr));
   ASSERT_TRUE(holdings.staging_memory().value()->reserve({}, {}));
   holdings.show(shown);

@@ -1,4 +1,4 @@
-#include "daemon/settings_reload.hpp"
+#include "daemon/settings.hpp"
 
 #include "settings_support.hpp"
 

@@ -1,7 +1,7 @@
 // Any text must end in valid settings or in problems that can be printed; never in a crash, never in an exception.
 // The first byte chooses: the rest is the file itself, or picks lines of known options with odd values, which reaches
 // behind TOML's syntax at once.
-#include "daemon/settings_reload.hpp"
+#include "daemon/settings.hpp"
 #include "daemon/settings_table.hpp"
 #include "daemon/settings_toml.hpp"
 

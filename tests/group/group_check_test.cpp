@@ -44,7 +44,7 @@ struct GroupCheck : ::testing::Test {
     notices->offer(1);
     group.apply(add_lease_notice{what->id, what->owner, what});
   }
-  std::vector<std::string> check() { return group.answer(check_group_request{}).differences; }
+  std::vector<std::string> check() { return check_leases(group, check_group_request{}).differences; }
 };
 
 } // namespace
@@ -53,7 +53,7 @@ TEST_F(GroupCheck, ListsLeasesWithWhoKeepsThem) {
   auto first = lease_numbered(1), pinned = lease_numbered(2, {});
   add(first);
   ASSERT_EQ(group.answer(pin_request{pinned, digest{{9}}, 1 << 20}).failure.code, errc::ok);
-  auto found = group.answer(check_group_request{});
+  auto found = check_leases(group, check_group_request{});
   EXPECT_TRUE(found.differences.empty());
   ASSERT_EQ(found.leases.size(), 2u);
   EXPECT_EQ(found.leases[0], first);
@@ -76,17 +76,17 @@ TEST_F(GroupCheck, ListsThemInParts) {
     all.push_back(lease_numbered(number));
     add(all.back());
   }
-  auto first = group.answer(check_group_request{});
+  auto first = check_leases(group, check_group_request{});
   EXPECT_EQ(first.leases.size(), check_group_request::leases_max);
   ASSERT_NE(first.next, 0u);
-  auto rest = group.answer(check_group_request{first.next});
+  auto rest = check_leases(group, check_group_request{first.next});
   EXPECT_EQ(rest.leases.size(), 1u);
   EXPECT_EQ(rest.next, 0u);
 }
 
 TEST_F(GroupCheck, ALeaseWhoseEndIsOnItsWayIsNoDifference) {
   add(lease_numbered(1));
-  auto found = group.answer(check_group_request{});
+  auto found = check_leases(group, check_group_request{});
   EXPECT_TRUE(found.differences.empty());
   EXPECT_TRUE(found.leases.empty());
 }
@@ -108,14 +108,14 @@ TEST_F(GroupCheck, NamesLeasesThatAConnectionAndTheGroupKnowDifferently) {
   auto first = lease_numbered(1);
   add(first);
   check_owner_request asked{owner, {first->id}};
-  EXPECT_TRUE(group.answer(asked).differences.empty());
+  EXPECT_TRUE(check_owner(group, asked).differences.empty());
   asked.leases.push_back(lease_id{{2}});
-  auto found = group.answer(asked).differences;
+  auto found = check_owner(group, asked).differences;
   ASSERT_EQ(found.size(), 2u);
   EXPECT_EQ(found[0],
             "connection 4 owns lease 02000000000000000000000000000000, and the trust group does not know it");
   EXPECT_EQ(found[1], "connection 4 owns 2 leases, and the trust group knows 1 of it");
-  auto none = group.answer(check_owner_request{owner, {}}).differences;
+  auto none = check_owner(group, check_owner_request{owner, {}}).differences;
   ASSERT_EQ(none.size(), 1u);
   EXPECT_EQ(none[0], "connection 4 owns 0 leases, and the trust group knows 1 of it");
 }
@@ -137,7 +137,7 @@ TEST_F(GroupCheck, CountsReferencesOfPromptsAndTails) {
   kept->end = {.space = in, .chunks = 3, .tail_tokens = 7, .key = digest{{1}}};
   kept->logits.resize(100);
   ASSERT_EQ(group.answer(save_prompt_request{kept}).failure.code, errc::ok);
-  auto found = group.answer(check_group_request{});
+  auto found = check_leases(group, check_group_request{});
   EXPECT_TRUE(found.differences.empty());
   EXPECT_EQ(found.named.prompts, 3u);
   EXPECT_EQ(found.named.tails_of_prompts, 1u);

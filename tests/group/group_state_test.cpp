@@ -30,26 +30,18 @@ const lookup_id lookup{{2}};
 
 } // namespace
 
-TEST_F(GroupState, OpensSpacesUpToItsBound) {
-  auto first = group.answer(open_space_request{spec("a")});
-  ASSERT_EQ(first.failure.code, errc::ok);
-  auto second = group.answer(open_space_request{spec("b")});
-  EXPECT_EQ(group.answer(open_space_request{spec("c")}).failure.code, errc::busy);
-  EXPECT_EQ(group.answer(group_status_request{}).spaces, 2u);
-  EXPECT_EQ(group.answer(group_status_request{}).open_spaces.size(), 2u);
-
-  EXPECT_TRUE(group.answer(idle_spaces_request{}).idle.empty());
-  space_id forgotten = second.opened->id;
-  second.opened.reset();
-  auto idle = group.answer(idle_spaces_request{});
-  EXPECT_EQ(idle.known, 2u);
-  ASSERT_EQ(idle.idle.size(), 1u);
-  EXPECT_EQ(group.answer(forget_spaces_request{idle.idle}).forgotten, std::vector{forgotten});
-  EXPECT_EQ(group.answer(open_space_request{spec("c")}).failure.code, errc::ok);
+TEST_F(GroupState, ReportsTheSpacesThatItHas) {
+  auto first = group.spaces().open(spec("a"));
+  auto second = group.spaces().open(spec("b"));
+  ASSERT_TRUE(first && second);
+  EXPECT_EQ(report_of(group).spaces, 2u);
+  EXPECT_EQ(report_of(group).open_spaces.size(), 2u);
+  second->reset();
+  EXPECT_EQ(report_of(group).open_spaces.size(), 1u);
 }
 
 TEST_F(GroupState, ReservesNumbersAsLongAsThereIsRoom) {
-  auto reserved = group.answer(reserve_spaces_request{{digest{{1}}, digest{{2}}, digest{{3}}}});
+  auto reserved = reserve(group.spaces(), reserve_spaces_request{{digest{{1}}, digest{{2}}, digest{{3}}}});
   ASSERT_EQ(reserved.ids.size(), 3u);
   EXPECT_NE(reserved.ids[0], space_id{});
   EXPECT_NE(reserved.ids[1], space_id{});
@@ -62,8 +54,8 @@ TEST_F(GroupState, FindsALeaseUntilItsOwnerEndsIt) {
     notices->offer(1);
     group.apply(add_lease_notice{id, owner, held});
     EXPECT_EQ(notices->waiting(), 0u) << "the notice was read";
-    EXPECT_EQ(group.answer(use_lease_request{id}).found, held);
-    EXPECT_EQ(group.answer(group_status_request{}).leases, 1u);
+    EXPECT_EQ(use(group.leases(), use_lease_request{id}).found, held);
+    EXPECT_EQ(report_of(group).leases, 1u);
     if (whole) {
       group.apply(end_owner_notice{owner});
     } else {
@@ -71,7 +63,7 @@ TEST_F(GroupState, FindsALeaseUntilItsOwnerEndsIt) {
       group.apply(end_lease_notice{id, owner});
     }
     EXPECT_EQ(notices->waiting(), 0u);
-    auto gone = group.answer(use_lease_request{id});
+    auto gone = use(group.leases(), use_lease_request{id});
     EXPECT_EQ(gone.found, nullptr);
     EXPECT_EQ(gone.failure.code, errc::gone);
   }
@@ -79,21 +71,20 @@ TEST_F(GroupState, FindsALeaseUntilItsOwnerEndsIt) {
 
 TEST_F(GroupState, AwaitsLookupsById) {
   auto context = std::make_shared<request_context>(), waits = std::make_shared<request_context>();
-  EXPECT_EQ(group.answer(begin_lookup_request{lookup, context}).failure.code, errc::ok);
-  EXPECT_EQ(group.answer(begin_lookup_request{lookup, context}).failure.code, errc::bad_request);
-  std::optional<await_lookup_answer> first, second;
-  group.await({lookup, waits}, [&](await_lookup_answer answer) { first = std::move(answer); });
+  EXPECT_EQ(begin(group.lookups(), begin_lookup_request{lookup, context}).failure.code, errc::ok);
+  EXPECT_EQ(begin(group.lookups(), begin_lookup_request{lookup, context}).failure.code, errc::bad_request);
+  errc first = errc::ok;
+  lookup_outcome_ptr second;
+  group.lookups().await(lookup, waits, [&](const error& failure, const auto&) { first = failure.code; });
   waits->ended = errc::deadline;
-  group.sweep();
-  ASSERT_TRUE(first);
-  EXPECT_EQ(first->failure.code, errc::deadline);
-  group.await({lookup, nullptr}, [&](await_lookup_answer answer) { second = std::move(answer); });
+  group.lookups().sweep();
+  EXPECT_EQ(first, errc::deadline);
+  group.lookups().await(lookup, nullptr, [&](const error&, const auto& found) { second = found; });
   EXPECT_FALSE(second);
   auto outcome = std::make_shared<const lookup_outcome>();
-  group.apply(finish_lookup_notice{lookup, context, outcome});
-  ASSERT_TRUE(second);
-  EXPECT_EQ(second->found, outcome);
-  EXPECT_FALSE(group.answer(cancel_lookup_request{lookup_id{{9}}}).found);
+  group.lookups().finish(lookup, context, outcome);
+  EXPECT_EQ(second, outcome);
+  EXPECT_FALSE(group.lookups().cancel(lookup_id{{9}}));
 }
 
 TEST_F(GroupState, SessionsEndWithTheirOwnerAndAreCounted) {
@@ -104,7 +95,7 @@ TEST_F(GroupState, SessionsEndWithTheirOwnerAndAreCounted) {
   counted.answer(open_session_request{{kept, owner, space_id{1}, 64, true, false, nullptr, nullptr}});
   counted.answer(open_session_request{{ends, owner, space_id{1}, 64, false, false, nullptr, nullptr}});
   EXPECT_EQ(counted.answer(sessions_request{1}).listed.size(), 1u);
-  EXPECT_EQ(counted.answer(group_status_request{}).sessions, 2u);
+  EXPECT_EQ(report_of(counted).sessions, 2u);
 
   auto used = of_counted.use(kept, 100);
   ASSERT_EQ(used.failure.code, errc::ok);
@@ -123,7 +114,7 @@ TEST_F(GroupState, SessionsEndWithTheirOwnerAndAreCounted) {
 /// Held sessions of 100 bytes each; two of them fit.
 class GroupStateHolds : public GroupState {
  protected:
-  space_ptr in = group.answer(open_space_request{spec("held")}).opened;
+  space_ptr in = *group.spaces().open(spec("held"));
   session_id open(uint8_t number, bool keep = false) {
     session_id named{{number}};
     group.answer(open_session_request{{named, owner, space_id{1}, 64, keep, true, nullptr, nullptr}});
@@ -165,26 +156,26 @@ TEST_F(GroupStateHolds, ATailIsUnreferredWhenNoTurnForkOrStoreHasIt) {
   EXPECT_EQ(group.tails().references(tail_referrer::session), 2U);
   EXPECT_EQ(group.answer(sessions_request{10, of}).listed.size(), 1U);
   actors.close(of);
-  EXPECT_EQ(group.next_unreferred().space, nullptr);
+  EXPECT_EQ(group.tails().next_unreferred().space, nullptr);
   used = actors.use(fork, 5).found;
   EXPECT_EQ(used.saved, saved);
   actors.save(fork, {used.generation, std::make_shared<session_state>(), session_hold{}});
-  EXPECT_EQ(group.next_unreferred().key, saved->key);
+  EXPECT_EQ(group.tails().next_unreferred().key, saved->key);
   EXPECT_EQ(group.tails().size(), 0U);
   group.answer(refer_tail_request{in, saved->key, owner});
   group.apply(end_owner_notice{owner});
-  EXPECT_EQ(group.next_unreferred().key, saved->key) << "nobody is going to save it";
+  EXPECT_EQ(group.tails().next_unreferred().key, saved->key) << "nobody is going to save it";
 }
 
 TEST_F(GroupStateHolds, ALookupsSaveLeavesWhatIsHeld) {
   auto of = open(1);
   auto what = lease_of(1);
   EXPECT_EQ(save(of, what).unheld, "");
-  EXPECT_EQ(group.answer(use_lease_request{what->id}).found, what) << "it can be read by its id";
+  EXPECT_EQ(use(group.leases(), use_lease_request{what->id}).found, what) << "it can be read by its id";
   auto used = actors.use(of, 100);
   actors.save(of, {used.found.generation, std::make_shared<session_state>(), {}});
   EXPECT_EQ(group.answer(sessions_request{9}).held, 1u);
-  EXPECT_TRUE(group.take_ended_holds().empty());
+  EXPECT_TRUE(group.take_ended().holds.empty());
 }
 
 TEST_F(GroupStateHolds, ATurnIsToldWhatTheSessionHolds) {
@@ -213,7 +204,7 @@ TEST_F(GroupStateHolds, WhatIsSavedReplacesWhatWasHeld) {
   save(of, first);
   save(of, lease_of(2));
   EXPECT_EQ(first.use_count(), 1) << "it has ended";
-  EXPECT_EQ(group.answer(use_lease_request{first->id}).failure.code, errc::gone);
+  EXPECT_EQ(use(group.leases(), use_lease_request{first->id}).failure.code, errc::gone);
   auto listed = group.answer(sessions_request{9}).listed;
   ASSERT_EQ(listed.size(), 1u);
   EXPECT_EQ(listed[0].held_tokens, 2 * in->spec.chunk_tokens);
@@ -228,7 +219,7 @@ TEST_F(GroupStateHolds, ALateSaveHoldsNothing) {
   auto late = actors.save(
       of, {used.found.generation, std::make_shared<session_state>(), session_hold{lease_of(2), 100, 250}});
   EXPECT_EQ(late.outcome, turn_outcome::late);
-  EXPECT_TRUE(group.take_ended_holds().empty());
+  EXPECT_TRUE(group.take_ended().holds.empty());
   actors.close(of);
   EXPECT_EQ(
       actors.save(of, {2, std::make_shared<session_state>(), session_hold{lease_of(3), 100, 250}}).outcome,
@@ -263,12 +254,12 @@ TEST_F(GroupStateHolds, SessionsThatEndHoldNothing) {
     save(one, lease_of(one.bytes[0]));
   EXPECT_TRUE(actors.close(closed).held);
   EXPECT_FALSE(actors.close(closed).held);
-  EXPECT_EQ(group.take_ended_holds().size(), 1u);
+  EXPECT_EQ(group.take_ended().holds.size(), 1u);
   actors.end(owner);
-  EXPECT_EQ(group.take_ended_holds().size(), 1u);
+  EXPECT_EQ(group.take_ended().holds.size(), 1u);
   EXPECT_EQ(group.answer(sessions_request{9}).held, 1u);
   EXPECT_EQ(actors.revoke(lease_id{{3}}).failure.code, errc::ok);
-  EXPECT_EQ(group.take_ended_holds().size(), 1u);
+  EXPECT_EQ(group.take_ended().holds.size(), 1u);
 }
 
 TEST_F(GroupStateHolds, NoMoreThanItsBoundWaitToBeDemoted) {
@@ -306,14 +297,13 @@ TEST_F(GroupState, ListsLeasesAndMarksThoseThatAreRevoked) {
   held->bytes = 77;
   notices->offer(1);
   group.apply(add_lease_notice{id, owner, held});
-  auto listed = group.answer(leases_request{0, 10});
-  EXPECT_EQ(listed.count, 1u);
-  ASSERT_EQ(listed.listed.size(), 1u);
-  EXPECT_EQ(listed.listed[0].id, id);
-  EXPECT_EQ(listed.listed[0].owner, owner);
-  EXPECT_EQ(listed.listed[0].bytes, 77u);
-  EXPECT_TRUE(group.answer(leases_request{listed.listed[0].number, 10}).listed.empty());
+  auto listed = group.leases().list(0, 10);
+  ASSERT_EQ(listed.size(), 1u);
+  EXPECT_EQ(listed[0].id, id);
+  EXPECT_EQ(listed[0].owner, owner);
+  EXPECT_EQ(listed[0].bytes, 77u);
+  EXPECT_TRUE(group.leases().list(listed[0].number, 10).empty());
   EXPECT_EQ(group.answer(mark_revoked_request{id}).failure.code, errc::ok);
-  EXPECT_EQ(group.answer(use_lease_request{id}).failure.code, errc::gone);
+  EXPECT_EQ(use(group.leases(), use_lease_request{id}).failure.code, errc::gone);
   EXPECT_EQ(group.answer(mark_revoked_request{lease_id{{9}}}).failure.code, errc::not_found);
 }

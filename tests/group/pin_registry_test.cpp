@@ -1,4 +1,4 @@
-#include "group/pin_registry.hpp"
+#include "group/lease_registry.hpp"
 
 #include <gtest/gtest.h>
 

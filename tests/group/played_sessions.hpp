@@ -107,7 +107,7 @@ class played_group {
   }
   void end(connection_id owner) {
     group_.apply(end_owner_notice{owner});
-    for (const session_id& id : group_.take_ended_actors())
+    for (const session_id& id : group_.take_ended().actors)
       park(id);
   }
   void park(const session_id& id) {

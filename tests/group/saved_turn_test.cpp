@@ -2,7 +2,7 @@
 #include "group/session_id.hpp"
 
 #include "group/session_table.hpp"
-#include "index/first_block.hpp"
+#include "index/prefix_hasher.hpp"
 #include "tests/group/played_sessions.hpp"
 #include "tests/group/sessions.hpp"
 

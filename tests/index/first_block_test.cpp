@@ -1,5 +1,5 @@
 // Kinds of extra keys are not mistaken for each other, even where the digest of a prompt's first block names an object.
-#include "index/first_block.hpp"
+#include "index/prefix_hasher.hpp"
 #include "index/prefix_resolver.hpp"
 #include "tests/index/hash_vectors.hpp"
 #include "tests/index/spaces.hpp"

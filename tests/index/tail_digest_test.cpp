@@ -1,4 +1,4 @@
-#include "index/first_block.hpp"
+#include "index/prefix_hasher.hpp"
 
 #include "index/prefix_resolver.hpp"
 #include "tests/index/spaces.hpp"

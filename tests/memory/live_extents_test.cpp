@@ -1,4 +1,4 @@
-#include "memory/extent_map.hpp"
+#include "memory/arena_allocator.hpp"
 #include "tests/support/seed.hpp"
 
 #include <gtest/gtest.h>

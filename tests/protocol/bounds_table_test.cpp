@@ -1,5 +1,5 @@
 // The table of bounds, the page that lists them and the code agree.
-#include "protocol/bounds_table.hpp"
+#include "tests/protocol/bounds_table.hpp"
 
 #include "frames.hpp"
 #include "protocol/frame_decoder.hpp"

@@ -1,4 +1,4 @@
-#include "storage/volume_reader.hpp"
+#include "storage/volume_device.hpp"
 
 #include "base/unique_fd.hpp"
 #include "storage/aligned_buffer.hpp"

@@ -64,7 +64,7 @@ struct round_fixture : ::testing::Test {
     return {objects.probe(*chain(number, 1), true, false).places.front().id};
   }
   bool may_leave(uint64_t number) const {
-    return !objects.offered({to_entry_key(key_of(number))}).extents.empty();
+    return !objects.departures().offered({to_entry_key(key_of(number))}).extents.empty();
   }
   bool present(uint64_t number) { return objects.probe(*chain(number, 1), false, false).hits == 1; }
 

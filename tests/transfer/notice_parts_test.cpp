@@ -1,4 +1,4 @@
-#include "transfer/notice_parts.hpp"
+#include "transfer/write_through_messages.hpp"
 
 #include "index/object_header.hpp"
 #include "tests/tier/objects.hpp"

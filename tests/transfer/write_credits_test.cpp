@@ -1,4 +1,4 @@
-#include "transfer/credit_issuer.hpp"
+#include "transfer/write_queue.hpp"
 
 #include "tests/tier/objects.hpp"
 

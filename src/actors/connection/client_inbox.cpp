@@ -297,7 +297,7 @@ void client_inbox::finish() {
     return; // an answer that was being sent when the socket closed
   owner_.close();
   const client_holdings& kept_for_it = client_.holdings();
-  bool kept = life_.quarantine(kept_for_it.leases() != 0 || kept_for_it.keeps_events());
+  bool kept = life_.quarantine(kept_for_it.leases() != 0 || kept_for_it.regions().keeps_events());
   show_phase();
   if (!kept) {
     owner_.quit();

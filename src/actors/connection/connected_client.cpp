@@ -61,8 +61,8 @@ void connected_client::count_quarantine(bool whole) {
   record_->quarantined_bytes = bytes;
 }
 
-request_defaults connected_client::defaults_of_space(uint32_t id) const {
-  auto known = holdings_.space(static_cast<space_id>(id));
+request_defaults connected_client::defaults_of_space(uint32_t id) {
+  auto known = holdings_.spaces().find(static_cast<space_id>(id));
   return known ? known->defaults : request_defaults{};
 }
 

@@ -56,7 +56,7 @@ class connected_client {
   // ---- what it has declared ----
 
   /// The defaults of a space that it has open; those of any, if it has not.
-  request_defaults defaults_of_space(uint32_t id) const;
+  request_defaults defaults_of_space(uint32_t id);
   /// How fast it computes the space's KV, in tokens per second; 0: nothing is left to it.
   uint32_t prefill_speed(const wire::Options* options, const client_space& opened) const;
   /// True if the request is to find nothing, which is counted.

@@ -1,7 +1,7 @@
 // CONNECTION: one client's requests, from the frame to the answer, and what they ask of other actors.
 //
 // A connection is made of what the client has (connected_client.hpp), its frames and their credit (client_inbox.hpp), and the requests
-// whose verbs are in progress (request.hpp). The actor (connection_actor.cpp) passes it messages. It belongs to one actor and
+// whose verbs are in progress (request.hpp). The actor (connection.cpp) passes it messages. It belongs to one actor and
 // is part of its state: when the actor ends, all resources of the client are released.
 #pragma once
 
@@ -120,7 +120,7 @@ class connection final : private client_inbox::owner {
     resume_after(client_.group().lease_ends, entry, std::move(work));
   }
 
-  // ---- counters of the client (connection_wakeup.cpp) ----
+  // ---- counters of the client (counter_wakeup.cpp) ----
 
   /// The descriptor of the client's bell, for the client.
   result<unique_fd> bell();

@@ -97,7 +97,7 @@ void connection::wait_for_counter(const request_entry& entry, const client_count
 
 /// The reason why such a wait would never end.
 error connection::end_of(const client_counter& counter, const device_memory_ptr& memory) const {
-  if (!client_.holdings().has(*counter.region()))
+  if (!client_.holdings().regions().has(*counter.region()))
     return {errc::gone, "the region of the counter that the request waits for was unregistered"};
   auto same = [&](const auto& each) { return each.lock() == memory; };
   if (std::any_of(lost_memory_.begin(), lost_memory_.end(), same))

@@ -2,6 +2,7 @@
 #include "actors/connection/request.hpp"
 #include "connection/request_values.hpp"
 #include "group/session_holds.hpp"
+#include "group/session_turn.hpp"
 
 #include <algorithm>
 #include <cassert>

@@ -123,11 +123,11 @@ class client_request final : public request_entry, private task_owner {
   // ---- what the client has; a request for anything else is refused ----
 
   client_space_ptr space(uint32_t number) {
-    auto found = client.holdings().opened(number);
+    auto found = client.holdings().spaces().opened(number);
     return ok(found) ? *found : nullptr;
   }
   client_region_ptr region(uint32_t number) {
-    auto found = client.holdings().registered(number);
+    auto found = client.holdings().regions().registered(number);
     return ok(found) ? *found : nullptr;
   }
   bool may_govern(const char* why) { return ok(client.may_govern(why)); }

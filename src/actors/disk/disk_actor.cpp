@@ -5,6 +5,8 @@
 #include "runtime/io_port.hpp"
 #include "runtime/ring.hpp"
 #include "runtime/turns.hpp"
+#include "storage/disk/disk_queue.hpp"
+#include "storage/disk/path_health.hpp"
 #include "storage/disk/registered_memory.hpp"
 
 #include <caf/stateful_actor.hpp>

@@ -29,7 +29,7 @@
 namespace terrace::actors {
 
 // CLEAR KEEPER: a thread for one clear that a group's volume cannot record now. It writes the clear to the
-// state directory, answers, and ends (storage/disk/clear_record.hpp).
+// state directory, answers, and ends (storage/pending_clears.hpp).
 
 clear_keeper_actor spawn_clear_keeper(caf::actor_system& system, group_ptr group);
 

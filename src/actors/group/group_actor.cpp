@@ -45,7 +45,7 @@ using group_pointer = group_actor::stateful_pointer<group_actor_state>;
 /// Notifies the tiers itself, because the connection that asks may end before it is answered.
 forget_spaces_answer on_forget_spaces(group_pointer self, const forget_spaces_request& request) {
   assert(request.empty.size() <= empty_spaces_request::spaces_max);
-  auto answer = self->state.shared->answer(request);
+  forget_spaces_answer answer{{}, self->state.shared->spaces().forget(request.empty)};
   assert(answer.forgotten.size() <= request.empty.size());
   auto group = self->state.group.lock();
   if (group && !answer.forgotten.empty()) {
@@ -60,19 +60,24 @@ forget_spaces_answer on_forget_spaces(group_pointer self, const forget_spaces_re
 
 /// Registers the tenant of the space before a tier can ask for it: a tier asks when a request uses the space.
 open_space_answer on_open_space(group_pointer self, const open_space_request& request) {
-  auto answer = self->state.shared->answer(request);
-  if (auto group = self->state.group.lock(); group && answer.opened) {
-    group->tenants->opened(answer.opened->id, answer.opened->spec.salt);
-    group->events->opened(answer.opened->id, answer.opened->spec);
+  auto& spaces = self->state.shared->spaces();
+  auto opened = request.known != space_id{} ? spaces.open(request.known) : spaces.open(request.spec);
+  if (!opened)
+    return {opened.error(), nullptr};
+  if (auto group = self->state.group.lock()) {
+    group->tenants->opened((*opened)->id, (*opened)->spec.salt);
+    group->events->opened((*opened)->id, (*opened)->spec);
   }
-  return answer;
+  return {{}, std::move(*opened)};
 }
 
 caf::result<await_lookup_answer> on_await_lookup(group_pointer self, const await_lookup_request& request) {
   auto reply = make_answer<await_lookup_answer>(self);
   auto promise = reply.promise();
-  self->state.shared->await(request,
-                            [reply](await_lookup_answer found) mutable { reply.deliver(std::move(found)); });
+  auto told = [reply](const error& failure, const lookup_outcome_ptr& found) mutable {
+    reply.deliver({failure, found});
+  };
+  self->state.shared->lookups().await(request.id, request.context, told);
   return promise;
 }
 
@@ -122,10 +127,9 @@ void demote_next(group_pointer self) {
 
 // ---- tails to which nobody refers any more ----
 
-/// Removes one tail at a time. It asks the fastest tier first, and once more at the end, as a clear does
-/// (tier/objects/clear_order.hpp). It asks one tier at a time about some objects at a time. The tier holds
-/// the objects that it has, and is told that they are unwanted in the same turn that finds the tail still
-/// without references. Whoever refers to the tail later asks the tiers later, and finds it gone.
+/// Removes one tail at a time. It asks the fastest tier first, and once more at the end, as a clear does (`clear_order`), one
+/// tier at a time about some objects at a time. The tier holds the objects that it has, and is told that they are unwanted in
+/// the turn that finds the tail still without references. Whoever refers to it later asks the tiers later, and finds it gone.
 struct tail_removal {
   unreferred_tail what;
   object_source objects;
@@ -187,7 +191,7 @@ void remove_next_tail(group_pointer self) {
   if (state.removing)
     return;
   auto group = state.group.lock();
-  unreferred_tail next = state.shared->next_unreferred();
+  unreferred_tail next = state.shared->tails().next_unreferred();
   if (!next.space || !group)
     return;
   state.removing = true;
@@ -257,14 +261,14 @@ void with_parked(group_pointer self, const session_id& id, std::function<void()>
 /// they are many.
 void settle_holds(group_pointer self) {
   constexpr size_t few = 8;
-  for (const session_id& id : self->state.shared->take_ended_actors())
+  auto ended = self->state.shared->take_ended();
+  for (const session_id& id : ended.actors)
     with_parked(self, id, [] {});
-  auto ended = self->state.shared->take_ended_holds();
   auto group = self->state.group.lock();
-  if (ended.size() > few && group && group->lease_ends)
-    group->lease_ends->destroy(std::move(ended));
+  if (ended.holds.size() > few && group && group->lease_ends)
+    group->lease_ends->destroy(std::move(ended.holds));
   else
-    ended.clear();
+    ended.holds.clear();
   demote_next(self);
   remove_next_tail(self);
   check_some_sessions(self);
@@ -373,32 +377,43 @@ void park_excess(group_pointer self) {
     with_parked(self, *coldest, [] {});
 }
 
-group_actor::behavior_type group_behavior(group_pointer self, const space_registry::options& spaces,
+group_actor::behavior_type group_behavior(group_pointer self, const space_registry::options& most,
                                           const std::shared_ptr<credit_gate>& notices,
                                           const std::weak_ptr<const trust_group>& group,
                                           const session_bounds& sessions,
                                           const std::shared_ptr<metrics::client_probe>& probe,
                                           const account_ptr& held, const prompt_bounds& prompts) {
-  group_state& shared = self->state.shared.emplace(spaces, notices, sessions, probe, held, prompts);
+  group_state& shared = self->state.shared.emplace(most, notices, sessions, probe, held, prompts);
+  space_registry& spaces = shared.spaces();
+  lookup_registry& lookups = shared.lookups();
   self->state.active = active_sessions<session_actor>(sessions.active_max);
   self->state.group = group;
   return {
       [self](const open_space_request& request) { return on_open_space(self, request); },
-      [&shared](const idle_spaces_request& request) { return shared.answer(request); },
+      [&spaces](const idle_spaces_request&) {
+        return idle_spaces_answer{{}, spaces.idle(empty_spaces_request::spaces_max), spaces.known()};
+      },
       [self](const forget_spaces_request& request) { return on_forget_spaces(self, request); },
-      [&shared](const reserve_spaces_request& request) { return shared.answer(request); },
+      [&spaces](const reserve_spaces_request& request) { return reserve(spaces, request); },
       [&shared](const add_lease_notice& notice) { shared.apply(notice); },
-      [&shared](const use_lease_request& request) { return shared.answer(request); },
+      [&shared](const use_lease_request& request) { return use(shared.leases(), request); },
       [self](const mark_revoked_request& request) { return on_mark_revoked(self, request); },
-      [&shared](const leases_request& request) { return shared.answer(request); },
+      [&shared](const leases_request& request) {
+        return leases_answer{
+            {}, shared.leases().size(), shared.leases().list(request.after, request.count_max)};
+      },
       [&shared](const pin_request& request) { return shared.answer(request); },
       [&shared](const unpin_request& request) { return shared.answer(request); },
       [&shared](const end_lease_notice& notice) { shared.apply(notice); },
       [self](const end_owner_notice& notice) { on_end_owner(self, notice); },
-      [&shared](const begin_lookup_request& request) { return shared.answer(request); },
-      [&shared](const finish_lookup_notice& notice) { shared.apply(notice); },
+      [&lookups](const begin_lookup_request& request) { return begin(lookups, request); },
+      [&lookups](const finish_lookup_notice& notice) {
+        lookups.finish(notice.id, notice.context, notice.outcome);
+      },
       [self](const await_lookup_request& request) { return on_await_lookup(self, request); },
-      [&shared](const cancel_lookup_request& request) { return shared.answer(request); },
+      [&lookups](const cancel_lookup_request& request) {
+        return cancel_lookup_answer{{}, lookups.cancel(request.id)};
+      },
       [self](const open_session_request& request) { return change_sessions(self, request); },
       [self](const find_session_request& request) { return on_find_session(self, request); },
       [self](const yield_holds_request& request) { return on_yield_holds(self, request); },
@@ -410,13 +425,15 @@ group_actor::behavior_type group_behavior(group_pointer self, const space_regist
       [&shared](const sessions_request& request) { return shared.answer(request); },
       [self](const refer_tail_request& request) { return change_sessions(self, request); },
       [self](const save_prompt_request& request) { return change_sessions(self, request); },
-      [&shared](const find_prompt_request& request) { return shared.answer(request); },
+      [&shared](const find_prompt_request& request) {
+        return find_prompt_answer{{}, shared.prompts().find(request.space, request.key)};
+      },
       [self](const forget_prompts_request& request) { return change_sessions(self, request); },
-      [&shared](const check_group_request& request) { return shared.answer(request); },
+      [&shared](const check_group_request& request) { return check_leases(shared, request); },
       [&shared](const check_sessions_request& request) { return shared.answer(request); },
-      [&shared](const check_owner_request& request) { return shared.answer(request); },
-      [&shared](const sweep_notice&) { shared.sweep(); },
-      [&shared](const group_status_request& request) { return shared.answer(request); },
+      [&shared](const check_owner_request& request) { return check_owner(shared, request); },
+      [&lookups](const sweep_notice&) { lookups.sweep(); },
+      [&shared](const group_status_request&) { return report_of(shared); },
   };
 }
 

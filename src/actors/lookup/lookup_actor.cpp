@@ -6,6 +6,7 @@
 #include "runtime/next_turn.hpp"
 #include "runtime/turn_times.hpp"
 #include "tier/search/prefix_search.hpp"
+#include "tier/search/recompute_choice.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/stateful_actor.hpp>

@@ -1,6 +1,7 @@
 // Turns the words of a client into batches of commands.
 #include "actors/resp/redis_connection.hpp"
 #include "actors/resp/value_transfer.hpp"
+#include "connection/client_directory.hpp"
 
 #include <caf/send.hpp>
 

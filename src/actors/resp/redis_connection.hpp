@@ -2,13 +2,13 @@
 // sends.
 //
 // Commands are served in their order. Commands of one kind that have come together are served together
-// (redis_batch.hpp). While commands are served nothing more is received, so a client that sends faster than it
+// (`redis_batch`). While commands are served nothing more is received, so a client that sends faster than it
 // is served fills its socket. A value longer than the reader's buffer is received into its place in the
 // arena, and sent from there.
 //
-// redis_connection.cpp: receiving, and the order of things; redis_sending.cpp: replies; redis_commands.cpp: from
-// commands to batches; redis_at_once.cpp: batches that wait for nobody; redis_serving.cpp: the others, and long
-// values, as coroutines. It belongs to one actor.
+// redis_connection.cpp: receiving, the order of things, and batches that wait for nobody; redis_sending.cpp: replies;
+// redis_commands.cpp: from commands to batches; redis_serving.cpp: the other batches, and long values, as coroutines. It belongs
+// to one actor.
 #pragma once
 
 #include "actors/connection/connection.hpp"
@@ -16,6 +16,7 @@
 #include "actors/resp/value_transfer.hpp"
 #include "base/error.hpp"
 #include "base/idle_pool.hpp"
+#include "connection/client_log.hpp"
 #include "index/sha256.hpp"
 #include "metrics/request_probe.hpp"
 #include "protocol/resp/command_reader.hpp"
@@ -178,7 +179,7 @@ class redis_connection {
   object_key key_of(std::string_view key);
   std::string info(uint64_t keys) const;
 
-  // ---- at once (redis_at_once.cpp) ----
+  // ---- at once (redis_connection.cpp) ----
   bool serve_at_once(const redis_batch& batch); ///< false: nothing was done, and the tier has to be asked
   bool read_at_once(const redis_batch& batch);
 

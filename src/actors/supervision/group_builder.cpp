@@ -5,9 +5,10 @@
 #include "actors/remote/remote_store.hpp"
 #include "actors/tier/policy_actor.hpp"
 #include "actors/tier/tier_actor.hpp"
-#include "actors/tier/tiers_below.hpp"
+#include "actors/tier/tier_shell.hpp"
 #include "actors/transfer/write_through_actor.hpp"
 #include "index/object_header.hpp"
+#include "storage/disk/direct_source.hpp"
 
 #include <caf/send.hpp>
 
@@ -136,9 +137,9 @@ result<std::shared_ptr<trust_group>> build_group(caf::actor_system& system, cons
   arguments.start.space = std::move(*space);
   arguments.start.objects = std::make_unique<residency>(host.kind);
   if (plan.host.staging_only)
-    arguments.start.objects->only_stage();
+    arguments.start.objects->departures().only_stage();
   if (plan.disk && needs_origins(plan.disk->demotion))
-    arguments.start.objects->keep_origins(false); // until a tier joins, nothing can be written
+    arguments.start.objects->departures().origins().keep(); // until a tier joins, nothing can be written
   arguments.leases = group->leases;
   group->staging_only = plan.host.staging_only;
   start_tier(system, *group, host, std::move(arguments));

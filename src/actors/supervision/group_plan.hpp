@@ -10,10 +10,11 @@
 #include "memory/allocator.hpp"
 #include "memory/segmented_arena.hpp"
 #include "memory/teardown.hpp"
-#include "policy/eviction_policy.hpp"
+#include "protocol/descriptors.hpp"
+#include "protocol/resp/commands.hpp"
 #include "storage/extent_file.hpp"
 #include "storage/file_lock.hpp"
-#include "tier/objects/demotion_mode.hpp"
+#include "tier/policy/group_policies.hpp"
 #include "tier/policy/policy_clock.hpp"
 #include "tier/policy/shadow_policies.hpp"
 #include "tier/search/lease_ledger.hpp"
@@ -32,11 +33,22 @@
 
 namespace terrace::option_values {
 
-// The values that options may have: the names in the registries behind them. Used to validate settings.
+// The values that options may have: the names in the registries behind them, and the smallest budget of requests. Used to
+// validate settings.
 
+/// A frame of the maximum size must fit, or its connection would wait for credit forever.
+constexpr uint64_t request_bytes_min = protocol::frame_bytes_max;
 inline std::span<const std::string_view> allocators() { return allocator_names(); }
-inline std::span<const std::string_view> policies() { return eviction_policy_names(); }
+inline std::span<const std::string_view> policies() { return group_policies::names(); }
 inline std::span<const std::string_view> demotions() { return demotion_modes; }
+
+/// The Redis commands that metrics count, in the order of their numbers.
+inline std::vector<std::string_view> redis_commands() {
+  std::vector<std::string_view> names;
+  for (size_t i = 0; i < resp::commands; ++i)
+    names.push_back(resp::to_string(static_cast<resp::command>(i)));
+  return names;
+}
 
 } // namespace terrace::option_values
 

@@ -1,12 +1,12 @@
 // The counters of a trust group.
 #pragma once
 
+#include "base/eviction_types.hpp"
 #include "metrics/client_probe.hpp"
 #include "metrics/disk_probe.hpp"
 #include "metrics/remote_probe.hpp"
 #include "metrics/request_probe.hpp"
 #include "metrics/tier_probe.hpp"
-#include "policy/eviction_tracker.hpp"
 #include "tier/quota/tenant_states.hpp"
 #include "tier/search/read_meter.hpp"
 

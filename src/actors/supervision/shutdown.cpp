@@ -1,4 +1,4 @@
-#include "actors/supervision/shutdown.hpp"
+#include "actors/supervision/supervisor_state.hpp"
 
 #include "base/tier_properties.hpp"
 #include "runtime/io_port.hpp"

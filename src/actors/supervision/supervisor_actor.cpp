@@ -1,7 +1,6 @@
 #include "actors/supervision/supervisor_actor.hpp"
 
 #include "actors/supervision/metrics_actor.hpp"
-#include "actors/supervision/shutdown.hpp"
 #include "actors/supervision/supervisor_state.hpp"
 #include "actors/tier/memory_actor.hpp"
 #include "base/tier_properties.hpp"

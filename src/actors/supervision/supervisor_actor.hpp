@@ -7,6 +7,7 @@
 #include "actors/gpu/daemon/gpu_registry_actor.hpp"
 #include "actors/supervision/group_builder.hpp"
 #include "metrics/exposition.hpp"
+#include "metrics/worker_probe.hpp"
 
 #include <chrono>
 #include <optional>

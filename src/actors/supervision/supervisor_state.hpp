@@ -1,5 +1,5 @@
-// The supervisor's state, and the actor for its parts: adding disks (disk_attach.hpp) and shutdown
-// (shutdown.hpp). Private to it.
+// The supervisor's state, and the actor for its parts: adding disks (the end of this file) and
+// shutdown (shutdown.cpp). Private to it.
 #pragma once
 
 #include "actors/supervision/preparer_actor.hpp"
@@ -118,5 +118,18 @@ void on_lock_free(supervisor_pointer self, size_t group, int32_t result);
 
 /// Registers memory with the disk's ring once both are available.
 void register_with_disk(supervisor_pointer self, size_t group);
+
+// The order of shutdown: listeners, connections, pending disk writes, then all others, each when the previous
+// ones have ended. Part of the supervisor; runs on its thread.
+
+/// Begins the shutdown, once.
+void on_drain(supervisor_pointer self);
+
+/// One of the two timers has fired.
+void on_grace_over(supervisor_pointer self, uint64_t tag);
+
+/// Called for all monitored actors: the end is expected in the present phase, or is a bug that starts the
+/// shutdown.
+void on_actor_down(supervisor_pointer self, const caf::down_msg& down);
 
 } // namespace terrace::actors

@@ -1,6 +1,7 @@
 #include "actors/tier/tier_shell.hpp"
 
 #include "runtime/answer.hpp"
+#include "tier/objects/index_recount.hpp"
 #include "tier/objects/tier_check.hpp"
 
 #include <cassert>
@@ -125,7 +126,7 @@ void compare_policy(tier_pointer self, const slice_check_ptr& check) {
 void compare_journals(tier_pointer self, const slice_check_ptr& check) {
   ++check->awaited;
   self->request(self->state.keeper, caf::infinite,
-                check_journal_request{self->state.objects().counted_for_journals()})
+                check_journal_request{self->state.objects().recount().for_journals()})
       .then(
           [check](const check_answer_texts& answer) {
             check->add(answer.differences);
@@ -187,7 +188,7 @@ void look_at_slice(tier_pointer self, told_slice done) {
 void begin_walk(tier_pointer self, bool asked) {
   ++self->state.check.walk;
   self->state.check.asked = asked;
-  self->state.objects().begin_recount();
+  self->state.objects().recount().begin();
 }
 
 } // namespace
@@ -233,7 +234,7 @@ check_held_answer on_check_held(tier_pointer self, const check_held_request& req
 
 void on_end_check(tier_pointer self, const end_check_notice& notice) {
   if (notice.walk == self->state.check.walk)
-    self->state.objects().end_recount();
+    self->state.objects().recount().end();
 }
 
 // ---- builds that check all the time ----
@@ -265,7 +266,7 @@ void on_check_slice(tier_pointer self) {
       std::abort();
     }
     if (made.last && !self->state.check.asked)
-      self->state.objects().end_recount();
+      self->state.objects().recount().end();
   });
 }
 

@@ -1,6 +1,5 @@
 #include "actors/tier/tier_shell.hpp"
 
-#include "actors/tier/actor_release_sink.hpp"
 #include "runtime/answer.hpp"
 
 #include <caf/send.hpp>
@@ -42,7 +41,7 @@ void count_quota_refusal(tier_pointer self, const acquire_request& request, cons
     return;
   }
   self->state.probe->refused(metrics::refusal_reason::quota, objects);
-  self->state.objects().quotas()->refused(charge.tenant);
+  self->state.objects().shares().quotas()->refused(charge.tenant);
 }
 
 /// When the allocator has answered, the tenant's booked bytes are charged or given up.

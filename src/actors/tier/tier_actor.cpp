@@ -1,9 +1,11 @@
 #include "actors/tier/tier_actor.hpp"
 
-#include "actors/tier/actor_release_sink.hpp"
 #include "actors/tier/tier_shell.hpp"
 #include "runtime/answer.hpp"
+#include "tier/objects/awaited_objects.hpp"
+#include "tier/objects/tier_changes.hpp"
 #include "tier/objects/tier_clear.hpp"
+#include "tier/quota/quota_line.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/send.hpp>
@@ -42,7 +44,7 @@ probe_answer on_probe(tier_pointer self, const probe_request& request) {
 publish_answer on_publish(tier_pointer self, const publish_request& request) {
   auto& state = self->state;
   publish_answer answer;
-  state.objects().remember_space(request.space);
+  state.objects().departures().origins().remember(request.space, state.objects().table());
   auto places = state.objects().publish(request.places, request.hold, request.inference);
   state.probe->admitted(count_present(places));
   if (request.hold)
@@ -62,6 +64,7 @@ metrics::eviction_reason reason_of(discard_reason why) {
   switch (why) {
     case discard_reason::unusable: return metrics::eviction_reason::unusable;
     case discard_reason::moved:
+    case discard_reason::replaced:
     case discard_reason::unwanted: return metrics::eviction_reason::cleared;
     default: return metrics::eviction_reason::damaged;
   }
@@ -107,7 +110,7 @@ remove_answer on_remove(tier_pointer self, const remove_request& request) {
 
 caf::result<retire_answer> on_retire(tier_pointer self, const retire_request& request) {
   auto promise = self->delegate(self->state.space, request); // first, so that nothing new is placed there
-  self->state.objects().retire(request.range);
+  self->state.objects().departures().retire(request.range);
   return promise;
 }
 
@@ -118,7 +121,7 @@ void finish_clear(tier_pointer self, const std::shared_ptr<clear_turns>& clear) 
   auto& state = self->state;
   clear_answer removed = clear->work.removed();
   state.probe->evicted(metrics::eviction_reason::cleared, removed.objects, removed.bytes);
-  if (!state.objects().durable()) {
+  if (state.objects().durable() == nullptr) {
     clear->reply.deliver(std::move(removed));
     return;
   }
@@ -151,7 +154,27 @@ caf::result<clear_answer> on_clear(tier_pointer self, const clear_request& reque
   return promise;
 }
 
-// ---- spaces, status ----
+// ---- journals, spaces, status ----
+
+image_answer on_image(tier_pointer self, const image_request& request) {
+  auto& objects = self->state.objects();
+  image_answer part;
+  part.objects = objects.durable()->image(objects.table(), request.first, request.count);
+  std::erase_if(part.objects, [&](const index_change& change) {
+    return change.record.offset - request.within.offset >= request.within.size;
+  });
+  part.next = request.first + request.count;
+  part.last = part.next >= objects.table().slots();
+  return part;
+}
+
+empty_spaces_answer on_empty_spaces(tier_pointer self, const empty_spaces_request& request) {
+  empty_spaces_answer answer;
+  for (space_id one : request.of)
+    if (!self->state.objects().table().has(one))
+      answer.empty.push_back(one);
+  return answer;
+}
 
 void on_forget_spaces(tier_pointer self, const forget_spaces_notice& notice) {
   if (self->state.keeper)
@@ -166,7 +189,7 @@ caf::result<tier_report> on_status(tier_pointer self) {
             auto& state = self->state;
             tier_report answer = state.changes.report(usage);
             if (state.quota) {
-              answer.tenants = state.objects().quotas()->report();
+              answer.tenants = state.objects().shares().quotas()->report();
               answer.waiting += state.quota->waiting();
             }
             answer.hits = state.probe->hits();
@@ -199,16 +222,15 @@ tier_actor::behavior_type tier_behavior(tier_pointer self, std::shared_ptr<tier_
   auto& state = self->state;
   const tier_config& config = arguments->config;
   tier_start& start = arguments->start;
-  state.changes =
-      tier_changes(config.kind, start.objects ? std::move(*start.objects) : residency(config.kind));
+  state.changes = tier_changes(config.kind, std::move(start.objects));
   state.objects().charges(arguments->leases);
   if (arguments->quotas) {
-    state.objects().charges_tenants(arguments->quotas);
+    state.objects().shares().charge(arguments->quotas);
     state.quota = std::make_unique<quota_line>(*arguments->quotas, config.waiting_max);
   }
   state.sink = std::make_shared<actor_release_sink>(caf::actor_cast<caf::actor>(self), arguments->ends);
   state.log = arguments->log;
-  state.objects().record_for(state.log);
+  state.objects().events().record_for(state.log);
   if (state.log && state.log->records() && state.objects().table().published() != 0)
     state.log->forget(); // nobody was told of its objects
   state.keeper = start.keeper;
@@ -219,7 +241,7 @@ tier_actor::behavior_type tier_behavior(tier_pointer self, std::shared_ptr<tier_
   self->link_to(state.space);
   if (state.keeper)
     self->send(state.keeper,
-               start_journal{caf::actor_cast<tier_actor>(self), state.objects().take_recorded()});
+               start_journal{caf::actor_cast<tier_actor>(self), state.objects().recount().take_recorded()});
   self->each_turn(nullptr, [self] { after_turn(self); });
   return self->in_turns(
       [self](const probe_request& request) { return on_probe(self, request); },
@@ -240,7 +262,7 @@ tier_actor::behavior_type tier_behavior(tier_pointer self, std::shared_ptr<tier_
       [self](const clear_request& request) { return on_clear(self, request); },
       [self](next_part_notice) { on_next_part(self); },
       [self](const clear_turn_notice& notice) { on_clear_turn(self, notice.work); },
-      [self](const image_request& request) { return self->state.objects().image(request); },
+      [self](const image_request& request) { return on_image(self, request); },
       [self](const sweep_notice& notice) {
         self->state.objects().sweep();
         if (self->state.quota)
@@ -254,9 +276,7 @@ tier_actor::behavior_type tier_behavior(tier_pointer self, std::shared_ptr<tier_
       [self](const quotas_changed_notice&) { on_quotas_changed(self); },
       [self](const grow_notice& notice) { self->send(self->state.space, notice); },
       [self](const retire_request& request) { return on_retire(self, request); },
-      [self](const empty_spaces_request& request) {
-        return empty_spaces_answer{{}, self->state.objects().empty_of(request.of)};
-      },
+      [self](const empty_spaces_request& request) { return on_empty_spaces(self, request); },
       [self](const forget_spaces_notice& notice) { on_forget_spaces(self, notice); },
       [self](const check_tier_request& request) { return on_check(self, request); },
       [self](const check_held_request& request) { return on_check_held(self, request); },

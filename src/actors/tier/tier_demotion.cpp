@@ -1,6 +1,8 @@
 #include "actors/tier/tier_shell.hpp"
 
 #include "runtime/answer.hpp"
+#include "tier/objects/object_departures.hpp"
+#include "tier/policy/second_use.hpp"
 
 #include <caf/send.hpp>
 
@@ -78,7 +80,7 @@ void end_if_over(tier_pointer self, uint64_t number) {
   auto ended = std::move(found->second);
   demotions.erase(found);
   count_demotion(self, ended.progress.tally());
-  self->state.objects().keep(ended.progress.in_use());
+  self->state.objects().departures().keep(ended.progress.in_use());
   ended.over(ended.progress);
 }
 
@@ -99,7 +101,7 @@ void send_batch(tier_pointer self, uint64_t number, size_t batch, demote_request
 bool write_objects(tier_pointer self, const std::vector<object_id>& ids,
                    const std::vector<tier_joined_notice>& to, demotion_turn turn, ended_demotion over) {
   auto& state = self->state;
-  auto objects = lacking(state.objects().describe(ids), to, state.below.all);
+  auto objects = lacking(state.objects().departures().describe(ids), to, state.below.all);
   if (objects.empty())
     return false;
   bool by_chain = false; // a tier may refuse objects by their value
@@ -110,7 +112,8 @@ bool write_objects(tier_pointer self, const std::vector<object_id>& ids,
   }
   auto batches = batches_of(objects, by_chain, bytes_max);
   auto homeless = [&](const demotion_batch& batch) {
-    bool unknown = !state.objects().space(batch.space); // published before origins were kept
+    bool unknown =
+        !state.objects().departures().origins().space(batch.space); // published before origins were kept
     if (unknown)
       state.probe->not_demoted(metrics::refusal_reason::failed, batch.places.size());
     return unknown;
@@ -122,10 +125,10 @@ bool write_objects(tier_pointer self, const std::vector<object_id>& ids,
   state.below.demotions.emplace(number, tiers_below::descent{demotion(batches, to.size()), std::move(over)});
   for (size_t i = 0; i < batches.size(); ++i) {
     demotion_batch& batch = batches[i];
-    state.objects().begin_write(batch.places);
+    state.objects().departures().begin_write(batch.places);
     auto sink = std::make_shared<demotion_hold>(caf::actor_cast<caf::actor>(self), number, i);
     demote_request request;
-    request.space = state.objects().space(batch.space);
+    request.space = state.objects().departures().origins().space(batch.space);
     request.objects = batch.objects;
     request.held = std::make_shared<object_hold>(std::move(sink), std::move(batch.places));
     request.turn = turn;
@@ -143,7 +146,7 @@ bool write_what_leaves(tier_pointer self, std::vector<object_id> ids, ended_demo
   auto to = state.below.with(demotion_mode::write_back);
   if (to.empty()) {
     to = state.below.with(demotion_mode::selective);
-    ids = state.objects().used_twice(std::move(ids));
+    ids = state.objects().departures().uses().used_twice(std::move(ids));
   }
   return !to.empty() && !ids.empty() && write_objects(self, ids, to, demotion_turn::first, std::move(over));
 }
@@ -165,7 +168,7 @@ void write_more_down(tier_pointer self, const std::shared_ptr<write_down_walk>& 
       walk->reply.deliver({{}, false});
       return;
     }
-    auto ids = self->state.objects().published_from(walk->next, written_down_together);
+    auto ids = self->state.objects().departures().published_from(walk->next, written_down_together);
     if (ids.empty())
       break;
     auto next = [self, walk](const demotion&) { write_more_down(self, walk); };
@@ -183,10 +186,13 @@ void on_tier_joined(tier_pointer self, const tier_joined_notice& notice) {
   state.below.all.push_back(notice);
   if (!notice.by)
     return;
-  if (needs_origins(notice.mode))
-    state.objects().keep_origins(true);
+  auto& departures = state.objects().departures();
+  if (needs_origins(notice.mode)) {
+    departures.origins().keep();
+    departures.write_first();
+  }
   if (notice.mode == demotion_mode::selective)
-    state.objects().watch_uses();
+    departures.uses().watch();
 }
 
 bool bring_victims_down(tier_pointer self, std::function<void()> over) {
@@ -205,21 +211,21 @@ bool bring_victims_down(tier_pointer self, std::function<void()> over) {
 void bring_down_due(tier_pointer self) {
   auto& state = self->state;
   if (auto to = state.below.with(demotion_mode::selective); !to.empty())
-    if (auto used = state.objects().take_second_uses(); !used.empty())
+    if (auto used = state.objects().departures().uses().take(); !used.empty())
       write_objects(self, used, to, demotion_turn::if_credit, [self](const demotion& ended) {
-        self->state.objects().forget_second_uses(ended.not_written());
+        self->state.objects().departures().uses().forget(ended.not_written());
       });
-  auto leaving = state.objects().take_leaving();
+  auto leaving = state.objects().departures().take_leaving();
   if (leaving.empty())
     return;
-  auto leave = [self, leaving](const demotion&) { self->state.objects().leave_now(leaving); };
+  auto leave = [self, leaving](const demotion&) { self->state.objects().departures().leave_now(leaving); };
   if (!write_what_leaves(self, leaving, leave))
-    state.objects().leave_now(leaving);
+    state.objects().departures().leave_now(leaving);
 }
 
 void on_written(tier_pointer self, const written_notice& notice) {
   auto& state = self->state;
-  auto freed = state.objects().end_write(notice.ids);
+  auto freed = state.objects().release(notice.ids);
   if (auto found = state.below.demotions.find(notice.demotion); found != state.below.demotions.end())
     found->second.progress.released(notice.batch);
   state.changes.free(freed);

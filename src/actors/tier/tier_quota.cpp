@@ -6,7 +6,7 @@
 namespace terrace::actors {
 
 quota_charge charge_of(tier_pointer self, const acquire_request& request, const residency::need& wanted) {
-  auto* quotas = self->state.objects().quotas();
+  auto* quotas = self->state.objects().shares().quotas();
   if (quotas == nullptr || wanted.sizes.empty())
     return {};
   quota_charge charge;
@@ -25,7 +25,7 @@ void within_quota(tier_pointer self, const quota_charge& charge, const acquire_r
 void unbook(tier_pointer self, const quota_charge& charge) {
   if (charge.tenant == tenant_id{})
     return;
-  self->state.objects().quotas()->unbook(charge.tenant, charge.bytes);
+  self->state.objects().shares().quotas()->unbook(charge.tenant, charge.bytes);
 }
 
 void serve_quotas(tier_pointer self) {
@@ -37,7 +37,7 @@ void serve_quotas(tier_pointer self) {
 void on_quotas_changed(tier_pointer self) {
   if (!self->state.quota)
     return;
-  self->state.objects().quotas()->refresh(); // shares may have become smaller
+  self->state.objects().shares().quotas()->refresh(); // shares may have become smaller
   serve_quotas(self);
 }
 

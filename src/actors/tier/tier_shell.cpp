@@ -36,7 +36,7 @@ bool send_news(tier_pointer self) {
   auto& state = self->state;
   auto news = state.changes.drain_news();
   const bool some = !news.empty();
-  if (auto events = state.objects().take_events(); !events.empty())
+  if (auto events = state.objects().events().take(); !events.empty())
     state.log->append(events);
   auto space = std::exchange(state.published_in, nullptr);
   if (!news.records.empty())
@@ -46,8 +46,8 @@ bool send_news(tier_pointer self) {
   if (news.mark)
     send_mark(self);
   if (news.retired_objects != 0)
-    state.probe->evicted(state.objects().stages() ? metrics::eviction_reason::staging
-                                                  : metrics::eviction_reason::retired,
+    state.probe->evicted(state.objects().departures().stages() ? metrics::eviction_reason::staging
+                                                               : metrics::eviction_reason::retired,
                          news.retired_objects, news.retired_bytes);
   if (!news.freed.empty())
     self->send(state.space, free_notice{std::move(news.freed)});

@@ -1,19 +1,88 @@
 #pragma once
 
+#include "actors/interfaces.hpp"
 #include "actors/tier/allocator_actor.hpp"
 #include "actors/tier/tier_actor.hpp"
-#include "actors/tier/tiers_below.hpp"
+#include "actors/transfer/tier_handle.hpp"
+#include "memory/teardown.hpp"
 #include "runtime/turn_times.hpp"
 #include "runtime/turns.hpp"
+#include "tier/objects/demotion.hpp"
+#include "tier/objects/object_hold.hpp"
 #include "tier/objects/tier_changes.hpp"
 #include "tier/quota/quota_line.hpp"
 #include "tier/space/allocation_queue.hpp"
 
+#include <algorithm>
+#include <caf/actor.hpp>
+#include <caf/send.hpp>
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
+#include <chrono>
 #include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
 
 namespace terrace::actors {
+
+// The tiers below a tier that get its objects, and the objects in transit to them. Part of the tier's actor.
+
+struct tiers_below {
+  std::vector<tier_joined_notice> all;
+
+  struct descent {
+    demotion progress;
+    std::function<void(const demotion&)> over;
+  };
+  std::map<uint64_t, descent> demotions; ///< descents in progress, by number
+  uint64_t next = 0;
+
+  std::vector<tier_joined_notice> with(demotion_mode mode) const {
+    std::vector<tier_joined_notice> some;
+    for (const tier_joined_notice& each : all)
+      if (each.mode == mode && each.by)
+        some.push_back(each);
+    return some;
+  }
+  /// Whether a tier below gets evicted objects, all or some of them.
+  bool get_what_leaves() const {
+    return std::any_of(all.begin(), all.end(),
+                       [](const tier_joined_notice& each) { return needs_origins(each.mode) && each.by; });
+  }
+};
+
+// A release_sink that sends messages to a tier's actor.
+
+/// Safe on any thread. Keeps the actor's memory alive, not the actor: after its end the messages are dropped.
+class actor_release_sink final : public release_sink {
+ public:
+  /// `ends` goes through holds of many objects away from the workers; null: the caller does.
+  explicit actor_release_sink(caf::actor tier, teardown_ptr ends = nullptr)
+      : tier_(std::move(tier)), ends_(std::move(ends)) {}
+  void release(std::vector<object_id> held) override {
+    caf::anon_send(tier_, release_notice{std::move(held)});
+  }
+  void release_places(std::vector<object_place> held) override {
+    auto end = [tier = tier_, held = std::move(held)] {
+      if (auto ids = ids_of(held); !ids.empty())
+        caf::anon_send(tier, release_notice{std::move(ids)});
+    };
+    if (ends_)
+      ends_->run(std::move(end));
+    else
+      end();
+  }
+  void abandon(std::vector<object_id> reserved) override {
+    caf::anon_send(tier_, abandon_notice{std::move(reserved)});
+  }
+
+ private:
+  caf::actor tier_;
+  teardown_ptr ends_;
+};
 
 /// The next step of the round of eviction in progress.
 enum class round_step : uint8_t {

@@ -6,7 +6,7 @@
 #include "base/tier_properties.hpp"
 #include "runtime/task.hpp"
 #include "transfer/load_window.hpp"
-#include "transfer/notice_parts.hpp"
+#include "transfer/write_through_messages.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/event_based_actor.hpp>

@@ -2,6 +2,7 @@
 
 #include "actors/transfer/transfer_steps.hpp"
 #include "base/tier_properties.hpp"
+#include "storage/disk/direct_source.hpp"
 #include "transfer/direct_window.hpp"
 
 #include <caf/event_based_actor.hpp>

@@ -1,9 +1,9 @@
 #include "actors/transfer/store_actor.hpp"
 
 #include "actors/transfer/transfer_steps.hpp"
-#include "transfer/notice_parts.hpp"
 #include "transfer/store_window.hpp"
 #include "transfer/windows.hpp"
+#include "transfer/write_through_messages.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/event_based_actor.hpp>

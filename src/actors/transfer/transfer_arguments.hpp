@@ -8,7 +8,7 @@
 #include "base/tier_properties.hpp"
 #include "index/tenant_directory.hpp"
 #include "memory/segmented_arena.hpp"
-#include "storage/disk/volume_state.hpp"
+#include "storage/disk/disk_service.hpp"
 #include "tier/objects/event_log.hpp"
 #include "tier/search/lease_ledger.hpp"
 #include "tier/tier_list.hpp"

@@ -3,7 +3,6 @@
 #include "actors/transfer/bring.hpp"
 #include "runtime/answer.hpp"
 #include "runtime/io_port.hpp"
-#include "transfer/credit_issuer.hpp"
 #include "transfer/write_admission.hpp"
 #include "transfer/write_queue.hpp"
 

@@ -3,7 +3,7 @@
 // It receives `write_through_notice`. Each notice's hold keeps its objects in host memory until they are on
 // disk or cannot be, so a host tier under pressure waits for the disk instead of losing what was stored. It
 // needs no host memory of its own, so it always makes progress. What may wait for the disk is bounded by
-// credits (write_credits.hpp), which stores request before they take memory: `write_credit_request` ->
+// credits (transfer/write_queue.hpp), which stores request before they take memory: `write_credit_request` ->
 // `write_credit_answer`.
 //
 // A tier that gives objects up, or whose objects are used again, and a move send `demote_request`: the objects take the same way.
@@ -15,7 +15,7 @@
 // tiers further down that get all that is stored (`tier_joined_notice`).
 //
 // Objects that may be replaced in host memory wait before they are written, at most 200 ms, and less if they hold a quarter of
-// what may wait or somebody waits for credit (transfer/replaceable_writes.hpp).
+// what may wait or somebody waits for credit (transfer/write_queue.hpp).
 //
 // A chunk that is already on disk is not written again. Others must be admitted: by the policy if the rule is
 // not `always`, then by the daily byte budget. Objects are in chain order; after one that is rejected the
@@ -51,7 +51,7 @@ struct write_through_arguments {
   policy_actor policy;
   std::shared_ptr<segmented_arena> memory;
   uint64_t waiting_bytes =
-      UINT64_MAX;             ///< bytes of `from` that may wait to be written (transfer/credit_issuer.hpp)
+      UINT64_MAX;             ///< bytes of `from` that may wait to be written (transfer/write_queue.hpp)
   context_ptr work = nullptr; ///< of its writes, whose flow is the trust group's; may be null
   runtime::home home{};       ///< has a clock; none: replaceable objects do not wait
 

@@ -2,7 +2,7 @@
 
 #include "memory/striped_allocator.hpp"
 #include "storage/file_lock.hpp"
-#include "storage/volume_reader.hpp"
+#include "storage/volume_device.hpp"
 
 #include <algorithm>
 #include <cassert>
@@ -181,7 +181,7 @@ bool disk_opening::restore(size_t objects) {
 
 void disk_opening::place() {
   // The journals hear of the removal of objects that are refused below.
-  objects_->tally_recorded(files_->map());
+  objects_->recount().tally_recorded(files_->map());
   std::vector<std::pair<extent, uint64_t>> taken; // the extent, and the bytes of the payload
   taken.reserve(objects_->table().size());
   objects_->table().for_each([&](const resident& object) {

@@ -9,14 +9,6 @@
 namespace terrace {
 
 namespace {
-extent extent_of(const resident& object) { return {object.offset(), object.physical_bytes()}; }
-
-/// Makes room for `more` notes: growing step by step would copy each of them again.
-void make_room(std::vector<policy_note>& notes, size_t more) {
-  if (notes.capacity() - notes.size() < more)
-    notes.reserve(std::max(notes.size() + more, 2 * notes.capacity()));
-}
-
 /// `of(i)` returns object i, or null.
 template <class Of, class Visit>
 void objects_in_access_order(size_t objects, Of&& of, Visit&& visit) {
@@ -29,42 +21,26 @@ miss_reason reason_of(discard_reason why) {
   switch (why) {
     case discard_reason::unusable: return miss_reason::incomplete;
     case discard_reason::moved:
+    case discard_reason::replaced:
     case discard_reason::unwanted: return miss_reason::removed;
     default: return miss_reason::damaged;
   }
 }
 } // namespace
 
-object_place residency::place_of(object_id id) const {
-  const resident* object = table().get(id);
-  return {id, object->offset(), object->payload_bytes(), object->physical_bytes(),
-          durable_ ? durable_->generation_of(id) : 0};
-}
-
-void residency::note(note_kind kind, const resident& object, entry_key parent) {
-  notes_.notes.push_back({kind, object.name(), parent, object.physical_bytes()});
-  if (!log_ || !log_->records())
-    return;
-  if (kind == note_kind::insert)
-    events_.push_back({0, event_kind::admit, kind_, object.key()});
-  else if (kind == note_kind::evict || kind == note_kind::erase)
-    events_.push_back(
-        {0, kind == note_kind::evict ? event_kind::evict : event_kind::clear, kind_, object.key()});
-}
-
-void residency::note_departure(note_kind kind, const resident& object, miss_reason why) {
-  note(kind, object);
-  if (log_)
-    log_->departures().add(object.name(), kind_, why);
-}
-
 object_place residency::hold(object_id id) {
   bool first = residents().hold(id);
-  if (residents().get(id)->state() == object_state::demoting)
-    kept(id);
+  const resident& object = *residents().get(id);
+  if (object.state() == object_state::demoting)
+    departures_.stays(id);
   else if (first)
-    note(note_kind::pin, *residents().get(id));
-  return place_of(id);
+    objects_.note(note_kind::pin, object);
+  return objects_.place_of(id);
+}
+
+void residency::used(object_id id, const resident& object) {
+  objects_.note(note_kind::hit, object);
+  departures_.uses().used(id);
 }
 
 residency::found residency::probe(const object_batch& objects, bool hold, bool note_access,
@@ -72,11 +48,11 @@ residency::found residency::probe(const object_batch& objects, bool hold, bool n
   auto keys = tier_index::cut(objects, range);
   found answer;
   std::vector<object_id> ids(keys.size());
-  index_->find(keys, ids);
+  objects_.index()->find(keys, ids);
   answer.present = object_bitmap(keys.size());
   if (hold)
     answer.places.resize(keys.size());
-  make_room(notes_.notes, keys.size() * (size_t{hold} + size_t{note_access}));
+  objects_.expect_notes(keys.size() * (size_t{hold} + size_t{note_access}));
   objects_in_access_order(
       ids.size(), [&](size_t i) { return residents().get(ids[i]); },
       [&](size_t i, const resident& object) {
@@ -123,7 +99,8 @@ residency::acquired residency::acquire(const acquire_request& request, const nee
   answer.states.resize(objects.size(), acquired_state::absent);
   answer.places.resize(objects.size());
   answer.held.resize(objects.size());
-  if (index_->has_reach() || request.replace) {
+  const bool has_reach = objects_.index()->has_reach();
+  if (has_reach || request.replace) {
     auto dropped = drop_replaced(request, wanted.objects);
     answer.unused = std::move(dropped.freed);
     answer.replaced = dropped.objects;
@@ -132,7 +109,7 @@ residency::acquired residency::acquire(const acquire_request& request, const nee
   std::vector<object_id> ids(objects.size());
   for (size_t i = 0; i < ids.size(); ++i) {
     ids[i] = residents().find(objects.keys[i]).value_or(object_id{});
-    if (index_->has_reach() && ids[i] != object_id{} && out_of_reach(*residents().get(ids[i])))
+    if (has_reach && ids[i] != object_id{} && out_of_reach(*residents().get(ids[i])))
       ids[i] = {};
   }
   objects_in_access_order(
@@ -160,10 +137,10 @@ residency::acquired residency::acquire(const acquire_request& request, const nee
     object_id id =
         residents().insert({objects.keys[i], objects.parents[i], granted[n].offset, granted[n].size,
                             objects.payload_bytes[i], objects.trailing.test(objects.keys[i].pool)});
-    if (durable_)
-      durable_->reserve(residents(), id, objects.parents[i]);
+    if (auto* durable = objects_.durable())
+      durable->reserve(residents(), id, objects.parents[i]);
     answer.states[i] = acquired_state::reserved;
-    answer.places[i] = place_of(id);
+    answer.places[i] = objects_.place_of(id);
     answer.reserved.push_back(id);
   }
   return answer;
@@ -171,42 +148,38 @@ residency::acquired residency::acquire(const acquire_request& request, const nee
 
 std::vector<object_place> residency::publish(const std::vector<object_place>& places, bool hold,
                                              uint64_t inference) {
-  notes_.inference = inference;
+  objects_.noted_for(inference);
   std::vector<object_place> published(places.size());
-  auto told = static_cast<ptrdiff_t>(events_.size());
+  const size_t told = objects_.events.size();
   objects_in_access_order(
       places.size(), [&](size_t i) { return residents().get(places[i].id); },
       [&](size_t i, const resident& object) {
         if (object.state() != object_state::reserved)
           return;
         entry_key parent = residents().parent_of(places[i].id);
-        note(note_kind::insert, object, parent);
-        remember_origin(places[i].id, parent);
+        objects_.note(note_kind::insert, object, parent);
+        departures_.published(places[i].id, parent);
         residents().publish(places[i].id);
-        if (fresh_)
-          fresh_->insert(object.name());
-        if (durable_)
-          durable_->published(residents(), places[i].id);
+        shares_.published(object.name());
+        if (auto* durable = objects_.durable())
+          durable->published(residents(), places[i].id);
         if (hold)
           published[i] = this->hold(places[i].id);
         else
-          published[i] = place_of(places[i].id);
-        evictable_ = evictable_ || !hold;
+          published[i] = objects_.place_of(places[i].id);
+        objects_.evictable = objects_.evictable || !hold;
         entry_key name = object.name();
         if (!hold)
-          leave(places[i].id);
+          departures_.leave(places[i].id);
         awaited_.settle(name, true);
       });
-  // Subscribers are told of the beginning of a chain first. An object that has come and left again keeps its order.
-  if (std::all_of(events_.begin() + told, events_.end(),
-                  [](auto& one) { return one.kind == event_kind::admit; }))
-    std::reverse(events_.begin() + told, events_.end());
+  objects_.events.chain_first(told);
   return published;
 }
 
 std::vector<extent> residency::release(const std::vector<object_id>& ids) {
   std::vector<extent> freed;
-  make_room(notes_.notes, ids.size());
+  objects_.expect_notes(ids.size());
   for (object_id id : ids) {
     if (!residents().release(id))
       continue;
@@ -216,8 +189,10 @@ std::vector<extent> residency::release(const std::vector<object_id>& ids) {
       residents().erase(id);
       continue;
     }
-    note(note_kind::unpin, object);
-    evictable_ = !leave(id) || evictable_;
+    if (object.state() == object_state::demoting)
+      continue; // nobody else holds it, and the policy knows of no hold
+    objects_.note(note_kind::unpin, object);
+    objects_.evictable = !departures_.leave(id) || objects_.evictable;
   }
   return freed;
 }
@@ -259,9 +234,9 @@ residency::discard_result residency::discard(const std::vector<object_id>& ids, 
       continue;
     ++done.objects;
     done.bytes += object->physical_bytes();
-    note_departure(note_kind::erase, *object, reason_of(why));
-    if (durable_)
-      durable_->removed(residents(), id, why == discard_reason::unwanted);
+    objects_.note_departure(note_kind::erase, *object, reason_of(why));
+    if (auto* durable = objects_.durable())
+      durable->removed(residents(), id, why == discard_reason::unwanted);
     if (object->holds() != 0) {
       residents().remove(id);
       continue;
@@ -298,14 +273,15 @@ void residency::restore(std::span<const index_record> records, std::span<const s
       const object_key& key = keys[i - begin];
       if (auto former = residents().find(key)) {
         std::erase_if(added, [&](const auto& one) { return one.first == *former; });
-        note(note_kind::erase, *residents().get(*former));
+        objects_.note(note_kind::erase, *residents().get(*former));
         residents().erase(*former);
       }
       object_id id = residents().insert(
           {key, {}, record.offset, record.physical_bytes, record.payload_bytes, record.trailing});
       residents().publish(id);
-      durable_->restore(id, record.generation, std::nullopt);
-      note(note_kind::insert, *residents().get(id), has_parent(i) ? to_entry_key(parent_of(i)) : entry_key{});
+      objects_.durable()->restore(id, record.generation, std::nullopt);
+      objects_.note(note_kind::insert, *residents().get(id),
+                    has_parent(i) ? to_entry_key(parent_of(i)) : entry_key{});
       if (has_parent(i))
         added.emplace_back(id, i);
     }
@@ -316,25 +292,15 @@ void residency::restore(std::span<const index_record> records, std::span<const s
     residents().find_published(parents, befores);
     for (size_t n = 0; n < added.size(); ++n)
       if (befores[n] != object_id{})
-        durable_->restore(added[n].first, records[added[n].second].generation, befores[n]);
+        objects_.durable()->restore(added[n].first, records[added[n].second].generation, befores[n]);
   }
-  evictable_ = true;
-}
-
-residency::cleared residency::clear(std::optional<space_id> space) {
-  clear_walk walk{space, 0, {}};
-  std::vector<extent> freed;
-  for (bool more = true; more;) {
-    more = clear_step(walk);
-    freed.insert(freed.end(), walk.sum.freed.begin(), walk.sum.freed.end());
-  }
-  walk.sum.freed = std::move(freed);
-  return std::move(walk.sum);
+  objects_.evictable = true;
 }
 
 bool residency::clear_step(clear_walk& walk) {
-  cleared& sum = walk.sum;
-  sum.freed.clear();
+  if (walk.next == 0)
+    recount_.begin_clear(walk.space);
+  walk.freed.clear();
   std::vector<object_id> ids;
   uint32_t end =
       residents().slots() - walk.next > clear_slots_max ? walk.next + clear_slots_max : residents().slots();
@@ -353,17 +319,20 @@ bool residency::clear_step(clear_walk& walk) {
       awaited_.settle(name, false);
       continue;
     }
-    ++sum.objects;
-    sum.bytes += object.physical_bytes();
-    note_departure(note_kind::erase, object, miss_reason::cleared);
+    ++walk.objects;
+    walk.bytes += object.physical_bytes();
+    objects_.note_departure(note_kind::erase, object, miss_reason::cleared);
     if (object.holds() != 0) {
       residents().remove(id);
       continue;
     }
-    sum.freed.push_back(extent_of(object));
+    walk.freed.push_back(extent_of(object));
     residents().erase(id);
   }
-  return walk.next < residents().slots();
+  const bool more = walk.next < residents().slots();
+  if (!more)
+    recount_.end_clear(walk.space);
+  return more;
 }
 
 std::vector<bool> residency::confirm(const std::vector<object_id>& ids) const {
@@ -371,51 +340,6 @@ std::vector<bool> residency::confirm(const std::vector<object_id>& ids) const {
   for (size_t i = 0; i < ids.size(); ++i) {
     const resident* object = table().get(ids[i]);
     answer[i] = object != nullptr && readable(object->state());
-  }
-  return answer;
-}
-
-void residency::retire(extent range) {
-  retired_.push_back(range);
-  std::vector<object_id> there;
-  for (uint32_t slot = 0; slot < residents().slots(); ++slot) {
-    const resident& object = residents().at_slot(slot);
-    if (object.state() == object_state::published && object.holds() == 0 && object.offset() >= range.offset &&
-        object.offset() < range.offset + range.size)
-      there.push_back(residents().id_at(slot));
-  }
-  for (object_id id : there)
-    leave(id);
-}
-
-residency::offer residency::offered(const std::vector<entry_key>& victims) const {
-  offer answer;
-  for (size_t i = 0; i < victims.size(); ++i) {
-    auto id = table().find(victims[i]);
-    const resident* object = id ? table().get(*id) : nullptr;
-    if (object == nullptr || object->holds() != 0 || object->state() != object_state::published)
-      continue;
-    answer.extents.push_back(extent_of(*object));
-    answer.victims.push_back(i);
-  }
-  return answer;
-}
-
-residency::eviction residency::evict(const std::vector<entry_key>& victims) {
-  eviction answer;
-  for (entry_key name : victims) {
-    auto id = residents().find(name);
-    const resident* object = id ? residents().get(*id) : nullptr;
-    if (object == nullptr || object->holds() != 0 || object->state() != object_state::published) {
-      // The policy is told again, because two objects may share a name, and a refused victim must not be
-      // proposed forever.
-      bool held = object != nullptr && readable(object->state());
-      notes_.notes.push_back({held ? note_kind::pin : note_kind::erase, name, {}, 0});
-      ++answer.refused;
-      continue;
-    }
-    answer.freed.push_back(extent_of(*object));
-    drop(*id, note_kind::evict);
   }
   return answer;
 }
@@ -429,13 +353,8 @@ void residency::await(const object_batch& objects, context_ptr context, awaited_
 }
 
 policy_notes residency::take_notes() {
-  if (quotas_)
-    for (const auto& [tenant, bytes] : quotas_->take_grown())
-      unshield(tenant, bytes);
-  notes_.tier = kind_;
-  policy_notes taken = std::move(notes_);
-  notes_ = {};
-  return taken;
+  shares_.unshield_grown();
+  return objects_.take_notes();
 }
 
 residency::holders residency::describe_holders() const {
@@ -450,23 +369,38 @@ residency::holders residency::describe_holders() const {
   return now;
 }
 
-image_answer residency::image(const image_request& request) const {
-  image_answer part;
-  part.objects = durable_->image(table(), request.first, request.count);
-  std::erase_if(part.objects, [&](const index_change& change) {
-    return change.record.offset - request.within.offset >= request.within.size;
-  });
-  part.next = request.first + request.count;
-  part.last = part.next >= table().slots();
-  return part;
+residency::removal residency::remove(const object_batch& objects, bool written) {
+  removal done;
+  done.removed.resize(objects.size());
+  std::vector<object_id> published, reserved;
+  for (size_t i = 0; i < objects.size(); ++i) {
+    auto id = residents().find(objects.keys[i]);
+    if (!id)
+      continue;
+    done.removed[i] = readable(residents().get(*id)->state());
+    (done.removed[i] ? published : reserved).push_back(*id);
+  }
+  if (written)
+    detach(reserved);
+  done.pending = !written && !reserved.empty();
+  done.of = discard(published, discard_reason::replaced);
+  return done;
 }
 
-std::vector<space_id> residency::empty_of(const std::vector<space_id>& spaces) const {
-  std::vector<space_id> empty;
-  for (space_id one : spaces)
-    if (!table().has(one))
-      empty.push_back(one);
-  return empty;
+/// True if the object is present but unreachable, or is to be replaced.
+bool residency::to_replace(const acquire_request& request, const resident& object) const {
+  return out_of_reach(object) || (request.replace && readable(object.state()));
+}
+
+/// Removes objects in favor of what is written instead.
+residency::discard_result residency::drop_replaced(const acquire_request& request,
+                                                   const std::vector<size_t>& wanted) {
+  std::vector<object_id> ids;
+  for (size_t i : wanted)
+    if (auto id = residents().find(request.objects->keys[i]);
+        id && to_replace(request, *residents().get(*id)))
+      ids.push_back(*id);
+  return discard(ids, request.replace ? discard_reason::replaced : discard_reason::unusable);
 }
 
 } // namespace terrace

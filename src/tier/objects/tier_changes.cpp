@@ -1,5 +1,7 @@
 #include "tier/objects/tier_changes.hpp"
 
+#include "tier/quota/tenant_shares.hpp"
+
 #include <algorithm>
 #include <cassert>
 #include <utility>
@@ -16,19 +18,20 @@ void tier_changes::free(const std::vector<extent>& extents) {
 
 tier_changes::news tier_changes::drain_news() {
   news out;
-  out.records = objects_.take_changes();
-  if (auto notes = objects_.take_notes(); !notes.notes.empty() && notes_.admits(notes)) {
+  if (auto* durable = objects_->durable())
+    out.records = durable->take_changes();
+  if (auto notes = objects_->take_notes(); !notes.notes.empty() && notes_.admits(notes)) {
     out.notes = std::move(notes);
     out.mark = notes_.mark_due();
   }
-  if (auto left = objects_.take_retired(); !left.empty()) {
+  if (auto left = objects_->departures().take_left(); !left.empty()) {
     out.retired_objects = left.size();
     out.retired_bytes = bytes_of(left);
     free(left);
   }
   out.changed = std::exchange(changed_, false);
   out.freed = std::exchange(freed_, {});
-  if (objects_.take_evictable()) {
+  if (objects_->take_evictable()) {
     out.changed = true;
     if (round_)
       round_->more_evictable();
@@ -53,11 +56,11 @@ tier_report tier_changes::report(const usage_answer& usage) const {
   out.usage = usage.usage;
   out.room_bytes = usage.room_bytes;
   out.waiting = usage.waiting;
-  out.objects = objects_.table().published();
-  out.held_objects = objects_.table().held();
-  out.evictions = objects_.evictions;
-  out.errors = objects_.discarded;
-  for (const auto& [space, use] : objects_.table().spaces())
+  out.objects = objects_->table().published();
+  out.held_objects = objects_->table().held();
+  out.evictions = objects_->departures().evictions;
+  out.errors = objects_->discarded;
+  for (const auto& [space, use] : objects_->table().spaces())
     out.spaces[space] = {use.objects, use.bytes};
   return out;
 }
@@ -66,28 +69,29 @@ void tier_changes::begin(std::shared_ptr<eviction_round> round) {
   assert(!round_); // one round at a time: the tier keeps the allocator's until its own is over
   round_ = std::move(round);
   relieved_ = false;
-  objects_.unshield(round_->tenant(), round_->asked_bytes()); // the tenant's own least valuable objects first
+  objects_->shares().unshield(round_->tenant(),
+                              round_->asked_bytes()); // the tenant's own least valuable objects first
 }
 
 victim_request tier_changes::question() {
   if (round_->own())
-    objects_.watch_new();
+    objects_->shares().watch_new();
   return round_->question(kind_);
 }
 
 void tier_changes::choose(victim_answer named) {
   if (round_->own())
-    objects_.keep_only_of(round_->tenant(), named);
-  else if (objects_.keep_shares(named, round_->tenant()))
+    objects_->shares().keep_only_of(round_->tenant(), named);
+  else if (objects_->shares().keep(named, round_->tenant()))
     round_->more_evictable(); // the policy names other objects next time
   round_->offer(std::move(named));
-  round_->choose(objects_);
+  round_->choose(*objects_);
 }
 
 std::vector<object_id> tier_changes::begin_demotion() {
   if (round_->now() != eviction_round::stage::evicting)
     return {};
-  demoted_ = objects_.begin_demotion(round_->victims());
+  demoted_ = objects_->departures().begin_demotion(round_->victims());
   return *demoted_;
 }
 
@@ -96,11 +100,11 @@ std::optional<tier_changes::eviction> tier_changes::evict() {
     return std::nullopt;
   auto demoted = std::exchange(demoted_, std::nullopt);
   if (demoted && round_->ends_without()) {
-    objects_.keep(*demoted);
+    objects_->departures().keep(*demoted);
     return std::nullopt;
   }
   eviction done;
-  auto freed = round_->evict(objects_, demoted ? &*demoted : nullptr).freed;
+  auto freed = round_->evict(*objects_, demoted ? &*demoted : nullptr).freed;
   done.objects = freed.size();
   done.bytes = bytes_of(freed);
   if (done.bytes > round_->missing_bytes())
@@ -113,7 +117,7 @@ std::optional<tier_changes::eviction> tier_changes::evict() {
 std::shared_ptr<eviction_round> tier_changes::take_ended() {
   if (round_->now() == eviction_round::stage::asked)
     return nullptr;
-  if (round_->failed() && !relieved_ && objects_.unshield_all_beyond()) {
+  if (round_->failed() && !relieved_ && objects_->shares().unshield_all_beyond()) {
     relieved_ = true;
     round_->retry();
     return nullptr;
@@ -144,6 +148,84 @@ long_notices::outcome long_notices::step(residency& objects) {
   if (first.done == first.ids.size())
     line_.pop_front();
   return done;
+}
+
+bool note_queue::admits(policy_notes& batch) {
+  if (marks_ < marks_max && kept_.empty()) {
+    ++since_mark_;
+    return true;
+  }
+  tier_ = batch.tier;
+  for (const policy_note& note : batch.notes)
+    keep(note, batch.inference);
+  batch = {};
+  return false;
+}
+
+bool note_queue::mark_due() {
+  if (since_mark_ < batches_between_marks)
+    return false;
+  since_mark_ = 0;
+  ++marks_;
+  assert(marks_ <= marks_max);
+  return true;
+}
+
+/// Moves a note to the end, replacing the one at `position`.
+void note_queue::replace(size_t& position) {
+  if (position != 0) {
+    kept_[position - 1].dead = true;
+    ++dead_;
+  }
+  position = kept_.size() + 1;
+}
+
+void note_queue::keep(const policy_note& note, uint64_t inference) {
+  switch (note.kind) {
+    case note_kind::hit: replace(latest_[note.key].use); break;
+    case note_kind::pin:
+    case note_kind::unpin: replace(latest_[note.key].hold); break;
+    case note_kind::insert:
+    case note_kind::evict:
+    case note_kind::erase: latest_.erase(note.key); break;
+  }
+  kept_.push_back({note, inference});
+  if (dead_ > kept_.size() / 2)
+    compact();
+}
+
+void note_queue::compact() {
+  std::erase_if(kept_, [](const kept_note& one) { return one.dead; });
+  dead_ = 0;
+  latest_.clear();
+  for (size_t i = 0; i < kept_.size(); ++i) {
+    const policy_note& note = kept_[i].note;
+    if (note.kind == note_kind::hit)
+      latest_[note.key].use = i + 1;
+    else if (note.kind == note_kind::pin || note.kind == note_kind::unpin)
+      latest_[note.key].hold = i + 1;
+    else
+      latest_.erase(note.key);
+  }
+}
+
+std::vector<policy_notes> note_queue::take() {
+  std::vector<policy_notes> batches;
+  for (const kept_note& one : kept_) {
+    if (one.dead)
+      continue;
+    // Insertions are sent with the number of their inference; accesses and holds go with any.
+    bool stored = one.note.kind == note_kind::insert;
+    if (batches.empty() || (stored && batches.back().inference != one.inference))
+      batches.push_back({tier_, {}, one.inference});
+    batches.back().notes.push_back(one.note);
+  }
+  if (!batches.empty())
+    ++since_mark_;
+  kept_ = {};
+  latest_ = {};
+  dead_ = 0;
+  return batches;
 }
 
 } // namespace terrace

@@ -19,15 +19,18 @@ std::string extent_text(const extent& place) {
 
 checked_object describe_slot(const residency& objects, uint32_t slot) {
   const resident& object = objects.table().at_slot(slot);
+  const tenant_quotas* quotas = objects.shares().quotas();
+  const bool shielded =
+      quotas != nullptr && quotas->guarantees(); // the policy may know it as pinned without holds
   checked_object out;
   out.id = objects.table().id_at(slot);
   out.key = object.key();
   out.place = {object.offset(), object.physical_bytes()};
   out.published = readable(object.state());
   if (object.state() == object_state::published) // while it is `demoting`, the policy is not told of holds
-    out.pinned = object.holds() != 0         ? checked_object::pin::yes
-                 : objects.may_be_shielded() ? checked_object::pin::either
-                                             : checked_object::pin::no;
+    out.pinned = object.holds() != 0 ? checked_object::pin::yes
+                 : shielded          ? checked_object::pin::either
+                                     : checked_object::pin::no;
   out.holds = object.holds();
   out.touched = objects.table().recount()->touched(slot);
   return out;
@@ -35,48 +38,10 @@ checked_object describe_slot(const residency& objects, uint32_t slot) {
 
 } // namespace
 
-// ---- part of the residency: what journals must have recorded ----
-
-void residency::tally(std::vector<journal_sums>& by_path, uint32_t slot, const resident& object,
-                      bool counts) const {
-  if (!readable(object.state()))
-    return;
-  journal_sums& of = by_path[paths_->path_of(object.offset())];
-  if (counts)
-    of.add(object.key().space, durable_->generation_at(slot));
-  else
-    of.subtract(object.key().space, durable_->generation_at(slot));
-}
-
-void residency::tally_recorded(const path_map& paths) {
-  paths_ = paths;
-  recorded_.assign(paths.paths(), {});
-  for (uint32_t slot = 0; slot < table().slots(); ++slot)
-    tally(recorded_, slot, table().at_slot(slot), true);
-}
-
-void residency::begin_recount() {
-  if (!durable_ || !paths_) {
-    residents().begin_recount();
-    return;
-  }
-  counted_.assign(paths_->paths(), {});
-  residents().begin_recount(
-      [this](uint32_t slot, const resident& object, bool counts) { tally(counted_, slot, object, counts); });
-}
-
-std::vector<journal_sums> residency::counted_for_journals() const {
-  std::vector<journal_sums> all = counted_;
-  for (const auto& space : clears_)
-    for (journal_sums& one : all)
-      one.forget(space, epoch() + 1);
-  return all;
-}
-
 bool check_index(residency& objects, checked_slice& into, std::vector<std::string>& differences) {
   const resident_table& table = objects.table();
   uint32_t first = table.recount()->next();
-  bool more = objects.recount_step(check_slots);
+  bool more = objects.recount().step(check_slots);
   for (uint32_t slot = first; slot < table.recount()->next(); ++slot) {
     if (table.at_slot(slot).state() == object_state::free)
       continue;
@@ -93,7 +58,7 @@ bool check_index(residency& objects, checked_slice& into, std::vector<std::strin
 std::vector<std::string> check_totals(const residency& objects) {
   table_totals kept = objects.table().kept_totals();
   auto all = differences_of(objects.table().recount()->totals(), kept);
-  if (const tenant_quotas* quotas = objects.quotas())
+  if (const tenant_quotas* quotas = objects.shares().quotas())
     for (std::string& one : quotas->check(objects.table().recount()->totals()))
       all.push_back(std::move(one));
   return all;

@@ -69,31 +69,24 @@ class clear_order {
 class tier_clear {
  public:
   explicit tier_clear(const clear_request& request)
-      : fingerprint_(request.fingerprint), by_other_(request.by_other), walk_{request.space, 0, {}} {}
+      : fingerprint_(request.fingerprint), by_other_(request.by_other), walk_{request.space} {}
 
   /// Removes a part of the objects; other requests are served in between. Returns false after the last part:
   /// then the keeper of a durable tier's index must be told at once.
-  bool step(residency& objects) {
-    if (!std::exchange(begun_, true))
-      objects.begin_clear(walk_.space);
-    bool more = objects.clear_step(walk_);
-    if (!more)
-      objects.end_clear(walk_.space);
-    return more;
-  }
+  bool step(residency& objects) { return objects.clear_step(walk_); }
   /// Returns the extents freed by the last step.
-  std::vector<extent> take_freed() { return std::move(walk_.sum.freed); }
+  std::vector<extent> take_freed() { return std::move(walk_.freed); }
 
   /// Returns what was removed: the answer of a tier that does not survive restarts.
-  clear_answer removed() const { return {{}, walk_.sum.objects, walk_.sum.bytes, {}}; }
+  clear_answer removed() const { return {{}, walk_.objects, walk_.bytes, {}}; }
 
   /// Returns the message for the keeper of a durable tier's index: the removed objects must not come back.
-  forget_request forget(const residency& objects) const {
-    return {walk_.space, objects.epoch(), fingerprint_, by_other_};
+  forget_request forget(residency& objects) const {
+    return {walk_.space, objects.durable()->epoch(), fingerprint_, by_other_};
   }
   /// The keeper has answered. Returns the answer of the tier.
   clear_answer forgotten(residency& objects, const forget_answer& answer) const {
-    objects.begin_epoch(answer.epoch);
+    objects.durable()->begin_epoch(answer.epoch);
     clear_answer all = removed();
     all.failure = answer.failure;
     if (answer.missed != volume_id{})
@@ -105,7 +98,6 @@ class tier_clear {
   std::optional<space_fingerprint> fingerprint_;
   bool by_other_;
   residency::clear_walk walk_;
-  bool begun_ = false;
 };
 
 } // namespace terrace

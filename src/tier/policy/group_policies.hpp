@@ -4,6 +4,7 @@
 #pragma once
 
 #include "policy/eviction_tracker.hpp"
+#include "policy/open_requests.hpp"
 #include "tier/messages.hpp"
 #include "tier/objects/check_messages.hpp"
 #include "tier/objects/object_source.hpp"
@@ -73,6 +74,9 @@ class group_policies {
   /// `ages` receives the ages of accesses, and must outlive this; null: nobody asks.
   explicit group_policies(clock_source clock = clock_source::steady, bool remember = false,
                           age_observer* ages = nullptr);
+
+  /// The policies that a tier may have.
+  static std::span<const std::string_view> names() { return eviction_policy_names(); }
 
   /// Adds a tier with this policy. Errors: those of `eviction_tracker::set_policy`.
   result<void> add_tier(tier_kind tier, const std::string& policy);

@@ -3,12 +3,13 @@
 #pragma once
 
 #include "base/eviction_types.hpp"
+#include "base/ids.hpp"
+#include "base/object_key.hpp"
 #include "base/tier_properties.hpp"
 #include "index/prefix_resolver.hpp"
 #include "index/space_registry.hpp"
 #include "policy/shadow_cache.hpp"
 #include "tier/objects/object_source.hpp"
-#include "tier/policy/policy_notes.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -19,6 +20,30 @@
 #include <vector>
 
 namespace terrace {
+
+// The events of a tier, as its policy is told of them.
+
+enum class note_kind : uint8_t {
+  insert,
+  hit,
+  erase,
+  evict, ///< like `erase`, to make room
+  pin,
+  unpin
+};
+struct policy_note {
+  note_kind kind;
+  entry_key key;
+  entry_key parent;
+  uint64_t bytes = 0;
+};
+/// One batch per request, in the order of access: last chunk first.
+struct policy_notes {
+  tier_kind tier = nowhere;
+  std::vector<policy_note> notes;
+  /// The inference that insertions are for: `inference_begin` reported its access to them.
+  uint64_t inference = 0;
+};
 
 /// The preparer sends it: residents recovered after a restart, root first. The policy answers when it has
 /// processed them, so that millions of them do not wait in its mailbox.

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace terrace {
@@ -24,6 +25,10 @@ namespace terrace {
 /// Belongs to one tier, beside its table: 16 bytes per object.
 class origins {
  public:
+  /// From now on the origins of published objects are kept.
+  void keep() { kept_ = true; }
+  bool kept() const { return kept_; }
+
   /// The object is being published; `parent` may be empty.
   void remember(object_id id, entry_key parent) {
     uint32_t slot = resident_table::slot_of(id);
@@ -40,7 +45,7 @@ class origins {
   /// Objects of the space are published in the table. A copy of the space is kept, so that the space does not
   /// count as open.
   void remember(const space_ptr& space, const resident_table& table) {
-    if (!space || spaces_.contains(space->id))
+    if (!kept_ || !space || spaces_.contains(space->id))
       return;
     if (spaces_.size() >= spaces_before_look_) {
       std::erase_if(spaces_, [&](const auto& each) { return !table.has(each.first); });
@@ -58,6 +63,7 @@ class origins {
  private:
   static constexpr size_t spaces_min = 64;
 
+  bool kept_ = false;
   segmented_array<entry_key> parents_; ///< by slot
   std::unordered_map<space_id, space_ptr> spaces_;
   size_t spaces_before_look_ = spaces_min; ///< number at which spaces without objects are looked for
@@ -66,10 +72,16 @@ class origins {
 /// Belongs to one tier and takes 4 bytes per object.
 class second_use {
  public:
-  /// Returns those used objects that were not used before since they became resident, once each, in the order
-  /// of their chains (uses are noted from the end of a chain).
-  std::vector<object_id> take(const std::vector<object_id>& used) {
-    std::vector<object_id> second;
+  /// From now on uses are kept.
+  void watch() { watches_ = true; }
+  void used(object_id id) {
+    if (watches_)
+      used_.push_back(id);
+  }
+  /// Returns those objects used since the last call that were not used before since they became resident, once each, in
+  /// the order of their chains (uses are noted from the end of a chain).
+  std::vector<object_id> take() {
+    std::vector<object_id> second, used = std::exchange(used_, {});
     for (auto id = used.rbegin(); id != used.rend(); ++id)
       if (mark(*id))
         second.push_back(*id);
@@ -83,13 +95,18 @@ class second_use {
         seen_[slot] = again(id);
   }
 
+  /// Returns those that were used a second time since they came here, in their order.
+  std::vector<object_id> used_twice(std::vector<object_id> ids) const {
+    std::erase_if(ids, [this](object_id id) { return !was_used(id); });
+    return ids;
+  }
+
+ private:
   /// True if a second use was seen.
   bool was_used(object_id id) const {
     uint32_t slot = resident_table::slot_of(id);
     return id != object_id{} && slot < seen_.size() && (seen_[slot] == told(id) || seen_[slot] == again(id));
   }
-
- private:
   /// An object's stay in its slot, without its highest bit (a slot would have to be used 2^31 times in between); never 0 in
   /// practice, because generations begin at 1.
   static uint32_t told(object_id id) { return static_cast<uint32_t>(static_cast<uint64_t>(id) >> 31) & ~1U; }
@@ -104,6 +121,8 @@ class second_use {
     return true;
   }
 
+  bool watches_ = false;
+  std::vector<object_id> used_; ///< objects used since the last `take`
   /// By slot: the last stay for which a use was seen, and 1 if its next use counts again.
   segmented_array<uint32_t> seen_;
 };

@@ -94,7 +94,7 @@ void eviction_round::choose(const residency& objects) {
     choose_own(objects);
     return;
   }
-  auto may_leave = objects.offered(named_.victims);
+  auto may_leave = objects.departures().offered(named_.victims);
   if (ahead() || may_leave.extents.empty()) { // held objects are refused, and the policy is notified
     victims_ = named_.victims;
     stage_ = stage::evicting;
@@ -126,7 +126,7 @@ void eviction_round::choose(const residency& objects) {
 /// Chooses in the order of the policy, which names the end of a chain before its beginning, so the rest of a
 /// chain is still a chain.
 void eviction_round::choose_own(const residency& objects) {
-  auto may_leave = objects.offered(named_.victims);
+  auto may_leave = objects.departures().offered(named_.victims);
   uint64_t bytes = 0;
   victims_.clear();
   for (size_t i = 0; i < may_leave.victims.size() && bytes < wanted_; ++i) {
@@ -160,10 +160,11 @@ bool eviction_round::ends_without() {
   return true;
 }
 
-residency::eviction eviction_round::evict(residency& objects, const std::vector<object_id>* demoted) {
+object_departures::eviction eviction_round::evict(residency& objects, const std::vector<object_id>* demoted) {
   assert(stage_ == stage::evicting);
   auto victims = std::exchange(victims_, {});
-  auto evicted = demoted != nullptr ? objects.evict_demoted(victims, *demoted) : objects.evict(victims);
+  auto evicted = demoted != nullptr ? objects.departures().evict_demoted(victims, *demoted)
+                                    : objects.departures().evict(victims);
   stage_ = stage::idle;
   if (!evicted.freed.empty()) {
     if (!put_back(evicted.freed))

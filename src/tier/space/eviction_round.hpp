@@ -5,6 +5,7 @@
 #include "index/tenant_quota.hpp"
 #include "memory/allocator.hpp"
 #include "tier/messages.hpp"
+#include "tier/objects/object_departures.hpp"
 #include "tier/objects/residency.hpp"
 
 #include <cstddef>
@@ -77,7 +78,7 @@ class eviction_round {
   // ---- for the tier, of a tenant at its bound ----
 
   /// Starts a round in which only objects of the tenant leave: at least `missing` bytes, `wanted` if there are as many.
-  /// No space is lent. The tier removes all others from what the policy names (`residency::keep_only_of`).
+  /// No space is lent. The tier removes all others from what the policy names (`tenant_shares::keep_only_of`).
   void ask_own(tenant_id tenant, uint64_t missing, uint64_t wanted, uint64_t inference);
   bool own() const { return own_; }
   /// The tenant for which room is made; 0: nobody in particular.
@@ -127,9 +128,9 @@ class eviction_round {
   bool ends_without();
 
   /// evicting -> idle or asked. Freed extents are in the lent space already, or travel with the round.
-  /// `demoted` has the victims that were written to a tier below first (residency::begin_demotion), the only
+  /// `demoted` has the victims that were written to a tier below first (object_departures::begin_demotion), the only
   /// ones that leave; null: all.
-  residency::eviction evict(residency& objects, const std::vector<object_id>* demoted = nullptr);
+  object_departures::eviction evict(residency& objects, const std::vector<object_id>* demoted = nullptr);
 
   /// asked -> idle: the policy has terminated.
   void give_up(std::string why);

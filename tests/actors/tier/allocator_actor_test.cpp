@@ -98,7 +98,7 @@ TEST_F(AllocatorActor, ARoundIsOneQuestionAndOneAnswer) {
   EXPECT_EQ((*answer)->failure.code, errc::ok);
   EXPECT_EQ(tier->requests, 1u);
   EXPECT_EQ(sent, 1u);
-  EXPECT_EQ(objects.evictions, 1u) << "sixteen are named, and one is needed";
+  EXPECT_EQ(objects.departures().evictions, 1u) << "sixteen are named, and one is needed";
 }
 
 TEST_F(AllocatorActor, FourThatWaitTogetherCostOneRound) {
@@ -114,7 +114,7 @@ TEST_F(AllocatorActor, FourThatWaitTogetherCostOneRound) {
     EXPECT_TRUE(*answer);
   EXPECT_EQ(tier->requests, 2u);
   EXPECT_EQ(sent, 2u);
-  EXPECT_EQ(objects.evictions, 5u);
+  EXPECT_EQ(objects.departures().evictions, 5u);
 }
 
 TEST_F(AllocatorActor, AfterAFailedRoundItAsksAgainWhenSomethingIsEvictable) {

@@ -3,7 +3,7 @@
 
 #include "objects.hpp"
 #include "tests/support/actor_fixture.hpp"
-#include "tier/policy/note_queue.hpp"
+#include "tier/objects/tier_changes.hpp"
 
 using namespace terrace;
 using namespace terrace::actors;

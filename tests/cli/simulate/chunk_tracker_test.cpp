@@ -1,4 +1,4 @@
-#include "cli/simulate/chunk_tracker.hpp"
+#include "cli/simulate/tier_cache.hpp"
 
 #include "workloads.hpp"
 

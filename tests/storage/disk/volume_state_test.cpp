@@ -1,4 +1,4 @@
-#include "storage/disk/volume_state.hpp"
+#include "storage/disk/disk_service.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 #include "tier/objects/demotion.hpp"
 
 #include "tests/tier/objects.hpp"
-#include "tier/objects/demotion_mode.hpp"
+#include "tier/tier_config.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "tier/objects/object_counts.hpp"
+#include "tier/search/lease_ledger.hpp"
 
 #include <gtest/gtest.h>
 

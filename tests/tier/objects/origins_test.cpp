@@ -26,6 +26,7 @@ TEST(Origins, AreThoseOfTheLastObjectInTheSlot) {
 
 TEST(Origins, KeepACopyOfTheSpaceThatDoesNotKeepItOpen) {
   origins of;
+  of.keep();
   resident_table table;
   auto in = space_of(3);
   of.remember(in, table);
@@ -40,6 +41,7 @@ TEST(Origins, KeepACopyOfTheSpaceThatDoesNotKeepItOpen) {
 
 TEST(Origins, SpacesWithoutObjectsAreForgotten) {
   origins of;
+  of.keep();
   resident_table table;
   auto key = key_of(1);
   key.space = space_id{1};

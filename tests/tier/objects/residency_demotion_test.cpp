@@ -19,7 +19,17 @@ struct ResidencyDemotion : ::testing::Test {
   uint64_t next_offset = 0;
   std::vector<entry_key> victims;
 
-  ResidencyDemotion() { tier.keep_origins(true); }
+  ResidencyDemotion() {
+    leaving().origins().keep();
+    leaving().write_first();
+  }
+  object_departures& leaving() { return tier.departures(); }
+  second_use& uses() { return leaving().uses(); }
+  residency::clear_walk clear() {
+    residency::clear_walk walk;
+    EXPECT_FALSE(tier.clear_step(walk));
+    return walk;
+  }
 
   std::vector<object_place> store(uint64_t first, size_t count) {
     acquire_request request;
@@ -40,10 +50,10 @@ struct ResidencyDemotion : ::testing::Test {
   ids demote(const std::vector<uint64_t>& numbers) {
     for (uint64_t number : numbers)
       victims.push_back(name(number));
-    auto begun = tier.begin_demotion(victims);
+    auto begun = leaving().begin_demotion(victims);
     for (object_id id : begun)
       if (id != object_id{})
-        tier.begin_write({tier.describe({id}).at(0).place});
+        leaving().begin_write({leaving().describe({id}).at(0).place});
     tier.take_notes();
     return begun;
   }
@@ -70,12 +80,12 @@ TEST_F(ResidencyDemotion, VictimsAreFoundUntilTheyAreEvicted) {
   EXPECT_TRUE(sees(1));
   EXPECT_TRUE(sees(2));
   EXPECT_TRUE(tier.confirm(begun).at(0)) << "the write goes on";
-  EXPECT_TRUE(tier.offered({name(2)}).extents.empty()) << "nobody else evicts it";
-  EXPECT_EQ(tier.evict({name(2)}).refused, 1u);
+  EXPECT_TRUE(leaving().offered({name(2)}).extents.empty()) << "nobody else evicts it";
+  EXPECT_EQ(leaving().evict({name(2)}).refused, 1u);
   tier.take_notes();
-  EXPECT_TRUE(tier.end_write(begun).empty());
+  EXPECT_TRUE(tier.release(begun).empty());
   EXPECT_TRUE(notes().empty()) << "the policy knows of no hold";
-  auto evicted = tier.evict_demoted(victims, begun);
+  auto evicted = leaving().evict_demoted(victims, begun);
   EXPECT_EQ(evicted.freed.size(), 2u);
   EXPECT_EQ(evicted.refused, 0u);
   EXPECT_EQ(notes(), (note_list{{note_kind::evict, name(2)}, {note_kind::evict, name(1)}}));
@@ -85,7 +95,7 @@ TEST_F(ResidencyDemotion, VictimsAreFoundUntilTheyAreEvicted) {
 
 TEST_F(ResidencyDemotion, DescribesWhatAnotherTierMustKnow) {
   auto places = store(0, 2);
-  auto described = tier.describe({places[1].id, object_id{}, places[0].id, object_id{12345}});
+  auto described = leaving().describe({places[1].id, object_id{}, places[0].id, object_id{12345}});
   ASSERT_EQ(described.size(), 2u);
   EXPECT_EQ(described[0].key, key_of(1));
   EXPECT_EQ(described[0].parent, name(0));
@@ -98,8 +108,8 @@ TEST_F(ResidencyDemotion, WhatIsHeldMeanwhileStays) {
   auto begun = demote({2, 1});
   auto held = hold(1);
   EXPECT_EQ(notes(), (note_list{{note_kind::pin, name(1)}}));
-  tier.end_write(begun);
-  auto evicted = tier.evict_demoted(victims, begun);
+  tier.release(begun);
+  auto evicted = leaving().evict_demoted(victims, begun);
   EXPECT_EQ(evicted.freed.size(), 1u);
   EXPECT_EQ(evicted.refused, 1u);
   EXPECT_TRUE(sees(1));
@@ -115,9 +125,9 @@ TEST_F(ResidencyDemotion, WhatWasHeldAndReleasedMeanwhileStaysToo) {
   auto begun = demote({0});
   tier.release(hold(0));
   tier.take_notes();
-  tier.end_write(begun);
+  tier.release(begun);
   EXPECT_EQ(notes(), (note_list{{note_kind::unpin, name(0)}}));
-  EXPECT_TRUE(tier.evict_demoted(victims, begun).freed.empty());
+  EXPECT_TRUE(leaving().evict_demoted(victims, begun).freed.empty());
   EXPECT_TRUE(sees(0));
 }
 
@@ -127,8 +137,8 @@ TEST_F(ResidencyDemotion, AnObjectThatContinuesThePrefixKeepsItsAncestors) {
   store(3, 1);
   EXPECT_EQ(state_of(begun[0]), object_state::published);
   EXPECT_EQ(state_of(begun[1]), object_state::published) << "the ancestor of an ancestor";
-  tier.end_write(begun);
-  EXPECT_TRUE(tier.evict_demoted(victims, begun).freed.empty());
+  tier.release(begun);
+  EXPECT_TRUE(leaving().evict_demoted(victims, begun).freed.empty());
 }
 
 TEST_F(ResidencyDemotion, AnObjectStoredAnewUnderTheNameIsNotEvicted) {
@@ -136,9 +146,9 @@ TEST_F(ResidencyDemotion, AnObjectStoredAnewUnderTheNameIsNotEvicted) {
   auto begun = demote({0});
   EXPECT_TRUE(tier.discard(begun).freed.empty()) << "its memory is being read";
   auto anew = store(0, 1);
-  EXPECT_EQ(tier.end_write(begun).size(), 1u) << "now it is free";
+  EXPECT_EQ(tier.release(begun).size(), 1u) << "now it is free";
   tier.take_notes();
-  auto evicted = tier.evict_demoted(victims, begun);
+  auto evicted = leaving().evict_demoted(victims, begun);
   EXPECT_TRUE(evicted.freed.empty());
   EXPECT_EQ(evicted.refused, 1u);
   EXPECT_TRUE(notes().empty()) << "the policy may name it again";
@@ -148,12 +158,12 @@ TEST_F(ResidencyDemotion, AnObjectStoredAnewUnderTheNameIsNotEvicted) {
 TEST_F(ResidencyDemotion, AClearFreesTheMemoryWhenTheWriteHasEnded) {
   store(0, 2);
   auto begun = demote({1});
-  auto cleared = tier.clear(std::nullopt);
+  auto cleared = clear();
   EXPECT_EQ(cleared.objects, 2u);
   EXPECT_EQ(cleared.freed.size(), 1u);
   EXPECT_FALSE(sees(1));
-  EXPECT_EQ(tier.end_write(begun).size(), 1u);
-  EXPECT_EQ(tier.evict_demoted(victims, begun).refused, 1u);
+  EXPECT_EQ(tier.release(begun).size(), 1u);
+  EXPECT_EQ(leaving().evict_demoted(victims, begun).refused, 1u);
   EXPECT_EQ(tier.table().size(), 0u);
 }
 
@@ -161,13 +171,13 @@ TEST_F(ResidencyDemotion, VictimsThatAreHeldOrGoneAreNotBegun) {
   store(0, 2);
   auto held = hold(0);
   victims = {name(0), name(1), name(7)};
-  auto begun = tier.begin_demotion(victims);
+  auto begun = leaving().begin_demotion(victims);
   EXPECT_EQ(begun[0], object_id{});
   EXPECT_NE(begun[1], object_id{});
   EXPECT_EQ(begun[2], object_id{});
   tier.release(held);
   tier.take_notes();
-  auto evicted = tier.evict_demoted(victims, begun);
+  auto evicted = leaving().evict_demoted(victims, begun);
   EXPECT_EQ(evicted.freed.size(), 1u) << "the first was not written, and may be now";
   EXPECT_EQ(evicted.refused, 2u);
   EXPECT_EQ(notes(), (note_list{{note_kind::evict, name(1)}, {note_kind::erase, name(7)}}));
@@ -176,35 +186,35 @@ TEST_F(ResidencyDemotion, VictimsThatAreHeldOrGoneAreNotBegun) {
 TEST_F(ResidencyDemotion, MemoryThatIsStillReadIsKeptAndPinned) {
   store(0, 1);
   auto begun = demote({0});
-  tier.keep(begun);
+  leaving().keep(begun);
   EXPECT_EQ(notes(), (note_list{{note_kind::pin, name(0)}}));
-  EXPECT_TRUE(tier.evict_demoted(victims, begun).freed.empty());
+  EXPECT_TRUE(leaving().evict_demoted(victims, begun).freed.empty());
   tier.take_notes();
-  EXPECT_TRUE(tier.end_write(begun).empty());
+  EXPECT_TRUE(tier.release(begun).empty());
   EXPECT_EQ(notes(), (note_list{{note_kind::unpin, name(0)}}));
   EXPECT_TRUE(tier.take_evictable());
-  EXPECT_EQ(tier.evict({name(0)}).freed.size(), 1u);
+  EXPECT_EQ(leaving().evict({name(0)}).freed.size(), 1u);
 }
 
 TEST_F(ResidencyDemotion, AVictimThatIsWrittenTwiceLeavesLater) {
   auto places = store(0, 1);
   auto begun = demote({0});
-  tier.begin_write(places);
-  tier.end_write(begun);
-  EXPECT_EQ(tier.evict_demoted(victims, begun).refused, 1u);
+  leaving().begin_write(places);
+  tier.release(begun);
+  EXPECT_EQ(leaving().evict_demoted(victims, begun).refused, 1u);
   EXPECT_EQ(state_of(begun[0]), object_state::published);
   tier.take_notes();
-  tier.end_write(begun);
+  tier.release(begun);
   EXPECT_EQ(notes(), (note_list{{note_kind::unpin, name(0)}}));
-  EXPECT_EQ(tier.evict({name(0)}).freed.size(), 1u);
+  EXPECT_EQ(leaving().evict({name(0)}).freed.size(), 1u);
 }
 
 TEST_F(ResidencyDemotion, WritesOfOtherObjectsHoldThem) {
   auto places = store(0, 1);
-  tier.begin_write({places[0]});
+  leaving().begin_write({places[0]});
   EXPECT_EQ(notes(), (note_list{{note_kind::pin, name(0)}}));
-  EXPECT_TRUE(tier.offered({name(0)}).extents.empty());
-  tier.end_write({places[0].id});
+  EXPECT_TRUE(leaving().offered({name(0)}).extents.empty());
+  tier.release({places[0].id});
   EXPECT_EQ(notes(), (note_list{{note_kind::unpin, name(0)}}));
 }
 
@@ -212,35 +222,35 @@ TEST_F(ResidencyDemotion, WhatLeavesWithItsSegmentIsWrittenFirst) {
   auto places = store(0, 3);
   auto held = hold(0);
   tier.take_notes();
-  tier.retire({0, next_offset});
-  EXPECT_TRUE(tier.take_retired().empty());
-  auto leaving = tier.take_leaving();
-  EXPECT_EQ(leaving, (ids{places[1].id, places[2].id}));
-  EXPECT_EQ(state_of(leaving[0]), object_state::demoting);
-  tier.leave_now(leaving);
-  EXPECT_EQ(tier.take_retired().size(), 2u);
+  leaving().retire({0, next_offset});
+  EXPECT_TRUE(leaving().take_left().empty());
+  auto due = leaving().take_leaving();
+  EXPECT_EQ(due, (ids{places[1].id, places[2].id}));
+  EXPECT_EQ(state_of(due[0]), object_state::demoting);
+  leaving().leave_now(due);
+  EXPECT_EQ(leaving().take_left().size(), 2u);
   tier.release(held);
-  EXPECT_EQ(tier.take_leaving(), held) << "with its last hold";
+  EXPECT_EQ(leaving().take_leaving(), held) << "with its last hold";
   auto again = hold(0);
-  tier.leave_now(held);
-  EXPECT_TRUE(tier.take_retired().empty()) << "somebody uses it";
+  leaving().leave_now(held);
+  EXPECT_TRUE(leaving().take_left().empty()) << "somebody uses it";
   tier.release(again);
-  EXPECT_EQ(tier.take_leaving(), held);
-  tier.leave_now(held);
-  EXPECT_EQ(tier.take_retired().size(), 1u);
+  EXPECT_EQ(leaving().take_leaving(), held);
+  leaving().leave_now(held);
+  EXPECT_EQ(leaving().take_left().size(), 1u);
   EXPECT_EQ(tier.table().size(), 0u);
 }
 
 TEST_F(ResidencyDemotion, AVictimThatIsKeptInASegmentBeingRemovedLeavesAllTheSame) {
   store(0, 1);
   victims = {name(0)};
-  auto begun = tier.begin_demotion(victims);
-  tier.retire({0, next_offset});
-  EXPECT_TRUE(tier.take_leaving().empty()) << "the round evicts it";
-  tier.keep(begun); // it does not
-  EXPECT_EQ(tier.take_leaving(), begun);
-  tier.leave_now(begun);
-  EXPECT_EQ(tier.take_retired().size(), 1u);
+  auto begun = leaving().begin_demotion(victims);
+  leaving().retire({0, next_offset});
+  EXPECT_TRUE(leaving().take_leaving().empty()) << "the round evicts it";
+  leaving().keep(begun); // it does not
+  EXPECT_EQ(leaving().take_leaving(), begun);
+  leaving().leave_now(begun);
+  EXPECT_EQ(leaving().take_left().size(), 1u);
 }
 
 TEST_F(ResidencyDemotion, AWalkVisitsAllThatIsPublished) {
@@ -249,36 +259,36 @@ TEST_F(ResidencyDemotion, AWalkVisitsAllThatIsPublished) {
   request.objects = chain(9, 1);
   tier.acquire(request, tier.missing(request), {{next_offset, 8192}});
   uint32_t next = 0;
-  EXPECT_EQ(tier.published_from(next, 3).size(), 3u);
-  EXPECT_EQ(tier.published_from(next, 3), (ids{places[3].id, places[4].id}));
-  EXPECT_TRUE(tier.published_from(next, 3).empty());
+  EXPECT_EQ(leaving().published_from(next, 3).size(), 3u);
+  EXPECT_EQ(leaving().published_from(next, 3), (ids{places[3].id, places[4].id}));
+  EXPECT_TRUE(leaving().published_from(next, 3).empty());
 }
 
 TEST_F(ResidencyDemotion, SecondUsesAreToldOnce) {
   auto places = store(0, 2);
   tier.probe(*chain(0, 2), false, true); // before anybody watches
-  tier.watch_uses();
-  EXPECT_TRUE(tier.take_second_uses().empty());
+  uses().watch();
+  EXPECT_TRUE(uses().take().empty());
   tier.probe(*chain(0, 2), false, false);
-  EXPECT_TRUE(tier.take_second_uses().empty()) << "a look is no use";
+  EXPECT_TRUE(uses().take().empty()) << "a look is no use";
   tier.probe(*chain(0, 2), false, true);
-  EXPECT_EQ(tier.take_second_uses(), (ids{places[0].id, places[1].id}));
+  EXPECT_EQ(uses().take(), (ids{places[0].id, places[1].id}));
   tier.use({places[0].id, places[1].id});
   acquire_request request;
   request.objects = chain(0, 2);
   tier.acquire(request, {}, {});
-  EXPECT_TRUE(tier.take_second_uses().empty());
-  tier.forget_second_uses({places[1].id});
+  EXPECT_TRUE(uses().take().empty());
+  uses().forget({places[1].id});
   tier.use({places[0].id, places[1].id});
-  EXPECT_EQ(tier.take_second_uses(), ids{places[1].id});
-  EXPECT_EQ(tier.used_twice({places[1].id, object_id{}, places[0].id}), (ids{places[1].id, places[0].id}));
+  EXPECT_EQ(uses().take(), ids{places[1].id});
+  EXPECT_EQ(uses().used_twice({places[1].id, object_id{}, places[0].id}), (ids{places[1].id, places[0].id}));
 }
 
 TEST_F(ResidencyDemotion, WhatWasNotUsedIsNotAmongTheUsed) {
   auto places = store(0, 3);
-  tier.watch_uses();
+  uses().watch();
   tier.use({places[1].id});
-  EXPECT_TRUE(tier.used_twice({places[1].id}).empty()) << "not before it is taken";
-  tier.take_second_uses();
-  EXPECT_EQ(tier.used_twice({places[2].id, places[1].id, places[0].id}), ids{places[1].id});
+  EXPECT_TRUE(uses().used_twice({places[1].id}).empty()) << "not before it is taken";
+  uses().take();
+  EXPECT_EQ(uses().used_twice({places[2].id, places[1].id, places[0].id}), ids{places[1].id});
 }

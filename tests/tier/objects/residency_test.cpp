@@ -66,10 +66,10 @@ TEST_F(Residency, ReservedObjectsAreInvisibleUntilTheyArePublished) {
 TEST_F(Residency, TellsSubscribersOfAChainFromItsBeginning) {
   auto log = std::make_shared<event_log>();
   log->begin();
-  tier.record_for(log);
+  tier.events().record_for(log);
   auto all = chain(0, 3);
   published(all);
-  auto events = tier.take_events();
+  auto events = tier.events().take();
   ASSERT_EQ(events.size(), 3u);
   for (size_t i = 0; i < 3; ++i)
     EXPECT_EQ(events[i].key, all->keys[i]);
@@ -77,19 +77,21 @@ TEST_F(Residency, TellsSubscribersOfAChainFromItsBeginning) {
 
 TEST_F(Residency, RemembersWhyObjectsHaveLeft) {
   auto log = std::make_shared<event_log>(); // nobody has subscribed
-  tier.record_for(log);
+  tier.events().record_for(log);
   auto why = [&](uint64_t number) {
     auto left = log->departures().find(name(number));
     return left ? std::string(to_string(left->why)) : "present";
   };
   auto places = published(chain(0, 6));
-  tier.evict({name(0)});
+  tier.departures().evict({name(0)});
   tier.discard({places[1].id}, discard_reason::damaged);
   tier.discard({places[2].id}, discard_reason::unwanted);
   tier.discard({places[3].id}, discard_reason::unusable);
   EXPECT_EQ(why(4), "present");
-  tier.retire({places[4].offset, places[4].physical_bytes});
-  tier.clear(std::nullopt);
+  tier.departures().retire({places[4].offset, places[4].physical_bytes});
+  residency::clear_walk clear;
+  while (tier.clear_step(clear)) {
+  }
   std::vector<std::string> all;
   for (uint64_t number = 0; number < 6; ++number)
     all.push_back(why(number));
@@ -235,7 +237,7 @@ TEST_F(Residency, EvictsWhatMayLeaveAndRefusesTheRest) {
   acquire(chain(2, 1)); // reserved
   tier.probe(*chain(0, 1), true, false);
   tier.take_notes();
-  auto evicted = tier.evict({name(0), name(1), name(2), name(3)});
+  auto evicted = tier.departures().evict({name(0), name(1), name(2), name(3)});
   EXPECT_EQ(evicted.refused, 3u); // held, being written, unknown
   ASSERT_EQ(evicted.freed.size(), 1u);
   EXPECT_EQ(evicted.freed[0].offset, places[1].offset);
@@ -244,7 +246,7 @@ TEST_F(Residency, EvictsWhatMayLeaveAndRefusesTheRest) {
                                 {note_kind::evict, name(1)},
                                 {note_kind::erase, name(2)},
                                 {note_kind::erase, name(3)}}));
-  EXPECT_EQ(tier.evictions, 1u);
+  EXPECT_EQ(tier.departures().evictions, 1u);
   EXPECT_TRUE(sees(0));
   EXPECT_FALSE(sees(1));
 }
@@ -372,34 +374,34 @@ TEST_F(Residency, AClearInStepsRemovesWhatWasThereWhenItBegan) {
   residency::clear_walk walk;
   size_t steps = 1, freed = 0;
   for (; tier.clear_step(walk); ++steps) {
-    EXPECT_LE(walk.sum.freed.size(), residency::clear_objects_max);
-    freed += walk.sum.freed.size();
+    EXPECT_LE(walk.freed.size(), residency::clear_objects_max);
+    freed += walk.freed.size();
     if (steps == 1)
       published(chain(10'000, 3)); // behind the walk, in slots that it freed
   }
-  freed += walk.sum.freed.size();
+  freed += walk.freed.size();
   EXPECT_EQ(steps, 3u);
   EXPECT_EQ(freed, count);
-  EXPECT_EQ(walk.sum.objects, count);
+  EXPECT_EQ(walk.objects, count);
   for (uint64_t number : {0, 1'000, 2'057})
     EXPECT_FALSE(sees(number));
   EXPECT_TRUE(sees(10'000));
 }
 
 TEST_F(Residency, ATierThatOnlyStagesKeepsWhatIsHeldAndNothingElse) {
-  tier.only_stage();
+  tier.departures().only_stage();
   auto acquired = acquire(chain(0, 2));
   auto held = tier.publish(acquired.places, true);
   EXPECT_TRUE(sees(0));
-  EXPECT_TRUE(tier.take_retired().empty());
+  EXPECT_TRUE(tier.departures().take_left().empty());
   EXPECT_TRUE(tier.release({held[0].id}).empty());
   EXPECT_FALSE(sees(0));
   EXPECT_TRUE(sees(1)) << "it is still held";
-  EXPECT_EQ(tier.take_retired().size(), 1U);
+  EXPECT_EQ(tier.departures().take_left().size(), 1U);
   acquired = acquire(chain(7, 1));
   tier.publish(acquired.places, false);
   EXPECT_FALSE(sees(7)) << "nobody held it";
-  EXPECT_EQ(tier.take_retired().size(), 1U);
+  EXPECT_EQ(tier.departures().take_left().size(), 1U);
 }
 
 TEST_F(Residency, WhatIsReplacedIsFoundUntilItsSuccessorHasSpace) {

@@ -13,7 +13,7 @@ namespace {
 constexpr uint64_t page = 8192; // physical size of an object of 4 KiB
 
 struct TierChanges : ::testing::Test {
-  tier_changes tier{tier_kind::host, residency(tier_kind::host)};
+  tier_changes tier{tier_kind::host};
   uint64_t next_offset = 0;
 
   std::vector<object_place> store(uint64_t first, size_t count) {
@@ -93,7 +93,7 @@ TEST_F(TierChanges, FreedSpaceGoesToTheAllocator) {
 TEST_F(TierChanges, WhatLeavesWithItsSegmentIsFreedAndCounted) {
   store(0, 3);
   tier.drain_news();
-  tier.objects().retire({0, 2 * page});
+  tier.objects().departures().retire({0, 2 * page});
   auto news = news_after({{8 * page, page}});
   EXPECT_EQ(news.retired_objects, 2u);
   EXPECT_EQ(news.retired_bytes, 2 * page);

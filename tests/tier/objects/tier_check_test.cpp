@@ -15,7 +15,7 @@ namespace {
 constexpr uint64_t page = 4096, each = 2 * page; // an object with its header
 
 struct TierCheck : ::testing::Test {
-  tier_changes tier{tier_kind::host, residency(tier_kind::host)};
+  tier_changes tier{tier_kind::host};
   group_policies policy;
   std::unique_ptr<allocator> space = *make_allocator("free_list", {.capacity_bytes = 64 * each});
 
@@ -38,7 +38,7 @@ struct TierCheck : ::testing::Test {
   slice_ptr slice(std::vector<std::string>& differences) {
     auto made = std::make_shared<checked_slice>();
     made->tier = tier_kind::host;
-    objects().begin_recount();
+    objects().recount().begin();
     while (check_index(objects(), *made, differences)) {
     }
     table_totals kept = objects().table().kept_totals();
@@ -55,7 +55,7 @@ struct TierCheck : ::testing::Test {
     add(policy.check({now}).differences);
     add(check_extents(*space, *now));
     add(check_space_totals(space->usage(), *now, granted));
-    objects().end_recount();
+    objects().recount().end();
     return all;
   }
   std::string only() {
@@ -144,7 +144,7 @@ TEST_F(TierCheck, NamesWhatATenantIsChargedTooMuch) {
   directory->set_quotas({quota});
   directory->opened(space_id{1}, "1");
   auto quotas = std::make_shared<tenant_quotas>(tier_kind::host, directory, [] { return 100 * each; });
-  objects().charges_tenants(quotas);
+  objects().shares().charge(quotas);
   store(1, 3);
   EXPECT_TRUE(check().empty());
   quotas->took(space_id{1}, each);

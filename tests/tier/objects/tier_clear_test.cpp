@@ -49,13 +49,13 @@ TEST(TierClear, ADurableTierForgetsUpToItsEpochAndContinuesWithTheNext) {
   auto forget = clear.forget(tier);
   EXPECT_EQ(forget.space, space_id{1});
   EXPECT_TRUE(forget.fingerprint);
-  EXPECT_EQ(forget.epoch, tier.epoch());
+  EXPECT_EQ(forget.epoch, tier.durable()->epoch());
   forget_answer done;
   done.epoch = forget.epoch + 1;
   auto answer = clear.forgotten(tier, done);
   EXPECT_EQ(answer.objects, 2u);
   EXPECT_FALSE(answer.missed);
-  EXPECT_EQ(tier.epoch(), done.epoch);
+  EXPECT_EQ(tier.durable()->epoch(), done.epoch);
 }
 
 TEST(TierClear, PathsThatDoNotKnowOfItAreNamedInTheAnswer) {
@@ -77,14 +77,14 @@ TEST(TierClear, JournalsAreNotComparedWithWhatItHasRemovedUntilTheyAreTold) {
   residency tier(tier_kind::disk, durable_index(1));
   store(tier, 2 * residency::clear_objects_max);
   std::vector<uint64_t> paths = {1 << 30};
-  tier.tally_recorded(path_map(paths));
-  journal_sums told = tier.take_recorded().front();
+  tier.recount().tally_recorded(path_map(paths));
+  journal_sums told = tier.recount().take_recorded().front();
   auto counted = [&tier] {
-    tier.begin_recount();
-    while (tier.recount_step(256)) {
+    tier.recount().begin();
+    while (tier.recount().step(256)) {
     }
-    journal_sums all = tier.counted_for_journals().front();
-    tier.end_recount();
+    journal_sums all = tier.recount().for_journals().front();
+    tier.recount().end();
     return all;
   };
   EXPECT_TRUE(told.differences(counted()).empty());
@@ -101,14 +101,14 @@ TEST(TierClear, OneThatIsOverLeavesTheOthersInProgress) {
   residency tier(tier_kind::disk, durable_index(1));
   store(tier, 2 * residency::clear_objects_max);
   std::vector<uint64_t> paths = {1 << 30};
-  tier.tally_recorded(path_map(paths));
-  journal_sums told = tier.take_recorded().front();
+  tier.recount().tally_recorded(path_map(paths));
+  journal_sums told = tier.recount().take_recorded().front();
   tier_clear all({});
   ASSERT_TRUE(all.step(tier));
   tier_clear other({space_id{2}});
   ASSERT_FALSE(other.step(tier));
-  tier.begin_recount();
-  while (tier.recount_step(256)) {
+  tier.recount().begin();
+  while (tier.recount().step(256)) {
   }
-  EXPECT_TRUE(told.differences(tier.counted_for_journals().front()).empty());
+  EXPECT_TRUE(told.differences(tier.recount().for_journals().front()).empty());
 }

@@ -1,5 +1,5 @@
 // Tests what a tier tells its policy, and what it keeps while the policy is behind.
-#include "tier/policy/note_queue.hpp"
+#include "tier/objects/tier_changes.hpp"
 
 #include "tests/support/seed.hpp"
 #include "tests/tier/objects.hpp"

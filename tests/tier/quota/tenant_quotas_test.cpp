@@ -56,7 +56,7 @@ struct TenantQuotas : ::testing::Test {
       directory->opened(space_id{space}, std::to_string(space));
     quotas = std::make_shared<tenant_quotas>(
         tier_kind::host, directory, [this] { return capacity; }, board);
-    objects.charges_tenants(quotas);
+    objects.shares().charge(quotas);
   }
 
   object_place reserve(uint32_t space, uint64_t number) {
@@ -75,6 +75,11 @@ struct TenantQuotas : ::testing::Test {
   }
   tenant_id tenant(uint32_t space) { return quotas->tenant_of(space_id{space}); }
   uint64_t used(uint32_t space) { return quotas->used_by(tenant(space)) / each; }
+  void clear(std::optional<space_id> space) {
+    residency::clear_walk walk{.space = space};
+    while (objects.clear_step(walk)) {
+    }
+  }
   victim_answer named(std::vector<std::pair<uint32_t, uint64_t>> which) {
     victim_answer answer;
     for (auto [space, number] : which) {
@@ -106,7 +111,7 @@ TEST_F(TenantQuotas, WhatATierBringsWithItCounts) {
   auto request = one_object(1, 1);
   found.publish(found.acquire(request, found.missing(request), {{0, each}}).places, false);
   auto others = std::make_shared<tenant_quotas>(tier_kind::host, directory, [] { return 100 * each; });
-  found.charges_tenants(others);
+  found.shares().charge(others);
   EXPECT_EQ(others->used_by(others->tenant_of(space_id{1})), each);
 }
 
@@ -149,7 +154,7 @@ TEST_F(TenantQuotas, ChangedQuotasApplyToWhatIsThere) {
   EXPECT_EQ(tenant(1), tenant_id{});
   EXPECT_TRUE(quotas->report().empty());
   EXPECT_TRUE(board->lines().empty());
-  objects.clear({});
+  clear({});
 }
 
 TEST_F(TenantQuotas, OthersLeaveAGuaranteedShare) {
@@ -157,26 +162,26 @@ TEST_F(TenantQuotas, OthersLeaveAGuaranteedShare) {
     store(2, i);
   store(1, 10);
   auto first = named({{2, 0}, {2, 1}, {2, 2}, {1, 10}});
-  EXPECT_TRUE(objects.keep_shares(first, tenant(1)));
+  EXPECT_TRUE(objects.shares().keep(first, tenant(1)));
   EXPECT_EQ(first.victims.size(), 3U) << "two of five, and another tenant's";
   EXPECT_EQ(first.bytes, 4 * each) << "all that were named";
   auto notes = objects.take_notes().notes;
   ASSERT_FALSE(notes.empty());
   EXPECT_EQ(notes.back().kind, note_kind::pin);
   EXPECT_EQ(notes.back().key, to_entry_key(key_in(2, 2)));
-  objects.evict(first.victims);
+  objects.departures().evict(first.victims);
   auto second = named({{2, 3}, {2, 4}});
-  objects.keep_shares(second, {});
+  objects.shares().keep(second, {});
   EXPECT_TRUE(second.victims.empty());
   auto own = named({{2, 3}, {2, 4}});
-  EXPECT_FALSE(objects.keep_shares(own, tenant(2))) << "for itself";
+  EXPECT_FALSE(objects.shares().keep(own, tenant(2))) << "for itself";
 }
 
 TEST_F(TenantQuotas, WhatATenantTakesBeyondItsShareMayBeNamedAgain) {
   for (uint64_t i = 0; i < 3; ++i)
     store(2, i);
   auto all = named({{2, 0}, {2, 1}, {2, 2}});
-  objects.keep_shares(all, {});
+  objects.shares().keep(all, {});
   objects.take_notes();
   store(2, 3);
   std::vector<entry_key> unpinned;
@@ -199,16 +204,17 @@ TEST_F(TenantQuotas, OnlyObjectsOfTheTenantThatWereThereWhenAskedMayLeaveForIt) 
   auto old = store(1, 1);
   store(1, 2);
   store(2, 3);
-  objects.watch_new();
+  objects.shares().watch_new();
   auto answer = named({{2, 3}, {1, 1}, {1, 2}});
   objects.discard({old.id});
   store(1, 1); // stored again under the same key
-  objects.keep_only_of(tenant(1), answer);
+  objects.shares().keep_only_of(tenant(1), answer);
   EXPECT_EQ(answer.victims, std::vector<entry_key>{to_entry_key(key_in(1, 2))});
 }
 
 TEST_F(TenantQuotas, ARoundForATenantTakesItsOwnInOrderAndNothingIfThatIsNotEnough) {
-  tier_changes tier(tier_kind::host, std::move(objects));
+  tier_changes tier(tier_kind::host);
+  tier.objects().shares().charge(quotas);
   auto add = [&](uint32_t space, uint64_t number) {
     auto request = one_object(space, number);
     auto taken = tier.objects().acquire(request, tier.objects().missing(request), {{next_offset, each}});
@@ -300,14 +306,14 @@ TEST_F(TenantQuotas, AreWhatARecountGives) {
         break;
       default:
         if (any(20) == 0)
-          objects.clear(space_id{space});
+          clear(space_id{space});
         else if (any(10) == 0)
           directory->opened(space_id{5}, "5");
         else if (any(10) == 0) {
           directory->set_quotas({quota("rest", "", 2, 0, true), quota("one", "1", any(9), 0)});
           quotas->refresh();
         } else
-          objects.evict({to_entry_key(key_in(space, any(50)))});
+          objects.departures().evict({to_entry_key(key_in(space, any(50)))});
     }
     std::map<uint32_t, uint64_t> counted;
     objects.table().for_each([&](const resident& object) {

@@ -25,7 +25,7 @@ task<error> record(client_request& request, pending_clear clear) {
 
 /// 1. If the volume cannot be reached, the clear is recorded in the state directory: the volume applies it before it
 ///    serves again.
-/// 2. The tiers are asked, in the order of tier/objects/clear_order.hpp.
+/// 2. The tiers are asked, in the order of tier/objects/tier_clear.hpp.
 /// 3. If an open volume could not make the clear durable on all of its paths, it is recorded for the other paths.
 task<> clear(client_request& request, const wire::Clear& asked, protocol::descriptor_list&) {
   connected_client& client = request.client;
@@ -82,7 +82,7 @@ namespace {
 constexpr size_t objects_at_a_time = 1'024;
 
 /// `chosen`: bit n: tier_kind n; 0: all. The fastest tier first, and once more at the end, as for a clear
-/// (tier/objects/clear_order.hpp): so no concurrent transfer brings back what was removed.
+/// (tier/objects/tier_clear.hpp): so no concurrent transfer brings back what was removed.
 std::vector<tier_actor> tiers_to_ask(const trust_group& group, uint32_t chosen) {
   std::vector<tier_actor> asked;
   for (const tier_handle& tier : group.tiers())

@@ -1,5 +1,6 @@
 // leases: those of the client's trust group, for operators: an id is the right to use a lease.
 #include "actors/connection/verbs.hpp"
+#include "connection/lease_reading.hpp"
 #include "group/leased_part.hpp"
 #include "index/object_header.hpp"
 
@@ -182,7 +183,7 @@ task<> read_lease(client_request& request, const wire::ReadLease& asked, protoco
   if (asked.replaces() && request.actor.has_read(from->id)) {
     co_await request.leases_ended("it was served");
   }
-  auto rank = client.holdings().rank_in(*from->space);
+  auto rank = client.holdings().spaces().rank_in(*from->space);
   co_await request.valid(rank);
   auto part = co_await request.objects(from, *scope, *rank);
   load_job job;

@@ -36,7 +36,7 @@ struct load_target {
 
 /// Generations that the device of the region writes.
 result<void> add_generations(connected_client& client, const wire::Generation& wanted, load_target& target) {
-  auto page = client.holdings().registered(wanted.region());
+  auto page = client.holdings().regions().registered(wanted.region());
   if (!page)
     return tl::unexpected(page.error());
   const auto& device = target.region->device();
@@ -56,13 +56,13 @@ result<void> add_generations(connected_client& client, const wire::Generation& w
 }
 
 result<load_target> target_of(connected_client& client, const wire::Load& asked) {
-  auto region = client.holdings().registered(asked.region());
+  auto region = client.holdings().regions().registered(asked.region());
   if (!region)
     return tl::unexpected(region.error());
   load_target target;
   target.region = std::move(*region);
   if (const wire::Arrivals* arrivals = asked.arrivals()) {
-    auto counters = client.holdings().registered(arrivals->region());
+    auto counters = client.holdings().regions().registered(arrivals->region());
     if (!counters)
       return tl::unexpected(counters.error());
     target.counters = std::move(*counters);
@@ -169,10 +169,10 @@ task<load_subject> subject_of_lease(client_request& request, const wire::Load& a
   }
   auto scope = terrace::scope_of(asked, from->space->spec, from->chunks.size());
   co_await request.valid(scope);
-  auto rank = client.holdings().rank_in(*from->space);
+  auto rank = client.holdings().spaces().rank_in(*from->space);
   co_await request.valid(rank);
   auto part = co_await request.objects(from, *scope, *rank);
-  auto known = client.holdings().space(from->space->id);
+  auto known = client.holdings().spaces().find(from->space->id);
   load_subject subject{from->space,
                        known ? known->probe : nullptr,
                        std::move(part.objects),

@@ -5,6 +5,7 @@
 #include "actors/transfer/prefetch_actor.hpp"
 #include "base/tier_properties.hpp"
 #include "index/chunk_layout.hpp"
+#include "tier/objects/move_plan.hpp"
 
 #include <caf/send.hpp>
 

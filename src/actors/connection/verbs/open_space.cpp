@@ -92,7 +92,7 @@ task<> open_space(client_request& request, const wire::OpenSpace& asked, protoco
   mine->rank = rank;
   mine->defaults = defaults_of(asked);
   mine->probe = client.environment().spaces->probe(client.group().name, space->spec.model);
-  auto added = client.holdings().add(std::move(mine));
+  auto added = client.holdings().spaces().add(std::move(mine));
   co_await request.valid(added);
   request.reply([&](flatbuffers::FlatBufferBuilder& body) { return write_open_space_answer(body, *space); });
 }

@@ -2,7 +2,6 @@
 #include "actors/connection/verbs.hpp"
 #include "connection/request_values.hpp"
 #include "connection/status_tables.hpp"
-#include "group/tenant_tables.hpp"
 
 #include <caf/send.hpp>
 

@@ -4,6 +4,7 @@
 #include "actors/transfer/prefetch_actor.hpp"
 #include "base/tier_properties.hpp"
 #include "connection/request_values.hpp"
+#include "transfer/prefetch_plan.hpp"
 
 #include <caf/send.hpp>
 

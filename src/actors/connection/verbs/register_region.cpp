@@ -86,7 +86,7 @@ task<> register_region(client_request& request, const wire::RegisterRegion& aske
   bool is_mapped = region->mapped();
   auto device = region->device();
   auto page = region->page();
-  auto id = client.holdings().add(std::move(region));
+  auto id = client.holdings().regions().add(std::move(region));
   client.show();
   co_await request.valid(id);
   if (page)
@@ -106,7 +106,7 @@ task<> unregister_region(client_request& request, const wire::UnregisterRegion& 
   auto region = request.region(asked.region());
   if (!region)
     co_return;
-  client.holdings().remove(static_cast<region_id>(asked.region()));
+  client.holdings().regions().remove(static_cast<region_id>(asked.region()));
   request.actor.end_waits_in(*region);
   client.show();
   device_memory_ptr on_device = region->device() ? region->device() : region->page();

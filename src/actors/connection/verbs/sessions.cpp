@@ -3,6 +3,7 @@
 #include "base/random_id.hpp"
 #include "connection/request_values.hpp"
 #include "group/leased_part.hpp"
+#include "group/session.hpp"
 #include "group/session_holds.hpp"
 #include "index/chunk_layout.hpp"
 

@@ -1,6 +1,7 @@
 // status: the state of the daemon, limited to the client's trust group.
 #include "actors/check/check_actor.hpp"
 #include "actors/connection/verbs.hpp"
+#include "connection/client_directory.hpp"
 #include "connection/status_tables.hpp"
 
 #include <chrono>

@@ -1,6 +1,7 @@
 // store: copies chunks from a region.
 #include "actors/connection/verbs.hpp"
 #include "actors/transfer/store_actor.hpp"
+#include "connection/counter_waits.hpp"
 
 #include <optional>
 
@@ -22,7 +23,7 @@ result<std::optional<awaited_counter>> counter_of(connected_client& client, cons
   if (!region.device())
     return fail(errc::bad_request, "after: expected a region in device memory; a client that stores from "
                                    "host memory writes it before its request");
-  auto counters = client.holdings().registered(asked.after()->region());
+  auto counters = client.holdings().regions().registered(asked.after()->region());
   if (!counters)
     return tl::unexpected(counters.error());
   auto counter = client_counter::in(std::move(*counters), asked.after()->offset());

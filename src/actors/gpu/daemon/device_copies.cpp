@@ -1,3 +1,4 @@
+#include "actors/gpu/daemon/device_slices.hpp"
 #include "actors/gpu/daemon/device_state.hpp"
 
 #include "runtime/ask.hpp"

@@ -6,8 +6,8 @@
 // Pure; one thread.
 #pragma once
 
+#include "actors/gpu/daemon/pinned_arenas.hpp"
 #include "gpu/copy_request.hpp"
-#include "gpu/process/pinned_arenas.hpp"
 #include "transfer/copy_messages.hpp"
 
 #include <cstddef>

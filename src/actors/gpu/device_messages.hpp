@@ -58,7 +58,7 @@ struct device_changed_notice {
   bool serves = false;
 };
 
-/// Asks for the device with this name (gpu/process/opened_device.hpp).
+/// Asks for the device with this name (gpu/process/device_child.hpp).
 struct open_device_request {
   std::string name;
   bool keep = false; ///< others can still find it while nobody has memory of it

@@ -1,21 +1,20 @@
-// The tenants of a tier: which objects stay because of a guaranteed share, and which leave because of a bound.
-#include "tier/objects/residency.hpp"
+#include "tier/quota/tenant_shares.hpp"
 
 #include <unordered_map>
 
 namespace terrace {
 
-void residency::charges_tenants(std::shared_ptr<tenant_quotas> quotas) {
+void tenant_shares::charge(std::shared_ptr<tenant_quotas> quotas) {
   quotas_ = std::move(quotas);
-  residents().measured_by(quotas_);
+  objects_.table().measured_by(quotas_);
 }
 
-uint64_t residency::live_bytes(object_id id) const {
-  const resident* object = table().get(id);
+uint64_t tenant_shares::live_bytes(object_id id) const {
+  const resident* object = objects_.table().get(id);
   return object == nullptr || object->state() != object_state::published ? 0 : object->physical_bytes();
 }
 
-bool residency::keep_shares(victim_answer& named, tenant_id maker) {
+bool tenant_shares::keep(victim_answer& named, tenant_id maker) {
   if (!quotas_ || !quotas_->guarantees())
     return false;
   struct losing {
@@ -28,15 +27,15 @@ bool residency::keep_shares(victim_answer& named, tenant_id maker) {
   // Counts all that were named: fewer bytes than requested mean that there are no more.
   left.bytes = named.bytes;
   for (size_t i = 0; i < named.victims.size(); ++i) {
-    auto id = table().find(named.victims[i]);
-    const resident* object = id ? table().get(*id) : nullptr;
+    auto id = objects_.table().find(named.victims[i]);
+    const resident* object = id ? objects_.table().get(*id) : nullptr;
     tenant_id tenant = object != nullptr ? quotas_->charged(object->key().space) : tenant_id{};
     if (tenant != tenant_id{} && tenant != maker && object->state() == object_state::published) {
       losing& of = tenants[static_cast<uint32_t>(tenant)];
       of.stays = of.stays || !quotas_->may_lose(tenant, object->physical_bytes(), of.bytes);
       if (of.stays) {
         quotas_->shield_of(tenant)->add(*id, [&](object_id other) { return live_bytes(other); });
-        note(note_kind::pin, *object);
+        objects_.note(note_kind::pin, *object);
         continue;
       }
       of.bytes += object->physical_bytes();
@@ -50,13 +49,13 @@ bool residency::keep_shares(victim_answer& named, tenant_id maker) {
 }
 
 /// Objects that are held are unpinned with their last hold.
-void residency::let_be_named(const std::vector<object_id>& ids) {
+void tenant_shares::let_be_named(const std::vector<object_id>& ids) {
   for (object_id id : ids)
-    if (const resident& object = *residents().get(id); object.holds() == 0)
-      note(note_kind::unpin, object);
+    if (const resident& object = *objects_.table().get(id); object.holds() == 0)
+      objects_.note(note_kind::unpin, object);
 }
 
-void residency::unshield(tenant_id tenant, uint64_t bytes) {
+void tenant_shares::unshield(tenant_id tenant, uint64_t bytes) {
   tenant_shield* shield = quotas_ ? quotas_->shield_of(tenant) : nullptr;
   if (shield == nullptr || shield->empty())
     return;
@@ -65,7 +64,14 @@ void residency::unshield(tenant_id tenant, uint64_t bytes) {
   let_be_named(ids);
 }
 
-bool residency::unshield_all_beyond() {
+void tenant_shares::unshield_grown() {
+  if (!quotas_)
+    return;
+  for (const auto& [tenant, bytes] : quotas_->take_grown())
+    unshield(tenant, bytes);
+}
+
+bool tenant_shares::unshield_all_beyond() {
   if (!quotas_)
     return false;
   auto beyond = quotas_->beyond_shares();
@@ -74,13 +80,17 @@ bool residency::unshield_all_beyond() {
   return !beyond.empty();
 }
 
-void residency::keep_only_of(tenant_id tenant, victim_answer& named) {
+void tenant_shares::published(entry_key name) {
+  if (fresh_)
+    fresh_->insert(name);
+}
+
+void tenant_shares::keep_only_of(tenant_id tenant, victim_answer& named) {
   victim_answer left;
   left.failure = std::move(named.failure);
   left.bytes = named.bytes;
   for (size_t i = 0; i < named.victims.size(); ++i) {
-    auto id = table().find(named.victims[i]);
-    const resident* object = id ? table().get(*id) : nullptr;
+    const resident* object = objects_.named(named.victims[i]);
     if (object == nullptr || object->holds() != 0 || object->state() != object_state::published ||
         quotas_->charged(object->key().space) != tenant || (fresh_ && fresh_->contains(named.victims[i])))
       continue;

@@ -1,4 +1,4 @@
-#include "gpu/process/pinned_arenas.hpp"
+#include "actors/gpu/daemon/pinned_arenas.hpp"
 
 #include <algorithm>
 #include <cassert>

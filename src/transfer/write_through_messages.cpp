@@ -1,4 +1,4 @@
-#include "transfer/notice_parts.hpp"
+#include "transfer/write_through_messages.hpp"
 
 #include "tier/objects/object_hold.hpp"
 #include "transfer/windows.hpp"
