@@ -97,7 +97,8 @@ outcome<digest_list> parse_digests(std::string_view text) {
     list.bytes.insert(list.bytes.end(), bytes->begin(), bytes->end());
   }
   if (list.width == 0 || list.count() > client::prefix::chunks_max)
-    return bad_usage(fmt::format("expected 1 to {} digests, found {}", client::prefix::chunks_max, list.count()));
+    return bad_usage(
+        fmt::format("expected 1 to {} digests, found {}", client::prefix::chunks_max, list.count()));
   return list;
 }
 
@@ -111,7 +112,8 @@ outcome<std::vector<uint32_t>> parse_tokens(std::string_view text) {
     tokens.push_back(token);
   }
   if (tokens.empty() || tokens.size() > client::prefix::tokens_max)
-    return bad_usage(fmt::format("expected 1 to {} tokens, found {}", client::prefix::tokens_max, tokens.size()));
+    return bad_usage(
+        fmt::format("expected 1 to {} tokens, found {}", client::prefix::tokens_max, tokens.size()));
   return tokens;
 }
 

@@ -119,7 +119,7 @@ enum class digest_unit : uint8_t { chunk = 0, hash_block = 1 };
 /// The chunks of a request: either tokens or digests. A view: the data is read during the call only.
 struct prefix {
   static constexpr uint32_t tokens_max = 2'097'152; ///< with `parent_tokens`
-  static constexpr uint32_t chunks_max = 65'536;     ///< in a request
+  static constexpr uint32_t chunks_max = 65'536;    ///< in a request
 
   std::span<const uint32_t> tokens; ///< the whole prompt, or the tokens after `parent`
   std::span<const uint8_t> parent;  ///< digest that the tokens continue

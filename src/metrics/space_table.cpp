@@ -28,7 +28,8 @@ void space_probe::collect(const labels& series, sample_sink& sink) const {
     sink.counter("terrace_space_hit_tokens_total", "Tokens of them that were found, by tier.",
                  with(series, "tier", to_string(static_cast<tier_kind>(i))),
                  static_cast<double>(hit_tokens_[i].value()));
-  sink.counter("terrace_space_loaded_bytes_total", "Bytes that loads copied to clients; what these read in place is not counted.", series,
+  sink.counter("terrace_space_loaded_bytes_total",
+               "Bytes that loads copied to clients; what these read in place is not counted.", series,
                static_cast<double>(loaded_bytes_.value()));
   sink.counter("terrace_space_stored_bytes_total", "Bytes of new objects stored by clients.", series,
                static_cast<double>(stored_bytes_.value()));

@@ -1,4 +1,4 @@
-// The daemon as production wires it (daemon/wiring.hpp, the supervisor and all that it spawns), on one thread in virtual
+// The daemon as production wires it (daemon/wiring.cpp, the supervisor and all that it spawns), on one thread in virtual
 // time: its files are on a simulated disk, its sockets are real ones, whose readiness a seeded scheduler decides. Left out are
 // what needs another process or thread: GPUs, the HTTP server of the metrics, and the mapping of clients' pages ahead.
 //

@@ -1,5 +1,5 @@
-// Messages to a trust group's policy beside the tier's own conversation (tier/policy/policy_notes.hpp,
-// tier/messages.hpp), and messages to its shadows.
+// Notes and messages to a trust group's policy beside the conversation with a tier (tier/messages.hpp), and messages to its
+// shadows.
 #pragma once
 
 #include "base/eviction_types.hpp"

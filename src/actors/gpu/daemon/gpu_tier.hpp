@@ -5,7 +5,7 @@
 // begins again with the next process. Until the first client there is none, and the tier is out of service.
 //
 // Objects come into it when a load into a region of its device has found them in host memory
-// (transfer/load_actor.cpp). Between host memory and the arena they pass through staging memory like
+// (actors/transfer/load_actor.cpp). Between host memory and the arena they pass through staging memory like
 // everything else; copies into regions of the device stay on it.
 #pragma once
 
