@@ -67,42 +67,6 @@ TEST_F(OutOfCredit, AReleaseIsServedAndTheRequestGoesOn) {
   EXPECT_TRUE(heard) << heard.error().text;
 }
 
-TEST_F(OutOfCredit, ACancelIsServed) {
-  auto found = (*holder)->cancel(waits, client::within(20s));
-  ASSERT_TRUE(found) << found.error().text;
-  EXPECT_TRUE(*found);
-  auto heard = (*holder)->wait(waits, client::within(20s));
-  ASSERT_FALSE(heard);
-  EXPECT_EQ(heard.error().code, errc::cancelled);
-}
-
-TEST_F(OutOfCredit, AnythingElseWaits) {
-  raw_client client(daemon.socket());
-  ASSERT_TRUE(client.greet());
-  // Two requests in one message: the second begins only after the first is answered, and both are answered.
-  auto both = test::frame_with(protocol::kind::await_lookup, 2, [](flatbuffers::FlatBufferBuilder& body) {
-    return wire::CreateAwaitLookup(body, body.CreateVector(awaited().bytes.data(), awaited().bytes.size()),
-                                   60'000);
-  });
-  auto second = test::status_frame(3);
-  both.insert(both.end(), second.begin(), second.end());
-  ASSERT_TRUE(client.send(both));
-  held.clear();
-  tester other(daemon.socket(), "other");
-  for (int i = 0; i < 100; ++i)
-    other.status();
-  EXPECT_FALSE(client.next()) << "status was answered although the credit is used";
-  auto chain = chain_of(1, 1);
-  auto request = other.lookup_of(chain);
-  request.id = awaited();
-  ASSERT_TRUE(other->lookup(request, patiently()));
-  for (uint64_t id : {2, 3}) {
-    auto said = client.receive();
-    ASSERT_TRUE(said);
-    EXPECT_EQ(said->id, id);
-  }
-}
-
 /// Puts frames into one message: a client sends them all before it reads anything.
 void add(test::frame_bytes& to, const test::frame_bytes& frame) {
   to.insert(to.end(), frame.begin(), frame.end());
@@ -122,31 +86,25 @@ test::frame_bytes on_lease(protocol::kind kind, uint64_t id, const lease_id& lea
   });
 }
 
-/// Returns a request that waits and takes `bytes` of credit: padding follows the table.
-test::frame_bytes waiting_frame(uint64_t id, size_t bytes) {
+/// Returns a request that waits and is as long as a frame may be: padding follows the table.
+test::frame_bytes waiting_frame(uint64_t id) {
   auto frame = test::frame_with(protocol::kind::await_lookup, id, [](auto& body) {
     return wire::CreateAwaitLookup(body, body.CreateVector(std::vector<uint8_t>(16, 1)), 60'000);
   });
-  if (frame.size() < bytes) {
-    frame.resize(bytes);
-    protocol::frame_header header = protocol::read_header(frame.data());
-    header.length = static_cast<uint32_t>(bytes);
-    auto written = protocol::write_header(header);
-    std::copy(written.begin(), written.end(), frame.begin());
-  }
+  frame.resize(protocol::frame_bytes_max);
+  protocol::frame_header header = protocol::read_header(frame.data());
+  header.length = static_cast<uint32_t>(frame.size());
+  auto written = protocol::write_header(header);
+  std::copy(written.begin(), written.end(), frame.begin());
   return frame;
 }
 
-/// A client with one request that uses up the credit, by its number or its bytes, and others that wait behind
-/// it.
-struct BehindWaiting : ::testing::TestWithParam<bool> {
-  bool by_bytes = GetParam();
-  daemon_under_test daemon{{.host_bytes = 16 * mebibyte,
-                            .connection = by_bytes ? "group_bytes = \"512MiB\"\n" : "credit_requests = 1\n"}};
+/// A client with one request whose bytes use up the credit, and others that wait behind it.
+struct BehindWaiting : ::testing::Test {
+  daemon_under_test daemon{{.host_bytes = 16 * mebibyte, .connection = "group_bytes = \"512MiB\"\n"}};
   tester holder{daemon.socket(), "holder"};
   client::lookup_result found;
   raw_client client{daemon.socket()};
-  size_t bytes = by_bytes ? protocol::frame_bytes_max : 0;
 
   void SetUp() override {
     auto chain = chain_of(1, 2);
@@ -170,9 +128,9 @@ struct BehindWaiting : ::testing::TestWithParam<bool> {
   }
 };
 
-TEST_P(BehindWaiting, ACancelIsServed) {
+TEST_F(BehindWaiting, ACancelIsServed) {
   auto before = std::chrono::steady_clock::now();
-  send({waiting_frame(3, bytes), test::status_frame(4), cancel_frame(5, 3)});
+  send({waiting_frame(3), test::status_frame(4), cancel_frame(5, 3)});
   auto first = next(), second = next(); // answers to a request and to its cancel, in any order
   EXPECT_EQ(first.id + second.id, 8U) << first.id;
   EXPECT_EQ((first.id == 3 ? first : second).code(), errc::cancelled);
@@ -181,30 +139,27 @@ TEST_P(BehindWaiting, ACancelIsServed) {
   EXPECT_LT(std::chrono::steady_clock::now() - before, 20s);
 }
 
-TEST_P(BehindWaiting, AReleaseIsServed) {
-  send({waiting_frame(3, bytes), test::status_frame(4), on_lease(protocol::kind::release, 5, found.held.id()),
+TEST_F(BehindWaiting, AReleaseIsServed) {
+  send({waiting_frame(3), test::status_frame(4), on_lease(protocol::kind::release, 5, found.held.id()),
         cancel_frame(6, 3)});
   auto released = next();
   EXPECT_EQ(released.id, 5U);
   EXPECT_FALSE(released.is_error()) << released.text();
 }
 
-TEST_P(BehindWaiting, AsManyAsTheCreditMayWaitAndBeCancelled) {
-  send({waiting_frame(3, bytes), waiting_frame(4, bytes), cancel_frame(6, 4)});
+TEST_F(BehindWaiting, AsManyAsTheCreditMayWaitAndBeCancelled) {
+  send({waiting_frame(3), waiting_frame(4), cancel_frame(6, 4)});
   auto ended = next();
   EXPECT_EQ(ended.id, 4U);
   EXPECT_EQ(ended.code(), errc::cancelled) << ended.text();
   EXPECT_TRUE(next().as<wire::CancelAnswer>().found());
 }
 
-TEST_P(BehindWaiting, TheEndOfTheStreamEndsAll) {
-  send({waiting_frame(3, bytes), waiting_frame(4, bytes), test::status_frame(5)});
+TEST_F(BehindWaiting, TheEndOfTheStreamEndsAll) {
+  send({waiting_frame(3), waiting_frame(4), test::status_frame(5)});
   client.close();
   EXPECT_TRUE(daemon.await_log("closed its socket; objects that it may be reading are kept"));
 }
-
-INSTANTIATE_TEST_SUITE_P(Credit, BehindWaiting, ::testing::Bool(),
-                         [](const auto& one) { return one.param ? "Bytes" : "Requests"; });
 
 TEST(Deadlines, AreShortenedToTheLongestOne) {
   daemon_under_test daemon({.connection = "request_deadline = \"20ms\"\n"});
@@ -227,20 +182,6 @@ TEST(Handshake, HasADeadline) {
   EXPECT_EQ(said->code(), errc::deadline);
   EXPECT_NE(said->text().find("handshake_deadline"), std::string::npos) << said->text();
   EXPECT_FALSE(silent.receive()) << "the stream ends after the reason";
-}
-
-TEST(Handshake, WhoSaysNothingKeepsNobodyOut) {
-  daemon_under_test daemon({.connection = "connections_max = 4\nhandshake_deadline = \"10m\"\n"});
-  std::vector<raw_client> silent;
-  for (int i = 0; i < 4; ++i)
-    silent.emplace_back(daemon.socket());
-  std::vector<std::unique_ptr<tester>> clients;
-  for (int i = 0; i < 4; ++i)
-    clients.push_back(std::make_unique<tester>(daemon.socket()));
-  auto said = silent.front().receive();
-  ASSERT_TRUE(said && said->is_error()) << "the oldest one made room";
-  EXPECT_EQ(said->code(), errc::busy);
-  EXPECT_EQ(clients.back()->store(chain_of(1, 1)), 1U);
 }
 
 TEST(Observer, StatusGetsInWhenNoClientDoes) {

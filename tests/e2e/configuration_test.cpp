@@ -47,19 +47,6 @@ TEST(Configuration, WhatIsPrintedIsAFileWithTheDefaults) {
   EXPECT_EQ(checked.exit_code, 0) << checked.err;
 }
 
-TEST(Configuration, OptionsOfEarlierVersionsAreNamedAtOnceWithWhatToUseInstead) {
-  temporary_folder folder;
-  write_file(folder / "old.toml",
-             "[connection]\ncredit_bytes = \"32MiB\"\n[disk]\npaths = [\"/a\"]\nslot_bytes = 0\n");
-  auto checked = terraced({"--check", "--config", folder / "old.toml"});
-  EXPECT_EQ(checked.exit_code, 2);
-  for (auto part :
-       {"old.toml:2: option 'credit_bytes' in [connection] exists no longer",
-        "old.toml:4: option 'paths' in [disk] exists no longer", "fix: write the same array as path",
-        "old.toml:5: option 'slot_bytes' in [disk] exists no longer"})
-    EXPECT_TRUE(has(checked.err, part)) << part << "\n" << checked.err;
-}
-
 TEST(Configuration, ADirectoryThatIsMissingIsNamedAndNeverMade) {
   daemon_under_test daemon({.disk_bytes = 64 * mebibyte});
   ASSERT_EQ(daemon.terminate(), 0);
@@ -96,17 +83,15 @@ TEST(Configuration, TwoSpellingsOfOneDirectoryAreFound) {
   temporary_folder folder;
   std::filesystem::create_directory(folder / "a");
   std::filesystem::create_directory_symlink(folder / "a", folder / "link");
-  for (std::string other : {"/a/", "/./a", "/b/../a", "/link"}) {
-    write_file(folder / "two.toml",
-               "[disk]\npath = [\"" + folder.path() + "/a\", \"" + folder.path() + other + "\"]\n");
-    for (bool check : {true, false}) {
-      auto words = std::vector<std::string>{"--config", folder / "two.toml"};
-      if (check)
-        words.push_back("--check");
-      auto ended = terraced(words);
-      EXPECT_EQ(ended.exit_code, 2);
-      EXPECT_TRUE(has(ended.err, "names one directory twice")) << other << "\n" << ended.err;
-    }
+  write_file(folder / "two.toml",
+             "[disk]\npath = [\"" + folder.path() + "/a\", \"" + folder.path() + "/link\"]\n");
+  for (bool check : {true, false}) {
+    auto words = std::vector<std::string>{"--config", folder / "two.toml"};
+    if (check)
+      words.push_back("--check");
+    auto ended = terraced(words);
+    EXPECT_EQ(ended.exit_code, 2);
+    EXPECT_TRUE(has(ended.err, "names one directory twice")) << ended.err;
   }
 }
 
@@ -130,6 +115,7 @@ TEST(Configuration, TheLastLinesOfADaemonThatLogsJsonAreJson) {
   EXPECT_EQ(taken.exit_code, 1);
   expect_json(taken.err, "is not a socket");
   EXPECT_TRUE(has(taken.err, "\"level\":\"critical\"")) << taken.err;
+  EXPECT_EQ(read_file(folder / "precious"), "text") << "what is no socket is left alone";
 
   write_file(folder / "wrong.toml", json + folder.path() + "/s\"\n[host]\ncolour = 1\nbytes = \"many\"\n");
   auto wrong = terraced({"--config", folder / "wrong.toml"});

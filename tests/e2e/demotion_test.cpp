@@ -3,9 +3,7 @@
 
 #include "tests/support/scrape.hpp"
 
-#include <atomic>
 #include <sstream>
-#include <thread>
 
 namespace terrace::e2e {
 namespace {
@@ -46,11 +44,6 @@ class Demotion : public ::testing::Test {
       EXPECT_EQ(client_->load_and_check(chain_of(seed, 8)), 8U) << "chain " << seed;
   }
   uint64_t on_disk_now() { return client_->tier("disk").objects; }
-  bool evict_from_disk(const std::vector<digest>& chain) {
-    auto gone = (*client_)->evict(
-        {.in = client_->space(), .what = client::prefix::of_digests(chain), .tiers = on_disk}, patiently());
-    return gone.has_value();
-  }
   bool disk_gets(uint64_t objects) {
     return eventually([&] { return on_disk_now() == objects; });
   }
@@ -87,14 +80,6 @@ TEST_F(Demotion, WriteBackWritesNothingUntilMemoryIsShort) {
   EXPECT_EQ(metric("terrace_tier_demoted_bytes_total"), metric("terrace_tier_written_bytes_total", "disk"));
   EXPECT_EQ(metric("terrace_tier_demotions_failed_total"), 0);
   EXPECT_GT(metric("terrace_tier_demotion_wait_seconds_count"), 0);
-}
-
-TEST_F(Demotion, WhatIsBelowIsNotWrittenAgain) {
-  start("write_back");
-  store_chains(1, 4);
-  for (int i = 0; i < 3; ++i)
-    expect_chains(1, 4);
-  EXPECT_LE(metric("terrace_tier_written_bytes_total", "disk"), 4 * 8 * object_bytes);
 }
 
 TEST_F(Demotion, ACleanEndWritesWhatOnlyHostMemoryHas) {
@@ -146,27 +131,6 @@ TEST_F(Demotion, SelectiveWritesAtTheSecondUse) {
   EXPECT_EQ(client_->load_and_check(loaded), 4U);
 }
 
-TEST_F(Demotion, SelectiveWritesWhatWasUsedAgainIfTheDiskHasLostIt) {
-  start("selective");
-  auto used = chain_of(1, 4), unused = chain_of(2, 4);
-  EXPECT_EQ(client_->store(used), 4U);
-  EXPECT_EQ(client_->store(unused), 4U);
-  EXPECT_EQ(client_->load_and_check(used), 4U);
-  EXPECT_TRUE(disk_gets(4));
-  ASSERT_TRUE(eventually([&] { return evict_from_disk(used) && on_disk_now() == 0; }));
-  EXPECT_EQ(client_->load_and_check(used), 4U);
-  EXPECT_EQ(on_disk_now(), 0U);
-  store_chains(10, 3);
-  EXPECT_EQ(client_->lookup(used, false, on_host).found_chunks, 0U);
-  EXPECT_EQ(client_->lookup(used, false, on_disk).found_chunks, 4U);
-  EXPECT_EQ(client_->lookup(unused).found_chunks, 0U);
-  EXPECT_EQ(client_->load_and_check(used), 4U);
-  EXPECT_EQ(metric("terrace_tier_demoted_total", "tier=\"host\""), 8);
-  EXPECT_EQ(metric("terrace_tier_demotions_failed_total"), 0);
-  EXPECT_GT(metric("terrace_tier_demotion_wait_seconds_count"), 0);
-  expect_nothing_dropped();
-}
-
 TEST_F(Demotion, AFullDiskMakesRoomForWhatIsEvicted) {
   start("write_back", 24 * mebibyte);
   store_chains(1, 8);
@@ -206,50 +170,6 @@ TEST_F(Demotion, AnExhaustedWriteBudgetDoesNotStopStores) {
   expect_nothing_dropped();
 }
 
-TEST_F(Demotion, LoadsOfWhatIsBeingWrittenFindIt) {
-  start("write_back", 512 * mebibyte);
-  store_chains(1, 2);
-  std::atomic<bool> over = false;
-  std::thread loads([&] {
-    tester reader(daemon_->socket(), "reader");
-    for (uint64_t n = 0; !over || n < 4; ++n) {
-      auto chain = chain_of(1 + n % 2, 8);
-      EXPECT_EQ(reader.load_and_check(chain), 8U);
-      if (n % 3 == 0) {
-        auto lease = reader.lookup(chain, true);
-        EXPECT_EQ(lease.found_chunks, 8U);
-      }
-    }
-  });
-  store_chains(3, 24);
-  over = true;
-  loads.join();
-  expect_chains(1, 26);
-  expect_nothing_dropped();
-}
-
-TEST_F(Demotion, ClearsDuringItLeaveNothing) {
-  start("write_back", 512 * mebibyte);
-  std::atomic<bool> over = false;
-  std::thread clears([&] {
-    tester other(daemon_->socket(), "other");
-    while (!over) {
-      auto cleared = other->clear(&other.space(), patiently());
-      EXPECT_TRUE(cleared) << cleared.error().text;
-    }
-  });
-  for (uint64_t seed = 1; seed < 24; ++seed)
-    client_->store(chain_of(seed, 8));
-  over = true;
-  clears.join();
-  ASSERT_TRUE((*client_)->clear(&client_->space(), patiently()));
-  EXPECT_TRUE(disk_gets(0));
-  EXPECT_EQ(client_->tier("disk").used_bytes, 0U);
-  EXPECT_TRUE(eventually([&] { return client_->tier("host").used_bytes == 0; }));
-  store_chains(1, 4);
-  expect_chains(1, 4);
-}
-
 TEST_F(Demotion, MemoryThatIsGivenBackIsWrittenFirst) {
   constexpr uint64_t segment_bytes = 8 * mebibyte;
   const std::string segments = "segment_bytes = \"8MiB\"\n";
@@ -267,29 +187,6 @@ TEST_F(Demotion, MemoryThatIsGivenBackIsWrittenFirst) {
   EXPECT_TRUE(daemon_->await_log("segment 1 was removed"));
   EXPECT_TRUE(eventually([&] { return client_->tier("host").leaving_bytes == 0; }));
   expect_chains(1, 3);
-  expect_nothing_dropped();
-}
-
-TEST_F(Demotion, WhatWasUsedIsWrittenBeforeItsMemoryIsGivenBackIfTheDiskHasLostIt) {
-  constexpr uint64_t segment_bytes = 8 * mebibyte;
-  const std::string segments = "segment_bytes = \"8MiB\"\n";
-  daemon_ =
-      std::make_unique<daemon_under_test>(with("selective", 192 * mebibyte, 4 * segment_bytes, segments));
-  ASSERT_TRUE(daemon_->await_log("joined"));
-  client_ = std::make_unique<tester>(daemon_->socket());
-  auto used = chain_of(9, 4);
-  store_chains(1, 3);
-  EXPECT_EQ(client_->store(used), 4U); // in the last segment
-  EXPECT_EQ(client_->load_and_check(used), 4U);
-  EXPECT_TRUE(disk_gets(4));
-  ASSERT_TRUE(eventually([&] { return evict_from_disk(used) && on_disk_now() == 0; }));
-  daemon_->configure(with("selective", 192 * mebibyte, segment_bytes, segments));
-  daemon_->signal(SIGHUP);
-  EXPECT_TRUE(daemon_->await_log("has " + std::to_string(segment_bytes) + " bytes of host memory"));
-  EXPECT_TRUE(eventually([&] { return client_->tier("host").leaving_bytes == 0; }));
-  EXPECT_EQ(client_->lookup(used, false, on_disk).found_chunks, 4U);
-  EXPECT_EQ(on_disk_now(), 4U) << "nothing else was used";
-  EXPECT_EQ(client_->load_and_check(used), 4U);
   expect_nothing_dropped();
 }
 

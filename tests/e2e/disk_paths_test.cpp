@@ -85,17 +85,6 @@ TEST_F(DiskPaths, BothFilesHoldAPartOfEveryChain) {
   }
 }
 
-TEST_F(DiskPaths, TheNextDaemonServesAllOfIt) {
-  auto chain = chain_of(1, 20);
-  tester(daemon_.socket()).store(chain);
-  stop();
-  start();
-  ASSERT_TRUE(daemon_.await_log("20 objects found"));
-  tester client(daemon_.socket());
-  EXPECT_EQ(client.load_and_check(chain), 20U);
-  EXPECT_EQ(client.tier("disk").state, "ready");
-}
-
 TEST_F(DiskPaths, AfterAKillNothingIsWrongAndNothingClearedComesBack) {
   for (uint64_t cycle = 0; cycle < 3; ++cycle) {
     auto cleared = chain_of(10 * cycle + 1, 12), kept = chain_of(10 * cycle + 2, 12);

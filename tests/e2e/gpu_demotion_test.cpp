@@ -27,17 +27,6 @@ TEST_P(GpuDemotion, WhatItEvictsComesBackToHostMemory) {
   EXPECT_EQ(daemon.terminate(), 0);
 }
 
-TEST_P(GpuDemotion, WhatItEvictsIsLostIfDemotionIsOff) {
-  daemon_under_test daemon(options(4, "tier_demotion = \"off\"\n"));
-  tester client(daemon.socket());
-  auto region = registered(client);
-  auto chain = chain_of(1, 4), other = chain_of(2, 4);
-  only_there(client, region, chain);
-  client.store(other);
-  ASSERT_TRUE(promoted(client, region, other));
-  EXPECT_EQ(client.lookup(chain).found_chunks, 0U);
-}
-
 TEST_P(GpuDemotion, WhatIsUsedThereAgainIsCopiedToHostMemoryIfDemotionIsSelective) {
   daemon_under_test daemon(options(8, "tier_demotion = \"selective\"\n")); // half of them at a time
   tester client(daemon.socket());
@@ -47,54 +36,6 @@ TEST_P(GpuDemotion, WhatIsUsedThereAgainIsCopiedToHostMemoryIfDemotionIsSelectiv
   EXPECT_EQ(load(client, region, chain), 4 * object_bytes);
   ASSERT_TRUE(eventually([&] { return client.lookup(chain, false, on_host).found_chunks == 4; }));
   EXPECT_EQ(client.lookup(chain, false, on_gpu).found_chunks, 4U);
-}
-
-TEST_P(GpuDemotion, WhatFindsNoCreditIsCopiedAtALaterUseIfDemotionIsSelective) {
-  daemon_under_test daemon(with_metrics(4, "tier_demotion = \"selective\"\n"));
-  tester client(daemon.socket());
-  auto region = registered(client);
-  auto chain = chain_of(1, 4);
-  only_there(client, region, chain);
-  EXPECT_EQ(load(client, region, chain), 4 * object_bytes);
-  // The next use counts when everything that this one asked for is written or refused.
-  ASSERT_TRUE(eventually([&] {
-    return counted("demoted_total") + counted("demotions_failed_total", ",reason=\"no_room\"") == 4;
-  }));
-  EXPECT_GE(client.lookup(chain, false, on_host).found_chunks, 2U) << "half of the tier at a time";
-  EXPECT_EQ(load(client, region, chain), 4 * object_bytes);
-  ASSERT_TRUE(eventually([&] { return client.lookup(chain, false, on_host).found_chunks == 4; }));
-  EXPECT_EQ(client.lookup(chain, false, on_gpu).found_chunks, 4U);
-}
-
-TEST_P(GpuDemotion, WhatWasUsedThereComesBackIfHostMemoryHasEvictedItSinceAndDemotionIsSelective) {
-  daemon_under_test daemon(with_metrics(4, "tier_demotion = \"selective\"\n"));
-  tester client(daemon.socket());
-  auto region = registered(client);
-  auto chain = chain_of(1, 4), other = chain_of(2, 4), unused = chain_of(3, 4);
-  auto only_in_tier = [&](const std::vector<digest>& what) {
-    return eventually([&] {
-      evict(client, what, on_host);
-      return client.lookup(what, false, on_host).found_chunks == 0;
-    });
-  };
-  client.store(chain);
-  ASSERT_TRUE(promoted(client, region, chain));
-  EXPECT_EQ(load(client, region, chain), 4 * object_bytes); // host memory has it
-  ASSERT_TRUE(only_in_tier(chain));
-  EXPECT_EQ(load(client, region, chain), 4 * object_bytes);
-  client.store(unused);
-  ASSERT_TRUE(promoted(client, region, unused));
-  EXPECT_EQ(client.lookup(chain, false, on_gpu).found_chunks, 0U);
-  EXPECT_EQ(client.lookup(chain, false, on_host).found_chunks, 4U);
-  EXPECT_EQ(client.load_and_check(chain), 4U) << "every byte";
-  EXPECT_EQ(counted("demoted_total"), 4);
-  ASSERT_TRUE(only_in_tier(unused));
-  client.store(other);
-  ASSERT_TRUE(promoted(client, region, other));
-  EXPECT_EQ(client.lookup(unused).found_chunks, 0U);
-  EXPECT_EQ(counted("demoted_total"), 4);
-  EXPECT_TRUE(daemon.check());
-  EXPECT_EQ(daemon.terminate(), 0);
 }
 
 TEST_P(GpuDemotion, ItsProcessMayDieWhileItGivesBack) {

@@ -50,22 +50,6 @@ TEST_P(GpuTier, AChainMayBeginOnTheDeviceAndGoOnInHostMemory) {
       << "the rest was used a second time";
 }
 
-TEST_P(GpuTier, UnderPressureTheOldestLeave) {
-  daemon_under_test daemon(options(4));
-  tester client(daemon.socket());
-  auto region = registered(client);
-  std::vector<std::vector<digest>> chains;
-  for (uint64_t seed = 1; seed <= 4; ++seed) {
-    chains.push_back(chain_of(seed, 3));
-    client.store(chains.back());
-    ASSERT_TRUE(promoted(client, region, chains.back()));
-    EXPECT_LE(client.tier("gpu").used_bytes, client.tier("gpu").capacity_bytes);
-  }
-  EXPECT_EQ(load(client, region, chains[3]), 3 * object_bytes);
-  EXPECT_LE(client.lookup(chains[0], false, on_gpu).found_chunks, 1U);
-  EXPECT_LE(load(client, region, chains[0]), object_bytes) << "the others come from host memory";
-}
-
 TEST_P(GpuTier, ALeaseKeepsWhatItHoldsThere) {
   daemon_under_test daemon(options(4));
   tester client(daemon.socket()), holder(daemon.socket(), "holder");
@@ -98,6 +82,8 @@ TEST_P(GpuTier, WhatALeaseHoldsAndWasClearedIsNotDelivered) {
   auto held = client.lookup(chain, true);
   ASSERT_EQ(held.found_chunks, 3U);
   ASSERT_TRUE(witness->clear(nullptr, patiently()));
+  EXPECT_EQ(client.lookup(chain).found_chunks, 0U);
+  EXPECT_EQ(client.tier("gpu").objects, 0U);
   only_there(client, region, chain_of(2, 2)); // the tier is not empty
   auto runs = interleaved(3);
   auto request = load_under(client, held.held, region, chain, runs);
@@ -161,18 +147,6 @@ TEST_P(GpuTier, IsLostWithItsProcessAndBeginsAgain) {
   auto stale = by_lease();
   EXPECT_TRUE(!stale || stale->delivered_chunks == 0) << "other bytes are there now";
   EXPECT_EQ(daemon.terminate(), 0);
-}
-
-TEST_P(GpuTier, AClearEmptiesItToo) {
-  daemon_under_test daemon(options(8));
-  tester client(daemon.socket());
-  auto region = registered(client);
-  auto chain = chain_of(1, 4);
-  client.store(chain);
-  ASSERT_TRUE(promoted(client, region, chain));
-  ASSERT_TRUE(client->clear(nullptr, patiently()));
-  EXPECT_EQ(client.lookup(chain).found_chunks, 0U);
-  EXPECT_EQ(client.tier("gpu").objects, 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, GpuTier, tier_devices(), device_name);

@@ -257,18 +257,6 @@ TEST_F(HeldSession, OverTheBoundTheColdestGoesToDiskAndComesBack) {
   EXPECT_EQ(by().load_and_check(digests_of(by(), warm)), 4U);
 }
 
-TEST_F(HeldSession, AUseKeepsASessionWarm) {
-  start();
-  auto one = prompt_of(1, 3), two = prompt_of(2, 3), three = prompt_of(3, 3);
-  auto first = opened(), second = opened(), third = opened();
-  turn(first, one);
-  turn(second, two);
-  ASSERT_TRUE(by()->lookup(first, one, one.size(), {}, patiently()));
-  turn(third, three);
-  EXPECT_EQ(listed(first).held_tokens, 3 * chunk);
-  EXPECT_EQ(listed(second).held_tokens, 0U);
-}
-
 TEST_F(HeldSession, WithoutADiskTheColdestIsLikeATaggedOne) {
   start();
   auto cold = prompt_of(1, 4), warm = prompt_of(2, 4);
@@ -336,20 +324,6 @@ TEST_F(HeldSession, NoNumberOfSessionsStopsAStore) {
   EXPECT_EQ(metric("terrace_sessions_demoted_total", "to=\"none\""), 37);
 }
 
-TEST_F(HeldSession, EndsWhatItHoldsWithItself) {
-  start();
-  auto prompt = prompt_of(1, 4);
-  auto session = opened();
-  auto kept = turn(session, prompt);
-  EXPECT_EQ(by()->close_session(session.id(), patiently()), true);
-  EXPECT_EQ(by()->sessions(patiently())->held, 0U);
-  auto places = by()->read_lease(kept.lease, {}, patiently());
-  ASSERT_FALSE(places);
-  EXPECT_EQ(places.error().code, errc::gone);
-  press();
-  EXPECT_EQ(found(prompt), 0U);
-}
-
 TEST_F(HeldSession, ForksShareWhatTheyHold) {
   start();
   auto prompt = prompt_of(1, 4, 7), longer = prompt_of(1, 5);
@@ -413,17 +387,6 @@ TEST_F(HeldSession, AClientsDeathEndsWhatItsSessionsHoldExceptThoseThatAreKept) 
   EXPECT_EQ(found(prompt_of(1, 3)), 0U);
 }
 
-TEST_F(HeldSession, OneThatEndsOverTheBoundOfSessionsHoldsNothing) {
-  start({}, "sessions_max = 2\n");
-  auto prompt = prompt_of(1, 3);
-  auto first = opened();
-  turn(first, prompt);
-  auto second = opened(), third = opened();
-  EXPECT_EQ(by()->sessions(patiently())->held, 0U);
-  press();
-  EXPECT_EQ(found(prompt), 0U);
-}
-
 TEST_F(HeldSession, AfterARestartTheHandleBeginsAnew) {
   start("write_through");
   auto prompt = prompt_of(1, 4);
@@ -448,14 +411,6 @@ TEST_F(HeldSession, IsListedByTheCommand) {
   EXPECT_NE(listed.out.find("held"), std::string::npos) << listed.out;
   auto json = run({program("TERRACE"), "sessions", "--json", "--socket", daemon_->socket()});
   EXPECT_NE(json.out.find("\"held_tokens\":64"), std::string::npos) << json.out;
-}
-
-TEST_F(HeldSession, ASaveThatNamesNoSessionIsRefused) {
-  start();
-  client::session none;
-  auto done = by()->save(none, prompt_of(1, 1), 0, {}, {}, patiently());
-  ASSERT_FALSE(done);
-  EXPECT_EQ(done.error().code, errc::bad_request) << done.error().text;
 }
 
 } // namespace

@@ -58,10 +58,5 @@ TEST_F(Inference, ItsEndMayBeToldWithWhatIsKnownAndAlsoWhenNobodyBeganIt) {
   EXPECT_TRUE(client->end_inference({.inference = 4711}, patiently()));
 }
 
-TEST_F(Inference, AnEndWithoutANumberIsRefusedWithAReason) {
-  auto refused = client->end_inference({}, patiently());
-  ASSERT_FALSE(refused);
-}
-
 } // namespace
 } // namespace terrace::e2e

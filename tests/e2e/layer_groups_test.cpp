@@ -130,5 +130,37 @@ TEST(LayerGroups, OfAnUnsealedRegionGoThroughItsDescriptor) {
   EXPECT_EQ(client.load_and_check(chain, {0, 2}, {0, 1}), 2U);
 }
 
+TEST(LayerGroups, ThatTheSpaceDoesNotHaveAreRefused) {
+  daemon_under_test daemon;
+  pool_client client(daemon.socket(), layered_space());
+  auto chain = chain_of(1, 2);
+  ASSERT_TRUE(client.store(chain, {0, 2}, {0, 1}));
+  auto found = (*client).lookup(chain, true);
+  std::vector<uint8_t> third{0, 2};
+  const std::string why = "pool number 2 was asked for, the space has 2 pools";
+  auto load = (*client).load_of(chain, {0, 2});
+  load.pools = third;
+  auto store = (*client).store_of(chain, {0, 2});
+  store.pools = third;
+  client::reserve_request reserve;
+  reserve.in = (*client).space();
+  reserve.what = client::prefix::of_digests(chain);
+  reserve.pools = third;
+  auto expect_refused = [&](const auto& answer) {
+    ASSERT_FALSE(answer);
+    EXPECT_EQ(answer.error().code, errc::bad_request);
+    EXPECT_EQ(answer.error().text, why);
+  };
+  expect_refused(client->load(load, patiently()));
+  expect_refused(client->store(store, patiently()));
+  expect_refused(client->reserve(reserve, patiently()));
+  expect_refused(client->read_lease(found.held.id(), {}, patiently(), third));
+  auto leased = (*client).load_of(chain, {0, 2});
+  leased.what = {};
+  leased.lease = found.held.id();
+  leased.pools = third;
+  expect_refused(client->load(leased, patiently()));
+}
+
 } // namespace
 } // namespace terrace::e2e

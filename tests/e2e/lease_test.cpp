@@ -33,15 +33,6 @@ TEST(Lease, PressureDoesNotEvictWhatIsLeased) {
     EXPECT_TRUE(has_content(kept[i], places->objects[i]));
 }
 
-TEST(Lease, ReleasedChunksMayBeEvicted) {
-  daemon_under_test daemon;
-  tester client(daemon.socket());
-  auto chain = chain_of(1, 4);
-  client.store(chain);
-  client.lookup(chain, true).held.release();
-  occupy(client, 100, host_objects);
-}
-
 TEST(Lease, AnotherConnectionOfTheGroupUsesItById) {
   daemon_under_test daemon;
   tester scheduler(daemon.socket(), "scheduler");

@@ -93,6 +93,7 @@ TEST(Lifecycle, ClientThatLostTheDaemonFindsTheNextOne) {
   auto chain = chain_of(1, 2);
   client.store(chain);
   EXPECT_EQ(daemon.kill(), 128 + SIGKILL);
+  EXPECT_TRUE(exists(daemon.socket())) << "the next daemon replaces it";
   auto lost = client->lookup(client.lookup_of(chain), patiently());
   ASSERT_FALSE(lost);
   EXPECT_EQ(lost.error().code, errc::gone);
@@ -102,15 +103,6 @@ TEST(Lifecycle, ClientThatLostTheDaemonFindsTheNextOne) {
   EXPECT_FALSE(*same); // another run of the daemon
   EXPECT_EQ(client.lookup(chain).found_chunks, 0U);
   EXPECT_EQ(client.store(chain), 2U);
-}
-
-TEST(Lifecycle, SocketFileOfAKilledDaemonIsReplaced) {
-  daemon_under_test daemon;
-  EXPECT_EQ(daemon.kill(), 128 + SIGKILL);
-  EXPECT_TRUE(exists(daemon.socket()));
-  daemon.start();
-  tester client(daemon.socket());
-  EXPECT_EQ(client.store(chain_of(1, 1)), 1U);
 }
 
 TEST(Lifecycle, SecondDaemonOnTheSameSocketIsRefusedInOneLine) {
@@ -151,16 +143,7 @@ TEST(Lifecycle, UnknownArgumentIsNamedInOneLine) {
   EXPECT_NE(refused.err.find("--sokcet"), std::string::npos) << refused.err;
   EXPECT_NE(refused.err.find("terraced --help"), std::string::npos) << refused.err;
   EXPECT_EQ(std::count(refused.err.begin(), refused.err.end(), '\n'), 1) << refused.err;
-}
-
-TEST(Lifecycle, FileThatIsNoSocketIsLeftAlone) {
-  temporary_folder folder;
-  write_file(folder / "precious", "text");
-  auto refused =
-      terraced({"--socket", folder / "precious", "--state-dir", folder.path(), "--metrics", "127.0.0.1:0"});
-  EXPECT_EQ(refused.exit_code, 1);
-  EXPECT_NE(refused.err.find("is not a socket"), std::string::npos) << refused.err;
-  EXPECT_EQ(read_file(folder / "precious"), "text");
+  EXPECT_EQ(terraced({"--config", "/nonexistent/terraced.toml"}).exit_code, 2);
 }
 
 TEST(Lifecycle, HangUpChangesTheLogLevelOfTheRunningDaemon) {
@@ -174,15 +157,6 @@ TEST(Lifecycle, HangUpChangesTheLogLevelOfTheRunningDaemon) {
       << "memory is added in the background";
   EXPECT_EQ(daemon.terminate(), 0);
   EXPECT_EQ(daemon.log().find("draining"), std::string::npos); // an info line is no longer logged
-}
-
-TEST(Lifecycle, HangUpWithAWrongConfigurationChangesNothing) {
-  daemon_under_test daemon;
-  write_file(daemon.configuration_path(), "[daemon]\nlog_level = 7\n");
-  daemon.signal(SIGHUP);
-  EXPECT_TRUE(daemon.await_log("the configuration was not reloaded"));
-  tester client(daemon.socket());
-  EXPECT_EQ(client.store(chain_of(1, 1)), 1U);
 }
 
 TEST(Configuration, CheckSaysThatAValidOneIsValidAndStartsNothing) {
@@ -209,11 +183,6 @@ TEST(Configuration, AllMistakesAreToldAtOnceWithTheirLines) {
                                 "wrong.toml:5", "wrong.toml:7"})
       EXPECT_NE(ended.err.find(mistake), std::string::npos) << mistake << " is missing in\n" << ended.err;
   }
-}
-
-TEST(Configuration, UnknownOptionOfTheCommandLineIsWrongUsage) {
-  EXPECT_EQ(terraced({"--no-such-option"}).exit_code, 2);
-  EXPECT_EQ(terraced({"--config", "/nonexistent/terraced.toml"}).exit_code, 2);
 }
 
 } // namespace

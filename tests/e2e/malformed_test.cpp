@@ -79,29 +79,28 @@ class Malformed : public ::testing::Test {
 
 constexpr uint16_t status_kind = static_cast<uint16_t>(kind::status);
 
-TEST_F(Malformed, LengthBelowAHeader) { expect_end(frame_of(status_kind, 2, {}, 8), "length"); }
-TEST_F(Malformed, LengthZero) { expect_end(frame_of(status_kind, 2, {}, 0), "length"); }
-TEST_F(Malformed, LengthThatIsNoMultipleOfEight) {
+TEST_F(Malformed, LengthsThatNoFrameHas) {
+  expect_end(frame_of(status_kind, 2, {}, 8), "length"); // less than a header has
+  expect_end(frame_of(status_kind, 2, {}, 0), "length");
   expect_end(frame_of(status_kind, 2, {}, 20), "multiple of 8");
-}
-TEST_F(Malformed, LengthBeyondAFrame) {
   expect_end(frame_of(status_kind, 2, {}, protocol::frame_bytes_max + 8), "length");
-}
-TEST_F(Malformed, LengthBeyondWhatComesBeforeTheHandshake) {
   expect_end(frame_of(1, 1, {}, protocol::hello_bytes_max + 8), "length", {}, false);
 }
-TEST_F(Malformed, UnknownKinds) {
+
+TEST_F(Malformed, KindsThatAClientDoesNotSend) {
   for (uint16_t unknown : {0, protocol::last_request + 1, 1000, 0xffff})
     expect_end(frame_of(unknown, 2), "kind");
-}
-TEST_F(Malformed, KindsThatOnlyTheDaemonSends) {
   expect_end(frame_of(0x8006, 2), "kind");
   expect_end(frame_of(static_cast<uint16_t>(kind::error), 2), "kind");
 }
-TEST_F(Malformed, HelloMissing) { expect_end(status_frame(1), "hello", {}, false); }
-TEST_F(Malformed, HelloTwice) { expect_refusal(hello_frame(2), "hello"); }
-TEST_F(Malformed, RequestIdZero) { expect_end(status_frame(0), "request id 0"); }
-TEST_F(Malformed, RequestIdInUse) {
+
+TEST_F(Malformed, HelloIsTheFirstRequestAndComesOnce) {
+  expect_end(status_frame(1), "hello", {}, false);
+  expect_refusal(hello_frame(2), "hello");
+}
+
+TEST_F(Malformed, RequestIdsThatAreNotFree) {
+  expect_end(status_frame(0), "request id 0");
   auto twice = status_frame(7);
   auto again = status_frame(7);
   twice.insert(twice.end(), again.begin(),
@@ -109,88 +108,30 @@ TEST_F(Malformed, RequestIdInUse) {
   expect_end(twice, "request id 7 is in flight already");
 }
 
-TEST_F(Malformed, DescriptorsOfAKindThatTakesNone) {
+TEST_F(Malformed, DescriptorsThatAreTooManyOrMissing) {
   int file = some_file();
   expect_end(frame_of(status_kind, 2, {}, {}, 1), "descriptors", {&file, 1});
-}
-TEST_F(Malformed, DescriptorsThatNoFrameAnnounces) {
-  int file = some_file();
-  expect_end(status_frame(2), "descriptors", {&file, 1});
-}
-TEST_F(Malformed, DescriptorsAnnouncedThatDoNotCome) {
+  expect_end(status_frame(2), "descriptors", {&file, 1}); // its header announces none
   expect_end(frame_of(static_cast<uint16_t>(kind::register_region), 2, {}, {}, 1), "descriptors");
-}
-TEST_F(Malformed, DescriptorThatTheRequestNeedsIsMissing) {
+  std::vector<int> many(16, file);
+  expect_end(status_frame(2), "descriptors", many);
+  expect_end(frame_of(static_cast<uint16_t>(kind::register_region), 2, {}, {}, 9), "descriptors");
   expect_refusal(
       frame_with(kind::register_region, 2,
                  [](auto& body) { return wire::CreateRegisterRegion(body, wire::RegionKind::memfd, 4096); }),
       "descriptors");
 }
-TEST_F(Malformed, MoreDescriptorsThanAnyFrameTakes) {
-  std::vector<int> many(16, some_file());
-  expect_end(status_frame(2), "descriptors", many);
-  expect_end(frame_of(static_cast<uint16_t>(kind::register_region), 2, {}, {}, 9), "descriptors");
-}
 
-TEST_F(Malformed, GarbageInTheBodyOfEveryRequest) {
+TEST_F(Malformed, GarbageAndNothingInTheBodyOfEveryRequest) {
   std::vector<uint8_t> garbage(64, 0xa5);
   int file = some_file();
   for (uint16_t number = 2; number <= protocol::last_request; ++number) {
     bool takes_one = protocol::descriptors_allowed(static_cast<kind>(number)) == 1;
-    expect_refusal(frame_of(number, 2, garbage, {}, takes_one ? 1 : 0), "",
-                   takes_one ? std::span<const int>(&file, 1) : std::span<const int>());
+    auto with = takes_one ? std::span<const int>(&file, 1) : std::span<const int>();
+    expect_refusal(frame_of(number, 2, garbage, {}, takes_one ? 1 : 0), "", with);
+    expect_refusal(frame_of(number, 2, {}, {}, takes_one ? 1 : 0), "", with);
   }
   expect_end(frame_of(1, 1, garbage), "", {}, false);
-}
-TEST_F(Malformed, EmptyBodyOfEveryRequest) {
-  int file = some_file();
-  for (uint16_t number = 2; number <= protocol::last_request; ++number) {
-    bool takes_one = protocol::descriptors_allowed(static_cast<kind>(number)) == 1;
-    expect_refusal(frame_of(number, 2, {}, {}, takes_one ? 1 : 0), "",
-                   takes_one ? std::span<const int>(&file, 1) : std::span<const int>());
-  }
-}
-TEST_F(Malformed, FieldsOutOfBounds) {
-  expect_refusal(frame_with(kind::lookup, 2,
-                            [](auto& body) {
-                              std::vector<uint8_t> digests(33, 1);
-                              auto list = body.CreateVector(digests);
-                              wire::PrefixBuilder prefix(body);
-                              prefix.add_digests(list);
-                              prefix.add_digest_width(33);
-                              return wire::CreateLookup(body, 1, prefix.Finish());
-                            }),
-                 "digest");
-  expect_refusal(frame_with(kind::release, 2,
-                            [](auto& body) {
-                              std::vector<uint8_t> brief(15, 1);
-                              return wire::CreateRelease(body, body.CreateVector(brief));
-                            }),
-                 "16");
-}
-
-TEST_F(Malformed, AnEmptyPromptCostsNoLease) {
-  auto held = witness_.lookup(chain_, true);
-  ASSERT_EQ(held.found_chunks, chain_.size());
-  auto request = witness_.lookup_of(chain_);
-  std::vector<uint32_t> nothing;
-  request.what = client::prefix::of_tokens(nothing);
-  auto refused = witness_->lookup(request, patiently());
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, errc::bad_request) << refused.error().text;
-  auto places = witness_->read_lease(held.held.id(), {}, patiently());
-  ASSERT_TRUE(places) << places.error().text;
-  EXPECT_TRUE(has_content(chain_[1], places->objects[1]));
-}
-TEST_F(Malformed, AParentAtTokenZeroIsAStartOfTheClientsChoice) {
-  auto request = witness_.lookup_of(chain_);
-  std::vector<uint32_t> tokens(space_chunk_tokens, 1);
-  std::array<uint8_t, 32> start{};
-  request.what = client::prefix::of_tokens(tokens);
-  request.what.parent = start;
-  auto found = witness_->lookup(request, patiently());
-  ASSERT_TRUE(found) << found.error().text;
-  EXPECT_EQ(found->requested_chunks, 1U);
 }
 
 TEST_F(Malformed, UnknownVersionIsToldWhichIsSpoken) {

@@ -33,15 +33,6 @@ TEST_F(FullMemory, StoreIsToldAtOnceWhatHoldsTheMemory) {
   EXPECT_EQ(client_.lookup(wanted_).found_chunks, 0U);
 }
 
-TEST_F(FullMemory, StoreSucceedsOnceALeaseIsReleased) {
-  held_.pop_back();
-  EXPECT_EQ(leased_objects(client_, host_objects - 1), host_objects - 1);
-  auto stored = client_->store(wish(), patiently());
-  ASSERT_TRUE(stored) << stored.error().text;
-  EXPECT_EQ(stored->stored_chunks, 1U);
-  EXPECT_EQ(client_.load_and_check(wanted_), 1U);
-}
-
 TEST_F(FullMemory, EveryStoreIsServedInTurn) {
   held_.resize(host_objects - 2); // room for one of them at a time
   EXPECT_EQ(leased_objects(client_, host_objects - 2), host_objects - 2);
@@ -60,18 +51,6 @@ TEST_F(FullMemory, EveryStoreIsServedInTurn) {
     ASSERT_TRUE(stored) << stored.error().text;
     EXPECT_EQ(stored->stored_chunks, 2U);
   }
-}
-
-TEST_F(FullMemory, RequestThatCanNeverFitIsRefusedAtOnce) {
-  auto spec = test_space();
-  spec.pools[0].object_bytes = 64 * mebibyte;
-  tester large(daemon_.socket(), "large", 64 * mebibyte, spec);
-  client::run run{.offset = 0, .bytes = 64 * mebibyte};
-  auto request = large.store_of(wanted_);
-  request.runs = {&run, 1};
-  auto stored = large->store(request, patiently());
-  ASSERT_FALSE(stored);
-  EXPECT_TRUE(stored.error().code == errc::bad_request || stored.error().code == errc::no_space);
 }
 
 // ---- memory that waiting helps to get ----
@@ -127,20 +106,6 @@ TEST_F(BusyMemory, StoreWithADeadlineIsToldWhatHoldsTheMemory) {
   EXPECT_EQ(client_.lookup(wanted_).found_chunks, 0U);
 }
 
-TEST_F(BusyMemory, WaitingStoreCanBeCancelled) {
-  ASSERT_TRUE(hold(host_objects));
-  auto ticket = submit(client_, wanted_);
-  ASSERT_TRUE(waiting(1));
-  auto known = client_->cancel(ticket, patiently());
-  ASSERT_TRUE(known);
-  EXPECT_TRUE(*known);
-  auto stored = client_->wait(ticket, patiently());
-  ASSERT_FALSE(stored);
-  EXPECT_EQ(stored.error().code, errc::cancelled);
-  end_one();
-  EXPECT_EQ(client_.store(wanted_), 1U);
-}
-
 TEST_F(BusyMemory, CancelledRequestGivesWayToTheOneBehindIt) {
   ASSERT_TRUE(hold(host_objects));
   auto large = chain_of(2, 3);
@@ -155,22 +120,6 @@ TEST_F(BusyMemory, CancelledRequestGivesWayToTheOneBehindIt) {
   auto stored = second->wait(behind, patiently());
   ASSERT_TRUE(stored) << stored.error().text;
   EXPECT_EQ(stored->stored_chunks, 1U);
-}
-
-TEST_F(BusyMemory, WhatACancelledStoreGivesBackIsEnoughTogetherWithWhatMayLeave) {
-  ASSERT_TRUE(hold(host_objects - 2));
-  slow_client writer(daemon_.socket(), "writer", 4);
-  auto writing = writer.store(1, 1);
-  ASSERT_EQ(writing.size(), 1U);
-  auto two = chain_of(2, 2);
-  ASSERT_TRUE(eventually([&] { return client_.tier("host").evictions == 1; })) << "for what is written";
-  auto ticket = submit(client_, two);
-  ASSERT_TRUE(waiting(1));
-  EXPECT_EQ(client_.tier("host").objects, host_objects - 1) << "the one that may leave would not be enough";
-  ASSERT_TRUE(writer->cancel(writing[0], patiently()));
-  auto stored = client_->wait(ticket, patiently());
-  ASSERT_TRUE(stored) << stored.error().text;
-  EXPECT_EQ(stored->stored_chunks, 2U);
 }
 
 TEST_F(BusyMemory, ASmallStorePassesHoweverManyLargeOnesAnotherClientHas) {

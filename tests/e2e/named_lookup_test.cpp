@@ -232,14 +232,6 @@ TEST_F(NamedLookup, AConnectionThatEndsLeavesNoLookupBehind) {
   }
 }
 
-TEST_F(NamedLookup, AnIdMayBeUsedAgainForAnotherLookup) {
-  ASSERT_TRUE(look_up(1, chain_of(2, 3)));
-  EXPECT_EQ(worker->await_lookup(named(1), patiently())->found_chunks, 0U);
-  auto found = look_up(1, chain);
-  ASSERT_TRUE(found);
-  EXPECT_EQ(worker->await_lookup(named(1), patiently())->found_chunks, 4U);
-}
-
 TEST(NamedLookups, OfAnotherTrustGroupAreUnknown) {
   daemon_options two;
   temporary_folder folder;

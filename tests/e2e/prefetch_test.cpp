@@ -74,18 +74,14 @@ TEST_F(Prefetch, BringsWhatIsOnDiskIntoHostMemoryAndALoadReadsNoDisk) {
   EXPECT_EQ(client.tier("disk").bytes_read, 8 * object_bytes);
   EXPECT_EQ(client.load_and_check(chain), 8U);
   EXPECT_EQ(client.tier("disk").bytes_read, 8 * object_bytes);
+  auto nobodys = prefetch(client, prefetch_of(client, chain_of(2, 3)));
+  EXPECT_EQ(nobodys.requested_chunks, 3U);
+  EXPECT_EQ(nobodys.found_chunks, 0U);
+  EXPECT_EQ(nobodys.end, prefetch_end::complete);
   auto again = prefetch(client, prefetch_of(client, chain));
   EXPECT_EQ(again.delivered_chunks, 8U);
   EXPECT_EQ(again.tiers[host_tier].delivered, 8U);
   EXPECT_EQ(client.tier("disk").bytes_read, 8 * object_bytes);
-}
-
-TEST_F(Prefetch, WhatNobodyHasIsAnsweredAtOnce) {
-  tester client(daemon_.socket());
-  auto done = prefetch(client, prefetch_of(client, chain_of(2, 3)));
-  EXPECT_EQ(done.requested_chunks, 3U);
-  EXPECT_EQ(done.found_chunks, 0U);
-  EXPECT_EQ(done.end, prefetch_end::complete);
 }
 
 TEST_F(Prefetch, OfALeaseAndOfANamedLookupOfAnotherConnection) {
@@ -139,36 +135,21 @@ TEST_F(Prefetch, ADamagedChunkInTheMiddleEndsItAndWhatCameBehindItStays) {
   EXPECT_EQ(leased_objects(client, 0), 0U);
 }
 
-TEST_F(Prefetch, TwoClientsReadTheDiskOnce) {
-  tester one(daemon_.socket(), "one"), two(daemon_.socket(), "two");
-  auto first = one->submit_prefetch(prefetch_of(one, chain), patiently());
-  auto second = two->submit_prefetch(prefetch_of(two, chain), patiently());
-  ASSERT_TRUE(first && second);
-  EXPECT_EQ(one->wait(*first, patiently())->delivered_chunks, 8U);
-  EXPECT_EQ(two->wait(*second, patiently())->delivered_chunks, 8U);
-  EXPECT_EQ(one.tier("disk").bytes_read, 8 * object_bytes);
-  expect_in_host(one, 8);
-}
-
-TEST_F(Prefetch, CancelledAtAnyTimeAnswersWithWhatHasArrivedAndHoldsNothing) {
-  for (int before : {0, 1, 2, 4, 8}) {
-    tester client(daemon_.socket());
-    auto prefetch = client->submit_prefetch(prefetch_of(client, chain), patiently());
-    ASSERT_TRUE(prefetch);
-    for (int i = 0; i < before; ++i)
-      client.lookup({chain[0]});
-    ASSERT_TRUE(client->cancel(*prefetch, patiently()));
-    auto done = client->wait(*prefetch, patiently());
-    if (done) {
-      EXPECT_EQ(done->end, done->delivered_chunks == 8 ? prefetch_end::complete : prefetch_end::cancelled);
-      EXPECT_GE(client.lookup(chain, false, on_host).found_chunks, done->delivered_chunks);
-    } else {
-      EXPECT_EQ(done.error().code, errc::cancelled) << "before it had found anything: " << done.error().text;
-    }
-    EXPECT_EQ(leased_objects(client, 0), 0U);
-    EXPECT_EQ(client.load_and_check(chain), 8U);
-    forget_memory();
+TEST_F(Prefetch, CancelledItAnswersWithWhatHasArrivedAndHoldsNothing) {
+  tester client(daemon_.socket());
+  auto prefetch = client->submit_prefetch(prefetch_of(client, chain), patiently());
+  ASSERT_TRUE(prefetch);
+  client.lookup({chain[0]});
+  ASSERT_TRUE(client->cancel(*prefetch, patiently()));
+  auto done = client->wait(*prefetch, patiently());
+  if (done) {
+    EXPECT_EQ(done->end, done->delivered_chunks == 8 ? prefetch_end::complete : prefetch_end::cancelled);
+    EXPECT_GE(client.lookup(chain, false, on_host).found_chunks, done->delivered_chunks);
+  } else {
+    EXPECT_EQ(done.error().code, errc::cancelled) << "before it had found anything: " << done.error().text;
   }
+  EXPECT_EQ(leased_objects(client, 0), 0U);
+  EXPECT_EQ(client.load_and_check(chain), 8U);
 }
 
 TEST_F(Prefetch, TheEndOfItsClientLeavesNothingHeld) {

@@ -161,39 +161,6 @@ TEST(Promises, TheLogLevelDebugHasALinePerConnectionAndLease) {
   EXPECT_FALSE(daemon.has_logged("answered ok")) << "that is the level trace";
 }
 
-TEST(Promises, AStoreWithoutSpaceSaysSoAtItsDeadline) {
-  daemon_under_test daemon;
-  tester holder(daemon.socket(), "holder");
-  auto kept = occupy(holder, 1, objects_in(daemon_options{}.host_bytes));
-  tester other(daemon.socket(), "other");
-  auto chain = chain_of(1000, 1);
-  auto store = other.store_of(chain);
-  auto sent = other->submit_store(store, client::within(std::chrono::seconds(2)));
-  ASSERT_TRUE(sent);
-  auto refused = other->wait(*sent, patiently());
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(to_string(refused.error().code), to_string(errc::no_space))
-      << "all is held: more time would not help";
-}
-
-TEST(Promises, ACancelledStoreLeavesWholeChunksOnly) {
-  daemon_under_test daemon({.host_bytes = 64 * mebibyte}); // windows of 8 MiB
-  tester client(daemon.socket(), "client", 48 * object_bytes);
-  auto chain = chain_of(1, 48);
-  auto store = client.store_of(chain);
-  for (size_t i = 0; i < chain.size(); ++i)
-    fill_content(chain[i], client.piece(i));
-  auto sent = client->submit_store(store, patiently());
-  ASSERT_TRUE(sent);
-  client->cancel(*sent, patiently());
-  client->wait(*sent, patiently());
-  auto left = client.lookup(chain).found_chunks;
-  if (left == 0)
-    return;
-  std::vector<digest> prefix(chain.begin(), chain.begin() + left);
-  EXPECT_EQ(client.load_and_check(prefix), left);
-}
-
 TEST(Promises, AReaderOfAForeignLeaseIsAHolder) {
   daemon_under_test daemon;
   tester owner(daemon.socket(), "owner");

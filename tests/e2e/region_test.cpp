@@ -111,15 +111,5 @@ TEST_F(Region, ScribbledOverDuringAStoreItSpoilsItsOwnChunksAlone) {
   EXPECT_TRUE(std::equal(first.begin(), first.end(), client_.memory().data()));
 }
 
-TEST_F(Region, RunsOutsideOfItAreRefused) {
-  auto chain = chain_of(60, 1);
-  auto request = client_.store_of(chain);
-  client::run beyond{.offset = 8 * object_bytes - 4096, .bytes = object_bytes};
-  request.runs = {&beyond, 1};
-  auto stored = client_->store(request, patiently());
-  ASSERT_FALSE(stored);
-  EXPECT_EQ(stored.error().code, errc::bad_request);
-}
-
 } // namespace
 } // namespace terrace::e2e

@@ -73,24 +73,6 @@ TEST_F(RequestOptions, ARequestThatLoadsNothingFindsNothing) {
   EXPECT_EQ(client.lookup(chain).found_chunks, chunks) << "the others are as before";
 }
 
-TEST_F(RequestOptions, WhatALeaseHoldsWasFoundSoNoLoadIsRefusedForIt) {
-  tester client(daemon_.socket());
-  auto found = client.lookup(chain, true);
-  auto load = client.load_of(chain);
-  load.lease = found.held.id();
-  load.options.no_load = true;
-  auto refused = client->load(load, patiently());
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, errc::bad_request);
-  EXPECT_NE(refused.error().text.find("no_load with a prefix only"), std::string::npos)
-      << refused.error().text;
-  load.options.no_load = std::nullopt;
-  load.tiers = on_disk;
-  refused = client->load(load, patiently());
-  ASSERT_FALSE(refused);
-  EXPECT_NE(refused.error().text.find("tiers with a prefix only"), std::string::npos) << refused.error().text;
-}
-
 TEST_F(RequestOptions, ARequestThatStoresNothingIsAnsweredAndLeavesNothing) {
   tester client(daemon_.socket());
   auto other = chain_of(2, 4);

@@ -140,19 +140,14 @@ TEST(Restart, WhatWasClearedIsGoneForGood) {
   tester client(daemon.socket());
   EXPECT_EQ(client.lookup(chain).found_chunks, 0U);
   usage_is_exact(client);
+  client::space wrong{77, {}};
+  EXPECT_EQ(client->clear(&wrong, patiently()).error().code, errc::bad_request) << "it is not open";
   auto all = client->clear(nullptr, patiently());
   ASSERT_TRUE(all) << all.error().text;
   EXPECT_EQ(client.tier("disk").used_bytes, 0U);
   EXPECT_EQ(client.tier("host").used_bytes, 0U);
   EXPECT_EQ(client.store(chain), 8U);
   EXPECT_EQ(client.load_and_check(chain), 8U);
-}
-
-TEST(Restart, ClearOfASpaceThatIsNotOpenIsRefused) {
-  daemon_under_test daemon;
-  tester client(daemon.socket());
-  client::space wrong{77, {}};
-  EXPECT_EQ(client->clear(&wrong, patiently()).error().code, errc::bad_request);
 }
 
 /// Chains by seed, and which of them were cleared: what survives the killed daemon.

@@ -94,13 +94,6 @@ TEST_F(Scattered, AWrongRunAtTheEndRefusesTheRequestWithItsNumber) {
   EXPECT_EQ(client_.lookup(chain_).found_chunks, 0U);
 }
 
-TEST_F(Scattered, RunsThatDoNotAddUpAreRefused) {
-  --per_object_.front();
-  ++per_object_.back();
-  auto text = refusal();
-  EXPECT_NE(text.find("the runs of object 0 hold"), std::string::npos) << text;
-}
-
 TEST_F(Scattered, MorePiecesThanARequestMayHaveAreRefused) {
   for (client::run& run : runs_)
     run = {.offset = run.offset, .bytes = run_bytes / 4, .stride = run_bytes / 4, .count = 4};

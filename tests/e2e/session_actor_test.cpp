@@ -4,9 +4,7 @@
 #include "tests/support/scrape.hpp"
 #include "workload.hpp"
 
-#include <atomic>
 #include <numeric>
-#include <thread>
 
 namespace terrace::e2e {
 namespace {
@@ -67,30 +65,6 @@ TEST_F(SessionActors, AParkedOneGoesOnWhereItWas) {
     EXPECT_EQ(listed->sessions.at(0).session, all[number].id()) << "the one that was used last";
     EXPECT_EQ(listed->sessions.at(0).generation, 3U);
   }
-}
-
-TEST_F(SessionActors, EachTurnOfTwoConnectionsAtOnceIsSavedOrLate) {
-  daemon_under_test daemon;
-  tester by(daemon.socket()), other(daemon.socket(), "other");
-  auto session = opened(by);
-  std::atomic<uint64_t> saved{0}, late{0};
-  auto whole = session.continued(prompt_, 0);
-  auto use = [&](tester& of) {
-    for (int n = 0; n < 300; ++n) {
-      auto found = turn(of, whole);
-      if (!found) {
-        EXPECT_EQ(found.error().code, errc::gone) << found.error().text;
-      }
-      (found ? saved : late).fetch_add(1);
-    }
-  };
-  std::thread second([&] { use(other); });
-  use(by);
-  second.join();
-  EXPECT_EQ(saved + late, 600U);
-  auto listed = by->sessions(patiently());
-  ASSERT_TRUE(listed);
-  EXPECT_EQ(listed->sessions.at(0).generation, 1 + saved);
 }
 
 TEST_F(SessionActors, AClientThatIsKilledInATurnLeavesItToOthers) {

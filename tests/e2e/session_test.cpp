@@ -260,17 +260,6 @@ TEST(Session, IsUnknownInAnotherTrustGroup) {
   EXPECT_TRUE(raw_turn(by, session.continued(prompt, 60)));
 }
 
-TEST(Session, ClosingTwiceIsNoError) {
-  daemon_under_test daemon;
-  tester by(daemon.socket());
-  auto session = opened(by);
-  EXPECT_TRUE(*by->close_session(session.id(), patiently()));
-  EXPECT_FALSE(*by->close_session(session.id(), patiently()));
-  auto found = raw_turn(by, session.continued(tokens_from(1, 20), 0));
-  ASSERT_FALSE(found);
-  EXPECT_EQ(found.error().code, errc::gone);
-}
-
 TEST(Session, TheHandleClosesItUnlessItIsKept) {
   daemon_under_test daemon;
   tester by(daemon.socket());

@@ -68,26 +68,6 @@ TEST(Sharing, ClientsThatStoreTheSameIntoMemoryThatIsTooSmallAreNotToldThatOther
   }
 }
 
-TEST(Sharing, TwoClientsThatStoreTheSameAtOnceStoreItOnce) {
-  daemon_under_test daemon;
-  tester first(daemon.socket(), "first");
-  tester second(daemon.socket(), "second");
-  auto chain = chain_of(1, 8);
-  for (size_t i = 0; i < chain.size(); ++i) {
-    fill_content(chain[i], first.piece(i));
-    fill_content(chain[i], second.piece(i));
-  }
-  auto one = first->submit_store(first.store_of(chain), patiently());
-  auto other = second->submit_store(second.store_of(chain), patiently());
-  ASSERT_TRUE(one && other);
-  auto stored_one = first->wait(*one, patiently());
-  auto stored_other = second->wait(*other, patiently());
-  ASSERT_TRUE(stored_one && stored_other);
-  EXPECT_EQ(stored_one->stored_chunks + stored_other->stored_chunks, 8U);
-  EXPECT_EQ(first.tier("host").objects, 8U);
-  EXPECT_EQ(first.load_and_check(chain), 8U);
-}
-
 TEST(Sharing, SpacesThatDifferInAnyFieldShareNothing) {
   daemon_under_test daemon;
   tester first(daemon.socket());

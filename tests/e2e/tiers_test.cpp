@@ -35,26 +35,6 @@ TEST(Tiers, PrefixIsFoundOnDiskAfterHostMemoryEvictedItAndComesBackBitForBit) {
   EXPECT_EQ(client.lookup(chain, false, on_disk).found_chunks, 4U); // still on disk
 }
 
-TEST(Tiers, PrefixMayAlternateBetweenTiers) {
-  daemon_under_test daemon(with_disk);
-  ASSERT_TRUE(daemon.await_log("joined"));
-  tester client(daemon.socket());
-  auto chain = chain_of(1, 5);
-  client.store(chain);
-  occupy(client, 100, objects_in(32 * mebibyte));
-  for (uint32_t i : {0U, 2U, 4U}) {
-    auto loaded = client->load(client.load_of(chain, {i, 1}), patiently());
-    ASSERT_TRUE(loaded) << loaded.error().text;
-    EXPECT_EQ(loaded->delivered_chunks, 1U);
-  }
-  auto found = client.lookup(chain);
-  EXPECT_EQ(found.found_chunks, 5U);
-  std::vector<tier_kind> alternating{tier_kind::host, tier_kind::disk, tier_kind::host, tier_kind::disk,
-                                     tier_kind::host};
-  EXPECT_EQ(found.tiers, alternating);
-  EXPECT_EQ(client.load_and_check(chain), 5U);
-}
-
 TEST(Tiers, LeaseOnChunksOfBothTiersBringsThemUpInPlace) {
   daemon_under_test daemon(with_disk);
   ASSERT_TRUE(daemon.await_log("joined"));
@@ -69,6 +49,21 @@ TEST(Tiers, LeaseOnChunksOfBothTiersBringsThemUpInPlace) {
   ASSERT_EQ(places->objects.size(), 4U);
   for (size_t i = 0; i < 4; ++i)
     EXPECT_TRUE(has_content(chain[i], places->objects[i]));
+}
+
+TEST(Tiers, SeenTwiceWritesWhatIsUsedAgain) {
+  daemon_under_test daemon({.disk_bytes = 128 * mebibyte, .disk = "admission = \"seen_twice\"\n"});
+  ASSERT_TRUE(daemon.await_log("joined"));
+  tester client(daemon.socket());
+  auto once = chain_of(1, 4);
+  auto twice = chain_of(2, 4);
+  client.store(once);
+  client.store(twice);
+  EXPECT_EQ(client.load_and_check(twice), 4U);
+  occupy(client, 100, objects_in(32 * mebibyte));
+  EXPECT_EQ(client.lookup(once).found_chunks, 0U);
+  EXPECT_EQ(client.lookup(twice).found_chunks, 4U);
+  EXPECT_EQ(client.load_and_check(twice), 4U);
 }
 
 TEST(Tiers, DiskSmallerThanTheDataEvicts) {

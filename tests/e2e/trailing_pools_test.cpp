@@ -105,7 +105,6 @@ TEST_P(FullOfStates, AlsoAfterTheUseOfAnInference) {
   expect_old_states_leave_first(true);
 }
 
-/// Excludes `fifo`, which ignores uses, and `s3fifo`, for which a single use does not count.
 struct UsedStates : FullOfStates {};
 
 TEST_P(UsedStates, ThatOfAPrefixStays) {
@@ -118,13 +117,10 @@ TEST_P(UsedStates, ThatOfAPrefixStays) {
   EXPECT_EQ(client.load_and_check(chain, {2, 1}, {1}), 0U);
 }
 
-/// Excludes `mru`, which evicts the most recently used object, and that is the needed state.
-INSTANTIATE_TEST_SUITE_P(Policies, FullOfStates,
-                         ::testing::Values("lru", "lfu", "fifo", "slru", "s3fifo", "arc", "sieve", "lru2",
-                                           "priority", "kmg"),
+/// The other policies: tests/tier/policy/access_order_test.cpp.
+INSTANTIATE_TEST_SUITE_P(Policies, FullOfStates, ::testing::Values("lru", "kmg"),
                          [](const auto& which) { return which.param; });
-INSTANTIATE_TEST_SUITE_P(Policies, UsedStates,
-                         ::testing::Values("lru", "lfu", "slru", "arc", "sieve", "lru2", "priority", "kmg"),
+INSTANTIATE_TEST_SUITE_P(Policies, UsedStates, ::testing::Values("lru", "kmg"),
                          [](const auto& which) { return which.param; });
 
 } // namespace

@@ -248,6 +248,15 @@ TEST_F(GroupStateHolds, TheColdestGiveUpAsMuchAsIsAskedFor) {
   EXPECT_EQ(group.answer(sessions_request{9}).held, 1u);
 }
 
+TEST_F(GroupStateHolds, AUseKeepsASessionWarm) {
+  auto first = open(1), second = open(2), third = open(3);
+  save(first, lease_of(1), 10);
+  save(second, lease_of(2), 20);
+  save(third, lease_of(3), 30);
+  actors.use(first, 0);
+  EXPECT_EQ(actors.yield(third, 5), 20u) << "the second was used least recently";
+}
+
 TEST_F(GroupStateHolds, SessionsThatEndHoldNothing) {
   auto closed = open(1), ends = open(2), kept = open(3, true);
   for (const auto& one : {closed, ends, kept})

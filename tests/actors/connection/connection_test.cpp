@@ -365,6 +365,11 @@ TEST_F(BusyConnection, ACancelEndsTheRequestAndSaysThatItFoundIt) {
   EXPECT_EQ(waiting(), 0u);
   send_cancel(22, 20);
   EXPECT_FALSE(answer().as<wire::CancelAnswer>().found());
+  kept->keep_first(7);
+  send_store(23, 100, 1);
+  auto stored = answer();
+  ASSERT_EQ(stored.code(), errc::ok) << stored.text();
+  EXPECT_EQ(stored.as<wire::StoreAnswer>().stored_chunks(), 1u) << "nothing was left of it";
 }
 
 // ---- the memory of the trust group ----

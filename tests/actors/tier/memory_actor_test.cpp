@@ -14,8 +14,12 @@ struct ChangingMemory : group_fixture {
   std::vector<std::string> logged, warned;
   memory_actor memory;
 
-  void begin(uint64_t disk_objects = 0) {
-    start({.host_objects = 16, .disk_objects = disk_objects, .window_objects = 2, .segment_objects = 4});
+  void begin(uint64_t disk_objects = 0, demotion_mode demotion = demotion_mode::write_through) {
+    start({.host_objects = 16,
+           .disk_objects = disk_objects,
+           .window_objects = 2,
+           .demotion = demotion,
+           .segment_objects = 4});
     memory = spawn_memory(sys, {.parts = group,
                                 .log = [this](const std::string& line) { logged.push_back(line); },
                                 .warn = [this](const std::string& line) { warned.push_back(line); }});
@@ -118,6 +122,21 @@ TEST_F(ChangingMemory, TheDiskStillHasWhatLeftAndItsRingLetsGo) {
   resize(16 * physical);
   EXPECT_EQ(load(0, 16).chunks, 16u);
   EXPECT_EQ(present(group->host, 0, 16), 16u);
+}
+
+TEST_F(ChangingMemory, WhatWasUsedIsWrittenBeforeItLeavesIfTheDiskHasLostIt) {
+  begin(32, demotion_mode::selective);
+  store(0, 16);
+  load(12, 4); // of the last segment
+  EXPECT_EQ(present(disk_tier(), 0, 16), 4u);
+  forget(disk_tier(), 12, 4);
+  resize(8 * physical);
+  EXPECT_EQ(present(group->host, 0, 16), 8u);
+  EXPECT_EQ(present(disk_tier(), 12, 4), 4u);
+  EXPECT_EQ(present(disk_tier(), 0, 12), 0u) << "nothing else was used";
+  EXPECT_EQ(group->memory->leaving_bytes(), 0u);
+  EXPECT_EQ(load(12, 4).chunks, 4u);
+  EXPECT_TRUE(delivered(15));
 }
 
 TEST_F(ChangingMemory, SaysWhyItCannotGrowAndKeepsWhatItHas) {

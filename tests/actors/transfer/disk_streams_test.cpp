@@ -28,6 +28,9 @@ TEST_F(DiskStreams, AChainLongerThanHostMemoryIsStoredAndLoadedWhole) {
   EXPECT_EQ(loaded.bytes, 80 * payload);
   for (uint64_t n = 0; n < 80; ++n)
     EXPECT_TRUE(delivered(n)) << n;
+  EXPECT_EQ(load(0, 80).chunks, 80u) << "partly from host memory";
+  EXPECT_LE(host_used(), 32 * physical);
+  EXPECT_EQ(report(group->host).held_objects, 0u);
 }
 
 TEST_F(DiskStreams, ALongChainStreamsPastWhatOthersUse) {

@@ -117,6 +117,8 @@ TEST_F(DiskTransfers, APrefixMayAlternateBetweenTiers) {
   EXPECT_EQ(loaded.chunks, 4u);
   EXPECT_EQ(loaded.bytes_by_tier[static_cast<size_t>(tier_kind::disk)], 3 * payload);
   EXPECT_EQ(loaded.bytes_by_tier[static_cast<size_t>(tier_kind::host)], payload);
+  for (uint64_t n = 0; n < 4; ++n)
+    EXPECT_TRUE(delivered(n)) << n;
 }
 
 TEST_F(DiskTransfers, TwoLoadsOfTheSameChunksShareOneRead) {

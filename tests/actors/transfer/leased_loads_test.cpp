@@ -111,6 +111,27 @@ TEST_F(LeasedLoads, ManyLeasesBeyondHostMemoryAllGetTheirChains) {
   }
 }
 
+TEST_F(LeasedLoads, OfManyLeasesAtOnceAllGetTheirChains) {
+  std::vector<lookup_answer> leases;
+  for (uint64_t first = 0; first < 90; first += 30) {
+    store(first, 30);
+    leases.push_back(lookup(chain(first, 30), true));
+    ASSERT_EQ(leases.back().plan.found_chunks, 30u);
+  }
+  std::vector<box<load_result>> loads;
+  for (uint64_t i = 0; i < leases.size(); ++i) {
+    leased_chunks leased{leases[i], 30 * i};
+    loads.push_back(begin_load(30 * i, 30, nullptr, nullptr, &leased));
+  }
+  settle();
+  for (const auto& one : loads) {
+    ASSERT_TRUE(*one) << "loads wait for each other's leases";
+    EXPECT_EQ((*one)->chunks, 30u);
+  }
+  for (uint64_t n = 0; n < 90; ++n)
+    EXPECT_TRUE(delivered(n)) << n;
+}
+
 TEST_F(LeasedLoads, ALeaseEndsWhereItWouldKeepTooMuchInHostMemory) {
   store(0, 30);
   forget(disk_tier(), 28, 2);
@@ -147,9 +168,11 @@ TEST_F(LeasedLoads, ClearedChunksAreGone) {
   auto leased = lookup(chain(0, 8), true);
   clear(group->host);
   clear(disk_tier());
-  EXPECT_EQ(load_leased(leased, 0, 8).failure.code, errc::gone);
+  for (bool copies : {true, false})
+    EXPECT_EQ(load_leased(leased, 0, 8, copies).failure.code, errc::gone);
   leased.held.erase(leased.held.begin());
-  EXPECT_EQ(load_leased(leased, 0, 8).failure.code, errc::gone);
+  for (bool copies : {true, false})
+    EXPECT_EQ(load_leased(leased, 0, 8, copies).failure.code, errc::gone);
 }
 
 TEST_F(LeasedLoads, WithoutACopyAChainComesPieceByPiece) {

@@ -143,6 +143,21 @@ TEST_F(Prefetches, OneReadServesALoadThatComesMeanwhileAndGoesOnWhenThePrefetchI
   expect_nothing_held();
 }
 
+TEST_F(Prefetches, TwoOfTheSameChunksShareTheirReads) {
+  on_disk(0, 8);
+  auto before = ring.started(io_code::read);
+  ring.hold(io_code::read);
+  auto one = begin(0, 8), other = begin(0, 8);
+  settle();
+  ring.release(io_code::read);
+  settle();
+  ASSERT_TRUE(*one.answer && *other.answer);
+  EXPECT_EQ((*one.answer)->all.delivered, 8u);
+  EXPECT_EQ((*other.answer)->all.delivered, 8u);
+  EXPECT_EQ(ring.started(io_code::read), before + 8);
+  expect_nothing_held();
+}
+
 TEST_F(Prefetches, AReadErrorKeepsWhatCameBehindIt) {
   on_disk(0, 6);
   ring.fail_next(io_code::read, EIO);

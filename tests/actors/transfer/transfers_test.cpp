@@ -27,10 +27,15 @@ struct LongChains : group_fixture {
 
 struct GatedTransfers : group_fixture {
   GatedTransfers() { start({.host_objects = 4, .gated_copier = true}); }
+  explicit GatedTransfers(const parts_wanted& parts) { start(parts); }
   void copy() {
     caf::anon_send(gate, open_gate{});
     settle();
   }
+};
+
+struct GatedWindows : GatedTransfers {
+  GatedWindows() : GatedTransfers({.host_objects = 8, .gated_copier = true, .window_objects = 2}) {}
 };
 
 } // namespace
@@ -290,6 +295,25 @@ TEST_F(HostTransfers, AnAbandonedReservationReleasesWhoeverWaitsForTheSameObject
   EXPECT_EQ((*second)->stored_chunks, 2u);
 }
 
+TEST_F(HostTransfers, WhatAnAbandonedReservationGivesBackIsEnoughTogetherWithWhatMayLeave) {
+  store(0, 8);
+  auto kept = hold(group->host, 0, 6);
+  acquire_request request;
+  request.objects = chain(100, 1, payload);
+  auto reserved = ask<acquire_answer>(group->host, request);
+  settle();
+  ASSERT_EQ(present(group->host, 0, 8), 7u) << "one has left for it";
+  auto waiting = begin_store(200, 2);
+  settle();
+  EXPECT_FALSE(*waiting);
+  EXPECT_EQ(present(group->host, 0, 8), 7u) << "the other one that may leave would not be enough";
+  reserved->reset();
+  settle();
+  ASSERT_TRUE(*waiting);
+  EXPECT_EQ((*waiting)->stored_chunks, 2u);
+  EXPECT_EQ(present(group->host, 200, 2), 2u);
+}
+
 TEST_F(HostTransfers, RequestsThatADeadTierOwesAnAnswerEndAsInternal) {
   store(0, 8);
   auto kept = hold(group->host, 0, 8);
@@ -353,6 +377,26 @@ TEST_F(GatedTransfers, AStoreThatIsCancelledWhileItsBytesAreCopiedLeavesNothing)
   ASSERT_TRUE(*storing);
   EXPECT_EQ((*storing)->failure.code, errc::cancelled);
   EXPECT_EQ(host_used(), 0u);
+}
+
+TEST_F(GatedWindows, AStoreThatIsCancelledBetweenThemLeavesWholeChunks) {
+  auto of = context();
+  auto storing = begin_store(0, 4, of);
+  settle();
+  copy();
+  ASSERT_FALSE(*storing);
+  of->ended = errc::cancelled;
+  while (!*storing)
+    copy();
+  EXPECT_EQ((*storing)->failure.code, errc::cancelled);
+  EXPECT_EQ(present(group->host, 0, 4), 2u) << "those of the first window";
+  EXPECT_EQ(host_used(), 2 * physical);
+  auto loaded = begin_load(0, 4);
+  settle();
+  while (!*loaded)
+    copy();
+  EXPECT_EQ((*loaded)->chunks, 2u);
+  EXPECT_TRUE(delivered(0) && delivered(1));
 }
 
 // ---- long lookups ----

@@ -3,6 +3,7 @@
 #include "index/object_header.hpp"
 #include "tests/tier/objects.hpp"
 #include "tier/objects/residency.hpp"
+#include "tier/policy/group_policies.hpp"
 
 #include <gtest/gtest.h>
 
@@ -99,3 +100,61 @@ TEST(UseOrder, WhatIsGoneIsPassedOver) {
   tier.use({places[0].id, places[1].id, places[2].id, places[3].id, object_id{}});
   EXPECT_EQ(told(tier, *objects, note_kind::hit), (std::vector<size_t>{2, 0, 3}));
 }
+
+// ---- which states leave first ----
+
+/// A tier with a stored prompt of seven chunks and states, and the tier's policy.
+struct StateOrder : ::testing::TestWithParam<std::string> {
+  residency tier{tier_kind::host};
+  group_policies policies{clock_source::told};
+  batch_ptr objects = with_states(7);
+
+  void SetUp() override {
+    ASSERT_TRUE(policies.add_tier(tier_kind::host, GetParam()));
+    tier.publish(acquire(tier, objects).places, false);
+    tell();
+    policies.end({UINT64_MAX, {}, 1'000'000'000}); // a client's clock: what follows is a second later
+  }
+  void tell() { policies.apply(tier.take_notes()); }
+  void expect_to_leave(uint64_t first, uint64_t second) {
+    uint64_t bytes = 2 * physical_bytes_for(4096);
+    EXPECT_EQ(policies.victims({tier_kind::host, bytes, 0}).victims,
+              (std::vector{state_of(first), state_of(second)}));
+  }
+  entry_key state_of(uint64_t chunk) const { return to_entry_key(objects->keys[2 * chunk + 1]); }
+};
+
+TEST_P(StateOrder, ThoseThatNoWindowNeedsLeaveFirst) { expect_to_leave(0, 1); }
+
+TEST_P(StateOrder, AlsoAfterAUse) {
+  tier.probe(*objects, false, true);
+  tell();
+  expect_to_leave(0, 1);
+}
+
+TEST_P(StateOrder, AlsoAfterTheUseOfAnInference) {
+  inference_begin use;
+  use.inference = 77;
+  use.objects = objects;
+  policies.begin(use);
+  policies.end({77, {}, {}});
+  expect_to_leave(0, 1);
+}
+
+/// Excludes `fifo`, which ignores uses, and `s3fifo`, for which a single use does not count.
+struct UsedStateOrder : StateOrder {};
+
+TEST_P(UsedStateOrder, ThatOfAPrefixStays) {
+  tier.probe(*with_states(1), false, true); // another conversation begins as this one did
+  tell();
+  expect_to_leave(1, 2);
+}
+
+/// Excludes `mru`, which evicts the most recently used object, and that is the needed state.
+INSTANTIATE_TEST_SUITE_P(Policies, StateOrder,
+                         ::testing::Values("lru", "lfu", "fifo", "slru", "s3fifo", "arc", "sieve", "lru2",
+                                           "priority", "kmg"),
+                         [](const auto& which) { return which.param; });
+INSTANTIATE_TEST_SUITE_P(Policies, UsedStateOrder,
+                         ::testing::Values("lru", "lfu", "slru", "arc", "sieve", "lru2", "priority", "kmg"),
+                         [](const auto& which) { return which.param; });
