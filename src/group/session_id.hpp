@@ -22,7 +22,7 @@ struct saved_turn {
   space_ptr space;
   uint64_t chunks = 0;      ///< number of whole chunks
   uint32_t tail_tokens = 0; ///< tokens after the whole chunks; 0: the turn ended at a chunk boundary
-  /// digest of the tail, see tail_digest.hpp; without a tail, of the last whole chunk
+  /// digest of the tail, see index/prefix_hasher.hpp; without a tail, of the last whole chunk
   digest key;
   std::vector<uint64_t> cursors; ///< the client's cursors at the end of this turn, one per pool; may be empty
 

@@ -69,7 +69,7 @@ struct extra_keys {
 
 /// How a block's keys are encoded before they are hashed.
 enum class extra_key_form : uint8_t {
-  vllm,    ///< as vLLM does it: a LoRA name alone and a salt alone look the same (first_block.hpp)
+  vllm,    ///< as vLLM does it: a LoRA name alone and a salt alone look the same (prefix_hasher.hpp)
   by_kind, ///< each kind of key has its place
 };
 

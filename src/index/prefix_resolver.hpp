@@ -28,11 +28,11 @@ struct prefix_input {
   std::span<const uint32_t> end_offsets; ///< where each digest ends, in tokens from the start, if not regular
 
   /// With tokens: the keys that are hashed with them. With digests, which already include them: a LoRA name
-  /// and a salt where the first digest does not tell them apart (first_block.hpp).
+  /// and a salt where the first digest does not tell them apart (prefix_hasher.hpp).
   extra_keys extra;
   std::vector<std::string> tags;
   bool tail =
-      false; ///< with tokens only: the tokens after the last whole chunk are a chunk, too (tail_digest.hpp)
+      false; ///< with tokens only: the tokens after the last whole chunk are a chunk, too (prefix_hasher.hpp)
   /// a session continues the chain, so the first chunk is returned by its digest, not by its key
   bool of_session = false;
 };

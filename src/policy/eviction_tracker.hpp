@@ -46,7 +46,7 @@ class eviction_tracker {
   request_number begin_request(std::span<const entry_key> chain, const request_hints& hints, policy_time now);
   void end_request(request_number request, const request_outcome& outcome, policy_time now);
 
-  /// Does the same for a long chain, in parts between which other events may be applied (long_request.hpp): call
+  /// Does the same for a long chain, in parts between which other events may be applied (open_requests.hpp): call
   /// `begin_long_request`, then `find_part` for the whole chain, root first, then `use_part` for the whole chain, in
   /// parts from its end to its root. Each part is passed in the order of the chain, root first.
   long_request begin_long_request(const request_hints& hints, policy_time now);

@@ -17,7 +17,7 @@ struct runtime_options {
   uint32_t ring_entries = 256;
   size_t max_throughput = 32; ///< messages per turn of an actor
   uint32_t slice_us =
-      100; ///< kernel scheduler slice of a worker (worker_thread.hpp); 0: the kernel's default
+      100; ///< kernel scheduler slice of a worker (thread_priority.hpp); 0: the kernel's default
   /// How long a worker without work polls before it sleeps (base/busy_poll.hpp); 0: it sleeps at once.
   uint32_t busy_poll_us = 0;
   uint32_t buffer_slots = 16384; ///< slots of 64 MiB for registered arenas in each ring: 1 TiB
