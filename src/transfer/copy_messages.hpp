@@ -63,7 +63,7 @@ struct copied_object {
 enum class copy_direction : uint8_t { into_arena, out_of_arena };
 /// Copies the objects in order, piece by piece. The copier derives the pieces from the runs, a part at a time: a request
 /// may have a million of them. Ends early with `cancelled` if the context ended, with `gone` if the outside
-/// memory shrank. A part of a copy (copy_parts) may begin and end inside an object.
+/// memory shrank. A part of a copy (transfer/copy_ops.hpp) may begin and end inside an object.
 struct copy_request {
   copy_direction direction = copy_direction::into_arena;
   outside_memory outside;

@@ -1,5 +1,5 @@
-// Notes and messages to a trust group's policy beside the conversation with a tier (tier/messages.hpp), and messages to its
-// shadows.
+// Messages to the policy of a trust group: the notes of its tiers, and what others send beside the tiers' own conversation
+// (tier/messages.hpp); and messages to its shadows.
 #pragma once
 
 #include "base/eviction_types.hpp"
