@@ -134,7 +134,7 @@ demotion = "write_through"
                 return 1
         said = subprocess.run([terrace, "--socket", daemons[1].socket_path, "status", "--json"], check=True,
                               stdout=subprocess.PIPE).stdout
-        remote = next(tier for tier in json.loads(said)["tiers"] if tier["tier"] == "remote")
+        remote = next(tier for tier in json.loads(said)["groups"][0]["tiers"] if tier["tier"] == "remote")
         read = remote["bytes_read"]
         print(f"\nremote       the second machine read {read / 2**20:,.1f} MiB from {store.name} that the first, "
               f"which has ended, had stored")

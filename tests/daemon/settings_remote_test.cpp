@@ -42,8 +42,7 @@ TEST(RemoteSettings, EachMistakeIsNamed) {
   } cases[] = {
       {"[[remote]]\n", "remote[0].address is missing"},
       {"[[remote]]\naddress = \"valkey:6379\"\n", "a numeric address with a port"},
-      {address, "remote[0].realm_key_file is missing; expected the file with the key that the machines "
-                "share; make one"},
+      {address, "remote[0].realm_key_file is missing; expected the file with the key"},
       {address + "realm_key_file = \"realm\"\n", "an absolute path"},
       {at + "lookup_budget = \"2s\"\n", "lookup_budget"},
       {at + "prefix = \"a b\"\n", "at most 64 letters"},

@@ -209,8 +209,8 @@ TEST_F(RemoteTier, GivesTheUserInTheSecondLine) {
   const std::string file = folder_ / "password";
   write_file(file, "hunter2\nkv\n");
   ASSERT_EQ(::chmod(file.c_str(), 0600), 0);
-  start_store({"--user", "kv on >hunter2 ~terrace/* +hello +auth +exists +get +set +unlink +client", "--user",
-               "default off"});
+  start_store({"--user", "kv", "on", ">hunter2", "~terrace/*", "+hello", "+auth", "+exists", "+get", "+set",
+               "+unlink", "+client", "--requirepass", "other"});
   start_daemon({.more = section("demotion = \"write_through\"\npassword_file = \"" + file + "\"\n")});
   store_far(chain_of(1, 2));
   EXPECT_EQ(client_->load_and_check(chain_of(1, 2)), 2U);
