@@ -80,7 +80,7 @@ class volume_opener {
     return {overwritten ? found_path::kind::other : found_path::kind::unreadable, {}, seen.error()};
   }
 
-  /// Changes the files as planned, and makes the superblocks durable. Returns the first path that failed.
+  /// Changes the files as planned, and makes the superblocks and the files' names durable. Returns the first path that failed.
   std::optional<left_out_path> make(path_set& set) {
     // Every byte is allocated before the first object, so that no write runs out of space later.
     for (size_t i = 0; i < openings_.size(); ++i)
@@ -99,6 +99,9 @@ class volume_opener {
         if (auto done = openings_[i]->erase_index(block.layout); !done)
           return left_out_path{i, done.error()};
       if (auto done = write_superblocks(openings_[i]->device(), block); !done)
+        return left_out_path{i, done.error()};
+      // A daemon that was killed may have made the file, so this is not only for new ones.
+      if (auto done = openings_[i]->sync_name(); !done)
         return left_out_path{i, done.error()};
       began_empty_[i] = began_empty_[i] || !set.kept[i];
       found_[i] = {found_path::kind::volume, std::move(block), {}};

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 
 namespace terrace {
 
@@ -69,6 +70,14 @@ result<std::unique_ptr<path_opening>> path_opening::begin(const std::string& pat
   if (!S_ISREG(before.st_mode))
     return fail(errc::unsupported, path + ": expected a regular file");
   return std::unique_ptr<path_opening>(new path_opening(path, std::move(*fd), made, before.st_size));
+}
+
+result<void> path_opening::sync_name() const {
+  auto folder = std::filesystem::path(path_).parent_path();
+  unique_fd parent(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!parent || ::fsync(parent.get()) != 0)
+    return fail_system(path_, "syncing its folder", errno);
+  return {};
 }
 
 result<found_path> path_opening::look(const volume_owner& owner) {

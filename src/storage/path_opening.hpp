@@ -34,6 +34,9 @@ class path_opening {
   /// Overwrites the index with zeros, so that nothing previously in this file's volume is recovered.
   result<void> erase_index(const volume_layout& layout);
 
+  /// Makes the file's name durable: an fsync of the file need not do so.
+  result<void> sync_name() const;
+
   file_device& device() { return device_; }
   int fd() const { return fd_.get(); }
   bool made() const { return made_; }
