@@ -72,14 +72,11 @@ class tier_clear {
       : fingerprint_(request.fingerprint), walk_{request.space, 0, {}} {}
 
   /// Removes a part of the objects; other requests are served in between. Returns false after the last part:
-  /// then the keeper of a durable tier's index must be told at once.
+  /// then the keeper of a durable tier's index is told (`forget`).
   bool step(residency& objects) {
-    if (!std::exchange(begun_, true))
+    if (!std::exchange(begun_, true) && objects.durable())
       objects.begin_clear(walk_.space);
-    bool more = objects.clear_step(walk_);
-    if (!more)
-      objects.end_clear(walk_.space);
-    return more;
+    return objects.clear_step(walk_);
   }
   /// Returns the extents freed by the last step.
   std::vector<extent> take_freed() { return std::move(walk_.sum.freed); }
@@ -87,8 +84,10 @@ class tier_clear {
   /// Returns what was removed: the answer of a tier that does not survive restarts.
   clear_answer removed() const { return {{}, walk_.sum.objects, walk_.sum.bytes, {}}; }
 
-  /// Returns the message for the keeper of a durable tier's index: the removed objects must not come back.
-  forget_request forget(const residency& objects) const {
+  /// Returns the message for the keeper of a durable tier's index, to be sent at once: the removed objects must not come
+  /// back. Until then checks do not compare them.
+  forget_request forget(residency& objects) const {
+    objects.end_clear(walk_.space);
     return {walk_.space, objects.epoch(), fingerprint_};
   }
   /// The keeper has answered. Returns the answer of the tier.
