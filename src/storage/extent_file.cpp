@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cerrno>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,6 +46,9 @@ class path_opening {
 
   /// Overwrites the index with zeros, so that nothing previously in this file's volume is recovered.
   result<void> erase_index(const volume_layout& layout);
+
+  /// Makes the file's name durable: an fsync of the file need not do so.
+  result<void> sync_name() const;
 
   file_device& device() { return device_; }
   int fd() const { return fd_.get(); }
@@ -122,6 +126,14 @@ result<std::unique_ptr<path_opening>> path_opening::begin(const std::string& pat
   if (!S_ISREG(before.st_mode))
     return fail(errc::unsupported, path + ": expected a regular file");
   return std::unique_ptr<path_opening>(new path_opening(path, std::move(*fd), made, before.st_size));
+}
+
+result<void> path_opening::sync_name() const {
+  auto folder = std::filesystem::path(path_).parent_path();
+  unique_fd parent(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!parent || ::fsync(parent.get()) != 0)
+    return fail_system(path_, "syncing its folder", errno);
+  return {};
 }
 
 result<found_path> path_opening::look(const volume_owner& owner) {
@@ -239,7 +251,7 @@ class volume_opener {
     return {overwritten ? found_path::kind::other : found_path::kind::unreadable, {}, seen.error()};
   }
 
-  /// Changes the files as planned, and makes the superblocks durable. Returns the first path that failed.
+  /// Changes the files as planned, and makes the superblocks and the files' names durable. Returns the first path that failed.
   std::optional<left_out_path> make(path_set& set) {
     // Every byte is allocated before the first object, so that no write runs out of space later.
     for (size_t i = 0; i < openings_.size(); ++i)
@@ -258,6 +270,9 @@ class volume_opener {
         if (auto done = openings_[i]->erase_index(block.layout); !done)
           return left_out_path{i, done.error()};
       if (auto done = write_superblocks(openings_[i]->device(), block); !done)
+        return left_out_path{i, done.error()};
+      // A daemon that was killed may have made the file, so this is not only for new ones.
+      if (auto done = openings_[i]->sync_name(); !done)
         return left_out_path{i, done.error()};
       began_empty_[i] = began_empty_[i] || !set.kept[i];
       found_[i] = {found_path::kind::volume, std::move(block), {}};

@@ -67,7 +67,7 @@ bool index_journal::checkpoint_due() const {
 
 void index_journal::begin_checkpoint() {
   assert(phase_ == phase::none);
-  phase_ = phase::image;
+  phase_ = header_doubtful_ ? phase::erase : phase::image;
   image_.clear();
   image_ended_ = false;
   image_blocks_ = 0;
@@ -81,7 +81,7 @@ void index_journal::begin_checkpoint() {
 
 void index_journal::add_image(std::span<const index_record> records) {
   assert(!image_ended_);
-  if (phase_ != phase::image)
+  if (!takes_image())
     return; // the checkpoint has failed in the meantime
   for (const index_record& record : records) {
     if (image_records_ + image_.size() >= image_blocks_max() * records_per_block) {
@@ -201,6 +201,10 @@ std::optional<journal_io> index_journal::checkpoint_step() {
   io.wanted = journal_io::action::sync;
   switch (phase_) {
     case phase::none: return std::nullopt;
+    case phase::erase:
+      doing_ = doing::erase;
+      return write_header(std::make_shared<aligned_buffer>(checkpoint_header_bytes));
+    case phase::erase_sync: doing_ = doing::erase_sync; return io;
     case phase::image:
       if (!image_ended_)
         return std::nullopt;
@@ -212,15 +216,19 @@ std::optional<journal_io> index_journal::checkpoint_step() {
       encode(checkpoint_header{block_.volume, position_.checkpoint_number + 1, image_sequence_, image_blocks_,
                                image_records_},
              std::span<std::byte, checkpoint_header_bytes>(buffer->data(), checkpoint_header_bytes));
-      io.wanted = journal_io::action::write;
-      io.file_offset = checkpoint_area();
-      io.memory = std::move(buffer);
       doing_ = doing::header;
-      return io;
+      return write_header(buffer);
     }
     case phase::header_sync: doing_ = doing::header_sync; return io;
   }
   return std::nullopt;
+}
+
+journal_io index_journal::write_header(const std::shared_ptr<aligned_buffer>& header) {
+  journal_io io;
+  io.file_offset = checkpoint_area();
+  io.memory = header;
+  return io;
 }
 
 void index_journal::completed(bool good) {
@@ -236,6 +244,17 @@ void index_journal::completed(bool good) {
       else
         lose(writing_records_);
       break;
+    case doing::erase:
+      phase_ = phase::erase_sync;
+      if (!good)
+        checkpoint_failed();
+      break;
+    case doing::erase_sync:
+      phase_ = phase::image;
+      header_doubtful_ = !good;
+      if (!good)
+        checkpoint_failed();
+      break;
     case doing::image:
       if (!good)
         checkpoint_failed();
@@ -247,10 +266,12 @@ void index_journal::completed(bool good) {
       break;
     case doing::header:
       phase_ = phase::header_sync;
+      header_doubtful_ = true;
       if (!good)
         checkpoint_failed();
       break;
     case doing::header_sync:
+      header_doubtful_ = !good;
       if (good)
         checkpoint_is_durable();
       else
@@ -273,8 +294,8 @@ void index_journal::checkpoint_failed() {
   phase_ = phase::none;
   image_.clear();
   image_ended_ = false;
-  // The header may have reached the disk anyway. The next attempt uses the same number and area: a mixture of
-  // both images is as good as either (recovery.hpp).
+  // The header may have reached the disk anyway. The next attempt uses the same number and area, and a crash in the
+  // middle of its image would leave the old header with a mixture: so the header is erased first.
   lossy_ = true;
   changed_ = true;
   failures_in_row_ = std::min(failures_in_row_ + 1, retry_doublings_max);

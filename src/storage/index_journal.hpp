@@ -137,9 +137,7 @@ class index_journal {
 
   /// From now on the owner passes the whole present index, in parts of any size, spaces first.
   void begin_checkpoint();
-  bool wants_image() const {
-    return phase_ == phase::image && !image_ended_ && image_.size() < image_records_max;
-  }
+  bool wants_image() const { return takes_image() && !image_ended_ && image_.size() < image_records_max; }
   void add_image(std::span<const index_record> records);
   void end_image();
 
@@ -171,8 +169,18 @@ class index_journal {
  private:
   static constexpr size_t image_records_max = 4 * write_bytes_max / record_block_bytes * records_per_block;
 
-  enum class phase : uint8_t { none, image, image_sync, header, header_sync };
-  enum class doing : uint8_t { nothing, journal, image, image_sync, header, header_sync, superblock };
+  enum class phase : uint8_t { none, erase, erase_sync, image, image_sync, header, header_sync };
+  enum class doing : uint8_t {
+    nothing,
+    journal,
+    erase,
+    erase_sync,
+    image,
+    image_sync,
+    header,
+    header_sync,
+    superblock
+  };
   struct forgetting {
     std::function<void(bool)> done;
     int steps_left = 4; ///< write, sync, write the other copy, sync
@@ -189,6 +197,8 @@ class index_journal {
   std::optional<journal_io> write_journal();
   std::optional<journal_io> write_image();
   std::optional<journal_io> checkpoint_step();
+  journal_io write_header(const std::shared_ptr<aligned_buffer>& header);
+  bool takes_image() const { return phase_ != phase::none && phase_ <= phase::image; }
   bool image_is_ready() const;
   void lose(size_t records);
   void checkpoint_failed();
@@ -202,6 +212,7 @@ class index_journal {
   phase phase_ = phase::none;
   std::deque<index_record> image_;
   bool image_ended_ = false;
+  bool header_doubtful_ = false; ///< one that failed may be there: its image must stay until it is erased
   uint64_t image_blocks_ = 0;
   uint64_t image_records_ = 0;
   uint64_t image_left_out_ = 0;

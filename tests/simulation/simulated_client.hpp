@@ -170,6 +170,8 @@ class simulated_client {
   void reserve();
   void write_reserved(uint64_t reservation, const std::vector<wire::Location>& places,
                       const std::vector<daemon_model::version>& versions, uint64_t at);
+
+  // ---- and in simulated_other_deeds.cpp ----
   void use_session();
   void take_turn();
   void pin(bool pins);

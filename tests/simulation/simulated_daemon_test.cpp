@@ -45,13 +45,7 @@ struct machine {
 TEST(SimulatedDaemon, ServesAClientAndEnds) {
   test::temporary_folder folder;
   machine m(1);
-  simulated_daemon daemon(m.events, m.disk,
-                          {.with = small_settings(folder.path() + "/s"),
-                           .seed = 3,
-                           .trace = [](auto at, const std::string& line) {
-                             if (std::getenv("TRACE"))
-                               std::cout << at.count() << " " << line << "\n";
-                           }});
+  simulated_daemon daemon(m.events, m.disk, {.with = small_settings(folder.path() + "/s"), .seed = 3});
   for (int i = 0; i < 1000 && daemon.step(); ++i) {
   }
   test::raw_client client(folder.path() + "/s");

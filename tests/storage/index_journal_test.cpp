@@ -213,6 +213,39 @@ TEST_F(IndexJournal, ACheckpointThatFailsIsTriedAgainLaterAndLater) {
   }
 }
 
+/// Takes a checkpoint of one record, in which the operation with this number fails; returns its operations.
+std::vector<journal_io> checkpoint(index_journal& journal, size_t failing = SIZE_MAX) {
+  journal.begin_checkpoint();
+  journal.add_image(std::vector{record(1)});
+  journal.end_image();
+  std::vector<journal_io> done;
+  while (auto io = journal.next()) {
+    done.push_back(*io);
+    journal.completed(done.size() - 1 != failing);
+  }
+  return done;
+}
+
+TEST_F(IndexJournal, AHeaderThatFailedIsErasedBeforeItsImageIsWrittenOver) {
+  for (size_t failing : {size_t{2}, size_t{3}}) { // the header, and its sync
+    index_journal of(block, {});
+    auto first = checkpoint(of, failing);
+    ASSERT_EQ(first.size(), failing + 1);
+    auto erased = checkpoint(of, 1);
+    ASSERT_EQ(erased.size(), 2u) << "an erasure that is not durable is tried again";
+    auto second = checkpoint(of);
+    ASSERT_EQ(second.size(), 6u) << "erase, sync, image, sync, header, sync";
+    EXPECT_EQ(second[0].file_offset, first[2].file_offset);
+    EXPECT_FALSE(
+        decode_checkpoint_header(block.volume, std::span<const std::byte, checkpoint_header_bytes>(
+                                                   second[0].memory->data(), checkpoint_header_bytes)));
+    EXPECT_EQ(second[1].wanted, action::sync);
+    EXPECT_EQ(second[2].file_offset, first[0].file_offset);
+    EXPECT_EQ(checkpoint(of).size(), 4u) << "nothing is doubtful any more";
+    EXPECT_EQ(of.counts().checkpoints, 2u);
+  }
+}
+
 TEST_F(IndexJournal, ADeviceThatTakesNothingDoesNotFillMemory) {
   add(journal, 1);
   ASSERT_TRUE(journal.next());

@@ -298,8 +298,8 @@ void residency::restore(std::span<const index_record> records, std::span<const s
 }
 
 bool residency::clear_step(clear_walk& walk) {
-  if (walk.next == 0)
-    recount_.begin_clear(walk.space);
+  if (walk.next == 0 && objects_.durable() != nullptr)
+    recount_.begin_clear(walk.space); // to `tier_clear::forget`
   walk.freed.clear();
   std::vector<object_id> ids;
   uint32_t end =
@@ -329,10 +329,7 @@ bool residency::clear_step(clear_walk& walk) {
     walk.freed.push_back(extent_of(object));
     residents().erase(id);
   }
-  const bool more = walk.next < residents().slots();
-  if (!more)
-    recount_.end_clear(walk.space);
-  return more;
+  return walk.next < residents().slots();
 }
 
 std::vector<bool> residency::confirm(const std::vector<object_id>& ids) const {

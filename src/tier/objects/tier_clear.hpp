@@ -72,7 +72,7 @@ class tier_clear {
       : fingerprint_(request.fingerprint), by_other_(request.by_other), walk_{request.space} {}
 
   /// Removes a part of the objects; other requests are served in between. Returns false after the last part:
-  /// then the keeper of a durable tier's index must be told at once.
+  /// then the keeper of a durable tier's index is told (`forget`).
   bool step(residency& objects) { return objects.clear_step(walk_); }
   /// Returns the extents freed by the last step.
   std::vector<extent> take_freed() { return std::move(walk_.freed); }
@@ -80,8 +80,10 @@ class tier_clear {
   /// Returns what was removed: the answer of a tier that does not survive restarts.
   clear_answer removed() const { return {{}, walk_.objects, walk_.bytes, {}}; }
 
-  /// Returns the message for the keeper of a durable tier's index: the removed objects must not come back.
+  /// Returns the message for the keeper of a durable tier's index, to be sent at once: the removed objects must not come
+  /// back. Until then checks do not compare them.
   forget_request forget(residency& objects) const {
+    objects.recount().end_clear(walk_.space);
     return {walk_.space, objects.durable()->epoch(), fingerprint_, by_other_};
   }
   /// The keeper has answered. Returns the answer of the tier.
