@@ -377,8 +377,6 @@ void simulated_volume::journal_completed(bool good, bool sync) {
   area of = std::exchange(last_written_, sync ? area::other : last_written_);
   if (!good && of == area::superblock)
     model_.epoch_unrecorded();
-  if (!good && of == area::header)
-    model_.header_failed();
   // What a failed sync should have made durable may be lost, although the next one succeeds.
   if (sync && !good) {
     imaged_.clear();

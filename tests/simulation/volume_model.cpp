@@ -134,7 +134,7 @@ void volume_model::check_found(const recovered_volume& found, const superblock& 
   for (const auto& [generation, object] : promised_) {
     ++promises_checked_;
     if (!generations.contains(generation))
-      broke_unless(false, "the index of a durable checkpoint has lost " + text_of(object));
+      broke("the index of a durable checkpoint has lost " + text_of(object));
   }
 }
 

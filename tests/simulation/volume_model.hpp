@@ -57,19 +57,13 @@ class volume_model {
   /// A clear of one space, or of all, is durable.
   void cleared(std::optional<uint32_t> space, uint64_t floor);
   /// A checkpoint with these objects is durable.
-  void promised(std::map<uint64_t, index_record> objects) {
-    promised_ = std::move(objects);
-    header_failed_ = false;
-  }
+  void promised(std::map<uint64_t, index_record> objects) { promised_ = std::move(objects); }
   /// The object was evicted or cleared.
   void withdrawn(uint64_t generation) { promised_.erase(generation); }
 
   /// A clear could not be recorded, or was answered with the epoch of a later one that is not durable yet. A crash may lose
   /// the epoch, and the next opening then gives its generations again.
   void epoch_unrecorded() { epoch_unrecorded_ = true; }
-  /// A checkpoint failed at its header, which may have arrived anyway. The next attempt writes its image over that of this
-  /// header, so until it is durable a crash may lose objects of the checkpoint before.
-  void header_failed() { header_failed_ = true; }
 
   // ---- what must hold ----
 
@@ -80,7 +74,7 @@ class volume_model {
   bool is_intact(volume_reader& from, const superblock& block, const index_record& record);
 
   const std::vector<std::string>& broken() const { return broken_; }
-  /// What would be broken, had no header failed before, and had each clear been recorded.
+  /// What would be broken, had each clear been recorded.
   const std::vector<std::string>& excused() const { return excused_; }
   uint64_t promises_checked() const { return promises_checked_; }
   uint64_t clears_checked() const { return clears_checked_; }
@@ -97,7 +91,6 @@ class volume_model {
   std::map<uint64_t, index_record> promised_;     ///< by generation
   std::map<uint32_t, uint64_t> floors_;
   bool epoch_unrecorded_ = false;
-  bool header_failed_ = false;
   std::vector<std::string> broken_;
   std::vector<std::string> excused_;
   uint64_t promises_checked_ = 0;
