@@ -2,6 +2,8 @@
 // that a machine cleared is found by any other.
 #include "remote_fixture.hpp"
 
+#include "tests/support/scrape.hpp"
+
 #include <csignal>
 
 namespace terrace::e2e {
@@ -39,6 +41,37 @@ TEST_F(SharedCache, WhatOneMachineStoredAnotherLoads) {
   EXPECT_EQ(b_->client->lookup(chain).tiers, std::vector<tier_kind>(4, tier_kind::host));
   EXPECT_EQ(stored(), 4) << "and what is there is not written again";
   EXPECT_EQ(b_->client->tier("remote").bytes_written, 0U);
+}
+
+TEST_F(SharedCache, CountsWhatItAsksReadsAndMisses) {
+  start_store();
+  a_ = machine();
+  const uint16_t port = test::free_port();
+  b_ = machine({.metrics = "127.0.0.1:" + std::to_string(port), .more = section()});
+  auto counted = [port](const std::string& name, const std::string& label = "") {
+    return test::number_behind(test::scrape(port),
+                               "terrace_remote_" + name + "{group=\"default\"" + label + "}");
+  };
+  auto chain = chain_of(1, 4);
+  a_->client->store(chain);
+  ASSERT_TRUE(a_->finds_all(chain, on_remote));
+  EXPECT_EQ(b_->found(chain), 4U);
+  EXPECT_EQ(b_->found(chain_of(2, 4)), 0U);
+  EXPECT_EQ(counted("presence_total", ",answer=\"present\""), 4);
+  EXPECT_EQ(counted("presence_total", ",answer=\"absent\""), 4);
+  EXPECT_EQ(b_->found(chain), 4U);
+  EXPECT_EQ(counted("presence_total", ",answer=\"known\""), 4);
+  EXPECT_EQ(b_->client->load_and_check(chain), 4U);
+  EXPECT_EQ(counted("read_objects_total"), 4);
+  EXPECT_EQ(counted("read_bytes_total"), 4 * static_cast<double>(object_bytes));
+  EXPECT_EQ(counted("misses_total", ",reason=\"wrong_payload\""), 0);
+  EXPECT_EQ(b_->client->store(chain_of(3, 2)), 2U);
+  EXPECT_TRUE(eventually([&] { return counted("written_objects_total") == 2; }));
+  EXPECT_EQ(counted("written_bytes_total"), 2 * static_cast<double>(object_bytes));
+  auto cleared = (*a_->client)->clear(&a_->client->space(), patiently());
+  ASSERT_TRUE(cleared) << cleared.error().text;
+  EXPECT_TRUE(eventually([&] { return counted("clears_by_others_total") == 1; }));
+  EXPECT_EQ(counted("late_lookups_total"), 0);
 }
 
 TEST_F(SharedCache, ALoadNeedsNoLookup) {
