@@ -3,6 +3,7 @@
 
 #include "base/access_clock.hpp"
 #include "base/object_key.hpp"
+#include "base/tier_properties.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -24,7 +25,7 @@ struct victim {
 
 /// A number that the owner chooses for each tier, below `tiers_max`.
 using tier_number = uint8_t;
-constexpr tier_number tiers_max = 4;
+constexpr tier_number tiers_max = tier_kinds;
 
 /// Is told how long residents were not accessed. The tracker calls it synchronously.
 class age_observer {

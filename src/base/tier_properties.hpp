@@ -4,6 +4,7 @@
 #include "base/ids.hpp"
 
 #include <array>
+#include <cstddef>
 #include <optional>
 #include <string_view>
 
@@ -22,6 +23,7 @@ constexpr bool durable(tier_kind tier) { return tier == tier_kind::disk; }
 
 /// All kinds of tiers, fastest first.
 inline constexpr std::array all_tiers{tier_kind::gpu, tier_kind::host, tier_kind::disk, tier_kind::remote};
+inline constexpr size_t tier_kinds = all_tiers.size(); ///< their numbers are 0 to this
 /// The tiers whose policies and quotas an operator sets.
 inline constexpr std::array governed_tiers{tier_kind::host, tier_kind::disk};
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/error.hpp"
+#include "base/tier_properties.hpp"
 #include "cli/json.hpp"
 #include "cli/replay_target.hpp"
 #include "cli/trace_statistics.hpp"
@@ -15,7 +16,7 @@ namespace terrace::cli {
 
 // The results of a replay.
 
-constexpr size_t tier_count = 4; ///< gpu, host, disk, remote
+constexpr size_t tier_count = tier_kinds;
 
 struct replay_counts {
   uint64_t requests = 0;

@@ -35,7 +35,7 @@ bool needs(const pool_spec& pool, uint32_t length, uint32_t chunk) {
   return pool.rule == hit_rule::all_chunks || length - chunk <= pool.trailing;
 }
 
-std::array<uint64_t, 4> chunks_by_tier(const prefix_plan& plan) {
+std::array<uint64_t, tier_kinds> chunks_by_tier(const prefix_plan& plan) {
   std::array<uint64_t, 4> chunks{};
   // run by run, because there are few runs
   for (auto begin = plan.chunk_tiers.begin(); begin != plan.chunk_tiers.end();) {

@@ -141,7 +141,7 @@ struct prefix_plan {
 bool needs(const pool_spec& pool, uint32_t length, uint32_t chunk);
 
 /// Counts the found chunks by `chunk_tiers`; chunks in no tier are left out.
-std::array<uint64_t, 4> chunks_by_tier(const prefix_plan& plan);
+std::array<uint64_t, tier_kinds> chunks_by_tier(const prefix_plan& plan);
 
 /// Makes a plan in steps. The planner must not be moved.
 class prefix_planner {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/ids.hpp"
+#include "base/tier_properties.hpp"
 
 #include <array>
 #include <cstdint>
@@ -30,7 +31,7 @@ struct tier_quota {
   friend bool operator==(const tier_quota&, const tier_quota&) = default;
 };
 
-constexpr size_t quota_tiers = 4; ///< numbers of `tier_kind`
+constexpr size_t quota_tiers = tier_kinds;
 
 /// The quota of one tenant, or of every tenant whose salt begins in a certain way. The salt is a secret of
 /// the tenant: only the name is shown.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/ids.hpp"
+#include "base/tier_properties.hpp"
 #include "metrics/samples.hpp"
 
 #include <array>
@@ -28,7 +29,7 @@ class space_probe {
 
  private:
   counter asked_tokens_, loaded_bytes_, stored_bytes_;
-  std::array<counter, 4> hit_tokens_; // gpu, host, disk, remote
+  std::array<counter, tier_kinds> hit_tokens_; // gpu, host, disk, remote
 };
 
 /// Gives the first `named_max` spaces their own probes for the lifetime of the daemon; all further spaces of
@@ -44,7 +45,7 @@ class space_table {
   /// The tokens of all spaces of a trust group.
   struct token_totals {
     uint64_t asked = 0;
-    std::array<uint64_t, 4> hit{}; ///< by tier
+    std::array<uint64_t, tier_kinds> hit{}; ///< by tier
   };
   token_totals totals(const std::string& group) const;
 

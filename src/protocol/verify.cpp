@@ -1,5 +1,6 @@
 #include "protocol/verify.hpp"
 
+#include "base/tier_properties.hpp"
 #include "protocol/bounds_checks.hpp"
 
 #include <string>

@@ -7,6 +7,7 @@
 #include "base/ids.hpp"
 #include "base/keep_alive.hpp"
 #include "base/request_context.hpp"
+#include "base/tier_properties.hpp"
 #include "index/space_registry.hpp"
 #include "memory/device_memory.hpp"
 #include "memory/segmented_arena.hpp"
@@ -86,7 +87,7 @@ struct load_result {
   std::optional<size_t> missing; ///< the object that ended it before the end; none if it did not fit
   bool damaged = false;          ///< `missing` could not be read, or its bytes were wrong
   uint64_t bytes = 0;
-  std::array<uint64_t, 4> bytes_by_tier{}; ///< by tier_kind in which they were found
+  std::array<uint64_t, tier_kinds> bytes_by_tier{}; ///< by tier_kind in which they were found
   std::shared_ptr<std::vector<object_place>> places = std::make_shared<
       std::vector<object_place>>(); ///< without runs: of the delivered objects in host memory
   std::vector<hold_ptr> holds;      ///< without runs: keep them there

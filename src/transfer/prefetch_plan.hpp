@@ -59,7 +59,7 @@ struct prefetch_result {
   error failure;
   uint32_t requested = 0;
   prefetch_share all;
-  std::array<prefetch_share, 4> by_tier{}; ///< by tier_kind
+  std::array<prefetch_share, tier_kinds> by_tier{}; ///< by tier_kind
   prefetch_end end = prefetch_end::complete;
   std::optional<prefix_object> missing; ///< the first object that is not delivered, if one was lost
   bool damaged = false;                 ///< it could not be read, or its bytes were wrong
@@ -117,7 +117,7 @@ class prefetch_plan {
   chunk_layout layout_;
   std::vector<tier_kind> chunk_tiers_, object_tiers_;
   uint32_t found_;
-  std::array<uint64_t, 4> found_by_tier_;
+  std::array<uint64_t, tier_kinds> found_by_tier_;
   uint32_t requested_;
   uint32_t expected_;
   uint64_t window_bytes_;      ///< of one

@@ -42,7 +42,7 @@ struct lease_room {
   ledger_ptr leases;
   account_ptr account; ///< account of the connection; null: a new one
   uint64_t host_bytes = 0;
-  std::array<uint64_t, 4> below_bytes{}; ///< capacities of tiers below, by tier_kind
+  std::array<uint64_t, tier_kinds> below_bytes{}; ///< capacities of tiers below, by tier_kind
 };
 
 class found_prefix {

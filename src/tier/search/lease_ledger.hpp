@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/ids.hpp"
+#include "base/tier_properties.hpp"
 #include "index/resident.hpp"
 #include "memory/teardown.hpp"
 #include "tier/objects/object_hold.hpp"
@@ -289,7 +290,7 @@ class lease_account : public std::enable_shared_from_this<lease_account> {
   ledger_ptr group_;
   object_counts leases_; ///< how many leases contain each object
   uint64_t bytes_ = 0;
-  std::array<std::atomic<uint64_t>, 4> below_{}; ///< by tier_kind
+  std::array<std::atomic<uint64_t>, tier_kinds> below_{}; ///< by tier_kind
 };
 using account_ptr = std::shared_ptr<lease_account>;
 

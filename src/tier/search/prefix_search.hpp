@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/ids.hpp"
+#include "base/tier_properties.hpp"
 #include "index/space_registry.hpp"
 #include "tier/messages.hpp"
 #include "tier/objects/object_source.hpp"
@@ -28,7 +29,7 @@ namespace terrace {
 template <class Tier>
 class searched_tiers {
  public:
-  static constexpr size_t kinds_max = 4; ///< a group has at most one tier of each kind
+  static constexpr size_t kinds_max = tier_kinds; ///< a group has at most one tier of each kind
 
   /// Bit n of `wanted`: tier_kind n may be searched; 0: all.
   searched_tiers(const std::vector<Tier>& all, uint32_t wanted) {

@@ -13,6 +13,7 @@
 #pragma once
 
 #include "base/steps.hpp"
+#include "base/tier_properties.hpp"
 #include "index/prefix_plan.hpp"
 #include "tier/search/read_meter.hpp"
 
@@ -26,8 +27,9 @@ namespace terrace {
 
 /// The facts on which the choice depends, at one moment.
 struct recompute_terms {
-  double tokens_per_s = 0;                          ///< the speed at which the client computes; above 0
-  std::array<std::optional<read_state>, 4> tiers{}; ///< by tier_kind; none: reading the tier takes no time
+  double tokens_per_s = 0; ///< the speed at which the client computes; above 0
+  std::array<std::optional<read_state>, tier_kinds>
+      tiers{}; ///< by tier_kind; none: reading the tier takes no time
 };
 
 /// Pure; used by one thread at a time.
@@ -65,9 +67,10 @@ class recompute_choice {
   const space_spec& spec_;
   const recompute_terms& terms_;
   chunk_layout layout_;
-  std::array<uint64_t, 4> bytes_{}; ///< by tier: what a prefix of the current length reads there
-  std::array<uint32_t, 4> first_{}; ///< by tier: the shortest prefix that reads anything there; 0: none yet
-  uint32_t best_ = 0, trial_ = 0;   ///< the prefix that takes least time, and the one that is a trial
+  std::array<uint64_t, tier_kinds> bytes_{}; ///< by tier: what a prefix of the current length reads there
+  std::array<uint32_t, tier_kinds>
+      first_{};                   ///< by tier: the shortest prefix that reads anything there; 0: none yet
+  uint32_t best_ = 0, trial_ = 0; ///< the prefix that takes least time, and the one that is a trial
   double best_s_ = 0;
   uint32_t chunks_ = 0;
   steps work_; ///< declared last, because it refers to the others
