@@ -1,7 +1,8 @@
 #include "simulated_daemon.hpp"
 
 #include "base/random_id.hpp"
-#include "daemon/wiring.hpp"
+#include "daemon/serve.hpp"
+#include "runtime/kernel_probe.hpp"
 
 #include <stdexcept>
 
