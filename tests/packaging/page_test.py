@@ -28,17 +28,25 @@ class Page(unittest.TestCase):
 path = "{self.socket}"
 [host]
 bytes = "32MiB"
+[disk]
+path = ["{self.folder}"]
+bytes = "64MiB"
 [metrics]
 address = "127.0.0.1:0"
 """)
-        self.log = self.folder / "log"
-        with open(self.log, "w") as log:
-            self.daemon = subprocess.Popen([TERRACED, "--config", self.folder / "t.toml"], stderr=log, text=True)
+        self.daemon = subprocess.Popen([TERRACED, "--config", self.folder / "t.toml"], stderr=subprocess.PIPE, text=True)
         self.addCleanup(self.end)
+        said = []
+        for line in self.daemon.stderr:
+            said.append(line)
+            if "disk tier of group default joined" in line:
+                return
+        self.fail("".join(said))
 
     def end(self):
         self.daemon.kill()
         self.daemon.wait()
+        self.daemon.stderr.close()
 
     def run_command(self, *words):
         done = subprocess.run([TERRACE, *words], text=True, capture_output=True, timeout=PATIENCE)
@@ -52,7 +60,7 @@ address = "127.0.0.1:0"
             words = line.split()
             if words[3] == "0A" and f"socket:[{words[9]}]" in own:
                 return int(words[1].split(":")[1], 16)
-        self.fail(f"the daemon listens nowhere: {self.log.read_text()}")
+        self.fail("the daemon has no port")
 
     def test_it_shows_a_working_daemon(self):
         trace = self.folder / "trace.jsonl"
