@@ -141,6 +141,19 @@ TEST_F(Explain, AManyTimesCutPromptIsCutAtTheBound) {
   EXPECT_EQ(found->runs.size(), 1'024U);
 }
 
+TEST_F(Explain, TheLongestPromptIsExaminedInManyTurns) {
+  tester client(daemon_.socket());
+  auto chain = chain_of(1, 60'000);
+  client.store({chain.begin(), chain.begin() + 2});
+  auto found =
+      client->explain({.in = client.space(), .what = client::prefix::of_digests(chain)}, patiently());
+  ASSERT_TRUE(found) << found.error().text;
+  ASSERT_EQ(found->runs.size(), 2U);
+  EXPECT_EQ(found->runs[0].state, "present");
+  EXPECT_EQ(found->runs[1].state, "not_stored");
+  EXPECT_EQ(found->runs[0].count + found->runs[1].count, 60'000U);
+}
+
 // What another tenant has stored is nobody's business but an operator's.
 TEST(ExplainOtherTenants, OnlyOperatorsAreToldWhatTheyHave) {
   if (::geteuid() != 0)

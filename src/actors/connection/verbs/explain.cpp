@@ -63,23 +63,26 @@ struct explained_run {
   }
 };
 
-std::vector<explained_run> runs_of(const std::vector<digest>& chunks, const object_places& places,
-                                   const chunk_examiner& examiner, size_t objects_per_chunk) {
-  std::vector<explained_run> runs;
-  for (uint32_t chunk = 0; chunk < chunks.size(); ++chunk) {
-    auto place_of = [&](uint32_t object) { return places.of(chunk * objects_per_chunk + object); };
-    explained_run next{.first = chunk, .count = 1, .miss = examiner.examine(chunks[chunk], place_of)};
-    if (!next.miss)
-      for (uint32_t object : examiner.needed())
-        next.tier = next.tier == nowhere ? place_of(object).tier : std::max(next.tier, place_of(object).tier);
-    if (!runs.empty() && runs.back().goes_on_with(next))
-      ++runs.back().count;
-    else if (runs.size() < protocol::explained_runs_max)
-      runs.push_back(std::move(next));
-    else
-      break;
-  }
-  return runs;
+/// What is true of one chunk.
+explained_run examined(uint32_t chunk, const digest& key, const object_places& places,
+                       const chunk_examiner& examiner, size_t objects_per_chunk) {
+  auto place_of = [&](uint32_t object) { return places.of(chunk * objects_per_chunk + object); };
+  explained_run one{.first = chunk, .count = 1, .miss = examiner.examine(key, place_of)};
+  if (!one.miss)
+    for (uint32_t object : examiner.needed())
+      one.tier = one.tier == nowhere ? place_of(object).tier : std::max(one.tier, place_of(object).tier);
+  return one;
+}
+
+/// Returns false if there are too many runs for one more.
+bool append(std::vector<explained_run>& runs, explained_run&& next) {
+  if (!runs.empty() && runs.back().goes_on_with(next))
+    ++runs.back().count;
+  else if (runs.size() < protocol::explained_runs_max)
+    runs.push_back(std::move(next));
+  else
+    return false;
+  return true;
 }
 
 /// Another space of the group, as far as its fields are known.
@@ -88,11 +91,12 @@ struct other_space {
   std::shared_ptr<const space_spec> spec;
 };
 
-/// Spaces with another salt belong to other tenants: only an operator may know what these have stored.
+/// At most as many as a tier is asked for at a time. Spaces with another salt belong to other tenants: only an operator may know what these have stored.
 std::vector<other_space> other_spaces(const group_report& group, const opened_space& here, bool may_govern) {
   std::vector<other_space> others;
   auto add = [&](space_id id, std::shared_ptr<const space_spec> spec) {
-    if (id != here.id && spec && (may_govern || spec->salt == here.spec.salt))
+    if (others.size() < probed_at_a_time && id != here.id && spec &&
+        (may_govern || spec->salt == here.spec.salt))
       others.push_back({id, std::move(spec)});
   };
   for (const space_ptr& one : group.open_spaces)
@@ -194,7 +198,18 @@ task<> explain(client_request& request, const wire::Explain& asked, protocol::de
       places.add(next, found.present, tier);
     }
   chunk_examiner examiner(space->space, client.group().events->departures());
-  auto runs = runs_of(*chunks, places, examiner, chunk_layout(space->space->spec).objects_per_chunk());
+  std::vector<explained_run> runs;
+  const size_t per_chunk = chunk_layout(space->space->spec).objects_per_chunk();
+  size_t looked_at = 0;
+  for (uint32_t chunk = 0; chunk < chunks->size(); ++chunk) {
+    if (!append(runs, examined(chunk, (*chunks)[chunk], places, examiner, per_chunk)))
+      break;
+    looked_at += per_chunk;
+    if (looked_at >= probed_at_a_time) {
+      looked_at = 0;
+      co_await request.turn("its chunks were examined");
+    }
+  }
   describe(runs, tiers, examiner);
   for (explained_run& run : runs) {
     if (!run.miss || run.miss->why != miss_reason::not_stored)
