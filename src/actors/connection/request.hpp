@@ -233,7 +233,7 @@ class client_request final : public request_entry, private task_owner {
   task<std::shared_ptr<const scatter_gather>> runs(const run_lists& sent, batch_ptr objects,
                                                    uint64_t region_bytes);
 
-  /// What is found of these objects. Without `hold`, a store that other machines write to is asked for what no tier of this
+  /// Looks these objects up. Without `hold`, a store that other machines write to is asked for what no tier of this
   /// machine has. Nothing of such a store can be held, because others may remove it.
   task<lookup_answer> look_up(lookup_request question);
   /// A question about a prefix, in all tiers.
@@ -268,9 +268,9 @@ class client_request final : public request_entry, private task_owner {
   /// The answer's failure is `gone` if the session has ended. `alone`: no further request begins meanwhile.
   template <class Answer, class Message>
   task<Answer> ask_session(session_id wanted, Message message, bool alone);
-  /// What the tiers know.
+  /// Searches the indexes of the tiers.
   task<lookup_answer> search_tiers(lookup_request question);
-  /// The same, and the store of this tier is asked for the rest.
+  /// Does the same, and asks the store of this tier for the rest.
   task<lookup_answer> search_with(const tier_handle& shared, lookup_request question);
   /// `objects`: about as many as the chunks have.
   task<chunk_prefix> hash_rest(prefix_resolver& resolver, size_t objects);

@@ -175,7 +175,7 @@ task<> remote_store::clear_here(space_state_ptr space) {
                order.sum().failure.text);
 }
 
-/// What was reserved before is not written any more, and the store gets another token: now, or before the space is used again.
+/// No object that was reserved before is written any more. The store gets another token: now, or before the space is used again.
 caf::result<forget_answer> remote_store::on_forget(const forget_request& request) {
   auto reply = make_answer<forget_answer>(self_);
   auto promise = reply.promise();
@@ -245,7 +245,7 @@ clear_keeper_actor spawn_store_keeper(caf::actor_system& system, bool detached,
 
 } // namespace
 
-/// What an earlier run could not tell the store. A record that cannot be read is a clear of everything.
+/// Reads the clears that an earlier run could not tell the store. A record that cannot be read is a clear of everything.
 void remote_store::owe_recorded() {
   const auto group = with_.group.lock();
   const std::vector<std::string> name{realm_.key};

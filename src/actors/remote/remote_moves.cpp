@@ -123,8 +123,8 @@ void remote_store::remove(const remote::remote_identity& object, bool own, uint6
   }
 }
 
-/// What only this daemon finds is removed when the tier drops it. Other objects stay for other machines until the store makes
-/// room or they end with their lifetime, unless an operator does not want them.
+/// The store removes objects that only this daemon finds when the tier drops them. It keeps others for other machines until it
+/// makes room or their lifetime ends, unless an operator evicts them.
 void remote_store::on_changes(const index_changes& changes) {
   for (const index_change& change : changes.changes) {
     auto known = spaces_.find(change.space);

@@ -1,4 +1,4 @@
-// What a remote store has: what lookups ask for joins the tier's index if it is there, and leaves it if it is gone.
+// Lookups ask a remote store for objects: those that it has join the tier's index, and those that are gone leave it.
 #include "actors/remote/remote_store.hpp"
 
 #include "actors/resp/value_transfer.hpp"
@@ -107,7 +107,7 @@ std::shared_ptr<remote_store::waiting> remote_store::ask_unknown(const space_sta
   return all;
 }
 
-/// What the store has of them, as far as the book knows; `gone`: what it lacks.
+/// Returns the objects that the store has, as far as the book knows; `gone`: those that it lacks.
 batch_ptr remote_store::there(const space_state& space, const object_batch& objects, batch_ptr& gone) {
   part_of_batch present, absent;
   const auto now = presence_now();

@@ -108,7 +108,7 @@ class remote_store {
   using time_point = std::chrono::steady_clock::time_point;
   using said = std::function<void(const remote::finished_command*)>; ///< null: the connection is lost
 
-  /// What a coroutine waits for, at most until somebody loses patience.
+  /// A coroutine waits for `done`. The first `end` ends the wait; later ones change nothing.
   struct waiting {
     task_event done;
     bool ended = false;

@@ -55,7 +55,7 @@ class store_link {
   /// Precondition: ended, and idle.
   void forget();
 
-  /// Of an operation with one of its tags.
+  /// An operation with one of its tags has completed.
   void on_io_done(uint64_t tag, int32_t result);
 
  private:

@@ -272,7 +272,7 @@ result<void> join_remote_tier(caf::actor_system& system, const std::shared_ptr<t
   tier.service = service;
   tier.probe = probes.remote_tier;
   tier.meter = probes.remote_meter;
-  // It numbers its writes and tells the store what it drops, as a disk tier does.
+  // The tier numbers its writes and tells the store what it drops, as a disk tier does.
   auto objects = std::make_unique<residency>(tier.kind, durable_index(first_generation(1)));
   join_tier(system, *group, std::move(tier), {std::move(*space), std::move(objects), store, home});
   return {};

@@ -40,7 +40,7 @@ std::shared_ptr<connection_environment> environment_of(supervisor_pointer self, 
   return environment;
 }
 
-/// Those whose requests took longest, in the mean.
+/// Returns the clients whose requests took longest, in the mean.
 std::vector<metrics::shown_client> slowest(const std::vector<client_ptr>& clients) {
   constexpr size_t shown_max = 20;
   std::vector<metrics::shown_client> all;
