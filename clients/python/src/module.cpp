@@ -9,6 +9,7 @@
 #include "memory_argument.hpp"
 #include "prefix.hpp"
 #include "regions.hpp"
+#include "sessions.hpp"
 #include "spaces.hpp"
 #include "stream_memory.hpp"
 #include "ticket.hpp"
@@ -32,6 +33,7 @@ NB_MODULE(_libterrace, module) {
   bind_tickets(module);
   auto connection = bind_connection(module);
   bind_requests(module, connection);
+  bind_sessions(module, connection);
   bind_reports(connection);
   bind_bell(module, connection);
 }

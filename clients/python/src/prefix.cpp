@@ -102,14 +102,7 @@ std::unique_ptr<owned_prefix> of_tokens(nb::handle tokens, const nb::bytes& pare
   made->parent_tokens = part_of<uint32_t>(parent_tokens, "a number of tokens");
   made->lora = lora;
   made->salt = salt;
-  std::vector<std::pair<uint32_t, uint32_t>> places;
-  for (nb::handle item : items) {
-    made->identifiers.push_back(part_of<std::string>(item[0], "an item's identifier"));
-    places.emplace_back(part_of<uint32_t>(item[1], "an item's first token"),
-                        part_of<uint32_t>(item[2], "an item's tokens"));
-  }
-  for (size_t i = 0; i < places.size(); ++i)
-    made->items.push_back({made->identifiers[i], places[i].first, places[i].second});
+  made->set_items(items);
   set_tags(*made, tags);
   return made;
 }
@@ -171,6 +164,24 @@ std::unique_ptr<owned_prefix> of_digests(nb::handle digests, std::optional<uint8
 
 } // namespace
 
+void owned_prefix::set_items(nb::handle given) {
+  std::vector<std::pair<uint32_t, uint32_t>> places;
+  for (nb::handle item : given) {
+    identifiers.push_back(part_of<std::string>(item[0], "an item's identifier"));
+    places.emplace_back(part_of<uint32_t>(item[1], "an item's first token"),
+                        part_of<uint32_t>(item[2], "an item's tokens"));
+  }
+  for (size_t i = 0; i < places.size(); ++i)
+    items.push_back({identifiers[i], places[i].first, places[i].second});
+}
+
+void owned_prefix::take(const client::prefix& continued) {
+  tokens.assign(continued.tokens.begin(), continued.tokens.end());
+  parent.assign(continued.parent.begin(), continued.parent.end());
+  parent_tokens = continued.parent_tokens;
+  session.assign(continued.session.begin(), continued.session.end());
+}
+
 client::prefix owned_prefix::view() const {
   client::prefix p;
   p.tokens = tokens;
@@ -184,12 +195,14 @@ client::prefix owned_prefix::view() const {
   p.salt = salt;
   p.items = items;
   p.tags = tags;
+  p.session = session;
+  p.tail = tail;
   return p;
 }
 
 size_t owned_prefix::wire_bytes() const {
-  size_t bytes =
-      tokens.size() * 4 + parent.size() + digests.size() + end_offsets.size() * 4 + lora.size() + salt.size();
+  size_t bytes = tokens.size() * 4 + parent.size() + session.size() + digests.size() +
+                 end_offsets.size() * 4 + lora.size() + salt.size();
   for (const auto& one : identifiers)
     bytes += one.size() + 32;
   for (const auto& one : tag_texts)

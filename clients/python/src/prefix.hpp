@@ -34,7 +34,11 @@ struct owned_prefix {
   std::vector<client::item> items;
   std::vector<std::string> tag_texts;
   std::vector<std::string_view> tags;
+  std::vector<uint8_t> session; ///< id of the session that the tokens continue
+  bool tail = false;
 
+  void set_items(nb::handle given);           ///< of (identifier, first token, tokens)
+  void take(const client::prefix& continued); ///< a copy of what continues a session
   client::prefix view() const;
   size_t wire_bytes() const; ///< approximate bytes that it takes in a frame
 };

@@ -4,6 +4,7 @@
 #include "client/segments.hpp"
 #include "layers.hpp"
 #include "memory_argument.hpp"
+#include "options.hpp"
 #include "prefix.hpp"
 #include "regions.hpp"
 #include "spaces.hpp"
@@ -15,20 +16,6 @@
 namespace terrace::python {
 
 namespace {
-
-/// Python's terrace.Options.
-struct owned_options {
-  client::request_options options;
-  std::string trace;
-};
-
-client::request_options options_of(std::optional<owned_options*> given) {
-  if (!given || *given == nullptr)
-    return {};
-  client::request_options options = (*given)->options;
-  options.trace = (*given)->trace;
-  return options;
-}
 
 // Each request exists in both forms: with `waits` it returns its result, otherwise a ticket.
 template <class T, bool waits, class Submit>

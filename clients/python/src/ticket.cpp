@@ -91,6 +91,8 @@ void bind_tickets(nb::module_& in) {
       .def_prop_ro("recompute_chunks", [](const lookup_handle& self) { return self.found.recompute_chunks; })
       .def_prop_ro("tiers", [](const lookup_handle& self) { return to_bytes(self.found.tiers); })
       .def_prop_ro("chunk_tokens", [](const lookup_handle& self) { return self.found.chunk_tokens; })
+      .def_prop_ro("tail_tokens", [](const lookup_handle& self) { return self.found.tail_tokens; })
+      .def_prop_ro("cursors", [](const lookup_handle& self) { return self.found.cursors; })
       .def_ro("lease", &lookup_handle::lease)
       .def_prop_ro("missing", [](const lookup_handle& self) { return self.found.missing; })
       .def_prop_ro("digests", digests_of)

@@ -296,6 +296,12 @@ class Lookup:
     def usable_tokens(self) -> int:
         """Number of tokens found; it ends at least one token before the prompt's end."""
     @property
+    def tail_tokens(self) -> int:
+        """Not 0: the last found chunk is the partial one of a saved turn, with so many tokens."""
+    @property
+    def cursors(self) -> list[int]:
+        """Those that were saved with the turn at whose end the found prefix ends."""
+    @property
     def first_token(self) -> int:
         """Position in the prompt where the first chunk begins."""
     @property
@@ -421,6 +427,49 @@ class Options:
         returned. `no_load`: lookups, and loads and prefetches of a prefix, find nothing. `no_store`: store and
         reserve keep nothing."""
 
+@final
+class SavedTurn:
+    """What a session keeps after a turn."""
+
+    @property
+    def tokens(self) -> int: ...
+    @property
+    def held_chunks(self) -> int:
+        """Leading chunks that a held session holds; 0: nothing is held, and `unheld` says why."""
+    @property
+    def held_bytes(self) -> int: ...
+    @property
+    def lease(self) -> bytes:
+        """The id of a lease that belongs to the session, for `read_lease` and `load` of what it holds. Zeros: nothing is
+        held."""
+    @property
+    def unheld(self) -> str: ...
+
+@final
+class Session:
+    """A conversation whose turns send only their new tokens (docs/sessions.md). It ends at the end of a `with` block, by
+    `close`, or with its last reference, unless it is kept. If the daemon has forgotten it, the next turn sends the
+    whole prompt."""
+
+    def __enter__(self) -> Session: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+    @property
+    def id(self) -> bytes:
+        """16 bytes. Whoever has them may use the session within its trust group."""
+    @property
+    def tokens(self) -> int: ...
+    @property
+    def digest(self) -> bytes:
+        """Of all its tokens: what `adopt_session` needs beside the id and their number."""
+    def continued(self, prompt: Tokens, unchanged: int, *, tail: bool = False) -> Prefix:
+        """Returns the prefix of a store, reserve or load whose chunks begin at `unchanged` or behind it: `prompt` without
+        the tokens that the session has. `first_chunk` of such a request counts from the start of the prompt. With
+        `tail` the tokens behind the last whole chunk are a chunk, too."""
+    def close(self) -> None:
+        """A kept session goes on, and can be adopted."""
+
 class Connection:
     def __init__(
         self,
@@ -478,6 +527,67 @@ class Connection:
         """Makes one attempt, or raises `Gone` at once while it is too early for another. Opens the spaces and
         registers the regions anew; leases, reservations and tickets are gone. Returns True if it is the same
         daemon."""
+    def open_session(
+        self,
+        space: Space,
+        *,
+        held: bool = False,
+        keep: bool = False,
+        lora: str = "",
+        salt: str = "",
+        timeout: float | None = None,
+    ) -> Session:
+        """Opens a conversation. `held`: what a save finds of it stays in the tiers until the next one. `keep`: it does not
+        end with its handle and its connection. `lora` and `salt` are those of all its turns."""
+    def fork_session(self, session: Session, tokens: int, *, keep: bool = False, timeout: float | None = None) -> Session:
+        """Opens a session with the first `tokens` of another one, or with fewer: `Session.tokens` says how many."""
+    def adopt_session(
+        self,
+        space: Space,
+        id: bytes,
+        tokens: int,
+        digest: bytes,
+        *,
+        held: bool = False,
+        keep: bool = False,
+        lora: str = "",
+        salt: str = "",
+    ) -> Session:
+        """Returns a handle for a session that another connection of the trust group has opened with the same options."""
+    def close_session(self, id: bytes, *, timeout: float | None = None) -> bool:
+        """Ends a session, also a kept one. False: there is no such session."""
+    def lookup_turn(
+        self,
+        session: Session,
+        prompt: Tokens,
+        unchanged: int,
+        *,
+        lease: bool = False,
+        tail: bool = False,
+        items: Iterable[tuple[str, int, int]] = (),
+        tiers: Iterable[int] = (),
+        id: bytes | None = None,
+        options: Options | None = None,
+        timeout: float | None = None,
+    ) -> Lookup:
+        """Begins a turn: looks up `prompt`, whose first `unchanged` tokens are those of the session, and makes it the
+        session's. Only what is behind them is sent, so nothing notices if they differ from the session's. `items`:
+        those of the whole prompt. `tail`: also finds the partial chunk that ends a saved turn."""
+    def save_turn(
+        self,
+        session: Session,
+        prompt: Tokens,
+        unchanged: int,
+        *,
+        tail: bool = False,
+        cursors: Iterable[int] = (),
+        items: Iterable[tuple[str, int, int]] = (),
+        options: Options | None = None,
+        timeout: float | None = None,
+    ) -> SavedTurn:
+        """Ends a turn whose chunks are stored: makes `prompt`, with what the model has said, the session's. `tail`: the
+        partial chunk at its end is stored, too, in all pools and on all ranks (else `NotFound`), and is saved with
+        `cursors`, one number for each pool or none."""
     def lookup(
         self,
         space: Space,
