@@ -78,6 +78,7 @@ void daemon_run::draw_machine() {
   for (uint32_t& bytes : world_.pools)
     bytes = static_cast<uint32_t>(random_.between(64, random_.coin() ? 4000 : 30'000));
   world_.spaces = static_cast<uint32_t>(random_.between(1, 2));
+  world_.salts.resize(world_.spaces);
   world_.prompts = static_cast<uint32_t>(random_.between(1, 12));
   world_.chunks = static_cast<uint32_t>(random_.between(1, 6));
   world_.shared_chunks = static_cast<uint32_t>(random_.below(world_.chunks + 1));
@@ -92,7 +93,7 @@ void daemon_run::draw_machine() {
   with.host.prefault = random_.coin();
   with.disk.enabled = random_.below(4) != 0;
   with.disk.path.assign(1, simulated_calls::folder);
-  with.disk.bytes = groups * (roomy_ ? 4 * mebibyte : mebibyte * random_.between(1, 2));
+  with.disk.bytes = groups * (roomy_ ? 2 * all + 4 * mebibyte : mebibyte * random_.between(1, 2));
   static constexpr const char* policies[] = {"lru", "arc", "kmg", "s3fifo", "fifo"};
   with.host.policy = policies[random_.below(std::size(policies))];
   with.disk.policy = policies[random_.below(std::size(policies))];
@@ -113,8 +114,11 @@ void daemon_run::draw_clients() {
   for (size_t i = 0; i < deeds; ++i)
     world_.mix[i] = random_.below(4) == 0 ? 0 : most[i];
   world_.mix[static_cast<size_t>(deed::store)] = most[0];
-  if (roomy_)
-    model_.promise_all_found();
+  bool healthy = !life_.with.disk.enabled || (faults_ == disk_faults{} && life_.disk.long_ones == 0);
+  bool all_on_disk = life_.with.disk.enabled && life_.with.disk.admission == "always" &&
+                     life_.with.disk.demotion != "selective";
+  model_.promise(
+      {.all_found = roomy_, .kept_found = healthy, .restart_keeps = roomy_ && healthy && all_on_disk});
   auto count = static_cast<uint32_t>(random_.between(1, 6));
   for (uint32_t i = 0; i < count; ++i)
     clients_.push_back(std::make_unique<simulated_client>(
@@ -251,7 +255,7 @@ void daemon_run::restart() {
                  (daemon_->warnings().empty() ? std::string() : daemon_->warnings().back()));
   for (auto& client : clients_)
     client->lose_daemon();
-  model_.crashed();
+  model_.restarted();
   daemon_.reset();
   disk_->end_process();
   disk_->set_faults({});

@@ -2,14 +2,12 @@
 // and tells the model what it asked for, was told and reads. What it does, and when, its seed decides.
 #pragma once
 
-#include "daemon_model.hpp"
-#include "simulated_calls.hpp"
+#include "client_world.hpp"
 
 #include "base/unique_fd.hpp"
 #include "protocol/frame_decoder.hpp"
 #include "tests/support/raw_client.hpp"
 
-#include <array>
 #include <deque>
 #include <functional>
 #include <map>
@@ -18,56 +16,6 @@
 #include <vector>
 
 namespace terrace::simulation {
-
-/// What a client may do, in the order of `client_mix`.
-enum class deed : uint8_t {
-  store,
-  load,
-  lookup,
-  lease,
-  load_leased,
-  read_leased,
-  release,
-  prefetch,
-  cancel,
-  reserve,
-  session,
-  pin,
-  unpin,
-  evict,
-  move,
-  clear_space,
-  clear_all,
-  look_around, ///< status, policies, leases, check, quotas
-  pause,       ///< for seconds
-  disconnect,  ///< its process lives
-  die,
-  stop_reading,
-  hostile, ///< bytes that no correct client sends
-};
-constexpr size_t deeds = 23;
-using client_mix = std::array<uint32_t, deeds>; ///< weights
-
-/// What all clients share.
-struct client_world {
-  scheduler& events;
-  daemon_model& model;
-  simulated_calls& calls;
-  std::vector<std::string> sockets;  ///< by group
-  std::vector<bool> isolated;        ///< by group
-  std::vector<uint32_t> pools{4096}; ///< bytes of an object
-  uint32_t spaces = 1;               ///< of a group
-  uint32_t prompts = 4;              ///< of a space
-  uint32_t chunks = 4;               ///< of a prompt
-  uint32_t shared_chunks = 1;        ///< of four prompts
-  std::chrono::nanoseconds thinks_most{1'000'000};
-  uint32_t cut = 0; ///< of a million sends and receives of clients, that move only a part
-  client_mix mix{};
-  bool down = false; ///< there is no daemon
-  std::function<void(const std::string&)> trace;
-
-  static constexpr uint32_t chunk_tokens = 16;
-};
 
 class simulated_client {
  public:
@@ -109,16 +57,13 @@ class simulated_client {
     handler done;
     std::function<void()> lost; ///< the connection has ended
   };
-  struct prompt {
-    uint32_t space = 0;
-    uint32_t root = 0;
-    uint32_t chunks = 0;
-  };
+  using prompt = client_world::prompt;
   struct lease {
     std::vector<uint8_t> id;
     prompt of;
     uint64_t asked = 0;
-    size_t busy = 0; ///< requests that use it
+    size_t busy = 0;   ///< requests that use it
+    uint64_t kept = 0; ///< in the model
   };
   struct place {
     named_object object;
@@ -181,8 +126,9 @@ class simulated_client {
   void be_hostile();
 
   prompt any_prompt();
-  uint32_t token(const prompt& of, uint32_t chunk, uint32_t index) const;
-  std::vector<named_object> objects_of(const prompt& of, uint32_t first = 0) const;
+  std::vector<named_object> objects_of(const prompt& of, uint32_t first = 0) const {
+    return world_.objects_of(group_, of, first);
+  }
   flatbuffers::Offset<wire::Prefix> write(builder& b, const prompt& of, uint32_t first = 0,
                                           const std::vector<uint8_t>& session = {},
                                           const std::vector<uint8_t>& parent = {}) const;

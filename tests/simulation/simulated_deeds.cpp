@@ -62,35 +62,15 @@ simulated_client::prompt simulated_client::any_prompt() {
           static_cast<uint32_t>(random_.between(1, world_.chunks))};
 }
 
-uint32_t simulated_client::token(const prompt& of, uint32_t chunk, uint32_t index) const {
-  bool shared = chunk < world_.shared_chunks;
-  return (shared ? of.root / 4 : 1'000'000 + of.root) * 64 + chunk * client_world::chunk_tokens + index;
-}
-
-/// Chunk by chunk, pool by pool.
-std::vector<named_object> simulated_client::objects_of(const prompt& of, uint32_t first) const {
-  std::vector<named_object> objects;
-  for (uint32_t chunk = first; chunk < of.chunks; ++chunk)
-    for (uint32_t pool = 0; pool < world_.pools.size(); ++pool) {
-      uint64_t chain = chunk < world_.shared_chunks ? of.root / 4 : (uint64_t{1} << 32 | of.root);
-      objects.push_back({group_, of.space, chain << 8 | chunk, pool});
-    }
-  return objects;
-}
-
 /// The chunks from `first` on continue the session, or there is none and the prompt is sent whole.
 flatbuffers::Offset<wire::Prefix> simulated_client::write(builder& b, const prompt& of, uint32_t first,
                                                           const std::vector<uint8_t>& session_id,
                                                           const std::vector<uint8_t>& parent) const {
-  std::vector<uint32_t> tokens;
-  for (uint32_t chunk = first; chunk < of.chunks; ++chunk)
-    for (uint32_t index = 0; index < client_world::chunk_tokens; ++index)
-      tokens.push_back(token(of, chunk, index));
-  auto sent = b.CreateVector(tokens);
+  auto sent = b.CreateVector(world_.tokens_of(of, first));
   auto before = parent.empty() ? 0 : b.CreateVector(parent);
   auto session_of = session_id.empty() ? 0 : b.CreateVector(session_id);
   return wire::CreatePrefix(b, sent, before, first * client_world::chunk_tokens, 0, 32,
-                            wire::DigestUnit::chunk, 0, 0, 0, 0, 0, session_of);
+                            wire::DigestUnit::chunk, 0, 0, 0, 0, 0, session_of, of.tail);
 }
 
 uint32_t simulated_client::deadline() {
@@ -201,24 +181,29 @@ void simulated_client::load(bool leased) {
 
 void simulated_client::look_up(bool with_lease) {
   prompt of = any_prompt();
-  uint64_t at = world_.model.now();
-  size_t expected = with_lease ? 0 : world_.model.findable(objects_of(of)) / world_.pools.size();
+  auto objects = objects_of(of);
+  auto expected = world_.model.expects(objects);
+  uint64_t at = expected.asked;
+  if (with_lease) // for which there may be no room
+    expected.because.clear();
   ask(
       kind::lookup,
       [&](builder& b) {
         auto prefix = write(b, of);
         return wire::CreateLookup(b, spaces_[of.space], prefix, with_lease, 0, with_lease ? deadline() : 0);
       },
-      [this, of, at, expected](answer& got) mutable {
+      [this, of, at, expected, objects](answer& got) mutable {
         auto table = got.good() ? protocol::parse<wire::LookupAnswer>(got.body) : fail(errc::internal, "");
         if (!table)
           return;
-        world_.model.found((*table)->found_chunks(), expected, at);
+        size_t found = (*table)->found_chunks() * world_.pools.size();
+        world_.model.found(found, expected);
         if ((*table)->found_chunks() > of.chunks)
           world_.model.broke("a lookup found more than was asked for");
         if (const auto* id = (*table)->lease()) {
           of.chunks = (*table)->found_chunks();
-          leases_.push_back({{id->begin(), id->end()}, of, at, 0});
+          auto kept = world_.model.keeps(std::span(objects).first(std::min(found, objects.size())), at);
+          leases_.push_back({{id->begin(), id->end()}, of, at, 0, kept});
         }
       });
 }
@@ -342,6 +327,7 @@ void simulated_client::release() {
   if (which == leases_.end())
     return;
   auto id = which->id;
+  world_.model.ends_keep(which->kept);
   leases_.erase(which);
   for (reading& each : readings_)
     if (each.lease == id)

@@ -1,0 +1,40 @@
+#include "client_world.hpp"
+
+namespace terrace::simulation {
+
+std::vector<uint32_t> client_world::tokens_of(const prompt& of, uint32_t first) const {
+  std::vector<uint32_t> tokens;
+  for (uint32_t chunk = first; chunk < of.chunks + (of.tail ? 1 : 0); ++chunk) {
+    bool shared = chunk < shared_chunks;
+    uint32_t begin = (shared ? of.root / 4 : 1'000'000 + of.root) * 64 + chunk * chunk_tokens;
+    for (uint32_t index = 0; index < (chunk < of.chunks ? chunk_tokens : tail_tokens); ++index)
+      tokens.push_back(begin + index);
+  }
+  return tokens;
+}
+
+std::vector<named_object> client_world::objects_of(uint32_t group, const prompt& of, uint32_t first) const {
+  std::vector<named_object> objects;
+  for (uint32_t chunk = first; chunk < of.chunks + (of.tail ? 1 : 0); ++chunk)
+    for (uint32_t pool = 0; pool < pools.size(); ++pool) {
+      uint64_t chain = chunk < shared_chunks ? of.root / 4 : (uint64_t{1} << 32 | of.root);
+      uint64_t partial = chunk < of.chunks ? 0 : uint64_t{1} << 48;
+      objects.push_back({group, of.space, partial | chain << 8 | chunk, pool});
+    }
+  return objects;
+}
+
+flatbuffers::Offset<wire::OpenSpace> client_world::open_space(flatbuffers::FlatBufferBuilder& b,
+                                                              uint32_t group, uint32_t space) const {
+  std::vector<flatbuffers::Offset<wire::Pool>> listed;
+  for (size_t pool = 0; pool < pools.size(); ++pool)
+    listed.push_back(wire::CreatePool(b, b.CreateString("p" + std::to_string(pool)), pools[pool]));
+  auto model_name = b.CreateString("model " + std::to_string(space)), dtype = b.CreateString("bf16"),
+       layout = b.CreateString("paged");
+  auto salt = salts[space].empty() ? 0 : b.CreateString(salts[space]);
+  return wire::CreateOpenSpace(
+      b, model_name, 0, dtype, layout, chunk_tokens, chunk_tokens, 1, b.CreateVector(listed), salt,
+      isolated[group] ? wire::HashAlgorithm::sha256_cbor : wire::HashAlgorithm::xxh3_128);
+}
+
+} // namespace terrace::simulation

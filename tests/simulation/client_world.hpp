@@ -1,0 +1,83 @@
+// What all clients of a simulated daemon share: its sockets, their prompts, and the mix of what they do.
+#pragma once
+
+#include "daemon_model.hpp"
+#include "simulated_calls.hpp"
+
+#include "tests/support/raw_client.hpp"
+
+#include <array>
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace terrace::simulation {
+
+/// What a client may do, in the order of `client_mix`.
+enum class deed : uint8_t {
+  store,
+  load,
+  lookup,
+  lease,
+  load_leased,
+  read_leased,
+  release,
+  prefetch,
+  cancel,
+  reserve,
+  session,
+  pin,
+  unpin,
+  evict,
+  move,
+  clear_space,
+  clear_all,
+  look_around, ///< status, policies, leases, check, quotas
+  pause,       ///< for seconds
+  disconnect,  ///< its process lives
+  die,
+  stop_reading,
+  hostile, ///< bytes that no correct client sends
+};
+constexpr size_t deeds = 23;
+using client_mix = std::array<uint32_t, deeds>; ///< weights
+
+/// What all clients share.
+struct client_world {
+  scheduler& events;
+  daemon_model& model;
+  simulated_calls& calls;
+  std::vector<std::string> sockets;  ///< by group
+  std::vector<bool> isolated;        ///< by group
+  std::vector<uint32_t> pools{4096}; ///< bytes of an object
+  uint32_t spaces = 1;               ///< of a group
+  std::vector<std::string> salts{1}; ///< by space
+  uint32_t prompts = 4;              ///< of a space
+  uint32_t chunks = 4;               ///< of a prompt
+  uint32_t shared_chunks = 1;        ///< of four prompts
+  std::chrono::nanoseconds thinks_most{1'000'000};
+  uint32_t cut = 0; ///< of a million sends and receives of clients, that move only a part
+  client_mix mix{};
+  bool down = false; ///< there is no daemon
+  std::function<void(const std::string&)> trace;
+
+  static constexpr uint32_t chunk_tokens = 16;
+  static constexpr uint32_t tail_tokens = 5; ///< of the partial chunk behind a prompt's last whole one
+
+  /// Prompts of four roots begin alike, with `shared_chunks` chunks.
+  struct prompt {
+    uint32_t space = 0;
+    uint32_t root = 0;
+    uint32_t chunks = 0;
+    bool tail = false; ///< a partial chunk follows
+  };
+  /// Tokens from the chunk `first` on.
+  std::vector<uint32_t> tokens_of(const prompt& of, uint32_t first) const;
+  /// Objects from the chunk `first` on, chunk by chunk, pool by pool.
+  std::vector<named_object> objects_of(uint32_t group, const prompt& of, uint32_t first = 0) const;
+  flatbuffers::Offset<wire::OpenSpace> open_space(flatbuffers::FlatBufferBuilder& b, uint32_t group,
+                                                  uint32_t space) const;
+};
+
+} // namespace terrace::simulation
