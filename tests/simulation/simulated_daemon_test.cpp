@@ -116,7 +116,7 @@ TEST(SimulatedDaemon, KeepsItsPromisesWhateverHappens) {
     answers += run.answers(), errors += run.errors(), checked += run.objects_checked(),
         clears += run.clears();
     crashes += run.crashes(), restarts += run.restarts(), steps += run.steps(), time += run.virtual_time();
-    if (failed == 5)
+    if (failed == (GTEST_FLAG_GET(fail_fast) ? 1 : 5))
       break;
   }
   std::cout << last - first + 1 << " seeds, " << steps << " events in "

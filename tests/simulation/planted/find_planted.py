@@ -4,7 +4,8 @@
   tests/simulation/planted/find_planted.py [NAME...]
 
 Each NAME.patch makes one error in the daemon. The copy and its build are in build/planted and stay there for the next run.
-The last line is `N found, N not found`.
+The output
+is a table, as in docs/checks.md, and `N found, N not found`.
 """
 
 import argparse
@@ -33,24 +34,23 @@ def refresh():
     run("git", "checkout", "--quiet", "--force", "--detach", commit, check=True)
 
 
-def seed_that_finds(name, seeds):
-    """The first seed that fails; 0: none. Text: the error could not be planted."""
+def what_finds(name, seeds):
+    """The first seed that fails, and what it says; seed 0: none does, or the error could not be planted."""
     planted = run("git", "apply", str(FOLDER / (name + ".patch")))
     if planted.returncode != 0:
-        return "does not apply: " + planted.stdout.strip()
+        return 0, "does not apply: " + planted.stdout.strip()
     try:
         built = run("python3", "tools/run_ninja.py", "--build", "build", PROGRAM)
         if built.returncode != 0:
-            return "does not build: " + built.stdout[-2000:]
+            return 0, "does not build: " + built.stdout[-2000:]
         environment = dict(os.environ, TERRACE_SIMULATION_SEEDS=str(seeds))
-        played = run("build/" + PROGRAM, "--gtest_filter=SimulatedDaemon.KeepsItsPromises*", env=environment)
+        played = run("build/" + PROGRAM, "--gtest_filter=SimulatedDaemon.KeepsItsPromises*", "--gtest_fail_fast", env=environment)
     finally:
         run("git", "checkout", "--quiet", "--force", "HEAD", "--", ".", check=True)
-    seed = re.search(r"(.*)\n *repeat it with: ./test simulation --seed (\d+)", played.stdout)
-    if seed:
-        print(f"  {seed[1].strip()}", flush=True)
-        return int(seed[2])
-    return 0 if played.returncode == 0 else "ended without naming a seed: " + played.stdout[-2000:]
+    told = re.search(r"(.*)\n *repeat it with: ./test simulation --seed (\d+)", played.stdout)
+    if told:
+        return int(told[2]), told[1].strip()
+    return 0, f"not found by {seeds} seeds" if played.returncode == 0 else "ended without naming a seed: " + played.stdout[-2000:]
 
 
 def main():
@@ -63,10 +63,11 @@ def main():
     if run("tools/configure", "build").returncode != 0:
         sys.exit("the copy cannot be configured")
     found = 0
+    print("| planted error | seed | what is told |\n|---|---|---|")
     for name in names:
-        seed = seed_that_finds(name, options.seeds)
-        found += isinstance(seed, int) and seed > 0
-        print(f"{name}: " + (str(seed) if seed else f"not found by {options.seeds} seeds"), flush=True)
+        seed, told = what_finds(name, options.seeds)
+        found += seed > 0
+        print(f"| {name.replace('_', ' ')} | {seed or '-'} | {told} |", flush=True)
     print(f"{found} found, {len(names) - found} not found")
     sys.exit(0 if found == len(names) else 1)
 
