@@ -1,5 +1,7 @@
 #include "client_world.hpp"
 
+#include <cstring>
+
 namespace terrace::simulation {
 
 std::vector<uint32_t> client_world::tokens_of(const prompt& of, uint32_t first) const {
@@ -18,10 +20,21 @@ std::vector<named_object> client_world::objects_of(uint32_t group, const prompt&
   for (uint32_t chunk = first; chunk < of.chunks + (of.tail ? 1 : 0); ++chunk)
     for (uint32_t pool = 0; pool < pools.size(); ++pool) {
       uint64_t chain = chunk < shared_chunks ? of.root / 4 : (uint64_t{1} << 32 | of.root);
-      uint64_t partial = chunk < of.chunks ? 0 : uint64_t{1} << 48;
-      objects.push_back({group, of.space, partial | chain << 8 | chunk, pool});
+      objects.push_back({group, of.space, chain << 8 | chunk, pool, chunk == of.chunks});
     }
   return objects;
+}
+
+flatbuffers::Offset<wire::Prefix> client_world::write_prefix(flatbuffers::FlatBufferBuilder& b,
+                                                             const prompt& of) const {
+  auto sent = b.CreateVector(tokens_of(of, 0));
+  return wire::CreatePrefix(b, sent, 0, 0, 0, 32, wire::DigestUnit::chunk, 0, 0, 0, 0, 0, 0, of.tail);
+}
+
+std::vector<uint8_t> client_world::lookup_id(uint64_t number) {
+  std::vector<uint8_t> id(16, 0x51);
+  std::memcpy(id.data(), &number, sizeof number);
+  return id;
 }
 
 flatbuffers::Offset<wire::OpenSpace> client_world::open_space(flatbuffers::FlatBufferBuilder& b,

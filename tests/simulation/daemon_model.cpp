@@ -20,7 +20,7 @@ uint64_t word_of(uint64_t version, uint64_t index) {
 
 std::string named_object::text() const {
   return "group " + std::to_string(group) + " space " + std::to_string(space) + " chain " +
-         std::to_string(chain) + " pool " + std::to_string(pool);
+         std::to_string(chain) + (tail ? " tail" : "") + " pool " + std::to_string(pool);
 }
 
 daemon_model::version daemon_model::writes(const named_object& object) {
@@ -40,7 +40,7 @@ void daemon_model::stored(std::span<const version> versions, uint64_t asked, boo
   for (version each : versions) {
     written& one = written_[each - 1];
     one.ended = now();
-    if (there && alone && promised_.all_found)
+    if (there && alone && promised_.all_found && !one.object.tail)
       there_.insert(one.object);
   }
 }

@@ -19,6 +19,7 @@ struct named_object {
   uint32_t space = 0;
   uint64_t chain = 0;
   uint32_t pool = 0;
+  bool tail = false; ///< of a partial chunk, which is removed when nobody refers to it any more
   auto operator<=>(const named_object&) const = default;
   std::string text() const;
 };

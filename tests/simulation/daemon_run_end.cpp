@@ -1,9 +1,15 @@
 // What a daemon says of itself when all clients have gone.
 #include "daemon_run.hpp"
 
+#include "index/object_header.hpp"
 #include "tests/support/raw_client.hpp"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <memory>
+#include <stdexcept>
 
 namespace terrace::simulation {
 
@@ -22,8 +28,8 @@ class operator_client {
   }
 
   template <class Build>
-  test::received ask(kind verb, Build&& build) {
-    client_.send(verb, ++last_, std::forward<Build>(build));
+  test::received ask(kind verb, Build&& build, int descriptor = -1) {
+    client_.send(verb, ++last_, std::forward<Build>(build), descriptor);
     simulated_sockets::touch();
     for (;;) {
       if (auto answer = client_.next())
@@ -40,6 +46,73 @@ class operator_client {
 };
 
 } // namespace
+
+/// A space of the group, opened by an operator.
+class daemon_run::end_check {
+ public:
+  end_check(daemon_run& run, operator_client& by, uint32_t group, uint32_t space)
+      : run_(run), world_(run.world_), by_(by), group_(group), space_(space) {
+    auto opened = by.ask(kind::open_space, [&](auto& b) { return world_.open_space(b, group, space); });
+    if (opened.is_error())
+      throw std::runtime_error("an operator cannot open a space: " + opened.text());
+    number_ = opened.as<wire::OpenSpaceAnswer>().space();
+  }
+
+  /// Nobody holds anything, so nothing that has moved down stays above.
+  void move_down() {
+    for (uint32_t root = 0; root < world_.prompts; ++root) {
+      client_world::prompt of{space_, root, world_.chunks};
+      auto moved = by_.ask(kind::move, [&](auto& b) {
+        auto prefix = world_.write_prefix(b, of);
+        return wire::CreateMove(b, number_, prefix, 2);
+      });
+      if (!moved.is_error() && moved.as<wire::MoveAnswer>().held()->chunks() != 0)
+        broke("chunks that have moved to the disk stay in memory, and nobody holds them");
+    }
+  }
+
+  /// Everything can be evicted, so memory takes a prompt after the other.
+  void fill_memory(uint64_t capacity) {
+    uint64_t bytes = 0, physical = 0;
+    for (uint32_t pool : world_.pools) {
+      bytes += pool;
+      physical += physical_bytes_for(pool);
+    }
+    unique_fd memory(::memfd_create("region", MFD_CLOEXEC));
+    (void) !::ftruncate(memory.get(), static_cast<off_t>(bytes));
+    auto region = by_.ask(
+        kind::register_region,
+        [&](auto& b) { return wire::CreateRegisterRegion(b, wire::RegionKind::memfd, bytes); }, memory.get());
+    uint32_t number = region.as<wire::RegisterRegionAnswer>().region();
+    uint64_t chunks = std::min<uint64_t>(capacity / physical + 2, 50);
+    for (uint32_t root = 0; root < chunks && run_.broken().empty(); ++root) {
+      client_world::prompt of{space_, 1000 + root, 1};
+      auto stored = by_.ask(kind::store, [&](auto& b) {
+        auto prefix = world_.write_prefix(b, of);
+        std::vector<wire::Run> runs;
+        uint64_t at = 0;
+        for (uint32_t pool : world_.pools) {
+          runs.emplace_back(at, pool, 0, 1);
+          at += pool;
+        }
+        return wire::CreateStore(b, number_, prefix, 0, 1, number, b.CreateVectorOfStructs(runs));
+      });
+      if (stored.is_error())
+        broke("a store is refused although everything can be evicted: " + stored.text());
+    }
+    (void) by_.ask(kind::unregister_region, [&](auto& b) { return wire::CreateUnregisterRegion(b, number); });
+  }
+
+ private:
+  void broke(const std::string& what) {
+    run_.model_.broke("after the last client of group " + std::to_string(group_) + ": " + what);
+  }
+
+  daemon_run& run_;
+  const client_world& world_;
+  operator_client& by_;
+  uint32_t group_, space_, number_ = 0;
+};
 
 void daemon_run::check_empty(uint32_t group) {
   say("an operator looks at group " + std::to_string(group));
@@ -80,8 +153,9 @@ void daemon_run::check_empty(uint32_t group) {
     broke(counted.differences()->Get(0)->str());
   else if (!counted.idle())
     broke("some request is still in progress");
+  auto is_of_prompts = [](const std::string& kind) { return kind.find("prompts") != std::string::npos; };
   for (const auto* each : *counted.references())
-    if (each->count() != 0)
+    if (each->count() != 0 && !is_of_prompts(each->kind()->str())) // which are kept like objects
       broke(std::to_string(each->count()) + " references of " + each->kind()->str() + " are left");
   auto status = by.ask(kind::status, [](auto& b) { return wire::CreateStatus(b); });
   const auto& told = status.as<wire::StatusAnswer>();
@@ -94,6 +168,15 @@ void daemon_run::check_empty(uint32_t group) {
     if (tier->leased_objects() != 0 || tier->waiting_requests() != 0 ||
         tier->used_bytes() + tier->free_bytes() != tier->capacity_bytes())
       broke("objects of " + tier->tier()->str() + " are leased, or its bytes do not add up");
+  for (uint32_t space = 0; space < world_.spaces && broken().empty(); ++space) {
+    end_check of_space(*this, by, group, space);
+    if (life_.with.disk.enabled)
+      of_space.move_down();
+    of_space.fill_memory(of.tiers()->Get(0)->capacity_bytes());
+  }
+  if (!broken().empty())
+    return;
+  advance_until([] { return false; }, std::chrono::minutes(1)); // what was stored is written down
   auto cleared = by.ask(kind::clear, [](auto& b) { return wire::CreateClear(b, 0); });
   if (cleared.is_error())
     return;

@@ -79,6 +79,7 @@ void simulated_client::connect() {
     return;
   decoder_.emplace(protocol::frame_decoder::options{.accepts = protocol::direction::answers});
   reads_ = true;
+  reads_since_ = world_.events.now();
   say("connects");
   greet();
 }
@@ -166,7 +167,9 @@ void simulated_client::disconnect(bool process_ends) {
   leases_.clear();
   readings_.clear();
   spaces_.clear();
-  session_.reset();
+  for (const session& each : sessions_)
+    world_.model.ends_keep(each.kept);
+  sessions_.clear();
   region_ = 0;
   unmap();
   for (auto& [number, request] : std::exchange(open_, {}))
@@ -193,6 +196,7 @@ void simulated_client::leave() {
 void simulated_client::wind_up() {
   left_ = 0;
   reads_ = true;
+  reads_since_ = world_.events.now();
   simulated_sockets::touch();
 }
 
@@ -312,6 +316,13 @@ void simulated_client::receive_some() {
       return;
     take(*frame);
   }
+}
+
+errc simulated_client::answer::code() const {
+  if (good())
+    return errc::ok;
+  auto why = protocol::parse<wire::Error>(body);
+  return why ? static_cast<errc>((*why)->code()) : errc::internal;
 }
 
 void simulated_client::take(protocol::frame& frame) {

@@ -9,7 +9,8 @@
 namespace terrace::simulation {
 
 simulated_daemon::simulated_daemon(scheduler& events, simulated_disk& disk, const daemon_life& life)
-    : events_(events), trace_(life.trace), process_(events, disk, life.seed, life.actors) {
+    : events_(events), trace_(life.trace), process_(events, disk, life.seed, life.actors),
+      in_force_(life.with) {
   process_.ring().set_delays(life.disk);
   process_.ring().serve_sockets(life.sockets);
   if (trace_)
@@ -52,6 +53,12 @@ simulated_daemon::~simulated_daemon() {
   while (!ended() && step()) {
   }
   supervisor_ = nullptr;
+}
+
+void simulated_daemon::reload(const settings& changed) {
+  settings merged = apply_at_run_time(in_force_, changed);
+  send_changes(merged, in_force_, caf::actor_cast<caf::actor>(supervisor_));
+  in_force_ = std::move(merged);
 }
 
 void simulated_daemon::drain() { caf::anon_send(supervisor_, drain_notice{}); }
