@@ -195,12 +195,12 @@ void daemon_run::draw_clients() {
   world_.roomy = roomy_;
   world_.tails = random_.coin();
   world_.names_lookups = random_.coin();
-  bool healthy =
-      !life_.with.disk.enabled || (faults_ == disk_faults{} && life_.disk.long_ones == 0 && !vanishes_);
+  healthy_ = !life_.with.disk.enabled ||
+             (faults_ == disk_faults{} && life_.disk.long_ones == 0 && !vanishes_);
   bool all_on_disk = life_.with.disk.enabled && life_.with.disk.admission == "always" &&
                      life_.with.disk.demotion != "selective";
   model_.promise(
-      {.all_found = roomy_, .kept_found = healthy, .restart_keeps = roomy_ && healthy && all_on_disk});
+      {.all_found = roomy_, .kept_found = healthy_, .restart_keeps = roomy_ && healthy_ && all_on_disk});
   auto count = static_cast<uint32_t>(random_.between(1, 6));
   for (uint32_t i = 0; i < count; ++i) {
     auto group = static_cast<uint32_t>(random_.below(world_.sockets.size()));

@@ -23,6 +23,8 @@ void simulated_daemon::start(const daemon_life& life) {
   environment env;
   env.processors = 1;
   env.state_directory = std::string(simulated_calls::folder) + "/state";
+  auto* calls = simulated_calls::of_this_thread();
+  calls->let_threads_work_at_once(false); // those that wait for work
   auto wired = wire_up(life.with, env, {});
   if (!wired)
     throw std::runtime_error("the daemon does not start: " + wired.error().text);
@@ -31,6 +33,7 @@ void simulated_daemon::start(const daemon_life& life) {
   wired->lease_ends->finish();
   wired->populator->finish();
   wired->populator = nullptr;
+  calls->let_threads_work_at_once(true); // those that read an index
   wired->detached = false;
   wired->place = [this] { return process_.home(); };
   wired->log = [this](const std::string& line) { say("log", line); };
