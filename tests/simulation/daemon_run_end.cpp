@@ -235,6 +235,8 @@ void daemon_run::check_empty(uint32_t group) {
   auto cleared = by.ask(kind::clear, [](auto& b) { return wire::CreateClear(b, 0); });
   if (cleared.is_error())
     return;
+  advance_until([] { return false; },
+                std::chrono::seconds(1)); // tails that nobody refers to any more are looked for
   auto after = by.ask(kind::status, [](auto& b) { return wire::CreateStatus(b); });
   for (const auto* tier : *after.as<wire::StatusAnswer>().groups()->Get(0)->tiers())
     if (tier->state()->str() == "ready" && (tier->objects() != 0 || tier->used_bytes() != 0))
