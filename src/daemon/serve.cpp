@@ -108,20 +108,6 @@ unique_fd watchdog_timer(const environment& env) {
   return timer;
 }
 
-std::vector<uint64_t> host_bytes_of(const settings& with) {
-  std::vector<uint64_t> bytes;
-  for (const group_options& group : with.groups())
-    bytes.push_back(group.host_bytes);
-  return bytes;
-}
-
-quotas_notice quotas_of(const settings& with) {
-  quotas_notice notice;
-  for (const group_options& group : with.groups())
-    notice.of_groups.push_back(with.quotas_of(group.name));
-  return notice;
-}
-
 void reload(const settings_reader& read_again, settings& in_force, const actors::supervisor_actor& supervisor,
             std::atomic<bool>& cost_model) {
   auto read = read_again();
@@ -148,19 +134,9 @@ void reload(const settings_reader& read_again, settings& in_force, const actors:
     log_info("configuration reloaded: nothing has changed");
   for (const option_change& change : changes)
     log_info(change.text());
-  policies_notice changed;
-  if (merged.host.policy != in_force.host.policy)
-    changed.host = merged.host.policy;
-  if (merged.disk.policy != in_force.disk.policy)
-    changed.disk = merged.disk.policy;
-  bool new_quotas = merged.quota != in_force.quota;
+  (void) set_log_level(merged.daemon.log_level); // the level was validated
+  send_changes(merged, in_force, caf::actor_cast<caf::actor>(supervisor));
   in_force = std::move(merged);
-  (void) set_log_level(in_force.daemon.log_level); // the level was validated
-  caf::anon_send(supervisor, std::move(changed));
-  if (new_quotas)
-    caf::anon_send(supervisor, quotas_of(in_force));
-  // Sent even if nothing has changed, because memory that was not available before may be available now.
-  caf::anon_send(supervisor, resize_groups{host_bytes_of(in_force)});
 }
 
 /// The probe of each path, with the path's file.

@@ -14,6 +14,9 @@ struct kernel_report;
 namespace terrace::actors {
 struct supervisor_arguments;
 }
+namespace caf {
+class actor;
+}
 
 namespace terrace {
 
@@ -34,6 +37,9 @@ exit_code serve(settings with, const settings_reader& read_again, const environm
 /// those of the sockets and of the metrics address.
 result<actors::supervisor_arguments> wire_up(const settings& with, const environment& env,
                                              const runtime::kernel_report& kernel);
+
+/// Tells the supervisor of the changes of a reload: policies, quotas and memory of the groups.
+void send_changes(const settings& merged, const settings& before, const caf::actor& supervisor);
 
 // `terraced --gpu DEVICE`: the process that makes all CUDA calls for one GPU. The daemon starts it, and it
 // ends with the daemon.

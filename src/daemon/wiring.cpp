@@ -13,9 +13,13 @@
 #include "runtime/runtime_options.hpp"
 #include "runtime/thread_priority.hpp"
 
+#include <caf/actor.hpp>
+#include <caf/send.hpp>
+
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 namespace terrace {
@@ -325,6 +329,25 @@ result<actors::supervisor_arguments> wire_up(const settings& with, const environ
     return tl::unexpected(opened.error());
   }
   return wired;
+}
+
+void send_changes(const settings& merged, const settings& before, const caf::actor& supervisor) {
+  policies_notice changed;
+  if (merged.host.policy != before.host.policy)
+    changed.host = merged.host.policy;
+  if (merged.disk.policy != before.disk.policy)
+    changed.disk = merged.disk.policy;
+  caf::anon_send(supervisor, std::move(changed));
+  quotas_notice quotas;
+  resize_groups sizes;
+  for (const group_options& group : merged.groups()) {
+    quotas.of_groups.push_back(merged.quotas_of(group.name));
+    sizes.host_bytes.push_back(group.host_bytes);
+  }
+  if (merged.quota != before.quota)
+    caf::anon_send(supervisor, std::move(quotas));
+  // Sent even if nothing has changed, because memory that was not available before may be available now.
+  caf::anon_send(supervisor, std::move(sizes));
 }
 
 } // namespace terrace

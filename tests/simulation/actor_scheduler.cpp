@@ -51,6 +51,7 @@ actor_delays actor_delays::draw(seeded_random& random) {
   actor_delays delays;
   delays.most = std::chrono::nanoseconds(random.swarm(1'000'000));
   delays.messages_most = 1 + random.below(4);
+  delays.differ = random.coin();
   return delays;
 }
 
@@ -124,8 +125,17 @@ void actor_scheduler::stop() {
   }
 }
 
+uint64_t actor_scheduler::most_of(caf::resumable* job) const {
+  auto most = static_cast<uint64_t>(delays_.most.count());
+  auto* actor = delays_.differ ? dynamic_cast<caf::scheduled_actor*>(job) : nullptr;
+  if (actor == nullptr)
+    return most;
+  uint64_t draw = (actor->id() * 0x9e3779b97f4a7c15 ^ most) >> 60;
+  return draw < 12 ? 0 : draw < 14 ? most : 10 * most;
+}
+
 void actor_scheduler::enqueue(caf::resumable* job) {
-  std::chrono::nanoseconds delay(random_.between(0, static_cast<uint64_t>(delays_.most.count())));
+  std::chrono::nanoseconds delay(random_.between(0, most_of(job)));
   // The event does not know its own number before it exists.
   auto number = std::make_shared<simulation::scheduler::event_id>();
   *number = events_.after(delay, [this, job, number] {

@@ -32,6 +32,8 @@ struct actor_delays {
   std::chrono::nanoseconds most{};
   /// Messages that an actor handles before others may run: 1 to this many, drawn each time.
   size_t messages_most = 1;
+  /// Each actor has delays of its own: most have none, and some are ten times as late.
+  bool differ = false;
 
   /// Swarm testing: in half of all runs, actors run without delay.
   static actor_delays draw(seeded_random& random);
@@ -101,6 +103,7 @@ class actor_scheduler final : public caf::scheduler::abstract_coordinator {
     actor_scheduler& of_;
   };
 
+  uint64_t most_of(caf::resumable* job) const;
   void run(caf::resumable* job);
   void note(caf::resumable* job);
 

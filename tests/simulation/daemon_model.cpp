@@ -20,7 +20,7 @@ uint64_t word_of(uint64_t version, uint64_t index) {
 
 std::string named_object::text() const {
   return "group " + std::to_string(group) + " space " + std::to_string(space) + " chain " +
-         std::to_string(chain) + " pool " + std::to_string(pool);
+         std::to_string(chain) + (tail ? " tail" : "") + " pool " + std::to_string(pool);
 }
 
 daemon_model::version daemon_model::writes(const named_object& object) {
@@ -40,15 +40,18 @@ void daemon_model::stored(std::span<const version> versions, uint64_t asked, boo
   for (version each : versions) {
     written& one = written_[each - 1];
     one.ended = now();
-    if (there && alone && nothing_is_evicted_)
+    if (there && alone && promised_.all_found && !one.object.tail)
       there_.insert(one.object);
   }
 }
 
 daemon_model::removal daemon_model::clears(uint32_t group, std::optional<uint32_t> space) {
-  std::erase_if(there_, [&](const named_object& each) {
+  auto is_cleared = [&](const named_object& each) {
     return each.group == group && (!space || each.space == *space);
-  });
+  };
+  std::erase_if(there_, is_cleared);
+  for (auto& [number, objects] : kept_)
+    std::erase_if(objects, is_cleared);
   ++removing_;
   return {group, space, now()};
 }
@@ -65,8 +68,11 @@ void daemon_model::cleared(const removal& which, bool done) {
 }
 
 void daemon_model::removes(std::span<const named_object> objects) {
-  for (const named_object& each : objects)
+  for (const named_object& each : objects) {
     there_.erase(each);
+    for (auto& [number, kept] : kept_)
+      kept.erase(each);
+  }
   ++removing_;
 }
 
@@ -85,7 +91,23 @@ void daemon_model::all_quiet() {
 
 void daemon_model::crashed() {
   all_quiet();
+  kept_.clear();
   there_.clear();
+}
+
+void daemon_model::restarted() {
+  all_quiet();
+  kept_.clear();
+  if (!promised_.restart_keeps)
+    there_.clear();
+}
+
+uint64_t daemon_model::keeps(std::span<const named_object> objects, uint64_t asked) {
+  if (!promised_.kept_found || objects.empty() || removing_ != 0 || asked <= last_removed_)
+    return 0;
+  uint64_t number = now();
+  kept_[number].insert(objects.begin(), objects.end());
+  return number;
 }
 
 daemon_model::version daemon_model::check(const named_object& object, std::span<const std::byte> bytes,
@@ -109,19 +131,30 @@ daemon_model::version daemon_model::check(const named_object& object, std::span<
   return which;
 }
 
-size_t daemon_model::findable(std::span<const named_object> objects) const {
-  if (removing_ != 0 || !nothing_is_evicted_)
-    return 0;
-  size_t count = 0;
-  while (count < objects.size() && there_.contains(objects[count]))
-    ++count;
-  return count;
+daemon_model::expectation daemon_model::expects(std::span<const named_object> objects) {
+  expectation expected{now(), {}};
+  if (removing_ != 0)
+    return expected;
+  for (const named_object& each : objects) {
+    auto keeper =
+        std::find_if(kept_.begin(), kept_.end(), [&](const auto& one) { return one.second.contains(each); });
+    if (keeper == kept_.end() && !there_.contains(each))
+      break;
+    expected.because.push_back(there_.contains(each) ? 0 : keeper->first);
+  }
+  return expected;
 }
 
-void daemon_model::found(size_t count, size_t expected, uint64_t asked) {
-  if (count < expected && removing_ == 0 && last_removed_ < asked)
-    broke("a lookup found " + std::to_string(count) + " objects where " + std::to_string(expected) +
-          " were stored and nothing has been evicted");
+void daemon_model::found(size_t count, const expectation& expected) {
+  if (removing_ != 0 || last_removed_ >= expected.asked)
+    return;
+  size_t must = 0; // who kept it when it was asked for has kept it since
+  while (must < expected.because.size() &&
+         (expected.because[must] == 0 || kept_.contains(expected.because[must])))
+    ++must;
+  if (count < must)
+    broke("a lookup found " + std::to_string(count) + " objects where " + std::to_string(must) +
+          (expected.because[count] == 0 ? " were stored and nothing has been evicted" : " are held"));
 }
 
 } // namespace terrace::simulation

@@ -19,6 +19,7 @@ struct named_object {
   uint32_t space = 0;
   uint64_t chain = 0;
   uint32_t pool = 0;
+  bool tail = false; ///< of a partial chunk, which is removed when nobody refers to it any more
   auto operator<=>(const named_object&) const = default;
   std::string text() const;
 };
@@ -55,17 +56,33 @@ class daemon_model {
   void all_quiet();
   /// The daemon has lost its memory, and what the disk has is anybody's guess.
   void crashed();
+  /// The daemon has ended in order and was started again.
+  void restarted();
+
+  /// Somebody holds these objects, which were found at the time `asked`, until `ends_keep`. Returns a number; 0: none can be
+  /// relied on, because something was being removed meanwhile.
+  uint64_t keeps(std::span<const named_object> objects, uint64_t asked);
+  void ends_keep(uint64_t number) { kept_.erase(number); }
 
   // ---- what must hold ----
 
   /// Bytes that a request of the time `asked` returned for the object. Returns their version.
   version check(const named_object& object, std::span<const std::byte> bytes, uint64_t asked);
-  /// Nothing is evicted unless somebody asks: what was stored is found.
-  void promise_all_found() { nothing_is_evicted_ = true; }
-  /// The leading objects that a lookup at this time must find.
-  size_t findable(std::span<const named_object> objects) const;
-  /// The lookup was asked at `asked` and found fewer than it had to.
-  void found(size_t count, size_t expected, uint64_t asked);
+  struct promises {
+    bool all_found = false;     ///< nothing is evicted unless somebody asks: what was stored is found
+    bool kept_found = false;    ///< no device fails: what somebody holds is found
+    bool restart_keeps = false; ///< all that was stored is on disk when the daemon has ended in order
+  };
+  void promise(const promises& made) { promised_ = made; }
+
+  /// What a lookup that is about to be sent must find: leading objects.
+  struct expectation {
+    uint64_t asked = 0;
+    std::vector<uint64_t> because; ///< of each object, who keeps it; 0: it was stored, and nothing is evicted
+  };
+  expectation expects(std::span<const named_object> objects);
+  /// The lookup found this many of the objects.
+  void found(size_t count, const expectation& expected);
 
   void broke(const std::string& what) { broken_.push_back(what); }
   const std::vector<std::string>& broken() const { return broken_; }
@@ -82,7 +99,8 @@ class daemon_model {
   uint64_t now_ = 0;
   std::vector<written> written_; ///< by version - 1
   std::set<named_object> there_;
-  bool nothing_is_evicted_ = false;
+  promises promised_;
+  std::map<uint64_t, std::set<named_object>> kept_;
   size_t removing_ = 0;       ///< requests in progress that may remove something
   uint64_t last_removed_ = 0; ///< the end of the last one
   std::vector<std::string> broken_;

@@ -16,6 +16,12 @@ using std::chrono::seconds;
 namespace {
 
 constexpr uint64_t disk_capacity = 64 * mebibyte;
+constexpr size_t paths_max = 3; ///< of the disk tier
+
+std::string path_of(size_t number) {
+  return std::string(simulated_calls::folder) + "/d" + std::to_string(number);
+}
+
 /// All deadlines are shorter than this.
 constexpr auto longest_request = minutes(30);
 /// What is left of clients that are gone ends within this.
@@ -24,11 +30,14 @@ constexpr auto longest_end = minutes(5);
 } // namespace
 
 daemon_run::daemon_run(const daemon_run_options& how)
-    : how_(how), random_(how.seed), events_(random_.next()),
+    : how_(how), random_(how.bounds.seed), events_(random_.next()),
       disk_(std::make_unique<simulated_disk>(random_.next(), disk_capacity)),
       calls_(events_, random_.next()), world_{.events = events_, .model = model_, .calls = calls_} {
   disk_->mkdir(simulated_calls::folder);
-  disk_->fsync(disk_->open("/", O_RDONLY | O_DIRECTORY));
+  for (size_t path = 0; path < paths_max; ++path)
+    disk_->mkdir(path_of(path));
+  for (const char* folder : {"/", simulated_calls::folder})
+    disk_->fsync(disk_->open(folder, O_RDONLY | O_DIRECTORY));
   calls_.mount(*disk_);
   if (how_.trace)
     world_.trace = [this](const std::string& line) { how_.trace(events_.now(), line); };
@@ -51,7 +60,28 @@ void daemon_run::say(const std::string& what) {
 
 void daemon_run::draw() {
   draw_machine();
+  draw_operators();
   draw_clients();
+  leave_out();
+}
+
+/// After all draws, so that the rest is what it was.
+void daemon_run::leave_out() {
+  const run_bounds& bounds = how_.bounds;
+  if (!bounds.has("disk_faults"))
+    faults_ = {};
+  if (!bounds.has("disk_delays"))
+    life_.disk = {};
+  if (!bounds.has("cuts")) {
+    world_.cut = 0;
+    life_.sockets = {};
+  }
+  if (!bounds.has("actor_delays"))
+    life_.actors = {};
+  vanishes_ = vanishes_ && bounds.has("vanishing");
+  for (size_t i = 0; i < deeds; ++i)
+    if (!bounds.has(deed_names[i]))
+      world_.mix[i] = 0;
 }
 
 void daemon_run::draw_machine() {
@@ -78,6 +108,7 @@ void daemon_run::draw_machine() {
   for (uint32_t& bytes : world_.pools)
     bytes = static_cast<uint32_t>(random_.between(64, random_.coin() ? 4000 : 30'000));
   world_.spaces = static_cast<uint32_t>(random_.between(1, 2));
+  world_.salts.resize(world_.spaces);
   world_.prompts = static_cast<uint32_t>(random_.between(1, 12));
   world_.chunks = static_cast<uint32_t>(random_.between(1, 6));
   world_.shared_chunks = static_cast<uint32_t>(random_.below(world_.chunks + 1));
@@ -91,11 +122,13 @@ void daemon_run::draw_machine() {
   with.host.segment_bytes = huge_page_bytes;
   with.host.prefault = random_.coin();
   with.disk.enabled = random_.below(4) != 0;
-  with.disk.path.assign(1, simulated_calls::folder);
-  with.disk.bytes = groups * (roomy_ ? 4 * mebibyte : mebibyte * random_.between(1, 2));
-  static constexpr const char* policies[] = {"lru", "arc", "kmg", "s3fifo", "fifo"};
-  with.host.policy = policies[random_.below(std::size(policies))];
-  with.disk.policy = policies[random_.below(std::size(policies))];
+  with.disk.path.clear();
+  for (size_t path = 0, paths = random_.coin() ? 1 : random_.between(1, paths_max); path < paths; ++path)
+    with.disk.path.push_back(path_of(path));
+  with.disk.bytes = groups * (roomy_ ? 2 * all + 4 * mebibyte : mebibyte * random_.between(1, 2));
+  auto policy = [&] { return client_world::policies[random_.below(client_world::policies.size())]; };
+  with.host.policy = policy();
+  with.disk.policy = policy();
   with.disk.admission = disk_options::admissions[random_.below(disk_options::admissions.size())];
   static constexpr const char* demotions[] = {"write_through", "write_back", "selective"};
   with.disk.demotion = demotions[random_.below(std::size(demotions))];
@@ -103,23 +136,79 @@ void daemon_run::draw_machine() {
   with.metrics.address.clear();
   with.connection.request_deadline = seconds(random_.between(1, 30));
   with.connection.credit_requests = static_cast<uint32_t>(random_.between(2, 16));
+  vanishes_ = with.disk.enabled && random_.below(8) == 0;
+}
+
+/// Tenants with quotas, and a configuration that changes.
+void daemon_run::draw_operators() {
+  settings& with = life_.with;
+  if (random_.below(3) == 0) {
+    roomy_ = false;
+    world_.salts.back() = "tenant-b";
+    if (random_.coin())
+      world_.salts.front() = "tenant-a";
+    with.quota.push_back({.name = "rule", .rule = "tenant-*", .host_max = percent(30, 100)});
+    with.quota.push_back({.name = "a", .tenant = "tenant-a", .host_max = percent(30, 100)});
+    if (random_.coin())
+      with.quota.back().host_guaranteed = percent(0, 30);
+    if (with.disk.enabled)
+      with.quota.back().disk_max = percent(30, 100);
+    for (const quota_options& each : with.quota)
+      world_.quotas.push_back(each.name);
+  }
+  if (random_.below(3) != 0)
+    return;
+  roomy_ = false;
+  with.host.bytes = with.listen.size() * random_.between(1, 3) * huge_page_bytes;
+  world_.reload = [this] { reload(); };
+}
+
+std::string daemon_run::percent(uint64_t least, uint64_t most) {
+  return std::to_string(random_.between(least, most)) + "%";
+}
+
+/// As SIGHUP does.
+void daemon_run::reload() {
+  if (world_.down)
+    return;
+  say("the configuration is read again");
+  settings changed = life_.with;
+  changed.host.bytes = changed.listen.size() * random_.between(1, 4) * huge_page_bytes;
+  changed.host.policy = client_world::policies[random_.below(client_world::policies.size())];
+  changed.disk.policy = client_world::policies[random_.below(client_world::policies.size())];
+  for (quota_options& each : changed.quota)
+    each.host_max = percent(30, 100);
+  if (!changed.validate().empty())
+    return;
+  daemon_->reload(changed);
+  life_.with = changed;
 }
 
 void daemon_run::draw_clients() {
   world_.thinks_most = std::chrono::nanoseconds(random_.between(1'000, 1U << random_.between(12, 26)));
   world_.cut = random_.swarm(500'000);
-  static constexpr client_mix most{20, 20, 10, 15, 15, 15, 15, 10, 4, 10, 10, 3,
-                                   3,  3,  3,  2,  1,  3,  1,  1,  1, 1,  2};
+  static constexpr client_mix most{20, 20, 10, 15, 15, 15, 15, 10, 4, 10, 10, 3, 3, 3, 3,
+                                   2,  1,  4,  2,  4,  1,  2,  1,  3, 1,  1,  1, 1, 2, 2};
   for (size_t i = 0; i < deeds; ++i)
     world_.mix[i] = random_.below(4) == 0 ? 0 : most[i];
   world_.mix[static_cast<size_t>(deed::store)] = most[0];
-  if (roomy_)
-    model_.promise_all_found();
+  world_.roomy = roomy_;
+  world_.tails = random_.coin();
+  world_.names_lookups = random_.coin();
+  healthy_ = !life_.with.disk.enabled ||
+             (faults_ == disk_faults{} && life_.disk.long_ones == 0 && !vanishes_);
+  bool all_on_disk = life_.with.disk.enabled && life_.with.disk.admission == "always" &&
+                     life_.with.disk.demotion != "selective";
+  model_.promise(
+      {.all_found = roomy_, .kept_found = healthy_, .restart_keeps = roomy_ && healthy_ && all_on_disk});
   auto count = static_cast<uint32_t>(random_.between(1, 6));
-  for (uint32_t i = 0; i < count; ++i)
-    clients_.push_back(std::make_unique<simulated_client>(
-        world_, i, static_cast<uint32_t>(random_.below(world_.sockets.size())), random_.next(),
-        static_cast<uint32_t>(random_.between(1, how_.deeds))));
+  for (uint32_t i = 0; i < count; ++i) {
+    auto group = static_cast<uint32_t>(random_.below(world_.sockets.size()));
+    uint64_t seed = random_.next();
+    auto acts = static_cast<uint32_t>(random_.between(1, run_bounds().deeds));
+    acts = how_.bounds.acts(i) ? std::min(acts, how_.bounds.deeds) : 0;
+    clients_.push_back(std::make_unique<simulated_client>(world_, i, group, seed, acts));
+  }
   scheduled_.assign(count, false);
 }
 
@@ -181,7 +270,8 @@ void daemon_run::play_all() {
   boot();
   for (auto& client : clients_)
     client->start();
-  for (uint64_t crashes = random_.below(4); crashes > 0 && broken().empty(); --crashes) {
+  for (uint64_t lives = std::min<uint64_t>(random_.below(4), how_.bounds.lives);
+       lives > 0 && broken().empty(); --lives) {
     live();
     if (random_.below(3) == 0 && broken().empty())
       restart();
@@ -206,9 +296,26 @@ void daemon_run::boot() {
 /// Some events, and then anything may happen: rather soon after a clear was answered, which nobody may forget.
 void daemon_run::live() {
   uint64_t cleared = model_.clears_answered();
-  for (uint64_t left = random_.below(6000); left > 0 && advance(); --left)
+  uint64_t vanishes = vanishes_ ? random_.below(6000) : UINT64_MAX;
+  uint64_t returns = vanishes_ && vanishes > 0 ? random_.below(vanishes) : UINT64_MAX;
+  for (uint64_t left = std::min<uint64_t>(random_.below(6000), how_.bounds.events); left > 0 && advance();
+       --left) {
+    if (left == vanishes) {
+      say("the disk vanishes");
+      disk_->vanish();
+    }
+    if (left == returns)
+      return_disk();
     if (std::exchange(cleared, model_.clears_answered()) != model_.clears_answered() && random_.coin())
       left = std::min(left, random_.between(1, 30));
+  }
+}
+
+void daemon_run::return_disk() {
+  if (!disk_->away())
+    return;
+  say("the disk is back");
+  disk_->come_back();
 }
 
 void daemon_run::crash() {
@@ -217,6 +324,7 @@ void daemon_run::crash() {
   world_.down = true;
   for (auto& client : clients_)
     client->lose_daemon();
+  return_disk();
   auto left = std::make_unique<simulated_disk>(disk_->snapshot(random_.next()));
   daemon_->process().ring().leave_writes(*left);
   bool power = random_.coin();
@@ -226,6 +334,7 @@ void daemon_run::crash() {
     left->end_process();
   left->set_faults({});
   model_.crashed();
+  world_.forget_daemon();
   daemon_.reset(); // on the old disk, which nobody sees any more
   disk_ = std::move(left);
   calls_.mount(*disk_);
@@ -237,6 +346,7 @@ void daemon_run::restart() {
   say("the daemon is restarted");
   ++restarts_;
   world_.down = true;
+  return_disk();
   daemon_->drain();
   if (random_.below(4) == 0) {
     for (uint64_t left = random_.below(200); left > 0 && advance(); --left) {
@@ -251,7 +361,8 @@ void daemon_run::restart() {
                  (daemon_->warnings().empty() ? std::string() : daemon_->warnings().back()));
   for (auto& client : clients_)
     client->lose_daemon();
-  model_.crashed();
+  model_.restarted();
+  world_.forget_daemon();
   daemon_.reset();
   disk_->end_process();
   disk_->set_faults({});
@@ -261,6 +372,7 @@ void daemon_run::restart() {
 /// All clients come to their end: every request is answered, and nothing of them is left.
 void daemon_run::finish() {
   say("clients finish");
+  return_disk();
   auto all_finished = [&] {
     return std::all_of(clients_.begin(), clients_.end(), [](const auto& each) { return each->finished(); });
   };

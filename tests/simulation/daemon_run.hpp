@@ -1,11 +1,12 @@
 // A seed, played: a daemon in the simulated machine, clients of its trust groups, crashes and restarts. The seed draws its own
 // configuration, sizes, faults and mix of what clients do.
 //
-//   daemon_run run({.seed = 7});
+//   daemon_run run({.bounds = {.seed = 7}});
 //   run.play();
 //   EXPECT_EQ(run.broken(), none);
 #pragma once
 
+#include "run_bounds.hpp"
 #include "simulated_client.hpp"
 #include "simulated_daemon.hpp"
 
@@ -19,8 +20,7 @@
 namespace terrace::simulation {
 
 struct daemon_run_options {
-  uint64_t seed = 0;
-  uint32_t deeds = 150; ///< of a client, at most
+  run_bounds bounds;
   actor_scheduler::trace trace;
 };
 
@@ -46,15 +46,21 @@ class daemon_run {
  private:
   void draw();
   void draw_machine();
+  void draw_operators();
+  std::string percent(uint64_t least, uint64_t most);
   void draw_clients();
+  void leave_out();
   void say(const std::string& what);
 
   void play_all();
   void boot();
   void live();
+  void return_disk();
+  void reload();
   void crash();
   void finish();
   void restart();
+  class end_check;
   void check_empty(uint32_t group);
   bool advance(); ///< false: it is time to stop
   bool advance_until(const std::function<bool()>& done, std::chrono::nanoseconds within);
@@ -71,6 +77,8 @@ class daemon_run {
   daemon_life life_;
   disk_faults faults_;
   bool roomy_ = false;
+  bool vanishes_ = false; ///< the disk, now and then
+  bool healthy_ = false;  ///< no operation of the disk fails or takes long
   std::unique_ptr<simulated_daemon> daemon_;
   std::vector<std::unique_ptr<simulated_client>> clients_;
   uint64_t touches_seen_ = 0;

@@ -1,9 +1,16 @@
 // What a daemon says of itself when all clients have gone.
 #include "daemon_run.hpp"
 
+#include "index/object_header.hpp"
 #include "tests/support/raw_client.hpp"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <memory>
+#include <numeric>
+#include <stdexcept>
 
 namespace terrace::simulation {
 
@@ -22,14 +29,26 @@ class operator_client {
   }
 
   template <class Build>
-  test::received ask(kind verb, Build&& build) {
-    client_.send(verb, ++last_, std::forward<Build>(build));
+  test::received ask(kind verb, Build&& build, int descriptor = -1) {
+    send(verb, std::forward<Build>(build), descriptor);
+    return answer_to(last_);
+  }
+
+  /// For `answer_to`, later. Returns its number.
+  template <class Build>
+  uint64_t send(kind verb, Build&& build, int descriptor = -1) {
+    client_.send(verb, ++last_, std::forward<Build>(build), descriptor);
     simulated_sockets::touch();
+    return last_;
+  }
+  /// Other answers that come meanwhile are lost.
+  test::received answer_to(uint64_t request) {
     for (;;) {
-      if (auto answer = client_.next())
+      auto answer = client_.next();
+      if (answer && answer->id == request)
         return *answer;
-      if (!advance_())
-        return {kind::error, last_, {}};
+      if (!answer && !advance_())
+        return {kind::error, request, {}};
     }
   }
 
@@ -41,7 +60,111 @@ class operator_client {
 
 } // namespace
 
+/// A space of the group, opened by an operator.
+class daemon_run::end_check {
+ public:
+  end_check(daemon_run& run, operator_client& by, uint32_t group, uint32_t space)
+      : run_(run), world_(run.world_), by_(by), group_(group), space_(space) {
+    auto opened = by.ask(kind::open_space, [&](auto& b) { return world_.open_space(b, group, space); });
+    if (opened.is_error())
+      throw std::runtime_error("an operator cannot open a space: " + opened.text());
+    number_ = opened.as<wire::OpenSpaceAnswer>().space();
+  }
+
+  /// Nobody holds anything, so nothing that has moved down stays above.
+  void move_down() {
+    for (uint32_t root = 0; root < world_.prompts; ++root) {
+      client_world::prompt of{space_, root, world_.chunks};
+      auto moved = by_.ask(kind::move, [&](auto& b) {
+        auto prefix = world_.write_prefix(b, of);
+        return wire::CreateMove(b, number_, prefix, 2);
+      });
+      if (!moved.is_error() && moved.as<wire::MoveAnswer>().held()->chunks() != 0)
+        broke("chunks that have moved to the disk stay in memory, and nobody holds them");
+    }
+  }
+
+  /// Everything can be evicted, so memory takes a prompt after the other.
+  void fill_memory(uint64_t capacity) {
+    uint64_t region = make_region();
+    for (uint32_t root = 0; root < chunks_of(capacity) + 2 && run_.broken().empty(); ++root)
+      if (auto stored = by_.answer_to(store(region, root)); stored.is_error())
+        broke("a store is refused although everything can be evicted: " + stored.text());
+  }
+
+  /// Memory that is given back serves who waits for it, at once.
+  void wake_who_waits(uint64_t capacity) {
+    uint64_t region = make_region();
+    std::vector<uint64_t> reservations;
+    while (reservations.size() <= chunks_of(capacity)) {
+      client_world::prompt of{space_, 2000 + static_cast<uint32_t>(reservations.size()), 1};
+      auto reserved = by_.ask(kind::reserve, [&](auto& b) {
+        auto prefix = world_.write_prefix(b, of);
+        return wire::CreateReserve(b, number_, prefix, 0, 0, 1000);
+      });
+      if (reserved.is_error())
+        break;
+      reservations.push_back(reserved.as<wire::ReserveAnswer>().reservation());
+    }
+    uint64_t waits = store(region, 0);
+    run_.advance_until([] { return false; }, std::chrono::milliseconds(100));
+    for (uint64_t number : reservations)
+      by_.send(kind::abort, [&](auto& b) { return wire::CreateAbort(b, number); });
+    auto given_back = run_.events_.now();
+    auto stored = by_.answer_to(waits);
+    if (stored.is_error() || run_.events_.now() - given_back > told_within)
+      broke("a store waits although memory was given back: " + stored.text());
+  }
+
+ private:
+  static constexpr std::chrono::milliseconds told_within{100};
+
+  /// As many as memory has room for, at most.
+  uint64_t chunks_of(uint64_t capacity) const {
+    uint64_t physical = 0;
+    for (uint32_t pool : world_.pools)
+      physical += physical_bytes_for(pool);
+    return capacity / physical;
+  }
+
+  /// With the bytes of a chunk.
+  uint64_t make_region() {
+    uint64_t bytes = std::accumulate(world_.pools.begin(), world_.pools.end(), uint64_t{0});
+    unique_fd memory(::memfd_create("region", MFD_CLOEXEC));
+    (void) !::ftruncate(memory.get(), static_cast<off_t>(bytes));
+    auto made = by_.ask(
+        kind::register_region,
+        [&](auto& b) { return wire::CreateRegisterRegion(b, wire::RegionKind::memfd, bytes); }, memory.get());
+    return made.as<wire::RegisterRegionAnswer>().region();
+  }
+
+  uint64_t store(uint64_t region, uint32_t root) {
+    client_world::prompt of{space_, 1000 + root, 1};
+    return by_.send(kind::store, [&](auto& b) {
+      auto prefix = world_.write_prefix(b, of);
+      std::vector<wire::Run> runs;
+      uint64_t at = 0;
+      for (uint32_t pool : world_.pools) {
+        runs.emplace_back(at, pool, 0, 1);
+        at += pool;
+      }
+      auto places = b.CreateVectorOfStructs(runs);
+      return wire::CreateStore(b, number_, prefix, 0, 1, static_cast<uint32_t>(region), places);
+    });
+  }
+
+  void broke(const std::string& what) {
+    run_.model_.broke("after the last client of group " + std::to_string(group_) + ": " + what);
+  }
+
+  daemon_run& run_;
+  const client_world& world_;
+  operator_client& by_;
+  uint32_t group_, space_, number_ = 0;
+};
+
 void daemon_run::check_empty(uint32_t group) {
+  constexpr uint64_t small_memory = 2 * mebibyte; // which is filled in no time
   say("an operator looks at group " + std::to_string(group));
   auto until = events_.now() + std::chrono::minutes(5);
   operator_client by(world_.sockets[group], [&] {
@@ -80,8 +203,9 @@ void daemon_run::check_empty(uint32_t group) {
     broke(counted.differences()->Get(0)->str());
   else if (!counted.idle())
     broke("some request is still in progress");
+  auto is_of_prompts = [](const std::string& kind) { return kind.find("prompts") != std::string::npos; };
   for (const auto* each : *counted.references())
-    if (each->count() != 0)
+    if (each->count() != 0 && !is_of_prompts(each->kind()->str())) // which are kept like objects
       broke(std::to_string(each->count()) + " references of " + each->kind()->str() + " are left");
   auto status = by.ask(kind::status, [](auto& b) { return wire::CreateStatus(b); });
   const auto& told = status.as<wire::StatusAnswer>();
@@ -94,9 +218,25 @@ void daemon_run::check_empty(uint32_t group) {
     if (tier->leased_objects() != 0 || tier->waiting_requests() != 0 ||
         tier->used_bytes() + tier->free_bytes() != tier->capacity_bytes())
       broke("objects of " + tier->tier()->str() + " are leased, or its bytes do not add up");
+  for (uint32_t space = 0; space < world_.spaces && broken().empty(); ++space) {
+    end_check of_space(*this, by, group, space);
+    uint64_t capacity = of.tiers()->Get(0)->capacity_bytes();
+    bool small = capacity <= small_memory && healthy_ && world_.quotas.empty();
+    if (life_.with.disk.enabled)
+      of_space.move_down();
+    if (small)
+      of_space.fill_memory(capacity);
+    if (small && !world_.isolated[group])
+      of_space.wake_who_waits(capacity);
+  }
+  if (!broken().empty())
+    return;
+  advance_until([] { return false; }, std::chrono::minutes(1)); // what was stored is written down
   auto cleared = by.ask(kind::clear, [](auto& b) { return wire::CreateClear(b, 0); });
   if (cleared.is_error())
     return;
+  advance_until([] { return false; },
+                std::chrono::seconds(1)); // tails that nobody refers to any more are looked for
   auto after = by.ask(kind::status, [](auto& b) { return wire::CreateStatus(b); });
   for (const auto* tier : *after.as<wire::StatusAnswer>().groups()->Get(0)->tiers())
     if (tier->state()->str() == "ready" && (tier->objects() != 0 || tier->used_bytes() != 0))

@@ -2,7 +2,9 @@
 
 #include "simulated_sockets.hpp"
 
+#include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/socket.h>
@@ -24,6 +26,14 @@ constexpr std::chrono::hours monotonic_at_start{1000};
 constexpr std::chrono::seconds wall_clock_at_start{1'700'000'000};
 
 thread_local simulated_calls* running = nullptr;
+
+constexpr pthread_t ended_thread = 1; ///< no real one has this address
+
+/// The C library's own function, or a sanitizer's.
+template <class F>
+F* real_call(const char* name) {
+  return reinterpret_cast<F*>(::dlsym(RTLD_NEXT, name));
+}
 
 } // namespace
 
@@ -163,6 +173,25 @@ int simulated_shutdown(int, int) SIMULATED_CALL("shutdown");
 int simulated_shutdown(int socket, int how) {
   simulated_sockets::touch();
   return static_cast<int>(::syscall(SYS_shutdown, socket, how));
+}
+
+// ---- threads: one that is started has done its work before its starter goes on ----
+
+int simulated_pthread_create(pthread_t*, const pthread_attr_t*, void* (*) (void*), void*)
+    SIMULATED_CALL("pthread_create");
+int simulated_pthread_create(pthread_t* id, const pthread_attr_t* attributes, void* (*work)(void*),
+                             void* argument) {
+  auto* of = simulated_calls::of_this_thread();
+  if (of == nullptr || !of->threads_work_at_once())
+    return real_call<decltype(::pthread_create)>("pthread_create")(id, attributes, work, argument);
+  work(argument);
+  *id = ended_thread;
+  return 0;
+}
+
+int simulated_pthread_join(pthread_t, void**) SIMULATED_CALL("pthread_join");
+int simulated_pthread_join(pthread_t id, void** value) {
+  return id == ended_thread ? 0 : real_call<decltype(::pthread_join)>("pthread_join")(id, value);
 }
 
 // ---- files ----

@@ -1,5 +1,5 @@
 // The calls that the daemon's code makes of the kernel outside its ring, answered by the simulation: the clocks, randomness,
-// the files below `folder`, and who is at the other end of a socket. The program that links this file has its own
+// the files below `folder`, threads, and who is at the other end of a socket. The program that links this file has its own
 // definitions of these functions, so the daemon's code is that of production, without a seam. They go to the kernel as usual
 // unless the calling thread has a `simulated_calls`.
 //
@@ -44,6 +44,8 @@ class simulated_calls {
 
   /// Descriptors of the disk that was mounted before must be closed.
   void mount(simulated_disk& disk) { disk_ = &disk; }
+  /// From now on a thread that is started has done its work before its starter goes on, or not.
+  void let_threads_work_at_once(bool at_once) { at_once_ = at_once; }
   void know(const simulated_peer& peer) { peers_[peer.name] = peer; }
 
   // ---- for the calls ----
@@ -52,6 +54,7 @@ class simulated_calls {
   static bool is_simulated(const char* path);
   static bool is_simulated(int descriptor) { return descriptor >= simulated_disk::first_descriptor; }
 
+  bool threads_work_at_once() const { return at_once_; }
   void tell_time(clockid_t clock, timespec& time) const;
   void fill(void* to, size_t bytes);
   const simulated_peer* peer_of(int socket) const;
@@ -64,6 +67,7 @@ class simulated_calls {
   scheduler& events_;
   seeded_random random_;
   simulated_disk* disk_ = nullptr;
+  bool at_once_ = false;
   std::map<std::string, simulated_peer> peers_;
   std::map<int, uint64_t> positions_;
 };

@@ -79,6 +79,7 @@ void simulated_client::connect() {
     return;
   decoder_.emplace(protocol::frame_decoder::options{.accepts = protocol::direction::answers});
   reads_ = true;
+  reads_since_ = world_.events.now();
   say("connects");
   greet();
 }
@@ -108,19 +109,7 @@ void simulated_client::on_greeted(answer& of) {
   connection_ = (*hello)->connection();
   for (uint32_t space = 0; space < world_.spaces; ++space)
     ask(
-        kind::open_space,
-        [this, space](builder& b) {
-          std::vector<flatbuffers::Offset<wire::Pool>> pools;
-          for (size_t pool = 0; pool < world_.pools.size(); ++pool)
-            pools.push_back(
-                wire::CreatePool(b, b.CreateString("p" + std::to_string(pool)), world_.pools[pool]));
-          auto listed = b.CreateVector(pools);
-          auto model = b.CreateString("model " + std::to_string(space)), dtype = b.CreateString("bf16"),
-               layout = b.CreateString("paged");
-          return wire::CreateOpenSpace(
-              b, model, 0, dtype, layout, client_world::chunk_tokens, client_world::chunk_tokens, 1, listed,
-              0, world_.isolated[group_] ? wire::HashAlgorithm::sha256_cbor : wire::HashAlgorithm::xxh3_128);
-        },
+        kind::open_space, [this, space](builder& b) { return world_.open_space(b, group_, space); },
         [this](answer& opened) {
           if (auto space_of = protocol::parse<wire::OpenSpaceAnswer>(opened.body); opened.good() && space_of)
             spaces_.push_back((*space_of)->space());
@@ -173,10 +162,14 @@ void simulated_client::disconnect(bool process_ends) {
   socket_.reset();
   decoder_.reset();
   line_.clear();
+  for (const lease& each : leases_)
+    world_.model.ends_keep(each.kept);
   leases_.clear();
   readings_.clear();
   spaces_.clear();
-  session_.reset();
+  for (const session& each : sessions_)
+    world_.model.ends_keep(each.kept);
+  sessions_.clear();
   region_ = 0;
   unmap();
   for (auto& [number, request] : std::exchange(open_, {}))
@@ -203,6 +196,7 @@ void simulated_client::leave() {
 void simulated_client::wind_up() {
   left_ = 0;
   reads_ = true;
+  reads_since_ = world_.events.now();
   simulated_sockets::touch();
 }
 
@@ -322,6 +316,13 @@ void simulated_client::receive_some() {
       return;
     take(*frame);
   }
+}
+
+errc simulated_client::answer::code() const {
+  if (good())
+    return errc::ok;
+  auto why = protocol::parse<wire::Error>(body);
+  return why ? static_cast<errc>((*why)->code()) : errc::internal;
 }
 
 void simulated_client::take(protocol::frame& frame) {

@@ -2,14 +2,12 @@
 // and tells the model what it asked for, was told and reads. What it does, and when, its seed decides.
 #pragma once
 
-#include "daemon_model.hpp"
-#include "simulated_calls.hpp"
+#include "client_world.hpp"
 
 #include "base/unique_fd.hpp"
 #include "protocol/frame_decoder.hpp"
 #include "tests/support/raw_client.hpp"
 
-#include <array>
 #include <deque>
 #include <functional>
 #include <map>
@@ -18,56 +16,6 @@
 #include <vector>
 
 namespace terrace::simulation {
-
-/// What a client may do, in the order of `client_mix`.
-enum class deed : uint8_t {
-  store,
-  load,
-  lookup,
-  lease,
-  load_leased,
-  read_leased,
-  release,
-  prefetch,
-  cancel,
-  reserve,
-  session,
-  pin,
-  unpin,
-  evict,
-  move,
-  clear_space,
-  clear_all,
-  look_around, ///< status, policies, leases, check, quotas
-  pause,       ///< for seconds
-  disconnect,  ///< its process lives
-  die,
-  stop_reading,
-  hostile, ///< bytes that no correct client sends
-};
-constexpr size_t deeds = 23;
-using client_mix = std::array<uint32_t, deeds>; ///< weights
-
-/// What all clients share.
-struct client_world {
-  scheduler& events;
-  daemon_model& model;
-  simulated_calls& calls;
-  std::vector<std::string> sockets;  ///< by group
-  std::vector<bool> isolated;        ///< by group
-  std::vector<uint32_t> pools{4096}; ///< bytes of an object
-  uint32_t spaces = 1;               ///< of a group
-  uint32_t prompts = 4;              ///< of a space
-  uint32_t chunks = 4;               ///< of a prompt
-  uint32_t shared_chunks = 1;        ///< of four prompts
-  std::chrono::nanoseconds thinks_most{1'000'000};
-  uint32_t cut = 0; ///< of a million sends and receives of clients, that move only a part
-  client_mix mix{};
-  bool down = false; ///< there is no daemon
-  std::function<void(const std::string&)> trace;
-
-  static constexpr uint32_t chunk_tokens = 16;
-};
 
 class simulated_client {
  public:
@@ -101,6 +49,7 @@ class simulated_client {
     std::span<const uint8_t> body;
     unique_fd descriptor;
     bool good() const { return kind != protocol::kind::error; }
+    errc code() const;
   };
   using handler = std::function<void(answer&)>;
   struct asked {
@@ -109,16 +58,13 @@ class simulated_client {
     handler done;
     std::function<void()> lost; ///< the connection has ended
   };
-  struct prompt {
-    uint32_t space = 0;
-    uint32_t root = 0;
-    uint32_t chunks = 0;
-  };
+  using prompt = client_world::prompt;
   struct lease {
     std::vector<uint8_t> id;
     prompt of;
     uint64_t asked = 0;
-    size_t busy = 0; ///< requests that use it
+    size_t busy = 0;   ///< requests that use it
+    uint64_t kept = 0; ///< in the model
   };
   struct place {
     named_object object;
@@ -133,6 +79,14 @@ class simulated_client {
   struct mapping {
     std::byte* data = nullptr;
     uint64_t bytes = 0;
+  };
+
+  struct session {
+    uint64_t number = 0; ///< in this client
+    std::vector<uint8_t> id, digest;
+    prompt at; ///< what it has
+    bool busy = false;
+    uint64_t kept = 0; ///< its saved tail, in the model
   };
 
   bool connected() const { return socket_.get() >= 0; }
@@ -163,6 +117,8 @@ class simulated_client {
   void store();
   void load(bool leased);
   void look_up(bool with_lease);
+  void on_found(prompt of, const std::vector<named_object>& objects, uint64_t at,
+                const daemon_model::expectation& expected, const wire::LookupAnswer& told);
   void read_leased();
   void release();
   void prefetch();
@@ -171,21 +127,48 @@ class simulated_client {
   void write_reserved(uint64_t reservation, const std::vector<wire::Location>& places,
                       const std::vector<daemon_model::version>& versions, uint64_t at);
 
-  // ---- and in simulated_other_deeds.cpp ----
+  /// Returns false if there is no memory for it. `prefix` writes the prompt, `done` is told whether all of it is there.
+  bool store_objects(const prompt& of, uint32_t first,
+                     const std::function<flatbuffers::Offset<wire::Prefix>(builder&)>& prefix,
+                     std::function<void(bool)> done);
+
+  // ---- sessions and prompts (simulated_sessions.cpp) ----
   void use_session();
-  void take_turn();
-  void pin(bool pins);
+  session* session_of(uint64_t number);
+  session& add_session(const prompt& at);
+  void open_session();
+  void has_session(uint64_t number, const flatbuffers::Vector<uint8_t>* id,
+                   const flatbuffers::Vector<uint8_t>* digest);
+  void close_session(uint64_t number);
+  void fork_session(const session& from);
+  void take_turn(session& of);
+  void store_turn(session& of, const prompt& next);
+  void save_turn(session& of, const prompt& next);
+  void end_turn(uint64_t number, const prompt& now, const flatbuffers::Vector<uint8_t>* digest);
+  flatbuffers::Offset<wire::Prefix> write_turn(builder& b, const session& of, const prompt& next) const;
+  void save_prompt();
+  named_object logits_of(const prompt& of) const;
+
+  // ---- and in simulated_other_deeds.cpp ----
+  void pin();
+  void unpin();
+  void await_lookup();
+  void explain();
+  void revoke();
+  void change_quota();
+  void change_policy();
   void evict(bool moves);
   void clear(bool all);
   void look_around();
   void be_hostile();
 
   prompt any_prompt();
-  uint32_t token(const prompt& of, uint32_t chunk, uint32_t index) const;
-  std::vector<named_object> objects_of(const prompt& of, uint32_t first = 0) const;
-  flatbuffers::Offset<wire::Prefix> write(builder& b, const prompt& of, uint32_t first = 0,
-                                          const std::vector<uint8_t>& session = {},
-                                          const std::vector<uint8_t>& parent = {}) const;
+  std::vector<named_object> objects_of(const prompt& of, uint32_t first = 0) const {
+    return world_.objects_of(group_, of, first);
+  }
+  flatbuffers::Offset<wire::Prefix> write(builder& b, const prompt& of) const {
+    return world_.write_prefix(b, of);
+  }
   uint32_t deadline();
   std::optional<std::vector<uint64_t>> take_slots(const std::vector<named_object>& objects);
   void free_slots(const std::vector<uint64_t>& slots);
@@ -203,6 +186,7 @@ class simulated_client {
   uint32_t left_;     ///< deeds
   uint64_t life_ = 0; ///< connections and processes so far
   bool reads_ = true;
+  std::chrono::nanoseconds reads_since_{};
   bool acting_ = false;
   simulated_peer process_;
   unique_fd socket_;
@@ -224,12 +208,8 @@ class simulated_client {
   std::deque<lease> leases_;
   std::vector<reading> readings_;
   std::map<uint32_t, mapping> segments_;
-  struct session {
-    std::vector<uint8_t> id, digest;
-    uint32_t space = 0, root = 0, chunks = 0;
-    bool busy = false;
-  };
-  std::optional<session> session_;
+  std::vector<session> sessions_;
+  uint64_t last_session_ = 0;
 };
 
 template <class Build>

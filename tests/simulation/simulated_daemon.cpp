@@ -9,7 +9,8 @@
 namespace terrace::simulation {
 
 simulated_daemon::simulated_daemon(scheduler& events, simulated_disk& disk, const daemon_life& life)
-    : events_(events), trace_(life.trace), process_(events, disk, life.seed, life.actors) {
+    : events_(events), trace_(life.trace), process_(events, disk, life.seed, life.actors),
+      in_force_(life.with) {
   process_.ring().set_delays(life.disk);
   process_.ring().serve_sockets(life.sockets);
   if (trace_)
@@ -22,6 +23,8 @@ void simulated_daemon::start(const daemon_life& life) {
   environment env;
   env.processors = 1;
   env.state_directory = std::string(simulated_calls::folder) + "/state";
+  auto* calls = simulated_calls::of_this_thread();
+  calls->let_threads_work_at_once(false); // those that wait for work
   auto wired = wire_up(life.with, env, {});
   if (!wired)
     throw std::runtime_error("the daemon does not start: " + wired.error().text);
@@ -30,6 +33,7 @@ void simulated_daemon::start(const daemon_life& life) {
   wired->lease_ends->finish();
   wired->populator->finish();
   wired->populator = nullptr;
+  calls->let_threads_work_at_once(true); // those that read an index
   wired->detached = false;
   wired->place = [this] { return process_.home(); };
   wired->log = [this](const std::string& line) { say("log", line); };
@@ -52,6 +56,12 @@ simulated_daemon::~simulated_daemon() {
   while (!ended() && step()) {
   }
   supervisor_ = nullptr;
+}
+
+void simulated_daemon::reload(const settings& changed) {
+  settings merged = apply_at_run_time(in_force_, changed);
+  send_changes(merged, in_force_, caf::actor_cast<caf::actor>(supervisor_));
+  in_force_ = std::move(merged);
 }
 
 void simulated_daemon::drain() { caf::anon_send(supervisor_, drain_notice{}); }

@@ -43,6 +43,8 @@ class simulated_daemon {
   bool step() { return process_.step(); }
   simulated_process& process() { return process_; }
 
+  /// As SIGHUP does. What these settings change at run time must be valid.
+  void reload(const settings& changed);
   /// As SIGTERM does.
   void drain();
   bool ended() const { return finished_.has_value(); }
@@ -57,6 +59,7 @@ class simulated_daemon {
   scheduler& events_;
   actor_scheduler::trace trace_;
   simulated_process process_;
+  settings in_force_;
   actors::supervisor_actor supervisor_;
   std::optional<bool> finished_;
   std::vector<std::string> warnings_;

@@ -8,9 +8,12 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include <sys/wait.h>
+
 #include <csignal>
 #include <cstdlib>
 #include <iostream>
+#include <stdexcept>
 #include <unistd.h>
 
 namespace terrace::simulation {
@@ -100,26 +103,76 @@ actor_scheduler::trace trace_if_asked() {
   };
 }
 
-TEST(SimulatedDaemon, KeepsItsPromisesWhateverHappens) {
+/// Plays in a process of its own, which the daemon may end. Returns the first broken promise, without its numbers.
+std::string failure_of(const run_bounds& bounds) {
+  int ends[2];
+  if (::pipe(ends) != 0)
+    throw std::runtime_error("no pipe");
+  unique_fd reads(ends[0]), writes(ends[1]);
+  pid_t child = ::fork();
+  if (child == 0) {
+    for (int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE})
+      std::signal(signal, SIG_DFL);
+    daemon_run run({.bounds = bounds});
+    run.play();
+    std::string text = run.broken().empty() ? "" : run.broken().front();
+    std::erase_if(text, [](char each) { return each >= '0' && each <= '9'; });
+    (void) !::write(writes.get(), text.data(), text.size());
+    std::_Exit(0);
+  }
+  writes.reset();
+  std::string text;
+  char part[512];
+  for (ssize_t count; (count = ::read(reads.get(), part, sizeof part)) > 0;)
+    text.append(part, static_cast<size_t>(count));
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFSIGNALED(status) ? "the daemon ended the program" : text;
+}
+
+/// What is to be played: some seeds, or one with bounds.
+std::vector<run_bounds> asked_for() {
+  if (const char* text = std::getenv("TERRACE_SIMULATION_ONLY")) {
+    auto bounds = run_bounds::parse(text);
+    if (!bounds)
+      throw std::runtime_error("expected bounds such as \"seed=17 lives=1 clients=0,2 deeds=14 events=90 "
+                               "without=pin,disk_faults\", got \"" +
+                               std::string(text) + "\"");
+    return {*bounds};
+  }
+  std::vector<run_bounds> all;
   auto [first, last] = seeds();
+  for (uint64_t seed = first; seed <= last; ++seed)
+    all.push_back({.seed = seed});
+  return all;
+}
+
+TEST(SimulatedDaemon, KeepsItsPromisesWhateverHappens) {
+  auto all = asked_for();
+  if (std::getenv("TERRACE_SIMULATION_REDUCE") != nullptr) {
+    std::string failure = failure_of(all.front());
+    if (!failure.empty())
+      all = {reduce(all.front(), [&](const run_bounds& tried) { return failure_of(tried) == failure; })};
+    std::cout << "the smallest that fails, for a list of tests or --only:\n  " << all.front().text() << "\n";
+  }
   for (int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE})
     std::signal(signal, tell_seed);
   uint64_t answers = 0, errors = 0, checked = 0, clears = 0, crashes = 0, restarts = 0, steps = 0, failed = 0;
   std::chrono::nanoseconds time{};
-  for (uint64_t seed = first; seed <= last; ++seed) {
-    seed_now = static_cast<sig_atomic_t>(seed);
-    daemon_run run({.seed = seed, .trace = trace_if_asked()});
+  for (const run_bounds& bounds : all) {
+    seed_now = static_cast<sig_atomic_t>(bounds.seed);
+    daemon_run run({.bounds = bounds, .trace = trace_if_asked()});
     run.play();
     for (const std::string& each : run.broken())
-      ADD_FAILURE() << each << "\n  repeat it with: ./test simulation --seed " << seed << " --trace";
+      ADD_FAILURE() << each << "\n  repeat it with: ./test simulation --seed " << bounds.seed << " --trace";
     failed += run.broken().empty() ? 0 : 1;
     answers += run.answers(), errors += run.errors(), checked += run.objects_checked(),
         clears += run.clears();
     crashes += run.crashes(), restarts += run.restarts(), steps += run.steps(), time += run.virtual_time();
-    if (failed == 5)
+    if (failed == (GTEST_FLAG_GET(fail_fast) ? 1 : 5))
       break;
   }
-  std::cout << last - first + 1 << " seeds, " << steps << " events in "
+  std::cout << all.size() << " seeds, " << steps << " events in "
             << std::chrono::duration_cast<std::chrono::minutes>(time).count()
             << " virtual minutes: " << answers << " answers, " << errors << " errors, " << checked
             << " objects compared, " << clears << " clears, " << crashes << " crashes, " << restarts
@@ -129,7 +182,7 @@ TEST(SimulatedDaemon, KeepsItsPromisesWhateverHappens) {
 TEST(SimulatedDaemon, ASeedGivesTheSameTrace) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     auto play = [&] {
-      daemon_run run({.seed = seed});
+      daemon_run run({.bounds = {.seed = seed}});
       run.play();
       return run.trace_hash();
     };

@@ -19,7 +19,7 @@ constexpr auto long_pause = std::chrono::seconds(5);
 } // namespace
 
 void simulated_client::do_one(deed which) {
-  if (open_.size() >= asked_together && which <= deed::clear_all && which != deed::cancel)
+  if (open_.size() >= asked_together && which <= deed::set_policy && which != deed::cancel)
     return;
   switch (which) {
     case deed::store: store(); break;
@@ -33,8 +33,8 @@ void simulated_client::do_one(deed which) {
     case deed::cancel: cancel(); break;
     case deed::reserve: reserve(); break;
     case deed::session: use_session(); break;
-    case deed::pin: pin(true); break;
-    case deed::unpin: pin(false); break;
+    case deed::pin: pin(); break;
+    case deed::unpin: unpin(); break;
     case deed::evict: evict(false); break;
     case deed::move: evict(true); break;
     case deed::clear_space: clear(false); break;
@@ -49,7 +49,20 @@ void simulated_client::do_one(deed which) {
       break;
     case deed::disconnect: disconnect(false); break;
     case deed::die: disconnect(true); break;
-    case deed::stop_reading: reads_ = !reads_; break;
+    case deed::stop_reading:
+      reads_ = !reads_;
+      reads_since_ = world_.events.now();
+      break;
+    case deed::await_lookup: await_lookup(); break;
+    case deed::save_prompt: save_prompt(); break;
+    case deed::explain: explain(); break;
+    case deed::revoke: revoke(); break;
+    case deed::quota: change_quota(); break;
+    case deed::set_policy: change_policy(); break;
+    case deed::reload:
+      if (world_.reload)
+        world_.reload();
+      break;
     case deed::hostile: be_hostile(); break;
   }
 }
@@ -57,40 +70,11 @@ void simulated_client::do_one(deed which) {
 // ---- prompts and memory ----
 
 simulated_client::prompt simulated_client::any_prompt() {
-  return {static_cast<uint32_t>(random_.below(world_.spaces)),
-          static_cast<uint32_t>(random_.below(world_.prompts)),
-          static_cast<uint32_t>(random_.between(1, world_.chunks))};
-}
-
-uint32_t simulated_client::token(const prompt& of, uint32_t chunk, uint32_t index) const {
-  bool shared = chunk < world_.shared_chunks;
-  return (shared ? of.root / 4 : 1'000'000 + of.root) * 64 + chunk * client_world::chunk_tokens + index;
-}
-
-/// Chunk by chunk, pool by pool.
-std::vector<named_object> simulated_client::objects_of(const prompt& of, uint32_t first) const {
-  std::vector<named_object> objects;
-  for (uint32_t chunk = first; chunk < of.chunks; ++chunk)
-    for (uint32_t pool = 0; pool < world_.pools.size(); ++pool) {
-      uint64_t chain = chunk < world_.shared_chunks ? of.root / 4 : (uint64_t{1} << 32 | of.root);
-      objects.push_back({group_, of.space, chain << 8 | chunk, pool});
-    }
-  return objects;
-}
-
-/// The chunks from `first` on continue the session, or there is none and the prompt is sent whole.
-flatbuffers::Offset<wire::Prefix> simulated_client::write(builder& b, const prompt& of, uint32_t first,
-                                                          const std::vector<uint8_t>& session_id,
-                                                          const std::vector<uint8_t>& parent) const {
-  std::vector<uint32_t> tokens;
-  for (uint32_t chunk = first; chunk < of.chunks; ++chunk)
-    for (uint32_t index = 0; index < client_world::chunk_tokens; ++index)
-      tokens.push_back(token(of, chunk, index));
-  auto sent = b.CreateVector(tokens);
-  auto before = parent.empty() ? 0 : b.CreateVector(parent);
-  auto session_of = session_id.empty() ? 0 : b.CreateVector(session_id);
-  return wire::CreatePrefix(b, sent, before, first * client_world::chunk_tokens, 0, 32,
-                            wire::DigestUnit::chunk, 0, 0, 0, 0, 0, session_of);
+  prompt of{static_cast<uint32_t>(random_.below(world_.spaces)),
+            static_cast<uint32_t>(random_.below(world_.prompts)),
+            static_cast<uint32_t>(random_.between(1, world_.chunks))};
+  of.tail = world_.tails && random_.below(4) == 0;
+  return of;
 }
 
 uint32_t simulated_client::deadline() {
@@ -131,31 +115,42 @@ simulated_client::runs(builder& b, const std::vector<uint64_t>& slots_of,
 
 void simulated_client::store() {
   prompt of = any_prompt();
-  auto first = static_cast<uint32_t>(random_.coin() ? 0 : random_.below(of.chunks));
+  auto first = static_cast<uint32_t>(random_.coin() ? 0 : random_.below(of.all()));
+  (void) store_objects(
+      of, first, [&](builder& b) { return write(b, of); }, nullptr);
+}
+
+bool simulated_client::store_objects(const prompt& of, uint32_t first,
+                                     const std::function<flatbuffers::Offset<wire::Prefix>(builder&)>& prefix,
+                                     std::function<void(bool)> done) {
   auto objects = objects_of(of, first);
   auto taken = take_slots(objects);
   if (!taken)
-    return;
+    return false;
   std::vector<daemon_model::version> versions;
   for (size_t i = 0; i < objects.size(); ++i) {
     versions.push_back(world_.model.writes(objects[i]));
     daemon_model::fill(slot((*taken)[i], objects[i].pool), versions.back());
   }
   uint64_t at = world_.model.now();
-  uint32_t chunks = of.chunks - first;
+  uint32_t chunks = of.all() - first;
   ask(
       kind::store,
       [&](builder& b) {
-        auto prefix = write(b, of);
+        auto written = prefix(b);
         auto places = runs(b, *taken, objects);
-        return wire::CreateStore(b, spaces_[of.space], prefix, first, chunks, region_, places, 0, deadline());
+        return wire::CreateStore(b, spaces_[of.space], written, first, chunks, region_, places, 0,
+                                 deadline());
       },
-      [this, at, versions, chunks, slots_of = *taken](answer& got) {
+      [this, at, versions, chunks, slots_of = *taken, done = std::move(done)](answer& got) {
         auto table = got.good() ? protocol::parse<wire::StoreAnswer>(got.body) : fail(errc::internal, "");
         bool there = table && (*table)->stored_chunks() + (*table)->present_chunks() == chunks;
         world_.model.stored(versions, at, there);
         free_slots(slots_of);
+        if (done)
+          done(there);
       });
+  return true;
 }
 
 void simulated_client::load(bool leased) {
@@ -163,7 +158,7 @@ void simulated_client::load(bool leased) {
   if (leased && of_lease == nullptr)
     return;
   prompt of = leased ? of_lease->of : any_prompt();
-  auto first = static_cast<uint32_t>(leased && random_.coin() ? random_.below(of.chunks) : 0);
+  auto first = static_cast<uint32_t>(leased && random_.coin() ? random_.below(of.all()) : 0);
   auto objects = objects_of(of, first);
   auto taken = take_slots(objects);
   if (!taken)
@@ -182,7 +177,7 @@ void simulated_client::load(bool leased) {
         auto named = leased ? b.CreateVector(id) : 0;
         auto places = runs(b, *taken, objects);
         return wire::CreateLoad(b, leased ? 0 : spaces_[of.space], prefix, named, leased ? first : 0,
-                                leased ? of.chunks - first : 0, region_, places, 0, deadline());
+                                leased ? of.all() - first : 0, region_, places, 0, deadline());
       },
       [this, at, objects, id, slots_of = *taken](answer& got) {
         for (lease& each : leases_)
@@ -201,26 +196,45 @@ void simulated_client::load(bool leased) {
 
 void simulated_client::look_up(bool with_lease) {
   prompt of = any_prompt();
-  uint64_t at = world_.model.now();
-  size_t expected = with_lease ? 0 : world_.model.findable(objects_of(of)) / world_.pools.size();
+  auto objects = objects_of(of);
+  auto expected = world_.model.expects(objects);
+  uint64_t at = expected.asked;
+  if (with_lease) // for which there may be no room
+    expected.because.clear();
+  uint64_t named = world_.names_lookups && random_.coin() ? ++world_.named_lookups[group_] : 0;
   ask(
       kind::lookup,
       [&](builder& b) {
         auto prefix = write(b, of);
-        return wire::CreateLookup(b, spaces_[of.space], prefix, with_lease, 0, with_lease ? deadline() : 0);
+        auto id = named != 0 ? b.CreateVector(world_.lookup_id(named)) : 0;
+        return wire::CreateLookup(b, spaces_[of.space], prefix, with_lease, 0, with_lease ? deadline() : 0, 0,
+                                  id, false, of.tail);
       },
-      [this, of, at, expected](answer& got) mutable {
+      [this, of, at, expected, objects, named](answer& got) {
         auto table = got.good() ? protocol::parse<wire::LookupAnswer>(got.body) : fail(errc::internal, "");
         if (!table)
           return;
-        world_.model.found((*table)->found_chunks(), expected, at);
-        if ((*table)->found_chunks() > of.chunks)
-          world_.model.broke("a lookup found more than was asked for");
-        if (const auto* id = (*table)->lease()) {
-          of.chunks = (*table)->found_chunks();
-          leases_.push_back({{id->begin(), id->end()}, of, at, 0});
-        }
+        if (named != 0)
+          world_.answered_lookups[{group_, named}] = world_.events.now();
+        on_found(of, objects, at, expected, **table);
       });
+}
+
+void simulated_client::on_found(prompt of, const std::vector<named_object>& objects, uint64_t at,
+                                const daemon_model::expectation& expected, const wire::LookupAnswer& told) {
+  size_t found = told.found_chunks() * world_.pools.size();
+  world_.model.found(found, expected);
+  if (told.found_chunks() > of.all())
+    world_.model.broke("a lookup found more than was asked for");
+  if (const auto* logits = told.logits())
+    world_.model.check(logits_of(of), std::as_bytes(std::span(logits->data(), logits->size())), at);
+  const auto* id = told.lease();
+  if (id == nullptr)
+    return;
+  of.tail = of.tail && told.found_chunks() == of.all();
+  of.chunks = told.found_chunks() - (of.tail ? 1 : 0);
+  auto kept = world_.model.keeps(std::span(objects).first(std::min(found, objects.size())), at);
+  leases_.push_back({{id->begin(), id->end()}, of, at, 0, kept});
 }
 
 simulated_client::lease* simulated_client::any_lease() {
@@ -284,7 +298,7 @@ void simulated_client::read_leased() {
   prompt of = of_lease->of;
   auto id = of_lease->id;
   uint64_t at = of_lease->asked;
-  auto first = static_cast<uint32_t>(random_.coin() ? 0 : random_.below(of.chunks));
+  auto first = static_cast<uint32_t>(random_.coin() ? 0 : random_.below(of.all()));
   ask(
       kind::read_lease,
       [&](builder& b) { return wire::CreateReadLease(b, b.CreateVector(id), first, 0, deadline()); },
@@ -342,6 +356,7 @@ void simulated_client::release() {
   if (which == leases_.end())
     return;
   auto id = which->id;
+  world_.model.ends_keep(which->kept);
   leases_.erase(which);
   for (reading& each : readings_)
     if (each.lease == id)

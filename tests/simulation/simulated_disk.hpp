@@ -32,6 +32,7 @@ struct disk_faults {
 
   /// Swarm testing: each kind of fault is absent half of the time.
   static disk_faults draw(seeded_random& random);
+  bool operator==(const disk_faults&) const = default;
 };
 
 /// What stat(2) tells of a file.

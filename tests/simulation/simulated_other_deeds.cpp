@@ -14,6 +14,9 @@ using protocol::kind;
 
 namespace {
 
+/// A client that reads is told of an answer within this.
+constexpr auto told_within = std::chrono::seconds(2);
+
 /// Verbs whose samples do not disturb correct clients, however their bytes are changed.
 bool harmless(kind verb) {
   switch (verb) {
@@ -23,6 +26,8 @@ bool harmless(kind verb) {
     case kind::move:
     case kind::revoke:
     case kind::quota:
+    case kind::set_policy:
+    case kind::set_log_level:
     case kind::commit:
     case kind::store: return false;
     default: return true;
@@ -36,98 +41,43 @@ const std::vector<protocol::test::sample_frame>& samples() {
 
 } // namespace
 
-// ---- sessions ----
+// ---- operators ----
 
-void simulated_client::use_session() {
-  if (session_) {
-    if (!session_->busy)
-      take_turn();
-    return;
-  }
+/// A pin is known to hold what it was told to hold, as long as no other request about it is in progress.
+void simulated_client::pin() {
   prompt of = any_prompt();
-  session_.emplace();
-  session_->space = of.space;
-  session_->root = of.root;
-  session_->busy = true;
+  auto& name = world_.pins[{group_, of.space, of.root, of.chunks, of.tail}];
+  world_.model.ends_keep(std::exchange(name.kept, 0));
+  ++name.in_progress;
+  uint64_t at = world_.model.now();
   ask(
-      kind::open_session,
+      kind::pin,
       [&](builder& b) {
-        return wire::CreateOpenSession(b, spaces_[of.space],
-                                       random_.coin() ? wire::SessionMode::held : wire::SessionMode::tagged);
+        auto prefix = write(b, of);
+        return wire::CreatePin(b, spaces_[of.space], prefix);
       },
-      [this](answer& got) {
-        auto table =
-            got.good() ? protocol::parse<wire::OpenSessionAnswer>(got.body) : fail(errc::internal, "");
-        if (!table) {
-          session_.reset();
+      [this, of, at, &name](answer& got) {
+        auto table = got.good() ? protocol::parse<wire::PinAnswer>(got.body) : fail(errc::internal, "");
+        if (--name.in_progress != 0 || !table)
           return;
-        }
-        session_->id.assign((*table)->session()->begin(), (*table)->session()->end());
-        session_->busy = false;
+        auto objects = objects_of(of);
+        size_t count = std::min((*table)->pinned_chunks() * world_.pools.size(), objects.size());
+        name.kept = world_.model.keeps(std::span(objects).first(count), at);
       });
 }
 
-/// The session grows by some chunks, is saved, or ends.
-void simulated_client::take_turn() {
-  session& of = *session_;
-  prompt now{of.space, of.root, std::min<uint32_t>(of.chunks + 1, world_.chunks)};
-  if (of.chunks == now.chunks || random_.below(8) == 0) {
-    ask(kind::close_session, [&](builder& b) { return wire::CreateCloseSession(b, b.CreateVector(of.id)); });
-    session_.reset();
-    return;
-  }
-  of.busy = true;
-  bool saves = random_.coin();
-  auto on_turn = [this, chunks = now.chunks](auto digest, bool good) {
-    if (!session_)
-      return;
-    session_->busy = false;
-    if (good && digest != nullptr) {
-      session_->chunks = chunks;
-      session_->digest.assign(digest->begin(), digest->end());
-    }
-  };
-  uint32_t space = spaces_[of.space];
-  if (saves)
-    ask(
-        kind::save_session,
-        [&](builder& b) {
-          return wire::CreateSaveSession(b, space, write(b, now, of.chunks, of.id, of.digest), deadline());
-        },
-        [on_turn](answer& got) {
-          auto table =
-              got.good() ? protocol::parse<wire::SaveSessionAnswer>(got.body) : fail(errc::internal, "");
-          on_turn(table ? (*table)->session_digest() : nullptr, table.has_value());
-        });
-  else
-    ask(
-        kind::lookup,
-        [&](builder& b) {
-          auto prefix = write(b, now, of.chunks, of.id, of.digest);
-          return wire::CreateLookup(b, space, prefix, false, 0, deadline());
-        },
-        [on_turn](answer& got) {
-          auto table = got.good() ? protocol::parse<wire::LookupAnswer>(got.body) : fail(errc::internal, "");
-          on_turn(table ? (*table)->session_digest() : nullptr, table.has_value());
-        });
-}
-
-// ---- operators ----
-
-void simulated_client::pin(bool pins) {
+void simulated_client::unpin() {
   prompt of = any_prompt();
-  auto build = [&](auto create) {
-    return [this, of, create](builder& b) {
-      auto prefix = write(b, of);
-      return create(b, spaces_[of.space], prefix);
-    };
-  };
-  if (pins)
-    ask(kind::pin,
-        build([](builder& b, uint32_t space, auto prefix) { return wire::CreatePin(b, space, prefix); }));
-  else
-    ask(kind::unpin,
-        build([](builder& b, uint32_t space, auto prefix) { return wire::CreateUnpin(b, space, prefix); }));
+  auto& name = world_.pins[{group_, of.space, of.root, of.chunks, of.tail}];
+  world_.model.ends_keep(std::exchange(name.kept, 0));
+  ++name.in_progress;
+  ask(
+      kind::unpin,
+      [&](builder& b) {
+        auto prefix = write(b, of);
+        return wire::CreateUnpin(b, spaces_[of.space], prefix);
+      },
+      [&name](answer&) { --name.in_progress; });
 }
 
 void simulated_client::evict(bool moves) {
@@ -159,6 +109,79 @@ void simulated_client::clear(bool all) {
   ask(
       kind::clear, [&](builder& b) { return wire::CreateClear(b, all ? 0 : spaces_[space]); },
       [this, which](answer& got) { world_.model.cleared(which, got.good()); });
+}
+
+/// Who waits for a lookup is told when it is answered, and not at the deadline.
+void simulated_client::await_lookup() {
+  uint64_t last = world_.named_lookups[group_];
+  uint64_t number = random_.between(last > 2 ? last - 2 : 1, last + 1);
+  ask(
+      kind::await_lookup,
+      [&](builder& b) {
+        auto id = b.CreateVector(client_world::lookup_id(number));
+        return wire::CreateAwaitLookup(b, id, static_cast<uint32_t>(random_.between(1, 20'000)));
+      },
+      [this, number](answer& got) {
+        auto answered = world_.answered_lookups.find({group_, number});
+        if (got.code() != errc::deadline || answered == world_.answered_lookups.end())
+          return;
+        auto since = std::max(answered->second, reads_since_);
+        if (reads_ && world_.events.now() - since > told_within)
+          world_.model.broke("who waits for lookup " + std::to_string(number) + " is not told of its answer");
+      });
+}
+
+void simulated_client::explain() {
+  prompt of = any_prompt();
+  auto expected = world_.model.expects(objects_of(of));
+  ask(
+      kind::explain,
+      [&](builder& b) {
+        auto prefix = write(b, of);
+        return wire::CreateExplain(b, spaces_[of.space], prefix);
+      },
+      [this, of, expected](answer& got) {
+        auto table = got.good() ? protocol::parse<wire::ExplainAnswer>(got.body) : fail(errc::internal, "");
+        if (!table)
+          return;
+        if ((*table)->found_chunks() > of.all())
+          world_.model.broke("more is explained than was asked for");
+        world_.model.found((*table)->found_chunks() * world_.pools.size(), expected);
+      });
+}
+
+/// What is being read stays as it is.
+void simulated_client::revoke() {
+  lease* which = any_lease();
+  if (which == nullptr)
+    return;
+  world_.model.ends_keep(which->kept);
+  ask(kind::revoke, [&](builder& b) { return wire::CreateRevoke(b, b.CreateVector(which->id)); });
+}
+
+void simulated_client::change_quota() {
+  if (world_.quotas.empty())
+    return;
+  bool changes = random_.coin();
+  ask(kind::quota, [&](builder& b) {
+    if (!changes)
+      return wire::CreateQuota(b);
+    auto name = b.CreateString(world_.quotas[random_.below(world_.quotas.size())]);
+    auto tier = b.CreateString(random_.coin() ? "host" : "disk");
+    bool unlimited = random_.below(4) == 0;
+    flatbuffers::Optional<uint8_t> percent;
+    if (!unlimited)
+      percent = static_cast<uint8_t>(random_.between(20, 100));
+    return wire::CreateQuota(b, name, tier, flatbuffers::nullopt, percent, unlimited);
+  });
+}
+
+void simulated_client::change_policy() {
+  ask(kind::set_policy, [&](builder& b) {
+    auto tier = b.CreateString(random_.coin() ? "host" : "disk");
+    auto policy = b.CreateString(client_world::policies[random_.below(client_world::policies.size())]);
+    return wire::CreateSetPolicy(b, tier, policy);
+  });
 }
 
 void simulated_client::look_around() {

@@ -4,19 +4,23 @@
   tests/simulation/planted/find_planted.py [NAME...]
 
 Each NAME.patch makes one error in the daemon. The copy and its build are in build/planted and stay there for the next run.
-The last line is `N found, N not found`.
+The
+output is a table, as in docs/checks.md, and `N found, N not found`.
 """
 
 import argparse
+import concurrent.futures
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 ROOT = FOLDER.parents[2]
 COPY = ROOT / "build" / "planted"
+PLAYED_TOGETHER = 3
 PROGRAM = "tests/simulation/test_simulated_daemon"
 
 
@@ -33,24 +37,31 @@ def refresh():
     run("git", "checkout", "--quiet", "--force", "--detach", commit, check=True)
 
 
-def seed_that_finds(name, seeds):
-    """The first seed that fails; 0: none. Text: the error could not be planted."""
+def build(name):
+    """Builds the simulation with this error. Returns its program, or why there is none."""
     planted = run("git", "apply", str(FOLDER / (name + ".patch")))
     if planted.returncode != 0:
-        return "does not apply: " + planted.stdout.strip()
+        return None, "does not apply: " + planted.stdout.strip()
     try:
         built = run("python3", "tools/run_ninja.py", "--build", "build", PROGRAM)
         if built.returncode != 0:
-            return "does not build: " + built.stdout[-2000:]
-        environment = dict(os.environ, TERRACE_SIMULATION_SEEDS=str(seeds))
-        played = run("build/" + PROGRAM, "--gtest_filter=SimulatedDaemon.KeepsItsPromises*", env=environment)
+            return None, "does not build: " + built.stdout[-2000:]
+        program = COPY / "build" / ("simulation_" + name)
+        shutil.copy(COPY / "build" / PROGRAM, program)
+        return program, ""
     finally:
         run("git", "checkout", "--quiet", "--force", "HEAD", "--", ".", check=True)
-    seed = re.search(r"(.*)\n *repeat it with: ./test simulation --seed (\d+)", played.stdout)
-    if seed:
-        print(f"  {seed[1].strip()}", flush=True)
-        return int(seed[2])
-    return 0 if played.returncode == 0 else "ended without naming a seed: " + played.stdout[-2000:]
+
+
+def what_finds(program, seeds):
+    """The first seed that fails, and what it says; seed 0: none does."""
+    environment = dict(os.environ, TERRACE_SIMULATION_SEEDS=str(seeds))
+    played = run(str(program), "--gtest_filter=SimulatedDaemon.KeepsItsPromises*", "--gtest_fail_fast", env=environment)
+    program.unlink()
+    told = re.search(r"(.*)\n *repeat it with: ./test simulation --seed (\d+)", played.stdout)
+    if told:
+        return int(told[2]), told[1].strip()
+    return 0, f"not found by {seeds} seeds" if played.returncode == 0 else "no seed is named: " + played.stdout[-2000:]
 
 
 def main():
@@ -62,11 +73,23 @@ def main():
     refresh()
     if run("tools/configure", "build").returncode != 0:
         sys.exit("the copy cannot be configured")
-    found = 0
-    for name in names:
-        seed = seed_that_finds(name, options.seeds)
-        found += isinstance(seed, int) and seed > 0
-        print(f"{name}: " + (str(seed) if seed else f"not found by {options.seeds} seeds"), flush=True)
+    print("| planted error | seed | what is told |\n|---|---|---|", flush=True)
+
+    def play(name, program):
+        seed, told = what_finds(program, options.seeds)
+        print(f"| {name.replace('_', ' ')} | {seed or '-'} | {told} |", flush=True)
+        return seed > 0
+
+    # One is built while others play their seeds.
+    with concurrent.futures.ThreadPoolExecutor(PLAYED_TOGETHER) as players:
+        played = []
+        for name in names:
+            program, why = build(name)
+            if program:
+                played.append(players.submit(play, name, program))
+            else:
+                print(f"| {name.replace('_', ' ')} | - | {why} |", flush=True)
+        found = sum(each.result() for each in played)
     print(f"{found} found, {len(names) - found} not found")
     sys.exit(0 if found == len(names) else 1)
 

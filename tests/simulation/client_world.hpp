@@ -1,0 +1,122 @@
+// What all clients of a simulated daemon share: its sockets, their prompts, and the mix of what they do.
+#pragma once
+
+#include "daemon_model.hpp"
+#include "simulated_calls.hpp"
+
+#include "tests/support/raw_client.hpp"
+
+#include <array>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace terrace::simulation {
+
+/// What a client may do, in the order of `client_mix`.
+enum class deed : uint8_t {
+  store,
+  load,
+  lookup,
+  lease,
+  load_leased,
+  read_leased,
+  release,
+  prefetch,
+  cancel,
+  reserve,
+  session,
+  pin,
+  unpin,
+  evict,
+  move,
+  clear_space,
+  clear_all,
+  await_lookup,
+  save_prompt,
+  explain,
+  revoke,
+  quota,
+  set_policy,
+  look_around, ///< status, policies, leases, check, quotas
+  pause,       ///< for seconds
+  disconnect,  ///< its process lives
+  die,
+  stop_reading,
+  hostile, ///< bytes that no correct client sends
+  reload,  ///< SIGHUP
+};
+constexpr size_t deeds = 30;
+constexpr std::array<const char*, deeds> deed_names{
+    "store",       "load",       "lookup", "lease",        "load_leased", "read_leased",
+    "release",     "prefetch",   "cancel", "reserve",      "session",     "pin",
+    "unpin",       "evict",      "move",   "clear_space",  "clear_all",   "await_lookup",
+    "save_prompt", "explain",    "revoke", "quota",        "set_policy",  "look_around",
+    "pause",       "disconnect", "die",    "stop_reading", "hostile",     "reload"};
+using client_mix = std::array<uint32_t, deeds>; ///< weights
+
+/// What all clients share.
+struct client_world {
+  scheduler& events;
+  daemon_model& model;
+  simulated_calls& calls;
+  std::vector<std::string> sockets;  ///< by group
+  std::vector<bool> isolated;        ///< by group
+  std::vector<uint32_t> pools{4096}; ///< bytes of an object
+  uint32_t spaces = 1;               ///< of a group
+  std::vector<std::string> salts{1}; ///< by space
+  uint32_t prompts = 4;              ///< of a space
+  uint32_t chunks = 4;               ///< of a prompt
+  uint32_t shared_chunks = 1;        ///< of four prompts
+  std::chrono::nanoseconds thinks_most{1'000'000};
+  uint32_t cut = 0; ///< of a million sends and receives of clients, that move only a part
+  client_mix mix{};
+  bool roomy = false; ///< nothing is evicted unless somebody asks
+  bool tails = false; ///< some prompts end with a partial chunk
+  bool names_lookups = false;
+  std::map<uint32_t, uint64_t> named_lookups;                                         ///< so far, by group
+  std::map<std::pair<uint32_t, uint64_t>, std::chrono::nanoseconds> answered_lookups; ///< by group and number
+  std::vector<std::string> quotas;                                                    ///< their names
+  std::function<void()> reload; ///< the configuration is changed and read again; may be null
+  struct pinned {
+    size_t in_progress = 0; ///< pins and unpins
+    uint64_t kept = 0;      ///< in the model
+  };
+  std::map<std::tuple<uint32_t, uint32_t, uint32_t, uint32_t, bool>, pinned> pins; ///< by prompt
+  bool down = false;                                                               ///< there is no daemon
+  std::function<void(const std::string&)> trace;
+
+  static constexpr std::array policies{"lru", "arc", "kmg", "s3fifo", "fifo"};
+  static constexpr uint32_t chunk_tokens = 16;
+  static constexpr uint32_t tail_tokens = 5; ///< of the partial chunk behind a prompt's last whole one
+  static constexpr uint32_t logits_pool = 1000, logits_bytes = 96;
+
+  /// Prompts of four roots begin alike, with `shared_chunks` chunks.
+  struct prompt {
+    uint32_t space = 0;
+    uint32_t root = 0;
+    uint32_t chunks = 0;
+    bool tail = false; ///< a partial chunk follows
+    uint32_t all() const { return chunks + (tail ? 1 : 0); }
+    uint32_t tokens() const { return chunks * chunk_tokens + (tail ? tail_tokens : 0); }
+  };
+  /// The daemon has ended, and what it had only in its memory.
+  void forget_daemon() {
+    pins.clear();
+    answered_lookups.clear();
+  }
+  /// Tokens from the chunk `first` on.
+  std::vector<uint32_t> tokens_of(const prompt& of, uint32_t first) const;
+  /// Objects from the chunk `first` on, chunk by chunk, pool by pool.
+  std::vector<named_object> objects_of(uint32_t group, const prompt& of, uint32_t first = 0) const;
+  flatbuffers::Offset<wire::Prefix> write_prefix(flatbuffers::FlatBufferBuilder& b, const prompt& of) const;
+  static std::vector<uint8_t> lookup_id(uint64_t number);
+  flatbuffers::Offset<wire::OpenSpace> open_space(flatbuffers::FlatBufferBuilder& b, uint32_t group,
+                                                  uint32_t space) const;
+};
+
+} // namespace terrace::simulation
