@@ -31,7 +31,7 @@ class Engine:
         self._answers = b""
         self._started = False
         self.pools: list[Path] = []  #: in /dev/shm
-        self.clients: list[int] = []  #: its processes that redis_session to the daemon
+        self.clients: list[int] = []  #: its processes that are clients of the daemon
 
     def ready(self) -> Engine:
         if not self._started:

@@ -8,6 +8,7 @@ installed daemon. The manual pages name every option of the programs.
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -75,7 +76,22 @@ def compile_example(stage, folder, *pkg_config_options):
     program = folder / "-".join(["example", *pkg_config_options])
     run(*os.environ.get("CXX", "c++").split(), "-std=c++20", "-Wall", "-Werror",
         only(stage.rglob("store_and_find.cpp")), *flags, "-o", program)
-    return program
+    if not pkg_config_options:
+        return [program, *compile_others(stage, folder, flags)]
+    return [program]
+
+
+def compile_others(stage, folder, flags):
+    """The same in C, which is also the test of the header, and in Rust where it can be compiled."""
+    program = folder / "example-in-c"
+    run(*os.environ.get("CC", "cc").split(), "-std=c11", "-pedantic", "-Wall", "-Wextra", "-Werror",
+        only(stage.rglob("store_and_find.c")), *flags, "-o", program)
+    if not shutil.which("rustc"):
+        print("the example in Rust is left out: rustc is not installed")
+        return [program]
+    in_rust = folder / "example-in-rust"
+    run("rustc", "--deny", "warnings", only(stage.rglob("store_and_find.rs")), "-L", only(stage.rglob("libterrace.so")).parent, "-o", in_rust)
+    return [program, in_rust]
 
 
 def main():
@@ -95,7 +111,7 @@ def main():
         configuration = folder / "terraced.toml"
         configuration.write_text(CONFIGURATION)
         run(terraced, "--check", "--config", only(stage.rglob("terraced.toml")), stdout=subprocess.DEVNULL)
-        programs = [compile_example(stage, folder), compile_example(stage, folder, "--static")]
+        programs = compile_example(stage, folder) + compile_example(stage, folder, "--static")
         daemon = Daemon(terraced, configuration, folder)
         try:
             assert daemon.wait_until_ready(), daemon.log_path.read_text()
