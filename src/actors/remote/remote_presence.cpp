@@ -123,9 +123,9 @@ batch_ptr remote_store::there(const space_state& space, const object_batch& obje
 }
 
 void remote_store::take_invalidated() {
-  if (control_.server() == nullptr)
+  if (questions_link_.server() == nullptr)
     return;
-  auto changed = control_.server()->take_invalidated();
+  auto changed = questions_link_.server()->take_invalidated();
   if (!changed.all && changed.keys.empty())
     return;
   if (changed.all)
