@@ -184,8 +184,11 @@ void remote_store::lose() {
   for (lane* each : {&reads_, &writes_}) {
     each->window.restart();
     for (auto* steps : {&each->sent, &each->waiting})
-      for (auto lost = std::exchange(*steps, {}); !lost.empty(); lost.pop_front())
+      for (auto lost = std::exchange(*steps, {}); !lost.empty(); lost.pop_front()) {
+        if (lost.front()->reads())
+          with_.counts->missed(metrics::remote_miss::unanswered);
         end(*lost.front(), move_outcome::away);
+      }
   }
   auto now = remote_now();
   using trial = remote::breaker::trial;
