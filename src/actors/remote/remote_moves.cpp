@@ -55,7 +55,8 @@ task<> remote_store::move(transfer_ptr all, uint64_t number) {
       objects.keys.push_back(each.key);
       objects.payload_bytes.push_back(each.place.payload_bytes);
     }
-    auto asked = ask_unknown(*space, objects);
+    auto known = believed(*space, objects);
+    auto asked = ask_unknown(known, objects);
     if (asked) {
       task_event& done = asked->done;
       co_await done;

@@ -167,9 +167,9 @@ void remote_store::close(const std::string& why) {
     space->epoch.token.ask_again();
   auto lost = std::exchange(asked_, {});
   for (auto& question : std::exchange(questions_, {}))
-    lost.push_back(std::move(question.told));
-  for (const said& told : lost)
-    told(nullptr);
+    lost.push_back(std::move(question.replies));
+  for (const expected_replies& replies : lost)
+    replies.told(nullptr);
   lose();
 }
 
@@ -204,10 +204,11 @@ void remote_store::pump() {
   if (phase_ == phase::closing)
     return lose();
   take_invalidated();
-  while (!questions_.empty() && questions_link_.ready() && questions_link_.server()->has_room()) {
+  while (!questions_.empty() && questions_link_.ready() &&
+         questions_link_.server()->has_room(questions_.front().replies.left)) {
     auto next = std::move(questions_.front());
     questions_.pop_front();
-    asked_.push_back(std::move(next.told));
+    asked_.push_back(std::move(next.replies));
     next.ask(*questions_link_.server());
   }
   questions_link_.pump(nullptr);
@@ -218,14 +219,17 @@ void remote_store::pump() {
   }
 }
 
-void remote_store::ask_store(std::function<void(remote::valkey_connection&)> ask, said told) {
-  questions_.push_back({std::move(ask), std::move(told)});
+void remote_store::ask_store(std::function<void(remote::valkey_connection&)> ask, said told, size_t replies) {
+  assert(replies <= slice_objects);
+  questions_.push_back({std::move(ask), {std::move(told), replies}});
 }
 
 void remote_store::on_told(const remote::finished_command& finished) {
-  auto told = std::move(asked_.front());
+  if (--asked_.front().left != 0)
+    return asked_.front().told(&finished);
+  auto last = std::move(asked_.front());
   asked_.pop_front();
-  told(&finished);
+  last.told(&finished);
 }
 
 void remote_store::run(task<> work, uint64_t number) {

@@ -111,7 +111,7 @@ class remote_store {
   enum class phase : uint8_t { down, connecting, ready, closing };
   enum timer : uint64_t { retry_timer = 1, budget_timer };
   using time_point = std::chrono::steady_clock::time_point;
-  using said = std::function<void(const remote::finished_command*)>; ///< null: the connection is lost
+  using said = std::function<void(const remote::finished_command*)>; ///< null, once: the connection is lost
 
   /// A coroutine waits for `done`. The first `end` ends the wait; later ones change nothing.
   struct waiting {
@@ -182,9 +182,18 @@ class remote_store {
              window.has_room(waiting.front()->bytes);
     }
   };
+  struct expected_replies {
+    said told; ///< called for each of them
+    size_t left = 1;
+  };
   struct question_to_store {
     std::function<void(remote::valkey_connection&)> ask;
-    said told;
+    expected_replies replies;
+  };
+  /// What the store may have of some objects.
+  struct beliefs {
+    std::vector<std::string> keys; ///< of their first parts
+    std::vector<remote::belief> of;
   };
 
   // ---- the connections ----
@@ -198,7 +207,7 @@ class remote_store {
   void lose();
   void after(std::chrono::nanoseconds time, uint64_t tag);
   void pump();
-  void ask_store(std::function<void(remote::valkey_connection&)> ask, said told);
+  void ask_store(std::function<void(remote::valkey_connection&)> ask, said told, size_t replies = 1);
   void on_told(const remote::finished_command& finished);
   void take_invalidated();
   void run(task<> work, uint64_t number); ///< `work` ends with `ended(number)`
@@ -225,8 +234,11 @@ class remote_store {
   task<bool> drop(batch_ptr gone);
   std::shared_ptr<budget> begin_budget();
   void on_budget();
-  std::shared_ptr<waiting> ask_unknown(const space_state& space, const object_batch& objects);
-  batch_ptr there(const space_state& space, const object_batch& objects, batch_ptr& gone);
+  std::shared_ptr<beliefs> believed(const space_state& space, const object_batch& objects) const;
+  std::shared_ptr<waiting> ask_unknown(const std::shared_ptr<beliefs>& what, const object_batch& objects);
+  static void ask_for(const beliefs& what, const std::vector<std::pair<size_t, uint32_t>>& objects,
+                      remote::valkey_connection& server);
+  void note_presence(beliefs& what, size_t object, const remote::finished_command& told);
   remote::remote_identity identity_of(const space_state& space, const object_key& key) const;
 
   // ---- spaces ----
@@ -256,7 +268,7 @@ class remote_store {
   lane reads_, writes_; ///< the latter with removals
   bool told_ = false;   ///< the store tells which keys have changed
   std::deque<question_to_store> questions_;
-  std::deque<said> asked_; ///< in the order of their replies
+  std::deque<expected_replies> asked_; ///< in the order of their replies
   uint64_t bytes_to_read_ = 0;
   uint64_t refused_values_ = 0;
   remote::presence_book book_;

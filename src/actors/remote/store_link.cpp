@@ -81,7 +81,7 @@ void store_link::receive(keep_alive into) {
     return;
   receiving_ = true;
   auto area = server_->receive_area();
-  in_->area = {area.data(), area.size()};
+  in_->area = {area.data(), std::min<size_t>(area.size(), piece_bytes)};
   in_->message = {};
   in_->message.msg_iov = &in_->area;
   in_->message.msg_iovlen = 1;
@@ -129,7 +129,7 @@ void store_link::send() {
   if (sending_ || server_->outgoing().empty())
     return;
   sending_ = true;
-  out_->part = server_->outgoing().begin();
+  out_->part = server_->outgoing().begin(piece_bytes);
   out_->message = {};
   out_->message.msg_iov = out_->part.areas.data();
   out_->message.msg_iovlen = out_->part.areas.size();

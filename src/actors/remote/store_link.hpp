@@ -29,6 +29,8 @@ namespace terrace::actors {
 class store_link {
  public:
   static constexpr std::chrono::milliseconds connects_within{1'000}, greets_within{5'000};
+  /// Moved at a time: a question of another connection waits no longer than the kernel copies so much.
+  static constexpr uint64_t piece_bytes = 256 << 10;
   static constexpr uint64_t tags = 4; ///< of operations in the ring, from `first_tag` on
 
   struct callbacks {
