@@ -100,11 +100,16 @@ void far_chain::chill() {
     give_up("the store lacks chunks that were written");
 }
 
-void far_chain::prefetch() {
+client::ticket<client::prefetch_result> far_chain::begin_prefetch() {
   client::prefetch_request request;
   request.in = space_;
   request.what = what();
-  if (must(client_.prefetch(request), "prefetching").delivered_chunks != objects())
+  return must(client_.submit_prefetch(request), "prefetching");
+}
+
+void far_chain::prefetch() {
+  auto ahead = begin_prefetch();
+  if (must(client_.wait(ahead), "prefetching").delivered_chunks != objects())
     give_up("a chunk of the store did not arrive");
 }
 
@@ -115,6 +120,13 @@ uint32_t far_chain::load() {
   request.region = &region_;
   request.runs = runs_;
   return must(client_.load(request), "loading").delivered_chunks;
+}
+
+uint32_t far_chain::prefetch_and_load() {
+  auto ahead = begin_prefetch();
+  const uint32_t delivered = load();
+  must(client_.wait(ahead), "prefetching");
+  return delivered;
 }
 
 void far_chain::forget() {

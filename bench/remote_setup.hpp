@@ -62,12 +62,15 @@ class far_chain {
   void prefetch();
   /// Returns the number of chunks that arrived in the region.
   uint32_t load();
+  /// The same, with a prefetch ahead of the load.
+  uint32_t prefetch_and_load();
   /// Removes the chain.
   void forget();
 
  private:
   client::prefix what() const { return client::prefix::of_digests(chain_); }
   uint32_t found(uint32_t tiers);
+  client::ticket<client::prefetch_result> begin_prefetch();
 
   far_daemon& in_;
   uint64_t object_bytes_;

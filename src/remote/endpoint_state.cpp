@@ -14,7 +14,12 @@ void byte_window::end(uint64_t bytes) {
 
 void byte_window::succeeded(uint64_t bytes) {
   end(bytes);
-  size_ = std::min(size_ + bytes, options_.largest_bytes);
+  size_ = std::min(size_ + bytes, bound_);
+}
+
+void byte_window::keep_within(uint64_t bytes) {
+  bound_ = std::clamp(bytes, options_.smallest_bytes, options_.largest_bytes);
+  size_ = std::min(size_, bound_);
 }
 
 void byte_window::timed_out(uint64_t bytes) {

@@ -29,6 +29,9 @@ class byte_window {
   void timed_out(uint64_t bytes);
   /// The request ended without telling anything about the connection: it was cancelled, or refused.
   void gave_up(uint64_t bytes) { end(bytes); }
+  /// So many bytes keep the connection busy; more would only wait at the server, which takes memory there and time for it. It
+  /// does not become smaller than the smallest window.
+  void keep_within(uint64_t bytes);
   /// A new connection begins with the smallest window; nothing is in flight.
   void restart();
 
@@ -40,6 +43,7 @@ class byte_window {
 
   options options_;
   uint64_t size_;
+  uint64_t bound_ = options_.largest_bytes;
   uint64_t in_flight_ = 0;
   uint64_t halved_for_ = 0; ///< bytes of the time before the last halving that are still in flight
 };

@@ -16,6 +16,17 @@ bool allowed_in_prefix(char c) {
          c == '-' || c == '/';
 }
 
+void append_hex(std::string& to, std::span<const uint8_t> bytes) {
+  static constexpr char digits[] = "0123456789abcdef";
+  const size_t begin = to.size();
+  to.resize(begin + 2 * bytes.size());
+  char* next = to.data() + begin;
+  for (uint8_t byte : bytes) {
+    *next++ = digits[byte >> 4];
+    *next++ = digits[byte & 15];
+  }
+}
+
 } // namespace
 
 bool is_prefix(std::string_view text) {
@@ -44,10 +55,11 @@ realm_space realm::space_of(const space_fingerprint& fingerprint) const {
 std::string realm::key_of(const remote_identity& object, uint32_t part) const {
   std::string key;
   key.reserve(prefix_.size() + 192);
-  key.append(prefix_).append("t1/").append(to_hex(object.space)).append(1, '/');
-  key.append(epoch_text(object.epoch)).append(1, '/');
+  key.append(prefix_).append("t1/");
+  append_hex(key, object.space);
+  key.append(1, '/').append(epoch_text(object.epoch)).append(1, '/');
   key.append(std::to_string(object.pool)).append(1, '.').append(std::to_string(object.rank)).append(1, '/');
-  key.append(to_hex(object.chunk, object.digest_width));
+  append_hex(key, std::span(object.chunk.bytes).first(object.digest_width));
   return part == 0 ? key : key_of_part(key, part);
 }
 

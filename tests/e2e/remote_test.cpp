@@ -194,11 +194,16 @@ TEST_F(RemoteTier, AStoreThatStandsStillWhileItIsWrittenToHoldsNobodyUp) {
   store_far(chain_of(1, 4));
   ::kill(store_->pid(), SIGSTOP);
   const auto rounds = 2 * remote_host_memory / (4 * object_bytes);
-  for (uint64_t seed = 0; seed < rounds; ++seed)
-    EXPECT_EQ(client_->store(chain_of(1'000 + seed, 4)), 4U) << "memory that is being sent is needed";
+  for (uint64_t seed = 1'000; seed < 1'000 + rounds; ++seed)
+    EXPECT_EQ(client_->store(chain_of(seed, 4)), 4U) << "memory that is being sent is needed";
   EXPECT_TRUE(daemon_->await_log("it does not answer"));
   ::kill(store_->pid(), SIGCONT);
   ASSERT_TRUE(daemon_->await_log("is in service again"));
+  auto last = chain_of(1'000 + rounds - 1, 4);
+  EXPECT_EQ(client_->lookup(last, false, on_remote).found_chunks, 0U);
+  EXPECT_EQ(client_->load_and_check(last), 4U);
+  EXPECT_TRUE(eventually([&] { return client_->lookup(last, false, on_remote).found_chunks == 4; }))
+      << "what could not be written is written when it is used";
 }
 
 TEST_F(RemoteTier, ADaemonThatStartsBesideAStoppedStoreUsesItOnceItGoesOn) {

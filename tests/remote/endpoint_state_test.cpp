@@ -57,6 +57,22 @@ TEST(ByteWindow, HalvesOnceForTheBytesOfOneTime) {
   EXPECT_EQ(window.size(), 100u) << "not below the smallest";
 }
 
+TEST(ByteWindow, GrowsNoFurtherThanKeepsTheConnectionBusy) {
+  byte_window window(small);
+  window.keep_within(150);
+  window.began(100);
+  window.succeeded(100);
+  EXPECT_EQ(window.size(), 150u);
+  window.keep_within(1'000);
+  window.began(150);
+  window.succeeded(150);
+  EXPECT_EQ(window.size(), 300u);
+  window.keep_within(120);
+  EXPECT_EQ(window.size(), 120u);
+  window.keep_within(7);
+  EXPECT_EQ(window.size(), 100u) << "the smallest";
+}
+
 TEST(ByteWindow, ANewConnectionBeginsSlowly) {
   byte_window window(small);
   window.began(300);

@@ -97,9 +97,12 @@ std::shared_ptr<remote_store::waiting> remote_store::ask_unknown(const std::shar
       asked->emplace_back(unknown[i], remote::parts_of(objects.payload_bytes[unknown[i]]));
     ++all->left;
     ask_store([what, asked](remote::valkey_connection& server) { ask_for(*what, *asked, server); },
-              [this, what, asked, all, next = size_t{0}](const remote::finished_command* told) mutable {
+              [this, what, asked, all, next = size_t{0},
+               now = time_point{}](const remote::finished_command* told) mutable {
+                if (next == 0)
+                  now = presence_now();
                 if (told != nullptr)
-                  note_presence(*what, (*asked)[next++].first, *told);
+                  note_presence(*what, (*asked)[next++].first, *told, now);
                 if ((told == nullptr || next == asked->size()) && --all->left == 0)
                   all->end();
               },
@@ -125,14 +128,15 @@ void remote_store::ask_for(const beliefs& what, const std::vector<std::pair<size
   }
 }
 
-void remote_store::note_presence(beliefs& what, size_t object, const remote::finished_command& told) {
+void remote_store::note_presence(beliefs& what, size_t object, const remote::finished_command& told,
+                                 time_point now) {
   if (told.result == command_result::done || told.result == command_result::absent) {
     const bool present = told.result == command_result::done;
     what.of[object] = present ? belief::present : belief::absent;
     if (present)
-      book_.is_present(what.keys[object], presence_now());
+      book_.is_present(what.keys[object], now);
     else
-      book_.is_absent(what.keys[object], presence_now());
+      book_.is_absent(what.keys[object], now);
   }
   with_.counts->asked(told.result == command_result::done);
 }

@@ -221,6 +221,7 @@ class remote_store {
   void begin(step& next);
   void write(step& next);
   void on_moved(lane& by, const remote::finished_command& finished);
+  void fit_window();
   void finish_read(step& done, const remote::finished_command& finished);
   void reject(step& done, bool ours);
   void end(step& ended, move_outcome outcome);
@@ -238,7 +239,7 @@ class remote_store {
   std::shared_ptr<waiting> ask_unknown(const std::shared_ptr<beliefs>& what, const object_batch& objects);
   static void ask_for(const beliefs& what, const std::vector<std::pair<size_t, uint32_t>>& objects,
                       remote::valkey_connection& server);
-  void note_presence(beliefs& what, size_t object, const remote::finished_command& told);
+  void note_presence(beliefs& what, size_t object, const remote::finished_command& told, time_point now);
   remote::remote_identity identity_of(const space_state& space, const object_key& key) const;
 
   // ---- spaces ----

@@ -27,6 +27,7 @@ void store_link::connect(const remote::store_address& address, const remote::val
   assert(phase_ == phase::down);
   phase_ = phase::connecting;
   silence_.begin(connects_within);
+  round_trip_ = {};
   at_path_ = address.at_path();
   login_ = login;
   socket_ = std::make_shared<unique_fd>(
@@ -104,10 +105,11 @@ void store_link::on_received(int32_t bytes) {
   if (bytes < 0 && bytes != -EINTR && bytes != -EAGAIN)
     return fail(std::string("the connection failed: ") + std::strerror(-bytes));
   if (bytes > 0) {
-    silence_.received(static_cast<uint64_t>(bytes), link_now());
+    const auto now = link_now();
+    silence_.received(static_cast<uint64_t>(bytes), now);
     auto taken = server_->received(static_cast<size_t>(bytes));
     while (auto finished = server_->next_finished()) {
-      silence_.heard(link_now());
+      silence_.heard(now);
       call_.finished(*finished);
       if (phase_ == phase::ending)
         return;
@@ -123,6 +125,17 @@ void store_link::on_received(int32_t bytes) {
     call_.ready();
   }
   call_.turned();
+}
+
+std::chrono::microseconds store_link::round_trip() {
+  tcp_info info{};
+  socklen_t length = sizeof info;
+  if (!socket_ || ::getsockopt(socket_->get(), IPPROTO_TCP, TCP_INFO, &info, &length) != 0)
+    return round_trip_;
+  const std::chrono::microseconds lately(info.tcpi_rtt);
+  if (round_trip_.count() == 0 || (lately < round_trip_ && lately.count() != 0))
+    round_trip_ = lately;
+  return round_trip_;
 }
 
 void store_link::send() {

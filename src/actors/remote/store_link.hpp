@@ -51,6 +51,8 @@ class store_link {
   bool ready() const { return phase_ == phase::ready; }
   /// True if the server has answered that it does not want us.
   bool refused() const { return refused_; }
+  /// The shortest round trip so far; 0: not known, or on this machine.
+  std::chrono::microseconds round_trip();
   remote::valkey_connection* server() { return server_.get(); } ///< null without a connection
 
   /// Sends and receives. `into`: owner of the memory that the next reply goes to.
@@ -99,6 +101,7 @@ class store_link {
   bool connecting_ = false, receiving_ = false, sending_ = false, ticking_ = false;
   bool refused_ = false;
   remote::silence silence_;
+  std::chrono::microseconds round_trip_{0};
   std::shared_ptr<incoming> in_;
   std::shared_ptr<outgoing> out_;
   std::unique_ptr<remote::valkey_connection> server_;
