@@ -3,8 +3,12 @@
 #include "bench/bare_echo.hpp"
 #include "bench/bare_echo_server.hpp"
 #include "bench/bare_hash.hpp"
+#include "bench/bare_store.hpp"
 #include "bench/load_generator.hpp"
 #include "bench/shared_memory.hpp"
+#include "tests/support/redis_process.hpp"
+#include "tests/support/scrape.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 #include <gtest/gtest.h>
 
@@ -12,6 +16,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 
@@ -49,6 +54,30 @@ TEST(BareHash, IsAChainOfSha256) {
   std::memcpy(&head, digest.data(), sizeof head);
   EXPECT_EQ(bare_sha256_chain(bytes, 256), head);
   EXPECT_NE(bare_xxh3_chain(bytes, 256), bare_xxh3_chain(bytes, 128));
+}
+
+TEST(BareStore, ReadsWhatItHasWritten) {
+  if (!test::redis_process::installed())
+    GTEST_SKIP() << "no redis-server on this machine; install the package `redis-server`";
+  test::temporary_folder folder{"/tmp"};
+  const uint16_t port = test::free_port();
+  test::redis_process server(folder.path(), {"--port", std::to_string(port), "--bind", "127.0.0.1"});
+  bare_store client(port);
+  constexpr uint64_t value = 100'000;
+  std::vector<uint8_t> from(5 * value), to(5 * value);
+  for (size_t i = 0; i < from.size(); ++i)
+    from[i] = static_cast<uint8_t>(i * 7 + i / 251);
+  const std::vector<std::string> keys{"k/a", "k/b", "k/c", "k/d", "k/e"};
+  client.set(keys, value, from);
+  auto there = client.keys("k/*");
+  std::sort(there.begin(), there.end());
+  EXPECT_EQ(there, keys);
+  client.get(keys, value, to);
+  EXPECT_EQ(to, from);
+  const std::vector<std::string> some{"k/a", "other", "k/e"};
+  EXPECT_EQ(client.exist(some), 2u);
+  client.remove("k/*");
+  EXPECT_EQ(client.exist(some), 0u);
 }
 
 TEST(SharedMemory, IsTheSameThroughItsDescriptor) {

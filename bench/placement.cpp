@@ -28,12 +28,14 @@ std::vector<pid_t> threads_of(pid_t process) {
   return all;
 }
 
-/// The daemon's other threads have work of their own, such as taking its memory from the kernel.
-bool is_worker(pid_t process, pid_t thread) {
+bool is_named(pid_t process, pid_t thread, std::string_view begin) {
   std::ifstream in(tasks_of(process) / std::to_string(thread) / "comm");
   std::string name;
-  return in >> name && name.starts_with("worker-");
+  return in >> name && name.starts_with(begin);
 }
+
+/// The daemon's other threads have work of their own, such as taking its memory from the kernel.
+bool is_worker(pid_t process, pid_t thread) { return is_named(process, thread, "worker-"); }
 
 void set_thread(pid_t thread, const cpu_set_t& processors) {
   if (::sched_setaffinity(thread, sizeof processors, &processors) != 0)
@@ -63,6 +65,14 @@ uint64_t time_of(pid_t process, pid_t thread) {
 } // namespace
 
 void place(pid_t process, int processor) { set(process, only(processor)); }
+
+void place_named(pid_t process, std::string_view name, int processor) {
+  for (pid_t thread : threads_of(process))
+    if (is_named(process, thread, name))
+      set_thread(thread, only(processor));
+}
+
+void place_this_thread(int processor) { set_thread(0, only(processor)); }
 
 pid_t busiest_worker(pid_t process, const std::function<void()>& busy) {
   auto threads = threads_of(process);

@@ -7,11 +7,16 @@
 #include <sys/types.h>
 
 #include <functional>
+#include <string_view>
 
 namespace terrace::bench {
 
 /// Places every thread of the process on that processor alone.
 void place(pid_t process, int processor);
+
+/// Places the threads whose names begin so.
+void place_named(pid_t process, std::string_view name, int processor);
+void place_this_thread(int processor);
 
 /// Returns the worker thread of the daemon that works most while `busy` runs: the one that serves the
 /// connection in it.

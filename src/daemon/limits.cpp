@@ -26,6 +26,7 @@ constexpr uint64_t own_descriptors = 24;
 constexpr uint64_t descriptors_for_clients = 8;
 // Threads: the main thread, timers, the metrics server, and threads that block now and then.
 constexpr uint64_t own_threads = 8;
+constexpr uint64_t connections_to_store = 3;
 
 uint64_t limit_of(__rlimit_resource what) {
   rlimit limit{};
@@ -81,8 +82,10 @@ result<void> check_file_size(uint64_t needed, const char* text) {
 resource_needs needs_of(const settings& with, const environment& env) {
   resource_needs needs;
   uint64_t workers = with.daemon.workers == 0 ? env.default_workers() : with.daemon.workers;
+  workers += env.transfer_workers(with.remote.size());
   uint64_t copiers = with.copier.threads == 0 ? env.default_copiers() : with.copier.threads;
-  needs.descriptors = own_descriptors + descriptors_for_clients + 4 * workers + with.listen.size();
+  needs.descriptors = own_descriptors + descriptors_for_clients + 4 * workers + with.listen.size() +
+                      connections_to_store * with.remote.size();
   needs.threads = own_threads + workers + copiers;
   for (const group_options& group : with.groups()) {
     needs.descriptors += (group.host_bytes + with.host.segment_bytes - 1) / with.host.segment_bytes;

@@ -145,7 +145,9 @@ void expose_workers(metrics::exposition& exposition, const runtime::workers& wor
     collect_turns(workers, sink);
     for (size_t i = 0; i < workers.size(); ++i) {
       const runtime::worker_counters& counters = workers.counters(i);
-      metrics::labels label{{"worker", std::to_string(i)}};
+      metrics::labels label{{"worker", i < workers.serving()
+                                           ? std::to_string(i)
+                                           : "transfer-" + std::to_string(i - workers.serving())}};
       auto count = [&](const char* name, const char* help, const runtime::plain_counter& value,
                        double unit = 1) {
         sink.counter(name, help, label, static_cast<double>(value.get()) * unit);

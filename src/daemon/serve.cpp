@@ -211,6 +211,7 @@ exit_code serve(settings with, const settings_reader& read_again, const environm
   finishing populating{wired->populator}; // destroyed before the teardown, to which it may leave regions
   runtime::runtime_options runtime_with;
   runtime_with.workers = with.daemon.workers == 0 ? env.default_workers() : with.daemon.workers;
+  runtime_with.transfer_workers = env.transfer_workers(with.remote.size());
   runtime_with.busy_poll_us = with.daemon.busy_poll;
   runtime_with.ring_lost = end_at_once(with);
   // The workers' callbacks use these descriptors, so they outlive the workers: the system waits for their
@@ -273,7 +274,8 @@ exit_code serve(settings with, const settings_reader& read_again, const environm
     (void) !::write(over.get(), &one, sizeof one);
   };
   wired->place = [workers]() mutable { return workers.place(); };
-  wired->workers = static_cast<uint32_t>(workers.size());
+  wired->place_transfers = [workers]() mutable { return workers.place_transfers(); };
+  wired->workers = static_cast<uint32_t>(workers.serving());
   auto supervisor = actors::spawn_supervisor(system, std::move(*wired));
 
   auto drain = [&] {

@@ -307,6 +307,9 @@ struct environment {
   /// The values used for 0.
   uint32_t default_workers() const;
   uint32_t default_copiers() const;
+
+  /// Workers for `remotes` remote tiers: one for each, at most as many as `default_workers`.
+  uint32_t transfer_workers(size_t remotes) const;
 };
 
 /// The settings of an empty file.

@@ -229,6 +229,10 @@ uint32_t environment::default_workers() const { return processors <= 4 ? 1 : std
 
 uint32_t environment::default_copiers() const { return std::clamp(processors / 2, 2U, 8U); }
 
+uint32_t environment::transfer_workers(size_t remotes) const {
+  return static_cast<uint32_t>(std::min<size_t>(remotes, default_workers()));
+}
+
 settings default_settings(const environment& env) {
   settings defaults;
   defaults.listen.emplace_back();

@@ -16,6 +16,7 @@ enum class remote_miss : uint8_t {
   other_length, ///< the value has another length
   refused,      ///< the store refused the command
   cleared,      ///< another machine cleared the space meanwhile
+  unanswered,   ///< the connection ended first
   not_ours,
   other_version,
   damaged,
@@ -24,10 +25,10 @@ enum class remote_miss : uint8_t {
   other_part,
   wrong_payload,
 };
-constexpr std::array<std::string_view, 11> remote_misses{"absent",     "other_length", "refused",
-                                                         "cleared",    "not_ours",     "other_version",
-                                                         "damaged",    "other_object", "other_payload_length",
-                                                         "other_part", "wrong_payload"};
+constexpr std::array<std::string_view, 12> remote_misses{
+    "absent",     "other_length",  "refused", "cleared",      "unanswered",
+    "not_ours",   "other_version", "damaged", "other_object", "other_payload_length",
+    "other_part", "wrong_payload"};
 
 /// Safe on any thread.
 class remote_probe {

@@ -14,7 +14,12 @@ void byte_window::end(uint64_t bytes) {
 
 void byte_window::succeeded(uint64_t bytes) {
   end(bytes);
-  size_ = std::min(size_ + bytes, options_.largest_bytes);
+  size_ = std::min(size_ + bytes, bound_);
+}
+
+void byte_window::keep_within(uint64_t bytes) {
+  bound_ = std::clamp(bytes, options_.smallest_bytes, options_.largest_bytes);
+  size_ = std::min(size_, bound_);
 }
 
 void byte_window::timed_out(uint64_t bytes) {
@@ -28,6 +33,33 @@ void byte_window::timed_out(uint64_t bytes) {
 void byte_window::restart() {
   size_ = options_.smallest_bytes;
   in_flight_ = halved_for_ = 0;
+}
+
+void silence::begin(std::chrono::nanoseconds limit) {
+  limit_ = limit;
+  since_.reset();
+}
+
+void silence::awaits(bool something, time_point now) {
+  if (!something)
+    since_.reset();
+  else if (!since_)
+    heard(now);
+}
+
+void silence::heard(time_point now) {
+  since_ = now;
+  bytes_ = 0;
+}
+
+void silence::received(uint64_t bytes, time_point now) {
+  bytes_ += bytes;
+  if (bytes_ >= bytes_that_count)
+    heard(now);
+}
+
+std::optional<silence::time_point> silence::ends_at() const {
+  return since_ ? std::optional(*since_ + limit_) : std::nullopt;
 }
 
 void breaker::note(bool failure) {
@@ -48,7 +80,8 @@ bool breaker::failed(time_point now, uint64_t random) {
   if (in_a_row_ < options_.failures_in_a_row &&
       static_cast<uint32_t>(std::popcount(results_)) < options_.failures_of_last)
     return false;
-  pause_ = options_.first_pause;
+  const bool again = closed_at_ && now - *closed_at_ < options_.soon;
+  pause_ = again ? std::min(2 * pause_, options_.longest_pause_refused) : options_.first_pause;
   open(now, random);
   return true;
 }
@@ -58,15 +91,17 @@ void breaker::begin_trial() {
   state_ = state::half_open;
 }
 
-void breaker::trial_succeeded() {
+void breaker::trial_succeeded(time_point now) {
   assert(state_ == state::half_open);
   state_ = state::closed;
+  closed_at_ = now;
   in_a_row_ = results_ = 0;
 }
 
-void breaker::trial_failed(time_point now, uint64_t random) {
+void breaker::trial_failed(trial how, time_point now, uint64_t random) {
   assert(state_ == state::half_open);
-  pause_ = std::min(2 * pause_, options_.longest_pause);
+  pause_ =
+      std::min(2 * pause_, how == trial::refused ? options_.longest_pause_refused : options_.longest_pause);
   open(now, random);
 }
 

@@ -1,5 +1,5 @@
-// How much an endpoint of a remote store is asked for: a window of bytes in flight, a breaker that keeps requests from
-// an endpoint that does not answer, and pauses between attempts. Pure, one thread; time and random numbers are passed
+// How much an endpoint of a remote store is asked for: a window of bytes in flight, the silence after which it has failed, a
+// breaker that keeps requests from it then, and pauses between attempts. Pure, one thread; time and random numbers are passed
 // in, so that many daemons do not act at once and tests decide.
 #pragma once
 
@@ -29,6 +29,9 @@ class byte_window {
   void timed_out(uint64_t bytes);
   /// The request ended without telling anything about the connection: it was cancelled, or refused.
   void gave_up(uint64_t bytes) { end(bytes); }
+  /// So many bytes keep the connection busy; more would only wait at the server, which takes memory there and time for it. It
+  /// does not become smaller than the smallest window.
+  void keep_within(uint64_t bytes);
   /// A new connection begins with the smallest window; nothing is in flight.
   void restart();
 
@@ -40,8 +43,34 @@ class byte_window {
 
   options options_;
   uint64_t size_;
+  uint64_t bound_ = options_.largest_bytes;
   uint64_t in_flight_ = 0;
   uint64_t halved_for_ = 0; ///< bytes of the time before the last halving that are still in flight
+};
+
+/// Tells when an endpoint of which something is asked has said nothing for too long. A reply that does not end counts as
+/// silence, unless enough of it comes within that time: whoever waits would otherwise wait as long as the endpoint likes.
+class silence {
+ public:
+  using time_point = std::chrono::steady_clock::time_point;
+  static constexpr uint64_t bytes_that_count = 64 << 10;
+
+  /// What follows has `limit`; nothing is awaited yet.
+  void begin(std::chrono::nanoseconds limit);
+  /// Whether something is asked of the endpoint now. Call it after every change.
+  void awaits(bool something, time_point now);
+  /// The endpoint has done something of what was asked.
+  void heard(time_point now);
+  /// It has sent so much of a reply that has not ended.
+  void received(uint64_t bytes, time_point now);
+
+  /// nullopt: nothing is awaited.
+  std::optional<time_point> ends_at() const;
+
+ private:
+  std::chrono::nanoseconds limit_{0};
+  std::optional<time_point> since_;
+  uint64_t bytes_ = 0; ///< received since then
 };
 
 /// Keeps requests from an endpoint that fails, and always comes back:
@@ -49,16 +78,22 @@ class byte_window {
 ///   closed --(failures in a row, or too many of the last ones)--> open
 ///   open --(the pause is over: `begin_trial`)--> half open
 ///   half open --(the trial succeeded)--> closed, or --(it failed)--> open, for up to twice as long, for ever
+///
+/// The pauses end early enough that an endpoint which is there again is used soon. They become longer for one that answers but
+/// does not want us, or that fails again soon after each trial: it is there, and asking again costs it work, or us time.
 class breaker {
  public:
   using time_point = std::chrono::steady_clock::time_point;
   enum class state : uint8_t { closed, open, half_open };
+  enum class trial : uint8_t { no_answer, refused };
 
   struct options {
     uint32_t failures_in_a_row = 5;
     uint32_t failures_of_last = 10; ///< of the last 20 results
     std::chrono::milliseconds first_pause{500};
-    std::chrono::milliseconds longest_pause{30'000};
+    std::chrono::milliseconds longest_pause{2'000};
+    std::chrono::milliseconds longest_pause_refused{30'000};
+    std::chrono::milliseconds soon{10'000}; ///< a failure so soon after a trial makes the pause longer
   };
   static constexpr uint32_t results_kept = 20;
 
@@ -74,8 +109,8 @@ class breaker {
   /// Precondition: open, and `retry_at` has passed.
   void begin_trial();
   /// Precondition: half open.
-  void trial_succeeded();
-  void trial_failed(time_point now, uint64_t random);
+  void trial_succeeded(time_point now);
+  void trial_failed(trial how, time_point now, uint64_t random);
 
   state now() const { return state_; }
   bool lets_through() const { return state_ == state::closed; }
@@ -91,6 +126,7 @@ class breaker {
   uint32_t results_ = 0; ///< the last ones, one bit each: 1 is a failure
   std::chrono::milliseconds pause_{0};
   time_point retry_at_{};
+  std::optional<time_point> closed_at_; ///< by the last trial
 };
 
 struct retry_options {

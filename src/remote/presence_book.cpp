@@ -12,8 +12,6 @@ namespace {
 
 constexpr std::chrono::milliseconds tick{100};
 
-uint64_t name_of(std::string_view key) { return payload_checksum(std::as_bytes(std::span(key))); }
-
 } // namespace
 
 presence_book::presence_book(const presence_options& options)
@@ -21,8 +19,29 @@ presence_book::presence_book(const presence_options& options)
   assert(groups_ != 0);
 }
 
-belief presence_book::of(std::string_view key, time_point now) const {
-  const entry* known = find(name_of(key));
+uint64_t presence_book::name_of(std::string_view key) {
+  return payload_checksum(std::as_bytes(std::span(key)));
+}
+
+std::vector<belief> presence_book::of(std::span<const std::string> keys, time_point now) const {
+  constexpr size_t line_bytes = 64;
+  std::vector<uint64_t> names;
+  names.reserve(keys.size());
+  for (const std::string& key : keys) {
+    names.push_back(name_of(key));
+    const auto* group = reinterpret_cast<const char*>(group_of(names.back()));
+    for (size_t at = 0; at < group_size * sizeof(entry); at += line_bytes)
+      __builtin_prefetch(group + at);
+  }
+  std::vector<belief> all;
+  all.reserve(keys.size());
+  for (uint64_t name : names)
+    all.push_back(of(name, now));
+  return all;
+}
+
+belief presence_book::of(uint64_t name, time_point now) const {
+  const entry* known = find(name);
   if (known == nullptr || tick * uint64_t{ticks(now) - known->since} >= lasts(*known))
     return belief::unknown;
   return known->what;

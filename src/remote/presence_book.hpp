@@ -14,7 +14,10 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace terrace::remote {
 
@@ -34,7 +37,9 @@ class presence_book {
 
   explicit presence_book(const presence_options& options = {});
 
-  belief of(std::string_view key, time_point now) const;
+  belief of(std::string_view key, time_point now) const { return of(name_of(key), now); }
+  /// For many keys: they are read from memory at the same time, not one after the other.
+  std::vector<belief> of(std::span<const std::string> keys, time_point now) const;
 
   void is_present(std::string_view key, time_point now) { note(key, belief::present, now); }
   void is_absent(std::string_view key, time_point now) { note(key, belief::absent, now); }
@@ -58,6 +63,8 @@ class presence_book {
   };
   static_assert(sizeof(entry) == 16);
 
+  static uint64_t name_of(std::string_view key);
+  belief of(uint64_t name, time_point now) const;
   void note(std::string_view key, belief what, time_point now);
   entry* group_of(uint64_t name) const { return &entries_[name % groups_ * group_size]; }
   entry* find(uint64_t name) const;

@@ -3,8 +3,8 @@
 #include "index/sha256.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
-#include <cstdio>
 #include <cstring>
 
 namespace terrace::remote {
@@ -14,6 +14,17 @@ namespace {
 bool allowed_in_prefix(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
          c == '-' || c == '/';
+}
+
+void append_hex(std::string& to, std::span<const uint8_t> bytes) {
+  static constexpr char digits[] = "0123456789abcdef";
+  const size_t begin = to.size();
+  to.resize(begin + 2 * bytes.size());
+  char* next = to.data() + begin;
+  for (uint8_t byte : bytes) {
+    *next++ = digits[byte >> 4];
+    *next++ = digits[byte & 15];
+  }
 }
 
 } // namespace
@@ -42,10 +53,14 @@ realm_space realm::space_of(const space_fingerprint& fingerprint) const {
 }
 
 std::string realm::key_of(const remote_identity& object, uint32_t part) const {
-  std::string key = prefix_ + "t1/" + to_hex(object.space) + '/' + epoch_text(object.epoch) + '/' +
-                    std::to_string(object.pool) + '.' + std::to_string(object.rank) + '/' +
-                    to_hex(object.chunk, object.digest_width);
-  return part == 0 ? key : key + "/p" + std::to_string(part);
+  std::string key;
+  key.reserve(prefix_.size() + 192);
+  key.append(prefix_).append("t1/");
+  append_hex(key, object.space);
+  key.append(1, '/').append(epoch_text(object.epoch)).append(1, '/');
+  key.append(std::to_string(object.pool)).append(1, '.').append(std::to_string(object.rank)).append(1, '/');
+  append_hex(key, std::span(object.chunk.bytes).first(object.digest_width));
+  return part == 0 ? key : key_of_part(key, part);
 }
 
 std::string realm::epoch_key_of(const realm_space& space) const {
@@ -61,9 +76,10 @@ std::string realm::epoch_key_of_all() const {
 }
 
 std::string epoch_text(uint64_t epoch) {
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(epoch));
-  return text;
+  std::array<uint8_t, sizeof epoch> bytes;
+  for (size_t i = 0; i < bytes.size(); ++i)
+    bytes[i] = static_cast<uint8_t>(epoch >> (8 * (bytes.size() - 1 - i)));
+  return to_hex(bytes);
 }
 
 result<uint64_t> parse_epoch(std::string_view text) {

@@ -62,6 +62,10 @@ class realm {
 
   realm_space space_of(const space_fingerprint& fingerprint) const;
   std::string key_of(const remote_identity& object, uint32_t part = 0) const;
+  /// The key of another part of the object whose first part has this one.
+  static std::string key_of_part(const std::string& first, uint32_t part) {
+    return first + "/p" + std::to_string(part);
+  }
   std::string epoch_key_of(const realm_space& space) const;
   std::string epoch_key_of_all() const;
 

@@ -67,7 +67,7 @@ class valkey_connection {
 
   // ---- commands; `tag` comes back with the result. Precondition: ready, and has_room() ----
 
-  bool has_room() const { return expected_.size() < commands_max; }
+  bool has_room(size_t commands = 1) const { return expected_.size() + commands <= commands_max; }
   /// True if replies are expected.
   bool waits() const { return !expected_.empty(); }
 

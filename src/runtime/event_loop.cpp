@@ -18,7 +18,7 @@ thread_local turn_limit longest_turn{TERRACE_TURN_LIMIT_US * int64_t{1000}};
 event_loop::event_loop(worker_pool& pool, size_t index, const runtime_options& options,
                        caf::actor_system* system)
     : pool_(pool), index_(index), options_(options), port_(static_cast<uint8_t>(index)), unit_(*this, system),
-      polling_(int64_t{options.busy_poll_us} * 1000) {
+      polling_(index < pool.serving() ? int64_t{options.busy_poll_us} * 1000 : 0) {
   port_.forward_cancels([this](operation_id id) { pool_.cancel(id, this); });
 }
 
@@ -132,7 +132,10 @@ void event_loop::start(caf::execution_unit* worker) {
   // Here and not in the constructor: with SINGLE_ISSUER the ring belongs to the thread that created it.
   started_ = true;
   loop_of_this_thread = this;
-  prepare_worker_thread(index_, options_.slice_us);
+  const bool serves = index_ < pool_.serving();
+  prepare_worker_thread(serves ? "worker-" + std::to_string(index_)
+                               : "transfer-" + std::to_string(index_ - pool_.serving()),
+                        options_.slice_us);
   auto ring = options_.make_ring ? options_.make_ring(options_) : make_uring(options_);
   if (!ring)
     pool_.report_failure(index_, ring.error());

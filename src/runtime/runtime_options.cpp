@@ -14,6 +14,8 @@ result<void> runtime_options::validate() const {
     text += std::string{"runtime."} + name + " is " + std::to_string(value) + ", expected " + expected;
   };
   check(workers <= 64, "workers", workers, "0 (automatic) to 64");
+  check(transfer_workers <= 64 - std::min<size_t>(workers, 64), "transfer_workers", transfer_workers,
+        "no more than 64 together with the workers");
   check(ring_entries >= 8 && ring_entries <= 32768, "ring_entries", ring_entries, "8 to 32768");
   check(max_throughput >= 1 && max_throughput <= 1000, "max_throughput", max_throughput, "1 to 1000");
   check(slice_us == 0 || (slice_us >= 100 && slice_us <= 100'000), "slice_us", slice_us,

@@ -13,6 +13,8 @@ namespace terrace::runtime {
 
 struct runtime_options {
   size_t workers = 0; ///< threads; 0: 1 on up to 4 cores, else cores / 4, at most 4
+  /// Further threads, for actors whose operations take long in the kernel (worker_pool.hpp).
+  size_t transfer_workers = 0;
   /// Entries of each worker's submission queue; the completion queue has 4 times as many.
   uint32_t ring_entries = 256;
   size_t max_throughput = 32; ///< messages per turn of an actor

@@ -2,7 +2,6 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <string>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -43,8 +42,8 @@ bool ask_for_slices(uint32_t us) {
 
 void let_others_run() { ::sched_yield(); }
 
-bool prepare_worker_thread(size_t index, uint32_t slice_us) {
-  ::pthread_setname_np(::pthread_self(), ("worker-" + std::to_string(index)).c_str());
+bool prepare_worker_thread(const std::string& name, uint32_t slice_us) {
+  ::pthread_setname_np(::pthread_self(), name.c_str());
   return ask_for_slices(slice_us);
 }
 

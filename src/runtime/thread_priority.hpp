@@ -1,16 +1,16 @@
 // Sets the scheduling priority and the time slices of a thread.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
+#include <string>
 
 namespace terrace::runtime {
 
 // Kernel scheduling parameters of a worker's thread.
 
-/// Names the calling thread `worker-INDEX` (as shown by `top -H`) and asks for slices (thread_priority.hpp),
+/// Names the calling thread (as shown by `top -H`) and asks for slices (thread_priority.hpp),
 /// so that a worker that wakes preempts an engine's thread. Returns whether the kernel accepted the slice.
-bool prepare_worker_thread(size_t index, uint32_t slice_us);
+bool prepare_worker_thread(const std::string& name, uint32_t slice_us);
 
 /// Sets the nice value of the calling thread to `nice`, 0 to 19; 0 leaves its priority as it is. A thread of
 /// lower priority gets less of a processor that others want as well, and all of it otherwise. On Linux, nice

@@ -1,6 +1,7 @@
 #include "runtime/worker_pool.hpp"
 #include "runtime/uring.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <chrono>
 #include <cstdio>
@@ -19,8 +20,8 @@ constexpr double equal_share = 0.1;
 } // namespace
 
 worker_pool::worker_pool(runtime_options options, size_t workers, caf::actor_system* system)
-    : options_(std::move(options)), loads_(workers) {
-  for (size_t i = 0; i < workers; ++i)
+    : options_(std::move(options)), serving_(workers), loads_(workers) {
+  for (size_t i = 0; i < workers + options_.transfer_workers; ++i)
     loops_.push_back(std::make_unique<event_loop>(*this, i, options_, system));
 }
 
@@ -29,7 +30,7 @@ void worker_pool::sample_load() {
   auto elapsed = now - sampled_ns_;
   if (elapsed < sample_interval_ns)
     return;
-  for (size_t i = 0; i < loops_.size(); ++i) {
+  for (size_t i = 0; i < serving_; ++i) {
     auto busy = loops_[i]->counters().busy_ns.get();
     auto share = static_cast<double>(busy - loads_[i].busy_ns) / static_cast<double>(elapsed);
     loads_[i].recent = sampled_ns_ == 0 ? 0 : loads_[i].recent * (1 - sample_weight) + share * sample_weight;
@@ -45,10 +46,17 @@ event_loop& worker_pool::least_busy() {
     return std::tuple{static_cast<int>(loads_[i].recent / equal_share), loops_[i]->unit().residents()};
   };
   size_t best = 0;
-  for (size_t i = 1; i < loops_.size(); ++i)
+  for (size_t i = 1; i < serving_; ++i)
     if (rank(i) < rank(best))
       best = i;
   return *loops_[best];
+}
+
+event_loop& worker_pool::transfer_worker() {
+  if (serving_ == loops_.size())
+    return least_busy();
+  auto fewer = [](auto& a, auto& b) { return a->unit().residents() < b->unit().residents(); };
+  return **std::min_element(loops_.begin() + static_cast<ptrdiff_t>(serving_), loops_.end(), fewer);
 }
 
 event_loop& worker_pool::least_loaded() {
@@ -58,7 +66,7 @@ event_loop& worker_pool::least_loaded() {
     return std::tuple{loops_[i]->counters().queued.get(), static_cast<int>(loads_[i].recent / equal_share)};
   };
   size_t best = 0;
-  for (size_t i = 1; i < loops_.size(); ++i)
+  for (size_t i = 1; i < serving_; ++i)
     if (rank(i) < rank(best))
       best = i;
   return *loops_[best];
@@ -70,6 +78,8 @@ event_loop* worker_pool::find_sleeper(size_t except) {
 }
 
 void worker_pool::set_asleep(size_t index, bool asleep) {
+  if (index >= serving_) // nobody gives it work
+    return;
   if (asleep)
     sleepers_.fetch_or(uint64_t{1} << index, std::memory_order_relaxed);
   else

@@ -1,4 +1,7 @@
 // State shared by the workers: which ones sleep, their load, and the ring of an operation.
+//
+// The last ones are transfer workers. They run the actors that are placed there, and nothing else: no other homed actor is
+// placed there, and no floating actor ever runs there, so what takes long in their rings delays nobody else.
 #pragma once
 
 #include "runtime/event_loop.hpp"
@@ -18,11 +21,15 @@ class worker_pool {
   worker_pool(runtime_options options, size_t workers, caf::actor_system* system);
 
   size_t size() const { return loops_.size(); }
+  size_t serving() const { return serving_; } ///< workers that are no transfer workers
   event_loop& loop(size_t index) { return *loops_[index]; }
 
   /// Returns the worker for a new home: the recently least busy one; among equals, the one with the fewest
   /// residents.
   event_loop& least_busy();
+
+  /// Returns the transfer worker with the fewest residents; without transfer workers `least_busy`.
+  event_loop& transfer_worker();
 
   /// Returns the worker for a floating actor that no worker woke.
   event_loop& least_loaded();
@@ -54,6 +61,7 @@ class worker_pool {
   void sample_load();
 
   const runtime_options options_;
+  const size_t serving_;
   std::vector<std::unique_ptr<event_loop>> loops_;
   std::atomic<uint64_t> sleepers_{0}; // one bit per worker
 

@@ -29,7 +29,7 @@ namespace {
 
 // The CAF scheduler policy for the event loops. `workers::install` sets it in a configuration; nothing else uses it.
 
-/// Returns the queue for a job that no worker woke: that of its actor's last worker, else of the least loaded
+/// Returns the queue for a floating job that no worker woke, or a transfer worker: that of its actor's last worker, else of the least loaded
 /// one.
 event_loop& route(caf::scheduler::abstract_coordinator& ours, caf::resumable* job);
 
@@ -60,10 +60,14 @@ struct uring_policy : caf::policy::unprofiled {
   }
 
   // The context of an idle actor is its last worker, even if another thread wakes it, so the loop checks
-  // which thread it is on.
+  // which thread it is on. No floating actor runs on a transfer worker.
   template <class Worker>
   void internal_enqueue(Worker* self, caf::resumable* job) {
-    self->data().loop->enqueue(job, job_kind::floating);
+    event_loop& loop = *self->data().loop;
+    if (loop.index() < self->data().pool->serving())
+      loop.enqueue(job, job_kind::floating);
+    else
+      route(*self->parent(), job).post({job, job_kind::floating, 0});
   }
 
   template <class Worker>
@@ -123,19 +127,20 @@ uring_policy::worker_data::worker_data(const worker_data& prototype)
 void uring_coordinator::init(caf::actor_system_config& config) {
   super::init(config);
   max_throughput_ = options_.max_throughput;
-  num_workers_ = options_.effective_workers(std::thread::hardware_concurrency());
-  data().pool = std::make_unique<worker_pool>(options_, num_workers_, &system());
+  data().pool = std::make_unique<worker_pool>(
+      options_, options_.effective_workers(std::thread::hardware_concurrency()), &system());
+  num_workers_ = data().pool->size();
 }
 
 event_loop& route(caf::scheduler::abstract_coordinator& ours, caf::resumable* job) {
   auto& coordinator = static_cast<uring_coordinator&>(ours);
   auto& workers = coordinator.pool();
-  if (workers.size() == 1)
+  if (workers.serving() == 1)
     return workers.loop(0);
   if (job->subtype() == caf::resumable::scheduled_actor) {
     // Safe to read: the actor was idle until the message that created this job, and nobody else may queue it.
     auto* context = static_cast<caf::scheduled_actor*>(job)->context();
-    for (size_t i = 0; i < workers.size(); ++i)
+    for (size_t i = 0; i < workers.serving(); ++i)
       if (context == coordinator.worker_by_id(i))
         return workers.loop(i);
   }
@@ -159,7 +164,11 @@ result<void> workers::wait_started() { return pool_->wait_started(); }
 
 size_t workers::size() const { return pool_->size(); }
 
+size_t workers::serving() const { return pool_->serving(); }
+
 home workers::place() { return home_at(pool_->least_busy()); }
+
+home workers::place_transfers() { return home_at(pool_->transfer_worker()); }
 
 home workers::at(size_t worker) { return home_at(pool_->loop(worker)); }
 

@@ -32,10 +32,13 @@ class workers {
   /// Waits until every worker has its ring; returns the first failure otherwise.
   result<void> wait_started();
 
-  size_t size() const;
+  size_t size() const;    ///< with the transfer workers, which are the last ones
+  size_t serving() const; ///< without them
 
   /// Returns the home for a new actor that does I/O: the least busy worker.
   home place();
+  /// The same for one that moves bytes to other machines: a transfer worker, if there are any.
+  home place_transfers();
   home at(size_t worker);
 
   /// Cancels an operation from any thread: posts a job to its ring's worker.

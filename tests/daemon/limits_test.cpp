@@ -26,6 +26,15 @@ TEST(Limits, NeedsGrowWithSegmentsPathsAndThreads) {
   EXPECT_EQ(needs_of(large, env).disk_file_bytes, 0u);
 }
 
+TEST(Limits, ARemoteTierNeedsAWorkerAndConnections) {
+  auto env = test_environment();
+  auto with = default_settings(env);
+  auto base = needs_of(with, env);
+  with.remote.resize(1);
+  EXPECT_EQ(needs_of(with, env).threads, base.threads + 1);
+  EXPECT_EQ(needs_of(with, env).descriptors, base.descriptors + 4 + 3);
+}
+
 TEST(Limits, ThoseOfATestAreEnoughForTheDefaults) {
   auto env = test_environment();
   auto enough = check_limits(needs_of(default_settings(env), env));

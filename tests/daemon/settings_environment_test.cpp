@@ -43,9 +43,14 @@ TEST(Environment, ZeroThreadsMeanWhatTheProcessorsAllow) {
   env.processors = 1;
   EXPECT_EQ(env.default_workers(), 1u);
   EXPECT_EQ(env.default_copiers(), 2u);
+  EXPECT_EQ(env.transfer_workers(0), 0u) << "nothing is spent on remote tiers where there are none";
+  EXPECT_EQ(env.transfer_workers(1), 1u);
+  EXPECT_EQ(env.transfer_workers(3), 1u);
   env.processors = 128;
   EXPECT_EQ(env.default_workers(), 4u);
   EXPECT_EQ(env.default_copiers(), 8u);
+  EXPECT_EQ(env.transfer_workers(2), 2u);
+  EXPECT_EQ(env.transfer_workers(9), 4u);
 }
 
 TEST(Environment, TheWatchdogIsOursUnlessItNamesAnotherProcess) {

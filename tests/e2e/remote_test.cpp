@@ -5,6 +5,8 @@
 #include "tests/support/scrape.hpp"
 
 #include <csignal>
+#include <filesystem>
+#include <fstream>
 
 namespace terrace::e2e {
 namespace {
@@ -164,16 +166,85 @@ TEST_F(RemoteTier, AKilledStoreCostsMissesAndComesBack) {
   EXPECT_EQ(client_->load_and_check(chain_of(3, 4)), 4U);
 }
 
+// Every request in here ends while the store stands still.
 TEST_F(RemoteTier, AStoreThatStandsStillHoldsNobodyUp) {
-  start();
-  auto chain = chain_of(1, 4);
+  start_store();
+  const uint16_t port = test::free_port();
+  start_daemon({.metrics = "127.0.0.1:" + std::to_string(port), .more = impatient_section()});
+  auto chain = chain_of(1, 4), later = chain_of(2, 4);
   store_far(chain);
   ::kill(store_->pid(), SIGSTOP);
   EXPECT_EQ(client_->load_and_check(chain), 0U);
   EXPECT_TRUE(daemon_->await_log("it does not answer"));
+  EXPECT_GT(test::number_behind(test::scrape(port),
+                                "terrace_remote_misses_total{group=\"default\",reason=\"unanswered\"}"),
+            0);
+  EXPECT_EQ(client_->lookup(chain).found_chunks, 0U) << "the tier is skipped";
+  EXPECT_EQ(client_->load_and_check(chain), 0U);
+  EXPECT_EQ(client_->store(later), 4U);
+  EXPECT_EQ(client_->load_and_check(later), 4U);
   ::kill(store_->pid(), SIGCONT);
   ASSERT_TRUE(daemon_->await_log("is in service again"));
   EXPECT_EQ(client_->load_and_check(chain), 4U) << "it still has them";
+}
+
+TEST_F(RemoteTier, AStoreThatStandsStillWhileItIsWrittenToHoldsNobodyUp) {
+  start_store();
+  start_daemon({.more = impatient_section()});
+  store_far(chain_of(1, 4));
+  ::kill(store_->pid(), SIGSTOP);
+  const auto rounds = 2 * remote_host_memory / (4 * object_bytes);
+  for (uint64_t seed = 1'000; seed < 1'000 + rounds; ++seed)
+    EXPECT_EQ(client_->store(chain_of(seed, 4)), 4U) << "memory that is being sent is needed";
+  EXPECT_TRUE(daemon_->await_log("it does not answer"));
+  ::kill(store_->pid(), SIGCONT);
+  ASSERT_TRUE(daemon_->await_log("is in service again"));
+  auto last = chain_of(1'000 + rounds - 1, 4);
+  EXPECT_EQ(client_->lookup(last, false, on_remote).found_chunks, 0U);
+  EXPECT_EQ(client_->load_and_check(last), 4U);
+  EXPECT_TRUE(eventually([&] { return client_->lookup(last, false, on_remote).found_chunks == 4; }))
+      << "what could not be written is written when it is used";
+}
+
+TEST_F(RemoteTier, ADaemonThatStartsBesideAStoppedStoreUsesItOnceItGoesOn) {
+  start_store();
+  ::kill(store_->pid(), SIGSTOP);
+  start_daemon({.more = impatient_section()}, false);
+  auto chain = chain_of(1, 4);
+  EXPECT_EQ(client_->store(chain), 4U);
+  EXPECT_EQ(client_->load_and_check(chain), 4U);
+  EXPECT_EQ(client_->lookup(chain_of(2, 4)).found_chunks, 0U);
+  ::kill(store_->pid(), SIGCONT);
+  ASSERT_TRUE(eventually([&] { return client_->tier("remote").state == "ready"; }));
+  store_far(chain_of(3, 4));
+}
+
+bool has_transfer_worker(pid_t process) {
+  for (const auto& task : std::filesystem::directory_iterator("/proc/" + std::to_string(process) + "/task")) {
+    std::string name;
+    std::ifstream(task.path() / "comm") >> name;
+    if (name == "transfer-0")
+      return true;
+  }
+  return false;
+}
+
+TEST_F(RemoteTier, ItsBytesDoNotPassTheWorkersOfClients) {
+  start_store();
+  const uint16_t port = test::free_port();
+  start_daemon({.metrics = "127.0.0.1:" + std::to_string(port), .more = section()});
+  EXPECT_TRUE(has_transfer_worker(daemon_->pid()));
+  auto completions = [&](const std::string& worker) {
+    return test::number_behind(test::scrape(port),
+                               "terrace_worker_completions_total{worker=\"" + worker + "\"}");
+  };
+  auto chain = chain_of(1, 4);
+  store_far(chain);
+  const double before = completions("transfer-0");
+  EXPECT_EQ(client_->load_and_check(chain), 4U);
+  EXPECT_GE(completions("transfer-0"), before + 4) << "the commands and the values";
+  daemon_under_test without;
+  EXPECT_FALSE(has_transfer_worker(without.pid())) << "nothing is spent on remote tiers where there are none";
 }
 
 TEST_F(RemoteTier, WithoutAStoreTheDaemonServes) {

@@ -302,7 +302,9 @@ TEST_F(SharedCache, AStoreThatRestartsEmptyCostsMisses) {
 }
 
 TEST_F(SharedCache, AStoreThatStandsStillCostsALookupItsBudget) {
-  start_two();
+  start_store();
+  a_ = machine({.more = impatient_section()});
+  b_ = machine({.more = impatient_section()});
   auto chain = chain_of(1, 4), unknown = chain_of(2, 4);
   a_->client->store(chain);
   ASSERT_TRUE(b_->finds_all(chain));

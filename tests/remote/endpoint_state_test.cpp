@@ -57,6 +57,22 @@ TEST(ByteWindow, HalvesOnceForTheBytesOfOneTime) {
   EXPECT_EQ(window.size(), 100u) << "not below the smallest";
 }
 
+TEST(ByteWindow, GrowsNoFurtherThanKeepsTheConnectionBusy) {
+  byte_window window(small);
+  window.keep_within(150);
+  window.began(100);
+  window.succeeded(100);
+  EXPECT_EQ(window.size(), 150u);
+  window.keep_within(1'000);
+  window.began(150);
+  window.succeeded(150);
+  EXPECT_EQ(window.size(), 300u);
+  window.keep_within(120);
+  EXPECT_EQ(window.size(), 120u);
+  window.keep_within(7);
+  EXPECT_EQ(window.size(), 100u) << "the smallest";
+}
+
 TEST(ByteWindow, ANewConnectionBeginsSlowly) {
   byte_window window(small);
   window.began(300);
@@ -65,6 +81,53 @@ TEST(ByteWindow, ANewConnectionBeginsSlowly) {
   window.restart();
   EXPECT_EQ(window.size(), 100u);
   EXPECT_EQ(window.in_flight(), 0u);
+}
+
+// A store that stands still for whoever waits for it: nobody waits longer than the limit.
+TEST(Silence, EndsAtTheLimitAfterTheLastThingHeard) {
+  silence link;
+  link.begin(150ms);
+  EXPECT_FALSE(link.ends_at());
+  link.awaits(true, start);
+  EXPECT_EQ(link.ends_at(), start + 150ms);
+  link.heard(start + 100ms);
+  link.awaits(true, start + 100ms);
+  EXPECT_EQ(link.ends_at(), start + 250ms);
+}
+
+TEST(Silence, AskingForMoreDoesNotProlongIt) {
+  silence link;
+  link.begin(150ms);
+  for (auto asked = start; asked < start + 1s; asked += 10ms)
+    link.awaits(true, asked);
+  EXPECT_EQ(link.ends_at(), start + 150ms);
+}
+
+TEST(Silence, AnEndpointOfWhichNothingIsAskedMayBeSilent) {
+  silence link;
+  link.begin(150ms);
+  link.awaits(true, start);
+  link.heard(start + 1ms);
+  link.awaits(false, start + 1ms);
+  EXPECT_FALSE(link.ends_at());
+  link.awaits(true, start + 1h);
+  EXPECT_EQ(link.ends_at(), start + 1h + 150ms);
+}
+
+// A reply of 1 MiB that comes byte by byte would hold its reader for as long as the store likes.
+TEST(Silence, ATrickleIsSilence) {
+  silence link;
+  link.begin(150ms);
+  link.awaits(true, start);
+  auto now = start;
+  for (; now < start + 1s; now += 1ms)
+    link.received(100, now);
+  EXPECT_EQ(link.ends_at(), start + 655ms + 150ms) << "64 KiB count, and then again 64 KiB";
+  link.begin(150ms);
+  link.awaits(true, start);
+  for (now = start; now < start + 1s; now += 100ms)
+    link.received(silence::bytes_that_count, now);
+  EXPECT_EQ(link.ends_at(), start + 900ms + 150ms) << "a slow link is none";
 }
 
 TEST(Breaker, OpensAfterFailuresInARow) {
@@ -121,10 +184,28 @@ TEST(Breaker, ATrialThatSucceedsClosesIt) {
   endpoint.begin_trial();
   EXPECT_EQ(endpoint.now(), state::half_open);
   EXPECT_FALSE(endpoint.lets_through()) << "only the trial";
-  endpoint.trial_succeeded();
+  endpoint.trial_succeeded(start);
   EXPECT_TRUE(endpoint.lets_through());
   EXPECT_TRUE(endpoint.failed(start + 1min, 0));
   EXPECT_EQ(endpoint.retry_at(), start + 1min + 500ms) << "the first pause again";
+}
+
+TEST(Breaker, OneThatFailsAgainAndAgainAfterItsTrialIsTriedLessOften) {
+  breaker endpoint = opened();
+  auto now = start;
+  for (auto pause : {1'000ms, 2'000ms, 4'000ms, 8'000ms, 16'000ms, 30'000ms, 30'000ms}) {
+    now = endpoint.retry_at();
+    endpoint.begin_trial();
+    endpoint.trial_succeeded(now);
+    now += 9s;
+    EXPECT_TRUE(endpoint.failed(now, 0));
+    EXPECT_EQ(endpoint.retry_at(), now + pause);
+  }
+  now = endpoint.retry_at();
+  endpoint.begin_trial();
+  endpoint.trial_succeeded(now);
+  EXPECT_TRUE(endpoint.failed(now + 10s, 0));
+  EXPECT_EQ(endpoint.retry_at(), now + 10s + 500ms) << "it served for a while";
 }
 
 TEST(Breaker, FailuresBeforeATrialDoNotCountAfterIt) {
@@ -132,31 +213,51 @@ TEST(Breaker, FailuresBeforeATrialDoNotCountAfterIt) {
   for (int i = 0; i < 5; ++i)
     endpoint.failed(start, 0);
   endpoint.begin_trial();
-  endpoint.trial_succeeded();
+  endpoint.trial_succeeded(start);
   for (int i = 0; i < 4; ++i)
     EXPECT_FALSE(endpoint.failed(start, 0));
   EXPECT_TRUE(endpoint.failed(start, 0));
 }
 
 // The breakers of some peers never closed again after an outage of a minute.
-TEST(Breaker, IsTriedForEver) {
+void is_tried_for_ever(breaker::trial how, const std::vector<std::chrono::milliseconds>& pauses) {
   breaker endpoint = opened();
   auto now = start;
-  for (auto pause : {1'000ms, 2'000ms, 4'000ms, 8'000ms, 16'000ms, 30'000ms, 30'000ms}) {
+  for (auto pause : pauses) {
     now = endpoint.retry_at();
     endpoint.begin_trial();
-    endpoint.trial_failed(now, 0);
+    endpoint.trial_failed(how, now, 0);
     EXPECT_EQ(endpoint.retry_at(), now + pause);
   }
   for (int i = 0; i < 10'000; ++i) {
     now = endpoint.retry_at();
     endpoint.begin_trial();
-    endpoint.trial_failed(now, 0);
+    endpoint.trial_failed(how, now, 0);
   }
-  EXPECT_EQ(endpoint.retry_at(), now + 30s);
+  EXPECT_EQ(endpoint.retry_at(), now + pauses.back());
   endpoint.begin_trial();
-  endpoint.trial_succeeded();
+  endpoint.trial_succeeded(now);
   EXPECT_TRUE(endpoint.lets_through());
+}
+
+TEST(Breaker, AnEndpointThatDoesNotAnswerIsTriedEveryTwoSecondsForEver) {
+  is_tried_for_ever(breaker::trial::no_answer, {1'000ms, 2'000ms, 2'000ms});
+}
+
+TEST(Breaker, AnEndpointThatRefusesUsIsTriedEveryHalfMinuteForEver) {
+  is_tried_for_ever(breaker::trial::refused,
+                    {1'000ms, 2'000ms, 4'000ms, 8'000ms, 16'000ms, 30'000ms, 30'000ms});
+}
+
+TEST(Breaker, AnEndpointThatNoLongerRefusesUsIsTriedOftenAgain) {
+  breaker endpoint = opened();
+  for (int i = 0; i < 10; ++i) {
+    endpoint.begin_trial();
+    endpoint.trial_failed(breaker::trial::refused, start, 0);
+  }
+  endpoint.begin_trial();
+  endpoint.trial_failed(breaker::trial::no_answer, start, 0);
+  EXPECT_EQ(endpoint.retry_at(), start + 2s);
 }
 
 TEST(Breaker, PausesAreSpreadOverTheirSecondHalf) {

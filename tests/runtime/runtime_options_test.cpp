@@ -20,6 +20,7 @@ TEST(RuntimeOptions, OneWorkerUpToFourCoresThenAQuarterOfThemAtMostFour) {
 
 TEST(RuntimeOptions, ValidateNamesEveryMistakeAtOnce) {
   runtime_options options{.workers = 65,
+                          .transfer_workers = 1,
                           .ring_entries = 1,
                           .max_throughput = 0,
                           .slice_us = 7,
@@ -28,8 +29,9 @@ TEST(RuntimeOptions, ValidateNamesEveryMistakeAtOnce) {
   auto checked = options.validate();
   ASSERT_FALSE(checked);
   EXPECT_EQ(checked.error().code, errc::bad_request);
-  for (auto* name : {"runtime.workers is 65", "runtime.ring_entries is 1", "runtime.max_throughput is 0",
-                     "runtime.slice_us is 7", "runtime.busy_poll_us is 1001, expected 0 (off) to 1000",
+  for (auto* name : {"runtime.workers is 65", "runtime.transfer_workers is 1", "runtime.ring_entries is 1",
+                     "runtime.max_throughput is 0", "runtime.slice_us is 7",
+                     "runtime.busy_poll_us is 1001, expected 0 (off) to 1000",
                      "runtime.buffer_slots is 0, expected 1 to 16384"})
     EXPECT_NE(checked.error().text.find(name), std::string::npos) << checked.error().text;
 }

@@ -17,9 +17,9 @@ std::string name_of_this_thread() {
   return name;
 }
 
-TEST(WorkerThread, IsNamedAfterItsNumber) {
+TEST(WorkerThread, HasAName) {
   std::thread([] {
-    prepare_worker_thread(3, 0);
+    prepare_worker_thread("worker-3", 0);
     EXPECT_EQ(name_of_this_thread(), "worker-3");
   }).join();
 }
@@ -28,14 +28,14 @@ TEST(WorkerThread, KeepsAnotherSchedulingClassThatAnOperatorChose) {
   std::thread([] {
     sched_param none{};
     ASSERT_EQ(::sched_setscheduler(0, SCHED_BATCH, &none), 0);
-    EXPECT_FALSE(prepare_worker_thread(0, 100));
+    EXPECT_FALSE(prepare_worker_thread("worker-0", 100));
     EXPECT_EQ(::sched_getscheduler(0), SCHED_BATCH);
   }).join();
 }
 
 TEST(WorkerThread, StaysInTheFairClassWithShortSlices) {
   std::thread([] {
-    prepare_worker_thread(0, 100); // whether the kernel takes them depends on its version
+    prepare_worker_thread("worker-0", 100); // whether the kernel takes them depends on its version
     EXPECT_EQ(::sched_getscheduler(0), SCHED_OTHER);
   }).join();
 }

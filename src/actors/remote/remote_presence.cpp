@@ -64,68 +64,87 @@ void remote_store::on_budget() {
 
 // ---- asking ----
 
-/// Asks the store for what the book does not know. Null: it knows everything.
-std::shared_ptr<remote_store::waiting> remote_store::ask_unknown(const space_state& space,
+std::shared_ptr<remote_store::beliefs> remote_store::believed(const space_state& space,
+                                                              const object_batch& objects) const {
+  auto what = std::make_shared<beliefs>();
+  what->keys.reserve(objects.size());
+  for (const object_key& key : objects.keys)
+    what->keys.push_back(with_.plan.names.key_of(identity_of(space, key)));
+  what->of = book_.of(what->keys, presence_now());
+  return what;
+}
+
+/// Asks the store for what is unknown. Null: nothing is.
+std::shared_ptr<remote_store::waiting> remote_store::ask_unknown(const std::shared_ptr<beliefs>& what,
                                                                  const object_batch& objects) {
+  std::vector<size_t> unknown;
+  for (size_t i = 0; i < objects.size(); ++i)
+    if (what->of[i] == belief::unknown)
+      unknown.push_back(i);
+    else
+      with_.counts->known();
+  if (unknown.empty())
+    return nullptr;
   struct probing : waiting {
     size_t left = 0;
   };
-  std::shared_ptr<probing> all;
-  const auto now = presence_now();
-  for (size_t i = 0; i < objects.size(); ++i) {
-    const auto object = identity_of(space, objects.keys[i]);
-    auto key = with_.plan.names.key_of(object);
-    if (book_.of(key, now) != belief::unknown) {
-      with_.counts->known();
-      continue;
-    }
-    if (!all)
-      all = std::make_shared<probing>();
+  auto all = std::make_shared<probing>();
+  for (size_t begin = 0; begin < unknown.size(); begin += slice_objects) {
+    const size_t end = std::min(unknown.size(), begin + slice_objects);
+    auto asked =
+        std::make_shared<std::vector<std::pair<size_t, uint32_t>>>(); // object, and its number of parts
+    for (size_t i = begin; i < end; ++i)
+      asked->emplace_back(unknown[i], remote::parts_of(objects.payload_bytes[unknown[i]]));
     ++all->left;
-    std::vector<std::string> keys{std::move(key)};
-    for (uint32_t part = 1; part < remote::parts_of(objects.payload_bytes[i]); ++part)
-      keys.push_back(with_.plan.names.key_of(object, part));
-    auto first = keys.front();
-    ask_store(
-        [keys = std::move(keys)](remote::valkey_connection& server) {
-          std::vector<std::string_view> texts(keys.begin(), keys.end());
-          server.exists(0, texts);
-        },
-        [this, all, first = std::move(first)](const remote::finished_command* told) {
-          if (told != nullptr && told->result == command_result::done)
-            book_.is_present(first, presence_now());
-          else if (told != nullptr && told->result == command_result::absent)
-            book_.is_absent(first, presence_now());
-          if (told != nullptr)
-            with_.counts->asked(told->result == command_result::done);
-          if (--all->left == 0)
-            all->end();
-        });
+    ask_store([what, asked](remote::valkey_connection& server) { ask_for(*what, *asked, server); },
+              [this, what, asked, all, next = size_t{0},
+               now = time_point{}](const remote::finished_command* told) mutable {
+                if (next == 0)
+                  now = presence_now();
+                if (told != nullptr)
+                  note_presence(*what, (*asked)[next++].first, *told, now);
+                if ((told == nullptr || next == asked->size()) && --all->left == 0)
+                  all->end();
+              },
+              asked->size());
   }
-  if (all)
-    pump();
+  pump();
   return all;
 }
 
-/// Returns the objects that the store has, as far as the book knows; `gone`: those that it lacks.
-batch_ptr remote_store::there(const space_state& space, const object_batch& objects, batch_ptr& gone) {
-  part_of_batch present, absent;
-  const auto now = presence_now();
-  for (size_t i = 0; i < objects.size(); ++i) {
-    const belief what = book_.of(with_.plan.names.key_of(identity_of(space, objects.keys[i])), now);
-    if (what == belief::present)
-      present.add(objects, i);
-    else if (what != belief::unknown)
-      absent.add(objects, i);
+void remote_store::ask_for(const beliefs& what, const std::vector<std::pair<size_t, uint32_t>>& objects,
+                           remote::valkey_connection& server) {
+  for (auto [object, parts] : objects) {
+    const std::string& first = what.keys[object];
+    if (parts == 1) {
+      server.exists(0, first);
+      continue;
+    }
+    std::vector<std::string> keys{first};
+    for (uint32_t part = 1; part < parts; ++part)
+      keys.push_back(remote::realm::key_of_part(first, part));
+    std::vector<std::string_view> texts(keys.begin(), keys.end());
+    server.exists(0, texts);
   }
-  gone = std::move(absent.objects);
-  return std::move(present.objects);
+}
+
+void remote_store::note_presence(beliefs& what, size_t object, const remote::finished_command& told,
+                                 time_point now) {
+  if (told.result == command_result::done || told.result == command_result::absent) {
+    const bool present = told.result == command_result::done;
+    what.of[object] = present ? belief::present : belief::absent;
+    if (present)
+      book_.is_present(what.keys[object], now);
+    else
+      book_.is_absent(what.keys[object], now);
+  }
+  with_.counts->asked(told.result == command_result::done);
 }
 
 void remote_store::take_invalidated() {
-  if (control_.server() == nullptr)
+  if (questions_link_.server() == nullptr)
     return;
-  auto changed = control_.server()->take_invalidated();
+  auto changed = questions_link_.server()->take_invalidated();
   if (!changed.all && changed.keys.empty())
     return;
   if (changed.all)
@@ -174,15 +193,21 @@ task<> remote_store::find(find_request request, answer<find_answer> reply, uint6
   for (size_t next = request.first; !space->own && next < all && !limit->over && usable(*space);
        next += slice_objects) {
     auto slice = request.objects.whole(next, slice_objects);
-    limit->now = ask_unknown(*space, *slice);
+    auto known = believed(*space, *slice);
+    limit->now = ask_unknown(known, *slice);
     if (limit->now) {
       task_event& done = limit->now->done;
       co_await done;
     }
     if (!usable(*space))
       break;
-    batch_ptr gone;
-    auto present = there(*space, *slice, gone);
+    part_of_batch there, absent;
+    for (size_t i = 0; i < slice->size(); ++i)
+      if (known->of[i] == belief::present)
+        there.add(*slice, i);
+      else if (known->of[i] != belief::unknown)
+        absent.add(*slice, i);
+    batch_ptr present = std::move(there.objects), gone = std::move(absent.objects);
     const bool goes_on = present->size() != 0;
     auto adopted = co_await adopt(request, std::move(present));
     auto removed = co_await drop(std::move(gone));

@@ -14,9 +14,14 @@ namespace terrace::actors {
 
 namespace {
 
-constexpr uint64_t control_tags = 16, bulk_tags = 32;
+constexpr uint64_t first_link_tag = 16;
+constexpr uint64_t tags_of(uint64_t link) { return first_link_tag + link * store_link::tags; }
 
 auto remote_now() { return std::chrono::steady_clock::now(); }
+
+std::chrono::nanoseconds patience_of(const remote_plan& plan) {
+  return std::max<std::chrono::nanoseconds>(remote_store::patience_min, 4 * plan.lookup_budget);
+}
 
 /// Names that nobody else derives, and that end with this run.
 remote::realm names_of_this_run(const remote::realm& shared) {
@@ -63,16 +68,26 @@ void remote_service::set_notice(std::string notice) {
 
 remote_store::remote_store(self_pointer self, remote_store_arguments arguments)
     : self_(self), with_(std::move(arguments)), own_names_(names_of_this_run(with_.plan.names)),
-      random_(random_entry_key_salt().first), run_(random_()), control_(callbacks_of(control_tags)),
-      bulk_(callbacks_of(bulk_tags)) {
+      random_(random_entry_key_salt().first), run_(random_()),
+      questions_link_(callbacks_of(tags_of(0), patience_of(with_.plan),
+                                   [this](const remote::finished_command& told) { on_told(told); })),
+      reads_{
+          store_link(callbacks_of(tags_of(1), patience_of(with_.plan),
+                                  [this](const remote::finished_command& done) { on_moved(reads_, done); }))},
+      writes_{store_link(callbacks_of(
+          tags_of(2), std::max<std::chrono::nanoseconds>(patience_for_writes, patience_of(with_.plan)),
+          [this](const remote::finished_command& done) { on_moved(writes_, done); }))} {
   realm_.key = with_.plan.names.epoch_key_of_all();
   with_.probe->degraded(true);
   owe_recorded();
   connect();
 }
 
-store_link::callbacks remote_store::callbacks_of(uint64_t first_tag) {
+store_link::callbacks
+remote_store::callbacks_of(uint64_t first_tag, std::chrono::nanoseconds silence_max,
+                           std::function<void(const remote::finished_command&)> finished) {
   return {.first_tag = first_tag,
+          .silence_max = silence_max,
           .submit =
               [this](runtime::io_request request, uint64_t tag) {
                 return self_->port().submit(std::move(request), caf::actor_cast<caf::strong_actor_ptr>(self_),
@@ -80,13 +95,7 @@ store_link::callbacks remote_store::callbacks_of(uint64_t first_tag) {
               },
           .cancel = [this](runtime::operation_id id) { self_->port().cancel(id); },
           .ready = [this] { on_link_ready(); },
-          .finished =
-              [this, first_tag](const remote::finished_command& finished) {
-                if (first_tag == control_tags)
-                  on_told(finished);
-                else
-                  on_moved(finished);
-              },
+          .finished = std::move(finished),
           .failed = [this](const std::string& why) { close(why); },
           .turned = [this] { pump(); }};
 }
@@ -100,15 +109,16 @@ void remote_store::after(std::chrono::nanoseconds time, uint64_t tag) {
 
 void remote_store::connect() {
   phase_ = phase::connecting;
-  control_.connect(with_.plan.address, with_.plan.login);
-  if (phase_ == phase::connecting)
-    bulk_.connect(with_.plan.address, with_.plan.login);
+  for (store_link* link : links())
+    if (phase_ == phase::connecting)
+      link->connect(with_.plan.address, with_.plan.login);
 }
 
 void remote_store::on_link_ready() {
-  if (!control_.ready() || !bulk_.ready())
-    return;
-  told_ = control_.server()->can_track();
+  for (const store_link* link : links())
+    if (!link->ready())
+      return;
+  told_ = questions_link_.server()->can_track();
   if (!told_)
     return on_ready();
   ask_store([](remote::valkey_connection& server) { server.track(0); },
@@ -123,7 +133,7 @@ void remote_store::on_link_ready() {
 void remote_store::on_ready() {
   phase_ = phase::ready;
   if (breaker_.now() == remote::breaker::state::half_open)
-    breaker_.trial_succeeded();
+    breaker_.trial_succeeded(remote_now());
   with_.service->set_notice({});
   with_.service->serves();
   with_.probe->degraded(false);
@@ -147,8 +157,8 @@ void remote_store::close(const std::string& why) {
   if (why_ != warned_)
     with_.warn("is out of service: " + why_);
   warned_ = why_;
-  control_.end();
-  bulk_.end();
+  for (store_link* link : links())
+    link->end();
   book_.forget_all();
   realm_.token.ask_again();
   for (const auto& [id, space] : spaces_)
@@ -157,25 +167,33 @@ void remote_store::close(const std::string& why) {
     space->epoch.token.ask_again();
   auto lost = std::exchange(asked_, {});
   for (auto& question : std::exchange(questions_, {}))
-    lost.push_back(std::move(question.told));
-  for (const said& told : lost)
-    told(nullptr);
+    lost.push_back(std::move(question.replies));
+  for (const expected_replies& replies : lost)
+    replies.told(nullptr);
   lose();
 }
 
 void remote_store::lose() {
-  if (phase_ != phase::closing || !control_.idle() || !bulk_.idle())
+  const auto idle = [](const store_link* link) { return link->idle(); };
+  if (phase_ != phase::closing || !std::ranges::all_of(links(), idle))
     return;
   phase_ = phase::down;
-  control_.forget();
-  bulk_.forget();
-  window_.restart();
-  for (auto* steps : {&sent_, &reads_, &writes_})
-    for (auto lost = std::exchange(*steps, {}); !lost.empty(); lost.pop_front())
-      end(*lost.front(), move_outcome::away);
+  const bool refused = std::ranges::any_of(links(), [](const store_link* link) { return link->refused(); });
+  for (store_link* link : links())
+    link->forget();
+  for (lane* each : {&reads_, &writes_}) {
+    each->window.restart();
+    for (auto* steps : {&each->sent, &each->waiting})
+      for (auto lost = std::exchange(*steps, {}); !lost.empty(); lost.pop_front()) {
+        if (lost.front()->reads())
+          with_.counts->missed(metrics::remote_miss::unanswered);
+        end(*lost.front(), move_outcome::away);
+      }
+  }
   auto now = remote_now();
+  using trial = remote::breaker::trial;
   if (breaker_.now() == remote::breaker::state::half_open)
-    breaker_.trial_failed(now, random_());
+    breaker_.trial_failed(refused ? trial::refused : trial::no_answer, now, random_());
   else
     breaker_.failed(now, random_());
   after(breaker_.retry_at() - now, retry_timer);
@@ -186,27 +204,32 @@ void remote_store::pump() {
   if (phase_ == phase::closing)
     return lose();
   take_invalidated();
-  while (!questions_.empty() && control_.ready() && control_.server()->has_room()) {
+  while (!questions_.empty() && questions_link_.ready() &&
+         questions_link_.server()->has_room(questions_.front().replies.left)) {
     auto next = std::move(questions_.front());
     questions_.pop_front();
-    asked_.push_back(std::move(next.told));
-    next.ask(*control_.server());
+    asked_.push_back(std::move(next.replies));
+    next.ask(*questions_link_.server());
   }
-  if (phase_ == phase::ready)
-    while (begin_next(reads_) || (reads_.empty() && begin_next(writes_))) {
+  questions_link_.pump(nullptr);
+  for (lane* each : {&reads_, &writes_}) {
+    while (phase_ == phase::ready && begin_next(*each)) {
     }
-  control_.pump(nullptr);
-  bulk_.pump(sent_.empty() ? nullptr : sent_.front());
+    each->link.pump(each->sent.empty() ? nullptr : each->sent.front());
+  }
 }
 
-void remote_store::ask_store(std::function<void(remote::valkey_connection&)> ask, said told) {
-  questions_.push_back({std::move(ask), std::move(told)});
+void remote_store::ask_store(std::function<void(remote::valkey_connection&)> ask, said told, size_t replies) {
+  assert(replies <= slice_objects);
+  questions_.push_back({std::move(ask), {std::move(told), replies}});
 }
 
 void remote_store::on_told(const remote::finished_command& finished) {
-  auto told = std::move(asked_.front());
+  if (--asked_.front().left != 0)
+    return asked_.front().told(&finished);
+  auto last = std::move(asked_.front());
   asked_.pop_front();
-  told(&finished);
+  last.told(&finished);
 }
 
 void remote_store::run(task<> work, uint64_t number) {
@@ -216,10 +239,8 @@ void remote_store::run(task<> work, uint64_t number) {
 }
 
 void remote_store::on_io_done(const runtime::io_done& done) {
-  if (done.tag >= bulk_tags)
-    bulk_.on_io_done(done.tag, done.result);
-  else if (done.tag >= control_tags)
-    control_.on_io_done(done.tag, done.result);
+  if (done.tag >= first_link_tag)
+    links()[(done.tag - first_link_tag) / store_link::tags]->on_io_done(done.tag, done.result);
   else if (done.tag == budget_timer)
     on_budget();
   else if (done.tag == retry_timer) {

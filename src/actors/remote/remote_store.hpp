@@ -9,9 +9,12 @@
 // Keys have the epoch token of the space and that of the realm (remote/epoch_token.hpp): both are learnt before a space is
 // used. Values of Redis clients, which may be replaced, are named by a key of this run, so that no other machine finds them.
 //
-// There are two connections, so that questions do not wait behind payloads. Payloads are received into host memory where they
-// shall lie, and sent from there, at most 1 MiB for each command. While there is no connection, requests are answered
-// at once: `away`, or nothing found. Whoever waits is answered when the kernel no longer accesses its memory.
+// There are three connections, because replies come in order: questions do not wait behind payloads, nor reads behind what is
+// written. Payloads are received into host memory where they shall lie, and sent from there, at most 1 MiB for each command.
+//
+// Clients wait for questions and reads. A store that says nothing to one of them for `patience` ends all three connections:
+// who waits is answered `away`, once the kernel no longer accesses its memory, and until the store has let us in again requests
+// are answered at once: `away`, or nothing found.
 //
 // remote_store.cpp has the connections, remote_moves.cpp the objects on their way, remote_presence.cpp what the store has, and
 // remote_epochs.cpp spaces and clears.
@@ -90,6 +93,8 @@ class remote_store {
 
   /// Objects that a lookup asks for at a time.
   static constexpr size_t slice_objects = 128;
+  /// A store with slow round trips, for which lookups get more time, gets more as well.
+  static constexpr std::chrono::milliseconds patience_min{150}, patience_for_writes{2'000};
 
   remote_store(self_pointer self, remote_store_arguments arguments);
 
@@ -106,7 +111,7 @@ class remote_store {
   enum class phase : uint8_t { down, connecting, ready, closing };
   enum timer : uint64_t { retry_timer = 1, budget_timer };
   using time_point = std::chrono::steady_clock::time_point;
-  using said = std::function<void(const remote::finished_command*)>; ///< null: the connection is lost
+  using said = std::function<void(const remote::finished_command*)>; ///< null, once: the connection is lost
 
   /// A coroutine waits for `done`. The first `end` ends the wait; later ones change nothing.
   struct waiting {
@@ -166,13 +171,35 @@ class remote_store {
     std::span<std::byte> payload() const;
   };
   using step_ptr = std::shared_ptr<step>;
+  /// A connection for payloads in one direction.
+  struct lane {
+    store_link link;
+    remote::byte_window window;
+    std::deque<step_ptr> waiting;
+    std::deque<step_ptr> sent; ///< in the order of their replies
+    bool room() {
+      return !waiting.empty() && link.ready() && link.server()->has_room() &&
+             window.has_room(waiting.front()->bytes);
+    }
+  };
+  struct expected_replies {
+    said told; ///< called for each of them
+    size_t left = 1;
+  };
   struct question_to_store {
     std::function<void(remote::valkey_connection&)> ask;
-    said told;
+    expected_replies replies;
+  };
+  /// What the store may have of some objects.
+  struct beliefs {
+    std::vector<std::string> keys; ///< of their first parts
+    std::vector<remote::belief> of;
   };
 
   // ---- the connections ----
-  store_link::callbacks callbacks_of(uint64_t first_tag);
+  store_link::callbacks callbacks_of(uint64_t first_tag, std::chrono::nanoseconds silence_max,
+                                     std::function<void(const remote::finished_command&)> finished);
+  std::array<store_link*, 3> links() { return {&questions_link_, &reads_.link, &writes_.link}; }
   void connect();
   void on_link_ready();
   void on_ready();
@@ -180,7 +207,7 @@ class remote_store {
   void lose();
   void after(std::chrono::nanoseconds time, uint64_t tag);
   void pump();
-  void ask_store(std::function<void(remote::valkey_connection&)> ask, said told);
+  void ask_store(std::function<void(remote::valkey_connection&)> ask, said told, size_t replies = 1);
   void on_told(const remote::finished_command& finished);
   void take_invalidated();
   void run(task<> work, uint64_t number); ///< `work` ends with `ended(number)`
@@ -190,10 +217,11 @@ class remote_store {
   task<> move(transfer_ptr all, uint64_t number);
   void begin_steps(const transfer_ptr& all);
   remote::remote_identity identity_of(const transfer& of, size_t object) const;
-  bool begin_next(std::deque<step_ptr>& from);
+  bool begin_next(lane& by);
   void begin(step& next);
   void write(step& next);
-  void on_moved(const remote::finished_command& finished);
+  void on_moved(lane& by, const remote::finished_command& finished);
+  void fit_window();
   void finish_read(step& done, const remote::finished_command& finished);
   void reject(step& done, bool ours);
   void end(step& ended, move_outcome outcome);
@@ -207,8 +235,11 @@ class remote_store {
   task<bool> drop(batch_ptr gone);
   std::shared_ptr<budget> begin_budget();
   void on_budget();
-  std::shared_ptr<waiting> ask_unknown(const space_state& space, const object_batch& objects);
-  batch_ptr there(const space_state& space, const object_batch& objects, batch_ptr& gone);
+  std::shared_ptr<beliefs> believed(const space_state& space, const object_batch& objects) const;
+  std::shared_ptr<waiting> ask_unknown(const std::shared_ptr<beliefs>& what, const object_batch& objects);
+  static void ask_for(const beliefs& what, const std::vector<std::pair<size_t, uint32_t>>& objects,
+                      remote::valkey_connection& server);
+  void note_presence(beliefs& what, size_t object, const remote::finished_command& told, time_point now);
   remote::remote_identity identity_of(const space_state& space, const object_key& key) const;
 
   // ---- spaces ----
@@ -234,13 +265,11 @@ class remote_store {
   remote::breaker breaker_{{.failures_in_a_row = 1}};
   phase phase_ = phase::down;
   std::string why_, warned_;
-  store_link control_, bulk_;
-  bool told_ = false; ///< the store tells which keys have changed
+  store_link questions_link_;
+  lane reads_, writes_; ///< the latter with removals
+  bool told_ = false;   ///< the store tells which keys have changed
   std::deque<question_to_store> questions_;
-  std::deque<said> asked_; ///< in the order of their replies
-  remote::byte_window window_;
-  std::deque<step_ptr> reads_, writes_; ///< that wait; the latter with removals
-  std::deque<step_ptr> sent_;           ///< in the order of their replies
+  std::deque<expected_replies> asked_; ///< in the order of their replies
   uint64_t bytes_to_read_ = 0;
   uint64_t refused_values_ = 0;
   remote::presence_book book_;

@@ -12,6 +12,12 @@
 
 namespace terrace::actors {
 
+namespace {
+
+auto link_now() { return std::chrono::steady_clock::now(); }
+
+} // namespace
+
 store_link::~store_link() {
   if (socket_)
     ::shutdown(socket_->get(), SHUT_RDWR);
@@ -20,6 +26,8 @@ store_link::~store_link() {
 void store_link::connect(const remote::store_address& address, const remote::valkey_login& login) {
   assert(phase_ == phase::down);
   phase_ = phase::connecting;
+  silence_.begin(connects_within);
+  round_trip_ = {};
   at_path_ = address.at_path();
   login_ = login;
   socket_ = std::make_shared<unique_fd>(
@@ -52,8 +60,8 @@ void store_link::on_connected(int32_t result) {
   const int at_once = 1;
   if (!at_path_)
     ::setsockopt(socket_->get(), IPPROTO_TCP, TCP_NODELAY, &at_once, sizeof at_once);
-  ++progress_;
   phase_ = phase::greeting;
+  silence_.begin(greets_within);
   in_ = std::make_shared<incoming>();
   out_ = std::make_shared<outgoing>();
   in_->socket = out_->socket = socket_;
@@ -74,7 +82,7 @@ void store_link::receive(keep_alive into) {
     return;
   receiving_ = true;
   auto area = server_->receive_area();
-  in_->area = {area.data(), area.size()};
+  in_->area = {area.data(), std::min<size_t>(area.size(), piece_bytes)};
   in_->message = {};
   in_->message.msg_iov = &in_->area;
   in_->message.msg_iovlen = 1;
@@ -97,28 +105,44 @@ void store_link::on_received(int32_t bytes) {
   if (bytes < 0 && bytes != -EINTR && bytes != -EAGAIN)
     return fail(std::string("the connection failed: ") + std::strerror(-bytes));
   if (bytes > 0) {
-    ++progress_;
+    const auto now = link_now();
+    silence_.received(static_cast<uint64_t>(bytes), now);
     auto taken = server_->received(static_cast<size_t>(bytes));
     while (auto finished = server_->next_finished()) {
+      silence_.heard(now);
       call_.finished(*finished);
       if (phase_ == phase::ending)
         return;
     }
-    if (!taken)
+    if (!taken) {
+      refused_ = taken.error().code != errc::busy;
       return fail(taken.error().text);
+    }
   }
   if (phase_ == phase::greeting && server_->ready()) {
     phase_ = phase::ready;
+    silence_.begin(call_.silence_max);
     call_.ready();
   }
   call_.turned();
+}
+
+std::chrono::microseconds store_link::round_trip() {
+  tcp_info info{};
+  socklen_t length = sizeof info;
+  if (!socket_ || ::getsockopt(socket_->get(), IPPROTO_TCP, TCP_INFO, &info, &length) != 0)
+    return round_trip_;
+  const std::chrono::microseconds lately(info.tcpi_rtt);
+  if (round_trip_.count() == 0 || (lately < round_trip_ && lately.count() != 0))
+    round_trip_ = lately;
+  return round_trip_;
 }
 
 void store_link::send() {
   if (sending_ || server_->outgoing().empty())
     return;
   sending_ = true;
-  out_->part = server_->outgoing().begin();
+  out_->part = server_->outgoing().begin(piece_bytes);
   out_->message = {};
   out_->message.msg_iov = out_->part.areas.data();
   out_->message.msg_iovlen = out_->part.areas.size();
@@ -139,9 +163,10 @@ void store_link::on_sent(int32_t bytes) {
     return;
   if (bytes <= 0 && bytes != -EINTR && bytes != -EAGAIN)
     return fail(std::string("the connection failed: ") + std::strerror(-bytes));
-  if (bytes > 0)
-    ++progress_;
   server_->outgoing().sent(static_cast<uint64_t>(std::max(bytes, 0)));
+  // What the kernel has taken to the end, the server may not have seen.
+  if (bytes > 0 && !server_->outgoing().empty())
+    silence_.heard(link_now());
   call_.turned();
 }
 
@@ -158,6 +183,7 @@ void store_link::end() {
 void store_link::forget() {
   assert(idle());
   phase_ = phase::down;
+  refused_ = false;
   server_.reset();
   in_.reset();
   out_.reset();
@@ -171,15 +197,18 @@ bool store_link::waits() const {
          (server_ && (sending_ || server_->waits()));
 }
 
-/// Looks once a second whether anything moves, as long as something should.
+/// Looks again when the silence may be over; at least as often as `silence_max`, because the limit changes with the phase.
 void store_link::watch() {
-  if (ticking_ || !waits() || phase_ == phase::ending)
+  const auto now = link_now();
+  silence_.awaits(waits(), now);
+  const auto ends = silence_.ends_at();
+  if (ticking_ || !ends || phase_ == phase::ending)
     return;
   ticking_ = true;
-  seen_progress_ = progress_;
   runtime::io_request wait;
   wait.code = runtime::io_code::timeout;
-  wait.after = silence_max;
+  wait.after =
+      std::clamp<std::chrono::nanoseconds>(*ends - now, std::chrono::milliseconds(1), call_.silence_max);
   call_.submit(std::move(wait), call_.first_tag + tick);
 }
 
@@ -187,7 +216,7 @@ void store_link::on_tick() {
   ticking_ = false;
   if (phase_ == phase::down || phase_ == phase::ending)
     return;
-  if (waits() && progress_ == seen_progress_)
+  if (auto ends = silence_.ends_at(); ends && *ends <= link_now())
     return fail("it does not answer");
   watch();
 }

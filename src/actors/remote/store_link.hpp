@@ -1,8 +1,8 @@
 // STORE LINK: one connection to a Valkey or Redis server with its socket, part of the remote store's actor, which passes it
-// the completions of its ring. A server that neither sends nor takes a byte for a second, while something is asked of it, has
-// failed.
+// the completions of its ring. A server that says nothing for `silence_max`, while something is asked of it, has
+// failed. It has more time to let us in, because nobody waits for that: one that stood still is in use as soon as it goes on.
 //
-//   store_link link({.first_tag = 16, .submit = ..., .ready = ..., .finished = ..., .failed = ...});
+//   store_link link({.first_tag = 16, .silence_max = ..., .submit = ..., .ready = ..., .finished = ..., .failed = ...});
 //   link.connect(address, login);
 //   link.server()->exists(...);             // once it is ready
 //   link.pump(memory);                      // sends and receives
@@ -12,6 +12,7 @@
 
 #include "base/keep_alive.hpp"
 #include "base/unique_fd.hpp"
+#include "remote/endpoint_state.hpp"
 #include "remote/store_address.hpp"
 #include "remote/valkey_connection.hpp"
 #include "runtime/io_port.hpp"
@@ -27,11 +28,14 @@ namespace terrace::actors {
 
 class store_link {
  public:
-  static constexpr std::chrono::milliseconds silence_max{1'000};
+  static constexpr std::chrono::milliseconds connects_within{1'000}, greets_within{5'000};
+  /// Moved at a time: a question of another connection waits no longer than the kernel copies so much.
+  static constexpr uint64_t piece_bytes = 256 << 10;
   static constexpr uint64_t tags = 4; ///< of operations in the ring, from `first_tag` on
 
   struct callbacks {
     uint64_t first_tag = 0;
+    std::chrono::nanoseconds silence_max{};
     std::function<runtime::operation_id(runtime::io_request, uint64_t tag)> submit;
     std::function<void(runtime::operation_id)> cancel;
     std::function<void()> ready;
@@ -45,6 +49,10 @@ class store_link {
 
   void connect(const remote::store_address& address, const remote::valkey_login& login);
   bool ready() const { return phase_ == phase::ready; }
+  /// True if the server has answered that it does not want us.
+  bool refused() const { return refused_; }
+  /// The shortest round trip so far; 0: not known, or on this machine.
+  std::chrono::microseconds round_trip();
   remote::valkey_connection* server() { return server_.get(); } ///< null without a connection
 
   /// Sends and receives. `into`: owner of the memory that the next reply goes to.
@@ -91,7 +99,9 @@ class store_link {
   std::shared_ptr<unique_fd> socket_;
   runtime::operation_id connect_id_{};
   bool connecting_ = false, receiving_ = false, sending_ = false, ticking_ = false;
-  uint64_t progress_ = 0, seen_progress_ = 0; ///< receives and sends that have moved something
+  bool refused_ = false;
+  remote::silence silence_;
+  std::chrono::microseconds round_trip_{0};
   std::shared_ptr<incoming> in_;
   std::shared_ptr<outgoing> out_;
   std::unique_ptr<remote::valkey_connection> server_;

@@ -244,7 +244,7 @@ result<void> join_gpu_tier(caf::actor_system& system, trust_group& group, const 
 }
 
 result<void> join_remote_tier(caf::actor_system& system, const std::shared_ptr<trust_group>& group,
-                              const group_plan& plan, const group_probes& probes, const runtime::home& home,
+                              const group_plan& plan, const group_probes& probes, const remote_homes& at,
                               std::function<void(const std::string&)> log,
                               std::function<void(const std::string&)> warn) {
   const tier_config& config = plan.remote->tier;
@@ -255,7 +255,7 @@ result<void> join_remote_tier(caf::actor_system& system, const std::shared_ptr<t
     return [name, say = std::move(say)](const std::string& line) { say(name + line); };
   };
   auto service = std::make_shared<remote_service>();
-  remote_store_actor store = spawn_remote_store(system, home,
+  remote_store_actor store = spawn_remote_store(system, at.store,
                                                 {.plan = *plan.remote,
                                                  .group = group,
                                                  .service = service,
@@ -274,7 +274,7 @@ result<void> join_remote_tier(caf::actor_system& system, const std::shared_ptr<t
   tier.meter = probes.remote_meter;
   // The tier numbers its writes and tells the store what it drops, as a disk tier does.
   auto objects = std::make_unique<residency>(tier.kind, durable_index(first_generation(1)));
-  join_tier(system, *group, std::move(tier), {std::move(*space), std::move(objects), store, home});
+  join_tier(system, *group, std::move(tier), {std::move(*space), std::move(objects), store, at.writer});
   return {};
 }
 

@@ -37,9 +37,14 @@ result<void> join_gpu_tier(caf::actor_system& system, trust_group& group, const 
                            std::function<void(const std::string&)> log,
                            std::function<void(const std::string&)> warn);
 
-/// Adds the group's remote tier, whose store is at `home`. Errors: the allocator's.
+struct remote_homes {
+  runtime::home writer; ///< of what is to be written there
+  runtime::home store;  ///< of the connections
+};
+
+/// Adds the group's remote tier. Errors: the allocator's.
 result<void> join_remote_tier(caf::actor_system& system, const std::shared_ptr<trust_group>& group,
-                              const group_plan& plan, const group_probes& probes, const runtime::home& home,
+                              const group_plan& plan, const group_probes& probes, const remote_homes& at,
                               std::function<void(const std::string&)> log,
                               std::function<void(const std::string&)> warn);
 

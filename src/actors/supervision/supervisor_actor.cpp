@@ -119,7 +119,8 @@ error start(supervisor_pointer self) {
         return joined.error();
     if (state.with.groups[i].remote)
       if (auto joined = join_remote_tier(self->system(), *group, state.with.groups[i], state.with.probes[i],
-                                         state.with.place(), state.with.log, state.with.warn);
+                                         {state.with.place(), state.with.place_transfers()}, state.with.log,
+                                         state.with.warn);
           !joined)
         return joined.error();
     for (const caf::actor& member : actors_of(**group))

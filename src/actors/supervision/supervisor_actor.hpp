@@ -31,7 +31,8 @@ struct listen_plan {
 struct supervisor_arguments {
   /// Returns the home of the next actor that does I/O; safe on any thread.
   std::function<runtime::home()> place;
-  uint32_t workers = 1; ///< shown in status
+  std::function<runtime::home()> place_transfers; ///< the same for one that moves bytes to other machines
+  uint32_t workers = 1;                           ///< shown in status
   std::vector<group_plan> groups;
   std::vector<group_probes> probes; ///< parallel to `groups`
   /// Budgets for the groups' clients, parallel to `groups`; empty: no bounds.

@@ -43,14 +43,14 @@ uint64_t reply_queue::text_bytes() const {
   return bytes;
 }
 
-reply_queue::part reply_queue::begin() {
+reply_queue::part reply_queue::begin(uint64_t bytes_most) {
   assert(being_sent_ == 0);
   part next;
   size_t skip = first_sent_;
   for (const piece& one : pieces_) {
-    if (next.areas.size() == areas_max || next.bytes >= part_bytes)
+    if (next.areas.size() == areas_max || next.bytes >= bytes_most)
       break;
-    size_t bytes = static_cast<size_t>(std::min<uint64_t>(one.size() - skip, part_bytes - next.bytes));
+    size_t bytes = static_cast<size_t>(std::min<uint64_t>(one.size() - skip, bytes_most - next.bytes));
     next.areas.push_back(
         {const_cast<char*>(static_cast<const char*>(one.data())) + skip, bytes}); // the kernel only reads it
     next.owners.push_back(one.text ? keep_alive(one.text) : one.owner);

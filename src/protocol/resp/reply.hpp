@@ -47,7 +47,7 @@ class reply_queue {
     std::vector<keep_alive> owners;
     uint64_t bytes = 0;
   };
-  part begin();
+  part begin(uint64_t bytes_most = part_bytes);
   void sent(uint64_t bytes);
 
  private:

@@ -1,0 +1,271 @@
+// The remote tier on a redis-server of this machine, beside a bare client of the same server: objects read and written, questions,
+// lookups of other clients meanwhile, and a store that stands still.
+#include "bench/placement.hpp"
+#include "bench/processor_time.hpp"
+#include "bench/remote_setup.hpp"
+#include "bench/shared_memory.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <ctime>
+
+namespace terrace::bench {
+
+namespace {
+
+constexpr size_t asked_chunks = 128;
+
+double cpu_seconds_of_this_thread() {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+struct far_size {
+  const char* name;
+  uint64_t bytes;
+};
+constexpr far_size far_sizes[] = {{"256KiB", far_mib / 4}, {"1MiB", far_mib}, {"4MiB", 4 * far_mib}};
+
+double gb_per_s(double seconds) { return static_cast<double>(far_bytes) / seconds / 1e9; }
+
+} // namespace
+
+void remote_get(const settings& options, const reporter& report) {
+  if (!far_daemon::possible())
+    return;
+  shared_memory into(far_bytes);
+  for (const far_size& size : far_sizes) {
+    far_daemon in(options);
+    far_chain chain(in, size.bytes);
+    chain.store();
+    const auto keys = chain.keys();
+    auto sides = interleave(
+        options.rounds,
+        [&] {
+          chain.chill();
+          return std::vector{gb_per_s(seconds_of([&] { chain.prefetch(); }))};
+        },
+        [&] {
+          return std::vector{
+              gb_per_s(seconds_of([&] { in.bare().get(keys, chain.value_bytes(), into.bytes()); }))};
+        });
+    report(sides.judged({.name = std::string("remote_get_") + size.name,
+                         .unit = "GB/s",
+                         .floor = 0.9,
+                         .aim = 1,
+                         .direction = better::higher}));
+  }
+}
+
+void remote_put(const settings& options, const reporter& report) {
+  if (!far_daemon::possible())
+    return;
+  shared_memory from(far_bytes);
+  for (const far_size& size : far_sizes) {
+    far_daemon in(options);
+    far_chain chain(in, size.bytes);
+    std::vector<std::string> keys;
+    for (size_t i = 0; i < chain.values(); ++i)
+      keys.push_back("bare/" + std::to_string(i));
+    auto sides = interleave(
+        options.rounds,
+        [&] {
+          const double rate = gb_per_s(seconds_of([&] { chain.store(); }));
+          chain.forget();
+          return std::vector{rate};
+        },
+        [&] {
+          const double rate =
+              gb_per_s(seconds_of([&] { in.bare().set(keys, chain.value_bytes(), from.bytes()); }));
+          in.bare().remove("bare/*");
+          return std::vector{rate};
+        });
+    report(sides.judged({.name = std::string("remote_put_") + size.name,
+                         .unit = "GB/s",
+                         .floor = 0.75,
+                         .aim = 0.9,
+                         .direction = better::higher}));
+  }
+}
+
+void remote_cpu(const settings& options, const reporter& report) {
+  if (!far_daemon::possible())
+    return;
+  shared_memory into(far_bytes);
+  far_daemon in(options);
+  far_chain chain(in, far_mib);
+  chain.store();
+  const auto keys = chain.keys();
+  constexpr double gb = static_cast<double>(far_bytes) / 1e9;
+  auto sides = interleave(
+      options.rounds,
+      [&] {
+        chain.chill();
+        const double before = cpu_seconds_of(in.daemon().pid());
+        chain.prefetch();
+        return std::vector{(cpu_seconds_of(in.daemon().pid()) - before) / gb};
+      },
+      [&] {
+        const double before = cpu_seconds_of_this_thread();
+        in.bare().get(keys, chain.value_bytes(), into.bytes());
+        return std::vector{(cpu_seconds_of_this_thread() - before) / gb};
+      });
+  report(sides.judged({.name = "remote_cpu", .unit = "s/GB", .floor = 1.25, .aim = 1.1}));
+}
+
+void remote_pipeline(const settings& options, const reporter& report) {
+  if (!far_daemon::possible())
+    return;
+  shared_memory into(far_bytes), to(far_bytes);
+  far_daemon in(options);
+  far_chain chain(in, far_mib);
+  chain.store();
+  const auto keys = chain.keys();
+  auto milliseconds = [&](const std::function<uint32_t()>& load) {
+    chain.chill();
+    return 1e3 * seconds_of([&] {
+             if (load() != chain.objects())
+               give_up("a chunk of the store was not delivered");
+           });
+  };
+  auto sides = interleave(
+      options.rounds,
+      [&] {
+        return std::vector{milliseconds([&] { return chain.prefetch_and_load(); }),
+                           milliseconds([&] { return chain.load(); })};
+      },
+      [&] {
+        const double get = seconds_of([&] { in.bare().get(keys, chain.value_bytes(), into.bytes()); });
+        const double copy =
+            seconds_of([&] { std::memcpy(to.bytes().data(), into.bytes().data(), far_bytes); });
+        const double slower = 1e3 * std::max(get, copy);
+        return std::vector{slower, slower};
+      });
+  report(sides.judged({.name = "remote_pipeline", .unit = "ms", .floor = 1.15, .aim = 1.05}));
+  report(sides.judged({.name = "remote_load", .unit = "ms", .bounded = false}, 1));
+}
+
+void remote_probe(const settings& options, const reporter& report) {
+  if (!far_daemon::possible())
+    return;
+  constexpr int lookups = 500;
+  far_daemon in(options);
+  auto space = must(in.client().open_space(space_of(4096)), "opening a space");
+  uint64_t seed = 1;
+  std::vector<std::string> keys;
+  for (size_t i = 0; i < asked_chunks; ++i) // as long as the daemon's
+    keys.push_back("terrace/t1/0123456789abcdef0123456789abcdef/0123456789abcdef/0.0/" +
+                   std::string(64, 'a') + std::to_string(i));
+  auto look_up = [&] {
+    auto unknown = digests_of(asked_chunks, ++seed);
+    return seconds_of([&] {
+             if (must(in.client().lookup({.in = space, .what = client::prefix::of_digests(unknown)}),
+                      "looking up")
+                     .found_chunks != 0)
+               give_up("a chunk that nobody stored was found");
+           }) *
+           1e6;
+  };
+  auto ask = [&] { return seconds_of([&] { in.bare().exist(keys); }) * 1e6; };
+  auto both = [](const std::function<double()>& once) {
+    std::vector<double> samples;
+    for (int i = 0; i < lookups; ++i)
+      samples.push_back(once());
+    return std::vector{percentile(samples, 0.5), percentile(samples, 0.99)};
+  };
+  auto sides = interleave(
+      options.rounds, [&] { return both(look_up); }, [&] { return both(ask); });
+  report(sides.judged({.name = "remote_probe_p50", .unit = "us", .bounded = false}));
+  report(sides.judged({.name = "remote_probe_p99", .unit = "us", .bounded = false}, 1));
+  std::vector<double> added;
+  for (size_t round = 0; round < sides.values[0].size(); ++round)
+    added.push_back(sides.values[0][round] - sides.limits[0][round]);
+  report(of_rounds({.name = "remote_probe_added", .unit = "us", .floor = 50, .aim = 25, .absolute = true},
+                   added));
+  busy_reader reader(in, {});
+  reader.work(true);
+  sides = interleave(
+      options.rounds, [&] { return both(look_up); }, [&] { return both(ask); });
+  report(sides.judged({.name = "remote_probe_busy_p50", .unit = "us", .bounded = false}));
+  report(sides.judged(
+      {.name = "remote_probe_busy_p99", .unit = "us", .floor = 2000, .aim = 1000, .absolute = true}, 1));
+}
+
+void remote_lookup(const settings& options, const reporter& report) {
+  if (!far_daemon::possible())
+    return;
+  constexpr int lookups = 4000;
+  far_daemon in(options);
+  auto space = must(in.client().open_space(space_of(4096)), "opening a space");
+  auto memory = must(client::region::create("terrace-bench", 4096), "making a region");
+  auto region = must(in.client().register_region(memory), "registering a region");
+  auto chain = digests_of(asked_chunks, 1);
+  store_chain(in.client(), space, chain, region, 4096);
+  busy_reader reader(in, 1);
+  auto look_up = [&] {
+    if (must(in.client().lookup({.in = space, .what = client::prefix::of_digests(chain)}), "looking up")
+            .found_chunks != asked_chunks)
+      give_up("a stored chunk was not found");
+  };
+  auto both = [&](bool busy) {
+    reader.work(busy);
+    auto samples = microseconds_each(lookups, look_up);
+    return std::vector{percentile(samples, 0.5), percentile(samples, 0.99)};
+  };
+  auto measure = [&](const std::string& suffix, bool bounded) {
+    auto sides = interleave(
+        options.rounds, [&] { return both(true); }, [&] { return both(false); });
+    report(sides.judged({.name = "remote_lookup" + suffix + "_p50",
+                         .unit = "us",
+                         .floor = 1.05,
+                         .aim = 1.02,
+                         .bounded = bounded}));
+    report(sides.judged({.name = "remote_lookup" + suffix + "_p99", .unit = "us", .bounded = false}, 1));
+  };
+  measure("", false);
+  place_this_thread(0);
+  place(in.daemon().pid(), 0);
+  place_named(in.daemon().pid(), "transfer-", 1);
+  place(in.store(), 1);
+  measure("_apart", true);
+}
+
+void remote_stopped(const settings& options, const reporter& report) {
+  if (!far_daemon::possible())
+    return;
+  far_daemon in(options);
+  far_chain chain(in, far_mib);
+  chain.store();
+  auto space = must(in.client().open_space(space_of(4096)), "opening a space");
+  std::vector<double> lookups, loads, recoveries;
+  for (int round = 0; round < options.rounds; ++round) {
+    chain.chill();
+    ::kill(in.store(), SIGSTOP);
+    auto unknown = digests_of(asked_chunks, static_cast<uint64_t>(round) + 77);
+    lookups.push_back(1e3 * seconds_of([&] {
+                        must(in.client().lookup({.in = space, .what = client::prefix::of_digests(unknown)}),
+                             "looking up");
+                      }));
+    loads.push_back(1e3 * seconds_of([&] {
+                      if (chain.load() == chain.objects())
+                        give_up("a store that stands still has delivered");
+                    }));
+    std::this_thread::sleep_for(std::chrono::seconds(3)); // an outage
+    ::kill(in.store(), SIGCONT);
+    recoveries.push_back(1e3 * seconds_of([&] {
+                           await("the store is not used again",
+                                 [&] { return chain.load() == chain.objects(); });
+                         }));
+    std::this_thread::sleep_for(std::chrono::seconds(10)); // the outages are apart
+  }
+  report(of_rounds({.name = "remote_stopped_lookup", .unit = "ms", .floor = 4, .aim = 3, .absolute = true},
+                   lookups));
+  report(of_rounds({.name = "remote_stopped_load", .unit = "ms", .floor = 200, .aim = 170, .absolute = true},
+                   loads));
+  report(of_rounds({.name = "remote_recovery", .unit = "ms", .floor = 2000, .aim = 1000, .absolute = true},
+                   recoveries));
+}
+
+} // namespace terrace::bench
