@@ -6,7 +6,9 @@
 #include "daemon/metrics.hpp"
 #include "daemon/notify.hpp"
 #include "daemon/settings.hpp"
+#include "daemon/settings_machine.hpp"
 #include "index/sha256.hpp"
+#include "remote/store_reports.hpp"
 #include "runtime/kernel_probe.hpp"
 #include "runtime/workers.hpp"
 
@@ -122,6 +124,24 @@ quotas_notice quotas_of(const settings& with) {
   return notice;
 }
 
+/// Reads password files and certificates again. If one cannot be read, all of that store stay as they are.
+remote::all_credentials_notice credentials_of(const settings& with) {
+  remote::all_credentials_notice notice;
+  for (const group_options& group : with.groups()) {
+    auto& credentials = notice.of_groups.emplace_back();
+    for (const remote_options& remote : with.remote) {
+      if (remote.group != group.name)
+        continue;
+      if (auto read = read_credentials(remote))
+        credentials = std::move(*read);
+      else
+        log_error("the password and certificates of group " + group.name +
+                  "'s remote tier stay as they were: " + read.error().text);
+    }
+  }
+  return notice;
+}
+
 void reload(const settings_reader& read_again, settings& in_force, const actors::supervisor_actor& supervisor,
             std::atomic<bool>& cost_model) {
   auto read = read_again();
@@ -159,6 +179,8 @@ void reload(const settings_reader& read_again, settings& in_force, const actors:
   caf::anon_send(supervisor, std::move(changed));
   if (new_quotas)
     caf::anon_send(supervisor, quotas_of(in_force));
+  if (!in_force.remote.empty())
+    caf::anon_send(supervisor, credentials_of(in_force));
   // Sent even if nothing has changed, because memory that was not available before may be available now.
   caf::anon_send(supervisor, resize_groups{host_bytes_of(in_force)});
 }

@@ -37,6 +37,8 @@ struct valkey_login {
   std::string user;     ///< empty: the server's default user
   std::string password; ///< empty: none is needed
   uint32_t database = 0;
+
+  friend bool operator==(const valkey_login&, const valkey_login&) = default;
 };
 
 enum class command_result : uint8_t {

@@ -3,9 +3,12 @@
 // failed.
 //
 //   store_link link({.first_tag = 16, .submit = ..., .ready = ..., .finished = ..., .failed = ...});
-//   link.connect(address, login);
+//   link.connect(address, {login, tls});
 //   link.server()->exists(...);             // once it is ready
 //   link.pump(memory);                      // sends and receives
+//
+// With TLS, what is received is decrypted into the memory that a reply goes to, and what is sent is encrypted into memory of the link,
+// some at a time, so that no turn is long.
 //
 // After a failure the memory that the kernel accesses is kept until `idle`.
 #pragma once
@@ -13,6 +16,7 @@
 #include "base/keep_alive.hpp"
 #include "base/unique_fd.hpp"
 #include "remote/store_address.hpp"
+#include "remote/tls_stream.hpp"
 #include "remote/valkey_connection.hpp"
 #include "runtime/io_port.hpp"
 
@@ -28,7 +32,8 @@ namespace terrace::actors {
 class store_link {
  public:
   static constexpr std::chrono::milliseconds silence_max{1'000};
-  static constexpr uint64_t tags = 4; ///< of operations in the ring, from `first_tag` on
+  static constexpr uint64_t tags = 4;                  ///< of operations in the ring, from `first_tag` on
+  static constexpr size_t encrypted_bytes = 256 << 10; ///< received or sent at a time, about
 
   struct callbacks {
     uint64_t first_tag = 0;
@@ -43,8 +48,11 @@ class store_link {
   explicit store_link(callbacks call) : call_(std::move(call)) {}
   ~store_link();
 
-  void connect(const remote::store_address& address, const remote::valkey_login& login);
+  void connect(const remote::store_address& address, const remote::store_credentials& with);
   bool ready() const { return phase_ == phase::ready; }
+  bool reached() const { return phase_ == phase::greeting || phase_ == phase::ready; }
+  /// Nobody else reads what is sent from now on, or the address asks for no TLS.
+  bool secured() const { return reached() && (!tls_ || tls_->established()); }
   remote::valkey_connection* server() { return server_.get(); } ///< null without a connection
 
   /// Sends and receives. `into`: owner of the memory that the next reply goes to.
@@ -67,16 +75,26 @@ class store_link {
     msghdr message{};
     iovec area{};
     keep_alive owner;
+    std::shared_ptr<remote::valkey_connection> server; ///< bytes may be received into its buffer
+    std::vector<std::byte> encrypted;                  ///< with TLS: where they are received
   };
   struct outgoing {
     std::shared_ptr<unique_fd> socket;
     msghdr message{};
     resp::reply_queue::part part;
+    std::vector<std::byte> encrypted; ///< with TLS, instead of the part
+    size_t sent = 0;                  ///< of these
+    iovec area{};
   };
 
   void fail(const std::string& why) { call_.failed(why); }
   void receive(keep_alive into);
+  result<void> take(size_t bytes);
+  result<void> decrypt(size_t bytes);
+  std::string explained(const error& why) const;
+  const char* hint() const;
   void send();
+  bool encrypt();
   void on_connected(int32_t result);
   void on_received(int32_t bytes);
   void on_sent(int32_t bytes);
@@ -87,14 +105,15 @@ class store_link {
   callbacks call_;
   phase phase_ = phase::down;
   bool at_path_ = false;
-  remote::valkey_login login_;
+  remote::store_credentials with_;
+  std::unique_ptr<remote::tls_stream> tls_; ///< null: without
   std::shared_ptr<unique_fd> socket_;
   runtime::operation_id connect_id_{};
   bool connecting_ = false, receiving_ = false, sending_ = false, ticking_ = false;
   uint64_t progress_ = 0, seen_progress_ = 0; ///< receives and sends that have moved something
   std::shared_ptr<incoming> in_;
   std::shared_ptr<outgoing> out_;
-  std::unique_ptr<remote::valkey_connection> server_;
+  std::shared_ptr<remote::valkey_connection> server_;
 };
 
 } // namespace terrace::actors
