@@ -99,7 +99,7 @@ TEST_F(RemoteOperator, SeesWhatTheUserMayNotAsk) {
 }
 
 TEST_F(RemoteOperator, WithoutARemoteTierIsToldHowToGetOne) {
-  daemon_under_test daemon({});
+  daemon_under_test daemon{daemon_options{}};
   auto shown = terrace(daemon, {"remote", "status"});
   EXPECT_EQ(shown.exit_code, 0);
   EXPECT_NE(shown.out.find("[[remote]]"), std::string::npos) << shown.out;
@@ -157,7 +157,7 @@ TEST_F(RemoteOperator, AProbeSaysWhichRightIsMissing) {
 
 TEST_F(RemoteOperator, AProbeSaysThatTheStoreIsFull) {
   start();
-  ask_store({"EVAL", "redis.call('config', 'set', 'maxmemory', '1') return 1", "0"});
+  EXPECT_EQ(resp_client(store_->socket()).call({"CONFIG", "SET", "maxmemory", "1"}), "OK");
   auto probed = probe();
   EXPECT_EQ(probed.exit_code, 1);
   EXPECT_NE(probed.out.find("maxmemory-policy"), std::string::npos) << probed.out;
@@ -241,7 +241,7 @@ TEST_F(RemoteOperator, ASweepEndsWithItsRequest) {
   auto swept = terrace(machine_->daemon, {"remote", "sweep", "--rate", "1", "--timeout", "0.2"});
   EXPECT_EQ(swept.exit_code, 1);
   EXPECT_NE(swept.err.find("deadline"), std::string::npos) << swept.err;
-  EXPECT_EQ(machine_->daemon.terminate(), 0) << "it holds nobody up";
+  EXPECT_EQ(machine_->daemon.terminate(), 0) << "it ends with the daemon";
 }
 
 TEST_F(RemoteOperator, ASweepSaysThatTheStoreIsLost) {
@@ -273,7 +273,7 @@ TEST_F(RotatedPassword, IsUsedFromTheNextConnectionOn) {
   store(chain_of(1, 2));
   reload("second");
   ASSERT_TRUE(machine_->daemon.await_log("accepts the new password of password_file"));
-  ask_store({"EVAL", "redis.call('acl', 'setuser', 'kv', '<first') return 1", "0"});
+  EXPECT_EQ(resp_client(store_->socket()).call({"ACL", "SETUSER", "kv", "<first"}), "OK");
   disconnect();
   ASSERT_TRUE(machine_->daemon.await_log("is in service again"));
   machine_->leave_host(chain_of(1, 2));
@@ -285,7 +285,7 @@ TEST_F(RotatedPassword, AWrongOneIsToldAndTheOpenConnectionsStay) {
   start(two_passwords(), secret("first\nkv\n"));
   store(chain_of(1, 2));
   reload("third");
-  ASSERT_TRUE(machine_->daemon.await_log("does not accept what password_file has now, and the open "
+  ASSERT_TRUE(machine_->daemon.await_log("does not accept the new password of password_file, and the open "
                                          "connections stay: the server refuses the password: "
                                          "check user and password_file"));
   EXPECT_EQ(status()["state"], "ready");
@@ -301,7 +301,8 @@ TEST_F(RotatedPassword, AFileThatCannotBeReadChangesNothing) {
   secret("second\nkv\n");
   ASSERT_EQ(::chmod((folder_ / "password").c_str(), 0644), 0);
   machine_->daemon.signal(SIGHUP);
-  ASSERT_TRUE(machine_->daemon.await_log("the password of group default's remote tier stays as it was"));
+  ASSERT_TRUE(machine_->daemon.await_log(
+      "the password and certificates of group default's remote tier stay as they were"));
   EXPECT_EQ(status()["state"], "ready");
 }
 

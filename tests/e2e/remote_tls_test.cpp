@@ -3,8 +3,10 @@
 #include "remote_fixture.hpp"
 
 #include "tests/support/certificates.hpp"
+#include "tests/support/scrape.hpp"
 
 #include <csignal>
+#include <thread>
 
 namespace terrace::e2e {
 namespace {

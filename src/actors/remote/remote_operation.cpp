@@ -61,9 +61,16 @@ caf::result<remote::store_status> remote_store::on_status() {
   return promise;
 }
 
+/// It ends with this actor at the latest.
+store_inspector_actor remote_store::spawn_inspector() {
+  auto inspector = spawn_store_inspector(self_->system(), self_->where(), with_.plan);
+  self_->link_to(inspector);
+  return inspector;
+}
+
 template <class Answer, class Request>
 caf::result<Answer> remote_store::inspect(const Request& request) {
-  return self_->delegate(spawn_store_inspector(self_->system(), self_->where(), with_.plan), request);
+  return self_->delegate(spawn_inspector(), request);
 }
 template caf::result<remote::store_probe> remote_store::inspect(const remote::store_probe_request& request);
 template caf::result<remote::store_sweep> remote_store::inspect(const remote::store_sweep_request& request);
@@ -74,7 +81,7 @@ void remote_store::on_credentials(const remote::store_credentials& with) {
   with_.plan.credentials = with;
   if (same_login && !with.tls)
     return;
-  auto inspector = spawn_store_inspector(self_->system(), self_->where(), with_.plan);
+  auto inspector = spawn_inspector();
   self_->request(inspector, caf::infinite, remote::store_probe_request{})
       .then(
           [this, what = same_login ? "certificates"

@@ -106,6 +106,7 @@ class remote_store {
   caf::result<remote::store_status> on_status();
   template <class Answer, class Request>
   caf::result<Answer> inspect(const Request& request);
+  store_inspector_actor spawn_inspector();
   void on_credentials(const remote::store_credentials& with);
   void on_io_done(const runtime::io_done& done);
 

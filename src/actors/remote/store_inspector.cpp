@@ -34,7 +34,7 @@ class store_inspector {
 
   static constexpr uint64_t link_tags = 16, pause_tag = 1;
   static constexpr uint32_t keys_per_s = 20'000;
-  static constexpr size_t page_keys = 512;
+  static constexpr uint32_t page_keys = 512, pages_per_s = 40; ///< at most
   static constexpr size_t removed_at_once = 4'096;
 
   store_inspector(self_pointer self, remote_plan plan)
@@ -249,10 +249,10 @@ class store_inspector {
   // ---- sweep ----
 
   /// One page of keys. Ends with the next cursor; empty: it failed.
-  task<std::string> page(std::string cursor, std::string pattern) {
+  task<std::string> page(std::string cursor, std::string pattern, uint32_t count) {
     std::string next;
     keys_.clear();
-    ask([&](remote::valkey_connection& server) { server.scan(0, cursor, pattern, page_keys); },
+    ask([&](remote::valkey_connection& server) { server.scan(0, cursor, pattern, count); },
         [&](const remote::finished_command& told) {
           if (told.result == command_result::refused) {
             refused_ = told.why.text;
@@ -276,11 +276,12 @@ class store_inspector {
   /// Passes every key to `each`; a page at a time, and a pause behind each. Ends early after a failure.
   task<> all_keys(const remote::store_sweep_request& request, bool removes) {
     const auto per_s = request.keys_per_s == 0 ? keys_per_s : request.keys_per_s;
-    const auto between = std::chrono::nanoseconds(page_keys * 1'000'000'000ULL / per_s);
+    const uint32_t count = std::clamp(per_s / pages_per_s, 1U, page_keys);
+    const auto between = std::chrono::nanoseconds(count * 1'000'000'000ULL / per_s);
     std::string cursor = "0";
     do {
       auto pattern = found_.pattern();
-      cursor = co_await page(std::move(cursor), std::move(pattern));
+      cursor = co_await page(std::move(cursor), std::move(pattern), count);
       for (const std::string& key : keys_)
         removes ? look_at(key) : found_.see(key);
       if (candidates_.size() >= removed_at_once) {

@@ -99,7 +99,7 @@ void store_link::on_received(int32_t bytes) {
   if (bytes == 0)
     return fail(std::string("it has closed the connection") + hint());
   if (bytes < 0 && bytes != -EINTR && bytes != -EAGAIN)
-    return fail(std::string("the connection failed: ") + std::strerror(-bytes));
+    return fail(std::string("the connection failed: ") + std::strerror(-bytes) + hint());
   if (bytes > 0) {
     ++progress_;
     auto taken = tls_ ? decrypt(static_cast<size_t>(bytes)) : take(static_cast<size_t>(bytes));
