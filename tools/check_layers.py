@@ -53,7 +53,7 @@ LIBRARIES = {
     "CLI/": {"cli", "daemon"},
     "spdlog/": {"actors", "daemon", "runtime"},
     "nlohmann/": {"cli", "metrics"},
-    "openssl/": {"index", "cli", "metrics"},
+    "openssl/": {"index", "cli", "metrics", "remote"},
     "Civet": {"metrics"},
     "xxhash.h": {"index", "storage", "cli"},
     "cuda": {"gpu"},

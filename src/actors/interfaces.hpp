@@ -76,6 +76,17 @@ struct resize_groups {
 
 } // namespace terrace
 
+namespace terrace::remote { // store_reports.hpp
+struct store_status_request;
+struct store_status;
+struct store_probe_request;
+struct store_probe;
+struct store_sweep_request;
+struct store_sweep;
+struct new_credentials_notice;
+struct all_credentials_notice;
+} // namespace terrace::remote
+
 namespace terrace::actors {
 
 // The first message to the keeper of a tier's index.
@@ -158,7 +169,10 @@ using messages = message_list<
     check_client_request, check_client_answer, import_region_request, import_region_answer,
     drop_region_notice, end_region_request, end_region_answer, share_region_request, share_region_answer,
     open_device_request, open_device_answer, watch_device_notice, device_changed_notice, serve_tier_notice,
-    device_load_request, direct_read_request, direct_read_answer, find_request, find_answer>;
+    device_load_request, direct_read_request, direct_read_answer, find_request, find_answer,
+    remote::store_status_request, remote::store_status, remote::store_probe_request, remote::store_probe,
+    remote::store_sweep_request, remote::store_sweep, remote::new_credentials_notice,
+    remote::all_credentials_notice>;
 
 } // namespace terrace::actors
 
@@ -332,7 +346,21 @@ using disk_set_actor = mover_actor::extend_with<index_keeper>;
 /// REMOTE STORE: the server of a remote tier: its mover and the keeper of its index.
 using remote_store_actor = disk_set_actor::extend<
     // From connections, for lookups that other tiers do not answer. (delayed: until the store has answered, for a short time)
-    caf::replies_to<find_request>::with<find_answer>>;
+    caf::replies_to<find_request>::with<find_answer>,
+    // From connections, for operators. (delayed: until the store has answered, or its connection is lost)
+    caf::replies_to<remote::store_status_request>::with<remote::store_status>,
+    // From connections, for operators; an actor of their own answers them. (delayed: until the last step is done or fails; until
+    // all keys were looked at, or the context ends)
+    caf::replies_to<remote::store_probe_request>::with<remote::store_probe>,
+    caf::replies_to<remote::store_sweep_request>::with<remote::store_sweep>,
+    // From the supervisor, after a reload.
+    caf::reacts_to<remote::new_credentials_notice>>;
+
+/// STORE INSPECTOR: asks a remote store for an operator, once, over a connection of its own. The remote store spawns it.
+using store_inspector_actor = caf::typed_actor<
+    // From connections, through the remote store. (delayed: as there)
+    caf::replies_to<remote::store_probe_request>::with<remote::store_probe>,
+    caf::replies_to<remote::store_sweep_request>::with<remote::store_sweep>>;
 
 /// WRITE-THROUGH: writes objects stored in a tier to the tier below.
 using write_through_actor = caf::typed_actor<
@@ -543,6 +571,7 @@ using supervisor_actor = caf::typed_actor<
     caf::reacts_to<drain_notice>,
     // From the daemon, after a reload.
     caf::reacts_to<policies_notice>, caf::reacts_to<quotas_notice>, caf::reacts_to<resize_groups>,
+    caf::reacts_to<remote::all_credentials_notice>,
     // From the memory of each group, once.
     caf::reacts_to<memory_prepared>,
     // From the preparer of a group's disk: it is open, or why not.

@@ -192,6 +192,8 @@ struct declared_command {
 };
 
 std::string about(const std::string& group) {
+  if (group == "remote")
+    return "Commands for the store of a remote tier";
   return group == "disk" ? "Commands for the file of a disk tier that no daemon has open"
                          : "Commands for " + group + "s";
 }

@@ -35,6 +35,9 @@ std::unique_ptr<command> make_disk_inspect_command();
 std::unique_ptr<command> make_disk_verify_command();
 std::unique_ptr<command> make_disk_wipe_command();
 std::unique_ptr<command> make_disk_resize_command();
+std::unique_ptr<command> make_remote_status_command();
+std::unique_ptr<command> make_remote_probe_command();
+std::unique_ptr<command> make_remote_sweep_command();
 std::unique_ptr<command> make_trace_generate_command();
 std::unique_ptr<command> make_trace_info_command();
 std::unique_ptr<command> make_help_command();
@@ -168,6 +171,20 @@ std::span<const command_entry> commands() {
        "  terrace disk resize terrace.extents 100GiB --dry-run\n"
        "  terrace disk resize terrace.extents 100GiB --drop\n",
        make_disk_resize_command},
+      {"remote status",
+       "Show the store of the remote tier: its state and why, latency, bytes, misses and memory",
+       "  terrace remote status\n"
+       "  terrace remote status --json | jq '.remotes[] | {address, state, reason, warnings}'\n",
+       make_remote_status_command},
+      {"remote probe",
+       "Ask the store of the remote tier once, step by step, and say what to do about a failure",
+       "  terrace remote probe\n"
+       "  terrace remote probe --json | jq '.steps[]'\n",
+       make_remote_probe_command},
+      {"remote sweep", "Remove the values that clears have left behind in the store of the remote tier",
+       "  terrace remote sweep --dry-run\n"
+       "  terrace remote sweep --rate 5000\n",
+       make_remote_sweep_command},
       {"trace generate", "Generate a trace of multi-turn conversations",
        "  terrace trace generate -o trace.jsonl --requests 5000 --seed 7\n"
        "  terrace trace generate --arrivals bursty --rate 4 | gzip > trace.jsonl.gz\n"

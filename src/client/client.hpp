@@ -304,6 +304,13 @@ class connection {
   result<clear_result> evict(const prompt_request& request, deadline until = {});
 
   /// Says of each chunk of the prompt where it is, or why it is a miss. Counts no hit, and no policy is told.
+  /// The remote tiers of the trust group: none, or one.
+  result<std::vector<remote_state>> remote_status(deadline until = {});
+  /// Asks the store of the remote tier once. Errors: `unsupported` without such a tier.
+  result<remote_probe_result> remote_probe(deadline until = {});
+  /// Removes the values that clears have left behind there. The same errors.
+  result<remote_sweep_result> remote_sweep(const remote_sweep_request& what, deadline until = {});
+
   result<explain_result> explain(const prompt_request& request, deadline until = {});
 
   /// Moves the objects of all chunks of the prompt to host memory or to disk. Objects under a lease stay in

@@ -118,6 +118,66 @@ result<unpin_result> connection::unpin(const prompt_request& request, deadline u
       });
 }
 
+result<std::vector<remote_state>> connection::remote_status(deadline until) {
+  return ask<kind::remote_status>(
+      *core_->now(), until, [](body_builder& body) { return wire::CreateRemoteStatus(body); },
+      [](const wire::RemoteStatusAnswer& table) {
+        std::vector<remote_state> all;
+        for (const auto* one : *table.remotes()) {
+          remote_state& made = all.emplace_back();
+          made.address = detail::to_text(one->address());
+          made.prefix = detail::to_text(one->prefix());
+          made.state = detail::to_text(one->state());
+          made.since = std::chrono::seconds(one->since_s());
+          made.reason = detail::to_text(one->reason());
+          made.notice = detail::to_text(one->notice());
+          for (unsigned i = 0; one->warnings() != nullptr && i < one->warnings()->size(); ++i)
+            made.warnings.push_back(one->warnings()->Get(i)->str());
+          made.server = detail::to_text(one->server());
+          made.version = detail::to_text(one->version());
+          made.tells_changes = one->tells_changes();
+          made.answers = one->answers();
+          made.mean_answer = std::chrono::nanoseconds(one->answer_mean_ns());
+          made.slowest_answer = std::chrono::nanoseconds(one->answer_slowest_ns());
+          made.read_bytes = one->read_bytes();
+          made.written_bytes = one->written_bytes();
+          for (unsigned i = 0; one->misses() != nullptr && i < one->misses()->size(); ++i)
+            made.misses[one->misses()->Get(i)->reason()->str()] = one->misses()->Get(i)->count();
+          made.memory = one->memory();
+          made.used_bytes = one->used_bytes();
+          made.max_bytes = one->max_bytes();
+          made.policy = detail::to_text(one->policy());
+          made.memory_refused = detail::to_text(one->memory_refused());
+        }
+        return all;
+      });
+}
+
+result<remote_probe_result> connection::remote_probe(deadline until) {
+  return ask<kind::remote_probe>(
+      *core_->now(), until,
+      [&](body_builder& body) { return wire::CreateRemoteProbe(body, detail::milliseconds_left(until)); },
+      [](const wire::RemoteProbeAnswer& table) {
+        remote_probe_result probed{table.address()->str(), {}};
+        for (const auto* step : *table.steps())
+          probed.steps.push_back(
+              {step->name()->str(), std::chrono::nanoseconds(step->ns()), detail::to_text(step->failure())});
+        return probed;
+      });
+}
+
+result<remote_sweep_result> connection::remote_sweep(const remote_sweep_request& what, deadline until) {
+  return ask<kind::remote_sweep>(
+      *core_->now(), until,
+      [&](body_builder& body) {
+        return wire::CreateRemoteSweep(body, what.dry_run, what.keys_per_s, detail::milliseconds_left(until));
+      },
+      [](const wire::RemoteSweepAnswer& table) {
+        return remote_sweep_result{table.address()->str(), table.keys(),  table.current(),
+                                   table.unknown(),        table.stale(), table.stale_bytes()};
+      });
+}
+
 result<explain_result> connection::explain(const prompt_request& request, deadline until) {
   auto number = core_->space_id_of(request.in);
   if (!number)

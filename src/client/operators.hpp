@@ -85,6 +85,47 @@ struct explain_result {
   std::vector<explained_chunks> runs;
 };
 
+/// The remote tier of the trust group.
+struct remote_state {
+  std::string address, prefix;
+  std::string state;          ///< "ready", "connecting", "down"
+  std::chrono::seconds since; ///< the state changed
+  std::string reason, notice;
+  std::vector<std::string> warnings; ///< what to change about the server
+  std::string server, version;       ///< empty: the server does not tell
+  bool tells_changes = false;        ///< CLIENT TRACKING is granted
+  uint32_t answers = 0;              ///< the next two are of so many last answers
+  std::chrono::nanoseconds mean_answer{0}, slowest_answer{0};
+  uint64_t read_bytes = 0, written_bytes = 0;
+  std::map<std::string, uint64_t> misses; ///< by reason
+  bool memory = false;                    ///< the server has told the next three
+  uint64_t used_bytes = 0, max_bytes = 0; ///< max_bytes 0: no bound
+  std::string policy;
+  std::string memory_refused; ///< why it has not
+};
+
+struct remote_step {
+  std::string name;
+  std::chrono::nanoseconds took{0};
+  std::string failure; ///< with what to do; empty: it is done
+};
+struct remote_probe_result {
+  std::string address;
+  std::vector<remote_step> steps; ///< up to the first that failed
+};
+
+struct remote_sweep_request {
+  bool dry_run = false;
+  uint32_t keys_per_s = 0; ///< 0: the daemon's default
+};
+struct remote_sweep_result {
+  std::string address;
+  uint64_t keys = 0;    ///< below the prefix
+  uint64_t current = 0; ///< values that daemons find
+  uint64_t unknown = 0; ///< values of spaces without a token: see RemoteSweepAnswer
+  uint64_t stale = 0, stale_bytes = 0;
+};
+
 struct pin_result {
   uint32_t requested_chunks = 0;
   uint32_t pinned_chunks = 0; ///< leading chunks; 0: nothing was found, and nothing is pinned

@@ -6,7 +6,9 @@
 #include "daemon/metrics.hpp"
 #include "daemon/notify.hpp"
 #include "daemon/settings.hpp"
+#include "daemon/settings_machine.hpp"
 #include "index/sha256.hpp"
+#include "remote/store_reports.hpp"
 #include "runtime/kernel_probe.hpp"
 #include "runtime/workers.hpp"
 
@@ -108,6 +110,24 @@ unique_fd watchdog_timer(const environment& env) {
   return timer;
 }
 
+/// Reads password files and certificates again. If one cannot be read, all of that store stay as they are.
+remote::all_credentials_notice credentials_of(const settings& with) {
+  remote::all_credentials_notice notice;
+  for (const group_options& group : with.groups()) {
+    auto& credentials = notice.of_groups.emplace_back();
+    for (const remote_options& remote : with.remote) {
+      if (remote.group != group.name)
+        continue;
+      if (auto read = read_credentials(remote))
+        credentials = std::move(*read);
+      else
+        log_error("the password and certificates of group " + group.name +
+                  "'s remote tier stay as they were: " + read.error().text);
+    }
+  }
+  return notice;
+}
+
 void reload(const settings_reader& read_again, settings& in_force, const actors::supervisor_actor& supervisor,
             std::atomic<bool>& cost_model) {
   auto read = read_again();
@@ -137,6 +157,8 @@ void reload(const settings_reader& read_again, settings& in_force, const actors:
   (void) set_log_level(merged.daemon.log_level); // the level was validated
   send_changes(merged, in_force, caf::actor_cast<caf::actor>(supervisor));
   in_force = std::move(merged);
+  if (!in_force.remote.empty())
+    caf::anon_send(supervisor, credentials_of(in_force));
 }
 
 /// The probe of each path, with the path's file.

@@ -299,6 +299,19 @@ problems remote_options::contradictions() const {
   if (!password_file.empty() && !is_whole_path(password_file))
     found.push_back(
         {"remote.password_file", "is \"" + password_file + "\"", "an absolute path", "begin it with '/'"});
+  const std::pair<const char*, const std::string*> of_tls[] = {{"remote.tls_ca_file", &tls_ca_file},
+                                                               {"remote.tls_client_file", &tls_client_file},
+                                                               {"remote.tls_name", &tls_name}};
+  for (const auto& [option, value] : of_tls) {
+    if (value->empty())
+      continue;
+    if (value != &tls_name && !is_whole_path(*value))
+      found.push_back({option, "is \"" + *value + "\"", "an absolute path", "begin it with '/'"});
+    if (!address.starts_with("rediss://"))
+      found.push_back({option, "is \"" + *value + "\", but the address asks for no TLS",
+                       "an address that begins with rediss://",
+                       "write rediss:// in front of the address, or remove the option"});
+  }
   if (realm_key_file.empty())
     found.push_back({"remote.realm_key_file", "is missing", "the file with the key that the machines share",
                      "make one with `head -c 32 /dev/urandom > FILE` and name its absolute path"});

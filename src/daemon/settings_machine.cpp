@@ -149,6 +149,12 @@ std::vector<option_problem> machine_problems(const settings& with, const std::st
             {"remote.password_file", "is not usable: " + password.error().text,
              "a plain file that only the daemon's user reads, with the password in its first line",
              "write it, and set its mode to 0600"});
+    if (auto tls = read_tls(remote); !tls)
+      found.push_back(
+          {"remote.address", "asks for TLS, and a file for it is not usable: " + tls.error().text,
+           "files in PEM: tls_ca_file with certificates, tls_client_file with a certificate and its key, "
+           "which not every user reads",
+           "correct the file, or leave the option out"});
   }
   if (with.metrics.enabled() && !with.metrics.token_file.empty())
     if (auto token = read_password(with.metrics.token_file, "metrics.token_file"); !token)
@@ -210,6 +216,35 @@ result<remote::valkey_login> read_login(const std::string& file) {
   if (!lines)
     return tl::unexpected(lines.error());
   return remote::valkey_login{.user = std::move((*lines)[1]), .password = std::move((*lines)[0])};
+}
+
+result<remote::tls_keys_ptr> read_tls(const remote_options& remote) {
+  const auto address = remote::parse_store_address(remote.address);
+  if (!address || !address->tls)
+    return nullptr;
+  if (!remote.tls_client_file.empty())
+    if (auto opened =
+            open_secret(remote.tls_client_file, remote.tls_client_file + " (tls_client_file of [[remote]])");
+        !opened)
+      return tl::unexpected(opened.error());
+  return remote::tls_keys::make({.ca_file = remote.tls_ca_file,
+                                 .client_file = remote.tls_client_file,
+                                 .name = remote.tls_name.empty() ? address->host : remote.tls_name});
+}
+
+result<remote::store_credentials> read_credentials(const remote_options& remote) {
+  remote::store_credentials made;
+  if (!remote.password_file.empty()) {
+    auto login = read_login(remote.password_file);
+    if (!login)
+      return tl::unexpected(login.error());
+    made.login = std::move(*login);
+  }
+  auto tls = read_tls(remote);
+  if (!tls)
+    return tl::unexpected(tls.error());
+  made.tls = std::move(*tls);
+  return made;
 }
 
 result<remote::realm> read_realm(const std::string& file, const std::string& prefix) {

@@ -4,7 +4,7 @@
 #include "base/error.hpp"
 #include "daemon/settings.hpp"
 #include "remote/realm.hpp"
-#include "remote/valkey_connection.hpp"
+#include "remote/tls_stream.hpp"
 
 #include <string>
 #include <vector>
@@ -33,6 +33,11 @@ std::vector<option_problem> machine_problems(const settings& with, const std::st
 result<std::string> read_password(const std::string& file, const std::string& option);
 /// The same of a `[[remote]]`, and the user in the second line, if there is one.
 result<remote::valkey_login> read_login(const std::string& file);
+/// The certificates for a `[[remote]]`; null: its address asks for no TLS.
+result<remote::tls_keys_ptr> read_tls(const remote_options& remote);
+
+/// All that a connection to the store needs: reads password_file and the files for TLS. Errors: which of them is wrong, and how.
+result<remote::store_credentials> read_credentials(const remote_options& remote);
 
 /// Reads the key of a realm. Error: it cannot be read, is too short or too long, or others may read it.
 result<remote::realm> read_realm(const std::string& file, const std::string& prefix);

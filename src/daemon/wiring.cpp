@@ -186,12 +186,10 @@ result<void> plan_remotes(const settings& with, actors::supervisor_arguments& wi
     plan.tier.demotion = demotion_of(options.demotion);
     plan.lifetime = std::chrono::duration_cast<std::chrono::seconds>(options.lifetime);
     plan.lookup_budget = options.lookup_budget;
-    if (!options.password_file.empty()) {
-      auto login = read_login(options.password_file);
-      if (!login)
-        return tl::unexpected(login.error());
-      plan.login = std::move(*login);
-    }
+    auto credentials = read_credentials(options);
+    if (!credentials)
+      return tl::unexpected(credentials.error());
+    plan.credentials = std::move(*credentials);
     auto group = std::find_if(wired.groups.begin(), wired.groups.end(),
                               [&](const group_plan& each) { return each.name == options.group; });
     // So much it keeps in mind: the store may have what many machines have.

@@ -1,6 +1,28 @@
 #include "metrics/remote_probe.hpp"
 
+#include <algorithm>
+
 namespace terrace::metrics {
+
+void remote_probe::answered(std::chrono::nanoseconds took) noexcept {
+  answers_.observe(took);
+  recent_ns_[answered_.value() % recent_ns_.size()].set(
+      static_cast<uint64_t>(std::max<int64_t>(took.count(), 0)));
+  answered_.add();
+}
+
+remote_probe::recent_answers remote_probe::recent() const noexcept {
+  const uint64_t count = std::min<uint64_t>(answered_.value(), recent_ns_.size());
+  uint64_t sum = 0, slowest = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const uint64_t took = recent_ns_[i].value();
+    sum += took;
+    slowest = std::max(slowest, took);
+  }
+  return {static_cast<uint32_t>(count),
+          std::chrono::nanoseconds(count == 0 ? 0 : static_cast<int64_t>(sum / count)),
+          std::chrono::nanoseconds(static_cast<int64_t>(slowest))};
+}
 
 void remote_probe::collect(const labels& series, sample_sink& sink) const {
   auto count = [&](std::string_view name, std::string_view help, const labels& label, const counter& value) {
@@ -21,6 +43,8 @@ void remote_probe::collect(const labels& series, sample_sink& sink) const {
   count("terrace_remote_written_bytes_total", "Bytes of these objects.", series, written_bytes_);
   count("terrace_remote_clears_by_others_total", "Clears by other machines that this one has followed.",
         series, cleared_);
+  sink.histogram("terrace_remote_answer_seconds",
+                 "Time of the store's answers to questions, without payloads.", series, answers_.read());
   for (size_t why = 0; why < misses_.size(); ++why)
     count("terrace_remote_misses_total", "Reads from the store that were misses.",
           with(series, "reason", std::string(remote_misses[why])), misses_[why]);

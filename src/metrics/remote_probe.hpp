@@ -1,9 +1,11 @@
 // Counts what a remote tier asks of its store.
 #pragma once
 
+#include "metrics/latency_histogram.hpp"
 #include "metrics/samples.hpp"
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <string_view>
 
@@ -42,12 +44,26 @@ class remote_probe {
     (written ? written_bytes_ : read_bytes_).add(bytes);
   }
   void cleared_by_other() noexcept { cleared_.add(); }
+  /// The store has answered a question, with the time that it took. On one thread.
+  void answered(std::chrono::nanoseconds took) noexcept;
+
+  struct recent_answers {
+    uint32_t count = 0;
+    std::chrono::nanoseconds mean{0}, slowest{0};
+  };
+  recent_answers recent() const noexcept; ///< the last 64
+  uint64_t read_bytes() const noexcept { return read_bytes_.value(); }
+  uint64_t written_bytes() const noexcept { return written_bytes_.value(); }
+  uint64_t misses(size_t why) const noexcept { return misses_[why].value(); }
 
   void collect(const labels& series, sample_sink& sink) const;
 
  private:
   counter known_, present_, absent_, late_, read_, written_, read_bytes_, written_bytes_, cleared_;
   std::array<counter, remote_misses.size()> misses_;
+  latency_histogram answers_;
+  std::array<gauge, 64> recent_ns_;
+  counter answered_;
 };
 
 } // namespace terrace::metrics

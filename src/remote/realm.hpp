@@ -68,6 +68,7 @@ class realm {
   }
   std::string epoch_key_of(const realm_space& space) const;
   std::string epoch_key_of_all() const;
+  const std::string& prefix() const { return prefix_; }
 
   /// The names of another realm with the same prefix. Precondition: a key of allowed length.
   realm with_key(std::span<const uint8_t> key) const { return realm(prefix_, key); }

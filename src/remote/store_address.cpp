@@ -42,26 +42,36 @@ std::optional<store_address> parse_port(std::string_view text) {
     sockaddr_in6 address{};
     address.sin6_family = AF_INET6;
     address.sin6_port = htons(port);
-    if (::inet_pton(AF_INET6, host.substr(1, host.size() - 2).c_str(), &address.sin6_addr) != 1)
+    host = host.substr(1, host.size() - 2);
+    if (::inet_pton(AF_INET6, host.c_str(), &address.sin6_addr) != 1)
       return std::nullopt;
-    return made_of(text, address);
+    auto made = made_of(text, address);
+    made.host = std::move(host);
+    return made;
   }
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
   if (::inet_pton(AF_INET, host.c_str(), &address.sin_addr) != 1)
     return std::nullopt;
-  return made_of(text, address);
+  auto made = made_of(text, address);
+  made.host = std::move(host);
+  return made;
 }
 
 } // namespace
 
 result<store_address> parse_store_address(std::string_view text) {
-  auto parsed = text.starts_with('/') ? parse_path(text) : parse_port(text);
+  constexpr std::string_view with_tls = "rediss://";
+  const bool tls = text.starts_with(with_tls);
+  const auto where = tls ? text.substr(with_tls.size()) : text;
+  auto parsed = where.starts_with('/') && !tls ? parse_path(where) : parse_port(where);
   if (!parsed)
     return fail(errc::bad_request,
                 "the path of a Unix socket of at most 107 bytes, or a numeric address with a port "
-                "such as 10.0.0.7:6379 or [fd00::7]:6379, was expected");
+                "such as 10.0.0.7:6379 or [fd00::7]:6379, or one behind rediss:// for TLS, was expected");
+  parsed->text = text;
+  parsed->tls = tls;
   return *parsed;
 }
 

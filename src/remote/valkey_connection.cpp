@@ -33,7 +33,9 @@ error meaning_of(std::string_view word, const std::string& text) {
       {"NOAUTH", errc::denied, "the server asks for a password: set password_file"},
       {"WRONGPASS", errc::denied, "the server refuses the password: check user and password_file"},
       {"NOPERM", errc::denied,
-       "the user may not do this: let it call HELLO, SELECT, PING, EXISTS, GET, SET, UNLINK and CLIENT"},
+       "the user may not do this: let it call HELLO, SELECT, EXISTS, GET, SET, UNLINK, CLIENT, and INFO, "
+       "SCAN and STRLEN "
+       "for operators"},
       {"OOM", errc::no_space, "the store is full and evicts nothing: set maxmemory-policy to allkeys-lru"},
       {"LOADING", errc::busy, "the store is starting: it is asked again"},
       {"BUSY", errc::busy, "the store runs a script: it is asked again"},
@@ -90,6 +92,15 @@ void valkey_connection::read_text(uint64_t tag, std::string_view key) {
 }
 void valkey_connection::erase(uint64_t tag, std::string_view key) {
   add(tag, command::erase, {"UNLINK", key});
+}
+void valkey_connection::length(uint64_t tag, std::string_view key) {
+  add(tag, command::length, {"STRLEN", key});
+}
+void valkey_connection::scan(uint64_t tag, std::string_view cursor, std::string_view pattern, size_t count) {
+  add(tag, command::scan, {"SCAN", cursor, "MATCH", pattern, "COUNT", std::to_string(count)});
+}
+void valkey_connection::info(uint64_t tag, std::string_view section) {
+  add(tag, command::info, {"INFO", section});
 }
 void valkey_connection::track(uint64_t tag) {
   assert(can_track());
@@ -280,13 +291,17 @@ result<void> valkey_connection::take_reply(const reply_step& step) {
     return unexpected_reply("a command before its reply");
   expected_reply& first = expected_.front();
   if (first.what <= command::select) { // the reply to HELLO is a map
+    take_server(step);
     if (!step.last)
       return {};
     return take_greeting(step);
   }
+  if (first.what == command::scan && (step.type != reply_type::error || step.depth != 0))
+    return take_scanned(step);
   if (step.depth != 0 || step.items != 0)
     return unexpected_reply("a reply of one item");
-  bool is_read = first.what == command::read || first.what == command::read_text;
+  bool is_read =
+      first.what == command::read || first.what == command::read_text || first.what == command::info;
   if (step.what == reply_step::kind::value) {
     has_place_ = first.what == command::read && step.value_bytes == first.bytes();
     return {};
@@ -308,6 +323,37 @@ result<void> valkey_connection::take_reply(const reply_step& step) {
   return take_item(step);
 }
 
+// The reply to HELLO: names and values one after the other.
+void valkey_connection::take_server(const reply_step& step) {
+  if (step.depth != 1 || step.what != reply_step::kind::item)
+    return;
+  std::string text(step.text.substr(0, said_bytes_max));
+  if (greeted_with_ == "server")
+    server_name_ = printable(text);
+  else if (greeted_with_ == "version")
+    server_version_ = printable(text);
+  greeted_with_ = std::move(text);
+}
+
+// An array of the next cursor and an array of keys.
+result<void> valkey_connection::take_scanned(const reply_step& step) {
+  const bool is_text = step.what == reply_step::kind::item && step.type == reply_type::text;
+  const bool is_list = step.what == reply_step::kind::item && step.type == reply_type::array;
+  if (step.depth == 0 ? !is_list || step.items != 2 : step.depth == 1 && !is_list && !is_text)
+    return unexpected_reply("a cursor and keys");
+  if (step.depth == 1 && is_text)
+    scanned_.text = step.text;
+  else if (step.depth == 2 && is_text)
+    scanned_.keys.emplace_back(step.text);
+  if (!step.last)
+    return {};
+  scanned_.tag = expected_.front().tag;
+  scanned_.result = command_result::done;
+  finished_.push_back(std::exchange(scanned_, {}));
+  expected_.pop_front();
+  return {};
+}
+
 result<void> valkey_connection::take_item(const reply_step& step) {
   expected_reply& first = expected_.front();
   switch (first.what) {
@@ -317,13 +363,19 @@ result<void> valkey_connection::take_item(const reply_step& step) {
         return unexpected_reply("an integer");
       finish(step.number >= first.keys ? command_result::done : command_result::absent);
       return {};
+    case command::length:
+      if (step.type != reply_type::integer)
+        return unexpected_reply("an integer");
+      finish(command_result::done, {}, {}, step.number);
+      return {};
+    case command::info:
     case command::read:
     case command::read_text:
       if (step.type == reply_type::null) {
         finish(command_result::absent);
       } else if (step.type != reply_type::text) {
         return unexpected_reply("a text or null");
-      } else if (first.what == command::read_text) {
+      } else if (first.what != command::read) {
         finish(command_result::done, {}, std::string(step.text));
       } else if (step.text.size() != first.bytes()) {
         finish(command_result::wrong_length);
@@ -346,8 +398,8 @@ result<void> valkey_connection::take_item(const reply_step& step) {
   }
 }
 
-void valkey_connection::finish(command_result result, error why, std::string text) {
-  finished_.push_back({expected_.front().tag, result, std::move(why), std::move(text)});
+void valkey_connection::finish(command_result result, error why, std::string text, int64_t number) {
+  finished_.push_back({expected_.front().tag, result, std::move(why), std::move(text), number, {}});
   expected_.pop_front();
 }
 

@@ -37,6 +37,8 @@ struct valkey_login {
   std::string user;     ///< empty: the server's default user
   std::string password; ///< empty: none is needed
   uint32_t database = 0;
+
+  friend bool operator==(const valkey_login&, const valkey_login&) = default;
 };
 
 enum class command_result : uint8_t {
@@ -51,7 +53,9 @@ struct finished_command {
   command_result result{};
   error
       why{}; ///< `denied`: credentials or rights; `busy`, `no_space`: later; `unsupported`: another server is needed
-  std::string text; ///< of `read_text`
+  std::string text;                ///< of `read_text` and `info`; of `scan`: the next cursor, "0" at the end
+  int64_t number = 0;              ///< of `length`: bytes
+  std::vector<std::string> keys{}; ///< of `scan`
 };
 
 class valkey_connection {
@@ -84,10 +88,20 @@ class valkey_connection {
   void write_text(uint64_t tag, std::string_view key, std::string_view text);
   void write_text_if_absent(uint64_t tag, std::string_view key, std::string_view text);
   void erase(uint64_t tag, std::string_view key);
+  /// The bytes of a text: 0 if there is none.
+  void length(uint64_t tag, std::string_view key);
+  /// Some keys that match the pattern; `count`: how many the server looks at, about. The first cursor is "0". Keys of more than
+  /// 4 KiB are left out.
+  void scan(uint64_t tag, std::string_view cursor, std::string_view pattern, size_t count);
+  /// A section of what the server tells of itself.
+  void info(uint64_t tag, std::string_view section);
   /// From now on the server tells which of the keys that this connection asks for have changed. Precondition:
   /// can_track(): in the older protocol a server says OK and then tells nothing.
   void track(uint64_t tag);
   bool can_track() const { return speaks_resp3_; }
+  /// What the server calls itself, such as "redis", and its version; empty for servers without HELLO.
+  const std::string& server_name() const { return server_name_; }
+  const std::string& server_version() const { return server_version_; }
 
   // ---- bytes ----
 
@@ -122,6 +136,9 @@ class valkey_connection {
     write,
     write_if_absent,
     erase,
+    length,
+    scan,
+    info,
     track
   };
   struct expected_reply {
@@ -144,15 +161,20 @@ class valkey_connection {
   result<void> take_reply(const resp::reply_step& step);
   result<void> take_item(const resp::reply_step& step);
   result<void> take_greeting(const resp::reply_step& step);
+  void take_server(const resp::reply_step& step);
+  result<void> take_scanned(const resp::reply_step& step);
   void take_pushed(const resp::reply_step& step);
   void take_value();
   void place(std::string_view bytes);
   std::span<std::byte> next_place();
-  void finish(command_result result, error why = {}, std::string text = {});
+  void finish(command_result result, error why = {}, std::string text = {}, int64_t number = 0);
 
   valkey_login login_;
   bool ready_ = false;
   bool speaks_resp3_ = false;
+  std::string server_name_, server_version_;
+  std::string greeted_with_; ///< the last word of the reply to HELLO
+  finished_command scanned_; ///< so far
   resp::reply_queue outgoing_;
   resp::reply_reader reader_;
   std::deque<expected_reply> expected_;

@@ -9,6 +9,9 @@ namespace {
 const std::string address = "[[remote]]\naddress = \"10.0.0.7:6379\"\n";
 const std::string at = address + "realm_key_file = \"/etc/terrace/realm\"\n";
 
+const std::string tls =
+    "[[remote]]\naddress = \"rediss://10.0.0.7:6380\"\nrealm_key_file = \"/etc/terrace/realm\"\n";
+
 TEST(RemoteSettings, ThereIsNoneByDefault) { EXPECT_TRUE(parse("")->remote.empty()); }
 
 TEST(RemoteSettings, AreRead) {
@@ -35,6 +38,16 @@ TEST(RemoteSettings, AreRead) {
   EXPECT_EQ(other.demotion, "selective");
 }
 
+TEST(RemoteSettings, MayAskForTls) {
+  auto parsed =
+      parse(tls + "tls_ca_file = \"/ca.pem\"\ntls_client_file = \"/c.pem\"\ntls_name = \"cache\"\n");
+  ASSERT_TRUE(parsed) << render_problems(parsed.error());
+  EXPECT_EQ(parsed->remote[0].tls_ca_file, "/ca.pem");
+  EXPECT_EQ(parsed->remote[0].tls_client_file, "/c.pem");
+  EXPECT_EQ(parsed->remote[0].tls_name, "cache");
+  EXPECT_TRUE(parse(tls));
+}
+
 TEST(RemoteSettings, EachMistakeIsNamed) {
   struct {
     std::string text;
@@ -47,6 +60,12 @@ TEST(RemoteSettings, EachMistakeIsNamed) {
       {at + "lookup_budget = \"2s\"\n", "lookup_budget"},
       {at + "prefix = \"a b\"\n", "at most 64 letters"},
       {at + "password_file = \"valkey\"\n", "an absolute path"},
+      {at + "tls_ca_file = \"/ca.pem\"\n",
+       "remote[0].tls_ca_file is \"/ca.pem\", but the address asks for no TLS"},
+      {at + "tls_name = \"cache\"\n", "write rediss:// in front of the address"},
+      {tls + "tls_ca_file = \"ca.pem\"\n", "an absolute path"},
+      {tls + "tls_client_file = \"c.pem\"\n", "an absolute path"},
+      {"[[remote]]\naddress = \"rediss:///run/valkey.sock\"\n", "one behind rediss:// for TLS"},
       {at + "user = \"kv\"\n", "second line of password_file"},
       {at + "group = \"other\"\n", "which no socket has"},
       {at + at, "as is that of another [[remote]]"},

@@ -2,6 +2,7 @@
 // result that depends on how the stream was cut, a byte beyond the memory that was given, or a value that passes
 // although it is not the expected object.
 #include "promise.hpp"
+#include "remote/tls_stream.hpp"
 #include "remote/valkey_connection.hpp"
 #include "remote/value_header.hpp"
 
@@ -34,6 +35,9 @@ std::string read(std::string_view stream, size_t piece) {
       server.read_text(3, "k");
       server.write_text_if_absent(4, "k", "v");
       server.read(5, "k", header, {});
+      server.scan(6, "0", "k*", 10);
+      server.length(7, "k");
+      server.info(8, "memory");
     }
     auto area = server.receive_area();
     fuzz::promise(!area.empty() && area.size() <= 64 << 10, "the area is bounded and never empty");
@@ -43,7 +47,8 @@ std::string read(std::string_view stream, size_t piece) {
     auto taken = server.received(count);
     while (auto finished = server.next_finished())
       seen += std::to_string(finished->tag) + ":" + std::to_string(static_cast<int>(finished->result)) +
-              finished->text + finished->why.text + ";";
+              finished->text + finished->why.text + std::to_string(finished->number) +
+              std::to_string(finished->keys.size()) + ";";
     if (!taken) {
       fuzz::promise(taken.error().text.find("secret") == std::string::npos, "no error contains the password");
       seen += "!" + taken.error().text;
@@ -58,6 +63,24 @@ std::string read(std::string_view stream, size_t piece) {
   return seen;
 }
 
+/// The same bytes as those of a server with TLS: they end the connection, or nothing has come yet.
+std::string read_encrypted(std::string_view stream, size_t piece) {
+  static const auto keys = *tls_keys::make({.name = "127.0.0.1"});
+  tls_stream server(keys);
+  std::vector<std::byte> area(1'000, untouched);
+  while (!stream.empty()) {
+    auto part = stream.substr(0, piece);
+    stream.remove_prefix(part.size());
+    auto taken = server.received(std::as_bytes(std::span(part)));
+    auto count = taken ? server.read(area) : result<size_t>(0);
+    fuzz::promise(!server.established() && (!count || *count == 0), "nobody without a key is let in");
+    fuzz::promise(server.take_outgoing().size() < 64 << 10, "what is said to a server is bounded");
+    if (!taken)
+      return taken.error().text;
+  }
+  return {};
+}
+
 } // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -70,5 +93,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   auto end = std::min(whole.find('!'), cut.find('!'));
   if (end == std::string::npos)
     fuzz::promise(whole == cut, "results do not depend on the pieces");
+  auto refused = read_encrypted(stream, SIZE_MAX),
+       refused_in_pieces = read_encrypted(stream, size_t{data[0]} % 61 + 1);
+  fuzz::promise(refused.empty() == refused_in_pieces.empty(), "a refusal does not depend on the pieces");
   return 0;
 }

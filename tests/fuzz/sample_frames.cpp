@@ -117,6 +117,9 @@ std::vector<sample_frame> sample_frames() {
   sample(kind::policies, [](builder& b) { return wire::CreatePolicies(b); });
   sample(kind::set_policy, [](builder& b) { return wire::CreateSetPolicyDirect(b, "host", "arc"); });
   sample(kind::subscribe, [](builder& b) { return wire::CreateSubscribe(b, 0, 255, 0, 100, 1); });
+  sample(kind::remote_status, [](builder& b) { return wire::CreateRemoteStatus(b); });
+  sample(kind::remote_probe, [](builder& b) { return wire::CreateRemoteProbe(b, 100); });
+  sample(kind::remote_sweep, [](builder& b) { return wire::CreateRemoteSweep(b, true, 1'000, 100); });
   sample(kind::status, [](builder& b) { return wire::CreateStatus(b); });
   sample(kind::error, [](builder& b) { return wire::CreateError(b, 7, b.CreateString("text")); });
   sample(answer_to(kind::lookup), [&](builder& b) {

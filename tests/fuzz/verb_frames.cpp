@@ -269,6 +269,9 @@ made_frame make_request(kind verb, uint64_t request, input_bytes& from, const ve
         return finish(wire::CreateQuota(b));
       return finish(wire::CreateQuotaDirect(b, "tenant", which % 4 == 1 ? "host" : "disk", which * 4096));
     }
+    case kind::remote_status: return finish(wire::CreateRemoteStatus(b));
+    case kind::remote_probe: return finish(wire::CreateRemoteProbe(b, deadline_of(from.take())));
+    case kind::remote_sweep: return finish(wire::CreateRemoteSweep(b, from.take() % 2 == 0, from.take()));
     case kind::revoke: return finish(wire::CreateRevoke(b, lease_in(b, shared, from.take())));
     case kind::check: return finish(wire::CreateCheck(b, deadline_of(from.take())));
     case kind::leases: return finish(wire::CreateLeases(b, from.take() % 4));

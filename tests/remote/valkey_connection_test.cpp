@@ -61,6 +61,70 @@ finished_command finished_of(valkey_connection& server) {
   return finished.value_or(finished_command{});
 }
 
+// ---- what the server tells of itself and of its keys ----
+
+TEST(ValkeyTells, IsKnownByNameAndVersion) {
+  valkey_connection server({});
+  ASSERT_TRUE(
+      receive(server,
+              "%4\r\n$6\r\nserver\r\n$6\r\nvalkey\r\n$7\r\nversion\r\n$5\r\n9.0.1\r\n$5\r\nproto\r\n:3\r\n"
+              "$7\r\nmodules\r\n*1\r\n%1\r\n$7\r\nversion\r\n:7\r\n",
+              1));
+  EXPECT_TRUE(server.ready());
+  EXPECT_EQ(server.server_name(), "valkey");
+  EXPECT_EQ(server.server_version(), "9.0.1") << "not that of a module";
+}
+
+TEST(ValkeyTells, TellsWhatItHas) {
+  played_server server;
+  server.info(1, "memory");
+  server.length(2, "k");
+  EXPECT_EQ(sent(server), words({"INFO", "memory"}) + words({"STRLEN", "k"}));
+  ASSERT_TRUE(receive(server, "=15\r\ntxt:used_mem:7\n\r\n:4096\r\n", 2));
+  auto told = finished_of(server);
+  EXPECT_EQ(told.result, done);
+  EXPECT_EQ(told.text, "txt:used_mem:7\n");
+  auto length = finished_of(server);
+  EXPECT_EQ(length.result, done);
+  EXPECT_EQ(length.number, 4096);
+}
+
+TEST(ValkeyTells, ListsKeysPageByPage) {
+  played_server server;
+  server.scan(1, "0", "t/*", 10);
+  server.scan(2, "7", "t/*", 10);
+  server.scan(3, "8", "t/*", 10);
+  EXPECT_TRUE(sent(server).starts_with(words({"SCAN", "0", "MATCH", "t/*", "COUNT", "10"})));
+  std::string large(5'000, 'x');
+  ASSERT_TRUE(receive(server,
+                      "*2\r\n$1\r\n7\r\n*3\r\n$3\r\nt/a\r\n$5000\r\n" + large +
+                          "\r\n$3\r\nt/b\r\n"
+                          "*2\r\n$1\r\n0\r\n*0\r\n"
+                          "-NOPERM no\r\n",
+                      11));
+  auto first = finished_of(server);
+  EXPECT_EQ(first.result, done);
+  EXPECT_EQ(first.text, "7");
+  EXPECT_EQ(first.keys, (std::vector<std::string>{"t/a", "t/b"})) << "longer ones are nobody's of ours";
+  auto second = finished_of(server);
+  EXPECT_EQ(second.tag, 2U);
+  EXPECT_EQ(second.text, "0");
+  EXPECT_TRUE(second.keys.empty());
+  auto third = finished_of(server);
+  EXPECT_EQ(third.result, refused);
+  EXPECT_NE(third.why.text.find("SCAN"), std::string::npos) << third.why.text;
+}
+
+TEST(ValkeyTells, KeysWithoutACursorViolateTheProtocol) {
+  for (const char* said : {"+OK\r\n", ":1\r\n", "*1\r\n$1\r\n0\r\n", "*2\r\n:1\r\n*0\r\n", "_\r\n"}) {
+    played_server server;
+    server.scan(1, "0", "t/*", 10);
+    auto taken = receive(server, said);
+    ASSERT_FALSE(taken) << said;
+    EXPECT_NE(taken.error().text.find("a cursor and keys"), std::string::npos) << taken.error().text;
+  }
+}
+
 // ---- logging in ----
 
 TEST(ValkeyLogin, GreetsWithTheCredentials) {

@@ -3,7 +3,7 @@
 
 #include "remote/realm.hpp"
 #include "remote/store_address.hpp"
-#include "remote/valkey_connection.hpp"
+#include "remote/tls_stream.hpp"
 #include "tier/tier_config.hpp"
 
 #include <chrono>
@@ -13,7 +13,7 @@ namespace terrace {
 struct remote_plan {
   tier_config tier{.kind = tier_kind::remote};
   remote::store_address address;
-  remote::valkey_login login;
+  remote::store_credentials credentials;
   remote::realm names; ///< of objects
   std::chrono::nanoseconds lookup_budget{2'000'000};
   std::chrono::seconds lifetime{0}; ///< after which the store forgets a value; 0: never

@@ -45,17 +45,25 @@ std::string remote_service::notice() const {
   return notice_;
 }
 
+std::chrono::seconds remote_service::since() const {
+  std::lock_guard lock(mutex_);
+  return std::chrono::duration_cast<std::chrono::seconds>(remote_now() - since_);
+}
+
 void remote_service::serves() {
   {
     std::lock_guard lock(mutex_);
     why_.clear();
+    since_ = remote_now();
   }
   serves_.store(true, std::memory_order_release);
 }
 
 void remote_service::stops(std::string why) {
-  serves_.store(false, std::memory_order_release);
+  const bool served = serves_.exchange(false, std::memory_order_acq_rel);
   std::lock_guard lock(mutex_);
+  if (served)
+    since_ = remote_now();
   why_ = std::move(why);
 }
 
@@ -111,7 +119,7 @@ void remote_store::connect() {
   phase_ = phase::connecting;
   for (store_link* link : links())
     if (phase_ == phase::connecting)
-      link->connect(with_.plan.address, with_.plan.login);
+      link->connect(with_.plan.address, with_.plan.credentials);
 }
 
 void remote_store::on_link_ready() {
@@ -221,7 +229,12 @@ void remote_store::pump() {
 
 void remote_store::ask_store(std::function<void(remote::valkey_connection&)> ask, said told, size_t replies) {
   assert(replies <= slice_objects);
-  questions_.push_back({std::move(ask), {std::move(told), replies}});
+  auto timed = [this, told = std::move(told), asked = remote_now()](const remote::finished_command* reply) {
+    if (reply != nullptr)
+      with_.counts->answered(remote_now() - asked);
+    told(reply);
+  };
+  questions_.push_back({std::move(ask), {std::move(timed), replies}});
 }
 
 void remote_store::on_told(const remote::finished_command& finished) {
@@ -266,6 +279,14 @@ remote_store_behavior(remote_store::self_pointer self,
       [self](const write_request& request) { return self->state.work->on_move(request, true); },
       [self](const find_request& request) { return self->state.work->on_find(request); },
       [self](const index_changes& changes) { self->state.work->on_changes(changes); },
+      [self](const remote::store_status_request&) { return self->state.work->on_status(); },
+      [self](const remote::store_probe_request& request) {
+        return self->state.work->inspect<remote::store_probe>(request);
+      },
+      [self](const remote::store_sweep_request& request) {
+        return self->state.work->inspect<remote::store_sweep>(request);
+      },
+      [self](const remote::new_credentials_notice& notice) { self->state.work->on_credentials(notice.with); },
       [self](const forget_request& request) { return self->state.work->on_forget(request); },
       [](const check_journal_request&) { return check_answer_texts{}; },
       [](const close_mover_request&) { return close_mover_answer{}; },

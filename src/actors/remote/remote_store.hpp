@@ -16,8 +16,8 @@
 // who waits is answered `away`, once the kernel no longer accesses its memory, and until the store has let us in again requests
 // are answered at once: `away`, or nothing found.
 //
-// remote_store.cpp has the connections, remote_moves.cpp the objects on their way, remote_presence.cpp what the store has, and
-// remote_epochs.cpp spaces and clears.
+// remote_store.cpp has the connections, remote_moves.cpp the objects on their way, remote_presence.cpp what the store has,
+// remote_epochs.cpp spaces and clears, and remote_operation.cpp what operators ask.
 #pragma once
 
 #include "actors/interfaces.hpp"
@@ -29,6 +29,7 @@
 #include "remote/endpoint_state.hpp"
 #include "remote/epoch_token.hpp"
 #include "remote/presence_book.hpp"
+#include "remote/store_reports.hpp"
 #include "remote/value_header.hpp"
 #include "runtime/answer.hpp"
 #include "runtime/home.hpp"
@@ -57,6 +58,7 @@ class remote_service final : public tier_availability {
  public:
   bool reads() const override { return serves_.load(std::memory_order_acquire); }
   bool writes() const override { return reads(); }
+  std::chrono::seconds since() const; ///< the last change
   std::string reason() const override;
   std::string notice() const override;
 
@@ -69,6 +71,7 @@ class remote_service final : public tier_availability {
   mutable std::mutex mutex_;
   std::string why_ = "it is connecting";
   std::string notice_;
+  std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
 };
 
 struct remote_store_arguments {
@@ -105,6 +108,11 @@ class remote_store {
   caf::result<find_answer> on_find(const find_request& request);
   caf::result<forget_answer> on_forget(const forget_request& request);
   void on_changes(const index_changes& changes);
+  caf::result<remote::store_status> on_status();
+  template <class Answer, class Request>
+  caf::result<Answer> inspect(const Request& request);
+  store_inspector_actor spawn_inspector();
+  void on_credentials(const remote::store_credentials& with);
   void on_io_done(const runtime::io_done& done);
 
  private:

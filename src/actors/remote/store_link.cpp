@@ -23,13 +23,13 @@ store_link::~store_link() {
     ::shutdown(socket_->get(), SHUT_RDWR);
 }
 
-void store_link::connect(const remote::store_address& address, const remote::valkey_login& login) {
+void store_link::connect(const remote::store_address& address, const remote::store_credentials& with) {
   assert(phase_ == phase::down);
   phase_ = phase::connecting;
   silence_.begin(connects_within);
   round_trip_ = {};
   at_path_ = address.at_path();
-  login_ = login;
+  with_ = with;
   socket_ = std::make_shared<unique_fd>(
       ::socket(address.bytes.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (::connect(socket_->get(), reinterpret_cast<const sockaddr*>(&address.bytes), address.length) != 0 &&
@@ -65,7 +65,11 @@ void store_link::on_connected(int32_t result) {
   in_ = std::make_shared<incoming>();
   out_ = std::make_shared<outgoing>();
   in_->socket = out_->socket = socket_;
-  server_ = std::make_unique<remote::valkey_connection>(login_);
+  server_ = in_->server = std::make_shared<remote::valkey_connection>(with_.login);
+  if (with_.tls) {
+    tls_ = std::make_unique<remote::tls_stream>(with_.tls);
+    in_->encrypted.resize(piece_bytes);
+  }
   call_.turned();
 }
 
@@ -81,7 +85,7 @@ void store_link::receive(keep_alive into) {
   if (receiving_)
     return;
   receiving_ = true;
-  auto area = server_->receive_area();
+  auto area = tls_ ? std::span(in_->encrypted) : server_->receive_area();
   in_->area = {area.data(), std::min<size_t>(area.size(), piece_bytes)};
   in_->message = {};
   in_->message.msg_iov = &in_->area;
@@ -101,22 +105,17 @@ void store_link::on_received(int32_t bytes) {
   if (phase_ == phase::ending)
     return;
   if (bytes == 0)
-    return fail("it has closed the connection");
+    return fail(std::string("it has closed the connection") + hint());
   if (bytes < 0 && bytes != -EINTR && bytes != -EAGAIN)
-    return fail(std::string("the connection failed: ") + std::strerror(-bytes));
+    return fail(std::string("the connection failed: ") + std::strerror(-bytes) + hint());
   if (bytes > 0) {
-    const auto now = link_now();
-    silence_.received(static_cast<uint64_t>(bytes), now);
-    auto taken = server_->received(static_cast<size_t>(bytes));
-    while (auto finished = server_->next_finished()) {
-      silence_.heard(now);
-      call_.finished(*finished);
-      if (phase_ == phase::ending)
-        return;
-    }
+    silence_.received(static_cast<uint64_t>(bytes), link_now());
+    auto taken = tls_ ? decrypt(static_cast<size_t>(bytes)) : take(static_cast<size_t>(bytes));
+    if (phase_ == phase::ending)
+      return;
     if (!taken) {
       refused_ = taken.error().code != errc::busy;
-      return fail(taken.error().text);
+      return fail(explained(taken.error()));
     }
   }
   if (phase_ == phase::greeting && server_->ready()) {
@@ -138,14 +137,86 @@ std::chrono::microseconds store_link::round_trip() {
   return round_trip_;
 }
 
+/// Bytes of the connection have come. Whoever is told of a result may end the link.
+result<void> store_link::take(size_t bytes) {
+  auto taken = server_->received(bytes);
+  while (auto finished = server_->next_finished()) {
+    silence_.heard(link_now());
+    call_.finished(*finished);
+    if (phase_ == phase::ending)
+      break;
+  }
+  return taken;
+}
+
+result<void> store_link::decrypt(size_t bytes) {
+  if (auto taken = tls_->received(std::span(in_->encrypted).first(bytes)); !taken)
+    return taken;
+  while (phase_ != phase::ending) {
+    auto count = tls_->read(server_->receive_area());
+    if (!count)
+      return tl::unexpected(count.error());
+    if (*count == 0)
+      break;
+    if (auto taken = take(*count); !taken)
+      return taken;
+  }
+  return {};
+}
+
+/// A server that speaks TLS answers a greeting without by an alert.
+std::string store_link::explained(const error& why) const {
+  constexpr std::byte alert{21};
+  const bool is_alert =
+      !tls_ && phase_ == phase::greeting && *static_cast<const std::byte*>(in_->area.iov_base) == alert;
+  return is_alert
+             ? std::string("the server speaks TLS at this port: write the address with rediss:// in front")
+             : why.text;
+}
+
+/// What an end or a silence before the server has let us in may mean.
+const char* store_link::hint() const {
+  if (phase_ != phase::greeting || at_path_)
+    return "";
+  return tls_ ? tls_->established() ? "" : remote::no_tls_there : remote::tls_there;
+}
+
+/// Fills the memory that is to be sent. False: there is nothing.
+bool store_link::encrypt() {
+  if (out_->encrypted.size() == out_->sent) {
+    for (size_t done = 0; tls_->established() && done < piece_bytes && !server_->outgoing().empty();) {
+      const auto part = server_->outgoing().begin(piece_bytes);
+      size_t taken = 0;
+      for (const iovec& area : part.areas) {
+        const size_t some = std::min(area.iov_len, piece_bytes - done);
+        tls_->write({static_cast<const std::byte*>(area.iov_base), some});
+        taken += some;
+        done += some;
+        if (done == piece_bytes)
+          break;
+      }
+      server_->outgoing().sent(taken);
+    }
+    out_->encrypted = tls_->take_outgoing();
+    out_->sent = 0;
+  }
+  out_->area = {out_->encrypted.data() + out_->sent, out_->encrypted.size() - out_->sent};
+  out_->message = {};
+  out_->message.msg_iov = &out_->area;
+  out_->message.msg_iovlen = 1;
+  return out_->area.iov_len != 0;
+}
+
 void store_link::send() {
-  if (sending_ || server_->outgoing().empty())
+  if (sending_ || (tls_ ? !encrypt() : server_->outgoing().empty()))
     return;
   sending_ = true;
-  out_->part = server_->outgoing().begin(piece_bytes);
-  out_->message = {};
-  out_->message.msg_iov = out_->part.areas.data();
-  out_->message.msg_iovlen = out_->part.areas.size();
+  if (!tls_) {
+    out_->part = server_->outgoing().begin(piece_bytes);
+    out_->message = {};
+    out_->message.msg_iov = out_->part.areas.data();
+    out_->message.msg_iovlen = out_->part.areas.size();
+  }
   runtime::io_request request;
   request.code = runtime::io_code::sendmsg;
   request.fd = socket_->get();
@@ -163,9 +234,12 @@ void store_link::on_sent(int32_t bytes) {
     return;
   if (bytes <= 0 && bytes != -EINTR && bytes != -EAGAIN)
     return fail(std::string("the connection failed: ") + std::strerror(-bytes));
-  server_->outgoing().sent(static_cast<uint64_t>(std::max(bytes, 0)));
+  if (tls_)
+    out_->sent += static_cast<size_t>(std::max(bytes, 0));
+  else
+    server_->outgoing().sent(static_cast<uint64_t>(std::max(bytes, 0)));
   // What the kernel has taken to the end, the server may not have seen.
-  if (bytes > 0 && !server_->outgoing().empty())
+  if (bytes > 0 && (!server_->outgoing().empty() || (tls_ && out_->sent < out_->encrypted.size())))
     silence_.heard(link_now());
   call_.turned();
 }
@@ -185,6 +259,7 @@ void store_link::forget() {
   phase_ = phase::down;
   refused_ = false;
   server_.reset();
+  tls_.reset();
   in_.reset();
   out_.reset();
   socket_.reset();
@@ -217,7 +292,7 @@ void store_link::on_tick() {
   if (phase_ == phase::down || phase_ == phase::ending)
     return;
   if (auto ends = silence_.ends_at(); ends && *ends <= link_now())
-    return fail("it does not answer");
+    return fail(std::string("it does not answer") + hint());
   watch();
 }
 

@@ -3,9 +3,12 @@
 // failed. It has more time to let us in, because nobody waits for that: one that stood still is in use as soon as it goes on.
 //
 //   store_link link({.first_tag = 16, .silence_max = ..., .submit = ..., .ready = ..., .finished = ..., .failed = ...});
-//   link.connect(address, login);
+//   link.connect(address, {login, tls});
 //   link.server()->exists(...);             // once it is ready
 //   link.pump(memory);                      // sends and receives
+//
+// With TLS, what is received is decrypted into the memory that a reply goes to, and what is sent is encrypted into memory of the link,
+// some at a time, so that no turn is long.
 //
 // After a failure the memory that the kernel accesses is kept until `idle`.
 #pragma once
@@ -14,6 +17,7 @@
 #include "base/unique_fd.hpp"
 #include "remote/endpoint_state.hpp"
 #include "remote/store_address.hpp"
+#include "remote/tls_stream.hpp"
 #include "remote/valkey_connection.hpp"
 #include "runtime/io_port.hpp"
 
@@ -47,12 +51,15 @@ class store_link {
   explicit store_link(callbacks call) : call_(std::move(call)) {}
   ~store_link();
 
-  void connect(const remote::store_address& address, const remote::valkey_login& login);
+  void connect(const remote::store_address& address, const remote::store_credentials& with);
   bool ready() const { return phase_ == phase::ready; }
   /// True if the server has answered that it does not want us.
   bool refused() const { return refused_; }
   /// The shortest round trip so far; 0: not known, or on this machine.
   std::chrono::microseconds round_trip();
+  bool reached() const { return phase_ == phase::greeting || phase_ == phase::ready; }
+  /// Nobody else reads what is sent from now on, or the address asks for no TLS.
+  bool secured() const { return reached() && (!tls_ || tls_->established()); }
   remote::valkey_connection* server() { return server_.get(); } ///< null without a connection
 
   /// Sends and receives. `into`: owner of the memory that the next reply goes to.
@@ -75,16 +82,26 @@ class store_link {
     msghdr message{};
     iovec area{};
     keep_alive owner;
+    std::shared_ptr<remote::valkey_connection> server; ///< bytes may be received into its buffer
+    std::vector<std::byte> encrypted;                  ///< with TLS: where they are received
   };
   struct outgoing {
     std::shared_ptr<unique_fd> socket;
     msghdr message{};
     resp::reply_queue::part part;
+    std::vector<std::byte> encrypted; ///< with TLS, instead of the part
+    size_t sent = 0;                  ///< of these
+    iovec area{};
   };
 
   void fail(const std::string& why) { call_.failed(why); }
   void receive(keep_alive into);
+  result<void> take(size_t bytes);
+  result<void> decrypt(size_t bytes);
+  std::string explained(const error& why) const;
+  const char* hint() const;
   void send();
+  bool encrypt();
   void on_connected(int32_t result);
   void on_received(int32_t bytes);
   void on_sent(int32_t bytes);
@@ -95,7 +112,8 @@ class store_link {
   callbacks call_;
   phase phase_ = phase::down;
   bool at_path_ = false;
-  remote::valkey_login login_;
+  remote::store_credentials with_;
+  std::unique_ptr<remote::tls_stream> tls_; ///< null: without
   std::shared_ptr<unique_fd> socket_;
   runtime::operation_id connect_id_{};
   bool connecting_ = false, receiving_ = false, sending_ = false, ticking_ = false;
@@ -104,7 +122,7 @@ class store_link {
   std::chrono::microseconds round_trip_{0};
   std::shared_ptr<incoming> in_;
   std::shared_ptr<outgoing> out_;
-  std::unique_ptr<remote::valkey_connection> server_;
+  std::shared_ptr<remote::valkey_connection> server_;
 };
 
 } // namespace terrace::actors

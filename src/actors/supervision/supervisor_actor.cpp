@@ -4,6 +4,7 @@
 #include "actors/supervision/supervisor_state.hpp"
 #include "actors/tier/memory_actor.hpp"
 #include "base/tier_properties.hpp"
+#include "remote/store_reports.hpp"
 #include "runtime/io_port.hpp"
 
 #include <algorithm>
@@ -199,6 +200,14 @@ void on_quotas(supervisor_pointer self, const quotas_notice& notice) {
   }
 }
 
+void on_credentials(supervisor_pointer self, const remote::all_credentials_notice& notice) {
+  auto& state = self->state;
+  for (size_t i = 0; i < notice.of_groups.size() && i < state.groups.size(); ++i)
+    if (const tier_handle* tier = state.groups[i]->tier(tier_kind::remote);
+        tier != nullptr && notice.of_groups[i])
+      self->send(tier->store, remote::new_credentials_notice{*notice.of_groups[i]});
+}
+
 void on_resize(supervisor_pointer self, const resize_groups& wanted) {
   const auto& memories = self->state.memories;
   for (size_t i = 0; i < wanted.host_bytes.size() && i < memories.size(); ++i)
@@ -228,6 +237,7 @@ supervisor_behavior(supervisor_pointer self, const std::shared_ptr<supervisor_ar
       [self](const policies_notice& notice) { on_policies(self, notice); },
       [self](const quotas_notice& notice) { on_quotas(self, notice); },
       [self](const resize_groups& wanted) { on_resize(self, wanted); },
+      [self](const remote::all_credentials_notice& notice) { on_credentials(self, notice); },
       [self](drain_notice) { on_drain(self); },
       [self](const runtime::io_done& done) { on_io_done(self, done); },
   };

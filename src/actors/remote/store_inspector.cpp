@@ -1,0 +1,433 @@
+#include "actors/remote/store_inspector.hpp"
+
+#include "actors/remote/store_link.hpp"
+#include "base/random_id.hpp"
+#include "remote/stale_values.hpp"
+#include "runtime/answer.hpp"
+#include "runtime/task.hpp"
+
+#include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+
+#include <algorithm>
+#include <deque>
+#include <functional>
+#include <random>
+
+namespace terrace::actors {
+
+using remote::command_result;
+using remote::stale_values;
+
+namespace {
+
+auto inspector_now() { return std::chrono::steady_clock::now(); }
+
+class store_inspector {
+ public:
+  struct shell {
+    const char* name = "store inspector";
+    std::unique_ptr<store_inspector> work;
+  };
+  using interface = store_inspector_actor::extend<caf::reacts_to<runtime::io_done>>;
+  using self_pointer = caf::stateful_actor<shell, runtime::homed<interface::base>>*;
+
+  static constexpr uint64_t link_tags = 16, pause_tag = 1;
+  static constexpr uint32_t keys_per_s = 20'000;
+  static constexpr uint32_t page_keys = 512, pages_per_s = 40; ///< at most
+  static constexpr size_t removed_at_once = 4'096;
+
+  store_inspector(self_pointer self, remote_plan plan)
+      : self_(self), plan_(std::move(plan)),
+        link_({.first_tag = link_tags,
+               .silence_max = std::chrono::seconds(1),
+               .submit =
+                   [this](runtime::io_request request, uint64_t tag) {
+                     return self_->port().submit(std::move(request),
+                                                 caf::actor_cast<caf::strong_actor_ptr>(self_), tag);
+                   },
+               .cancel = [this](runtime::operation_id id) { self_->port().cancel(id); },
+               .ready = [] {},
+               .finished = [this](const remote::finished_command& finished) { on_finished(finished); },
+               .failed = [this](const std::string& why) { on_failed(why); },
+               .turned = [this] { link_.pump(nullptr); }}) {}
+
+  caf::result<remote::store_probe> on_probe() {
+    probe_reply_ = make_answer<remote::store_probe>(self_);
+    auto promise = probe_reply_.promise();
+    progress_ = probe();
+    progress_.start();
+    leave_if_done();
+    return promise;
+  }
+
+  caf::result<remote::store_sweep> on_sweep(const remote::store_sweep_request& request) {
+    sweep_reply_ = make_answer<remote::store_sweep>(self_);
+    auto promise = sweep_reply_.promise();
+    progress_ = sweep(request);
+    progress_.start();
+    leave_if_done();
+    return promise;
+  }
+
+  void on_io_done(const runtime::io_done& done) {
+    if (done.tag == pause_tag)
+      wake(pause_);
+    else
+      link_.on_io_done(done.tag, done.result);
+    if (link_.reached())
+      wake(connected_);
+    if (link_.secured())
+      wake(secured_);
+    if (link_.ready())
+      wake(ready_);
+    if (expected_.empty())
+      wake(answered_);
+    leave_if_done();
+  }
+
+ private:
+  /// What the coroutine waits for, at most one at a time.
+  struct moment {
+    task_event* waits = nullptr;
+  };
+  struct expected {
+    std::function<void(const remote::finished_command&)> told;
+  };
+
+  void wake(moment& which) {
+    if (auto* waits = std::exchange(which.waits, nullptr))
+      waits->set();
+  }
+
+  void on_finished(const remote::finished_command& finished) {
+    auto told = std::move(expected_.front().told);
+    expected_.pop_front();
+    told(finished);
+  }
+
+  void on_failed(const std::string& why) {
+    failure_ = why;
+    link_.end();
+    for (moment* each : {&connected_, &secured_, &ready_, &answered_, &pause_})
+      wake(*each);
+  }
+
+  void leave_if_done() {
+    if (!done_)
+      return;
+    link_.end();
+    if (link_.idle())
+      self_->quit();
+  }
+
+  template <class Ask>
+  void ask(Ask ask, std::function<void(const remote::finished_command&)> told) {
+    ask(*link_.server());
+    expected_.push_back({std::move(told)});
+  }
+
+  /// Ends when the replies to all commands have come, or the connection is lost.
+  task<> replies() {
+    if (failure_.empty() && !expected_.empty()) {
+      task_event all;
+      answered_.waits = &all;
+      link_.pump(nullptr);
+      co_await all;
+    }
+  }
+
+  task<> connected() {
+    task_event there;
+    connected_.waits = &there;
+    link_.connect(plan_.address, plan_.credentials);
+    if (failure_.empty()) {
+      co_await there;
+    }
+  }
+
+  task<> secured() {
+    task_event there;
+    secured_.waits = &there;
+    link_.pump(nullptr);
+    if (failure_.empty() && !link_.secured()) {
+      co_await there;
+    }
+  }
+
+  task<> let_in() {
+    task_event there;
+    ready_.waits = &there;
+    link_.pump(nullptr);
+    if (failure_.empty() && !link_.ready()) {
+      co_await there;
+    }
+  }
+
+  task<> pause(std::chrono::nanoseconds time) {
+    task_event over;
+    pause_.waits = &over;
+    runtime::io_request wait;
+    wait.code = runtime::io_code::timeout;
+    wait.after = time;
+    self_->port().submit(std::move(wait), caf::actor_cast<caf::strong_actor_ptr>(self_), pause_tag);
+    co_await over;
+  }
+
+  // ---- probe ----
+
+  void note(const char* name, std::chrono::steady_clock::time_point begun, std::string failure) {
+    probed_.steps.push_back({name, inspector_now() - begun, std::move(failure)});
+  }
+
+  using command = std::function<void(remote::valkey_connection&)>;
+
+  /// `wanted`: the text that is to come back; empty: none.
+  task<bool> command_step(const char* name, command what, std::string wanted) {
+    const auto begun = inspector_now();
+    std::string failure;
+    ask(what, [&failure, &wanted](const remote::finished_command& told) {
+      if (told.result == command_result::refused)
+        failure = told.why.text;
+      else if (told.result != command_result::done || (!wanted.empty() && told.text != wanted))
+        failure =
+            "the store has lost or changed what was written a moment ago: something else removes keys, or "
+            "its memory is full; look at maxmemory";
+    });
+    co_await replies();
+    if (!failure_.empty())
+      failure = failure_;
+    note(name, begun, failure);
+    co_return failure.empty();
+  }
+
+  task<> probe_steps() {
+    auto begun = inspector_now();
+    co_await connected();
+    if (!failure_.empty()) {
+      note("connect", begun,
+           failure_ +
+               "; check that the server runs, that address is its address, and that no firewall is between");
+      co_return;
+    }
+    note("connect", begun, {});
+    if (plan_.address.tls) {
+      begun = inspector_now();
+      co_await secured();
+      note("handshake", begun, failure_);
+      if (!failure_.empty())
+        co_return;
+    }
+    begun = inspector_now();
+    co_await let_in();
+    note("authenticate", begun, failure_);
+    if (!failure_.empty())
+      co_return;
+    const std::string key = plan_.names.prefix() + "probe/" + remote::epoch_text(random_());
+    const std::string value = "a probe of terrace, " + remote::epoch_text(random_());
+    const std::string nothing;
+    command set = [&](remote::valkey_connection& server) {
+      server.write(0, key, std::as_bytes(std::span(value)), {}, nullptr, std::chrono::seconds(60));
+    };
+    command get = [&](remote::valkey_connection& server) { server.read_text(0, key); };
+    command unlink = [&](remote::valkey_connection& server) { server.erase(0, key); };
+    auto works = co_await command_step("set", set, nothing);
+    if (!works)
+      co_return;
+    works = co_await command_step("get", get, value);
+    if (!works)
+      co_return;
+    co_await command_step("unlink", unlink, nothing);
+  }
+
+  task<> probe() {
+    probed_.address = plan_.address.text;
+    co_await probe_steps();
+    done_ = true;
+    probe_reply_.deliver(std::move(probed_));
+  }
+
+  // ---- sweep ----
+
+  /// One page of keys. Ends with the next cursor; empty: it failed.
+  task<std::string> page(std::string cursor, std::string pattern, uint32_t count) {
+    std::string next;
+    keys_.clear();
+    ask([&](remote::valkey_connection& server) { server.scan(0, cursor, pattern, count); },
+        [&](const remote::finished_command& told) {
+          if (told.result == command_result::refused) {
+            refused_ = told.why.text;
+          } else {
+            next = told.text;
+            keys_ = told.keys;
+          }
+        });
+    co_await replies();
+    if (!failure_.empty() || !refused_.empty())
+      co_return std::string();
+    co_return next;
+  }
+
+  bool goes_on(const remote::store_sweep_request& request) {
+    if (request.context && !request.context->live())
+      refused_ = "the request has ended";
+    return failure_.empty() && refused_.empty();
+  }
+
+  /// Passes every key to `each`; a page at a time, and a pause behind each. Ends early after a failure.
+  task<> all_keys(const remote::store_sweep_request& request, bool removes) {
+    const auto per_s = request.keys_per_s == 0 ? keys_per_s : request.keys_per_s;
+    const uint32_t count = std::clamp(per_s / pages_per_s, 1U, page_keys);
+    const auto between = std::chrono::nanoseconds(count * 1'000'000'000ULL / per_s);
+    std::string cursor = "0";
+    do {
+      auto pattern = found_.pattern();
+      cursor = co_await page(std::move(cursor), std::move(pattern), count);
+      for (const std::string& key : keys_)
+        removes ? look_at(key) : found_.see(key);
+      if (candidates_.size() >= removed_at_once) {
+        co_await remove(request.dry_run);
+      }
+      if (goes_on(request) && cursor != "0") {
+        co_await pause(between);
+      }
+    } while (goes_on(request) && cursor != "0");
+  }
+
+  void look_at(const std::string& key) {
+    ++swept_.keys;
+    const auto standing = found_.of(key);
+    swept_.current += standing == stale_values::standing::current ? 1 : 0;
+    swept_.unknown += standing == stale_values::standing::no_token ? 1 : 0;
+    if (standing == stale_values::standing::stale)
+      candidates_.push_back(key);
+  }
+
+  task<> read_tokens() {
+    found_.forget_tokens();
+    const auto tokens = found_.tokens();
+    for (size_t i = 0; i < tokens.size() && failure_.empty(); ++i) {
+      const std::string& key = tokens[i];
+      ask([&](remote::valkey_connection& server) { server.read_text(0, key); },
+          [this, &key](const remote::finished_command& told) {
+            if (told.result == command_result::refused)
+              refused_ = told.why.text;
+            const bool is_there = told.result == command_result::done;
+            found_.token_is(key, is_there ? std::optional<std::string_view>(told.text) : std::nullopt);
+          });
+      if (!link_.server()->has_room() || i + 1 == tokens.size()) {
+        co_await replies();
+      }
+    }
+  }
+
+  /// Removes those of the candidates that are stale by tokens that are read now.
+  task<> remove(bool dry_run) {
+    co_await read_tokens();
+    if (!failure_.empty() || !refused_.empty())
+      co_return; // without its tokens nothing is known of a value
+    auto keys = std::exchange(candidates_, {});
+    for (size_t i = 0; i < keys.size() && failure_.empty(); ++i) {
+      const std::string& key = keys[i];
+      const bool stale = found_.of(key) == stale_values::standing::stale;
+      swept_.current += stale ? 0 : 1;
+      if (stale) {
+        ask_length(key);
+        if (!dry_run) {
+          ask([&](remote::valkey_connection& server) { server.erase(0, key); }, refusals());
+        }
+      }
+      const bool full = expected_.size() + 2 > page_keys;
+      if (full || i + 1 == keys.size()) {
+        co_await replies();
+      }
+    }
+  }
+
+  std::function<void(const remote::finished_command&)> refusals() {
+    return [this](const remote::finished_command& told) {
+      if (told.result == command_result::refused)
+        refused_ = told.why.text;
+    };
+  }
+
+  void ask_length(const std::string& key) {
+    ask([&](remote::valkey_connection& server) { server.length(0, key); },
+        [this](const remote::finished_command& told) {
+          if (told.result == command_result::refused)
+            refused_ = told.why.text;
+          else if (told.number != 0) // it may have ended meanwhile
+            ++swept_.stale;
+          swept_.stale_bytes += static_cast<uint64_t>(told.number);
+        });
+  }
+
+  task<> sweep_steps(const remote::store_sweep_request& request) {
+    co_await connected();
+    if (failure_.empty()) {
+      co_await let_in();
+    }
+    if (!failure_.empty())
+      co_return;
+    found_.see(plan_.names.epoch_key_of_all()); // another machine may make it meanwhile
+    co_await all_keys(request, false);
+    if (goes_on(request)) {
+      co_await read_tokens();
+    }
+    if (goes_on(request)) {
+      co_await all_keys(request, true);
+    }
+    if (goes_on(request)) {
+      co_await remove(request.dry_run);
+    }
+  }
+
+  task<> sweep(remote::store_sweep_request request) {
+    swept_.address = plan_.address.text;
+    co_await sweep_steps(request);
+    if (!failure_.empty() || !refused_.empty())
+      swept_.failure = {failure_.empty() ? errc::denied : errc::gone,
+                        "the store at " + plan_.address.text + ": " +
+                            (failure_.empty() ? refused_ : failure_)};
+    done_ = true;
+    sweep_reply_.deliver(std::move(swept_));
+  }
+
+  self_pointer self_;
+  remote_plan plan_;
+  std::mt19937_64 random_{random_entry_key_salt().first};
+  store_link link_;
+  std::string failure_; ///< the connection is lost
+  std::string refused_; ///< a command
+  std::deque<expected> expected_;
+  moment connected_, secured_, ready_, answered_, pause_;
+  answer<remote::store_probe> probe_reply_;
+  remote::store_probe probed_;
+  answer<remote::store_sweep> sweep_reply_;
+  remote::store_sweep swept_;
+  stale_values found_{plan_.names.prefix()};
+  std::vector<std::string> keys_;       ///< of the page
+  std::vector<std::string> candidates_; ///< stale, by the tokens that were read before
+  bool done_ = false;
+  task<> progress_; ///< last, because it refers to the others
+};
+
+store_inspector::interface::behavior_type store_inspector_behavior(store_inspector::self_pointer self,
+                                                                   const std::shared_ptr<remote_plan>& plan) {
+  self->state.work = std::make_unique<store_inspector>(self, std::move(*plan));
+  return {
+      [self](const remote::store_probe_request&) { return self->state.work->on_probe(); },
+      [self](const remote::store_sweep_request& request) { return self->state.work->on_sweep(request); },
+      [self](const runtime::io_done& done) { self->state.work->on_io_done(done); },
+  };
+}
+
+} // namespace
+
+store_inspector_actor spawn_store_inspector(caf::actor_system& system, const runtime::home& home,
+                                            remote_plan plan) {
+  return runtime::spawn_homed(system, home, store_inspector_behavior,
+                              std::make_shared<remote_plan>(std::move(plan)));
+}
+
+} // namespace terrace::actors

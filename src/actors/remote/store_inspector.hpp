@@ -1,0 +1,19 @@
+// STORE INSPECTOR: asks a remote store for an operator: whether it can be used, step by step, or which values clears have left
+// behind. It has a connection of its own, so that it proves what the daemon's connections need and delays none of them. One for
+// each request; it ends with the answer.
+//
+// A sweep asks for a bounded number of keys in a second, and holds no worker meanwhile. It reads all tokens of clears after it has
+// seen the values that it removes, so it removes none that any machine finds (remote/stale_values.hpp).
+#pragma once
+
+#include "actors/interfaces.hpp"
+#include "actors/remote/remote_plan.hpp"
+#include "remote/store_reports.hpp"
+#include "runtime/home.hpp"
+
+namespace terrace::actors {
+
+store_inspector_actor spawn_store_inspector(caf::actor_system& system, const runtime::home& home,
+                                            remote_plan plan);
+
+} // namespace terrace::actors

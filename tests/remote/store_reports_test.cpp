@@ -1,0 +1,38 @@
+// What a server tells of its memory.
+#include "remote/store_reports.hpp"
+
+#include <gtest/gtest.h>
+
+namespace terrace::remote {
+namespace {
+
+TEST(StoreMemory, IsReadLineByLine) {
+  auto found =
+      parse_memory("txt:# Memory\r\nused_memory:1048576\r\nused_memory_human:1.00M\r\nmaxmemory:2097152\r\n"
+                   "maxmemory_policy:allkeys-lru\r\n");
+  EXPECT_EQ(found.used_bytes, 1'048'576U);
+  EXPECT_EQ(found.max_bytes, 2'097'152U);
+  EXPECT_EQ(found.policy, "allkeys-lru");
+  EXPECT_EQ(memory_warning(found), "");
+}
+
+TEST(StoreMemory, OtherTextsTellNothing) {
+  for (const char* text :
+       {"", "\n", ":", "maxmemory", "used_memory:much\nmaxmemory:\n", "a:b\n\n\nmaxmemory"}) {
+    auto found = parse_memory(text);
+    EXPECT_EQ(found.used_bytes, 0U) << text;
+    EXPECT_EQ(found.max_bytes, 0U) << text;
+    EXPECT_EQ(found.policy, "") << text;
+  }
+}
+
+TEST(StoreMemory, AWarningSaysWhatToSet) {
+  EXPECT_NE(memory_warning({.used_bytes = 1, .max_bytes = 0, .policy = "noeviction"}).find("set maxmemory,"),
+            std::string::npos);
+  EXPECT_NE(memory_warning({.used_bytes = 1, .max_bytes = 9, .policy = "noeviction"}).find("allkeys-lru"),
+            std::string::npos);
+  EXPECT_EQ(memory_warning({.used_bytes = 1, .max_bytes = 9, .policy = "volatile-lru"}), "");
+}
+
+} // namespace
+} // namespace terrace::remote
