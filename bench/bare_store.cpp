@@ -128,6 +128,11 @@ void bare_store::set(const std::vector<std::string>& keys, uint64_t value_bytes,
   }
 }
 
+void bare_store::track() {
+  send(command({"CLIENT", "TRACKING", "ON"}));
+  line();
+}
+
 size_t bare_store::exist(std::span<const std::string> keys) {
   std::string all;
   for (const std::string& key : keys)

@@ -26,6 +26,8 @@ class bare_store {
   void get(const std::vector<std::string>& keys, uint64_t value_bytes, std::span<uint8_t> into);
   /// Writes a value for each key, from successive parts of `from`.
   void set(const std::vector<std::string>& keys, uint64_t value_bytes, std::span<const uint8_t> from);
+  /// From now on the server notes the keys that are asked for, as it does for a daemon, to tell when they change.
+  void track();
   /// Asks at once which keys exist; returns how many do.
   size_t exist(std::span<const std::string> keys);
 

@@ -76,6 +76,8 @@ TEST(BareStore, ReadsWhatItHasWritten) {
   EXPECT_EQ(to, from);
   const std::vector<std::string> some{"k/a", "other", "k/e"};
   EXPECT_EQ(client.exist(some), 2u);
+  client.track();
+  EXPECT_EQ(client.exist(some), 2u);
   client.remove("k/*");
   EXPECT_EQ(client.exist(some), 0u);
 }

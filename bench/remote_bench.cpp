@@ -5,6 +5,8 @@
 #include "bench/remote_setup.hpp"
 #include "bench/shared_memory.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <csignal>
 #include <cstring>
@@ -152,12 +154,16 @@ void remote_probe(const settings& options, const reporter& report) {
     return;
   constexpr int lookups = 500;
   far_daemon in(options);
+  bare_store tracked(in.port());
+  tracked.track();
   auto space = must(in.client().open_space(space_of(4096)), "opening a space");
   uint64_t seed = 1;
-  std::vector<std::string> keys;
-  for (size_t i = 0; i < asked_chunks; ++i) // as long as the daemon's
-    keys.push_back("terrace/t1/0123456789abcdef0123456789abcdef/0123456789abcdef/0.0/" +
-                   std::string(64, 'a') + std::to_string(i));
+  auto ask = [&](bare_store& by) {
+    std::vector<std::string> keys; // as long as the daemon's
+    for (const digest& each : digests_of(asked_chunks, ++seed))
+      keys.push_back("terrace/t1/0123456789abcdef0123456789abcdef/0123456789abcdef/0.0/" + to_hex(each));
+    return seconds_of([&] { by.exist(keys); }) * 1e6;
+  };
   auto look_up = [&] {
     auto unknown = digests_of(asked_chunks, ++seed);
     return seconds_of([&] {
@@ -168,26 +174,52 @@ void remote_probe(const settings& options, const reporter& report) {
            }) *
            1e6;
   };
-  auto ask = [&] { return seconds_of([&] { in.bare().exist(keys); }) * 1e6; };
   auto both = [](const std::function<double()>& once) {
     std::vector<double> samples;
     for (int i = 0; i < lookups; ++i)
       samples.push_back(once());
     return std::vector{percentile(samples, 0.5), percentile(samples, 0.99)};
   };
-  auto sides = interleave(
-      options.rounds, [&] { return both(look_up); }, [&] { return both(ask); });
-  report(sides.judged({.name = "remote_probe_p50", .unit = "us", .bounded = false}));
-  report(sides.judged({.name = "remote_probe_p99", .unit = "us", .bounded = false}, 1));
-  std::vector<double> added;
-  for (size_t round = 0; round < sides.values[0].size(); ++round)
-    added.push_back(sides.values[0][round] - sides.limits[0][round]);
-  report(of_rounds({.name = "remote_probe_added", .unit = "us", .floor = 50, .aim = 25, .absolute = true},
-                   added));
+  auto measure = [&](const std::string& suffix) {
+    auto sides = interleave(
+        options.rounds,
+        [&] {
+          const double before = cpu_seconds_of(in.daemon().pid());
+          auto values = both(look_up);
+          values.push_back((cpu_seconds_of(in.daemon().pid()) - before) * 1e6 / lookups);
+          return values;
+        },
+        [&] {
+          auto limits = both([&] { return ask(in.bare()); });
+          limits.push_back(both([&] { return ask(tracked); })[0]);
+          return limits;
+        });
+    report(sides.judged({.name = "remote_probe" + suffix + "_p50", .unit = "us", .bounded = false}));
+    report(sides.judged({.name = "remote_probe" + suffix + "_p99", .unit = "us", .bounded = false}, 1));
+    auto added = [&](const char* beyond, size_t limit) {
+      std::vector<double> more;
+      for (size_t round = 0; round < sides.values[0].size(); ++round)
+        more.push_back(sides.values[0][round] - sides.limits[limit][round]);
+      report(of_rounds(
+          {.name = "remote_probe" + suffix + beyond, .unit = "us", .floor = 50, .aim = 25, .absolute = true},
+          more));
+    };
+    added("_added", 0);
+    added("_added_to_tracked", 2);
+    report(of_rounds({.name = "remote_probe" + suffix + "_cpu", .unit = "us", .bounded = false},
+                     sides.values[2]));
+  };
+  measure("");
+  const pid_t all[] = {::getpid(), in.daemon().pid(), in.store()};
+  for (pid_t process : all)
+    place(process, 0);
+  measure("_one_cpu");
+  for (pid_t process : all)
+    release(process);
   busy_reader reader(in, {});
   reader.work(true);
-  sides = interleave(
-      options.rounds, [&] { return both(look_up); }, [&] { return both(ask); });
+  auto sides = interleave(
+      options.rounds, [&] { return both(look_up); }, [&] { return both([&] { return ask(in.bare()); }); });
   report(sides.judged({.name = "remote_probe_busy_p50", .unit = "us", .bounded = false}));
   report(sides.judged(
       {.name = "remote_probe_busy_p99", .unit = "us", .floor = 2000, .aim = 1000, .absolute = true}, 1));

@@ -33,6 +33,7 @@ class far_daemon {
   bench_daemon& daemon() { return daemon_; }
   bare_store& bare() { return bare_; }
   pid_t store() const { return store_.pid(); }
+  uint16_t port() const { return port_; } ///< of the store
 
  private:
   std::string section(const std::string& key) const;

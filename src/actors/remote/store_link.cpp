@@ -257,7 +257,7 @@ void store_link::end() {
 void store_link::forget() {
   assert(idle());
   phase_ = phase::down;
-  refused_ = false;
+  refused_ = suspects_ = false;
   server_.reset();
   tls_.reset();
   in_.reset();
@@ -291,7 +291,10 @@ void store_link::on_tick() {
   ticking_ = false;
   if (phase_ == phase::down || phase_ == phase::ending)
     return;
-  if (auto ends = silence_.ends_at(); ends && *ends <= link_now())
+  const auto ends = silence_.ends_at();
+  const bool silent = ends && *ends <= link_now();
+  // If this thread stood still itself, the answer may be here. So it looks twice, and takes what is here in between.
+  if (std::exchange(suspects_, silent) && silent)
     return fail(std::string("it does not answer") + hint());
   watch();
 }

@@ -118,6 +118,7 @@ class store_link {
   runtime::operation_id connect_id_{};
   bool connecting_ = false, receiving_ = false, sending_ = false, ticking_ = false;
   bool refused_ = false;
+  bool suspects_ = false; ///< the silence was over when it was looked at last
   remote::silence silence_;
   std::chrono::microseconds round_trip_{0};
   std::shared_ptr<incoming> in_;

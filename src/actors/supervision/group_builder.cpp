@@ -157,8 +157,11 @@ void join_tier(caf::actor_system& system, trust_group& group, tier_handle tier, 
   arguments.start = std::move(start);
   start_tier(system, group, tier, std::move(arguments));
   const tier_handle& host = group.tiers().front();
-  tier.offers_again =
-      write_admission::looks_of(tier.admission, tier.demotion == demotion_mode::write_through);
+  const bool writes_new = tier.demotion == demotion_mode::write_through;
+  tier.offers_again = write_admission::looks_of(tier.admission, writes_new);
+  if (writes_new && tier.store &&
+      !tier.offers_again) // a store comes back: until then it misses what is stored
+    tier.offers_again = std::make_shared<offers_again>(false);
   auto down = writes_between(group, host, tier);
   down.waiting_bytes = group.memory->size() / 2; // the other half is for loads
   down.home = home;
