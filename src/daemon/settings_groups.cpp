@@ -300,12 +300,11 @@ problems remote_options::contradictions() const {
     found.push_back(
         {"remote.password_file", "is \"" + password_file + "\"", "an absolute path", "begin it with '/'"});
   const std::pair<const char*, const std::string*> of_tls[] = {{"remote.tls_ca_file", &tls_ca_file},
-                                                               {"remote.tls_client_file", &tls_client_file},
-                                                               {"remote.tls_name", &tls_name}};
+                                                               {"remote.tls_client_file", &tls_client_file}};
   for (const auto& [option, value] : of_tls) {
     if (value->empty())
       continue;
-    if (value != &tls_name && !is_whole_path(*value))
+    if (!is_whole_path(*value))
       found.push_back({option, "is \"" + *value + "\"", "an absolute path", "begin it with '/'"});
     if (!address.starts_with("rediss://"))
       found.push_back({option, "is \"" + *value + "\", but the address asks for no TLS",

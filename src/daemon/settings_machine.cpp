@@ -227,9 +227,8 @@ result<remote::tls_keys_ptr> read_tls(const remote_options& remote) {
             open_secret(remote.tls_client_file, remote.tls_client_file + " (tls_client_file of [[remote]])");
         !opened)
       return tl::unexpected(opened.error());
-  return remote::tls_keys::make({.ca_file = remote.tls_ca_file,
-                                 .client_file = remote.tls_client_file,
-                                 .name = remote.tls_name.empty() ? address->host : remote.tls_name});
+  return remote::tls_keys::make(
+      {.ca_file = remote.tls_ca_file, .client_file = remote.tls_client_file, .name = address->name});
 }
 
 result<remote::store_credentials> read_credentials(const remote_options& remote) {

@@ -4,6 +4,8 @@
 #include <netinet/in.h>
 #include <sys/un.h>
 
+#include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cstring>
 #include <optional>
@@ -46,7 +48,7 @@ std::optional<store_address> parse_port(std::string_view text) {
     if (::inet_pton(AF_INET6, host.c_str(), &address.sin6_addr) != 1)
       return std::nullopt;
     auto made = made_of(text, address);
-    made.host = std::move(host);
+    made.name = std::move(host);
     return made;
   }
   sockaddr_in address{};
@@ -55,16 +57,29 @@ std::optional<store_address> parse_port(std::string_view text) {
   if (::inet_pton(AF_INET, host.c_str(), &address.sin_addr) != 1)
     return std::nullopt;
   auto made = made_of(text, address);
-  made.host = std::move(host);
+  made.name = std::move(host);
   return made;
+}
+
+bool is_host_name(std::string_view text) {
+  return !text.empty() && text.size() <= 253 && std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_' || c == ':';
+  });
 }
 
 } // namespace
 
 result<store_address> parse_store_address(std::string_view text) {
-  constexpr std::string_view with_tls = "rediss://";
+  constexpr std::string_view with_tls = "rediss://", with_name = "?name=";
   const bool tls = text.starts_with(with_tls);
-  const auto where = tls ? text.substr(with_tls.size()) : text;
+  auto where = tls ? text.substr(with_tls.size()) : text;
+  std::string_view name;
+  if (auto at = where.find(with_name); tls && at != std::string_view::npos) {
+    name = where.substr(at + with_name.size());
+    where = where.substr(0, at);
+    if (!is_host_name(name))
+      return fail(errc::bad_request, "the name of a host, such as cache.example, was expected behind ?name=");
+  }
   auto parsed = where.starts_with('/') && !tls ? parse_path(where) : parse_port(where);
   if (!parsed)
     return fail(errc::bad_request,
@@ -72,6 +87,8 @@ result<store_address> parse_store_address(std::string_view text) {
                 "such as 10.0.0.7:6379 or [fd00::7]:6379, or one behind rediss:// for TLS, was expected");
   parsed->text = text;
   parsed->tls = tls;
+  if (!name.empty())
+    parsed->name = name;
   return *parsed;
 }
 

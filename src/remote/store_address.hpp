@@ -15,12 +15,13 @@ struct store_address {
   socklen_t length = 0;
 
   bool tls = false;
-  std::string host{}; ///< its numeric part; empty: a path
+  std::string name{}; ///< with TLS: what the server's certificate is for, a host or the numeric address
 
   bool at_path() const { return bytes.ss_family == AF_UNIX; }
 };
 
-/// Accepts "/path/of/a/socket", "10.0.0.7:6379" and "[fd00::7]:6379", and the latter two behind "rediss://", for TLS. Names of hosts are not resolved, because that blocks.
+/// Accepts "/path/of/a/socket", "10.0.0.7:6379" and "[fd00::7]:6379", and the latter two behind "rediss://", for TLS, with
+/// "?name=NAME" behind them if the server's certificate is for a name. Names of hosts are not resolved, because that blocks.
 /// Errors: `bad_request` with what was expected.
 result<store_address> parse_store_address(std::string_view text);
 

@@ -72,7 +72,8 @@ std::string certificate_fault(long fault, const std::string& name) {
     case X509_V_ERR_HOSTNAME_MISMATCH:
     case X509_V_ERR_IP_ADDRESS_MISMATCH:
       return "the server's certificate is not for \"" + name +
-             "\": set tls_name to a name that the certificate has, or issue one for this name or address";
+             "\": write ?name=NAME behind the address, with a name that the certificate has, or issue one "
+             "for this name or address";
     case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
     case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
     case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:

@@ -39,12 +39,10 @@ TEST(RemoteSettings, AreRead) {
 }
 
 TEST(RemoteSettings, MayAskForTls) {
-  auto parsed =
-      parse(tls + "tls_ca_file = \"/ca.pem\"\ntls_client_file = \"/c.pem\"\ntls_name = \"cache\"\n");
+  auto parsed = parse(tls + "tls_ca_file = \"/ca.pem\"\ntls_client_file = \"/c.pem\"\n");
   ASSERT_TRUE(parsed) << render_problems(parsed.error());
   EXPECT_EQ(parsed->remote[0].tls_ca_file, "/ca.pem");
   EXPECT_EQ(parsed->remote[0].tls_client_file, "/c.pem");
-  EXPECT_EQ(parsed->remote[0].tls_name, "cache");
   EXPECT_TRUE(parse(tls));
 }
 
@@ -62,7 +60,7 @@ TEST(RemoteSettings, EachMistakeIsNamed) {
       {at + "password_file = \"valkey\"\n", "an absolute path"},
       {at + "tls_ca_file = \"/ca.pem\"\n",
        "remote[0].tls_ca_file is \"/ca.pem\", but the address asks for no TLS"},
-      {at + "tls_name = \"cache\"\n", "write rediss:// in front of the address"},
+      {at + "tls_client_file = \"/c.pem\"\n", "write rediss:// in front of the address"},
       {tls + "tls_ca_file = \"ca.pem\"\n", "an absolute path"},
       {tls + "tls_client_file = \"c.pem\"\n", "an absolute path"},
       {"[[remote]]\naddress = \"rediss:///run/valkey.sock\"\n", "one behind rediss:// for TLS"},

@@ -99,7 +99,8 @@ TEST_F(RemoteTls, CarriesValuesOfManyParts) {
 
 TEST_F(RemoteTls, TheNameMayBeThatOfAHost) {
   start_tls_store(authority_->issue("named", "DNS:cache.test"));
-  start(tls_section(ca() + "tls_name = \"cache.test\"\n"));
+  port_ += "?name=cache.test";
+  start(tls_section(ca()));
   works();
 }
 
@@ -165,7 +166,7 @@ TEST_F(RemoteTls, AnExpiredCertificateIsRefused) {
 TEST_F(RemoteTls, AnotherNameIsRefused) {
   start_tls_store(authority_->issue("other", "IP:127.0.0.9"));
   start(tls_section(ca()));
-  says("the server's certificate is not for \"127.0.0.1\": set tls_name");
+  says("the server's certificate is not for \"127.0.0.1\": write ?name=NAME");
 }
 
 TEST_F(RemoteTls, AnUnknownAuthorityIsRefused) {

@@ -30,23 +30,39 @@ TEST(StoreAddress, IsAPathOrANumericAddress) {
 TEST(StoreAddress, MayAskForTls) {
   auto four = parse_store_address("rediss://10.0.0.7:6380").value();
   EXPECT_TRUE(four.tls);
-  EXPECT_EQ(four.host, "10.0.0.7");
+  EXPECT_EQ(four.name, "10.0.0.7");
   EXPECT_EQ(four.text, "rediss://10.0.0.7:6380");
   auto six = parse_store_address("rediss://[fd00::7]:6380").value();
   EXPECT_TRUE(six.tls);
-  EXPECT_EQ(six.host, "fd00::7");
+  EXPECT_EQ(six.name, "fd00::7");
+  auto named = parse_store_address("rediss://10.0.0.7:6380?name=cache.example").value();
+  EXPECT_EQ(named.name, "cache.example");
+  EXPECT_EQ(ntohs(reinterpret_cast<const sockaddr_in*>(&named.bytes)->sin_port), 6380);
   EXPECT_FALSE(parse_store_address("10.0.0.7:6379").value().tls);
 }
 
 TEST(StoreAddress, AnythingElseIsRefused) {
-  for (const std::string& text :
-       {std::string(""), std::string("valkey.example:6379"), std::string("10.0.0.7"),
-        std::string("10.0.0.7:"), std::string("10.0.0.7:0"), std::string("10.0.0.7:65536"),
-        std::string("10.0.0.7:6379x"), std::string("fd00::7:6379"), std::string("[fd00::7]"),
-        std::string("[]:6379"), std::string("[10.0.0.7]:6379"), "/" + std::string(107, 'p'),
-        std::string("rediss:///run/valkey.sock"), std::string("rediss://"),
-        std::string("redis://10.0.0.7:6379"), std::string("rediss://user:secret@10.0.0.7:6379"),
-        std::string("/a\0b", 4)}) {
+  for (const std::string& text : {std::string(""),
+                                  std::string("valkey.example:6379"),
+                                  std::string("10.0.0.7"),
+                                  std::string("10.0.0.7:"),
+                                  std::string("10.0.0.7:0"),
+                                  std::string("10.0.0.7:65536"),
+                                  std::string("10.0.0.7:6379x"),
+                                  std::string("fd00::7:6379"),
+                                  std::string("[fd00::7]"),
+                                  std::string("[]:6379"),
+                                  std::string("[10.0.0.7]:6379"),
+                                  "/" + std::string(107, 'p'),
+                                  std::string("rediss:///run/valkey.sock"),
+                                  std::string("rediss://"),
+                                  std::string("redis://10.0.0.7:6379"),
+                                  std::string("10.0.0.7:6379?name=cache"),
+                                  std::string("rediss://10.0.0.7:6379?name="),
+                                  std::string("rediss://10.0.0.7:6379?name=a b"),
+                                  std::string("rediss://10.0.0.7:6379?db=1"),
+                                  std::string("rediss://user:secret@10.0.0.7:6379"),
+                                  std::string("/a\0b", 4)}) {
     auto parsed = parse_store_address(text);
     ASSERT_FALSE(parsed) << text;
     EXPECT_EQ(parsed.error().code, errc::bad_request);
