@@ -101,8 +101,6 @@ void read_paths(const toml::table& file, doctor_subject& subject) {
       if (auto one = each.value<std::string>())
         subject.disks.push_back(*one);
   }
-  if (file["disk"]["enabled"].value_or(true) == false)
-    subject.disks.clear();
   subject.metrics = file["metrics"]["address"].value_or(subject.metrics);
 }
 
@@ -122,6 +120,8 @@ outcome<doctor_subject> read_subject(std::string_view text, const std::string& f
     return tl::unexpected(read.error());
   if (auto read = read_size(table, "disk", file, subject.disk_bytes); !read)
     return tl::unexpected(read.error());
+  if (subject.disk_bytes == 0)
+    subject.disks.clear();
   return subject;
 }
 

@@ -156,7 +156,7 @@ problems settings::validate() const {
     check_alike(found, *this, group);
   if (!all.empty()) {
     check_shares(found, *this, all, "host", host.bytes, &listen_options::host_bytes);
-    if (disk.enabled)
+    if (disk.enabled())
       check_shares(found, *this, all, "disk", disk.bytes, &listen_options::disk_bytes);
   }
   append(found, validate_quotas());
@@ -187,18 +187,18 @@ problems settings::contradictions() const {
   append(found, shadow.contradictions());
   append(found, gpu.contradictions());
   append(found, metrics.contradictions());
-  if ((disk.enabled || gpu.tier_bytes != 0) && lease.host_percent != 0 &&
+  if ((disk.enabled() || gpu.tier_bytes != 0) && lease.host_percent != 0 &&
       lease.host_percent < lease_percent_with_disk)
     found.push_back(
         {"lease.host_percent", "is " + std::to_string(lease.host_percent),
          "30 to 100 with a disk or a GPU tier, because new leases leave 25 % of host memory for loads "
          "from it",
          "raise it"});
-  if (host.staging_only && !disk.enabled)
-    found.push_back({"host.staging_only", "is true",
-                     "disk.enabled = true with it: nothing stays in host memory",
-                     "enable the disk, or let host memory keep objects"});
-  if (host.staging_only && disk.enabled && disk.demotion != "write_through" && disk.demotion != "write_back")
+  if (host.staging_only && !disk.enabled())
+    found.push_back({"host.staging_only", "is true", "disk.bytes with it: nothing stays in host memory",
+                     "give the disk bytes, or let host memory keep objects"});
+  if (host.staging_only && disk.enabled() && disk.demotion != "write_through" &&
+      disk.demotion != "write_back")
     found.push_back(
         {"host.staging_only", "is true",
          "disk.demotion = \"write_through\" or \"write_back\" with it, not \"" + disk.demotion + "\"",
@@ -211,7 +211,7 @@ std::vector<group_options> settings::groups() const {
   divide(*this, all, host.bytes, host.huge_pages ? huge_page_bytes : 4 * kibibyte,
          &listen_options::host_bytes, &group_options::host_bytes);
   const auto& directories = disk.path;
-  if (disk.enabled)
+  if (disk.enabled())
     divide(*this, all, disk.bytes, 4 * kibibyte * directories.size(), &listen_options::disk_bytes,
            &group_options::disk_bytes);
   for (auto& group : all)

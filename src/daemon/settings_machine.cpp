@@ -30,7 +30,7 @@ bool is_same(const std::string& one, const std::string& other) {
 
 std::vector<option_problem> repeated_directories(const settings& with) {
   std::vector<option_problem> found;
-  if (!with.disk.enabled)
+  if (!with.disk.enabled())
     return found;
   const auto& paths = with.disk.path;
   for (auto path = paths.begin(); path != paths.end(); ++path) {
@@ -45,7 +45,7 @@ std::vector<option_problem> repeated_directories(const settings& with) {
 
 std::vector<option_problem> missing_directories(const settings& with, const std::string& default_path) {
   std::vector<option_problem> found;
-  if (!with.disk.enabled)
+  if (!with.disk.enabled())
     return found;
   for (const std::string& path : with.disk.path) {
     std::error_code failed;
@@ -63,7 +63,7 @@ std::vector<option_problem> missing_directories(const settings& with, const std:
 void make_default_directories(const settings& with, const std::string& default_path,
                               const std::string& default_socket) {
   std::error_code ignored;
-  if (with.disk.enabled && with.disk.path == std::vector{default_path})
+  if (with.disk.enabled() && with.disk.path == std::vector{default_path})
     fs::create_directories(default_path, ignored);
   for (const listen_options& listen : with.listen)
     if (auto folder = fs::path(listen.path).parent_path();

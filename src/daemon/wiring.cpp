@@ -55,7 +55,7 @@ group_plan plan_of(const settings& with, const group_options& group, const std::
   plan.device_reads = with.gpu.enabled && with.gpu.maps_arena(group.isolated);
   plan.spaces_max = with.connection.group_spaces_max;
   plan.sessions = {with.connection.sessions_group_max(), with.connection.session_bytes_group(),
-                   with.connection.sessions_max, with.connection.session_bytes()};
+                   with.connection.sessions_max(), with.connection.session_bytes()};
   plan.prompts = {with.connection.prompts_max(), with.connection.prompt_bytes()};
   auto clock = std::find(policy_options::clocks.begin(), policy_options::clocks.end(), with.policy.clock);
   plan.policy_time = static_cast<clock_source>(clock - policy_options::clocks.begin());
@@ -73,7 +73,7 @@ group_plan plan_of(const settings& with, const group_options& group, const std::
           {policy, group.host_bytes / 100 * percent + group.host_bytes % 100 * percent / 100});
   if (with.host.numa_node != "any")
     plan.numa_node = static_cast<uint32_t>(std::stoul(with.host.numa_node)); // validated
-  if (with.disk.enabled && group.disk_bytes != 0) {
+  if (with.disk.enabled() && group.disk_bytes != 0) {
     plan.disk = tier_config_of(group.disk_bytes, with.disk.allocator, with.disk.policy);
     plan.disk->kind = tier_kind::disk;
     auto mismatch =
@@ -91,19 +91,25 @@ group_plan plan_of(const settings& with, const group_options& group, const std::
     plan.disk->demotion = demotion_of(with.disk.demotion);
   }
   if (with.gpu.tier_bytes != 0) {
-    plan.gpu = tier_config_of(with.gpu.tier_bytes, with.gpu.tier_allocator, with.gpu.tier_policy);
+    plan.gpu = tier_config_of(with.gpu.tier_bytes, with.disk.allocator, with.host.policy);
     plan.gpu->kind = tier_kind::gpu;
     plan.gpu_device = with.gpu.tier_device;
     plan.gpu_peers = with.gpu.tier_peers;
     plan.gpu->returning = demotion_of(with.gpu.tier_demotion);
   }
   plan.quotas = with.quotas_of(group.name);
-  plan.leases = {with.lease.host_percent, with.lease.connection_percent, with.lease.disk_percent};
+  plan.leases = {with.lease.host_percent, with.lease.connection_percent, with.lease.host_percent};
   return plan;
 }
 
 /// Of all clients: a quarter of the mappings that the kernel grants a process by default (vm.max_map_count).
 constexpr uint32_t regions_max = 16384;
+
+/// Of one client: no machine has as much memory, and 16 such clients leave the daemon most of its address space.
+constexpr uint64_t region_bytes_max = 2 * tebibyte;
+
+/// Added to the nice value of the daemon: where processors are short, lookups and engines go before copies.
+constexpr int copier_nice = 10;
 
 result<void> open_sockets(const settings& with, const group_options& group, size_t number,
                           actors::supervisor_arguments& wired) {
@@ -127,7 +133,6 @@ result<void> open_sockets(const settings& with, const group_options& group, size
 result<actors::listen_plan> open_redis_port(const redis_options& door) {
   actors::listen_plan plan;
   plan.door.emplace();
-  plan.door->value_bytes_max = door.value_bytes_max;
   if (!door.password_file.empty()) {
     auto password = read_password(door.password_file, "password_file of [[resp]]");
     if (!password)
@@ -236,19 +241,19 @@ result<void> serve_metrics(const settings& with, actors::supervisor_arguments& w
 
 connection_limits limits_of(const connection_options& with) {
   connection_limits limits;
-  limits.credit_requests = with.credit_requests;
+  limits.credit_requests = with.credit_requests();
   limits.credit_bytes = with.credit_bytes();
   limits.staging_bytes = with.staging_bytes;
   limits.reservations_max = with.reservations_max();
-  limits.spaces_max = with.spaces_max;
-  limits.region_bytes = with.region_bytes;
+  limits.spaces_max = with.spaces_max();
+  limits.region_bytes = region_bytes_max;
   limits.leases_max = with.leases_max();
   limits.lease_objects_max = with.lease_objects_max();
   limits.group_bytes = with.group_bytes;
   limits.connections_max = with.connections_max;
   limits.request_deadline = with.request_deadline;
   limits.request_deadline_max = with.request_deadline_max();
-  limits.handshake_deadline = with.handshake_deadline;
+  limits.handshake_deadline = with.handshake_deadline();
   return limits;
 }
 
@@ -265,13 +270,10 @@ memo_pool_ptr memos_of(const connection_options& with, const teardown_ptr& line)
 result<void> open_all(const settings& with, const std::string& state_directory,
                       actors::supervisor_arguments& wired) {
   auto groups = with.groups();
-  auto all_regions = region_budget::make(
-      {"the daemon", "16 times connection.region_bytes", with.connection.region_bytes_total(), regions_max});
+  auto all_regions = region_budget::make({"the daemon", 16 * region_bytes_max, regions_max});
   for (size_t i = 0; i < groups.size(); ++i) {
     wired.regions.push_back(
-        region_budget::make({"the trust group " + groups[i].name, "4 times connection.region_bytes",
-                             with.connection.region_bytes_group()},
-                            all_regions));
+        region_budget::make({"the trust group " + groups[i].name, 4 * region_bytes_max}, all_regions));
     wired.groups.push_back(plan_of(with, groups[i], state_directory));
     wired.groups.back().number = i + 1;
     wired.groups.back().cost_model = wired.cost_model;
@@ -300,8 +302,7 @@ result<actors::supervisor_arguments> wire_up(const settings& with, const environ
   wired.boot = random_boot_id();
   wired.teardown = std::make_shared<teardown>();
   wired.lease_ends = std::make_shared<teardown>("lease ends");
-  wired.populator = std::make_shared<region_populator>(
-      [nice = static_cast<int>(with.copier.nice)] { runtime::be_nice(nice); });
+  wired.populator = std::make_shared<region_populator>([nice = copier_nice] { runtime::be_nice(nice); });
   wired.cost_model->store(with.disk.cost_model);
   wired.limits = limits_of(with.connection);
   wired.limits.groups = with.groups().size();
@@ -309,10 +310,10 @@ result<actors::supervisor_arguments> wire_up(const settings& with, const environ
   wired.limits.pin_percent = with.lease.pin_percent;
   wired.limits.session_percent = with.lease.session_percent;
   wired.copiers = with.copier.threads == 0 ? env.default_copiers() : with.copier.threads;
-  wired.copier_nice = static_cast<int>(with.copier.nice);
+  wired.copier_nice = copier_nice;
   wired.copier_slice_us = runtime::runtime_options().slice_us;
   wired.devices.enabled = with.gpu.enabled;
-  wired.devices.device.staging_bytes = with.gpu.staging_bytes;
+  wired.devices.device.staging_bytes = with.connection.device_staging_bytes();
   wired.devices.device.direct_bytes = with.gpu.direct_bytes;
   wired.devices.device.deadline = with.gpu.deadline;
   wired.prefault_piece_bytes = with.host.prefault ? prefault_piece_bytes : 0;

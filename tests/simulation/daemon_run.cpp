@@ -90,9 +90,9 @@ void daemon_run::draw_machine() {
   with.host.bytes = groups * ((host + page_bytes - 1) / page_bytes * page_bytes);
   with.host.segment_bytes = huge_page_bytes;
   with.host.prefault = random_.coin();
-  with.disk.enabled = random_.below(4) != 0;
   with.disk.path.assign(1, simulated_calls::folder);
-  with.disk.bytes = groups * (roomy_ ? 4 * mebibyte : mebibyte * random_.between(1, 2));
+  with.disk.bytes =
+      random_.below(4) == 0 ? 0 : groups * (roomy_ ? 4 * mebibyte : mebibyte * random_.between(1, 2));
   static constexpr const char* policies[] = {"lru", "arc", "kmg", "s3fifo", "fifo"};
   with.host.policy = policies[random_.below(std::size(policies))];
   with.disk.policy = policies[random_.below(std::size(policies))];
@@ -102,7 +102,7 @@ void daemon_run::draw_machine() {
   with.copier.threads = static_cast<uint32_t>(random_.between(1, 2));
   with.metrics.address.clear();
   with.connection.request_deadline = seconds(random_.between(1, 30));
-  with.connection.credit_requests = static_cast<uint32_t>(random_.between(2, 16));
+  with.connection.group_bytes = mebibyte * random_.between(16, 64); // 4 to 16 requests in flight
 }
 
 void daemon_run::draw_clients() {

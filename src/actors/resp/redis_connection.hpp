@@ -113,7 +113,6 @@ struct redis_environment {
   std::shared_ptr<const connection_environment>
       group;            ///< the group's limits, clients and logs are those of its other clients
   std::string password; ///< empty: no password is needed
-  uint64_t value_bytes_max = 512ULL << 20;
   std::shared_ptr<metrics::resp_probe> probe;
 };
 using redis_connection_ptr = std::shared_ptr<const redis_environment>;

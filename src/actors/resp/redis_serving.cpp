@@ -209,11 +209,7 @@ task<> redis_connection::serve_writes(std::shared_ptr<redis_batch> batch) {
 /// Receives a long value into its place.
 task<> redis_connection::serve_value() {
   error failure;
-  if (skips_ || step_->value_bytes > door_->value_bytes_max) {
-    if (!skips_)
-      failure = {errc::bad_request, "the value has " + std::to_string(step_->value_bytes) +
-                                        " bytes: expected at most " + std::to_string(door_->value_bytes_max) +
-                                        " (value_bytes_max of [[resp]])"};
+  if (skips_) {
     co_await skip_value();
   } else {
     auto one = std::make_shared<object_batch>();

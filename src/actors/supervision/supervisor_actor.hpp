@@ -17,7 +17,6 @@ namespace terrace::actors {
 /// A socket for Redis clients.
 struct redis_plan {
   std::string password; ///< empty: no password
-  uint64_t value_bytes_max = 512ULL << 20;
 };
 
 struct listen_plan {
