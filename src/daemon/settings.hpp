@@ -81,7 +81,7 @@ struct listen_options {
   friend bool operator==(const listen_options&, const listen_options&) = default;
 };
 
-/// [[resp]]: a door for Redis clients. There is none by default.
+/// [[resp]]: a socket for Redis clients. There is none by default.
 struct redis_options {
 #define RESP_OPTION TERRACE_OPTION_MEMBER
 #include "daemon/options.def"
@@ -284,7 +284,7 @@ struct settings {
   std::vector<option_problem> contradictions() const;
   std::vector<option_problem> validate_quotas() const;
   std::vector<option_problem> validate_shares() const;
-  std::vector<option_problem> validate_doors() const;
+  std::vector<option_problem> validate_redis_sockets() const;
   std::vector<option_problem> validate_remotes() const;
 };
 

@@ -82,9 +82,9 @@ std::vector<named_socket> sockets_of(const settings& with) {
   std::vector<named_socket> sockets;
   for (const listen_options& listen : with.listen)
     sockets.push_back({"listen.path", listen.path});
-  for (const redis_options& door : with.resp)
-    if (door.at_path())
-      sockets.push_back({"resp.address", door.address});
+  for (const redis_options& redis : with.resp)
+    if (redis.at_path())
+      sockets.push_back({"resp.address", redis.address});
   return sockets;
 }
 
@@ -131,9 +131,9 @@ std::vector<option_problem> machine_problems(const settings& with, const std::st
                        "another path for each socket", "remove or change one of them"});
   }
   check_numa_node(with.host.numa_node, found);
-  for (const redis_options& door : with.resp)
-    if (!door.password_file.empty())
-      if (auto password = read_password(door.password_file, "password_file of [[resp]]"); !password)
+  for (const redis_options& redis : with.resp)
+    if (!redis.password_file.empty())
+      if (auto password = read_password(redis.password_file, "password_file of [[resp]]"); !password)
         found.push_back(
             {"resp.password_file", "is not usable: " + password.error().text,
              "a plain file that only the daemon's user reads, with the password in its first line",

@@ -130,30 +130,30 @@ result<void> open_sockets(const settings& with, const group_options& group, size
   return {};
 }
 
-result<actors::listen_plan> open_redis_port(const redis_options& door) {
+result<actors::listen_plan> open_redis_port(const redis_options& redis) {
   actors::listen_plan plan;
-  plan.door.emplace();
-  if (!door.password_file.empty()) {
-    auto password = read_password(door.password_file, "password_file of [[resp]]");
+  plan.redis.emplace();
+  if (!redis.password_file.empty()) {
+    auto password = read_password(redis.password_file, "password_file of [[resp]]");
     if (!password)
       return tl::unexpected(password.error());
-    plan.door->password = std::move(*password);
+    plan.redis->password = std::move(*password);
   }
-  if (door.at_path()) {
-    auto opened = open_listening_socket(door.address, door.mode);
+  if (redis.at_path()) {
+    auto opened = open_listening_socket(redis.address, redis.mode);
     if (!opened)
       return tl::unexpected(opened.error());
-    plan.path = door.address;
+    plan.path = redis.address;
     plan.socket = std::make_shared<unique_fd>(std::move(*opened));
     listen_options who;
-    who.uids = door.uids;
-    who.gids = door.gids;
+    who.uids = redis.uids;
+    who.gids = redis.gids;
     plan.admits = [who, own = static_cast<uint32_t>(::geteuid())](uid_t uid, gid_t gid) {
       return who.admits(uid, gid, own);
     };
     return plan;
   }
-  auto where = *parse_loopback_address(door.address); // validated
+  auto where = *parse_loopback_address(redis.address); // validated
   auto opened = open_listening_port(where.host, where.port);
   if (!opened)
     return tl::unexpected(opened.error());
@@ -163,14 +163,14 @@ result<actors::listen_plan> open_redis_port(const redis_options& door) {
   return plan;
 }
 
-result<void> open_doors(const settings& with, const std::vector<group_options>& groups,
-                        actors::supervisor_arguments& wired) {
-  for (const redis_options& door : with.resp) {
-    auto plan = open_redis_port(door);
+result<void> open_redis_sockets(const settings& with, const std::vector<group_options>& groups,
+                                actors::supervisor_arguments& wired) {
+  for (const redis_options& redis : with.resp) {
+    auto plan = open_redis_port(redis);
     if (!plan)
       return tl::unexpected(plan.error());
     auto group =
-        std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.name == door.group; });
+        std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.name == redis.group; });
     plan->group = static_cast<size_t>(group - groups.begin()); // validated
     wired.listens.push_back(std::move(*plan));
   }
@@ -289,7 +289,7 @@ result<void> open_all(const settings& with, const std::string& state_directory,
   }
   if (auto planned = plan_remotes(with, wired); !planned)
     return planned;
-  if (auto opened = open_doors(with, groups, wired); !opened)
+  if (auto opened = open_redis_sockets(with, groups, wired); !opened)
     return opened;
   return serve_metrics(with, wired);
 }

@@ -1,4 +1,4 @@
-// The door for Redis clients, over its socket: what they store, find, replace and remove, and what they must
+// The socket for Redis clients, over its socket: what they store, find, replace and remove, and what they must
 // not do.
 #include "resp_door.hpp"
 #include "tests/support/scrape.hpp"

@@ -140,9 +140,9 @@ error start(supervisor_pointer self) {
     listener.place = state.with.place;
     listener.next_id = next_id;
     listener.environment = environment;
-    if (plan.door)
-      listener.door = std::make_shared<redis_environment>(
-          redis_environment{environment, plan.door->password, state.with.probes[plan.group].resp});
+    if (plan.redis)
+      listener.redis = std::make_shared<redis_environment>(
+          redis_environment{environment, plan.redis->password, state.with.probes[plan.group].resp});
     state.listeners.push_back(spawn_listener(self->system(), state.with.place(), std::move(listener)));
     self->monitor(state.listeners.back());
   }

@@ -24,7 +24,7 @@ struct listen_plan {
   size_t group = 0; ///< index in `groups`
   std::shared_ptr<unique_fd> socket;
   std::function<bool(uid_t, gid_t)> admits;
-  std::optional<redis_plan> door;
+  std::optional<redis_plan> redis;
 };
 
 struct supervisor_arguments {
