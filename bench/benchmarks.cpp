@@ -46,7 +46,7 @@ std::span<const benchmark> benchmarks() {
        session_turn},
       {"fork", "forks of a session of 131,072 tokens, beside sessions that are opened", fork_sessions},
       {"sessions_many", "memory of 100,000 sessions, bytes each", sessions_many},
-      {"resp_get", "values of 64 B to 4 MiB by the door for Redis clients, beside redis-server", resp_get},
+      {"resp_get", "values of 64 B to 4 MiB by the socket for Redis clients, beside redis-server", resp_get},
       {"resp_set", "the same, stored", resp_set},
       {"remote_get", "objects of 256 KiB to 4 MiB from redis-server to host memory, beside a bare client",
        remote_get},

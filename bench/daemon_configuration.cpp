@@ -16,7 +16,7 @@ std::string daemon_configuration(const bench_daemon_options& with, const daemon_
   if (with.host_bytes != 0)
     text += "[host]\nbytes = " + std::to_string(with.host_bytes) + "\n";
   text += "[disk]\n";
-  text += with.disk ? "path = \"" + at.state + "\"\n" : "enabled = false\n";
+  text += with.disk ? "path = \"" + at.state + "\"\n" : "bytes = 0\n";
   if (with.disk && with.disk_bytes != 0)
     text += "bytes = " + std::to_string(with.disk_bytes) + "\n";
   // Several daemons may run at the same time, each with its metrics.

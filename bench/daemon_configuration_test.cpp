@@ -27,9 +27,8 @@ TEST(DaemonConfiguration, HasWhatABenchmarkSets) {
 }
 
 TEST(DaemonConfiguration, TurnsTheDiskOff) {
-  EXPECT_EQ(
-      daemon_configuration({.disk_bytes = 8192, .disk = false}, places),
-      "[[listen]]\npath = \"/a/socket\"\n[disk]\nenabled = false\n[metrics]\naddress = \"127.0.0.1:0\"\n");
+  EXPECT_EQ(daemon_configuration({.disk_bytes = 8192, .disk = false}, places),
+            "[[listen]]\npath = \"/a/socket\"\n[disk]\nbytes = 0\n[metrics]\naddress = \"127.0.0.1:0\"\n");
 }
 
 } // namespace

@@ -1,4 +1,4 @@
-// The door for Redis clients compared with redis-server: the same client on a Unix socket, 16 commands in
+// The socket for Redis clients compared with redis-server: the same client on a Unix socket, 16 commands in
 // flight.
 #include "bench/bench_daemon.hpp"
 #include "bench/benchmark.hpp"

@@ -89,9 +89,9 @@ class Run:
         tier = max(self.prefix_bytes * 5 // 4, least // 2) // slot * slot
         return Daemon(host, disk_bytes=max(3 * self.prefix_bytes, 2 * least), workers=0,
                       gpu=f'tier_device = "{self.uuid}"\ntier_bytes = {tier}\n'
-                          f'tier_allocator = "paged:{slot}"\n'
                           # One client that leases most of a tier: what a lease may not hold there is loaded from host memory.
-                          "[lease]\nconnection_percent = 100\ndisk_percent = 100\n")
+                          "[lease]\nhost_percent = 100\nconnection_percent = 100\n",
+                      disk=f'allocator = "paged:{slot}"\n')
 
     def make_kv(self) -> tuple[torch.Tensor, object]:
         """With the memory that is registered."""

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <sys/resource.h>
 
 namespace terrace {
 
@@ -97,5 +98,14 @@ class preemption_count {
  private:
   int64_t last_ = 0;
 };
+
+inline bool preemption_count::grew() {
+  rusage used{};
+  if (::getrusage(RUSAGE_THREAD, &used) != 0)
+    return false;
+  bool more = used.ru_nivcsw > last_;
+  last_ = used.ru_nivcsw;
+  return more;
+}
 
 } // namespace terrace

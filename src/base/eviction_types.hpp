@@ -45,7 +45,8 @@ struct request_hints {
   uint64_t session = 0; ///< identifies the conversation, the same for all its turns; 0: not given
   uint32_t turn = 0;    ///< from 1; 0: not given
   uint32_t space = 0;   ///< number of the chain's space, from 1; 0: not given
-  uint8_t priority = 0; ///< 0 to 7; higher priorities stay longer under the `priority` policy
+  uint8_t retention =
+      0; ///< 0 to 7, from the priority of the request; more stays longer under the `priority` policy
 };
 
 enum class finish_reason : uint8_t { unknown, stop, length, tool_call, aborted };

@@ -3,7 +3,7 @@
 #include "cli/command.hpp"
 #include "cli/console.hpp"
 #include "cli/daemon_connection.hpp"
-#include "cli/top_report.hpp"
+#include "cli/status_report.hpp"
 #include "cli/units.hpp"
 
 #include <CLI/CLI.hpp>

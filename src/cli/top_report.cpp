@@ -1,4 +1,4 @@
-#include "cli/top_report.hpp"
+#include "cli/status_report.hpp"
 
 #include "cli/table.hpp"
 #include "cli/units.hpp"

@@ -68,7 +68,8 @@ result<void> client_spaces::add(std::shared_ptr<client_space> opened) {
     return same_terms(*known, *opened);
   if (spaces_.size() >= spaces_max_)
     return fail(errc::busy, "the connection has " + std::to_string(spaces_.size()) +
-                                " spaces open, as many as connection.spaces_max allows; close some");
+                                " spaces open, as many as a connection may have (a 16th of "
+                                "connection.group_spaces_max, at least 64); close some");
   // registered last, because a refused rank would count as one that has left
   opened->presence = std::make_unique<rank_presence::member>(opened->space->ranks, opened->rank);
   spaces_.emplace(id, std::move(opened));

@@ -78,7 +78,7 @@ class client_deadlines {
   /// Returns the reason for which an overdue connection ends. Precondition: it is not `closing`.
   static error overdue(connection_phase phase) {
     return {errc::deadline, phase == connection_phase::handshake
-                                ? "expected hello within connection.handshake_deadline"
+                                ? "expected hello within a third of connection.request_deadline"
                                 : "expected the rest of a frame within connection.request_deadline"};
   }
 

@@ -1,4 +1,5 @@
-// The handshake of a client: its request, and the answer on the wire.
+// How a client begins: whether its user may connect, which version it speaks, which of its former connections end, and the
+// answer on the wire. Here is also what a client may do to others (`may_govern`) and to the memory of its group (`may_map`).
 #pragma once
 
 #include "base/error.hpp"

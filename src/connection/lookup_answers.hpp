@@ -1,4 +1,4 @@
-// Writes the answer to a lookup on the wire.
+// What answers a lookup: the frame on the wire, and for a lookup with an id also the group, which others ask (`named_lookup`).
 #pragma once
 
 #include "base/digest.hpp"
@@ -89,6 +89,22 @@ write_lookup_answer(flatbuffers::FlatBufferBuilder& body, const prefix_plan& pla
       body, plan.requested_chunks, plan.found_chunks, plan.found_tokens, plan.usable_tokens, tiers, lease,
       plan.first_token, plan.missing ? &missing : nullptr, listed, static_cast<uint8_t>(digests.width),
       session.tokens, session_digest, recompute_chunks, plan.tail_tokens, cursors, logits);
+}
+
+inline void named_lookup::answered(lookup_outcome outcome) {
+  std::exchange(tell_, nullptr)({id_, context_, std::make_shared<const lookup_outcome>(std::move(outcome))});
+}
+
+inline named_lookup::~named_lookup() {
+  if (!tell_)
+    return;
+  lookup_outcome none;
+  errc why = context_->ended.load();
+  if (why == errc::ok || why == errc::gone)
+    none.failure = {errc::gone, "the lookup has no answer: it was refused, or its connection ended"};
+  else
+    none.failure = {why, "the lookup ended before it was answered"};
+  answered(std::move(none));
 }
 
 } // namespace terrace

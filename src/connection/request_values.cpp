@@ -133,7 +133,7 @@ request_hints hints_of(const wire::Options& options, uint8_t priority) {
   request_hints hints;
   hints.session = options.session();
   hints.turn = options.turn();
-  hints.priority = static_cast<uint8_t>((255 - priority) / 32); // 0 to 7; a higher number stays longer
+  hints.retention = static_cast<uint8_t>((255 - priority) / 32);
   return hints;
 }
 

@@ -88,7 +88,7 @@ namespace {
 std::string tenant_of(const group_status& status, space_id space) {
   auto tenant = status.tenants != nullptr ? status.tenants->tenant_of(space) : std::nullopt;
   auto terms =
-      tenant && *tenant != tenant_id{} ? status.tenants->terms_of(*tenant, tier_kind::host) : std::nullopt;
+      tenant && *tenant != tenant_id{} ? status.tenants->terms_of(*tenant, memory_tier) : std::nullopt;
   if (!terms)
     return {};
   return terms->number == 0 ? terms->name : terms->name + "#" + std::to_string(terms->number);

@@ -47,9 +47,9 @@ auto end_at_once(const settings& with) {
   std::vector<std::string> sockets;
   for (const listen_options& listen : with.listen)
     sockets.push_back(listen.path);
-  for (const redis_options& door : with.resp)
-    if (door.at_path())
-      sockets.push_back(door.address);
+  for (const redis_options& redis : with.resp)
+    if (redis.at_path())
+      sockets.push_back(redis.address);
   return [sockets](const error& why) {
     log_error("the daemon ends without shutting down: " + why.text);
     for (const std::string& path : sockets)
@@ -178,7 +178,7 @@ std::vector<watched_path> paths_of(const actors::supervisor_arguments& wired) {
 std::vector<std::string> lines_of_redis_ports(const actors::supervisor_arguments& wired) {
   std::vector<std::string> lines;
   for (const actors::listen_plan& listen : wired.listens)
-    if (listen.door)
+    if (listen.redis)
       lines.push_back("group " + wired.groups[listen.group].name + " serves Redis clients on " + listen.path);
   return lines;
 }
@@ -266,7 +266,7 @@ exit_code serve(settings with, const settings_reader& read_again, const environm
   }
 
   const auto paths = paths_of(*wired);
-  const auto doors = lines_of_redis_ports(*wired);
+  const auto redis_sockets = lines_of_redis_ports(*wired);
   const auto cost_model = wired->cost_model;
   wired->log = log_info;
   wired->detail = {logs_detail, log_detail};
@@ -284,8 +284,8 @@ exit_code serve(settings with, const settings_reader& read_again, const environm
     }
     for (const listen_options& listen : with.listen)
       log_info("group " + listen.group + " listens on " + listen.path);
-    for (const std::string& door : doors)
-      log_info(door);
+    for (const std::string& redis : redis_sockets)
+      log_info(redis);
     state = metrics::service_state::serving;
     notifier.send("READY=1");
   };

@@ -9,6 +9,7 @@
 
 #include "index/tenant_quota.hpp"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -80,7 +81,7 @@ struct listen_options {
   friend bool operator==(const listen_options&, const listen_options&) = default;
 };
 
-/// [[resp]]: a door for Redis clients. There is none by default.
+/// [[resp]]: a socket for Redis clients. There is none by default.
 struct redis_options {
 #define RESP_OPTION TERRACE_OPTION_MEMBER
 #include "daemon/options.def"
@@ -110,7 +111,9 @@ struct connection_options {
 #include "daemon/options.def"
 
   // What follows from these options: docs/changes.md, "Bounds that follow from another option".
+  uint32_t credit_requests() const;
   uint64_t credit_bytes() const;
+  uint32_t spaces_max() const { return std::max(64U, group_spaces_max / 16); } ///< that a connection has open
   uint32_t reservations_max() const { return static_cast<uint32_t>(group_bytes / (256 * kibibyte)); }
   uint32_t leases_max() const { return static_cast<uint32_t>(group_bytes / (16 * kibibyte)); }
   uint32_t lease_objects_max() const; ///< of all leases of a connection
@@ -119,9 +122,10 @@ struct connection_options {
   uint64_t session_bytes_group() const { return group_bytes / 4; } ///< of the sessions of a trust group
   uint64_t prompt_bytes() const { return group_bytes / 4; } ///< of the logits of a trust group's prompts
   uint64_t prompts_max() const { return group_bytes / (4 * mebibyte); }
-  uint64_t sessions_group_max() const { return 4ULL * sessions_max; }
-  uint64_t region_bytes_group() const { return 4 * region_bytes; }
-  uint64_t region_bytes_total() const { return 16 * region_bytes; }
+  uint64_t sessions_max() const { return group_bytes / (32 * kibibyte); } ///< that a connection owns
+  uint64_t sessions_group_max() const { return 4 * sessions_max(); }
+  std::chrono::milliseconds handshake_deadline() const { return request_deadline / 3; }
+  uint64_t device_staging_bytes() const; ///< between host memory and each GPU
   friend bool operator==(const connection_options&, const connection_options&) = default;
 };
 
@@ -146,6 +150,8 @@ struct disk_options {
 
 #define DISK_OPTION TERRACE_OPTION_MEMBER
 #include "daemon/options.def"
+
+  bool enabled() const { return bytes != 0; }
 
   std::vector<option_problem> contradictions() const;
   friend bool operator==(const disk_options&, const disk_options&) = default;
@@ -278,7 +284,7 @@ struct settings {
   std::vector<option_problem> contradictions() const;
   std::vector<option_problem> validate_quotas() const;
   std::vector<option_problem> validate_shares() const;
-  std::vector<option_problem> validate_doors() const;
+  std::vector<option_problem> validate_redis_sockets() const;
   std::vector<option_problem> validate_remotes() const;
 };
 

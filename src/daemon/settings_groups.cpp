@@ -156,11 +156,11 @@ problems settings::validate() const {
     check_alike(found, *this, group);
   if (!all.empty()) {
     check_shares(found, *this, all, "host", host.bytes, &listen_options::host_bytes);
-    if (disk.enabled)
+    if (disk.enabled())
       check_shares(found, *this, all, "disk", disk.bytes, &listen_options::disk_bytes);
   }
   append(found, validate_quotas());
-  append(found, validate_doors());
+  append(found, validate_redis_sockets());
   append(found, validate_remotes());
   if (found.empty())
     append(found, validate_shares());
@@ -187,18 +187,18 @@ problems settings::contradictions() const {
   append(found, shadow.contradictions());
   append(found, gpu.contradictions());
   append(found, metrics.contradictions());
-  if ((disk.enabled || gpu.tier_bytes != 0) && lease.host_percent != 0 &&
+  if ((disk.enabled() || gpu.tier_bytes != 0) && lease.host_percent != 0 &&
       lease.host_percent < lease_percent_with_disk)
     found.push_back(
         {"lease.host_percent", "is " + std::to_string(lease.host_percent),
          "30 to 100 with a disk or a GPU tier, because new leases leave 25 % of host memory for loads "
          "from it",
          "raise it"});
-  if (host.staging_only && !disk.enabled)
-    found.push_back({"host.staging_only", "is true",
-                     "disk.enabled = true with it: nothing stays in host memory",
-                     "enable the disk, or let host memory keep objects"});
-  if (host.staging_only && disk.enabled && disk.demotion != "write_through" && disk.demotion != "write_back")
+  if (host.staging_only && !disk.enabled())
+    found.push_back({"host.staging_only", "is true", "disk.bytes with it: nothing stays in host memory",
+                     "give the disk bytes, or let host memory keep objects"});
+  if (host.staging_only && disk.enabled() && disk.demotion != "write_through" &&
+      disk.demotion != "write_back")
     found.push_back(
         {"host.staging_only", "is true",
          "disk.demotion = \"write_through\" or \"write_back\" with it, not \"" + disk.demotion + "\"",
@@ -211,7 +211,7 @@ std::vector<group_options> settings::groups() const {
   divide(*this, all, host.bytes, host.huge_pages ? huge_page_bytes : 4 * kibibyte,
          &listen_options::host_bytes, &group_options::host_bytes);
   const auto& directories = disk.path;
-  if (disk.enabled)
+  if (disk.enabled())
     divide(*this, all, disk.bytes, 4 * kibibyte * directories.size(), &listen_options::disk_bytes,
            &group_options::disk_bytes);
   for (auto& group : all)
@@ -221,16 +221,16 @@ std::vector<group_options> settings::groups() const {
   return all;
 }
 
-// [[resp]]: doors for Redis clients.
+// [[resp]]: sockets for Redis clients.
 
 namespace {
 
 using problems = std::vector<option_problem>;
 
-constexpr size_t doors_max = 64;
+constexpr size_t redis_sockets_max = 64;
 
-std::string redis_option(size_t door, std::string_view key) {
-  return "resp[" + std::to_string(door) + "]." + std::string(key);
+std::string redis_option(size_t redis, std::string_view key) {
+  return "resp[" + std::to_string(redis) + "]." + std::string(key);
 }
 
 bool is_whole_path(const std::string& path) {
@@ -264,26 +264,26 @@ problems redis_options::contradictions() const {
   return found;
 }
 
-problems settings::validate_doors() const {
+problems settings::validate_redis_sockets() const {
   problems found;
-  if (resp.size() > doors_max)
+  if (resp.size() > redis_sockets_max)
     found.push_back({"resp", "has " + std::to_string(resp.size()) + " sections",
-                     "at most " + std::to_string(doors_max), "remove some"});
-  for (size_t i = 0; i < resp.size() && i < doors_max; ++i) {
+                     "at most " + std::to_string(redis_sockets_max), "remove some"});
+  for (size_t i = 0; i < resp.size() && i < redis_sockets_max; ++i) {
     for (option_problem& problem : resp[i].contradictions()) {
       problem.option = redis_option(i, std::string_view(problem.option).substr(sizeof "resp." - 1));
       found.push_back(std::move(problem));
     }
-    const redis_options& door = resp[i];
-    if (std::none_of(listen.begin(), listen.end(), [&](const auto& l) { return l.group == door.group; }))
-      found.push_back({redis_option(i, "group"), "is \"" + door.group + "\", which no socket has",
+    const redis_options& redis = resp[i];
+    if (std::none_of(listen.begin(), listen.end(), [&](const auto& l) { return l.group == redis.group; }))
+      found.push_back({redis_option(i, "group"), "is \"" + redis.group + "\", which no socket has",
                        "the group of a [[listen]]", "correct it, or add the [[listen]]"});
-    auto same = [&](const std::string& path) { return door.at_path() && path == door.address; };
+    auto same = [&](const std::string& path) { return redis.at_path() && path == redis.address; };
     if (std::any_of(listen.begin(), listen.end(), [&](const auto& other) { return same(other.path); }) ||
         std::any_of(resp.begin(), resp.begin() + static_cast<ptrdiff_t>(i),
                     [&](const auto& other) { return same(other.address); }))
       found.push_back({redis_option(i, "address"),
-                       "is \"" + door.address + "\", as is that of another socket",
+                       "is \"" + redis.address + "\", as is that of another socket",
                        "a different path per socket", "change one of the two paths"});
   }
   return found;

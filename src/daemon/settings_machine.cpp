@@ -30,7 +30,7 @@ bool is_same(const std::string& one, const std::string& other) {
 
 std::vector<option_problem> repeated_directories(const settings& with) {
   std::vector<option_problem> found;
-  if (!with.disk.enabled)
+  if (!with.disk.enabled())
     return found;
   const auto& paths = with.disk.path;
   for (auto path = paths.begin(); path != paths.end(); ++path) {
@@ -45,7 +45,7 @@ std::vector<option_problem> repeated_directories(const settings& with) {
 
 std::vector<option_problem> missing_directories(const settings& with, const std::string& default_path) {
   std::vector<option_problem> found;
-  if (!with.disk.enabled)
+  if (!with.disk.enabled())
     return found;
   for (const std::string& path : with.disk.path) {
     std::error_code failed;
@@ -63,7 +63,7 @@ std::vector<option_problem> missing_directories(const settings& with, const std:
 void make_default_directories(const settings& with, const std::string& default_path,
                               const std::string& default_socket) {
   std::error_code ignored;
-  if (with.disk.enabled && with.disk.path == std::vector{default_path})
+  if (with.disk.enabled() && with.disk.path == std::vector{default_path})
     fs::create_directories(default_path, ignored);
   for (const listen_options& listen : with.listen)
     if (auto folder = fs::path(listen.path).parent_path();
@@ -82,9 +82,9 @@ std::vector<named_socket> sockets_of(const settings& with) {
   std::vector<named_socket> sockets;
   for (const listen_options& listen : with.listen)
     sockets.push_back({"listen.path", listen.path});
-  for (const redis_options& door : with.resp)
-    if (door.at_path())
-      sockets.push_back({"resp.address", door.address});
+  for (const redis_options& redis : with.resp)
+    if (redis.at_path())
+      sockets.push_back({"resp.address", redis.address});
   return sockets;
 }
 
@@ -131,9 +131,9 @@ std::vector<option_problem> machine_problems(const settings& with, const std::st
                        "another path for each socket", "remove or change one of them"});
   }
   check_numa_node(with.host.numa_node, found);
-  for (const redis_options& door : with.resp)
-    if (!door.password_file.empty())
-      if (auto password = read_password(door.password_file, "password_file of [[resp]]"); !password)
+  for (const redis_options& redis : with.resp)
+    if (!redis.password_file.empty())
+      if (auto password = read_password(redis.password_file, "password_file of [[resp]]"); !password)
         found.push_back(
             {"resp.password_file", "is not usable: " + password.error().text,
              "a plain file that only the daemon's user reads, with the password in its first line",

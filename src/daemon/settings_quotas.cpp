@@ -101,9 +101,9 @@ void check_parts(problems& found, const settings& with, size_t i) {
     const std::string& text = with.quota[i].*part.text;
     if (text.empty())
       continue;
-    if (part.tier == tier_kind::disk && !with.disk.enabled)
-      found.push_back({quota_option(i, part.key), "is given, but disk.enabled is false", "a disk tier",
-                       "remove it, or enable the disk"});
+    if (part.tier == tier_kind::disk && !with.disk.enabled())
+      found.push_back({quota_option(i, part.key), "is given, but disk.bytes is 0", "a disk tier",
+                       "remove it, or give the disk bytes"});
     else if (auto parsed = parse_part(text); !parsed)
       found.push_back({quota_option(i, part.key), "is \"" + text + "\", which " + parsed.error().text,
                        "a size such as \"2GiB\", or at most \"100%\" of the tier",

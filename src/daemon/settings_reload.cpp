@@ -27,8 +27,10 @@ std::vector<option_change> changes_at_run_time(const settings& old_settings, con
     changes.push_back({"quota", quotas(old_settings), quotas(new_settings), true});
   }
   if (old_settings.resp != new_settings.resp) {
-    auto doors = [](const settings& s) { return std::to_string(s.resp.size()) + " doors"; };
-    changes.push_back({"resp", doors(old_settings), doors(new_settings), false});
+    auto redis_sockets = [](const settings& s) {
+      return std::to_string(s.resp.size()) + " sockets for Redis clients";
+    };
+    changes.push_back({"resp", redis_sockets(old_settings), redis_sockets(new_settings), false});
   }
   if (old_settings.remote != new_settings.remote) {
     auto remotes = [](const settings& s) { return std::to_string(s.remote.size()) + " remote tiers"; };

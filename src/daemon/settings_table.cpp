@@ -5,6 +5,7 @@
 #include "daemon/settings_units.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace terrace {
 
@@ -97,13 +98,12 @@ constexpr option_section sections[] = {
     {.name = "resp",
      .repeated = true,
      .absent = true,
-     .help = "A door for Redis clients; one section per socket. There is none by default."},
+     .help = "A socket for Redis clients; one section each. There is none by default."},
     {.name = "remote",
      .repeated = true,
      .absent = true,
      .help = "A tier below the disk, or below host memory without one, on a Valkey or Redis server that "
-             "several machines "
-             "may share; one section per group. There is none by default."},
+             "several machines may share; one section per group. There is none by default."},
 };
 
 std::string in_quotes(std::string_view text) {
@@ -354,8 +354,9 @@ std::vector<option_problem> check_option(const option_spec& spec, const settings
 
 std::string commented_configuration() {
   std::string text(top_comment);
+  bool quotas = false; // they stand before the first section that is absent
   for (const option_section& section : sections) {
-    if (section.absent)
+    if (section.absent && !std::exchange(quotas, true))
       text += "\n" + std::string(quota_comment);
     text += "\n" + commented_section(section);
   }

@@ -63,7 +63,7 @@ class reader {
     if (name == "quota")
       return read_quotas(node);
     if (name == "resp")
-      return read_repeated("resp", "door", settings_.resp, node);
+      return read_repeated("resp", "redis", settings_.resp, node);
     if (name == "remote")
       return read_repeated("remote", "group", settings_.remote, node);
     auto known = option_sections();

@@ -72,6 +72,14 @@ bool listen_options::admits(uint32_t uid, uint32_t gid, uint32_t own_uid) const 
          std::find(gids.begin(), gids.end(), gid) != gids.end();
 }
 
+uint32_t connection_options::credit_requests() const {
+  return static_cast<uint32_t>(std::min<uint64_t>(group_bytes / (4 * mebibyte), 65536));
+}
+
+uint64_t connection_options::device_staging_bytes() const {
+  return std::clamp(staging_bytes / 4 / mebibyte * mebibyte, mebibyte, 16 * gibibyte);
+}
+
 uint64_t connection_options::credit_bytes() const {
   return std::max<uint64_t>(group_bytes / 32, option_values::request_bytes_min);
 }
@@ -117,7 +125,6 @@ problems disk_options::contradictions() const {
 
 problems gpu_options::contradictions() const {
   problems found;
-  check_allocator(found, "gpu.tier_allocator", tier_allocator, slot_bytes_max);
   if (tier_bytes == 0)
     return found;
   if (!enabled)

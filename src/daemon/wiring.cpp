@@ -59,7 +59,7 @@ group_plan plan_of(const settings& with, const group_options& group, const std::
   plan.device_reads = with.gpu.enabled && with.gpu.maps_arena(group.isolated);
   plan.spaces_max = with.connection.group_spaces_max;
   plan.sessions = {with.connection.sessions_group_max(), with.connection.session_bytes_group(),
-                   with.connection.sessions_max, with.connection.session_bytes()};
+                   with.connection.sessions_max(), with.connection.session_bytes()};
   plan.prompts = {with.connection.prompts_max(), with.connection.prompt_bytes()};
   auto clock = std::find(policy_options::clocks.begin(), policy_options::clocks.end(), with.policy.clock);
   plan.policy_time = static_cast<clock_source>(clock - policy_options::clocks.begin());
@@ -77,7 +77,7 @@ group_plan plan_of(const settings& with, const group_options& group, const std::
           {policy, group.host_bytes / 100 * percent + group.host_bytes % 100 * percent / 100});
   if (with.host.numa_node != "any")
     plan.numa_node = static_cast<uint32_t>(std::stoul(with.host.numa_node)); // validated
-  if (with.disk.enabled && group.disk_bytes != 0) {
+  if (with.disk.enabled() && group.disk_bytes != 0) {
     plan.disk = tier_config_of(group.disk_bytes, with.disk.allocator, with.disk.policy);
     plan.disk->kind = tier_kind::disk;
     auto mismatch =
@@ -95,19 +95,25 @@ group_plan plan_of(const settings& with, const group_options& group, const std::
     plan.disk->demotion = demotion_of(with.disk.demotion);
   }
   if (with.gpu.tier_bytes != 0) {
-    plan.gpu = tier_config_of(with.gpu.tier_bytes, with.gpu.tier_allocator, with.gpu.tier_policy);
+    plan.gpu = tier_config_of(with.gpu.tier_bytes, with.disk.allocator, with.host.policy);
     plan.gpu->kind = tier_kind::gpu;
     plan.gpu_device = with.gpu.tier_device;
     plan.gpu_peers = with.gpu.tier_peers;
     plan.gpu->returning = demotion_of(with.gpu.tier_demotion);
   }
   plan.quotas = with.quotas_of(group.name);
-  plan.leases = {with.lease.host_percent, with.lease.connection_percent, with.lease.disk_percent};
+  plan.leases = {with.lease.host_percent, with.lease.connection_percent, with.lease.host_percent};
   return plan;
 }
 
 /// Of all clients: a quarter of the mappings that the kernel grants a process by default (vm.max_map_count).
 constexpr uint32_t regions_max = 16384;
+
+/// Of one client: no machine has as much memory, and 16 such clients leave the daemon most of its address space.
+constexpr uint64_t region_bytes_max = 2 * tebibyte;
+
+/// Added to the nice value of the daemon: where processors are short, lookups and engines go before copies.
+constexpr int copier_nice = 10;
 
 result<void> open_sockets(const settings& with, const group_options& group, size_t number,
                           actors::supervisor_arguments& wired) {
@@ -128,31 +134,30 @@ result<void> open_sockets(const settings& with, const group_options& group, size
   return {};
 }
 
-result<actors::listen_plan> open_redis_port(const redis_options& door) {
+result<actors::listen_plan> open_redis_port(const redis_options& redis) {
   actors::listen_plan plan;
-  plan.door.emplace();
-  plan.door->value_bytes_max = door.value_bytes_max;
-  if (!door.password_file.empty()) {
-    auto password = read_password(door.password_file, "password_file of [[resp]]");
+  plan.redis.emplace();
+  if (!redis.password_file.empty()) {
+    auto password = read_password(redis.password_file, "password_file of [[resp]]");
     if (!password)
       return tl::unexpected(password.error());
-    plan.door->password = std::move(*password);
+    plan.redis->password = std::move(*password);
   }
-  if (door.at_path()) {
-    auto opened = open_listening_socket(door.address, door.mode);
+  if (redis.at_path()) {
+    auto opened = open_listening_socket(redis.address, redis.mode);
     if (!opened)
       return tl::unexpected(opened.error());
-    plan.path = door.address;
+    plan.path = redis.address;
     plan.socket = std::make_shared<unique_fd>(std::move(*opened));
     listen_options who;
-    who.uids = door.uids;
-    who.gids = door.gids;
+    who.uids = redis.uids;
+    who.gids = redis.gids;
     plan.admits = [who, own = static_cast<uint32_t>(::geteuid())](uid_t uid, gid_t gid) {
       return who.admits(uid, gid, own);
     };
     return plan;
   }
-  auto where = *parse_loopback_address(door.address); // validated
+  auto where = *parse_loopback_address(redis.address); // validated
   auto opened = open_listening_port(where.host, where.port);
   if (!opened)
     return tl::unexpected(opened.error());
@@ -162,14 +167,14 @@ result<actors::listen_plan> open_redis_port(const redis_options& door) {
   return plan;
 }
 
-result<void> open_doors(const settings& with, const std::vector<group_options>& groups,
-                        actors::supervisor_arguments& wired) {
-  for (const redis_options& door : with.resp) {
-    auto plan = open_redis_port(door);
+result<void> open_redis_sockets(const settings& with, const std::vector<group_options>& groups,
+                                actors::supervisor_arguments& wired) {
+  for (const redis_options& redis : with.resp) {
+    auto plan = open_redis_port(redis);
     if (!plan)
       return tl::unexpected(plan.error());
     auto group =
-        std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.name == door.group; });
+        std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.name == redis.group; });
     plan->group = static_cast<size_t>(group - groups.begin()); // validated
     wired.listens.push_back(std::move(*plan));
   }
@@ -238,19 +243,19 @@ result<void> serve_metrics(const settings& with, actors::supervisor_arguments& w
 
 connection_limits limits_of(const connection_options& with) {
   connection_limits limits;
-  limits.credit_requests = with.credit_requests;
+  limits.credit_requests = with.credit_requests();
   limits.credit_bytes = with.credit_bytes();
   limits.staging_bytes = with.staging_bytes;
   limits.reservations_max = with.reservations_max();
-  limits.spaces_max = with.spaces_max;
-  limits.region_bytes = with.region_bytes;
+  limits.spaces_max = with.spaces_max();
+  limits.region_bytes = region_bytes_max;
   limits.leases_max = with.leases_max();
   limits.lease_objects_max = with.lease_objects_max();
   limits.group_bytes = with.group_bytes;
   limits.connections_max = with.connections_max;
   limits.request_deadline = with.request_deadline;
   limits.request_deadline_max = with.request_deadline_max();
-  limits.handshake_deadline = with.handshake_deadline;
+  limits.handshake_deadline = with.handshake_deadline();
   return limits;
 }
 
@@ -267,13 +272,10 @@ memo_pool_ptr memos_of(const connection_options& with, const teardown_ptr& line)
 result<void> open_all(const settings& with, const std::string& state_directory,
                       actors::supervisor_arguments& wired) {
   auto groups = with.groups();
-  auto all_regions = region_budget::make(
-      {"the daemon", "16 times connection.region_bytes", with.connection.region_bytes_total(), regions_max});
+  auto all_regions = region_budget::make({"the daemon", 16 * region_bytes_max, regions_max});
   for (size_t i = 0; i < groups.size(); ++i) {
     wired.regions.push_back(
-        region_budget::make({"the trust group " + groups[i].name, "4 times connection.region_bytes",
-                             with.connection.region_bytes_group()},
-                            all_regions));
+        region_budget::make({"the trust group " + groups[i].name, 4 * region_bytes_max}, all_regions));
     wired.groups.push_back(plan_of(with, groups[i], state_directory));
     wired.groups.back().number = i + 1;
     wired.groups.back().cost_model = wired.cost_model;
@@ -289,7 +291,7 @@ result<void> open_all(const settings& with, const std::string& state_directory,
   }
   if (auto planned = plan_remotes(with, wired); !planned)
     return planned;
-  if (auto opened = open_doors(with, groups, wired); !opened)
+  if (auto opened = open_redis_sockets(with, groups, wired); !opened)
     return opened;
   return serve_metrics(with, wired);
 }
@@ -302,8 +304,7 @@ result<actors::supervisor_arguments> wire_up(const settings& with, const environ
   wired.boot = random_boot_id();
   wired.teardown = std::make_shared<teardown>();
   wired.lease_ends = std::make_shared<teardown>("lease ends");
-  wired.populator = std::make_shared<region_populator>(
-      [nice = static_cast<int>(with.copier.nice)] { runtime::be_nice(nice); });
+  wired.populator = std::make_shared<region_populator>([nice = copier_nice] { runtime::be_nice(nice); });
   wired.cost_model->store(with.disk.cost_model);
   wired.limits = limits_of(with.connection);
   wired.limits.groups = with.groups().size();
@@ -311,10 +312,10 @@ result<actors::supervisor_arguments> wire_up(const settings& with, const environ
   wired.limits.pin_percent = with.lease.pin_percent;
   wired.limits.session_percent = with.lease.session_percent;
   wired.copiers = with.copier.threads == 0 ? env.default_copiers() : with.copier.threads;
-  wired.copier_nice = static_cast<int>(with.copier.nice);
+  wired.copier_nice = copier_nice;
   wired.copier_slice_us = runtime::runtime_options().slice_us;
   wired.devices.enabled = with.gpu.enabled;
-  wired.devices.device.staging_bytes = with.gpu.staging_bytes;
+  wired.devices.device.staging_bytes = with.connection.device_staging_bytes();
   wired.devices.device.direct_bytes = with.gpu.direct_bytes;
   wired.devices.device.deadline = with.gpu.deadline;
   wired.prefault_piece_bytes = with.host.prefault ? prefault_piece_bytes : 0;

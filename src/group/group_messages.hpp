@@ -1,4 +1,5 @@
-// The state that a trust group shares: its spaces, leases and actors.
+// What is asked of the actor of a trust group, and what it answers: spaces, leases, pins and status. `lease` is the right that
+// most of these messages are about.
 #pragma once
 
 #include "base/digest.hpp"

@@ -1,4 +1,4 @@
-// The name of a session.
+// What names a session (`session_id`), and what its last turn left behind for the next one (`saved_turn`).
 #pragma once
 
 #include "base/digest.hpp"

@@ -29,9 +29,9 @@ result<region_charge> region_budget::take(uint64_t bytes) {
 result<void> region_budget::may_ever_take(uint64_t bytes) const {
   if (bytes <= most_.bytes_max)
     return {};
-  return fail(errc::bad_request, "a region of " + std::to_string(bytes) + " bytes: " + most_.option +
-                                     " allows " + most_.owner + " " + std::to_string(most_.bytes_max) +
-                                     " in all; register less, or raise it");
+  return fail(errc::bad_request, "a region of " + std::to_string(bytes) + " bytes: " + most_.owner +
+                                     " may have " + std::to_string(most_.bytes_max) +
+                                     " in all; register less");
 }
 
 result<void> region_budget::take_here(uint64_t bytes) {
@@ -39,8 +39,8 @@ result<void> region_budget::take_here(uint64_t bytes) {
   do {
     if (bytes > most_.bytes_max - used)
       return fail(errc::busy, most_.owner + " has regions of " + std::to_string(used) + " bytes; " +
-                                  std::to_string(bytes) + " more would exceed " + most_.option + " (" +
-                                  std::to_string(most_.bytes_max) + "); unregister some");
+                                  std::to_string(bytes) + " more would exceed its bound of " +
+                                  std::to_string(most_.bytes_max) + "; unregister some");
   } while (!bytes_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
   assert(used + bytes <= most_.bytes_max);
   uint32_t count = regions_.fetch_add(1, std::memory_order_relaxed);

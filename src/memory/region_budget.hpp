@@ -41,8 +41,7 @@ class region_charge {
 class region_budget : public std::enable_shared_from_this<region_budget> {
  public:
   struct bound {
-    std::string owner;  ///< named in errors, such as "the connection"
-    std::string option; ///< the option that sets `bytes_max`
+    std::string owner; ///< named in errors, such as "the connection"
     uint64_t bytes_max = 0;
     /// The number of mappings is limited too (vm.max_map_count, 65,530 by default, which includes the
     /// daemon's own memory).
@@ -53,7 +52,7 @@ class region_budget : public std::enable_shared_from_this<region_budget> {
   static region_budget_ptr make(bound most, region_budget_ptr above = nullptr);
 
   /// Errors: `bad_request` if a region of this size can never fit, `busy` if it does not fit beside the
-  /// present ones; both name the option.
+  /// present ones; both name the bound.
   result<region_charge> take(uint64_t bytes);
 
   uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }

@@ -22,8 +22,8 @@ struct policy_context {
   prefix_forest& forest;
   const access_history& history;
   const access_clock& clock;
-  const uint8_t& priority; ///< priority of the request whose accesses are being recorded
-  const uint32_t& spared;  ///< the tracker skips candidates with this stamp; 0: none
+  const uint8_t& retention; ///< that of the request whose accesses are being recorded
+  const uint32_t& spared;   ///< the tracker skips candidates with this stamp; 0: none
   uint64_t seed = 0;
 };
 

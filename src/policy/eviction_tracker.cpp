@@ -46,7 +46,7 @@ result<void> eviction_tracker::set_policy(tier_number number, std::string_view n
   auto fresh = tiers_[number] ? nullptr : std::make_unique<tracked_tier>(table_);
   tracked_tier& t = fresh ? *fresh : *tiers_[number];
   auto policy =
-      make_eviction_policy(name, {table_, t.forest(), history_, clock_, priority_, spared_, seed_ + number});
+      make_eviction_policy(name, {table_, t.forest(), history_, clock_, retention_, spared_, seed_ + number});
   if (!policy)
     return tl::unexpected(policy.error());
   if ((*policy)->learns())
@@ -79,7 +79,7 @@ entry_index eviction_tracker::add_ghost(entry_key key) {
 request_number eviction_tracker::begin_request(std::span<const entry_key> chain, const request_hints& hints,
                                                policy_time now) {
   advance(now, true);
-  priority_ = std::min<uint8_t>(hints.priority, 7);
+  retention_ = std::min<uint8_t>(hints.retention, 7);
   bool remember = remembers();
   size_t known = 0;
   chain_.clear();
@@ -96,7 +96,7 @@ request_number eviction_tracker::begin_request(std::span<const entry_key> chain,
   for (size_t i = chain_.size(); i-- > 0;)
     use(chain_[i], clock_.stamp());
   limit_ghosts();
-  auto [number, request] = open_.begin(clock_.stamp(), priority_);
+  auto [number, request] = open_.begin(clock_.stamp(), retention_);
   if (history_.started())
     request->chain = chain_;
   return number;
@@ -104,7 +104,7 @@ request_number eviction_tracker::begin_request(std::span<const entry_key> chain,
 
 long_request eviction_tracker::begin_long_request(const request_hints& hints, policy_time now) {
   advance(now, true);
-  return {open_.begin(clock_.stamp(), hints.priority).first, hints};
+  return {open_.begin(clock_.stamp(), hints.retention).first, hints};
 }
 
 void eviction_tracker::find_part(long_request& request, std::span<const entry_key> part) const {
@@ -113,7 +113,7 @@ void eviction_tracker::find_part(long_request& request, std::span<const entry_ke
 
 void eviction_tracker::use_part(long_request& request, std::span<const entry_key> part, policy_time now) {
   advance(now, false);
-  priority_ = request.priority();
+  retention_ = request.retention();
   open_request* open = open_.find(request.number());
   uint32_t stamp = open ? open->stamp : clock_.stamp(); // all parts of a request have the same stamp
   request.go_on(history_, table_, stamp);
@@ -165,7 +165,7 @@ void eviction_tracker::hit(tier_number number, entry_key key, policy_time now) {
   if (!t || at == no_entry || !t->forest().resident(at))
     return;
   advance(now, false);
-  priority_ = 0;
+  retention_ = 0;
   use(at, clock_.stamp());
 }
 
@@ -184,7 +184,7 @@ void eviction_tracker::insert(tier_number number, const entry_info& entry, polic
   }
   advance(now, false);
   const open_request* open = open_.find(request);
-  priority_ = open ? open->priority : 0;
+  retention_ = open ? open->retention : 0;
   if (at == no_entry) {
     at = add_ghost(entry.key);
     use(at, open ? open->stamp : clock_.stamp());

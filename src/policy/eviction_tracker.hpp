@@ -139,7 +139,7 @@ class eviction_tracker {
   std::array<std::unique_ptr<tracked_tier>, tiers_max> tiers_;
   size_t ghosts_ = 0;
   entry_index ghost_hand_ = 0;
-  uint8_t priority_ = 0;
+  uint8_t retention_ = 0;
   uint32_t spared_ = 0;
   age_observer* observer_ = nullptr;
   open_requests open_;

@@ -1,4 +1,4 @@
-// Evicts the leaf with the least expected value of waiting for its next access, learned from all accesses so
+// kmg (Kaplan, Meier, Gittins) evicts the leaf with the least expected value of waiting for its next access, learned from all accesses so
 // far.
 #pragma once
 

@@ -29,7 +29,7 @@ class long_request {
   long_request(request_number number, const request_hints& hints) : number_(number), hints_(hints) {}
 
   request_number number() const { return number_; }
-  uint8_t priority() const { return std::min<uint8_t>(hints_.priority, 7); }
+  uint8_t retention() const { return std::min<uint8_t>(hints_.retention, 7); }
 
   /// `remember`: entries that are not in the table will be added.
   void find(const entry_table& table, std::span<const entry_key> part, bool remember);
@@ -51,7 +51,7 @@ class long_request {
 
 struct open_request {
   uint32_t stamp = 0; ///< the stamp of its accesses
-  uint8_t priority = 0;
+  uint8_t retention = 0;
   std::vector<entry_index> chain; ///< kept only if the length of the answer is needed
 
   /// One of the request's own objects, behind `parent`, was proposed as a victim to make room for the request.
@@ -76,10 +76,10 @@ class open_requests {
  public:
   static constexpr size_t requests_max = 4096;
 
-  std::pair<request_number, open_request*> begin(uint32_t stamp, uint8_t priority) {
+  std::pair<request_number, open_request*> begin(uint32_t stamp, uint8_t retention) {
     open_request& request = open_[++last_];
     request.stamp = stamp;
-    request.priority = std::min<uint8_t>(priority, 7);
+    request.retention = std::min<uint8_t>(retention, 7);
     if (open_.size() > requests_max)
       open_.erase(open_.begin());
     return {last_, &request};
@@ -102,5 +102,34 @@ class open_requests {
   request_number last_ = 0;
   std::map<request_number, open_request> open_;
 };
+
+inline void long_request::find(const entry_table& table, std::span<const entry_key> part, bool remember) {
+  for (entry_key key : part) {
+    bool tracked = table.find(key) != no_entry;
+    if (!tracked && (!remember || key.empty()))
+      continue;
+    ++found_;
+    if (!tracked)
+      continue;
+    known_ = found_;
+    last_known_ = key;
+  }
+}
+
+inline void long_request::go_on(access_history& history, const entry_table& table, uint32_t stamp) {
+  if (!begun_) {
+    entry_index last = known_ == 0 ? no_entry : table.find(last_known_);
+    if (last == no_entry) // never added, or forgotten meanwhile
+      known_ = 0;
+    begun_ = history.open(found_, known_, last, hints_.turn, hints_.space);
+    left_ = found_;
+  }
+  history.go_on(*begun_, stamp);
+}
+
+inline void long_request::mark(access_history& history, entry_index at) {
+  left_ -= left_ == 0 ? 0 : 1;
+  history.mark(*begun_, at, left_);
+}
 
 } // namespace terrace

@@ -1,8 +1,8 @@
 #include "policy/arc_policy.hpp"
-#include "policy/fifo_policy.hpp"
+#include "policy/arrival_policies.hpp"
+#include "policy/banded_policies.hpp"
 #include "policy/kmg_policy.hpp"
-#include "policy/lru_policy.hpp"
-#include "policy/priority_policy.hpp"
+#include "policy/recency_policies.hpp"
 #include "policy/s3fifo_policy.hpp"
 
 #include <algorithm>

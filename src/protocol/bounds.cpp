@@ -248,34 +248,31 @@ result<void> check(const wire::SetPolicy& table) {
     return ok;
   return check_text("policy", table.policy(), name_bytes_max, false);
 }
-result<void> check(const wire::Pin& table) {
+
+namespace {
+
+/// Checks a prompt and the options of the request.
+template <class Table>
+result<void> check_prompt(const Table& table) {
   if (auto ok = check(*table.prefix()); !ok)
     return ok;
   return check(table.options());
 }
-result<void> check(const wire::Unpin& table) {
-  if (auto ok = check(*table.prefix()); !ok)
-    return ok;
-  return check(table.options());
-}
+
+} // namespace
+
+result<void> check(const wire::Pin& table) { return check_prompt(table); }
+result<void> check(const wire::Unpin& table) { return check_prompt(table); }
 result<void> check(const wire::Evict& table) {
   if (auto ok = check_number("tiers", table.tiers(), 0, 15); !ok)
     return ok;
-  if (auto ok = check(*table.prefix()); !ok)
-    return ok;
-  return check(table.options());
+  return check_prompt(table);
 }
-result<void> check(const wire::Explain& table) {
-  if (auto ok = check(*table.prefix()); !ok)
-    return ok;
-  return check(table.options());
-}
+result<void> check(const wire::Explain& table) { return check_prompt(table); }
 result<void> check(const wire::Move& table) {
   if (auto ok = check_number("to", table.to(), 0, 2); !ok)
     return ok;
-  if (auto ok = check(*table.prefix()); !ok)
-    return ok;
-  return check(table.options());
+  return check_prompt(table);
 }
 result<void> check(const wire::Quota& table) {
   if (auto ok = check_text("name", table.name(), name_bytes_max); !ok)

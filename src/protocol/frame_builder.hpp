@@ -10,6 +10,7 @@
 #include "protocol/frame.hpp"
 #include "protocol/terrace_generated.h"
 
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <flatbuffers/flatbuffers.h>
@@ -93,6 +94,24 @@ inline void write_error(frame_builder& frame, uint64_t request_id, const error& 
   auto& body = frame.start();
   frame.finish(kind::error, request_id,
                wire::CreateErrorDirect(body, static_cast<uint8_t>(why.code), why.text.c_str()));
+}
+
+inline void frame_builder::seal(kind k, uint64_t request_id, uint16_t fd_count) {
+  uint64_t length = header_bytes + builder_.GetSize();
+  if (length > frame_bytes_max) {
+    bytes_ = {};
+    return;
+  }
+  assert(length % frame_alignment == 0);
+  auto header = write_header({static_cast<uint32_t>(length), k, fd_count, request_id});
+  builder_.PushFlatBuffer(header.data(), header.size());
+  bytes_ = {builder_.GetBufferPointer(), builder_.GetSize()};
+}
+
+inline void frame_builder::shrink(size_t initial_bytes) {
+  if (builder_.GetSize() > initial_bytes)
+    builder_ = flatbuffers::FlatBufferBuilder(initial_bytes);
+  bytes_ = {};
 }
 
 } // namespace terrace::protocol

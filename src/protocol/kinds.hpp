@@ -88,4 +88,13 @@ constexpr uint64_t giving_back_bytes_max = 4 << 10;
 /// "lookup", or "answer to lookup" for the kind of an answer.
 std::string_view to_string(kind k);
 
+inline std::string_view to_string(kind k) {
+  auto number = static_cast<uint16_t>(k);
+  if (k == kind::error)
+    return "error";
+  if (is_request(k))
+    return detail::verb_rows[number - 1].name;
+  return is_answer(k) ? detail::verb_rows[(number & ~answer_bit) - 1].answer_name : "unknown";
+}
+
 } // namespace terrace::protocol

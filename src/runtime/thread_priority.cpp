@@ -1,5 +1,6 @@
 #include "runtime/thread_priority.hpp"
 
+#include <algorithm>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/resource.h>
@@ -25,9 +26,11 @@ static_assert(sizeof(scheduling) == 48);
 
 } // namespace
 
-void be_nice(int nice) {
-  if (nice > 0)
-    ::setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)), nice); // lowering is always allowed
+void be_nice(int more) {
+  constexpr int lowest = 19;
+  const auto self = static_cast<id_t>(::syscall(SYS_gettid));
+  if (more > 0) // lowering is always allowed
+    ::setpriority(PRIO_PROCESS, self, std::min(::getpriority(PRIO_PROCESS, self) + more, lowest));
 }
 
 bool ask_for_slices(uint32_t us) {

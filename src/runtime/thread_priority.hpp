@@ -12,10 +12,9 @@ namespace terrace::runtime {
 /// so that a worker that wakes preempts an engine's thread. Returns whether the kernel accepted the slice.
 bool prepare_worker_thread(const std::string& name, uint32_t slice_us);
 
-/// Sets the nice value of the calling thread to `nice`, 0 to 19; 0 leaves its priority as it is. A thread of
-/// lower priority gets less of a processor that others want as well, and all of it otherwise. On Linux, nice
+/// Raises the nice value of the calling thread by `more`, to 19 at most. A thread of lower priority gets less of a processor that others want as well, and all of it otherwise. On Linux, nice
 /// belongs to a thread.
-void be_nice(int nice);
+void be_nice(int more);
 
 /// Requests slices of `us` microseconds for the calling thread from the kernel's fair scheduler, instead of
 /// its default of a few milliseconds; 0 keeps the default. A thread with short slices gets no more time than

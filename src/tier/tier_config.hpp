@@ -52,7 +52,7 @@ class tier_availability {
 };
 
 /// Which objects are written to a tier below.
-struct disk_admission {
+struct admission_rules {
   admission_rule rule = admission_rule::always;
   uint64_t bytes_per_day = 0; ///< 0: no limit
 };
@@ -70,7 +70,7 @@ struct tier_config {
   bool staging_only = false;     ///< the tier keeps only objects that are held
 
   // Only for tiers that objects reach from host memory:
-  disk_admission admission;
+  admission_rules admission;
   demotion_mode demotion = demotion_mode::write_through; ///< when the tier gets objects of host memory
   /// For a tier faster than host memory: when host memory gets its objects.
   demotion_mode returning = demotion_mode::off;

@@ -11,6 +11,7 @@
 #include "tier/objects/object_place.hpp"
 
 #include <cstdint>
+#include <iterator>
 #include <map>
 
 namespace terrace {
@@ -32,5 +33,23 @@ class arena_contents {
   };
   std::map<uint64_t, extent_of> extents_; ///< by offset; they do not overlap
 };
+
+inline void arena_contents::begin_write(const object_place& place) {
+  auto at = extents_.lower_bound(place.offset);
+  if (at != extents_.begin() && std::prev(at)->second.end > place.offset)
+    --at;
+  while (at != extents_.end() && at->first < place.offset + place.physical_bytes)
+    at = extents_.erase(at);
+}
+
+inline void arena_contents::written(const object_place& place) {
+  begin_write(place);
+  extents_[place.offset] = {place.offset + place.physical_bytes, place.id};
+}
+
+inline bool arena_contents::has(object_id id, uint64_t offset) const {
+  auto found = extents_.find(offset);
+  return found != extents_.end() && found->second.id == id;
+}
 
 } // namespace terrace

@@ -24,14 +24,14 @@ class write_admission {
  public:
   /// Of a tier that also gets what stores bring (`write_new`). Null: it is offered nothing again, though it may lack what it
   /// could not write.
-  static std::shared_ptr<offers_again> looks_of(const disk_admission& rules, bool write_new) {
+  static std::shared_ptr<offers_again> looks_of(const admission_rules& rules, bool write_new) {
     if (!write_new || rules.rule == admission_rule::always)
       return nullptr;
     return std::make_shared<offers_again>(rules.rule == admission_rule::seen_twice);
   }
 
   /// `service`, `looks`: may be null.
-  write_admission(tier_kind tier, const disk_admission& rules,
+  write_admission(tier_kind tier, const admission_rules& rules,
                   std::shared_ptr<const tier_availability> service, std::shared_ptr<offers_again> looks,
                   write_budget::time_point now)
       : tier_(tier), rules_(rules), service_(std::move(service)), looks_(std::move(looks)),
@@ -68,7 +68,7 @@ class write_admission {
 
  private:
   tier_kind tier_;
-  disk_admission rules_;
+  admission_rules rules_;
   std::shared_ptr<const tier_availability> service_;
   std::shared_ptr<offers_again> looks_;
   write_budget budget_;

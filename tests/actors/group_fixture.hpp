@@ -50,7 +50,7 @@ class group_fixture : public terrace::test::actor_fixture {
     size_t copiers = 1; ///< gated ones always count as idle
     std::string policy = "lru";
     uint64_t window_objects = 0; ///< of a transfer; 0: as many as host memory has
-    disk_admission admission;
+    admission_rules admission;
     demotion_mode demotion = demotion_mode::write_through;
     lease_bounds leases{100, 100, 100};
     clock_source clock = clock_source::steady;

@@ -26,7 +26,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 from run_workload import Daemon  # noqa: E402
 
 TERRACE, TERRACED = (str(pathlib.Path(word).resolve()) for word in sys.argv[1:3])
-CONFIGURATION = '[host]\nbytes = "64MiB"\n[disk]\nenabled = false\n'
+CONFIGURATION = '[host]\nbytes = "64MiB"\n[disk]\nbytes = 0\n'
 PATIENCE = 120  # seconds, after which a hang is a failure
 OK, FAILED, USAGE, UNREACHABLE = 0, 1, 2, 3
 READER_LEFT = 141  # as of a program that SIGPIPE ended
@@ -454,7 +454,7 @@ class DaemonStart(unittest.TestCase):
         folder = tempfile.TemporaryDirectory(prefix="terrace-start-")
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
-        self.base = (f'[[listen]]\npath = "{self.folder}/s"\n[disk]\nenabled = false\n[metrics]\naddress = "127.0.0.1:0"\n'
+        self.base = (f'[[listen]]\npath = "{self.folder}/s"\n[disk]\nbytes = 0\n[metrics]\naddress = "127.0.0.1:0"\n'
                      '[host]\nbytes = "16MiB"\nprefault = false\n')
 
     def terraced(self, text, *words):

@@ -194,7 +194,7 @@ TEST(DoctorSubject, HasTheDaemonsDefaults) {
   auto read = read_subject("[disk]\npath = \"auto\"\n", "f");
   ASSERT_TRUE(read);
   EXPECT_THAT(read->disks, ::testing::ElementsAre("/var/lib/terrace"));
-  auto without = read_subject("[disk]\nenabled = false\n", "f");
+  auto without = read_subject("[disk]\nbytes = 0\n", "f");
   ASSERT_TRUE(without);
   EXPECT_THAT(without->disks, IsEmpty());
 }

@@ -134,7 +134,7 @@ TEST_F(ClientHoldings, SpacesHaveABoundThatTheErrorNames) {
   auto third = holdings.spaces().add(space(3));
   ASSERT_FALSE(third);
   EXPECT_EQ(third.error().code, errc::busy);
-  EXPECT_NE(third.error().text.find("connection.spaces_max"), std::string::npos);
+  EXPECT_NE(third.error().text.find("a 16th of connection.group_spaces_max"), std::string::npos);
   EXPECT_TRUE(holdings.spaces().add(space(2))) << "opened again with the same rank, at the limit";
   ASSERT_TRUE(holdings.close_space(space_id{1}));
   EXPECT_TRUE(holdings.spaces().add(space(3)));

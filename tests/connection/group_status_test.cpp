@@ -88,7 +88,7 @@ TEST(GroupStatus, TheAnswerShowsOneGroupAndItsClients) {
   environment.workers = 4;
   environment.ring_features = {"fixed_buffers"};
   environment.now = [] { return client_environment::clock::time_point(std::chrono::seconds(5)); };
-  environment.regions = region_budget::make({"the group", "region_bytes_group", 1000});
+  environment.regions = region_budget::make({"the group", 1000});
   auto client = std::make_shared<client_state>();
   client->id = connection_id{6};
   flatbuffers::FlatBufferBuilder body;

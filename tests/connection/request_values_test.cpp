@@ -81,7 +81,7 @@ TEST(RequestValues, AHigherPriorityOnTheWireIsALowerNumberOfTheHints) {
     out.add_priority(told);
     body.Finish(out.Finish());
     const auto& options = *flatbuffers::GetRoot<wire::Options>(body.GetBufferPointer());
-    EXPECT_EQ(hints_of(options, priority_of(&options, {})).priority, hint);
+    EXPECT_EQ(hints_of(options, priority_of(&options, {})).retention, hint);
     EXPECT_EQ(hints_of(options, 128).session, 5u);
     EXPECT_EQ(hints_of(options, 128).turn, 2u);
     EXPECT_FALSE(time_of(options));

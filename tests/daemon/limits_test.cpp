@@ -22,7 +22,7 @@ TEST(Limits, NeedsGrowWithSegmentsPathsAndThreads) {
   EXPECT_EQ(more.host_file_bytes, 512 * mebibyte);
   EXPECT_EQ(more.disk_file_bytes, base.disk_file_bytes / 2);
   EXPECT_GT(more.threads, base.threads + 17);
-  large.disk.enabled = false;
+  large.disk.bytes = 0;
   EXPECT_EQ(needs_of(large, env).disk_file_bytes, 0u);
 }
 

@@ -27,7 +27,7 @@ TEST(SettingsMachine, FindsTwoNamesOfOneDirectoryWhetherItExistsOrNot) {
   EXPECT_EQ(repeated_directories(with_paths({folder / "a", folder / "b", folder / "link"})).size(), 1u);
   EXPECT_EQ(repeated_directories(with_paths({folder / "absent", folder / "./absent"})).size(), 1u);
   auto off = with_paths({folder / "a", folder / "link"});
-  off.disk.enabled = false;
+  off.disk.bytes = 0;
   EXPECT_TRUE(repeated_directories(off).empty());
 }
 

@@ -1,5 +1,7 @@
 // Bounds of every option, and what must hold between options.
+#include "connection/client_environment.hpp"
 #include "daemon/settings.hpp"
+#include "group/session_table.hpp"
 
 #include "settings_support.hpp"
 
@@ -47,7 +49,6 @@ TEST(Settings, AGpuTierNeedsADevice) {
   with_gpu_tier(s);
   EXPECT_THAT(faulty_options(s), IsEmpty());
   s.gpu.tier_device = "GPU-a0a1a2a3-a4a5-a6a7-a8a9-aaabacadae00";
-  s.gpu.tier_allocator = "paged:1MiB";
   EXPECT_THAT(faulty_options(s), IsEmpty());
 }
 
@@ -70,17 +71,11 @@ TEST(Settings, EveryBoundIsEnforced) {
       {"listen[0].gids", [](settings& s) { s.listen[0].gids.resize(1025); }},
       {"listen[0].host_bytes", [](settings& s) { s.listen[0].host_bytes = 4097; }},
       {"listen[0].disk_bytes", [](settings& s) { s.listen[0].disk_bytes = mebibyte + 1; }},
-      {"connection.credit_requests", [](settings& s) { s.connection.credit_requests = 0; }},
       {"connection.staging_bytes", [](settings& s) { s.connection.staging_bytes = 4096; }},
-      {"connection.region_bytes", [](settings& s) { s.connection.region_bytes = 4096; }},
-      {"connection.sessions_max", [](settings& s) { s.connection.sessions_max = 0; }},
       {"connection.connections_max", [](settings& s) { s.connection.connections_max = 0; }},
       {"connection.group_bytes", [](settings& s) { s.connection.group_bytes = mebibyte; }},
-      {"connection.region_bytes", [](settings& s) { s.connection.region_bytes = 5 * tebibyte; }},
       {"connection.request_deadline",
        [](settings& s) { s.connection.request_deadline = std::chrono::hours(2); }},
-      {"connection.handshake_deadline",
-       [](settings& s) { s.connection.handshake_deadline = std::chrono::milliseconds(0); }},
       {"connection.request_deadline",
        [](settings& s) { s.connection.request_deadline = std::chrono::milliseconds(0); }},
       {"host.bytes", [](settings& s) { s.host.bytes = 0; }},
@@ -94,6 +89,7 @@ TEST(Settings, EveryBoundIsEnforced) {
       {"host.numa_node", [](settings& s) { s.host.numa_node = "1x"; }},
       {"disk.path", [](settings& s) { s.disk.path = {""}; }},
       {"disk.bytes", [](settings& s) { s.disk.bytes = UINT64_MAX; }},
+      {"disk.bytes", [](settings& s) { s.disk.bytes = 4096; }},
       {"disk.allocator", [](settings& s) { s.disk.allocator = ""; }},
       {"disk.policy", [](settings& s) { s.disk.policy = "lfo"; }},
       {"disk.depth", [](settings& s) { s.disk.depth = 0; }},
@@ -116,9 +112,6 @@ TEST(Settings, EveryBoundIsEnforced) {
        }},
       {"shadow.capacity_percents", [](settings& s) { s.shadow.capacity_percents = {}; }},
       {"copier.threads", [](settings& s) { s.copier.threads = 65; }},
-      {"copier.nice", [](settings& s) { s.copier.nice = 20; }},
-      {"gpu.staging_bytes", [](settings& s) { s.gpu.staging_bytes = mebibyte - 1; }},
-      {"gpu.staging_bytes", [](settings& s) { s.gpu.staging_bytes = mebibyte + 4096; }},
       {"gpu.deadline", [](settings& s) { s.gpu.deadline = std::chrono::milliseconds(99); }},
       {"gpu.map_arenas", [](settings& s) { s.gpu.map_arenas = "some"; }},
       {"gpu.direct_bytes", [](settings& s) { s.gpu.direct_bytes = 4096; }},
@@ -126,15 +119,11 @@ TEST(Settings, EveryBoundIsEnforced) {
       {"gpu.tier_bytes", [](settings& s) { s.gpu.tier_bytes = 4097; }},
       {"gpu.tier_device", [](settings& s) { s.gpu.tier_bytes = gibibyte; }},
       {"gpu.tier_device", [](settings& s) { with_gpu_tier(s).tier_device = "cuda:0"; }},
-      {"gpu.tier_allocator", [](settings& s) { with_gpu_tier(s).tier_allocator = "paged"; }},
-      {"gpu.tier_allocator", [](settings& s) { with_gpu_tier(s).tier_allocator = "none"; }},
-      {"gpu.tier_policy", [](settings& s) { with_gpu_tier(s).tier_policy = "none"; }},
       {"gpu.tier_demotion", [](settings& s) { with_gpu_tier(s).tier_demotion = "write_through"; }},
       {"gpu.tier_bytes", [](settings& s) { with_gpu_tier(s).enabled = false; }},
       {"lease.host_percent", [](settings& s) { s.lease.host_percent = 101; }},
       {"lease.host_percent", [](settings& s) { s.lease.host_percent = 29; }},
       {"lease.connection_percent", [](settings& s) { s.lease.connection_percent = 0; }},
-      {"lease.disk_percent", [](settings& s) { s.lease.disk_percent = 101; }},
       {"lease.pin_percent", [](settings& s) { s.lease.pin_percent = 101; }},
       {"lease.warn_after", [](settings& s) { s.lease.warn_after = std::chrono::milliseconds(0); }},
       {"metrics.address", [](settings& s) { s.metrics.address = "0.0.0.0:9464"; }}, // without a token
@@ -149,7 +138,12 @@ TEST(Settings, EveryBoundIsEnforced) {
 
 TEST(Settings, BoundsThatFollowFromOthersAreByDefaultThoseOfTheComponents) {
   connection_options with;
+  EXPECT_EQ(with.credit_requests(), connection_limits{}.credit_requests);
   EXPECT_EQ(with.credit_bytes(), 32 * mebibyte);
+  EXPECT_EQ(with.spaces_max(), connection_limits{}.spaces_max);
+  EXPECT_EQ(with.sessions_max(), session_bounds{}.owner_sessions_max);
+  EXPECT_EQ(with.handshake_deadline(), connection_limits{}.handshake_deadline);
+  EXPECT_EQ(with.device_staging_bytes(), 64 * mebibyte);
   EXPECT_EQ(with.reservations_max(), 4096u);
   EXPECT_EQ(with.leases_max(), 65536u);
   EXPECT_EQ(with.lease_objects_max(), 4'194'304u);
@@ -159,28 +153,36 @@ TEST(Settings, BoundsThatFollowFromOthersAreByDefaultThoseOfTheComponents) {
   EXPECT_EQ(with.sessions_group_max(), 131'072u);
   EXPECT_EQ(with.prompts_max(), 256u);
   EXPECT_EQ(with.prompt_bytes(), 256 * mebibyte);
-  EXPECT_EQ(with.region_bytes_group(), 8 * tebibyte);
-  EXPECT_EQ(with.region_bytes_total(), 32 * tebibyte);
 }
 
 TEST(Settings, BoundsThatFollowFromOthersAreOfUseAtTheLeastAndAtTheMost) {
   connection_options with;
   with.group_bytes = 16 * mebibyte;
+  EXPECT_EQ(with.credit_requests(), 4U) << "a client may pipeline";
   EXPECT_EQ(with.credit_bytes(), 16 * mebibyte) << "a frame of the maximum size fits";
   EXPECT_EQ(with.reservations_max(), 64u);
   EXPECT_EQ(with.leases_max(), 1024u);
   EXPECT_EQ(with.lease_objects_max(), 65536u);
   EXPECT_EQ(with.prompts_max(), 4u);
+  with.group_spaces_max = 1;
+  EXPECT_EQ(with.spaces_max(), 64U);
+  with.staging_bytes = mebibyte;
+  EXPECT_EQ(with.device_staging_bytes(), mebibyte);
+  with.staging_bytes = 7 * mebibyte;
+  EXPECT_EQ(with.device_staging_bytes(), mebibyte) << "whole mebibytes";
+  with.staging_bytes = tebibyte;
+  EXPECT_EQ(with.device_staging_bytes(), 16 * gibibyte);
   with.group_bytes = tebibyte;
+  EXPECT_EQ(with.credit_requests(), 65536U);
   EXPECT_EQ(with.lease_objects_max(), UINT32_MAX);
 }
 
 TEST(Settings, WithoutADiskLeasesMayHoldAnyShareOfHostMemory) {
   auto s = default_settings(test_environment());
-  s.disk.enabled = false;
+  s.disk.bytes = 0;
   s.lease.host_percent = 1;
   EXPECT_THAT(faulty_options(s), IsEmpty());
-  s.disk.enabled = true;
+  s.disk.bytes = gibibyte;
   s.lease.host_percent = 30;
   EXPECT_THAT(faulty_options(s), IsEmpty());
 }
@@ -222,8 +224,8 @@ TEST(Settings, SharesMustFitIntoTheirTier) {
 
 TEST(Settings, SharesOfADisabledDiskDoNotMatter) {
   auto s = with_groups({"a", "b"});
-  s.disk.enabled = false;
-  s.listen[0].disk_bytes = s.disk.bytes * 2;
+  s.disk.bytes = 0;
+  s.listen[0].disk_bytes = gibibyte;
   EXPECT_THAT(faulty_options(s), IsEmpty());
   EXPECT_EQ(s.groups()[0].disk_bytes, 0u);
 }

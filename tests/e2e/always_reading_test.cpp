@@ -175,12 +175,12 @@ TEST(Deadlines, AreShortenedToTheLongestOne) {
 }
 
 TEST(Handshake, HasADeadline) {
-  daemon_under_test daemon({.connection = "handshake_deadline = \"100ms\"\n"});
+  daemon_under_test daemon({.connection = "request_deadline = \"300ms\"\n"});
   raw_client silent(daemon.socket());
   auto said = silent.receive();
   ASSERT_TRUE(said && said->is_error());
   EXPECT_EQ(said->code(), errc::deadline);
-  EXPECT_NE(said->text().find("handshake_deadline"), std::string::npos) << said->text();
+  EXPECT_NE(said->text().find("a third of connection.request_deadline"), std::string::npos) << said->text();
   EXPECT_FALSE(silent.receive()) << "the stream ends after the reason";
 }
 

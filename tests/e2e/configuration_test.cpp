@@ -110,7 +110,7 @@ TEST(Configuration, TheLastLinesOfADaemonThatLogsJsonAreJson) {
   temporary_folder folder;
   std::string json = "[daemon]\nlog_json = true\n[metrics]\naddress = \"\"\n[[listen]]\npath = \"";
   write_file(folder / "precious", "text");
-  write_file(folder / "taken.toml", json + folder.path() + "/precious\"\n[disk]\nenabled = false\n");
+  write_file(folder / "taken.toml", json + folder.path() + "/precious\"\n[disk]\nbytes = 0\n");
   auto taken = terraced({"--config", folder / "taken.toml"});
   EXPECT_EQ(taken.exit_code, 1);
   expect_json(taken.err, "is not a socket");

@@ -26,7 +26,8 @@ struct gpu_daemon : daemon_under_test {
 
   static daemon_options options_of(const std::string& gpu) {
     daemon_options options;
-    options.more = "[gpu]\nstaging_bytes = \"2MiB\"\n" + gpu; // slots of 256 KiB: each object takes several
+    options.more =
+        "[gpu]\n" + gpu; // 8 MiB of staging memory make slots of 128 KiB: each object takes several
     options.before_exec = [faults_in = script()] {
       test::find_driver();
       ::setenv("TERRACE_SIMULATION", faults_in.c_str(), 1);

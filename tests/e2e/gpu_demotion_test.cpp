@@ -119,7 +119,7 @@ TEST_P(GpuDemotion, MovesAndPrefetchesMayGoThere) {
 TEST_P(GpuDemotion, APromptOnDiskMovesThereByTheCommandAndEndsOnDisk) {
   auto with = options(8);
   with.disk_bytes = 64 * mebibyte;
-  with.disk = "admission = \"always\"\ndemotion = \"write_back\"\n";
+  with.disk += "admission = \"always\"\ndemotion = \"write_back\"\n";
   daemon_under_test daemon(with);
   ASSERT_TRUE(daemon.await_log("joined"));
   auto chain = chain_of(1, 4);
@@ -166,7 +166,7 @@ TEST_P(GpuDemotion, APromptOnDiskMovesThereByTheCommandAndEndsOnDisk) {
 TEST_P(GpuDemotion, ItsProcessMayDieWhileAPromptLeavesItForTheDisk) {
   auto with = options(4);
   with.disk_bytes = 64 * mebibyte;
-  with.disk = "admission = \"always\"\ndemotion = \"off\"\n";
+  with.disk += "admission = \"always\"\ndemotion = \"off\"\n";
   daemon_under_test daemon(with);
   ASSERT_TRUE(daemon.await_log("joined"));
   tester client(daemon.socket()), mover(daemon.socket(), "mover");
@@ -190,9 +190,9 @@ TEST_P(GpuDemotion, ItsProcessMayDieWhileAPromptLeavesItForTheDisk) {
 
 TEST_P(GpuDemotion, HostMemoryThatOnlyStagesBringsChunksThere) {
   auto with = options(8);
-  with.host = "staging_only = true\n";
+  with.host += "staging_only = true\n";
   with.disk_bytes = 64 * mebibyte;
-  with.disk = "admission = \"always\"\n";
+  with.disk += "admission = \"always\"\n";
   daemon_under_test daemon(with);
   ASSERT_TRUE(daemon.await_log("joined"));
   tester client(daemon.socket());
@@ -216,8 +216,11 @@ TEST(GpuDemotionFault, ALostDeviceLosesWhatItGivesBackAndNothingElse) {
     GTEST_SKIP() << "the simulated driver of another build is not run under ThreadSanitizer";
   gpu_daemon::faults("lose reads"); // nothing is read from the device before something is given back
   engine_memory mine(device_kind::cuda_handle, region_objects * object_bytes);
-  gpu_daemon daemon("deadline = \"1s\"\ntier_bytes = " + std::to_string(4 * (object_bytes + 4096)) +
-                    "\ntier_device = \"" + mine.shared().device + "\"\ntier_allocator = \"free_list\"\n");
+  auto with =
+      gpu_daemon::options_of("deadline = \"1s\"\ntier_bytes = " + std::to_string(4 * (object_bytes + 4096)) +
+                             "\ntier_device = \"" + mine.shared().device + "\"\n");
+  with.disk = "allocator = \"free_list\"\n";
+  daemon_under_test daemon(with);
   tester client(daemon.socket());
   auto region = client->register_device_region(mine.shared(), patiently());
   ASSERT_TRUE(region) << region.error().text;

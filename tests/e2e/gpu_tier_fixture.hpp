@@ -23,7 +23,9 @@ class gpu_tier_fixture : public device_fixture {
   daemon_options options(uint64_t objects, const std::string& more = {}) const {
     auto made = gpu_daemon::options_of("deadline = \"10s\"\ntier_device = \"" + memory_->shared().device +
                                        "\"\ntier_bytes = " + std::to_string(objects * (object_bytes + 4096)) +
-                                       "\ntier_allocator = \"free_list\"\ntier_policy = \"lru\"\n" + more);
+                                       "\n" + more);
+    made.host = "policy = \"lru\"\n";
+    made.disk = "allocator = \"free_list\"\n";
     return made;
   }
   /// Adds metrics at `port_`.

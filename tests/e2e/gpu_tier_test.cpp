@@ -94,7 +94,8 @@ TEST_P(GpuTier, WhatALeaseHoldsAndWasClearedIsNotDelivered) {
 
 TEST_P(GpuTier, ALeaseMayHoldLessThereThanIsLoadedFromThere) {
   auto half = options(8);
-  half.lease = "disk_percent = 50\n";
+  half.host_bytes = 64 * mebibyte; // a quarter of it has more than the chain
+  half.lease = "host_percent = 50\n";
   daemon_under_test daemon(half);
   tester client(daemon.socket());
   auto region = registered(client);
@@ -111,6 +112,15 @@ TEST_P(GpuTier, ALeaseMayHoldLessThereThanIsLoadedFromThere) {
   ASSERT_TRUE(loaded) << loaded.error().text;
   EXPECT_EQ(loaded->bytes_by_tier.at(in_gpu), 8 * object_bytes);
   EXPECT_TRUE(memory_->read() == laid_out(chain, runs));
+}
+
+TEST_P(GpuTier, HasThePolicyOfHostMemoryAlsoAfterAReload) {
+  auto with = options(8);
+  daemon_under_test daemon(with);
+  with.host = "policy = \"arc\"\n";
+  daemon.configure(with);
+  daemon.signal(SIGHUP);
+  EXPECT_TRUE(daemon.await_log("the policy of gpu is arc now; it was lru"));
 }
 
 TEST_P(GpuTier, IsLostWithItsProcessAndBeginsAgain) {

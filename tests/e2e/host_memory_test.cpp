@@ -26,7 +26,7 @@ TEST(HostMemory, MoreThanTheMachineHasIsRefusedWithTheFigures) {
   temporary_folder folder;
   std::string configuration = folder / "terraced.toml";
   write_file(configuration, "[[listen]]\npath = \"" + (folder / "socket").string() + "\"\n[host]\nbytes = " +
-                                std::to_string(wanted) + "\nprefault = false\n[disk]\nenabled = false\n");
+                                std::to_string(wanted) + "\nprefault = false\n[disk]\nbytes = 0\n");
   for (std::string option : {"--check", ""}) {
     std::vector<std::string> words{program("TERRACED"), "--config", configuration};
     if (!option.empty())

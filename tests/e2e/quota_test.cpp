@@ -259,7 +259,7 @@ TEST(QuotaDisk, BoundsHoldOnDiskAndAfterARestart) {
 TEST(QuotaConfiguration, MistakesAreClearAndContainNoSalt) {
   temporary_folder folder;
   auto check = [&](const std::string& text) {
-    write_file(folder / "terraced.toml", "[host]\nbytes = \"32MiB\"\n[disk]\nenabled = false\n" + text);
+    write_file(folder / "terraced.toml", "[host]\nbytes = \"32MiB\"\n[disk]\nbytes = 0\n" + text);
     auto done = run({program("TERRACED"), "--check", "--config", folder / "terraced.toml"});
     EXPECT_EQ(done.err.find("secret"), std::string::npos) << done.err;
     return done.exit_code == 0 ? std::string("valid") : done.err;
@@ -274,7 +274,7 @@ TEST(QuotaConfiguration, MistakesAreClearAndContainNoSalt) {
   says(one + "host_max = \"101%\"\n", "at most \"100%\" of the tier");
   says(one + "host_max = \"lots\"\n", "quota[0].host_max");
   says(one + "tape_max = \"1MiB\"\n", "tiers are host and disk");
-  says(one + "disk_max = \"1MiB\"\n", "disk.enabled is false");
+  says(one + "disk_max = \"1MiB\"\n", "disk.bytes is 0");
   says(one + "host_guaranteed = \"60%\"\n" + two + "host_guaranteed = \"60%\"\n",
        "quota[1].host_guaranteed makes the guaranteed shares of group 'default'");
   says(one + "host_max = \"1MiB\"\nhost_guaranteed = \"2MiB\"\n", "more than its max");

@@ -1,4 +1,4 @@
-// A daemon with a door for Redis clients, and common functions of its tests.
+// A daemon with a socket for Redis clients, and common functions of its tests.
 #pragma once
 
 #include "resp_client.hpp"

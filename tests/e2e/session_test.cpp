@@ -332,12 +332,16 @@ TEST(Session, IsGoneAfterARestartAndTheHandleBeginsAnew) {
 
 TEST(Session, BeyondTheBoundTheLeastRecentlyUsedOneOfTheSameConnectionEnds) {
   auto port = test::free_port();
+  // One session for each 32 KiB of memory for requests: 512.
   daemon_under_test daemon(
-      {.connection = "sessions_max = 2\n", .metrics = "127.0.0.1:" + std::to_string(port)});
+      {.connection = "group_bytes = \"16MiB\"\n", .metrics = "127.0.0.1:" + std::to_string(port)});
   tester by(daemon.socket()), other(daemon.socket(), "other");
   auto prompt = tokens_from(1, 60);
   auto theirs = opened(other), first = opened(by), second = opened(by);
   turn(by, first, prompt, 0);
+  std::vector<client::session> more;
+  while (more.size() < 510)
+    more.push_back(opened(by));
   auto third = opened(by);
   auto found = raw_turn(by, second.continued(prompt, 0));
   ASSERT_FALSE(found);
@@ -345,10 +349,10 @@ TEST(Session, BeyondTheBoundTheLeastRecentlyUsedOneOfTheSameConnectionEnds) {
   EXPECT_TRUE(raw_turn(by, first.continued(prompt, 60)));
   EXPECT_TRUE(raw_turn(other, theirs.continued(prompt, 0)));
   EXPECT_EQ(turn(by, second, prompt, 0).requested_chunks, 3U) << "the handle opens another one";
-  EXPECT_EQ(by->sessions(patiently())->count, 3U);
+  EXPECT_EQ(by->sessions(patiently())->count, 513U);
   auto served = test::scrape(port);
   EXPECT_NE(served.find("terrace_sessions_evicted_total{group=\"default\"} 2\n"), std::string::npos);
-  EXPECT_NE(served.find("terrace_sessions{group=\"default\"} 3\n"), std::string::npos);
+  EXPECT_NE(served.find("terrace_sessions{group=\"default\"} 513\n"), std::string::npos);
   EXPECT_NE(served.find("terrace_session_turns_total{group=\"default\"} 4\n"), std::string::npos);
 }
 

@@ -31,22 +31,31 @@ TEST(Spaces, AClosedSpaceIsUnknownToItsConnectionAndKeepsItsObjects) {
   EXPECT_EQ(client->lookup(request, patiently())->found_chunks, 2U);
 }
 
-TEST(Spaces, TheBoundsNameTheirOptions) {
-  daemon_options small;
-  small.connection = "spaces_max = 3\ngroup_spaces_max = 4\n";
-  daemon_under_test daemon(small);
+TEST(Spaces, TheBoundOfAConnectionNamesItsOption) {
+  daemon_under_test daemon({.connection = "group_spaces_max = 1024\n"});
+  tester client(daemon.socket()); // has one space open
+  std::vector<client::space> open;
+  for (uint32_t number = 1; number < 64; ++number)
+    open.push_back(client->open_space(of_tenant(number), patiently()).value());
+  auto refused = client->open_space(of_tenant(64), patiently());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, errc::busy);
+  EXPECT_NE(refused.error().text.find("a 16th of connection.group_spaces_max"), std::string::npos)
+      << refused.error().text;
+  ASSERT_TRUE(client->close_space(open[0], patiently()));
+  auto opened = client->open_space(of_tenant(64), patiently());
+  EXPECT_TRUE(opened) << opened.error().text;
+}
+
+TEST(Spaces, TheBoundOfATrustGroupNamesItsOption) {
+  daemon_under_test daemon({.connection = "group_spaces_max = 4\n"});
   tester first(daemon.socket());
   std::vector<client::space> open;
   for (uint32_t number : {1, 2})
     open.push_back(first->open_space(of_tenant(number), patiently()).value());
-  auto refused = first->open_space(of_tenant(3), patiently());
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, errc::busy);
-  EXPECT_NE(refused.error().text.find("connection.spaces_max"), std::string::npos) << refused.error().text;
-
   tester second(daemon.socket()); // opens the first client's space
   ASSERT_TRUE(second->open_space(of_tenant(4), patiently()));
-  refused = second->open_space(of_tenant(5), patiently());
+  auto refused = second->open_space(of_tenant(5), patiently());
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, errc::busy);
   EXPECT_NE(refused.error().text.find("connection.group_spaces_max"), std::string::npos)

@@ -94,10 +94,10 @@ TEST(StagingOnlyWithoutWritingDown, IsAMistake) {
 
 TEST(StagingOnlyWithoutADisk, IsAMistake) {
   temporary_folder folder;
-  write_file(folder / "some.toml", "[host]\nstaging_only = true\n[disk]\nenabled = false\n");
+  write_file(folder / "some.toml", "[host]\nstaging_only = true\n[disk]\nbytes = 0\n");
   auto checked = run({program("TERRACED"), "--check", "--config", folder / "some.toml"});
   EXPECT_EQ(checked.exit_code, 2);
-  EXPECT_NE(checked.err.find("host.staging_only is true; expected disk.enabled = true"), std::string::npos)
+  EXPECT_NE(checked.err.find("host.staging_only is true; expected disk.bytes"), std::string::npos)
       << checked.err;
 }
 

@@ -54,7 +54,7 @@ verb_group::verb_group(const options& chosen) : simulated_actors(chosen.shuffled
   if (!built)
     broken(built.error().text);
   group_ = *built;
-  regions_ = region_budget::make({"the trust group", "group.region_bytes", 2 << 20});
+  regions_ = region_budget::make({"the trust group", 2 << 20});
   environment_ = std::make_shared<actors::connection_environment>();
   environment_->group = group_;
   environment_->limits = small_limits();

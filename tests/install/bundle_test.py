@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 from run_workload import Daemon  # noqa: E402
 
-CONFIGURATION = "[host]\nbytes = \"64MiB\"\n[disk]\nenabled = false\n"
+CONFIGURATION = "[host]\nbytes = \"64MiB\"\n[disk]\nbytes = 0\n"
 OF_THE_MACHINE = re.compile(r"(ld-linux.*|lib(c|m|mvec|dl|pthread|rt|resolv|util|anl))\.so\.\d+")
 # As on a machine where nobody has set anything.
 PLAIN = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "HOME": "/nonexistent"}

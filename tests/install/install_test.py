@@ -17,7 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 from run_workload import Daemon  # noqa: E402
 
-CONFIGURATION = "[host]\nbytes = \"64MiB\"\n[disk]\nenabled = false\n"
+CONFIGURATION = "[host]\nbytes = \"64MiB\"\n[disk]\nbytes = 0\n"
 
 
 def run(*words, **options):

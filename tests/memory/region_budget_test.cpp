@@ -10,10 +10,10 @@ namespace terrace::testing {
 namespace {
 
 struct RegionBudget : ::testing::Test {
-  region_budget_ptr daemon = region_budget::make({"the daemon", "16 times connection.region_bytes", 100, 3});
-  region_budget_ptr group = region_budget::make({"the group", "4 times connection.region_bytes", 80}, daemon);
-  region_budget_ptr one = region_budget::make({"the connection", "connection.region_bytes", 50}, group);
-  region_budget_ptr other = region_budget::make({"the connection", "connection.region_bytes", 50}, group);
+  region_budget_ptr daemon = region_budget::make({"the daemon", 100, 3});
+  region_budget_ptr group = region_budget::make({"the group", 80}, daemon);
+  region_budget_ptr one = region_budget::make({"the connection", 50}, group);
+  region_budget_ptr other = region_budget::make({"the connection", 50}, group);
 };
 
 TEST_F(RegionBudget, CountsAChargeAtEveryLevelUntilItEnds) {
@@ -31,17 +31,16 @@ TEST_F(RegionBudget, CountsAChargeAtEveryLevelUntilItEnds) {
   EXPECT_EQ(daemon->regions(), 0u);
 }
 
-TEST_F(RegionBudget, ARefusalTakesNothingAndNamesTheOptionOfItsLevel) {
+TEST_F(RegionBudget, ARefusalTakesNothingAndNamesTheBoundOfItsLevel) {
   auto held = one->take(50).value();
   auto own = one->take(1);
   ASSERT_FALSE(own);
   EXPECT_EQ(own.error().code, errc::busy);
-  EXPECT_NE(own.error().text.find("connection.region_bytes (50)"), std::string::npos) << own.error().text;
+  EXPECT_NE(own.error().text.find("bound of 50;"), std::string::npos) << own.error().text;
   auto shared = other->take(31);
   ASSERT_FALSE(shared);
   EXPECT_EQ(shared.error().code, errc::busy);
-  EXPECT_NE(shared.error().text.find("4 times connection.region_bytes (80)"), std::string::npos)
-      << shared.error().text;
+  EXPECT_NE(shared.error().text.find("bound of 80;"), std::string::npos) << shared.error().text;
   EXPECT_EQ(other->bytes(), 0u);
   EXPECT_EQ(group->bytes(), 50u);
   EXPECT_EQ(daemon->regions(), 1u);
@@ -52,7 +51,7 @@ TEST_F(RegionBudget, WhatCanNeverFitIsABadRequest) {
   auto refused = one->take(51);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, errc::bad_request);
-  EXPECT_NE(refused.error().text.find("connection.region_bytes allows the connection 50"), std::string::npos)
+  EXPECT_NE(refused.error().text.find("the connection may have 50 in all"), std::string::npos)
       << refused.error().text;
 }
 
@@ -69,7 +68,7 @@ TEST_F(RegionBudget, BoundsTheNumberOfMappings) {
 }
 
 TEST_F(RegionBudget, ThreadsNeverExceedIt) {
-  auto most = region_budget::make({"the daemon", "an option", 10});
+  auto most = region_budget::make({"the daemon", 10});
   std::vector<std::thread> threads;
   std::atomic<bool> exceeded{false};
   for (int i = 0; i < 4; ++i)

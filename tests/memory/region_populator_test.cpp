@@ -259,7 +259,7 @@ struct held_populator {
 TEST(RegionPopulator, DoesNotKeepARegion) {
   held_populator populator;
   auto teardown_thread = std::make_shared<teardown>();
-  auto budget = region_budget::make({"the test", "none", region_bytes, 1});
+  auto budget = region_budget::make({"the test", region_bytes, 1});
   auto region = client_region::open(sealed_memory(region_bytes), region_bytes,
                                     {budget->take(region_bytes).value(), teardown_thread, populator.what})
                     .value();

@@ -83,7 +83,7 @@ TEST(Teardown, DeletesTheLastReferenceOfAnyThread) {
 }
 
 TEST(Teardown, ARegionKeepsItsChargeUntilItIsUnmapped) {
-  auto budget = region_budget::make({"the connection", "connection.region_bytes", 1 << 20});
+  auto budget = region_budget::make({"the connection", 1 << 20});
   auto away = std::make_shared<teardown>();
   closed_gate gate(*away);
   unique_fd memory(::memfd_create("client", MFD_CLOEXEC | MFD_ALLOW_SEALING));

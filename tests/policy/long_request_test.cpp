@@ -115,7 +115,7 @@ TEST(LongRequest, WhatIsNotRememberedDoesNotCount) {
   recorder parts;
   auto chain = recorder::keys(1, 3);
   parts.whole({chain[0]});
-  long_request forgetful(1, {.priority = 200});
+  long_request forgetful(1, {.retention = 200});
   forgetful.find(parts.table, chain, false);
   parts.tick();
   parts.record(forgetful, std::span(chain).first(1), 1);
@@ -123,7 +123,7 @@ TEST(LongRequest, WhatIsNotRememberedDoesNotCount) {
   alone.whole({chain[0]});
   alone.whole({chain[0]});
   EXPECT_EQ(parts.words({chain[0]}), alone.words({chain[0]})) << "its chain has one entry";
-  EXPECT_EQ(forgetful.priority(), 7) << "the highest there is";
+  EXPECT_EQ(forgetful.retention(), 7) << "the highest there is";
   EXPECT_EQ(forgetful.number(), 1u);
 }
 

@@ -13,8 +13,8 @@ TEST(OpenRequests, AreFoundUntilTheyEnd) {
   auto [second, other] = requests.begin(9, 200);
   EXPECT_NE(first, second);
   EXPECT_EQ(requests.find(first)->stamp, 7U);
-  EXPECT_EQ(requests.find(first)->priority, 3);
-  EXPECT_EQ(requests.find(second)->priority, 7) << "the highest there is";
+  EXPECT_EQ(requests.find(first)->retention, 3);
+  EXPECT_EQ(requests.find(second)->retention, 7) << "the highest there is";
   requests.end(first);
   EXPECT_EQ(requests.find(first), nullptr);
   EXPECT_NE(requests.find(second), nullptr);

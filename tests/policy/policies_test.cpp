@@ -210,14 +210,14 @@ TEST(Priority, NamesTheLowestFirstAndInItTheLeastRecentlyUsed) {
   use_policy(tracker, 0, "priority");
   auto store = [&](uint64_t n, uint8_t priority) {
     std::vector chain{key(n)};
-    auto request = tracker.begin_request(chain, {.priority = priority}, n);
+    auto request = tracker.begin_request(chain, {.retention = priority}, n);
     tracker.insert(0, {key(n), {}, 1}, n, request);
   };
   for (auto [n, priority] : {std::pair{1, 5}, {2, 0}, {3, 2}, {4, 0}})
     store(static_cast<uint64_t>(n), static_cast<uint8_t>(priority));
   EXPECT_EQ(order(tracker), (std::vector<uint64_t>{2, 4, 3, 1}));
   std::vector chain{key(1)};
-  tracker.begin_request(chain, {.priority = 0}, 9); // the last request decides
+  tracker.begin_request(chain, {.retention = 0}, 9); // the last request decides
   EXPECT_EQ(order(tracker), (std::vector<uint64_t>{2, 4, 1, 3}));
 }
 
@@ -225,11 +225,11 @@ TEST(Priority, FindsAPrefixWhosePrioritySankWhileASuffixHungOnIt) {
   eviction_tracker tracker;
   use_policy(tracker, 0, "priority");
   std::vector chain{key(1), key(2)};
-  auto request = tracker.begin_request(chain, {.priority = 5}, 1);
+  auto request = tracker.begin_request(chain, {.retention = 5}, 1);
   tracker.insert(0, {key(1), {}, 1}, 1, request);
   tracker.insert(0, {key(2), key(1), 1}, 1, request);
   std::vector prefix{key(1)};
-  tracker.begin_request(prefix, {.priority = 0}, 2);
+  tracker.begin_request(prefix, {.retention = 0}, 2);
   tracker.erase(0, key(2));
   EXPECT_EQ(order(tracker), (std::vector<uint64_t>{1}));
 }

@@ -241,7 +241,7 @@ TEST_P(Reference, NamesWhomTheTextbookNames) {
       bool told = random() % 2 == 0; // as one request, or as single events
       auto priority = static_cast<uint8_t>(told ? random() % 8 : 0);
       std::vector chain{key};
-      request_number request = told ? tracker.begin_request(chain, {.priority = priority}, time) : 0;
+      request_number request = told ? tracker.begin_request(chain, {.retention = priority}, time) : 0;
       if (expected->has(number)) {
         expected->use(number, now, priority);
         if (!told)

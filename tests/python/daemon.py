@@ -26,9 +26,9 @@ class Daemon:
 
     def __init__(
         self, host_bytes: int = 32 << 20, more: str = "", connection: str = "", disk_bytes: int = 0, host: str = "",
-        workers: int = 2, metrics: bool = False, gpu: str = "", environment: dict[str, str] | None = None,
+        workers: int = 2, metrics: bool = False, gpu: str = "", disk: str = "", environment: dict[str, str] | None = None,
     ) -> None:
-        """`more`, `connection`, `host`, `gpu`: lines of [[listen]], [connection], [host] and [gpu]. Without
+        """`more`, `connection`, `host`, `gpu`, `disk`: lines of [[listen]], [connection], [host], [gpu] and [disk]. Without
         `disk_bytes` there is no disk. `environment`: added to this process's environment."""
         self.environment = environment or {}
         self._children: list[int] = []
@@ -48,9 +48,9 @@ staging_bytes = "8MiB"
 bytes = {host_bytes}
 {host}
 [disk]
-enabled = {"true" if disk_bytes else "false"}
 path = "{self.folder / "state"}"
-{f"bytes = {disk_bytes}" if disk_bytes else ""}
+bytes = {disk_bytes}
+{disk}
 [metrics]
 address = "{'127.0.0.1:0' if metrics else ''}"
 [gpu]

@@ -77,12 +77,13 @@ class Closing(DaemonTest):
             self.daemon.close_space(self.space, timeout=PATIENCE)
 
     def test_closing_makes_room_for_another_space(self) -> None:
-        server = Daemon(connection="spaces_max = 2")
+        server = Daemon(connection="group_spaces_max = 1024")  # a connection may have 64 open
         self.addCleanup(server.stop)
         with terrace.connect(server.socket, timeout=PATIENCE) as daemon:
             first = daemon.open_space(of_tenant("first"), timeout=PATIENCE)
-            daemon.open_space(of_tenant("second"), timeout=PATIENCE)
-            with self.assertRaisesRegex(terrace.Busy, "connection.spaces_max"):
+            for number in range(63):
+                daemon.open_space(of_tenant(str(number)), timeout=PATIENCE)
+            with self.assertRaisesRegex(terrace.Busy, "a 16th of connection.group_spaces_max"):
                 daemon.open_space(of_tenant("third"), timeout=PATIENCE)
             daemon.close_space(first, timeout=PATIENCE)
             third = daemon.open_space(of_tenant("third"), timeout=PATIENCE)

@@ -121,11 +121,10 @@ void daemon_run::draw_machine() {
   with.host.bytes = groups * ((host + page_bytes - 1) / page_bytes * page_bytes);
   with.host.segment_bytes = huge_page_bytes;
   with.host.prefault = random_.coin();
-  with.disk.enabled = random_.below(4) != 0;
   with.disk.path.clear();
   for (size_t path = 0, paths = random_.coin() ? 1 : random_.between(1, paths_max); path < paths; ++path)
     with.disk.path.push_back(path_of(path));
-  with.disk.bytes = groups * (roomy_ ? 2 * all + 4 * mebibyte : mebibyte * random_.between(1, 2));
+  with.disk.bytes = random_.below(4) == 0 ? 0 : groups * (roomy_ ? 2 * all + 4 * mebibyte : mebibyte * random_.between(1, 2));
   auto policy = [&] { return client_world::policies[random_.below(client_world::policies.size())]; };
   with.host.policy = policy();
   with.disk.policy = policy();
@@ -135,8 +134,8 @@ void daemon_run::draw_machine() {
   with.copier.threads = static_cast<uint32_t>(random_.between(1, 2));
   with.metrics.address.clear();
   with.connection.request_deadline = seconds(random_.between(1, 30));
-  with.connection.credit_requests = static_cast<uint32_t>(random_.between(2, 16));
-  vanishes_ = with.disk.enabled && random_.below(8) == 0;
+  with.connection.group_bytes = mebibyte * random_.between(16, 64); // 4 to 16 requests in flight
+  vanishes_ = with.disk.enabled() && random_.below(8) == 0;
 }
 
 /// Tenants with quotas, and a configuration that changes.
@@ -151,7 +150,7 @@ void daemon_run::draw_operators() {
     with.quota.push_back({.name = "a", .tenant = "tenant-a", .host_max = percent(30, 100)});
     if (random_.coin())
       with.quota.back().host_guaranteed = percent(0, 30);
-    if (with.disk.enabled)
+    if (with.disk.enabled())
       with.quota.back().disk_max = percent(30, 100);
     for (const quota_options& each : with.quota)
       world_.quotas.push_back(each.name);
@@ -195,9 +194,9 @@ void daemon_run::draw_clients() {
   world_.roomy = roomy_;
   world_.tails = random_.coin();
   world_.names_lookups = random_.coin();
-  healthy_ = !life_.with.disk.enabled ||
+  healthy_ = !life_.with.disk.enabled() ||
              (faults_ == disk_faults{} && life_.disk.long_ones == 0 && !vanishes_);
-  bool all_on_disk = life_.with.disk.enabled && life_.with.disk.admission == "always" &&
+  bool all_on_disk = life_.with.disk.enabled() && life_.with.disk.admission == "always" &&
                      life_.with.disk.demotion != "selective";
   model_.promise(
       {.all_found = roomy_, .kept_found = healthy_, .restart_keeps = roomy_ && healthy_ && all_on_disk});

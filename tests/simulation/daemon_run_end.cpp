@@ -222,7 +222,7 @@ void daemon_run::check_empty(uint32_t group) {
     end_check of_space(*this, by, group, space);
     uint64_t capacity = of.tiers()->Get(0)->capacity_bytes();
     bool small = capacity <= small_memory && healthy_ && world_.quotas.empty();
-    if (life_.with.disk.enabled)
+    if (life_.with.disk.enabled())
       of_space.move_down();
     if (small)
       of_space.fill_memory(capacity);

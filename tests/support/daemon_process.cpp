@@ -60,12 +60,10 @@ void daemon_process::configure(const daemon_options& options) {
   text += "[connection]\nstaging_bytes = \"8MiB\"\n" + options.connection;
   text += "[host]\nbytes = " + std::to_string(options.host_bytes) + "\n" + options.host;
   text += "[policy]\n" + options.policy;
-  text += "[disk]\nenabled = " + std::string(options.disk_bytes != 0 ? "true" : "false") + "\npath = [";
+  text += "[disk]\nbytes = " + std::to_string(options.disk_bytes) + "\npath = [";
   for (const std::string& path : options.disk_paths.empty() ? std::vector{state_dir} : options.disk_paths)
     text += "\"" + path + "\", ";
-  text += "]\n";
-  if (options.disk_bytes != 0)
-    text += "bytes = " + std::to_string(options.disk_bytes) + "\n" + options.disk;
+  text += "]\n" + options.disk;
   text += "[lease]\n" + options.lease;
   text += "[metrics]\n" + (options.metrics.empty() ? std::string("address = \"\"\n")
                                                    : "address = \"" + options.metrics + "\"\n");

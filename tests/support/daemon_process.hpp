@@ -36,8 +36,8 @@ struct daemon_options {
   std::string listen;                  ///< [[listen]] sections; default: one, at `socket()`
   std::string connection;              ///< lines of [connection]
   std::string lease =
-      "host_percent = 100\nconnection_percent = 100\ndisk_percent = 100\n"; ///< lines of [lease]: tests fill memory with leases
-  std::string metrics;                                                      ///< address; default: off
+      "host_percent = 100\nconnection_percent = 100\n"; ///< lines of [lease]: tests fill memory with leases
+  std::string metrics;                                  ///< address; default: off
   std::string log_level = "info";
   std::string more;                      ///< further sections
   bool isolated = false;                 ///< applies to the group of the default [[listen]]

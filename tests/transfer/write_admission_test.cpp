@@ -31,7 +31,7 @@ write_plan made(size_t objects) {
   return write_plan(std::move(notice));
 }
 
-write_admission admission(const disk_admission& rules, std::shared_ptr<offers_again> looks = nullptr) {
+write_admission admission(const admission_rules& rules, std::shared_ptr<offers_again> looks = nullptr) {
   return {tier_kind::disk, rules, nullptr, std::move(looks), begin};
 }
 

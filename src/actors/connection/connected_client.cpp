@@ -17,9 +17,8 @@ connected_client::connected_client(peer who, client_ptr record,
                  environment_->limits.spaces_max, environment_->limits.regions_max,
                  environment_->limits.leases_max, environment_->limits.lease_objects_max},
                 environment_->teardown, environment_->group->lease_ends),
-      regions_(region_budget::make(
-          {"the connection", "connection.region_bytes", environment_->limits.region_bytes},
-          environment_->regions)) {}
+      regions_(region_budget::make({"the connection", environment_->limits.region_bytes},
+                                   environment_->regions)) {}
 
 connected_client::~connected_client() {
   holdings_.drop_segments(); // before others can see that the client is gone

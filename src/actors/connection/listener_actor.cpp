@@ -60,7 +60,7 @@ void admit(listener_pointer self, unique_fd socket) {
     environment.client_probe->refused(metrics::refusal::credentials);
     environment.log("refused uid " + std::to_string(who->uid) + " (pid " + std::to_string(who->pid) +
                     ") on " + with.path);
-    if (with.door)
+    if (with.redis)
       turn_away_redis_client(socket);
     else
       turn_away(socket, not_admitted(who->uid, who->gid, with.path));
@@ -73,8 +73,8 @@ void admit(listener_pointer self, unique_fd socket) {
   ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
   ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
   auto id = static_cast<connection_id>(with.next_id->fetch_add(1));
-  if (with.door) {
-    spawn_redis_connection(self->system(), with.place(), std::move(socket), *who, id, with.door);
+  if (with.redis) {
+    spawn_redis_connection(self->system(), with.place(), std::move(socket), *who, id, with.redis);
     return;
   }
   spawn_connection(self->system(), with.place(), std::move(socket), std::move(*who), id, with.environment);

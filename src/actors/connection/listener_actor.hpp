@@ -17,7 +17,7 @@ struct listener_arguments {
   std::function<runtime::home()> place; ///< of the next connection; safe on any thread
   std::shared_ptr<std::atomic<uint64_t>> next_id; ///< shared by all listeners
   std::shared_ptr<const connection_environment> environment;
-  redis_connection_ptr door; ///< of Redis clients; null: clients speak the daemon's own protocol
+  redis_connection_ptr redis; ///< of Redis clients; null: clients speak the daemon's own protocol
 };
 
 listener_actor spawn_listener(caf::actor_system& system, const runtime::home& home,

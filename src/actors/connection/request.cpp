@@ -84,7 +84,8 @@ void client_request::use_for_inference(const wire::Options* options, object_sour
 void client_request::tell_shadows(const wire::Options* options, const space_ptr& space,
                                   std::shared_ptr<const chunk_prefix> prefix, std::optional<uint16_t> rank) {
   const trust_group& group = client.group();
-  if (!group.feed || prefix->chunks.empty() || !group.feed->offer_or_skip(prefix->chunks.size()))
+  if (!group.shadow_gate || prefix->chunks.empty() ||
+      !group.shadow_gate->offer_or_skip(prefix->chunks.size()))
     return;
   actor.send(group.shadow, shadow_use_of(*context, options, space, std::move(prefix), rank));
 }

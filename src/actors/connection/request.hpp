@@ -1,10 +1,8 @@
 // A request in progress: what it is, how it is answered, and what its verb may await.
 //
 //   task<> pin(client_request& request, const wire::Pin& asked, protocol::descriptor_list&) {
-//     auto space = request.space(asked.space());
-//     if (!space)
-//       co_return; // refused
-//     auto prefix = co_await request.chunks(*space, *asked.prefix());
+//     auto space = co_await request.space_of(asked);
+//     auto prefix = co_await request.chunks_of(*space, asked);
 //     co_await request.room(objects);
 //     ...
 //     request.reply(...);
@@ -86,6 +84,26 @@ struct run_lists {
 struct verb;
 
 class client_request final : public request_entry, private task_owner {
+  // What a verb awaits; see request_awaits.hpp.
+  template <class T>
+  struct checking;
+  template <class T>
+  struct finding;
+  struct granting;
+  template <class Answer, class Whom, class Message>
+  struct asking;
+  template <class Answer, class Whom, class Message>
+  struct trying;
+  template <class Answer, class Message>
+  struct asking_tiers;
+  template <class Message, class Answer>
+  struct asking_group;
+  struct waiting_for_turn;
+  struct waiting_for_room;
+  struct waiting_for_teardown;
+  struct waiting_for_event;
+  struct waiting_for_counter;
+
  public:
   explicit client_request(connection& of) : actor(of), client(of.client()) {}
   client_request(const client_request&) = delete;
@@ -126,17 +144,12 @@ class client_request final : public request_entry, private task_owner {
     auto found = client.holdings().spaces().opened(number);
     return ok(found) ? *found : nullptr;
   }
-  client_region_ptr region(uint32_t number) {
-    auto found = client.holdings().regions().registered(number);
-    return ok(found) ? *found : nullptr;
-  }
-  bool may_govern(const char* why) { return ok(client.may_govern(why)); }
-  bool may_map(const char* instead) { return ok(client.may_map(instead)); }
   bool may_lease() { return ok(client.holdings().may_lease()); } ///< refused at the limit
   /// A step of a read, after which the client may read these locations. True: there is another step. Nullopt: at the
   /// limit, or the lease has ended.
   std::optional<bool> read_some(lease_reading& work);
-  /// The deadline, inference, priority and trace of the request: its own, or else those of the space that it names.
+  /// The deadline, inference, priority and trace of the request: its own, or else those of the space that it names. Set before
+  /// the verb of a table with options begins.
   template <class Request>
   void set_terms(const Request& asked) {
     request_defaults defaults;
@@ -159,6 +172,22 @@ class client_request final : public request_entry, private task_owner {
     return checking<T>{*this, made};
   }
 
+  /// The space that the request names, which the client must have open.
+  template <class Request>
+  auto space_of(const Request& asked) {
+    return finding<decltype(space(asked.space()))>{*this, client.holdings().spaces().opened(asked.space())};
+  }
+  /// The region that the table names, which the client must have registered.
+  template <class Table>
+  auto region_of(const Table& asked) {
+    auto found = client.holdings().regions().registered(asked.region());
+    return finding<typename decltype(found)::value_type>{*this, std::move(found)};
+  }
+  /// Goes on if the client may change what serves all clients of its trust group. `why`: what the request would change.
+  granting may_govern(const char* why);
+  /// Goes on if the client may map memory of its trust group. `instead`: what it can use.
+  granting may_map(const char* instead);
+
   /// The answer of another actor. `lost`: why the request is refused if that actor has ended, a literal.
   template <class Answer, class Whom, class Message>
   auto ask(const Whom& whom, Message message, const char* lost) {
@@ -172,23 +201,18 @@ class client_request final : public request_entry, private task_owner {
   }
 
   /// The next turn of the connection: others have theirs first. Refuses the request if it ends "while" `doing`.
-  auto turn(const char* doing) { return waiting_for_turn{*this, doing}; }
+  waiting_for_turn turn(const char* doing);
 
   /// Memory for so many objects until the request is answered: they use up credit like bytes of its frame. At once if they
   /// are few, or if the trust group's memory has room for them. Once per request.
-  auto room(size_t objects) { return waiting_for_room{*this, objects}; }
+  waiting_for_room room(size_t objects);
 
   /// A lease of this client, or another's of its trust group.
-  auto lease(const lease_id& wanted) {
-    return asking_group<use_lease_request, use_lease_answer>{*this, use_lease_request{wanted}};
-  }
+  asking_group<use_lease_request, use_lease_answer> lease(const lease_id& wanted);
   /// The session, for a turn that ends at `tokens` (0: no turn).
   task<session_use> session(session_id wanted, uint64_t tokens);
   /// Nobody removes this partial chunk from the tiers from now on until it is saved or this connection ends.
-  auto tail(const space_ptr& space, const digest& key) {
-    return asking_group<refer_tail_request, refer_tail_answer>{
-        *this, refer_tail_request{space, key, client.record()->id}};
-  }
+  asking_group<refer_tail_request, refer_tail_answer> tail(const space_ptr& space, const digest& key);
 
   /// The answer of each tier, in their order; `internal` of one that has ended.
   template <class Answer, class Message>
@@ -196,20 +220,22 @@ class client_request final : public request_entry, private task_owner {
     return asking_tiers<Answer, Message>{*this};
   }
   /// Everything that is being unmapped by now has been. Refuses the request if it ends "before" `what`.
-  auto unmapped(const char* text) { return waiting_for_teardown{*this, text, false}; }
+  waiting_for_teardown unmapped(const char* text);
   /// Leases on many objects that have ended by now are gone. `what`: as above; null: it goes on in any case.
-  auto leases_ended(const char* text = nullptr) { return waiting_for_teardown{*this, text, true}; }
+  waiting_for_teardown leases_ended(const char* text = nullptr);
   /// There is an event behind `sequence`, or the request has ended.
-  auto event(event_log& log, uint64_t sequence) { return waiting_for_event{*this, log, sequence}; }
+  waiting_for_event event(event_log& log, uint64_t sequence);
   /// The counter of the client has the value: at once, or when the client rings.
-  auto counted(const client_counter& counter, uint32_t value, const device_memory_ptr& memory) {
-    return waiting_for_counter{*this, counter, value, memory};
-  }
+  waiting_for_counter counted(const client_counter& counter, uint32_t value, const device_memory_ptr& memory);
 
   /// The chunks of a prefix, hashed in slices between other messages if there are many tokens. A session stays as it is; a
   /// partial chunk is refused without one.
   task<chunk_prefix> chunks(const client_space& opened, const wire::Prefix& prefix) {
     return resolve(opened, prefix, true);
+  }
+  template <class Request>
+  auto chunks_of(const client_space& opened, const Request& asked) {
+    return resolve(opened, *asked.prefix(), true);
   }
   /// The same, and a partial chunk may be without a session: for prompts that are named by all of their tokens.
   task<chunk_prefix> prompt_chunks(const client_space& opened, const wire::Prefix& prefix) {
@@ -276,248 +302,6 @@ class client_request final : public request_entry, private task_owner {
   task<chunk_prefix> hash_rest(prefix_resolver& resolver, size_t objects);
   void set_options(const wire::Options* options, const request_defaults& space);
 
-  template <class T>
-  struct checking {
-    client_request& request;
-    const T& made;
-    bool await_ready() const noexcept {
-      if constexpr (std::is_same_v<T, error>)
-        return made.code == errc::ok;
-      else
-        return made.has_value();
-    }
-    template <class Promise>
-    void await_suspend(std::coroutine_handle<Promise>) {
-      if constexpr (std::is_same_v<T, error>)
-        request.fail(made);
-      else
-        request.fail(made.error());
-    }
-    void await_resume() const noexcept {}
-  };
-
-  template <class Answer, class Whom, class Message>
-  struct asking {
-    client_request& request;
-    Whom whom;
-    Message message;
-    const char* lost;
-    std::optional<Answer> got{};
-
-    bool await_ready() const noexcept { return false; }
-    template <class Promise>
-    void await_suspend(std::coroutine_handle<Promise> frame) {
-      continuation next(request, frame);
-      request.actor.ask(
-          whom, std::move(message),
-          [this, next](Answer& answer) {
-            if (!next.alive())
-              return;
-            got.emplace(std::move(answer));
-            next.go_on();
-          },
-          [next, lost = lost] {
-            next.fail({errc::internal, lost});
-          });
-    }
-    Answer await_resume() { return std::move(*got); }
-  };
-
-  /// `alone`: no further request begins meanwhile, because it is not known how many chunks this one has.
-  template <class Answer, class Whom, class Message>
-  struct trying : asking<Answer, Whom, Message> {
-    bool alone = false;
-    template <class Promise>
-    void await_suspend(std::coroutine_handle<Promise> frame) {
-      continuation next(this->request, frame);
-      client_inbox& inbox = this->request.inbox();
-      if (alone)
-        inbox.gate().cost_unknown();
-      auto go_on = [&inbox, next, alone = alone] {
-        if (alone)
-          inbox.gate().cost_known();
-        next.go_on();
-        if (alone)
-          inbox.pump();
-      };
-      this->request.actor.ask(
-          this->whom, std::move(this->message),
-          [this, next, go_on](Answer& answer) {
-            if (next.alive())
-              this->got.emplace(std::move(answer));
-            go_on();
-          },
-          go_on);
-    }
-    result<Answer> await_resume() {
-      if (this->got)
-        return std::move(*this->got);
-      return tl::unexpected(error{errc::internal, this->lost});
-    }
-  };
-
-  template <class Answer, class Message>
-  struct asking_tiers {
-    client_request& request;
-    std::vector<result<Answer>> got{};
-    size_t missing = 0;
-
-    bool await_ready() const noexcept { return false; }
-    template <class Promise>
-    void await_suspend(std::coroutine_handle<Promise> frame) {
-      continuation next(request, frame);
-      const auto& tiers = request.client.group().tiers();
-      missing = tiers.size();
-      got.assign(missing, tl::unexpected(error{errc::internal, "a tier has ended"}));
-      auto one_less = [this, next] {
-        if (next.alive() && --missing == 0)
-          next.go_on();
-      };
-      for (size_t i = 0; i < tiers.size(); ++i)
-        request.actor.ask(
-            tiers[i].tier, Message{},
-            [this, next, one_less, i](Answer& answer) {
-              if (next.alive())
-                got[i] = std::move(answer);
-              one_less();
-            },
-            one_less);
-    }
-    std::vector<result<Answer>> await_resume() { return std::move(got); }
-  };
-
-  /// No further request begins meanwhile: it is not known how many chunks this one has.
-  template <class Message, class Answer>
-  struct asking_group {
-    client_request& request;
-    Message message;
-    Answer got{};
-
-    bool await_ready() {
-      if constexpr (std::is_same_v<Message, use_lease_request>)
-        got.found = request.client.holdings().lease_of(message.id);
-      if constexpr (std::is_same_v<Message, use_lease_request>)
-        return got.found != nullptr;
-      else
-        return false;
-    }
-    template <class Promise>
-    void await_suspend(std::coroutine_handle<Promise> frame) {
-      continuation next(request, frame);
-      client_inbox& inbox = request.inbox();
-      inbox.gate().cost_unknown();
-      auto go_on = [this, next](Answer& answer) {
-        if (!next.alive())
-          return;
-        if constexpr (requires { answer.failure; })
-          if (answer.failure.code != errc::ok) {
-            next.fail(answer.failure);
-            return;
-          }
-        got = std::move(answer);
-        next.go_on();
-      };
-      request.actor.ask(
-          request.client.group().group, std::move(message),
-          [&inbox, go_on](Answer& answer) {
-            inbox.gate().cost_known();
-            go_on(answer);
-            inbox.pump();
-          },
-          [&inbox, next] {
-            inbox.gate().cost_known();
-            next.fail({errc::internal, "the trust group's actor has ended"});
-          });
-    }
-    auto await_resume() {
-      if constexpr (requires { got.found; })
-        return std::move(got.found);
-    }
-  };
-
-  struct waiting_for_turn {
-    client_request& request;
-    const char* doing;
-    bool await_ready() const noexcept { return false; }
-    template <class Promise>
-    void await_suspend(std::coroutine_handle<Promise> frame) {
-      request.actor.resume([next = continuation(request, frame), context = request.context, doing = doing] {
-        if (context->live())
-          next.go_on();
-        else
-          next.fail({context->ended.load(), std::string("the request ended while ") + doing});
-      });
-    }
-    void await_resume() const noexcept {}
-  };
-
-  struct waiting_for_room {
-    client_request& request;
-    size_t objects;
-    bool await_ready() { return request.inbox().charge(request, objects); }
-    template <class Promise>
-    void await_suspend(std::coroutine_handle<Promise> frame) {
-      request.inbox().wait_for_room(request, objects, continuation(request, frame));
-    }
-    void await_resume() {
-      if (std::exchange(request.expects_, false))
-        request.inbox().objects_are_known(request);
-    }
-  };
-
-  struct waiting_for_teardown {
-    client_request& request;
-    const char* text;
-    bool leases;
-    bool await_ready() const noexcept { return false; }
-    template <class Promise>
-    void await_suspend(std::coroutine_handle<Promise> frame) {
-      auto next = [next = continuation(request, frame), context = request.context, text = text] {
-        if (text == nullptr || context->live())
-          next.go_on();
-        else
-          next.fail({context->ended.load(), std::string("the request ended before ") + text});
-      };
-      if (leases)
-        request.actor.resume_after_lease_ends(request, std::move(next));
-      else
-        request.actor.resume_after_teardown(request, std::move(next));
-    }
-    void await_resume() const noexcept {}
-  };
-
-  struct waiting_for_event {
-    client_request& request;
-    event_log& log;
-    uint64_t sequence;
-    bool await_ready() const noexcept { return false; }
-    template <class Promise>
-    void await_suspend(std::coroutine_handle<Promise> frame) {
-      // Whichever comes first, once.
-      auto again = std::make_shared<std::function<void()>>(
-          [next = continuation(request, frame), told = false]() mutable {
-            if (!std::exchange(told, true))
-              next.go_on();
-          });
-      request.actor.when_ended(request, again);
-      log.wait(sequence, request.context, request.actor.on_any_thread([again] { (*again)(); }));
-    }
-    void await_resume() const noexcept {}
-  };
-
-  struct waiting_for_counter {
-    client_request& request;
-    client_counter counter;
-    uint32_t value;
-    device_memory_ptr memory;
-    bool await_ready() const { return counter.has(value); }
-    template <class Promise>
-    void await_suspend(std::coroutine_handle<Promise> frame) {
-      request.actor.wait_for_counter(request, counter, value, memory, continuation(request, frame));
-    }
-    void await_resume() const noexcept {}
-  };
-
   void task_ended() noexcept override;
   void task_failed(const std::exception_ptr& why) noexcept override;
 
@@ -541,40 +325,6 @@ inline std::optional<wire::Missing> missing_of(const load_result& done, const tr
 /// A region for copiers; kept until the last copy of the result is destroyed.
 outside_memory outside(const std::shared_ptr<const client_region>& region);
 
-template <class Request>
-task<prefix_objects> client_request::objects(client_space_ptr space_of, const Request& asked, bool stored) {
-  chunk_prefix prefix;
-  const wire::Prefix& sent = *asked.prefix();
-  const client_space& space = *space_of;
-  if (stored) {
-    prefix = co_await stored_chunks(space, sent);
-  } else {
-    prefix = co_await chunks(space, sent);
-  }
-  auto part = terrace::prefix_scope_of(asked, space_of->space->spec, prefix.chunks.size());
-  co_await valid(part);
-  prefix_objects made{std::make_shared<const chunk_prefix>(std::move(prefix)), std::move(*part), nullptr};
-  scope_subject subject{
-      space_of->space, {made.prefix, &made.prefix->chunks}, made.prefix->parent, made.scope, space_of->rank};
-  made.objects = co_await objects(std::move(subject));
-  co_return made;
-}
-
-template <class Result, class Job>
-task<Result> client_request::run(actor_pool& idle, caf::actor (*spawn)(caf::actor_system&), Job job) {
-  release_body();
-  caf::actor worker = idle.take([&] { return spawn(actor.system()); });
-  auto done = co_await try_ask<Result>(worker, std::move(job), "the transfer's actor has ended");
-  if (!done) {
-    Result lost;
-    lost.failure = done.error();
-    co_return lost;
-  }
-  if (done->failure.code == errc::ok)
-    idle.put_back(std::move(worker));
-  co_return std::move(*done);
-}
-
 /// The tier on a store that other machines write to, if it may be searched and serves; bit n of `tiers`: tier_kind n, 0: all. Null:
 /// there is none.
 const tier_handle* shared_store(const trust_group& group, uint32_t tiers);
@@ -588,3 +338,5 @@ bool can_bring_to(client_request& request, tier_kind to);
 uint64_t room_to_bring(const trust_group& group, tier_kind to);
 
 } // namespace terrace::actors
+
+#include "actors/connection/request_awaits.hpp" // IWYU pragma: export

@@ -10,8 +10,11 @@ namespace {
 template <class Table, auto work>
 task<> begin(client_request& request, protocol::frame& frame) {
   auto asked = protocol::parse<Table>(frame.body);
-  if (asked)
+  if (asked) {
+    if constexpr (requires { (*asked)->options(); })
+      request.set_terms(**asked);
     return work(request, **asked, frame.descriptors);
+  }
   request.inbox().refuse_frame(request, frame, asked.error());
   return {};
 }

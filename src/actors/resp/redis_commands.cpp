@@ -75,7 +75,7 @@ void redis_connection::refuse_call(redis_batch& into, const std::string& why) {
   resp::append_error(text, "ERR", why);
   into.items.push_back({item::kind::forget}); // drops the results of its earlier parts
   into.say(text);
-  door_->probe->failed();
+  redis_->probe->failed();
   skips_ = true;
 }
 
@@ -110,14 +110,14 @@ bool redis_connection::begin_command(redis_batch& into) {
     return false; // earlier replies use the former version
   ++record_->requests;
   ++record_->answered;
-  door_->probe->called(calling_ == nullptr ? command::unknown : calling_->command);
+  redis_->probe->called(calling_ == nullptr ? command::unknown : calling_->command);
   if (!admit(into))
     return true;
   size_t words = step_->words.size() + (step_is_value() ? 1 + step_->words_left : 0);
   std::string refusal;
   if (!talk_.may_call(calling_, called, words, refusal)) {
     into.say(refusal);
-    door_->probe->failed();
+    redis_->probe->failed();
     skips_ = true;
   } else if (calling_->command == command::set && words > 3) {
     refuse_call(into, std::string(set_usage));
@@ -216,8 +216,8 @@ std::string redis_connection::info(uint64_t keys) const {
   text += "\r\nmaxclients:" + number(environment_.limits.connections_max);
   text += "\r\n\r\n# Memory\r\nmaxmemory:" + number(group.memory->size());
   text += "\r\nmaxmemory_policy:terrace\r\n\r\n# Persistence\r\nloading:" + number(group.will_join() ? 1 : 0);
-  text += "\r\n\r\n# Stats\r\nkeyspace_hits:" + number(door_->probe->hits());
-  text += "\r\nkeyspace_misses:" + number(door_->probe->misses());
+  text += "\r\n\r\n# Stats\r\nkeyspace_hits:" + number(redis_->probe->hits());
+  text += "\r\nkeyspace_misses:" + number(redis_->probe->misses());
   text += "\r\n\r\n# Replication\r\nrole:master\r\n\r\n# Keyspace\r\n";
   if (keys != 0)
     text += "db0:keys=" + number(keys) + ",expires=0,avg_ttl=0\r\n";

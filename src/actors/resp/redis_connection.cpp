@@ -19,11 +19,11 @@ constexpr size_t value_part_bytes = 1 << 20;
 } // namespace
 
 redis_connection::redis_connection(self_pointer self, unique_fd socket, client_ptr record,
-                                   redis_connection_ptr door)
-    : self_(self), door_(std::move(door)), environment_(*door_->group), record_(std::move(record)),
+                                   redis_connection_ptr redis)
+    : self_(self), redis_(std::move(redis)), environment_(*redis_->group), record_(std::move(record)),
       log_(record_, {environment_.log, environment_.detail, environment_.ends}),
       in_(std::make_shared<incoming>()), out_(std::make_shared<outgoing>()),
-      talk_(door_->password, static_cast<uint64_t>(record_->id)) {
+      talk_(redis_->password, static_cast<uint64_t>(record_->id)) {
   in_->socket = out_->socket = std::make_shared<unique_fd>(std::move(socket));
   due_.fill(never);
 }
@@ -277,20 +277,20 @@ namespace {
 struct redis_seed {
   unique_fd socket;
   client_ptr record;
-  redis_connection_ptr door;
+  redis_connection_ptr redis;
 };
 
 redis_connection::interface::behavior_type redis_behavior(redis_connection::self_pointer self,
                                                           const std::shared_ptr<redis_seed>& seed) {
   self->state.work =
-      std::make_unique<redis_connection>(self, std::move(seed->socket), seed->record, seed->door);
+      std::make_unique<redis_connection>(self, std::move(seed->socket), seed->record, seed->redis);
   return {
       [self](begin_notice) { self->state.work->on_begin(); },
       [self](const runtime::io_done& done) { self->state.work->on_io_done(done); },
       [](const resume_notice& notice) { (*notice.work)(); },
       [self](drain_notice) { self->state.work->on_drain(); },
       [self](leave_notice) { self->state.work->on_leave(); },
-      [](const revoke_request&) { return revoke_answer{}; }, // a door has no leases
+      [](const revoke_request&) { return revoke_answer{}; }, // Redis clients have no leases
       [](check_client_request) { return check_client_answer{}; },
       [](const confirm_notice&) {}, // nor mapped memory
   };
@@ -300,17 +300,17 @@ redis_connection::interface::behavior_type redis_behavior(redis_connection::self
 
 connection_actor spawn_redis_connection(caf::actor_system& system, const runtime::home& home,
                                         unique_fd socket, const peer& who, connection_id id,
-                                        redis_connection_ptr door) {
+                                        redis_connection_ptr redis) {
   auto record = std::make_shared<client_record>();
   record->id = id;
-  record->group = door->group->group->name;
+  record->group = redis->group->group->name;
   record->pid = who.pid;
   record->uid = who.uid;
   record->gid = who.gid;
-  record->since = door->group->now();
+  record->since = redis->group->now();
   record->set_name("resp");
-  auto clients = door->group->clients;
-  auto seed = std::make_shared<redis_seed>(redis_seed{std::move(socket), record, std::move(door)});
+  auto clients = redis->group->clients;
+  auto seed = std::make_shared<redis_seed>(redis_seed{std::move(socket), record, std::move(redis)});
   auto handle = runtime::spawn_homed(system, home, redis_behavior, seed);
   record->actor = handle;
   clients->add(record);
@@ -349,7 +349,7 @@ bool redis_connection::read_at_once(const redis_batch& batch) {
     if (one.what == item::kind::count)
       ++sum_;
     else if (one.what == item::kind::value || one.what == item::kind::element) {
-      door_->probe->found(small_.of(one.key).size());
+      redis_->probe->found(small_.of(one.key).size());
       resp::append_value(replies_.text(), small_.of(one.key));
     } else {
       reply_item(one, {});

@@ -1,4 +1,4 @@
-// DOOR: one Redis client's connection: its socket, its commands in flight, and the values that it receives or
+// REDIS CONNECTION: one Redis client's connection: its socket, its commands in flight, and the values that it receives or
 // sends.
 //
 // Commands are served in their order. Commands of one kind that have come together are served together
@@ -106,14 +106,13 @@ class redis_batch {
   bool empty() const { return items.empty(); }
 };
 
-// What all connections of a door for Redis clients share.
+// What all connections of a socket for Redis clients share.
 
-/// Set up before the door is open; safe on any thread.
+/// Set up before the socket is open; safe on any thread.
 struct redis_environment {
   std::shared_ptr<const connection_environment>
       group;            ///< the group's limits, clients and logs are those of its other clients
   std::string password; ///< empty: no password is needed
-  uint64_t value_bytes_max = 512ULL << 20;
   std::shared_ptr<metrics::resp_probe> probe;
 };
 using redis_connection_ptr = std::shared_ptr<const redis_environment>;
@@ -127,7 +126,7 @@ class redis_connection {
   using interface = connection_actor::extend<caf::reacts_to<begin_notice>, caf::reacts_to<runtime::io_done>>;
   using self_pointer = caf::stateful_actor<shell, runtime::short_turns<runtime::homed<interface::base>>>*;
 
-  redis_connection(self_pointer self, unique_fd socket, client_ptr record, redis_connection_ptr door);
+  redis_connection(self_pointer self, unique_fd socket, client_ptr record, redis_connection_ptr redis);
   ~redis_connection();
 
   // ---- called by the actor ----
@@ -217,7 +216,7 @@ class redis_connection {
   enum : size_t { for_admission, for_rest, for_sending, for_serving, times };
 
   self_pointer self_;
-  redis_connection_ptr door_;
+  redis_connection_ptr redis_;
   const connection_environment& environment_;
   client_ptr record_;
   client_log log_;
@@ -255,6 +254,6 @@ class redis_connection {
 /// client is anonymous.
 connection_actor spawn_redis_connection(caf::actor_system& system, const runtime::home& home,
                                         unique_fd socket, const peer& who, connection_id id,
-                                        redis_connection_ptr door);
+                                        redis_connection_ptr redis);
 
 } // namespace terrace::actors

@@ -72,7 +72,7 @@ void redis_connection::reply_item(const item& one, const error& failure) {
 }
 
 void redis_connection::reply_failure(const error& why) {
-  door_->probe->failed();
+  redis_->probe->failed();
   resp::append_failure(replies_.text(), why);
 }
 
@@ -141,13 +141,13 @@ task<> redis_connection::reply_value(const value_subject& of, const found_values
       co_return;
     }
   }
-  door_->probe->missed();
+  redis_->probe->missed();
   resp::append_null(replies_.text(), talk_.in());
 }
 
 void redis_connection::add_value(const object_place& place, keep_alive owner) {
   std::span<const std::byte> bytes(payload_at(*environment_.group->memory, place), place.payload_bytes);
-  door_->probe->found(bytes.size());
+  redis_->probe->found(bytes.size());
   resp::append_value_head(replies_.text(), bytes.size());
   if (bytes.size() <= copied_bytes_max)
     replies_.text().append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -168,7 +168,7 @@ task<result<bool>> redis_connection::store(const value_subject& of,
   const segmented_arena& memory = *environment_.group->memory;
   for (size_t i = 0; i < contents.size(); ++i) {
     std::memcpy(payload_at(memory, values.space.places[i]), contents[i].data(), contents[i].size());
-    door_->probe->stored(contents[i].size());
+    redis_->probe->stored(contents[i].size());
   }
   auto failure = co_await publish_values<self_pointer>(self_, of, values);
   if (failure.code != errc::ok)
@@ -209,11 +209,7 @@ task<> redis_connection::serve_writes(std::shared_ptr<redis_batch> batch) {
 /// Receives a long value into its place.
 task<> redis_connection::serve_value() {
   error failure;
-  if (skips_ || step_->value_bytes > door_->value_bytes_max) {
-    if (!skips_)
-      failure = {errc::bad_request, "the value has " + std::to_string(step_->value_bytes) +
-                                        " bytes: expected at most " + std::to_string(door_->value_bytes_max) +
-                                        " (value_bytes_max of [[resp]])"};
+  if (skips_) {
     co_await skip_value();
   } else {
     auto one = std::make_shared<object_batch>();
@@ -243,7 +239,7 @@ task<> redis_connection::serve_value() {
       begin_context(); // the time that the client took does not count
       of.context = context_;
       failure = co_await publish_values<self_pointer>(self_, of, values);
-      door_->probe->stored(step_->value_bytes);
+      redis_->probe->stored(step_->value_bytes);
     }
   }
   if (!skips_)

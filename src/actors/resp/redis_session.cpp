@@ -7,7 +7,7 @@ namespace terrace::resp {
 
 namespace {
 
-// Clients use this version to find out which commands a server has; the door's commands behave as in this
+// Clients use this version to find out which commands a server has; the commands of this daemon behave as in this
 // version.
 constexpr std::string_view redis_version = "7.0.0";
 
@@ -79,7 +79,7 @@ void redis_session::auth(words said, std::string& to) {
   if (said.size() > 3)
     return append_error(to, "ERR", "wrong number of arguments for 'auth' command");
   if (password_.empty())
-    return append_error(to, "ERR", "AUTH was called without any password configured for this door");
+    return append_error(to, "ERR", "AUTH was called without any password configured for this socket");
   if (!knows(said.size() == 3 ? said[1] : "default", said.back()))
     return append_error(to, "WRONGPASS", "invalid username-password pair or user is disabled.");
   admitted_ = true;

@@ -1,4 +1,4 @@
-// The commands of a door's client that need no cache: who it is, which protocol version it speaks, and
+// The commands of a Redis client that need no cache: who it is, which protocol version it speaks, and
 // questions about the server.
 //
 // Pure; used by one thread at a time.

@@ -25,18 +25,33 @@ namespace terrace::resp {
 
 // The space of the values of Redis clients, and the names of values in it.
 
+constexpr std::string_view reserved_layout = "terrace.resp";
 constexpr uint64_t value_bytes_most = space_spec::object_bytes_max / 2; ///< as in Redis: 512 MiB
 
 /// Returns the spec; there is one such space per trust group. Its objects have sizes of their own, which no
 /// client of another protocol knows.
-space_spec value_space();
+inline space_spec value_space() {
+  space_spec spec;
+  spec.model = "resp";
+  spec.dtype = "bytes";
+  spec.layout = reserved_layout;
+  spec.chunk_tokens = 1;
+  spec.hash_block_tokens = 1;
+  spec.algorithm = hash_algorithm::sha256;
+  spec.pools = {{.name = "value", .object_bytes = value_bytes_most}};
+  return spec;
+}
 
 /// True for a space that only this protocol may open: a request from another protocol would name wrong sizes.
-bool is_value_space(const space_spec& spec);
+inline bool is_value_space(const space_spec& spec) { return spec.layout == reserved_layout; }
 
 /// Returns the SHA-256 of the key, whatever its length. No two keys with one digest are known, so the key is
 /// not stored with the value.
-digest name_of(sha256& with, std::string_view key);
+inline digest name_of(sha256& with, std::string_view key) {
+  with.begin();
+  with.update(key);
+  return with.finish();
+}
 
 } // namespace terrace::resp
 

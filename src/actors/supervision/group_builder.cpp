@@ -121,9 +121,9 @@ result<std::shared_ptr<trust_group>> build_group(caf::actor_system& system, cons
   orders.remember = plan.disk && plan.disk->admission.rule == admission_rule::seen_twice;
   group->policy = spawn_policy(system, std::move(orders));
   if (!plan.shadows.empty()) {
-    group->feed = std::make_shared<credit_gate>();
-    group->shadow =
-        spawn_shadow(system, {plan.shadows, group->feed, probes.shadow, plan.policy_time, plan.detached});
+    group->shadow_gate = std::make_shared<credit_gate>();
+    group->shadow = spawn_shadow(
+        system, {plan.shadows, group->shadow_gate, probes.shadow, plan.policy_time, plan.detached});
   }
   auto space = make_space(plan.host, plan.host.bytes, group->memory->segment_bytes());
   if (!space)

@@ -142,9 +142,9 @@ error start(supervisor_pointer self) {
     listener.place = state.with.place;
     listener.next_id = next_id;
     listener.environment = environment;
-    if (plan.door)
-      listener.door = std::make_shared<redis_environment>(redis_environment{
-          environment, plan.door->password, plan.door->value_bytes_max, state.with.probes[plan.group].resp});
+    if (plan.redis)
+      listener.redis = std::make_shared<redis_environment>(
+          redis_environment{environment, plan.redis->password, state.with.probes[plan.group].resp});
     state.listeners.push_back(spawn_listener(self->system(), state.with.place(), std::move(listener)));
     self->monitor(state.listeners.back());
   }
@@ -185,6 +185,8 @@ void on_policies(supervisor_pointer self, const policies_notice& notice) {
   for (size_t i = 0; i < state.groups.size(); ++i) {
     if (!notice.host.empty())
       set_policy(self, *state.groups[i], state.with.groups[i].host.kind, notice.host);
+    if (!notice.host.empty() && state.with.groups[i].gpu)
+      set_policy(self, *state.groups[i], state.with.groups[i].gpu->kind, notice.host);
     if (!notice.disk.empty() && state.with.groups[i].disk)
       set_policy(self, *state.groups[i], state.with.groups[i].disk->kind, notice.disk);
   }

@@ -17,7 +17,6 @@ namespace terrace::actors {
 /// A socket for Redis clients.
 struct redis_plan {
   std::string password; ///< empty: no password
-  uint64_t value_bytes_max = 512ULL << 20;
 };
 
 struct listen_plan {
@@ -25,7 +24,7 @@ struct listen_plan {
   size_t group = 0; ///< index in `groups`
   std::shared_ptr<unique_fd> socket;
   std::function<bool(uid_t, gid_t)> admits;
-  std::optional<redis_plan> door;
+  std::optional<redis_plan> redis;
 };
 
 struct supervisor_arguments {

@@ -30,18 +30,18 @@ void show(const shadow_state& state) {
     state.with.probe->set(i, {cache.counts().asked, cache.counts().hits, cache.counts().evicted,
                               cache.used_bytes(), cache.bytes()});
   }
-  state.with.probe->skipped(state.with.feed->skipped());
+  state.with.probe->skipped(state.with.shadow_gate->skipped());
 }
 
 void on_use(shadow_state& state, const shadow_use& use) {
   state.policies->use(use);
-  state.with.feed->heard(use.prefix->chunks.size());
+  state.with.shadow_gate->heard(use.prefix->chunks.size());
   show(state);
 }
 
 void on_inference_end(shadow_state& state, const inference_end& ended) {
   state.policies->end(ended);
-  state.with.feed->heard(1);
+  state.with.shadow_gate->heard(1);
 }
 
 void on_clear(shadow_state& state, const shadow_clear& clear) {

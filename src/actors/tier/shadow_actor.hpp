@@ -16,7 +16,7 @@ namespace terrace::actors {
 
 struct shadow_arguments {
   std::vector<shadow_plan> plans;
-  std::shared_ptr<credit_gate> feed;
+  std::shared_ptr<credit_gate> shadow_gate;
   std::shared_ptr<metrics::shadow_probe> probe; ///< has a line per plan, in order; may be null
   clock_source clock = clock_source::steady;    ///< clock of the real policies
   bool detached = true;                         ///< false in tests that run everything on one thread

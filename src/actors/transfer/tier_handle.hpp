@@ -1,7 +1,7 @@
 // A tier of a trust group, for everybody who uses it.
 #pragma once
 
-#include "actors/gpu/daemon/device_tier.hpp"
+#include "actors/gpu/daemon/gpu_tier.hpp"
 #include "actors/interfaces.hpp"
 #include "metrics/tier_probe.hpp"
 #include "storage/disk/direct_source.hpp"

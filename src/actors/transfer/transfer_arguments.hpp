@@ -46,13 +46,13 @@ struct trust_group : tier_list<tier_handle>, volume_state {
   std::shared_ptr<credit_gate> uses =
       std::make_shared<credit_gate>(); ///< from connections to the policy, in objects
   std::shared_ptr<credit_gate> lease_notices = std::make_shared<credit_gate>(); ///< to the group, one each
-  shadow_actor shadow;                     ///< null if none is configured, like its feed
-  std::shared_ptr<credit_gate> feed;       ///< checked before the shadows are notified
-  tier_actor host;                         ///< the first tier, through which all transfers go
-  std::shared_ptr<segmented_arena> memory; ///< the host tier's
-  bool staging_only = false;               ///< the first tier keeps nothing that is not held
-  ledger_ptr leases;                       ///< what they hold of host memory
-  account_ptr session_leases;              ///< the part of held sessions
+  shadow_actor shadow;                      ///< null if none is configured, like its gate
+  std::shared_ptr<credit_gate> shadow_gate; ///< checked before the shadows are notified
+  tier_actor host;                          ///< the first tier, through which all transfers go
+  std::shared_ptr<segmented_arena> memory;  ///< the host tier's
+  bool staging_only = false;                ///< the first tier keeps nothing that is not held
+  ledger_ptr leases;                        ///< what they hold of host memory
+  account_ptr session_leases;               ///< the part of held sessions
   teardown_ptr
       lease_ends; ///< ends those on many objects, off the workers; null: whoever has the last reference
   std::shared_ptr<tenant_directory> tenants = std::make_shared<tenant_directory>(); ///< and their quotas

@@ -1,6 +1,6 @@
-// Tells which objects are used for the second time (the first use is the store): they are then written to the
-// tiers below. It also remembers them: they are written again before they leave, if the tiers below have lost
-// them since (decision 045).
+// Which objects of a tier were used after they were stored, for tiers below that take only these (demotion `selective`): the
+// store is the first use, and an object is written at its second. Objects that were written so are remembered, and are
+// written again before they leave if the tiers below have lost them since (decision 045).
 //
 // Pure; used by one thread at a time.
 #pragma once

@@ -312,17 +312,17 @@ TEST_F(Edges, ThereIsOneOperationOfEachKindInTheRing) {
 
 TEST_F(Edges, ShadowsThatAreBehindSkipTheEndOfAnInference) {
   silence();
-  group->feed = std::make_shared<credit_gate>();
+  group->shadow_gate = std::make_shared<credit_gate>();
   group->shadow = caf::actor_cast<shadow_actor>(shadow_stub.emplace(sys).handle);
   auto end = [](auto& body) { return wire::CreateEndInference(body, 7); };
   send(kind::end_inference, 20, end);
   EXPECT_EQ(answer().code(), errc::ok);
   EXPECT_EQ(*shadow_stub->messages, 1u);
-  ASSERT_TRUE(group->feed->offer(credit_gate::waiting_max - 1)); // other connections' requests
+  ASSERT_TRUE(group->shadow_gate->offer(credit_gate::waiting_max - 1)); // other connections' requests
   send(kind::end_inference, 21, end);
   EXPECT_EQ(answer().code(), errc::ok);
   EXPECT_EQ(*shadow_stub->messages, 1u);
-  EXPECT_EQ(group->feed->skipped(), 1u);
+  EXPECT_EQ(group->shadow_gate->skipped(), 1u);
 }
 
 } // namespace

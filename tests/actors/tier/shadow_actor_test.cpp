@@ -16,7 +16,7 @@ struct Shadow : terrace::test::actor_fixture {
   shadow_actor start(std::vector<shadow_plan> plans, clock_source clock = clock_source::steady) {
     shadow_arguments arguments;
     arguments.plans = std::move(plans);
-    arguments.feed = feed;
+    arguments.shadow_gate = gate;
     arguments.probe = probe;
     for (const shadow_plan& plan : arguments.plans)
       probe->add_line(plan.policy, plan.capacity_bytes);
@@ -26,7 +26,7 @@ struct Shadow : terrace::test::actor_fixture {
   }
 
   void tell(const shadow_actor& to, shadow_use use) {
-    ASSERT_TRUE(feed->offer_or_skip(use.prefix->chunks.size()));
+    ASSERT_TRUE(gate->offer_or_skip(use.prefix->chunks.size()));
     caf::anon_send(to, std::move(use));
     settle();
   }
@@ -42,7 +42,7 @@ struct Shadow : terrace::test::actor_fixture {
     return *answer;
   }
 
-  std::shared_ptr<credit_gate> feed = std::make_shared<credit_gate>();
+  std::shared_ptr<credit_gate> gate = std::make_shared<credit_gate>();
   std::shared_ptr<metrics::shadow_probe> probe = std::make_shared<metrics::shadow_probe>();
 };
 
@@ -58,7 +58,7 @@ TEST_F(Shadow, TellsForEachPolicyAndCapacityWhatItWouldHaveHit) {
   EXPECT_EQ(lines[0].used_bytes, 2 * object);
   EXPECT_EQ(lines[1].counts.hits, 1u);
   EXPECT_EQ(lines[1].capacity_bytes, object);
-  EXPECT_TRUE(feed->offer_or_skip(credit_gate::waiting_max)); // all was heard
+  EXPECT_TRUE(gate->offer_or_skip(credit_gate::waiting_max)); // all was heard
 }
 
 TEST_F(Shadow, HearsAnInferenceOnceAndItsEnd) {
@@ -70,7 +70,7 @@ TEST_F(Shadow, HearsAnInferenceOnceAndItsEnd) {
   inference_end end;
   end.inference = 7;
   end.outcome.output_tokens = 20;
-  ASSERT_TRUE(feed->offer_or_skip(1));
+  ASSERT_TRUE(gate->offer_or_skip(1));
   caf::anon_send(shadow, end);
   tell(shadow, use_of(in, {1}, 7)); // the number may be used again
   EXPECT_EQ(report(shadow).lines[0].counts.asked, 2u);

@@ -13,7 +13,7 @@ namespace {
 
 struct TierDemotion : group_fixture {
   TierDemotion() { begin(demotion_mode::write_back); }
-  void begin(demotion_mode mode, disk_admission admission = {}) {
+  void begin(demotion_mode mode, admission_rules admission = {}) {
     start({.host_objects = 8,
            .disk_objects = 64,
            .window_objects = 8,

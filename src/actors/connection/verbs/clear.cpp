@@ -29,14 +29,11 @@ task<error> record(client_request& request, pending_clear clear) {
 /// 3. If an open volume could not make the clear durable on all of its paths, it is recorded for the other paths.
 task<> clear(client_request& request, const wire::Clear& asked, protocol::descriptor_list&) {
   connected_client& client = request.client;
-  if (!request.may_govern("a clear removes what all clients of the trust group have stored"))
-    co_return;
+  co_await request.may_govern("a clear removes what all clients of the trust group have stored");
   std::optional<space_id> space;
   std::optional<space_fingerprint> fingerprint;
   if (asked.space() != 0) {
-    auto opened = request.space(asked.space());
-    if (!opened)
-      co_return;
+    auto opened = co_await request.space_of(asked);
     space = opened->space->id;
     fingerprint = opened->space->fingerprint.bytes;
   }
@@ -114,15 +111,10 @@ discard_notice unwanted(const object_hold& held, removed_objects& sum) {
 /// A tier at a time, and some objects at a time: the tier holds those that it has, is told that they are unwanted, and frees
 /// them when the hold ends.
 task<> evict(client_request& request, const wire::Evict& asked, protocol::descriptor_list&) {
-  request.set_terms(asked);
   connected_client& client = request.client;
-  if (!request.may_govern("an eviction removes what all clients of the trust group have stored"))
-    co_return;
-  auto space = request.space(asked.space());
-  if (!space)
-    co_return;
-  const wire::Prefix& sent = *asked.prefix();
-  auto prefix = co_await request.chunks(*space, sent);
+  co_await request.may_govern("an eviction removes what all clients of the trust group have stored");
+  auto space = co_await request.space_of(asked);
+  auto prefix = co_await request.chunks_of(*space, asked);
   auto chunks = std::make_shared<const std::vector<digest>>(std::move(prefix.chunks));
   object_source objects(space->space, chunks);
   size_t charged = objects.size() / 64; // some objects at a time

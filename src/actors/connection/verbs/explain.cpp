@@ -173,13 +173,9 @@ void answer(client_request& request, size_t requested, const std::vector<explain
 } // namespace
 
 task<> explain(client_request& request, const wire::Explain& asked, protocol::descriptor_list&) {
-  request.set_terms(asked);
   connected_client& client = request.client;
-  auto space = request.space(asked.space());
-  if (!space)
-    co_return;
-  const wire::Prefix& sent = *asked.prefix();
-  auto prefix = co_await request.chunks(*space, sent);
+  auto space = co_await request.space_of(asked);
+  auto prefix = co_await request.chunks_of(*space, asked);
   auto chunks = std::make_shared<const std::vector<digest>>(std::move(prefix.chunks));
   object_source objects(space->space, chunks);
   size_t charged =

@@ -23,8 +23,7 @@ flatbuffers::Offset<wire::LeaseStatus> write(flatbuffers::FlatBufferBuilder& bod
 
 task<> leases(client_request& request, const wire::Leases& asked, protocol::descriptor_list&) {
   connected_client& client = request.client;
-  if (!request.may_govern("the id of a lease is the right to use it"))
-    co_return;
+  co_await request.may_govern("the id of a lease is the right to use it");
   const auto& group = client.group().group;
   leases_request all{asked.after(), protocol::leases_listed_max};
   auto found = co_await request.ask<leases_answer>(group, std::move(all), group_ended);
@@ -57,8 +56,7 @@ task<> release(client_request& request, const wire::Release& asked, protocol::de
 
 task<> revoke(client_request& request, const wire::Revoke& asked, protocol::descriptor_list&) {
   connected_client& client = request.client;
-  if (!request.may_govern("a revoked lease ends for its owner and all readers"))
-    co_return;
+  co_await request.may_govern("a revoked lease ends for its owner and all readers");
   auto id = protocol::to_lease_id(asked.lease());
   // The lease is marked first, so that no connection begins to read under it after it was asked.
   const auto& group = client.group().group;
@@ -163,10 +161,8 @@ task<> tell_places(client_request& request, lease_ptr from, transfer_scope scope
 } // namespace
 
 task<> read_lease(client_request& request, const wire::ReadLease& asked, protocol::descriptor_list&) {
-  request.set_terms(asked);
   connected_client& client = request.client;
-  if (!request.may_map("load with a region"))
-    co_return;
+  co_await request.may_map("load with a region");
   lease_id id = protocol::to_lease_id(asked.lease());
   auto from = co_await request.lease(id);
   if (!client.holdings().holds(from->id) && !request.may_lease())

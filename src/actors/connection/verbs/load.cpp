@@ -138,7 +138,7 @@ task<load_subject> subject_of_prefix(client_request& request, const wire::Load& 
   bool loads = !client.loads_nothing(asked.options(), *space);
   if (loads)
     request.use_for_inference(asked.options(), part.objects);
-  if (loads && client.group().feed)
+  if (loads && client.group().shadow_gate)
     request.tell_shadows(asked.options(), space->space,
                          std::make_shared<const chunk_prefix>(part_of(all, part.scope.range)), space->rank);
   load_subject subject{
@@ -189,15 +189,12 @@ task<load_subject> subject_of_lease(client_request& request, const wire::Load& a
 } // namespace
 
 task<> load(client_request& request, const wire::Load& asked, protocol::descriptor_list&) {
-  request.set_terms(asked);
   connected_client& client = request.client;
   auto target = target_of(client, asked);
   co_await request.valid(target);
   load_subject subject;
   if (asked.prefix() != nullptr) {
-    auto space = request.space(asked.space());
-    if (!space)
-      co_return;
+    auto space = co_await request.space_of(asked);
     subject = co_await subject_of_prefix(request, asked, space);
   } else {
     subject = co_await subject_of_lease(request, asked);

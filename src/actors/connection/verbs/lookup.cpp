@@ -357,7 +357,6 @@ void lookup_refused(const connected_client& client, const request_entry& request
 }
 
 task<> lookup(client_request& request, const wire::Lookup& asked, protocol::descriptor_list&) {
-  request.set_terms(asked);
   connected_client& client = request.client;
   auto space_of = request.space(asked.space());
   if (!space_of) {
@@ -437,7 +436,6 @@ bool share(client_request& request, const lookup_outcome& found, const lease_ptr
 } // namespace
 
 task<> await_lookup(client_request& request, const wire::AwaitLookup& asked, protocol::descriptor_list&) {
-  request.set_terms(asked);
   const auto& group = request.client.group().group;
   await_lookup_request wait{protocol::to_lookup_id(asked.lookup_id()), request.context};
   request.release_body();

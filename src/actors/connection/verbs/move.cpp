@@ -88,13 +88,9 @@ task<moved_chunks> move_up(client_request& request, space_ptr space,
 } // namespace
 
 task<> move(client_request& request, const wire::Move& asked, protocol::descriptor_list&) {
-  request.set_terms(asked);
   connected_client& client = request.client;
-  if (!request.may_govern("a move changes the tiers of all clients of the trust group"))
-    co_return;
-  auto space = request.space(asked.space());
-  if (!space)
-    co_return;
+  co_await request.may_govern("a move changes the tiers of all clients of the trust group");
+  auto space = co_await request.space_of(asked);
   auto to = static_cast<tier_kind>(asked.to());
   if (durable(to) && client.group().disk() == nullptr) {
     request.refuse({errc::unsupported, "the trust group has no disk tier in service"});
@@ -102,8 +98,7 @@ task<> move(client_request& request, const wire::Move& asked, protocol::descript
   }
   if (!durable(to) && !can_bring_to(request, to))
     co_return;
-  const wire::Prefix& sent = *asked.prefix();
-  auto named = co_await request.chunks(*space, sent);
+  auto named = co_await request.chunks_of(*space, asked);
   auto prefix = std::make_shared<const chunk_prefix>(std::move(named));
   moved_chunks sum;
   if (!prefix->chunks.empty()) {

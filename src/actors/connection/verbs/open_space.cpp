@@ -72,8 +72,7 @@ task<> open_space(client_request& request, const wire::OpenSpace& asked, protoco
   space_ptr space;
   uint32_t number = asked.known_space();
   if (number != 0) {
-    if (!request.may_govern("who opens a space by its number need not know the tenant's salt"))
-      co_return;
+    co_await request.may_govern("who opens a space by its number need not know the tenant's salt");
     space = co_await known(request, number);
   } else {
     space = co_await described(request, asked);

@@ -6,15 +6,10 @@
 namespace terrace::actors::verbs {
 
 task<> pin(client_request& request, const wire::Pin& asked, protocol::descriptor_list&) {
-  request.set_terms(asked);
   connected_client& client = request.client;
-  if (!request.may_govern("a pin takes memory from all clients of the trust group"))
-    co_return;
-  auto space = request.space(asked.space());
-  if (!space)
-    co_return;
-  const wire::Prefix& sent = *asked.prefix();
-  auto named = co_await request.chunks(*space, sent);
+  co_await request.may_govern("a pin takes memory from all clients of the trust group");
+  auto space = co_await request.space_of(asked);
+  auto named = co_await request.chunks_of(*space, asked);
   if (named.chunks.empty()) {
     request.refuse({errc::bad_request, "expected a prompt of at least one whole chunk"});
     co_return;
@@ -48,15 +43,10 @@ task<> pin(client_request& request, const wire::Pin& asked, protocol::descriptor
 // unpin: ends the pin of a prompt.
 
 task<> unpin(client_request& request, const wire::Unpin& asked, protocol::descriptor_list&) {
-  request.set_terms(asked);
   connected_client& client = request.client;
-  if (!request.may_govern("a pin serves all clients of the trust group"))
-    co_return;
-  auto space = request.space(asked.space());
-  if (!space)
-    co_return;
-  const wire::Prefix& sent = *asked.prefix();
-  auto prefix = co_await request.chunks(*space, sent);
+  co_await request.may_govern("a pin serves all clients of the trust group");
+  auto space = co_await request.space_of(asked);
+  auto prefix = co_await request.chunks_of(*space, asked);
   if (prefix.chunks.empty()) {
     request.refuse({errc::bad_request, "expected a prompt of at least one whole chunk"});
     co_return;

@@ -11,14 +11,15 @@ task<> policies(client_request& request, const wire::Policies&, protocol::descri
   constexpr const char* lost = "an actor of the trust group's policies has ended";
   const trust_group& group = request.client.group();
   shadow_report shadows;
-  if (group.feed) {
+  if (group.shadow_gate) {
     shadow_request question;
     shadows = co_await request.ask<shadow_report>(group.shadow, question, lost);
   }
   policies_request question;
   auto found = co_await request.ask<policies_report>(group.policy, question, lost);
   request.reply([&](flatbuffers::FlatBufferBuilder& body) {
-    return write_policies(body, group.name, found, shadows, group.feed ? group.feed->skipped() : 0);
+    return write_policies(body, group.name, found, shadows,
+                          group.shadow_gate ? group.shadow_gate->skipped() : 0);
   });
 }
 
@@ -26,8 +27,7 @@ task<> policies(client_request& request, const wire::Policies&, protocol::descri
 
 task<> set_policy(client_request& request, const wire::SetPolicy& asked, protocol::descriptor_list&) {
   connected_client& client = request.client;
-  if (!request.may_govern("a policy serves all clients of the trust group"))
-    co_return;
+  co_await request.may_govern("a policy serves all clients of the trust group");
   auto wanted = policy_of(asked);
   co_await request.valid(wanted);
   const auto& policy = client.group().policy;
@@ -47,7 +47,7 @@ task<> set_policy(client_request& request, const wire::SetPolicy& asked, protoco
 task<> end_inference(client_request& request, const wire::EndInference& asked, protocol::descriptor_list&) {
   connected_client& client = request.client;
   auto end = end_of(asked);
-  if (client.group().feed && client.group().feed->offer_or_skip(1))
+  if (client.group().shadow_gate && client.group().shadow_gate->offer_or_skip(1))
     request.actor.send(client.group().shadow, end);
   request.actor.tell_policy(std::move(end), 1);
   request.reply(wire::CreateEndInferenceAnswer);
@@ -80,8 +80,7 @@ bool change_quota(client_request& request, const wire::Quota& asked) {
 } // namespace
 
 task<> quota(client_request& request, const wire::Quota& asked, protocol::descriptor_list&) {
-  if (!request.may_govern("quotas concern all tenants of the trust group"))
-    co_return;
+  co_await request.may_govern("quotas concern all tenants of the trust group");
   if (!change_quota(request, asked))
     co_return;
   std::vector<tier_report> all; // as the tiers have it, after they were told of the change

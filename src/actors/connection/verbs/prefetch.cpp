@@ -153,11 +153,8 @@ task<> bring_found(client_request& request, const wire::Prefetch& asked, prefetc
 
 task<> bring_prefix(client_request& request, const wire::Prefetch& asked, prefetch_terms terms) {
   connected_client& client = request.client;
-  auto space = request.space(asked.space());
-  if (!space)
-    co_return;
-  const wire::Prefix& sent = *asked.prefix();
-  auto prefix = co_await request.chunks(*space, sent);
+  auto space = co_await request.space_of(asked);
+  auto prefix = co_await request.chunks_of(*space, asked);
   auto named = std::make_shared<const chunk_prefix>(std::move(prefix));
   prefetch_subject subject;
   subject.space = space->space;
@@ -192,16 +189,13 @@ task<> bring_ahead(client_request& request, prefetch_subject subject,
 }
 
 task<> prefetch(client_request& request, const wire::Prefetch& asked, protocol::descriptor_list&) {
-  request.set_terms(asked);
   auto to = static_cast<tier_kind>(asked.to());
   if (!can_bring_to(request, to))
     co_return;
   prefetch_terms terms{asked.rule()};
   terms.to = to;
   if (const wire::Arrivals* wanted = asked.arrivals()) {
-    auto region = request.region(wanted->region());
-    if (!region)
-      co_return;
+    auto region = co_await request.region_of(*wanted);
     auto arrivals = arrival_counters::in(region, wanted->offset(), 1);
     co_await request.valid(arrivals);
     terms.arrivals = std::move(*arrivals);

@@ -103,9 +103,7 @@ task<> register_region(client_request& request, const wire::RegisterRegion& aske
 task<> unregister_region(client_request& request, const wire::UnregisterRegion& asked,
                          protocol::descriptor_list&) {
   connected_client& client = request.client;
-  auto region = request.region(asked.region());
-  if (!region)
-    co_return;
+  auto region = co_await request.region_of(asked);
   client.holdings().regions().remove(static_cast<region_id>(asked.region()));
   request.actor.end_waits_in(*region);
   client.show();
@@ -128,8 +126,7 @@ task<> unregister_region(client_request& request, const wire::UnregisterRegion& 
 
 task<> map_segment(client_request& request, const wire::MapSegment& asked, protocol::descriptor_list&) {
   connected_client& client = request.client;
-  if (!request.may_map("load and store with a region"))
-    co_return;
+  co_await request.may_map("load and store with a region");
   const arena* memory = nullptr;
   std::shared_ptr<const arena> mapped;
   if (asked.segment() == staging_segment) {

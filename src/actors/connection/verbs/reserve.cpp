@@ -22,13 +22,9 @@ task<object_bitmap> present(client_request& request, batch_ptr objects) {
 } // namespace
 
 task<> reserve(client_request& request, const wire::Reserve& asked, protocol::descriptor_list&) {
-  request.set_terms(asked);
   connected_client& client = request.client;
-  if (!request.may_map("store with a region"))
-    co_return;
-  auto space = request.space(asked.space());
-  if (!space)
-    co_return;
+  co_await request.may_map("store with a region");
+  auto space = co_await request.space_of(asked);
   const wire::Prefix& sent = *asked.prefix();
   auto prefix = co_await request.stored_chunks(*space, sent);
   auto scope = terrace::prefix_scope_of(asked, space->space->spec, prefix.chunks.size());
@@ -73,7 +69,6 @@ task<> abort(client_request& request, const wire::Abort& asked, protocol::descri
 // commit: publishes the chunks that the client has written into staging memory, with one copy.
 
 task<> commit(client_request& request, const wire::Commit& asked, protocol::descriptor_list&) {
-  request.set_terms(asked);
   connected_client& client = request.client;
   auto reservation = take_reservation(request, asked.reservation());
   if (!reservation)

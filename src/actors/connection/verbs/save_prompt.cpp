@@ -29,10 +29,7 @@ saved_turn end_of(const space_ptr& space, const chunk_prefix& prefix, std::span<
 } // namespace
 
 task<> save_prompt(client_request& request, const wire::SavePrompt& asked, protocol::descriptor_list&) {
-  request.set_terms(asked);
-  auto space = request.space(asked.space());
-  if (!space)
-    co_return;
+  auto space = co_await request.space_of(asked);
   const space_spec& spec = space->space->spec;
   auto cursors = span_of(asked.cursors());
   if (size_t pools = spec.pools.size(); !cursors.empty() && cursors.size() != pools) {

@@ -67,9 +67,7 @@ result<session_root_ptr> root_of(const wire::OpenSession& asked, const token_has
 
 task<> open_session(client_request& request, const wire::OpenSession& asked, protocol::descriptor_list&) {
   connected_client& client = request.client;
-  auto space = request.space(asked.space());
-  if (!space)
-    co_return;
+  auto space = co_await request.space_of(asked);
   auto root = root_of(asked, *space->hasher);
   co_await request.valid(root);
   session_id id{random_lease_id().bytes};
@@ -101,9 +99,7 @@ task<> close_session(client_request& request, const wire::CloseSession& asked, p
 
 task<> fork_session(client_request& request, const wire::ForkSession& asked, protocol::descriptor_list&) {
   connected_client& client = request.client;
-  auto space = request.space(asked.space());
-  if (!space)
-    co_return;
+  auto space = co_await request.space_of(asked);
   session_id parent = to_session_id(asked.session());
   auto from = co_await request.session(parent, 0);
   if (from.space != space->space->id) {
@@ -206,10 +202,7 @@ task<session_hold> search_held(client_request& request, space_ptr space,
 } // namespace
 
 task<> save_session(client_request& request, const wire::SaveSession& asked, protocol::descriptor_list&) {
-  request.set_terms(asked);
-  auto space = request.space(asked.space());
-  if (!space)
-    co_return;
+  auto space = co_await request.space_of(asked);
   auto cursors = span_of(asked.cursors());
   if (size_t pools = space->space->spec.pools.size(); !cursors.empty() && cursors.size() != pools) {
     request.refuse({errc::bad_request, std::to_string(cursors.size()) +

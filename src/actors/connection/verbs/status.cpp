@@ -61,8 +61,7 @@ task<> status(client_request& request, const wire::Status&, protocol::descriptor
 // set_log_level: changes what the daemon logs.
 
 task<> set_log_level(client_request& request, const wire::SetLogLevel& asked, protocol::descriptor_list&) {
-  if (!request.may_govern("the log is that of the whole daemon"))
-    co_return;
+  co_await request.may_govern("the log is that of the whole daemon");
   const auto& environment = request.client.environment();
   if (!environment.set_log_level) {
     request.refuse({errc::unsupported, "the log level of this daemon cannot be changed"});
@@ -81,8 +80,7 @@ task<> set_log_level(client_request& request, const wire::SetLogLevel& asked, pr
 // shutdown: ends the daemon in order, as SIGTERM does, now or once its clients have left.
 
 task<> shutdown(client_request& request, const wire::Shutdown& asked, protocol::descriptor_list&) {
-  if (!request.may_govern("the daemon serves all trust groups"))
-    co_return;
+  co_await request.may_govern("the daemon serves all trust groups");
   const auto& environment = request.client.environment();
   if (!environment.shut_down) {
     request.refuse({errc::unsupported, "this daemon cannot be ended by a request"});
@@ -133,11 +131,9 @@ void answer_check(client_request& request, const check_report& found) {
 
 } // namespace
 
-task<> check(client_request& request, const wire::Check& asked, protocol::descriptor_list&) {
-  request.set_terms(asked);
+task<> check(client_request& request, const wire::Check&, protocol::descriptor_list&) {
   connected_client& client = request.client;
-  if (!request.may_govern("a check tells of the leases and sessions of all clients"))
-    co_return;
+  co_await request.may_govern("a check tells of the leases and sessions of all clients");
   check_job job;
   job.group = client.group_handle();
   job.clients = client.environment().clients;

@@ -35,14 +35,9 @@ result<std::optional<awaited_counter>> counter_of(connected_client& client, cons
 } // namespace
 
 task<> store(client_request& request, const wire::Store& asked, protocol::descriptor_list&) {
-  request.set_terms(asked);
   connected_client& client = request.client;
-  auto space = request.space(asked.space());
-  if (!space)
-    co_return;
-  auto region = request.region(asked.region());
-  if (!region)
-    co_return;
+  auto space = co_await request.space_of(asked);
+  auto region = co_await request.region_of(asked);
   auto after = counter_of(client, asked, *region);
   co_await request.valid(after);
   if (client.stores_nothing(asked.options(), *space)) {

@@ -101,8 +101,7 @@ task<> list_tier(client_request& request, tier_actor tier, tier_kind kind, event
 
 task<> subscribe(client_request& request, const wire::Subscribe& asked, protocol::descriptor_list&) {
   connected_client& client = request.client;
-  if (!request.may_govern("events tell what all clients of the trust group store"))
-    co_return;
+  co_await request.may_govern("events tell what all clients of the trust group store");
   request.inbox().set_deadline(request, asked.deadline_ms());
   event_position from{asked.sequence(), asked.tier(), asked.slot()};
   bool first = from.sequence == 0 && from.tier == in_no_snapshot;

@@ -29,8 +29,8 @@ result<std::shared_ptr<device_staging>> make_staging(uint64_t bytes, const teard
   made->descriptor =
       std::make_shared<unique_fd>(::memfd_create("terrace-device-staging", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!*made->descriptor || ::ftruncate(made->descriptor->get(), static_cast<off_t>(bytes)) != 0)
-    return fail(errc::no_space,
-                "no staging memory of " + std::to_string(bytes) + " bytes (gpu.staging_bytes)");
+    return fail(errc::no_space, "no staging memory of " + std::to_string(bytes) +
+                                    " bytes (a quarter of connection.staging_bytes)");
   auto memory = mapping::map(made->descriptor->get(), bytes, true);
   if (!memory)
     return tl::unexpected(memory.error());

@@ -1,4 +1,4 @@
-// First in, first out: hits are ignored.
+// The policies by order of arrival: sieve and fifo.
 #pragma once
 
 #include "policy/arrival_queue.hpp"

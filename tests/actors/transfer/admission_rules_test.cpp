@@ -10,7 +10,7 @@ namespace {
 
 struct DiskAdmission : group_fixture {
   static constexpr uint64_t disk_objects = 85;
-  void begin(const disk_admission& admission) {
+  void begin(const admission_rules& admission) {
     start({.host_objects = 32, .disk_objects = disk_objects, .admission = admission});
   }
   /// Requests, each for eight chunks: every other one for chunks below 80, which come back, and for others that do not.

@@ -1,4 +1,4 @@
-// Lowest priority first, and within a priority the least recently used.
+// The policies by a number of each entry: lfu by its count of accesses, priority by the retention that its request asked for.
 #pragma once
 
 #include "policy/entry_table.hpp"
@@ -35,11 +35,11 @@ class priority_policy : public leaf_bands {
  public:
   explicit priority_policy(const policy_context& context) : leaf_bands(context, priorities) {}
 
-  void on_insert(entry_index at) override { priority_.set(at, context_.priority); }
+  void on_insert(entry_index at) override { priority_.set(at, context_.retention); }
   void on_hit(entry_index at, uint32_t) override {
     uint8_t before = priority_.get(at);
-    priority_.set(at, context_.priority);
-    if (context_.priority < before)
+    priority_.set(at, context_.retention);
+    if (context_.retention < before)
       rank_fell(at);
   }
   size_t bytes() const override { return leaf_bands::bytes() + priority_.bytes(); }

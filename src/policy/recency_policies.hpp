@@ -1,4 +1,4 @@
-// Least recently used.
+// The policies by how recently an entry was used: slru, lru2, mru and lru.
 #pragma once
 
 #include "policy/entry_table.hpp"
