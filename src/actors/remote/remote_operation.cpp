@@ -84,12 +84,12 @@ void remote_store::on_credentials(const remote::store_credentials& with) {
   auto inspector = spawn_inspector();
   self_->request(inspector, caf::infinite, remote::store_probe_request{})
       .then(
-          [this, what = same_login ? "certificates"
-                                   : "password of password_file"](const remote::store_probe& tried) {
+          [this, what = same_login ? "certificates as they are now"
+                                   : "new password of password_file"](const remote::store_probe& tried) {
             if (tried.works())
-              with_.log(std::string("accepts the new ") + what + "; the next connection uses what was read");
+              with_.log(std::string("accepts the ") + what + "; the next connection uses what was read");
             else if (!tried.steps.empty())
-              with_.warn(std::string("does not accept the new ") + what +
+              with_.warn(std::string("does not accept the ") + what +
                          ", and the open connections stay: " + tried.steps.back().failure);
           },
           [](const caf::error&) {});
