@@ -61,8 +61,7 @@ task<> remote_status(client_request& request, const wire::RemoteStatus&, protoco
 
 task<> remote_probe(client_request& request, const wire::RemoteProbe& asked, protocol::descriptor_list&) {
   request.set_terms(asked);
-  if (!request.may_govern("a probe writes to the store that all clients of the trust group use"))
-    co_return;
+  co_await request.may_govern("a probe writes to the store that all clients of the trust group use");
   const tier_handle* tier = remote_tier_of(request);
   if (tier == nullptr)
     co_return;
@@ -84,8 +83,7 @@ task<> remote_probe(client_request& request, const wire::RemoteProbe& asked, pro
 
 task<> remote_sweep(client_request& request, const wire::RemoteSweep& asked, protocol::descriptor_list&) {
   request.set_terms(asked);
-  if (!request.may_govern("a sweep concerns all machines that share the store"))
-    co_return;
+  co_await request.may_govern("a sweep concerns all machines that share the store");
   const tier_handle* tier = remote_tier_of(request);
   if (tier == nullptr)
     co_return;
