@@ -32,6 +32,87 @@ constexpr far_size far_sizes[] = {{"256KiB", far_mib / 4}, {"1MiB", far_mib}, {"
 
 double gb_per_s(double seconds) { return static_cast<double>(far_bytes) / seconds / 1e9; }
 
+/// Lookups of chunks that nobody has, and the same question to the store.
+class probes {
+ public:
+  static constexpr int lookups = 500;
+
+  explicit probes(far_daemon& in)
+      : in_(in), space_(must(in.client().open_space(space_of(4096)), "opening a space")) {}
+
+  /// Returns the p50 and p99 of lookups, in microseconds.
+  std::vector<double> look_up() {
+    return both([&] {
+      auto unknown = digests_of(asked_chunks, ++seed_);
+      return seconds_of([&] {
+        if (must(in_.client().lookup({.in = space_, .what = client::prefix::of_digests(unknown)}),
+                 "looking up")
+                .found_chunks != 0)
+          give_up("a chunk that nobody stored was found");
+      });
+    });
+  }
+
+  /// The same of round trips.
+  std::vector<double> ask(bare_store& by) {
+    return both([&] {
+      std::vector<std::string> keys; // as long as the daemon's
+      for (const digest& each : digests_of(asked_chunks, ++seed_))
+        keys.push_back("terrace/t1/0123456789abcdef0123456789abcdef/0123456789abcdef/0.0/" + to_hex(each));
+      return seconds_of([&] { by.exist(keys); });
+    });
+  }
+
+ private:
+  static std::vector<double> both(const std::function<double()>& once) {
+    std::vector<double> samples;
+    for (int i = 0; i < lookups; ++i)
+      samples.push_back(1e6 * once());
+    return {percentile(samples, 0.5), percentile(samples, 0.99)};
+  }
+
+  far_daemon& in_;
+  client::space space_;
+  uint64_t seed_ = 1;
+};
+
+void probe_alone(const settings& options, const reporter& report, const std::string& suffix,
+                 const std::function<void(far_daemon&)>& placed) {
+  far_daemon in(options);
+  bare_store tracked(in.port());
+  tracked.track();
+  probes asks(in);
+  placed(in);
+  auto sides = interleave(
+      options.rounds,
+      [&] {
+        const double before = cpu_seconds_of(in.daemon().pid());
+        auto values = asks.look_up();
+        values.push_back((cpu_seconds_of(in.daemon().pid()) - before) * 1e6 / probes::lookups);
+        return values;
+      },
+      [&] {
+        auto limits = asks.ask(in.bare());
+        limits.push_back(asks.ask(tracked)[0]);
+        return limits;
+      });
+  release(::getpid());
+  report(sides.judged({.name = "remote_probe" + suffix + "_p50", .unit = "us", .bounded = false}));
+  report(sides.judged({.name = "remote_probe" + suffix + "_p99", .unit = "us", .bounded = false}, 1));
+  auto added = [&](const char* beyond, size_t limit) {
+    std::vector<double> more;
+    for (size_t round = 0; round < sides.values[0].size(); ++round)
+      more.push_back(sides.values[0][round] - sides.limits[limit][round]);
+    report(of_rounds(
+        {.name = "remote_probe" + suffix + beyond, .unit = "us", .floor = 50, .aim = 25, .absolute = true},
+        more));
+  };
+  added("_added", 0);
+  added("_added_to_tracked", 2);
+  report(
+      of_rounds({.name = "remote_probe" + suffix + "_cpu", .unit = "us", .bounded = false}, sides.values[2]));
+}
+
 } // namespace
 
 void remote_get(const settings& options, const reporter& report) {
@@ -152,74 +233,17 @@ void remote_pipeline(const settings& options, const reporter& report) {
 void remote_probe(const settings& options, const reporter& report) {
   if (!far_daemon::possible())
     return;
-  constexpr int lookups = 500;
-  far_daemon in(options);
-  bare_store tracked(in.port());
-  tracked.track();
-  auto space = must(in.client().open_space(space_of(4096)), "opening a space");
-  uint64_t seed = 1;
-  auto ask = [&](bare_store& by) {
-    std::vector<std::string> keys; // as long as the daemon's
-    for (const digest& each : digests_of(asked_chunks, ++seed))
-      keys.push_back("terrace/t1/0123456789abcdef0123456789abcdef/0123456789abcdef/0.0/" + to_hex(each));
-    return seconds_of([&] { by.exist(keys); }) * 1e6;
-  };
-  auto look_up = [&] {
-    auto unknown = digests_of(asked_chunks, ++seed);
-    return seconds_of([&] {
-             if (must(in.client().lookup({.in = space, .what = client::prefix::of_digests(unknown)}),
-                      "looking up")
-                     .found_chunks != 0)
-               give_up("a chunk that nobody stored was found");
-           }) *
-           1e6;
-  };
-  auto both = [](const std::function<double()>& once) {
-    std::vector<double> samples;
-    for (int i = 0; i < lookups; ++i)
-      samples.push_back(once());
-    return std::vector{percentile(samples, 0.5), percentile(samples, 0.99)};
-  };
-  auto measure = [&](const std::string& suffix) {
-    auto sides = interleave(
-        options.rounds,
-        [&] {
-          const double before = cpu_seconds_of(in.daemon().pid());
-          auto values = both(look_up);
-          values.push_back((cpu_seconds_of(in.daemon().pid()) - before) * 1e6 / lookups);
-          return values;
-        },
-        [&] {
-          auto limits = both([&] { return ask(in.bare()); });
-          limits.push_back(both([&] { return ask(tracked); })[0]);
-          return limits;
-        });
-    report(sides.judged({.name = "remote_probe" + suffix + "_p50", .unit = "us", .bounded = false}));
-    report(sides.judged({.name = "remote_probe" + suffix + "_p99", .unit = "us", .bounded = false}, 1));
-    auto added = [&](const char* beyond, size_t limit) {
-      std::vector<double> more;
-      for (size_t round = 0; round < sides.values[0].size(); ++round)
-        more.push_back(sides.values[0][round] - sides.limits[limit][round]);
-      report(of_rounds(
-          {.name = "remote_probe" + suffix + beyond, .unit = "us", .floor = 50, .aim = 25, .absolute = true},
-          more));
-    };
-    added("_added", 0);
-    added("_added_to_tracked", 2);
-    report(of_rounds({.name = "remote_probe" + suffix + "_cpu", .unit = "us", .bounded = false},
-                     sides.values[2]));
-  };
-  measure("");
-  const pid_t all[] = {::getpid(), in.daemon().pid(), in.store()};
-  for (pid_t process : all)
-    place(process, 0);
-  measure("_one_cpu");
-  for (pid_t process : all)
-    release(process);
+  probe_alone(options, report, "", [](far_daemon&) {});
+  probe_alone(options, report, "_one_cpu", [](far_daemon& in) {
+    for (pid_t process : {::getpid(), in.daemon().pid(), in.store()})
+      place(process, 0);
+  });
+  far_daemon in(options); // another server: one forgets the keys that it notes beyond a million
+  probes asks(in);
   busy_reader reader(in, {});
   reader.work(true);
   auto sides = interleave(
-      options.rounds, [&] { return both(look_up); }, [&] { return both([&] { return ask(in.bare()); }); });
+      options.rounds, [&] { return asks.look_up(); }, [&] { return asks.ask(in.bare()); });
   report(sides.judged({.name = "remote_probe_busy_p50", .unit = "us", .bounded = false}));
   report(sides.judged(
       {.name = "remote_probe_busy_p99", .unit = "us", .floor = 2000, .aim = 1000, .absolute = true}, 1));
