@@ -75,8 +75,9 @@ struct client_world {
   std::chrono::nanoseconds thinks_most{1'000'000};
   uint32_t cut = 0; ///< of a million sends and receives of clients, that move only a part
   client_mix mix{};
-  bool roomy = false; ///< nothing is evicted unless somebody asks
-  bool tails = false; ///< some prompts end with a partial chunk
+  bool roomy = false;   ///< nothing is evicted unless somebody asks
+  bool healthy = false; ///< no operation of the disk fails or takes long
+  bool tails = false;   ///< some prompts end with a partial chunk
   bool names_lookups = false;
   std::map<uint32_t, uint64_t> named_lookups;                                         ///< so far, by group
   std::map<std::pair<uint32_t, uint64_t>, std::chrono::nanoseconds> answered_lookups; ///< by group and number
@@ -101,6 +102,10 @@ struct client_world {
     uint32_t root = 0;
     uint32_t chunks = 0;
     bool tail = false; ///< a partial chunk follows
+    std::string text() const {
+      return "space " + std::to_string(space) + " root " + std::to_string(root) + " chunks " +
+             std::to_string(chunks) + (tail ? " and a tail" : "");
+    }
     uint32_t all() const { return chunks + (tail ? 1 : 0); }
     uint32_t tokens() const { return chunks * chunk_tokens + (tail ? tail_tokens : 0); }
   };

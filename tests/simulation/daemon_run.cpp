@@ -141,7 +141,7 @@ void daemon_run::draw_machine() {
 /// Tenants with quotas, and a configuration that changes.
 void daemon_run::draw_operators() {
   settings& with = life_.with;
-  if (random_.below(3) == 0) {
+  if (random_.below(4) == 0) {
     roomy_ = false;
     world_.salts.back() = "tenant-b";
     if (random_.coin())
@@ -155,7 +155,7 @@ void daemon_run::draw_operators() {
     for (const quota_options& each : with.quota)
       world_.quotas.push_back(each.name);
   }
-  if (random_.below(3) != 0)
+  if (random_.below(4) != 0)
     return;
   roomy_ = false;
   with.host.bytes = with.listen.size() * random_.between(1, 3) * huge_page_bytes;
@@ -189,17 +189,18 @@ void daemon_run::draw_clients() {
   static constexpr client_mix most{20, 20, 10, 15, 15, 15, 15, 10, 4, 10, 10, 3, 3, 3, 3,
                                    2,  1,  4,  2,  4,  1,  2,  1,  3, 1,  1,  1, 1, 2, 2};
   for (size_t i = 0; i < deeds; ++i)
-    world_.mix[i] = random_.below(4) == 0 ? 0 : most[i];
+    world_.mix[i] = random_.below(4) == 0 ? 0 : random_.below(6) == 0 ? 10 * most[i] : most[i];
   world_.mix[static_cast<size_t>(deed::store)] = most[0];
   world_.roomy = roomy_;
   world_.tails = random_.coin();
   world_.names_lookups = random_.coin();
-  healthy_ = !life_.with.disk.enabled() ||
-             (faults_ == disk_faults{} && life_.disk.long_ones == 0 && !vanishes_);
+  world_.healthy =
+      !life_.with.disk.enabled() || (faults_ == disk_faults{} && life_.disk.long_ones == 0 && !vanishes_);
   bool all_on_disk = life_.with.disk.enabled() && life_.with.disk.admission == "always" &&
                      life_.with.disk.demotion != "selective";
-  model_.promise(
-      {.all_found = roomy_, .kept_found = healthy_, .restart_keeps = roomy_ && healthy_ && all_on_disk});
+  model_.promise({.all_found = roomy_,
+                  .kept_found = world_.healthy,
+                  .restart_keeps = roomy_ && world_.healthy && all_on_disk});
   auto count = static_cast<uint32_t>(random_.between(1, 6));
   for (uint32_t i = 0; i < count; ++i) {
     auto group = static_cast<uint32_t>(random_.below(world_.sockets.size()));

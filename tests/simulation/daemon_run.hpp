@@ -78,7 +78,6 @@ class daemon_run {
   disk_faults faults_;
   bool roomy_ = false;
   bool vanishes_ = false; ///< the disk, now and then
-  bool healthy_ = false;  ///< no operation of the disk fails or takes long
   std::unique_ptr<simulated_daemon> daemon_;
   std::vector<std::unique_ptr<simulated_client>> clients_;
   uint64_t touches_seen_ = 0;

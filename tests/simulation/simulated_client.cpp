@@ -334,6 +334,9 @@ void simulated_client::take(protocol::frame& frame) {
     if (auto why = protocol::parse<wire::Error>(of.body))
       text = (*why)->text()->str();
   ++(of.good() ? answers_ : errors_);
+  // An actor has ended, or forgot to answer. Devices that fail are told as such, too.
+  if (of.code() == errc::internal && world_.healthy && !world_.down)
+    world_.model.broke("an internal error: " + text);
   auto found = open_.find(frame.request_id);
   if (found == open_.end()) {
     if (!world_.down)

@@ -116,7 +116,7 @@ class simulated_client {
   void do_one(deed which);
   void store();
   void load(bool leased);
-  void look_up(bool with_lease);
+  void look_up(const prompt& of, bool with_lease);
   void on_found(prompt of, const std::vector<named_object>& objects, uint64_t at,
                 const daemon_model::expectation& expected, const wire::LookupAnswer& told);
   void read_leased();

@@ -24,8 +24,8 @@ void simulated_client::do_one(deed which) {
   switch (which) {
     case deed::store: store(); break;
     case deed::load: load(false); break;
-    case deed::lookup: look_up(false); break;
-    case deed::lease: look_up(true); break;
+    case deed::lookup: look_up(any_prompt(), false); break;
+    case deed::lease: look_up(any_prompt(), true); break;
     case deed::load_leased: load(true); break;
     case deed::read_leased: read_leased(); break;
     case deed::release: release(); break;
@@ -194,13 +194,16 @@ void simulated_client::load(bool leased) {
       });
 }
 
-void simulated_client::look_up(bool with_lease) {
-  prompt of = any_prompt();
+void simulated_client::look_up(const prompt& of, bool with_lease) {
   auto objects = objects_of(of);
   auto expected = world_.model.expects(objects);
   uint64_t at = expected.asked;
   if (with_lease) // for which there may be no room
     expected.because.clear();
+  bool logits = of.tail && random_.coin();
+  if (logits) // without them only the whole chunks count
+    expected.because.resize(std::min(expected.because.size(), of.chunks * world_.pools.size()));
+  say("looks up " + of.text());
   uint64_t named = world_.names_lookups && random_.coin() ? ++world_.named_lookups[group_] : 0;
   ask(
       kind::lookup,
@@ -208,7 +211,7 @@ void simulated_client::look_up(bool with_lease) {
         auto prefix = write(b, of);
         auto id = named != 0 ? b.CreateVector(world_.lookup_id(named)) : 0;
         return wire::CreateLookup(b, spaces_[of.space], prefix, with_lease, 0, with_lease ? deadline() : 0, 0,
-                                  id, false, of.tail);
+                                  id, false, logits);
       },
       [this, of, at, expected, objects, named](answer& got) {
         auto table = got.good() ? protocol::parse<wire::LookupAnswer>(got.body) : fail(errc::internal, "");
@@ -222,6 +225,7 @@ void simulated_client::look_up(bool with_lease) {
 
 void simulated_client::on_found(prompt of, const std::vector<named_object>& objects, uint64_t at,
                                 const daemon_model::expectation& expected, const wire::LookupAnswer& told) {
+  say("finds " + std::to_string(told.found_chunks()) + " of " + of.text());
   size_t found = told.found_chunks() * world_.pools.size();
   world_.model.found(found, expected);
   if (told.found_chunks() > of.all())
@@ -233,7 +237,9 @@ void simulated_client::on_found(prompt of, const std::vector<named_object>& obje
     return;
   of.tail = of.tail && told.found_chunks() == of.all();
   of.chunks = told.found_chunks() - (of.tail ? 1 : 0);
-  auto kept = world_.model.keeps(std::span(objects).first(std::min(found, objects.size())), at);
+  size_t whole =
+      of.chunks * world_.pools.size(); // a tail leaves with the last session that has it, leased or not
+  auto kept = world_.model.keeps(std::span(objects).first(whole), at);
   leases_.push_back({{id->begin(), id->end()}, of, at, 0, kept});
 }
 

@@ -61,7 +61,8 @@ void simulated_client::pin() {
         if (--name.in_progress != 0 || !table)
           return;
         auto objects = objects_of(of);
-        size_t count = std::min((*table)->pinned_chunks() * world_.pools.size(), objects.size());
+        size_t count =
+            std::min((*table)->pinned_chunks(), of.chunks) * world_.pools.size(); // tails: as with leases
         name.kept = world_.model.keeps(std::span(objects).first(count), at);
       });
 }

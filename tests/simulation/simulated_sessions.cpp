@@ -17,7 +17,9 @@ void simulated_client::use_session() {
   session& one = sessions_[random_.below(sessions_.size())];
   if (one.busy)
     return;
-  if (one.at.chunks == world_.chunks || random_.below(8) == 0)
+  if (one.at.tail && random_.below(3) == 0)
+    look_up(one.at, false);
+  else if (one.at.chunks == world_.chunks || random_.below(8) == 0)
     close_session(one.number);
   else if (random_.below(8) == 0)
     fork_session(one);
@@ -71,6 +73,7 @@ void simulated_client::has_session(uint64_t number, const flatbuffers::Vector<ui
 
 void simulated_client::close_session(uint64_t number) {
   session& one = *session_of(number);
+  say("closes session " + std::to_string(number));
   world_.model.ends_keep(one.kept);
   ask(kind::close_session, [&](builder& b) { return wire::CreateCloseSession(b, b.CreateVector(one.id)); });
   std::erase_if(sessions_, [&](const session& each) { return each.number == number; });
@@ -116,6 +119,7 @@ void simulated_client::take_turn(session& of) {
     save_turn(of, next);
     return;
   }
+  say("goes on in session " + std::to_string(of.number) + ": " + next.text());
   ask(
       kind::lookup,
       [&](builder& b) {
@@ -171,6 +175,7 @@ void simulated_client::store_turn(session& of, const prompt& next) {
 
 /// What was saved with its tail is found until the session goes on.
 void simulated_client::save_turn(session& of, const prompt& next) {
+  say("saves session " + std::to_string(of.number) + ": " + next.text());
   world_.model.ends_keep(of.kept);
   of.kept = 0;
   uint64_t at = world_.model.now();
