@@ -31,9 +31,8 @@ path = "{self._folder / "socket"}"
 [host]
 bytes = {int(host_gib * (1 << 30))}
 [disk]
-enabled = {"true" if disk else "false"}
 {f'path = "{disk}"' if disk else ""}
-{f"bytes = {DISK_BYTES}" if disk else ""}
+bytes = {DISK_BYTES if disk else 0}
 [metrics]
 address = "127.0.0.1:0"
 """)

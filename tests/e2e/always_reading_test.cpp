@@ -13,10 +13,11 @@ using test::raw_client;
 /// A client that holds all of host memory under leases. A request that waits for a lookup of another client
 /// uses its only credit.
 struct OutOfCredit : ::testing::Test {
-  daemon_under_test daemon{{.host_bytes = 8 * mebibyte, .connection = "credit_requests = 1\n"}};
+  daemon_under_test daemon{{.host_bytes = 8 * mebibyte, .connection = "group_bytes = \"16MiB\"\n"}};
+  static constexpr uint32_t credit = 4; // a request for each 4 MiB
   std::optional<tester> holder;
   std::vector<client::lease> held;
-  client::ticket<client::lookup_result> waits;
+  std::vector<client::ticket<client::lookup_result>> waits;
 
   static lookup_id awaited() {
     lookup_id id;
@@ -27,19 +28,21 @@ struct OutOfCredit : ::testing::Test {
   void SetUp() override {
     holder.emplace(daemon.socket(), "holder");
     held = occupy(*holder, 1, objects_in(8 * mebibyte));
-    auto submitted = (*holder)->submit_await_lookup(awaited(), client::within(60s));
-    ASSERT_TRUE(submitted) << submitted.error().text;
-    waits = std::move(*submitted);
+    for (uint32_t i = 0; i < credit; ++i) {
+      auto submitted = (*holder)->submit_await_lookup(awaited(), client::within(60s));
+      ASSERT_TRUE(submitted) << submitted.error().text;
+      waits.push_back(std::move(*submitted));
+    }
     tester other(daemon.socket(), "other");
     auto until = patiently();
-    while (!has_request(other) && std::chrono::steady_clock::now() < *until) {
+    while (!has_no_credit(other) && std::chrono::steady_clock::now() < *until) {
     }
   }
 
-  bool has_request(tester& other) {
+  bool has_no_credit(tester& other) {
     for (const auto& client : other.status().clients)
       if (client.name == "holder")
-        return client.requests_in_flight != 0;
+        return client.requests_in_flight >= credit;
     return false;
   }
 };
@@ -63,8 +66,10 @@ TEST_F(OutOfCredit, AReleaseIsServedAndTheRequestGoesOn) {
   auto request = other.lookup_of(chain);
   request.id = awaited();
   ASSERT_TRUE(other->lookup(request, patiently()));
-  auto heard = (*holder)->wait(waits, client::within(20s));
-  EXPECT_TRUE(heard) << heard.error().text;
+  for (auto& each : waits) {
+    auto heard = (*holder)->wait(each, client::within(20s));
+    EXPECT_TRUE(heard) << heard.error().text;
+  }
 }
 
 /// Puts frames into one message: a client sends them all before it reads anything.

@@ -7,6 +7,9 @@
 #include "metrics/exposition.hpp"
 #include "metrics/samples.hpp"
 
+#include <caf/actor_system.hpp>
+#include <caf/typed_event_based_actor.hpp>
+
 #include <functional>
 #include <memory>
 #include <utility>
@@ -33,6 +36,21 @@ inline std::function<void(metrics::sample_sink&)> memory_gauges(std::shared_ptr<
 
 namespace terrace::actors {
 
-metrics_actor spawn_metrics(caf::actor_system& system, std::unique_ptr<metrics::exposition> serving);
+struct metrics_state {
+  const char* name = "metrics";
+  std::shared_ptr<metrics::exposition> serving;
+};
+
+inline metrics_actor::behavior_type metrics_behavior(metrics_actor::stateful_pointer<metrics_state> self,
+                                                     const std::shared_ptr<metrics::exposition>& serving) {
+  self->state.serving = serving;
+  return {
+      [self](const add_source& more) { self->state.serving->add(more.source); },
+  };
+}
+
+inline metrics_actor spawn_metrics(caf::actor_system& system, std::unique_ptr<metrics::exposition> serving) {
+  return system.spawn(metrics_behavior, std::shared_ptr<metrics::exposition>(std::move(serving)));
+}
 
 } // namespace terrace::actors
