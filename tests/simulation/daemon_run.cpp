@@ -124,7 +124,9 @@ void daemon_run::draw_machine() {
   with.disk.path.clear();
   for (size_t path = 0, paths = random_.coin() ? 1 : random_.between(1, paths_max); path < paths; ++path)
     with.disk.path.push_back(path_of(path));
-  with.disk.bytes = random_.below(4) == 0 ? 0 : groups * (roomy_ ? 2 * all + 4 * mebibyte : mebibyte * random_.between(1, 2));
+  with.disk.bytes = random_.below(4) == 0
+                        ? 0
+                        : groups * (roomy_ ? 2 * all + 4 * mebibyte : mebibyte * random_.between(1, 2));
   auto policy = [&] { return client_world::policies[random_.below(client_world::policies.size())]; };
   with.host.policy = policy();
   with.disk.policy = policy();
