@@ -6,14 +6,12 @@
 
 namespace terrace::runtime {
 
-// Kernel scheduling parameters of a worker's thread.
-
 /// Names the calling thread (as shown by `top -H`) and asks for slices (thread_priority.hpp),
 /// so that a worker that wakes preempts an engine's thread. Returns whether the kernel accepted the slice.
 bool prepare_worker_thread(const std::string& name, uint32_t slice_us);
 
-/// Raises the nice value of the calling thread by `more`, to 19 at most. A thread of lower priority gets less of a processor that others want as well, and all of it otherwise. On Linux, nice
-/// belongs to a thread.
+/// Raises the nice value of the calling thread by `more`, to 19 at most. A thread of lower priority gets less of a processor
+/// that others want as well, and all of it otherwise. On Linux, nice belongs to a thread.
 void be_nice(int more);
 
 /// Requests slices of `us` microseconds for the calling thread from the kernel's fair scheduler, instead of
