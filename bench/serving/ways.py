@@ -90,7 +90,7 @@ def terraced(host_bytes: int) -> Iterator[tuple[str, Cache]]:
     with tempfile.TemporaryDirectory(prefix="terrace-serving-") as folder:
         path = f"{folder}/socket"
         config = Path(folder, "terraced.toml")
-        config.write_text(f'[[listen]]\npath = "{path}"\n[host]\nbytes = {host_bytes}\n[disk]\nenabled = false\n[metrics]\naddress = ""\n')
+        config.write_text(f'[[listen]]\npath = "{path}"\n[host]\nbytes = {host_bytes}\n[disk]\nbytes = 0\n[metrics]\naddress = ""\n')
         with open(Path(folder, "log"), "wb") as log, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ready:
             ready.bind(f"{folder}/ready")
             ready.settimeout(START_SECONDS)
