@@ -1,6 +1,6 @@
 """Plays the same conversations to a vLLM server in each way of keeping KV, and says what a user notices.
 
-    compare.py MODEL [--way NAME]... [--rounds N] [--json FILE] [--plot FILE]
+    compare.py MODEL [--way NAME]... [--rounds N] [--json FILE]
 
 MODEL: a folder made by model.py. Prints a table; `run` beside this file prepares what it needs.
 """
@@ -188,7 +188,6 @@ def main() -> None:
     parser.add_argument("--way", action="append", choices=list(ways.WAYS))
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--plot", type=Path)
     given = parser.parse_args()
     text = AutoTokenizer.from_pretrained(given.model)(trace.pages())["input_ids"]
     conversations = trace.make(SHAPE, text, SEED)
