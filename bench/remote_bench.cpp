@@ -53,7 +53,7 @@ class probes {
     });
   }
 
-  /// The same of round trips.
+  /// Measures round trips in place of reads.
   std::vector<double> ask(bare_store& by) {
     return both([&] {
       std::vector<std::string> keys; // as long as the daemon's

@@ -63,7 +63,7 @@ class far_chain {
   void prefetch();
   /// Returns the number of chunks that arrived in the region.
   uint32_t load();
-  /// The same, with a prefetch ahead of the load.
+  /// Loads while a prefetch runs ahead, and returns the number of chunks that arrived in the region.
   uint32_t prefetch_and_load();
   /// Removes the chain.
   void forget();

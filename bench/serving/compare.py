@@ -23,13 +23,13 @@ from pathlib import Path
 import psutil
 from transformers import AutoTokenizer
 
-import trace
+import conversations as load
 import ways
 
 BLOCK_TOKENS = 32
 ENGINE_BLOCKS = 96
 HOST_BYTES = 1 << 30
-SHAPE = trace.Shape(conversations=10, turns=4, system_prompts=2, system_tokens=512, turn_tokens=(160, 360), think_seconds=4.0, answer_tokens=16)
+SHAPE = load.Shape(conversations=10, turns=4, system_prompts=2, system_tokens=512, turn_tokens=(160, 360), think_seconds=4.0, answer_tokens=16)
 SEED = 1
 
 
@@ -130,7 +130,7 @@ def disk_bytes(folder: Path) -> int:
     return sum(file.stat().st_blocks * 512 for file in folder.rglob("*") if file.is_file())
 
 
-def play(engine: Engine, conversations: list[trace.Conversation]) -> list[list[Answer]]:
+def play(engine: Engine, conversations: list[load.Conversation]) -> list[list[Answer]]:
     """Each conversation is a user who reads an answer, thinks, and asks again."""
     answers: list[list[Answer]] = [[] for _ in conversations]
     failures: list[BaseException] = []
@@ -153,7 +153,7 @@ def play(engine: Engine, conversations: list[trace.Conversation]) -> list[list[A
     return answers
 
 
-def run(way: str, model: str, conversations: list[trace.Conversation], warm: list[int]) -> Run:
+def run(way: str, model: str, conversations: list[load.Conversation], warm: list[int]) -> Run:
     with ways.WAYS[way](HOST_BYTES) as cache, Engine(model, cache.options) as engine:
         engine.ask(warm, SHAPE.answer_tokens)  # what an engine prepares at its first request
         engine_before = engine.processor_seconds()
@@ -189,10 +189,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    text = AutoTokenizer.from_pretrained(given.model)(trace.pages())["input_ids"]
-    conversations = trace.make(SHAPE, text, SEED)
+    text = AutoTokenizer.from_pretrained(given.model)(load.pages())["input_ids"]
+    conversations = load.make(SHAPE, text, SEED)
     warm = text[-SHAPE.system_tokens :]
-    distinct = trace.distinct_tokens(conversations, SHAPE)
+    distinct = load.distinct_tokens(conversations, SHAPE)
     say(f"{SHAPE.conversations} conversations of {SHAPE.turns} turns; KV of {distinct} tokens, the engine has room for "
         f"{ENGINE_BLOCKS * BLOCK_TOKENS}")
     runs: dict[str, list[Run]] = {}

@@ -125,7 +125,7 @@ def terrace_tier(host_bytes: int) -> Iterator[Cache]:
 
 WAYS = {
     "no cache": no_cache, "prefix cache": prefix_cache, "OffloadingConnector": offloading, "LMCache": lmcache,
-    "Terrace, connector": terrace, "Terrace, tier": terrace_tier,
+    "Terrace connector": terrace, "Terrace tier": terrace_tier,
 }
 
 

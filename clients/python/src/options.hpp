@@ -8,7 +8,7 @@
 
 namespace terrace::python {
 
-/// What a request says beyond its subject, with the text that libterrace's view of it points to.
+/// A request's options, with the text that libterrace's view of them points to.
 struct owned_options {
   client::request_options options;
   std::string trace;

@@ -1,4 +1,4 @@
-// What a client's inbox reads, and when: frames in their order, as far as credit and the trust group's memory have room.
+// The inbox reads a client's frames in their order, as far as credit and the trust group's memory have room.
 #include "actors/connection/client_inbox.hpp"
 
 #include "connection/request_values.hpp"

@@ -84,7 +84,7 @@ struct run_lists {
 struct verb;
 
 class client_request final : public request_entry, private task_owner {
-  // What a verb awaits; see request_awaits.hpp.
+  // A verb awaits these; see request_awaits.hpp.
   template <class T>
   struct checking;
   template <class T>

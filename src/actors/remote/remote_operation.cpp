@@ -1,4 +1,4 @@
-// What operators ask of a remote store and change about it.
+// Operators ask this of a remote store, and change this about it.
 #include "actors/remote/remote_store.hpp"
 #include "actors/remote/store_inspector.hpp"
 #include "runtime/ask.hpp"
@@ -61,7 +61,7 @@ caf::result<remote::store_status> remote_store::on_status() {
   return promise;
 }
 
-/// It ends with this actor at the latest.
+/// The inspector ends with this actor at the latest.
 store_inspector_actor remote_store::spawn_inspector() {
   auto inspector = spawn_store_inspector(self_->system(), self_->where(), with_.plan);
   self_->link_to(inspector);

@@ -63,7 +63,7 @@ struct explained_run {
   }
 };
 
-/// What is true of one chunk.
+/// The answer for one chunk.
 explained_run examined(uint32_t chunk, const digest& key, const object_places& places,
                        const chunk_examiner& examiner, size_t objects_per_chunk) {
   auto place_of = [&](uint32_t object) { return places.of(chunk * objects_per_chunk + object); };
