@@ -25,12 +25,17 @@ event_loop::event_loop(worker_pool& pool, size_t index, const runtime_options& o
 bool event_loop::is_current() const { return loop_of_this_thread == this; }
 
 void event_loop::enqueue(caf::resumable* job, job_kind kind) {
-  if (is_current() && turn_of_ != nullptr)
-    queue_.push_next({job, kind, now_ns_});
-  else if (is_current())
+  if (is_current())
     queue_.push({job, kind, now_ns_});
   else
     post({job, kind, 0});
+}
+
+void event_loop::enqueue_next(caf::resumable* job) {
+  if (is_current() && turn_of_ != nullptr)
+    queue_.push_next({job, job_kind::homed, now_ns_});
+  else
+    enqueue(job, job_kind::homed);
 }
 
 void event_loop::post(job_type item) {

@@ -46,6 +46,9 @@ class event_loop {
   /// Queues a job: locally on the loop's own thread, otherwise through the external queue.
   void enqueue(caf::resumable* job, job_kind kind);
 
+  /// Queues a homed job. It runs next if the job that is having its turn on the loop's thread woke it last.
+  void enqueue_next(caf::resumable* job);
+
   /// Queues through the external queue in any case.
   void post(job_type item);
   void post(const std::vector<job_type>& items);
@@ -77,15 +80,26 @@ class event_loop {
   caf::resumable* drain_one();
 
  private:
+  class next_unit final : public caf::execution_unit {
+   public:
+    next_unit(event_loop& loop, caf::actor_system* system) : caf::execution_unit(system), loop_(loop) {}
+    void exec_later(caf::resumable* job) override { loop_.enqueue_next(job); }
+
+   private:
+    event_loop& loop_;
+  };
   class unit_impl final : public home_unit {
    public:
-    unit_impl(event_loop& loop, caf::actor_system* system) : home_unit(system, loop.index_), loop_(loop) {}
+    unit_impl(event_loop& loop, caf::actor_system* system)
+        : home_unit(system, loop.index_), loop_(loop), next_(loop, system) {}
     void exec_later(caf::resumable* job) override { loop_.enqueue(job, job_kind::homed); }
     ring_port& port() override { return loop_.port_; }
+    caf::execution_unit& unit_of_next() override { return next_; }
     bool is_current() const override { return loop_.is_current(); }
 
    private:
     event_loop& loop_;
+    next_unit next_;
   };
 
   void start(caf::execution_unit* worker);

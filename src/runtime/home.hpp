@@ -19,6 +19,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 
 namespace terrace::runtime {
@@ -30,6 +31,9 @@ class home_unit : public caf::execution_unit {
   home_unit(caf::actor_system* system, size_t worker) : caf::execution_unit(system), worker_(worker) {}
 
   virtual ring_port& port() = 0;
+
+  /// Queues jobs like this unit, but one that the home's thread has woken in its turn runs next (`woken::next`).
+  virtual caf::execution_unit& unit_of_next() { return *this; }
 
   /// True if the calling thread is the home's own thread and may use the port.
   virtual bool is_current() const = 0;
@@ -57,8 +61,14 @@ struct home {
 /// least busy worker. Null if the system has no worker with a ring (CAF's testing scheduler).
 home_unit* find_home(const caf::actor_config& config, caf::actor_system& system);
 
+/// When a homed actor runs that another actor of its worker has woken.
+enum class woken : uint8_t {
+  in_order, ///< behind those that were woken before it; what others send meanwhile is handled in the same turn
+  next, ///< next, in the turn that woke it (job_queue.hpp). For actors of a client or a request, for which a client waits
+};
+
 /// Mixin: `Base` with a home. Its I/O is cancelled when it ends.
-template <class Base>
+template <class Base, woken When = woken::in_order>
 class homed : public Base {
  public:
   explicit homed(caf::actor_config& config) : Base(config), home_(find_home(config, this->home_system())) {
@@ -74,7 +84,7 @@ class homed : public Base {
   using Base::enqueue;
 
   void enqueue(caf::mailbox_element_ptr message, caf::execution_unit* unit) override {
-    Base::enqueue(std::move(message), home_ != nullptr ? home_ : unit);
+    Base::enqueue(std::move(message), home_ != nullptr ? queue_at_home() : unit);
   }
 
   void launch(caf::execution_unit* unit, bool lazy, bool hide) override {
@@ -97,6 +107,13 @@ class homed : public Base {
   }
 
  private:
+  caf::execution_unit* queue_at_home() {
+    if constexpr (When == woken::next)
+      return &home_->unit_of_next();
+    else
+      return home_;
+  }
+
   home_unit* home_;
 };
 

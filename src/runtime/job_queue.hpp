@@ -31,9 +31,10 @@ struct job {
 /// did not finish in its own turn. So neither kind starves, and a client answered by a busy actor does not
 /// wait for all its other clients.
 ///
-/// The job that the running one woke last runs next: it often answers it, or is answered by it, and finds the data in the
-/// cache. It inherits the turn, so it keeps no other job from its own. After `next_in_a_row` of them the next one goes to
-/// the end of the line, so two that wake each other starve nobody.
+/// A job may be queued to run next (`push_next`), if the running one woke it: one for which a client waits finds the data in
+/// the cache, and is answered before others begin. It inherits the turn, so it keeps no other job from its own. After
+/// `next_in_a_row` of them the next one goes to the end of the line, so two that wake each other starve nobody. Jobs
+/// that serve many (tiers, disks, policies) are not queued so: what is sent to them collects, and they do it in one turn.
 ///
 /// Among homed jobs, those that did not finish in their last turn (long lookups) go after those just woken: a
 /// short request does not wait for all long ones. After `fresh_in_a_row` fresh jobs one long job gets a turn.

@@ -31,8 +31,8 @@ class connection final : private client_inbox::owner {
     std::unique_ptr<connection> work;
   };
   using interface = connection_actor::extend<caf::reacts_to<begin_notice>, caf::reacts_to<runtime::io_done>>;
-  using self_pointer =
-      caf::stateful_actor<shell, runtime::turns<runtime::short_turns<runtime::homed<interface::base>>>>*;
+  using self_pointer = caf::stateful_actor<
+      shell, runtime::turns<runtime::short_turns<runtime::homed<interface::base, runtime::woken::next>>>>*;
 
   connection(self_pointer self, unique_fd socket, peer who, client_ptr record,
              std::shared_ptr<const connection_environment> environment);

@@ -36,7 +36,7 @@ struct lookup_state {
   turn_wait wait; ///< waits between slices
 };
 
-using lookup_base = runtime::short_turns<runtime::homed<caf::event_based_actor>>;
+using lookup_base = runtime::short_turns<runtime::homed<caf::event_based_actor, runtime::woken::next>>;
 using lookup_pointer = caf::stateful_actor<lookup_state, lookup_base>*;
 
 using tiers_searched = searched_tiers<tier_handle>;

@@ -124,7 +124,9 @@ class redis_connection {
     std::unique_ptr<redis_connection> work;
   };
   using interface = connection_actor::extend<caf::reacts_to<begin_notice>, caf::reacts_to<runtime::io_done>>;
-  using self_pointer = caf::stateful_actor<shell, runtime::short_turns<runtime::homed<interface::base>>>*;
+  using self_pointer =
+      caf::stateful_actor<shell,
+                          runtime::short_turns<runtime::homed<interface::base, runtime::woken::next>>>*;
 
   redis_connection(self_pointer self, unique_fd socket, client_ptr record, redis_connection_ptr redis);
   ~redis_connection();
