@@ -240,6 +240,21 @@ TEST_F(SharedCache, ALostTokenLosesWhatTheStoreHas) {
   EXPECT_EQ(a_->found(chain), 4U) << "but what a machine has itself stays";
 }
 
+TEST_F(SharedCache, AServerThatForgetsWhatItWasAskedForCostsNoHit) {
+  start_store({"--tracking-table-max-keys", "4"}); // of all beyond it says that they may have changed
+  a_ = machine();
+  b_ = machine();
+  constexpr uint64_t chains = 40;
+  for (uint64_t seed = 1; seed <= chains; ++seed)
+    EXPECT_EQ(a_->client->store(chain_of(seed, 8)), 8U);
+  for (uint64_t seed = 1; seed <= chains; ++seed)
+    ASSERT_TRUE(a_->finds_all(chain_of(seed, 8), on_remote)) << seed;
+  for (uint64_t seed = 1; seed <= chains; ++seed) {
+    EXPECT_EQ(b_->found(chain_of(seed, 8)), 8U) << seed;
+    EXPECT_EQ(b_->client->load_and_check(chain_of(seed, 8)), 8U) << seed;
+  }
+}
+
 TEST_F(SharedCache, WhatTheStoreHasEvictedIsNotFound) {
   start_two();
   auto chain = chain_of(1, 4);

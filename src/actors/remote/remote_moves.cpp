@@ -61,6 +61,11 @@ task<> remote_store::move(transfer_ptr all, uint64_t number) {
       task_event& done = asked->done;
       co_await done;
     }
+    if (!usable(*space)) {
+      auto again = prepare(space);
+      task_event& learnt = again->done;
+      co_await learnt;
+    }
   }
   if (phase_ == phase::ready && usable(*space)) {
     all->epoch = space->own ? 0 : epoch_of(*space);
@@ -242,10 +247,6 @@ void remote_store::finish_read(step& done, const remote::finished_command& finis
                   fault != remote::value_fault::not_ours && fault != remote::value_fault::other_version);
   }
   generation = *verified;
-  if (!done.own && (!usable(*of.space) || epoch_of(*of.space) != of.epoch)) {
-    with_.counts->missed(metrics::remote_miss::cleared);
-    return end(done, move_outcome::failed);
-  }
   end(done, move_outcome::done);
 }
 
@@ -281,8 +282,30 @@ void remote_store::end(step& ended, move_outcome outcome) {
       book_.is_present(with_.plan.names.key_of(ended.identity), std::chrono::steady_clock::now());
     with_.counts->moved(of.writes, object.place.payload_bytes);
   }
-  if (--of.parts_left == 0)
-    of.reply.deliver(std::move(of.outcome));
+  if (--of.parts_left != 0)
+    return;
+  if (of.writes || of.space->own)
+    return of.reply.deliver(std::move(of.outcome));
+  const uint64_t number = next_task_++;
+  run(deliver_read(ended.of, number), number);
+}
+
+/// Nothing is delivered that was cleared while it was read. A token that may have changed is learnt first.
+task<> remote_store::deliver_read(transfer_ptr all, uint64_t number) {
+  space_state_ptr space = all->space;
+  if (phase_ == phase::ready && !usable(*space)) {
+    auto wait = prepare(space);
+    task_event& done = wait->done;
+    co_await done;
+  }
+  if (!usable(*space) || epoch_of(*space) != all->epoch)
+    for (move_outcome& outcome : all->outcome.outcomes)
+      if (outcome == move_outcome::done) {
+        with_.counts->missed(metrics::remote_miss::cleared);
+        outcome = move_outcome::failed;
+      }
+  all->reply.deliver(std::move(all->outcome));
+  ended(number);
 }
 
 } // namespace terrace::actors

@@ -178,20 +178,28 @@ caf::result<find_answer> remote_store::on_find(const find_request& request) {
   return promise;
 }
 
+/// Learns the tokens of the space if they may have changed. Returns true if the space is usable.
+task<bool> remote_store::learn_within(std::shared_ptr<budget> limit, space_state_ptr space) {
+  if (phase_ == phase::ready && !limit->over && !usable(*space)) {
+    limit->now = prepare(space);
+    task_event& done = limit->now->done;
+    co_await done;
+  }
+  co_return !limit->over && usable(*space);
+}
+
 /// Slice by slice, until one has nothing.
 task<> remote_store::find(find_request request, answer<find_answer> reply, uint64_t number) {
   find_answer found;
   auto space = space_of(request.space->id, request.space->fingerprint.bytes,
                         resp::is_value_space(request.space->spec));
   auto limit = begin_budget();
-  if (phase_ == phase::ready && !usable(*space)) {
-    limit->now = prepare(space);
-    task_event& done = limit->now->done;
-    co_await done;
-  }
   const size_t all = request.objects.size();
-  for (size_t next = request.first; !space->own && next < all && !limit->over && usable(*space);
-       next += slice_objects) {
+  for (size_t next = request.first; !space->own && next < all && !limit->over;) {
+    auto learnt = co_await learn_within(limit, space);
+    if (!learnt)
+      break;
+    const uint64_t epoch = epoch_of(*space);
     auto slice = request.objects.whole(next, slice_objects);
     auto known = believed(*space, *slice);
     limit->now = ask_unknown(known, *slice);
@@ -199,8 +207,11 @@ task<> remote_store::find(find_request request, answer<find_answer> reply, uint6
       task_event& done = limit->now->done;
       co_await done;
     }
-    if (!usable(*space))
+    auto still = co_await learn_within(limit, space);
+    if (!still)
       break;
+    if (epoch_of(*space) != epoch)
+      continue; // the store was asked for keys of another epoch
     part_of_batch there, absent;
     for (size_t i = 0; i < slice->size(); ++i)
       if (known->of[i] == belief::present)
@@ -214,6 +225,7 @@ task<> remote_store::find(find_request request, answer<find_answer> reply, uint6
     found.changed |= adopted || removed;
     if (!goes_on)
       break;
+    next += slice_objects;
   }
   if (limit->over)
     with_.counts->late();

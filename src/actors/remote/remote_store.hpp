@@ -233,12 +233,14 @@ class remote_store {
   void finish_read(step& done, const remote::finished_command& finished);
   void reject(step& done, bool ours);
   void end(step& ended, move_outcome outcome);
+  task<> deliver_read(transfer_ptr all, uint64_t number);
   void remove(const remote::remote_identity& object, bool own, uint64_t payload_bytes);
   void to_read(uint64_t before) const;
   std::string key_of(const step& of) const;
 
   // ---- what the store has ----
   task<> find(find_request request, answer<find_answer> reply, uint64_t number);
+  task<bool> learn_within(std::shared_ptr<budget> limit, space_state_ptr space);
   task<bool> adopt(find_request request, batch_ptr present);
   task<bool> drop(batch_ptr gone);
   std::shared_ptr<budget> begin_budget();
