@@ -2,6 +2,7 @@
 
 #include "remote/realm.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace terrace::remote {
@@ -17,9 +18,14 @@ bool epoch_token::was_read(std::string_view text, time_point now) {
     owes_ = true; // nobody can read it
     return false;
   }
+  if (std::ranges::find(cleared_, *read) != cleared_.end()) {
+    owes_ = true;
+    return false;
+  }
   known_ = true;
   since_ = now;
-  const uint64_t former = std::exchange(value_, *read);
+  const uint64_t former = value_;
+  becomes(*read);
   return former != 0 && former != value_ && (value_ & 1) != 0;
 }
 
@@ -27,7 +33,23 @@ void epoch_token::was_cleared(time_point now) {
   owes_ = absent_ = false;
   known_ = true;
   since_ = now;
-  value_ = writing_;
+  becomes(writing_);
+}
+
+void epoch_token::becomes(uint64_t value) {
+  const auto add = [](auto& values, uint64_t one) {
+    std::ranges::rotate(values, values.end() - 1);
+    values.front() = one;
+  };
+  const uint64_t former = std::exchange(value_, value);
+  if (former == 0 || former == value)
+    return;
+  add(former_, former);
+  if ((value & 1) == 0)
+    return;
+  for (uint64_t& one : former_)
+    if (one != 0)
+      add(cleared_, std::exchange(one, 0));
 }
 
 } // namespace terrace::remote

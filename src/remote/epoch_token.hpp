@@ -8,6 +8,9 @@
 // store is lost, but what machines have themselves remains. A token that a clear has written makes every machine that sees it
 // clear its own tiers as well.
 //
+// A store may also go back to a token that a clear has replaced: it restarts with an old copy, or a replica takes over that had
+// not heard of the clear. Whoever remembers the token clears again.
+//
 // This class is what one machine knows of one token, and what it has to ask or say next:
 //
 //   while (!token.usable(now, told)) {
@@ -19,6 +22,7 @@
 // Pure, one thread; time and randomness are passed in.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -45,7 +49,7 @@ class epoch_token {
   std::string written(uint64_t random);
 
   /// Returns true if another machine has cleared: the tiers of this one are to be cleared before the token is used.
-  /// A text that is no token is replaced.
+  /// A text that is no token is replaced, and so is a token from before a clear.
   bool was_read(std::string_view text, time_point now);
   void was_absent() { absent_ = true; }
   void was_made() { absent_ = false; } ///< by this machine or another one: it is read next
@@ -58,7 +62,12 @@ class epoch_token {
   bool owes_clear() const { return owes_; }
 
  private:
+  /// `value` is the token now. What a clear has replaced is remembered.
+  void becomes(uint64_t value);
+
   uint64_t value_ = 0, writing_ = 0;
+  std::array<uint64_t, 8> former_{};  ///< the last values before this one; 0: none
+  std::array<uint64_t, 8> cleared_{}; ///< the last values before a clear; 0: none
   bool known_ = false, absent_ = false, owes_ = false;
   time_point since_{};
 };

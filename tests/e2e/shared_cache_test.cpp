@@ -240,6 +240,28 @@ TEST_F(SharedCache, ALostTokenLosesWhatTheStoreHas) {
   EXPECT_EQ(a_->found(chain), 4U) << "but what a machine has itself stays";
 }
 
+TEST_F(SharedCache, AStoreThatRestartsWithAnOldCopyBringsNothingBackThatWasCleared) {
+  start_two();
+  auto chain = chain_of(1, 4), later = chain_of(2, 4);
+  a_->client->store(chain);
+  ASSERT_TRUE(b_->finds_all(chain));
+  EXPECT_EQ(resp_client(store_->socket()).call({"SAVE"}), "OK");
+  auto cleared = (*a_->client)->clear(&a_->client->space(), patiently());
+  ASSERT_TRUE(cleared) << cleared.error().text;
+  EXPECT_TRUE(b_->finds_none(chain));
+  stop_store();
+  for (const auto& one : {a_.get(), b_.get()})
+    ASSERT_TRUE(eventually([&] { return one->client->tier("remote").state != "ready"; }));
+  start_store();
+  for (const auto& one : {a_.get(), b_.get()}) {
+    one->await_store();
+    EXPECT_EQ(one->found(chain), 0U);
+  }
+  EXPECT_EQ(a_->client->store(later), 4U);
+  EXPECT_TRUE(b_->finds_all(later)) << "and both use the store";
+  EXPECT_EQ(machine()->found(chain), 0U) << "a machine that starts then finds none of it either";
+}
+
 TEST_F(SharedCache, AServerThatForgetsWhatItWasAskedForCostsNoHit) {
   start_store({"--tracking-table-max-keys", "4"}); // of all beyond it says that they may have changed
   a_ = machine();

@@ -82,6 +82,29 @@ TEST(EpochToken, AnOwnClearGoesFirst) {
   EXPECT_FALSE(token.was_read(text, now)) << "it is its own";
 }
 
+TEST(EpochToken, AStoreThatGoesBackBehindAClearIsClearedAgain) {
+  auto own = knows(8);
+  own.owe_clear();
+  EXPECT_EQ(own.written(6), epoch_text(7));
+  own.was_cleared(now);
+  EXPECT_FALSE(own.was_read(epoch_text(8), now)) << "the tiers of this machine are clear";
+  EXPECT_FALSE(own.usable(now, true));
+  EXPECT_EQ(own.next(), step::clear);
+
+  auto other = knows(8);
+  EXPECT_TRUE(other.was_read(epoch_text(9), now));
+  EXPECT_FALSE(other.was_read(epoch_text(10), now)) << "the store has lost it, and another machine made one";
+  EXPECT_FALSE(other.was_read(epoch_text(8), now));
+  EXPECT_EQ(other.next(), step::clear) << "also after several tokens";
+}
+
+TEST(EpochToken, AStoreThatGoesBackToATokenThatNobodyClearedIsUsed) {
+  auto token = knows(8);
+  EXPECT_FALSE(token.was_read(epoch_text(10), now)) << "the store has lost the first";
+  EXPECT_FALSE(token.was_read(epoch_text(8), now));
+  EXPECT_TRUE(token.usable(now, true));
+}
+
 TEST(EpochToken, WhatIsNoTokenIsReplaced) {
   epoch_token token;
   EXPECT_FALSE(token.was_read("damaged", now));
