@@ -61,15 +61,48 @@ std::optional<store_address> parse_port(std::string_view text) {
   return made;
 }
 
+constexpr size_t sentinels_max = 16;
+
 bool is_host_name(std::string_view text) {
   return !text.empty() && text.size() <= 253 && std::all_of(text.begin(), text.end(), [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_' || c == ':';
   });
 }
 
+result<store_address> parse_sentinels(std::string_view text) {
+  constexpr std::string_view expected =
+      "the numeric addresses of sentinels and the name of the primary that they watch, such as "
+      "sentinel://10.0.0.7:26379,10.0.0.8:26379/NAME, were expected";
+  const auto slash = text.rfind('/');
+  store_address made;
+  made.primary = slash == std::string_view::npos ? std::string_view() : text.substr(slash + 1);
+  auto left = text.substr(0, slash);
+  bool more = true;
+  while (more && made.sentinels.size() < sentinels_max) {
+    const auto comma = left.find(',');
+    auto one = parse_port(left.substr(0, comma));
+    if (!one)
+      break;
+    one->text = left.substr(0, comma);
+    made.sentinels.push_back(std::move(*one));
+    more = comma != std::string_view::npos;
+    left = more ? left.substr(comma + 1) : std::string_view();
+  }
+  if (more || !is_host_name(made.primary))
+    return fail(errc::bad_request, std::string(expected));
+  return made;
+}
+
 } // namespace
 
 result<store_address> parse_store_address(std::string_view text) {
+  constexpr std::string_view of_sentinels = "sentinel://";
+  if (text.starts_with(of_sentinels)) {
+    auto made = parse_sentinels(text.substr(of_sentinels.size()));
+    if (made)
+      made->text = text;
+    return made;
+  }
   constexpr std::string_view with_tls = "rediss://", with_name = "?name=";
   const bool tls = text.starts_with(with_tls);
   auto where = tls ? text.substr(with_tls.size()) : text;
@@ -84,7 +117,8 @@ result<store_address> parse_store_address(std::string_view text) {
   if (!parsed)
     return fail(errc::bad_request,
                 "the path of a Unix socket of at most 107 bytes, or a numeric address with a port "
-                "such as 10.0.0.7:6379 or [fd00::7]:6379, or one behind rediss:// for TLS, was expected");
+                "such as 10.0.0.7:6379 or [fd00::7]:6379, or one behind rediss:// for TLS or sentinel:// for "
+                "sentinels, was expected");
   parsed->text = text;
   parsed->tls = tls;
   if (!name.empty())

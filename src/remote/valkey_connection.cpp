@@ -42,7 +42,8 @@ error meaning_of(std::string_view word, const std::string& text) {
       {"TRYAGAIN", errc::busy, "the store moves the key: it is asked again"},
       {"MISCONF", errc::busy, "the store cannot write its own disk: look at its log"},
       {"MASTERDOWN", errc::busy, "the store is a replica without its primary: it is asked again"},
-      {"READONLY", errc::unsupported, "the server is a replica: give the address of its primary"},
+      {"READONLY", errc::unsupported,
+       "the server is a replica: give the address of its primary, or of sentinels that watch it"},
       {"MOVED", errc::unsupported, "the server belongs to a cluster: give the address of a single server"},
       {"ASK", errc::unsupported, "the server belongs to a cluster: give the address of a single server"},
       {"CLUSTERDOWN", errc::unsupported,
@@ -101,6 +102,9 @@ void valkey_connection::scan(uint64_t tag, std::string_view cursor, std::string_
 }
 void valkey_connection::info(uint64_t tag, std::string_view section) {
   add(tag, command::info, {"INFO", section});
+}
+void valkey_connection::primary(uint64_t tag, std::string_view name) {
+  add(tag, command::primary, {"SENTINEL", "GET-MASTER-ADDR-BY-NAME", name});
 }
 void valkey_connection::track(uint64_t tag) {
   assert(can_track());
@@ -298,6 +302,8 @@ result<void> valkey_connection::take_reply(const reply_step& step) {
   }
   if (first.what == command::scan && (step.type != reply_type::error || step.depth != 0))
     return take_scanned(step);
+  if (first.what == command::primary && (step.items != 0 || step.depth != 0))
+    return take_primary(step);
   if (step.depth != 0 || step.items != 0)
     return unexpected_reply("a reply of one item");
   bool is_read =
@@ -354,6 +360,21 @@ result<void> valkey_connection::take_scanned(const reply_step& step) {
   return {};
 }
 
+// An array of the numeric address and the port.
+result<void> valkey_connection::take_primary(const reply_step& step) {
+  const bool is_text = step.what == reply_step::kind::item && step.type == reply_type::text;
+  if (step.depth == 0 ? step.type != reply_type::array || step.items != 2 : step.depth != 1 || !is_text)
+    return unexpected_reply("an address and a port");
+  if (step.depth == 1 && !step.last)
+    scanned_.text = step.text.find(':') == std::string_view::npos ? std::string(step.text)
+                                                                  : "[" + std::string(step.text) + "]";
+  if (!step.last)
+    return {};
+  scanned_.text += ":" + std::string(step.text);
+  finish(command_result::done, {}, std::exchange(scanned_.text, {}));
+  return {};
+}
+
 result<void> valkey_connection::take_item(const reply_step& step) {
   expected_reply& first = expected_.front();
   switch (first.what) {
@@ -369,6 +390,7 @@ result<void> valkey_connection::take_item(const reply_step& step) {
       finish(command_result::done, {}, {}, step.number);
       return {};
     case command::info:
+    case command::primary:
     case command::read:
     case command::read_text:
       if (step.type == reply_type::null) {

@@ -53,8 +53,8 @@ struct finished_command {
   command_result result{};
   error
       why{}; ///< `denied`: credentials or rights; `busy`, `no_space`: later; `unsupported`: another server is needed
-  std::string text;                ///< of `read_text` and `info`; of `scan`: the next cursor, "0" at the end
-  int64_t number = 0;              ///< of `length`: bytes
+  std::string text;   ///< of `read_text`, `info` and `primary`; of `scan`: the next cursor, "0" at the end
+  int64_t number = 0; ///< of `length`: bytes
   std::vector<std::string> keys{}; ///< of `scan`
 };
 
@@ -95,6 +95,9 @@ class valkey_connection {
   void scan(uint64_t tag, std::string_view cursor, std::string_view pattern, size_t count);
   /// A section of what the server tells of itself.
   void info(uint64_t tag, std::string_view section);
+  /// Asks a sentinel where the primary of this name is: `text` becomes "10.0.0.7:6379" or "[fd00::7]:6379"; `absent` if the
+  /// sentinel watches none of this name.
+  void primary(uint64_t tag, std::string_view name);
   /// From now on the server tells which of the keys that this connection asks for have changed. Precondition:
   /// can_track(): in the older protocol a server says OK and then tells nothing.
   void track(uint64_t tag);
@@ -139,7 +142,8 @@ class valkey_connection {
     length,
     scan,
     info,
-    track
+    track,
+    primary
   };
   struct expected_reply {
     uint64_t tag = 0;
@@ -163,6 +167,7 @@ class valkey_connection {
   result<void> take_greeting(const resp::reply_step& step);
   void take_server(const resp::reply_step& step);
   result<void> take_scanned(const resp::reply_step& step);
+  result<void> take_primary(const resp::reply_step& step);
   void take_pushed(const resp::reply_step& step);
   void take_value();
   void place(std::string_view bytes);

@@ -41,6 +41,26 @@ TEST(StoreAddress, MayAskForTls) {
   EXPECT_FALSE(parse_store_address("10.0.0.7:6379").value().tls);
 }
 
+TEST(StoreAddress, MayNameSentinels) {
+  const std::string text = "sentinel://10.0.0.7:26379,[fd00::7]:26380/kv-cache";
+  auto address = parse_store_address(text);
+  ASSERT_TRUE(address) << address.error().text;
+  EXPECT_EQ(address->text, text);
+  EXPECT_EQ(address->length, 0U) << "they tell where the server is";
+  EXPECT_EQ(address->primary, "kv-cache");
+  ASSERT_EQ(address->sentinels.size(), 2U);
+  EXPECT_EQ(address->sentinels[0].text, "10.0.0.7:26379");
+  EXPECT_EQ(address->sentinels[1].name, "fd00::7");
+  for (const char* wrong :
+       {"sentinel://", "sentinel:///kv", "sentinel://10.0.0.7:26379", "sentinel://10.0.0.7:26379/",
+        "sentinel://10.0.0.7/kv", "sentinel://10.0.0.7:26379,/kv", "sentinel://cache:26379/kv"}) {
+    auto refused = parse_store_address(wrong);
+    ASSERT_FALSE(refused) << wrong;
+    EXPECT_NE(refused.error().text.find("sentinel://10.0.0.7:26379,10.0.0.8:26379/NAME"), std::string::npos)
+        << refused.error().text;
+  }
+}
+
 TEST(StoreAddress, AnythingElseIsRefused) {
   for (const std::string& text : {std::string(""),
                                   std::string("valkey.example:6379"),

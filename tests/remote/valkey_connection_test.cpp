@@ -115,6 +115,34 @@ TEST(ValkeyTells, ListsKeysPageByPage) {
   EXPECT_NE(third.why.text.find("SCAN"), std::string::npos) << third.why.text;
 }
 
+TEST(ValkeyTells, TellsWhereAPrimaryIs) {
+  played_server server;
+  for (uint64_t tag = 1; tag <= 4; ++tag)
+    server.primary(tag, "kv");
+  EXPECT_TRUE(sent(server).starts_with(words({"SENTINEL", "GET-MASTER-ADDR-BY-NAME", "kv"})));
+  ASSERT_TRUE(receive(server,
+                      "*2\r\n$8\r\n10.0.0.7\r\n$4\r\n6379\r\n"
+                      "*2\r\n$7\r\nfd00::7\r\n$4\r\n6380\r\n"
+                      "_\r\n"
+                      "-ERR unknown command\r\n",
+                      3));
+  auto first = finished_of(server), second = finished_of(server);
+  EXPECT_EQ(first.result, done);
+  EXPECT_EQ(first.text, "10.0.0.7:6379");
+  EXPECT_EQ(second.tag, 2U);
+  EXPECT_EQ(second.text, "[fd00::7]:6380");
+  EXPECT_EQ(finished_of(server).result, absent);
+  EXPECT_EQ(finished_of(server).result, refused);
+}
+
+TEST(ValkeyTells, AnAddressWithoutAPortViolatesTheProtocol) {
+  for (const char* said : {":1\r\n", "*1\r\n$1\r\n0\r\n", "*2\r\n:1\r\n:2\r\n", "*2\r\n*0\r\n$1\r\n1\r\n"}) {
+    played_server server;
+    server.primary(1, "kv");
+    EXPECT_FALSE(receive(server, said)) << said;
+  }
+}
+
 TEST(ValkeyTells, KeysWithoutACursorViolateTheProtocol) {
   for (const char* said : {"+OK\r\n", ":1\r\n", "*1\r\n$1\r\n0\r\n", "*2\r\n:1\r\n*0\r\n", "_\r\n"}) {
     played_server server;

@@ -11,6 +11,7 @@
 #include <array>
 #include <csignal>
 #include <cstring>
+#include <fstream>
 #include <stdexcept>
 
 namespace terrace::test {
@@ -22,6 +23,20 @@ redis_process::redis_process(const std::string& folder, const std::vector<std::s
   std::vector<std::string> words = {"redis-server", "--port", "0",     "--unixsocket", path_, "--save", "",
                                     "--appendonly", "no",     "--dir", folder};
   words.insert(words.end(), options.begin(), options.end());
+  start(std::move(words), "eady to accept connections");
+}
+
+redis_process redis_process::sentinel(const std::string& folder, uint16_t port, const std::string& name,
+                                      uint16_t primary) {
+  const std::string file = folder + "/sentinel.conf";
+  std::ofstream(file) << "bind 127.0.0.1\nprotected-mode no\nport " << port << "\ndir " << folder
+                      << "\nsentinel monitor " << name << " 127.0.0.1 " << primary
+                      << " 1\nsentinel down-after-milliseconds " << name << " 300\nsentinel failover-timeout "
+                      << name << " 2000\n";
+  return {started{}, {"redis-server", file, "--sentinel"}, "Sentinel ID is"};
+}
+
+void redis_process::start(std::vector<std::string> words, const std::string& until) {
   std::array<int, 2> pipe{};
   if (::pipe2(pipe.data(), O_CLOEXEC) != 0)
     throw std::runtime_error("pipe2 failed");
@@ -41,7 +56,7 @@ redis_process::redis_process(const std::string& folder, const std::vector<std::s
   }
   theirs.reset();
   std::string printed;
-  while (printed.find("eady to accept connections") == std::string::npos) {
+  while (printed.find(until) == std::string::npos) {
     char part[4096];
     ssize_t count = ::read(output_.get(), part, sizeof part);
     if (count <= 0) {

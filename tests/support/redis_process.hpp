@@ -5,7 +5,9 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace terrace::test {
@@ -18,6 +20,10 @@ class redis_process {
   /// Returns once the server listens on a Unix socket in the folder. Throws if it does not start; the text has what it
   /// printed.
   explicit redis_process(const std::string& folder, const std::vector<std::string>& options = {});
+  /// A sentinel at this port of the loopback address, which watches the primary `name` at another port, and makes its replica
+  /// the primary within seconds if it is gone.
+  static redis_process sentinel(const std::string& folder, uint16_t port, const std::string& name,
+                                uint16_t primary);
   ~redis_process();
   redis_process(const redis_process&) = delete;
   redis_process& operator=(const redis_process&) = delete;
@@ -29,6 +35,12 @@ class redis_process {
   unique_fd connect() const;
 
  private:
+  struct started {};
+  redis_process(started, std::vector<std::string> words, const std::string& until) {
+    start(std::move(words), until);
+  }
+  void start(std::vector<std::string> words, const std::string& until);
+
   std::string path_;
   unique_fd output_; ///< the server writes few lines, which stay in the pipe
   pid_t pid_ = -1;

@@ -123,6 +123,8 @@ task<bool> remote_store::learn(token_state& of, space_state_ptr space) {
       co_return false;
     if (reply->said->result == command_result::refused) {
       with_.service->set_notice(reply->said->why.text);
+      if (is_replica(*reply->said))
+        close(reply->said->why.text);
       co_return false;
     }
     bool cleared = false;

@@ -204,9 +204,10 @@ void remote_store::on_moved(lane& by, const remote::finished_command& finished) 
     with_.service->set_notice(finished.why.text);
   if (done->reads())
     return finish_read(*done, finished);
-  if (!done->of)
-    return;
-  end(*done, finished.result == command_result::done ? move_outcome::done : move_outcome::failed);
+  if (done->of)
+    end(*done, finished.result == command_result::done ? move_outcome::done : move_outcome::failed);
+  if (is_replica(finished))
+    close(finished.why.text);
 }
 
 /// A server makes the replies to all commands that it has received, and keeps them: redis-server is a third slower with 64 MiB

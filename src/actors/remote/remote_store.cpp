@@ -84,7 +84,13 @@ remote_store::remote_store(self_pointer self, remote_store_arguments arguments)
                                   [this](const remote::finished_command& done) { on_moved(reads_, done); }))},
       writes_{store_link(callbacks_of(
           tags_of(2), std::max<std::chrono::nanoseconds>(patience_for_writes, patience_of(with_.plan)),
-          [this](const remote::finished_command& done) { on_moved(writes_, done); }))} {
+          [this](const remote::finished_command& done) { on_moved(writes_, done); }))},
+      sentinel_{.link = store_link(
+                    callbacks_of(tags_of(3), patience_of(with_.plan),
+                                 [this](const remote::finished_command& told) { on_primary(told); })),
+                .all = with_.plan.address.sentinels,
+                .text = with_.plan.address.text,
+                .primary = with_.plan.address.primary} {
   realm_.key = with_.plan.names.epoch_key_of_all();
   with_.probe->degraded(true);
   owe_recorded();
@@ -104,7 +110,13 @@ remote_store::callbacks_of(uint64_t first_tag, std::chrono::nanoseconds silence_
           .cancel = [this](runtime::operation_id id) { self_->port().cancel(id); },
           .ready = [this] { on_link_ready(); },
           .finished = std::move(finished),
-          .failed = [this](const std::string& why) { close(why); },
+          .failed =
+              [this, first_tag](const std::string& why) {
+                if (first_tag == tags_of(3))
+                  leave_sentinel(why);
+                else
+                  close(why);
+              },
           .turned = [this] { pump(); }};
 }
 
@@ -117,13 +129,23 @@ void remote_store::after(std::chrono::nanoseconds time, uint64_t tag) {
 
 void remote_store::connect() {
   phase_ = phase::connecting;
-  for (store_link* link : links())
+  sentinel_.asked = 0;
+  if (sentinel_.all.empty())
+    connect_to_server();
+  else
+    ask_sentinel();
+}
+
+void remote_store::connect_to_server() {
+  for (store_link* link : servers())
     if (phase_ == phase::connecting)
       link->connect(with_.plan.address, with_.plan.credentials);
 }
 
 void remote_store::on_link_ready() {
-  for (const store_link* link : links())
+  if (sentinel_.link.ready())
+    return sentinel_.link.server()->primary(0, sentinel_.primary);
+  for (const store_link* link : servers())
     if (!link->ready())
       return;
   told_ = questions_link_.server()->can_track();
@@ -136,6 +158,59 @@ void remote_store::on_link_ready() {
               told_ = reply->result == remote::command_result::done;
               on_ready();
             });
+}
+
+// ---- sentinels ----
+
+/// One after the other is asked, until one tells where the server is.
+void remote_store::ask_sentinel() {
+  sentinel_.failure = "it does not tell";
+  sentinel_.leaves = false;
+  sentinel_.link.connect(sentinel_.all[sentinel_.next], {});
+}
+
+void remote_store::on_primary(const remote::finished_command& told) {
+  if (told.result == remote::command_result::refused)
+    return leave_sentinel(told.why.text);
+  if (told.result == remote::command_result::absent)
+    return leave_sentinel("it watches no primary of the name " + sentinel_.primary +
+                          ": check the name behind the last '/' of address");
+  auto address = remote::parse_store_address(told.text);
+  if (!address || address->at_path())
+    return leave_sentinel("it names no address and port");
+  if (with_.plan.address.length == 0 || with_.plan.address.name != address->name ||
+      std::memcmp(&with_.plan.address.bytes, &address->bytes, sizeof address->bytes) != 0)
+    with_.log("uses the server at " + told.text + ", as its sentinel at " +
+              sentinel_.all[sentinel_.next].text + " tells");
+  address->text = told.text + " (" + sentinel_.text + ")";
+  with_.plan.address = std::move(*address);
+  leave_sentinel({});
+}
+
+void remote_store::leave_sentinel(const std::string& why) {
+  sentinel_.failure = why;
+  sentinel_.leaves = true;
+  sentinel_.link.end();
+}
+
+/// Its connection has ended.
+void remote_store::after_sentinel() {
+  sentinel_.leaves = false;
+  sentinel_.link.forget();
+  if (sentinel_.failure.empty())
+    return connect_to_server();
+  const std::string of_last = "the sentinel at " + sentinel_.all[sentinel_.next].text + ": ";
+  sentinel_.next = (sentinel_.next + 1) % sentinel_.all.size();
+  if (++sentinel_.asked == sentinel_.all.size())
+    close("no sentinel tells where it is; " + of_last + sentinel_.failure);
+  else
+    ask_sentinel();
+}
+
+/// The server was the primary, and sentinels know which one is now.
+bool remote_store::is_replica(const remote::finished_command& told) const {
+  return told.result == remote::command_result::refused && told.why.code == errc::unsupported &&
+         !sentinel_.all.empty();
 }
 
 void remote_store::on_ready() {
@@ -211,6 +286,9 @@ void remote_store::lose() {
 void remote_store::pump() {
   if (phase_ == phase::closing)
     return lose();
+  if (sentinel_.leaves && sentinel_.link.idle())
+    after_sentinel();
+  sentinel_.link.pump(nullptr);
   take_invalidated();
   while (!questions_.empty() && questions_link_.ready() &&
          questions_link_.server()->has_room(questions_.front().replies.left)) {

@@ -190,6 +190,16 @@ class remote_store {
              window.has_room(waiting.front()->bytes);
     }
   };
+  /// Who tells where the server is, if `all` is not empty.
+  struct sentinels {
+    store_link link;
+    std::vector<remote::store_address> all;
+    std::string text, primary; ///< their addresses as they were given, and what they call the server
+    size_t next = 0;
+    size_t asked = 0; ///< in this attempt to connect
+    bool leaves = false;
+    std::string failure; ///< why the last one did not tell; empty: it did
+  };
   struct expected_replies {
     said told; ///< called for each of them
     size_t left = 1;
@@ -207,8 +217,17 @@ class remote_store {
   // ---- the connections ----
   store_link::callbacks callbacks_of(uint64_t first_tag, std::chrono::nanoseconds silence_max,
                                      std::function<void(const remote::finished_command&)> finished);
-  std::array<store_link*, 3> links() { return {&questions_link_, &reads_.link, &writes_.link}; }
+  std::array<store_link*, 3> servers() { return {&questions_link_, &reads_.link, &writes_.link}; }
+  std::array<store_link*, 4> links() {
+    return {&questions_link_, &reads_.link, &writes_.link, &sentinel_.link};
+  }
   void connect();
+  void ask_sentinel();
+  void on_primary(const remote::finished_command& told);
+  void leave_sentinel(const std::string& why);
+  void after_sentinel();
+  void connect_to_server();
+  bool is_replica(const remote::finished_command& told) const;
   void on_link_ready();
   void on_ready();
   void close(const std::string& why);
@@ -277,7 +296,8 @@ class remote_store {
   std::string why_, warned_;
   store_link questions_link_;
   lane reads_, writes_; ///< the latter with removals
-  bool told_ = false;   ///< the store tells which keys have changed
+  sentinels sentinel_;
+  bool told_ = false; ///< the store tells which keys have changed
   std::deque<question_to_store> questions_;
   std::deque<expected_replies> asked_; ///< in the order of their replies
   uint64_t bytes_to_read_ = 0;

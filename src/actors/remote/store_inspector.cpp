@@ -139,6 +139,10 @@ class store_inspector {
 
   task<> connected() {
     task_event there;
+    if (plan_.address.length == 0) {
+      failure_ = "no sentinel has told where the server is";
+      co_return;
+    }
     connected_.waits = &there;
     link_.connect(plan_.address, plan_.credentials);
     if (failure_.empty()) {
