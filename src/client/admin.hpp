@@ -1,13 +1,19 @@
-// The results of operators' requests.
+// What an operator asks of the daemon, and tells it to do.
 #pragma once
 
+#include "base/error.hpp"
 #include "base/ids.hpp"
+#include "client/session.hpp"
+#include "client/status.hpp"
 #include "client/types.hpp"
 
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace terrace::client {
@@ -137,6 +143,106 @@ struct pin_result {
 struct unpin_result {
   uint32_t pins = 0; ///< pins that were removed; 0: there was none
   uint64_t bytes = 0;
+};
+
+namespace detail {
+class core;
+} // namespace detail
+
+/// The daemon's operation, through an open connection: `daemon->admin().status()`. An object of this class may be kept,
+/// and is used like its connection. Calls from `subscribe` on are allowed for the daemon's own user and root, and are
+/// otherwise `denied`.
+class admin {
+ public:
+  result<daemon_status> status(deadline until = {});
+
+  /// Removes all objects of the space, or of the whole trust group; once it returns, no restart brings them
+  /// back.
+  result<clear_result> clear(const space* only = nullptr, deadline until = {});
+
+  /// Returns the sessions of the trust group.
+  result<sessions_status> sessions(deadline until = {});
+
+  /// Returns one session; none: there is no such session.
+  result<std::optional<session_status>> session_status_of(const session_id& id, deadline until = {});
+
+  /// Closes any session of the trust group, also a kept one. Returns false if there is no such session, which is no
+  /// error.
+  result<bool> close_session(const session_id& id, deadline until = {});
+
+  /// The policy of each tier, and what the configured shadow policies would have hit.
+  result<policies_status> policies(deadline until = {});
+
+  /// Sets the eviction policy of a tier ("host", "disk"); its residents stay. Allowed for the daemon's own
+  /// user and root. Returns the previous policy. Errors: `denied`, `not_found`, `bad_request` listing the
+  /// known policies.
+  result<std::string> set_policy(const std::string& tier, const std::string& policy, deadline until = {});
+
+  /// Opens the space that has this number in `status`: a salt need not be known. It is not opened again
+  /// by `reconnect`. Allowed for the daemon's own user and root. Errors: `not_found`, `denied`.
+  result<space> open_space(uint32_t number, deadline until = {});
+
+  /// Returns what has come into or left the tiers of the trust group since `from`; a new cursor begins with
+  /// what is there. Waits until there is something. Errors: `deadline`: nothing has happened;
+  /// `gone`: events since `from` are lost, so begin with a new cursor.
+  result<event_part> subscribe(const event_cursor& from, uint32_t events_max = 1024, deadline until = {});
+
+  /// Returns the leases of the trust group, oldest first: at most 1,024 with numbers above `after`.
+  result<leases_status> leases(uint64_t after = 0, deadline until = {});
+
+  /// Recounts everything of the trust group while it serves, and compares the result with the daemon's
+  /// accounting. Each difference is an error in the daemon. Errors: `busy` while another check is in
+  /// progress.
+  result<check_result> check(deadline until = {});
+
+  /// Ends a lease for its owner and all readers, which get `gone` from then on. What they may be reading in
+  /// place stays until they release it or end. Errors: `not_found`.
+  result<revoke_result> revoke(const lease_id& id, deadline until = {});
+
+  /// Keeps what is found of a prompt in its tiers until it is unpinned or the daemon ends, even after this
+  /// connection has ended. Errors: `no_space` over lease.pin_percent.
+  result<pin_result> pin(const prompt_request& request, deadline until = {});
+
+  /// Ends the pin of exactly this prompt.
+  result<unpin_result> unpin(const prompt_request& request, deadline until = {});
+
+  /// Removes the objects of all chunks of the prompt. Objects under a lease stay readable for its holders,
+  /// but nobody finds them again.
+  result<clear_result> evict(const prompt_request& request, deadline until = {});
+
+  /// The remote tiers of the trust group: none, or one.
+  result<std::vector<remote_state>> remote_status(deadline until = {});
+  /// Asks the store of the remote tier once. Errors: `unsupported` without such a tier.
+  result<remote_probe_result> remote_probe(deadline until = {});
+  /// Removes the values that clears have left behind there. The same errors.
+  result<remote_sweep_result> remote_sweep(const remote_sweep_request& what, deadline until = {});
+
+  /// Says of each chunk of the prompt where it is, or why it is a miss. Counts no hit, and no policy is told.
+  result<explain_result> explain(const prompt_request& request, deadline until = {});
+
+  /// Moves the objects of all chunks of the prompt to host memory or to disk. Objects under a lease stay in
+  /// host memory as well. Errors: `unsupported` without a disk.
+  result<move_result> move(const prompt_request& request, tier_kind to, deadline until = {});
+
+  /// Returns the quotas of the trust group and the usage of their tenants.
+  result<std::vector<tenant_status>> quotas(deadline until = {});
+
+  /// Changes a quota until the configuration is reloaded with other quotas. Returns what `quotas` does.
+  /// Errors: `not_found` listing the names, `bad_request`.
+  result<std::vector<tenant_status>> set_quota(const quota_change& change, deadline until = {});
+
+  /// Sets the log level to "trace", "debug", "info", "warning" or "error" until the daemon restarts or
+  /// reloads its configuration. Returns the previous level. Errors: `bad_request` listing the levels.
+  result<std::string> set_log_level(const std::string& level, deadline until = {});
+
+  /// Shuts the daemon down in order: now, or, with `when_idle`, once the last client has left; until then it
+  /// admits no other one. Returns the number of clients of all trust groups.
+  result<uint32_t> shut_down(bool when_idle, deadline until = {});
+
+ private:
+  friend class connection;
+  explicit admin(std::shared_ptr<detail::core> core) : core_(std::move(core)) {}
+  std::shared_ptr<detail::core> core_;
 };
 
 } // namespace terrace::client

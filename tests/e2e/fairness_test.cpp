@@ -22,11 +22,11 @@ uint32_t in_flight(tester& by, const std::string& name) {
 
 /// Waits for the first of these loads of one chunk each, and ends the others.
 void expect_delivered(slow_client& by, std::vector<client::ticket<client::load_result>>& tickets) {
-  auto loaded = by->wait(tickets.front(), patiently());
+  auto loaded = tickets.front().wait(patiently());
   ASSERT_TRUE(loaded) << loaded.error().text;
   EXPECT_EQ(loaded->delivered_chunks, 1U);
   for (size_t i = 1; i < tickets.size(); ++i)
-    ASSERT_TRUE(by->cancel(tickets[i], patiently()));
+    ASSERT_TRUE(tickets[i].cancel(patiently()));
 }
 
 /// Eight requests cause eight million system calls.

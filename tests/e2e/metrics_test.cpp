@@ -158,11 +158,11 @@ void put_under_load(daemon_under_test& daemon) {
   ASSERT_TRUE(client->store(kept_out, patiently()));
   client.lookup(chain_of(98, 1), true); // which nobody has stored
   auto leased = client.lookup(chains.back(), true);
-  ASSERT_TRUE(client->revoke(leased.held.id(), patiently()));
-  ASSERT_TRUE(client->clear({}, patiently()));
+  ASSERT_TRUE(client->admin().revoke(leased.held.id(), patiently()));
+  ASSERT_TRUE(client->admin().clear({}, patiently()));
   client.store(chains[0]);
   load_into_new_memory(client);
-  ASSERT_TRUE(client->check(patiently()));
+  ASSERT_TRUE(client->admin().check(patiently()));
 }
 
 /// Counters that stay 0 unless something fails, is exhausted or crowded; other tests raise them.
@@ -281,8 +281,8 @@ TEST_F(MetricsOfADaemon, AreBesideProbesAndWhatThePageShows) {
   auto chain = chain_of(2, 1);
   client.store(chain);
   auto lease = client.lookup(chain, true);
-  ASSERT_TRUE(client->revoke(lease.held.id(), patiently()));
-  ASSERT_TRUE(client->shut_down(true, patiently())); // drains until the client leaves
+  ASSERT_TRUE(client->admin().revoke(lease.held.id(), patiently()));
+  ASSERT_TRUE(client->admin().shut_down(true, patiently())); // drains until the client leaves
   EXPECT_TRUE(answer("/readyz").starts_with("HTTP/1.1 503 ")) << "nobody else is admitted";
   EXPECT_TRUE(answer("/healthz").starts_with("HTTP/1.1 200 "));
   daemon.is_not_checked();

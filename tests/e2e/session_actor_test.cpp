@@ -60,7 +60,7 @@ TEST_F(SessionActors, AParkedOneGoesOnWhereItWas) {
     auto found = turn(by, all[number].continued(prompt_, 50));
     ASSERT_TRUE(found) << found.error().text;
     EXPECT_EQ(found->requested_chunks, 70 / space_chunk_tokens);
-    auto listed = by->sessions(patiently());
+    auto listed = by->admin().sessions(patiently());
     ASSERT_TRUE(listed);
     EXPECT_EQ(listed->sessions.at(0).session, all[number].id()) << "the one that was used last";
     EXPECT_EQ(listed->sessions.at(0).generation, 3U);
@@ -88,7 +88,7 @@ TEST_F(SessionActors, AClientThatIsKilledInATurnLeavesItToOthers) {
     found = turn(by, whole);
   ASSERT_TRUE(found) << found.error().text;
   EXPECT_EQ(found->requested_chunks, 70 / space_chunk_tokens);
-  EXPECT_EQ(by->sessions(patiently())->count, 1U);
+  EXPECT_EQ(by->admin().sessions(patiently())->count, 1U);
 }
 
 } // namespace

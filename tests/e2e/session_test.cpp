@@ -185,9 +185,9 @@ TEST(Session, AForkAndItsOriginalGoOnAlone) {
   store_prompt(by, prompt);
   auto session = opened(by);
   turn(by, session, prompt, 0);
-  auto in_the_tail = by->fork_session(session, 98, false, patiently());
-  auto in_a_chunk = by->fork_session(session, 40, false, patiently());
-  auto empty = by->fork_session(session, 0, false, patiently());
+  auto in_the_tail = session.fork(98, false, patiently());
+  auto in_a_chunk = session.fork(40, false, patiently());
+  auto empty = session.fork(0, false, patiently());
   ASSERT_TRUE(in_the_tail && in_a_chunk && empty);
   EXPECT_EQ(in_the_tail->tokens(), 98U);
   EXPECT_EQ(in_a_chunk->tokens(), 32U);
@@ -202,7 +202,7 @@ TEST(Session, AForkAndItsOriginalGoOnAlone) {
   EXPECT_EQ(in_the_tail->tokens(), 128U);
   EXPECT_EQ(session.tokens(), 100U);
   EXPECT_TRUE(raw_turn(by, session.continued(prompt, 100))) << "the original is as it was";
-  auto beyond = by->fork_session(session, 101, false, patiently());
+  auto beyond = session.fork(101, false, patiently());
   ASSERT_FALSE(beyond);
   EXPECT_EQ(beyond.error().code, errc::bad_request);
 }
@@ -255,8 +255,8 @@ TEST(Session, IsUnknownInAnotherTrustGroup) {
   auto found = raw_turn(other, session.continued(prompt, 60));
   ASSERT_FALSE(found);
   EXPECT_EQ(found.error().code, errc::gone);
-  EXPECT_FALSE(*other->close_session(session.id(), patiently()));
-  EXPECT_EQ(other->sessions(patiently())->count, 0U);
+  EXPECT_FALSE(*other->admin().close_session(session.id(), patiently()));
+  EXPECT_EQ(other->admin().sessions(patiently())->count, 0U);
   EXPECT_TRUE(raw_turn(by, session.continued(prompt, 60)));
 }
 
@@ -267,9 +267,9 @@ TEST(Session, TheHandleClosesItUnlessItIsKept) {
   {
     auto one = opened(by), other = opened(by, {.keep = true});
     kept = other.id();
-    EXPECT_EQ(by->sessions(patiently())->count, 2U);
+    EXPECT_EQ(by->admin().sessions(patiently())->count, 2U);
   }
-  auto left = by->sessions(patiently());
+  auto left = by->admin().sessions(patiently());
   ASSERT_TRUE(left);
   ASSERT_EQ(left->sessions.size(), 1U);
   EXPECT_EQ(left->sessions[0].session, kept);
@@ -296,18 +296,18 @@ TEST(Session, AClientsDeathEndsItsSessionsExceptThoseThatAreKept) {
     child_process victim([&](const child_voice& voice) { return open_until_killed(daemon.socket(), voice); });
     for (uint8_t& byte : id.bytes)
       byte = static_cast<uint8_t>(victim.await_word());
-    EXPECT_EQ(by->sessions(patiently())->count, 2U);
+    EXPECT_EQ(by->admin().sessions(patiently())->count, 2U);
     victim.kill();
   }
-  ASSERT_TRUE(eventually([&] { return by->sessions(patiently())->count == 1; }));
-  auto left = by->sessions(patiently());
+  ASSERT_TRUE(eventually([&] { return by->admin().sessions(patiently())->count == 1; }));
+  auto left = by->admin().sessions(patiently());
   EXPECT_EQ(left->sessions[0].connection, connection_id{});
   EXPECT_EQ(left->sessions[0].committed_tokens, 50U);
   auto mine = by->adopt_session(by.space(), id, {}, {.keep = true});
   auto prompt = tokens_from(1, 60);
   EXPECT_EQ(turn(by, mine, prompt, 0).requested_chunks,
             3U); // a client that was not told its digest sends the whole prompt
-  EXPECT_EQ(by->sessions(patiently())->sessions[0].committed_tokens, 60U);
+  EXPECT_EQ(by->admin().sessions(patiently())->sessions[0].committed_tokens, 60U);
 }
 
 TEST(Session, IsGoneAfterARestartAndTheHandleBeginsAnew) {
@@ -318,7 +318,7 @@ TEST(Session, IsGoneAfterARestartAndTheHandleBeginsAnew) {
   turn(by, session, std::span(prompt).first(50), 0);
   daemon.kill();
   daemon.start();
-  EXPECT_FALSE(by->status(patiently())); // the client notices the loss
+  EXPECT_FALSE(by->admin().status(patiently())); // the client notices the loss
   ASSERT_TRUE(eventually([&] { return by->reconnect(patiently()).has_value(); }));
   auto stale = raw_turn(by, session.continued(prompt, 50));
   ASSERT_FALSE(stale);
@@ -349,7 +349,7 @@ TEST(Session, BeyondTheBoundTheLeastRecentlyUsedOneOfTheSameConnectionEnds) {
   EXPECT_TRUE(raw_turn(by, first.continued(prompt, 60)));
   EXPECT_TRUE(raw_turn(other, theirs.continued(prompt, 0)));
   EXPECT_EQ(turn(by, second, prompt, 0).requested_chunks, 3U) << "the handle opens another one";
-  EXPECT_EQ(by->sessions(patiently())->count, 513U);
+  EXPECT_EQ(by->admin().sessions(patiently())->count, 513U);
   auto served = test::scrape(port);
   EXPECT_NE(served.find("terrace_sessions_evicted_total{group=\"default\"} 2\n"), std::string::npos);
   EXPECT_NE(served.find("terrace_sessions{group=\"default\"} 513\n"), std::string::npos);
@@ -378,7 +378,7 @@ TEST(Session, AreListedAndClosedByTheCommand) {
   EXPECT_EQ(terrace({"sessions", "close", id}).out, "the session is closed\n");
   EXPECT_EQ(terrace({"sessions", "close", id}).out, "there is no such session\n");
   EXPECT_EQ(terrace({"sessions", "close", "abc"}).exit_code, 2);
-  EXPECT_EQ(by->sessions(patiently())->count, 0U);
+  EXPECT_EQ(by->admin().sessions(patiently())->count, 0U);
 }
 
 TEST(Session, RefusesWhatItDoesNotSupport) {

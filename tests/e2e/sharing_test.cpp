@@ -55,14 +55,14 @@ TEST(Sharing, ClientsThatStoreTheSameIntoMemoryThatIsTooSmallAreNotToldThatOther
     std::vector<client::ticket<client::store_result>> stores;
     for (auto& client : clients)
       for (const auto& chain : chains) {
-        auto ticket = (*client)->submit_store(client->store_of(chain), patiently());
+        auto ticket = (*client)->async().store(client->store_of(chain), patiently());
         ASSERT_TRUE(ticket) << ticket.error().text;
         stores.push_back(std::move(*ticket));
       }
     auto ticket = stores.begin();
     for (auto& client : clients)
       for (size_t i = 0; i < chains.size(); ++i) {
-        auto stored = (*client)->wait(*ticket++, patiently());
+        auto stored = (*ticket++).wait(patiently());
         EXPECT_TRUE(stored) << stored.error().text; // all clients live, so none abandons its store
       }
   }
