@@ -115,7 +115,7 @@ TEST(TokenBlocks, AreGatheredForAStoreAndScatteredAfterALoad) {
   // Loads into blocks that have other contents by now.
   engine.write(std::vector<uint8_t>(2 * object_bytes, 0x5a));
   auto load = made(ring->begin());
-  ASSERT_TRUE(stream.wait(load.layer(0)));
+  ASSERT_TRUE(engine.gpu->wait(stream, load.layer(0)));
   ASSERT_TRUE(engine.gpu->scatter(stream, engine.pieces, engine.buffer.get().address));
   ASSERT_TRUE(engine.gpu->write(stream, load.passed()));
   auto wanted = client.load_of(chain);

@@ -204,7 +204,7 @@ TEST_F(GpuDirectDisk, WhatIsReadWhileItIsGivenUpIsDelivered) {
   EXPECT_TRUE(device_of(other).disk_reads.starts_with("no: it fails too often: cuFileRead"))
       << device_of(other).disk_reads;
   end_hold();
-  expect_loaded(client, loading, kept);
+  expect_loaded(loading, kept);
   EXPECT_EQ(device_of(client).disk_bytes, object_bytes);
   EXPECT_EQ(device_of(client).state, "ready");
 }

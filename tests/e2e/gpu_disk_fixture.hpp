@@ -77,8 +77,7 @@ class gpu_disk_fixture : public ::testing::Test {
     return by->async().load(request, patiently()).value();
   }
   /// Checks that everything that `begin_load` began has arrived.
-  void expect_loaded(tester& by, client::ticket<client::load_result>& loading,
-                     const std::vector<digest>& chain) {
+  void expect_loaded(client::ticket<client::load_result>& loading, const std::vector<digest>& chain) {
     auto loaded = loading.wait(patiently());
     ASSERT_TRUE(loaded) << loaded.error().text;
     EXPECT_EQ(loaded->delivered_chunks, chain.size());

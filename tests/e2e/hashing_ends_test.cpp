@@ -49,19 +49,19 @@ struct HashingEnds : ::testing::Test {
   }
   /// Requests in flight of the client that hashes.
   uint32_t in_flight() {
-    for (const auto& client : other->admin().status().clients)
+    for (const auto& client : other->status().clients)
       if (client.name == "hashing")
         return client.requests_in_flight;
     return 0;
   }
   bool is_there() {
-    for (const auto& client : other->admin().status().clients)
+    for (const auto& client : other->status().clients)
       if (client.name == "hashing")
         return true;
     return false;
   }
   void expect_nothing_left() {
-    for (const auto& client : other->admin().status().clients) {
+    for (const auto& client : other->status().clients) {
       EXPECT_EQ(client.leases, 0U) << client.name;
       EXPECT_LE(client.requests_in_flight, 1U) << "the status itself";
     }

@@ -139,7 +139,7 @@ TEST_F(HeldSession, ATurnFindsWhatIsStillThereAndNoMore) {
     by().store(digests_of(by(), prompt));
     auto session = opened(held ? holds : client::session_options{});
     auto looked_up = [&](size_t chunks, uint64_t unchanged) {
-      auto turn = by()->lookup(session, std::span(prompt).first(chunks * chunk), unchanged, {}, patiently());
+      auto turn = session.lookup(std::span(prompt).first(chunks * chunk), unchanged, {}, patiently());
       EXPECT_TRUE(turn) << turn.error().text;
       return turn ? std::move(*turn) : client::lookup_result();
     };
@@ -171,7 +171,7 @@ TEST_F(HeldSession, ATurnAfterAPartialChunkFindsTheWholeOne) {
   by().store(digests_of(by(), std::span(prompt).first(3 * chunk)));
   auto session = opened();
   auto looked_up = [&](size_t tokens, uint64_t unchanged) {
-    auto turn = by()->lookup(session, std::span(prompt).first(tokens), unchanged, {}, patiently());
+    auto turn = session.lookup(std::span(prompt).first(tokens), unchanged, {}, patiently());
     EXPECT_TRUE(turn) << turn.error().text;
     return turn ? std::move(*turn) : client::lookup_result();
   };
@@ -209,10 +209,10 @@ TEST_F(HeldSession, ATurnThatIsNotSavedLeavesWhatIsHeld) {
   auto prompt = prompt_of(1, 3), aborted = prompt_of(2, 2);
   auto session = opened();
   turn(session, prompt);
-  ASSERT_TRUE(by()->lookup(session, aborted, 0, {}, patiently()));
+  ASSERT_TRUE(session.lookup(aborted, 0, {}, patiently()));
   press();
   EXPECT_EQ(found(prompt), 3U);
-  auto restored = by()->lookup(session, prompt, 0, {.lease = true}, patiently());
+  auto restored = session.lookup(prompt, 0, {.lease = true}, patiently());
   ASSERT_TRUE(restored) << restored.error().text;
   EXPECT_EQ(restored->found_chunks, 3U);
   EXPECT_EQ(session.tokens(), prompt.size());
@@ -270,7 +270,7 @@ TEST_F(HeldSession, WithoutADiskTheColdestIsLikeATaggedOne) {
   press();
   EXPECT_EQ(found(cold), 0U);
   EXPECT_EQ(found(warm), 4U);
-  auto again = by()->lookup(first, cold, cold.size(), {}, patiently());
+  auto again = first.lookup(cold, cold.size(), {}, patiently());
   ASSERT_TRUE(again) << again.error().text;
   EXPECT_EQ(again->found_chunks, 0U) << "a miss, and no error";
 }

@@ -297,7 +297,7 @@ TEST_P(LayeredDevice, RequestsThatHaveEndedTouchNothing) {
   for (size_t i = 0; i < loads.size(); i += 2) // these requests are preempted
     EXPECT_TRUE(loads[i].cancel(patiently()));
   for (auto& load : loads) {
-    auto ended = engine->wait(load, patiently());
+    auto ended = load.wait(patiently());
     EXPECT_TRUE(ended || ended.error().code == errc::cancelled) << ended.error().text;
   }
   std::vector<uint8_t> others(engine.memory().bytes(), 0x77);
@@ -391,7 +391,7 @@ TEST_F(LayeredFault, UnregisteringWaitsForACopyThatHangs) {
   EXPECT_NE(device_of(*engine).pid, 0);
   ASSERT_TRUE(engine.region().unregister(patiently()));
   EXPECT_EQ(device_of(*engine).pid, 0) << "it was answered while the copy could still run";
-  auto lost = engine->wait(load, patiently());
+  auto lost = load.wait(patiently());
   ASSERT_FALSE(lost);
   EXPECT_EQ(lost.error().code, errc::gone) << lost.error().text;
 }

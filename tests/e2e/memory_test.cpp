@@ -47,7 +47,7 @@ TEST_F(FullMemory, EveryStoreIsServedInTurn) {
     tickets.push_back(std::move(*ticket));
   }
   for (auto& ticket : tickets) {
-    auto stored = others->wait(ticket, patiently());
+    auto stored = ticket.wait(patiently());
     ASSERT_TRUE(stored) << stored.error().text;
     EXPECT_EQ(stored->stored_chunks, 2U);
   }

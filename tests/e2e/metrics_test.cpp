@@ -149,7 +149,7 @@ void put_under_load(daemon_under_test& daemon) {
         client->lookup({.in = client.space(), .what = client::prefix::of_tokens(known)}, patiently()));
   }
   std::vector<uint32_t> prompt(20, 5);
-  ASSERT_TRUE(client->lookup(*session, prompt, 0, {}, patiently()));
+  ASSERT_TRUE(session->lookup(prompt, 0, {}, patiently()));
   auto nothing = client.lookup_of(chains[0]);
   nothing.options.no_load = true;
   ASSERT_TRUE(client->lookup(nothing, patiently()));

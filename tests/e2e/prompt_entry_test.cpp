@@ -116,7 +116,7 @@ TEST_F(PromptEntry, IsFoundInASessionToo) {
   client::lookup_request wanted;
   wanted.what.tail = true;
   wanted.logits = true;
-  auto found = by()->lookup(session, prompt, 0, wanted, patiently());
+  auto found = session.lookup(prompt, 0, wanted, patiently());
   ASSERT_TRUE(found) << found.error().text;
   EXPECT_EQ(found->logits, logits);
   EXPECT_EQ(found->usable_tokens, prompt.size());

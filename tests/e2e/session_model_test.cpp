@@ -117,7 +117,7 @@ class SessionModel : public ::testing::TestWithParam<uint32_t> {
     client::lookup_request request;
     request.lease = one_in(2);
     request.what.tail = one_in(2);
-    auto found = by->lookup(of.handle, next, same, request, patiently());
+    auto found = of.handle.lookup(next, same, request, patiently());
     ASSERT_TRUE(found) << found.error().text;
     auto chain = digests_of(by, next);
     check_found(of, next, *found, request.what.tail, found_of(by, chain));
@@ -236,7 +236,6 @@ class SessionModel : public ::testing::TestWithParam<uint32_t> {
   void fork(const expected_session& of) {
     if (sessions_.size() >= most_sessions)
       return;
-    tester& by = *clients_[of.owner];
     auto made = of.handle.fork(any(of.now.size() + 1), one_in(3), patiently());
     ASSERT_TRUE(made) << made.error().text;
     expected_session forked;
@@ -290,7 +289,7 @@ class SessionModel : public ::testing::TestWithParam<uint32_t> {
     options.keep = keep;
     auto session = by->open_session(by.space(), options, patiently());
     prompt all(3 * chunk + 5, piece);
-    if (!session || !by->lookup(*session, all, 0, {.lease = true}, patiently()))
+    if (!session || !session->lookup(all, 0, {.lease = true}, patiently()))
       return 1;
     by.store(digests_of(by, all));
     if (!session->save(all, all.size(), {}, {}, patiently()))
@@ -404,7 +403,7 @@ class SessionModel : public ::testing::TestWithParam<uint32_t> {
       return;
     client::lookup_request request;
     request.what.tail = true;
-    auto found = (*clients_[of.owner])->lookup(of.handle, of.now, of.now.size(), request, patiently());
+    auto found = of.handle.lookup(of.now, of.now.size(), request, patiently());
     ASSERT_TRUE(found) << found.error().text;
     EXPECT_GE(found->found_tokens, of.end.size()) << "a tail that is held is found";
   }
@@ -448,7 +447,7 @@ TEST_P(SessionModel, HoldsAfterEveryStep) {
     step();
     check_all();
     if (n % 10 == 9) {
-      EXPECT_TRUE(daemon_->admin().check());
+      EXPECT_TRUE(daemon_->check());
     }
   }
 }
