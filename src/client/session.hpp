@@ -56,8 +56,8 @@ struct session_point {
   uint32_t digest_width = 0;
 };
 
-/// Closes its session on destruction, without waiting, unless the session is kept. Used on the thread of its
-/// connection.
+/// Its calls go through the connection that opened or adopted it, on that connection's thread. Closes its session on
+/// destruction, without waiting, unless the session is kept.
 class session {
  public:
   session() = default;
