@@ -61,7 +61,7 @@ exchanged_bytes bytes_each_time(const std::string& socket_path, int times,
       must(client::connection::over(between.client_end(), {.name = "terrace-bench"}), "connecting");
   prepare(connection);
   // The answer shows that everything posted before has been sent.
-  must(connection.status(), "asking for the status");
+  must(connection.admin().status(), "asking for the status");
   auto before = between.so_far();
   for (int i = 0; i < times; ++i)
     work(connection);

@@ -57,8 +57,8 @@ class measured_daemon {
     });
     double host = load_us(names);
     wait_until_written(small_); // and the last load no longer holds its object
-    must(large_.connection().move({.in = large_.space(), .what = client::prefix::of_digests(names)},
-                                  tier_kind::disk),
+    must(large_.connection().admin().move({.in = large_.space(), .what = client::prefix::of_digests(names)},
+                                          tier_kind::disk),
          "moving to disk");
     uint64_t before = tier_of(small_, "disk").bytes_read;
     double disk = load_us(names);

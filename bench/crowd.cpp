@@ -36,7 +36,7 @@ client::ticket<client::load_result> crowd_client::begin_load(const std::vector<d
   request.what = client::prefix::of_digests(chain);
   request.region = &region_;
   request.runs = std::span(runs_).first(chain.size());
-  return must(connection_.submit_load(request), "loading");
+  return must(connection_.async().load(request), "loading");
 }
 
 client::ticket<client::load_result> crowd_client::begin_load(const client::lookup_result& found) {
@@ -45,7 +45,7 @@ client::ticket<client::load_result> crowd_client::begin_load(const client::looku
   request.lease = found.held.id();
   request.region = &region_;
   request.runs = std::span(runs_).first(found.found_chunks);
-  return must(connection_.submit_load(request), "loading under a lease");
+  return must(connection_.async().load(request), "loading under a lease");
 }
 
 client::ticket<client::store_result> crowd_client::begin_store(const std::vector<digest>& chain,
@@ -56,15 +56,15 @@ client::ticket<client::store_result> crowd_client::begin_store(const std::vector
   request.range = {.first = first};
   request.region = &region_;
   request.runs = std::span(runs_).first(chain.size() - first);
-  return must(connection_.submit_store(request), "storing");
+  return must(connection_.async().store(request), "storing");
 }
 
 uint64_t crowd_client::finish(client::ticket<client::load_result>& under_way) {
-  return must(connection_.wait(under_way), "loading").bytes;
+  return must(under_way.wait(), "loading").bytes;
 }
 
 void crowd_client::finish(client::ticket<client::store_result>& under_way) {
-  must(connection_.wait(under_way), "storing");
+  must(under_way.wait(), "storing");
 }
 
 void crowd_client::store(const std::vector<digest>& chain, uint32_t first) {

@@ -115,7 +115,7 @@ class store_burst {
       if (i % 1024 == 0)
         names = digests_of(1024, ++seed);
       if (under_way.size() == disk_depth) {
-        must(connection.wait(under_way.front()), "storing");
+        must(under_way.front().wait(), "storing");
         under_way.pop_front();
       }
       client::run run{.offset = 0, .bytes = object_bytes};
@@ -124,10 +124,10 @@ class store_burst {
       request.what = client::prefix::of_digests({&names[i % 1024], 1});
       request.region = &region;
       request.runs = {&run, 1};
-      under_way.push_back(must(connection.submit_store(request), "storing"));
+      under_way.push_back(must(connection.async().store(request), "storing"));
     }
     for (auto& ticket : under_way)
-      must(connection.wait(ticket), "storing");
+      must(ticket.wait(), "storing");
   }
 
   std::atomic<bool> over_ = false;

@@ -43,7 +43,7 @@ double disk_group::store(size_t objects, std::vector<digest>* names) {
   std::deque<client::ticket<client::store_result>> under_way;
   for (size_t i = 0; i < objects; ++i) {
     if (under_way.size() == disk_depth) {
-      must(connection_.wait(under_way.front()), "storing");
+      must(under_way.front().wait(), "storing");
       under_way.pop_front();
     }
     client::run run{.offset = i % disk_depth * object_bytes_, .bytes = object_bytes_};
@@ -52,10 +52,10 @@ double disk_group::store(size_t objects, std::vector<digest>* names) {
     request.what = client::prefix::of_digests({&fresh[i], 1});
     request.region = &region_;
     request.runs = {&run, 1};
-    under_way.push_back(must(connection_.submit_store(request), "storing"));
+    under_way.push_back(must(connection_.async().store(request), "storing"));
   }
   for (auto& ticket : under_way)
-    must(connection_.wait(ticket), "storing");
+    must(ticket.wait(), "storing");
   wait_for_written(before, total);
   double seconds = seconds_now() - begin;
   if (names)
@@ -111,18 +111,18 @@ double disk_group::load(const std::vector<digest>& names) {
     while (next < names.size() || !looking.empty() || !reading.empty()) {
       for (; next < names.size() && looking.size() < looking_most; ++next)
         looking.push_back(
-            must(connection_.submit_lookup(
+            must(connection_.async().lookup(
                      {.in = space_, .what = client::prefix::of_digests({&names[next], 1}), .lease = true}),
                  "looking up"));
       size_t done = std::erase_if(reading, [&](one& each) {
-        return each.reading.ready() && (must(connection_.wait(each.reading), "reading"), true);
+        return each.reading.ready() && (must(each.reading.wait(), "reading"), true);
       });
       for (; reading.size() < reading_most && !looking.empty() && looking.front().ready(); ++done) {
-        auto hit = must(connection_.wait(looking.front()), "looking up");
+        auto hit = must(looking.front().wait(), "looking up");
         looking.pop_front();
         if (hit.found_chunks != 1)
           give_up("an object that was written to disk was not found");
-        auto ticket = must(connection_.submit_read_lease(hit.held.id()), "reading");
+        auto ticket = must(connection_.async().read_lease(hit.held.id()), "reading");
         reading.push_back({std::move(hit.held), std::move(ticket)});
       }
       if (done == 0)

@@ -47,7 +47,7 @@ struct new_client {
       std::deque<decltype(submit(client::chunk_range{}, client::run{}))> in_flight;
       for (size_t i = 0; i < touched_objects; ++i) {
         if (in_flight.size() == depth) {
-          must(connection.wait(in_flight.front()), "waiting");
+          must(in_flight.front().wait(), "waiting");
           in_flight.pop_front();
         }
         in_flight.push_back(
@@ -55,7 +55,7 @@ struct new_client {
                    client::run{.offset = i * touched_object_bytes, .bytes = touched_object_bytes}));
       }
       for (auto& ticket : in_flight)
-        must(connection.wait(ticket), "waiting");
+        must(ticket.wait(), "waiting");
     });
   }
 
@@ -67,7 +67,7 @@ struct new_client {
       request.range = range;
       request.region = &region;
       request.runs = {&run, 1};
-      return must(connection.submit_store(request), "storing");
+      return must(connection.async().store(request), "storing");
     }));
   }
 
@@ -79,7 +79,7 @@ struct new_client {
       request.range = range;
       request.region = &region;
       request.runs = {&run, 1};
-      return must(connection.submit_load(request), "loading");
+      return must(connection.async().load(request), "loading");
     }));
   }
 };

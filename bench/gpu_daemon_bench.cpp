@@ -88,7 +88,9 @@ void gpu_daemon(const settings& options, const reporter& report) {
            "loading");
     }));
   };
-  auto direct_bytes = [&] { return must(by.status(), "asking for status").devices.at(0).direct_bytes; };
+  auto direct_bytes = [&] {
+    return must(by.admin().status(), "asking for status").devices.at(0).direct_bytes;
+  };
   store();
   for (uint64_t before = direct_bytes(); load(), direct_bytes() - before != on.bytes();
        before = direct_bytes())

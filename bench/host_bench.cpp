@@ -104,18 +104,18 @@ void load_mapped(const settings& options, const reporter& report) {
 // Sends any number of requests for one object each, `depth` of them in flight, each with its own part of the
 // region.
 template <class Submit>
-double pipelined(client::connection& connection, Submit&& submit) {
+double pipelined(Submit&& submit) {
   return seconds_of([&] {
     std::deque<decltype(submit(size_t{0}))> under_way;
     for (size_t i = 0; i < objects; ++i) {
       if (under_way.size() == depth) {
-        must(connection.wait(under_way.front()), "waiting");
+        must(under_way.front().wait(), "waiting");
         under_way.pop_front();
       }
       under_way.push_back(submit(i));
     }
     for (auto& ticket : under_way)
-      must(connection.wait(ticket), "waiting");
+      must(ticket.wait(), "waiting");
   });
 }
 
@@ -127,7 +127,7 @@ void load_isolated(const settings& options, const reporter& report) {
   wait_until_written(g.connection);
   shared_memory arena(total_bytes), target(depth * object_bytes);
   auto value = [&] {
-    double seconds = pipelined(g.connection, [&](size_t i) {
+    double seconds = pipelined([&](size_t i) {
       client::run run{.offset = i % depth * object_bytes, .bytes = object_bytes};
       client::load_request request;
       request.in = g.space;
@@ -135,7 +135,7 @@ void load_isolated(const settings& options, const reporter& report) {
       request.range = {.first = static_cast<uint32_t>(i), .count = 1};
       request.region = &g.region;
       request.runs = {&run, 1};
-      return must(g.connection.submit_load(request), "loading");
+      return must(g.connection.async().load(request), "loading");
     });
     return std::vector(2, gigabytes(total_bytes, seconds));
   };
@@ -159,14 +159,14 @@ void host_store(const settings& options, const reporter& report) {
   uint64_t seed = 100;
   auto value = [&] {
     auto fresh = digests_of(objects, ++seed); // the arena fills, and from then on each store evicts
-    double seconds = pipelined(g.connection, [&](size_t i) {
+    double seconds = pipelined([&](size_t i) {
       client::run run{.offset = i % depth * object_bytes, .bytes = object_bytes};
       client::store_request request;
       request.in = g.space;
       request.what = client::prefix::of_digests({&fresh[i], 1});
       request.region = &g.region;
       request.runs = {&run, 1};
-      return must(g.connection.submit_store(request), "storing");
+      return must(g.connection.async().store(request), "storing");
     });
     wait_until_written(
         g.connection); // the time counts for the next stores, and after the last one for the disk

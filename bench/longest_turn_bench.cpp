@@ -64,11 +64,11 @@ void hash_prompts(const std::string& socket) {
     for (int i = 0; i < 8; ++i) {
       ++tokens[0];
       if (auto ticket =
-              daemon.submit_lookup({.in = space, .what = client::prefix::of_tokens(tokens)}, soon()))
+              daemon.async().lookup({.in = space, .what = client::prefix::of_tokens(tokens)}, soon()))
         tickets.push_back(std::move(*ticket));
     }
     for (auto& each : tickets)
-      (void) daemon.wait(each, soon());
+      (void) each.wait(soon());
   }
 }
 
@@ -155,7 +155,7 @@ void clears(const std::string& socket) {
   auto digests = digests_of(many_objects, 17);
   for (;;) {
     store_chain(daemon, space, digests, region, small_object);
-    (void) daemon.clear(&space, soon());
+    (void) daemon.admin().clear(&space, soon());
   }
 }
 

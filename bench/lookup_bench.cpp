@@ -162,7 +162,7 @@ void lookup_disk(const settings& options, const reporter& report) {
   stored_chain stored(options);
   client::prompt_request second_half{
       .in = stored.space(), .what = client::prefix::of_digests(stored.digests().subspan(chunks / 2))};
-  must(stored.connection().move(second_half, tier_kind::disk), "moving to disk");
+  must(stored.connection().admin().move(second_half, tier_kind::disk), "moving to disk");
   for (bool lease : {false, true})
     measure_lookups(options, report, lease ? "lookup_disk_leased" : "lookup_disk", stored, 1, false,
                     [&](client::connection& by, const client::space& in) {

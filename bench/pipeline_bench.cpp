@@ -36,7 +36,7 @@ class cold_chain {
 
   /// Leaves the chain only on disk.
   void chill() {
-    must(client_.move({.in = space_, .what = what()}, tier_kind::disk), "moving to disk");
+    must(client_.admin().move({.in = space_, .what = what()}, tier_kind::disk), "moving to disk");
     auto left = must(client_.lookup({.in = space_, .what = what(), .tiers = on_host}), "looking up");
     if (left.found_chunks != 0)
       give_up("the chain is still in host memory");
@@ -46,7 +46,7 @@ class cold_chain {
     client::prefetch_request request;
     request.in = space_;
     request.what = what();
-    return must(client_.submit_prefetch(request), "prefetching");
+    return must(client_.async().prefetch(request), "prefetching");
   }
 
   /// Takes a lease, and loads under it.
@@ -57,11 +57,11 @@ class cold_chain {
     request.lease = held_.id();
     request.region = &region_;
     request.runs = runs_;
-    return must(client_.submit_load(request), "loading");
+    return must(client_.async().load(request), "loading");
   }
 
   void expect_all(client::ticket<client::load_result>& loading) {
-    if (must(client_.wait(loading), "loading").delivered_chunks != objects)
+    if (must(loading.wait(), "loading").delivered_chunks != objects)
       give_up("a chunk that was written to disk was not delivered");
     held_.release();
   }
@@ -110,7 +110,7 @@ void prefetch_pipeline(const settings& options, const reporter& report) {
     auto ahead = chain.prefetch();
     auto loading = chain.load();
     chain.expect_all(loading);
-    if (must(chain.client().wait(ahead), "prefetching").expected_chunks != objects)
+    if (must(ahead.wait(), "prefetching").expected_chunks != objects)
       give_up("host memory has no room for the prefetch");
   });
 }
@@ -136,8 +136,8 @@ void cancel_latency(const settings& options, const reporter& report) {
     while (seconds_now() - begin < after)
       std::this_thread::yield();
     begin = seconds_now();
-    bool known = must(chain.client().cancel(ahead), "cancelling");
-    auto result = must(chain.client().wait(ahead), "prefetching");
+    bool known = must(ahead.cancel(), "cancelling");
+    auto result = must(ahead.wait(), "prefetching");
     milliseconds.push_back((seconds_now() - begin) * 1e3);
     in_time += known && result.end == client::prefetch_end::cancelled;
   }

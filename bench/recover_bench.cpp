@@ -97,7 +97,8 @@ class restarted_daemon {
     if (tier_of(by, "disk").objects != objects)
       give_up("the restarted daemon has " + std::to_string(tier_of(by, "disk").objects) + " objects of " +
               std::to_string(objects));
-    for (double begin = seconds_now(); must(by.policies(), "asking for the policies").tracked < objects;
+    for (double begin = seconds_now();
+         must(by.admin().policies(), "asking for the policies").tracked < objects;
          std::this_thread::sleep_for(std::chrono::milliseconds(1)))
       if (seconds_now() - begin > patience_seconds)
         give_up("the restarted daemon's policy does not know every object");

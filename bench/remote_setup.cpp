@@ -93,7 +93,7 @@ void far_chain::store() {
 
 void far_chain::chill() {
   await("the chain stays in host memory", [&] {
-    must(client_.evict({.in = space_, .what = what(), .tiers = host_only}), "evicting");
+    must(client_.admin().evict({.in = space_, .what = what(), .tiers = host_only}), "evicting");
     return found(host_only) == 0;
   });
   if (found(store_only) != objects())
@@ -104,12 +104,12 @@ client::ticket<client::prefetch_result> far_chain::begin_prefetch() {
   client::prefetch_request request;
   request.in = space_;
   request.what = what();
-  return must(client_.submit_prefetch(request), "prefetching");
+  return must(client_.async().prefetch(request), "prefetching");
 }
 
 void far_chain::prefetch() {
   auto ahead = begin_prefetch();
-  if (must(client_.wait(ahead), "prefetching").delivered_chunks != objects())
+  if (must(ahead.wait(), "prefetching").delivered_chunks != objects())
     give_up("a chunk of the store did not arrive");
 }
 
@@ -125,7 +125,7 @@ uint32_t far_chain::load() {
 uint32_t far_chain::prefetch_and_load() {
   auto ahead = begin_prefetch();
   const uint32_t delivered = load();
-  must(client_.wait(ahead), "prefetching");
+  must(ahead.wait(), "prefetching");
   return delivered;
 }
 

@@ -46,11 +46,11 @@ figure measure_turn(const settings& options, const std::string& name, size_t his
   std::vector<digest> chain = known.digests;
   store_chain(connection, space, chain, region, small_object);
   auto session = must(connection.open_session(space), "opening a session");
-  must(connection.lookup(session, std::span(prompt).first(history), 0), "the first turn");
+  must(session.lookup(std::span(prompt).first(history), 0), "the first turn");
   std::vector<digest> few(chain.begin(), chain.begin() + 128);
 
   auto turn = [&] {
-    auto found = must(connection.lookup(session, prompt, history), "a turn");
+    auto found = must(session.lookup(prompt, history), "a turn");
     if (found.found_chunks != chain.size())
       give_up("a stored chunk was not found");
   };
@@ -89,13 +89,13 @@ figure measure_turn_bytes(const settings& options) {
   auto up_to = [&](int turn) {
     return std::span(prompt).first(131'072 + static_cast<size_t>(turn) * new_tokens);
   };
-  must(connection.lookup(session, up_to(0), 0), "the first turn");
+  must(session.lookup(up_to(0), 0), "the first turn");
   auto received = [port] {
     return test::number_behind(test::scrape(port), R"(terrace_received_bytes_total{group="default"})");
   };
   double before = received();
   for (int turn = 1; turn <= turns; ++turn)
-    must(connection.lookup(session, up_to(turn), session.tokens()), "a turn");
+    must(session.lookup(up_to(turn), session.tokens()), "a turn");
   return {.name = "session_turn_bytes",
           .unit = "bytes",
           .value = (received() - before) / turns,
@@ -168,13 +168,13 @@ void fork_sessions(const settings& options, const reporter& report) {
   auto space = must(connection.open_space(session_space()), "opening a space");
   auto prompt = tokens_up_to(history + tail + appended);
   auto original = must(connection.open_session(space), "opening a session");
-  must(connection.lookup(original, std::span(prompt).first(history + tail), 0), "the first turn");
+  must(original.lookup(std::span(prompt).first(history + tail), 0), "the first turn");
   std::vector<client::session> kept;
   auto fork_each = [&] {
     return seconds_of([&] {
       for (size_t i = 0; i < forks; ++i) {
-        auto& one = kept.emplace_back(must(connection.fork_session(original, history + tail), "forking"));
-        must(connection.lookup(one, prompt, history + tail), "an append");
+        auto& one = kept.emplace_back(must(original.fork(history + tail), "forking"));
+        must(one.lookup(prompt, history + tail), "an append");
       }
     });
   };
@@ -182,7 +182,7 @@ void fork_sessions(const settings& options, const reporter& report) {
     return seconds_of([&] {
       for (size_t i = 0; i < forks; ++i) {
         auto& one = kept.emplace_back(must(connection.open_session(space), "opening a session"));
-        must(connection.lookup(one, std::span(prompt).first(tail + appended), 0), "a first turn");
+        must(one.lookup(std::span(prompt).first(tail + appended), 0), "a first turn");
       }
     });
   };
@@ -222,10 +222,10 @@ void sessions_many(const settings& options, const reporter& report) {
     for (size_t n = 0; n < sessions / clients; ++n) {
       auto& one = opened.emplace_back(must(by.open_session(space), "opening a session"));
       prompt[0] = static_cast<uint32_t>(opened.size());
-      must(by.lookup(one, prompt, 0), "a turn");
+      must(one.lookup(prompt, 0), "a turn");
     }
   }
-  if (must(connections[0].sessions(), "listing").count != sessions)
+  if (must(connections[0].admin().sessions(), "listing").count != sessions)
     give_up("some sessions have ended");
   report({.name = "sessions_many",
           .unit = "bytes",

@@ -76,7 +76,7 @@ void wait_until_written(client::connection& to) {
 }
 
 client::tier_status tier_of(client::connection& from, const std::string& tier) {
-  auto status = must(from.status(), "asking for the status");
+  auto status = must(from.admin().status(), "asking for the status");
   for (auto& group : status.groups)
     for (auto& t : group.tiers)
       if (t.tier == tier)

@@ -95,6 +95,12 @@ def one_user_headers():
     return len(single), len(headers)
 
 
+def messages_of_loads():
+    """The bounds that a test keeps: messages between actors for a load from disk, by prompt and under a lease."""
+    text = (ROOT / "tests/simulation/load_messages_test.cpp").read_text()
+    return [int(bound) for bound in re.findall(r"EXPECT_LE\(sent_by_actors\(lines\), (\d+)U\)", text)]
+
+
 def main():
     paths = list(sources("src"))
     lines = [path.read_text().count("\n") for path in paths]
@@ -102,6 +108,7 @@ def main():
     single, headers = one_user_headers()
     tiers = sum("tier_kind::" in plain(path) for path in paths)
     options = len(re.findall(r"^(?!FORMER)[A-Z]+_OPTION\(", (ROOT / "src/daemon/options.def").read_text(), re.MULTILINE))
+    by_prompt, under_lease = messages_of_loads()
     rows = [
         ("rooms of src/", len(ROOMS), 17),
         ("arrows between them", sum(len(to) for to in ROOMS.values()), 62),
@@ -112,6 +119,8 @@ def main():
         (f"public members of the largest class, {name}", members, 35),
         ("files that name a kind of tier", tiers, 12),
         ("options", options, 75),
+        ("messages of a load from disk, under a lease", under_lease, 21),
+        ("messages of a load from disk, by its prompt", by_prompt, 21),
     ]
     for what, count, most in rows:
         print(f"{what:58} {count:7,}  aim {most:7,}{'' if count <= most else '  over'}")

@@ -38,7 +38,7 @@ terrace_cache::terrace_cache(const std::string& socket, const std::string& name,
       space_(must(daemon_.open_space(space_of_model(name, shape, kv.block_bytes())), "opening a space")),
       region_(kv.register_at(daemon_)) {}
 
-terrace_cache::~terrace_cache() { must(daemon_.unregister(std::move(region_)), "unregistering the region"); }
+terrace_cache::~terrace_cache() { must(region_.unregister(), "unregistering the region"); }
 
 restored terrace_cache::restore(std::span<const uint32_t> tokens, std::span<const uint32_t> table) {
   bytes_by_tier_.clear();
@@ -100,7 +100,7 @@ void terrace_cache::move_to(tier_kind tier, std::span<const uint32_t> tokens) {
   client::prompt_request request{.in = space_, .what = client::prefix::of_tokens(whole_blocks(tokens))};
   // A GPU tier begins when memory is registered, and objects being written are held, so this retries.
   for (double begin = seconds_now();; std::this_thread::sleep_for(std::chrono::milliseconds(1))) {
-    auto moved = must(daemon_.move(request, tier), "moving");
+    auto moved = must(daemon_.admin().move(request, tier), "moving");
     if (moved.moved.chunks + moved.present.chunks == moved.requested_chunks && moved.held.chunks == 0)
       return;
     if (seconds_now() - begin > patience_seconds)
@@ -111,9 +111,9 @@ void terrace_cache::move_to(tier_kind tier, std::span<const uint32_t> tokens) {
 }
 
 void terrace_cache::evict_from(tier_kind tier, std::span<const uint32_t> tokens) {
-  must(daemon_.evict({.in = space_,
-                      .what = client::prefix::of_tokens(whole_blocks(tokens)),
-                      .tiers = 1U << static_cast<unsigned>(tier)}),
+  must(daemon_.admin().evict({.in = space_,
+                              .what = client::prefix::of_tokens(whole_blocks(tokens)),
+                              .tiers = 1U << static_cast<unsigned>(tier)}),
        "evicting");
 }
 

@@ -44,7 +44,7 @@ class clear_command final : public command {
         return tl::unexpected(opened.error());
       space = *opened;
     }
-    auto cleared = daemon->clear(space ? &*space : nullptr, daemon_.until());
+    auto cleared = daemon->admin().clear(space ? &*space : nullptr, daemon_.until());
     if (!cleared)
       return request_failed(*daemon, "clearing", cleared.error());
     if (daemon_.json)
@@ -89,7 +89,7 @@ class evict_command final : public command {
     if (!tier_.empty()) {
       request.tiers = 1U << static_cast<unsigned>(*tier_named(tier_)); // validated
     }
-    auto done = daemon.evict(request, daemon_.until());
+    auto done = daemon.admin().evict(request, daemon_.until());
     if (!done)
       return request_failed(daemon, "evicting the prompt", done.error());
     if (daemon_.json)
@@ -130,7 +130,7 @@ class move_command final : public command {
     if (!opened)
       return tl::unexpected(opened.error());
     auto& [daemon, space] = *opened;
-    auto done = daemon.move({space, prompt_.what(), 0, {}}, *tier_named(to_), daemon_.until());
+    auto done = daemon.admin().move({space, prompt_.what(), 0, {}}, *tier_named(to_), daemon_.until());
     if (!done)
       return request_failed(daemon, "moving the prompt", done.error());
     if (daemon_.json)
@@ -190,7 +190,7 @@ class pin_command final : public command {
 
  private:
   outcome<exit_code> pin(client::connection& daemon, const client::prompt_request& request, console& to) {
-    auto done = daemon.pin(request, daemon_.until());
+    auto done = daemon.admin().pin(request, daemon_.until());
     if (!done)
       return request_failed(daemon, "pinning the prompt", done.error());
     if (daemon_.json)
@@ -208,7 +208,7 @@ class pin_command final : public command {
   }
 
   outcome<exit_code> unpin(client::connection& daemon, const client::prompt_request& request, console& to) {
-    auto done = daemon.unpin(request, daemon_.until());
+    auto done = daemon.admin().unpin(request, daemon_.until());
     if (!done)
       return request_failed(daemon, "unpinning the prompt", done.error());
     if (daemon_.json)

@@ -69,7 +69,7 @@ class events_command final : public command {
       to.expect_reader();
       bool waits = from.sequence != 0 && from.tier == client::event_cursor{}.tier;
       auto until = waits ? client::within(look_up_every) : daemon_.until();
-      auto part = daemon->subscribe(from, events_at_a_time, until);
+      auto part = daemon->admin().subscribe(from, events_at_a_time, until);
       if (!part && part.error().code == errc::deadline && waits)
         continue;
       // The publisher begins anew, and its message says so.

@@ -80,7 +80,7 @@ class leases_command final : public command {
     uint64_t after = 0;
     bool more = true;
     while (more) { // asks in parts, because a long list does not fit in an answer
-      auto part = daemon->leases(after, daemon_.until());
+      auto part = daemon->admin().leases(after, daemon_.until());
       if (!part)
         return request_failed(*daemon, "asking for the leases", part.error());
       all.count = part->count;
@@ -91,7 +91,7 @@ class leases_command final : public command {
       more = more && all.leases.size() < std::min<uint64_t>(limit_, all.count);
     }
     all.leases.resize(std::min<uint64_t>(all.leases.size(), limit_));
-    auto status = daemon->status(daemon_.until());
+    auto status = daemon->admin().status(daemon_.until());
     if (!status)
       return request_failed(*daemon, "asking for the clients", status.error());
     names_by_connection names;
@@ -131,7 +131,7 @@ class lease_revoke_command final : public command {
     auto daemon = connect(daemon_, "terrace lease revoke", true);
     if (!daemon)
       return tl::unexpected(daemon.error());
-    auto done = daemon->revoke(lease_id{*id}, daemon_.until());
+    auto done = daemon->admin().revoke(lease_id{*id}, daemon_.until());
     if (!done)
       return request_failed(*daemon, "revoking the lease", done.error());
     if (daemon_.json)

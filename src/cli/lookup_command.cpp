@@ -140,7 +140,7 @@ class explain_command final : public command {
     client::prompt_request request;
     request.in = space;
     request.what = prompt_.what();
-    auto found = daemon.explain(request, daemon_.until());
+    auto found = daemon.admin().explain(request, daemon_.until());
     if (!found)
       return request_failed(daemon, "explain", found.error());
     if (daemon_.json)

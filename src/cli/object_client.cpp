@@ -128,7 +128,7 @@ result<void> object_client::prefetch(std::span<const digest> chunks) {
   client::prefetch_request request;
   request.in = space_;
   request.what = client::prefix::of_digests(chunks);
-  auto begun = daemon_.submit_prefetch(request);
+  auto begun = daemon_.async().prefetch(request);
   if (!begun)
     return tl::unexpected(begun.error());
   prefetching_.push_back(std::move(*begun));
@@ -140,7 +140,7 @@ prefetched object_client::take_prefetched(bool all) {
   std::erase_if(prefetching_, [&](auto& one) {
     if (!all && !one.ready())
       return false;
-    auto done = daemon_.wait(one);
+    auto done = one.wait();
     ++sum.requests;
     if (done) {
       sum.expected += done->expected_chunks;

@@ -115,7 +115,7 @@ std::string listed(const std::vector<client::space_status>& spaces) {
 } // namespace
 
 outcome<client::space> space_options::open(client::connection& daemon, const daemon_options& to) const {
-  auto status = daemon.status(to.until());
+  auto status = daemon.admin().status(to.until());
   if (!status)
     return request_failed(daemon, "asking for the spaces", status.error());
   std::vector<client::space_status> spaces;
@@ -126,7 +126,7 @@ outcome<client::space> space_options::open(client::connection& daemon, const dae
   if (number_ != 0) {
     if (!exists([&](const auto& one) { return one.space == number_; }))
       return failed(fmt::format("no space has the number {}; {}", number_, listed(spaces)));
-    auto opened = daemon.open_space(number_, to.until());
+    auto opened = daemon.admin().open_space(number_, to.until());
     return opened ? outcome<client::space>(*opened)
                   : request_failed(daemon, "opening the space", opened.error());
   }

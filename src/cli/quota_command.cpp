@@ -53,7 +53,8 @@ class quota_command final : public command {
     auto daemon = connect(daemon_, "terrace quota", !sets);
     if (!daemon)
       return tl::unexpected(daemon.error());
-    auto tenants = sets ? daemon->set_quota(change_, daemon_.until()) : daemon->quotas(daemon_.until());
+    auto tenants =
+        sets ? daemon->admin().set_quota(change_, daemon_.until()) : daemon->admin().quotas(daemon_.until());
     if (!tenants)
       return request_failed(*daemon, sets ? "changing the quota" : "asking for the quotas", tenants.error());
     if (daemon_.json)

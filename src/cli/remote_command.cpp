@@ -88,7 +88,7 @@ class remote_status_command final : public command {
     auto daemon = connect(daemon_, "terrace remote status", true);
     if (!daemon)
       return tl::unexpected(daemon.error());
-    auto remotes = daemon->remote_status(daemon_.until());
+    auto remotes = daemon->admin().remote_status(daemon_.until());
     if (!remotes)
       return request_failed(*daemon, "asking for the remote tier", remotes.error());
     if (daemon_.json) {
@@ -125,7 +125,7 @@ class remote_probe_command final : public command {
     auto daemon = connect(daemon_, "terrace remote probe", true);
     if (!daemon)
       return tl::unexpected(daemon.error());
-    auto probed = daemon->remote_probe(daemon_.until());
+    auto probed = daemon->admin().remote_probe(daemon_.until());
     if (!probed)
       return request_failed(*daemon, "probing the store", probed.error());
     const bool works = !probed->steps.empty() && probed->steps.back().failure.empty();
@@ -170,7 +170,7 @@ class remote_sweep_command final : public command {
     auto daemon = connect(daemon_, "terrace remote sweep", true);
     if (!daemon)
       return tl::unexpected(daemon.error());
-    auto swept = daemon->remote_sweep(what_, daemon_.until());
+    auto swept = daemon->admin().remote_sweep(what_, daemon_.until());
     if (!swept)
       return request_failed(*daemon, "sweeping the store", swept.error());
     if (daemon_.json)

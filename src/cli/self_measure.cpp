@@ -55,7 +55,7 @@ outcome<void> keep_in_flight(object_client& client, const char* doing, uint64_t 
   auto finish = [&](client::ticket<Result>& ticket) -> outcome<void> {
     if (!ticket)
       return {};
-    if (auto answer = client.daemon().wait(ticket); !answer)
+    if (auto answer = ticket.wait(); !answer)
       return request_failed(client.daemon(), doing, answer.error());
     return {};
   };
@@ -86,7 +86,7 @@ outcome<double> measure_store(object_client& client, const std::vector<digest>& 
     request.range = {static_cast<uint32_t>(i), 1};
     request.region = &client.region();
     request.runs = pieces;
-    return client.daemon().submit_store(request);
+    return client.daemon().async().store(request);
   });
   if (!done)
     return tl::unexpected(done.error());
@@ -103,7 +103,7 @@ outcome<double> measure_daemon_load(object_client& client, size_t objects, uint6
     request.range = {static_cast<uint32_t>(i), 1};
     request.region = &client.region();
     request.runs = pieces;
-    return client.daemon().submit_load(request);
+    return client.daemon().async().load(request);
   });
   if (!done)
     return tl::unexpected(done.error());

@@ -83,7 +83,7 @@ sent_prompts::lookup(client::connection& by, client::lookup_request request, cli
     now_->session = std::move(*opened);
   }
   sent_tokens_ += now_->session.continued(now_->prompt, unchanged_).tokens.size();
-  return by.lookup(now_->session, now_->prompt, unchanged_, request, until);
+  return now_->session.lookup(now_->prompt, unchanged_, request, until);
 }
 
 inline client::prefix sent_prompts::named(uint64_t first, uint64_t tokens) {

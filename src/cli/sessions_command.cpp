@@ -98,7 +98,7 @@ class sessions_command final : public command {
 
  private:
   outcome<exit_code> show(client::connection& daemon, console& to) {
-    auto all = daemon.sessions(daemon_.until());
+    auto all = daemon.admin().sessions(daemon_.until());
     if (!all)
       return request_failed(daemon, "asking for the sessions", all.error());
     if (daemon_.json)
@@ -109,7 +109,7 @@ class sessions_command final : public command {
   }
 
   outcome<exit_code> close(client::connection& daemon, const client::session_id& id, console& to) {
-    auto closed = daemon.close_session(id, daemon_.until());
+    auto closed = daemon.admin().close_session(id, daemon_.until());
     if (!closed)
       return request_failed(daemon, "closing the session", closed.error());
     if (daemon_.json)

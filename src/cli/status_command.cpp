@@ -20,7 +20,7 @@ class status_command final : public command {
     auto daemon = connect(daemon_, "terrace status", true);
     if (!daemon)
       return tl::unexpected(daemon.error());
-    auto status = daemon->status(daemon_.until());
+    auto status = daemon->admin().status(daemon_.until());
     if (!status)
       return request_failed(*daemon, "asking for the status", status.error());
     if (daemon_.json)
@@ -62,7 +62,7 @@ class shutdown_command final : public command {
             yes_);
         !agreed)
       return tl::unexpected(agreed.error());
-    auto clients = daemon->shut_down(when_idle_, daemon_.until());
+    auto clients = daemon->admin().shut_down(when_idle_, daemon_.until());
     if (!clients)
       return request_failed(*daemon, when_idle_ ? "draining the daemon" : "ending the daemon",
                             clients.error());
@@ -101,7 +101,7 @@ class log_level_command final : public command {
     auto daemon = connect(daemon_, "terrace log-level", true);
     if (!daemon)
       return tl::unexpected(daemon.error());
-    auto before = daemon->set_log_level(level_, daemon_.until());
+    auto before = daemon->admin().set_log_level(level_, daemon_.until());
     if (!before)
       return request_failed(*daemon, "setting the log level", before.error());
     if (daemon_.json)
@@ -156,7 +156,7 @@ class check_command final : public command {
     auto daemon = connect(daemon_, "terrace check", true);
     if (!daemon)
       return tl::unexpected(daemon.error());
-    auto found = daemon->check(daemon_.until());
+    auto found = daemon->admin().check(daemon_.until());
     if (!found)
       return request_failed(*daemon, "checking", found.error());
     if (daemon_.json)
@@ -197,7 +197,7 @@ class policies_command final : public command {
 
  private:
   outcome<exit_code> show(client::connection& daemon, console& to) {
-    auto status = daemon.policies(daemon_.until());
+    auto status = daemon.admin().policies(daemon_.until());
     if (!status)
       return request_failed(daemon, "asking for the policies", status.error());
     if (daemon_.json)
@@ -209,7 +209,7 @@ class policies_command final : public command {
 
   outcome<exit_code> set(client::connection& daemon, console& to) {
     const std::string &tier = words_[1], &policy = words_[2];
-    auto before = daemon.set_policy(tier, policy, daemon_.until());
+    auto before = daemon.admin().set_policy(tier, policy, daemon_.until());
     if (!before)
       return request_failed(daemon, "setting the policy of " + tier, before.error());
     if (daemon_.json)
@@ -270,7 +270,7 @@ class clients_command final : public command {
     auto daemon = connect(daemon_, "terrace clients", true);
     if (!daemon)
       return tl::unexpected(daemon.error());
-    auto status = daemon->status(daemon_.until());
+    auto status = daemon->admin().status(daemon_.until());
     if (!status)
       return request_failed(*daemon, "asking for the clients", status.error());
     if (!daemon_.json) {

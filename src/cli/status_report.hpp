@@ -2,7 +2,6 @@
 #pragma once
 
 #include "cli/json.hpp"
-#include "client/policies.hpp"
 #include "client/status.hpp"
 
 #include <chrono>

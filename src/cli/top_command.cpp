@@ -91,7 +91,7 @@ class top_command final : public command {
     if (!daemon)
       return tl::unexpected(daemon.error());
     interruption stop;
-    auto before = daemon->status(daemon_.until());
+    auto before = daemon->admin().status(daemon_.until());
     auto looked = clock::now();
     if (!before)
       return request_failed(*daemon, "asking for the status", before.error());
@@ -110,7 +110,7 @@ class top_command final : public command {
       }
       if (stop.requested())
         break;
-      auto now = daemon->status(daemon_.until());
+      auto now = daemon->admin().status(daemon_.until());
       auto at = clock::now();
       if (!now)
         return request_failed(*daemon, "asking for the status", now.error());

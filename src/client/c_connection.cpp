@@ -164,6 +164,6 @@ terrace_code terrace_unregister(terrace_connection* connection, terrace_region* 
     delete region;
     if (auto checked = check_given("connection", connection); !checked)
       return checked;
-    return connection->daemon.unregister(std::move(ended), deadline_of(timeout_ms));
+    return ended.unregister(deadline_of(timeout_ms));
   });
 }

@@ -163,8 +163,8 @@ terrace_code terrace_clear(terrace_connection* connection, const terrace_space* 
   return guarded(error, [&]() -> result<void> {
     if (auto checked = check_given("connection", connection); !checked)
       return checked;
-    auto cleared =
-        connection->daemon.clear(space == nullptr ? nullptr : &space->opened, deadline_of(timeout_ms));
+    auto cleared = connection->daemon.admin().clear(space == nullptr ? nullptr : &space->opened,
+                                                    deadline_of(timeout_ms));
     if (!cleared)
       return tl::unexpected<terrace::error>(cleared.error());
     if (objects != nullptr)

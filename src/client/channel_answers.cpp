@@ -1,7 +1,6 @@
 // The receiving side of a channel: the socket, and the answers that arrive on it.
 #include "client/channel.hpp"
 
-#include "client/socket.hpp"
 #include "protocol/verify.hpp"
 
 #include <cerrno>

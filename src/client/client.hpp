@@ -19,12 +19,11 @@
 
 #include "base/error.hpp"
 #include "base/unique_fd.hpp"
+#include "client/admin.hpp"
 #include "client/arrivals.hpp"
 #include "client/bell.hpp"
 #include "client/handles.hpp"
 #include "client/layer_ring.hpp"
-#include "client/operators.hpp"
-#include "client/policies.hpp"
 #include "client/region.hpp"
 #include "client/session.hpp"
 #include "client/status.hpp"
@@ -90,6 +89,60 @@ struct connect_options {
   std::chrono::milliseconds backoff_most{2000};
 };
 
+/// Requests with any number in flight; answers may arrive in any order. Each returns a ticket, whose `wait` has the
+/// answer.
+///
+/// Submitting waits only while the daemon's credits are exhausted, until `until` at most; the remaining time
+/// is sent to the daemon as the request's deadline.
+class async_requests {
+ public:
+  result<ticket<lookup_result>> lookup(const lookup_request& request, deadline until = {});
+  result<ticket<lookup_result>> await_lookup(const lookup_id& id, deadline until = {},
+                                             const request_options& options = {});
+  result<ticket<located_objects>> read_lease(const lease_id& id, chunk_range range = {}, deadline until = {},
+                                             std::span<const uint8_t> pools = {},
+                                             earlier_places earlier = earlier_places::kept,
+                                             const request_options& options = {});
+  result<ticket<load_result>> load(const load_request& request, deadline until = {});
+  result<ticket<prefetch_result>> prefetch(const prefetch_request& request, deadline until = {});
+  result<ticket<store_result>> store(const store_request& request, deadline until = {});
+  result<ticket<reservation>> reserve(const reserve_request& request, deadline until = {});
+  result<ticket<store_result>> commit(reservation written, deadline until = {},
+                                      const request_options& options = {});
+
+ private:
+  friend class connection;
+  friend class session;
+  explicit async_requests(std::shared_ptr<detail::core> core) : core_(std::move(core)) {}
+
+  template <class T, class Kind, class Build>
+  static result<ticket<T>> submit(const std::shared_ptr<detail::channel>& to, Kind kind, Build&& build,
+                                  deadline until);
+  template <class T, class Kind, class Request>
+  result<ticket<T>> submit_about(Kind kind, const Request& request, uint32_t region, deadline until,
+                                 uint32_t progress_region = 0);
+  result<uint32_t> region_id_of(const registered_region* region) const;
+  result<uint32_t> region_id_of(const arrivals* progress) const; ///< `progress` null: returns 0.
+
+  std::shared_ptr<detail::core> core_;
+};
+
+// The answers that a ticket may wait for.
+template <>
+result<lookup_result> ticket<lookup_result>::wait(deadline until);
+template <>
+result<located_objects> ticket<located_objects>::wait(deadline until);
+template <>
+result<load_result> ticket<load_result>::wait(deadline until);
+template <>
+result<prefetch_result> ticket<prefetch_result>::wait(deadline until);
+template <>
+result<store_result> ticket<store_result>::wait(deadline until);
+template <>
+result<reservation> ticket<reservation>::wait(deadline until);
+
+/// The common path: connect, open a space, look up, load, store. Further calls stand on the handles that these return,
+/// in `async` and in `admin`.
 class connection {
  public:
   /// Connects and performs the handshake.
@@ -125,9 +178,6 @@ class connection {
   // ---- spaces and regions ----
 
   result<space> open_space(const space_spec& spec, deadline until = {});
-  /// Opens the space that has this number in `status`, for operators: a salt need not be known. It is not opened again
-  /// by `reconnect`. Errors: `not_found`, `denied`.
-  result<space> open_space(uint32_t number, deadline until = {});
   /// The space can no longer be used; its objects stay. Errors: `busy` while the connection holds leases in it.
   result<void> close_space(const space& opened, deadline until = {});
 
@@ -155,9 +205,6 @@ class connection {
   /// Returns the bell of this connection, the same one each time. A store needs it if its `after` has not
   /// been reached when the store arrives.
   result<client::bell> bell(deadline until = {});
-  /// Waits until neither the daemon nor a device acting for it accesses the memory: then it may be freed.
-  result<void> unregister(registered_region region, deadline until = {});
-
   // ---- requests that wait for their answer ----
 
   result<lookup_result> lookup(const lookup_request& request, deadline until = {});
@@ -212,32 +259,6 @@ class connection {
   /// connection, unless it is kept, and with the daemon.
   result<session> open_session(const space& where, const session_options& options = {}, deadline until = {});
 
-  /// Opens a session with the first `tokens` of another one, or with fewer, up to the start of a chunk: see
-  /// `session::tokens`.
-  result<session> fork_session(const session& turns, uint64_t tokens, bool keep = false, deadline until = {});
-
-  /// Begins a turn: looks up `prompt`, whose first `unchanged` tokens are those of the session, and makes it
-  /// the session's. Sends only what is new, or the whole prompt if the daemon does not know the session, or
-  /// knows it with other tokens. `request` gives everything else; the items in its prefix are those of the
-  /// whole prompt. If its prefix has a tail, the partial chunk at the end of the saved turn is found, too.
-  result<lookup_result> lookup(session& turns, std::span<const uint32_t> prompt, uint64_t unchanged,
-                               lookup_request request = {}, deadline until = {});
-
-  /// Ends a turn: makes `prompt`, with what the model has said, the session's. A held session holds what the
-  /// tiers have of it, and releases what it held before. `items`: those of the whole prompt. Sends as little
-  /// as `lookup` does.
-  result<saved_session> save(session& turns, std::span<const uint32_t> prompt, uint64_t unchanged,
-                             std::span<const item> items = {}, const request_options& options = {},
-                             deadline until = {});
-
-  /// Ends a turn whose partial chunk is stored, too, in all pools and on all ranks. Its end is saved with it,
-  /// and so are `cursors`, one for each pool or none; lookups that find this end return them. Error:
-  /// `not_found` if an object of the partial chunk is missing; the session then stays at its last saved turn.
-  result<saved_session> save_with_tail(session& turns, std::span<const uint32_t> prompt, uint64_t unchanged,
-                                       std::span<const uint64_t> cursors = {},
-                                       std::span<const item> items = {}, const request_options& options = {},
-                                       deadline until = {});
-
   /// Keeps the logits of a prompt's last token, so that an identical prompt needs no prefill
   /// (lookup_request::logits). Errors: `not_found` if an object of its chunks is missing; `no_space`.
   result<saved_prompts> save_prompt(const prompt_to_save& request, deadline until = {});
@@ -247,170 +268,26 @@ class connection {
   session adopt_session(const space& where, const session_id& id, const session_point& at,
                         const session_options& options) const;
 
-  /// Returns false if there is no such session, which is no error.
-  result<bool> close_session(const session_id& id, deadline until = {});
-
-  /// Returns the sessions of the trust group.
-  result<sessions_status> sessions(deadline until = {});
-
-  /// Returns one session; none: there is no such session.
-  result<std::optional<session_status>> session_status_of(const session_id& id, deadline until = {});
-
   /// Reports how an inference request ended.
   result<void> end_inference(const inference_end& ended, deadline until = {});
 
-  /// Removes all objects of the space, or of the whole trust group; once it returns, no restart brings them
-  /// back.
-  result<clear_result> clear(const space* only = nullptr, deadline until = {});
+  // ---- further calls ----
 
-  result<daemon_status> status(deadline until = {});
-
-  /// The policy of each tier, and what the configured shadow policies would have hit.
-  result<policies_status> policies(deadline until = {});
-
-  /// Sets the eviction policy of a tier ("host", "disk"); its residents stay. Allowed for the daemon's own
-  /// user and root. Returns the previous policy. Errors: `denied`, `not_found`, `bad_request` listing the
-  /// known policies.
-  result<std::string> set_policy(const std::string& tier, const std::string& policy, deadline until = {});
-
-  // ---- for operators: allowed for the daemon's own user and root, otherwise `denied` ----
-
-  /// Returns what has come into or left the tiers of the trust group since `from`; a new cursor begins with
-  /// what is there. Waits until there is something. Errors: `deadline`: nothing has happened;
-  /// `gone`: events since `from` are lost, so begin with a new cursor.
-  result<event_part> subscribe(const event_cursor& from, uint32_t events_max = 1024, deadline until = {});
-
-  /// Returns the leases of the trust group, oldest first: at most 1,024 with numbers above `after`.
-  result<leases_status> leases(uint64_t after = 0, deadline until = {});
-
-  /// Recounts everything of the trust group while it serves, and compares the result with the daemon's
-  /// accounting. Each difference is an error in the daemon. Errors: `busy` while another check is in
-  /// progress.
-  result<check_result> check(deadline until = {});
-
-  /// Ends a lease for its owner and all readers, which get `gone` from then on. What they may be reading in
-  /// place stays until they release it or end. Errors: `not_found`.
-  result<revoke_result> revoke(const lease_id& id, deadline until = {});
-
-  /// Keeps what is found of a prompt in its tiers until it is unpinned or the daemon ends, even after this
-  /// connection has ended. Errors: `no_space` over lease.pin_percent.
-  result<pin_result> pin(const prompt_request& request, deadline until = {});
-
-  /// Ends the pin of exactly this prompt.
-  result<unpin_result> unpin(const prompt_request& request, deadline until = {});
-
-  /// Removes the objects of all chunks of the prompt. Objects under a lease stay readable for its holders,
-  /// but nobody finds them again.
-  result<clear_result> evict(const prompt_request& request, deadline until = {});
-
-  /// Says of each chunk of the prompt where it is, or why it is a miss. Counts no hit, and no policy is told.
-  /// The remote tiers of the trust group: none, or one.
-  result<std::vector<remote_state>> remote_status(deadline until = {});
-  /// Asks the store of the remote tier once. Errors: `unsupported` without such a tier.
-  result<remote_probe_result> remote_probe(deadline until = {});
-  /// Removes the values that clears have left behind there. The same errors.
-  result<remote_sweep_result> remote_sweep(const remote_sweep_request& what, deadline until = {});
-
-  result<explain_result> explain(const prompt_request& request, deadline until = {});
-
-  /// Moves the objects of all chunks of the prompt to host memory or to disk. Objects under a lease stay in
-  /// host memory as well. Errors: `unsupported` without a disk.
-  result<move_result> move(const prompt_request& request, tier_kind to, deadline until = {});
-
-  /// Returns the quotas of the trust group and the usage of their tenants.
-  result<std::vector<tenant_status>> quotas(deadline until = {});
-
-  /// Changes a quota until the configuration is reloaded with other quotas. Returns what `quotas` does.
-  /// Errors: `not_found` listing the names, `bad_request`.
-  result<std::vector<tenant_status>> set_quota(const quota_change& change, deadline until = {});
-
-  /// Sets the log level to "trace", "debug", "info", "warning" or "error" until the daemon restarts or
-  /// reloads its configuration. Returns the previous level. Errors: `bad_request` listing the levels.
-  result<std::string> set_log_level(const std::string& level, deadline until = {});
-
-  /// Shuts the daemon down in order: now, or, with `when_idle`, once the last client has left; until then it
-  /// admits no other one. Returns the number of clients of all trust groups.
-  result<uint32_t> shut_down(bool when_idle, deadline until = {});
-
-  // ---- the same, any number in flight; answers may arrive in any order ----
-  //
-  // Submitting waits only while the daemon's credits are exhausted, until `until` at most; the remaining time
-  // is sent to the daemon as the request's deadline.
-
-  result<ticket<lookup_result>> submit_lookup(const lookup_request& request, deadline until = {});
-  result<ticket<lookup_result>> submit_await_lookup(const lookup_id& id, deadline until = {},
-                                                    const request_options& options = {});
-  result<ticket<located_objects>> submit_read_lease(const lease_id& id, chunk_range range = {},
-                                                    deadline until = {}, std::span<const uint8_t> pools = {},
-                                                    earlier_places earlier = earlier_places::kept,
-                                                    const request_options& options = {});
-  result<ticket<load_result>> submit_load(const load_request& request, deadline until = {});
-  result<ticket<prefetch_result>> submit_prefetch(const prefetch_request& request, deadline until = {});
-  result<ticket<store_result>> submit_store(const store_request& request, deadline until = {});
-  result<ticket<reservation>> submit_reserve(const reserve_request& request, deadline until = {});
-  result<ticket<store_result>> submit_commit(reservation written, deadline until = {},
-                                             const request_options& options = {});
-
-  /// Takes the result and empties the ticket. If it fails with `errc::deadline` because of its own `until`,
-  /// the ticket remains valid and can be waited for again.
-  result<lookup_result> wait(ticket<lookup_result>& under_way, deadline until = {});
-  result<located_objects> wait(ticket<located_objects>& under_way, deadline until = {});
-  result<load_result> wait(ticket<load_result>& under_way, deadline until = {});
-  result<prefetch_result> wait(ticket<prefetch_result>& under_way, deadline until = {});
-  result<store_result> wait(ticket<store_result>& under_way, deadline until = {});
-  result<reservation> wait(ticket<reservation>& under_way, deadline until = {});
+  /// The same requests with any number in flight.
+  async_requests async();
+  /// What an operator asks of the daemon, and tells it to do.
+  client::admin admin() const;
 
   /// Receives available answers; if there is none, waits for at least one until `until`. Returns the number
   /// of answers received; see any_ticket::ready. Returns 0 if nothing is in flight, and if `signals` says so
   /// when a signal handler has interrupted the wait.
   result<uint32_t> poll(deadline until, on_signal signals = on_signal::goes_on);
 
-  /// Asks the daemon to end a request, which is still answered: with `cancelled`, or with its result. Returns
-  /// false if the daemon no longer knows the request.
-  result<bool> cancel(const detail::any_ticket& under_way, deadline until = {});
-
-  /// Asks the daemon to cancel the request, without waiting, and abandons it. When its answer arrives, it is
-  /// dropped and its resources are released.
-  static void give_up(detail::any_ticket& under_way);
-
   /// Returns a handle for a lease that another connection of the trust group took.
   lease adopt(const lease_id& id) const;
 
  private:
-  struct location {
-    uint64_t offset;
-    uint64_t bytes;
-    uint32_t segment;
-  };
-
   explicit connection(std::shared_ptr<detail::core> core);
-
-  template <class T, class Kind, class Build>
-  static result<ticket<T>> submit(const std::shared_ptr<detail::channel>& to, Kind kind, Build&& build,
-                                  deadline until);
-  template <class T, class Kind, class Request>
-  result<ticket<T>> submit_about(Kind kind, const Request& request, uint32_t region, deadline until,
-                                 uint32_t progress_region = 0);
-  template <class Table, class T, class Read>
-  static auto take(ticket<T>& under_way, deadline until, Read&& read)
-      -> result<decltype(read(std::declval<const Table&>()))>;
-  template <class T>
-  result<T> finish(result<ticket<T>> submitted, deadline until);
-  struct turn_end { ///< The turn to save.
-    bool tail = false;
-    std::span<const uint64_t> cursors;
-  };
-  result<saved_session> save_turn(session& turns, std::span<const uint32_t> prompt, uint64_t unchanged,
-                                  const turn_end& end, std::span<const item> items,
-                                  const request_options& options, deadline until);
-  template <class Attempt>
-  auto in_session(session& turns, std::span<const uint32_t> prompt, uint64_t unchanged,
-                  std::span<const item> items, deadline until, Attempt&& send) -> decltype(send(prefix()));
-  result<uint32_t> region_id_of(const registered_region* region) const;
-  result<uint32_t> region_id_of(const arrivals* progress) const; ///< `progress` null: returns 0.
-  static result<void> map_segments(detail::channel& channel_, std::span<const location> locations,
-                                   deadline until);
-
   std::shared_ptr<detail::core> core_;
 };
 

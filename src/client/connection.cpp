@@ -1,8 +1,10 @@
 // Connecting to the daemon, and sending requests. waiting.cpp has their answers.
+#include "base/copy_memory.hpp"
 #include "client/client.hpp"
 #include "client/core.hpp"
-#include "client/socket.hpp"
+#include "client/segments.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -11,6 +13,7 @@
 
 namespace terrace::client {
 
+using detail::ask;
 using detail::body_builder;
 using detail::encode;
 using detail::milliseconds_left;
@@ -54,10 +57,6 @@ result<bool> connection::reconnect(deadline until) { return core_->reconnect(unt
 
 result<space> connection::open_space(const space_spec& spec, deadline until) {
   return core_->open_space(spec, until);
-}
-
-result<space> connection::open_space(uint32_t number, deadline until) {
-  return core_->open_space(number, until);
 }
 
 result<void> connection::close_space(const space& opened, deadline until) {
@@ -117,20 +116,98 @@ result<registered_region> connection::register_generations(const region& memory,
   return made;
 }
 
-result<void> connection::unregister(registered_region region, deadline until) {
-  if (region.core_ != core_)
-    return fail(errc::bad_request, "expected a region that is registered with this connection");
-  region.core_.reset();
-  return core_->end_region(region.slot_, until);
+lease connection::adopt(const lease_id& id) const { return lease(core_->now(), id); }
+
+async_requests connection::async() { return async_requests(core_); }
+client::admin connection::admin() const { return client::admin(core_); }
+
+// ---- requests without tickets: their answers hold no resources ----
+
+result<bool> connection::cancel_lookup(const lookup_id& id, deadline until) {
+  return ask<kind::cancel>(
+      *core_->now(), until,
+      [&](body_builder& body) {
+        return wire::CreateCancel(body, 0, body.CreateVector(id.bytes.data(), id.bytes.size()));
+      },
+      [](const wire::CancelAnswer& table) { return table.found(); });
 }
 
-lease connection::adopt(const lease_id& id) const { return lease(core_->now(), id); }
+result<void> connection::end_inference(const inference_end& ended, deadline until) {
+  auto optional = [](const auto& value) -> flatbuffers::Optional<uint32_t> {
+    if (!value)
+      return flatbuffers::nullopt;
+    return static_cast<uint32_t>(*value);
+  };
+  std::optional<int64_t> think_ms;
+  if (ended.think_time)
+    think_ms = std::clamp<int64_t>(ended.think_time->count(), 0, UINT32_MAX);
+  return ask<kind::end_inference>(
+      *core_->now(), until,
+      [&](body_builder& body) {
+        return wire::CreateEndInference(body, ended.inference, optional(ended.output_tokens),
+                                        static_cast<wire::FinishReason>(ended.reason), ended.session_closed,
+                                        optional(think_ms), detail::to_wire(ended.time));
+      },
+      [](const wire::EndInferenceAnswer&) {});
+}
+
+result<bell> connection::bell(deadline until) { return core_->ring_with(until); }
+
+// Copies from the mapped arena, on the caller's thread.
+
+result<uint64_t> connection::load_under_lease(const lease& held, chunk_range range,
+                                              std::span<const std::span<uint8_t>> into, deadline until,
+                                              std::span<const uint8_t> pools, earlier_places earlier) {
+  lease_parts parts(range, into, earlier);
+  while (parts.more()) {
+    auto located = read_lease(held.id(), parts.range(), until, pools, parts.earlier());
+    if (!located)
+      return pass_on(located);
+    if (auto copied = parts.copy(located->objects); !copied)
+      return pass_on(copied);
+  }
+  return parts.bytes();
+}
+
+result<void> lease_parts::copy(std::span<const std::span<const uint8_t>> objects) {
+  size_t came = objects.size();
+  more_ = came != 0 && per_chunk_ != 0 && came % per_chunk_ == 0 && came < left_.size();
+  auto some = copy_objects(objects, more_ || came == 0 ? left_.first(came) : left_);
+  if (!some)
+    return pass_on(some);
+  bytes_ += *some;
+  if (!more_)
+    return {};
+  left_ = left_.subspan(came);
+  auto chunks = static_cast<uint32_t>(came / per_chunk_);
+  range_ = {range_.first + chunks, range_.count - chunks};
+  earlier_ = earlier_places::given_up;
+  return {};
+}
+
+result<uint64_t> copy_objects(std::span<const std::span<const uint8_t>> from,
+                              std::span<const std::span<uint8_t>> into) {
+  if (from.size() != into.size())
+    return fail(errc::bad_request, "expected one destination an object (" + std::to_string(from.size()) +
+                                       "), got " + std::to_string(into.size()));
+  for (size_t i = 0; i < from.size(); ++i)
+    if (from[i].size() != into[i].size())
+      return fail(errc::bad_request, "expected a destination of " + std::to_string(from[i].size()) +
+                                         " bytes for object " + std::to_string(i) + ", got " +
+                                         std::to_string(into[i].size()));
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < from.size(); ++i) {
+    copy_memory(into[i].data(), from[i].data(), from[i].size());
+    bytes += from[i].size();
+  }
+  return bytes;
+}
 
 // ---- submitting ----
 
 template <class T, class Kind, class Build>
-result<ticket<T>> connection::submit(const std::shared_ptr<detail::channel>& to, Kind kind, Build&& build,
-                                     deadline until) {
+result<ticket<T>> async_requests::submit(const std::shared_ptr<detail::channel>& to, Kind kind, Build&& build,
+                                         deadline until) {
   auto id = to->submit(kind, std::forward<Build>(build), until);
   if (!id)
     return pass_on(id);
@@ -141,8 +218,8 @@ result<ticket<T>> connection::submit(const std::shared_ptr<detail::channel>& to,
 }
 
 template <class T, class Kind, class Request>
-result<ticket<T>> connection::submit_about(Kind kind, const Request& request, uint32_t region, deadline until,
-                                           uint32_t progress_region) {
+result<ticket<T>> async_requests::submit_about(Kind kind, const Request& request, uint32_t region,
+                                               deadline until, uint32_t progress_region) {
   auto space = core_->space_id_of(request.in);
   if (!space)
     return pass_on(space);
@@ -151,29 +228,29 @@ result<ticket<T>> connection::submit_about(Kind kind, const Request& request, ui
       core_->now(), kind, [&](body_builder& body) { return encode(body, request, context); }, until);
 }
 
-result<uint32_t> connection::region_id_of(const registered_region* region) const {
+result<uint32_t> async_requests::region_id_of(const registered_region* region) const {
   if (!region || region->core_ != core_)
     return fail(errc::bad_request, "expected a region that is registered with this connection");
   return core_->region_at(region->slot_).id;
 }
 
-result<uint32_t> connection::region_id_of(const arrivals* progress) const {
+result<uint32_t> async_requests::region_id_of(const arrivals* progress) const {
   return progress ? region_id_of(&progress->at()) : result<uint32_t>(0U);
 }
 
-result<ticket<lookup_result>> connection::submit_lookup(const lookup_request& request, deadline until) {
+result<ticket<lookup_result>> async_requests::lookup(const lookup_request& request, deadline until) {
   return submit_about<lookup_result>(kind::lookup, request, 0, until);
 }
 
-result<ticket<lookup_result>> connection::submit_await_lookup(const lookup_id& id, deadline until,
-                                                              const request_options& options) {
+result<ticket<lookup_result>> async_requests::await_lookup(const lookup_id& id, deadline until,
+                                                           const request_options& options) {
   request_context context{0, 0, milliseconds_left(until)};
   return submit<lookup_result>(
       core_->now(), kind::await_lookup,
       [&](body_builder& body) { return encode(body, id, options, context); }, until);
 }
 
-result<ticket<load_result>> connection::submit_load(const load_request& request, deadline until) {
+result<ticket<load_result>> async_requests::load(const load_request& request, deadline until) {
   auto region = region_id_of(request.region);
   if (!region)
     return pass_on(region);
@@ -195,7 +272,7 @@ result<ticket<load_result>> connection::submit_load(const load_request& request,
   return sent;
 }
 
-result<ticket<prefetch_result>> connection::submit_prefetch(const prefetch_request& request, deadline until) {
+result<ticket<prefetch_result>> async_requests::prefetch(const prefetch_request& request, deadline until) {
   auto progress = region_id_of(request.progress);
   if (!progress)
     return pass_on(progress);
@@ -207,7 +284,7 @@ result<ticket<prefetch_result>> connection::submit_prefetch(const prefetch_reque
       until);
 }
 
-result<ticket<store_result>> connection::submit_store(const store_request& request, deadline until) {
+result<ticket<store_result>> async_requests::store(const store_request& request, deadline until) {
   auto region = region_id_of(request.region);
   if (!region)
     return pass_on(region);
@@ -217,12 +294,12 @@ result<ticket<store_result>> connection::submit_store(const store_request& reque
   return submit_about<store_result>(kind::store, request, *region, until, *after);
 }
 
-result<ticket<reservation>> connection::submit_reserve(const reserve_request& request, deadline until) {
+result<ticket<reservation>> async_requests::reserve(const reserve_request& request, deadline until) {
   return submit_about<reservation>(kind::reserve, request, 0, until);
 }
 
-result<ticket<store_result>> connection::submit_commit(reservation written, deadline until,
-                                                       const request_options& options) {
+result<ticket<store_result>> async_requests::commit(reservation written, deadline until,
+                                                    const request_options& options) {
   if (!written)
     return fail(errc::bad_request, "expected a reservation, got an empty handle");
   request_context context{0, 0, milliseconds_left(until)};
@@ -234,10 +311,10 @@ result<ticket<store_result>> connection::submit_commit(reservation written, dead
   return sent;
 }
 
-result<ticket<located_objects>> connection::submit_read_lease(const lease_id& id, chunk_range range,
-                                                              deadline until, std::span<const uint8_t> pools,
-                                                              earlier_places earlier,
-                                                              const request_options& options) {
+result<ticket<located_objects>> async_requests::read_lease(const lease_id& id, chunk_range range,
+                                                           deadline until, std::span<const uint8_t> pools,
+                                                           earlier_places earlier,
+                                                           const request_options& options) {
   request_context context{0, 0, milliseconds_left(until)};
   return submit<located_objects>(
       core_->now(), kind::read_lease,

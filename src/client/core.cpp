@@ -1,7 +1,6 @@
 #include "client/core.hpp"
 
-#include "client/decode.hpp"
-#include "client/socket.hpp"
+#include "client/conversions.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -284,10 +283,16 @@ void reservation::abort() {
   channel_.reset();
 }
 
-void registered_region::unregister() {
+void registered_region::drop() {
   if (core_)
     core_->unregister_region(slot_);
   core_.reset();
+}
+
+result<void> registered_region::unregister(deadline until) {
+  if (!core_)
+    return fail(errc::bad_request, "expected a region that is registered, got an empty handle");
+  return std::exchange(core_, nullptr)->end_region(slot_, until);
 }
 
 std::shared_ptr<detail::channel> registered_region::channel() const { return core_ ? core_->now() : nullptr; }

@@ -3,7 +3,7 @@
 
 #include "client/channel.hpp"
 #include "client/client.hpp"
-#include "client/encode.hpp"
+#include "client/conversions.hpp"
 #include "protocol/verb_tables.hpp"
 #include "protocol/verify.hpp"
 
@@ -171,6 +171,17 @@ auto ask(channel& with, deadline until, Build&& build, Read&& read, std::span<co
   if (!id)
     return read_result<answer_table, decltype(adapted)>(tl::unexpected<error>(id.error()));
   return take<answer_table>(with, *id, until, adapted);
+}
+
+/// Waits for the answer. A request that timed out is given up, because nobody has its ticket.
+template <class T>
+result<T> finish(result<ticket<T>> submitted, deadline until) {
+  if (!submitted)
+    return pass_on(submitted);
+  auto done = submitted->wait(until);
+  if (!done)
+    submitted->give_up();
+  return done;
 }
 
 } // namespace terrace::client::detail

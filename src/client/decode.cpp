@@ -1,4 +1,4 @@
-#include "client/decode.hpp"
+#include "client/conversions.hpp"
 
 #include <algorithm>
 

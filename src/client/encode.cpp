@@ -1,4 +1,4 @@
-#include "client/encode.hpp"
+#include "client/conversions.hpp"
 
 #include "client/arrivals.hpp"
 #include "protocol/descriptors.hpp"

@@ -16,7 +16,11 @@
 
 namespace terrace::client {
 
+class async_requests;
 class connection;
+struct lookup_result;
+template <class T>
+class ticket;
 
 namespace detail {
 class channel; // one incarnation of a connection
@@ -45,6 +49,7 @@ class lease {
 
  private:
   friend class connection;
+  friend class ticket<lookup_result>;
   lease(std::shared_ptr<detail::channel> channel, lease_id id) : channel_(std::move(channel)), id_(id) {}
   std::shared_ptr<detail::channel> channel_;
   lease_id id_;
@@ -84,7 +89,8 @@ class reservation {
   void abort();
 
  private:
-  friend class connection;
+  friend class async_requests;
+  friend class ticket<reservation>;
   std::shared_ptr<detail::channel> channel_;
   uint64_t id_ = 0;
   std::vector<std::span<uint8_t>> objects_;
@@ -104,7 +110,7 @@ class registered_region {
     std::swap(mapped_, other.mapped_);
     return *this;
   }
-  ~registered_region() { unregister(); }
+  ~registered_region() { drop(); }
 
   explicit operator bool() const { return core_ != nullptr; }
   uint64_t bytes() const { return bytes_; }
@@ -112,11 +118,15 @@ class registered_region {
   /// Sealed, so that the daemon maps it; otherwise it is accessed through the descriptor, which is slower.
   bool mapped() const { return mapped_; }
 
-  void unregister();
+  /// Waits until neither the daemon nor a device acting for it accesses the memory: then it may be freed. The handle is
+  /// empty afterwards.
+  result<void> unregister(deadline until = {});
 
  private:
+  friend class async_requests;
   friend class connection;
   friend class layer_events;
+  void drop(); ///< without waiting
   /// Channel on which it was last registered; null: it is not registered.
   std::shared_ptr<detail::channel> channel() const;
   std::shared_ptr<detail::core> core_;
@@ -144,20 +154,36 @@ class any_ticket {
   bool ready() const;
   explicit operator bool() const { return id_ != 0; }
 
- private:
-  friend class client::connection;
+  /// Asks the daemon to end the request, which is still answered: with `cancelled`, or with its result. Returns
+  /// false if the daemon no longer knows the request.
+  result<bool> cancel(deadline until = {}) const;
+
+  /// Asks the daemon to cancel the request, without waiting, and abandons it. When its answer arrives, it is
+  /// dropped and its resources are released.
+  void give_up();
+
+ protected:
+  /// Waits for the answer, a `Table`, and reads it.
+  template <class Table, class Read>
+  auto take(deadline until, Read&& read) -> result<decltype(read(std::declval<const Table&>()))>;
+
+  friend class client::async_requests;
   std::shared_ptr<channel> channel_;
   uint64_t id_ = 0;
 };
 
 } // namespace detail
 
-/// A request in progress. Take its result with connection::wait. Destroying it does not cancel the request:
+/// A request in progress. Destroying it does not cancel the request:
 /// its answer, and what it would hold, is dropped when it arrives.
 template <class T>
 class ticket : public detail::any_ticket {
  public:
   using result_type = T;
+
+  /// Takes the result and empties the ticket. If it fails with `errc::deadline` because of its own `until`,
+  /// the ticket remains valid and can be waited for again.
+  result<T> wait(deadline until = {});
 };
 
 } // namespace terrace::client

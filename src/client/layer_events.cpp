@@ -179,7 +179,7 @@ result<void> layer_events::close(deadline until) {
   all.close_events();
   if (!all.page)
     return {};
-  return all.daemon.unregister(std::move(all.page), until);
+  return all.page.unregister(until);
 }
 
 result<void> layer_events::restart(deadline until) {

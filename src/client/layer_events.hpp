@@ -5,10 +5,10 @@
 //   auto events = layer_events::make(*daemon, {.device = uuid, .loads = 3, .layers = layers});
 //   auto load = (*events)->begin();                  // a slot
 //   request.layers = *load;                          // a load of up to `layers` pools: an event for each
-//   auto ticket = daemon->submit_load(request);
+//   auto ticket = daemon->async().load(request);
 //   (*events)->wait(*load, i, stream, until);        // before layer i's kernels
 //   (*events)->pass(*load, stream);                  // behind the last wait
-//   (*events)->end(*load, daemon->wait(*ticket));
+//   (*events)->end(*load, ticket->wait());
 //
 // The GPU's process owns the events: it records each one behind the copies of its layer and then says so in a
 // shared page. A stream that waits for an unrecorded event would not wait at all, so `wait` waits on the

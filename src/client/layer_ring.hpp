@@ -6,10 +6,10 @@
 //   std::unique_ptr<layer_ring> ring = *layer_ring::make(*memory, *page, {.loads = 3, .layers = layers});
 //   auto load = ring->begin();                      // a slot of the ring
 //   request.layers = *load;                         // a load of up to `layers` pools: a counter for each
-//   auto ticket = daemon->submit_load(request);
+//   auto ticket = daemon->async().load(request);
 //   cuStreamWaitValue32(stream, page_on_gpu + load->layer(i).offset, load->value, CU_STREAM_WAIT_VALUE_GEQ); // before layer i
 //   cuStreamWriteValue32(stream, page_on_gpu + load->passed().offset, load->value, 0);                       // behind the last wait
-//   ring->end(*load, daemon->wait(*ticket));
+//   ring->end(*load, ticket->wait());
 //
 // `page_on_gpu` is the address of the memory on the GPU: the engine registers it in its own process
 // (cuMemHostRegister, cuMemHostGetDevicePointer).
@@ -84,6 +84,7 @@ class layer_ring {
 
  private:
   friend class connection;
+  friend class async_requests;
   friend struct layered_load;
 
   struct slot {

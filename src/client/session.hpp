@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/digest.hpp"
+#include "base/error.hpp"
 #include "base/ids.hpp"
 #include "client/types.hpp"
 
@@ -19,9 +20,11 @@ namespace terrace::client {
 
 class connection;
 struct lookup_result;
+struct saved_session;
 
 namespace detail {
 class channel;
+class core;
 } // namespace detail
 
 /// 128 unguessable bits: anyone who has the id may use the session within its trust group.
@@ -38,7 +41,7 @@ enum class session_mode : uint8_t {
 
 struct session_options {
   session_mode mode = session_mode::tagged;
-  /// The session ends only by `close_session` or by a bound, not with its connection or this handle.
+  /// The session ends only by `admin::close_session` or by a bound, not with its connection or this handle.
   bool keep = false;
   std::string lora;          ///< as in `prefix`; applies to all turns
   std::string salt;          ///< as in `prefix`
@@ -53,8 +56,8 @@ struct session_point {
   uint32_t digest_width = 0;
 };
 
-/// Closes its session on destruction, without waiting, unless the session is kept. Used on the thread of its
-/// connection.
+/// Its calls go through the connection that opened or adopted it, on that connection's thread. Closes its session on
+/// destruction, without waiting, unless the session is kept.
 class session {
  public:
   session() = default;
@@ -71,6 +74,32 @@ class session {
   uint64_t tokens() const { return at_.tokens; }
   const session_point& at() const { return at_; }
 
+  /// Opens a session with the first `tokens` of this one, or with fewer, up to the start of a chunk: see
+  /// `tokens`.
+  result<session> fork(uint64_t tokens, bool keep = false, deadline until = {}) const;
+
+  /// Begins a turn: looks up `prompt`, whose first `unchanged` tokens are those of the session, and makes it
+  /// the session's. Sends only what is new, or the whole prompt if the daemon does not know the session, or
+  /// knows it with other tokens. `request` gives everything else; the items in its prefix are those of the
+  /// whole prompt. If its prefix has a tail, the partial chunk at the end of the saved turn is found, too.
+  result<lookup_result> lookup(std::span<const uint32_t> prompt, uint64_t unchanged,
+                               lookup_request request = {}, deadline until = {});
+
+  /// Ends a turn: makes `prompt`, with what the model has said, the session's. A held session holds what the
+  /// tiers have of it, and releases what it held before. `items`: those of the whole prompt. Sends as little
+  /// as `lookup` does.
+  result<saved_session> save(std::span<const uint32_t> prompt, uint64_t unchanged,
+                             std::span<const item> items = {}, const request_options& options = {},
+                             deadline until = {});
+
+  /// Ends a turn whose partial chunk is stored, too, in all pools and on all ranks. Its end is saved with it,
+  /// and so are `cursors`, one for each pool or none; lookups that find this end return them. Error:
+  /// `not_found` if an object of the partial chunk is missing; the session then stays at its last saved turn.
+  result<saved_session> save_with_tail(std::span<const uint32_t> prompt, uint64_t unchanged,
+                                       std::span<const uint64_t> cursors = {},
+                                       std::span<const item> items = {}, const request_options& options = {},
+                                       deadline until = {});
+
   /// Returns what a request sends of `prompt`, whose first `unchanged` tokens are those of the session: the
   /// rest, beginning at the last token that the session can continue. A store, reserve or load may only name
   /// chunks from there on, counted from the start of the prompt; `unchanged` is then at most the first token
@@ -86,9 +115,24 @@ class session {
 
  private:
   friend class connection;
+  struct turn_end { ///< The turn to save.
+    bool tail = false;
+    std::span<const uint64_t> cursors;
+  };
+  static result<session> open(const std::shared_ptr<detail::core>& core, const space& where,
+                              const session_options& options, deadline until);
+  static session adopt(const std::shared_ptr<detail::core>& core, const space& where, const session_id& id,
+                       const session_point& at, const session_options& options);
+  result<saved_session> save_turn(std::span<const uint32_t> prompt, uint64_t unchanged, const turn_end& end,
+                                  std::span<const item> items, const request_options& options,
+                                  deadline until);
+  template <class Send>
+  auto continue_with(std::span<const uint32_t> prompt, uint64_t unchanged, std::span<const item> items,
+                     deadline until, Send&& send) -> decltype(send(prefix()));
   void swap(session& other) noexcept;
 
-  std::shared_ptr<detail::channel> channel_;
+  std::shared_ptr<detail::core> core_;
+  std::shared_ptr<detail::channel> channel_; ///< on which it was opened
   session_id id_;
   space in_;
   uint32_t chunk_tokens_ = 1;

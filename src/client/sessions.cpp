@@ -1,8 +1,7 @@
 // Calls on sessions.
 #include "client/client.hpp"
+#include "client/conversions.hpp"
 #include "client/core.hpp"
-#include "client/encode.hpp"
-#include "client/socket.hpp"
 
 #include <algorithm>
 
@@ -10,6 +9,7 @@ namespace terrace::client {
 
 using detail::ask;
 using detail::body_builder;
+using detail::pass_on;
 using protocol::kind;
 
 namespace {
@@ -57,11 +57,18 @@ flatbuffers::Offset<flatbuffers::String> optional_text(body_builder& body, const
   return text.empty() ? flatbuffers::Offset<flatbuffers::String>() : body.CreateString(text);
 }
 
+result<void> check_open(const session& turns) {
+  if (turns)
+    return {};
+  return fail(errc::bad_request, "expected a session that is open, got one that was closed");
+}
+
 } // namespace
 
 // ---- the handle ----
 
 void session::swap(session& other) noexcept {
+  std::swap(core_, other.core_);
   std::swap(channel_, other.channel_);
   std::swap(id_, other.id_);
   std::swap(in_, other.in_);
@@ -99,11 +106,21 @@ void session::close() {
 // ---- calls ----
 
 result<session> connection::open_session(const space& where, const session_options& options, deadline until) {
-  auto number = core_->space_id_of(where);
+  return session::open(core_, where, options, until);
+}
+
+session connection::adopt_session(const space& where, const session_id& id, const session_point& at,
+                                  const session_options& options) const {
+  return session::adopt(core_, where, id, at, options);
+}
+
+result<session> session::open(const std::shared_ptr<detail::core>& core, const space& where,
+                              const session_options& options, deadline until) {
+  auto number = core->space_id_of(where);
   if (!number)
-    return tl::unexpected<error>(number.error());
+    return pass_on(number);
   auto id = ask<kind::open_session>(
-      *core_->now(), until,
+      *core->now(), until,
       [&](body_builder& body) {
         auto seed = options.seed.empty() ? 0 : body.CreateVector(options.seed);
         auto lora = optional_text(body, options.lora);
@@ -113,115 +130,119 @@ result<session> connection::open_session(const space& where, const session_optio
       },
       [](const wire::OpenSessionAnswer& table) { return to_session(*table.session()); });
   if (!id)
-    return tl::unexpected<error>(id.error());
-  return adopt_session(where, *id, {}, options);
+    return pass_on(id);
+  return adopt(core, where, *id, {}, options);
 }
 
-session connection::adopt_session(const space& where, const session_id& id, const session_point& at,
-                                  const session_options& options) const {
+session session::adopt(const std::shared_ptr<detail::core>& core, const space& where, const session_id& id,
+                       const session_point& at, const session_options& options) {
   session opened;
-  opened.channel_ = core_->now();
+  opened.core_ = core;
+  opened.channel_ = core->now();
   opened.id_ = id;
   opened.in_ = where;
-  opened.chunk_tokens_ = core_->chunk_tokens_of(where);
+  opened.chunk_tokens_ = core->chunk_tokens_of(where);
   opened.options_ = options;
   opened.at_ = at;
   return opened;
 }
 
-result<session> connection::fork_session(const session& turns, uint64_t tokens, bool keep, deadline until) {
-  auto number = core_->space_id_of(turns.in());
+result<session> session::fork(uint64_t tokens, bool keep, deadline until) const {
+  if (auto open = check_open(*this); !open)
+    return pass_on(open);
+  auto number = core_->space_id_of(in_);
   if (!number)
-    return tl::unexpected<error>(number.error());
-  session_options options = turns.options_;
+    return pass_on(number);
+  session_options options = options_;
   options.keep = keep;
   return ask<kind::fork_session>(
       *core_->now(), until,
       [&](body_builder& body) {
-        return wire::CreateForkSession(body, write(body, turns.id()), *number, tokens, keep);
+        return wire::CreateForkSession(body, write(body, id_), *number, tokens, keep);
       },
       [&](const wire::ForkSessionAnswer& table) {
-        return adopt_session(turns.in(), to_session(*table.session()),
-                             point_of(table.tokens(), table.digest()), options);
+        return adopt(core_, in_, to_session(*table.session()), point_of(table.tokens(), table.digest()),
+                     options);
       });
 }
 
-result<bool> connection::close_session(const session_id& id, deadline until) {
+result<bool> admin::close_session(const session_id& id, deadline until) {
   return ask<kind::close_session>(
       *core_->now(), until,
       [&](body_builder& body) { return wire::CreateCloseSession(body, write(body, id)); },
       [](const wire::CloseSessionAnswer& table) { return table.closed(); });
 }
 
-/// Calls `attempt`, which sends a prefix that continues the session. If the session has ended or its tokens
+/// Calls `send`, which sends a prefix that continues the session. If the session has ended or its tokens
 /// are not those that its handle assumes, calls it again with the whole prompt.
-template <class Attempt>
-auto connection::in_session(session& turns, std::span<const uint32_t> prompt, uint64_t unchanged,
-                            std::span<const item> items, deadline until, Attempt&& send)
-    -> decltype(send(prefix())) {
+template <class Send>
+auto session::continue_with(std::span<const uint32_t> prompt, uint64_t unchanged, std::span<const item> items,
+                            deadline until, Send&& send) -> decltype(send(prefix())) {
+  if (auto open = check_open(*this); !open)
+    return pass_on(open);
   auto attempt = [&](uint64_t same) {
-    prefix what = turns.continued(prompt, same);
+    prefix what = continued(prompt, same);
     uint64_t first = what.parent_tokens; // the daemon hashes from the start of the chunk before
-    first -= first % turns.chunk_tokens_;
+    first -= first % chunk_tokens_;
     auto begin = std::find_if(items.begin(), items.end(), [&](const item& one) {
       return uint64_t{one.first_token} + one.tokens > first;
     });
     what.items = items.subspan(static_cast<size_t>(begin - items.begin()));
     return send(what);
   };
-  auto lost = [&](const auto& found) { return !found && found.error().code == errc::gone && alive(); };
+  auto lost = [&](const auto& found) {
+    return !found && found.error().code == errc::gone && core_->now()->alive();
+  };
   auto found = attempt(unchanged);
   if (lost(found)) // the session's tokens are not those that this handle assumes
     found = attempt(0);
   if (lost(found)) { // the session has ended, so a new one is opened
-    auto opened = open_session(turns.in(), turns.options_, until);
+    auto opened = open(core_, in_, options_, until);
     if (!opened)
-      return tl::unexpected<error>(opened.error());
-    turns.id_ = opened->id_;
-    turns.channel_ = std::move(opened->channel_);
+      return pass_on(opened);
+    id_ = opened->id_;
+    channel_ = std::move(opened->channel_);
     opened->id_ = {};
-    turns.at_ = {};
+    at_ = {};
     found = attempt(0);
   }
   return found;
 }
 
-result<lookup_result> connection::lookup(session& turns, std::span<const uint32_t> prompt, uint64_t unchanged,
-                                         lookup_request request, deadline until) {
-  request.in = turns.in();
+result<lookup_result> session::lookup(std::span<const uint32_t> prompt, uint64_t unchanged,
+                                      lookup_request request, deadline until) {
+  request.in = in_;
   auto items = request.what.items;
   bool tail = request.what.tail;
-  return in_session(turns, prompt, unchanged, items, until, [&](const prefix& what) {
+  return continue_with(prompt, unchanged, items, until, [&](const prefix& what) {
     request.what = what;
     request.what.tail = tail;
-    auto found = lookup(request, until);
+    auto found = detail::finish(async_requests(core_).lookup(request, until), until);
     if (found)
-      turns.moved(*found);
+      moved(*found);
     return found;
   });
 }
 
-result<saved_session> connection::save(session& turns, std::span<const uint32_t> prompt, uint64_t unchanged,
-                                       std::span<const item> items, const request_options& options,
-                                       deadline until) {
-  return save_turn(turns, prompt, unchanged, {}, items, options, until);
+result<saved_session> session::save(std::span<const uint32_t> prompt, uint64_t unchanged,
+                                    std::span<const item> items, const request_options& options,
+                                    deadline until) {
+  return save_turn(prompt, unchanged, {}, items, options, until);
 }
 
-result<saved_session> connection::save_with_tail(session& turns, std::span<const uint32_t> prompt,
-                                                 uint64_t unchanged, std::span<const uint64_t> cursors,
-                                                 std::span<const item> items, const request_options& options,
-                                                 deadline until) {
-  return save_turn(turns, prompt, unchanged, {true, cursors}, items, options, until);
+result<saved_session> session::save_with_tail(std::span<const uint32_t> prompt, uint64_t unchanged,
+                                              std::span<const uint64_t> cursors, std::span<const item> items,
+                                              const request_options& options, deadline until) {
+  return save_turn(prompt, unchanged, {true, cursors}, items, options, until);
 }
 
-result<saved_session> connection::save_turn(session& turns, std::span<const uint32_t> prompt,
-                                            uint64_t unchanged, const turn_end& end,
-                                            std::span<const item> items, const request_options& options,
-                                            deadline until) {
-  auto number = core_->space_id_of(turns.in());
+result<saved_session> session::save_turn(std::span<const uint32_t> prompt, uint64_t unchanged,
+                                         const turn_end& end, std::span<const item> items,
+                                         const request_options& options, deadline until) {
+  auto number = core_->space_id_of(in_);
   if (!number)
-    return tl::unexpected<error>(number.error());
-  return in_session(turns, prompt, unchanged, items, until, [&](prefix what) {
+    return pass_on(number);
+  return continue_with(prompt, unchanged, items, until, [&](prefix what) {
     what.tail = end.tail;
     auto saved = ask<kind::save_session>(
         *core_->now(), until,
@@ -236,7 +257,7 @@ result<saved_session> connection::save_turn(session& turns, std::span<const uint
         },
         decode_saved);
     if (saved)
-      turns.moved(saved->at);
+      moved(saved->at);
     return saved;
   });
 }
@@ -244,7 +265,7 @@ result<saved_session> connection::save_turn(session& turns, std::span<const uint
 result<saved_prompts> connection::save_prompt(const prompt_to_save& request, deadline until) {
   auto number = core_->space_id_of(request.in);
   if (!number)
-    return tl::unexpected<error>(number.error());
+    return pass_on(number);
   prefix prompt = request.what;
   prompt.tail = true;
   return ask<kind::save_prompt>(
@@ -264,12 +285,12 @@ result<saved_prompts> connection::save_prompt(const prompt_to_save& request, dea
       });
 }
 
-result<sessions_status> connection::sessions(deadline until) {
+result<sessions_status> admin::sessions(deadline until) {
   return ask<kind::sessions>(
       *core_->now(), until, [](body_builder& body) { return wire::CreateSessions(body); }, decode_sessions);
 }
 
-result<std::optional<session_status>> connection::session_status_of(const session_id& id, deadline until) {
+result<std::optional<session_status>> admin::session_status_of(const session_id& id, deadline until) {
   return ask<kind::sessions>(
       *core_->now(), until, [&](body_builder& body) { return wire::CreateSessions(body, write(body, id)); },
       [](const wire::SessionsAnswer& table) {

@@ -1,7 +1,7 @@
 // Receives the answers to submitted requests, and makes calls that submit one and wait for its answer.
 #include "client/client.hpp"
+#include "client/conversions.hpp"
 #include "client/core.hpp"
-#include "client/decode.hpp"
 
 #include <cstring>
 
@@ -14,10 +14,16 @@ using protocol::kind;
 
 namespace {
 
+struct location {
+  uint64_t offset;
+  uint64_t bytes;
+  uint32_t segment;
+};
+
 /// Returns the locations of objects in an answer.
-template <class Location, class Table>
-std::vector<Location> locations_in(const Table& table) {
-  std::vector<Location> list;
+template <class Table>
+std::vector<location> locations_in(const Table& table) {
+  std::vector<location> list;
   list.reserve(table.locations()->size());
   for (const auto* place : *table.locations())
     list.push_back({place->offset(), place->bytes(), place->segment()});
@@ -25,9 +31,8 @@ std::vector<Location> locations_in(const Table& table) {
 }
 
 /// Returns the places in this process, whose segments are mapped; empty where there is no object.
-template <class Location>
 result<std::vector<std::span<uint8_t>>> mapped_at(const detail::segments& mapped,
-                                                  const std::vector<Location>& places, bool for_writing) {
+                                                  const std::vector<location>& places, bool for_writing) {
   std::vector<std::span<uint8_t>> objects;
   objects.reserve(places.size());
   for (const auto& place : places) {
@@ -43,24 +48,42 @@ result<std::vector<std::span<uint8_t>>> mapped_at(const detail::segments& mapped
   return objects;
 }
 
+result<void> map_segments(detail::channel& channel_, std::span<const location> locations, deadline until) {
+  for (const auto& place : locations) {
+    if (place.bytes == 0 || channel_.mapped()->knows(place.segment))
+      continue;
+    auto mapped = detail::ask<kind::map_segment>(
+        channel_, until, [&](body_builder& body) { return wire::CreateMapSegment(body, place.segment); },
+        [&](const wire::MapSegmentAnswer& table, answer& with) -> result<void> {
+          if (with.descriptors.empty())
+            return fail(errc::internal, "expected a descriptor with the segment, got none");
+          return channel_.mapped()->map(place.segment, with.descriptors[0], table.bytes(), table.writable());
+        });
+    if (!mapped)
+      return mapped;
+  }
+  return {};
+}
+
 } // namespace
 
-template <class Table, class T, class Read>
-auto connection::take(ticket<T>& under_way, deadline until, Read&& read)
+template <class Table, class Read>
+auto detail::any_ticket::take(deadline until, Read&& read)
     -> result<decltype(read(std::declval<const Table&>()))> {
-  if (!under_way)
+  if (id_ == 0)
     return fail(errc::bad_request, "expected a ticket of a request in flight, got an empty one");
-  auto got = under_way.channel_->wait(under_way.id_, until);
+  auto got = channel_->wait(id_, until);
   if (!got && got.error().code == errc::deadline)
     return pass_on(got); // the request is still in flight
-  under_way.id_ = 0;
+  id_ = 0;
   if (!got)
     return pass_on(got);
-  return detail::read_answer<Table>(*under_way.channel_, *got,
+  return detail::read_answer<Table>(*channel_, *got,
                                     [&](const Table& table, answer&) { return read(table); });
 }
 
-result<lookup_result> connection::wait(ticket<lookup_result>& under_way, deadline until) {
+template <>
+result<lookup_result> ticket<lookup_result>::wait(deadline until) {
   auto read = [&](const wire::LookupAnswer& table) {
     lookup_result found{.requested_chunks = table.requested_chunks(),
                         .found_chunks = table.found_chunks(),
@@ -88,61 +111,45 @@ result<lookup_result> connection::wait(ticket<lookup_result>& under_way, deadlin
                        digest::from({table.session_digest()->data(), table.session_digest()->size()}),
                        table.session_digest()->size()};
     if (table.lease())
-      found.held = lease(under_way.channel_, protocol::to_lease_id(table.lease()));
+      found.held = lease(channel_, protocol::to_lease_id(table.lease()));
     return found;
   };
-  if (under_way && under_way.channel_->request_of(under_way.id_) == kind::await_lookup)
-    return take<wire::AwaitLookupAnswer>(under_way, until, [&](const wire::AwaitLookupAnswer& table) {
+  if (id_ != 0 && channel_->request_of(id_) == kind::await_lookup)
+    return take<wire::AwaitLookupAnswer>(until, [&](const wire::AwaitLookupAnswer& table) {
       auto found = read(*table.found());
       found.chunk_tokens = table.chunk_tokens();
       return found;
     });
-  return take<wire::LookupAnswer>(under_way, until, read);
+  return take<wire::LookupAnswer>(until, read);
 }
 
-result<load_result> connection::wait(ticket<load_result>& under_way, deadline until) {
-  return take<wire::LoadAnswer>(under_way, until, [](const auto& table) { return detail::decode(table); });
+template <>
+result<load_result> ticket<load_result>::wait(deadline until) {
+  return take<wire::LoadAnswer>(until, [](const auto& table) { return detail::decode(table); });
 }
 
-result<prefetch_result> connection::wait(ticket<prefetch_result>& under_way, deadline until) {
-  return take<wire::PrefetchAnswer>(under_way, until,
-                                    [](const auto& table) { return detail::decode(table); });
+template <>
+result<prefetch_result> ticket<prefetch_result>::wait(deadline until) {
+  return take<wire::PrefetchAnswer>(until, [](const auto& table) { return detail::decode(table); });
 }
 
-result<store_result> connection::wait(ticket<store_result>& under_way, deadline until) {
+template <>
+result<store_result> ticket<store_result>::wait(deadline until) {
   // Stores and commits have equal answers.
-  if (under_way && under_way.channel_->request_of(under_way.id_) == kind::commit)
-    return take<wire::CommitAnswer>(under_way, until,
-                                    [](const auto& table) { return detail::decode(table); });
-  return take<wire::StoreAnswer>(under_way, until, [](const auto& table) { return detail::decode(table); });
+  if (id_ != 0 && channel_->request_of(id_) == kind::commit)
+    return take<wire::CommitAnswer>(until, [](const auto& table) { return detail::decode(table); });
+  return take<wire::StoreAnswer>(until, [](const auto& table) { return detail::decode(table); });
 }
 
-result<void> connection::map_segments(detail::channel& channel_, std::span<const location> locations,
-                                      deadline until) {
-  for (const auto& place : locations) {
-    if (place.bytes == 0 || channel_.mapped()->knows(place.segment))
-      continue;
-    auto mapped = detail::ask<kind::map_segment>(
-        channel_, until, [&](body_builder& body) { return wire::CreateMapSegment(body, place.segment); },
-        [&](const wire::MapSegmentAnswer& table, answer& with) -> result<void> {
-          if (with.descriptors.empty())
-            return fail(errc::internal, "expected a descriptor with the segment, got none");
-          return channel_.mapped()->map(place.segment, with.descriptors[0], table.bytes(), table.writable());
-        });
-    if (!mapped)
-      return mapped;
-  }
-  return {};
-}
-
-result<located_objects> connection::wait(ticket<located_objects>& under_way, deadline until) {
-  auto in = under_way.channel_;
+template <>
+result<located_objects> ticket<located_objects>::wait(deadline until) {
+  auto in = channel_;
   uint64_t first_token = 0;
   std::optional<missing_object> missing;
-  auto places = take<wire::ReadLeaseAnswer>(under_way, until, [&](const auto& table) {
+  auto places = take<wire::ReadLeaseAnswer>(until, [&](const auto& table) {
     first_token = table.first_token();
     missing = detail::decode(table.missing());
-    return locations_in<location>(table);
+    return locations_in(table);
   });
   if (!places)
     return pass_on(places);
@@ -157,13 +164,14 @@ result<located_objects> connection::wait(ticket<located_objects>& under_way, dea
                          .missing = missing};
 }
 
-result<reservation> connection::wait(ticket<reservation>& under_way, deadline until) {
+template <>
+result<reservation> ticket<reservation>::wait(deadline until) {
   reservation made; // from the answer on, the reservation aborts itself if anything fails
-  auto in = under_way.channel_;
-  auto places = take<wire::ReserveAnswer>(under_way, until, [&](const auto& table) {
+  auto in = channel_;
+  auto places = take<wire::ReserveAnswer>(until, [&](const auto& table) {
     made.channel_ = in;
     made.id_ = table.reservation();
-    return locations_in<location>(table);
+    return locations_in(table);
   });
   if (!places)
     return pass_on(places);
@@ -176,11 +184,19 @@ result<reservation> connection::wait(ticket<reservation>& under_way, deadline un
   return made;
 }
 
-void connection::give_up(detail::any_ticket& under_way) {
-  if (!under_way)
+result<bool> detail::any_ticket::cancel(deadline until) const {
+  if (id_ == 0)
+    return fail(errc::bad_request, "expected a ticket of a request in flight, got an empty one");
+  return detail::ask<kind::cancel>(
+      *channel_, until, [&](body_builder& body) { return wire::CreateCancel(body, id_); },
+      [](const wire::CancelAnswer& table) { return table.found(); });
+}
+
+void detail::any_ticket::give_up() {
+  if (id_ == 0)
     return;
-  under_way.channel_->post_cancel(under_way.id_);
-  detail::any_ticket forgotten(std::move(under_way));
+  channel_->post_cancel(id_);
+  any_ticket forgotten(std::move(*this));
 }
 
 result<uint32_t> connection::poll(deadline until, on_signal signals) {
@@ -189,34 +205,23 @@ result<uint32_t> connection::poll(deadline until, on_signal signals) {
 
 // ---- calls that wait for their answer ----
 
-template <class T>
-result<T> connection::finish(result<ticket<T>> submitted, deadline until) {
-  if (!submitted)
-    return pass_on(submitted);
-  auto done = wait(*submitted, until);
-  // The ticket is valid but timed out, and nobody will take its answer.
-  if (!done)
-    give_up(*submitted);
-  return done;
-}
-
 result<lookup_result> connection::lookup(const lookup_request& request, deadline until) {
-  return finish(submit_lookup(request, until), until);
+  return detail::finish(async().lookup(request, until), until);
 }
 
 result<lookup_result> connection::await_lookup(const lookup_id& id, deadline until,
                                                const request_options& options) {
-  return finish(submit_await_lookup(id, until, options), until);
+  return detail::finish(async().await_lookup(id, until, options), until);
 }
 
 result<located_objects> connection::read_lease(const lease_id& id, chunk_range range, deadline until,
                                                std::span<const uint8_t> pools, earlier_places earlier,
                                                const request_options& options) {
-  return finish(submit_read_lease(id, range, until, pools, earlier, options), until);
+  return detail::finish(async().read_lease(id, range, until, pools, earlier, options), until);
 }
 
 result<load_result> connection::load(const load_request& request, deadline until) {
-  auto done = finish(submit_load(request, until), until);
+  auto done = detail::finish(async().load(request, until), until);
   if (request.progress)
     request.progress->end();
   if (request.layers)
@@ -225,22 +230,22 @@ result<load_result> connection::load(const load_request& request, deadline until
 }
 
 result<prefetch_result> connection::prefetch(const prefetch_request& request, deadline until) {
-  auto done = finish(submit_prefetch(request, until), until);
+  auto done = detail::finish(async().prefetch(request, until), until);
   if (request.progress)
     request.progress->end();
   return done;
 }
 
 result<store_result> connection::store(const store_request& request, deadline until) {
-  return finish(submit_store(request, until), until);
+  return detail::finish(async().store(request, until), until);
 }
 
 result<reservation> connection::reserve(const reserve_request& request, deadline until) {
-  return finish(submit_reserve(request, until), until);
+  return detail::finish(async().reserve(request, until), until);
 }
 
 result<store_result> connection::commit(reservation written, deadline until, const request_options& options) {
-  return finish(submit_commit(std::move(written), until, options), until);
+  return detail::finish(async().commit(std::move(written), until, options), until);
 }
 
 } // namespace terrace::client

@@ -9,7 +9,6 @@ namespace terrace::remote {
 void byte_window::end(uint64_t bytes) {
   assert(bytes <= in_flight_);
   in_flight_ -= bytes;
-  halved_for_ -= std::min(bytes, halved_for_);
 }
 
 void byte_window::succeeded(uint64_t bytes) {
@@ -22,17 +21,9 @@ void byte_window::keep_within(uint64_t bytes) {
   size_ = std::min(size_, bound_);
 }
 
-void byte_window::timed_out(uint64_t bytes) {
-  if (halved_for_ == 0) {
-    size_ = std::max(size_ / 2, options_.smallest_bytes);
-    halved_for_ = in_flight_;
-  }
-  end(bytes);
-}
-
 void byte_window::restart() {
   size_ = options_.smallest_bytes;
-  in_flight_ = halved_for_ = 0;
+  in_flight_ = 0;
 }
 
 void silence::begin(std::chrono::nanoseconds limit) {
@@ -109,19 +100,6 @@ void breaker::open(time_point now, uint64_t random) {
   state_ = state::open;
   auto half = static_cast<uint64_t>(pause_.count()) / 2;
   retry_at_ = now + std::chrono::milliseconds(static_cast<uint64_t>(pause_.count()) - random % (half + 1));
-}
-
-std::optional<std::chrono::milliseconds> retry_after(const retry_options& options, uint32_t attempts,
-                                                     std::chrono::milliseconds left, uint64_t random) {
-  assert(attempts != 0);
-  if (attempts >= options.attempts_max)
-    return std::nullopt;
-  auto longest =
-      std::min(options.first_pause * (uint32_t{1} << std::min(attempts - 1, 16u)), options.longest_pause);
-  std::chrono::milliseconds pause(random % (static_cast<uint64_t>(longest.count()) + 1));
-  if (pause >= left)
-    return std::nullopt;
-  return pause;
 }
 
 } // namespace terrace::remote

@@ -1,5 +1,5 @@
-// How much an endpoint of a remote store is asked for: a window of bytes in flight, the silence after which it has failed, a
-// breaker that keeps requests from it then, and pauses between attempts. Pure, one thread; time and random numbers are passed
+// How much an endpoint of a remote store is asked for: a window of bytes in flight, the silence after which it has failed, and a
+// breaker that keeps requests from it then. Pure, one thread; time and random numbers are passed
 // in, so that many daemons do not act at once and tests decide.
 #pragma once
 
@@ -9,8 +9,7 @@
 
 namespace terrace::remote {
 
-/// Bytes in flight on one connection. The window doubles with each window that succeeds, up to the largest, and halves at
-/// a timeout, at most once for the bytes that were in flight then.
+/// Bytes in flight on one connection. The window doubles with each window that succeeds, up to the largest.
 class byte_window {
  public:
   struct options {
@@ -25,8 +24,6 @@ class byte_window {
   bool has_room(uint64_t bytes) const { return in_flight_ == 0 || in_flight_ + bytes <= size_; }
   void began(uint64_t bytes) { in_flight_ += bytes; }
   void succeeded(uint64_t bytes);
-  /// No answer came in time.
-  void timed_out(uint64_t bytes);
   /// The request ended without telling anything about the connection: it was cancelled, or refused.
   void gave_up(uint64_t bytes) { end(bytes); }
   /// So many bytes keep the connection busy; more would only wait at the server, which takes memory there and time for it. It
@@ -45,7 +42,6 @@ class byte_window {
   uint64_t size_;
   uint64_t bound_ = options_.largest_bytes;
   uint64_t in_flight_ = 0;
-  uint64_t halved_for_ = 0; ///< bytes of the time before the last halving that are still in flight
 };
 
 /// Tells when an endpoint of which something is asked has said nothing for too long. A reply that does not end counts as
@@ -113,7 +109,6 @@ class breaker {
   void trial_failed(trial how, time_point now, uint64_t random);
 
   state now() const { return state_; }
-  bool lets_through() const { return state_ == state::closed; }
   time_point retry_at() const { return retry_at_; } ///< while open
 
  private:
@@ -128,17 +123,5 @@ class breaker {
   time_point retry_at_{};
   std::optional<time_point> closed_at_; ///< by the last trial
 };
-
-struct retry_options {
-  uint32_t attempts_max = 3;
-  std::chrono::milliseconds first_pause{50};
-  std::chrono::milliseconds longest_pause{2'000};
-};
-
-/// The pause before the next attempt, a random part of a length that doubles with each attempt (full jitter: Brooker,
-/// "Exponential Backoff And Jitter", 2015). `attempts` have failed, at least one. nullopt: there were enough, or the pause
-/// would take all the time that is left.
-std::optional<std::chrono::milliseconds> retry_after(const retry_options& options, uint32_t attempts,
-                                                     std::chrono::milliseconds left, uint64_t random);
 
 } // namespace terrace::remote

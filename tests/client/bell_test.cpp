@@ -67,7 +67,7 @@ TEST(Bell, RingsAtTheNextDaemonAfterAReconnect) {
   auto copy = *mine; // a copy that an engine's stream has
   copy.ring();
   EXPECT_EQ(before.heard(), 1U);
-  EXPECT_FAILS(connected->status(), errc::gone, "the daemon is gone");
+  EXPECT_FAILS(connected->admin().status(), errc::gone, "the daemon is gone");
   copy.ring(); // nobody listens, and nothing fails
   ASSERT_FINE(connected->reconnect());
   copy.ring();

@@ -269,7 +269,7 @@ TEST(Status, IsReadIntoPlainValues) {
         "engine");
   });
   auto connected = daemon.connect();
-  auto status = connected.status();
+  auto status = connected.admin().status();
   ASSERT_FINE(status);
   EXPECT_EQ(status->uptime, std::chrono::seconds(5));
   ASSERT_EQ(status->groups.size(), 1U);

@@ -78,13 +78,13 @@ TEST(Loss, EveryOpenTicketIsGoneAtOnce) {
   with_client_of([](peer& client) { client.receive(); },
                  [](connection& connected, const space& in) {
                    auto digests = some_digests(2);
-                   auto first = connected.submit_lookup({.in = in, .what = prefix::of_digests(digests)});
-                   auto second = connected.submit_lookup({.in = in, .what = prefix::of_digests(digests)});
+                   auto first = connected.async().lookup({.in = in, .what = prefix::of_digests(digests)});
+                   auto second = connected.async().lookup({.in = in, .what = prefix::of_digests(digests)});
                    ASSERT_FINE(first);
-                   EXPECT_FAILS(connected.wait(*first), errc::gone, "the daemon is gone");
+                   EXPECT_FAILS(first->wait(), errc::gone, "the daemon is gone");
                    if (second) {
                      EXPECT_TRUE(second->ready());
-                     EXPECT_FAILS(connected.wait(*second), errc::gone, "the daemon is gone");
+                     EXPECT_FAILS(second->wait(), errc::gone, "the daemon is gone");
                    }
                  });
 }
@@ -122,10 +122,10 @@ TEST(Loss, AnswersThatCameBeforeTheEndAreGiven) {
       },
       [](connection& connected, const space& in) {
         auto digests = some_digests(2);
-        auto first = connected.submit_lookup({.in = in, .what = prefix::of_digests(digests)});
-        auto second = connected.submit_lookup({.in = in, .what = prefix::of_digests(digests)});
-        EXPECT_FAILS(connected.wait(*second), errc::gone, "closed");
-        auto found = connected.wait(*first);
+        auto first = connected.async().lookup({.in = in, .what = prefix::of_digests(digests)});
+        auto second = connected.async().lookup({.in = in, .what = prefix::of_digests(digests)});
+        EXPECT_FAILS(second->wait(), errc::gone, "closed");
+        auto found = first->wait();
         ASSERT_FINE(found);
         EXPECT_EQ(found->found_chunks, 2U);
       });

@@ -73,7 +73,7 @@ TEST(NamedLookup, AnAnswerThatNobodyTakesGivesItsLeaseBack) {
     EXPECT_EQ(protocol::to_lease_id(released.as<wire::Release>().lease()), lease_of(3));
   });
   auto connected = daemon.connect();
-  auto dropped = connected.submit_await_lookup(named(9));
+  auto dropped = connected.async().await_lookup(named(9));
   ASSERT_FINE(dropped);
   ASSERT_EQ(connected.poll({}), 1U);
   EXPECT_TRUE(dropped->ready());

@@ -23,7 +23,7 @@ struct opened {
     space = *made;
   }
   result<ticket<lookup_result>> submit(deadline until = {}) {
-    return connected.submit_lookup({.in = space, .what = prefix::of_digests(digests)}, until);
+    return connected.async().lookup({.in = space, .what = prefix::of_digests(digests)}, until);
   }
 
   connection connected;
@@ -54,12 +54,12 @@ TEST(Pipelining, AnswersMayComeInAnyOrder) {
   for (int i = 0; i < 5; ++i)
     tickets.push_back(std::move(*client.submit()));
   for (size_t i = 0; i < 5; ++i) {
-    auto found = client.connected.wait(tickets[i]);
+    auto found = tickets[i].wait();
     ASSERT_FINE(found);
     EXPECT_EQ(found->found_chunks, i);
     EXPECT_FALSE(tickets[i]);
   }
-  EXPECT_FAILS(client.connected.wait(tickets[0]), errc::bad_request, "empty one");
+  EXPECT_FAILS(tickets[0].wait(), errc::bad_request, "empty one");
 }
 
 TEST(Pipelining, PollTakesInWhatHasComeAndTicketsTellTheyAreReady) {
@@ -78,8 +78,8 @@ TEST(Pipelining, PollTakesInWhatHasComeAndTicketsTellTheyAreReady) {
   EXPECT_FALSE(first->ready());
   EXPECT_TRUE(second->ready());
   auto third = client.submit();
-  EXPECT_EQ(client.connected.wait(*second)->found_chunks, 2U);
-  EXPECT_EQ(client.connected.wait(*first)->found_chunks, 1U);
+  EXPECT_EQ(second->wait()->found_chunks, 2U);
+  EXPECT_EQ(first->wait()->found_chunks, 1U);
   EXPECT_EQ(client.connected.poll(std::chrono::steady_clock::now()), 0U) << "the third is never answered";
 }
 
@@ -111,7 +111,7 @@ TEST(Pipelining, ASignalEndsAPollThatIsToReturnThen) {
   over = true;
   interrupter.join();
   ::sigaction(SIGUSR1, &before, nullptr);
-  EXPECT_EQ(client.connected.wait(*first)->found_chunks, 1U);
+  EXPECT_EQ(first->wait()->found_chunks, 1U);
 }
 
 TEST(Pipelining, NothingInFlightIsNothingToPoll) {
@@ -140,7 +140,7 @@ TEST(Pipelining, StaysWithinTheCredits) {
   for (int i = 0; i < 10; ++i)
     tickets.push_back(std::move(*client.submit()));
   for (uint32_t i = 0; i < 10; ++i)
-    EXPECT_EQ(client.connected.wait(tickets[i])->found_chunks, i);
+    EXPECT_EQ(tickets[i].wait()->found_chunks, i);
 }
 
 TEST(Pipelining, OutOfCreditsASubmitKeepsItsDeadline) {
@@ -155,13 +155,13 @@ TEST(Pipelining, OutOfCreditsASubmitKeepsItsDeadline) {
   opened client(daemon);
   auto first = client.submit();
   ASSERT_FINE(first);
-  EXPECT_EQ(client.connected.wait(*first)->found_chunks, 1U);
+  EXPECT_EQ(first->wait()->found_chunks, 1U);
   auto second = client.submit();
   auto third = client.submit(std::chrono::steady_clock::now() - std::chrono::seconds(1));
   if (!third) { // sent unless the second answer was faster
     EXPECT_EQ(third.error().code, errc::deadline);
   }
-  EXPECT_EQ(client.connected.wait(*second)->found_chunks, 2U);
+  EXPECT_EQ(second->wait()->found_chunks, 2U);
 }
 
 TEST(Pipelining, BothSidesMaySendMoreThanTheBuffersHold) {
@@ -176,12 +176,12 @@ TEST(Pipelining, BothSidesMaySendMoreThanTheBuffersHold) {
   std::iota(tokens.begin(), tokens.end(), 0);
   std::vector<ticket<lookup_result>> tickets;
   for (uint32_t i = 0; i < requests; ++i) {
-    auto sent = client.connected.submit_lookup({.in = client.space, .what = prefix::of_tokens(tokens)});
+    auto sent = client.connected.async().lookup({.in = client.space, .what = prefix::of_tokens(tokens)});
     ASSERT_FINE(sent);
     tickets.push_back(std::move(*sent));
   }
   for (uint32_t i = 0; i < requests; ++i)
-    EXPECT_EQ(client.connected.wait(tickets[i])->found_chunks, 65'000 + i);
+    EXPECT_EQ(tickets[i].wait()->found_chunks, 65'000 + i);
 }
 
 TEST(Pipelining, AForgottenLookupGivesItsLeaseBack) {
@@ -196,7 +196,7 @@ TEST(Pipelining, AForgottenLookupGivesItsLeaseBack) {
   opened client(daemon);
   { auto forgotten = client.submit(); }
   auto other = client.submit();
-  EXPECT_EQ(client.connected.wait(*other)->found_chunks, 1U);
+  EXPECT_EQ(other->wait()->found_chunks, 1U);
 }
 
 TEST(Pipelining, ATicketDroppedAfterItsAnswerGivesTheLeaseBackToo) {
@@ -220,10 +220,10 @@ TEST(Pipelining, CancelTellsWhetherTheRequestWasFound) {
   }));
   opened client(daemon);
   auto sent = client.submit();
-  auto found = client.connected.cancel(*sent);
+  auto found = sent->cancel();
   ASSERT_FINE(found);
   EXPECT_TRUE(*found);
-  EXPECT_FAILS(client.connected.wait(*sent), errc::cancelled, "by its client");
+  EXPECT_FAILS(sent->wait(), errc::cancelled, "by its client");
 }
 
 TEST(Pipelining, GivingUpCancelsWithoutWaitingAndDropsTheAnswer) {
@@ -239,11 +239,11 @@ TEST(Pipelining, GivingUpCancelsWithoutWaitingAndDropsTheAnswer) {
   }));
   opened client(daemon);
   auto sent = client.submit();
-  connection::give_up(*sent);
+  sent->give_up();
   EXPECT_FALSE(*sent);
-  connection::give_up(*sent); // the ticket is empty, so nothing happens
+  sent->give_up(); // the ticket is empty, so nothing happens
   auto next = client.submit();
-  EXPECT_EQ(client.connected.wait(*next)->found_chunks, 1U);
+  EXPECT_EQ(next->wait()->found_chunks, 1U);
 }
 
 TEST(Deadlines, ACallThatRunsOutOfTimeIsCancelledAndItsAnswerDropped) {
@@ -264,7 +264,7 @@ TEST(Deadlines, ACallThatRunsOutOfTimeIsCancelledAndItsAnswerDropped) {
       errc::deadline, "did not answer in time");
   EXPECT_TRUE(client.connected.alive());
   auto next = client.submit();
-  EXPECT_EQ(client.connected.wait(*next)->found_chunks, 1U);
+  EXPECT_EQ(next->wait()->found_chunks, 1U);
 }
 
 TEST(Deadlines, ATicketCanBeWaitedForAgain) {
@@ -276,10 +276,10 @@ TEST(Deadlines, ATicketCanBeWaitedForAgain) {
   }));
   opened client(daemon);
   auto first = client.submit();
-  EXPECT_FAILS(client.connected.wait(*first, std::chrono::steady_clock::now()), errc::deadline, "in time");
+  EXPECT_FAILS(first->wait(std::chrono::steady_clock::now()), errc::deadline, "in time");
   ASSERT_TRUE(*first);
-  EXPECT_FAILS(client.connected.status(std::chrono::steady_clock::now()), errc::deadline, "in time");
-  EXPECT_EQ(client.connected.wait(*first)->found_chunks, 1U);
+  EXPECT_FAILS(client.connected.admin().status(std::chrono::steady_clock::now()), errc::deadline, "in time");
+  EXPECT_EQ(first->wait()->found_chunks, 1U);
 }
 
 TEST(Deadlines, AConnectionWhoseDaemonDoesNotReadKeepsThem) {
@@ -310,7 +310,7 @@ TEST(Deadlines, AConnectionWhoseDaemonDoesNotReadKeepsThem) {
     may_read.set_value();
     auto last = client.submit();
     ASSERT_FINE(last);
-    EXPECT_GE(client.connected.wait(*last)->found_chunks, 2U);
+    EXPECT_GE(last->wait()->found_chunks, 2U);
   }
 }
 
@@ -331,8 +331,8 @@ TEST(Pipelining, AClientThatPollsTakesAnswersInTheSameWay) {
   std::vector<ticket<lookup_result>> tickets;
   for (int i = 0; i < 3; ++i)
     tickets.push_back(
-        std::move(*connected->submit_lookup({.in = *space, .what = prefix::of_digests(digests)})));
-  EXPECT_EQ(connected->wait(tickets[0])->found_chunks, 0U);
-  EXPECT_EQ(connected->wait(tickets[2], within(std::chrono::seconds(60)))->found_chunks, 2U);
-  EXPECT_EQ(connected->wait(tickets[1])->found_chunks, 1U);
+        std::move(*connected->async().lookup({.in = *space, .what = prefix::of_digests(digests)})));
+  EXPECT_EQ(tickets[0].wait()->found_chunks, 0U);
+  EXPECT_EQ(tickets[2].wait(within(std::chrono::seconds(60)))->found_chunks, 2U);
+  EXPECT_EQ(tickets[1].wait()->found_chunks, 1U);
 }

@@ -140,7 +140,7 @@ TEST(Pools, OfASpaceStandInTheStatus) {
     });
   });
   auto connected = daemon.connect();
-  auto status = connected.status();
+  auto status = connected.admin().status();
   ASSERT_FINE(status);
   ASSERT_EQ(status->groups.at(0).open_spaces.size(), 1U);
   const auto& space = status->groups[0].open_spaces[0];

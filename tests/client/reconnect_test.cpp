@@ -38,7 +38,7 @@ TEST(Reconnect, OpensSpacesAndRegistersRegionsAnew) {
   auto memory = region::create("test", 4096);
   auto registered = connected.register_region(*memory);
   ASSERT_FINE(registered);
-  EXPECT_FAILS(connected.status(), errc::gone, "the daemon is gone");
+  EXPECT_FAILS(connected.admin().status(), errc::gone, "the daemon is gone");
   EXPECT_FALSE(connected.alive());
   auto same = connected.reconnect();
   ASSERT_FINE(same);
@@ -62,7 +62,7 @@ TEST(Reconnect, TellsTheSameDaemonWhatNobodyTouchesAnyMore) {
                             EXPECT_EQ(table.resumes_boot()->Get(0), 1);
                           }});
   auto connected = connect(daemon);
-  EXPECT_FAILS(connected.status(), errc::gone, "gone");
+  EXPECT_FAILS(connected.admin().status(), errc::gone, "gone");
   auto same = connected.reconnect();
   ASSERT_FINE(same);
   EXPECT_TRUE(*same);
@@ -82,10 +82,10 @@ TEST(Reconnect, KeepsQuietAboutAConnectionUnderWhichALeaseIsStillHeld) {
                                              }});
   auto connected = connect(daemon);
   auto held = connected.adopt(lease_of(1));
-  EXPECT_FAILS(connected.status(), errc::gone, "gone");
+  EXPECT_FAILS(connected.admin().status(), errc::gone, "gone");
   ASSERT_FINE(connected.reconnect());
   held.release(); // belongs to an ended connection: nothing is sent
-  EXPECT_FAILS(connected.status(), errc::gone, "gone");
+  EXPECT_FAILS(connected.admin().status(), errc::gone, "gone");
   ASSERT_FINE(connected.reconnect());
 }
 
@@ -98,10 +98,10 @@ TEST(Reconnect, IsNotTriedBeforeItIsDue) {
     EXPECT_TRUE(made);
     return std::move(*made);
   }();
-  EXPECT_FAILS(connected.status(), errc::gone, "gone");
+  EXPECT_FAILS(connected.admin().status(), errc::gone, "gone");
   EXPECT_FAILS(connected.reconnect(), errc::gone, "cannot connect to a daemon");
   EXPECT_FAILS(connected.reconnect(), errc::gone, "not due yet");
-  EXPECT_FAILS(connected.status(), errc::gone, "gone");
+  EXPECT_FAILS(connected.admin().status(), errc::gone, "gone");
 }
 
 TEST(Reconnect, OfALivingConnectionDoesNothing) {
@@ -118,6 +118,6 @@ TEST(Reconnect, OfALivingConnectionDoesNothing) {
 TEST(Reconnect, NeedsAPath) {
   scripted_daemon daemon([](peer& client) { client.welcome(); });
   auto connected = daemon.connect();
-  EXPECT_FAILS(connected.status(), errc::gone, "gone");
+  EXPECT_FAILS(connected.admin().status(), errc::gone, "gone");
   EXPECT_FAILS(connected.reconnect(), errc::unsupported, "the path of the daemon's socket");
 }

@@ -29,7 +29,7 @@ struct OutOfCredit : ::testing::Test {
     holder.emplace(daemon.socket(), "holder");
     held = occupy(*holder, 1, objects_in(8 * mebibyte));
     for (uint32_t i = 0; i < credit; ++i) {
-      auto submitted = (*holder)->submit_await_lookup(awaited(), client::within(60s));
+      auto submitted = (*holder)->async().await_lookup(awaited(), client::within(60s));
       ASSERT_TRUE(submitted) << submitted.error().text;
       waits.push_back(std::move(*submitted));
     }
@@ -67,7 +67,7 @@ TEST_F(OutOfCredit, AReleaseIsServedAndTheRequestGoesOn) {
   request.id = awaited();
   ASSERT_TRUE(other->lookup(request, patiently()));
   for (auto& each : waits) {
-    auto heard = (*holder)->wait(each, client::within(20s));
+    auto heard = each.wait(client::within(20s));
     EXPECT_TRUE(heard) << heard.error().text;
   }
 }
@@ -166,19 +166,6 @@ TEST_F(BehindWaiting, TheEndOfTheStreamEndsAll) {
   EXPECT_TRUE(daemon.await_log("closed its socket; objects that it may be reading are kept"));
 }
 
-TEST(Deadlines, AreShortenedToTheLongestOne) {
-  daemon_under_test daemon({.connection = "request_deadline = \"20ms\"\n"});
-  auto waits = client::connection::connect({.path = daemon.socket()}, patiently());
-  ASSERT_TRUE(waits) << waits.error().text;
-  lookup_id never;
-  never.bytes.fill(7);
-  auto before = std::chrono::steady_clock::now();
-  auto heard = waits->await_lookup(never, client::within(60s));
-  ASSERT_FALSE(heard);
-  EXPECT_EQ(heard.error().code, errc::deadline);
-  EXPECT_LT(std::chrono::steady_clock::now() - before, 20s);
-}
-
 TEST(Handshake, HasADeadline) {
   daemon_under_test daemon({.connection = "request_deadline = \"300ms\"\n"});
   raw_client silent(daemon.socket());
@@ -205,7 +192,7 @@ TEST(Observer, OnlyLooks) {
   daemon_under_test daemon;
   auto looks = client::connection::connect({.path = daemon.socket(), .observes = true}, patiently());
   ASSERT_TRUE(looks);
-  EXPECT_TRUE(looks->status(patiently()));
+  EXPECT_TRUE(looks->admin().status(patiently()));
   auto opened = looks->open_space(test_space(), patiently());
   ASSERT_FALSE(opened);
   EXPECT_NE(opened.error().text.find("observes"), std::string::npos) << opened.error().text;

@@ -29,7 +29,7 @@ class Bell : public ::testing::Test {
     request.region = &region_;
     request.runs = runs_;
     request.after = client::generation{&counters_, slot * sizeof(uint32_t), 1};
-    auto sent = client_->submit_store(request, until).value();
+    auto sent = client_->async().store(request, until).value();
     waiting(1);
     return sent;
   }
@@ -46,14 +46,14 @@ class Bell : public ::testing::Test {
     return made;
   }
   void expect_end(client::ticket<client::store_result>& of, errc code) {
-    auto ended = client_->wait(of, patiently());
+    auto ended = of.wait(patiently());
     ASSERT_FALSE(ended);
     EXPECT_EQ(ended.error().code, code) << ended.error().text;
     waiting(0);
     EXPECT_EQ(client_.lookup(chain_).found_chunks, 0U);
   }
   void expect_stored(client::ticket<client::store_result>& of) {
-    auto stored = client_->wait(of, patiently());
+    auto stored = of.wait(patiently());
     ASSERT_TRUE(stored) << stored.error().text;
     EXPECT_EQ(stored->stored_chunks, chain_.size());
     waiting(0);
@@ -89,7 +89,7 @@ TEST_F(Bell, AnyRingLooksAtAllCounters) {
   request.region = &region_;
   request.runs = runs_;
   request.after = client::generation{&counters_, 60, 1};
-  auto second = client_->submit_store(request, patiently()).value();
+  auto second = client_->async().store(request, patiently()).value();
   waiting(2);
   page_.write({15, 1});
   page_.write({0, 1});
@@ -100,7 +100,7 @@ TEST_F(Bell, AnyRingLooksAtAllCounters) {
 
 TEST_F(Bell, WithACancelledRequest) {
   auto waits = store_after(0);
-  EXPECT_TRUE(client_->cancel(waits, patiently()).value());
+  EXPECT_TRUE(waits.cancel(patiently()).value());
   expect_end(waits, errc::cancelled);
   EXPECT_EQ(page_.value(0), 0U) << "the page is the client's";
   page_.write({0, 1});
@@ -115,7 +115,7 @@ TEST_F(Bell, WithTheDeadlineOfTheRequest) {
 
 TEST_F(Bell, WithTheRegionOfItsCounter) {
   auto waits = store_after(0);
-  ASSERT_TRUE(client_->unregister(std::move(counters_), patiently()));
+  ASSERT_TRUE(counters_.unregister(patiently()));
   expect_end(waits, errc::gone);
 }
 
@@ -123,7 +123,7 @@ TEST_F(Bell, WithTheProcessOfTheDevice) {
   auto waits = store_after(0);
   ::kill(device_of(client_).pid, SIGKILL);
   expect_end(waits, errc::gone);
-  EXPECT_TRUE(client_->unregister(std::move(region_), patiently()));
+  EXPECT_TRUE(region_.unregister(patiently()));
   region_ = client_->register_device_region(memory_.shared(), patiently()).value();
   waits = store_after(0);
   page_.write({0, 1});
@@ -144,7 +144,7 @@ TEST_F(Bell, UnregisteringTheRegionThatIsReadWaitsForTheStore) {
     page_.write({0, 1});
     bell_.ring();
   });
-  EXPECT_TRUE(client_->unregister(std::move(region_), patiently()));
+  EXPECT_TRUE(region_.unregister(patiently()));
   EXPECT_TRUE(waits.ready());
   engine.join();
   expect_stored(waits);
@@ -227,7 +227,7 @@ TEST_F(Bell, IsHeardWhateverTheClientDoesWithIt) {
   page_.write({0, 1});
   bell_.ring();
   EXPECT_EQ(client_.lookup(chain_).found_chunks, 0U);
-  EXPECT_TRUE(client_->cancel(waits, patiently()).value());
+  EXPECT_TRUE(waits.cancel(patiently()).value());
   expect_end(waits, errc::cancelled);
   EXPECT_EQ(client_.store(chain_of(50, 4)), 4U);
 }

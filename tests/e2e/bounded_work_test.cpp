@@ -32,7 +32,7 @@ class bystander {
  private:
   void look() {
     while (!ended_)
-      EXPECT_TRUE(daemon_.status(patiently()));
+      EXPECT_TRUE(daemon_.admin().status(patiently()));
   }
   client::connection daemon_;
   std::atomic<bool> ended_{false};
@@ -84,7 +84,7 @@ TEST(BoundedWork, ALongPromptDelaysNobodyAndKeepsItsDeadline) {
   // served.
   ASSERT_FALSE(found);
   EXPECT_EQ(found.error().code, errc::deadline) << found.error().text;
-  EXPECT_TRUE(hostile->status(patiently()));
+  EXPECT_TRUE(hostile->admin().status(patiently()));
   EXPECT_TRUE(eventually([&] { return daemon.turns("connection") >= 100; })) << "it is hashed in slices";
 }
 
@@ -99,7 +99,7 @@ TEST(BoundedWork, SmallAnswersThatAreNotReadComeOnceEachWhenTheyAre) {
   });
   tester other(daemon.socket());
   for (int i = 0; i < 100; ++i)
-    EXPECT_TRUE(other->status(patiently())) << "nobody else waits for it";
+    EXPECT_TRUE(other->admin().status(patiently())) << "nobody else waits for it";
   std::vector<int> answers(2 + requests);
   for (uint64_t i = 0; i < requests; ++i) {
     auto one = deaf.receive();
@@ -155,7 +155,7 @@ TEST(BoundedWork, AMillionObjectsOfAnInferenceDelayNobody) {
     EXPECT_EQ(found->found_chunks, 0U);
   }
   // The policy answers while it records the accesses.
-  EXPECT_TRUE(hostile->set_policy("host", "lru", patiently()));
+  EXPECT_TRUE(hostile->admin().set_policy("host", "lru", patiently()));
   EXPECT_TRUE(eventually([&] { return daemon.turns("policy") - before >= 4 * turns_for_a_million; }));
 }
 
@@ -217,7 +217,7 @@ TEST(BoundedWork, MoreObjectsThanARequestMayHaveAreRefusedWithTheBound) {
   ASSERT_FALSE(found);
   EXPECT_EQ(found.error().code, errc::bad_request);
   EXPECT_NE(found.error().text.find("1048576"), std::string::npos) << found.error().text;
-  EXPECT_TRUE(client->status(patiently())) << "the connection goes on";
+  EXPECT_TRUE(client->admin().status(patiently())) << "the connection goes on";
 }
 
 /// A lease on few objects names many if most chunks need no state.

@@ -53,7 +53,7 @@ TEST(Check, TellsWhoHasReferencesToAnObject) {
   auto second = client.lookup({chain.begin(), chain.begin() + 2}, true);
   auto read = client->read_lease(second.held.id(), {}, patiently());
   ASSERT_TRUE(read) << read.error().text;
-  auto pinned = client->pin(
+  auto pinned = client->admin().pin(
       {.in = client.space(), .what = client::prefix::of_digests(std::span(chain).first(3))}, patiently());
   ASSERT_TRUE(pinned) << pinned.error().text;
   auto found = idle_check(daemon);
@@ -81,7 +81,7 @@ TEST(Check, CountsWhatAReaderKeepsOfASessionThatHasEnded) {
   ASSERT_EQ(saved.held_chunks, 3U);
   auto read = client->read_lease(saved.lease, {0, 1}, patiently());
   ASSERT_TRUE(read) << read.error().text;
-  ASSERT_EQ(client->close_session(session.id(), patiently()), true);
+  ASSERT_EQ(client->admin().close_session(session.id(), patiently()), true);
   auto found = idle_check(daemon);
   EXPECT_EQ(found["count"], 0) << found;
   EXPECT_EQ(found["references"]["sessions"], 3) << "the whole lease";
@@ -114,18 +114,18 @@ TEST(Check, IsIdleWhileASubscriberWaits) {
   tester client(daemon.socket());
   client::event_cursor at;
   do {
-    auto snapshot = client->subscribe(at, 10, patiently());
+    auto snapshot = client->admin().subscribe(at, 10, patiently());
     ASSERT_TRUE(snapshot) << snapshot.error().text;
     at = snapshot->next;
   } while (at.tier != client::event_cursor().tier);
-  auto none = client->subscribe(at, 10, client::within(std::chrono::milliseconds(50)));
+  auto none = client->admin().subscribe(at, 10, client::within(std::chrono::milliseconds(50)));
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().code, errc::deadline);
   EXPECT_TRUE(idle_check(daemon)["idle"].get<bool>()) << "the log of events waits for the next one";
   auto watch = client::connection::connect({.path = daemon.socket(), .name = "router"}, patiently());
   ASSERT_TRUE(watch) << watch.error().text;
   std::thread waits([&] {
-    auto told = watch->subscribe(at, 10, patiently());
+    auto told = watch->admin().subscribe(at, 10, patiently());
     EXPECT_TRUE(told && !told->events.empty());
   });
   EXPECT_TRUE(idle_check(daemon)["idle"].get<bool>());
@@ -168,10 +168,11 @@ TEST(Check, ComparesJournalsWithTheIndexOnEachPathAcrossRestarts) {
   ASSERT_TRUE(daemon.await_log("joined"));
   tester client(daemon.socket());
   client.store(second);
-  ASSERT_TRUE(client->evict({.in = client.space(), .what = client::prefix::of_digests(first)}, patiently()));
+  ASSERT_TRUE(
+      client->admin().evict({.in = client.space(), .what = client::prefix::of_digests(first)}, patiently()));
   EXPECT_TRUE(eventually([&] { return client.tier("disk").objects == 12; }));
   EXPECT_EQ(idle_check(daemon)["count"], 0);
-  ASSERT_TRUE(client->clear(nullptr, patiently()));
+  ASSERT_TRUE(client->admin().clear(nullptr, patiently()));
   client.store(first);
   EXPECT_TRUE(eventually([&] { return client.tier("disk").objects == 12; }));
   EXPECT_EQ(idle_check(daemon)["count"], 0);
@@ -186,7 +187,7 @@ TEST(Check, OneAtATime) {
     auto by = client::connection::connect({.path = daemon.socket(), .observes = true}, patiently());
     ASSERT_TRUE(by) << by.error().text;
     for (int n = 0; n < 50; ++n) {
-      auto found = by->check(patiently());
+      auto found = by->admin().check(patiently());
       if (found) {
         EXPECT_EQ(found->count, 0U) << found->differences.front();
         ++checked;
@@ -219,16 +220,17 @@ void check_under_load(uint64_t disk_bytes, const std::string& disk) {
       if (found.held && round % 2 == 0)
         (void) client->read_lease(found.held.id(), {}, patiently());
       if (round % 5 == 4)
-        (void) client->evict({.in = client.space(), .what = client::prefix::of_digests(chain)}, patiently());
+        (void) client->admin().evict({.in = client.space(), .what = client::prefix::of_digests(chain)},
+                                     patiently());
       if (round % 11 == 10)
-        client->clear(nullptr, patiently());
+        client->admin().clear(nullptr, patiently());
     }
   };
   std::thread first(work, 1), second(work, 2);
   uint64_t objects = 0;
   auto observer = client::connection::connect({.path = daemon.socket(), .observes = true}, patiently());
   for (int n = 0; observer && (n < 40 || objects == 0); ++n) { // continues until the clients have begun
-    auto found = observer->check(patiently());
+    auto found = observer->admin().check(patiently());
     EXPECT_TRUE(found) << found.error().text;
     if (!found)
       break;

@@ -29,15 +29,15 @@ int work_until_killed(const std::string& socket, const child_voice& voice) {
     if (stores.size() == 16) {
       if (next == 16)
         voice.say('w');
-      (void) client->wait(stores.front(), patiently());
-      (void) client->wait(loads.front(), patiently());
+      (void) stores.front().wait(patiently());
+      (void) loads.front().wait(patiently());
       stores.erase(stores.begin());
       loads.erase(loads.begin());
     }
-    auto store = client->submit_store(client.store_of(chains[next % 64]), patiently());
+    auto store = client->async().store(client.store_of(chains[next % 64]), patiently());
     const auto& wanted = next % 2 == 0 ? shared : chains[next % 64];
     auto part = static_cast<uint32_t>(next % 4);
-    auto load = client->submit_load(client.load_of(wanted, {part, 1}, 8 + next % 17), patiently());
+    auto load = client->async().load(client.load_of(wanted, {part, 1}, 8 + next % 17), patiently());
     if (!store || !load)
       return 1;
     stores.push_back(std::move(*store));
@@ -79,7 +79,7 @@ TEST_F(ClientDeath, ConcernsItAloneEvenWhileAChildOfItHoldsTheSocket) {
     std::vector<client::ticket<client::store_result>> stores;
     auto more = chain_of(2, 8);
     for (int i = 0; i < 16; ++i)
-      if (auto ticket = client->submit_store(client.store_of(more), patiently()))
+      if (auto ticket = client->async().store(client.store_of(more), patiently()))
         stores.push_back(std::move(*ticket));
     if (::fork() == 0) { // the child has the socket, the region and the mapping until the test lets it go
       voice.say('g');
@@ -99,7 +99,7 @@ TEST_F(ClientDeath, WhileOthersLeaseAllMemoryLeavesNothing) {
   auto held = occupy(witness_, 100, host_objects);
   child_process victim([this](const child_voice& voice) {
     tester client(daemon_.socket(), "victim");
-    auto ticket = client->submit_store(client.store_of(chain_of(1, 8)), patiently());
+    auto ticket = client->async().store(client.store_of(chain_of(1, 8)), patiently());
     (void) client.tier("host"); // answered after the store, which has therefore arrived
     voice.say(ticket ? 'w' : 'x');
     voice.stay();
@@ -154,9 +154,9 @@ TEST_F(ClientDeath, ClosedSocketOfALivingReaderQuarantinesUntilItDies) {
   ASSERT_TRUE(daemon_.await_log("closed its socket; objects that it may be reading are kept"));
   auto chain = chain_of(1, 1);
   auto refused =
-      witness_->submit_store(witness_.store_of(chain), client::within(std::chrono::milliseconds(50)));
+      witness_->async().store(witness_.store_of(chain), client::within(std::chrono::milliseconds(50)));
   ASSERT_TRUE(refused);
-  EXPECT_FALSE(witness_->wait(*refused, patiently()));
+  EXPECT_FALSE(refused->wait(patiently()));
   reader.kill();
   EXPECT_TRUE(stored_when_free(witness_, chain));
   expect_all_free();
@@ -171,21 +171,21 @@ TEST_F(ClientDeath, LivingReaderThatConfirmsOnReconnectEndsItsQuarantine) {
 
   ::shutdown(reader->descriptor(), SHUT_RDWR);
   ASSERT_TRUE(daemon_.await_log("closed its socket; objects that it may be reading are kept"));
-  EXPECT_FALSE(reader->status(patiently()));
+  EXPECT_FALSE(reader->admin().status(patiently()));
   auto same = reader->reconnect(patiently()); // it still reads, so it confirms nothing
   ASSERT_TRUE(same) << same.error().text;
   EXPECT_TRUE(*same);
   auto chain = chain_of(1, 1);
   auto refused =
-      witness_->submit_store(witness_.store_of(chain), client::within(std::chrono::milliseconds(50)));
+      witness_->async().store(witness_.store_of(chain), client::within(std::chrono::milliseconds(50)));
   ASSERT_TRUE(refused);
-  EXPECT_FALSE(witness_->wait(*refused, patiently()));
+  EXPECT_FALSE(refused->wait(patiently()));
   EXPECT_TRUE(has_content(chain_of(200, 1)[0], places[0].objects[0]));
 
   places.clear();
   held.clear();
   ::shutdown(reader->descriptor(), SHUT_RDWR);
-  EXPECT_FALSE(reader->status(patiently()));
+  EXPECT_FALSE(reader->admin().status(patiently()));
   // It no longer reads anything of the first connection, and confirms that.
   ASSERT_TRUE(reader->reconnect(patiently()));
   EXPECT_TRUE(stored_when_free(witness_, chain));

@@ -35,7 +35,7 @@ bool daemon_under_test::check() {
   if (!daemon)
     return false;
   for (int attempt = 0; attempt < check_attempts; ++attempt) {
-    auto found = daemon->check(until);
+    auto found = daemon->admin().check(until);
     if (!found)
       return false;
     for (const std::string& one : found->differences)

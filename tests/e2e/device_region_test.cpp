@@ -54,8 +54,8 @@ TEST_P(DeviceRegion, WhatIsStoredFromOneIsLoadedIntoAnotherByteForByte) {
   EXPECT_EQ(shown.region_bytes, 2 * region_objects * object_bytes);
   EXPECT_EQ(shown.stored_bytes, chain.size() * object_bytes);
   EXPECT_EQ(shown.loaded_bytes, (chain.size() + other.size()) * object_bytes);
-  EXPECT_TRUE(client->unregister(std::move(*first), patiently()));
-  EXPECT_TRUE(client->unregister(std::move(*second), patiently()));
+  EXPECT_TRUE(first->unregister(patiently()));
+  EXPECT_TRUE(second->unregister(patiently()));
   EXPECT_TRUE(eventually([&] { return device_of(client).pid == 0; })) << "the process outlives its regions";
   EXPECT_EQ(daemon.terminate(), 0);
 }
@@ -78,14 +78,14 @@ TEST_P(DeviceRegion, AStoreWaitsForTheGenerationOfItsEngine) {
     request.region = &*region;
     request.runs = runs;
     request.after = client::generation{&*counters, slot * sizeof(uint32_t), 7};
-    return client->submit_store(request, patiently());
+    return client->async().store(request, patiently());
   };
   auto waits = store_after(chain, 3);
   ASSERT_TRUE(waits);
   auto cancelled = store_after(given_up, 4);
   ASSERT_TRUE(cancelled);
-  EXPECT_TRUE(client->cancel(*cancelled, patiently()).value());
-  auto ended = client->wait(*cancelled, patiently());
+  EXPECT_TRUE(cancelled->cancel(patiently()).value());
+  auto ended = cancelled->wait(patiently());
   ASSERT_FALSE(ended);
   EXPECT_EQ(ended.error().code, errc::cancelled);
   // A store without `after` passes them.
@@ -102,13 +102,13 @@ TEST_P(DeviceRegion, AStoreWaitsForTheGenerationOfItsEngine) {
   EXPECT_FALSE(waits->ready());
   page.write({3, 7});
   bell->ring();
-  auto stored = client->wait(*waits, patiently());
+  auto stored = waits->wait(patiently());
   ASSERT_TRUE(stored) << stored.error().text;
   EXPECT_EQ(stored->stored_chunks, 4U);
   EXPECT_EQ(witness.load_and_check(chain), 4U);
   EXPECT_EQ(witness.lookup(given_up).found_chunks, 0U);
   EXPECT_EQ(page.value(4), 0U) << "the daemon writes nothing there";
-  EXPECT_TRUE(client->unregister(std::move(*region), patiently()));
+  EXPECT_TRUE(region->unregister(patiently()));
 }
 
 TEST_P(DeviceRegion, AsManyStoresWaitAtATimeAsThereAreCredits) {
@@ -131,7 +131,7 @@ TEST_P(DeviceRegion, AsManyStoresWaitAtATimeAsThereAreCredits) {
     request.region = &*region;
     request.runs = runs;
     request.after = client::generation{&*counters, i * sizeof(uint32_t), 1};
-    waiting.push_back(client->submit_store(request, patiently()).value());
+    waiting.push_back(client->async().store(request, patiently()).value());
   }
   ASSERT_TRUE(store_from(client, *region, chain_of(most + 1, 1), runs)) << "what waits holds nothing up";
   for (auto& each : waiting)
@@ -141,13 +141,13 @@ TEST_P(DeviceRegion, AsManyStoresWaitAtATimeAsThereAreCredits) {
   for (int i = 0; i < 3; ++i) {
     auto other = client->register_generations(memory_of_page, from.shared().device, patiently());
     ASSERT_TRUE(other) << other.error().text;
-    ASSERT_TRUE(client->unregister(std::move(*other), patiently()));
+    ASSERT_TRUE(other->unregister(patiently()));
   }
   for (uint32_t i = 0; i < most; ++i)
     page.write({i, 1});
   bell.ring(); // one ring for all
   for (auto& each : waiting) {
-    auto stored = client->wait(each, patiently());
+    auto stored = each.wait(patiently());
     EXPECT_TRUE(stored) << stored.error().text;
   }
 }
@@ -169,7 +169,7 @@ TEST_P(DeviceRegion, ALoadRaisesItsCounters) {
   request.region = &*region;
   request.runs = runs;
   request.progress = &arrived;
-  auto ticket = client->submit_load(request, patiently());
+  auto ticket = client->async().load(request, patiently());
   ASSERT_TRUE(ticket);
   ASSERT_TRUE(arrived.wait(0, 4, patiently()));
   auto bytes = into.read();
@@ -181,7 +181,7 @@ TEST_P(DeviceRegion, ALoadRaisesItsCounters) {
     }
     EXPECT_TRUE(has_content(chain[i], object)) << "object " << i << " was announced before it had arrived";
   }
-  auto loaded = client->wait(*ticket, patiently());
+  auto loaded = ticket->wait(patiently());
   ASSERT_TRUE(loaded) << loaded.error().text;
   EXPECT_EQ(arrived.chunks(0), 4U);
 }
@@ -225,7 +225,7 @@ TEST_P(DeviceRegion, AProcessThatDiesTakesItsRegionsAlone) {
   ASSERT_FALSE(lost);
   EXPECT_EQ(lost.error().code, errc::gone) << lost.error().text;
   EXPECT_EQ(client.load_and_check(chain), 4U);
-  EXPECT_TRUE(client->unregister(std::move(*region), patiently()));
+  EXPECT_TRUE(region->unregister(patiently()));
   region = client->register_device_region(mine.shared(), patiently());
   ASSERT_TRUE(region) << region.error().text;
   mine.write(std::vector<uint8_t>(mine.bytes(), 0x5a));

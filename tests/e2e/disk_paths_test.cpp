@@ -91,7 +91,7 @@ TEST_F(DiskPaths, AfterAKillNothingIsWrongAndNothingClearedComesBack) {
     {
       tester client(daemon_.socket());
       client.store(cleared);
-      auto answer = client->clear(nullptr, patiently());
+      auto answer = client->admin().clear(nullptr, patiently());
       ASSERT_TRUE(answer) << answer.error().text;
       client.store(kept);
     }
@@ -146,7 +146,7 @@ TEST_F(DiskPaths, ADriveThatCannotBeOpenedIsDoneWithoutAndBringsNothingBackThatW
   expect_without('a', "Is a directory");
   {
     tester client(daemon_.socket());
-    auto answer = client->clear(nullptr, patiently());
+    auto answer = client->admin().clear(nullptr, patiently());
     ASSERT_TRUE(answer) << answer.error().text;
     EXPECT_EQ(client.store(kept), 12U);
   }

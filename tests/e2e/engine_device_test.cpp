@@ -104,12 +104,12 @@ TEST(TokenBlocks, AreGatheredForAStoreAndScatteredAfterALoad) {
   stored.region = &region;
   stored.runs = runs;
   stored.after = client::generation{&generations, gathered.offset, gathered.value};
-  auto store = made(client->submit_store(stored, patiently()));
+  auto store = made(client->async().store(stored, patiently()));
   void* stream = engine.work.get();
   ASSERT_TRUE(engine.gpu->gather(stream, engine.pieces, engine.buffer.get().address));
   ASSERT_TRUE(engine.gpu->write(stream, gathered));
   ASSERT_TRUE(engine.gpu->ring(stream, bell));
-  auto done = client->wait(store, patiently());
+  auto done = store.wait(patiently());
   ASSERT_TRUE(done) << done.error().text;
   EXPECT_EQ(client.load_and_check(chain), 2U);
   // Loads into blocks that have other contents by now.
@@ -124,7 +124,7 @@ TEST(TokenBlocks, AreGatheredForAStoreAndScatteredAfterALoad) {
   wanted.layers = load;
   ASSERT_TRUE(client->load(wanted, patiently()));
   EXPECT_TRUE(engine.read() == content);
-  EXPECT_TRUE(client->unregister(std::move(region), patiently()));
+  EXPECT_TRUE(region.unregister(patiently()));
   std::filesystem::remove(gpu_daemon::script());
 }
 

@@ -20,7 +20,7 @@ struct known_objects {
 
   /// Returns an error if reading fails.
   result<bool> read(client::connection& from, client::deadline until) {
-    auto part = from.subscribe(at, 1000, until);
+    auto part = from.admin().subscribe(at, 1000, until);
     if (!part)
       return tl::unexpected(part.error());
     for (const client::event& one : part->events) {
@@ -88,7 +88,7 @@ TEST(Events, ASubscriberKnowsWhatTheTiersHave) {
                          [&](const auto& one) { return one.what == what; });
   };
   EXPECT_GT(count(client::event_kind::demote), 0); // the disk had them
-  ASSERT_TRUE(client->clear());
+  ASSERT_TRUE(client->admin().clear());
   ASSERT_TRUE(eventually([&] {
     known.catch_up(watch);
     return known.present.empty();
@@ -152,16 +152,16 @@ TEST(Events, NothingHappensUntilTheDeadlineAndACursorMustBeOfAnAnswer) {
   auto watch = subscriber(daemon);
   known_objects known;
   known.snapshot(watch);
-  auto nothing = watch.subscribe(known.at, 10, client::within(std::chrono::milliseconds(50)));
+  auto nothing = watch.admin().subscribe(known.at, 10, client::within(std::chrono::milliseconds(50)));
   ASSERT_FALSE(nothing);
   EXPECT_EQ(nothing.error().code, errc::deadline);
-  auto wrong = watch.subscribe({1, 7, 0}, 10, patiently());
+  auto wrong = watch.admin().subscribe({1, 7, 0}, 10, patiently());
   ASSERT_FALSE(wrong);
   EXPECT_EQ(wrong.error().code, errc::bad_request);
-  auto ahead = watch.subscribe({1'000'000, 255, 0}, 10, patiently());
+  auto ahead = watch.admin().subscribe({1'000'000, 255, 0}, 10, patiently());
   ASSERT_FALSE(ahead);
   EXPECT_EQ(ahead.error().code, errc::gone);
-  auto none = watch.subscribe(known.at, 0, patiently());
+  auto none = watch.admin().subscribe(known.at, 0, patiently());
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().code, errc::bad_request);
 }
@@ -172,7 +172,7 @@ TEST(Events, AShutdownDoesNotWaitForSubscribers) {
   known_objects known;
   known.snapshot(watch);
   std::thread waiting([&] {
-    auto ended = watch.subscribe(known.at, 10, patiently());
+    auto ended = watch.admin().subscribe(known.at, 10, patiently());
     ASSERT_FALSE(ended);
     EXPECT_EQ(ended.error().code, errc::busy) << ended.error().text;
   });

@@ -225,7 +225,8 @@ TEST_F(PublishedBlocks, AreThereWhenAllRanksHaveStored) {
   second.store(half);
   second.store(before); // the snapshot contained its first rank
   ASSERT_TRUE(eventually([&] { return router().blocks("CPU") == 6; }));
-  ASSERT_TRUE(first->evict({.in = first.space(), .what = client::prefix::of_digests(half)}, patiently()));
+  ASSERT_TRUE(
+      first->admin().evict({.in = first.space(), .what = client::prefix::of_digests(half)}, patiently()));
   ASSERT_TRUE(eventually([&] { return router().blocks("CPU") == 4; }));
   EXPECT_FALSE(router().has("CPU", hash_of(half[0])));
 }

@@ -69,10 +69,10 @@ TEST_F(Explain, WhatWasClearedOrRemoved) {
   tester client(daemon_.socket());
   auto cleared = chain_of(1, 2), removed = chain_of(2, 2);
   client.store(cleared);
-  ASSERT_TRUE(client->clear(&client.space(), patiently()));
+  ASSERT_TRUE(client->admin().clear(&client.space(), patiently()));
   client.store(removed);
-  ASSERT_TRUE(
-      client->evict({.in = client.space(), .what = client::prefix::of_digests(removed)}, patiently()));
+  ASSERT_TRUE(client->admin().evict({.in = client.space(), .what = client::prefix::of_digests(removed)},
+                                    patiently()));
   EXPECT_EQ(states(explained(daemon_, cleared)), "cleared:2");
   EXPECT_EQ(states(explained(daemon_, removed)), "removed:2");
   client.store(removed);
@@ -114,7 +114,7 @@ TEST(ExplainMetrics, CountTheTokensThatLookupsUnderALeaseMissByReason) {
   client.store({chain.begin(), chain.begin() + 1});
   client.lookup(chain, true);
   EXPECT_EQ(missed("not_stored"), 2 * space_chunk_tokens);
-  ASSERT_TRUE(client->clear(&client.space(), patiently()));
+  ASSERT_TRUE(client->admin().clear(&client.space(), patiently()));
   client.lookup({chain.begin(), chain.begin() + 1}, true);
   EXPECT_EQ(missed("cleared"), space_chunk_tokens);
   client.lookup(chain, false);
@@ -134,7 +134,7 @@ TEST_F(Explain, AManyTimesCutPromptIsCutAtTheBound) {
     mixed.push_back(stored[i % stored.size()]);
   }
   auto found =
-      client->explain({.in = client.space(), .what = client::prefix::of_digests(mixed)}, patiently());
+      client->admin().explain({.in = client.space(), .what = client::prefix::of_digests(mixed)}, patiently());
   ASSERT_TRUE(found) << found.error().text;
   EXPECT_EQ(found->requested_chunks, 4'000U);
   EXPECT_EQ(found->found_chunks, 0U);
@@ -146,7 +146,7 @@ TEST_F(Explain, TheLongestPromptIsExaminedInManyTurns) {
   auto chain = chain_of(1, 60'000);
   client.store({chain.begin(), chain.begin() + 2});
   auto found =
-      client->explain({.in = client.space(), .what = client::prefix::of_digests(chain)}, patiently());
+      client->admin().explain({.in = client.space(), .what = client::prefix::of_digests(chain)}, patiently());
   ASSERT_TRUE(found) << found.error().text;
   ASSERT_EQ(found->runs.size(), 2U);
   EXPECT_EQ(found->runs[0].state, "present");
@@ -171,8 +171,8 @@ TEST(ExplainOtherTenants, OnlyOperatorsAreToldWhatTheyHave) {
   other.store(chain);
   auto detail = [&] {
     tester asking(daemon.socket());
-    auto found =
-        asking->explain({.in = asking.space(), .what = client::prefix::of_digests(chain)}, patiently());
+    auto found = asking->admin().explain({.in = asking.space(), .what = client::prefix::of_digests(chain)},
+                                         patiently());
     return found && found->runs.size() == 1 ? found->runs[0].detail : "no answer";
   };
   EXPECT_EQ(detail(), "space 1 has it: the salt differs");
@@ -195,7 +195,7 @@ TEST(ExplainDisk, WhatIsOnDiskAndWhatCouldNotBeReadThere) {
     ASSERT_TRUE(eventually([&] { return client.lookup(chain, false, on_disk).found_chunks == 2; }));
     client::prompt_request from_host{.in = client.space(), .what = client::prefix::of_digests(chain)};
     from_host.tiers = on_host;
-    ASSERT_TRUE(client->evict(from_host, patiently()));
+    ASSERT_TRUE(client->admin().evict(from_host, patiently()));
   }
   auto answer = explained(daemon, other);
   EXPECT_EQ(states(answer), "present:2");

@@ -21,12 +21,12 @@ uint32_t in_flight(tester& by, const std::string& name) {
 }
 
 /// Waits for the first of these loads of one chunk each, and ends the others.
-void expect_delivered(slow_client& by, std::vector<client::ticket<client::load_result>>& tickets) {
-  auto loaded = by->wait(tickets.front(), patiently());
+void expect_delivered(std::vector<client::ticket<client::load_result>>& tickets) {
+  auto loaded = tickets.front().wait(patiently());
   ASSERT_TRUE(loaded) << loaded.error().text;
   EXPECT_EQ(loaded->delivered_chunks, 1U);
   for (size_t i = 1; i < tickets.size(); ++i)
-    ASSERT_TRUE(by->cancel(tickets[i], patiently()));
+    ASSERT_TRUE(tickets[i].cancel(patiently()));
 }
 
 /// Eight requests cause eight million system calls.
@@ -40,7 +40,7 @@ TEST(Fairness, TinyPiecesOfOneClientDoNotHoldUpTheLoadsOfAnother) {
   for (int i = 0; i < 10; ++i)
     EXPECT_EQ(other.load_and_check(chain), 4U);
   EXPECT_GE(in_flight(other, "greedy"), 4U) << "ten loads of the other client took as long as most of these";
-  expect_delivered(greedy, tickets);
+  expect_delivered(tickets);
 }
 
 /// Several connections of one group compete with a connection of another group.
@@ -68,7 +68,7 @@ TEST(Fairness, OneTrustGroupDoesNotHoldUpTheLoadsOfAnother) {
     left += in_flight(filler, "greedy " + std::to_string(i));
   EXPECT_GE(left, 4U) << "the other group's loads took as long as most of these";
   for (size_t i = 0; i < greedy.size(); ++i)
-    expect_delivered(*greedy[i], tickets[i]);
+    expect_delivered(tickets[i]);
 }
 
 /// Returns the operations that a group's disk started while the other group's was busy too, by direction.

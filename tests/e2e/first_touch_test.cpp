@@ -183,7 +183,7 @@ TEST_F(LargeObjects, AClientMayGoDuringItsFirstLoads) {
     request.what = client::prefix::of_digests(chain_);
     request.region = &region;
     request.runs = runs;
-    ASSERT_TRUE(other->submit_load(request));
+    ASSERT_TRUE(other->async().load(request));
     if (round % 2 == 0)
       region = {}; // before the load ends
     auto own = empty_memory(16 * mebibyte);

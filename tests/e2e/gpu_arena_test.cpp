@@ -52,7 +52,7 @@ class GpuArena : public device_fixture {
     runs_ = interleaved(chain.size());
     request.region = &region;
     request.runs = runs_;
-    return by->submit_load(request, patiently()).value();
+    return by->async().load(request, patiently()).value();
   }
   static void resize(daemon_under_test& daemon, uint64_t segments) {
     daemon.configure(options(segments));
@@ -92,7 +92,7 @@ TEST_P(GpuArena, LoadsAreReadFromItAndStoresPassStagingMemory) {
   EXPECT_EQ(metric("terrace_device_pinned_bytes"), static_cast<double>(4 * segment_bytes));
   EXPECT_EQ(metric("terrace_device_direct_bytes_total"), static_cast<double>(8 * object_bytes));
   EXPECT_EQ(metric("terrace_device_staged_bytes_total"), static_cast<double>(4 * object_bytes));
-  EXPECT_TRUE(client->unregister(std::move(region), patiently()));
+  EXPECT_TRUE(region.unregister(patiently()));
   EXPECT_TRUE(pins(client, 0)) << "they end with the process";
   EXPECT_EQ(daemon.terminate(), 0);
 }
@@ -169,7 +169,7 @@ TEST_P(GpuArena, ASegmentThatIsReadIsRemovedAfterwards) {
   EXPECT_FALSE(loading.ready());
   EXPECT_EQ(device_of(witness).pinned_bytes, 4 * segment_bytes) << "nothing is forgotten meanwhile";
   ASSERT_EQ(::kill(process, SIGCONT), 0);
-  auto loaded = client->wait(loading, patiently());
+  auto loaded = loading.wait(patiently());
   ASSERT_TRUE(loaded) << loaded.error().text;
   // Objects that the load had not begun to read have left meanwhile.
   EXPECT_GT(loaded->delivered_chunks, 0U);
@@ -194,7 +194,7 @@ TEST_P(GpuArena, AProcessMayDieWhileItReads) {
   daemon.configure(options(1)); // its segments leave, too
   daemon.signal(SIGHUP);
   ASSERT_EQ(::kill(process, SIGKILL), 0);
-  auto loaded = client->wait(loading, patiently());
+  auto loaded = loading.wait(patiently());
   ASSERT_FALSE(loaded);
   EXPECT_EQ(loaded.error().code, errc::gone) << loaded.error().text;
   EXPECT_TRUE(eventually([&] { return witness.tier("host").leased_objects == 0; })) << "nothing is held";
@@ -203,7 +203,7 @@ TEST_P(GpuArena, AProcessMayDieWhileItReads) {
     auto host = witness.tier("host");
     return host.capacity_bytes == segment_bytes && host.leaving_bytes == 0;
   }));
-  EXPECT_TRUE(client->unregister(std::move(region), patiently()));
+  EXPECT_TRUE(region.unregister(patiently()));
   region = registered(client);
   ASSERT_TRUE(pins(client, segment_bytes)) << "the next one begins again";
   auto other = chain_of(2, 4);
@@ -247,7 +247,7 @@ TEST_P(GpuArenaFault, WhatCannotBePinnedPassesStagingMemory) {
     EXPECT_NE(shown.staged_bytes, 0U);
     EXPECT_EQ(shown.state, "ready");
     gpu_daemon::faults("");
-    EXPECT_TRUE(client->unregister(std::move(region), patiently()));
+    EXPECT_TRUE(region.unregister(patiently()));
     ASSERT_TRUE(eventually([&] { return device_of(client).pid == 0; }));
     region = registered(client);
     EXPECT_TRUE(pins(client, 2 * segment_bytes)) << "the next process tries again";
@@ -269,7 +269,7 @@ TEST_P(GpuArenaFault, AHangEndsTheProcessAndNothingElse) {
       auto lost = load_into(client, *region, chain, interleaved(4));
       ASSERT_FALSE(lost);
       EXPECT_EQ(lost.error().code, errc::gone) << lost.error().text;
-      EXPECT_TRUE(client->unregister(std::move(*region), patiently()));
+      EXPECT_TRUE(region->unregister(patiently()));
     } else {
       EXPECT_EQ(region.error().code, errc::gone) << region.error().text;
     }
@@ -299,7 +299,7 @@ TEST_P(GpuArenaFault, ALostDeviceLosesNothingOfIt) {
   ASSERT_FALSE(lost);
   EXPECT_EQ(lost.error().code, errc::gone) << lost.error().text;
   gpu_daemon::faults("");
-  EXPECT_TRUE(client->unregister(std::move(region), patiently()));
+  EXPECT_TRUE(region.unregister(patiently()));
   region = registered(client);
   ASSERT_TRUE(pins(client, 2 * segment_bytes));
   load(client, region, chain);

@@ -63,7 +63,7 @@ TEST_P(GpuDemotion, ItsProcessMayDieWhileItGivesBack) {
       << "nothing is held any more";
   EXPECT_TRUE(eventually([&] { return client.tier("host").used_bytes == before; })) << "nor reserved";
   EXPECT_TRUE(daemon.check());
-  EXPECT_TRUE(client->unregister(std::move(region), patiently()));
+  EXPECT_TRUE(region.unregister(patiently()));
   region = registered(client);
   ASSERT_TRUE(promoted(client, region, other)) << "it begins again";
   EXPECT_EQ(daemon.terminate(), 0);
@@ -227,15 +227,15 @@ TEST(GpuDemotionFault, ALostDeviceLosesWhatItGivesBackAndNothingElse) {
   ASSERT_TRUE(eventually([&] { return client.tier("gpu").notice.empty(); }));
   auto chain = chain_of(1, 4), other = chain_of(2, 4);
   auto move = [&](const std::vector<digest>& what) {
-    return client->move({.in = client.space(), .what = client::prefix::of_digests(what)}, tier_kind::gpu,
-                        patiently());
+    return client->admin().move({.in = client.space(), .what = client::prefix::of_digests(what)},
+                                tier_kind::gpu, patiently());
   };
   client.store(chain);
   client.store(other);
   auto first = move(chain);
   ASSERT_TRUE(first) << first.error().text;
   EXPECT_EQ(first->moved.chunks, 4U);
-  auto gone = client->evict(
+  auto gone = client->admin().evict(
       {.in = client.space(), .what = client::prefix::of_digests(chain), .tiers = on_host}, patiently());
   ASSERT_TRUE(gone) << gone.error().text;
   auto second = move(other);

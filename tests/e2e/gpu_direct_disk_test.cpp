@@ -145,11 +145,11 @@ TEST_F(GpuDirectDisk, TheGenerationOfALoadComesOnceAndBehindItsBytes) {
     request.region = &region;
     request.runs = runs_;
     request.layers = *layers;
-    auto loading = client->submit_load(request, patiently());
+    auto loading = client->async().load(request, patiently());
     ASSERT_TRUE(loading) << loading.error().text;
     EXPECT_TRUE(ring->wait(*layers, 0, patiently()));
     EXPECT_TRUE(memory_->read() == laid_out(chain, runs_)) << "it was told before the bytes were there";
-    auto loaded = ring->end(*layers, client->wait(*loading, patiently()));
+    auto loaded = ring->end(*layers, loading->wait(patiently()));
     ASSERT_TRUE(loaded) << loaded.error().text;
     EXPECT_EQ(loaded->delivered_chunks, 4U);
     EXPECT_EQ(device_of(client).disk_bytes, (*fault == '\0' ? 4 : 3) * object_bytes);
@@ -204,7 +204,7 @@ TEST_F(GpuDirectDisk, WhatIsReadWhileItIsGivenUpIsDelivered) {
   EXPECT_TRUE(device_of(other).disk_reads.starts_with("no: it fails too often: cuFileRead"))
       << device_of(other).disk_reads;
   end_hold();
-  expect_loaded(client, loading, kept);
+  expect_loaded(loading, kept);
   EXPECT_EQ(device_of(client).disk_bytes, object_bytes);
   EXPECT_EQ(device_of(client).state, "ready");
 }
@@ -218,7 +218,7 @@ TEST_F(GpuDirectDisk, WhatWasClearedIsNotDelivered) {
   only_on_disk(client, chain);
   auto held = client.lookup(chain, true);
   ASSERT_EQ(held.found_chunks, 8U);
-  ASSERT_TRUE(witness->clear(nullptr, patiently()));
+  ASSERT_TRUE(witness->admin().clear(nullptr, patiently()));
   auto loaded = client->load(load_under(client, held.held, region, chain, interleaved(8)), patiently());
   ASSERT_FALSE(loaded);
   EXPECT_EQ(loaded.error().code, errc::gone) << loaded.error().text;
@@ -235,9 +235,9 @@ TEST_F(GpuDirectDisk, WhatIsClearedWhileItIsReadIsNotDelivered) {
   only_on_disk(client, chain);
   auto loading = begin_load(client, region, chain);
   ASSERT_TRUE(eventually([] { return holds(); }));
-  ASSERT_TRUE(witness->clear(nullptr, patiently()));
+  ASSERT_TRUE(witness->admin().clear(nullptr, patiently()));
   end_hold();
-  auto loaded = client->wait(loading, patiently());
+  auto loaded = loading.wait(patiently());
   ASSERT_TRUE(loaded) << loaded.error().text;
   EXPECT_EQ(loaded->delivered_chunks, 0U);
 }

@@ -55,8 +55,8 @@ class gpu_disk_fixture : public ::testing::Test {
     return std::move(*region);
   }
   static void evict(tester& by, const std::vector<digest>& chain, uint32_t tiers) {
-    auto gone =
-        by->evict({.in = by.space(), .what = client::prefix::of_digests(chain), .tiers = tiers}, patiently());
+    auto gone = by->admin().evict(
+        {.in = by.space(), .what = client::prefix::of_digests(chain), .tiers = tiers}, patiently());
     EXPECT_TRUE(gone) << gone.error().text;
   }
   static void only_on_disk(tester& by, const std::vector<digest>& chain) {
@@ -74,12 +74,11 @@ class gpu_disk_fixture : public ::testing::Test {
     runs_ = interleaved(chain.size());
     request.region = &region;
     request.runs = runs_;
-    return by->submit_load(request, patiently()).value();
+    return by->async().load(request, patiently()).value();
   }
   /// Checks that everything that `begin_load` began has arrived.
-  void expect_loaded(tester& by, client::ticket<client::load_result>& loading,
-                     const std::vector<digest>& chain) {
-    auto loaded = by->wait(loading, patiently());
+  void expect_loaded(client::ticket<client::load_result>& loading, const std::vector<digest>& chain) {
+    auto loaded = loading.wait(patiently());
     ASSERT_TRUE(loaded) << loaded.error().text;
     EXPECT_EQ(loaded->delivered_chunks, chain.size());
     EXPECT_TRUE(memory_->read() == laid_out(chain, runs_));

@@ -12,7 +12,7 @@ class GpuDiskProcess : public gpu_disk_fixture {
   static void kill_process(tester& by, client::registered_region& region) {
     ASSERT_EQ(::kill(device_of(by).pid, SIGKILL), 0);
     EXPECT_TRUE(eventually([&] { return device_of(by).state == "degraded"; }));
-    EXPECT_TRUE(by->unregister(std::move(region), patiently()));
+    EXPECT_TRUE(region.unregister(patiently()));
   }
 };
 
@@ -81,12 +81,12 @@ TEST_F(GpuDiskProcess, ALateReadKeepsTheProcess) {
   only_on_disk(client, chain);
   load(client, region, chain);
   ASSERT_EQ(counted("disk_late_slots", client), 1);
-  EXPECT_TRUE(client->unregister(std::move(region), patiently()));
+  EXPECT_TRUE(region.unregister(patiently()));
   region = registered(client);
   EXPECT_EQ(device_of(client).pid, process);
   EXPECT_EQ(device_of(client).starts, 1U);
   expect_direct(client, region, chain_of(2, 4));
-  EXPECT_TRUE(client->unregister(std::move(region), patiently()));
+  EXPECT_TRUE(region.unregister(patiently()));
   EXPECT_EQ(device_of(client).pid, process);
   end_hold();
   EXPECT_TRUE(eventually([&] { return device_of(client).pid == 0; })) << "nothing keeps it any more";
@@ -107,11 +107,11 @@ TEST_F(GpuDiskProcess, WhatAProcessReadsIsHeldUntilItHasEnded) {
   evict(witness, chain, on_disk);
   EXPECT_EQ(witness.tier("disk").leased_objects, 8U) << "their extents stay";
   ASSERT_EQ(::kill(process, SIGKILL), 0);
-  auto loaded = client->wait(loading, patiently());
+  auto loaded = loading.wait(patiently());
   ASSERT_FALSE(loaded);
   EXPECT_EQ(loaded.error().code, errc::gone) << loaded.error().text;
   EXPECT_TRUE(eventually([&] { return witness.tier("disk").leased_objects == 0; }));
-  EXPECT_TRUE(client->unregister(std::move(region), patiently()));
+  EXPECT_TRUE(region.unregister(patiently()));
   region = registered(client);
   try_disk(client, region);
   expect_direct(client, region, chain_of(2, 8));
@@ -133,7 +133,7 @@ TEST_F(GpuDiskProcess, NothingTakesTheExtentsThatAreRead) {
     witness.store(chain_of(seed, 8));
   EXPECT_FALSE(loading.ready());
   ASSERT_EQ(::kill(process, SIGCONT), 0);
-  auto loaded = client->wait(loading, patiently());
+  auto loaded = loading.wait(patiently());
   ASSERT_TRUE(loaded) << loaded.error().text;
   EXPECT_EQ(loaded->delivered_chunks, 8U);
   EXPECT_TRUE(memory_->read() == laid_out(chain, runs_));
@@ -218,7 +218,7 @@ void pass_deadline(daemon_options with, const engine_memory& memory) {
   client.store(chain);
   EXPECT_FALSE(load_into(client, *region, chain, interleaved(1)));
   EXPECT_EQ(device_of(client).state, "degraded");
-  EXPECT_TRUE(client->unregister(std::move(*region), patiently()));
+  EXPECT_TRUE(region->unregister(patiently()));
   EXPECT_TRUE(eventually([&] { return client.tier("host").leased_objects == 0; })) << "the process has ended";
 }
 

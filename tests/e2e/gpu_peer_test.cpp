@@ -71,7 +71,7 @@ TEST_P(GpuPeer, ATierIsReadByAnotherGpu) {
   EXPECT_EQ(after.direct_bytes, before.direct_bytes);
   EXPECT_EQ(after.regions, 1U) << "the tier is no client's";
   // The tier does not keep the process of the other GPU.
-  EXPECT_TRUE(client->unregister(std::move(there), patiently()));
+  EXPECT_TRUE(there.unregister(patiently()));
   EXPECT_TRUE(eventually([&] { return status_of(client, *other_).pid == 0; }));
   EXPECT_EQ(load(client, region, chain), chain.size() * object_bytes);
   there = registered_there(client);
@@ -116,15 +116,15 @@ TEST_P(GpuPeer, TheReaderMayDie) {
   auto runs = interleaved(chain.size());
   request.region = &there;
   request.runs = runs;
-  auto loading = client->submit_load(request, patiently()).value();
+  auto loading = client->async().load(request, patiently()).value();
   ASSERT_TRUE(eventually([&] { return witness.tier("gpu").leased_objects != 0; }));
   ASSERT_EQ(::kill(process, SIGKILL), 0);
-  auto lost = client->wait(loading, patiently());
+  auto lost = loading.wait(patiently());
   ASSERT_FALSE(lost);
   EXPECT_EQ(lost.error().code, errc::gone) << lost.error().text;
   EXPECT_TRUE(eventually([&] { return witness.tier("gpu").leased_objects == 0; })) << "nothing is held";
   EXPECT_EQ(load(client, region, chain), chain.size() * object_bytes) << "the tier is as it was";
-  EXPECT_TRUE(client->unregister(std::move(there), patiently()));
+  EXPECT_TRUE(there.unregister(patiently()));
   there = registered_there(client);
   EXPECT_TRUE(reads_there(client, there, chain));
   EXPECT_TRUE(daemon.check());
@@ -143,7 +143,7 @@ TEST_P(GpuPeer, TheOneThatHasTheTierMayDie) {
   ASSERT_TRUE(eventually([&] { return client.tier("gpu").objects == 0; }));
   EXPECT_EQ(load_there(client, there, chain), 0U) << "from host memory";
   EXPECT_EQ(status_of(client, *other_).failures, 0U);
-  EXPECT_TRUE(client->unregister(std::move(region), patiently()));
+  EXPECT_TRUE(region.unregister(patiently()));
   region = registered(client);
   ASSERT_TRUE(promoted(client, region, chain)) << "it begins again";
   EXPECT_TRUE(reads_there(client, there, chain));

@@ -23,7 +23,7 @@ TEST_P(DeviceFault, EndsTheRequestsOfTheDeviceAndNothingElse) {
     auto lost = store_from(client, *region, chain, interleaved(4));
     ASSERT_FALSE(lost);
     EXPECT_EQ(lost.error().code, errc::gone) << lost.error().text;
-    EXPECT_TRUE(client->unregister(std::move(*region), patiently()));
+    EXPECT_TRUE(region->unregister(patiently()));
   } else {
     EXPECT_EQ(region.error().code, errc::gone) << region.error().text;
   }

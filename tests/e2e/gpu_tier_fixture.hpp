@@ -74,11 +74,11 @@ class gpu_tier_fixture : public device_fixture {
     EXPECT_EQ(by.lookup(chain, false, on_host).found_chunks, 0U);
   }
   static result<client::move_result> move(tester& by, const std::vector<digest>& chain, tier_kind to) {
-    return by->move({.in = by.space(), .what = client::prefix::of_digests(chain)}, to, patiently());
+    return by->admin().move({.in = by.space(), .what = client::prefix::of_digests(chain)}, to, patiently());
   }
   static void evict(tester& by, const std::vector<digest>& chain, uint32_t tiers) {
-    auto gone =
-        by->evict({.in = by.space(), .what = client::prefix::of_digests(chain), .tiers = tiers}, patiently());
+    auto gone = by->admin().evict(
+        {.in = by.space(), .what = client::prefix::of_digests(chain), .tiers = tiers}, patiently());
     EXPECT_TRUE(gone) << gone.error().text;
   }
 

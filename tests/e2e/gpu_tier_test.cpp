@@ -30,7 +30,7 @@ TEST_P(GpuTier, WhatIsLoadedAgainIsCopiedOnTheDevice) {
   // A load into memory of the host goes through host memory, and the chain is there again.
   EXPECT_EQ(client.load_and_check(chain), chain.size());
   EXPECT_EQ(client.lookup(chain, false, on_host).found_chunks, chain.size());
-  EXPECT_TRUE(client->unregister(std::move(region), patiently()));
+  EXPECT_TRUE(region.unregister(patiently()));
   EXPECT_EQ(device_of(client).state, "ready") << "the tier keeps the process";
   EXPECT_EQ(client.lookup(chain, false, on_gpu).found_chunks, chain.size());
   EXPECT_EQ(daemon.terminate(), 0);
@@ -81,7 +81,7 @@ TEST_P(GpuTier, WhatALeaseHoldsAndWasClearedIsNotDelivered) {
   only_there(client, region, chain);
   auto held = client.lookup(chain, true);
   ASSERT_EQ(held.found_chunks, 3U);
-  ASSERT_TRUE(witness->clear(nullptr, patiently()));
+  ASSERT_TRUE(witness->admin().clear(nullptr, patiently()));
   EXPECT_EQ(client.lookup(chain).found_chunks, 0U);
   EXPECT_EQ(client.tier("gpu").objects, 0U);
   only_there(client, region, chain_of(2, 2)); // the tier is not empty
@@ -149,7 +149,7 @@ TEST_P(GpuTier, IsLostWithItsProcessAndBeginsAgain) {
   auto gone = by_lease();
   ASSERT_FALSE(gone);
   EXPECT_EQ(gone.error().code, errc::gone) << gone.error().text;
-  EXPECT_TRUE(client->unregister(std::move(region), patiently()));
+  EXPECT_TRUE(region.unregister(patiently()));
   region = registered(client);
   EXPECT_EQ(client.tier("gpu").reason, "");
   ASSERT_TRUE(promoted(client, region, both));
@@ -171,7 +171,7 @@ TEST(GpuTierAlone, IsNotThereByDefault) {
   auto chain = chain_of(1, 2);
   client.store(chain);
   client::prompt_request prompt{.in = client.space(), .what = client::prefix::of_digests(chain)};
-  auto moved = client->move(prompt, tier_kind::gpu, patiently());
+  auto moved = client->admin().move(prompt, tier_kind::gpu, patiently());
   ASSERT_FALSE(moved);
   EXPECT_EQ(moved.error().code, errc::unsupported);
   EXPECT_NE(moved.error().text.find("gpu.tier_bytes"), std::string::npos) << moved.error().text;

@@ -39,10 +39,10 @@ struct HashingEnds : ::testing::Test {
     other.emplace(daemon->socket(), "other");
     client::lookup_request request{
         .in = hashing->space(), .what = prompt.prefix(), .lease = true, .id = name};
-    auto submitted = (*hashing)->submit_lookup(request, patiently());
+    auto submitted = (*hashing)->async().lookup(request, patiently());
     ASSERT_TRUE(submitted) << submitted.error().text;
     ticket = std::move(*submitted);
-    auto waiting = (*other)->submit_await_lookup(name, patiently());
+    auto waiting = (*other)->async().await_lookup(name, patiently());
     ASSERT_TRUE(waiting) << waiting.error().text;
     waits = std::move(*waiting);
     ASSERT_TRUE(eventually([&] { return in_flight() == 1; }));
@@ -76,19 +76,19 @@ struct HashingEnds : ::testing::Test {
 TEST_F(HashingEnds, ACancelIsAnsweredAndSoIsWhatItCancels) {
   begin();
   auto before = clock::now();
-  auto found = (*hashing)->cancel(ticket, patiently());
+  auto found = ticket.cancel(patiently());
   ASSERT_TRUE(found) << found.error().text;
   EXPECT_TRUE(*found);
-  auto answer = (*hashing)->wait(ticket, patiently());
+  auto answer = ticket.wait(patiently());
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().code, errc::cancelled) << answer.error().text;
-  auto heard = (*other)->wait(waits, patiently());
+  auto heard = waits.wait(patiently());
   ASSERT_FALSE(heard);
   EXPECT_EQ(heard.error().code, errc::cancelled) << heard.error().text;
   EXPECT_LT(clock::now() - before, promptly());
   EXPECT_EQ(in_flight(), 0U);
   expect_nothing_left();
-  EXPECT_TRUE((*hashing)->status(patiently())) << "the connection goes on";
+  EXPECT_TRUE((*hashing)->admin().status(patiently())) << "the connection goes on";
 }
 
 TEST_F(HashingEnds, ACancelByIdIsAnswered) {
@@ -97,11 +97,11 @@ TEST_F(HashingEnds, ACancelByIdIsAnswered) {
   auto found = (*other)->cancel_lookup(name, patiently());
   ASSERT_TRUE(found) << found.error().text;
   EXPECT_TRUE(*found);
-  auto answer = (*hashing)->wait(ticket, patiently());
+  auto answer = ticket.wait(patiently());
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().code, errc::cancelled) << answer.error().text;
   EXPECT_LT(clock::now() - before, promptly());
-  auto heard = (*other)->wait(waits, patiently());
+  auto heard = waits.wait(patiently());
   ASSERT_FALSE(heard);
   EXPECT_EQ(heard.error().code, errc::cancelled) << heard.error().text;
   expect_nothing_left();
@@ -111,7 +111,7 @@ TEST_F(HashingEnds, TheEndOfItsConnectionEndsIt) {
   begin();
   auto before = clock::now();
   ::shutdown((*hashing)->descriptor(), SHUT_RDWR);
-  auto heard = (*other)->wait(waits, patiently());
+  auto heard = waits.wait(patiently());
   ASSERT_FALSE(heard);
   EXPECT_EQ(heard.error().code, errc::gone) << heard.error().text;
   EXPECT_TRUE(eventually([&] { return !is_there(); }));
@@ -125,7 +125,7 @@ TEST_F(HashingEnds, AShutdownEndsIt) {
   auto before = clock::now();
   EXPECT_EQ(daemon->terminate(), 0) << daemon->log();
   EXPECT_LT(clock::now() - before, promptly());
-  auto answer = (*hashing)->wait(ticket, patiently());
+  auto answer = ticket.wait(patiently());
   ASSERT_FALSE(answer);
   EXPECT_TRUE(answer.error().code == errc::cancelled || answer.error().code == errc::gone)
       << answer.error().text;

@@ -3,7 +3,7 @@
 #include "tests/support/scrape.hpp"
 #include "workload.hpp"
 
-#include "client/operators.hpp"
+#include "client/admin.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -61,7 +61,7 @@ class HeldSession : public ::testing::Test {
     return session ? std::move(*session) : client::session();
   }
   client::saved_session saved(client::session& of, std::span<const uint32_t> prompt, uint64_t unchanged = 0) {
-    auto done = by()->save(of, prompt, unchanged, {}, {}, patiently());
+    auto done = of.save(prompt, unchanged, {}, {}, patiently());
     EXPECT_TRUE(done) << done.error().text;
     return done ? *done : client::saved_session();
   }
@@ -79,7 +79,7 @@ class HeldSession : public ::testing::Test {
       EXPECT_EQ(by().store(chain_of(1'000 * ++pressed_ + seed, 8)), 8U);
   }
   client::session_status listed(const client::session& one) {
-    auto all = by()->sessions(patiently());
+    auto all = by()->admin().sessions(patiently());
     EXPECT_TRUE(all) << all.error().text;
     for (const auto& each : all->sessions)
       if (each.session == one.id())
@@ -139,7 +139,7 @@ TEST_F(HeldSession, ATurnFindsWhatIsStillThereAndNoMore) {
     by().store(digests_of(by(), prompt));
     auto session = opened(held ? holds : client::session_options{});
     auto looked_up = [&](size_t chunks, uint64_t unchanged) {
-      auto turn = by()->lookup(session, std::span(prompt).first(chunks * chunk), unchanged, {}, patiently());
+      auto turn = session.lookup(std::span(prompt).first(chunks * chunk), unchanged, {}, patiently());
       EXPECT_TRUE(turn) << turn.error().text;
       return turn ? std::move(*turn) : client::lookup_result();
     };
@@ -158,7 +158,7 @@ TEST_F(HeldSession, ATurnFindsWhatIsStillThereAndNoMore) {
     EXPECT_EQ(after.requested_chunks, 6U);
     by().store(digests_of(by(), prompt));
     EXPECT_EQ(looked_up(6, 6 * chunk).found_chunks, 6U);
-    ASSERT_TRUE(by()->clear({}, patiently()));
+    ASSERT_TRUE(by()->admin().clear({}, patiently()));
     EXPECT_EQ(looked_up(6, 6 * chunk).found_chunks, 0U) << "a clear removes what is held, too";
   }
 }
@@ -171,7 +171,7 @@ TEST_F(HeldSession, ATurnAfterAPartialChunkFindsTheWholeOne) {
   by().store(digests_of(by(), std::span(prompt).first(3 * chunk)));
   auto session = opened();
   auto looked_up = [&](size_t tokens, uint64_t unchanged) {
-    auto turn = by()->lookup(session, std::span(prompt).first(tokens), unchanged, {}, patiently());
+    auto turn = session.lookup(std::span(prompt).first(tokens), unchanged, {}, patiently());
     EXPECT_TRUE(turn) << turn.error().text;
     return turn ? std::move(*turn) : client::lookup_result();
   };
@@ -201,7 +201,7 @@ TEST_F(HeldSession, TheNextSaveHoldsWhatTheNextTurnHas) {
   press();
   EXPECT_EQ(found(second), 0U) << "what is stale can be evicted once the next turn is saved";
   EXPECT_EQ(found(third), 3U);
-  EXPECT_EQ(by()->sessions(patiently())->held_bytes, 3 * physical_bytes);
+  EXPECT_EQ(by()->admin().sessions(patiently())->held_bytes, 3 * physical_bytes);
 }
 
 TEST_F(HeldSession, ATurnThatIsNotSavedLeavesWhatIsHeld) {
@@ -209,10 +209,10 @@ TEST_F(HeldSession, ATurnThatIsNotSavedLeavesWhatIsHeld) {
   auto prompt = prompt_of(1, 3), aborted = prompt_of(2, 2);
   auto session = opened();
   turn(session, prompt);
-  ASSERT_TRUE(by()->lookup(session, aborted, 0, {}, patiently()));
+  ASSERT_TRUE(session.lookup(aborted, 0, {}, patiently()));
   press();
   EXPECT_EQ(found(prompt), 3U);
-  auto restored = by()->lookup(session, prompt, 0, {.lease = true}, patiently());
+  auto restored = session.lookup(prompt, 0, {.lease = true}, patiently());
   ASSERT_TRUE(restored) << restored.error().text;
   EXPECT_EQ(restored->found_chunks, 3U);
   EXPECT_EQ(session.tokens(), prompt.size());
@@ -229,7 +229,7 @@ TEST_F(HeldSession, HoldsOnlyWhatIsThere) {
   EXPECT_TRUE(some.unheld.empty());
   EXPECT_EQ(saved(session, prompt_of(2, 0, 5)).held_chunks, 0U)
       << "no whole chunk: it holds nothing any more";
-  EXPECT_EQ(by()->sessions(patiently())->held, 0U);
+  EXPECT_EQ(by()->admin().sessions(patiently())->held, 0U);
 }
 
 TEST_F(HeldSession, OverTheBoundTheColdestGoesToDiskAndComesBack) {
@@ -270,7 +270,7 @@ TEST_F(HeldSession, WithoutADiskTheColdestIsLikeATaggedOne) {
   press();
   EXPECT_EQ(found(cold), 0U);
   EXPECT_EQ(found(warm), 4U);
-  auto again = by()->lookup(first, cold, cold.size(), {}, patiently());
+  auto again = first.lookup(cold, cold.size(), {}, patiently());
   ASSERT_TRUE(again) << again.error().text;
   EXPECT_EQ(again->found_chunks, 0U) << "a miss, and no error";
 }
@@ -319,7 +319,7 @@ TEST_F(HeldSession, NoNumberOfSessionsStopsAStore) {
     sessions.push_back(opened());
     EXPECT_EQ(turn(sessions.back(), prompt_of(i, 2)).held_chunks, 2U);
   }
-  EXPECT_LE(by()->sessions(patiently())->held_bytes, held_objects * physical_bytes);
+  EXPECT_LE(by()->admin().sessions(patiently())->held_bytes, held_objects * physical_bytes);
   press();
   EXPECT_EQ(metric("terrace_sessions_demoted_total", "to=\"none\""), 37);
 }
@@ -329,15 +329,15 @@ TEST_F(HeldSession, ForksShareWhatTheyHold) {
   auto prompt = prompt_of(1, 4, 7), longer = prompt_of(1, 5);
   auto session = opened();
   turn(session, prompt);
-  auto fork = by()->fork_session(session, prompt.size(), false, patiently());
+  auto fork = session.fork(prompt.size(), false, patiently());
   ASSERT_TRUE(fork) << fork.error().text;
   EXPECT_EQ(listed(*fork).mode, client::session_mode::held);
   EXPECT_EQ(listed(*fork).held_tokens, 0U) << "until its first turn is saved";
   EXPECT_EQ(turn(*fork, longer, prompt.size()).held_chunks, 5U);
-  auto all = by()->sessions(patiently());
+  auto all = by()->admin().sessions(patiently());
   EXPECT_EQ(all->held, 2U);
   EXPECT_EQ(all->held_bytes, 5 * physical_bytes) << "an object counts once";
-  EXPECT_EQ(by()->close_session(session.id(), patiently()), true);
+  EXPECT_EQ(by()->admin().close_session(session.id(), patiently()), true);
   press();
   EXPECT_EQ(found(longer), 5U);
 }
@@ -347,7 +347,7 @@ TEST_F(HeldSession, AnOperatorRevokesWhatItHolds) {
   auto prompt = prompt_of(1, 4);
   auto session = opened();
   auto kept = turn(session, prompt);
-  ASSERT_TRUE(by()->revoke(kept.lease, patiently()));
+  ASSERT_TRUE(by()->admin().revoke(kept.lease, patiently()));
   EXPECT_EQ(listed(session).held_tokens, 0U);
   press();
   EXPECT_EQ(found(prompt), 0U);
@@ -365,7 +365,7 @@ int hold_until_killed(const std::string& socket, const child_voice& voice) {
     return 1;
   by.store(digests_of(by, prompt));
   by.store(digests_of(by, other));
-  if (!by->save(*ends, prompt, 0, {}, {}, patiently()) || !by->save(*kept, other, 0, {}, {}, patiently()))
+  if (!ends->save(prompt, 0, {}, {}, patiently()) || !kept->save(other, 0, {}, {}, patiently()))
     return 1;
   voice.say('s');
   voice.stay();
@@ -378,10 +378,10 @@ TEST_F(HeldSession, AClientsDeathEndsWhatItsSessionsHoldExceptThoseThatAreKept) 
     child_process victim(
         [&](const child_voice& voice) { return hold_until_killed(daemon_->socket(), voice); });
     victim.await_word();
-    EXPECT_EQ(by()->sessions(patiently())->held, 2U);
+    EXPECT_EQ(by()->admin().sessions(patiently())->held, 2U);
     victim.kill();
   }
-  ASSERT_TRUE(eventually([&] { return by()->sessions(patiently())->held == 1; }));
+  ASSERT_TRUE(eventually([&] { return by()->admin().sessions(patiently())->held == 1; }));
   press();
   EXPECT_EQ(found(prompt_of(2, 3)), 3U);
   EXPECT_EQ(found(prompt_of(1, 3)), 0U);
@@ -395,7 +395,7 @@ TEST_F(HeldSession, AfterARestartTheHandleBeginsAnew) {
   ASSERT_EQ(daemon_->terminate(), 0);
   daemon_->start();
   ASSERT_TRUE(daemon_->await_log("4 objects found"));
-  EXPECT_FALSE(by()->status(patiently())); // the client notices the loss
+  EXPECT_FALSE(by()->admin().status(patiently())); // the client notices the loss
   ASSERT_TRUE(eventually([&] { return by()->reconnect(patiently()).has_value(); }));
   auto again = saved(session, prompt, prompt.size());
   EXPECT_EQ(again.held_chunks, 4U) << again.unheld;

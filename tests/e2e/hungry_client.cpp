@@ -151,15 +151,15 @@ void hungry_client::prefetch_and_load(const chain& of) {
   ahead.in = space_;
   ahead.what = client::prefix::of_digests(of);
   ahead.rule = random_() % 2 == 0 ? client::stop_rule::best_effort : client::stop_rule::wait;
-  auto ticket = asked("prefetch", [&] { return daemon_.submit_prefetch(ahead, patiently()); });
+  auto ticket = asked("prefetch", [&] { return daemon_.async().prefetch(ahead, patiently()); });
   if (!ticket)
     return;
   if (random_() % 2 == 0) {
     ++cancelled_;
-    asked("cancel", [&] { return daemon_.cancel(*ticket, patiently()); });
+    asked("cancel", [&] { return ticket->cancel(patiently()); });
   }
   auto done = asked(
-      "prefetch", [&] { return daemon_.wait(*ticket, patiently()); }, errc::cancelled);
+      "prefetch", [&] { return ticket->wait(patiently()); }, errc::cancelled);
   if (done)
     prefetched_ += done->delivered_chunks;
   client::load_request request;
@@ -194,26 +194,25 @@ void hungry_client::all_at_once(const chain& stored, const chain& loaded) {
   lookup.in = space_;
   lookup.what = client::prefix::of_digests(loaded);
   lookup.lease = true;
-  auto storing = asked("store", [&] { return daemon_.submit_store(store, patiently()); });
-  auto loading = asked("load", [&] { return daemon_.submit_load(load, patiently()); });
-  auto coming = asked("prefetch", [&] { return daemon_.submit_prefetch(ahead, patiently()); });
-  auto finding = asked("lookup", [&] { return daemon_.submit_lookup(lookup, patiently()); });
+  auto storing = asked("store", [&] { return daemon_.async().store(store, patiently()); });
+  auto loading = asked("load", [&] { return daemon_.async().load(load, patiently()); });
+  auto coming = asked("prefetch", [&] { return daemon_.async().prefetch(ahead, patiently()); });
+  auto finding = asked("lookup", [&] { return daemon_.async().lookup(lookup, patiently()); });
   if (failed_)
     return;
-  asked("lookup beside others",
-        [&] { return daemon_.wait(*finding, patiently()); }); // its lease ends at once
+  asked("lookup beside others", [&] { return finding->wait(patiently()); }); // its lease ends at once
   ++cancelled_;
-  asked("cancel", [&] { return daemon_.cancel(*coming, patiently()); });
-  auto there = asked("load beside others", [&] { return daemon_.wait(*loading, patiently()); });
+  asked("cancel", [&] { return coming->cancel(patiently()); });
+  auto there = asked("load beside others", [&] { return loading->wait(patiently()); });
   if (there)
     compare(loaded, there->delivered_chunks, half_pieces);
-  auto written = asked("store beside others", [&] { return daemon_.wait(*storing, patiently()); });
+  auto written = asked("store beside others", [&] { return storing->wait(patiently()); });
   if (written) {
     EXPECT_EQ(written->stored_chunks + written->present_chunks, stored.size()) << "a store was dropped";
     add(written->stored_chunks, false);
   }
   auto brought = asked(
-      "prefetch", [&] { return daemon_.wait(*coming, patiently()); }, errc::cancelled);
+      "prefetch", [&] { return coming->wait(patiently()); }, errc::cancelled);
   if (brought)
     prefetched_ += brought->delivered_chunks;
 }

@@ -106,11 +106,11 @@ TEST_P(LayerEvents, AWaiterThatComesFirstNeverReadsOldBytes) {
     auto found = (*engine).lookup(chain, true);
     auto request = load_of(engine, chain, *load);
     request.lease = found.held.id();
-    auto ticket = engine->submit_load(request, patiently());
+    auto ticket = engine->async().load(request, patiently());
     ASSERT_TRUE(ticket) << ticket.error().text;
     waits.join(); // ends without the answer
     EXPECT_TRUE(stream.finish() == engine.all_layers_of(chain)) << "load " << seed;
-    auto loaded = events->end(*load, engine->wait(*ticket, patiently()));
+    auto loaded = events->end(*load, ticket->wait(patiently()));
     ASSERT_TRUE(loaded) << loaded.error().text;
     EXPECT_EQ(loaded->delivered_chunks, chain.size());
   }
@@ -133,11 +133,11 @@ TEST_P(LayerEvents, AnEventAloneLetsOldBytesBeRead) {
     return stream.finish();
   };
   EXPECT_TRUE(read_last() == std::vector<uint8_t>(chunks * layer_bytes, 0x5a));
-  auto ticket = engine->submit_load(load_of(engine, chain, load), patiently());
+  auto ticket = engine->async().load(load_of(engine, chain, load), patiently());
   ASSERT_TRUE(ticket) << ticket.error().text;
   ASSERT_TRUE(ring->wait(load, device_layers - 1, patiently()));
   EXPECT_TRUE(read_last() == engine.layer_of(chain, device_layers - 1));
-  EXPECT_TRUE(ring->end(load, engine->wait(*ticket, patiently())));
+  EXPECT_TRUE(ring->end(load, ticket->wait(patiently())));
 }
 
 TEST_P(LayerEvents, ASlotIsUsedAgainOnlyAfterItsLoadAndItsWaiters) {
@@ -208,17 +208,17 @@ TEST_P(LayerEvents, AProcessThatIsKilledWhileItCopiesLetsWaitersGo) {
   engine.store(chain);
   auto load = events->begin().value();
   auto waits = compute(*events, stream, engine, load);
-  auto ticket = engine->submit_load(load_of(engine, chain, load), patiently());
+  auto ticket = engine->async().load(load_of(engine, chain, load), patiently());
   ASSERT_TRUE(ticket);
   gpu_daemon::faults("");
   ::kill(device_of(*engine).pid, SIGKILL);
-  auto loaded = events->end(load, engine->wait(*ticket, patiently()));
+  auto loaded = events->end(load, ticket->wait(patiently()));
   waits.join();
   stream.finish();
   ASSERT_FALSE(loaded);
   EXPECT_EQ(loaded.error().code, errc::gone) << loaded.error().text;
   EXPECT_TRUE(refused(*events, errc::gone, "restart it"));
-  EXPECT_TRUE(engine->unregister(std::move(engine.region()), patiently()));
+  EXPECT_TRUE(engine.region().unregister(patiently()));
   engine.region() = engine->register_device_region(engine.memory().shared(), patiently()).value();
   auto restarted = events->restart(patiently());
   ASSERT_TRUE(restarted) << restarted.error().text;
@@ -259,14 +259,14 @@ TEST_P(LayerEvents, OfALivingClientOutliveItsConnection) {
   ::shutdown(engine->descriptor(), SHUT_RDWR);
   ASSERT_TRUE(daemon.await_log("closed its socket"));
   ASSERT_TRUE(eventually([&] { return regions() == 1; })) << "all but the page have ended";
-  EXPECT_FALSE(engine->status(patiently()));
+  EXPECT_FALSE(engine->admin().status(patiently()));
   ASSERT_TRUE(engine->reconnect(patiently())); // it still has them open, so it confirms nothing
   EXPECT_EQ(regions(), 3U);
   EXPECT_TRUE(refused(*events, errc::gone, "registered again"));
   ASSERT_TRUE(events->restart(patiently()));
   expect_load(engine, *events, stream, chain);
   ::shutdown(engine->descriptor(), SHUT_RDWR);
-  EXPECT_FALSE(engine->status(patiently()));
+  EXPECT_FALSE(engine->admin().status(patiently()));
   events.reset();
   ASSERT_TRUE(engine->reconnect(patiently())); // confirms both
   EXPECT_TRUE(eventually([&] { return regions() == 1; })) << "the engine's memory alone";
@@ -313,7 +313,7 @@ TEST_P(LayerEvents, AreClosedBeforeTheirPageIsUnregistered) {
   // A client that confirms and still has them open: the simulated driver notices it, and ends the process.
   cuda_stream stream(engine.memory());
   raw_events open(engine, stream.context(), 4);
-  EXPECT_TRUE(engine->unregister(std::move(open.page), patiently()));
+  EXPECT_TRUE(open.page.unregister(patiently()));
   EXPECT_TRUE(eventually([&] { return device_of(*engine).pid == 0; }));
 }
 

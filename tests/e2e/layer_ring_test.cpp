@@ -43,11 +43,11 @@ TEST_P(LayerRing, AStreamThatWaitsFirstNeverReadsOldBytes) {
     auto request = engine.load_of(chain);
     request.lease = found.held.id();
     request.layers = *load;
-    auto ticket = engine->submit_load(request, patiently());
+    auto ticket = engine->async().load(request, patiently());
     ASSERT_TRUE(ticket) << ticket.error().text;
     // Finishes without the answer.
     EXPECT_TRUE(stream.finish() == engine.all_layers_of(chain)) << "load " << seed;
-    auto loaded = layers.ring->end(*load, engine->wait(*ticket, patiently()));
+    auto loaded = layers.ring->end(*load, ticket->wait(patiently()));
     ASSERT_TRUE(loaded) << loaded.error().text;
     EXPECT_EQ(loaded->delivered_chunks, chain.size());
   }
@@ -64,12 +64,12 @@ TEST_P(LayerRing, TheDeviceWritesTheGenerationsOfLoadsByPrefixToo) {
   auto load = layers.ring->begin();
   auto request = engine.load_of(chain);
   request.layers = *load;
-  auto ticket = engine->submit_load(request, patiently());
+  auto ticket = engine->async().load(request, patiently());
   ASSERT_TRUE(ticket) << ticket.error().text;
   for (uint32_t layer = 0; layer < device_layers; ++layer)
     ASSERT_TRUE(layers.ring->wait(*load, layer, patiently()));
   EXPECT_TRUE(engine.holds(engine.memory().read(), chain));
-  EXPECT_TRUE(layers.ring->end(*load, engine->wait(*ticket, patiently())));
+  EXPECT_TRUE(layers.ring->end(*load, ticket->wait(patiently())));
 }
 
 TEST_P(LayerRing, ASlotIsUsedAgainOnlyAfterItsLoadAndItsWaiters) {
@@ -128,8 +128,8 @@ TEST_P(LayerRing, ALoadThatFailsLetsItsStreamsGo) {
   auto next = layers.ring->begin();
   ASSERT_FALSE(next);
   EXPECT_EQ(next.error().code, errc::gone) << "the device may write late";
-  EXPECT_TRUE(engine->unregister(std::move(engine.region()), patiently()));
-  EXPECT_TRUE(engine->unregister(std::move(layers.page), patiently()));
+  EXPECT_TRUE(engine.region().unregister(patiently()));
+  EXPECT_TRUE(layers.page.unregister(patiently()));
   engine.region() = engine->register_device_region(engine.memory().shared(), patiently()).value();
   layers.page =
       engine->register_generations(layers.memory, engine.memory().shared().device, patiently()).value();
@@ -245,10 +245,10 @@ TEST_P(LayerRing, LayersOfWhichNothingIsCopiedHaveTheirGenerationsToo) {
     request.runs = runs;
     request.lease = found.held.id();
     request.layers = *load;
-    auto ticket = engine->submit_load(request, patiently());
+    auto ticket = engine->async().load(request, patiently());
     ASSERT_TRUE(ticket) << ticket.error().text;
     stream.finish(); // finishes without the answer
-    auto loaded = layers.ring->end(*load, engine->wait(*ticket, patiently()));
+    auto loaded = layers.ring->end(*load, ticket->wait(patiently()));
     ASSERT_TRUE(loaded) << loaded.error().text;
     EXPECT_EQ(loaded->delivered_chunks, chain.size());
   }

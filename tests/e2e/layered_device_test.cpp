@@ -120,7 +120,7 @@ TEST_P(LayeredDevice, AnEngineStoresLayerByLayer) {
     request.pools = pools;
     request.runs = engine.runs({0, chunks}, pools);
     request.after = client::generation{&counters, layer * sizeof(uint32_t), 1};
-    stores.push_back(engine->submit_store(request, patiently()).value());
+    stores.push_back(engine->async().store(request, patiently()).value());
   }
   std::vector<uint8_t> bytes(engine.memory().bytes());
   for (uint32_t layer = 0; layer < device_layers; ++layer) { // the engine computes
@@ -130,7 +130,7 @@ TEST_P(LayeredDevice, AnEngineStoresLayerByLayer) {
     engine.memory().write(bytes);
     page.write({layer, 1});
     bell.ring();
-    auto stored = engine->wait(stores[layer], patiently());
+    auto stored = stores[layer].wait(patiently());
     ASSERT_TRUE(stored) << stored.error().text;
     EXPECT_EQ(stored->stored_chunks, chunks);
   }
@@ -293,11 +293,11 @@ TEST_P(LayeredDevice, RequestsThatHaveEndedTouchNothing) {
   engine.store(chain);
   std::vector<client::ticket<client::load_result>> loads;
   for (int i = 0; i < 12; ++i)
-    loads.push_back(engine->submit_load(engine.load_of(chain), patiently()).value());
+    loads.push_back(engine->async().load(engine.load_of(chain), patiently()).value());
   for (size_t i = 0; i < loads.size(); i += 2) // these requests are preempted
-    EXPECT_TRUE(engine->cancel(loads[i], patiently()));
+    EXPECT_TRUE(loads[i].cancel(patiently()));
   for (auto& load : loads) {
-    auto ended = engine->wait(load, patiently());
+    auto ended = load.wait(patiently());
     EXPECT_TRUE(ended || ended.error().code == errc::cancelled) << ended.error().text;
   }
   std::vector<uint8_t> others(engine.memory().bytes(), 0x77);
@@ -306,8 +306,8 @@ TEST_P(LayeredDevice, RequestsThatHaveEndedTouchNothing) {
   EXPECT_TRUE(engine.memory().read() == others) << "a request that was answered has written";
   // Unregisters the region, too: afterwards its owner may free it.
   for (auto& load : loads)
-    load = engine->submit_load(engine.load_of(chain), patiently()).value();
-  ASSERT_TRUE(engine->unregister(std::move(engine.region()), patiently()));
+    load = engine->async().load(engine.load_of(chain), patiently()).value();
+  ASSERT_TRUE(engine.region().unregister(patiently()));
   engine.memory().write(others);
   for (auto& load : loads)
     EXPECT_TRUE(load.ready()) << "the region ended before its requests";
@@ -332,7 +332,7 @@ TEST_P(LayeredDevice, AStoreOfADeadClientWaitsNoLonger) {
       request.region = &*region;
       request.runs = runs;
       request.after = client::generation{&counters, 0, 1};
-      auto waits = client->submit_store(request, patiently());
+      auto waits = client->async().store(request, patiently());
       bool taken = device_of(client).regions == 1; // answered after the load
       voice.say(bell && waits && taken && !waits->ready() ? 's' : 'f');
       for (;;)
@@ -387,11 +387,11 @@ TEST_F(LayeredFault, UnregisteringWaitsForACopyThatHangs) {
   layered_engine engine(daemon.socket(), device_kind::cuda_handle, chunks);
   auto chain = chain_of(1, chunks);
   engine.store(chain);
-  auto load = engine->submit_load(engine.load_of(chain), patiently()).value();
+  auto load = engine->async().load(engine.load_of(chain), patiently()).value();
   EXPECT_NE(device_of(*engine).pid, 0);
-  ASSERT_TRUE(engine->unregister(std::move(engine.region()), patiently()));
+  ASSERT_TRUE(engine.region().unregister(patiently()));
   EXPECT_EQ(device_of(*engine).pid, 0) << "it was answered while the copy could still run";
-  auto lost = engine->wait(load, patiently());
+  auto lost = load.wait(patiently());
   ASSERT_FALSE(lost);
   EXPECT_EQ(lost.error().code, errc::gone) << lost.error().text;
 }

@@ -50,7 +50,7 @@ TEST(Lifecycle, EndsInOrderUnderLoadAndStartsAgainOnTheSameState) {
       chains.push_back(chain_of(i, 2));
     std::vector<client::ticket<client::store_result>> stores;
     for (size_t next = 0;; ++next) {
-      auto ticket = client->submit_store(client.store_of(chains[next % 32]), patiently());
+      auto ticket = client->async().store(client.store_of(chains[next % 32]), patiently());
       if (ticket)
         stores.push_back(std::move(*ticket));
       if (next == 64)
@@ -59,7 +59,7 @@ TEST(Lifecycle, EndsInOrderUnderLoadAndStartsAgainOnTheSameState) {
         continue;
       if (stores.empty())
         return ticket.error().code == errc::gone ? 0 : 3;
-      auto stored = client->wait(stores.front(), patiently());
+      auto stored = stores.front().wait(patiently());
       stores.erase(stores.begin());
       if (stored)
         continue;

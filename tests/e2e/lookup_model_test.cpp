@@ -267,7 +267,7 @@ class LookupModel : public ::testing::TestWithParam<model_run> {
   /// Makes all objects of host memory leave for those of another space, which then end as well.
   void evict() {
     fill_host();
-    ASSERT_TRUE((*filler_)->clear(&(*filler_).space(), patiently()));
+    ASSERT_TRUE((*filler_)->admin().clear(&(*filler_).space(), patiently()));
     model_.copy(on_host, on_disk);
     model_.leave(on_host);
     await_writes();
@@ -294,7 +294,7 @@ class LookupModel : public ::testing::TestWithParam<model_run> {
 
   void clear() {
     member& one = any_member();
-    auto cleared = (*one.by)->clear(&(**one.by).space(), patiently());
+    auto cleared = (*one.by)->admin().clear(&(**one.by).space(), patiently());
     ASSERT_TRUE(cleared) << cleared.error().text;
     model_.clear(one.space);
   }

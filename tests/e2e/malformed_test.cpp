@@ -28,7 +28,7 @@ class Malformed : public ::testing::Test {
     SCOPED_TRACE("expecting: " + reason);
     raw_client offender(daemon_.socket());
     ASSERT_TRUE(!greet || offender.greet());
-    auto held = witness_->submit_lookup(witness_.lookup_of(chain_, true), patiently());
+    auto held = witness_->async().lookup(witness_.lookup_of(chain_, true), patiently());
     ASSERT_TRUE(held);
     offender.send(bytes, descriptors);
     auto said = offender.receive();
@@ -40,7 +40,7 @@ class Malformed : public ::testing::Test {
     EXPECT_EQ(said->code(), errc::bad_request);
     EXPECT_NE(said->text().find(reason), std::string::npos) << said->text();
     EXPECT_FALSE(offender.receive()) << "the connection should have ended";
-    auto found = witness_->wait(*held, patiently());
+    auto found = held->wait(patiently());
     ASSERT_TRUE(found) << found.error().text;
     EXPECT_EQ(found->found_chunks, chain_.size());
     EXPECT_EQ(witness_.load_and_check(chain_), chain_.size());
@@ -92,11 +92,6 @@ TEST_F(Malformed, KindsThatAClientDoesNotSend) {
     expect_end(frame_of(unknown, 2), "kind");
   expect_end(frame_of(0x8006, 2), "kind");
   expect_end(frame_of(static_cast<uint16_t>(kind::error), 2), "kind");
-}
-
-TEST_F(Malformed, HelloIsTheFirstRequestAndComesOnce) {
-  expect_end(status_frame(1), "hello", {}, false);
-  expect_refusal(hello_frame(2), "hello");
 }
 
 TEST_F(Malformed, RequestIdsThatAreNotFree) {

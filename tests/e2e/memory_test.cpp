@@ -42,12 +42,12 @@ TEST_F(FullMemory, EveryStoreIsServedInTurn) {
   for (uint64_t i = 0; i < 8; ++i)
     chains.push_back(chain_of(500 + i, 2));
   for (const auto& chain : chains) {
-    auto ticket = others->submit_store(others.store_of(chain), patiently());
+    auto ticket = others->async().store(others.store_of(chain), patiently());
     ASSERT_TRUE(ticket);
     tickets.push_back(std::move(*ticket));
   }
   for (auto& ticket : tickets) {
-    auto stored = others->wait(ticket, patiently());
+    auto stored = ticket.wait(patiently());
     ASSERT_TRUE(stored) << stored.error().text;
     EXPECT_EQ(stored->stored_chunks, 2U);
   }
@@ -75,7 +75,7 @@ class BusyMemory : public ::testing::Test {
   /// Cancels the last load, whose object may then leave.
   void end_one() {
     ASSERT_FALSE(loads_.empty());
-    ASSERT_TRUE((*slow_[(loads_.size() - 1) % loaders])->cancel(loads_.back(), patiently()));
+    ASSERT_TRUE(loads_.back().cancel(patiently()));
     loads_.pop_back();
   }
   bool waiting(uint64_t requests) {
@@ -83,7 +83,7 @@ class BusyMemory : public ::testing::Test {
   }
   client::ticket<client::store_result> submit(tester& by, const std::vector<digest>& chain,
                                               client::deadline until = patiently()) {
-    auto ticket = by->submit_store(by.store_of(chain), until);
+    auto ticket = by->async().store(by.store_of(chain), until);
     EXPECT_TRUE(ticket) << ticket.error().text;
     return std::move(*ticket);
   }
@@ -99,7 +99,7 @@ class BusyMemory : public ::testing::Test {
 TEST_F(BusyMemory, StoreWithADeadlineIsToldWhatHoldsTheMemory) {
   ASSERT_TRUE(hold(host_objects));
   auto ticket = submit(client_, wanted_, client::within(std::chrono::milliseconds(500)));
-  auto stored = client_->wait(ticket, patiently());
+  auto stored = ticket.wait(patiently());
   ASSERT_FALSE(stored);
   EXPECT_EQ(stored.error().code, errc::no_space);
   EXPECT_NE(stored.error().text.find("leases and transfers hold"), std::string::npos) << stored.error().text;
@@ -114,10 +114,10 @@ TEST_F(BusyMemory, CancelledRequestGivesWayToTheOneBehindIt) {
   tester second(daemon_.socket(), "second");
   auto behind = submit(second, wanted_);
   ASSERT_TRUE(waiting(2));
-  ASSERT_TRUE(client_->cancel(first, patiently()));
+  ASSERT_TRUE(first.cancel(patiently()));
   ASSERT_TRUE(waiting(1));
   end_one(); // makes room for the second
-  auto stored = second->wait(behind, patiently());
+  auto stored = behind.wait(patiently());
   ASSERT_TRUE(stored) << stored.error().text;
   EXPECT_EQ(stored->stored_chunks, 1U);
 }
@@ -136,7 +136,7 @@ TEST_F(BusyMemory, ASmallStorePassesHoweverManyLargeOnesAnotherClientHas) {
   auto small = submit(other, wanted_);
   ASSERT_TRUE(waiting(count + 1));
   end_one();
-  auto stored = other->wait(small, patiently());
+  auto stored = small.wait(patiently());
   ASSERT_TRUE(stored) << stored.error().text;
   EXPECT_EQ(stored->stored_chunks, 1U);
   // Those loads continue as well, through the memory that became free; the machine's speed decides how many

@@ -149,7 +149,7 @@ void put_under_load(daemon_under_test& daemon) {
         client->lookup({.in = client.space(), .what = client::prefix::of_tokens(known)}, patiently()));
   }
   std::vector<uint32_t> prompt(20, 5);
-  ASSERT_TRUE(client->lookup(*session, prompt, 0, {}, patiently()));
+  ASSERT_TRUE(session->lookup(prompt, 0, {}, patiently()));
   auto nothing = client.lookup_of(chains[0]);
   nothing.options.no_load = true;
   ASSERT_TRUE(client->lookup(nothing, patiently()));
@@ -158,11 +158,11 @@ void put_under_load(daemon_under_test& daemon) {
   ASSERT_TRUE(client->store(kept_out, patiently()));
   client.lookup(chain_of(98, 1), true); // which nobody has stored
   auto leased = client.lookup(chains.back(), true);
-  ASSERT_TRUE(client->revoke(leased.held.id(), patiently()));
-  ASSERT_TRUE(client->clear({}, patiently()));
+  ASSERT_TRUE(client->admin().revoke(leased.held.id(), patiently()));
+  ASSERT_TRUE(client->admin().clear({}, patiently()));
   client.store(chains[0]);
   load_into_new_memory(client);
-  ASSERT_TRUE(client->check(patiently()));
+  ASSERT_TRUE(client->admin().check(patiently()));
 }
 
 /// Counters that stay 0 unless something fails, is exhausted or crowded; other tests raise them.
@@ -281,8 +281,8 @@ TEST_F(MetricsOfADaemon, AreBesideProbesAndWhatThePageShows) {
   auto chain = chain_of(2, 1);
   client.store(chain);
   auto lease = client.lookup(chain, true);
-  ASSERT_TRUE(client->revoke(lease.held.id(), patiently()));
-  ASSERT_TRUE(client->shut_down(true, patiently())); // drains until the client leaves
+  ASSERT_TRUE(client->admin().revoke(lease.held.id(), patiently()));
+  ASSERT_TRUE(client->admin().shut_down(true, patiently())); // drains until the client leaves
   EXPECT_TRUE(answer("/readyz").starts_with("HTTP/1.1 503 ")) << "nobody else is admitted";
   EXPECT_TRUE(answer("/healthz").starts_with("HTTP/1.1 200 "));
   daemon.is_not_checked();

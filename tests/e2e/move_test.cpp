@@ -18,7 +18,7 @@ struct Move : ::testing::Test {
     return {by.space(), client::prefix::of_digests(chain), 0, {}};
   }
   static client::move_result move(tester& by, const std::vector<digest>& chain, tier_kind to) {
-    auto done = by->move(prompt(by, chain), to, patiently());
+    auto done = by->admin().move(prompt(by, chain), to, patiently());
     EXPECT_TRUE(done) << done.error().text;
     return done.value_or(client::move_result{});
   }
@@ -104,8 +104,8 @@ TEST(MoveWrittenThrough, RightAfterTheStore) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     auto chain = chain_of(seed, 4);
     client.store(chain);
-    auto down = client->move({client.space(), client::prefix::of_digests(chain), 0, {}}, tier_kind::disk,
-                             patiently());
+    auto down = client->admin().move({client.space(), client::prefix::of_digests(chain), 0, {}},
+                                     tier_kind::disk, patiently());
     ASSERT_TRUE(down) << down.error().text;
     ASSERT_EQ(down->moved.chunks, 4U) << down->held.chunks << " held, " << down->failed.chunks << " failed, "
                                       << down->present.chunks << " only on disk before";
@@ -118,17 +118,17 @@ TEST(MoveWithoutDisk, HasNothingToMove) {
   tester client(daemon.socket());
   auto chain = chain_of(1, 1);
   client.store(chain);
-  auto refused = client->move(Move::prompt(client, chain), tier_kind::disk, patiently());
+  auto refused = client->admin().move(Move::prompt(client, chain), tier_kind::disk, patiently());
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, errc::unsupported);
-  auto there = client->move(Move::prompt(client, chain), tier_kind::host, patiently());
+  auto there = client->admin().move(Move::prompt(client, chain), tier_kind::host, patiently());
   ASSERT_TRUE(there) << there.error().text;
   EXPECT_EQ(there->present.chunks, 1U);
   EXPECT_EQ(there->moved.chunks, 0U);
-  auto nowhere = client->move(Move::prompt(client, chain), tier_kind::gpu, patiently());
+  auto nowhere = client->admin().move(Move::prompt(client, chain), tier_kind::gpu, patiently());
   ASSERT_FALSE(nowhere);
   EXPECT_EQ(nowhere.error().code, errc::unsupported);
-  auto remote = client->move(Move::prompt(client, chain), tier_kind::remote, patiently());
+  auto remote = client->admin().move(Move::prompt(client, chain), tier_kind::remote, patiently());
   ASSERT_FALSE(remote);
   EXPECT_EQ(remote.error().code, errc::bad_request);
 }

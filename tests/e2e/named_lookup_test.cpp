@@ -89,13 +89,13 @@ TEST_F(NamedLookup, AnotherConnectionHearsItsAnswerAndLoadsUnderItsLease) {
 }
 
 TEST_F(NamedLookup, WhoWaitsBeforeItBeginsHearsItToo) {
-  auto waits = worker->submit_await_lookup(named(1), patiently());
+  auto waits = worker->async().await_lookup(named(1), patiently());
   ASSERT_TRUE(waits);
   EXPECT_EQ(worker.lookup(chain).found_chunks, 4U); // others are served meanwhile
   EXPECT_FALSE(waits->ready());
   auto found = look_up(1, chain);
   ASSERT_TRUE(found);
-  auto heard = worker->wait(*waits, patiently());
+  auto heard = waits->wait(patiently());
   ASSERT_TRUE(heard) << heard.error().text;
   EXPECT_EQ(heard->found_chunks, 4U);
 }
@@ -173,14 +173,14 @@ TEST_F(NamedLookup, CancelledByAnotherWhatItsOwnerReadsInPlaceStays) {
 
 TEST_F(NamedLookup, AWaitHasADeadlineAndCanBeCancelled) {
   expect_error(worker->await_lookup(named(7), client::within(std::chrono::milliseconds(30))), errc::deadline);
-  auto waits = worker->submit_await_lookup(named(7), patiently());
+  auto waits = worker->async().await_lookup(named(7), patiently());
   ASSERT_TRUE(waits);
-  EXPECT_TRUE(worker->cancel(*waits, patiently()).value());
-  expect_error(worker->wait(*waits, patiently()), errc::cancelled);
+  EXPECT_TRUE(waits->cancel(patiently()).value());
+  expect_error(waits->wait(patiently()), errc::cancelled);
 }
 
 TEST_F(NamedLookup, ARefusedLookupIsHeardAsGone) {
-  auto waits = worker->submit_await_lookup(named(1), patiently());
+  auto waits = worker->async().await_lookup(named(1), patiently());
   auto request = scheduler.lookup_of(chain);
   request.id = named(1);
   std::vector<uint32_t> tokens(64, 1);
@@ -188,11 +188,11 @@ TEST_F(NamedLookup, ARefusedLookupIsHeardAsGone) {
   request.what.parent = chain[0].bytes;
   request.what.parent_tokens = 5; // not a whole number of chunks
   EXPECT_FALSE(scheduler->lookup(request, patiently()));
-  expect_error(worker->wait(*waits, patiently()), errc::gone);
+  expect_error(waits->wait(patiently()), errc::gone);
 }
 
 TEST_F(NamedLookup, ALookupRefusedBeforeItBeginsIsGoneToo) {
-  auto waits = worker->submit_await_lookup(named(1), patiently());
+  auto waits = worker->async().await_lookup(named(1), patiently());
   ASSERT_TRUE(waits);
   worker.status(); // the wait has begun
   auto request = scheduler.lookup_of(chain);
@@ -200,16 +200,16 @@ TEST_F(NamedLookup, ALookupRefusedBeforeItBeginsIsGoneToo) {
   std::vector<uint32_t> nothing;
   request.what = client::prefix::of_tokens(nothing); // out of bounds
   EXPECT_FALSE(scheduler->lookup(request, patiently()));
-  expect_error(worker->wait(*waits, patiently()), errc::gone);
+  expect_error(waits->wait(patiently()), errc::gone);
 
-  auto other = worker->submit_await_lookup(named(2), patiently());
+  auto other = worker->async().await_lookup(named(2), patiently());
   ASSERT_TRUE(other);
   worker.status();
   test::raw_client stranger(daemon.socket()); // a client that has not opened the space
   ASSERT_TRUE(stranger.greet());
   stranger.send(lookup_frame(named(2), 1));
   EXPECT_EQ(stranger.receive()->code(), errc::not_found);
-  expect_error(worker->wait(*other, patiently()), errc::gone);
+  expect_error(other->wait(patiently()), errc::gone);
 }
 
 TEST_F(NamedLookup, AConnectionThatEndsLeavesNoLookupBehind) {

@@ -88,11 +88,11 @@ TEST_F(Operator, LongListsOfLeasesComeInParts) {
   std::vector<client::lease> held;
   for (int i = 0; i < 1'500; ++i)
     held.push_back(std::move(client.lookup(chain, true).held));
-  auto part = client->leases(0, patiently());
+  auto part = client->admin().leases(0, patiently());
   ASSERT_TRUE(part) << part.error().text;
   EXPECT_EQ(part->count, 1'500U);
   ASSERT_EQ(part->leases.size(), 1'024U);
-  auto rest = client->leases(part->leases.back().number, patiently());
+  auto rest = client->admin().leases(part->leases.back().number, patiently());
   ASSERT_TRUE(rest) << rest.error().text;
   EXPECT_EQ(rest->leases.size(), 1'500U - 1'024U);
   EXPECT_EQ(rest->leases.back().lease, held.back().id());
@@ -128,7 +128,7 @@ TEST_F(Operator, WhatIsReadUnderARevokedLeaseStaysUntilItIsReleased) {
   auto found = owner.lookup(chain, true);
   auto places = reader->read_lease(found.held.id(), {0, 2}, patiently());
   ASSERT_TRUE(places) << places.error().text;
-  auto revoked = reader->revoke(found.held.id(), patiently());
+  auto revoked = reader->admin().revoke(found.held.id(), patiently());
   ASSERT_TRUE(revoked) << revoked.error().text;
   EXPECT_EQ(revoked->holders, 2U);
   EXPECT_GE(revoked->quarantined_bytes, 2 * object_bytes);
@@ -163,9 +163,9 @@ TEST_F(Operator, WhatIsReadUnderARevokedLeaseStaysUntilItsProcessEnds) {
   });
   ASSERT_EQ(reader.await_word(), 'r');
   tester operating(daemon_.socket(), "operator");
-  auto listed = operating->leases(0, patiently());
+  auto listed = operating->admin().leases(0, patiently());
   ASSERT_TRUE(listed && listed->leases.size() == 1);
-  auto revoked = operating->revoke(listed->leases[0].lease, patiently());
+  auto revoked = operating->admin().revoke(listed->leases[0].lease, patiently());
   ASSERT_TRUE(revoked) << revoked.error().text;
   EXPECT_GE(revoked->quarantined_bytes, 4 * object_bytes);
   EXPECT_EQ(leased_objects(operating, 4), 4U);
@@ -420,12 +420,14 @@ TEST(OperatorRights, OtherUsersAreDeniedByName) {
       return !answer && answer.error().code == errc::denied &&
              answer.error().text.find("expected the daemon's own user or root") != std::string::npos;
     };
-    return denied(connected->leases(0, patiently())) && denied(connected->revoke(id, patiently())) &&
-                   denied(connected->set_log_level("trace", patiently())) &&
-                   denied(connected->check(patiently())) && denied(connected->shut_down(true, patiently())) &&
-                   denied(connected->pin(prompt, patiently())) &&
-                   denied(connected->unpin(prompt, patiently())) &&
-                   denied(connected->evict(prompt, patiently()))
+    return denied(connected->admin().leases(0, patiently())) &&
+                   denied(connected->admin().revoke(id, patiently())) &&
+                   denied(connected->admin().set_log_level("trace", patiently())) &&
+                   denied(connected->admin().check(patiently())) &&
+                   denied(connected->admin().shut_down(true, patiently())) &&
+                   denied(connected->admin().pin(prompt, patiently())) &&
+                   denied(connected->admin().unpin(prompt, patiently())) &&
+                   denied(connected->admin().evict(prompt, patiently()))
                ? 0
                : 1;
   });
@@ -441,7 +443,7 @@ TEST(OperatorMetrics, RevokedLeasesAndWhatTheyLeaveAreCounted) {
   client.store(chain);
   auto found = client.lookup(chain, true);
   ASSERT_TRUE(client->read_lease(found.held.id(), {}, patiently()));
-  auto revoked = client->revoke(found.held.id(), patiently());
+  auto revoked = client->admin().revoke(found.held.id(), patiently());
   ASSERT_TRUE(revoked) << revoked.error().text;
   std::string text = test::scrape(port);
   auto has = [&](const std::string& line) { return text.find(line + "\n") != std::string::npos; };
@@ -451,7 +453,7 @@ TEST(OperatorMetrics, RevokedLeasesAndWhatTheyLeaveAreCounted) {
       has("terrace_quarantined_bytes{group=\"default\"} " + std::to_string(revoked->quarantined_bytes)))
       << text;
   client::prompt_request prompt{client.space(), client::prefix::of_digests(chain), 0, {}};
-  auto pinned = client->pin(prompt, patiently());
+  auto pinned = client->admin().pin(prompt, patiently());
   ASSERT_TRUE(pinned) << pinned.error().text;
   found.held.release();
   ASSERT_TRUE(eventually([&] { return client.status().clients.at(0).quarantined_bytes == 0; }));

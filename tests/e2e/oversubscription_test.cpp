@@ -208,19 +208,19 @@ TEST(OversubscribedMemory, APrefetchIsRefusedOnceAStoreWaitsAndNoStoreIs) {
     ahead.in = client.space();
     ahead.what = client::prefix::of_digests({&chain[n], 1});
     ahead.rule = client::stop_rule::wait;
-    auto prefetch = client->submit_prefetch(ahead, patiently());
+    auto prefetch = client->async().prefetch(ahead, patiently());
     ASSERT_TRUE(prefetch);
     ASSERT_TRUE(eventually([&] { return client.tier("host").waiting_requests > 0 || prefetch->ready(); }));
     auto other = chain_of(200 + n, 1);
-    auto store = client->submit_store(client.store_of(other), patiently());
+    auto store = client->async().store(client.store_of(other), patiently());
     ASSERT_TRUE(store);
-    auto done = client->wait(*prefetch, patiently());
+    auto done = prefetch->wait(patiently());
     ASSERT_TRUE(done) << done.error().text;
     refused = done->end == client::prefetch_end::no_room;
-    auto stored = client->wait(*store, patiently());
+    auto stored = store->wait(patiently());
     EXPECT_TRUE(stored) << stored.error().text;
     for (auto& each : holding)
-      EXPECT_TRUE(slow->wait(each, patiently()));
+      EXPECT_TRUE(each.wait(patiently()));
   }
   EXPECT_TRUE(refused);
   auto metrics = test::scrape(port);

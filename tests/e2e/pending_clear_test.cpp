@@ -29,7 +29,7 @@ class broken_superblocks {
 };
 
 void clear_all(tester& client) {
-  auto cleared = client->clear(nullptr, patiently());
+  auto cleared = client->admin().clear(nullptr, patiently());
   ASSERT_TRUE(cleared) << cleared.error().text;
 }
 

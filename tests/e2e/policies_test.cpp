@@ -50,7 +50,7 @@ TEST(ShadowPolicies, TellWhatTheDaemonHitsAndWhatMoreMemoryWouldHaveHit) {
     for (const digest& chunk : chain)
       repeats += !seen.insert(chunk).second;
   }
-  auto told = client->policies(patiently());
+  auto told = client->admin().policies(patiently());
   ASSERT_TRUE(told) << told.error().text;
   EXPECT_EQ(told->skipped_requests, 0U);
   ASSERT_EQ(told->shadows.size(), 6U);

@@ -93,13 +93,13 @@ TEST_F(Prefetch, OfALeaseAndOfANamedLookupOfAnotherConnection) {
   EXPECT_EQ(worker.lookup(chain, false, on_host).found_chunks, 3U);
   lookup_id name;
   name.bytes.fill(7);
-  auto waiting = worker->submit_prefetch({.lookup = name, .rule = stop_rule::wait}, patiently());
+  auto waiting = worker->async().prefetch({.lookup = name, .rule = stop_rule::wait}, patiently());
   ASSERT_TRUE(waiting);
   auto request = scheduler.lookup_of(chain, true);
   request.id = name;
   auto named = scheduler->lookup(request, patiently());
   ASSERT_TRUE(named);
-  auto all = worker->wait(*waiting, patiently());
+  auto all = waiting->wait(patiently());
   ASSERT_TRUE(all) << all.error().text;
   EXPECT_EQ(all->delivered_chunks, 8U);
   EXPECT_EQ(all->tiers[disk_tier].delivered, 5U);
@@ -137,11 +137,11 @@ TEST_F(Prefetch, ADamagedChunkInTheMiddleEndsItAndWhatCameBehindItStays) {
 
 TEST_F(Prefetch, CancelledItAnswersWithWhatHasArrivedAndHoldsNothing) {
   tester client(daemon_.socket());
-  auto prefetch = client->submit_prefetch(prefetch_of(client, chain), patiently());
+  auto prefetch = client->async().prefetch(prefetch_of(client, chain), patiently());
   ASSERT_TRUE(prefetch);
   client.lookup({chain[0]});
-  ASSERT_TRUE(client->cancel(*prefetch, patiently()));
-  auto done = client->wait(*prefetch, patiently());
+  ASSERT_TRUE(prefetch->cancel(patiently()));
+  auto done = prefetch->wait(patiently());
   if (done) {
     EXPECT_EQ(done->end, done->delivered_chunks == 8 ? prefetch_end::complete : prefetch_end::cancelled);
     EXPECT_GE(client.lookup(chain, false, on_host).found_chunks, done->delivered_chunks);
@@ -156,7 +156,7 @@ TEST_F(Prefetch, TheEndOfItsClientLeavesNothingHeld) {
   tester other(daemon_.socket());
   for (int i = 0; i < 4; ++i) {
     tester client(daemon_.socket());
-    ASSERT_TRUE(client->submit_prefetch(prefetch_of(client, chain), patiently()));
+    ASSERT_TRUE(client->async().prefetch(prefetch_of(client, chain), patiently()));
   }
   EXPECT_EQ(leased_objects(other, 0), 0U);
   EXPECT_EQ(other.load_and_check(chain), 8U);

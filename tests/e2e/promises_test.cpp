@@ -132,13 +132,13 @@ TEST(Promises, RequestsOnLeasesNamesAndReservationsHaveOptionsToo) {
   auto request = client.lookup_of(chain);
   request.id = lookup_id{};
   request.id->bytes.fill(2);
-  auto waiting = client->submit_await_lookup(*request.id, patiently(), {.trace = "await-2"});
+  auto waiting = client->async().await_lookup(*request.id, patiently(), {.trace = "await-2"});
   ASSERT_TRUE(waiting);
   request.digests = true;
   auto hashed = client->lookup(request, patiently());
   ASSERT_TRUE(hashed);
   EXPECT_EQ(hashed->digest_width, digest::max_size);
-  auto told = client->wait(*waiting, patiently());
+  auto told = waiting->wait(patiently());
   ASSERT_TRUE(told);
   EXPECT_EQ(told->chunk_tokens, space_chunk_tokens);
   EXPECT_TRUE(daemon.await_log("(trace await-2)"));
@@ -240,7 +240,7 @@ TEST(Promises, ClearNeedsTheRightThatChangingAPolicyNeeds) {
     auto connected = client::connection::connect({.path = socket}, patiently());
     if (!connected)
       return 3;
-    auto cleared = connected->clear(nullptr, patiently());
+    auto cleared = connected->admin().clear(nullptr, patiently());
     return !cleared && cleared.error().code == errc::denied ? 0 : 1;
   });
   EXPECT_EQ(user.wait(), 0);

@@ -81,7 +81,7 @@ TEST_F(PromptEntry, AnIdenticalPromptNeedsNoPrefill) {
   ASSERT_TRUE(kept) << kept.error().text;
   EXPECT_EQ(kept->prompts, 1U);
   EXPECT_GT(kept->bytes, 100'000U);
-  auto counted = by()->check(patiently());
+  auto counted = by()->admin().check(patiently());
   ASSERT_TRUE(counted) << counted.error().text;
   EXPECT_EQ(counted->count, 0U) << counted->differences.front();
   EXPECT_EQ(counted->references["prompts"], 2U) << "its whole chunks, by their digests";
@@ -116,7 +116,7 @@ TEST_F(PromptEntry, IsFoundInASessionToo) {
   client::lookup_request wanted;
   wanted.what.tail = true;
   wanted.logits = true;
-  auto found = by()->lookup(session, prompt, 0, wanted, patiently());
+  auto found = session.lookup(prompt, 0, wanted, patiently());
   ASSERT_TRUE(found) << found.error().text;
   EXPECT_EQ(found->logits, logits);
   EXPECT_EQ(found->usable_tokens, prompt.size());
@@ -183,7 +183,7 @@ TEST_F(PromptEntry, AClearForgetsIt) {
   auto prompt = prompt_of(1, chunk + 5);
   store(prompt);
   ASSERT_TRUE(keep(prompt, logits_of(7)));
-  ASSERT_TRUE(by()->clear(&(*by()).space(), patiently()));
+  ASSERT_TRUE(by()->admin().clear(&(*by()).space(), patiently()));
   EXPECT_EQ(metric("terrace_prompts"), 0);
   store(prompt);
   EXPECT_TRUE(ask(by(), prompt).logits.empty());

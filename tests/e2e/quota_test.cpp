@@ -36,7 +36,7 @@ std::string two_tenants(uint64_t greedy_objects = 8) {
 
 client::tenant_tier tenant(client::connection& by, const std::string& name, uint32_t number = 0,
                            const std::string& tier = "host") {
-  auto all = by.quotas(patiently());
+  auto all = by.admin().quotas(patiently());
   EXPECT_TRUE(all) << all.error().text;
   for (const auto& one : all.value_or(std::vector<client::tenant_status>{}))
     if (one.name == name && one.number == number)
@@ -96,8 +96,8 @@ TEST_F(Quota, AGuaranteedShareSurvivesOthers) {
 
 TEST_F(Quota, ARequestThatCannotFitIsRefusedAndNamesTheQuota) {
   tester greedy(daemon_.socket(), "greedy", 8 * object_bytes, space_with(greedy_salt));
-  ASSERT_TRUE(
-      greedy->set_quota({"greedy", "host", client::quota_amount{each / 2, false}, {}, false}, patiently()));
+  ASSERT_TRUE(greedy->admin().set_quota({"greedy", "host", client::quota_amount{each / 2, false}, {}, false},
+                                        patiently()));
   auto chain = chain_of(1, 1);
   auto refused = greedy->store(greedy.store_of(chain), patiently());
   ASSERT_FALSE(refused);
@@ -105,7 +105,7 @@ TEST_F(Quota, ARequestThatCannotFitIsRefusedAndNamesTheQuota) {
   EXPECT_NE(refused.error().text.find("quota greedy allows"), std::string::npos) << refused.error().text;
   EXPECT_EQ(refused.error().text.find("secret"), std::string::npos);
   EXPECT_EQ(tenant(*greedy, "greedy").refused, 1U);
-  ASSERT_TRUE(greedy->set_quota({"greedy", "host", {}, {}, true}, patiently()));
+  ASSERT_TRUE(greedy->admin().set_quota({"greedy", "host", {}, {}, true}, patiently()));
   EXPECT_EQ(greedy.store(chain), 1U) << "without a bound";
 }
 
@@ -178,7 +178,7 @@ TEST_F(Quota, IsReadAgainAtSighup) {
   daemon_.configure({});
   daemon_.signal(SIGHUP);
   EXPECT_TRUE(eventually([&] {
-    auto all = greedy->quotas(patiently());
+    auto all = greedy->admin().quotas(patiently());
     return all && all->empty();
   }));
   for (uint64_t i = 0; i < 10; ++i)
@@ -308,9 +308,9 @@ TEST(QuotaRights, OtherUsersMayNotSeeOrChangeQuotas) {
     auto chain = chain_of(1, 1);
     client::prompt_request prompt{*space, client::prefix::of_digests(chain), 0, {}};
     auto denied = [](const auto& answer) { return !answer && answer.error().code == errc::denied; };
-    return denied(connected->quotas(patiently())) &&
-                   denied(connected->set_quota({"greedy", "host", {}, {}, true}, patiently())) &&
-                   denied(connected->move(prompt, tier_kind::disk, patiently()))
+    return denied(connected->admin().quotas(patiently())) &&
+                   denied(connected->admin().set_quota({"greedy", "host", {}, {}, true}, patiently())) &&
+                   denied(connected->admin().move(prompt, tier_kind::disk, patiently()))
                ? 0
                : 1;
   });

@@ -169,7 +169,7 @@ TEST_F(Recompute, APrefetchAndALoadMayBeLeftToTheClientAsAWhole) {
   // As above: nothing is tried right after the disk was read.
   auto left = [&](auto&& offered) {
     for (uint32_t i = 0; i < chunks; ++i) {
-      EXPECT_TRUE(reader->evict(
+      EXPECT_TRUE(reader->admin().evict(
           {.in = reader.space(), .what = client::prefix::of_digests(chain), .tiers = on_host}, patiently()));
       EXPECT_TRUE(reader->load(reader.load_of(chain, {chunks - 1, 1}), patiently()));
       if (offered() == 0)

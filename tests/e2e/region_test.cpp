@@ -66,15 +66,15 @@ TEST_F(Region, TruncatedDuringTransfersItIsGone) {
       chains.push_back(chain_of(100 * (round + 1) + i, 4));
       auto load = client_.load_of(shared_);
       load.region = &*region;
-      loads.push_back(client_->submit_load(load, patiently()).value());
+      loads.push_back(client_->async().load(load, patiently()).value());
       auto store = client_.store_of(chains.back());
       store.region = &*region;
-      stores.push_back(client_->submit_store(store, patiently()).value());
+      stores.push_back(client_->async().store(store, patiently()).value());
     }
     ASSERT_TRUE(round > 0 || ::ftruncate(memory.get(), 0) == 0);
     for (size_t i = 0; i < loads.size(); ++i) {
-      auto loaded = client_->wait(loads[i], patiently());
-      auto stored = client_->wait(stores[i], patiently());
+      auto loaded = loads[i].wait(patiently());
+      auto stored = stores[i].wait(patiently());
       EXPECT_TRUE(round == 0 || (!loaded && !stored)) << "a file without bytes was read or written";
       EXPECT_TRUE(loaded || loaded.error().code == errc::gone) << loaded.error().text;
       EXPECT_TRUE(stored || stored.error().code == errc::gone) << stored.error().text;

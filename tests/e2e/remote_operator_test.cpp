@@ -169,7 +169,7 @@ TEST_F(RemoteOperator, ASweepRemovesWhatAClearLeft) {
   start();
   store(chain_of(1, 4));
   store(chain_of(2, 2));
-  auto cleared = (*machine_->client)->clear(&machine_->client->space(), patiently());
+  auto cleared = (*machine_->client)->admin().clear(&machine_->client->space(), patiently());
   ASSERT_TRUE(cleared) << cleared.error().text;
   store(chain_of(3, 3));
   const auto before = ask_store({"DBSIZE"});
@@ -201,7 +201,7 @@ TEST_F(RemoteOperator, ASweepLeavesOtherRealmsAndOtherKeys) {
   ASSERT_TRUE(other.finds_all(chain_of(5, 3), on_remote));
   ask_store(
       {"EVAL", "redis.call('set', 'terrace/mine', '1') redis.call('set', 'others', '1') return 1", "0"});
-  ASSERT_TRUE((*machine_->client)->clear(nullptr, patiently()));
+  ASSERT_TRUE((*machine_->client)->admin().clear(nullptr, patiently()));
   store(chain_of(2, 1));
   const auto before = ask_store({"DBSIZE"});
   auto swept = answer_of(machine_->daemon, {"remote", "sweep"});

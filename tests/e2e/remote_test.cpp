@@ -66,7 +66,7 @@ TEST_F(RemoteTier, IsBelowTheDisk) {
   store_far(chain);
   ASSERT_TRUE(
       eventually([&] { return client_->lookup(chain).tiers == std::vector<tier_kind>(4, tier_kind::disk); }));
-  auto gone = (*client_)->evict(
+  auto gone = (*client_)->admin().evict(
       {.in = client_->space(), .what = client::prefix::of_digests(chain), .tiers = on_disk}, patiently());
   ASSERT_TRUE(gone) << gone.error().text;
   EXPECT_EQ(client_->lookup(chain).tiers, std::vector<tier_kind>(4, tier_kind::remote));
@@ -100,7 +100,7 @@ TEST_F(RemoteTier, AClearHoldsThereToo) {
   start();
   auto chain = chain_of(1, 4);
   store_far(chain);
-  auto cleared = (*client_)->clear(&client_->space(), patiently());
+  auto cleared = (*client_)->admin().clear(&client_->space(), patiently());
   ASSERT_TRUE(cleared) << cleared.error().text;
   EXPECT_EQ(client_->lookup(chain).found_chunks, 0U);
 }

@@ -128,7 +128,7 @@ TEST(Restart, WhatWasClearedIsGoneForGood) {
     tester second(daemon.socket(), "second", 8 * object_bytes, other);
     second.store(others);
     auto lease = client.lookup(chain, true);
-    auto cleared = client->clear(&client.space(), patiently());
+    auto cleared = client->admin().clear(&client.space(), patiently());
     ASSERT_TRUE(cleared) << cleared.error().text;
     EXPECT_GE(cleared->objects, 8U);
     EXPECT_EQ(client.lookup(chain).found_chunks, 0U);
@@ -141,8 +141,8 @@ TEST(Restart, WhatWasClearedIsGoneForGood) {
   EXPECT_EQ(client.lookup(chain).found_chunks, 0U);
   usage_is_exact(client);
   client::space wrong{77, {}};
-  EXPECT_EQ(client->clear(&wrong, patiently()).error().code, errc::bad_request) << "it is not open";
-  auto all = client->clear(nullptr, patiently());
+  EXPECT_EQ(client->admin().clear(&wrong, patiently()).error().code, errc::bad_request) << "it is not open";
+  auto all = client->admin().clear(nullptr, patiently());
   ASSERT_TRUE(all) << all.error().text;
   EXPECT_EQ(client.tier("disk").used_bytes, 0U);
   EXPECT_EQ(client.tier("host").used_bytes, 0U);
@@ -171,7 +171,7 @@ void killed_under_load(daemon_under_test& daemon, std::mt19937_64& random, remem
     }
     usage_is_exact(client);
     if (cycle % 3 == 2) {
-      auto cleared = client->clear(nullptr, patiently());
+      auto cleared = client->admin().clear(nullptr, patiently());
       ASSERT_TRUE(cleared) << cleared.error().text;
       for (const auto& [seed, length] : known.chains)
         known.cleared.insert(seed);

@@ -44,7 +44,7 @@ class Scattered : public ::testing::Test {
       return "";
     EXPECT_EQ(stored.error().code, errc::bad_request);
     EXPECT_EQ(stored.error().text, loaded.error().text);
-    EXPECT_TRUE(client_->status(patiently())) << "the connection goes on";
+    EXPECT_TRUE(client_->admin().status(patiently())) << "the connection goes on";
     return stored.error().text;
   }
 
@@ -104,10 +104,10 @@ TEST_F(Scattered, MorePiecesThanARequestMayHaveAreRefused) {
 TEST_F(Scattered, ARequestThatEndsWhileItsRunsAreCheckedIsAnswered) {
   fill();
   for (int round = 0; round < 8; ++round) {
-    auto ticket = client_->submit_store(to_store(), patiently());
+    auto ticket = client_->async().store(to_store(), patiently());
     ASSERT_TRUE(ticket) << ticket.error().text;
-    ASSERT_TRUE(client_->cancel(*ticket, patiently()));
-    auto stored = client_->wait(*ticket, patiently());
+    ASSERT_TRUE(ticket->cancel(patiently()));
+    auto stored = ticket->wait(patiently());
     EXPECT_TRUE(stored || stored.error().code == errc::cancelled) << stored.error().text;
   }
   auto stored = client_->store(to_store(), patiently());

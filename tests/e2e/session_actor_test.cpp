@@ -31,9 +31,9 @@ class SessionActors : public ::testing::Test {
     request.what = what;
     return by->lookup(request, patiently());
   }
-  result<client::lookup_result> turn(tester& by, client::session& of, size_t tokens) {
+  result<client::lookup_result> turn(client::session& of, size_t tokens) {
     client::lookup_request request;
-    return by->lookup(of, std::span(prompt_).first(tokens), of.tokens(), request, patiently());
+    return of.lookup(std::span(prompt_).first(tokens), of.tokens(), request, patiently());
   }
 
   static constexpr size_t shared_tokens = 10;
@@ -48,7 +48,11 @@ TEST_F(SessionActors, AParkedOneGoesOnWhereItWas) {
   std::vector<client::session> all;
   for (size_t number = 0; number < most + 2; ++number) {
     all.push_back(opened(by));
-    ASSERT_TRUE(turn(number % 2 == 0 ? by : other, all.back(), 50));
+    auto& session = all.back();
+    auto theirs = other->adopt_session(other.space(), session.id(), session.at(), {.keep = true});
+    auto& used = number % 2 == 0 ? session : theirs;
+    ASSERT_TRUE(turn(used, 50));
+    session.moved(used.at());
   }
   auto served = test::scrape(port);
   EXPECT_NE(served.find("terrace_sessions_by_state{group=\"default\",state=\"active\"} " +
@@ -60,7 +64,7 @@ TEST_F(SessionActors, AParkedOneGoesOnWhereItWas) {
     auto found = turn(by, all[number].continued(prompt_, 50));
     ASSERT_TRUE(found) << found.error().text;
     EXPECT_EQ(found->requested_chunks, 70 / space_chunk_tokens);
-    auto listed = by->sessions(patiently());
+    auto listed = by->admin().sessions(patiently());
     ASSERT_TRUE(listed);
     EXPECT_EQ(listed->sessions.at(0).session, all[number].id()) << "the one that was used last";
     EXPECT_EQ(listed->sessions.at(0).generation, 3U);
@@ -88,7 +92,7 @@ TEST_F(SessionActors, AClientThatIsKilledInATurnLeavesItToOthers) {
     found = turn(by, whole);
   ASSERT_TRUE(found) << found.error().text;
   EXPECT_EQ(found->requested_chunks, 70 / space_chunk_tokens);
-  EXPECT_EQ(by->sessions(patiently())->count, 1U);
+  EXPECT_EQ(by->admin().sessions(patiently())->count, 1U);
 }
 
 } // namespace

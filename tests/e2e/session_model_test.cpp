@@ -117,7 +117,7 @@ class SessionModel : public ::testing::TestWithParam<uint32_t> {
     client::lookup_request request;
     request.lease = one_in(2);
     request.what.tail = one_in(2);
-    auto found = by->lookup(of.handle, next, same, request, patiently());
+    auto found = of.handle.lookup(next, same, request, patiently());
     ASSERT_TRUE(found) << found.error().text;
     auto chain = digests_of(by, next);
     check_found(of, next, *found, request.what.tail, found_of(by, chain));
@@ -173,11 +173,11 @@ class SessionModel : public ::testing::TestWithParam<uint32_t> {
     bool stores = !one_in(4);
     if (stores && next.size() % chunk != 0)
       store_tail(by, of, next, same);
-    done = by->save_with_tail(of.handle, next, same, cursor_of(next), {}, {}, patiently());
+    done = of.handle.save_with_tail(next, same, cursor_of(next), {}, {}, patiently());
     if (done || stores)
       return true;
     EXPECT_EQ(done.error().code, errc::not_found) << done.error().text;
-    auto now = by->session_status_of(of.handle.id(), patiently());
+    auto now = by->admin().session_status_of(of.handle.id(), patiently());
     EXPECT_TRUE(now && *now && (*now)->saved_tokens == of.end.size());
     return false;
   }
@@ -190,7 +190,7 @@ class SessionModel : public ::testing::TestWithParam<uint32_t> {
     result<client::saved_session> done = client::saved_session();
     bool with_end = one_in(2);
     if (!with_end)
-      done = by->save(of.handle, next, same, {}, {}, patiently());
+      done = of.handle.save(next, same, {}, {}, patiently());
     else if (!save_end(of, next, same, done))
       return;
     ASSERT_TRUE(done) << done.error().text;
@@ -236,8 +236,7 @@ class SessionModel : public ::testing::TestWithParam<uint32_t> {
   void fork(const expected_session& of) {
     if (sessions_.size() >= most_sessions)
       return;
-    tester& by = *clients_[of.owner];
-    auto made = by->fork_session(of.handle, any(of.now.size() + 1), one_in(3), patiently());
+    auto made = of.handle.fork(any(of.now.size() + 1), one_in(3), patiently());
     ASSERT_TRUE(made) << made.error().text;
     expected_session forked;
     forked.owner = of.owner;
@@ -251,10 +250,10 @@ class SessionModel : public ::testing::TestWithParam<uint32_t> {
 
   void close(size_t which) {
     auto& of = sessions_[which];
-    auto closed = (*clients_[of.owner])->close_session(of.handle.id(), patiently());
+    auto closed = (*clients_[of.owner])->admin().close_session(of.handle.id(), patiently());
     ASSERT_TRUE(closed) << closed.error().text;
     EXPECT_TRUE(*closed);
-    EXPECT_EQ((*clients_[of.owner])->close_session(of.handle.id(), patiently()), false);
+    EXPECT_EQ((*clients_[of.owner])->admin().close_session(of.handle.id(), patiently()), false);
     sessions_.erase(sessions_.begin() + static_cast<std::ptrdiff_t>(which));
   }
 
@@ -277,7 +276,7 @@ class SessionModel : public ::testing::TestWithParam<uint32_t> {
     }));
     for (const auto& one : listed_by(by).sessions) // kept sessions have no owner any more
       if (!is_known(one.session)) {
-        ASSERT_EQ(by->close_session(one.session, patiently()), true);
+        ASSERT_EQ(by->admin().close_session(one.session, patiently()), true);
       }
   }
 
@@ -290,10 +289,10 @@ class SessionModel : public ::testing::TestWithParam<uint32_t> {
     options.keep = keep;
     auto session = by->open_session(by.space(), options, patiently());
     prompt all(3 * chunk + 5, piece);
-    if (!session || !by->lookup(*session, all, 0, {.lease = true}, patiently()))
+    if (!session || !session->lookup(all, 0, {.lease = true}, patiently()))
       return 1;
     by.store(digests_of(by, all));
-    if (!by->save(*session, all, all.size(), {}, {}, patiently()))
+    if (!session->save(all, all.size(), {}, {}, patiently()))
       return 1;
     voice.say('s');
     voice.stay();
@@ -325,7 +324,7 @@ class SessionModel : public ::testing::TestWithParam<uint32_t> {
     for (const auto& one : orphans()) {
       EXPECT_EQ(one.committed_tokens, 3 * chunk + 5);
       EXPECT_EQ(one.held_tokens, held ? 3 * chunk : 0);
-      ASSERT_EQ(by->close_session(one.session, patiently()), true);
+      ASSERT_EQ(by->admin().close_session(one.session, patiently()), true);
     }
   }
 
@@ -341,7 +340,7 @@ class SessionModel : public ::testing::TestWithParam<uint32_t> {
   // ---- what must hold ----
 
   static client::sessions_status listed_by(tester& by) {
-    auto all = by->sessions(patiently());
+    auto all = by->admin().sessions(patiently());
     if (!all)
       throw std::runtime_error(all.error().text);
     return *all;
@@ -404,7 +403,7 @@ class SessionModel : public ::testing::TestWithParam<uint32_t> {
       return;
     client::lookup_request request;
     request.what.tail = true;
-    auto found = (*clients_[of.owner])->lookup(of.handle, of.now, of.now.size(), request, patiently());
+    auto found = of.handle.lookup(of.now, of.now.size(), request, patiently());
     ASSERT_TRUE(found) << found.error().text;
     EXPECT_GE(found->found_tokens, of.end.size()) << "a tail that is held is found";
   }

@@ -34,7 +34,7 @@ class SessionRanges : public testing::Test {
 TEST_F(SessionRanges, ARangeBeforeTheContinuationIsRefused) {
   auto session = by_->open_session(by_.space(), {}, patiently()).value();
   constexpr uint64_t had = 2 * chunk + 3;
-  ASSERT_TRUE(by_->lookup(session, std::span(prompt_).first(had), 0, {}, patiently()));
+  ASSERT_TRUE(session.lookup(std::span(prompt_).first(had), 0, {}, patiently()));
   auto what = session.continued(prompt_, had);
   // Ranges as a client sends them that counts from the first chunk it sends.
   for (client::chunk_range range : {client::chunk_range{0, 2}, {0, 0}, {1, 2}, {0, 4}}) {
@@ -58,7 +58,7 @@ TEST_F(SessionRanges, ARangeBeforeTheContinuationIsRefused) {
 TEST_F(SessionRanges, ARangeCountsFromTheStartOfThePrompt) {
   auto session = by_->open_session(by_.space(), {}, patiently()).value();
   EXPECT_EQ(by_.store({names_.begin(), names_.begin() + 2}), 2U);
-  ASSERT_TRUE(by_->lookup(session, std::span(prompt_).first(2 * chunk), 0, {}, patiently()));
+  ASSERT_TRUE(session.lookup(std::span(prompt_).first(2 * chunk), 0, {}, patiently()));
   for (size_t i : {2U, 3U})
     fill_content(names_[i], by_.piece(i - 2));
   auto store = by_.store_of(names_, {2, 2});
@@ -76,8 +76,8 @@ TEST_F(SessionRanges, ARangeCountsFromTheStartOfThePrompt) {
 TEST_F(SessionRanges, ARangeUnderALeaseCountsFromWhatTheLeaseHolds) {
   auto session = by_->open_session(by_.space(), {}, patiently()).value();
   EXPECT_EQ(by_.store(names_), 4U);
-  ASSERT_TRUE(by_->lookup(session, std::span(prompt_).first(2 * chunk), 0, {}, patiently()));
-  auto found = by_->lookup(session, prompt_, 2 * chunk, {.lease = true}, patiently());
+  ASSERT_TRUE(session.lookup(std::span(prompt_).first(2 * chunk), 0, {}, patiently()));
+  auto found = session.lookup(prompt_, 2 * chunk, {.lease = true}, patiently());
   ASSERT_TRUE(found) << found.error().text;
   auto places = by_->read_lease(found->held.id(), {1, 1}, patiently());
   ASSERT_TRUE(places) << places.error().text;

@@ -53,7 +53,7 @@ class SessionTail : public ::testing::Test {
       EXPECT_TRUE(presser_->store(chain_of(1'000 + ++pressed_, 30), {0, 30}, {0, 1}));
   }
   client::session_status status_of(const client::session& one) {
-    auto found = by()->session_status_of(one.id(), patiently());
+    auto found = by()->admin().session_status_of(one.id(), patiently());
     EXPECT_TRUE(found && *found);
     return found && *found ? **found : client::session_status();
   }
@@ -134,7 +134,7 @@ TEST_F(SessionTail, ForksShareItUntilTheyAppend) {
   by().turn(trunk, shared, 0, cursors);
   EXPECT_EQ(metric("terrace_tails"), 1);
   auto fork = [&] {
-    auto made = by()->fork_session(trunk, shared.size(), false, patiently());
+    auto made = trunk.fork(shared.size(), false, patiently());
     EXPECT_TRUE(made) << made.error().text;
     return made ? std::move(*made) : client::session();
   };
@@ -157,7 +157,7 @@ TEST_F(SessionTail, ForksShareItUntilTheyAppend) {
   EXPECT_TRUE(eventually([&] { return (*by()).tier("host").objects == stored + 4; }))
       << "three tails, less one";
   // A fork before the tail has none.
-  auto before = by()->fork_session(left, 2 * chunk, false, patiently());
+  auto before = left.fork(2 * chunk, false, patiently());
   ASSERT_TRUE(before);
   EXPECT_EQ(by().find(*before, a, 2 * chunk).found_tokens, 2 * chunk);
 }
@@ -170,7 +170,7 @@ TEST_F(SessionTail, TheStaleOneIsRemovedAtTheNextSaveAndAllAtTheEnd) {
   EXPECT_EQ((*by()).tier("host").objects, 4U) << "a chunk and a tail in two pools";
   by().turn(session, joined(first, prompt_of(2, 3)), first.size());
   EXPECT_TRUE(eventually([&] { return (*by()).tier("host").objects == 4U; }));
-  auto done = by()->save(session, first, first.size(), {}, {}, patiently()); // saves without the end
+  auto done = session.save(first, first.size(), {}, {}, patiently()); // saves without the end
   ASSERT_TRUE(done) << done.error().text;
   EXPECT_TRUE(eventually([&] { return (*by()).tier("host").objects == 2U; }));
   EXPECT_EQ(metric("terrace_tails"), 0);
@@ -404,7 +404,7 @@ TEST_F(SessionTail, ItsLengthsCanBeAskedFor) {
   EXPECT_EQ(now.own_tokens, chunk) << "its tail, in whole chunks";
   EXPECT_EQ(now.saved_tokens, first.size());
   EXPECT_EQ(now.tail_tokens, 5U);
-  EXPECT_FALSE((*by()->session_status_of({}, patiently())).has_value());
+  EXPECT_FALSE((*by()->admin().session_status_of({}, patiently())).has_value());
   auto listed = run({program("TERRACE"), "sessions", "--json", "--socket", daemon_->socket()});
   EXPECT_NE(listed.out.find("\"own_tokens\":16,"), std::string::npos) << listed.out;
   EXPECT_NE(listed.out.find("\"saved_tokens\":37,"), std::string::npos) << listed.out;

@@ -48,11 +48,11 @@ client::session opened(tester& by, const client::session_options& options = {}) 
   return session ? std::move(*session) : client::session();
 }
 
-client::lookup_result turn(tester& by, client::session& of, std::span<const uint32_t> prompt,
-                           uint64_t unchanged, bool lease = false) {
+client::lookup_result turn(client::session& of, std::span<const uint32_t> prompt, uint64_t unchanged,
+                           bool lease = false) {
   client::lookup_request request;
   request.lease = lease;
-  auto found = by->lookup(of, prompt, unchanged, request, patiently());
+  auto found = of.lookup(prompt, unchanged, request, patiently());
   EXPECT_TRUE(found) << found.error().text;
   return found ? std::move(*found) : client::lookup_result();
 }
@@ -75,14 +75,14 @@ TEST(Session, ATurnFindsWhatTheWholePromptFinds) {
   for (size_t end : {size_t{20}, size_t{90}, size_t{112}, size_t{113}, prompt.size()}) {
     auto part = std::span(prompt).first(end);
     EXPECT_EQ(session.continued(part, had).tokens.size(), end - had) << "it sends what is new";
-    auto found = turn(by, session, part, had);
+    auto found = turn(session, part, had);
     EXPECT_EQ(found.requested_chunks, end / chunk);
     EXPECT_EQ(found.found_chunks, found_by_whole_prompt(by, part)) << end;
     EXPECT_EQ(found.first_token, 0U);
     EXPECT_EQ(session.tokens(), end);
     had = end;
   }
-  EXPECT_EQ(turn(by, session, prompt, had).found_chunks, 7U) << "the same again, without a new token";
+  EXPECT_EQ(turn(session, prompt, had).found_chunks, 7U) << "the same again, without a new token";
 }
 
 TEST(Session, ATurnTakesALeaseThatCanBeRead) {
@@ -91,8 +91,8 @@ TEST(Session, ATurnTakesALeaseThatCanBeRead) {
   auto prompt = tokens_from(1, 4 * chunk);
   store_prompt(by, prompt);
   auto session = opened(by);
-  turn(by, session, std::span(prompt).first(2 * chunk), 0);
-  auto found = turn(by, session, prompt, 2 * chunk, true);
+  turn(session, std::span(prompt).first(2 * chunk), 0);
+  auto found = turn(session, prompt, 2 * chunk, true);
   ASSERT_TRUE(found.held);
   auto places = by->read_lease(found.held.id(), {}, patiently());
   ASSERT_TRUE(places) << places.error().text;
@@ -104,7 +104,7 @@ TEST(Session, ChunksAreStoredAndLoadedByDeltasToo) {
   tester by(daemon.socket());
   auto prompt = tokens_from(1, 4 * chunk);
   auto session = opened(by);
-  turn(by, session, std::span(prompt).first(2 * chunk + 3), 0);
+  turn(session, std::span(prompt).first(2 * chunk + 3), 0);
   store_prompt(by, std::span(prompt).first(2 * chunk));
   auto store = by.store_of(chain_of(1, 4), {2, 2});
   store.what = session.continued(prompt, 2 * chunk + 3); // the tokens that the model has said
@@ -118,7 +118,7 @@ TEST(Session, ChunksAreStoredAndLoadedByDeltasToo) {
   auto loaded = by->load(load, patiently());
   ASSERT_TRUE(loaded) << loaded.error().text;
   EXPECT_EQ(loaded->delivered_chunks, 2U);
-  EXPECT_EQ(turn(by, session, prompt, 2 * chunk + 3).found_chunks, 4U);
+  EXPECT_EQ(turn(session, prompt, 2 * chunk + 3).found_chunks, 4U);
 }
 
 TEST(Session, AWrongBaseSaysTheLengthAndThatTheWholePromptIsNeeded) {
@@ -126,7 +126,7 @@ TEST(Session, AWrongBaseSaysTheLengthAndThatTheWholePromptIsNeeded) {
   tester by(daemon.socket());
   auto prompt = tokens_from(1, 100);
   auto session = opened(by);
-  turn(by, session, std::span(prompt).first(50), 0);
+  turn(session, std::span(prompt).first(50), 0);
   auto what = session.continued(prompt, 50);
   std::vector<uint8_t> wrong(what.parent.begin(), what.parent.end());
   wrong[3] ^= 1;
@@ -143,7 +143,7 @@ TEST(Session, AWrongBaseSaysTheLengthAndThatTheWholePromptIsNeeded) {
   }
   EXPECT_TRUE(raw_turn(by, what)) << "nothing has changed";
   // The handle was not updated, so it sends the whole prompt by itself.
-  EXPECT_EQ(turn(by, session, prompt, 50).requested_chunks, 6U);
+  EXPECT_EQ(turn(session, prompt, 50).requested_chunks, 6U);
   EXPECT_EQ(session.tokens(), 100U);
 }
 
@@ -153,19 +153,19 @@ TEST(Session, ADifferentContinuationIsCutAtTheFirstDifference) {
   auto first = tokens_from(1, 100);
   store_prompt(by, first);
   auto session = opened(by);
-  turn(by, session, first, 0);
+  turn(session, first, 0);
   auto in_the_tail = first;
   in_the_tail.resize(98); // the tail begins at 96
   for (uint32_t token : tokens_from(5000, 30))
     in_the_tail.push_back(token);
   EXPECT_EQ(session.continued(in_the_tail, 98).tokens.size(), 30U);
-  EXPECT_EQ(turn(by, session, in_the_tail, 98).found_chunks, 6U);
+  EXPECT_EQ(turn(session, in_the_tail, 98).found_chunks, 6U);
   auto in_a_chunk = first;
   in_a_chunk.resize(40);
   for (uint32_t token : tokens_from(7000, 30))
     in_a_chunk.push_back(token);
   EXPECT_EQ(session.continued(in_a_chunk, 40).parent_tokens, 32U);
-  auto found = turn(by, session, in_a_chunk, 40);
+  auto found = turn(session, in_a_chunk, 40);
   EXPECT_EQ(found.found_chunks, 2U);
   EXPECT_EQ(found.found_chunks, found_by_whole_prompt(by, in_a_chunk));
   EXPECT_EQ(session.tokens(), 70U);
@@ -184,10 +184,10 @@ TEST(Session, AForkAndItsOriginalGoOnAlone) {
   auto prompt = tokens_from(1, 100);
   store_prompt(by, prompt);
   auto session = opened(by);
-  turn(by, session, prompt, 0);
-  auto in_the_tail = by->fork_session(session, 98, false, patiently());
-  auto in_a_chunk = by->fork_session(session, 40, false, patiently());
-  auto empty = by->fork_session(session, 0, false, patiently());
+  turn(session, prompt, 0);
+  auto in_the_tail = session.fork(98, false, patiently());
+  auto in_a_chunk = session.fork(40, false, patiently());
+  auto empty = session.fork(0, false, patiently());
   ASSERT_TRUE(in_the_tail && in_a_chunk && empty);
   EXPECT_EQ(in_the_tail->tokens(), 98U);
   EXPECT_EQ(in_a_chunk->tokens(), 32U);
@@ -196,13 +196,13 @@ TEST(Session, AForkAndItsOriginalGoOnAlone) {
   other.resize(98);
   for (uint32_t token : tokens_from(9000, 30))
     other.push_back(token);
-  EXPECT_EQ(turn(by, *in_the_tail, other, 98).found_chunks, 6U);
-  EXPECT_EQ(turn(by, *in_a_chunk, prompt, 40).found_chunks, 6U);
-  EXPECT_EQ(turn(by, *empty, prompt, 0).found_chunks, 6U);
+  EXPECT_EQ(turn(*in_the_tail, other, 98).found_chunks, 6U);
+  EXPECT_EQ(turn(*in_a_chunk, prompt, 40).found_chunks, 6U);
+  EXPECT_EQ(turn(*empty, prompt, 0).found_chunks, 6U);
   EXPECT_EQ(in_the_tail->tokens(), 128U);
   EXPECT_EQ(session.tokens(), 100U);
   EXPECT_TRUE(raw_turn(by, session.continued(prompt, 100))) << "the original is as it was";
-  auto beyond = by->fork_session(session, 101, false, patiently());
+  auto beyond = session.fork(101, false, patiently());
   ASSERT_FALSE(beyond);
   EXPECT_EQ(beyond.error().code, errc::bad_request);
 }
@@ -213,9 +213,9 @@ TEST(Session, AnotherConnectionContinuesItById) {
   auto prompt = tokens_from(1, 70);
   store_prompt(by, prompt);
   auto session = opened(by);
-  turn(by, session, std::span(prompt).first(50), 0);
+  turn(session, std::span(prompt).first(50), 0);
   auto same = other->adopt_session(other.space(), session.id(), session.at(), {.keep = true});
-  EXPECT_EQ(turn(other, same, prompt, 50).found_chunks, 4U);
+  EXPECT_EQ(turn(same, prompt, 50).found_chunks, 4U);
   auto stale = raw_turn(by, session.continued(prompt, 50)); // the other handle has moved the session
   ASSERT_FALSE(stale);
   EXPECT_EQ(stale.error().code, errc::gone);
@@ -231,7 +231,7 @@ TEST(Session, IsOfOneSpace) {
   ASSERT_TRUE(other);
   auto prompt = tokens_from(1, 60);
   auto session = opened(by);
-  turn(by, session, prompt, 0);
+  turn(session, prompt, 0);
   client::lookup_request request;
   request.in = *other;
   request.what = session.continued(prompt, 60);
@@ -251,12 +251,12 @@ TEST(Session, IsUnknownInAnotherTrustGroup) {
   tester by(daemon.socket()), other(daemon.second_socket(), "other");
   auto prompt = tokens_from(1, 60);
   auto session = opened(by);
-  turn(by, session, prompt, 0);
+  turn(session, prompt, 0);
   auto found = raw_turn(other, session.continued(prompt, 60));
   ASSERT_FALSE(found);
   EXPECT_EQ(found.error().code, errc::gone);
-  EXPECT_FALSE(*other->close_session(session.id(), patiently()));
-  EXPECT_EQ(other->sessions(patiently())->count, 0U);
+  EXPECT_FALSE(*other->admin().close_session(session.id(), patiently()));
+  EXPECT_EQ(other->admin().sessions(patiently())->count, 0U);
   EXPECT_TRUE(raw_turn(by, session.continued(prompt, 60)));
 }
 
@@ -267,9 +267,9 @@ TEST(Session, TheHandleClosesItUnlessItIsKept) {
   {
     auto one = opened(by), other = opened(by, {.keep = true});
     kept = other.id();
-    EXPECT_EQ(by->sessions(patiently())->count, 2U);
+    EXPECT_EQ(by->admin().sessions(patiently())->count, 2U);
   }
-  auto left = by->sessions(patiently());
+  auto left = by->admin().sessions(patiently());
   ASSERT_TRUE(left);
   ASSERT_EQ(left->sessions.size(), 1U);
   EXPECT_EQ(left->sessions[0].session, kept);
@@ -280,8 +280,8 @@ int open_until_killed(const std::string& socket, const child_voice& voice) {
   tester by(socket, "victim");
   auto ends = opened(by), kept = opened(by, {.keep = true});
   auto prompt = tokens_from(1, 50);
-  turn(by, ends, prompt, 0);
-  turn(by, kept, prompt, 0);
+  turn(ends, prompt, 0);
+  turn(kept, prompt, 0);
   for (uint8_t byte : kept.id().bytes)
     voice.say(static_cast<char>(byte));
   voice.stay();
@@ -296,18 +296,18 @@ TEST(Session, AClientsDeathEndsItsSessionsExceptThoseThatAreKept) {
     child_process victim([&](const child_voice& voice) { return open_until_killed(daemon.socket(), voice); });
     for (uint8_t& byte : id.bytes)
       byte = static_cast<uint8_t>(victim.await_word());
-    EXPECT_EQ(by->sessions(patiently())->count, 2U);
+    EXPECT_EQ(by->admin().sessions(patiently())->count, 2U);
     victim.kill();
   }
-  ASSERT_TRUE(eventually([&] { return by->sessions(patiently())->count == 1; }));
-  auto left = by->sessions(patiently());
+  ASSERT_TRUE(eventually([&] { return by->admin().sessions(patiently())->count == 1; }));
+  auto left = by->admin().sessions(patiently());
   EXPECT_EQ(left->sessions[0].connection, connection_id{});
   EXPECT_EQ(left->sessions[0].committed_tokens, 50U);
   auto mine = by->adopt_session(by.space(), id, {}, {.keep = true});
   auto prompt = tokens_from(1, 60);
-  EXPECT_EQ(turn(by, mine, prompt, 0).requested_chunks,
+  EXPECT_EQ(turn(mine, prompt, 0).requested_chunks,
             3U); // a client that was not told its digest sends the whole prompt
-  EXPECT_EQ(by->sessions(patiently())->sessions[0].committed_tokens, 60U);
+  EXPECT_EQ(by->admin().sessions(patiently())->sessions[0].committed_tokens, 60U);
 }
 
 TEST(Session, IsGoneAfterARestartAndTheHandleBeginsAnew) {
@@ -315,16 +315,16 @@ TEST(Session, IsGoneAfterARestartAndTheHandleBeginsAnew) {
   tester by(daemon.socket());
   auto prompt = tokens_from(1, 60);
   auto session = opened(by, {.keep = true});
-  turn(by, session, std::span(prompt).first(50), 0);
+  turn(session, std::span(prompt).first(50), 0);
   daemon.kill();
   daemon.start();
-  EXPECT_FALSE(by->status(patiently())); // the client notices the loss
+  EXPECT_FALSE(by->admin().status(patiently())); // the client notices the loss
   ASSERT_TRUE(eventually([&] { return by->reconnect(patiently()).has_value(); }));
   auto stale = raw_turn(by, session.continued(prompt, 50));
   ASSERT_FALSE(stale);
   EXPECT_EQ(stale.error().code, errc::gone);
   auto old = session.id();
-  EXPECT_EQ(turn(by, session, prompt, 50).requested_chunks, 3U);
+  EXPECT_EQ(turn(session, prompt, 50).requested_chunks, 3U);
   EXPECT_NE(session.id(), old);
   EXPECT_EQ(session.tokens(), 60U);
   EXPECT_EQ(session.continued(prompt, 60).tokens.size(), 0U);
@@ -338,7 +338,7 @@ TEST(Session, BeyondTheBoundTheLeastRecentlyUsedOneOfTheSameConnectionEnds) {
   tester by(daemon.socket()), other(daemon.socket(), "other");
   auto prompt = tokens_from(1, 60);
   auto theirs = opened(other), first = opened(by), second = opened(by);
-  turn(by, first, prompt, 0);
+  turn(first, prompt, 0);
   std::vector<client::session> more;
   while (more.size() < 510)
     more.push_back(opened(by));
@@ -348,8 +348,8 @@ TEST(Session, BeyondTheBoundTheLeastRecentlyUsedOneOfTheSameConnectionEnds) {
   EXPECT_EQ(found.error().code, errc::gone);
   EXPECT_TRUE(raw_turn(by, first.continued(prompt, 60)));
   EXPECT_TRUE(raw_turn(other, theirs.continued(prompt, 0)));
-  EXPECT_EQ(turn(by, second, prompt, 0).requested_chunks, 3U) << "the handle opens another one";
-  EXPECT_EQ(by->sessions(patiently())->count, 513U);
+  EXPECT_EQ(turn(second, prompt, 0).requested_chunks, 3U) << "the handle opens another one";
+  EXPECT_EQ(by->admin().sessions(patiently())->count, 513U);
   auto served = test::scrape(port);
   EXPECT_NE(served.find("terrace_sessions_evicted_total{group=\"default\"} 2\n"), std::string::npos);
   EXPECT_NE(served.find("terrace_sessions{group=\"default\"} 513\n"), std::string::npos);
@@ -360,7 +360,7 @@ TEST(Session, AreListedAndClosedByTheCommand) {
   daemon_under_test daemon;
   tester by(daemon.socket());
   auto session = opened(by);
-  turn(by, session, tokens_from(1, 60), 0);
+  turn(session, tokens_from(1, 60), 0);
   auto terrace = [&](std::vector<std::string> words) {
     words.insert(words.begin(), program("TERRACE"));
     words.insert(words.end(), {"--socket", daemon.socket()});
@@ -378,7 +378,7 @@ TEST(Session, AreListedAndClosedByTheCommand) {
   EXPECT_EQ(terrace({"sessions", "close", id}).out, "the session is closed\n");
   EXPECT_EQ(terrace({"sessions", "close", id}).out, "there is no such session\n");
   EXPECT_EQ(terrace({"sessions", "close", "abc"}).exit_code, 2);
-  EXPECT_EQ(by->sessions(patiently())->count, 0U);
+  EXPECT_EQ(by->admin().sessions(patiently())->count, 0U);
 }
 
 TEST(Session, RefusesWhatItDoesNotSupport) {

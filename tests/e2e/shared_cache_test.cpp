@@ -68,7 +68,7 @@ TEST_F(SharedCache, CountsWhatItAsksReadsAndMisses) {
   EXPECT_EQ(b_->client->store(chain_of(3, 2)), 2U);
   EXPECT_TRUE(eventually([&] { return counted("written_objects_total") == 2; }));
   EXPECT_EQ(counted("written_bytes_total"), 2 * static_cast<double>(object_bytes));
-  auto cleared = (*a_->client)->clear(&a_->client->space(), patiently());
+  auto cleared = (*a_->client)->admin().clear(&a_->client->space(), patiently());
   ASSERT_TRUE(cleared) << cleared.error().text;
   EXPECT_TRUE(eventually([&] { return counted("clears_by_others_total") == 1; }));
   EXPECT_EQ(counted("late_lookups_total"), 0);
@@ -163,7 +163,7 @@ TEST_F(SharedCache, AClearReachesEveryMachine) {
   a_->client->store(chain);
   ASSERT_TRUE(a_->finds_all(chain, on_remote));
   EXPECT_EQ(b_->client->load_and_check(chain), 4U);
-  auto cleared = (*b_->client)->clear(&b_->client->space(), patiently());
+  auto cleared = (*b_->client)->admin().clear(&b_->client->space(), patiently());
   ASSERT_TRUE(cleared) << cleared.error().text;
   EXPECT_EQ(b_->found(chain), 0U);
   EXPECT_TRUE(a_->daemon.await_log("was cleared by another machine"));
@@ -178,7 +178,7 @@ TEST_F(SharedCache, AClearOfEverythingReachesEveryMachine) {
   auto chain = chain_of(1, 4);
   a_->client->store(chain);
   ASSERT_TRUE(b_->finds_all(chain));
-  auto cleared = (*a_->client)->clear(nullptr, patiently());
+  auto cleared = (*a_->client)->admin().clear(nullptr, patiently());
   ASSERT_TRUE(cleared) << cleared.error().text;
   EXPECT_EQ(a_->found(chain), 0U);
   EXPECT_TRUE(b_->finds_none(chain));
@@ -194,7 +194,7 @@ TEST_F(SharedCache, AClearWithoutTheStoreHoldsWhenItIsBack) {
   ASSERT_TRUE(b_->finds_all(chain));
   stop_store();
   ASSERT_TRUE(a_->daemon.await_log("is out of service"));
-  auto cleared = (*a_->client)->clear(&a_->client->space(), patiently());
+  auto cleared = (*a_->client)->admin().clear(&a_->client->space(), patiently());
   ASSERT_TRUE(cleared) << cleared.error().text;
   start_store(durable);
   a_->await_store();
@@ -215,7 +215,7 @@ TEST_F(SharedCache, AClearWithoutTheStoreOutlivesTheDaemon) {
   EXPECT_EQ(b_->client->load_and_check(chain), 4U);
   stop_store();
   ASSERT_TRUE(a_->daemon.await_log("is out of service"));
-  auto cleared = (*a_->client)->clear(&a_->client->space(), patiently());
+  auto cleared = (*a_->client)->admin().clear(&a_->client->space(), patiently());
   ASSERT_TRUE(cleared) << cleared.error().text;
   a_->client.reset();
   EXPECT_EQ(a_->daemon.terminate(), 0);
@@ -361,10 +361,11 @@ TEST_F(SharedCache, AnOperatorsEvictionRemovesValues) {
   ASSERT_TRUE(a_->finds_all(chain, on_remote));
   ASSERT_TRUE(b_->finds_all(chain));
   auto gone = (*a_->client)
-                  ->evict({.in = a_->client->space(),
-                           .what = client::prefix::of_digests(chain),
-                           .tiers = on_host | on_remote},
-                          patiently());
+                  ->admin()
+                  .evict({.in = a_->client->space(),
+                          .what = client::prefix::of_digests(chain),
+                          .tiers = on_host | on_remote},
+                         patiently());
   ASSERT_TRUE(gone) << gone.error().text;
   EXPECT_TRUE(b_->finds_none(chain));
   EXPECT_EQ(stored(), 0);

@@ -55,16 +55,14 @@ TEST(Sharing, ClientsThatStoreTheSameIntoMemoryThatIsTooSmallAreNotToldThatOther
     std::vector<client::ticket<client::store_result>> stores;
     for (auto& client : clients)
       for (const auto& chain : chains) {
-        auto ticket = (*client)->submit_store(client->store_of(chain), patiently());
+        auto ticket = (*client)->async().store(client->store_of(chain), patiently());
         ASSERT_TRUE(ticket) << ticket.error().text;
         stores.push_back(std::move(*ticket));
       }
-    auto ticket = stores.begin();
-    for (auto& client : clients)
-      for (size_t i = 0; i < chains.size(); ++i) {
-        auto stored = (*client)->wait(*ticket++, patiently());
-        EXPECT_TRUE(stored) << stored.error().text; // all clients live, so none abandons its store
-      }
+    for (auto& each : stores) {
+      auto stored = each.wait(patiently());
+      EXPECT_TRUE(stored) << stored.error().text; // all clients live, so none abandons its store
+    }
   }
 }
 
@@ -177,9 +175,9 @@ TEST(Sharing, AnAdapterAndASaltOfTheSameTextShareNothing) {
       auto session = client->open_session(client.space(), {.lora = lora, .salt = salt}, patiently());
       ASSERT_TRUE(session) << session.error().text;
       for (size_t end : {size_t{space_chunk_tokens}, prompt.size()}) // the second turn continues the first
-        EXPECT_EQ(client->lookup(*session, std::span(prompt).first(end), session->tokens(), {}, patiently())
-                      ->found_chunks,
-                  end / space_chunk_tokens);
+        EXPECT_EQ(
+            session->lookup(std::span(prompt).first(end), session->tokens(), {}, patiently())->found_chunks,
+            end / space_chunk_tokens);
     }
   }
 }

@@ -64,8 +64,8 @@ TEST_P(StagingOnly, APrefetchIsRefusedBecauseNothingWouldStay) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, errc::unsupported);
   EXPECT_NE(refused.error().text.find("host.staging_only"), std::string::npos) << refused.error().text;
-  auto moved = client_->move({.in = client_.space(), .what = client::prefix::of_digests(chain)},
-                             tier_kind::host, patiently());
+  auto moved = client_->admin().move({.in = client_.space(), .what = client::prefix::of_digests(chain)},
+                                     tier_kind::host, patiently());
   ASSERT_FALSE(moved);
   EXPECT_EQ(moved.error().code, errc::unsupported);
 }

@@ -37,7 +37,7 @@ void pass_the_journals_bound(daemon_under_test& daemon, tester& client, uint64_t
   for (int i = 0; i < 2; ++i) {
     EXPECT_EQ(other.store(chain_of(7, 1)), 1U);
     await_on_disk(client, on_disk + 1);
-    ASSERT_TRUE(other->clear(&other.space(), patiently()));
+    ASSERT_TRUE(other->admin().clear(&other.space(), patiently()));
   }
 }
 
@@ -48,7 +48,7 @@ int store_and_clear(const std::string& socket, const child_voice& voice, uint64_
     auto chain = chain_of(seed + i % 5, 4);
     (void) client->store(client.store_of(chain), patiently());
     if (i % 3 == 2)
-      (void) client->clear(&client.space(), patiently());
+      (void) client->admin().clear(&client.space(), patiently());
     voice.say('s');
   }
   return 0;
@@ -69,7 +69,7 @@ void many_deaths(uint64_t cycles) {
         EXPECT_EQ(client.lookup(kept).found_chunks, kept.size()) << "it was in the journal before the kill";
         EXPECT_EQ(client.load_and_check(kept), kept.size());
       }
-      ASSERT_TRUE(client->clear(nullptr, patiently()));
+      ASSERT_TRUE(client->admin().clear(nullptr, patiently()));
       await_on_disk(client, 0);
       kept = chain_of(1000 + cycle, kept_chunks);
       EXPECT_EQ(client.store(kept), kept_chunks);

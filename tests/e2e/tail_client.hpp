@@ -61,7 +61,7 @@ class tail_client : public pool_client {
 
   result<client::saved_session> save(client::session& of, std::span<const uint32_t> prompt,
                                      uint64_t unchanged, std::span<const uint64_t> cursors = {}) {
-    return (*this)->save_with_tail(of, prompt, unchanged, cursors, {}, {}, patiently());
+    return of.save_with_tail(prompt, unchanged, cursors, {}, {}, patiently());
   }
 
   /// Stores everything new of the prompt, and saves the turn.
@@ -83,7 +83,7 @@ class tail_client : public pool_client {
     request.what.tail = true;
     request.lease = lease;
     request.tiers = tiers;
-    auto found = (*this)->lookup(of, prompt, unchanged, request, patiently());
+    auto found = of.lookup(prompt, unchanged, request, patiently());
     EXPECT_TRUE(found) << found.error().text;
     return found ? std::move(*found) : client::lookup_result();
   }

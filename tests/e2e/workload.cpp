@@ -158,7 +158,7 @@ client::lookup_result tester::lookup(const std::vector<digest>& chain, bool leas
 }
 
 client::daemon_status tester::status() {
-  auto answer = daemon_->status(patiently());
+  auto answer = daemon_->admin().status(patiently());
   EXPECT_TRUE(answer) << answer.error().text;
   return answer ? *answer : client::daemon_status{};
 }
@@ -192,7 +192,7 @@ std::vector<client::ticket<client::store_result>> slow_client::store(uint64_t se
     auto request = by_.store_of(one);
     request.region = &*region_;
     request.runs = {&pieces_, 1};
-    auto ticket = by_->submit_store(request, patiently());
+    auto ticket = by_->async().store(request, patiently());
     EXPECT_TRUE(ticket) << ticket.error().text;
     if (ticket)
       tickets.push_back(std::move(*ticket));
@@ -207,7 +207,7 @@ std::vector<client::ticket<client::load_result>> slow_client::load(const digest&
     auto request = by_.load_of(one);
     request.region = &*region_;
     request.runs = {&pieces_, 1};
-    auto ticket = by_->submit_load(request, patiently());
+    auto ticket = by_->async().load(request, patiently());
     EXPECT_TRUE(ticket) << ticket.error().text;
     if (ticket)
       tickets.push_back(std::move(*ticket));

@@ -105,7 +105,7 @@ nb::tuple move(connection_handle& self, space_handle& space, nb::handle what, ui
   client::prompt_request request{.in = space_in(self.in, space), .what = prefix.view()};
   auto until = deadline_of(limit);
   auto moved = value_of(self.in->use(until, [&](client::connection& daemon) {
-    return daemon.move(request, static_cast<tier_kind>(to), until);
+    return daemon.admin().move(request, static_cast<tier_kind>(to), until);
   }));
   return nb::make_tuple(moved.requested_chunks, moved.moved.chunks, moved.present.chunks,
                         moved.missing.chunks, moved.held.chunks, moved.failed.chunks, moved.moved.bytes);
@@ -117,8 +117,8 @@ nb::tuple evict(connection_handle& self, space_handle& space, nb::handle what, n
   client::prompt_request request{
       .in = space_in(self.in, space), .what = prefix.view(), .tiers = tiers_of(tiers)};
   auto until = deadline_of(limit);
-  auto evicted =
-      value_of(self.in->use(until, [&](client::connection& daemon) { return daemon.evict(request, until); }));
+  auto evicted = value_of(
+      self.in->use(until, [&](client::connection& daemon) { return daemon.admin().evict(request, until); }));
   return nb::make_tuple(evicted.objects, evicted.bytes);
 }
 
@@ -155,8 +155,8 @@ void end_inference(connection_handle& self, uint64_t inference, std::optional<ui
 nb::object clear(connection_handle& self, std::optional<space_handle*> only, const timeout& limit) {
   const client::space* space = only && *only ? &space_in(self.in, **only) : nullptr;
   auto until = deadline_of(limit);
-  auto cleared =
-      value_of(self.in->use(until, [&](client::connection& daemon) { return daemon.clear(space, until); }));
+  auto cleared = value_of(
+      self.in->use(until, [&](client::connection& daemon) { return daemon.admin().clear(space, until); }));
   return nb::make_tuple(cleared.objects, cleared.bytes);
 }
 
@@ -221,8 +221,9 @@ connection_class bind_connection(nb::module_& in) {
           [](connection_handle& self, const std::string& tier, const std::string& policy,
              const timeout& limit) {
             auto until = deadline_of(limit);
-            return value_of(self.in->use(
-                until, [&](client::connection& daemon) { return daemon.set_policy(tier, policy, until); }));
+            return value_of(self.in->use(until, [&](client::connection& daemon) {
+              return daemon.admin().set_policy(tier, policy, until);
+            }));
           },
           nb::arg("tier"), nb::arg("policy"), nb::kw_only(), nb::arg("timeout") = nb::none());
   return connection;

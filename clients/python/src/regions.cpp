@@ -62,8 +62,8 @@ void region_handle::unregister(client::deadline until) {
   held_->in_doubt = true;
   result<void> ended;
   try {
-    ended = in_->use(until, [&](client::connection& daemon) {
-      auto done = daemon.unregister(std::move(region), until);
+    ended = in_->use(until, [&](client::connection&) {
+      auto done = region.unregister(until);
       if (done) // before that, `close` may look at it in a turn of its own
         held_->in_doubt = false;
       return done;

@@ -163,8 +163,8 @@ void bind_reports(connection_class& to) {
       "_status",
       [](connection_handle& self, const timeout& limit) {
         auto until = deadline_of(limit);
-        return to_dict(
-            value_of(self.in->use(until, [&](client::connection& daemon) { return daemon.status(until); })));
+        return to_dict(value_of(
+            self.in->use(until, [&](client::connection& daemon) { return daemon.admin().status(until); })));
       },
       nb::arg("timeout") = nb::none());
   to.def(
@@ -172,7 +172,7 @@ void bind_reports(connection_class& to) {
       [](connection_handle& self, const timeout& limit) {
         auto until = deadline_of(limit);
         return to_dict(value_of(
-            self.in->use(until, [&](client::connection& daemon) { return daemon.policies(until); })));
+            self.in->use(until, [&](client::connection& daemon) { return daemon.admin().policies(until); })));
       },
       nb::arg("timeout") = nb::none());
 }

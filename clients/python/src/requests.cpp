@@ -41,7 +41,7 @@ nb::object lookup(connection_handle& self, space_handle& space, nb::handle what,
     request.id = id_of<lookup_id>(*id);
   auto until = deadline_of(limit);
   return run<client::lookup_result, waits>({self.in, nullptr}, until, [&](client::connection& daemon) {
-    return daemon.submit_lookup(request, until);
+    return daemon.async().lookup(request, until);
   });
 }
 
@@ -52,7 +52,7 @@ nb::object await_lookup(connection_handle& self, const nb::bytes& id, std::optio
   auto with = options_of(options);
   auto until = deadline_of(limit);
   return run<client::lookup_result, waits>({self.in, nullptr}, until, [&](client::connection& daemon) {
-    return daemon.submit_await_lookup(name, until, with);
+    return daemon.async().await_lookup(name, until, with);
   });
 }
 
@@ -77,7 +77,7 @@ nb::object read_lease(connection_handle& self, nb::handle lease, uint32_t first_
   auto with = options_of(options);
   auto until = deadline_of(limit);
   return run<client::located_objects, waits>({self.in, leased.held}, until, [&](client::connection& daemon) {
-    return daemon.submit_read_lease(leased.id, {first_chunk, chunks}, until, wanted, earlier, with);
+    return daemon.async().read_lease(leased.id, {first_chunk, chunks}, until, wanted, earlier, with);
   });
 }
 
@@ -113,7 +113,7 @@ uint64_t load_under_lease(connection_handle& self, nb::handle lease, nb::handle 
       check_unused(leased);
     auto located =
         value_of(answer_of<client::located_objects>(*self.in, until, [&](client::connection& daemon) {
-          return daemon.submit_read_lease(leased.id, parts.range(), until, wanted, parts.earlier());
+          return daemon.async().read_lease(leased.id, parts.range(), until, wanted, parts.earlier());
         }));
     reading_in_place uses(leased.held.get());
     nb::gil_scoped_release others_run;
@@ -196,7 +196,7 @@ nb::object load(connection_handle& self, std::optional<space_handle*> space, nb:
   auto until = deadline_of(limit);
   try {
     auto given = run<client::load_result, waits>(
-        with, until, [&](client::connection& daemon) { return daemon.submit_load(request, until); });
+        with, until, [&](client::connection& daemon) { return daemon.async().load(request, until); });
     if (waits && slot)
       slot->end(errc::ok);
     return given;
@@ -244,7 +244,7 @@ nb::object store(connection_handle& self, space_handle& space, nb::handle what, 
                                 .after = generation_of(self, after)};
   auto until = deadline_of(limit);
   return run<client::store_result, waits>({self.in, nullptr}, until, [&](client::connection& daemon) {
-    return daemon.submit_store(request, until);
+    return daemon.async().store(request, until);
   });
 }
 
@@ -261,7 +261,7 @@ nb::object reserve(connection_handle& self, space_handle& space, nb::handle what
                                   .options = options_of(options)};
   auto until = deadline_of(limit);
   return run<client::reservation, waits>({self.in, nullptr}, until, [&](client::connection& daemon) {
-    return daemon.submit_reserve(request, until);
+    return daemon.async().reserve(request, until);
   });
 }
 
@@ -274,7 +274,7 @@ nb::object commit(connection_handle& self, reservation_handle& written, std::opt
   if (taken->in != self.in)
     refuse("expected a reservation of this connection, got another's: it is aborted");
   return run<client::store_result, waits>({self.in, nullptr}, until, [&](client::connection& daemon) {
-    return daemon.submit_commit(std::move(taken->reserved), until, with);
+    return daemon.async().commit(std::move(taken->reserved), until, with);
   });
 }
 

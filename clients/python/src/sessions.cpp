@@ -48,10 +48,8 @@ session_handle fork_session(connection_handle& self, session_handle& session, ui
                             const timeout& limit) {
   client::session& turns = session_in(self, session);
   auto until = deadline_of(limit);
-  return {self.in, value_of(self.in->use(until, [&](client::connection& daemon) {
-            open_id(turns);
-            return daemon.fork_session(turns, tokens, keep, until);
-          }))};
+  return {self.in, value_of(self.in->use(
+                       until, [&](client::connection&) { return turns.fork(tokens, keep, until); }))};
 }
 
 session_handle adopt_session(connection_handle& self, space_handle& space, const nb::bytes& id,
@@ -73,8 +71,8 @@ session_handle adopt_session(connection_handle& self, space_handle& space, const
 bool close_session(connection_handle& self, const nb::bytes& id, const timeout& limit) {
   auto name = id_of<client::session_id>(id);
   auto until = deadline_of(limit);
-  return value_of(
-      self.in->use(until, [&](client::connection& daemon) { return daemon.close_session(name, until); }));
+  return value_of(self.in->use(
+      until, [&](client::connection& daemon) { return daemon.admin().close_session(name, until); }));
 }
 
 /// A turn's prompt, as its arguments give it.
@@ -101,9 +99,8 @@ nb::object lookup_turn(connection_handle& self, session_handle& session, nb::han
   if (id)
     request.id = id_of<lookup_id>(*id);
   auto until = deadline_of(limit);
-  auto found = self.in->use(until, [&](client::connection& daemon) {
-    open_id(turns);
-    return daemon.lookup(turns, turn.prompt.tokens, unchanged, request, until);
+  auto found = self.in->use(until, [&](client::connection&) {
+    return turns.lookup(turn.prompt.tokens, unchanged, request, until);
   });
   return to_python({self.in, nullptr}, value_of(std::move(found)));
 }
@@ -118,11 +115,9 @@ client::saved_session save_turn(connection_handle& self, session_handle& session
     refuse("expected cursors with tail=True, which saves the end of the turn they belong to");
   auto with = options_of(options);
   auto until = deadline_of(limit);
-  return value_of(self.in->use(until, [&](client::connection& daemon) {
-    open_id(turns);
-    return tail ? daemon.save_with_tail(turns, turn.prompt.tokens, unchanged, places, turn.prompt.items, with,
-                                        until)
-                : daemon.save(turns, turn.prompt.tokens, unchanged, turn.prompt.items, with, until);
+  return value_of(self.in->use(until, [&](client::connection&) {
+    return tail ? turns.save_with_tail(turn.prompt.tokens, unchanged, places, turn.prompt.items, with, until)
+                : turns.save(turn.prompt.tokens, unchanged, turn.prompt.items, with, until);
   }));
 }
 

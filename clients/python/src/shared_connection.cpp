@@ -37,7 +37,7 @@ void shared_connection::end_device_regions(client::deadline until) {
   {
     nb::gil_scoped_release others_run;
     for (auto& region : regions) {
-      auto ended = region ? daemon_->unregister(std::move(region), until) : result<void>();
+      auto ended = region ? region.unregister(until) : result<void>();
       in_doubt.push_back(!ended &&
                          ended.error().code != errc::gone); // without a daemon no process of a GPU lives
     }

@@ -159,7 +159,7 @@ result<T> await_answer(client::connection& daemon, client::ticket<T>& under_way,
     }
   }
   // Located objects may need a segment mapped first, which asks the daemon once more.
-  return daemon.wait(under_way, in_time ? until : now());
+  return under_way.wait(in_time ? until : now());
 }
 
 } // namespace terrace::python

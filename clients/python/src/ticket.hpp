@@ -72,7 +72,7 @@ class ticket_of final : public ticket {
   void cancel() override {
     if (under_way_)
       with_.in->give_back(std::move(under_way_),
-                          [](client::connection& daemon, client::ticket<T>& left) { daemon.give_up(left); });
+                          [](client::connection&, client::ticket<T>& left) { left.give_up(); });
     end(errc::cancelled);
   }
 
@@ -100,13 +100,12 @@ result<T> answer_of(shared_connection& in, client::deadline until, Submit&& subm
     if (!sent)
       return tl::unexpected<error>(sent.error());
     struct at_end {
-      client::connection& daemon;
       client::ticket<T>& under_way;
       ~at_end() {
         if (under_way)
-          daemon.give_up(under_way);
+          under_way.give_up();
       }
-    } give_up{daemon, *sent};
+    } give_up{*sent};
     return await_answer(daemon, *sent, until);
   });
 }

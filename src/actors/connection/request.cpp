@@ -114,12 +114,12 @@ lookup_request client_request::question(const space_ptr& space,
 
 namespace {
 
-constexpr uint32_t remote_bit = 1U << static_cast<unsigned>(tier_kind::remote);
+constexpr uint32_t bit_of(tier_kind tier) { return 1U << static_cast<unsigned>(tier); }
 
-/// The first object that no tier of this machine has, as far as `found` says; the store is asked for those from there on.
-size_t first_elsewhere(const lookup_request& question, const prefix_plan& found) {
+/// The first object that no tier but the `shared` one has, as far as `found` says; the store is asked for those from there on.
+size_t first_elsewhere(const lookup_request& question, const prefix_plan& found, tier_kind shared) {
   size_t chunk = 0;
-  while (chunk < found.found_chunks && found.chunk_tiers[chunk] != tier_kind::remote)
+  while (chunk < found.found_chunks && found.chunk_tiers[chunk] != shared)
     ++chunk;
   return chunk * chunk_layout(question.space->spec).objects_per_chunk();
 }
@@ -127,15 +127,16 @@ size_t first_elsewhere(const lookup_request& question, const prefix_plan& found)
 } // namespace
 
 const tier_handle* shared_store(const trust_group& group, uint32_t tiers) {
-  if (tiers != 0 && (tiers & remote_bit) == 0)
-    return nullptr;
-  return group.first_with([](const tier_handle& tier) { return tier.store && tier.reads(); });
+  return group.first_with([tiers](const tier_handle& tier) {
+    return tier.store && tier.reads() && (tiers == 0 || (tiers & bit_of(tier.kind)) != 0);
+  });
 }
 
 task<lookup_answer> client_request::look_up(lookup_request question) {
   const tier_handle* shared = shared_store(*question.group, question.tiers);
   if (shared != nullptr && question.hold) {
-    question.tiers = question.tiers == 0 ? ~remote_bit : question.tiers & ~remote_bit;
+    const uint32_t others = ~bit_of(shared->kind);
+    question.tiers = question.tiers == 0 ? others : question.tiers & others;
     shared = nullptr;
   }
   return shared == nullptr ? search_tiers(std::move(question)) : search_with(*shared, std::move(question));
@@ -144,7 +145,7 @@ task<lookup_answer> client_request::look_up(lookup_request question) {
 task<lookup_answer> client_request::search_with(const tier_handle& shared, lookup_request question) {
   lookup_request first = question;
   auto found = co_await search_tiers(std::move(first));
-  find_request behind{question.space, question.objects, first_elsewhere(question, found.plan)};
+  find_request behind{question.space, question.objects, first_elsewhere(question, found.plan, shared.kind)};
   if (behind.first >= question.objects.size())
     co_return found;
   auto told =

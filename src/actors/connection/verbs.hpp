@@ -57,6 +57,9 @@ namespace verbs {
 task<> bring_ahead(client_request& request, prefetch_subject subject,
                    std::shared_ptr<const prefix_plan> found);
 
+/// The result of this lookup, perhaps another client's and not answered yet. The frame's body is released.
+task<lookup_outcome_ptr> awaited(client_request& request, lookup_id wanted);
+
 /// Answers those who wait for the lookup that this frame would have begun. No effect if it has no id.
 void lookup_refused(const connected_client& client, const request_entry& request,
                     std::span<const uint8_t> body);

@@ -26,13 +26,19 @@ bool share(client_request& request, const lookup_outcome& found, const lease_ptr
 
 } // namespace
 
-task<> await_lookup(client_request& request, const wire::AwaitLookup& asked, protocol::descriptor_list&) {
+task<lookup_outcome_ptr> awaited(client_request& request, lookup_id wanted) {
   const auto& group = request.client.group().group;
-  await_lookup_request wait{protocol::to_lookup_id(asked.lookup_id()), request.context};
+  await_lookup_request wait{wanted, request.context};
   request.release_body();
   auto answered = co_await request.ask<await_lookup_answer>(group, std::move(wait), group_ended);
   co_await request.valid(answered.failure);
-  const lookup_outcome& found = *answered.found;
+  co_return std::move(answered.found);
+}
+
+task<> await_lookup(client_request& request, const wire::AwaitLookup& asked, protocol::descriptor_list&) {
+  lookup_id wanted = protocol::to_lookup_id(asked.lookup_id());
+  auto answered = co_await awaited(request, wanted);
+  const lookup_outcome& found = *answered;
   lease_ptr held = found.held.lock();
   if (!share(request, found, held))
     co_return;

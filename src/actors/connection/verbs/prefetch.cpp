@@ -128,14 +128,10 @@ task<> bring_leased(client_request& request, lease_ptr from, prefetch_terms term
   co_await bring(request, std::move(subject), terms);
 }
 
-/// Of a lookup, perhaps another client's and not answered yet.
-task<> bring_found(client_request& request, const wire::Prefetch& asked, prefetch_terms terms) {
-  const auto& group = request.client.group().group;
-  await_lookup_request wait{protocol::to_lookup_id(asked.lookup_id()), request.context};
-  request.release_body();
-  auto answered = co_await request.ask<await_lookup_answer>(group, std::move(wait), group_ended);
-  co_await request.valid(answered.failure);
-  const lookup_outcome& found = *answered.found;
+/// Brings what a lookup has found.
+task<> bring_found(client_request& request, lookup_id wanted, prefetch_terms terms) {
+  auto answered = co_await awaited(request, wanted);
+  const lookup_outcome& found = *answered;
   if (lease_ptr held = found.held.lock()) {
     co_await bring_leased(request, std::move(held), terms);
   } else if (found.leased) {
@@ -207,7 +203,8 @@ task<> prefetch(client_request& request, const wire::Prefetch& asked, protocol::
     auto from = co_await request.lease(id);
     co_await bring_leased(request, from, terms);
   } else {
-    co_await bring_found(request, asked, terms);
+    lookup_id wanted = protocol::to_lookup_id(asked.lookup_id());
+    co_await bring_found(request, wanted, terms);
   }
 }
 

@@ -8,9 +8,14 @@ namespace {
 
 constexpr const char* store_ended = "the actor of the remote store has ended";
 
+/// Null: the trust group has none.
+const tier_handle* remote_tier(const trust_group& group) {
+  return group.first_with([](const tier_handle& tier) { return static_cast<bool>(tier.store); });
+}
+
 /// Null: the request is refused.
 const tier_handle* remote_tier_of(client_request& request) {
-  const tier_handle* tier = request.client.group().tier(tier_kind::remote);
+  const tier_handle* tier = remote_tier(request.client.group());
   if (tier == nullptr)
     request.refuse(
         {errc::unsupported, "trust group " + request.client.group().name +
@@ -40,7 +45,7 @@ flatbuffers::Offset<wire::RemoteState> write(flatbuffers::FlatBufferBuilder& bod
 } // namespace
 
 task<> remote_status(client_request& request, const wire::RemoteStatus&, protocol::descriptor_list&) {
-  const tier_handle* tier = request.client.group().tier(tier_kind::remote);
+  const tier_handle* tier = remote_tier(request.client.group());
   std::vector<remote::store_status> states;
   if (tier != nullptr) {
     const auto& store = tier->store;

@@ -1,9 +1,7 @@
-// Calls for operators.
+// What an operator asks and tells.
 #include "client/client.hpp"
+#include "client/conversions.hpp"
 #include "client/core.hpp"
-#include "client/decode.hpp"
-#include "client/encode.hpp"
-#include "client/socket.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -14,7 +12,43 @@ using detail::ask;
 using detail::body_builder;
 using protocol::kind;
 
-result<leases_status> connection::leases(uint64_t after, deadline until) {
+result<clear_result> admin::clear(const space* only, deadline until) {
+  uint32_t number = 0;
+  if (only != nullptr) {
+    auto known = core_->space_id_of(*only);
+    if (!known)
+      return tl::unexpected<error>(known.error());
+    number = *known;
+  }
+  return ask<kind::clear>(
+      *core_->now(), until, [&](body_builder& body) { return wire::CreateClear(body, number); },
+      [](const wire::ClearAnswer& table) {
+        return clear_result{table.objects(), table.bytes()};
+      });
+}
+
+result<policies_status> admin::policies(deadline until) {
+  return ask<kind::policies>(
+      *core_->now(), until, [](body_builder& body) { return wire::CreatePolicies(body); },
+      [](const wire::PoliciesAnswer& table) { return detail::decode(table); });
+}
+
+result<std::string> admin::set_policy(const std::string& tier, const std::string& policy, deadline until) {
+  return ask<kind::set_policy>(
+      *core_->now(), until,
+      [&](body_builder& body) { return wire::CreateSetPolicyDirect(body, tier.c_str(), policy.c_str()); },
+      [](const wire::SetPolicyAnswer& table) { return detail::to_text(table.before()); });
+}
+
+result<daemon_status> admin::status(deadline until) {
+  return ask<kind::status>(
+      *core_->now(), until, [](body_builder& body) { return wire::CreateStatus(body); },
+      [](const wire::StatusAnswer& table) { return detail::decode(table); });
+}
+
+result<space> admin::open_space(uint32_t number, deadline until) { return core_->open_space(number, until); }
+
+result<leases_status> admin::leases(uint64_t after, deadline until) {
   return ask<kind::leases>(
       *core_->now(), until, [&](body_builder& body) { return wire::CreateLeases(body, after); },
       [](const wire::LeasesAnswer& table) {
@@ -27,7 +61,7 @@ result<leases_status> connection::leases(uint64_t after, deadline until) {
       });
 }
 
-result<event_part> connection::subscribe(const event_cursor& from, uint32_t events_max, deadline until) {
+result<event_part> admin::subscribe(const event_cursor& from, uint32_t events_max, deadline until) {
   uint32_t ms = detail::milliseconds_left(until);
   return ask<kind::subscribe>(
       *core_->now(), until,
@@ -53,7 +87,7 @@ result<event_part> connection::subscribe(const event_cursor& from, uint32_t even
       });
 }
 
-result<check_result> connection::check(deadline until) {
+result<check_result> admin::check(deadline until) {
   return ask<kind::check>(
       *core_->now(), until,
       [&](body_builder& body) { return wire::CreateCheck(body, detail::milliseconds_left(until)); },
@@ -74,7 +108,7 @@ result<check_result> connection::check(deadline until) {
       });
 }
 
-result<revoke_result> connection::revoke(const lease_id& id, deadline until) {
+result<revoke_result> admin::revoke(const lease_id& id, deadline until) {
   return ask<kind::revoke>(
       *core_->now(), until,
       [&](body_builder& body) {
@@ -85,7 +119,7 @@ result<revoke_result> connection::revoke(const lease_id& id, deadline until) {
       });
 }
 
-result<pin_result> connection::pin(const prompt_request& request, deadline until) {
+result<pin_result> admin::pin(const prompt_request& request, deadline until) {
   auto number = core_->space_id_of(request.in);
   if (!number)
     return tl::unexpected<error>(number.error());
@@ -102,7 +136,7 @@ result<pin_result> connection::pin(const prompt_request& request, deadline until
       });
 }
 
-result<unpin_result> connection::unpin(const prompt_request& request, deadline until) {
+result<unpin_result> admin::unpin(const prompt_request& request, deadline until) {
   auto number = core_->space_id_of(request.in);
   if (!number)
     return tl::unexpected<error>(number.error());
@@ -118,7 +152,7 @@ result<unpin_result> connection::unpin(const prompt_request& request, deadline u
       });
 }
 
-result<std::vector<remote_state>> connection::remote_status(deadline until) {
+result<std::vector<remote_state>> admin::remote_status(deadline until) {
   return ask<kind::remote_status>(
       *core_->now(), until, [](body_builder& body) { return wire::CreateRemoteStatus(body); },
       [](const wire::RemoteStatusAnswer& table) {
@@ -153,7 +187,7 @@ result<std::vector<remote_state>> connection::remote_status(deadline until) {
       });
 }
 
-result<remote_probe_result> connection::remote_probe(deadline until) {
+result<remote_probe_result> admin::remote_probe(deadline until) {
   return ask<kind::remote_probe>(
       *core_->now(), until,
       [&](body_builder& body) { return wire::CreateRemoteProbe(body, detail::milliseconds_left(until)); },
@@ -166,7 +200,7 @@ result<remote_probe_result> connection::remote_probe(deadline until) {
       });
 }
 
-result<remote_sweep_result> connection::remote_sweep(const remote_sweep_request& what, deadline until) {
+result<remote_sweep_result> admin::remote_sweep(const remote_sweep_request& what, deadline until) {
   return ask<kind::remote_sweep>(
       *core_->now(), until,
       [&](body_builder& body) {
@@ -178,7 +212,7 @@ result<remote_sweep_result> connection::remote_sweep(const remote_sweep_request&
       });
 }
 
-result<explain_result> connection::explain(const prompt_request& request, deadline until) {
+result<explain_result> admin::explain(const prompt_request& request, deadline until) {
   auto number = core_->space_id_of(request.in);
   if (!number)
     return tl::unexpected<error>(number.error());
@@ -199,7 +233,7 @@ result<explain_result> connection::explain(const prompt_request& request, deadli
       });
 }
 
-result<clear_result> connection::evict(const prompt_request& request, deadline until) {
+result<clear_result> admin::evict(const prompt_request& request, deadline until) {
   auto number = core_->space_id_of(request.in);
   if (!number)
     return tl::unexpected<error>(number.error());
@@ -216,7 +250,7 @@ result<clear_result> connection::evict(const prompt_request& request, deadline u
       });
 }
 
-result<move_result> connection::move(const prompt_request& request, tier_kind to, deadline until) {
+result<move_result> admin::move(const prompt_request& request, tier_kind to, deadline until) {
   auto number = core_->space_id_of(request.in);
   if (!number)
     return tl::unexpected<error>(number.error());
@@ -237,13 +271,13 @@ result<move_result> connection::move(const prompt_request& request, tier_kind to
       });
 }
 
-result<std::vector<tenant_status>> connection::quotas(deadline until) {
+result<std::vector<tenant_status>> admin::quotas(deadline until) {
   return ask<kind::quota>(
       *core_->now(), until, [](body_builder& body) { return wire::CreateQuota(body); },
       [](const wire::QuotaAnswer& table) { return detail::decode(*table.tenants()); });
 }
 
-result<std::vector<tenant_status>> connection::set_quota(const quota_change& change, deadline until) {
+result<std::vector<tenant_status>> admin::set_quota(const quota_change& change, deadline until) {
   return ask<kind::quota>(
       *core_->now(), until,
       [&](body_builder& body) {
@@ -266,14 +300,14 @@ result<std::vector<tenant_status>> connection::set_quota(const quota_change& cha
       [](const wire::QuotaAnswer& table) { return detail::decode(*table.tenants()); });
 }
 
-result<std::string> connection::set_log_level(const std::string& level, deadline until) {
+result<std::string> admin::set_log_level(const std::string& level, deadline until) {
   return ask<kind::set_log_level>(
       *core_->now(), until,
       [&](body_builder& body) { return wire::CreateSetLogLevelDirect(body, level.c_str()); },
       [](const wire::SetLogLevelAnswer& table) { return table.before()->str(); });
 }
 
-result<uint32_t> connection::shut_down(bool when_idle, deadline until) {
+result<uint32_t> admin::shut_down(bool when_idle, deadline until) {
   return ask<kind::shutdown>(
       *core_->now(), until, [&](body_builder& body) { return wire::CreateShutdown(body, when_idle); },
       [](const wire::ShutdownAnswer& table) { return table.clients(); });

@@ -1,12 +1,16 @@
-// Converts libterrace's values to tables.
+// Converts libterrace's values to tables (encode.cpp), and verified tables to values (decode.cpp).
 #pragma once
 
+#include "client/status.hpp"
 #include "client/types.hpp"
 #include "protocol/kinds.hpp"
-#include "protocol/terrace_generated.h"
+#include "protocol/verify.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
+#include <vector>
 
 namespace terrace::client::detail {
 
@@ -63,5 +67,20 @@ flatbuffers::Offset<wire::ReadLease> encode(body_builder& body, const lease_id& 
 flatbuffers::Offset<wire::Commit> encode_commit(body_builder& body, uint64_t reservation,
                                                 const request_options& options,
                                                 const request_context& context);
+
+inline std::string to_text(const flatbuffers::String* text) { return text ? text->str() : std::string(); }
+
+daemon_info decode(const wire::HelloAnswer& table);
+std::optional<missing_object> decode(const wire::Missing* missing);
+std::vector<digest> decode_digests(const wire::LookupAnswer& table);
+load_result decode(const wire::LoadAnswer& table);
+prefetch_result decode(const wire::PrefetchAnswer& table);
+store_result decode(const wire::StoreAnswer& table);
+store_result decode(const wire::CommitAnswer& table);
+std::vector<tenant_status>
+decode(const flatbuffers::Vector<flatbuffers::Offset<wire::TenantStatus>>& tenants);
+daemon_status decode(const wire::StatusAnswer& table);
+policies_status decode(const wire::PoliciesAnswer& table);
+std::vector<open_pool> decode(const flatbuffers::Vector<flatbuffers::Offset<wire::OpenPool>>* list);
 
 } // namespace terrace::client::detail
