@@ -79,7 +79,7 @@ std::span<const command_entry> commands() {
        "  terrace leases\n"
        "  terrace leases --limit 100000 --json | jq '.leases[] | select(.age_ms > 3600000)'\n",
        make_leases_command},
-      {"check", "Count everything of the trust group again and name each difference",
+      {"check", "Verify the daemon's internal accounting",
        "  terrace check\n"
        "  terrace check --json | jq '.differences[]'\n",
        make_check_command},
@@ -107,7 +107,7 @@ std::span<const command_entry> commands() {
        "  terrace quota set batch --tier disk --max none --guaranteed 10%\n",
        make_quota_command},
       {"log-level", "Change what the daemon logs", "  terrace log-level debug\n", make_log_level_command},
-      {"drain", "End the daemon once its clients have left, and admit no other ones", "  terrace drain\n",
+      {"drain", "Refuse new clients; stop when the current ones have left", "  terrace drain\n",
        make_drain_command},
       {"shutdown", "End the daemon in order, as SIGTERM does", "  terrace shutdown\n", make_shutdown_command},
       {"lookup", "Show which leading chunks of a prompt are cached, and where",

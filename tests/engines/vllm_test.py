@@ -12,6 +12,7 @@ import unittest
 from collections.abc import Callable
 from typing import Any
 
+import terrace
 from daemon import PATIENCE
 from engine import Engine
 from vllm_door import BLOCK, WHOLE, Door
@@ -155,6 +156,11 @@ class VllmConnector(Cases):
 
     def has_computed(self, made: dict[str, Any]) -> None:
         self.assertGreater(self.first.call("metrics")["vllm:terrace_loads_failed"], 0)
+
+    def test_operators_see_its_scheduler_and_its_worker(self) -> None:
+        with terrace.connect(self.server.socket, observes=True, timeout=PATIENCE) as observer:
+            names = {client.name for client in observer.status(timeout=PATIENCE).clients}
+        self.assertLessEqual({"vllm scheduler", "vllm worker 0"}, names)
 
     def test_its_metrics_are_among_vllms(self) -> None:
         prompts = prompts_of(12)
