@@ -3,6 +3,7 @@
 
 #include <spdlog/sinks/base_sink.h>
 
+#include <cerrno>
 #include <climits>
 #include <cstddef>
 #include <cstdint>

@@ -45,11 +45,11 @@ class LmcacheServer:
 
     def __init__(self, adapter: dict[str, Any]) -> None:
         """`adapter`: of its second level."""
-        self.port, self.http, self.prometheus = free_port(), free_port(), free_port()
+        self.port, self.http = free_port(), free_port()
         self.log = tempfile.NamedTemporaryFile(prefix="terrace-lmcache-", suffix=".log")
         command = [sys.executable, "-m", "lmcache.cli.main", "server", "--host", "127.0.0.1", "--port", str(self.port),
                    "--http-host", "127.0.0.1", "--http-port", str(self.http), "--l1-size-gb", "0.25", "--no-l1-use-lazy",
-                   "--eviction-policy", "LRU", "--supported-transfer-mode", "auto", "--prometheus-port", str(self.prometheus),
+                   "--eviction-policy", "LRU", "--supported-transfer-mode", "auto", "--disable-observability",
                    "--l2-adapter", json.dumps(adapter)]
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
                                         start_new_session=True)
@@ -103,12 +103,6 @@ class LmcacheServer:
                                          headers={"content-type": "application/json"})
         with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
             return json.loads(answer.read() or b"null")
-
-    def metric(self, name: str) -> float:
-        """The sum of the series with this name in the server's /metrics."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.prometheus}/metrics", timeout=PATIENCE) as answer:
-            lines = answer.read().decode().splitlines()
-        return sum(float(line.split()[-1]) for line in lines if line.startswith((f"{name}{{", f"{name} ")))
 
     def end(self) -> None:
         """In order."""

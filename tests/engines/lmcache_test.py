@@ -47,13 +47,6 @@ class LmcacheSecondLevel(OverTerrace):
         assert sums is not None
         self.assertFalse(set(sums) & set(right))
 
-    def test_its_metrics_say_whether_it_has_a_daemon(self) -> None:
-        self.assertEqual(self.first.metric("terrace_connected"), 3)
-        self.server.kill()
-        until(lambda: self.first.metric("terrace_connected") == 0)
-        self.server.start()
-        until(lambda: self.first.metric("terrace_connected") == 3)
-
     def test_another_server_and_one_that_is_started_again_find_it(self) -> None:
         right = self.stored(4)
         second = LmcacheServer(connector(self.server.socket))

@@ -42,7 +42,7 @@ class Package(DaemonTest):
     def test_its_units_are_those_of_the_command_terrace(self) -> None:
         self.store(chain_of(1, 3))
         shown = self.run_python("-m", "terrace", "status").stdout
-        self.assertRegex(shown, r"host +ready +192 KiB +32\.0 MiB +3 ")
+        self.assertRegex(shown, r"host +ready +204 KiB +32\.0 MiB +3 ")
         self.assertRegex(shown, r"up (\d\.\d\d|\d\d\.\d) s\n")
         self.assertRegex(shown, rf"{self._testMethodName} .* 0 B\n")
         self.assertEqual([_size(nbytes) for nbytes in (0, 1023, 1024, 1536, 12_900_000_000, 1 << 60)],
