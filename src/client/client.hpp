@@ -280,6 +280,10 @@ class connection {
   /// `gone`: events since `from` are lost, so begin with a new cursor.
   result<event_part> subscribe(const event_cursor& from, uint32_t events_max = 1024, deadline until = {});
 
+  /// Returns the lookups under a lease with numbers above `after`, of which the daemon keeps the last 1,024 with 65,536
+  /// digests. `waits`: until there is one. Errors: `deadline`.
+  result<recent_lookups> recent(uint64_t after, bool waits, deadline until = {});
+
   /// Returns the leases of the trust group, oldest first: at most 1,024 with numbers above `after`.
   result<leases_status> leases(uint64_t after = 0, deadline until = {});
 
@@ -303,7 +307,6 @@ class connection {
   /// but nobody finds them again.
   result<clear_result> evict(const prompt_request& request, deadline until = {});
 
-  /// Says of each chunk of the prompt where it is, or why it is a miss. Counts no hit, and no policy is told.
   /// The remote tiers of the trust group: none, or one.
   result<std::vector<remote_state>> remote_status(deadline until = {});
   /// Asks the store of the remote tier once. Errors: `unsupported` without such a tier.
@@ -311,6 +314,7 @@ class connection {
   /// Removes the values that clears have left behind there. The same errors.
   result<remote_sweep_result> remote_sweep(const remote_sweep_request& what, deadline until = {});
 
+  /// Says of each chunk of the prompt where it is, or why it is a miss. Counts no hit, and no policy is told.
   result<explain_result> explain(const prompt_request& request, deadline until = {});
 
   /// Moves the objects of all chunks of the prompt to host memory or to disk. Objects under a lease stay in

@@ -1,12 +1,14 @@
 // The results of operators' requests.
 #pragma once
 
+#include "base/digest.hpp"
 #include "base/ids.hpp"
 #include "client/types.hpp"
 
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,6 +47,29 @@ struct check_result {
 struct revoke_result {
   uint32_t holders = 0;           ///< connections that had the lease
   uint64_t quarantined_bytes = 0; ///< bytes that they may be reading in place
+};
+
+/// A lookup under a lease.
+struct recent_lookup {
+  uint64_t number = 0; ///< lookups of the trust group are numbered from 1
+  std::chrono::milliseconds age{};
+  connection_id connection{};
+  std::string client; ///< its name
+  std::string trace;  ///< of the request's options
+  lookup_id id;       ///< zero: it has none
+  uint32_t space = 0;
+  uint32_t chunk_tokens = 0;
+  uint64_t prompt_tokens = 0;
+  uint64_t first_token = 0;     ///< where the first chunk begins
+  std::optional<digest> parent; ///< the chunk before it, if it exists and is known
+  uint32_t found_chunks = 0;
+  std::vector<digest> chunks; ///< whole ones
+};
+
+struct recent_lookups {
+  std::vector<recent_lookup> lookups; ///< the oldest first
+  uint64_t lost = 0;                  ///< lookups before them that are kept no longer
+  uint64_t last = 0;                  ///< number of the last one of all
 };
 
 /// A prompt.

@@ -189,6 +189,30 @@ class Log(unittest.TestCase):
         there.close()
 
 
+class PromptsAsText(CommandLine):
+    def explain(self, *words, **environment):
+        space = ("--model", "m", "--dtype", "u8", "--layout", "l", "--pool", "kv:4KiB")
+        return subprocess.run([TERRACE, "explain", *space, *map(str, words)], text=True, capture_output=True,
+                              env={**self.environment, **environment}, cwd=self.folder, timeout=PATIENCE)
+
+    def test_a_text_needs_a_tokenizer_and_python(self):
+        (self.folder / "prompt.txt").write_text("hello")
+        self.expect(self.explain("--text", "prompt.txt"), USAGE, "--tokenizer")
+        self.expect(self.explain("--tokenizer", "folder"), USAGE, "--text")
+        self.expect(self.explain("--text", "prompt.txt", "--tokens", "1", "--tokenizer", "folder"), USAGE, "--t")
+        self.expect(self.explain("--text", "prompt.txt", "--tokenizer", "folder", PATH=str(self.folder)), FAILED,
+                    "python3 cannot be started: No such file or directory; install it, or give --tokens")
+
+    def test_what_python_lacks_is_said_in_one_line(self):
+        tools = self.folder / "tools"
+        tools.mkdir()
+        # Without its site-packages, so without the package.
+        (tools / "python3").write_text(f'#!/bin/sh\nexec {sys.executable} -S -E "$@"\n')
+        (tools / "python3").chmod(0o755)
+        done = self.explain("--text", "prompt.txt", "--tokenizer", "folder", PATH=f"{tools}:{os.environ['PATH']}")
+        self.expect(done, USAGE, "the Python package tokenizers is missing: python3 -m pip install tokenizers")
+
+
 class GetWritesInto(CommandLine):
     def test_a_device(self):
         key = self.put("hello\n")
