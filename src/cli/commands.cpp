@@ -29,6 +29,7 @@ std::unique_ptr<command> make_put_command();
 std::unique_ptr<command> make_get_command();
 std::unique_ptr<command> make_clear_command();
 std::unique_ptr<command> make_replay_command();
+std::unique_ptr<command> make_record_command();
 std::unique_ptr<command> make_bench_command();
 std::unique_ptr<command> make_simulate_command();
 std::unique_ptr<command> make_disk_inspect_command();
@@ -79,7 +80,7 @@ std::span<const command_entry> commands() {
        "  terrace leases\n"
        "  terrace leases --limit 100000 --json | jq '.leases[] | select(.age_ms > 3600000)'\n",
        make_leases_command},
-      {"check", "Count everything of the trust group again and name each difference",
+      {"check", "Verify the daemon's internal accounting",
        "  terrace check\n"
        "  terrace check --json | jq '.differences[]'\n",
        make_check_command},
@@ -107,7 +108,7 @@ std::span<const command_entry> commands() {
        "  terrace quota set batch --tier disk --max none --guaranteed 10%\n",
        make_quota_command},
       {"log-level", "Change what the daemon logs", "  terrace log-level debug\n", make_log_level_command},
-      {"drain", "End the daemon once its clients have left, and admit no other ones", "  terrace drain\n",
+      {"drain", "Refuse new clients; stop when the current ones have left", "  terrace drain\n",
        make_drain_command},
       {"shutdown", "End the daemon in order, as SIGTERM does", "  terrace shutdown\n", make_shutdown_command},
       {"lookup", "Show which leading chunks of a prompt are cached, and where",
@@ -117,7 +118,9 @@ std::span<const command_entry> commands() {
        make_lookup_command},
       {"explain", "Say of each chunk of a prompt where it is, or why it is a miss",
        "  terrace explain --space 1 --tokens @prompt.json\n"
-       "  terrace explain --space 1 --digests d830de3d42c00f25,fedd9e4abebebbe6 --json | jq '.chunks[]'\n",
+       "  terrace explain --space 1 --digests d830de3d42c00f25,fedd9e4abebebbe6 --json | jq '.chunks[]'\n"
+       "  terrace explain --space 1 --text prompt.txt --tokenizer ./Llama-3.1-8B\n"
+       "  terrace explain --lookup last\n",
        make_explain_command},
       {"put", "Store a file in the cache",
        "  terrace put adapter.safetensors            prints the key, which is the file's SHA-256\n"
@@ -136,6 +139,11 @@ std::span<const command_entry> commands() {
        "  terrace replay trace.jsonl --clients 4 --speed 10 --bytes-per-token 4096\n"
        "  terrace replay trace.jsonl --mode daemon --json\n",
        make_replay_command},
+      {"record", "Record the lookups of a running daemon as a trace, without prompts",
+       "  terrace record -o trace.jsonl --requests 5000\n"
+       "  terrace record --space 1 --kept -o trace.jsonl\n"
+       "  terrace simulate trace.jsonl --block-tokens 256 --chunk-tokens 256\n",
+       make_record_command},
       {"bench", "Measure lookups, stores and loads of a running daemon",
        "  terrace bench\n"
        "  terrace bench --objects 64 --object-bytes 1MiB --depth 8 --json\n",

@@ -1,6 +1,8 @@
 // terrace lookup, and terrace explain
 
+#include "base/printable.hpp"
 #include "cli/command.hpp"
+#include "cli/digest_text.hpp"
 #include "cli/json.hpp"
 #include "cli/object_client.hpp"
 #include "cli/prompt_options.hpp"
@@ -11,6 +13,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
+#include <vector>
 
 namespace terrace::cli {
 
@@ -125,21 +129,82 @@ std::string_view advice(std::string_view state) {
   return {};
 }
 
+/// Whether somebody means this lookup by its number, its id or the trace of its request.
+bool is_named(const client::recent_lookup& one, const std::string& name) {
+  return std::to_string(one.number) == name || (!one.trace.empty() && one.trace == name) ||
+         (one.id != lookup_id{} && id_text(one.id.bytes) == name);
+}
+
+/// Returns the last lookup of this name; "last": of all.
+outcome<client::recent_lookup> find_lookup(client::connection& daemon, const std::string& name,
+                                           const daemon_options& to) {
+  std::optional<client::recent_lookup> found;
+  uint64_t after = 0;
+  while (true) {
+    auto part = daemon.admin().recent(after, false, to.until());
+    if (!part)
+      return request_failed(daemon, "asking for the last lookups", part.error());
+    if (part->lookups.empty())
+      break;
+    after = part->lookups.back().number;
+    for (auto& one : part->lookups)
+      if (name == "last" || is_named(one, name))
+        found = std::move(one);
+  }
+  if (found)
+    return std::move(*found);
+  return failed(
+      fmt::format("--lookup: no lookup under a lease has the number, id or trace \"{}\"; the daemon "
+                  "keeps the last 1,024, up to number {}",
+                  printable(name), after));
+}
+
 class explain_command final : public command {
  public:
   void declare(CLI::App& app) override {
     prompt_.declare(app);
+    app.add_option("--lookup", lookup_,
+                   "Prompt of a recent lookup instead: its number, its id of 32 digits, the trace of its "
+                   "request (vLLM's request id), or last");
     daemon_.declare(app);
   }
 
   outcome<exit_code> run(console& to) override {
+    return lookup_.empty() ? explain_prompt(to) : explain_lookup(to);
+  }
+
+ private:
+  outcome<exit_code> explain_prompt(console& to) {
     auto opened = prompt_.open(daemon_, "terrace explain");
     if (!opened)
       return tl::unexpected(opened.error());
-    auto& [daemon, space] = *opened;
-    client::prompt_request request;
-    request.in = space;
-    request.what = prompt_.what();
+    return explain(opened->daemon, {opened->space, prompt_.what()}, to);
+  }
+
+  outcome<exit_code> explain_lookup(console& to) {
+    if (prompt_.given())
+      return bad_usage("expected either --lookup or a prompt and its space");
+    auto daemon = connect(daemon_, "terrace explain");
+    if (!daemon)
+      return tl::unexpected(daemon.error());
+    auto found = find_lookup(*daemon, lookup_, daemon_);
+    if (!found)
+      return tl::unexpected(found.error());
+    auto space = daemon->open_space(found->space, daemon_.until());
+    if (!space)
+      return request_failed(*daemon, "opening the space", space.error());
+    std::vector<uint8_t> digests;
+    for (const digest& chunk : found->chunks)
+      digests.insert(digests.end(), chunk.bytes.begin(), chunk.bytes.end());
+    if (!daemon_.json)
+      to.print("lookup {} of client {}{}, {} ago, found {} of {} chunks then\n", found->number, found->client,
+               found->trace.empty() ? "" : " for " + printable(found->trace),
+               format_duration(static_cast<double>(found->age.count()) * 1e6),
+               format_count(found->found_chunks), format_count(found->chunks.size()));
+    return explain(*daemon, {*space, client::prefix::of_digests(digests, digest::max_size)}, to);
+  }
+
+  outcome<exit_code> explain(client::connection& daemon, const client::prompt_request& request, console& to) {
     auto found = daemon.admin().explain(request, daemon_.until());
     if (!found)
       return request_failed(daemon, "explain", found.error());
@@ -150,7 +215,6 @@ class explain_command final : public command {
     return exit_code::ok;
   }
 
- private:
   static json describe(const client::explain_result& found) {
     json chunks = json::array();
     for (const client::explained_chunks& run : found.runs)
@@ -189,6 +253,7 @@ class explain_command final : public command {
   }
 
   prompt_options prompt_;
+  std::string lookup_;
   daemon_options daemon_;
 };
 

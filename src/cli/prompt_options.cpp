@@ -16,15 +16,35 @@ void prompt_options::declare(CLI::App& app) {
       app.add_option("--tokens", tokens_, "Token ids, as \"1 2 3\", [1, 2, 3], @FILE or @- (standard input)");
   auto* digests = app.add_option("--digests", digests_,
                                  "Chunk digests in hexadecimal, separated by commas or spaces, or @FILE");
-  tokens->excludes(digests);
+  auto* text = app.add_option("--text", text_.file, "Text of the prompt, in this file; - for standard input");
+  auto* tokenizer = app.add_option("--tokenizer", text_.tokenizer,
+                                   "Tokenizer of --text: a model's folder, a tokenizer.json, or a name of "
+                                   "Hugging Face (needs python3 with the package tokenizers)");
+  app.add_flag(
+         "!--no-special-tokens", text_.special,
+         "With --text: without the tokens that the tokenizer adds, as for a text made by a chat template")
+      ->needs(text);
+  tokens->excludes(digests)->excludes(text);
+  digests->excludes(text);
+  text->needs(tokenizer);
+  tokenizer->needs(text);
   space_.declare(app);
   app.add_option("--lora", lora_, "LoRA adapter of the prompt");
   app.add_option("--salt", salt_, "Cache salt of the prompt");
 }
 
 outcome<void> prompt_options::read() {
-  if (tokens_.empty() == digests_.empty())
-    return bad_usage("expected either --tokens or --digests (see --help)");
+  if (tokens_.empty() + digests_.empty() + text_.file.empty() != 2)
+    return bad_usage("expected --tokens, --digests or --text (see --help)");
+  if (!text_.file.empty()) {
+    if (auto fits = space_.check(); !fits)
+      return fits;
+    auto ids = tokens_of_text(text_);
+    if (!ids)
+      return tl::unexpected(ids.error());
+    token_ids_ = std::move(*ids);
+    return {};
+  }
   auto text = text_or_file(tokens_.empty() ? digests_ : tokens_);
   if (!text)
     return tl::unexpected(text.error());

@@ -4,6 +4,7 @@
 #include "cli/daemon_connection.hpp"
 #include "cli/digest_text.hpp"
 #include "cli/failure.hpp"
+#include "cli/text_tokens.hpp"
 #include "client/types.hpp"
 
 #include <cstdint>
@@ -52,6 +53,11 @@ class prompt_options {
  public:
   void declare(CLI::App& app);
 
+  /// Whether a prompt or a space was given.
+  bool given() const {
+    return space_.given() || !tokens_.empty() || !digests_.empty() || !text_.file.empty();
+  }
+
   /// Reads the tokens or digests, connects under this name, and opens the prompt's space.
   outcome<opened_prompt> open(const daemon_options& to, const std::string& name);
 
@@ -64,6 +70,7 @@ class prompt_options {
   space_options space_;
   std::string tokens_;
   std::string digests_;
+  tokenized_text text_;
   std::string lora_;
   std::string salt_;
   std::vector<uint32_t> token_ids_;

@@ -87,6 +87,44 @@ result<event_part> admin::subscribe(const event_cursor& from, uint32_t events_ma
       });
 }
 
+namespace {
+
+recent_lookup to_recent(const wire::RecentLookup& table) {
+  recent_lookup one;
+  one.number = table.number();
+  one.age = std::chrono::milliseconds(table.age_ms());
+  one.connection = static_cast<connection_id>(table.connection());
+  one.client = detail::to_text(table.client());
+  one.trace = detail::to_text(table.trace());
+  one.id = protocol::to_lookup_id(table.lookup_id());
+  one.space = table.space();
+  one.chunk_tokens = table.chunk_tokens();
+  one.prompt_tokens = table.prompt_tokens();
+  one.first_token = table.first_token();
+  if (table.parent())
+    one.parent = digest::from({table.parent()->data(), table.parent()->size()});
+  one.found_chunks = table.found_chunks();
+  for (size_t at = 0; at < table.digests()->size(); at += digest::max_size)
+    one.chunks.push_back(digest::from({table.digests()->data() + at, digest::max_size}));
+  return one;
+}
+
+} // namespace
+
+result<recent_lookups> admin::recent(uint64_t after, bool waits, deadline until) {
+  return ask<kind::recent_lookups>(
+      *core_->now(), until,
+      [&](body_builder& body) {
+        return wire::CreateRecentLookups(body, after, waits, detail::milliseconds_left(until));
+      },
+      [](const wire::RecentLookupsAnswer& table) {
+        recent_lookups all{{}, table.lost(), table.last()};
+        for (const auto* one : *table.lookups())
+          all.lookups.push_back(to_recent(*one));
+        return all;
+      });
+}
+
 result<check_result> admin::check(deadline until) {
   return ask<kind::check>(
       *core_->now(), until,

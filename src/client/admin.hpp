@@ -1,6 +1,7 @@
 // What an operator asks of the daemon, and tells it to do.
 #pragma once
 
+#include "base/digest.hpp"
 #include "base/error.hpp"
 #include "base/ids.hpp"
 #include "client/session.hpp"
@@ -51,6 +52,29 @@ struct check_result {
 struct revoke_result {
   uint32_t holders = 0;           ///< connections that had the lease
   uint64_t quarantined_bytes = 0; ///< bytes that they may be reading in place
+};
+
+/// A lookup under a lease.
+struct recent_lookup {
+  uint64_t number = 0; ///< lookups of the trust group are numbered from 1
+  std::chrono::milliseconds age{};
+  connection_id connection{};
+  std::string client; ///< its name
+  std::string trace;  ///< of the request's options
+  lookup_id id;       ///< zero: it has none
+  uint32_t space = 0;
+  uint32_t chunk_tokens = 0;
+  uint64_t prompt_tokens = 0;
+  uint64_t first_token = 0;     ///< where the first chunk begins
+  std::optional<digest> parent; ///< the chunk before it, if it exists and is known
+  uint32_t found_chunks = 0;
+  std::vector<digest> chunks; ///< whole ones
+};
+
+struct recent_lookups {
+  std::vector<recent_lookup> lookups; ///< the oldest first
+  uint64_t lost = 0;                  ///< lookups before them that are kept no longer
+  uint64_t last = 0;                  ///< number of the last one of all
 };
 
 /// A prompt.
@@ -186,6 +210,10 @@ class admin {
   /// what is there. Waits until there is something. Errors: `deadline`: nothing has happened;
   /// `gone`: events since `from` are lost, so begin with a new cursor.
   result<event_part> subscribe(const event_cursor& from, uint32_t events_max = 1024, deadline until = {});
+
+  /// Returns the lookups under a lease with numbers above `after`, of which the daemon keeps the last 1,024 with 65,536
+  /// digests. `waits`: until there is one. Errors: `deadline`.
+  result<recent_lookups> recent(uint64_t after, bool waits, deadline until = {});
 
   /// Returns the leases of the trust group, oldest first: at most 1,024 with numbers above `after`.
   result<leases_status> leases(uint64_t after = 0, deadline until = {});

@@ -25,7 +25,8 @@ bool observable(protocol::kind verb) {
   return verb == kind::status || verb == kind::policies || verb == kind::cancel || verb == kind::leases ||
          verb == kind::check || verb == kind::revoke || verb == kind::subscribe ||
          verb == kind::set_log_level || verb == kind::shutdown || verb == kind::quota ||
-         verb == kind::remote_status || verb == kind::remote_probe || verb == kind::remote_sweep;
+         verb == kind::remote_status || verb == kind::remote_probe || verb == kind::remote_sweep ||
+         verb == kind::recent_lookups;
 }
 
 early_refusal malformed(std::string text) { return {{errc::bad_request, std::move(text)}, true}; }

@@ -1,7 +1,8 @@
 #include "daemon/logging.hpp"
 
+#include "daemon/stderr_sink.hpp"
+
 #include <spdlog/sinks/ringbuffer_sink.h>
-#include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -74,7 +75,7 @@ void log_uncaught_exceptions() { std::set_terminate(end_of_uncaught_exception); 
 
 void start_logging(const daemon_options& options) {
   json = options.log_json;
-  auto logger = spdlog::stderr_color_mt("terraced");
+  auto logger = std::make_shared<spdlog::logger>("terraced", std::make_shared<stderr_sink>());
   kept_warnings = std::make_shared<warning_sink>(kept_warnings_max);
   kept_warnings->set_level(spdlog::level::warn);
   logger->sinks().push_back(kept_warnings);
@@ -82,7 +83,7 @@ void start_logging(const daemon_options& options) {
   if (json)
     spdlog::set_pattern(R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l","message":"%v"})");
   else
-    spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %^%l%$ %v");
+    spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e%z %^%l%$ %v");
   (void) set_log_level(options.log_level); // the level was validated
   started = true;
 }

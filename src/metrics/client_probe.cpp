@@ -92,6 +92,7 @@ void client_probe::collect(const labels& series, sample_sink& sink) const {
         "Tokens of prefixes looked up under a lease that were not found, by why the first chunk was missing.",
         with(series, "reason", to_string(static_cast<miss_reason>(why))),
         static_cast<double>(missed_tokens_[why].value()));
+  misses_.collect(sink);
   count("terrace_no_load_requests_total", "Requests that found nothing because of their option no_load.",
         no_load_requests_);
   count("terrace_no_store_requests_total", "Requests that stored nothing because of their option no_store.",

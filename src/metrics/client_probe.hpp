@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/miss_reason.hpp"
+#include "metrics/miss_table.hpp"
 #include "metrics/samples.hpp"
 
 #include <array>
@@ -46,8 +47,9 @@ class client_probe {
   void lease_shortened() noexcept { leases_shortened_.add(); } ///< a lease would have held too much
   void left_to_recompute(uint64_t tokens) noexcept; ///< once per request: the client computes them faster
   /// Once per lookup under a lease that misses a part of its prefix: its tokens, and why the first chunk was missing.
-  void missed(miss_reason why, uint64_t tokens) noexcept {
+  void missed(const std::string& group, std::string_view client, miss_reason why, uint64_t tokens) {
     missed_tokens_[static_cast<size_t>(why)].add(tokens);
+    misses_.missed(group, client, why, tokens);
   }
   void loaded_nothing() noexcept { no_load_requests_.add(); } ///< because its client asked for that
   void stored_nothing() noexcept { no_store_requests_.add(); }
@@ -98,6 +100,7 @@ class client_probe {
   counter recompute_requests_, recompute_tokens_, no_load_requests_, no_store_requests_;
   counter events_told_, subscribers_lost_;
   std::array<counter, miss_reasons> missed_tokens_;
+  miss_table misses_;
   std::array<counter, refusals> refused_;
 };
 

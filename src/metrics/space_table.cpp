@@ -5,15 +5,6 @@ namespace {
 
 constexpr std::string_view other = "other";
 
-/// A label must be valid UTF-8, or Prometheus rejects the whole scrape.
-std::string printable(std::string_view name) {
-  std::string label(name.substr(0, 100));
-  for (char& c : label)
-    if (c < 0x20 || c > 0x7e)
-      c = '?';
-  return label;
-}
-
 } // namespace
 
 void space_probe::hit(tier_kind tier, uint64_t tokens) noexcept {
@@ -37,7 +28,7 @@ void space_probe::collect(const labels& series, sample_sink& sink) const {
 
 std::shared_ptr<space_probe> space_table::probe(const std::string& group, std::string_view name) {
   std::lock_guard guard(mutex_);
-  auto label = printable(name);
+  auto label = printable_label(name);
   auto found = probes_.find({group, label});
   if (found != probes_.end())
     return found->second;

@@ -48,6 +48,7 @@ result<void> check(const wire::SaveSessionAnswer& table);
 result<void> check(const wire::ForkSessionAnswer& table);
 result<void> check(const wire::SessionsAnswer& table);
 result<void> check(const wire::LeasesAnswer& table);
+result<void> check(const wire::RecentLookupsAnswer& table);
 result<void> check(const wire::StatusAnswer& table);
 result<void>
 check_pools(const flatbuffers::Vector<flatbuffers::Offset<wire::OpenPool>>* pools); ///< for answers

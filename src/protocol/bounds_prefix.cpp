@@ -177,6 +177,20 @@ result<void> check(const wire::LeasesAnswer& table) {
   return {};
 }
 
+result<void> check(const wire::RecentLookupsAnswer& table) {
+  for (const auto* one : *table.lookups()) {
+    if (auto ok = check_id("lookup_id", one->lookup_id(), true); !ok)
+      return ok;
+    if (size_of(one->digests()) % digest::max_size != 0)
+      return fail(errc::bad_request, "expected digests of 32 bytes, got " +
+                                         std::to_string(size_of(one->digests())) + " bytes of digests");
+    if (one->parent() && one->parent()->size() != digest::max_size)
+      return fail(errc::bad_request,
+                  "expected a parent of 32 bytes, got " + std::to_string(one->parent()->size()));
+  }
+  return {};
+}
+
 result<void> check(const wire::StatusAnswer& table) {
   for (const auto* group : *table.groups())
     for (const auto* spaces : {group->open_spaces(), group->idle_spaces()})

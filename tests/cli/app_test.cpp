@@ -124,7 +124,7 @@ TEST(App, ChecksArgumentsBeforeItConnects) {
     more.insert(more.begin(), lookup.begin(), lookup.end());
     return more;
   };
-  expect_usage(with({"kv"}), "expected either --tokens or --digests");
+  expect_usage(with({"kv"}), "expected --tokens, --digests or --text");
   expect_usage(with({"kv", "--tokens", "1"}), "--pool: expected NAME:OBJECT_BYTES");
   expect_usage(with({"kv:4KiB", "--tokens", "x"}), "expected token ids");
   expect_usage(with({"kv:4KiB", "--digests", "zz"}), "hexadecimal");

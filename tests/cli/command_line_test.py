@@ -5,6 +5,7 @@
 """
 
 import contextlib
+import fcntl
 import json
 import os
 import pathlib
@@ -140,6 +141,76 @@ class Output(CommandLine):
         done = self.shell("terrace status --json <&- 2>&-")
         self.assertEqual(done.returncode, OK)
         self.assertIn("version", json.loads(done.stdout))
+
+
+class Log(unittest.TestCase):
+    def serves(self, stderr):
+        """The codes of `terrace status` beside a daemon that logs every message there."""
+        with tempfile.TemporaryDirectory(prefix="terrace-log-") as folder:
+            path = os.path.join(folder, "socket")
+            notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+            notify.bind(os.path.join(folder, "notify"))
+            notify.settimeout(PATIENCE)
+            config = pathlib.Path(folder, "terraced.toml")
+            config.write_text(CONFIGURATION + '[daemon]\nlog_level = "trace"\n[metrics]\naddress = ""\n')
+            daemon = subprocess.Popen([TERRACED, "--config", config, "--socket", path, "--state-dir", folder],
+                                      stderr=stderr, env=dict(os.environ, NOTIFY_SOCKET=os.path.join(folder, "notify")))
+            while b"READY=1" not in notify.recv(4096):
+                pass
+            notify.close()
+            for _ in range(40):
+                done = subprocess.run([TERRACE, "status", "--socket", path], capture_output=True, timeout=PATIENCE)
+                yield done.returncode
+            daemon.terminate()
+            yield daemon.wait(PATIENCE)
+
+    def test_a_pipe_that_nobody_reads_stops_nothing_and_says_what_is_missing(self):
+        reads, writes = os.pipe()
+        fcntl.fcntl(writes, fcntl.F_SETPIPE_SZ, 4096)
+        codes = self.serves(writes)
+        said = b""
+        for number, code in enumerate(codes):
+            self.assertEqual(code, OK, number)
+            if number == 20:  # the reader is back
+                os.set_blocking(reads, False)
+                said += os.read(reads, 1 << 20)
+            elif number > 20:
+                with contextlib.suppress(BlockingIOError):
+                    said += os.read(reads, 1 << 20)
+        os.close(writes)
+        os.close(reads)
+        self.assertRegex(said, rb"\n\S+ \S+ warning \d+ lines of the log are missing here: nobody read them in time\n")
+
+    def test_a_socket_that_nobody_reads_stops_nothing(self):
+        here, there = socket.socketpair()
+        there.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+        self.assertEqual(set(self.serves(there)), {OK})
+        here.close()
+        there.close()
+
+
+class PromptsAsText(CommandLine):
+    def explain(self, *words, **environment):
+        space = ("--model", "m", "--dtype", "u8", "--layout", "l", "--pool", "kv:4KiB")
+        return subprocess.run([TERRACE, "explain", *space, *map(str, words)], text=True, capture_output=True,
+                              env={**self.environment, **environment}, cwd=self.folder, timeout=PATIENCE)
+
+    def test_a_text_needs_a_tokenizer_and_python(self):
+        (self.folder / "prompt.txt").write_text("hello")
+        self.expect(self.explain("--text", "prompt.txt"), USAGE, "--tokenizer")
+        self.expect(self.explain("--tokenizer", "folder"), USAGE, "--text")
+        self.expect(self.explain("--text", "prompt.txt", "--tokens", "1", "--tokenizer", "folder"), USAGE, "--t")
+        self.expect(self.explain("--text", "prompt.txt", "--tokenizer", "folder", PATH=str(self.folder)), FAILED,
+                    "python3 cannot be started: No such file or directory; install it, or give --tokens")
+
+    def test_what_python_lacks_is_said_in_one_line(self):
+        tools = self.folder / "tools"
+        tools.mkdir()
+        # Without its site-packages, so without the package.
+        (tools / "python3").write_text(f'#!/bin/sh\nexec {sys.executable} -S -E "$@"\n')
+        (tools / "python3").chmod(0o755)
+        done = self.explain("--text", "prompt.txt", "--tokenizer", "folder", PATH=f"{tools}:{os.environ['PATH']}")
+        self.expect(done, USAGE, "the Python package tokenizers is missing: python3 -m pip install tokenizers")
 
 
 class GetWritesInto(CommandLine):

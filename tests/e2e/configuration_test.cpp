@@ -2,6 +2,7 @@
 #include "workload.hpp"
 
 #include <filesystem>
+#include <regex>
 
 namespace terrace::e2e {
 namespace {
@@ -104,6 +105,17 @@ void expect_json(const std::string& lines, const std::string& part) {
     EXPECT_EQ(line.back(), '}') << line;
     EXPECT_TRUE(has(line, "\"level\":\"") && has(line, "\"message\":\"")) << line;
   }
+}
+
+TEST(Configuration, LinesOfTheLogSayTheirTimeZone) {
+  temporary_folder folder;
+  write_file(folder / "taken", "text");
+  write_file(folder / "taken.toml", "[metrics]\naddress = \"\"\n[[listen]]\npath = \"" + folder.path() +
+                                        "/taken\"\n[disk]\nbytes = 0\n");
+  auto ended = terraced({"--config", folder / "taken.toml"});
+  EXPECT_EQ(ended.exit_code, 1);
+  const std::regex begin("^[0-9-]+ [0-9:.]+[+-][0-9][0-9]:[0-9][0-9] [a-z]+ ");
+  EXPECT_TRUE(std::regex_search(ended.err, begin)) << ended.err;
 }
 
 TEST(Configuration, TheLastLinesOfADaemonThatLogsJsonAreJson) {

@@ -65,6 +65,59 @@ TEST_F(Explain, WhatWasEvictedToMakeRoom) {
   EXPECT_NE(text.out.find("terrace pin"), std::string::npos) << text.out;
 }
 
+TEST_F(Explain, ThePolicyThatEvicted) {
+  tester client(daemon_.socket());
+  auto old = chain_of(1, 2);
+  client.store(old);
+  answer_of(daemon_, {"policies", "set", "host", "fifo"});
+  for (uint64_t seed = 2; seed < 12; ++seed)
+    client.store(chain_of(seed, 8));
+  auto answer = explained(daemon_, old);
+  ASSERT_EQ(states(answer), "evicted:2") << answer;
+  EXPECT_EQ(answer["chunks"][0]["detail"], "the policy fifo chose it");
+}
+
+TEST_F(Explain, ThePromptOfARecentLookup) {
+  tester client(daemon_.socket(), "an-engine");
+  auto chain = chain_of(1, 4);
+  client.store({chain.begin(), chain.begin() + 3});
+  client.lookup(chain, true);
+  client.lookup(chain_of(2, 1), false);
+  for (const char* name : {"last", "1"}) {
+    auto answer = answer_of(daemon_, {"explain", "--lookup", name});
+    EXPECT_EQ(states(answer), "present:3 not_stored:1") << name;
+  }
+  auto text = terrace(daemon_, {"explain", "--lookup", "1"});
+  EXPECT_NE(text.out.find("lookup 1 of client an-engine, "), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("found 3 of 4 chunks then"), std::string::npos) << text.out;
+  auto unknown = terrace(daemon_, {"explain", "--lookup", "cmpl-77"});
+  EXPECT_EQ(unknown.exit_code, 1);
+  EXPECT_NE(unknown.err.find("\"cmpl-77\""), std::string::npos) << unknown.err;
+  auto both = terrace(daemon_, {"explain", "--lookup", "1", "--space", "1"});
+  EXPECT_EQ(both.exit_code, 2) << both.err;
+}
+
+TEST_F(Explain, ARecordedTraceIsSimulatedAndReplayed) {
+  tester client(daemon_.socket());
+  for (uint64_t seed : {1, 2, 1})
+    client.lookup(chain_of(seed, 4), true);
+  temporary_folder folder;
+  std::string file = folder / "trace.jsonl";
+  auto said = answer_of(daemon_, {"record", "--kept", "--no-wait", "-o", file});
+  EXPECT_EQ(said["requests"], 3);
+  std::string block = std::to_string(said["block_tokens"].get<int>());
+  auto simulated = run({program("TERRACE"), "simulate", file, "--block-tokens", block, "--chunk-tokens",
+                        block, "--capacity", "64MiB", "--policies", "lru", "--json"});
+  EXPECT_EQ(simulated.exit_code, 0) << simulated.err;
+  auto info = run({program("TERRACE"), "trace", "info", file, "--block-tokens", block, "--json"});
+  EXPECT_EQ(json::parse(info.out)["distinct_blocks"], 8) << info.out << info.err;
+  auto replayed = terrace(daemon_, {"replay", file, "--block-tokens", block, "--chunk-tokens", block,
+                                    "--bytes-per-token", "64", "--json"});
+  EXPECT_EQ(replayed.exit_code, 0) << replayed.err;
+  auto read = read_file(file);
+  EXPECT_EQ(read.find(to_hex(chain_of(1, 1)[0]).substr(0, 12)), std::string::npos) << "no digests";
+}
+
 TEST_F(Explain, WhatWasClearedOrRemoved) {
   tester client(daemon_.socket());
   auto cleared = chain_of(1, 2), removed = chain_of(2, 2);
@@ -100,6 +153,21 @@ TEST_F(Explain, WhichOtherSpaceHasIt) {
   auto answer = explained(daemon_, chain);
   EXPECT_EQ(states(answer), "not_stored:2");
   EXPECT_EQ(answer["chunks"][0]["detail"], "space 2 has it: dtype is fp8 there and u8 here");
+}
+
+TEST(ExplainMetrics, CountMissedTokensByClient) {
+  uint16_t port = test::free_port();
+  daemon_under_test daemon({.metrics = "127.0.0.1:" + std::to_string(port)});
+  tester one(daemon.socket(), "one"), two(daemon.socket(), "two");
+  one.lookup(chain_of(1, 4), true);
+  two.lookup(chain_of(2, 3), true);
+  two.lookup(chain_of(2, 3), true);
+  auto missed = [text = test::scrape(port)](const std::string& client) {
+    return test::number_behind(text, "terrace_client_miss_tokens_total{group=\"default\",client=\"" + client +
+                                         "\",reason=\"not_stored\"}");
+  };
+  EXPECT_EQ(missed("one"), 4 * space_chunk_tokens);
+  EXPECT_EQ(missed("two"), 6 * space_chunk_tokens);
 }
 
 TEST(ExplainMetrics, CountTheTokensThatLookupsUnderALeaseMissByReason) {
@@ -215,7 +283,7 @@ TEST_F(Explain, WrongArgumentsSayWhatWasExpected) {
   EXPECT_NE(no_space.err.find("no space has the number 9"), std::string::npos) << no_space.err;
   auto nothing = terrace(daemon_, {"explain", "--space", "1"});
   EXPECT_EQ(nothing.exit_code, 2);
-  EXPECT_NE(nothing.err.find("--tokens or --digests"), std::string::npos) << nothing.err;
+  EXPECT_NE(nothing.err.find("--tokens, --digests or --text"), std::string::npos) << nothing.err;
 }
 
 } // namespace

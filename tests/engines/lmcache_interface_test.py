@@ -12,10 +12,13 @@ if importlib.util.find_spec("lmcache") is None:
 from lmcache.v1.distributed.l2_adapters import native_connector_l2_adapter as native
 from lmcache.v1.distributed.l2_adapters import create_l2_adapter
 from lmcache.v1.distributed.l2_adapters.native_plugin_l2_adapter import NativePluginL2AdapterConfig
+from lmcache.v1.mp_observability import otel_init
+from prometheus_client import REGISTRY
 
 from daemon import Daemon
 from terrace.lmcache.connector import TerraceConnector
 from terrace.lmcache.keys import family_of
+from waiting import until
 
 
 class Interface(unittest.TestCase):
@@ -28,6 +31,22 @@ class Interface(unittest.TestCase):
         }))
         self.addCleanup(adapter.close)
         self.assertIsInstance(adapter, native.NativeConnectorL2Adapter)
+
+    def test_the_registry_that_lmcache_serves_says_whether_it_has_a_daemon(self) -> None:
+        def connected() -> float | None:
+            return REGISTRY.get_sample_value("terrace_connected", {"adapter": "lmcache"})
+
+        before = connected() or 0
+        daemon = Daemon()
+        self.addCleanup(daemon.stop)
+        connector = TerraceConnector(socket=daemon.socket)
+        self.addCleanup(connector.close)
+        until(lambda: connected() == before + 1)  # that for lookups; the others come with the first load and store
+        daemon.kill()
+        until(lambda: connected() == before)
+        daemon.start()
+        until(lambda: connected() == before + 1)
+        self.assertIn("start_http_server", inspect.getsource(otel_init), "LMCache serves the default registry")
 
     def test_what_it_calls_exists(self) -> None:
         source = inspect.getsource(native.NativeConnectorL2Adapter)

@@ -7,14 +7,18 @@ import dataclasses
 import hashlib
 import inspect
 import unittest
+from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 try:
     import sglang  # noqa: F401
 except ModuleNotFoundError:
     raise unittest.SkipTest("SGLang is not installed here") from None
 
+import terrace
 import torch
+from prometheus_client import REGISTRY
 from sglang.srt.mem_cache.hicache_storage import (
     HiCacheStorage, HiCacheStorageConfig, HiCacheStorageExtraInfo, PoolHitPolicy, PoolName, PoolTransfer,
 )
@@ -23,7 +27,7 @@ from sglang.srt.lora.lora_registry import LoRARef
 from sglang.srt.server_args import ServerArgs
 
 from daemon import PATIENCE, Daemon
-from terrace.sglang import factors
+from terrace.sglang import factors, hicache
 from terrace.sglang.hicache import TerraceHiCache
 from waiting import until
 
@@ -139,6 +143,24 @@ class Pools(unittest.TestCase):
         self.assertEqual(two.storage.batch_get_v1(keys_of(2, 3, 4), two.kv.indices(0, 1, 3)), [True, True, False])
         self.assertTrue(torch.equal(two.kv.get_data_page(0), one.kv.get_data_page(5 * PAGE)))
         self.assertTrue(torch.equal(two.kv.get_data_page(PAGE), one.kv.get_data_page(2 * PAGE)))
+
+    def test_operators_see_port_and_role_and_prometheus_the_connections(self) -> None:
+        def connected() -> float | None:
+            return REGISTRY.get_sample_value("terrace_connected", {"adapter": "sglang"})
+
+        before = connected() or 0
+        arguments = SimpleNamespace(port=30000, model_path="m", lora_paths=None)
+        with mock.patch.object(hicache, "_server_args", return_value=arguments):
+            one = self.backend(interface_v1=1)
+        with terrace.connect(self.server.socket, observes=True, timeout=PATIENCE) as observer:
+            clients = observer.status(timeout=PATIENCE).clients
+        names = sorted(client.name for client in clients if client.name.startswith("sglang"))
+        roles = ("loads", "lookups", "mamba loads", "mamba lookups", "mamba stores", "stores")
+        self.assertEqual(names, [f"sglang:30000 {role}" for role in roles])
+        until(lambda: connected() == before + 6)
+        self.server.kill()
+        until(lambda: connected() == before)
+        one.storage.close()
 
     def test_states_of_another_pool_end_the_prefix(self) -> None:
         one = self.backend(interface_v1=1)

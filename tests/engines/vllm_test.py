@@ -7,11 +7,14 @@ Two engine processes serve all cases of a door, because a start takes 10 seconds
 from __future__ import annotations
 
 import os
+import subprocess
 import time
 import unittest
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import terrace
 from daemon import PATIENCE
 from engine import Engine
 from vllm_door import BLOCK, WHOLE, Door
@@ -155,6 +158,17 @@ class VllmConnector(Cases):
 
     def has_computed(self, made: dict[str, Any]) -> None:
         self.assertGreater(self.first.call("metrics")["vllm:terrace_loads_failed"], 0)
+
+    def test_operators_see_its_scheduler_and_its_worker(self) -> None:
+        with terrace.connect(self.server.socket, observes=True, timeout=PATIENCE) as observer:
+            names = {client.name for client in observer.status(timeout=PATIENCE).clients}
+        self.assertLessEqual({"vllm scheduler", "vllm worker 0"}, names)
+        self.cold(self.first, prompts_of(40))
+        terrace_command = Path(os.environ["TERRACED"]).resolve().parents[2] / "src/cli/terrace"
+        done = subprocess.run([terrace_command, "--socket", self.server.socket, "explain", "--lookup", "last"], text=True,
+                              capture_output=True, timeout=PATIENCE)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"^lookup \d+ of client vllm scheduler for \S+, ")
 
     def test_its_metrics_are_among_vllms(self) -> None:
         prompts = prompts_of(12)

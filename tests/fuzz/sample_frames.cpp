@@ -112,6 +112,7 @@ std::vector<sample_frame> sample_frames() {
   sample(kind::unpin, [&](builder& b) { return wire::CreateUnpin(b, 1, by_tokens(b)); });
   sample(kind::evict, [&](builder& b) { return wire::CreateEvict(b, 1, by_digests(b), 2); });
   sample(kind::explain, [&](builder& b) { return wire::CreateExplain(b, 1, by_digests(b), 100); });
+  sample(kind::recent_lookups, [](builder& b) { return wire::CreateRecentLookups(b, 1, true, 100); });
   sample(kind::move, [&](builder& b) { return wire::CreateMove(b, 1, by_digests(b), 2); });
   sample(kind::quota, [](builder& b) { return wire::CreateQuotaDirect(b, "batch", "host", 1 << 20); });
   sample(kind::policies, [](builder& b) { return wire::CreatePolicies(b); });

@@ -269,6 +269,10 @@ made_frame make_request(kind verb, uint64_t request, input_bytes& from, const ve
         return finish(wire::CreateQuota(b));
       return finish(wire::CreateQuotaDirect(b, "tenant", which % 4 == 1 ? "host" : "disk", which * 4096));
     }
+    case kind::recent_lookups: {
+      bool waits = from.take() % 2 == 0;
+      return finish(wire::CreateRecentLookups(b, from.take(), waits, deadline_of(from.take())));
+    }
     case kind::remote_status: return finish(wire::CreateRemoteStatus(b));
     case kind::remote_probe: return finish(wire::CreateRemoteProbe(b, deadline_of(from.take())));
     case kind::remote_sweep: return finish(wire::CreateRemoteSweep(b, from.take() % 2 == 0, from.take()));

@@ -171,6 +171,8 @@ def main():
     a_known_flaky_test_fails()
     a_list_has_all_builds()
     run, test = ROOT / "run", ROOT / "test"
+    refused("--engine takes vllm, not 'sglang'", 2, ROOT / "run", "--engine", "sglang")
+    refused("--engine goes with --serve and --no-install alone", 2, ROOT / "run", "--engine", "vllm", "--remote")
     refused("unknown argument 'trace.jsonl'", 2, run, "trace.jsonl")
     refused("--trace takes a value", 2, run, "--trace")
     refused("--trace missing.jsonl: no such file", 2, run, "--trace", "missing.jsonl")

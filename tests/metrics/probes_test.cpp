@@ -1,6 +1,7 @@
 // Tests what the probes report at a scrape.
 #include "metrics/client_probe.hpp"
 #include "metrics/disk_probe.hpp"
+#include "metrics/miss_table.hpp"
 #include "metrics/request_probe.hpp"
 #include "metrics/space_table.hpp"
 #include "metrics/tier_probe.hpp"
@@ -44,6 +45,31 @@ class recorder final : public sample_sink {
     EXPECT_TRUE(samples.emplace(of.empty() ? key : key + "}", value).second) << key << " was said twice";
   }
 };
+
+TEST(MissTable, CountsByClientAndLeavesOutReasonsWithoutTokens) {
+  miss_table misses;
+  misses.missed("default", "vllm scheduler", miss_reason::evicted, 100);
+  misses.missed("default", "vllm scheduler", miss_reason::evicted, 1);
+  misses.missed("other group", "caf\xc3\xa9", miss_reason::not_stored, 7);
+  recorder now;
+  misses.collect(now);
+  EXPECT_EQ(now.samples.size(), 2u);
+  EXPECT_EQ(now["terrace_client_miss_tokens_total{group=default,client=vllm scheduler,reason=evicted}"], 101);
+  EXPECT_EQ(now["terrace_client_miss_tokens_total{group=other group,client=caf??,reason=not_stored}"], 7);
+}
+
+TEST(MissTable, ClientsCannotMakeSeriesWithoutLimit) {
+  miss_table misses;
+  for (size_t i = 0; i < 3 * miss_table::named_max; ++i)
+    misses.missed("default", "client " + std::to_string(i), miss_reason::evicted, 1);
+  misses.missed("default", "client 0", miss_reason::evicted, 1);
+  recorder now;
+  misses.collect(now);
+  EXPECT_EQ(now.samples.size(), miss_table::named_max + 1);
+  EXPECT_EQ(now["terrace_client_miss_tokens_total{group=default,client=client 0,reason=evicted}"], 2);
+  EXPECT_EQ(now["terrace_client_miss_tokens_total{group=default,client=other,reason=evicted}"],
+            2 * miss_table::named_max);
+}
 
 TEST(RequestProbe, CountsOutcomesByVerb) {
   constexpr std::string_view names[] = {"", "hello", "lookup"};

@@ -10,7 +10,7 @@ from unittest import mock
 
 from terrace import link
 
-from daemon import PATIENCE
+from daemon import PATIENCE, Daemon
 
 
 class Messages(logging.Handler):
@@ -42,6 +42,22 @@ class WithoutDaemon(unittest.TestCase):
                 self.assertIn(f"without the Terrace daemon at {path} for ", reminder)
                 self.assertIn("start it (systemctl start terraced)", reminder)
             self.assertIsNone(going.session)
+
+    def test_its_user_is_told_of_each_session_and_of_its_end(self) -> None:
+        log = logging.getLogger(f"{__name__}.changes")
+        log.propagate = False
+        changes: queue.Queue[int] = queue.Queue()
+        server = Daemon()
+        self.addCleanup(server.stop)
+        going = link.Link(server.socket, "test", [], None, log, changes.put)
+        self.assertEqual(changes.get(timeout=PATIENCE), 1)
+        server.kill()
+        self.assertEqual(changes.get(timeout=PATIENCE), -1)
+        server.start()
+        self.assertEqual(changes.get(timeout=PATIENCE), 1)
+        going.close()
+        self.assertEqual(changes.get(timeout=PATIENCE), -1)
+        self.assertTrue(changes.empty())
 
     def test_the_log_is_quiet_between_reminders(self) -> None:
         log = logging.getLogger(f"{__name__}.quiet")

@@ -132,6 +132,14 @@ class InPlace(Cases):
         self.assertEqual(two.get(keys + [key(9)], views), [True] * 6 + [False])
         self.assertEqual([bytes(view) for view in views[:6]], [content(number) for number in range(6)])
 
+    def test_operators_see_what_each_connection_is_for(self) -> None:
+        one = self.server(name="chat")
+        self.assertTrue(one.set([key(1)], self.level1.filled([1])))
+        self.assertEqual(one.get([key(1)], self.level1.objects(1)), [True])
+        with terrace.connect(self.daemon.socket, observes=True, timeout=PATIENCE) as observer:
+            names = [client.name for client in observer.status(timeout=PATIENCE).clients]
+        self.assertLessEqual({"chat lookups", "chat loads", "chat stores"}, set(names))
+
     def test_a_daemon_that_is_killed_at_any_message_of_a_load(self) -> None:
         """Objects contain garbage before: those that are reported as present have their bytes."""
         numbers = list(range(6))

@@ -13,7 +13,8 @@ import unittest
 from pathlib import Path
 
 import terrace
-from daemon import PATIENCE, DaemonTest
+from daemon import PATIENCE, DaemonTest, chain_of
+from terrace.__main__ import _duration, _size
 
 CLIENT = Path(__file__).resolve().parents[2] / "clients/python"
 
@@ -38,10 +39,34 @@ class Package(DaemonTest):
         self.assertEqual(said["groups"][0]["tiers"][0]["tier"], "host")
         self.assertEqual(said["groups"][0]["open_spaces"][0]["pools"][0]["name"], "kv")
 
-    def test_the_command_says_that_there_is_no_daemon(self) -> None:
-        shown = self.run_python("-m", "terrace", "status", "--socket", "/tmp/no-such-socket")
-        self.assertEqual((shown.returncode, shown.stdout), (1, ""))
-        self.assertIn("/tmp/no-such-socket", shown.stderr)
+    def test_its_units_are_those_of_the_command_terrace(self) -> None:
+        self.store(chain_of(1, 3))
+        shown = self.run_python("-m", "terrace", "status").stdout
+        self.assertRegex(shown, r"host +ready +204 KiB +32\.0 MiB +3 ")
+        self.assertRegex(shown, r"up (\d\.\d\d|\d\d\.\d) s\n")
+        self.assertRegex(shown, rf"{self._testMethodName} .* 0 B\n")
+        self.assertEqual([_size(nbytes) for nbytes in (0, 1023, 1024, 1536, 12_900_000_000, 1 << 60)],
+                         ["0 B", "1023 B", "1.00 KiB", "1.50 KiB", "12.0 GiB", "1024 PiB"])
+        self.assertEqual([_duration(seconds) for seconds in (1.5, 75, 200, 7500)],
+                         ["1.50 s", "75.0 s", "3 min 20 s", "2 h 05 min"])
+
+    def test_its_exit_codes_are_those_of_the_command_terrace(self) -> None:
+        status = ("-m", "terrace", "status")
+        for words, code, text in ((("--socket", "/tmp/no-such-socket"), 3, "/tmp/no-such-socket"),
+                                  (("--socket", "/" + "long" * 99), 2, "path"), (("--bogus",), 2, "--bogus")):
+            shown = self.run_python(*status, *words)
+            self.assertEqual((shown.returncode, shown.stdout), (code, ""), shown.stderr)
+            self.assertIn(text, shown.stderr)
+        line = [sys.executable, *status, "--socket", self.server.socket]
+        with open("/dev/full", "w") as full:
+            shown = subprocess.run(line, stdout=full, stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
+        self.assertEqual((shown.returncode, shown.stderr),
+                         (1, "python -m terrace: standard output cannot be written: No space left on device\n"))
+        reads, writes = os.pipe()
+        os.close(reads)
+        shown = subprocess.run(line, stdout=writes, stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
+        os.close(writes)
+        self.assertEqual((shown.returncode, shown.stderr), (141, ""))
 
     def test_the_example_of_the_readme_prints_what_it_says(self) -> None:
         text = (CLIENT / "README.md").read_text()

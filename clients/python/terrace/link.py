@@ -18,6 +18,7 @@ from typing import Protocol
 
 from .connection import Connection
 from .errors import Error
+from .gauge import Change
 from ._libterrace import Region, Space
 from .spaces import SpaceSpec
 
@@ -89,12 +90,15 @@ class Link:
     memory the pool is), `session` changes without a report, and nothing of the old one is left."""
 
     def __init__(
-        self, path: str, name: str, specs: Sequence[SpaceSpec], pool: Pool | None, log: logging.Logger
+        self, path: str, name: str, specs: Sequence[SpaceSpec], pool: Pool | None, log: logging.Logger,
+        changed: Change = lambda change: None,
     ) -> None:
-        """`pool` is None for users that move no bytes."""
+        """`pool` is None for users that move no bytes. `changed` is called with 1 for each session, and with -1 at its
+        end."""
         self.session: Session | None = None
         self.ended: queue.SimpleQueue[Session] = queue.SimpleQueue()
         self._path, self._name, self._specs, self._pool, self._log = path, name, specs, pool, log
+        self._changed = changed
         self._tried = threading.Event()  #: set when the first attempt to connect is over
         self._lost: queue.SimpleQueue[Session] = queue.SimpleQueue()
         self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
@@ -139,6 +143,7 @@ class Link:
             self._tried.set()
             if session is not None:
                 self._log.info("connected to the Terrace daemon at %s", self._path)  # from now on the session is used
+                self._changed(1)
                 self._attend(session)
         self.session = None
         if self._pool is not None:
@@ -149,6 +154,7 @@ class Link:
         device = None if session.registered is None else session.registered.process
         reported = self._await_loss(session, session.process if device is None else device)
         self.session = None
+        self._changed(-1)
         session.connection.close(timeout=DEVICE_SECONDS)
         if reported:
             self._await_end(session)

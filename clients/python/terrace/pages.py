@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from ._libterrace import Lookup, Options, Prefix, Space, Ticket
 from .errors import DeadlineExceeded, Error
+from .gauge import Change
 from .link import HostPool, Link, Session
 from .options import Limits
 from .spaces import SpaceSpec
@@ -27,11 +28,12 @@ class Pages:
     returns when the daemon no longer touches the pool, also when the connection or the daemon is lost."""
 
     def __init__(
-        self, path: str, pool: HostPool, *, name: str, limits: Limits, log: logging.Logger, specs: Sequence[SpaceSpec] = ()
+        self, path: str, pool: HostPool, *, name: str, limits: Limits, log: logging.Logger, specs: Sequence[SpaceSpec] = (),
+        changed: Change = lambda change: None,
     ) -> None:
         """Closes `pool.descriptor` in the end. `specs`: spaces to open with the connection; others are opened with
         their first request."""
-        self._link = Link(path, name, specs, pool, log)
+        self._link = Link(path, name, specs, pool, log, changed)
         self._limits, self._log, self._specs = limits, log, specs
         self._opened: tuple[Session | None, dict[SpaceSpec, Space]] = (None, {})  # spaces opened in that session
         self._late: tuple[Session, Ticket[Lookup]] | None = None

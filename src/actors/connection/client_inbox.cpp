@@ -319,8 +319,9 @@ void client_inbox::confirmed(pid_t pid) {
 void client_inbox::drain() {
   auto follows = life_.drain(requests_.empty());
   show_phase();
-  for (request_id id : requests_.of(protocol::kind::subscribe)) // nothing else may ever answer them
-    cancel(id, errc::busy);
+  for (auto waits : {protocol::kind::subscribe, protocol::kind::recent_lookups})
+    for (request_id id : requests_.of(waits)) // nothing else may ever answer them
+      cancel(id, errc::busy);
   take(follows);
 }
 

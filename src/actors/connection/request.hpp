@@ -101,6 +101,7 @@ class client_request final : public request_entry, private task_owner {
   struct waiting_for_turn;
   struct waiting_for_room;
   struct waiting_for_teardown;
+  template <class Log>
   struct waiting_for_event;
   struct waiting_for_counter;
 
@@ -223,8 +224,9 @@ class client_request final : public request_entry, private task_owner {
   waiting_for_teardown unmapped(const char* text);
   /// Leases on many objects that have ended by now are gone. `what`: as above; null: it goes on in any case.
   waiting_for_teardown leases_ended(const char* text = nullptr);
-  /// There is an event behind `sequence`, or the request has ended.
-  waiting_for_event event(event_log& log, uint64_t sequence);
+  /// The log has something behind `sequence`, or the request has ended.
+  template <class Log>
+  waiting_for_event<Log> event(Log& log, uint64_t sequence);
   /// The counter of the client has the value: at once, or when the client rings.
   waiting_for_counter counted(const client_counter& counter, uint32_t value, const device_memory_ptr& memory);
 

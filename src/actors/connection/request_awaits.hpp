@@ -240,9 +240,10 @@ struct client_request::waiting_for_teardown {
   void await_resume() const noexcept {}
 };
 
+template <class Log>
 struct client_request::waiting_for_event {
   client_request& request;
-  event_log& log;
+  Log& log;
   uint64_t sequence;
   bool await_ready() const noexcept { return false; }
   template <class Promise>
@@ -293,8 +294,9 @@ inline client_request::waiting_for_teardown client_request::unmapped(const char*
 inline client_request::waiting_for_teardown client_request::leases_ended(const char* text) {
   return waiting_for_teardown{*this, text, true};
 }
-inline client_request::waiting_for_event client_request::event(event_log& log, uint64_t sequence) {
-  return waiting_for_event{*this, log, sequence};
+template <class Log>
+client_request::waiting_for_event<Log> client_request::event(Log& log, uint64_t sequence) {
+  return waiting_for_event<Log>{*this, log, sequence};
 }
 inline client_request::waiting_for_counter
 client_request::counted(const client_counter& counter, uint32_t value, const device_memory_ptr& memory) {

@@ -107,6 +107,7 @@ result<std::shared_ptr<trust_group>> build_group(caf::actor_system& system, cons
   group->group = spawn_group(system, {plan.spaces_max, plan.isolated, plan.memos}, group->lease_notices,
                              group, plan.sessions, probes.clients, group->session_leases, plan.prompts);
   policy_arguments orders;
+  orders.log = group->events;
   orders.orders.push_back({plan.host.kind, plan.host.policy, probes.host});
   if (plan.disk)
     orders.orders.push_back({plan.disk->kind, plan.disk->policy, probes.disk_tier});

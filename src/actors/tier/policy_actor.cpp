@@ -22,7 +22,8 @@ struct policy_state {
   age_probes ages; ///< outlives the policies
   std::optional<group_policies> policies;
   std::shared_ptr<credit_gate> uses;
-  bool recording = false; ///< a `uses_notice` is in flight
+  std::shared_ptr<event_log> log; ///< null: nobody asks for the policy of an eviction
+  bool recording = false;         ///< a `uses_notice` is in flight
 };
 
 using policy_pointer = caf::stateful_actor<policy_state, runtime::short_turns<policy_actor::base>>*;
@@ -54,14 +55,28 @@ void on_inference_end(policy_state& state, const inference_end& ended) {
   state.uses->heard(1);
 }
 
+void note_policy(const policy_state& state, tier_kind tier, const std::string& policy) {
+  if (state.log)
+    state.log->departures().policy_is(tier, policy);
+}
+
+set_policy_answer on_set_policy(policy_state& state, const set_policy_request& request) {
+  auto answer = state.policies->set_policy(request);
+  if (answer.failure.code == errc::ok)
+    note_policy(state, request.tier, request.policy);
+  return answer;
+}
+
 policy_actor::behavior_type policy_behavior(policy_pointer self, const policy_arguments& arguments) {
   auto& state = self->state;
   group_policies& policies = state.policies.emplace(arguments.clock, arguments.remember, &state.ages);
   state.uses = arguments.uses;
+  state.log = arguments.log;
   for (const auto& order : arguments.orders) {
     if (!policies.add_tier(order.tier, order.policy))
       std::abort(); // settings were validated
     state.ages.set(static_cast<tier_number>(order.tier), order.probe);
+    note_policy(state, order.tier, order.policy);
   }
   return {
       [&policies](const policy_notes& notes) { policies.apply(notes); },
@@ -75,7 +90,7 @@ policy_actor::behavior_type policy_behavior(policy_pointer self, const policy_ar
       [self](const inference_end& ended) { on_inference_end(self->state, ended); },
       [&policies](const victim_request& request) { return policies.victims(request); },
       [&policies](const admit_request& request) { return policies.admit(request); },
-      [&policies](const set_policy_request& request) { return policies.set_policy(request); },
+      [self](const set_policy_request& request) { return on_set_policy(self->state, request); },
       [&policies](const check_policy_request& request) { return policies.check(request); },
       [&policies](const policies_request&) { return policies.report(); },
   };

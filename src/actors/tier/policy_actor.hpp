@@ -4,6 +4,7 @@
 #include "actors/interfaces.hpp"
 #include "base/credit_gate.hpp"
 #include "metrics/tier_probe.hpp"
+#include "tier/objects/event_log.hpp"
 #include "tier/policy/group_policies.hpp"
 
 #include <caf/fwd.hpp>
@@ -24,6 +25,8 @@ struct policy_arguments {
   /// Credit of connections' notices about inferences.
   std::shared_ptr<credit_gate> uses = std::make_shared<credit_gate>();
   clock_source clock = clock_source::steady;
+  /// Told of each tier's policy, for whoever asks which one has evicted an object; null: nobody asks.
+  std::shared_ptr<event_log> log = nullptr;
   /// Also remember entries evicted from all tiers, for admission rules that count accesses.
   bool remember = false;
 };

@@ -6,6 +6,7 @@
 #include "actors/transfer/tier_handle.hpp"
 #include "base/credit_gate.hpp"
 #include "base/tier_properties.hpp"
+#include "group/recent_lookups.hpp"
 #include "index/tenant_directory.hpp"
 #include "memory/segmented_arena.hpp"
 #include "storage/disk/disk_service.hpp"
@@ -57,7 +58,8 @@ struct trust_group : tier_list<tier_handle>, volume_state {
       lease_ends; ///< ends those on many objects, off the workers; null: whoever has the last reference
   std::shared_ptr<tenant_directory> tenants = std::make_shared<tenant_directory>(); ///< and their quotas
   std::shared_ptr<event_log> events =
-      std::make_shared<event_log>(event_log::events_max, steady_seconds); ///< of all tiers
+      std::make_shared<event_log>(event_log::events_max, steady_seconds);       ///< of all tiers
+  std::shared_ptr<recent_lookups> lookups = std::make_shared<recent_lookups>(); ///< those under a lease
   std::shared_ptr<copier_pool> copiers;
   std::shared_ptr<std::atomic<bool>> checking =
       std::make_shared<std::atomic<bool>>(false);      ///< one check at a time

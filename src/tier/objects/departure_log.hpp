@@ -11,10 +11,13 @@
 #include "base/tier_properties.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace terrace {
@@ -23,6 +26,7 @@ struct departure {
   miss_reason why = miss_reason::not_stored;
   tier_kind from = nowhere;
   uint32_t seconds_ago = 0;
+  std::string policy; ///< the policy that chose it; empty: it was not evicted, or no policy is known
 };
 
 /// Safe on any thread.
@@ -33,6 +37,9 @@ class departure_log {
 
   /// `seconds` tells the time; the log subtracts its values from one another. It takes its memory with the first record.
   explicit departure_log(uint32_t (*seconds)()) : seconds_(seconds) {}
+
+  /// The tier evicts by this policy from now on.
+  void policy_is(tier_kind tier, std::string_view name);
 
   void add(entry_key name, tier_kind from, miss_reason why);
   /// Returns the last departure of this object; nullopt: none is known.
@@ -45,18 +52,33 @@ class departure_log {
     uint32_t second = 0;
     tier_kind from = nowhere;
     miss_reason why = miss_reason::not_stored; ///< an empty record
+    uint8_t policy = 0;                        ///< position in `policies_`
   };
   static_assert(sizeof(record) == 16);
   static size_t set_of(entry_key name) { return name.low % (records_max / set_records) * set_records; }
 
   uint32_t (*const seconds_)();
   mutable std::mutex mutex_;
+  std::vector<std::string> policies_{""}; ///< grows by names of policies alone, of which there are a dozen
+  std::array<uint8_t, tier_kinds> policy_of_{};
   std::vector<record> records_; ///< a set after the other, the newest record of each first
 };
 
-inline void departure_log::add(entry_key name, tier_kind from, miss_reason why) {
-  const record added{name.high, seconds_(), from, why};
+inline void departure_log::policy_is(tier_kind tier, std::string_view name) {
   std::lock_guard lock(mutex_);
+  auto known = std::find(policies_.begin(), policies_.end(), name);
+  if (known == policies_.end() && policies_.size() <= UINT8_MAX)
+    known = policies_.insert(policies_.end(), std::string(name));
+  if (auto place = static_cast<size_t>(tier); place < policy_of_.size())
+    policy_of_[place] =
+        known == policies_.end() ? uint8_t{0} : static_cast<uint8_t>(known - policies_.begin());
+}
+
+inline void departure_log::add(entry_key name, tier_kind from, miss_reason why) {
+  record added{name.high, seconds_(), from, why};
+  std::lock_guard lock(mutex_);
+  if (auto place = static_cast<size_t>(from); why == miss_reason::evicted && place < policy_of_.size())
+    added.policy = policy_of_[place];
   if (records_.empty())
     records_.resize(records_max);
   auto first = records_.begin() + static_cast<std::ptrdiff_t>(set_of(name));
@@ -77,7 +99,7 @@ inline std::optional<departure> departure_log::find(entry_key name) const {
   });
   if (found == last)
     return std::nullopt;
-  return departure{found->why, found->from, seconds_() - found->second};
+  return departure{found->why, found->from, seconds_() - found->second, policies_[found->policy]};
 }
 
 inline size_t departure_log::bytes() const {

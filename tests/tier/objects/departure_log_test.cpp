@@ -23,6 +23,24 @@ struct Departures : ::testing::Test {
 
 } // namespace
 
+TEST_F(Departures, KnowsThePolicyThatEvicted) {
+  log.add(name(1), tier_kind::host, miss_reason::evicted);
+  log.policy_is(tier_kind::host, "lru");
+  log.policy_is(tier_kind::disk, "fifo");
+  log.add(name(2), tier_kind::host, miss_reason::evicted);
+  log.add(name(3), tier_kind::disk, miss_reason::evicted);
+  log.policy_is(tier_kind::host, "arc");
+  log.add(name(4), tier_kind::host, miss_reason::cleared);
+  EXPECT_EQ(log.find(name(1))->policy, "");
+  EXPECT_EQ(log.find(name(2))->policy, "lru") << "the policy at that time";
+  EXPECT_EQ(log.find(name(3))->policy, "fifo");
+  EXPECT_EQ(log.find(name(4))->policy, "") << "no policy clears";
+  for (int i = 0; i < 1'000; ++i)
+    log.policy_is(tier_kind::host, "policy " + std::to_string(i));
+  log.add(name(5), tier_kind::host, miss_reason::evicted);
+  EXPECT_EQ(log.find(name(5))->policy, "") << "so many names are not kept";
+}
+
 TEST_F(Departures, KnowsWhyWhenceAndHowLongAgo) {
   EXPECT_FALSE(log.find(name(1)));
   EXPECT_EQ(log.bytes(), 0u) << "no memory before the first record";

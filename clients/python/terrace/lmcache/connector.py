@@ -8,6 +8,7 @@ and a connection, which may wait. While the daemon is away, lookups miss and sto
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import logging
 import os
@@ -16,7 +17,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from .. import options
+from .. import gauge, options
 from .._libterrace import Memory
 from ..connection import default_socket
 from ..link import HostPool
@@ -53,9 +54,11 @@ class TerraceConnector:
         self._owner = Owner(None if revision is None else options.text("revision", revision), options.text("salt", salt))
         self._sizes = Sizes(self._owner, self._load_record, self._store_record)
         self._record = Memory(RECORD_BYTES, name="terrace-lmcache")
-        self._questions = self._open(HostPool(os.dup(self._record.fileno()), RECORD_BYTES))
+        self._questions = self._open("lookups", HostPool(os.dup(self._record.fileno()), RECORD_BYTES))
         self._asking = threading.Lock()  # guards the record's memory and the connection for lookups
-        self._loads, self._stores = Arenas(self._open, logger), Arenas(self._open, logger)
+        self._loads, self._stores = (
+            Arenas(functools.partial(self._open, role), logger) for role in ("loads", "stores")
+        )
         self._done: list[Completion] = []
         self._finishing = threading.Lock()
         self._event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
@@ -205,8 +208,9 @@ class TerraceConnector:
             memoryview(self._record)[:] = record
             self._questions.store(self._sizes.space, [digest], [(0, RECORD_BYTES)], [1])
 
-    def _open(self, pool: HostPool) -> Pages:
-        return Pages(self._path, pool, name=self._name, limits=self._limits, log=logger)
+    def _open(self, role: str, pool: HostPool) -> Pages:
+        return Pages(self._path, pool, name=f"{self._name} {role}", limits=self._limits, log=logger,
+                     changed=gauge.connected("lmcache"))
 
 
 def _present(things: Sequence[T], digests: Sequence[bytes], leading: Callable[[Sequence[bytes]], int]) -> list[T]:

@@ -19,7 +19,7 @@ from sglang.srt.mem_cache.hicache_storage import (  # type: ignore[import-not-fo
     PoolTransferResult,
 )
 
-from .. import options
+from .. import gauge, options
 from ..connection import default_socket
 from ..errors import BadRequest
 from ..link import HostPool
@@ -53,6 +53,13 @@ def _server_args() -> Any:
         return None
 
 
+def _client_name(name: str, config: Any) -> str:
+    """Returns what operators see of this process: the name, the port of the engine's server, and the rank."""
+    port = getattr(_server_args(), "port", None)
+    name = f"{name}:{port}" if port else name
+    return f"{name} rank {config.tp_rank}" if config.tp_size > 1 else name
+
+
 class TerraceHiCache(HiCacheStorage):  # type: ignore[misc]
     def __init__(self, storage_config: Any, kwargs: Any = None) -> None:
         """`storage_config.extra_config` may have `socket` (the daemon's; by default TERRACE_SOCKET, or the system's),
@@ -61,7 +68,7 @@ class TerraceHiCache(HiCacheStorage):  # type: ignore[misc]
         given = dict(storage_config.extra_config or {})
         self._config = storage_config
         self._path = str(given.get("socket") or default_socket())
-        self._name = options.text("name", given.get("name", "sglang"))
+        self._name = _client_name(options.text("name", given.get("name", "sglang")), storage_config)
         self._limits = Limits(
             given.get("lookup_seconds", Limits.lookup), given.get("load_seconds", Limits.load),
             given.get("store_seconds", Limits.store),
@@ -104,8 +111,11 @@ class TerraceHiCache(HiCacheStorage):  # type: ignore[misc]
     def _opener(self, host_pool: Any, name: str, runs: Sequence[int]) -> OpenDoor:
         spec = spec_of(self._config, host_pool, name, runs, self._owner)
 
-        def opened(pool: HostPool) -> Door:
-            return Door(Pages(self._path, pool, name=self._name, limits=self._limits, log=logger, specs=[spec]), spec)
+        def opened(pool: HostPool, role: str) -> Door:
+            called = f"{self._name} {role}" if name == KV else f"{self._name} {name} {role}"
+            pages = Pages(self._path, pool, name=called, limits=self._limits, log=logger, specs=[spec],
+                          changed=gauge.connected("sglang"))
+            return Door(pages, spec)
 
         return opened
 

@@ -45,7 +45,7 @@ class Door:
         self._pages.close()
 
 
-OpenDoor = Callable[[HostPool], Door]
+OpenDoor = Callable[[HostPool, str], Door]  #: with the name of what it is for
 
 
 class PagePool(Protocol):
@@ -61,8 +61,8 @@ class PagePool(Protocol):
 class _Doors:
     """Three connections, so that a lookup does not wait for a load, nor a load for a store."""
 
-    def __init__(self, open_redis_port: Callable[[], Door]) -> None:
-        self.questions, self.loads, self.stores = open_redis_port(), open_redis_port(), open_redis_port()
+    def __init__(self, open_door: Callable[[str], Door]) -> None:
+        self.questions, self.loads, self.stores = open_door("lookups"), open_door("loads"), open_door("stores")
 
     @property
     def connected(self) -> bool:
@@ -82,13 +82,13 @@ class _Doors:
 class SharedPool(_Doors):
     """A pool whose pages the daemon reads and writes in place."""
 
-    def __init__(self, host_pool: Any, open_redis_port: OpenDoor) -> None:
+    def __init__(self, host_pool: Any, open_door: OpenDoor) -> None:
         """Raises BadRequest if the pages do not lie in one piece of shared memory."""
         self._pool = host_pool
         with memory_of(host_pool.kv_buffer.view(torch.uint8).numpy()) as place:
             self._base = place.base
             nbytes, descriptor = place.nbytes, place.descriptor
-            super().__init__(lambda: open_redis_port(HostPool(os.dup(descriptor), nbytes)))
+            super().__init__(lambda role: open_door(HostPool(os.dup(descriptor), nbytes), role))
 
     @staticmethod
     def page_runs(host_pool: Any) -> list[int]:
@@ -119,12 +119,11 @@ class StagedPool(_Doors):
     """A pool whose pages are copied to staging memory that the daemon reads and writes: for memory of this process
     alone, and for states that lie in several buffers."""
 
-    def __init__(self, page_bytes: int, open_redis_port: OpenDoor, staging_bytes: int = STAGING_BYTES) -> None:
+    def __init__(self, page_bytes: int, open_door: OpenDoor, staging_bytes: int = STAGING_BYTES) -> None:
         self._page_bytes = page_bytes
         self._rows = max(1, staging_bytes // page_bytes)
         self._loading, self._storing = (_Staging(page_bytes, self._rows) for _ in range(2))
-        staging = iter((self._loading, self._loading, self._storing))  # lookups use none of it
-        super().__init__(lambda: open_redis_port(next(staging).shared()))
+        super().__init__(lambda role: open_door((self._storing if role == "stores" else self._loading).shared(), role))
 
     def load_pages(self, digests: Sequence[bytes], write: Callable[[int, Any], None]) -> int:
         """Loads pages and calls `write` with the number and the bytes of each page that arrived. The bytes are valid
@@ -158,10 +157,10 @@ class StagedPool(_Doors):
 class CopiedPool(StagedPool):
     """The pages of a host pool, copied through staging memory."""
 
-    def __init__(self, host_pool: Any, open_redis_port: OpenDoor) -> None:
+    def __init__(self, host_pool: Any, open_door: OpenDoor) -> None:
         self._pool = host_pool
         self._page_size = getattr(host_pool, "page_size", 1) or 1
-        super().__init__(page_bytes_of(host_pool), open_redis_port)
+        super().__init__(page_bytes_of(host_pool), open_door)
 
     def load(self, digests: Sequence[bytes], indices: Any) -> int:
         def write(number: int, data: Any) -> None:

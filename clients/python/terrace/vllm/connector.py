@@ -107,7 +107,7 @@ class TerraceConnector(base.KVConnectorBase_V1, base.SupportsHMA):  # type: igno
             if weights.private:
                 logger.warning("Terrace: KV is not shared beyond this engine: %s", weights.private)
             self._scheduler = SchedulerSide(
-                self._socket, self._plan, name=self._options.name, lookup_seconds=self._options.lookup_seconds,
+                self._socket, self._plan, name=f"{self._options.name} scheduler", lookup_seconds=self._options.lookup_seconds,
                 layered=self._options.layered, log=logger,
                 adapters=Adapters(adapter_factors(vllm_config), engine_identity(vllm_config), logger),
                 hashes=HashesOfEngine(vllm_config, self._plan.chunk_tokens // self._plan.hashes_per_chunk, logger),
@@ -212,7 +212,8 @@ class TerraceConnector(base.KVConnectorBase_V1, base.SupportsHMA):  # type: igno
             return
         limits = Limits(self._options.load_seconds, self._options.store_seconds)
         self._worker = WorkerSide(
-            self._socket, self._plan, staging, name=self._options.name, limits=limits, log=logger,
+            self._socket, self._plan, staging, name=f"{self._options.name} worker {self._plan.spec.rank}", limits=limits,
+            log=logger,
             keeps=not getattr(config.model_config, "enable_sleep_mode", False),  # an engine that sleeps loses its KV
         )
         self._worker.await_attempt()  # before graphs are captured: another thread calls the driver

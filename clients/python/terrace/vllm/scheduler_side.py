@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .._libterrace import Lease, Lookup, Prefix, Ticket
+from .._libterrace import Lease, Lookup, Options, Prefix, Ticket
 from ..errors import Error
 from ..link import HANDSHAKE_SECONDS, Link, Session
 from ..spaces import Tier
@@ -25,6 +25,7 @@ from .plan import Plan
 
 # so small that a send never waits: everything in flight fits into any socket's buffer
 DIGEST_BYTES_IN_FLIGHT = 128 << 10
+TRACE_CHARACTERS = 64  # of a request's id, whose characters may take four bytes each
 SECONDS_BETWEEN_LINES = 60.0  # interval of log lines of one kind
 CLEAR_SECONDS = 60.0
 
@@ -164,7 +165,8 @@ class SchedulerSide:
         del digests[DIGEST_BYTES_IN_FLIGHT // width :]
         try:
             ticket = session.connection.submit_lookup(
-                session.spaces[0], Prefix.of_digests(digests, tags=tags), lease=True, timeout=self._lookup_seconds
+                session.spaces[0], Prefix.of_digests(digests, tags=tags), lease=True, timeout=self._lookup_seconds,
+                options=Options(trace=request.request_id[:TRACE_CHARACTERS]),  # for terrace explain --lookup
             )
         except Error as problem:
             self._failure(session, "a lookup could not be sent", problem)

@@ -81,7 +81,7 @@ class TerraceTier(SecondaryTierManager):  # type: ignore[misc]
         self._contexts: dict[str, Any] = {}
         self._used = False
         self._cache = PoolCache(
-            socket or default_socket(), specs, _host_pool(primary_kv_view, row_bytes), name=options.text("name", name),
+            socket or default_socket(), specs, _host_pool(primary_kv_view, row_bytes), name=f"{options.text('name', name)} tier",
             limits=limits, log=logger,
         )
         self._cache.await_attempt()

@@ -58,7 +58,7 @@ struct explained_run {
     if (miss.has_value() != next.miss.has_value())
       return false;
     return miss ? miss->why == next.miss->why && miss->from == next.miss->from &&
-                      miss->object == next.miss->object
+                      miss->object == next.miss->object && miss->policy == next.miss->policy
                 : tier == next.tier;
   }
 };
@@ -149,6 +149,8 @@ void describe(std::vector<explained_run>& runs, const std::vector<explained_tier
       continue;
     if (examiner.needed().size() > 1)
       run.detail = examiner.name_of(run.miss->object) + " is missing";
+    if (!run.miss->policy.empty())
+      run.detail += (run.detail.empty() ? "" : "; ") + ("the policy " + run.miss->policy) + " chose it";
     for (const explained_tier& tier : tiers)
       if (run.miss->why == miss_reason::out_of_service && tier.kind == run.miss->from)
         run.detail = tier.out_of_service;

@@ -5,6 +5,7 @@
 #include "connection/lookup_answers.hpp"
 #include "connection/request_values.hpp"
 #include "group/leased_part.hpp"
+#include "group/recent_lookups.hpp"
 #include "tier/search/chunk_miss.hpp"
 
 #include <algorithm>
@@ -83,11 +84,29 @@ void count_misses(connected_client& client, const subject& target, const prefix_
     return;
   const space_ptr& space = target.space->space;
   auto why = why_missing(client.group(), space, prefix.chunks[plan.found_chunks]);
-  client.environment().client_probe->missed(why,
+  client.environment().client_probe->missed(client.group().name, client.record()->name(), why,
                                             (whole - plan.found_chunks) * uint64_t{space->spec.chunk_tokens});
 }
 
-void answer(client_request& request, const subject& target, const lookup_answer& found) {
+/// Remembers a lookup under a lease, for whoever asks what became of it.
+void remember(const client_request& request, const wire::Lookup& asked, const subject& target,
+              uint32_t found_chunks) {
+  const connected_client& client = request.client;
+  recent_lookup one;
+  one.at = client.environment().now();
+  one.connection = client.record()->id;
+  one.client = client.record()->name();
+  one.trace = request.context->trace;
+  one.id = protocol::to_lookup_id(asked.lookup_id());
+  one.space = target.space->space->id;
+  one.chunk_tokens = target.space->space->spec.chunk_tokens;
+  one.prefix = target.prefix;
+  one.found_chunks = found_chunks;
+  client.group().lookups->add(std::move(one));
+}
+
+void answer(client_request& request, const wire::Lookup& asked, const subject& target,
+            const lookup_answer& found) {
   connected_client& client = request.client;
   const prefix_plan& plan = found.plan;
   const space_spec& spec = target.space->space->spec;
@@ -96,6 +115,8 @@ void answer(client_request& request, const subject& target, const lookup_answer&
   if (target.loads && found.recompute_chunks == 0 && !found.shortened)
     count_misses(client, target, plan);
   client.count_recomputed(spec, found.recompute_chunks);
+  if (target.lease_wanted)
+    remember(request, asked, target, plan.found_chunks);
   lease_ptr held;
   if (found.shortened)
     client.environment().client_probe->lease_shortened();
@@ -408,7 +429,7 @@ task<> lookup(client_request& request, const wire::Lookup& asked, protocol::desc
     std::optional<session_hold> unchanged;
     co_await request.save_turn(target.turn, unchanged);
   }
-  answer(request, target, found);
+  answer(request, asked, target, found);
 }
 
 } // namespace terrace::actors::verbs

@@ -1,0 +1,116 @@
+// The last lookups under a lease of a trust group, for whoever asks what became of one, and for traces.
+#pragma once
+
+#include "base/ids.hpp"
+#include "base/request_context.hpp"
+#include "index/prefix_resolver.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace terrace {
+
+struct recent_lookup {
+  uint64_t number = 0; ///< from 1 on, without gaps
+  std::chrono::steady_clock::time_point at;
+  connection_id connection{};
+  std::string client; ///< its name
+  std::string trace;  ///< of the request's options
+  lookup_id id;       ///< zero: it has none
+  space_id space{};
+  uint32_t chunk_tokens = 0;
+  std::shared_ptr<const chunk_prefix> prefix; ///< shared with the request; the digests are not copied
+  uint32_t found_chunks = 0;
+};
+
+/// Safe on any thread. Neither side waits for the other: a reader that is too slow is told how many it has missed.
+class recent_lookups {
+ public:
+  static constexpr size_t lookups_max = 1'024;
+  /// Of all kept lookups together, 2 MiB; the last lookup is kept in any case.
+  static constexpr size_t digests_max = 65'536;
+
+  explicit recent_lookups(size_t kept_max = lookups_max, size_t kept_digests_max = digests_max)
+      : lookups_max_(kept_max), digests_max_(kept_digests_max) {}
+
+  void add(recent_lookup one) {
+    std::vector<waiter> told;
+    std::vector<recent_lookup> left; // their memory is released without the mutex
+    {
+      std::lock_guard lock(mutex_);
+      one.number = ++last_;
+      digests_ += one.prefix->chunks.size();
+      kept_.push_back(std::move(one));
+      while (kept_.size() > lookups_max_ || (digests_ > digests_max_ && kept_.size() > 1)) {
+        digests_ -= kept_.front().prefix->chunks.size();
+        left.push_back(std::move(kept_.front()));
+        kept_.pop_front();
+      }
+      assert(kept_.size() <= lookups_max_ && (digests_ <= digests_max_ || kept_.size() == 1));
+      told.swap(waiting_);
+    }
+    for (const waiter& each : told)
+      each.tell();
+  }
+
+  struct part {
+    std::vector<recent_lookup> lookups;
+    uint64_t lost = 0; ///< lookups behind `after` that are kept no longer
+    uint64_t last = 0; ///< number of the last lookup of all
+  };
+  /// Returns the lookups behind number `after`, with at most `digests` digests, but at least one lookup if there is one.
+  part read(uint64_t after, size_t digests) const {
+    std::lock_guard lock(mutex_);
+    part found;
+    found.last = last_;
+    uint64_t first = last_ - kept_.size() + 1;
+    after = std::min(after, last_);
+    found.lost = after + 1 < first ? first - after - 1 : 0;
+    for (size_t i = after + found.lost + 1 - first; i < kept_.size(); ++i) {
+      size_t more = kept_[i].prefix->chunks.size();
+      if (more > digests && !found.lookups.empty())
+        break;
+      digests -= std::min(digests, more);
+      found.lookups.push_back(kept_[i]);
+    }
+    return found;
+  }
+
+  /// Calls `tell`, on any thread, when there is a lookup behind `after`, unless `context` has ended by then. If there is
+  /// one, calls it at once.
+  void wait(uint64_t after, context_ptr context, std::function<void()> tell) {
+    {
+      std::lock_guard lock(mutex_);
+      std::erase_if(waiting_, [](const waiter& each) { return !each.context->live(); });
+      if (after >= last_) {
+        waiting_.push_back({std::move(context), std::move(tell)});
+        return;
+      }
+    }
+    tell();
+  }
+
+ private:
+  struct waiter {
+    context_ptr context;
+    std::function<void()> tell;
+  };
+
+  const size_t lookups_max_, digests_max_;
+  mutable std::mutex mutex_;
+  std::deque<recent_lookup> kept_;
+  size_t digests_ = 0;
+  uint64_t last_ = 0;
+  std::vector<waiter> waiting_; ///< requests in flight
+};
+
+} // namespace terrace
