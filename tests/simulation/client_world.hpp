@@ -10,12 +10,15 @@
 #include <chrono>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 namespace terrace::simulation {
+
+class simulated_client;
 
 /// What a client may do, in the order of `client_mix`.
 enum class deed : uint8_t {
@@ -47,16 +50,18 @@ enum class deed : uint8_t {
   disconnect,  ///< its process lives
   die,
   stop_reading,
-  hostile, ///< bytes that no correct client sends
-  reload,  ///< SIGHUP
+  hostile,       ///< bytes that no correct client sends
+  reload,        ///< SIGHUP
+  cancel_lookup, ///< by its name, anybody's
+  turn_twice,    ///< two turns of a session at once
 };
-constexpr size_t deeds = 30;
+constexpr size_t deeds = 32;
 constexpr std::array<const char*, deeds> deed_names{
-    "store",       "load",       "lookup", "lease",        "load_leased", "read_leased",
-    "release",     "prefetch",   "cancel", "reserve",      "session",     "pin",
-    "unpin",       "evict",      "move",   "clear_space",  "clear_all",   "await_lookup",
-    "save_prompt", "explain",    "revoke", "quota",        "set_policy",  "look_around",
-    "pause",       "disconnect", "die",    "stop_reading", "hostile",     "reload"};
+    "store",    "load",        "lookup",        "lease",        "load_leased", "read_leased", "release",
+    "prefetch", "cancel",      "reserve",       "session",      "pin",         "unpin",       "evict",
+    "move",     "clear_space", "clear_all",     "await_lookup", "save_prompt", "explain",     "revoke",
+    "quota",    "set_policy",  "look_around",   "pause",        "disconnect",  "die",         "stop_reading",
+    "hostile",  "reload",      "cancel_lookup", "turn_twice"};
 using client_mix = std::array<uint32_t, deeds>; ///< weights
 
 /// What all clients share.
@@ -81,7 +86,10 @@ struct client_world {
   bool names_lookups = false;
   std::map<uint32_t, uint64_t> named_lookups;                                         ///< so far, by group
   std::map<std::pair<uint32_t, uint64_t>, std::chrono::nanoseconds> answered_lookups; ///< by group and number
-  std::vector<std::string> quotas;                                                    ///< their names
+  std::set<std::pair<uint32_t, uint64_t>> awaited_lookups;   ///< whose leases may have further holders
+  std::set<std::pair<uint32_t, uint64_t>> cancelled_lookups; ///< or about to be
+  std::map<std::pair<uint32_t, uint64_t>, simulated_client*> leased_lookups; ///< and who has the lease
+  std::vector<std::string> quotas;                                           ///< their names
   std::function<void()> reload; ///< the configuration is changed and read again; may be null
   struct pinned {
     size_t in_progress = 0; ///< pins and unpins
@@ -113,6 +121,9 @@ struct client_world {
   void forget_daemon() {
     pins.clear();
     answered_lookups.clear();
+    awaited_lookups.clear();
+    cancelled_lookups.clear();
+    leased_lookups.clear();
   }
   /// Tokens from the chunk `first` on.
   std::vector<uint32_t> tokens_of(const prompt& of, uint32_t first) const;

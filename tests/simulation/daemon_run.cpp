@@ -188,8 +188,8 @@ void daemon_run::reload() {
 void daemon_run::draw_clients() {
   world_.thinks_most = std::chrono::nanoseconds(random_.between(1'000, 1U << random_.between(12, 26)));
   world_.cut = random_.swarm(500'000);
-  static constexpr client_mix most{20, 20, 10, 15, 15, 15, 15, 10, 4, 10, 10, 3, 3, 3, 3,
-                                   2,  1,  4,  2,  4,  1,  2,  1,  3, 1,  1,  1, 1, 2, 2};
+  static constexpr client_mix most{20, 20, 10, 15, 15, 15, 15, 10, 4, 10, 10, 3, 3, 3, 3, 2,
+                                   1,  4,  2,  4,  1,  2,  1,  3,  1, 1,  1,  1, 2, 2, 4, 3};
   for (size_t i = 0; i < deeds; ++i)
     world_.mix[i] = random_.below(4) == 0 ? 0 : random_.below(6) == 0 ? 10 * most[i] : most[i];
   world_.mix[static_cast<size_t>(deed::store)] = most[0];

@@ -63,8 +63,10 @@ class simulated_client {
     std::vector<uint8_t> id;
     prompt of;
     uint64_t asked = 0;
-    size_t busy = 0;   ///< requests that use it
-    uint64_t kept = 0; ///< in the model
+    size_t busy = 0;    ///< requests that use it
+    uint64_t kept = 0;  ///< in the model
+    uint64_t named = 0; ///< the number of its lookup; 0: none
+    bool read = false;  ///< in place
   };
   struct place {
     named_object object;
@@ -118,7 +120,7 @@ class simulated_client {
   void load(bool leased);
   void look_up(const prompt& of, bool with_lease);
   void on_found(prompt of, const std::vector<named_object>& objects, uint64_t at,
-                const daemon_model::expectation& expected, const wire::LookupAnswer& told);
+                const daemon_model::expectation& expected, const wire::LookupAnswer& told, uint64_t named);
   void read_leased();
   void release();
   void prefetch();
@@ -144,6 +146,9 @@ class simulated_client {
   void take_turn(session& of);
   void store_turn(session& of, const prompt& next);
   void save_turn(session& of, const prompt& next);
+  void turn_twice();
+  void end_two_turns(uint64_t number, const prompt& next, const prompt& anew,
+                     const std::array<std::vector<uint8_t>, 2>& saved);
   void end_turn(uint64_t number, const prompt& now, const flatbuffers::Vector<uint8_t>* digest);
   flatbuffers::Offset<wire::Prefix> write_turn(builder& b, const session& of, const prompt& next) const;
   void save_prompt();
@@ -153,6 +158,9 @@ class simulated_client {
   void pin();
   void unpin();
   void await_lookup();
+  void cancel_lookup();
+  lease* lease_of_lookup(uint64_t named);
+  void use_cancelled_lease(uint64_t named);
   void explain();
   void revoke();
   void change_quota();

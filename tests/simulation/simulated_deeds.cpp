@@ -19,7 +19,8 @@ constexpr auto long_pause = std::chrono::seconds(5);
 } // namespace
 
 void simulated_client::do_one(deed which) {
-  if (open_.size() >= asked_together && which <= deed::set_policy && which != deed::cancel)
+  if (open_.size() >= asked_together && (which <= deed::set_policy || which == deed::turn_twice) &&
+      which != deed::cancel)
     return;
   switch (which) {
     case deed::store: store(); break;
@@ -54,6 +55,8 @@ void simulated_client::do_one(deed which) {
       reads_since_ = world_.events.now();
       break;
     case deed::await_lookup: await_lookup(); break;
+    case deed::cancel_lookup: cancel_lookup(); break;
+    case deed::turn_twice: turn_twice(); break;
     case deed::save_prompt: save_prompt(); break;
     case deed::explain: explain(); break;
     case deed::revoke: revoke(); break;
@@ -219,12 +222,13 @@ void simulated_client::look_up(const prompt& of, bool with_lease) {
           return;
         if (named != 0)
           world_.answered_lookups[{group_, named}] = world_.events.now();
-        on_found(of, objects, at, expected, **table);
+        on_found(of, objects, at, expected, **table, named);
       });
 }
 
 void simulated_client::on_found(prompt of, const std::vector<named_object>& objects, uint64_t at,
-                                const daemon_model::expectation& expected, const wire::LookupAnswer& told) {
+                                const daemon_model::expectation& expected, const wire::LookupAnswer& told,
+                                uint64_t named) {
   say("finds " + std::to_string(told.found_chunks()) + " of " + of.text());
   size_t found = told.found_chunks() * world_.pools.size();
   world_.model.found(found, expected);
@@ -239,8 +243,11 @@ void simulated_client::on_found(prompt of, const std::vector<named_object>& obje
   of.chunks = told.found_chunks() - (of.tail ? 1 : 0);
   size_t whole =
       of.chunks * world_.pools.size(); // a tail leaves with the last session that has it, leased or not
-  auto kept = world_.model.keeps(std::span(objects).first(whole), at);
-  leases_.push_back({{id->begin(), id->end()}, of, at, 0, kept});
+  bool cancelled = world_.cancelled_lookups.contains({group_, named});
+  auto kept = cancelled ? 0 : world_.model.keeps(std::span(objects).first(whole), at);
+  leases_.push_back({{id->begin(), id->end()}, of, at, 0, kept, named, false});
+  if (named != 0 && !cancelled)
+    world_.leased_lookups[{group_, named}] = this;
 }
 
 simulated_client::lease* simulated_client::any_lease() {
@@ -301,6 +308,7 @@ void simulated_client::read_leased() {
   if (of_lease == nullptr || world_.isolated[group_])
     return;
   ++of_lease->busy;
+  of_lease->read = true;
   prompt of = of_lease->of;
   auto id = of_lease->id;
   uint64_t at = of_lease->asked;

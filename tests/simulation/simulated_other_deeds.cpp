@@ -116,6 +116,7 @@ void simulated_client::clear(bool all) {
 void simulated_client::await_lookup() {
   uint64_t last = world_.named_lookups[group_];
   uint64_t number = random_.between(last > 2 ? last - 2 : 1, last + 1);
+  world_.awaited_lookups.insert({group_, number});
   ask(
       kind::await_lookup,
       [&](builder& b) {
@@ -129,6 +130,60 @@ void simulated_client::await_lookup() {
         auto since = std::max(answered->second, reads_since_);
         if (reads_ && world_.events.now() - since > told_within)
           world_.model.broke("who waits for lookup " + std::to_string(number) + " is not told of its answer");
+      });
+}
+
+/// The lease of an answered lookup ends, whoever cancels it, unless others were told of it or it is read in place.
+void simulated_client::cancel_lookup() {
+  uint64_t last = world_.named_lookups[group_];
+  if (last == 0)
+    return;
+  uint64_t number = random_.between(last > 4 ? last - 4 : 1, last);
+  auto of = std::pair{group_, number};
+  world_.cancelled_lookups.insert(of);
+  auto leased = world_.leased_lookups.find(of);
+  simulated_client* owner = leased == world_.leased_lookups.end() ? nullptr : leased->second;
+  if (lease* one = owner == nullptr ? nullptr : owner->lease_of_lookup(number)) {
+    world_.model.ends_keep(one->kept);
+    if (one->read || world_.awaited_lookups.contains(of))
+      owner = nullptr;
+  }
+  ask(
+      kind::cancel,
+      [&](builder& b) { return wire::CreateCancel(b, 0, b.CreateVector(client_world::lookup_id(number))); },
+      [owner, number](answer& got) {
+        auto table = got.good() ? protocol::parse<wire::CancelAnswer>(got.body) : fail(errc::internal, "");
+        if (owner != nullptr && table && (*table)->found())
+          owner->use_cancelled_lease(number);
+      });
+}
+
+simulated_client::lease* simulated_client::lease_of_lookup(uint64_t named) {
+  auto found =
+      std::find_if(leases_.begin(), leases_.end(), [&](const lease& each) { return each.named == named; });
+  return found == leases_.end() ? nullptr : &*found;
+}
+
+void simulated_client::use_cancelled_lease(uint64_t named) {
+  lease* one = lease_of_lookup(named);
+  if (one == nullptr || one->read || world_.awaited_lookups.contains({group_, named}))
+    return;
+  auto objects = objects_of(one->of);
+  auto taken = take_slots(objects);
+  if (!taken)
+    return;
+  ask(
+      kind::load,
+      [&](builder& b) {
+        auto id = b.CreateVector(one->id);
+        auto places = runs(b, *taken, objects);
+        return wire::CreateLoad(b, 0, 0, id, 0, one->of.all(), region_, places);
+      },
+      [this, named, slots_of = *taken](answer& got) {
+        if (got.good())
+          world_.model.broke("a load under the lease of lookup " + std::to_string(named) +
+                             ", which was cancelled, is answered");
+        free_slots(slots_of);
       });
 }
 
