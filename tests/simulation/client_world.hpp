@@ -80,9 +80,10 @@ struct client_world {
   std::chrono::nanoseconds thinks_most{1'000'000};
   uint32_t cut = 0; ///< of a million sends and receives of clients, that move only a part
   client_mix mix{};
-  bool roomy = false;   ///< nothing is evicted unless somebody asks
-  bool healthy = false; ///< no operation of the disk fails or takes long
-  bool tails = false;   ///< some prompts end with a partial chunk
+  bool roomy = false;                        ///< nothing is evicted unless somebody asks
+  std::chrono::nanoseconds answers_within{}; ///< requests, unless a client holds what they wait for
+  bool healthy = false;                      ///< no operation of the disk fails or takes long
+  bool tails = false;                        ///< some prompts end with a partial chunk
   bool names_lookups = false;
   std::map<uint32_t, uint64_t> named_lookups;                                         ///< so far, by group
   std::map<std::pair<uint32_t, uint64_t>, std::chrono::nanoseconds> answered_lookups; ///< by group and number
@@ -96,7 +97,9 @@ struct client_world {
     uint64_t kept = 0;      ///< in the model
   };
   std::map<std::tuple<uint32_t, uint32_t, uint32_t, uint32_t, bool>, pinned> pins; ///< by prompt
-  bool down = false;                                                               ///< there is no daemon
+  size_t hinderers = 0; ///< what clients hold for as long as they like, and others wait for
+  std::chrono::nanoseconds hindered_until{}; ///< the last of them ended
+  bool down = false;                         ///< there is no daemon
   std::function<void(const std::string&)> trace;
 
   static constexpr std::array policies{"lru", "arc", "kmg", "s3fifo", "fifo"};
@@ -117,6 +120,8 @@ struct client_world {
     uint32_t all() const { return chunks + (tail ? 1 : 0); }
     uint32_t tokens() const { return chunks * chunk_tokens + (tail ? tail_tokens : 0); }
   };
+  /// From now on a client holds what others may wait for, until the returned token ends.
+  std::shared_ptr<void> hinder();
   /// The daemon has ended, and what it had only in its memory.
   void forget_daemon() {
     pins.clear();

@@ -22,6 +22,9 @@ std::string path_of(size_t number) {
   return std::string(simulated_calls::folder) + "/d" + std::to_string(number);
 }
 
+/// A bit rots after so many events.
+constexpr uint64_t rot_after = 100;
+
 /// All deadlines are shorter than this.
 constexpr auto longest_request = minutes(30);
 /// What is left of clients that are gone ends within this.
@@ -61,6 +64,7 @@ void daemon_run::say(const std::string& what) {
 void daemon_run::draw() {
   draw_machine();
   draw_operators();
+  draw_hot_spot();
   draw_clients();
   leave_out();
 }
@@ -79,6 +83,7 @@ void daemon_run::leave_out() {
   if (!bounds.has("actor_delays"))
     life_.actors = {};
   vanishes_ = vanishes_ && bounds.has("vanishing");
+  rots_ = rots_ && bounds.has("rot");
   for (size_t i = 0; i < deeds; ++i)
     if (!bounds.has(deed_names[i]))
       world_.mix[i] = 0;
@@ -193,16 +198,20 @@ void daemon_run::draw_clients() {
   for (size_t i = 0; i < deeds; ++i)
     world_.mix[i] = random_.below(4) == 0 ? 0 : random_.below(6) == 0 ? 10 * most[i] : most[i];
   world_.mix[static_cast<size_t>(deed::store)] = most[0];
+  heat_mix();
   world_.roomy = roomy_;
+  world_.answers_within = std::chrono::milliseconds(200) + 50 * (10 * life_.actors.most + life_.sockets.most);
   world_.tails = random_.coin();
   world_.names_lookups = random_.coin();
   world_.healthy =
-      !life_.with.disk.enabled() || (faults_ == disk_faults{} && life_.disk.long_ones == 0 && !vanishes_);
+      !life_.with.disk.enabled() || (faults_ == disk_faults{.short_reads = faults_.short_reads} &&
+                                     life_.disk.long_ones == 0 && !vanishes_ && !rots_);
   bool all_on_disk = life_.with.disk.enabled() && life_.with.disk.admission == "always" &&
                      life_.with.disk.demotion != "selective";
-  model_.promise({.all_found = roomy_,
+  bool all_found = roomy_ || hot_ == hot_spot::restarts;
+  model_.promise({.all_found = all_found,
                   .kept_found = world_.healthy,
-                  .restart_keeps = roomy_ && world_.healthy && all_on_disk});
+                  .restart_keeps = all_found && world_.healthy && all_on_disk});
   auto count = static_cast<uint32_t>(random_.between(1, 6));
   for (uint32_t i = 0; i < count; ++i) {
     auto group = static_cast<uint32_t>(random_.below(world_.sockets.size()));
@@ -275,7 +284,7 @@ void daemon_run::play_all() {
   for (uint64_t lives = std::min<uint64_t>(random_.below(4), how_.bounds.lives);
        lives > 0 && broken().empty(); --lives) {
     live();
-    if (random_.below(3) == 0 && broken().empty())
+    if (random_.below(3) < (hot_ == hot_spot::restarts ? 2U : 1U) && broken().empty())
       restart();
     else if (broken().empty())
       crash();
@@ -308,6 +317,8 @@ void daemon_run::live() {
     }
     if (left == returns)
       return_disk();
+    if (rots_ && random_.below(rot_after) == 0)
+      disk_->rot();
     if (std::exchange(cleared, model_.clears_answered()) != model_.clears_answered() && random_.coin())
       left = std::min(left, random_.between(1, 30));
   }
@@ -369,6 +380,8 @@ void daemon_run::restart() {
   disk_->end_process();
   disk_->set_faults({});
   boot();
+  for (uint32_t group = 0; group < world_.sockets.size() && broken().empty(); ++group)
+    check_restarted(group);
 }
 
 /// All clients come to their end: every request is answered, and nothing of them is left.

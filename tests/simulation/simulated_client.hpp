@@ -57,6 +57,7 @@ class simulated_client {
     uint64_t at = 0;
     handler done;
     std::function<void()> lost; ///< the connection has ended
+    std::chrono::nanoseconds since{};
   };
   using prompt = client_world::prompt;
   struct lease {
@@ -127,7 +128,11 @@ class simulated_client {
   void cancel();
   void reserve();
   void write_reserved(uint64_t reservation, const std::vector<wire::Location>& places,
-                      const std::vector<daemon_model::version>& versions, uint64_t at);
+                      const std::vector<daemon_model::version>& versions, uint64_t at,
+                      const std::shared_ptr<void>& reserved);
+
+  void end_reserved(uint64_t reservation, const std::vector<daemon_model::version>& versions, uint64_t at,
+                    const std::shared_ptr<void>& reserved);
 
   /// Returns false if there is no memory for it. `prefix` writes the prompt, `done` is told whether all of it is there.
   bool store_objects(const prompt& of, uint32_t first,
@@ -186,6 +191,9 @@ class simulated_client {
   lease* any_lease();
   void map_segment(uint32_t segment, std::function<void(const mapping*)> then);
   void look_at(reading& of);
+  void stop_reading();
+  void read_again();
+  void check_wait(const asked& request) const;
 
   client_world& world_;
   uint32_t number_;
@@ -195,6 +203,8 @@ class simulated_client {
   uint64_t life_ = 0; ///< connections and processes so far
   bool reads_ = true;
   std::chrono::nanoseconds reads_since_{};
+  std::shared_ptr<void> reads_nothing_;              ///< while it does not
+  std::vector<std::shared_ptr<void>> left_reserved_; ///< reservations that nobody ends before the connection
   bool acting_ = false;
   simulated_peer process_;
   unique_fd socket_;
@@ -228,7 +238,7 @@ void simulated_client::ask(protocol::kind verb, Build&& build, handler done, std
     return;
   uint64_t id = ++last_request_;
   auto bytes = test::frame_with(verb, id, std::forward<Build>(build), attached ? 1 : 0);
-  open_[id] = {verb, world_.model.now(), std::move(done), std::move(lost)};
+  open_[id] = {verb, world_.model.now(), std::move(done), std::move(lost), world_.events.now()};
   world_.events.note({7, number_, id, static_cast<uint64_t>(verb), bytes.size()});
   if (world_.trace)
     say("asks " + std::to_string(id) + ": " + std::string(protocol::to_string(verb)));

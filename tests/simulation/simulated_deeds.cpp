@@ -1,6 +1,8 @@
 // What a simulated client does, and what it makes of the answers.
 #include "simulated_client.hpp"
 
+#include "simulated_sockets.hpp"
+
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -14,6 +16,7 @@ using protocol::kind;
 namespace {
 
 constexpr size_t asked_together = 6; ///< requests of a client in progress
+constexpr std::chrono::nanoseconds longest_reserved = std::chrono::milliseconds(20);
 constexpr auto long_pause = std::chrono::seconds(5);
 
 } // namespace
@@ -51,8 +54,10 @@ void simulated_client::do_one(deed which) {
     case deed::disconnect: disconnect(false); break;
     case deed::die: disconnect(true); break;
     case deed::stop_reading:
-      reads_ = !reads_;
-      reads_since_ = world_.events.now();
+      if (reads_)
+        stop_reading();
+      else
+        read_again();
       break;
     case deed::await_lookup: await_lookup(); break;
     case deed::cancel_lookup: cancel_lookup(); break;
@@ -388,13 +393,14 @@ void simulated_client::reserve() {
   for (const named_object& each : objects)
     versions.push_back(world_.model.writes(each));
   uint64_t at = world_.model.now();
+  auto reserved = world_.hinder();
   ask(
       kind::reserve,
       [&](builder& b) {
         auto prefix = write(b, of);
         return wire::CreateReserve(b, spaces_[of.space], prefix, 0, 0, deadline());
       },
-      [this, versions, at](answer& got) {
+      [this, versions, at, reserved](answer& got) {
         auto table = got.good() ? protocol::parse<wire::ReserveAnswer>(got.body) : fail(errc::internal, "");
         if (!table) {
           world_.model.stored(versions, at, false);
@@ -403,31 +409,49 @@ void simulated_client::reserve() {
         std::vector<wire::Location> places;
         for (const wire::Location* each : *(*table)->locations())
           places.push_back(*each);
-        map_segment((*table)->segment(),
-                    [this, number = (*table)->reservation(), places, versions, at](const mapping* there) {
-                      if (there != nullptr)
-                        write_reserved(number, places, versions, at);
-                    });
+        map_segment((*table)->segment(), [this, number = (*table)->reservation(), places, versions, at,
+                                          reserved](const mapping* there) {
+          if (there != nullptr)
+            write_reserved(number, places, versions, at, reserved);
+          else
+            left_reserved_.push_back(reserved);
+        });
       });
 }
 
 void simulated_client::write_reserved(uint64_t reservation, const std::vector<wire::Location>& places,
-                                      const std::vector<daemon_model::version>& versions, uint64_t at) {
+                                      const std::vector<daemon_model::version>& versions, uint64_t at,
+                                      const std::shared_ptr<void>& reserved) {
   for (size_t i = 0; i < std::min(places.size(), versions.size()); ++i) {
     const wire::Location& each = places[i];
     const mapping& in = segments_[each.segment()];
     if (each.bytes() != 0 && each.offset() + each.bytes() <= in.bytes)
       daemon_model::fill({in.data + each.offset(), each.bytes()}, versions[i]);
   }
+  auto most = static_cast<uint64_t>(longest_reserved.count());
+  if (random_.coin()) {
+    end_reserved(reservation, versions, at, reserved);
+    return;
+  }
+  world_.events.after(std::chrono::nanoseconds(random_.below(most)),
+                      [this, reservation, versions, at, reserved, connection = connection_] {
+                        if (connected() && connection_ == connection)
+                          end_reserved(reservation, versions, at, reserved);
+                      });
+}
+
+void simulated_client::end_reserved(uint64_t reservation, const std::vector<daemon_model::version>& versions,
+                                    uint64_t at, const std::shared_ptr<void>& reserved) {
+  simulated_sockets::touch();
   if (random_.below(4) == 0) {
     ask(
         kind::abort, [&](builder& b) { return wire::CreateAbort(b, reservation); },
-        [this, versions, at](answer&) { world_.model.stored(versions, at, false); });
+        [this, versions, at, reserved](answer&) { world_.model.stored(versions, at, false); });
     return;
   }
   ask(
       kind::commit, [&](builder& b) { return wire::CreateCommit(b, reservation, deadline()); },
-      [this, versions, at](answer& got) { world_.model.stored(versions, at, got.good()); });
+      [this, versions, at, reserved](answer& got) { world_.model.stored(versions, at, got.good()); });
 }
 
 } // namespace terrace::simulation

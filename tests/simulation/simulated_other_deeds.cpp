@@ -17,6 +17,8 @@ namespace {
 /// A client that reads is told of an answer within this.
 constexpr auto told_within = std::chrono::seconds(2);
 
+constexpr std::ptrdiff_t await_lookups_at_ease = 2; ///< of a client
+
 /// Verbs whose samples do not disturb correct clients, however their bytes are changed.
 bool harmless(kind verb) {
   switch (verb) {
@@ -117,13 +119,17 @@ void simulated_client::await_lookup() {
   uint64_t last = world_.named_lookups[group_];
   uint64_t number = random_.between(last > 2 ? last - 2 : 1, last + 1);
   world_.awaited_lookups.insert({group_, number});
+  auto waiting = std::count_if(open_.begin(), open_.end(),
+                               [](const auto& each) { return each.second.verb == kind::await_lookup; });
+  // Many of them have all that a connection may ask at a time, so what it asks else waits for them.
+  auto hinders = waiting >= await_lookups_at_ease ? world_.hinder() : nullptr;
   ask(
       kind::await_lookup,
       [&](builder& b) {
         auto id = b.CreateVector(client_world::lookup_id(number));
         return wire::CreateAwaitLookup(b, id, static_cast<uint32_t>(random_.between(1, 20'000)));
       },
-      [this, number](answer& got) {
+      [this, number, hinders](answer& got) {
         auto answered = world_.answered_lookups.find({group_, number});
         if (got.code() != errc::deadline || answered == world_.answered_lookups.end())
           return;
