@@ -200,7 +200,8 @@ void daemon_run::draw_clients() {
   world_.mix[static_cast<size_t>(deed::store)] = most[0];
   heat_mix();
   world_.roomy = roomy_;
-  world_.answers_within = std::chrono::milliseconds(200) + 50 * (10 * life_.actors.most + life_.sockets.most);
+  world_.answers_within = std::chrono::milliseconds(200) + 100 * life_.disk.most +
+                          50 * (10 * life_.actors.most + life_.sockets.most);
   world_.tails = random_.coin();
   world_.names_lookups = random_.coin();
   world_.healthy =
@@ -210,6 +211,7 @@ void daemon_run::draw_clients() {
                      life_.with.disk.demotion != "selective";
   bool all_found = roomy_ || hot_ == hot_spot::restarts;
   model_.promise({.all_found = all_found,
+                  .disk_has_all = !roomy_,
                   .kept_found = world_.healthy,
                   .restart_keeps = all_found && world_.healthy && all_on_disk});
   auto count = static_cast<uint32_t>(random_.between(1, 6));

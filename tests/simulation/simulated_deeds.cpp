@@ -141,6 +141,7 @@ bool simulated_client::store_objects(const prompt& of, uint32_t first,
     daemon_model::fill(slot((*taken)[i], objects[i].pool), versions.back());
   }
   uint64_t at = world_.model.now();
+  say("stores " + of.text() + " from chunk " + std::to_string(first) + " on");
   uint32_t chunks = of.all() - first;
   ask(
       kind::store,
@@ -394,6 +395,7 @@ void simulated_client::reserve() {
     versions.push_back(world_.model.writes(each));
   uint64_t at = world_.model.now();
   auto reserved = world_.hinder();
+  say("reserves " + of.text());
   ask(
       kind::reserve,
       [&](builder& b) {
