@@ -200,7 +200,7 @@ void daemon_run::draw_clients() {
   world_.mix[static_cast<size_t>(deed::store)] = most[0];
   heat_mix();
   world_.roomy = roomy_;
-  world_.answers_within = std::chrono::milliseconds(200) + 100 * life_.disk.most +
+  world_.answers_within = std::chrono::milliseconds(20) + 100 * life_.disk.most +
                           50 * (10 * life_.actors.most + life_.sockets.most);
   world_.tails = random_.coin();
   world_.names_lookups = random_.coin();
@@ -286,7 +286,7 @@ void daemon_run::play_all() {
   for (uint64_t lives = std::min<uint64_t>(random_.below(4), how_.bounds.lives);
        lives > 0 && broken().empty(); --lives) {
     live();
-    if (random_.below(3) < (hot_ == hot_spot::restarts ? 2U : 1U) && broken().empty())
+    if (random_.below(6) < restarts_of_six() && broken().empty())
       restart();
     else if (broken().empty())
       crash();
@@ -304,6 +304,11 @@ void daemon_run::boot() {
     daemon_->step();
   disk_->set_faults(faults_);
   world_.down = false;
+}
+
+/// Of six ends of a daemon's life so many are in order.
+uint64_t daemon_run::restarts_of_six() const {
+  return hot_ == hot_spot::restarts ? 4 : hot_ == hot_spot::power ? 0 : 2;
 }
 
 /// Some events, and then anything may happen: rather soon after a clear was answered, which nobody may forget.
@@ -342,7 +347,7 @@ void daemon_run::crash() {
   return_disk();
   auto left = std::make_unique<simulated_disk>(disk_->snapshot(random_.next()));
   daemon_->process().ring().leave_writes(*left);
-  bool power = random_.coin();
+  bool power = random_.coin() || hot_ == hot_spot::power;
   if (power)
     left->crash();
   else

@@ -32,9 +32,10 @@ enum class hot_spot : uint8_t {
   clears,       ///< while objects come from the disk
   leases,       ///< hold all memory
   tails,        ///< of sessions, equal ones
+  power,        ///< fails while objects of several sizes replace each other on a full disk
   none,
 };
-constexpr size_t hot_spots = 6;
+constexpr size_t hot_spots = 7;
 
 class daemon_run {
  public:
@@ -69,6 +70,7 @@ class daemon_run {
   void play_all();
   void boot();
   void live();
+  uint64_t restarts_of_six() const;
   void return_disk();
   void reload();
   void crash();

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <numeric>
 #include <utility>
 
 namespace terrace::simulation {
@@ -31,15 +32,16 @@ void daemon_run::draw_hot_spot() {
   auto drawn = random_.below(of_all_seeds);
   hot_ = drawn < hot_spots ? static_cast<hot_spot>(drawn) : hot_spot::none;
   settings& with = life_.with;
-  uint64_t chunk = 0;
-  for (uint32_t bytes : world_.pools)
-    chunk += physical_bytes_for(bytes);
+  auto chunk = [this] {
+    return std::accumulate(world_.pools.begin(), world_.pools.end(), uint64_t{0},
+                           [](uint64_t sum, uint32_t bytes) { return sum + physical_bytes_for(bytes); });
+  };
   auto groups = with.listen.size();
   auto host_has = [&](uint64_t chunks) {
     roomy_ = false;
-    with.host.bytes = groups * ((chunk * chunks + page_bytes - 1) / page_bytes * page_bytes);
+    with.host.bytes = groups * ((chunk() * chunks + page_bytes - 1) / page_bytes * page_bytes);
   };
-  uint64_t all = chunk * world_.spaces * world_.prompts * (world_.chunks + 1);
+  uint64_t all = chunk() * world_.spaces * world_.prompts * (world_.chunks + 1);
   auto disk_has_all = [&] {
     with.disk.bytes = groups * (2 * all + 4 * mebibyte);
     with.disk.admission = "always";
@@ -74,10 +76,25 @@ void daemon_run::draw_hot_spot() {
       host_has(random_.between(3, 5));
       break;
     case hot_spot::clears:
+      // Whoever clears is often slower than a whole load.
+      life_.actors.most = std::chrono::milliseconds(1);
+      life_.actors.differ = true;
+      life_.disk.most = life_.disk.least;
       disk_has_all();
       host_has(random_.between(3, 6));
       break;
     case hot_spot::leases: host_has(random_.between(3, 6)); break;
+    case hot_spot::power:
+      no_device_fails();
+      world_.pools = {static_cast<uint32_t>(random_.between(3000, 9000)),
+                      static_cast<uint32_t>(random_.between(9000, 30'000))};
+      world_.prompts = 12;
+      world_.chunks = 6;
+      with.disk.bytes = groups * mebibyte;
+      with.disk.admission = "always";
+      with.disk.demotion = "write_through";
+      host_has(10);
+      break;
     case hot_spot::tails:
       world_.prompts = static_cast<uint32_t>(random_.between(1, 2));
       host_has(random_.between(10, 40));
@@ -93,7 +110,11 @@ void daemon_run::heat_mix() {
     case hot_spot::rotting:
       only(mix, {{deed::store, 20}, {deed::load, 40}, {deed::lease, 10}, {deed::load_leased, 10}});
       break;
-    case hot_spot::reservations: only(mix, {{deed::reserve, 30}, {deed::store, 30}, {deed::load, 5}}); break;
+    case hot_spot::reservations:
+      only(mix, {{deed::reserve, 30}, {deed::store, 30}, {deed::load, 5}});
+      world_.thinks_most = std::chrono::nanoseconds(1U << random_.between(22, 27));
+      break;
+    case hot_spot::power: only(mix, {{deed::store, 40}, {deed::load, 10}}); break;
     case hot_spot::clears:
       only(mix, {{deed::store, 20}, {deed::load, 40}, {deed::clear_space, 5}, {deed::clear_all, 5}});
       break;
