@@ -83,6 +83,7 @@ struct client_world {
   bool roomy = false;                        ///< nothing is evicted unless somebody asks
   std::chrono::nanoseconds answers_within{}; ///< requests, unless a client holds what they wait for
   bool healthy = false;                      ///< no operation of the disk fails or takes long
+  bool sound = false;                        ///< and no crash has cut off what was being written
   bool tails = false;                        ///< some prompts end with a partial chunk
   bool names_lookups = false;
   std::map<uint32_t, uint64_t> named_lookups;                                         ///< so far, by group

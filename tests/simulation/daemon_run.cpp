@@ -201,12 +201,13 @@ void daemon_run::draw_clients() {
   heat_mix();
   world_.roomy = roomy_;
   world_.answers_within = std::chrono::milliseconds(20) + 100 * life_.disk.most +
-                          50 * (10 * life_.actors.most + life_.sockets.most);
+                          300 * (10 * life_.actors.most + life_.sockets.most);
   world_.tails = random_.coin();
   world_.names_lookups = random_.coin();
   world_.healthy =
       !life_.with.disk.enabled() || (faults_ == disk_faults{.short_reads = faults_.short_reads} &&
                                      life_.disk.long_ones == 0 && !vanishes_ && !rots_);
+  world_.sound = world_.healthy;
   bool all_on_disk = life_.with.disk.enabled() && life_.with.disk.admission == "always" &&
                      life_.with.disk.demotion != "selective";
   bool all_found = roomy_ || hot_ == hot_spot::restarts;
@@ -316,7 +317,8 @@ void daemon_run::live() {
   uint64_t cleared = model_.clears_answered();
   uint64_t vanishes = vanishes_ ? random_.below(6000) : UINT64_MAX;
   uint64_t returns = vanishes_ && vanishes > 0 ? random_.below(vanishes) : UINT64_MAX;
-  for (uint64_t left = std::min<uint64_t>(random_.below(6000), how_.bounds.events); left > 0 && advance();
+  uint64_t most = hot_ == hot_spot::restarts ? 1500 : 6000; // while clients still store
+  for (uint64_t left = std::min<uint64_t>(random_.below(most), how_.bounds.events); left > 0 && advance();
        --left) {
     if (left == vanishes) {
       say("the disk vanishes");
@@ -348,17 +350,22 @@ void daemon_run::crash() {
   auto left = std::make_unique<simulated_disk>(disk_->snapshot(random_.next()));
   daemon_->process().ring().leave_writes(*left);
   bool power = random_.coin() || hot_ == hot_spot::power;
-  if (power)
+  if (hot_ == hot_spot::power)
+    left->crash(random_.coin() ? survival::changes : survival::sectors);
+  else if (power)
     left->crash();
   else
     left->end_process();
   left->set_faults({});
   model_.crashed();
+  world_.sound = false;
   world_.forget_daemon();
   daemon_.reset(); // on the old disk, which nobody sees any more
   disk_ = std::move(left);
   calls_.mount(*disk_);
   boot();
+  for (uint32_t group = 0; group < world_.sockets.size() && broken().empty(); ++group)
+    check_recovered(group);
 }
 
 /// As systemd does: clients lose their connections, and the daemon ends in order.

@@ -79,6 +79,7 @@ class daemon_run {
   class end_check;
   void check_empty(uint32_t group);
   void check_restarted(uint32_t group);
+  void check_recovered(uint32_t group);
   bool advance(); ///< false: it is time to stop
   bool advance_until(const std::function<bool()>& done, std::chrono::nanoseconds within);
   void look_at_sockets();

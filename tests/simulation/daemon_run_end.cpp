@@ -141,6 +141,20 @@ class daemon_run::end_check {
   uint32_t group_, space_, number_ = 0;
 };
 
+/// Nothing is recovered twice, and no space of it is free.
+void daemon_run::check_recovered(uint32_t group) {
+  operator_client by(world_.sockets[group], [&] {
+    simulated_sockets::touch();
+    return daemon_->step();
+  });
+  auto check = by.ask(kind::check, [](auto& b) { return wire::CreateCheck(b); });
+  if (check.is_error()) // a client checks, too
+    return;
+  const auto& counted = check.as<wire::CheckAnswer>();
+  if (counted.count() != 0)
+    model_.broke("after a crash: " + counted.differences()->Get(0)->str());
+}
+
 /// What was stored before is found.
 void daemon_run::check_restarted(uint32_t group) {
   operator_client by(world_.sockets[group], [&] {

@@ -52,17 +52,24 @@ void daemon_run::draw_hot_spot() {
     life_.disk.long_ones = 0;
     vanishes_ = false;
   };
+  auto no_operator_changes = [&] {
+    with.quota.clear();
+    world_.quotas.clear();
+    world_.reload = nullptr;
+  };
   switch (hot_) {
-    case hot_spot::none: return;
+    case hot_spot::none:
+      if (random_.below(4) == 0 && faults_ == disk_faults{})
+        faults_.short_reads = 200'000;
+      return;
     case hot_spot::restarts:
-      with.quota.clear();
-      world_.quotas.clear();
-      world_.reload = nullptr;
+      no_operator_changes();
       no_device_fails();
+      with.disk.depth = random_.coin() ? 1 : with.disk.depth; // writes wait in line
       faults_.short_reads = random_.coin() ? 500'000 : 0;
       life_.disk.most = life_.disk.most * (1 << random_.below(7));
       disk_has_all();
-      host_has(random_.between(3, 20));
+      host_has(random_.between(10, 40));
       break;
     case hot_spot::rotting:
       disk_has_all();
@@ -73,6 +80,8 @@ void daemon_run::draw_hot_spot() {
       for (size_t group = 0; group < groups; ++group)
         world_.isolated[group] = with.listen[group].isolated = false;
       no_device_fails();
+      life_.actors = {};
+      life_.sockets = {};
       host_has(random_.between(3, 5));
       break;
     case hot_spot::clears:
@@ -81,7 +90,7 @@ void daemon_run::draw_hot_spot() {
       life_.actors.differ = true;
       life_.disk.most = life_.disk.least;
       disk_has_all();
-      host_has(random_.between(3, 6));
+      host_has(3);
       break;
     case hot_spot::leases: host_has(random_.between(3, 6)); break;
     case hot_spot::power:
@@ -97,7 +106,11 @@ void daemon_run::draw_hot_spot() {
       break;
     case hot_spot::tails:
       world_.prompts = static_cast<uint32_t>(random_.between(1, 2));
-      host_has(random_.between(10, 40));
+      no_operator_changes();
+      no_device_fails();
+      disk_has_all();
+      with.host.bytes = groups * (4 * all + mebibyte);
+      roomy_ = true;
       break;
   }
 }
@@ -112,11 +125,15 @@ void daemon_run::heat_mix() {
       break;
     case hot_spot::reservations:
       only(mix, {{deed::reserve, 30}, {deed::store, 30}, {deed::load, 5}});
-      world_.thinks_most = std::chrono::nanoseconds(1U << random_.between(22, 27));
+      world_.thinks_most = std::chrono::nanoseconds(1U << random_.between(25, 28));
       break;
     case hot_spot::power: only(mix, {{deed::store, 40}, {deed::load, 10}}); break;
     case hot_spot::clears:
-      only(mix, {{deed::store, 20}, {deed::load, 40}, {deed::clear_space, 5}, {deed::clear_all, 5}});
+      only(mix, {{deed::store, 20},
+                 {deed::move, 15},
+                 {deed::load, 40},
+                 {deed::clear_space, 2},
+                 {deed::clear_all, 2}});
       break;
     case hot_spot::leases:
       only(mix, {{deed::store, 40},

@@ -193,6 +193,8 @@ void simulated_client::load(bool leased) {
           each.busy -= each.id == id && each.busy > 0 ? 1 : 0;
         auto table = got.good() ? protocol::parse<wire::LoadAnswer>(got.body) : fail(errc::internal, "");
         size_t count = table ? (*table)->delivered_chunks() * world_.pools.size() : 0;
+        if (table && (*table)->missing() != nullptr && (*table)->missing()->damaged() && world_.sound)
+          world_.model.broke("a load finds a damaged object, although no device fails");
         if (count > objects.size())
           world_.model.broke("a load delivered more than was asked for");
         for (size_t i = 0; i < std::min(count, objects.size()); ++i)
