@@ -89,6 +89,8 @@ void daemon_run::draw_hot_spot() {
       life_.actors.most = std::chrono::milliseconds(1);
       life_.actors.differ = true;
       life_.disk.most = life_.disk.least;
+      world_.prompts = static_cast<uint32_t>(random_.between(1, 2));
+      world_.spaces = 1;
       disk_has_all();
       host_has(3);
       break;
@@ -130,7 +132,7 @@ void daemon_run::heat_mix() {
     case hot_spot::power: only(mix, {{deed::store, 40}, {deed::load, 10}}); break;
     case hot_spot::clears:
       only(mix, {{deed::store, 20},
-                 {deed::move, 15},
+                 {deed::move, 20},
                  {deed::load, 40},
                  {deed::clear_space, 2},
                  {deed::clear_all, 2}});

@@ -124,8 +124,6 @@ class simulated_client {
                 const daemon_model::expectation& expected, const wire::LookupAnswer& told, uint64_t named);
   void read_leased();
   void release();
-  void prefetch();
-  void cancel();
   void reserve();
   void write_reserved(uint64_t reservation, const std::vector<wire::Location>& places,
                       const std::vector<daemon_model::version>& versions, uint64_t at,
@@ -162,6 +160,8 @@ class simulated_client {
   // ---- and in simulated_other_deeds.cpp ----
   void pin();
   void unpin();
+  void prefetch();
+  void cancel();
   void await_lookup();
   void cancel_lookup();
   lease* lease_of_lookup(uint64_t named);

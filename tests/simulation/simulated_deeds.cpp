@@ -16,7 +16,7 @@ using protocol::kind;
 namespace {
 
 constexpr size_t asked_together = 6; ///< requests of a client in progress
-constexpr std::chrono::nanoseconds longest_reserved = std::chrono::milliseconds(20);
+constexpr uint64_t reserved_for = 8; ///< times as long as a client thinks, at most
 constexpr auto long_pause = std::chrono::seconds(5);
 
 } // namespace
@@ -262,29 +262,6 @@ simulated_client::lease* simulated_client::any_lease() {
   return leases_.empty() ? nullptr : &leases_[random_.below(leases_.size())];
 }
 
-void simulated_client::prefetch() {
-  prompt of = any_prompt();
-  lease* under = random_.coin() ? any_lease() : nullptr;
-  std::vector<uint8_t> id = under != nullptr ? under->id : std::vector<uint8_t>();
-  auto rule = static_cast<wire::StopRule>(random_.below(3));
-  ask(kind::prefetch, [&](builder& b) {
-    auto prefix = under != nullptr ? 0 : write(b, of);
-    auto named = under != nullptr ? b.CreateVector(id) : 0;
-    uint32_t until =
-        rule == wire::StopRule::deadline ? static_cast<uint32_t>(random_.between(1, 500)) : deadline();
-    return wire::CreatePrefetch(b, under != nullptr ? 0 : spaces_[of.space], prefix, named, 0, 1, rule,
-                                until);
-  });
-}
-
-void simulated_client::cancel() {
-  if (open_.empty())
-    return;
-  auto which = open_.begin();
-  std::advance(which, static_cast<std::ptrdiff_t>(random_.below(open_.size())));
-  ask(kind::cancel, [id = which->first](builder& b) { return wire::CreateCancel(b, id); });
-}
-
 // ---- in place ----
 
 void simulated_client::map_segment(uint32_t segment, std::function<void(const mapping*)> then) {
@@ -396,7 +373,6 @@ void simulated_client::reserve() {
   for (const named_object& each : objects)
     versions.push_back(world_.model.writes(each));
   uint64_t at = world_.model.now();
-  auto reserved = world_.hinder();
   say("reserves " + of.text());
   ask(
       kind::reserve,
@@ -404,12 +380,13 @@ void simulated_client::reserve() {
         auto prefix = write(b, of);
         return wire::CreateReserve(b, spaces_[of.space], prefix, 0, 0, deadline());
       },
-      [this, versions, at, reserved](answer& got) {
+      [this, versions, at](answer& got) {
         auto table = got.good() ? protocol::parse<wire::ReserveAnswer>(got.body) : fail(errc::internal, "");
         if (!table) {
           world_.model.stored(versions, at, false);
           return;
         }
+        auto reserved = world_.hinder();
         std::vector<wire::Location> places;
         for (const wire::Location* each : *(*table)->locations())
           places.push_back(*each);
@@ -432,7 +409,7 @@ void simulated_client::write_reserved(uint64_t reservation, const std::vector<wi
     if (each.bytes() != 0 && each.offset() + each.bytes() <= in.bytes)
       daemon_model::fill({in.data + each.offset(), each.bytes()}, versions[i]);
   }
-  auto most = static_cast<uint64_t>(longest_reserved.count());
+  auto most = reserved_for * static_cast<uint64_t>(world_.thinks_most.count());
   if (random_.coin()) {
     end_reserved(reservation, versions, at, reserved);
     return;

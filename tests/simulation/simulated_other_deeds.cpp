@@ -1,4 +1,4 @@
-// What a simulated client does with sessions and as an operator, and what it sends that no correct client would.
+// What a simulated client asks ahead, cancels and does as an operator, and what it sends that no correct client would.
 #include "simulated_client.hpp"
 
 #include "tests/fuzz/sample_frames.hpp"
@@ -137,6 +137,29 @@ void simulated_client::await_lookup() {
         if (reads_ && world_.events.now() - since > told_within)
           world_.model.broke("who waits for lookup " + std::to_string(number) + " is not told of its answer");
       });
+}
+
+void simulated_client::prefetch() {
+  prompt of = any_prompt();
+  lease* under = random_.coin() ? any_lease() : nullptr;
+  std::vector<uint8_t> id = under != nullptr ? under->id : std::vector<uint8_t>();
+  auto rule = static_cast<wire::StopRule>(random_.below(3));
+  ask(kind::prefetch, [&](builder& b) {
+    auto prefix = under != nullptr ? 0 : write(b, of);
+    auto named = under != nullptr ? b.CreateVector(id) : 0;
+    uint32_t until =
+        rule == wire::StopRule::deadline ? static_cast<uint32_t>(random_.between(1, 500)) : deadline();
+    return wire::CreatePrefetch(b, under != nullptr ? 0 : spaces_[of.space], prefix, named, 0, 1, rule,
+                                until);
+  });
+}
+
+void simulated_client::cancel() {
+  if (open_.empty())
+    return;
+  auto which = open_.begin();
+  std::advance(which, static_cast<std::ptrdiff_t>(random_.below(open_.size())));
+  ask(kind::cancel, [id = which->first](builder& b) { return wire::CreateCancel(b, id); });
 }
 
 /// The lease of an answered lookup ends, whoever cancels it, unless others were told of it or it is read in place.
