@@ -107,7 +107,9 @@ void daemon_run::draw_hot_spot() {
       host_has(10);
       break;
     case hot_spot::tails:
-      world_.prompts = static_cast<uint32_t>(random_.between(1, 2));
+      world_.prompts = 1;
+      world_.chunks = static_cast<uint32_t>(random_.between(1, 3));
+      world_.shared_chunks = std::min(world_.shared_chunks, world_.chunks);
       no_operator_changes();
       no_device_fails();
       disk_has_all();
