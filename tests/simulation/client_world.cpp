@@ -4,6 +4,14 @@
 
 namespace terrace::simulation {
 
+std::shared_ptr<void> client_world::hinder() {
+  ++hinderers;
+  return {this, [this](void*) {
+            --hinderers;
+            hindered_until = events.now();
+          }};
+}
+
 std::vector<uint32_t> client_world::tokens_of(const prompt& of, uint32_t first) const {
   std::vector<uint32_t> tokens;
   for (uint32_t chunk = first; chunk < of.chunks + (of.tail ? 1 : 0); ++chunk) {

@@ -10,12 +10,15 @@
 #include <chrono>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 namespace terrace::simulation {
+
+class simulated_client;
 
 /// What a client may do, in the order of `client_mix`.
 enum class deed : uint8_t {
@@ -47,16 +50,18 @@ enum class deed : uint8_t {
   disconnect,  ///< its process lives
   die,
   stop_reading,
-  hostile, ///< bytes that no correct client sends
-  reload,  ///< SIGHUP
+  hostile,       ///< bytes that no correct client sends
+  reload,        ///< SIGHUP
+  cancel_lookup, ///< by its name, anybody's
+  turn_twice,    ///< two turns of a session at once
 };
-constexpr size_t deeds = 30;
+constexpr size_t deeds = 32;
 constexpr std::array<const char*, deeds> deed_names{
-    "store",       "load",       "lookup", "lease",        "load_leased", "read_leased",
-    "release",     "prefetch",   "cancel", "reserve",      "session",     "pin",
-    "unpin",       "evict",      "move",   "clear_space",  "clear_all",   "await_lookup",
-    "save_prompt", "explain",    "revoke", "quota",        "set_policy",  "look_around",
-    "pause",       "disconnect", "die",    "stop_reading", "hostile",     "reload"};
+    "store",    "load",        "lookup",        "lease",        "load_leased", "read_leased", "release",
+    "prefetch", "cancel",      "reserve",       "session",      "pin",         "unpin",       "evict",
+    "move",     "clear_space", "clear_all",     "await_lookup", "save_prompt", "explain",     "revoke",
+    "quota",    "set_policy",  "look_around",   "pause",        "disconnect",  "die",         "stop_reading",
+    "hostile",  "reload",      "cancel_lookup", "turn_twice"};
 using client_mix = std::array<uint32_t, deeds>; ///< weights
 
 /// What all clients share.
@@ -75,20 +80,27 @@ struct client_world {
   std::chrono::nanoseconds thinks_most{1'000'000};
   uint32_t cut = 0; ///< of a million sends and receives of clients, that move only a part
   client_mix mix{};
-  bool roomy = false;   ///< nothing is evicted unless somebody asks
-  bool healthy = false; ///< no operation of the disk fails or takes long
-  bool tails = false;   ///< some prompts end with a partial chunk
+  bool roomy = false;                        ///< nothing is evicted unless somebody asks
+  std::chrono::nanoseconds answers_within{}; ///< requests, unless a client holds what they wait for
+  bool healthy = false;                      ///< no operation of the disk fails or takes long
+  bool sound = false;                        ///< and no crash has cut off what was being written
+  bool tails = false;                        ///< some prompts end with a partial chunk
   bool names_lookups = false;
   std::map<uint32_t, uint64_t> named_lookups;                                         ///< so far, by group
   std::map<std::pair<uint32_t, uint64_t>, std::chrono::nanoseconds> answered_lookups; ///< by group and number
-  std::vector<std::string> quotas;                                                    ///< their names
+  std::set<std::pair<uint32_t, uint64_t>> awaited_lookups;   ///< whose leases may have further holders
+  std::set<std::pair<uint32_t, uint64_t>> cancelled_lookups; ///< or about to be
+  std::map<std::pair<uint32_t, uint64_t>, simulated_client*> leased_lookups; ///< and who has the lease
+  std::vector<std::string> quotas;                                           ///< their names
   std::function<void()> reload; ///< the configuration is changed and read again; may be null
   struct pinned {
     size_t in_progress = 0; ///< pins and unpins
     uint64_t kept = 0;      ///< in the model
   };
   std::map<std::tuple<uint32_t, uint32_t, uint32_t, uint32_t, bool>, pinned> pins; ///< by prompt
-  bool down = false;                                                               ///< there is no daemon
+  size_t hinderers = 0; ///< what clients hold for as long as they like, and others wait for
+  std::chrono::nanoseconds hindered_until{}; ///< the last of them ended
+  bool down = false;                         ///< there is no daemon
   std::function<void(const std::string&)> trace;
 
   static constexpr std::array policies{"lru", "arc", "kmg", "s3fifo", "fifo"};
@@ -109,10 +121,15 @@ struct client_world {
     uint32_t all() const { return chunks + (tail ? 1 : 0); }
     uint32_t tokens() const { return chunks * chunk_tokens + (tail ? tail_tokens : 0); }
   };
+  /// From now on a client holds what others may wait for, until the returned token ends.
+  std::shared_ptr<void> hinder();
   /// The daemon has ended, and what it had only in its memory.
   void forget_daemon() {
     pins.clear();
     answered_lookups.clear();
+    awaited_lookups.clear();
+    cancelled_lookups.clear();
+    leased_lookups.clear();
   }
   /// Tokens from the chunk `first` on.
   std::vector<uint32_t> tokens_of(const prompt& of, uint32_t first) const;

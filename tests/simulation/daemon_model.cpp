@@ -40,7 +40,10 @@ void daemon_model::stored(std::span<const version> versions, uint64_t asked, boo
   for (version each : versions) {
     written& one = written_[each - 1];
     one.ended = now();
-    if (there && alone && promised_.all_found && !one.object.tail)
+    if (!alone)
+      moved_.insert(one.object);
+    bool lasts = !promised_.disk_has_all || !moved_.contains(one.object);
+    if (there && alone && promised_.all_found && lasts && !one.object.tail)
       there_.insert(one.object);
   }
 }
@@ -50,6 +53,7 @@ daemon_model::removal daemon_model::clears(uint32_t group, std::optional<uint32_
     return each.group == group && (!space || each.space == *space);
   };
   std::erase_if(there_, is_cleared);
+  std::erase_if(moved_, is_cleared);
   for (auto& [number, objects] : kept_)
     std::erase_if(objects, is_cleared);
   ++removing_;
@@ -70,6 +74,7 @@ void daemon_model::cleared(const removal& which, bool done) {
 void daemon_model::removes(std::span<const named_object> objects) {
   for (const named_object& each : objects) {
     there_.erase(each);
+    moved_.insert(each);
     for (auto& [number, kept] : kept_)
       kept.erase(each);
   }
@@ -100,6 +105,7 @@ void daemon_model::restarted() {
   kept_.clear();
   if (!promised_.restart_keeps)
     there_.clear();
+  std::erase_if(there_, [this](const named_object& each) { return moved_.contains(each); });
 }
 
 uint64_t daemon_model::keeps(std::span<const named_object> objects, uint64_t asked) {
@@ -132,7 +138,7 @@ daemon_model::version daemon_model::check(const named_object& object, std::span<
 }
 
 daemon_model::expectation daemon_model::expects(std::span<const named_object> objects) {
-  expectation expected{now(), {}};
+  expectation expected{now(), {objects.begin(), objects.end()}, {}};
   if (removing_ != 0)
     return expected;
   for (const named_object& each : objects) {
@@ -154,7 +160,8 @@ void daemon_model::found(size_t count, const expectation& expected) {
     ++must;
   if (count < must)
     broke("a lookup found " + std::to_string(count) + " objects where " + std::to_string(must) +
-          (expected.because[count] == 0 ? " were stored and nothing has been evicted" : " are held"));
+          (expected.because[count] == 0 ? " were stored and nothing has been evicted" : " are held") +
+          ", without " + expected.objects[count].text());
 }
 
 } // namespace terrace::simulation

@@ -69,7 +69,8 @@ class daemon_model {
   /// Bytes that a request of the time `asked` returned for the object. Returns their version.
   version check(const named_object& object, std::span<const std::byte> bytes, uint64_t asked);
   struct promises {
-    bool all_found = false;     ///< nothing is evicted unless somebody asks: what was stored is found
+    bool all_found = false;     ///< nothing is lost unless somebody asks: what was stored is found
+    bool disk_has_all = false;  ///< because it is written to the disk, while memory has no room
     bool kept_found = false;    ///< no device fails: what somebody holds is found
     bool restart_keeps = false; ///< all that was stored is on disk when the daemon has ended in order
   };
@@ -78,6 +79,7 @@ class daemon_model {
   /// What a lookup that is about to be sent must find: leading objects.
   struct expectation {
     uint64_t asked = 0;
+    std::vector<named_object> objects;
     std::vector<uint64_t> because; ///< of each object, who keeps it; 0: it was stored, and nothing is evicted
   };
   expectation expects(std::span<const named_object> objects);
@@ -99,6 +101,9 @@ class daemon_model {
   uint64_t now_ = 0;
   std::vector<written> written_; ///< by version - 1
   std::set<named_object> there_;
+  /// A request removed or moved them, or was in progress while they were stored. So one tier alone may have them, and
+  /// another store, which finds them there, writes them to no other one.
+  std::set<named_object> moved_;
   promises promised_;
   std::map<uint64_t, std::set<named_object>> kept_;
   size_t removing_ = 0;       ///< requests in progress that may remove something

@@ -22,6 +22,9 @@ std::string path_of(size_t number) {
   return std::string(simulated_calls::folder) + "/d" + std::to_string(number);
 }
 
+/// A bit rots after so many events.
+constexpr uint64_t rot_after = 100;
+
 /// All deadlines are shorter than this.
 constexpr auto longest_request = minutes(30);
 /// What is left of clients that are gone ends within this.
@@ -61,6 +64,7 @@ void daemon_run::say(const std::string& what) {
 void daemon_run::draw() {
   draw_machine();
   draw_operators();
+  draw_hot_spot();
   draw_clients();
   leave_out();
 }
@@ -79,6 +83,7 @@ void daemon_run::leave_out() {
   if (!bounds.has("actor_delays"))
     life_.actors = {};
   vanishes_ = vanishes_ && bounds.has("vanishing");
+  rots_ = rots_ && bounds.has("rot");
   for (size_t i = 0; i < deeds; ++i)
     if (!bounds.has(deed_names[i]))
       world_.mix[i] = 0;
@@ -188,21 +193,28 @@ void daemon_run::reload() {
 void daemon_run::draw_clients() {
   world_.thinks_most = std::chrono::nanoseconds(random_.between(1'000, 1U << random_.between(12, 26)));
   world_.cut = random_.swarm(500'000);
-  static constexpr client_mix most{20, 20, 10, 15, 15, 15, 15, 10, 4, 10, 10, 3, 3, 3, 3,
-                                   2,  1,  4,  2,  4,  1,  2,  1,  3, 1,  1,  1, 1, 2, 2};
+  static constexpr client_mix most{20, 20, 10, 15, 15, 15, 15, 10, 4, 10, 10, 3, 3, 3, 3, 2,
+                                   1,  4,  2,  4,  1,  2,  1,  3,  1, 1,  1,  1, 2, 2, 4, 3};
   for (size_t i = 0; i < deeds; ++i)
     world_.mix[i] = random_.below(4) == 0 ? 0 : random_.below(6) == 0 ? 10 * most[i] : most[i];
   world_.mix[static_cast<size_t>(deed::store)] = most[0];
+  heat_mix();
   world_.roomy = roomy_;
+  world_.answers_within = std::chrono::milliseconds(20) + 100 * life_.disk.most +
+                          300 * (10 * life_.actors.most + life_.sockets.most);
   world_.tails = random_.coin();
   world_.names_lookups = random_.coin();
   world_.healthy =
-      !life_.with.disk.enabled() || (faults_ == disk_faults{} && life_.disk.long_ones == 0 && !vanishes_);
+      !life_.with.disk.enabled() || (faults_ == disk_faults{.short_reads = faults_.short_reads} &&
+                                     life_.disk.long_ones == 0 && !vanishes_ && !rots_);
+  world_.sound = world_.healthy;
   bool all_on_disk = life_.with.disk.enabled() && life_.with.disk.admission == "always" &&
                      life_.with.disk.demotion != "selective";
-  model_.promise({.all_found = roomy_,
+  bool all_found = roomy_ || hot_ == hot_spot::restarts;
+  model_.promise({.all_found = all_found,
+                  .disk_has_all = !roomy_,
                   .kept_found = world_.healthy,
-                  .restart_keeps = roomy_ && world_.healthy && all_on_disk});
+                  .restart_keeps = all_found && world_.healthy && all_on_disk});
   auto count = static_cast<uint32_t>(random_.between(1, 6));
   for (uint32_t i = 0; i < count; ++i) {
     auto group = static_cast<uint32_t>(random_.below(world_.sockets.size()));
@@ -275,7 +287,7 @@ void daemon_run::play_all() {
   for (uint64_t lives = std::min<uint64_t>(random_.below(4), how_.bounds.lives);
        lives > 0 && broken().empty(); --lives) {
     live();
-    if (random_.below(3) == 0 && broken().empty())
+    if (random_.below(6) < restarts_of_six() && broken().empty())
       restart();
     else if (broken().empty())
       crash();
@@ -295,12 +307,18 @@ void daemon_run::boot() {
   world_.down = false;
 }
 
+/// Of six ends of a daemon's life so many are in order.
+uint64_t daemon_run::restarts_of_six() const {
+  return hot_ == hot_spot::restarts ? 4 : hot_ == hot_spot::power ? 0 : 2;
+}
+
 /// Some events, and then anything may happen: rather soon after a clear was answered, which nobody may forget.
 void daemon_run::live() {
   uint64_t cleared = model_.clears_answered();
   uint64_t vanishes = vanishes_ ? random_.below(6000) : UINT64_MAX;
   uint64_t returns = vanishes_ && vanishes > 0 ? random_.below(vanishes) : UINT64_MAX;
-  for (uint64_t left = std::min<uint64_t>(random_.below(6000), how_.bounds.events); left > 0 && advance();
+  uint64_t most = hot_ == hot_spot::restarts ? 1500 : 6000; // while clients still store
+  for (uint64_t left = std::min<uint64_t>(random_.below(most), how_.bounds.events); left > 0 && advance();
        --left) {
     if (left == vanishes) {
       say("the disk vanishes");
@@ -308,6 +326,8 @@ void daemon_run::live() {
     }
     if (left == returns)
       return_disk();
+    if (rots_ && random_.below(rot_after) == 0)
+      disk_->rot();
     if (std::exchange(cleared, model_.clears_answered()) != model_.clears_answered() && random_.coin())
       left = std::min(left, random_.between(1, 30));
   }
@@ -329,18 +349,23 @@ void daemon_run::crash() {
   return_disk();
   auto left = std::make_unique<simulated_disk>(disk_->snapshot(random_.next()));
   daemon_->process().ring().leave_writes(*left);
-  bool power = random_.coin();
-  if (power)
+  bool power = random_.coin() || hot_ == hot_spot::power;
+  if (hot_ == hot_spot::power)
+    left->crash(random_.coin() ? survival::changes : survival::sectors);
+  else if (power)
     left->crash();
   else
     left->end_process();
   left->set_faults({});
   model_.crashed();
+  world_.sound = false;
   world_.forget_daemon();
   daemon_.reset(); // on the old disk, which nobody sees any more
   disk_ = std::move(left);
   calls_.mount(*disk_);
   boot();
+  for (uint32_t group = 0; group < world_.sockets.size() && broken().empty(); ++group)
+    check_recovered(group);
 }
 
 /// As systemd does: clients lose their connections, and the daemon ends in order.
@@ -369,6 +394,8 @@ void daemon_run::restart() {
   disk_->end_process();
   disk_->set_faults({});
   boot();
+  for (uint32_t group = 0; group < world_.sockets.size() && broken().empty(); ++group)
+    check_restarted(group);
 }
 
 /// All clients come to their end: every request is answered, and nothing of them is left.

@@ -24,6 +24,19 @@ struct daemon_run_options {
   actor_scheduler::trace trace;
 };
 
+/// What a seed does much more often than others.
+enum class hot_spot : uint8_t {
+  restarts,     ///< in order, which lose nothing
+  rotting,      ///< bits on the disk change
+  reservations, ///< hold all memory
+  clears,       ///< while objects come from the disk
+  leases,       ///< hold all memory
+  tails,        ///< of sessions, equal ones
+  power,        ///< fails while objects of several sizes replace each other on a full disk
+  none,
+};
+constexpr size_t hot_spots = 7;
+
 class daemon_run {
  public:
   explicit daemon_run(const daemon_run_options& how);
@@ -48,6 +61,8 @@ class daemon_run {
   void draw_machine();
   void draw_operators();
   std::string percent(uint64_t least, uint64_t most);
+  void draw_hot_spot();
+  void heat_mix();
   void draw_clients();
   void leave_out();
   void say(const std::string& what);
@@ -55,6 +70,7 @@ class daemon_run {
   void play_all();
   void boot();
   void live();
+  uint64_t restarts_of_six() const;
   void return_disk();
   void reload();
   void crash();
@@ -62,6 +78,8 @@ class daemon_run {
   void restart();
   class end_check;
   void check_empty(uint32_t group);
+  void check_restarted(uint32_t group);
+  void check_recovered(uint32_t group);
   bool advance(); ///< false: it is time to stop
   bool advance_until(const std::function<bool()>& done, std::chrono::nanoseconds within);
   void look_at_sockets();
@@ -78,6 +96,8 @@ class daemon_run {
   disk_faults faults_;
   bool roomy_ = false;
   bool vanishes_ = false; ///< the disk, now and then
+  bool rots_ = false;     ///< bits of the disk change
+  hot_spot hot_ = hot_spot::none;
   std::unique_ptr<simulated_daemon> daemon_;
   std::vector<std::unique_ptr<simulated_client>> clients_;
   uint64_t touches_seen_ = 0;

@@ -141,6 +141,46 @@ class daemon_run::end_check {
   uint32_t group_, space_, number_ = 0;
 };
 
+/// Nothing is recovered twice, and no space of it is free.
+void daemon_run::check_recovered(uint32_t group) {
+  operator_client by(world_.sockets[group], [&] {
+    simulated_sockets::touch();
+    return daemon_->step();
+  });
+  auto check = by.ask(kind::check, [](auto& b) { return wire::CreateCheck(b); });
+  if (check.is_error()) // a client checks, too
+    return;
+  const auto& counted = check.as<wire::CheckAnswer>();
+  if (counted.count() != 0)
+    model_.broke("after a crash: " + counted.differences()->Get(0)->str());
+}
+
+/// What was stored before is found.
+void daemon_run::check_restarted(uint32_t group) {
+  operator_client by(world_.sockets[group], [&] {
+    simulated_sockets::touch();
+    return daemon_->step();
+  });
+  for (uint32_t space = 0; space < world_.spaces; ++space) {
+    auto opened = by.ask(kind::open_space, [&](auto& b) { return world_.open_space(b, group, space); });
+    if (opened.is_error())
+      return model_.broke("an operator cannot open a space: " + opened.text());
+    for (uint32_t root = 0; root < world_.prompts; ++root) {
+      client_world::prompt of{space, root, world_.chunks};
+      auto expected = model_.expects(world_.objects_of(group, of));
+      if (expected.because.empty())
+        continue;
+      auto found = by.ask(kind::lookup, [&](auto& b) {
+        auto prefix = world_.write_prefix(b, of);
+        return wire::CreateLookup(b, opened.template as<wire::OpenSpaceAnswer>().space(), prefix);
+      });
+      if (found.is_error())
+        return model_.broke("an operator cannot look up: " + found.text());
+      model_.found(found.template as<wire::LookupAnswer>().found_chunks() * world_.pools.size(), expected);
+    }
+  }
+}
+
 void daemon_run::check_empty(uint32_t group) {
   constexpr uint64_t small_memory = 2 * mebibyte; // which is filled in no time
   say("an operator looks at group " + std::to_string(group));

@@ -57,6 +57,15 @@ TEST(SimulatedDisk, TransfersEndEarly) {
   EXPECT_EQ(seen, (strings{"512Xbc", "1024XYc"}));
 }
 
+TEST(SimulatedDisk, ReadsAloneMayEndEarly) {
+  machine m;
+  int file = m.create("/a");
+  m.disk.set_faults({.short_reads = per_million});
+  EXPECT_EQ(m.write(file, 0, sectors_of("abc")), 3 * static_cast<int64_t>(sector_bytes));
+  std::array<std::byte, 3 * sector_bytes> memory{};
+  EXPECT_LT(m.disk.read(file, 0, memory), static_cast<int64_t>(memory.size()));
+}
+
 TEST(SimulatedDisk, SpaceIsRefused) {
   machine m;
   int file = m.create("/a");
@@ -79,6 +88,20 @@ TEST(SimulatedDisk, BitsRotOnTheMedium) {
   EXPECT_EQ(m.read(file), "x") << "the page cache has a newer version";
   m.disk.crash(survival::nothing);
   EXPECT_EQ(m.read("/a"), "a") << "inverted twice";
+}
+
+TEST(SimulatedDisk, WhatRotsIsWritten) {
+  auto seen = outcomes([](machine& m) {
+    int file = m.create_durable("/a", "");
+    m.write(file, 5 * sector_bytes, "w");
+    EXPECT_EQ(m.disk.fsync(file), 0);
+    std::string before = m.read(file);
+    m.disk.rot();
+    std::string after = m.read(file);
+    auto [one, other] = std::mismatch(before.begin(), before.end(), after.begin());
+    return one == before.end() ? "nothing" : *one == 'w' ? "a written byte" : "another";
+  });
+  EXPECT_EQ(seen, (strings{"a written byte"}));
 }
 
 TEST(SimulatedDisk, ASpoiltSectorIsUnreadableUntilItIsWritten) {

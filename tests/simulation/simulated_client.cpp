@@ -78,8 +78,7 @@ void simulated_client::connect() {
   if (!connected())
     return;
   decoder_.emplace(protocol::frame_decoder::options{.accepts = protocol::direction::answers});
-  reads_ = true;
-  reads_since_ = world_.events.now();
+  read_again();
   say("connects");
   greet();
 }
@@ -171,6 +170,8 @@ void simulated_client::disconnect(bool process_ends) {
     world_.model.ends_keep(each.kept);
   sessions_.clear();
   region_ = 0;
+  read_again();
+  left_reserved_.clear();
   unmap();
   for (auto& [number, request] : std::exchange(open_, {}))
     if (request.lost)
@@ -195,9 +196,19 @@ void simulated_client::leave() {
 
 void simulated_client::wind_up() {
   left_ = 0;
+  read_again();
+  simulated_sockets::touch();
+}
+
+void simulated_client::stop_reading() {
+  reads_ = false;
+  reads_nothing_ = world_.hinder();
+}
+
+void simulated_client::read_again() {
   reads_ = true;
   reads_since_ = world_.events.now();
-  simulated_sockets::touch();
+  reads_nothing_ = nullptr;
 }
 
 // ---- acting ----
@@ -318,6 +329,17 @@ void simulated_client::receive_some() {
   }
 }
 
+/// What a request waits for ends soon, unless a client holds it.
+void simulated_client::check_wait(const asked& request) const {
+  if (!world_.healthy || world_.hinderers != 0 || request.verb == kind::await_lookup)
+    return;
+  auto waited = world_.events.now() - std::max(request.since, world_.hindered_until);
+  if (waited > world_.answers_within)
+    world_.model.broke(std::string(to_string(request.verb)) + " waited for " +
+                       std::to_string(waited / std::chrono::milliseconds(1)) +
+                       " ms, although no client held what it could wait for");
+}
+
 errc simulated_client::answer::code() const {
   if (good())
     return errc::ok;
@@ -349,6 +371,7 @@ void simulated_client::take(protocol::frame& frame) {
   if (world_.trace)
     say("is told " + std::to_string(frame.request_id) + ": " + (of.good() ? std::string("done") : text));
   world_.events.note({8, number_, frame.request_id, static_cast<uint64_t>(frame.kind), frame.body.size()});
+  check_wait(found->second);
   auto done = std::move(found->second.done);
   open_.erase(found);
   if (done)

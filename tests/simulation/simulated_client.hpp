@@ -57,14 +57,17 @@ class simulated_client {
     uint64_t at = 0;
     handler done;
     std::function<void()> lost; ///< the connection has ended
+    std::chrono::nanoseconds since{};
   };
   using prompt = client_world::prompt;
   struct lease {
     std::vector<uint8_t> id;
     prompt of;
     uint64_t asked = 0;
-    size_t busy = 0;   ///< requests that use it
-    uint64_t kept = 0; ///< in the model
+    size_t busy = 0;    ///< requests that use it
+    uint64_t kept = 0;  ///< in the model
+    uint64_t named = 0; ///< the number of its lookup; 0: none
+    bool read = false;  ///< in place
   };
   struct place {
     named_object object;
@@ -118,14 +121,16 @@ class simulated_client {
   void load(bool leased);
   void look_up(const prompt& of, bool with_lease);
   void on_found(prompt of, const std::vector<named_object>& objects, uint64_t at,
-                const daemon_model::expectation& expected, const wire::LookupAnswer& told);
+                const daemon_model::expectation& expected, const wire::LookupAnswer& told, uint64_t named);
   void read_leased();
   void release();
-  void prefetch();
-  void cancel();
   void reserve();
   void write_reserved(uint64_t reservation, const std::vector<wire::Location>& places,
-                      const std::vector<daemon_model::version>& versions, uint64_t at);
+                      const std::vector<daemon_model::version>& versions, uint64_t at,
+                      const std::shared_ptr<void>& reserved);
+
+  void end_reserved(uint64_t reservation, const std::vector<daemon_model::version>& versions, uint64_t at,
+                    const std::shared_ptr<void>& reserved);
 
   /// Returns false if there is no memory for it. `prefix` writes the prompt, `done` is told whether all of it is there.
   bool store_objects(const prompt& of, uint32_t first,
@@ -144,6 +149,9 @@ class simulated_client {
   void take_turn(session& of);
   void store_turn(session& of, const prompt& next);
   void save_turn(session& of, const prompt& next);
+  void turn_twice();
+  void end_two_turns(uint64_t number, const prompt& next, const prompt& anew,
+                     const std::array<std::vector<uint8_t>, 2>& saved);
   void end_turn(uint64_t number, const prompt& now, const flatbuffers::Vector<uint8_t>* digest);
   flatbuffers::Offset<wire::Prefix> write_turn(builder& b, const session& of, const prompt& next) const;
   void save_prompt();
@@ -152,7 +160,12 @@ class simulated_client {
   // ---- and in simulated_other_deeds.cpp ----
   void pin();
   void unpin();
+  void prefetch();
+  void cancel();
   void await_lookup();
+  void cancel_lookup();
+  lease* lease_of_lookup(uint64_t named);
+  void use_cancelled_lease(uint64_t named);
   void explain();
   void revoke();
   void change_quota();
@@ -178,6 +191,9 @@ class simulated_client {
   lease* any_lease();
   void map_segment(uint32_t segment, std::function<void(const mapping*)> then);
   void look_at(reading& of);
+  void stop_reading();
+  void read_again();
+  void check_wait(const asked& request) const;
 
   client_world& world_;
   uint32_t number_;
@@ -187,6 +203,8 @@ class simulated_client {
   uint64_t life_ = 0; ///< connections and processes so far
   bool reads_ = true;
   std::chrono::nanoseconds reads_since_{};
+  std::shared_ptr<void> reads_nothing_;              ///< while it does not
+  std::vector<std::shared_ptr<void>> left_reserved_; ///< reservations that nobody ends before the connection
   bool acting_ = false;
   simulated_peer process_;
   unique_fd socket_;
@@ -220,7 +238,7 @@ void simulated_client::ask(protocol::kind verb, Build&& build, handler done, std
     return;
   uint64_t id = ++last_request_;
   auto bytes = test::frame_with(verb, id, std::forward<Build>(build), attached ? 1 : 0);
-  open_[id] = {verb, world_.model.now(), std::move(done), std::move(lost)};
+  open_[id] = {verb, world_.model.now(), std::move(done), std::move(lost), world_.events.now()};
   world_.events.note({7, number_, id, static_cast<uint64_t>(verb), bytes.size()});
   if (world_.trace)
     say("asks " + std::to_string(id) + ": " + std::string(protocol::to_string(verb)));

@@ -158,6 +158,7 @@ TEST(SimulatedDaemon, KeepsItsPromisesWhateverHappens) {
   for (int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE})
     std::signal(signal, tell_seed);
   uint64_t answers = 0, errors = 0, checked = 0, clears = 0, crashes = 0, restarts = 0, steps = 0, failed = 0;
+  uint64_t hash = 0; // the same in every build
   std::chrono::nanoseconds time{};
   for (const run_bounds& bounds : all) {
     seed_now = static_cast<sig_atomic_t>(bounds.seed);
@@ -166,6 +167,7 @@ TEST(SimulatedDaemon, KeepsItsPromisesWhateverHappens) {
     for (const std::string& each : run.broken())
       ADD_FAILURE() << each << "\n  repeat it with: ./test simulation --seed " << bounds.seed << " --trace";
     failed += run.broken().empty() ? 0 : 1;
+    hash = hash * 31 + run.trace_hash();
     answers += run.answers(), errors += run.errors(), checked += run.objects_checked(),
         clears += run.clears();
     crashes += run.crashes(), restarts += run.restarts(), steps += run.steps(), time += run.virtual_time();
@@ -176,7 +178,7 @@ TEST(SimulatedDaemon, KeepsItsPromisesWhateverHappens) {
             << std::chrono::duration_cast<std::chrono::minutes>(time).count()
             << " virtual minutes: " << answers << " answers, " << errors << " errors, " << checked
             << " objects compared, " << clears << " clears, " << crashes << " crashes, " << restarts
-            << " restarts\n";
+            << " restarts; trace " << std::hex << hash << std::dec << "\n";
 }
 
 TEST(SimulatedDaemon, ASeedGivesTheSameTrace) {

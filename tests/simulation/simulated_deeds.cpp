@@ -1,6 +1,8 @@
 // What a simulated client does, and what it makes of the answers.
 #include "simulated_client.hpp"
 
+#include "simulated_sockets.hpp"
+
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -14,12 +16,14 @@ using protocol::kind;
 namespace {
 
 constexpr size_t asked_together = 6; ///< requests of a client in progress
+constexpr uint64_t reserved_for = 8; ///< times as long as a client thinks, at most
 constexpr auto long_pause = std::chrono::seconds(5);
 
 } // namespace
 
 void simulated_client::do_one(deed which) {
-  if (open_.size() >= asked_together && which <= deed::set_policy && which != deed::cancel)
+  if (open_.size() >= asked_together && (which <= deed::set_policy || which == deed::turn_twice) &&
+      which != deed::cancel)
     return;
   switch (which) {
     case deed::store: store(); break;
@@ -50,10 +54,14 @@ void simulated_client::do_one(deed which) {
     case deed::disconnect: disconnect(false); break;
     case deed::die: disconnect(true); break;
     case deed::stop_reading:
-      reads_ = !reads_;
-      reads_since_ = world_.events.now();
+      if (reads_)
+        stop_reading();
+      else
+        read_again();
       break;
     case deed::await_lookup: await_lookup(); break;
+    case deed::cancel_lookup: cancel_lookup(); break;
+    case deed::turn_twice: turn_twice(); break;
     case deed::save_prompt: save_prompt(); break;
     case deed::explain: explain(); break;
     case deed::revoke: revoke(); break;
@@ -133,6 +141,7 @@ bool simulated_client::store_objects(const prompt& of, uint32_t first,
     daemon_model::fill(slot((*taken)[i], objects[i].pool), versions.back());
   }
   uint64_t at = world_.model.now();
+  say("stores " + of.text() + " from chunk " + std::to_string(first) + " on");
   uint32_t chunks = of.all() - first;
   ask(
       kind::store,
@@ -184,6 +193,8 @@ void simulated_client::load(bool leased) {
           each.busy -= each.id == id && each.busy > 0 ? 1 : 0;
         auto table = got.good() ? protocol::parse<wire::LoadAnswer>(got.body) : fail(errc::internal, "");
         size_t count = table ? (*table)->delivered_chunks() * world_.pools.size() : 0;
+        if (table && (*table)->missing() != nullptr && (*table)->missing()->damaged() && world_.sound)
+          world_.model.broke("a load finds a damaged object, although no device fails");
         if (count > objects.size())
           world_.model.broke("a load delivered more than was asked for");
         for (size_t i = 0; i < std::min(count, objects.size()); ++i)
@@ -219,12 +230,13 @@ void simulated_client::look_up(const prompt& of, bool with_lease) {
           return;
         if (named != 0)
           world_.answered_lookups[{group_, named}] = world_.events.now();
-        on_found(of, objects, at, expected, **table);
+        on_found(of, objects, at, expected, **table, named);
       });
 }
 
 void simulated_client::on_found(prompt of, const std::vector<named_object>& objects, uint64_t at,
-                                const daemon_model::expectation& expected, const wire::LookupAnswer& told) {
+                                const daemon_model::expectation& expected, const wire::LookupAnswer& told,
+                                uint64_t named) {
   say("finds " + std::to_string(told.found_chunks()) + " of " + of.text());
   size_t found = told.found_chunks() * world_.pools.size();
   world_.model.found(found, expected);
@@ -239,35 +251,15 @@ void simulated_client::on_found(prompt of, const std::vector<named_object>& obje
   of.chunks = told.found_chunks() - (of.tail ? 1 : 0);
   size_t whole =
       of.chunks * world_.pools.size(); // a tail leaves with the last session that has it, leased or not
-  auto kept = world_.model.keeps(std::span(objects).first(whole), at);
-  leases_.push_back({{id->begin(), id->end()}, of, at, 0, kept});
+  bool cancelled = world_.cancelled_lookups.contains({group_, named});
+  auto kept = cancelled ? 0 : world_.model.keeps(std::span(objects).first(whole), at);
+  leases_.push_back({{id->begin(), id->end()}, of, at, 0, kept, named, false});
+  if (named != 0 && !cancelled)
+    world_.leased_lookups[{group_, named}] = this;
 }
 
 simulated_client::lease* simulated_client::any_lease() {
   return leases_.empty() ? nullptr : &leases_[random_.below(leases_.size())];
-}
-
-void simulated_client::prefetch() {
-  prompt of = any_prompt();
-  lease* under = random_.coin() ? any_lease() : nullptr;
-  std::vector<uint8_t> id = under != nullptr ? under->id : std::vector<uint8_t>();
-  auto rule = static_cast<wire::StopRule>(random_.below(3));
-  ask(kind::prefetch, [&](builder& b) {
-    auto prefix = under != nullptr ? 0 : write(b, of);
-    auto named = under != nullptr ? b.CreateVector(id) : 0;
-    uint32_t until =
-        rule == wire::StopRule::deadline ? static_cast<uint32_t>(random_.between(1, 500)) : deadline();
-    return wire::CreatePrefetch(b, under != nullptr ? 0 : spaces_[of.space], prefix, named, 0, 1, rule,
-                                until);
-  });
-}
-
-void simulated_client::cancel() {
-  if (open_.empty())
-    return;
-  auto which = open_.begin();
-  std::advance(which, static_cast<std::ptrdiff_t>(random_.below(open_.size())));
-  ask(kind::cancel, [id = which->first](builder& b) { return wire::CreateCancel(b, id); });
 }
 
 // ---- in place ----
@@ -301,6 +293,7 @@ void simulated_client::read_leased() {
   if (of_lease == nullptr || world_.isolated[group_])
     return;
   ++of_lease->busy;
+  of_lease->read = true;
   prompt of = of_lease->of;
   auto id = of_lease->id;
   uint64_t at = of_lease->asked;
@@ -380,6 +373,7 @@ void simulated_client::reserve() {
   for (const named_object& each : objects)
     versions.push_back(world_.model.writes(each));
   uint64_t at = world_.model.now();
+  say("reserves " + of.text());
   ask(
       kind::reserve,
       [&](builder& b) {
@@ -392,34 +386,53 @@ void simulated_client::reserve() {
           world_.model.stored(versions, at, false);
           return;
         }
+        auto reserved = world_.hinder();
         std::vector<wire::Location> places;
         for (const wire::Location* each : *(*table)->locations())
           places.push_back(*each);
-        map_segment((*table)->segment(),
-                    [this, number = (*table)->reservation(), places, versions, at](const mapping* there) {
-                      if (there != nullptr)
-                        write_reserved(number, places, versions, at);
-                    });
+        map_segment((*table)->segment(), [this, number = (*table)->reservation(), places, versions, at,
+                                          reserved](const mapping* there) {
+          if (there != nullptr)
+            write_reserved(number, places, versions, at, reserved);
+          else
+            left_reserved_.push_back(reserved);
+        });
       });
 }
 
 void simulated_client::write_reserved(uint64_t reservation, const std::vector<wire::Location>& places,
-                                      const std::vector<daemon_model::version>& versions, uint64_t at) {
+                                      const std::vector<daemon_model::version>& versions, uint64_t at,
+                                      const std::shared_ptr<void>& reserved) {
   for (size_t i = 0; i < std::min(places.size(), versions.size()); ++i) {
     const wire::Location& each = places[i];
     const mapping& in = segments_[each.segment()];
     if (each.bytes() != 0 && each.offset() + each.bytes() <= in.bytes)
       daemon_model::fill({in.data + each.offset(), each.bytes()}, versions[i]);
   }
+  auto most = reserved_for * static_cast<uint64_t>(world_.thinks_most.count());
+  if (random_.coin()) {
+    end_reserved(reservation, versions, at, reserved);
+    return;
+  }
+  world_.events.after(std::chrono::nanoseconds(random_.below(most)),
+                      [this, reservation, versions, at, reserved, connection = connection_] {
+                        if (connected() && connection_ == connection)
+                          end_reserved(reservation, versions, at, reserved);
+                      });
+}
+
+void simulated_client::end_reserved(uint64_t reservation, const std::vector<daemon_model::version>& versions,
+                                    uint64_t at, const std::shared_ptr<void>& reserved) {
+  simulated_sockets::touch();
   if (random_.below(4) == 0) {
     ask(
         kind::abort, [&](builder& b) { return wire::CreateAbort(b, reservation); },
-        [this, versions, at](answer&) { world_.model.stored(versions, at, false); });
+        [this, versions, at, reserved](answer&) { world_.model.stored(versions, at, false); });
     return;
   }
   ask(
       kind::commit, [&](builder& b) { return wire::CreateCommit(b, reservation, deadline()); },
-      [this, versions, at](answer& got) { world_.model.stored(versions, at, got.good()); });
+      [this, versions, at, reserved](answer& got) { world_.model.stored(versions, at, got.good()); });
 }
 
 } // namespace terrace::simulation

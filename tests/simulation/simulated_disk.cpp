@@ -209,9 +209,9 @@ bool simulated_disk::refuses_direct(int descriptor, uint64_t offset, const std::
 }
 
 /// Returns the length of a transfer, which may be short.
-uint64_t simulated_disk::without_rest(uint64_t bytes) {
+uint64_t simulated_disk::without_rest(uint64_t bytes, uint32_t cut) {
   uint64_t sectors = bytes / sector_bytes;
-  if (sectors < 2 || !random_.chance(faults_.cut))
+  if (sectors < 2 || !random_.chance(cut))
     return bytes;
   return random_.between(1, sectors - 1) * sector_bytes;
 }
@@ -226,7 +226,7 @@ int64_t simulated_disk::read(int descriptor, uint64_t offset, std::span<std::byt
     return -EINVAL;
   if (away_ || random_.chance(faults_.read))
     return -EIO;
-  uint64_t count = without_rest(into.size());
+  uint64_t count = without_rest(into.size(), std::max(faults_.cut, faults_.short_reads));
   auto spoiled = file->unreadable.lower_bound(offset / sector_bytes);
   if (spoiled != file->unreadable.end() && *spoiled * sector_bytes < offset + count)
     return -EIO;
@@ -245,7 +245,7 @@ int64_t simulated_disk::write(int descriptor, uint64_t offset, std::span<const s
     cut_off_write(descriptor, offset, bytes);
     return -EIO;
   }
-  bytes = bytes.first(without_rest(bytes.size()));
+  bytes = bytes.first(without_rest(bytes.size(), faults_.cut));
   if (!reserve(*file, offset + bytes.size()))
     return -ENOSPC;
   for (uint64_t sector = offset / sector_bytes; sector * sector_bytes < offset + bytes.size(); ++sector)
@@ -381,6 +381,23 @@ void simulated_disk::vanish() {
 
 void simulated_disk::flip_bit(const std::string& path, uint64_t bit) {
   nodes_.at(names_.at(path)).contents.flip_bit(bit);
+}
+
+void simulated_disk::rot() {
+  std::vector<simulated_file*> files;
+  for (auto& [inode, file] : nodes_)
+    if (file.contents.size() != 0)
+      files.push_back(&file.contents);
+  if (files.empty())
+    return;
+  simulated_file& file = *files[random_.below(files.size())];
+  // Most of a file was never written, and stands for itself.
+  auto bytes = file.bytes();
+  auto from = static_cast<std::ptrdiff_t>(random_.below(bytes.size()));
+  auto written =
+      std::find_if(bytes.begin() + from, bytes.end(), [](std::byte one) { return one != std::byte{}; });
+  if (written != bytes.end())
+    file.flip_bit(static_cast<uint64_t>(written - bytes.begin()) * 8 + random_.below(8));
 }
 
 void simulated_disk::spoil(const std::string& path, uint64_t offset) {

@@ -24,11 +24,12 @@ namespace terrace::simulation {
 
 /// How many of a million calls fail, at random.
 struct disk_faults {
-  uint32_t read = 0;  ///< EIO
-  uint32_t write = 0; ///< EIO; part of the bytes may be written
-  uint32_t sync = 0;  ///< EIO
-  uint32_t space = 0; ///< ENOSPC, of calls that need space
-  uint32_t cut = 0;   ///< reads and writes that transfer only a part
+  uint32_t read = 0;        ///< EIO
+  uint32_t write = 0;       ///< EIO; part of the bytes may be written
+  uint32_t sync = 0;        ///< EIO
+  uint32_t space = 0;       ///< ENOSPC, of calls that need space
+  uint32_t cut = 0;         ///< reads and writes that transfer only a part
+  uint32_t short_reads = 0; ///< reads alone; not drawn
 
   /// Swarm testing: each kind of fault is absent half of the time.
   static disk_faults draw(seeded_random& random);
@@ -85,6 +86,8 @@ class simulated_disk {
   bool away() const { return away_; }
   /// Inverts a bit of a file on the medium.
   void flip_bit(const std::string& path, uint64_t bit);
+  /// Inverts a bit of something that is written in some file.
+  void rot();
   /// Makes a sector unreadable until it is written.
   void spoil(const std::string& path, uint64_t offset);
 
@@ -124,7 +127,7 @@ class simulated_disk {
   const node* find(int descriptor) const;
   node* find(int descriptor);
   bool refuses_direct(int descriptor, uint64_t offset, const std::byte* memory, uint64_t bytes) const;
-  uint64_t without_rest(uint64_t bytes);
+  uint64_t without_rest(uint64_t bytes, uint32_t cut);
   int look_up_parent(const std::string& path) const;
   int make_node(const std::string& path, bool directory);
   void change_name(name_change change);

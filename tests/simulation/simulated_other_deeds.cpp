@@ -1,4 +1,4 @@
-// What a simulated client does with sessions and as an operator, and what it sends that no correct client would.
+// What a simulated client asks ahead, cancels and does as an operator, and what it sends that no correct client would.
 #include "simulated_client.hpp"
 
 #include "tests/fuzz/sample_frames.hpp"
@@ -16,6 +16,8 @@ namespace {
 
 /// A client that reads is told of an answer within this.
 constexpr auto told_within = std::chrono::seconds(2);
+
+constexpr std::ptrdiff_t await_lookups_at_ease = 2; ///< of a client
 
 /// Verbs whose samples do not disturb correct clients, however their bytes are changed.
 bool harmless(kind verb) {
@@ -116,19 +118,101 @@ void simulated_client::clear(bool all) {
 void simulated_client::await_lookup() {
   uint64_t last = world_.named_lookups[group_];
   uint64_t number = random_.between(last > 2 ? last - 2 : 1, last + 1);
+  world_.awaited_lookups.insert({group_, number});
+  auto waiting = std::count_if(open_.begin(), open_.end(),
+                               [](const auto& each) { return each.second.verb == kind::await_lookup; });
+  // Many of them have all that a connection may ask at a time, so what it asks else waits for them.
+  auto hinders = waiting >= await_lookups_at_ease ? world_.hinder() : nullptr;
   ask(
       kind::await_lookup,
       [&](builder& b) {
         auto id = b.CreateVector(client_world::lookup_id(number));
         return wire::CreateAwaitLookup(b, id, static_cast<uint32_t>(random_.between(1, 20'000)));
       },
-      [this, number](answer& got) {
+      [this, number, hinders](answer& got) {
         auto answered = world_.answered_lookups.find({group_, number});
         if (got.code() != errc::deadline || answered == world_.answered_lookups.end())
           return;
         auto since = std::max(answered->second, reads_since_);
         if (reads_ && world_.events.now() - since > told_within)
           world_.model.broke("who waits for lookup " + std::to_string(number) + " is not told of its answer");
+      });
+}
+
+void simulated_client::prefetch() {
+  prompt of = any_prompt();
+  lease* under = random_.coin() ? any_lease() : nullptr;
+  std::vector<uint8_t> id = under != nullptr ? under->id : std::vector<uint8_t>();
+  auto rule = static_cast<wire::StopRule>(random_.below(3));
+  ask(kind::prefetch, [&](builder& b) {
+    auto prefix = under != nullptr ? 0 : write(b, of);
+    auto named = under != nullptr ? b.CreateVector(id) : 0;
+    uint32_t until =
+        rule == wire::StopRule::deadline ? static_cast<uint32_t>(random_.between(1, 500)) : deadline();
+    return wire::CreatePrefetch(b, under != nullptr ? 0 : spaces_[of.space], prefix, named, 0, 1, rule,
+                                until);
+  });
+}
+
+void simulated_client::cancel() {
+  if (open_.empty())
+    return;
+  auto which = open_.begin();
+  std::advance(which, static_cast<std::ptrdiff_t>(random_.below(open_.size())));
+  ask(kind::cancel, [id = which->first](builder& b) { return wire::CreateCancel(b, id); });
+}
+
+/// The lease of an answered lookup ends, whoever cancels it, unless others were told of it or it is read in place.
+void simulated_client::cancel_lookup() {
+  uint64_t last = world_.named_lookups[group_];
+  if (last == 0)
+    return;
+  uint64_t number = random_.between(last > 4 ? last - 4 : 1, last);
+  auto of = std::pair{group_, number};
+  world_.cancelled_lookups.insert(of);
+  auto leased = world_.leased_lookups.find(of);
+  simulated_client* owner = leased == world_.leased_lookups.end() ? nullptr : leased->second;
+  if (lease* one = owner == nullptr ? nullptr : owner->lease_of_lookup(number)) {
+    world_.model.ends_keep(one->kept);
+    if (one->read || world_.awaited_lookups.contains(of))
+      owner = nullptr;
+  }
+  ask(
+      kind::cancel,
+      [&](builder& b) { return wire::CreateCancel(b, 0, b.CreateVector(client_world::lookup_id(number))); },
+      [owner, number](answer& got) {
+        auto table = got.good() ? protocol::parse<wire::CancelAnswer>(got.body) : fail(errc::internal, "");
+        if (owner != nullptr && table && (*table)->found())
+          owner->use_cancelled_lease(number);
+      });
+}
+
+simulated_client::lease* simulated_client::lease_of_lookup(uint64_t named) {
+  auto found =
+      std::find_if(leases_.begin(), leases_.end(), [&](const lease& each) { return each.named == named; });
+  return found == leases_.end() ? nullptr : &*found;
+}
+
+void simulated_client::use_cancelled_lease(uint64_t named) {
+  lease* one = lease_of_lookup(named);
+  if (one == nullptr || one->read || world_.awaited_lookups.contains({group_, named}))
+    return;
+  auto objects = objects_of(one->of);
+  auto taken = take_slots(objects);
+  if (!taken)
+    return;
+  ask(
+      kind::load,
+      [&](builder& b) {
+        auto id = b.CreateVector(one->id);
+        auto places = runs(b, *taken, objects);
+        return wire::CreateLoad(b, 0, 0, id, 0, one->of.all(), region_, places);
+      },
+      [this, named, slots_of = *taken](answer& got) {
+        if (got.good())
+          world_.model.broke("a load under the lease of lookup " + std::to_string(named) +
+                             ", which was cancelled, is answered");
+        free_slots(slots_of);
       });
 }
 

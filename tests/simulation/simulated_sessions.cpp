@@ -194,6 +194,78 @@ void simulated_client::save_turn(session& of, const prompt& next) {
       });
 }
 
+/// A save that continues the session, and one that begins anew with another prompt, on their way at the same time. The
+/// first of the two to finish ends what the other one began with, and a continuation cannot follow the new prompt. So if
+/// both are saved, the session has the new prompt.
+void simulated_client::turn_twice() {
+  auto found = std::find_if(sessions_.begin(), sessions_.end(), [&](const session& each) {
+    return !each.busy && !each.digest.empty() && !each.at.tail && each.at.chunks > 0 &&
+           each.at.chunks < world_.chunks;
+  });
+  prompt anew = any_prompt();
+  anew.tail = false;
+  if (found == sessions_.end() || anew.root / 4 == found->at.root / 4)
+    return;
+  session& of = *found;
+  anew.space = of.at.space;
+  prompt next = of.at;
+  ++next.chunks;
+  of.busy = true;
+  world_.model.ends_keep(std::exchange(of.kept, 0));
+  auto saved = std::make_shared<std::array<std::vector<uint8_t>, 2>>();
+  auto left = std::make_shared<size_t>(2);
+  session empty = of;
+  empty.at = {of.at.space, of.at.root, 0, false};
+  empty.digest.clear();
+  say("saves session " + std::to_string(of.number) + " twice: " + next.text() + ", and " + anew.text());
+  for (size_t which = 0; which < 2; ++which)
+    ask(
+        kind::save_session,
+        [&](builder& b) {
+          auto prefix = which == 0 ? write_turn(b, of, next) : write_turn(b, empty, anew);
+          return wire::CreateSaveSession(b, spaces_[of.at.space], prefix);
+        },
+        [this, number = of.number, which, next, anew, saved, left](answer& got) {
+          auto table =
+              got.good() ? protocol::parse<wire::SaveSessionAnswer>(got.body) : fail(errc::internal, "");
+          if (const auto* digest = table ? (*table)->session_digest() : nullptr)
+            (*saved)[which].assign(digest->begin(), digest->end());
+          if (--*left == 0)
+            end_two_turns(number, next, anew, *saved);
+        });
+}
+
+void simulated_client::end_two_turns(uint64_t number, const prompt& next, const prompt& anew,
+                                     const std::array<std::vector<uint8_t>, 2>& saved) {
+  session* of = session_of(number);
+  if (of == nullptr)
+    return;
+  bool both = !saved[0].empty() && !saved[1].empty();
+  of->busy = both;
+  if (!saved[0].empty())
+    of->at = next, of->digest = saved[0];
+  if (!saved[1].empty())
+    of->at = anew, of->digest = saved[1];
+  if (!both)
+    return;
+  ask(
+      kind::lookup,
+      [&](builder& b) {
+        auto prefix = write_turn(b, *of, of->at);
+        return wire::CreateLookup(b, spaces_[of->at.space], prefix);
+      },
+      [this, number](answer& got) {
+        auto why = got.good() ? fail(errc::internal, "") : protocol::parse<wire::Error>(got.body);
+        if (why && (*why)->text()->str().find("the session has") != std::string::npos)
+          world_.model.broke("session " + std::to_string(number) +
+                             " was saved twice at a time, and has the turn "
+                             "that is refused behind the other one: " +
+                             (*why)->text()->str());
+        if (session* now = session_of(number))
+          now->busy = false;
+      });
+}
+
 /// Logits of a prompt, which are its own.
 void simulated_client::save_prompt() {
   prompt of = any_prompt();

@@ -3,9 +3,9 @@
 
   tests/simulation/planted/find_planted.py [NAME...]
 
-Each NAME.patch makes one error in the daemon. The copy and its build are in build/planted and stay there for the next run.
-The
-output is a table, as in docs/checks.md, and `N found, N not found`.
+Each NAME.patch makes one error in the daemon. The copy and its build are in build/planted and stay there for the next run;
+the copy has what is committed and what has changed since, but not files that git does not know. The output is a table, as
+in docs/checks.md, and `N found, N not found`.
 """
 
 import argparse
@@ -33,7 +33,8 @@ def refresh():
     if not (COPY / ".git").exists():
         run("git", "clone", "--shared", "--quiet", str(ROOT), str(COPY), folder=ROOT, check=True)
     run("git", "fetch", "--quiet", "origin", check=True)
-    commit = run("git", "rev-parse", "HEAD", folder=ROOT, check=True).stdout.strip()
+    changed = run("git", "stash", "create", folder=ROOT, check=True).stdout.strip() # a commit that no branch has
+    commit = changed or run("git", "rev-parse", "HEAD", folder=ROOT, check=True).stdout.strip()
     run("git", "checkout", "--quiet", "--force", "--detach", commit, check=True)
 
 
