@@ -76,6 +76,8 @@ void daemon_run::draw_store() {
   auto group = std::find(world_.isolated.begin(), world_.isolated.end(), false);
   if (random.below(4) != 0 || group == world_.isolated.end())
     return;
+  // Clears that the store is not told of are recorded in a file, also without a disk tier.
+  world_.healthy = world_.healthy && faults_ == disk_faults{};
   remote_options& remote = with.remote.emplace_back();
   remote.address = folder_.path() + "/store";
   remote.group = with.listen[static_cast<size_t>(group - world_.isolated.begin())].group;
