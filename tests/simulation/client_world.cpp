@@ -1,8 +1,26 @@
 #include "client_world.hpp"
 
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <cstddef>
 #include <cstring>
 
 namespace terrace::simulation {
+
+namespace {
+
+sockaddr_un address_of(const std::string& name, bool abstract, socklen_t& length) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  size_t from = abstract ? 1 : 0;
+  std::memcpy(address.sun_path + from, name.data(), std::min(name.size(), sizeof address.sun_path - 2));
+  length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size() + 1);
+  return address;
+}
+
+} // namespace
 
 std::shared_ptr<void> client_world::hinder() {
   ++hinderers;
@@ -43,6 +61,19 @@ std::vector<uint8_t> client_world::lookup_id(uint64_t number) {
   std::vector<uint8_t> id(16, 0x51);
   std::memcpy(id.data(), &number, sizeof number);
   return id;
+}
+
+unique_fd client_world::connect(const simulated_peer& as, const std::string& path) const {
+  unique_fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  socklen_t length = 0;
+  calls.know(as);
+  sockaddr_un own = address_of(as.name, true, length);
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&own), length) != 0)
+    return {};
+  sockaddr_un to = address_of(path, false, length);
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0)
+    return {};
+  return socket;
 }
 
 flatbuffers::Offset<wire::OpenSpace> client_world::open_space(flatbuffers::FlatBufferBuilder& b,

@@ -137,6 +137,8 @@ struct client_world {
   std::vector<named_object> objects_of(uint32_t group, const prompt& of, uint32_t first = 0) const;
   flatbuffers::Offset<wire::Prefix> write_prefix(flatbuffers::FlatBufferBuilder& b, const prompt& of) const;
   static std::vector<uint8_t> lookup_id(uint64_t number);
+  /// A socket of this process to the daemon's socket there, or none.
+  unique_fd connect(const simulated_peer& as, const std::string& path) const;
   flatbuffers::Offset<wire::OpenSpace> open_space(flatbuffers::FlatBufferBuilder& b, uint32_t group,
                                                   uint32_t space) const;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace terrace::simulation {
 
@@ -57,11 +58,15 @@ daemon_model::removal daemon_model::clears(uint32_t group, std::optional<uint32_
   for (auto& [number, objects] : kept_)
     std::erase_if(objects, is_cleared);
   ++removing_;
+  if (!space)
+    ++clearing_[group].in_progress;
   return {group, space, now()};
 }
 
 void daemon_model::cleared(const removal& which, bool done) {
   removed();
+  if (!which.space)
+    clearing_[which.group] = {clearing_[which.group].in_progress - 1, now_};
   if (!done)
     return;
   ++clears_answered_;
@@ -89,9 +94,17 @@ void daemon_model::removed() {
 void daemon_model::all_quiet() {
   removing_ = 0;
   last_removed_ = now();
+  for (auto& [group, each] : clearing_)
+    if (std::exchange(each.in_progress, 0) != 0)
+      each.ended = now_;
   for (written& one : written_)
     if (one.ended == 0)
       one.ended = now_;
+}
+
+bool daemon_model::cleared_since(uint32_t group, uint64_t time) const {
+  auto of = clearing_.find(group);
+  return of != clearing_.end() && (of->second.in_progress != 0 || of->second.ended >= time);
 }
 
 void daemon_model::crashed() {

@@ -89,6 +89,8 @@ class daemon_model {
   void broke(const std::string& what) { broken_.push_back(what); }
   const std::vector<std::string>& broken() const { return broken_; }
   uint64_t checked() const { return checked_; }
+  /// Whether everything of the group was cleared then or later, or may have been.
+  bool cleared_since(uint32_t group, uint64_t time) const;
   uint64_t clears_answered() const { return clears_answered_; }
 
  private:
@@ -108,6 +110,11 @@ class daemon_model {
   std::map<uint64_t, std::set<named_object>> kept_;
   size_t removing_ = 0;       ///< requests in progress that may remove something
   uint64_t last_removed_ = 0; ///< the end of the last one
+  struct clearing {
+    size_t in_progress = 0;
+    uint64_t ended = 0; ///< the last one
+  };
+  std::map<uint32_t, clearing> clearing_; ///< of all spaces, by group
   std::vector<std::string> broken_;
   uint64_t checked_ = 0;
   uint64_t clears_answered_ = 0;

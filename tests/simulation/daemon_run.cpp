@@ -35,7 +35,8 @@ constexpr auto longest_end = minutes(5);
 daemon_run::daemon_run(const daemon_run_options& how)
     : how_(how), random_(how.bounds.seed), events_(random_.next()),
       disk_(std::make_unique<simulated_disk>(random_.next(), disk_capacity)),
-      calls_(events_, random_.next()), world_{.events = events_, .model = model_, .calls = calls_} {
+      calls_(events_, random_.next()), world_{.events = events_, .model = model_, .calls = calls_},
+      doors_random_(~how.bounds.seed) {
   disk_->mkdir(simulated_calls::folder);
   for (size_t path = 0; path < paths_max; ++path)
     disk_->mkdir(path_of(path));
@@ -51,6 +52,7 @@ daemon_run::~daemon_run() {
   world_.down = true;
   for (auto& client : clients_)
     client->leave();
+  redis_.each([](redis_client& one) { one.leave(); });
   daemon_.reset();
 }
 
@@ -66,6 +68,8 @@ void daemon_run::draw() {
   draw_operators();
   draw_hot_spot();
   draw_clients();
+  draw_redis();
+  draw_store();
   leave_out();
 }
 
@@ -231,6 +235,13 @@ void daemon_run::draw_clients() {
 void daemon_run::look_at_sockets() {
   if (std::exchange(touches_seen_, simulated_sockets::touches()) == simulated_sockets::touches())
     return;
+  look_at_clients();
+  redis_.look(doors_random_, life_.sockets.most);
+  if (store_)
+    store_->look();
+}
+
+void daemon_run::look_at_clients() {
   std::vector<pollfd> watched;
   for (const auto& client : clients_)
     watched.push_back({client->descriptor(), client->wants(), 0});
@@ -284,6 +295,7 @@ void daemon_run::play_all() {
   boot();
   for (auto& client : clients_)
     client->start();
+  redis_.each([](redis_client& one) { one.start(); });
   for (uint64_t lives = std::min<uint64_t>(random_.below(4), how_.bounds.lives);
        lives > 0 && broken().empty(); --lives) {
     live();
@@ -346,6 +358,7 @@ void daemon_run::crash() {
   world_.down = true;
   for (auto& client : clients_)
     client->lose_daemon();
+  redis_.each([](redis_client& one) { one.lose_daemon(); });
   return_disk();
   auto left = std::make_unique<simulated_disk>(disk_->snapshot(random_.next()));
   daemon_->process().ring().leave_writes(*left);
@@ -359,8 +372,13 @@ void daemon_run::crash() {
   left->set_faults({});
   model_.crashed();
   world_.sound = false;
+  redis_.values().crashed();
   world_.forget_daemon();
+  if (store_)
+    store_->lose_daemon();
   daemon_.reset(); // on the old disk, which nobody sees any more
+  if (store_)
+    store_->serve_daemon();
   disk_ = std::move(left);
   calls_.mount(*disk_);
   boot();
@@ -388,7 +406,9 @@ void daemon_run::restart() {
                  (daemon_->warnings().empty() ? std::string() : daemon_->warnings().back()));
   for (auto& client : clients_)
     client->lose_daemon();
+  redis_.each([](redis_client& one) { one.lose_daemon(); });
   model_.restarted();
+  redis_.values().restarted();
   world_.forget_daemon();
   daemon_.reset();
   disk_->end_process();
@@ -403,11 +423,13 @@ void daemon_run::finish() {
   say("clients finish");
   return_disk();
   auto all_finished = [&] {
-    return std::all_of(clients_.begin(), clients_.end(), [](const auto& each) { return each->finished(); });
+    return redis_.finished() &&
+           std::all_of(clients_.begin(), clients_.end(), [](const auto& each) { return each->finished(); });
   };
   advance_until(all_finished, minutes(1));
   for (auto& client : clients_)
     client->wind_up();
+  redis_.each([](redis_client& one) { one.wind_up(); });
   if (!advance_until(all_finished, longest_request) && broken().empty())
     for (auto& client : clients_)
       if (!client->finished())
@@ -417,6 +439,9 @@ void daemon_run::finish() {
     errors_ += client->errors();
     client->leave();
   }
+  leave_redis();
+  if (store_)
+    store_->recover();
   disk_->set_faults({});
   advance_until([] { return false; }, longest_end);
   model_.all_quiet();

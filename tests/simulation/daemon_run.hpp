@@ -6,9 +6,11 @@
 //   EXPECT_EQ(run.broken(), none);
 #pragma once
 
+#include "redis_client.hpp"
 #include "run_bounds.hpp"
 #include "simulated_client.hpp"
 #include "simulated_daemon.hpp"
+#include "simulated_store.hpp"
 
 #include "tests/support/temporary_folder.hpp"
 
@@ -64,6 +66,8 @@ class daemon_run {
   void draw_hot_spot();
   void heat_mix();
   void draw_clients();
+  void draw_redis(); ///< doors for Redis clients, and these clients (daemon_run_doors.cpp)
+  void draw_store(); ///< a server for a remote tier
   void leave_out();
   void say(const std::string& what);
 
@@ -75,6 +79,7 @@ class daemon_run {
   void reload();
   void crash();
   void finish();
+  void leave_redis();
   void restart();
   class end_check;
   void check_empty(uint32_t group);
@@ -83,6 +88,7 @@ class daemon_run {
   bool advance(); ///< false: it is time to stop
   bool advance_until(const std::function<bool()>& done, std::chrono::nanoseconds within);
   void look_at_sockets();
+  void look_at_clients();
 
   daemon_run_options how_;
   seeded_random random_;
@@ -92,6 +98,9 @@ class daemon_run {
   test::temporary_folder folder_;
   daemon_model model_;
   client_world world_;
+  redis_clients redis_{world_, model_};
+  seeded_random doors_random_;             ///< of its own, so that seeds without doors are what they were
+  std::unique_ptr<simulated_store> store_; ///< null in most runs
   daemon_life life_;
   disk_faults faults_;
   bool roomy_ = false;

@@ -187,6 +187,7 @@ void daemon_run::check_empty(uint32_t group) {
   auto until = events_.now() + std::chrono::minutes(5);
   operator_client by(world_.sockets[group], [&] {
     simulated_sockets::touch();
+    look_at_sockets();
     return events_.now() < until && daemon_->step();
   });
   auto broke = [&](const std::string& what) {
@@ -232,6 +233,10 @@ void daemon_run::check_empty(uint32_t group) {
   const auto& of = *told.groups()->Get(0);
   if (of.leases() != 0 || of.sessions() != 0 || of.region_bytes() != 0)
     broke("leases, sessions or regions are left");
+  for (const auto* tier : *of.tiers())
+    if (tier->tier()->str() == "remote" && tier->state()->str() != "ready")
+      broke("the remote store is there again, and is not used: " +
+            (tier->reason() ? tier->reason()->str() : tier->state()->str()));
   for (const auto* tier : *of.tiers())
     if (tier->leased_objects() != 0 || tier->waiting_requests() != 0 ||
         tier->used_bytes() + tier->free_bytes() != tier->capacity_bytes())

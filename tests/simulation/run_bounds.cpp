@@ -8,7 +8,7 @@ namespace terrace::simulation {
 
 namespace {
 
-constexpr uint32_t clients_max = 6;
+constexpr uint32_t clients_max = 9; ///< the last ones are Redis clients
 
 bool is_known(const std::string& name) {
   auto is = [&](const char* each) { return name == each; };

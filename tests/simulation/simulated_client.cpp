@@ -7,7 +7,6 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,15 +20,6 @@ namespace {
 
 constexpr uint64_t slots = 16;
 constexpr std::chrono::nanoseconds waits_for_daemon = std::chrono::milliseconds(10);
-
-sockaddr_un address_of(const std::string& name, bool abstract, socklen_t& length) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  size_t from = abstract ? 1 : 0;
-  std::memcpy(address.sun_path + from, name.data(), std::min(name.size(), sizeof address.sun_path - 2));
-  length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size() + 1);
-  return address;
-}
 
 } // namespace
 
@@ -56,19 +46,10 @@ void simulated_client::become_a_process() {
 
 /// A socket to the daemon, or none.
 unique_fd simulated_client::open_socket() {
-  unique_fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  socklen_t length = 0;
   // Each socket has a name of its own; the process is known by all of them.
   simulated_peer as = process_;
   as.name += "-" + std::to_string(++life_);
-  world_.calls.know(as);
-  sockaddr_un own = address_of(as.name, true, length);
-  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&own), length) != 0)
-    return {};
-  sockaddr_un to = address_of(world_.sockets[group_], false, length);
-  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0)
-    return {};
-  return socket;
+  return world_.connect(as, world_.sockets[group_]);
 }
 
 void simulated_client::connect() {

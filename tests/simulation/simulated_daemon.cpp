@@ -35,7 +35,7 @@ void simulated_daemon::start(const daemon_life& life) {
   wired->populator = nullptr;
   calls->let_threads_work_at_once(true); // those that read an index
   wired->detached = false;
-  wired->place = [this] { return process_.home(); };
+  wired->place = wired->place_transfers = [this] { return process_.home(); };
   wired->log = [this](const std::string& line) { say("log", line); };
   wired->warn = [this](const std::string& line) {
     warnings_.push_back(line);

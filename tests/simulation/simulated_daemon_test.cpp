@@ -8,10 +8,16 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
+#include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
 #include <iostream>
 #include <stdexcept>
 #include <unistd.h>
@@ -69,6 +75,41 @@ TEST(SimulatedDaemon, ServesAClientAndEnds) {
   while (!daemon.ended() && daemon.step()) {
   }
   EXPECT_TRUE(daemon.ended_well());
+}
+
+/// The seed 322 found that it was closed a third of the request deadline after it had connected.
+TEST(SimulatedDaemon, ARedisClientThatHasGivenThePasswordMayBeIdle) {
+  test::temporary_folder folder;
+  machine m(1);
+  settings with = small_settings(folder.path() + "/s");
+  with.resp.emplace_back();
+  with.resp.back().address = folder.path() + "/r";
+  with.resp.back().password_file = folder.path() + "/password";
+  std::ofstream(with.resp.back().password_file) << "open sesame\n";
+  ::chmod(with.resp.back().password_file.c_str(), 0600);
+  simulated_daemon daemon(m.events, m.disk, {.with = with, .seed = 3});
+  daemon_model model;
+  client_world world{.events = m.events, .model = model, .calls = m.calls};
+  unique_fd socket = world.connect(
+      {.name = "idle", .uid = ::geteuid(), .ends = std::make_shared<unique_fd>(::eventfd(0, 0))},
+      with.resp.back().address);
+  auto asks = [&](std::string_view text, std::chrono::nanoseconds after) {
+    m.events.after(after, [&, text] {
+      EXPECT_EQ(::send(socket.get(), text.data(), text.size(), MSG_NOSIGNAL),
+                static_cast<ssize_t>(text.size()));
+      simulated_sockets::touch();
+    });
+  };
+  auto deadline = std::chrono::nanoseconds(with.connection.request_deadline);
+  asks("AUTH wrong\r\n", deadline / 10);
+  asks("*2\r\n$4\r\nAUTH\r\n$11\r\nopen sesame\r\n", deadline / 8);
+  asks("PING\r\n", 10 * deadline);
+  while (m.events.now() < 11 * deadline && daemon.step()) {
+  }
+  std::array<char, 1000> told{};
+  auto bytes = ::recv(socket.get(), told.data(), told.size(), MSG_DONTWAIT);
+  std::string_view all(told.data(), static_cast<size_t>(std::max<ssize_t>(bytes, 0)));
+  EXPECT_TRUE(all.ends_with("+OK\r\n+PONG\r\n")) << all;
 }
 
 uint64_t number_from(const char* variable, uint64_t otherwise) {

@@ -138,18 +138,25 @@ std::optional<int32_t> simulated_sockets::perform(const io_request& request) {
   }
 }
 
-/// A message of one range.
 std::optional<int32_t> simulated_sockets::transfer(const io_request& request) {
   if (request.code != io_code::recvmsg && request.code != io_code::sendmsg)
     return -EINVAL;
   msghdr message = *request.message;
-  iovec area = *message.msg_iov;
-  area.iov_len = part_of(area.iov_len);
-  message.msg_iov = &area;
-  message.msg_iovlen = 1;
+  std::vector<iovec> areas(message.msg_iov, message.msg_iov + message.msg_iovlen);
+  size_t bytes = 0;
+  for (const iovec& area : areas)
+    bytes += area.iov_len;
+  size_t left = part_of(bytes);
+  for (iovec& area : areas) {
+    area.iov_len = std::min(area.iov_len, left);
+    left -= area.iov_len;
+  }
+  message.msg_iov = areas.data();
+  // Waiting for all of it would stop the only thread: a part of it is what a signal would leave.
+  int flags = (request.flags & ~MSG_WAITALL) | MSG_DONTWAIT;
   if (request.code == io_code::sendmsg)
-    return outcome(::sendmsg(request.fd, &message, request.flags | MSG_DONTWAIT | MSG_NOSIGNAL));
-  auto result = outcome(::recvmsg(request.fd, &message, request.flags | MSG_DONTWAIT));
+    return outcome(::sendmsg(request.fd, &message, flags | MSG_NOSIGNAL));
+  auto result = outcome(::recvmsg(request.fd, &message, flags));
   if (result) {
     request.message->msg_controllen = message.msg_controllen;
     request.message->msg_namelen = message.msg_namelen;

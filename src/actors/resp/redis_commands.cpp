@@ -91,7 +91,6 @@ bool redis_connection::admit(redis_batch& into) {
   if (admitted_ || !talk_.admitted())
     return true;
   admitted_ = true;
-  due_[for_admission] = clock::time_point::max();
   const auto& limits = environment_.limits;
   auto leaves = environment_.clients->admit(record_->id, false, {limits.connections_max, limits.groups});
   if (leaves)
@@ -156,6 +155,8 @@ bool redis_connection::collect_call(redis_batch& into) {
       std::string reply;
       talk_.serve(calling_->command, words, reply, nullptr);
       into.say(reply);
+      if (talk_.admitted())
+        due_[for_admission] = clock::time_point::max(); // whatever it does next, it may take its time
       if (calling_->command == command::client || calling_->command == command::hello)
         record_->set_name(talk_.name().empty() ? "resp" : talk_.name());
       ends_ = ends_ || talk_.leaves();

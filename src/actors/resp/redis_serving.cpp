@@ -130,8 +130,8 @@ task<> redis_connection::reply_value(const value_subject& of, const found_values
     caf::actor load = idle_loads_.take([this] { return spawn_load(self_->system()); });
     const tier_hold& below = *from;
     auto brought = co_await bring_value<self_pointer>(self_, of, key, below, load);
-    if (brought)
-      idle_loads_.put_back(load); // after a failure the load has ended
+    if (brought && *brought)
+      idle_loads_.put_back(load); // one that failed has ended, also where it found that the value is gone
     if (!brought && !element) {
       reply_failure(brought.error());
       co_return;

@@ -1,0 +1,113 @@
+// What some seeds have beside a disk and clients of the protocol: doors for Redis clients, and a remote store.
+#include "daemon_run.hpp"
+
+#include "index/object_header.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <fstream>
+
+namespace terrace::simulation {
+
+using std::chrono::seconds;
+
+namespace {
+
+constexpr uint32_t first_redis_client = 6; ///< its number
+
+/// A file that only its owner reads.
+std::string write_secret(const std::string& path, const std::string& secret) {
+  std::ofstream(path) << secret;
+  ::chmod(path.c_str(), 0600);
+  return path;
+}
+
+uint64_t pages(uint64_t bytes) { return (bytes + page_bytes - 1) / page_bytes * page_bytes; }
+
+} // namespace
+
+void daemon_run::draw_redis() {
+  seeded_random& random = doors_random_;
+  settings& with = life_.with;
+  if (random.below(4) != 0)
+    return;
+  redis_world& world = redis_.world();
+  for (uint32_t group = 0; group < with.listen.size(); ++group) {
+    if (group != 0 && random.coin())
+      continue;
+    redis_door door{folder_.path() + "/r" + std::to_string(group), random.below(3) == 0 ? "open sesame" : ""};
+    redis_options& opened = with.resp.emplace_back();
+    opened.address = door.path;
+    opened.group = with.listen[group].group;
+    if (!door.password.empty())
+      opened.password_file = write_secret(door.path + "-password", door.password + "\n");
+    world.doors.emplace_back(group, door);
+  }
+  world.keys = static_cast<uint32_t>(random.between(1, 12));
+  world.bytes_most = random.between(8, std::array{200, 16 << 10, 100 << 10}[random.below(3)]);
+  world.patience =
+      2 * std::chrono::duration_cast<std::chrono::nanoseconds>(with.connection.request_deadline) + seconds(5);
+  // Room for some values, or for all, and for those which replace them.
+  uint64_t one = physical_bytes_for(world.bytes_most);
+  uint64_t all = one * world.keys;
+  auto groups = with.listen.size();
+  if (!world_.reload)
+    with.host.bytes += groups * (roomy_ ? 4 * all + mebibyte : pages(one * random.between(1, 6)));
+  if (with.disk.enabled())
+    with.disk.bytes += groups * (roomy_ ? 2 * all + 4 * mebibyte : pages(one * random.between(1, 6)));
+  bool all_on_disk =
+      with.disk.enabled() && with.disk.admission == "always" && with.disk.demotion != "selective";
+  redis_.values().promise({.all_found = roomy_,
+                           .restart_keeps = roomy_ && world_.healthy && all_on_disk,
+                           .replaced_stay_away = world_.healthy});
+  for (uint32_t i = 0, count = static_cast<uint32_t>(random.between(1, 3)); i < count; ++i) {
+    uint64_t seed = random.next();
+    auto acts = static_cast<uint32_t>(random.between(1, 2 * run_bounds().deeds));
+    bool plays = how_.bounds.has("redis") && how_.bounds.acts(first_redis_client + i);
+    redis_.add(seed, first_redis_client + i, plays ? std::min(acts, 2 * how_.bounds.deeds) : 0);
+  }
+}
+
+/// The remote tier of the first group that may have one.
+void daemon_run::draw_store() {
+  seeded_random& random = doors_random_;
+  settings& with = life_.with;
+  auto group = std::find(world_.isolated.begin(), world_.isolated.end(), false);
+  if (random.below(4) != 0 || group == world_.isolated.end())
+    return;
+  // Clears that the store is not told of are recorded in a file, also without a disk tier.
+  world_.healthy = world_.healthy && faults_ == disk_faults{};
+  remote_options& remote = with.remote.emplace_back();
+  remote.address = folder_.path() + "/store";
+  remote.group = with.listen[static_cast<size_t>(group - world_.isolated.begin())].group;
+  remote.realm_key_file = write_secret(folder_.path() + "/realm", std::string(32, 'r'));
+  remote.demotion = std::string(remote_options::demotions[random.below(2)]);
+  remote.lookup_budget = std::chrono::milliseconds(random.between(1, random.coin() ? 3 : 60));
+  remote.lifetime = std::chrono::minutes(random.coin() ? 1 : 60);
+  store_habits habits = store_habits::draw(random);
+  bool dangerous = random.coin();
+  std::chrono::nanoseconds most(random.between(10'000'000, 2'000'000'000));
+  if (!how_.bounds.has("store_faults")) {
+    habits = {.password = habits.password};
+    dangerous = false;
+  }
+  if (!habits.password.empty())
+    remote.password_file = write_secret(folder_.path() + "/store-password", habits.password + "\n");
+  store_ = std::make_unique<simulated_store>(events_, random.next(), remote.address, habits, world_.trace);
+  if (dangerous)
+    store_->live_dangerously(most);
+}
+
+void daemon_run::leave_redis() {
+  redis_.each([this](redis_client& one) {
+    if (!one.finished())
+      model_.broke("not answered: " + one.unanswered());
+    answers_ += one.answers();
+    errors_ += one.errors();
+    one.leave();
+  });
+  redis_.values().all_quiet();
+}
+
+} // namespace terrace::simulation
