@@ -190,7 +190,7 @@ class explain_command final : public command {
     auto found = find_lookup(*daemon, lookup_, daemon_);
     if (!found)
       return tl::unexpected(found.error());
-    auto space = daemon->open_space(found->space, daemon_.until());
+    auto space = daemon->admin().open_space(found->space, daemon_.until());
     if (!space)
       return request_failed(*daemon, "opening the space", space.error());
     std::vector<uint8_t> digests;

@@ -246,7 +246,7 @@ TEST_F(SharedCache, AStoreThatRestartsWithAnOldCopyBringsNothingBackThatWasClear
   a_->client->store(chain);
   ASSERT_TRUE(b_->finds_all(chain));
   EXPECT_EQ(resp_client(store_->socket()).call({"SAVE"}), "OK");
-  auto cleared = (*a_->client)->clear(&a_->client->space(), patiently());
+  auto cleared = (*a_->client)->admin().clear(&a_->client->space(), patiently());
   ASSERT_TRUE(cleared) << cleared.error().text;
   EXPECT_TRUE(b_->finds_none(chain));
   stop_store();
