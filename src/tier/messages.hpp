@@ -179,9 +179,8 @@ struct await_answer {
   bool abandoned = false; ///< a writer gave up one of them; otherwise all were written
 };
 
-/// Asks the source tier, after the destination is reserved, which of these objects are still published. A
-/// clear visits the tiers from the fastest down and the fastest once more, and removes published and reserved
-/// objects, so that nothing that was cleared comes back through a transfer in progress.
+/// Asks the source tier, after the destination is reserved, which of these objects are still published, and in no space that
+/// is being cleared (tier/objects/tier_clear.hpp): so nothing that was cleared comes back through a transfer in progress.
 struct confirm_request {
   std::vector<object_id> ids;
 };
@@ -211,6 +210,8 @@ struct clear_request {
   std::optional<space_fingerprint>
       fingerprint{};     ///< fingerprint of that space; a volume may know it by an earlier number
   bool by_other = false; ///< another machine has cleared, and a tier on a store that it shares knows
+  /// As long as whoever clears keeps it, the tier confirms no object of the space. Null: for the other tiers.
+  std::shared_ptr<const void> in_progress{};
 };
 struct clear_answer {
   error failure; ///< the objects are removed, but may come back after a restart

@@ -271,7 +271,8 @@ made_frame make_request(kind verb, uint64_t request, input_bytes& from, const ve
     }
     case kind::recent_lookups: {
       bool waits = from.take() % 2 == 0;
-      return finish(wire::CreateRecentLookups(b, from.take(), waits, deadline_of(from.take())));
+      uint8_t after = from.take();
+      return finish(wire::CreateRecentLookups(b, after, waits, deadline_of(from.take())));
     }
     case kind::remote_status: return finish(wire::CreateRemoteStatus(b));
     case kind::remote_probe: return finish(wire::CreateRemoteProbe(b, deadline_of(from.take())));

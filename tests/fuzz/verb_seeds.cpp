@@ -161,6 +161,7 @@ std::vector<verb_seed> verb_seeds() {
                         .add(kind::pin, 1, {0, writer::chunks(0), 0, 0})
                         .add(kind::unpin, 0, {0, writer::chunks(0), 0})
                         .add(kind::set_log_level, 0)
+                        .add(kind::recent_lookups, 0, {1, 0, 0})
                         .add(kind::remote_status, 0)
                         .add(kind::remote_probe, 0, {0})
                         .add(kind::remote_sweep, 0, {0, 0})

@@ -46,6 +46,8 @@ void daemon_run::draw_redis() {
   }
   world.keys = static_cast<uint32_t>(random.between(1, 12));
   world.bytes_most = random.between(8, std::array{200, 16 << 10, 100 << 10}[random.below(3)]);
+  if (world_.reload && hot_ != hot_spot::none)
+    world.bytes_most = std::min<size_t>(world.bytes_most, 200); // no larger value fits memory as it changes
   world.patience =
       2 * std::chrono::duration_cast<std::chrono::nanoseconds>(with.connection.request_deadline) + seconds(5);
   // Room for some values, or for all, and for those which replace them.
@@ -94,6 +96,8 @@ void daemon_run::draw_store() {
   }
   if (!habits.password.empty())
     remote.password_file = write_secret(folder_.path() + "/store-password", habits.password + "\n");
+  world_.sound = false; // what it sends may be damaged
+  world_.answers_within += std::chrono::seconds(5); // and a request waits for it
   store_ = std::make_unique<simulated_store>(events_, random.next(), remote.address, habits, world_.trace);
   if (dangerous)
     store_->live_dangerously(most);

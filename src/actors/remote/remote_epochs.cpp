@@ -167,6 +167,7 @@ task<> remote_store::clear_here(space_state_ptr space) {
       question.fingerprint = space->fingerprint;
     }
     question.by_other = true;
+    question.in_progress = order.in_progress(*next);
     auto cleared = co_await ask<clear_answer>(self_, tier, std::move(question), "tier");
     if (!cleared)
       co_return; // the daemon is shutting down

@@ -298,6 +298,11 @@ void residency::restore(std::span<const index_record> records, std::span<const s
 }
 
 bool residency::clear_step(clear_walk& walk) {
+  if (walk.next == 0) {
+    std::erase_if(clears_, [](const clear_in_progress& each) { return each.ends.expired(); });
+    if (!walk.in_progress.expired())
+      clears_.push_back({walk.space, walk.in_progress});
+  }
   if (walk.next == 0 && objects_.durable() != nullptr)
     recount_.begin_clear(walk.space); // to `tier_clear::forget`
   walk.freed.clear();
@@ -332,11 +337,17 @@ bool residency::clear_step(clear_walk& walk) {
   return walk.next < residents().slots();
 }
 
+bool residency::is_being_cleared(space_id space) const {
+  return std::any_of(clears_.begin(), clears_.end(), [space](const clear_in_progress& each) {
+    return (!each.space || *each.space == space) && !each.ends.expired();
+  });
+}
+
 std::vector<bool> residency::confirm(const std::vector<object_id>& ids) const {
   std::vector<bool> answer(ids.size());
   for (size_t i = 0; i < ids.size(); ++i) {
     const resident* object = table().get(ids[i]);
-    answer[i] = object != nullptr && readable(object->state());
+    answer[i] = object != nullptr && readable(object->state()) && !is_being_cleared(object->key().space);
   }
   return answer;
 }

@@ -106,17 +106,18 @@ class residency {
   /// keep their slots, so a walk over all slots removes every object that was there when it began.
   struct clear_walk {
     std::optional<space_id> space;
-    uint32_t next = 0;         ///< the next slot
-    std::vector<extent> freed; ///< by the last step
-    uint64_t objects = 0;      ///< removed in all
-    uint64_t bytes = 0;        ///< physical
+    uint32_t next = 0;                       ///< the next slot
+    std::vector<extent> freed;               ///< by the last step
+    uint64_t objects = 0;                    ///< removed in all
+    uint64_t bytes = 0;                      ///< physical
+    std::weak_ptr<const void> in_progress{}; ///< until it expires, no object of the space is confirmed
   };
   static constexpr uint32_t clear_slots_max = 8'192; ///< slots looked at in a step
   static constexpr size_t clear_objects_max = 1'024; ///< objects removed in a step
   /// Returns false after the last step.
   bool clear_step(clear_walk& walk);
 
-  /// Returns which of these are still published; parallel.
+  /// Returns which of these are still published, and in no space whose clear is in progress; parallel.
   std::vector<bool> confirm(const std::vector<object_id>& ids) const;
 
   /// Null: the tier does not survive restarts.
@@ -164,7 +165,14 @@ class residency {
   bool to_replace(const acquire_request& request, const resident& object) const;
   discard_result drop_replaced(const acquire_request& request, const std::vector<size_t>& wanted);
 
+  struct clear_in_progress {
+    std::optional<space_id> space; ///< none: all
+    std::weak_ptr<const void> ends;
+  };
+  bool is_being_cleared(space_id space) const;
+
   tier_objects objects_;
+  std::vector<clear_in_progress> clears_;
   object_departures departures_{objects_};
   tenant_shares shares_{objects_};
   index_recount recount_{objects_};

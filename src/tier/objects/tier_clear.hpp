@@ -8,6 +8,7 @@
 #include "tier/objects/residency.hpp"
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -17,8 +18,10 @@ namespace terrace {
 //
 // The tiers are cleared from the fastest to the slowest, and then the fastest again. A transfer reserves its
 // destination first and then asks its source whether the objects are still published (`confirm_request`), and a clear
-// removes reserved objects as well; so no concurrent transfer brings back what was cleared. If a tier joined meanwhile,
-// all tiers are asked again, because the new one may have received objects that the first tier still had. Pure.
+// removes reserved objects as well. What still comes up from a slower tier, before that is cleared, the second clear of the
+// fastest removes; and it goes down to none, because the fastest tier confirms nothing of the space until the clear is over
+// (`clear_request::in_progress`). So no concurrent transfer brings back what was cleared. If a tier joined meanwhile, all
+// tiers are asked again, because the new one may have received objects that the first tier still had. Pure.
 
 class clear_order {
  public:
@@ -58,18 +61,25 @@ class clear_order {
   }
   const clear_answer& sum() const { return sum_; }
 
+  /// For the request to the tier at this position.
+  std::shared_ptr<const void> in_progress(size_t position) const {
+    return position == 0 ? in_progress_ : nullptr;
+  }
+
  private:
   size_t round() const { return tiers_ > 1 ? tiers_ + 1 : tiers_; } ///< questions in a round
 
   size_t tiers_ = 0; ///< number of tiers when the present round began
   size_t asked_ = 0; ///< tiers asked in this round
   clear_answer sum_;
+  std::shared_ptr<const void> in_progress_ = std::make_shared<char>();
 };
 
 class tier_clear {
  public:
   explicit tier_clear(const clear_request& request)
-      : fingerprint_(request.fingerprint), by_other_(request.by_other), walk_{request.space} {}
+      : fingerprint_(request.fingerprint),
+        by_other_(request.by_other), walk_{.space = request.space, .in_progress = request.in_progress} {}
 
   /// Removes a part of the objects; other requests are served in between. Returns false after the last part:
   /// then the keeper of a durable tier's index is told (`forget`).

@@ -58,6 +58,34 @@ TEST(TierClear, ADurableTierForgetsUpToItsEpochAndContinuesWithTheNext) {
   EXPECT_EQ(tier.durable()->epoch(), done.epoch);
 }
 
+TEST(TierClear, NothingOfTheSpaceIsConfirmedUntilItIsOver) {
+  residency tier(tier_kind::host);
+  auto confirmed = [&tier] {
+    store(tier, 2); // what came to the tier after the walk
+    auto stored = chain(0, 2);
+    std::vector<object_id> ids;
+    for (const object_key& key : stored->keys)
+      ids.push_back(*tier.table().find(key));
+    return tier.confirm(ids);
+  };
+  clear_order order;
+  clear_request other{.space = space_id{2}, .in_progress = order.in_progress(0)};
+  tier_clear(other).step(tier);
+  EXPECT_EQ(confirmed(), (std::vector{true, true})) << "of another space";
+  for (auto space : {std::optional(space_id{1}), std::optional<space_id>()}) {
+    std::optional<clear_order> goes_on(std::in_place);
+    EXPECT_EQ(goes_on->in_progress(1), nullptr) << "the others confirm";
+    clear_request request{.space = space, .in_progress = goes_on->in_progress(0)};
+    tier_clear clear(request);
+    while (clear.step(tier)) {
+    }
+    request = {};
+    EXPECT_EQ(confirmed(), (std::vector{false, false}));
+    goes_on.reset();
+    EXPECT_EQ(confirmed(), (std::vector{true, true})) << "also if nobody has ended the clear";
+  }
+}
+
 TEST(TierClear, PathsThatDoNotKnowOfItAreNamedInTheAnswer) {
   residency tier(tier_kind::disk, durable_index(1));
   tier_clear clear({});

@@ -51,7 +51,8 @@ task<> clear(client_request& request, const wire::Clear& asked, protocol::descri
   }
   while (auto next = order.next(group.tiers().size())) {
     tier_actor tier = group.tiers()[*next].tier;
-    clear_request question{space, fingerprint};
+    clear_request question{
+        .space = space, .fingerprint = fingerprint, .in_progress = order.in_progress(*next)};
     auto cleared =
         co_await request.ask<clear_answer>(tier, std::move(question), "a tier ended while it was cleared");
     order.add(cleared);
