@@ -96,7 +96,7 @@ void daemon_run::draw_store() {
   }
   if (!habits.password.empty())
     remote.password_file = write_secret(folder_.path() + "/store-password", habits.password + "\n");
-  world_.sound = false; // what it sends may be damaged
+  world_.sound = false;                             // what it sends may be damaged
   world_.answers_within += std::chrono::seconds(5); // and a request waits for it
   store_ = std::make_unique<simulated_store>(events_, random.next(), remote.address, habits, world_.trace);
   if (dangerous)

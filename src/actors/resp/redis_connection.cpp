@@ -112,6 +112,7 @@ void redis_connection::receive_value(std::span<std::byte> into, keep_alive owner
 
 void redis_connection::on_received(int32_t bytes) {
   receiving_ = false;
+  await_by(for_rest, never); // until it receives again: meanwhile the client waits for us
   if (bytes < 0 && bytes != -EINTR && bytes != -EAGAIN) {
     self_->quit();
     return;
