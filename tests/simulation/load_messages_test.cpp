@@ -172,6 +172,7 @@ class LoadMessages : public ::testing::Test {
     return all;
   }
 
+  std::vector<std::string> seen_; ///< until the last actor of the daemon has ended
   scheduler events_;
   simulated_disk disk_;
   simulated_calls calls_;
@@ -179,7 +180,6 @@ class LoadMessages : public ::testing::Test {
   std::optional<simulated_daemon> daemon_;
   std::optional<test::raw_client> client_;
   test::received answered_;
-  std::vector<std::string> seen_;
   uint64_t last_ = 0;
   uint32_t space_ = 0, region_ = 0;
 };
