@@ -18,7 +18,7 @@ bool epoch_token::was_read(std::string_view text, time_point now) {
     owes_ = true; // nobody can read it
     return false;
   }
-  if (std::ranges::find(cleared_, *read) != cleared_.end()) {
+  if (std::find(cleared_.begin(), cleared_.end(), *read) != cleared_.end()) {
     owes_ = true;
     return false;
   }
@@ -38,7 +38,7 @@ void epoch_token::was_cleared(time_point now) {
 
 void epoch_token::becomes(uint64_t value) {
   const auto add = [](auto& values, uint64_t one) {
-    std::ranges::rotate(values, values.end() - 1);
+    std::rotate(values.begin(), values.end() - 1, values.end());
     values.front() = one;
   };
   const uint64_t former = std::exchange(value_, value);
