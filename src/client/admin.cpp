@@ -1,4 +1,4 @@
-// What an operator asks and tells.
+// Each call of an operator sends one request and reads its answer.
 #include "client/client.hpp"
 #include "client/conversions.hpp"
 #include "client/core.hpp"

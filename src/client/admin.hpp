@@ -1,4 +1,4 @@
-// What an operator asks of the daemon, and tells it to do.
+// An operator asks the daemon for its state and changes it with these calls.
 #pragma once
 
 #include "base/digest.hpp"

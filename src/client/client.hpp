@@ -273,9 +273,9 @@ class connection {
 
   // ---- further calls ----
 
-  /// The same requests with any number in flight.
+  /// Returns the object that sends these requests with any number in flight.
   async_requests async();
-  /// What an operator asks of the daemon, and tells it to do.
+  /// Returns the object with the calls of operators.
   client::admin admin() const;
 
   /// Receives available answers; if there is none, waits for at least one until `until`. Returns the number

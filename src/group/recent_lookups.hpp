@@ -36,7 +36,7 @@ struct recent_lookup {
 class recent_lookups {
  public:
   static constexpr size_t lookups_max = 1'024;
-  /// Of all kept lookups together, 2 MiB; the last lookup is kept in any case.
+  /// All kept lookups together have no more digests (2 MiB), but the last lookup is kept in any case.
   static constexpr size_t digests_max = 65'536;
 
   explicit recent_lookups(size_t kept_max = lookups_max, size_t kept_digests_max = digests_max)

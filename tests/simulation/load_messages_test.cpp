@@ -24,19 +24,6 @@ constexpr uint32_t chunk_tokens = 16;
 constexpr uint64_t object_bytes = 4096;
 constexpr uint32_t host_alone = 1U << static_cast<unsigned>(memory_tier);
 
-settings small_daemon(const std::string& socket) {
-  environment env;
-  settings with = default_settings(env);
-  with.listen.front().path = socket;
-  with.host.bytes = 4 * mebibyte;
-  with.host.segment_bytes = 2 * mebibyte;
-  with.disk.path = {simulated_calls::folder};
-  with.disk.bytes = 8 * mebibyte;
-  with.copier.threads = 1;
-  with.metrics.address.clear();
-  return with;
-}
-
 /// A daemon, one client, and one object that is on disk alone.
 class LoadMessages : public ::testing::Test {
  protected:
@@ -48,7 +35,7 @@ class LoadMessages : public ::testing::Test {
 
   void SetUp() override {
     daemon_.emplace(events_, disk_,
-                    daemon_life{.with = small_daemon(folder_.path() + "/s"),
+                    daemon_life{.with = small_settings(folder_.path() + "/s"),
                                 .seed = 4,
                                 .trace = [this](std::chrono::nanoseconds, const std::string& line) {
                                   seen_.push_back(line);

@@ -310,10 +310,11 @@ void simulated_client::receive_some() {
   }
 }
 
-/// What a request waits for ends soon, unless a client holds it. Leases may fill a quota, so where there are some no bound is known.
+/// What a request waits for ends soon, unless a client holds it. Leases may fill a quota, for which stores wait.
 void simulated_client::check_wait(const asked& request) const {
-  if (!world_.healthy || world_.hinderers != 0 || !world_.quotas.empty() ||
-      request.verb == kind::await_lookup)
+  bool quota_may_be_full =
+      !world_.quotas.empty() && (request.verb == kind::store || request.verb == kind::reserve);
+  if (!world_.healthy || world_.hinderers != 0 || quota_may_be_full || request.verb == kind::await_lookup)
     return;
   auto waited = world_.events.now() - std::max(request.since, world_.hindered_until);
   if (waited > world_.answers_within)

@@ -30,6 +30,20 @@ struct daemon_life {
   actor_scheduler::trace trace; ///< may be null
 };
 
+/// A socket, 4 MiB of host memory and 8 MiB of disk.
+inline settings small_settings(const std::string& socket) {
+  environment env;
+  settings with = default_settings(env);
+  with.listen.front().path = socket;
+  with.host.bytes = 4 * mebibyte;
+  with.host.segment_bytes = 2 * mebibyte;
+  with.disk.path = {simulated_calls::folder};
+  with.disk.bytes = 8 * mebibyte;
+  with.copier.threads = 1;
+  with.metrics.address.clear();
+  return with;
+}
+
 class simulated_daemon {
  public:
   /// `events`, `disk` and the thread's `simulated_calls` outlive it. Throws if the daemon refuses to start.

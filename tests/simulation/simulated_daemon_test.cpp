@@ -25,19 +25,6 @@
 namespace terrace::simulation {
 namespace {
 
-settings small_settings(const std::string& socket) {
-  environment env;
-  settings with = default_settings(env);
-  with.listen.front().path = socket;
-  with.host.bytes = 4 * mebibyte;
-  with.host.segment_bytes = 2 * mebibyte;
-  with.disk.path = {simulated_calls::folder};
-  with.disk.bytes = 8 * mebibyte;
-  with.copier.threads = 1;
-  with.metrics.address.clear();
-  return with;
-}
-
 struct machine {
   explicit machine(uint64_t seed)
       : random(seed), events(random.next()), disk(random.next(), 64 << 20), calls(events, random.next()) {

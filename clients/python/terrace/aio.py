@@ -25,7 +25,7 @@ from .parts import Parts
 from .status import DaemonInfo
 
 if TYPE_CHECKING:
-    from ._libterrace import BytesLike  # exists only in the stub
+    from ._libterrace import BytesLike  # declared in _libterrace.pyi alone
 
 __all__ = ["Connection", "connect"]
 

@@ -16,7 +16,7 @@ from .spaces import SpaceSpec
 from .status import Cleared, DaemonInfo, DaemonStatus, Moved, PoliciesStatus
 
 if TYPE_CHECKING:
-    from ._libterrace import Tokens  # exists only in the stub
+    from ._libterrace import Tokens  # declared in _libterrace.pyi alone
 
 
 def default_socket() -> str:

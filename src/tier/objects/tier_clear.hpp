@@ -61,7 +61,7 @@ class clear_order {
   }
   const clear_answer& sum() const { return sum_; }
 
-  /// For the request to the tier at this position.
+  /// Returns what the request to the tier at this position carries: the fastest tier learns that the clear goes on.
   std::shared_ptr<const void> in_progress(size_t position) const {
     return position == 0 ? in_progress_ : nullptr;
   }
