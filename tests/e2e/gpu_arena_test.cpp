@@ -1,6 +1,7 @@
 // Loads that the process of a device reads from host memory itself, on the host device and on the simulated
 // driver.
 #include "gpu_daemon.hpp"
+#include "tests/support/process_memory.hpp"
 #include "tests/support/scrape.hpp"
 
 #include <csignal>
@@ -162,7 +163,7 @@ TEST_P(GpuArena, ASegmentThatIsReadIsRemovedAfterwards) {
   client.store(chain_of(2, 3 * objects_a_segment - 4)); // so that the chain is in several segments
   client.store(chain);
   pid_t process = device_of(witness).pid;
-  ASSERT_EQ(::kill(process, SIGSTOP), 0);
+  ASSERT_TRUE(test::suspend(process));
   auto loading = begin_load(client, region, chain);
   ASSERT_TRUE(eventually([&] { return witness.tier("host").leased_objects != 0; }));
   resize(daemon, 1);
@@ -188,7 +189,7 @@ TEST_P(GpuArena, AProcessMayDieWhileItReads) {
   auto chain = chain_of(1, 8);
   client.store(chain);
   pid_t process = device_of(witness).pid;
-  ASSERT_EQ(::kill(process, SIGSTOP), 0);
+  ASSERT_TRUE(test::suspend(process));
   auto loading = begin_load(client, region, chain);
   ASSERT_TRUE(eventually([&] { return witness.tier("host").leased_objects != 0; }));
   daemon.configure(options(1)); // its segments leave, too

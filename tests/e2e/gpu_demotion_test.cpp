@@ -1,6 +1,7 @@
 // Evictions from a tier in memory of a device, and moves into it by an operator or an engine.
 #include "command_line.hpp"
 #include "gpu_tier_fixture.hpp"
+#include "tests/support/process_memory.hpp"
 
 #include <csignal>
 #include <future>
@@ -47,7 +48,7 @@ TEST_P(GpuDemotion, ItsProcessMayDieWhileItGivesBack) {
   client.store(other);
   uint64_t before = client.tier("host").used_bytes;
   pid_t process = device_of(client).pid;
-  ASSERT_EQ(::kill(process, SIGSTOP), 0);
+  ASSERT_TRUE(test::suspend(process));
   auto moving = std::async(std::launch::async, [&] { return move(mover, other, tier_kind::gpu); });
   // It waits for the victims, which wait for the process.
   ASSERT_TRUE(eventually([&] { return client.tier("host").used_bytes > before; })) << "it is reserved";
@@ -174,7 +175,7 @@ TEST_P(GpuDemotion, ItsProcessMayDieWhileAPromptLeavesItForTheDisk) {
   auto chain = chain_of(1, 4);
   only_there(client, region, chain);
   pid_t process = device_of(client).pid;
-  ASSERT_EQ(::kill(process, SIGSTOP), 0);
+  ASSERT_TRUE(test::suspend(process));
   auto moving = std::async(std::launch::async, [&] { return move(mover, chain, tier_kind::disk); });
   ASSERT_TRUE(eventually([&] { return client.tier("host").used_bytes != 0; })) << "it is reserved";
   ASSERT_EQ(::kill(process, SIGKILL), 0);

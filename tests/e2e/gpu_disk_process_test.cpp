@@ -1,5 +1,6 @@
 // GPU processes that read the disk themselves, and hang, die, or are given up.
 #include "gpu_disk_fixture.hpp"
+#include "tests/support/process_memory.hpp"
 
 #include <csignal>
 
@@ -101,7 +102,7 @@ TEST_F(GpuDiskProcess, WhatAProcessReadsIsHeldUntilItHasEnded) {
   auto chain = chain_of(1, 8);
   only_on_disk(client, chain);
   pid_t process = device_of(witness).pid;
-  ASSERT_EQ(::kill(process, SIGSTOP), 0);
+  ASSERT_TRUE(test::suspend(process));
   auto loading = begin_load(client, region, chain);
   ASSERT_TRUE(eventually([&] { return witness.tier("disk").leased_objects == 8; }));
   evict(witness, chain, on_disk);
@@ -126,7 +127,7 @@ TEST_F(GpuDiskProcess, NothingTakesTheExtentsThatAreRead) {
   auto chain = chain_of(1, 8);
   only_on_disk(client, chain);
   pid_t process = device_of(witness).pid;
-  ASSERT_EQ(::kill(process, SIGSTOP), 0);
+  ASSERT_TRUE(test::suspend(process));
   auto loading = begin_load(client, region, chain);
   ASSERT_TRUE(eventually([&] { return witness.tier("disk").leased_objects == 8; }));
   for (uint64_t seed = 10; seed < 30; ++seed) // more than the disk holds
@@ -300,7 +301,7 @@ TEST_F(GpuDiskProcess, AClientMayDieMeanwhile) {
   auto chain = chain_of(1, 8);
   only_on_disk(*client, chain);
   pid_t process = device_of(witness).pid;
-  ASSERT_EQ(::kill(process, SIGSTOP), 0);
+  ASSERT_TRUE(test::suspend(process));
   begin_load(*client, *region, chain);
   ASSERT_TRUE(eventually([&] { return witness.tier("disk").leased_objects == 8; }));
   region.reset();

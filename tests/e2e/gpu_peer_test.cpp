@@ -1,5 +1,6 @@
 // Loads into memory of one GPU from a tier in memory of another one.
 #include "gpu_tier_fixture.hpp"
+#include "tests/support/process_memory.hpp"
 
 #include <csignal>
 
@@ -111,7 +112,7 @@ TEST_P(GpuPeer, TheReaderMayDie) {
   ASSERT_TRUE(promoted(client, region, chain));
   ASSERT_TRUE(reads_there(client, there, chain));
   pid_t process = status_of(witness, *other_).pid;
-  ASSERT_EQ(::kill(process, SIGSTOP), 0);
+  ASSERT_TRUE(test::suspend(process));
   auto request = client.load_of(chain);
   auto runs = interleaved(chain.size());
   request.region = &there;

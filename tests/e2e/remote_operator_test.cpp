@@ -1,6 +1,7 @@
 // `terrace remote`: what an operator sees of a store, and what a sweep removes from it.
 #include "command_line.hpp"
 #include "remote_fixture.hpp"
+#include "tests/support/process_memory.hpp"
 
 #include <csignal>
 
@@ -138,7 +139,7 @@ TEST_F(RemoteOperator, AProbeSaysWhatToDoWithoutAServer) {
 
 TEST_F(RemoteOperator, AProbeOfAServerThatStandsStillEnds) {
   start();
-  ::kill(store_->pid(), SIGSTOP);
+  ASSERT_TRUE(test::suspend(store_->pid()));
   auto probed = probe();
   ::kill(store_->pid(), SIGCONT);
   EXPECT_EQ(probed.exit_code, 1);

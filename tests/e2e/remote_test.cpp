@@ -2,6 +2,7 @@
 // fails or lies costs misses only.
 #include "remote_fixture.hpp"
 
+#include "tests/support/process_memory.hpp"
 #include "tests/support/scrape.hpp"
 
 #include <csignal>
@@ -173,7 +174,7 @@ TEST_F(RemoteTier, AStoreThatStandsStillHoldsNobodyUp) {
   start_daemon({.metrics = "127.0.0.1:" + std::to_string(port), .more = impatient_section()});
   auto chain = chain_of(1, 4), later = chain_of(2, 4);
   store_far(chain);
-  ::kill(store_->pid(), SIGSTOP);
+  ASSERT_TRUE(test::suspend(store_->pid()));
   EXPECT_EQ(client_->load_and_check(chain), 0U);
   EXPECT_TRUE(daemon_->await_log("it does not answer"));
   EXPECT_GT(test::number_behind(test::scrape(port),
@@ -192,7 +193,7 @@ TEST_F(RemoteTier, AStoreThatStandsStillWhileItIsWrittenToHoldsNobodyUp) {
   start_store();
   start_daemon({.more = impatient_section()});
   store_far(chain_of(1, 4));
-  ::kill(store_->pid(), SIGSTOP);
+  ASSERT_TRUE(test::suspend(store_->pid()));
   const auto rounds = 2 * remote_host_memory / (4 * object_bytes);
   for (uint64_t seed = 1'000; seed < 1'000 + rounds; ++seed)
     EXPECT_EQ(client_->store(chain_of(seed, 4)), 4U) << "memory that is being sent is needed";
@@ -208,7 +209,7 @@ TEST_F(RemoteTier, AStoreThatStandsStillWhileItIsWrittenToHoldsNobodyUp) {
 
 TEST_F(RemoteTier, ADaemonThatStartsBesideAStoppedStoreUsesItOnceItGoesOn) {
   start_store();
-  ::kill(store_->pid(), SIGSTOP);
+  ASSERT_TRUE(test::suspend(store_->pid()));
   start_daemon({.more = impatient_section()}, false);
   auto chain = chain_of(1, 4);
   EXPECT_EQ(client_->store(chain), 4U);

@@ -3,6 +3,7 @@
 #include "remote_fixture.hpp"
 
 #include "tests/support/certificates.hpp"
+#include "tests/support/process_memory.hpp"
 #include "tests/support/scrape.hpp"
 
 #include <csignal>
@@ -148,7 +149,7 @@ TEST_F(RemoteTls, AStoreThatStandsStillHoldsNobodyUp) {
   start(tls_section(ca()));
   works();
   machine_->leave_host(chain_of(1, 4));
-  ::kill(store_->pid(), SIGSTOP);
+  ASSERT_TRUE(test::suspend(store_->pid()));
   EXPECT_EQ(machine_->client->load_and_check(chain_of(1, 4)), 0U);
   EXPECT_TRUE(machine_->daemon.await_log("it does not answer"));
   ::kill(store_->pid(), SIGCONT);

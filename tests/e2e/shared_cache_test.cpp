@@ -2,6 +2,7 @@
 // that a machine cleared is found by any other.
 #include "remote_fixture.hpp"
 
+#include "tests/support/process_memory.hpp"
 #include "tests/support/scrape.hpp"
 
 #include <csignal>
@@ -345,7 +346,7 @@ TEST_F(SharedCache, AStoreThatStandsStillCostsALookupItsBudget) {
   auto chain = chain_of(1, 4), unknown = chain_of(2, 4);
   a_->client->store(chain);
   ASSERT_TRUE(b_->finds_all(chain));
-  ::kill(store_->pid(), SIGSTOP);
+  ASSERT_TRUE(test::suspend(store_->pid()));
   EXPECT_EQ(b_->found(unknown), 0U) << "it does not wait for the store";
   EXPECT_EQ(b_->client->load_and_check(chain), 0U);
   EXPECT_TRUE(b_->daemon.await_log("it does not answer"));

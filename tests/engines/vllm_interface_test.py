@@ -61,7 +61,8 @@ class Interface(unittest.TestCase):
         """Sleep discards KV without a word to the connector."""
         for sleeps in (False, True):
             one: Any = object.__new__(connector.TerraceConnector)
-            one._plan, one._blocks, one._options = object(), 4, connector._Options()
+            one._plan = SimpleNamespace(spec=SimpleNamespace(rank=0))
+            one._blocks, one._options = 4, connector._Options()
             one._vllm_config = SimpleNamespace(scheduler_config=SchedulerConfig.default_factory(max_num_batched_tokens=4096, max_num_seqs=3),
                                                model_config=SimpleNamespace(enable_sleep_mode=sleeps))
             with mock.patch.object(connector, "staging_for") as staging_for, mock.patch.object(connector, "WorkerSide") as worker_side:

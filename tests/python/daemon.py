@@ -77,9 +77,10 @@ address = "{'127.0.0.1:0' if metrics else ''}"
         """Opens the daemon's GPU processes. They are killed when the daemon ends, and end after it; until then memory
         of this process that they have open must not be released."""
         for children in Path(f"/proc/{self.process.pid}/task").glob("*/children"):
-            for pid in children.read_text().split():
-                with contextlib.suppress(ProcessLookupError):
-                    self._children.append(os.pidfd_open(int(pid)))
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a thread that just ended has none
+                for pid in children.read_text().split():
+                    with contextlib.suppress(ProcessLookupError):
+                        self._children.append(os.pidfd_open(int(pid)))
 
     def kill(self) -> None:
         self._open_children()
