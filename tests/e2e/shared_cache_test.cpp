@@ -99,6 +99,25 @@ TEST_F(SharedCache, ALookupWithALeaseBringsThemToHostMemory) {
     EXPECT_TRUE(has_content(chain[i], read->objects[i]));
 }
 
+TEST_F(SharedCache, ALookupWithALeaseInTheStoreAloneFindsNothingElse) {
+  start_two();
+  auto chain = chain_of(1, 4), other = chain_of(2, 4);
+  a_->client->store(chain);
+  ASSERT_TRUE(a_->finds_all(chain, on_remote));
+  b_->client->store(other);
+  ASSERT_TRUE(b_->finds_all(other, on_remote));
+  auto gone =
+      (*b_->client)
+          ->admin()
+          .evict({.in = b_->client->space(), .what = client::prefix::of_digests(other), .tiers = on_remote},
+                 patiently());
+  ASSERT_TRUE(gone) << gone.error().text;
+  EXPECT_EQ(b_->client->lookup(other, true, on_remote).found_chunks, 0U) << "host memory alone has it";
+  auto found = b_->client->lookup(chain, true, on_remote);
+  EXPECT_EQ(found.found_chunks, 4U) << "it is brought to host memory, and leased there";
+  EXPECT_EQ(found.tiers, std::vector<tier_kind>(4, tier_kind::host));
+}
+
 TEST_F(SharedCache, APrefetchBringsThemToHostMemory) {
   start_two();
   auto chain = chain_of(1, 4);

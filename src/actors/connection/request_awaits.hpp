@@ -309,38 +309,4 @@ inline client_request::granting client_request::may_map(const char* instead) {
   return {*this, client.may_map(instead)};
 }
 
-template <class Request>
-task<prefix_objects> client_request::objects(client_space_ptr space_of, const Request& asked, bool stored) {
-  chunk_prefix prefix;
-  const wire::Prefix& sent = *asked.prefix();
-  const client_space& space = *space_of;
-  if (stored) {
-    prefix = co_await stored_chunks(space, sent);
-  } else {
-    prefix = co_await chunks(space, sent);
-  }
-  auto part = terrace::prefix_scope_of(asked, space_of->space->spec, prefix.chunks.size());
-  co_await valid(part);
-  prefix_objects made{std::make_shared<const chunk_prefix>(std::move(prefix)), std::move(*part), nullptr};
-  scope_subject subject{
-      space_of->space, {made.prefix, &made.prefix->chunks}, made.prefix->parent, made.scope, space_of->rank};
-  made.objects = co_await objects(std::move(subject));
-  co_return made;
-}
-
-template <class Result, class Job>
-task<Result> client_request::run(actor_pool& idle, caf::actor (*spawn)(caf::actor_system&), Job job) {
-  release_body();
-  caf::actor worker = idle.take([&] { return spawn(actor.system()); });
-  auto done = co_await try_ask<Result>(worker, std::move(job), "the transfer's actor has ended");
-  if (!done) {
-    Result lost;
-    lost.failure = done.error();
-    co_return lost;
-  }
-  if (done->failure.code == errc::ok)
-    idle.put_back(std::move(worker));
-  co_return std::move(*done);
-}
-
 } // namespace terrace::actors

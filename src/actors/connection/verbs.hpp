@@ -5,7 +5,7 @@
 // ended; the descriptors are the frame's own until the verb first suspends.
 #pragma once
 
-#include "actors/connection/request.hpp"
+#include "actors/connection/transfers.hpp"
 #include "actors/transfer/prefetch_actor.hpp"
 
 #include <span>

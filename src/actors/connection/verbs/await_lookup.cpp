@@ -21,7 +21,7 @@ bool share(client_request& request, const lookup_outcome& found, const lease_ptr
     return true;
   lease_reading nothing; // but from now on the lease ends with its last holder
   nothing.from = held;
-  return request.may_lease() && request.read_some(nothing);
+  return request.ok(client.holdings().may_lease()) && read_some(request, nothing);
 }
 
 } // namespace

@@ -147,7 +147,7 @@ task<> tell_places(client_request& request, lease_ptr from, transfer_scope scope
     co_await request.turn("its locations were made ready");
   }
   while (true) { // last, because the answer must follow at once
-    auto more = request.read_some(*reading);
+    auto more = read_some(request, *reading);
     if (!more)
       co_return;
     if (!*more)
@@ -165,7 +165,7 @@ task<> read_lease(client_request& request, const wire::ReadLease& asked, protoco
   co_await request.may_map("load with a region");
   lease_id id = protocol::to_lease_id(asked.lease());
   auto from = co_await request.lease(id);
-  if (!client.holdings().holds(from->id) && !request.may_lease())
+  if (!client.holdings().holds(from->id) && !request.ok(client.holdings().may_lease()))
     co_return;
   auto scope = terrace::scope_of(asked, from->space->spec, from->chunks.size());
   co_await request.valid(scope);
@@ -181,7 +181,7 @@ task<> read_lease(client_request& request, const wire::ReadLease& asked, protoco
   }
   auto rank = client.holdings().spaces().rank_in(*from->space);
   co_await request.valid(rank);
-  auto part = co_await request.objects(from, *scope, *rank);
+  auto part = co_await transfer_objects(request, from, *scope, *rank);
   load_job job;
   job.group = client.group_handle();
   job.space = from->space;
@@ -193,7 +193,7 @@ task<> read_lease(client_request& request, const wire::ReadLease& asked, protoco
   job.account = client.leased();
   job.note_access = false; // the lookup that took the lease was the access
   auto& idle = request.actor.idle().loads;
-  auto done = co_await request.run<load_result>(idle, spawn_load, std::move(job));
+  auto done = co_await run_job<load_result>(request, idle, spawn_load, std::move(job));
   co_await request.valid(done.failure);
   co_await tell_places(request, from, *scope, *rank, std::move(done));
 }

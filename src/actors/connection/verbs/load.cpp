@@ -112,7 +112,7 @@ bool may_leave(const wire::Load& request) { return request.first_chunk() == 0 &&
 /// computes it.
 task<> choose(client_request& request, load_subject& subject, std::shared_ptr<const chunk_prefix> prefix,
               uint32_t tiers, uint32_t prefill_tokens_per_s) {
-  auto question = request.question(subject.space, prefix);
+  auto question = lookup_of(request, subject.space, prefix);
   question.plan.tail_tokens = 0;
   question.prefill_tokens_per_s = prefill_tokens_per_s;
   question.tiers = tiers;
@@ -132,15 +132,15 @@ task<> choose(client_request& request, load_subject& subject, std::shared_ptr<co
 task<load_subject> subject_of_prefix(client_request& request, const wire::Load& asked,
                                      client_space_ptr space) {
   connected_client& client = request.client;
-  auto part = co_await request.objects(space, asked, false);
+  auto part = co_await transfer_objects(request, space, asked, false);
   const chunk_prefix& all = *part.prefix;
   const space_spec& spec = space->space->spec;
   bool loads = !client.loads_nothing(asked.options(), *space);
   if (loads)
-    request.use_for_inference(asked.options(), part.objects);
+    use_for_inference(request, asked.options(), part.objects);
   if (loads && client.group().shadow_gate)
-    request.tell_shadows(asked.options(), space->space,
-                         std::make_shared<const chunk_prefix>(part_of(all, part.scope.range)), space->rank);
+    tell_shadows(request, asked.options(), space->space,
+                 std::make_shared<const chunk_prefix>(part_of(all, part.scope.range)), space->rank);
   load_subject subject{
       space->space, space->probe, part.objects, part.scope,
       space->rank,  {},           nullptr,      all.first_token + part.scope.range.first * spec.chunk_tokens};
@@ -171,7 +171,7 @@ task<load_subject> subject_of_lease(client_request& request, const wire::Load& a
   co_await request.valid(scope);
   auto rank = client.holdings().spaces().rank_in(*from->space);
   co_await request.valid(rank);
-  auto part = co_await request.objects(from, *scope, *rank);
+  auto part = co_await transfer_objects(request, from, *scope, *rank);
   auto known = client.holdings().spaces().find(from->space->id);
   load_subject subject{from->space,
                        known ? known->probe : nullptr,
@@ -204,7 +204,7 @@ task<> load(client_request& request, const wire::Load& asked, protocol::descript
   co_await request.valid(counted);
   run_lists sent{asked.runs(), asked.runs_per_object()};
   uint64_t region_bytes = target->region->size();
-  auto runs = co_await request.runs(sent, subject.objects, region_bytes);
+  auto runs = co_await checked_runs(request, sent, subject.objects, region_bytes);
   load_job job;
   job.group = client.group_handle();
   job.space = subject.space;
@@ -220,7 +220,7 @@ task<> load(client_request& request, const wire::Load& asked, protocol::descript
   job.context = request.context;
   job.note_access = !subject.from && request.context->inference == 0;
   auto& idle = request.actor.idle().loads;
-  auto done = co_await request.run<load_result>(idle, spawn_load, std::move(job));
+  auto done = co_await run_job<load_result>(request, idle, spawn_load, std::move(job));
   co_await request.valid(done.failure);
   if (subject.probe)
     subject.probe->loaded(done.bytes);

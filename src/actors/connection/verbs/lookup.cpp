@@ -123,7 +123,8 @@ void answer(client_request& request, const wire::Lookup& asked, const subject& t
   if (target.lease_wanted && plan.found_chunks != 0 && request.context->live()) {
     held = lease_on(found, *target.candidates.back().prefix, target.space->space, random_lease_id(),
                     client.record()->id, client.environment().now());
-    if (!request.may_lease() || !request.ok(client.holdings().may_name(objects_of(*held))))
+    if (!request.ok(client.holdings().may_lease()) ||
+        !request.ok(client.holdings().may_name(objects_of(*held))))
       return;
     request.actor.add_lease(held);
   }
@@ -148,7 +149,7 @@ void answer(client_request& request, const wire::Lookup& asked, const subject& t
 
 lookup_request question_of(client_request& request, const wire::Lookup& asked, const subject& target,
                            const prefix_ptr& prefix) {
-  auto question = request.question(target.space->space, prefix);
+  auto question = lookup_of(request, target.space->space, prefix);
   question.tiers = tiers_of(asked, target.space->defaults);
   return question;
 }
@@ -296,6 +297,8 @@ task<lookup_answer> lease_elsewhere(client_request& request, lookup_request ques
   subject.prompt_tokens = prefix->prompt_tokens;
   auto plan = std::make_shared<const prefix_plan>(std::move(there.plan));
   co_await bring_ahead(request, std::move(subject), std::move(plan));
+  if (question.tiers != 0)
+    question.tiers |= 1U << static_cast<unsigned>(memory_tier); // it is there now
   auto leased = co_await request.look_up(std::move(question));
   co_return leased;
 }
@@ -313,8 +316,8 @@ task<lookup_answer> search(client_request& request, const wire::Lookup& asked, s
     question.prefill_tokens_per_s = client.prefill_speed(asked.options(), *target.space);
     question.note_access = target.lease_wanted && request.context->inference == 0;
     if (target.lease_wanted && target.loads && !std::exchange(target.told, true)) {
-      request.use_for_inference(asked.options(), question.objects);
-      request.tell_shadows(asked.options(), target.space->space, target.prefix);
+      use_for_inference(request, asked.options(), question.objects);
+      tell_shadows(request, asked.options(), target.space->space, target.prefix);
     }
     lookup_request again;
     const bool elsewhere = question.hold && target.loads && shared_store(client.group(), question.tiers);
@@ -379,11 +382,12 @@ void lookup_refused(const connected_client& client, const request_entry& request
 
 task<> lookup(client_request& request, const wire::Lookup& asked, protocol::descriptor_list&) {
   connected_client& client = request.client;
-  auto space_of = request.space(asked.space());
-  if (!space_of) {
+  auto opened = client.holdings().spaces().opened(asked.space());
+  if (!request.ok(opened)) {
     refused(client, request, asked);
     co_return;
   }
+  client_space_ptr space_of = std::move(*opened);
   size_t width = asked.prefix()->digests() ? asked.prefix()->digest_width() : space_of->hasher->width();
   bool loads = !client.loads_nothing(asked.options(), *space_of);
   subject target;
@@ -407,11 +411,11 @@ task<> lookup(client_request& request, const wire::Lookup& asked, protocol::desc
   if (sent.session() != nullptr) {
     turn_parts wanted{.tail = target.logits_wanted};
     wanted.rest = wants_rest(client, asked, target);
-    auto named = co_await request.session_turn(space, sent, wanted);
+    auto named = co_await turn_of_session(request, space, sent, wanted);
     target.turn = std::move(named.turn);
     prefix = std::move(named.chunks);
   } else if (target.logits_wanted) {
-    prefix = co_await request.prompt_chunks(space, sent);
+    prefix = co_await prompt_chunks(request, space, sent);
   } else {
     prefix = co_await request.chunks(space, sent);
   }
@@ -427,7 +431,7 @@ task<> lookup(client_request& request, const wire::Lookup& asked, protocol::desc
   auto found = co_await search(request, asked, target);
   if (target.turn.after) { // a lookup that ends before leaves its session as it was
     std::optional<session_hold> unchanged;
-    co_await request.save_turn(target.turn, unchanged);
+    co_await save_turn(request, target.turn, unchanged);
   }
   answer(request, asked, target, found);
 }

@@ -61,7 +61,7 @@ task<moved_chunks> move_up(client_request& request, space_ptr space,
                            std::shared_ptr<const chunk_prefix> prefix, tier_kind to) {
   connected_client& client = request.client;
   request.context->ahead = true;
-  auto question = request.question(space, prefix);
+  auto question = lookup_of(request, space, prefix);
   question.object_tiers = true;
   auto found = co_await request.look_up(std::move(question));
   prefetch_job job;

@@ -15,7 +15,7 @@ task<> pin(client_request& request, const wire::Pin& asked, protocol::descriptor
     co_return;
   }
   auto prefix = std::make_shared<const chunk_prefix>(std::move(named));
-  auto question = request.question(space->space, prefix);
+  auto question = lookup_of(request, space->space, prefix);
   question.hold = true; // charged to nobody's share: pins have their own bound
   size_t objects = question.objects.size();
   co_await request.room(objects);

@@ -161,8 +161,8 @@ task<> bring_prefix(client_request& request, const wire::Prefetch& asked, prefet
   subject.waits = terms.rule != wire::StopRule::best_effort;
   subject.note_access = request.context->inference == 0;
   if (!client.loads_nothing(asked.options(), *space)) {
-    request.use_for_inference(asked.options(), object_source{subject.space, subject.chunks});
-    request.tell_shadows(asked.options(), subject.space, named);
+    use_for_inference(request, asked.options(), object_source{subject.space, subject.chunks});
+    tell_shadows(request, asked.options(), subject.space, named);
   }
   terms.tiers = tiers_of(asked, space->defaults);
   terms.prefill_tokens_per_s = client.prefill_speed(asked.options(), *space);

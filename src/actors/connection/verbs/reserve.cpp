@@ -26,14 +26,14 @@ task<> reserve(client_request& request, const wire::Reserve& asked, protocol::de
   co_await request.may_map("store with a region");
   auto space = co_await request.space_of(asked);
   const wire::Prefix& sent = *asked.prefix();
-  auto prefix = co_await request.stored_chunks(*space, sent);
+  auto prefix = co_await stored_chunks(request, *space, sent);
   auto scope = terrace::prefix_scope_of(asked, space->space->spec, prefix.chunks.size());
   co_await request.valid(scope);
   auto allowed = may_reserve(*scope);
   co_await request.valid(allowed);
   auto whole = std::make_shared<const chunk_prefix>(std::move(prefix));
   scope_subject subject{space->space, {whole, &whole->chunks}, whole->parent, *scope, space->rank};
-  auto objects = co_await request.objects(std::move(subject));
+  auto objects = co_await transfer_objects(request, std::move(subject));
   bool nothing = client.stores_nothing(asked.options(), *space);
   object_bitmap there;
   if (!nothing) {
@@ -92,7 +92,7 @@ task<> commit(client_request& request, const wire::Commit& asked, protocol::desc
   job.source = memory.source();
   job.context = request.context;
   auto& idle = request.actor.idle().stores;
-  auto done = co_await request.run<store_result>(idle, spawn_store, std::move(job));
+  auto done = co_await run_job<store_result>(request, idle, spawn_store, std::move(job));
   put_back(client, *reservation);
   co_await request.valid(done.failure);
   size_t present = reservation->present_objects / reservation->objects_per_chunk + done.present_chunks;

@@ -43,7 +43,7 @@ task<> save_prompt(client_request& request, const wire::SavePrompt& asked, proto
     request.refuse({errc::bad_request, "prompt: expected all of its tokens, or a session that has them"});
     co_return;
   }
-  auto named = co_await request.stored_chunks(*space, sent);
+  auto named = co_await stored_chunks(request, *space, sent);
   auto prefix = std::make_shared<const chunk_prefix>(std::move(named));
   auto entry = std::make_shared<prompt_entry>();
   auto logits = span_of(asked.logits());
@@ -51,7 +51,7 @@ task<> save_prompt(client_request& request, const wire::SavePrompt& asked, proto
   entry->end = end_of(space->space, *prefix, cursors);
   if (entry->end.chunks != 0)
     entry->last_chunk = prefix->chunks[entry->end.chunks - 1];
-  auto question = request.question(space->space, prefix);
+  auto question = lookup_of(request, space->space, prefix);
   question.plan.logits = true;
   size_t charged = question.objects.size() / 64; // only the plan is kept
   co_await request.room(charged);

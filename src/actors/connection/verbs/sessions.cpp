@@ -101,7 +101,7 @@ task<> fork_session(client_request& request, const wire::ForkSession& asked, pro
   connected_client& client = request.client;
   auto space = co_await request.space_of(asked);
   session_id parent = to_session_id(asked.session());
-  auto from = co_await request.session(parent, 0);
+  auto from = co_await used_session(request, parent, 0);
   if (from.space != space->space->id) {
     request.refuse({errc::bad_request, "session: it is in another space than the request"});
     co_return;
@@ -135,7 +135,7 @@ namespace {
 task<> find_tail(client_request& request, space_ptr space, digest key) {
   auto tail = std::make_shared<chunk_prefix>();
   tail->chunks.push_back(key);
-  auto question = request.question(space, tail);
+  auto question = lookup_of(request, space, tail);
   question.plan = {1, 0, space->spec.chunk_tokens + 1}; // as if the prompt went on
   auto found = co_await request.look_up(std::move(question));
   if (found.plan.found_chunks != 0)
@@ -172,7 +172,7 @@ task<session_hold> search_held(client_request& request, space_ptr space,
                                std::shared_ptr<const chunk_prefix> prefix, session_id id) {
   connected_client& client = request.client;
   uint64_t bytes_max = client.group().memory->size() / 100 * client.environment().limits.session_percent;
-  auto question = request.question(space, prefix);
+  auto question = lookup_of(request, space, prefix);
   question.hold = true;
   question.account = client.group().session_leases;
   lookup_request again = question;
@@ -212,7 +212,7 @@ task<> save_session(client_request& request, const wire::SaveSession& asked, pro
   }
   const wire::Prefix& sent = *asked.prefix();
   turn_parts wanted{.tail = sent.tail()};
-  auto named = co_await request.session_turn(*space, sent, wanted);
+  auto named = co_await turn_of_session(request, *space, sent, wanted);
   hashed_turn& turn = named.turn;
   auto prefix = std::make_shared<const chunk_prefix>(std::move(named.chunks));
   saved_turn_ptr end = wanted.tail ? end_of_turn(space->space, *prefix, cursors) : nullptr;
@@ -228,7 +228,7 @@ task<> save_session(client_request& request, const wire::SaveSession& asked, pro
     hold = co_await search_held(request, space->space, prefix, turn.session);
   }
   lease_ptr held = hold->lease;
-  auto unheld = co_await request.save_turn(turn, std::move(hold));
+  auto unheld = co_await save_turn(request, turn, std::move(hold));
   if (!unheld.empty())
     held = nullptr;
   request.reply([&](flatbuffers::FlatBufferBuilder& body) {

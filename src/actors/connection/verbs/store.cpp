@@ -45,10 +45,10 @@ task<> store(client_request& request, const wire::Store& asked, protocol::descri
         [](flatbuffers::FlatBufferBuilder& body) { return wire::CreateStoreAnswer(body, 0, 0, 0); });
     co_return;
   }
-  auto part = co_await request.objects(space, asked, true);
+  auto part = co_await transfer_objects(request, space, asked, true);
   run_lists sent{asked.runs(), asked.runs_per_object()};
   uint64_t region_bytes = region->size();
-  auto runs = co_await request.runs(sent, part.objects, region_bytes);
+  auto runs = co_await checked_runs(request, sent, part.objects, region_bytes);
   if (runs->skips()) {
     request.refuse({errc::bad_request,
                     "expected runs with places for all bytes of the objects: only a load skips some"});
@@ -68,7 +68,7 @@ task<> store(client_request& request, const wire::Store& asked, protocol::descri
     co_await request.counted(waited.counter, waited.value, device);
   }
   auto& idle = request.actor.idle().stores;
-  auto done = co_await request.run<store_result>(idle, spawn_store, std::move(job));
+  auto done = co_await run_job<store_result>(request, idle, spawn_store, std::move(job));
   space->probe->stored(done.bytes);
   co_await request.valid(done.failure);
   request.reply([&](flatbuffers::FlatBufferBuilder& body) {

@@ -1,0 +1,119 @@
+// What verbs that move objects need: the objects and runs of a transfer, the jobs that move them, and whom their access concerns.
+#pragma once
+
+#include "actors/connection/prompts.hpp"
+#include "actors/connection/request.hpp"
+#include "actors/transfer/load_actor.hpp"
+#include "tier/objects/scope_objects.hpp"
+#include "transfer/scatter_gather.hpp"
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace terrace::actors {
+
+// ---- what is moved ----
+
+/// Objects of a lease, and what it holds of them, by tier.
+struct leased_objects {
+  batch_ptr objects;
+  tier_holds held;
+};
+
+/// The part of a prompt that a transfer is for.
+struct prefix_objects {
+  std::shared_ptr<const chunk_prefix> prefix;
+  transfer_scope scope;
+  batch_ptr objects;
+};
+
+/// The runs of a load or store, in its frame.
+struct run_lists {
+  const protocol::run_vector* runs = nullptr;
+  const flatbuffers::Vector<uint32_t>* per_object = nullptr; ///< null: one run each
+};
+
+/// The objects of a transfer, for which the request takes room.
+task<batch_ptr> transfer_objects(client_request& request, scope_subject subject);
+task<leased_objects> transfer_objects(client_request& request, lease_ptr from, transfer_scope scope,
+                                      uint16_t rank);
+/// The part of the prefix that the request selects. `stored`: see `stored_chunks`.
+template <class Request>
+task<prefix_objects> transfer_objects(client_request& request, client_space_ptr space_of,
+                                      const Request& asked, bool stored) {
+  chunk_prefix prefix;
+  const wire::Prefix& sent = *asked.prefix();
+  const client_space& space = *space_of;
+  if (stored) {
+    prefix = co_await stored_chunks(request, space, sent);
+  } else {
+    prefix = co_await request.chunks(space, sent);
+  }
+  auto part = terrace::prefix_scope_of(asked, space_of->space->spec, prefix.chunks.size());
+  co_await request.valid(part);
+  prefix_objects made{std::make_shared<const chunk_prefix>(std::move(prefix)), std::move(*part), nullptr};
+  scope_subject subject{
+      space_of->space, {made.prefix, &made.prefix->chunks}, made.prefix->parent, made.scope, space_of->rank};
+  made.objects = co_await transfer_objects(request, std::move(subject));
+  co_return made;
+}
+/// Runs, checked against the objects and the region.
+task<std::shared_ptr<const scatter_gather>> checked_runs(client_request& request, const run_lists& sent,
+                                                         batch_ptr objects, uint64_t region_bytes);
+
+/// A question about a prefix, in all tiers.
+lookup_request lookup_of(const client_request& request, const space_ptr& space,
+                         const std::shared_ptr<const chunk_prefix>& prefix);
+
+// ---- who moves it, and who hears of it ----
+
+/// The result of a job, which may be a failure. The frame's body is released. `spawn`: for a new actor, if none of `idle` is.
+template <class Result, class Job>
+task<Result> run_job(client_request& request, actor_pool& idle, caf::actor (*spawn)(caf::actor_system&),
+                     Job job) {
+  request.release_body();
+  caf::actor worker = idle.take([&] { return spawn(request.actor.system()); });
+  auto done = co_await request.try_ask<Result>(worker, std::move(job), "the transfer's actor has ended");
+  if (!done) {
+    Result lost;
+    lost.failure = done.error();
+    co_return lost;
+  }
+  if (done->failure.code == errc::ok)
+    idle.put_back(std::move(worker));
+  co_return std::move(*done);
+}
+
+/// A step of a read, after which the client may read these locations. True: there is another step. Nullopt: at the
+/// limit, or the lease has ended; the request is refused.
+std::optional<bool> read_some(client_request& request, lease_reading& work);
+/// Notifies the policy of the inference's access to these objects, root first, unless the request belongs to none.
+void use_for_inference(client_request& request, const wire::Options* options, object_source objects);
+/// The same for shadow policies, for any access.
+void tell_shadows(client_request& request, const wire::Options* options, const space_ptr& space,
+                  std::shared_ptr<const chunk_prefix> prefix, std::optional<uint16_t> rank = {});
+
+// ---- where it comes from and goes ----
+
+/// The object that ended the load early, by the numbers of the wire.
+inline std::optional<wire::Missing> missing_of(const load_result& done, const transfer_scope& scope,
+                                               uint16_t rank, const space_spec& spec) {
+  if (!done.missing)
+    return std::nullopt;
+  prefix_object object = scope.object(*done.missing, spec, rank);
+  return wire::Missing(object.chunk, object.pool, object.rank, done.damaged);
+}
+
+/// A region for copiers; kept until the last copy of the result is destroyed.
+outside_memory outside(const std::shared_ptr<const client_region>& region);
+
+// The tier to which a prefetch or a move brings chunks.
+
+/// Whether chunks can be brought up to this tier now, which is host memory or a faster one; otherwise the request is refused.
+bool can_bring_to(client_request& request, tier_kind to);
+
+/// What comes into the tier may take so many bytes there, so that a chain does not evict its own beginning.
+uint64_t room_to_bring(const trust_group& group, tier_kind to);
+
+} // namespace terrace::actors
