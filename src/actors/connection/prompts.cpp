@@ -46,7 +46,7 @@ task<chunk_prefix> client_request::hash_rest(prefix_resolver& resolver, size_t o
 }
 
 task<chunk_prefix> client_request::resolve(const client_space& opened, const wire::Prefix& prefix,
-                                           bool in_session) {
+                                           bool in_session, bool cut) {
   if (in_session && prefix.tail() && prefix.session() == nullptr) {
     error why{errc::bad_request, "prefix: expected a session with a tail: a partial chunk is found by the "
                                  "sessions and prompts that it belongs to alone"};
@@ -60,6 +60,8 @@ task<chunk_prefix> client_request::resolve(const client_space& opened, const wir
   auto input = input_of(prefix);
   const space_ptr space = opened.space;
   const space_spec& spec = space->spec;
+  if (cut)
+    keep_leading_part(spec, input);
   auto hasher = hasher_for(opened, input.tokens.size());
   size_t chunks = input.tokens.empty() ? input.digests.size() / std::max<size_t>(input.digest_width, 1)
                                        : input.tokens.size() / spec.chunk_tokens;

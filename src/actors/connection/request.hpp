@@ -235,6 +235,10 @@ class client_request final : public request_entry, private task_owner {
   task<chunk_prefix> chunks(const client_space& opened, const wire::Prefix& prefix) {
     return resolve(opened, prefix, true);
   }
+  /// The same for a question: of a prefix beyond the bounds of a request, the leading part.
+  task<chunk_prefix> leading_chunks(const client_space& opened, const wire::Prefix& prefix) {
+    return resolve(opened, prefix, true, true);
+  }
   template <class Request>
   auto chunks_of(const client_space& opened, const Request& asked) {
     return resolve(opened, *asked.prefix(), true);
@@ -290,8 +294,9 @@ class client_request final : public request_entry, private task_owner {
   void fail(const error& why);
 
  private:
-  /// `in_session`: a partial chunk is refused without a session.
-  task<chunk_prefix> resolve(const client_space& opened, const wire::Prefix& prefix, bool in_session);
+  /// `in_session`: a partial chunk is refused without a session. `cut`: see `keep_leading_part`.
+  task<chunk_prefix> resolve(const client_space& opened, const wire::Prefix& prefix, bool in_session,
+                             bool cut = false);
   /// Asks a session's actor. The trust group is asked for it, unless the client has used it lately and it has not ended.
   /// The answer's failure is `gone` if the session has ended. `alone`: no further request begins meanwhile.
   template <class Answer, class Message>
