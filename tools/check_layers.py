@@ -40,7 +40,7 @@ ROOMS = {
     "group": {"base", "index", "metrics", "tier"},
     "connection": {"base", "group", "index", "memory", "metrics", "protocol", "tier"},
     "actors": {"base", "connection", "gpu", "group", "index", "memory", "metrics", "protocol", "remote", "runtime", "storage", "tier", "transfer"},
-    "daemon": {"actors", "base", "gpu", "index", "remote", "runtime"},
+    "daemon": {"actors", "base", "gpu", "index", "metrics", "remote", "runtime"},
     "client": {"base", "gpu", "protocol"},
     "cli": {"base", "client", "policy", "storage"},
 }
@@ -54,7 +54,6 @@ LIBRARIES = {
     "spdlog/": {"actors", "daemon", "runtime"},
     "nlohmann/": {"cli", "metrics"},
     "openssl/": {"index", "cli", "metrics", "remote"},
-    "Civet": {"metrics"},
     "xxhash.h": {"index", "storage", "cli"},
     "cuda": {"gpu"},
     "zmq.hpp": {"cli"},

@@ -41,6 +41,7 @@ std::unique_ptr<command> make_remote_probe_command();
 std::unique_ptr<command> make_remote_sweep_command();
 std::unique_ptr<command> make_trace_generate_command();
 std::unique_ptr<command> make_trace_info_command();
+std::unique_ptr<command> make_trace_convert_command();
 std::unique_ptr<command> make_help_command();
 std::unique_ptr<command> make_version_command();
 std::unique_ptr<command> make_completion_command();
@@ -202,6 +203,11 @@ std::span<const command_entry> commands() {
        "  terrace trace info trace.jsonl.gz\n"
        "  terrace trace info trace.jsonl --json\n",
        make_trace_info_command},
+      {"trace convert", "Convert a public trace of another format, or conversations as text",
+       "  terrace trace convert BurstGPT_1.csv -o trace.jsonl\n"
+       "  terrace trace convert qwen_traceA_blksz_16.jsonl -o trace.jsonl --limit 10000\n"
+       "  terrace trace convert ShareGPT_V3.json --bytes-per-token 4 --rate 2 -o trace.jsonl\n",
+       make_trace_convert_command},
       {"help", "Show the help of a command",
        "  terrace help replay\n"
        "  terrace help trace generate\n",

@@ -230,6 +230,10 @@ class explain_command final : public command {
   }
 
   static void print(const client::explain_result& found, console& to) {
+    if (found.requested_chunks == 0) {
+      to.print("the prompt is shorter than a chunk; only whole chunks are cached\n");
+      return;
+    }
     to.print("{} of {} chunks can be loaded\n", format_count(found.found_chunks),
              format_count(found.requested_chunks));
     if (found.runs.empty())

@@ -28,9 +28,11 @@ std::string shown(const nlohmann::json& value) {
 }
 
 /// Ends the messages about files that have another format.
-constexpr std::string_view expected_format = ": a trace has Mooncake's format, one JSON object a line with "
-                                             "timestamp, input_length, output_length and hash_ids "
-                                             "(docs/simulate.md)";
+constexpr std::string_view expected_format =
+    ": a trace has Mooncake's format, one JSON object a line with "
+    "timestamp, input_length, output_length and hash_ids "
+    "(docs/simulate.md); `terrace trace convert` reads those of Azure, "
+    "BurstGPT, Qwen-Bailian and ShareGPT";
 
 outcome<uint64_t> whole_number(const nlohmann::json& value, std::string_view text, uint64_t max) {
   uint64_t number = 0;

@@ -3,6 +3,7 @@
 #include "cli/command.hpp"
 #include "cli/json.hpp"
 #include "cli/table.hpp"
+#include "cli/trace_conversion.hpp"
 #include "cli/trace_generator.hpp"
 #include "cli/trace_statistics.hpp"
 #include "cli/units.hpp"
@@ -15,6 +16,24 @@
 namespace terrace::cli {
 
 namespace {
+
+/// Writes to standard output for an empty name or "-".
+outcome<void> write_trace(const std::string& path, const trace& made, console& to) {
+  if (path.empty() || path == "-") {
+    for (const trace_request& request : made.requests)
+      to.write(format_trace_line(request));
+    return {};
+  }
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  for (const trace_request& request : made.requests)
+    file << format_trace_line(request);
+  file.close();
+  if (!file)
+    return failed(path + ": cannot be written: " + std::strerror(errno));
+  return {};
+}
+
+bool is_file(const std::string& path) { return !path.empty() && path != "-"; }
 
 class trace_generate_command final : public command {
  public:
@@ -63,17 +82,10 @@ class trace_generate_command final : public command {
     auto made = generate_trace(options_);
     if (!made)
       return tl::unexpected(made.error());
-    if (output_.empty() || output_ == "-") {
-      for (const trace_request& request : made->requests)
-        to.write(format_trace_line(request));
+    if (auto written = write_trace(output_, *made, to); !written)
+      return tl::unexpected(written.error());
+    if (!is_file(output_))
       return exit_code::ok;
-    }
-    std::ofstream file(output_, std::ios::binary | std::ios::trunc);
-    for (const trace_request& request : made->requests)
-      file << format_trace_line(request);
-    file.close();
-    if (!file)
-      return failed(output_ + ": cannot be written: " + std::strerror(errno));
     if (json_)
       print_json(to, {{"file", output_}, {"requests", made->requests.size()}, {"seed", options_.seed}});
     else
@@ -168,6 +180,69 @@ class trace_info_command final : public command {
 };
 
 } // namespace
+
+// terrace trace convert
+
+namespace {
+
+class trace_convert_command final : public command {
+ public:
+  void declare(CLI::App& app) override {
+    app.add_option("FILE", path_, "A trace of another format, plain or gzipped")->required();
+    app.add_option("-o,--output", output_, "File to write; default: standard output");
+    app.add_option("--from", from_, "Its format; default: what the beginning of the file looks like")
+        ->check(CLI::IsMember({"azure", "burstgpt", "bailian", "sharegpt"}));
+    app.add_option("--block-tokens", options_.block_tokens,
+                   "Tokens per hash id of the trace to be written; 0: 16 of bailian, otherwise 512")
+        ->check(CLI::Range(0, 65'536))
+        ->capture_default_str();
+    app.add_option("--limit", options_.limit, "Read only the first requests; 0: all")->capture_default_str();
+    app.add_option("--bytes-per-token", options_.bytes_per_token,
+                   "Bytes of text that count as a token (sharegpt)")
+        ->check(CLI::Range(1, 64))
+        ->capture_default_str();
+    app.add_option("--rate", options_.rate, "Conversations that begin per second (sharegpt)")
+        ->check(CLI::Range(1e-6, 1e6))
+        ->capture_default_str();
+    app.add_option("--turn-seconds", options_.turn_seconds,
+                   "Time between requests of a conversation (sharegpt)")
+        ->check(CLI::Range(0.0, 1e6))
+        ->capture_default_str();
+    app.add_flag("--json", json_, "With --output: print the summary as JSON (the trace itself always is)");
+  }
+
+  outcome<exit_code> run(console& to) override {
+    options_.from = trace_source_named(from_);
+    auto made = convert_trace(path_, options_);
+    if (!made)
+      return tl::unexpected(made.error());
+    if (auto written = write_trace(output_, made->made, to); !written)
+      return tl::unexpected(written.error());
+    std::string needed =
+        made->block_tokens == trace_block_tokens ? "" : fmt::format("--block-tokens {}", made->block_tokens);
+    if (is_file(output_) && json_)
+      print_json(to, {{"file", output_},
+                      {"requests", made->made.requests.size()},
+                      {"block_tokens", made->block_tokens},
+                      {"assumed", made->assumed}});
+    else if (is_file(output_)) {
+      to.print("{} requests written to {}{}\n", made->made.requests.size(), output_,
+               needed.empty() ? "" : "; read it with " + needed);
+      if (!made->assumed.empty())
+        to.print("{}\n", made->assumed);
+    }
+    return exit_code::ok;
+  }
+
+ private:
+  std::string path_, output_, from_;
+  conversion_options options_;
+  bool json_ = false;
+};
+
+} // namespace
+
+std::unique_ptr<command> make_trace_convert_command() { return std::make_unique<trace_convert_command>(); }
 
 std::unique_ptr<command> make_trace_info_command() { return std::make_unique<trace_info_command>(); }
 

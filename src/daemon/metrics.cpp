@@ -95,7 +95,7 @@ void collect_turns(const runtime::workers& workers, metrics::sample_sink& sink) 
 } // namespace
 
 void expose_group(metrics::exposition& exposition, const group_plan& plan, const group_probes& probes,
-                  const region_budget_ptr& regions) {
+                  const region_budget_ptr& regions, bool redis) {
   metrics::labels group{{"group", plan.name}};
   exposition.add([group, regions](metrics::sample_sink& sink) {
     sink.gauge("terrace_region_bytes", "Bytes of registered regions, until they are unmapped.", group,
@@ -134,9 +134,10 @@ void expose_group(metrics::exposition& exposition, const group_plan& plan, const
   if (!plan.shadows.empty())
     exposition.add(probes.shadow, group);
   exposition.add(probes.clients, group);
-  exposition.add([probe = probes.resp, group](metrics::sample_sink& sink) {
-    probe->collect(option_values::redis_commands(), group, sink);
-  });
+  if (redis)
+    exposition.add([probe = probes.resp, group](metrics::sample_sink& sink) {
+      probe->collect(option_values::redis_commands(), group, sink);
+    });
   exposition.add(std::shared_ptr<const metrics::request_probe>(probes.requests), verb_names(), group);
 }
 

@@ -1,6 +1,8 @@
 #include "daemon/settings_machine.hpp"
 
 #include "base/mapping.hpp"
+#include "metrics/http_server.hpp"
+#include "remote/store_address.hpp"
 
 #include <sys/stat.h>
 
@@ -161,6 +163,11 @@ std::vector<option_problem> machine_problems(const settings& with, const std::st
       found.push_back({"metrics.token_file", "is not usable: " + token.error().text,
                        "a plain file that only the daemon's user reads, with the token in its first line",
                        "write it, and set its mode to 0600"});
+  if (with.metrics.enabled() && !with.metrics.tls_file.empty())
+    if (auto tls = check_metrics_tls(with.metrics.tls_file); !tls)
+      found.push_back({"metrics.tls_file", "is not usable: " + tls.error().text,
+                       "a file in PEM with a certificate and its private key, which not every user reads",
+                       "correct the file, or leave the option out"});
   return found;
 }
 
@@ -216,6 +223,12 @@ result<remote::valkey_login> read_login(const std::string& file) {
   if (!lines)
     return tl::unexpected(lines.error());
   return remote::valkey_login{.user = std::move((*lines)[1]), .password = std::move((*lines)[0])};
+}
+
+result<void> check_metrics_tls(const std::string& file) {
+  if (auto opened = open_secret(file, file + " (metrics.tls_file)"); !opened)
+    return tl::unexpected(opened.error());
+  return metrics::check_tls_file(file);
 }
 
 result<remote::tls_keys_ptr> read_tls(const remote_options& remote) {

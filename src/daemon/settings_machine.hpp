@@ -25,7 +25,7 @@ void make_default_directories(const settings& with, const std::string& default_p
                               const std::string& default_socket);
 
 /// Why the daemon cannot start here, apart from the disk tier, without which it starts: a socket's folder that does not
-/// exist, two names of one socket, a NUMA node that does not exist, a password that cannot be read.
+/// exist, two names of one socket, a NUMA node that does not exist, a password or a certificate that cannot be read.
 std::vector<option_problem> machine_problems(const settings& with, const std::string& default_socket);
 
 /// Reads the first line of a file with a password or token. `option` names it. Error: it cannot be read, has none, or others
@@ -33,6 +33,8 @@ std::vector<option_problem> machine_problems(const settings& with, const std::st
 result<std::string> read_password(const std::string& file, const std::string& option);
 /// The same of a `[[remote]]`, and the user in the second line, if there is one.
 result<remote::valkey_login> read_login(const std::string& file);
+/// Error: what is wrong with a file that `metrics.tls_file` names.
+result<void> check_metrics_tls(const std::string& file);
 /// The certificates for a `[[remote]]`; null: its address asks for no TLS.
 result<remote::tls_keys_ptr> read_tls(const remote_options& remote);
 

@@ -214,6 +214,8 @@ result<void> serve_metrics(const settings& with, actors::supervisor_arguments& w
       return tl::unexpected(token.error());
     http.token = std::move(*token);
   }
+  http.tls_file = with.metrics.tls_file;
+  http.warn = log_warning;
   auto serving = metrics::exposition::serve(http);
   if (!serving && serving.error().code == errc::busy) {
     log_warning(serving.error().text + "; the daemon serves without metrics until it is restarted");
@@ -237,7 +239,9 @@ result<void> serve_metrics(const settings& with, actors::supervisor_arguments& w
   });
   wired.exposition->add([board = wired.devices.board](metrics::sample_sink& sink) { board->collect(sink); });
   for (size_t i = 0; i < wired.groups.size(); ++i)
-    expose_group(*wired.exposition, wired.groups[i], wired.probes[i], wired.regions[i]);
+    expose_group(*wired.exposition, wired.groups[i], wired.probes[i], wired.regions[i],
+                 std::any_of(with.resp.begin(), with.resp.end(),
+                             [&](const redis_options& one) { return one.group == wired.groups[i].name; }));
   return {};
 }
 

@@ -64,6 +64,19 @@ result<void> check_size(const space_spec& spec, uint64_t first, uint64_t tokens,
 
 } // namespace
 
+void keep_leading_part(const space_spec& spec, prefix_input& input) {
+  const uint64_t most = std::min<uint64_t>(
+      prefix_input::chunks_max, prefix_input::objects_max / chunk_layout(spec).objects_per_chunk());
+  if (input.tokens.size() / spec.chunk_tokens > most) {
+    input.tokens = input.tokens.first(most * spec.chunk_tokens);
+    input.tail = false;
+  }
+  const uint64_t units = input.unit == digest_unit::chunk ? 1 : spec.chunk_tokens / spec.hash_block_tokens;
+  if (input.end_offsets.empty() && input.digest_width != 0 &&
+      input.digests.size() / input.digest_width / units > most)
+    input.digests = input.digests.first(most * units * input.digest_width);
+}
+
 /// Reads the digests that end chunks, in steps.
 class digest_reader {
  public:

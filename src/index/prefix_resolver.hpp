@@ -37,6 +37,10 @@ struct prefix_input {
   bool of_session = false;
 };
 
+/// Cuts a prefix that has more chunks or objects than one request may have to the leading part that fits. For questions of
+/// how much is there: a part is a better answer than none.
+void keep_leading_part(const space_spec& spec, prefix_input& input);
+
 /// The chunks of a request, by their keys.
 struct chunk_prefix {
   std::vector<digest> chunks;

@@ -54,9 +54,10 @@ enum class disk_damage : uint8_t {
   deleted,    ///< the file was deleted while it was open
   replaced,
   truncated,
+  overwritten, ///< its superblock, by something else
 };
-constexpr std::array<std::string_view, 6> disk_damages{"object",  "superseded", "superblock",
-                                                       "deleted", "replaced",   "truncated"};
+constexpr std::array<std::string_view, 7> disk_damages{"object",   "superseded", "superblock", "deleted",
+                                                       "replaced", "truncated",  "overwritten"};
 
 /// Each extent file has one. Safe on any thread.
 class disk_probe {

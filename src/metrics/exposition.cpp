@@ -1,6 +1,8 @@
 #include "metrics/exposition.hpp"
 
+#include "metrics/history.hpp"
 #include "metrics/page.hpp"
+#include "metrics/process_probe.hpp"
 #include "metrics/request_probe.hpp"
 #include "metrics/space_table.hpp"
 
@@ -82,11 +84,15 @@ class exposition_sources final : public prometheus::Collectable {
     all_.push_back(std::move(source));
   }
 
-  std::vector<MetricFamily> Collect() const override {
+  void collect(sample_sink& sink) const {
     std::lock_guard guard(mutex_);
-    family_sink sink;
     for (const auto& source : all_)
       source(sink);
+  }
+
+  std::vector<MetricFamily> Collect() const override {
+    family_sink sink;
+    collect(sink);
     return sink.take();
   }
 
@@ -112,6 +118,12 @@ http_answer ready(service_state state) {
   return {};
 }
 
+int64_t now_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
 /// Names come from clients, in any bytes.
 http_answer answer_with(const json& body) {
   return {200, "application/json", body.dump(-1, ' ', false, json::error_handler_t::replace)};
@@ -133,6 +145,8 @@ struct exposition::server {
 result<std::unique_ptr<exposition>> exposition::serve(const http_options& options) {
   auto running = std::make_unique<server>();
   auto http = http_server::listen(options);
+  if (!http && http.error().code != errc::busy)
+    return fail(http.error().code, "metrics.tls_file is not usable: " + http.error().text);
   if (!http)
     return fail(http.error().code, "metrics cannot be served at " + options.address.text() +
                                        (http.error().text.empty() ? "" : " ") + http.error().text +
@@ -141,6 +155,13 @@ result<std::unique_ptr<exposition>> exposition::serve(const http_options& option
   running->http->serve("/metrics", [sources = running->collected] { return scraped(*sources); });
   running->http->serve("/clients.json", [] { return answer_with(json::array()); });
   running->http->serve("/notices.json", [] { return answer_with(json::array()); });
+  auto hour = std::make_shared<history>(); // of the server's thread
+  running->http->repeat(history::period, [hour, sources = running->collected] {
+    hour->add(now_ms(), [&](sample_sink& sink) { sources->collect(sink); });
+  });
+  running->http->serve("/history.json", [hour] {
+    return http_answer{200, "application/json", hour->text()};
+  });
   running->http->serve("/", [] { return http_answer{200, "text/html; charset=utf-8", std::string(page)}; });
   running->collected->add([](sample_sink& sink) {
     sink.gauge("terrace_build_info", "Always 1; the version is in the label.", {{"version", TERRACE_VERSION}},
@@ -149,6 +170,7 @@ result<std::unique_ptr<exposition>> exposition::serve(const http_options& option
   auto started = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   running->collected->add([started](sample_sink& sink) {
     sink.gauge("terrace_start_time_seconds", "Start time of the daemon, in seconds since 1970.", {}, started);
+    collect_process(started, sink);
   });
   return std::unique_ptr<exposition>(new exposition(std::move(running)));
 }

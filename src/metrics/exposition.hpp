@@ -44,9 +44,8 @@ struct shown_client {
 
 enum class service_state : uint8_t { starting, serving, draining };
 
-/// Owns an HTTP server, whose threads read the probes' atomics at each scrape and nothing else. /metrics: for Prometheus;
-/// /: a page for people, which reads /metrics. Block the signals that the daemon handles before creating one: its threads
-/// inherit the mask.
+/// Owns an HTTP server, whose thread reads the probes' atomics at each scrape, and for the history of the last hour, and
+/// nothing else. /metrics: for Prometheus; /: a page for people, which reads /metrics and /history.json.
 class exposition {
  public:
   /// Listens immediately. Errors: those of `http_server::listen`, with the fix.
@@ -67,7 +66,7 @@ class exposition {
   void show_clients(std::function<std::vector<shown_client>()> slowest);
   void show_warnings(std::function<std::vector<std::string>()> last);
 
-  /// Adds a source that is read at each scrape. `source` runs on the server's threads, must be thread-safe,
+  /// Adds a source that is read at each scrape. `source` runs on the server's thread, must be thread-safe,
   /// and lives as long as the exposition. Thread-safe.
   void add(std::function<void(sample_sink&)> source);
 

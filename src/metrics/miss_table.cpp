@@ -1,6 +1,23 @@
 #include "metrics/miss_table.hpp"
 
+#include "base/printable.hpp"
+
 namespace terrace::metrics {
+
+std::string printable_label(std::string_view name) {
+  constexpr size_t bytes_max = 100;
+  std::string label = printable(name.substr(0, 4 * bytes_max));
+  size_t kept = 0;
+  for (size_t next = 0; next <= bytes_max && next <= label.size();) {
+    kept = next;
+    size_t bytes = first_character(std::string_view(label).substr(next)).bytes;
+    if (bytes == 0)
+      break; // the end
+    next += bytes;
+  }
+  label.resize(kept);
+  return label;
+}
 
 void miss_table::missed(const std::string& group, std::string_view client, miss_reason why, uint64_t tokens) {
   constexpr std::string_view other = "other";

@@ -48,6 +48,7 @@ void resp_probe::collect(std::span<const std::string_view> names, const labels& 
     sink.counter(name, help, series, static_cast<double>(value.value()));
   };
   count("terrace_resp_errors_total", "Commands of Redis clients that were answered with an error.", errors_);
+  count("terrace_resp_wrong_passwords_total", "Wrong passwords that Redis clients gave.", wrong_passwords_);
   count("terrace_resp_hits_total", "Values that Redis clients asked for and got.", hits_);
   count("terrace_resp_misses_total", "Values that Redis clients asked for and that were not there.", misses_);
   count("terrace_resp_read_bytes_total", "Bytes of values that Redis clients got.", read_bytes_);

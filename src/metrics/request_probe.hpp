@@ -23,6 +23,7 @@ class resp_probe {
       commands_[number].add();
   }
   void failed() noexcept { errors_.add(); } ///< a command was answered with an error
+  void guessed() noexcept { wrong_passwords_.add(); }
   void found(uint64_t bytes) noexcept {
     hits_.add();
     read_bytes_.add(bytes);
@@ -37,7 +38,7 @@ class resp_probe {
 
  private:
   std::array<counter, commands_max> commands_;
-  counter errors_, hits_, misses_, read_bytes_, stored_bytes_;
+  counter errors_, wrong_passwords_, hits_, misses_, read_bytes_, stored_bytes_;
 };
 
 /// Each trust group has one. Safe on any thread.

@@ -14,15 +14,9 @@ namespace terrace::metrics {
 /// `space_table`.
 using labels = std::vector<std::pair<std::string, std::string>>;
 
-/// Returns the first 100 bytes of a name that a client chose, with '?' for those other than printable ASCII: a label must be
-/// valid UTF-8, or Prometheus rejects the whole scrape.
-inline std::string printable_label(std::string_view name) {
-  std::string label(name.substr(0, 100));
-  for (char& c : label)
-    if (c < 0x20 || c > 0x7e)
-      c = '?';
-  return label;
-}
+/// Returns at most 100 bytes of a name that a client chose, as `printable` shows it: a label must be valid UTF-8, or Prometheus
+/// rejects the whole scrape.
+std::string printable_label(std::string_view name);
 
 /// Returns `base` with one more label.
 inline labels with(labels base, std::string name, std::string_view value) {

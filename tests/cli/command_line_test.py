@@ -341,7 +341,7 @@ class Completion(CommandLine):
 
     def test_bash(self):
         self.assertEqual(self.completed("sta"), ["status"])
-        self.assertEqual(self.completed("trace", ""), ["generate", "info"])
+        self.assertEqual(self.completed("trace", ""), ["generate", "info", "convert"])
         self.assertEqual(self.completed("trace", "gen"), ["generate"])
         self.assertEqual(self.completed("replay", "--mo"), ["--mode"])
         self.assertEqual(self.completed("replay", "--mode", "d"), ["daemon"])

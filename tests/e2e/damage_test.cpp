@@ -73,6 +73,12 @@ TEST_F(Damage, AFileThatIsTruncatedBeforeAnyRead) {
   expect_counted("truncated");
 }
 
+TEST_F(Damage, AFileWhoseMetadataIsOverwrittenWhileItIsOpen) {
+  overwrite(0, std::string(64 << 10, '\0'));
+  expect_degraded(" no longer begins with its superblock");
+  expect_counted("overwritten");
+}
+
 TEST_F(Damage, ObjectsThatFailTheirChecksum) {
   auto chain = chain_of(1, 8);
   tester(daemon_.socket()).store(chain);

@@ -31,7 +31,7 @@ using families = std::map<std::string, family>;
 /// Returns the rows of the page's tables.
 families documented() {
   std::ifstream page(TERRACE_SOURCE_ROOT "/docs/metrics.md");
-  std::regex row(R"(\| `(terrace_\w+)` \| (\w+) \| ([^|]*)\|.*)");
+  std::regex row(R"(\| `((?:terrace|process)_\w+)` \| (\w+) \| ([^|]*)\|.*)");
   families all;
   for (std::string line; std::getline(page, line);) {
     std::smatch cells;
@@ -214,8 +214,9 @@ const std::set<std::string> raised_by_subscribers = {"terrace_events_told_total"
 
 /// Metrics of Redis clients.
 const std::set<std::string> raised_by_redis_clients = {
-    "terrace_resp_commands_total", "terrace_resp_errors_total",     "terrace_resp_hits_total",
-    "terrace_resp_misses_total",   "terrace_resp_read_bytes_total", "terrace_resp_stored_bytes_total",
+    "terrace_resp_commands_total",        "terrace_resp_errors_total",     "terrace_resp_hits_total",
+    "terrace_resp_misses_total",          "terrace_resp_read_bytes_total", "terrace_resp_stored_bytes_total",
+    "terrace_resp_wrong_passwords_total",
 };
 
 /// Metrics that need another `disk.demotion` than the default.
@@ -259,9 +260,12 @@ TEST_F(MetricsOfADaemon, AreThoseOfThePageAndEachHasAProducer) {
   });
   EXPECT_EQ(never_raised, std::set<std::string>());
   for (const auto& [name, of] : page)
-    EXPECT_TRUE(name.starts_with("terrace_remote_") || // shared_cache_test.cpp
+    EXPECT_TRUE(name.starts_with("terrace_remote_") ||    // shared_cache_test.cpp
+                raised_by_redis_clients.contains(name) || // resp_test.cpp
                 seen.kinds.contains(name))
         << name << " is on the page, but the daemon does not serve it";
+  for (const std::string& name : raised_by_redis_clients)
+    EXPECT_FALSE(seen.kinds.contains(name)) << name << " is served without a socket for Redis clients";
   for (const auto& [name, of] : seen.kinds) {
     EXPECT_TRUE(page.contains(name)) << name << " is not in docs/metrics.md";
     EXPECT_EQ(of, page[name]) << name;

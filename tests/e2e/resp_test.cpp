@@ -120,6 +120,51 @@ TEST_F(RespDoor, APasswordIsNeededAndChecked) {
   EXPECT_EQ(other.call({"GET", "a"}), "1");
 }
 
+// A guess is answered late, counted and logged, whether alone or in a row; meanwhile others are served.
+TEST_F(RespDoor, PasswordsAreNotTriedOneAfterTheOther) {
+  write_file(folder / "password", "open sesame\n");
+  ::chmod((folder / "password").c_str(), 0600);
+  auto with = options(0, "password_file = \"" + std::string(folder / "password") + "\"\n");
+  uint16_t port = test::free_port();
+  with.metrics = "127.0.0.1:" + std::to_string(port);
+  start(with);
+  auto guesses = [&] {
+    return test::number_behind(test::scrape(port), R"(terrace_resp_wrong_passwords_total{group="default"})");
+  };
+  resp_client guesser(door());
+  std::string row;
+  for (int i = 0; i < 1000; ++i)
+    row += resp_call({"AUTH", "guess " + std::to_string(i)});
+  guesser.send(row);
+  EXPECT_TRUE(eventually([&] { return guesses() > 0; }));
+  resp_client other(door());
+  EXPECT_EQ(other.call({"AUTH", "open sesame"}), "OK");
+  for (int i = 0; i < 100; ++i)
+    EXPECT_EQ(other.call({"SET", "a", "1"}), "OK");
+  EXPECT_LT(guesses(), 1000) << "each waits for the one before";
+  EXPECT_TRUE(has(guesser.reply(), "-WRONGPASS"));
+  resp_client mistaken(door());
+  mistaken.send(resp_call({"HELLO", "3", "AUTH", "default", "wrong"}) + resp_call({"AUTH", "open sesame"}) +
+                resp_call({"GET", "a"}));
+  EXPECT_TRUE(has(mistaken.reply(), "-WRONGPASS"));
+  EXPECT_EQ(mistaken.reply(), "OK") << "what follows is served when the answer has been given";
+  EXPECT_EQ(mistaken.reply(), "1");
+  EXPECT_TRUE(daemon->await_log("gave a wrong password"));
+}
+
+// A client that is still sending when its command has been refused reads why, as redis-py's mget of too many keys.
+TEST_F(RespDoor, ACommandOfTooManyWordsIsToldWhy) {
+  start();
+  resp_client client(door());
+  std::vector<std::string_view> words(200'000, "a key of some length");
+  words[0] = "MGET";
+  client.send(resp_call(words)); // 5 MB, more than sockets hold
+  std::string why = client.reply();
+  EXPECT_TRUE(has(why, "-ERR Protocol error")) << why;
+  client.send_no_more();
+  EXPECT_EQ(client.reply(), "(end)");
+}
+
 TEST_F(RespDoor, AClientThatEndsInTheMiddleLeavesNothing) {
   start();
   auto large = value_of(8 << 20, 3);

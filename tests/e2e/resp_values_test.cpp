@@ -207,5 +207,31 @@ TEST_F(RespValues, AKeyThatIsGivenUpIsWrittenIntoSpaceOfItsOwn) {
   EXPECT_EQ(wrong, 0);
 }
 
+// Those who wait for the key have their turns one after the other, also if some of them leave.
+TEST_F(RespValues, AKeyThatManySetIsSetByEachOfThem) {
+  start(64 * mebibyte);
+  constexpr unsigned all_clients = 100, rounds = 20;
+  std::vector<std::unique_ptr<resp_client>> clients;
+  for (unsigned c = 0; c < all_clients; ++c)
+    clients.push_back(std::make_unique<resp_client>(door()));
+  int wrong = 0;
+  for (unsigned round = 0; round < rounds; ++round) {
+    for (unsigned c = 0; c < all_clients; ++c)
+      clients[c]->send(resp_call({"SET", "hot", value_of(c % 7 == 0 ? 40'000 : 80, c)}));
+    for (unsigned c = round; c < all_clients; c += rounds)
+      clients[c] = std::make_unique<resp_client>(door()); // the one before has left without an answer
+    for (unsigned c = 0; c < all_clients; ++c)
+      if (c % rounds != round)
+        wrong += clients[c]->reply() == "OK" ? 0 : 1;
+  }
+  EXPECT_EQ(wrong, 0);
+  resp_client reader(door());
+  std::string last = reader.call({"GET", "hot"});
+  bool known = false;
+  for (unsigned c = 0; c < all_clients; ++c)
+    known = known || last == value_of(c % 7 == 0 ? 40'000 : 80, c);
+  EXPECT_TRUE(known) << last.size() << " bytes";
+}
+
 } // namespace
 } // namespace terrace::e2e

@@ -60,6 +60,25 @@ TEST(Restart, AnotherSpaceFindsNothingOfIt) {
   EXPECT_EQ(tester(daemon.socket()).lookup(chain).found_chunks, 2U);
 }
 
+TEST(Restart, ASmallerDiskKeepsWhatFitsAndSaysHowMuchItForgets) {
+  temporary_folder state;
+  constexpr uint64_t chains = 72 * mebibyte / (8 * object_bytes);
+  {
+    daemon_under_test daemon({.disk_bytes = 96 * mebibyte, .state_dir = state.path()});
+    ASSERT_TRUE(daemon.await_log("joined"));
+    tester client(daemon.socket());
+    for (uint64_t i = 0; i < chains; ++i)
+      client.store(chain_of(i, 8));
+    ASSERT_EQ(daemon.terminate(), 0);
+  }
+  daemon_under_test smaller({.disk_bytes = 48 * mebibyte, .state_dir = state.path()});
+  ASSERT_TRUE(smaller.await_log(
+      " objects were beyond its new end and are lost, because disk.bytes is smaller than before"));
+  tester client(smaller.socket());
+  EXPECT_GT(client.tier("disk").objects, 0U);
+  EXPECT_LT(client.tier("disk").objects, chains * 8);
+}
+
 TEST(Restart, AStoreOfAnotherMachineIsRefusedAndLeftAsItIs) {
   temporary_folder state;
   daemon_under_test daemon({.disk_bytes = 96 * mebibyte, .state_dir = state.path()});

@@ -220,5 +220,21 @@ TEST_F(PrefixResolver, BoundsChunksAndObjects) {
             std::string::npos);
 }
 
+TEST_F(PrefixResolver, OfAQuestionBeyondTheBoundsTheLeadingPartIsKept) {
+  auto kept = [&](prefix_input input) {
+    keep_leading_part(spec_, input);
+    auto prefix = resolve(input);
+    EXPECT_TRUE(prefix) << prefix.error().text;
+    return prefix ? prefix->chunks.size() : 0;
+  };
+  EXPECT_EQ(kept({.tokens = tokens_}), 5u) << "within the bounds";
+  spec_.world_size = 400'000; // two chunks at a time
+  spec_.pools.resize(1);
+  EXPECT_EQ(kept({.tokens = tokens_}), 2u);
+  EXPECT_EQ(kept({.digests = digests_at({64, 128, 192, 256})}), 2u);
+  auto blocks = digests_at({16, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192});
+  EXPECT_EQ(kept({.digests = blocks, .unit = digest_unit::hash_block}), 2u);
+}
+
 } // namespace
 } // namespace terrace::testing

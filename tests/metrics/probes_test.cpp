@@ -55,7 +55,8 @@ TEST(MissTable, CountsByClientAndLeavesOutReasonsWithoutTokens) {
   misses.collect(now);
   EXPECT_EQ(now.samples.size(), 2u);
   EXPECT_EQ(now["terrace_client_miss_tokens_total{group=default,client=vllm scheduler,reason=evicted}"], 101);
-  EXPECT_EQ(now["terrace_client_miss_tokens_total{group=other group,client=caf??,reason=not_stored}"], 7);
+  EXPECT_EQ(now["terrace_client_miss_tokens_total{group=other group,client=caf\xc3\xa9,reason=not_stored}"],
+            7);
 }
 
 TEST(MissTable, ClientsCannotMakeSeriesWithoutLimit) {
@@ -283,10 +284,22 @@ TEST(SpaceTable, KeepsGroupsApartAlsoInTheRest) {
 TEST(SpaceTable, MakesNamesOfClientsSafeForLabels) {
   space_table table(8);
   table.probe("default", "mo\xff\ndel")->asked(1);
+  table.probe("default", "mo??del")->asked(2);
+  table.probe("default", "\u901a\u4e49\u5343\u95ee")->asked(3);
+  table.probe("default", "\u6df1\u5ea6\u6c42\u7d22")->asked(4);
+  std::string wide;
+  for (int i = 0; i < 1000; ++i)
+    wide += "\u6df1";
+  table.probe("default", wide)->asked(5);
   table.probe("default", std::string(5000, 'x'))->asked(1);
   recorder now;
   table.collect(now);
-  EXPECT_EQ(now["terrace_space_asked_tokens_total{group=default,space=mo??del}"], 1);
+  EXPECT_EQ(now["terrace_space_asked_tokens_total{group=default,space=mo\\xff\\x0adel}"], 1);
+  EXPECT_EQ(now["terrace_space_asked_tokens_total{group=default,space=mo??del}"], 2);
+  EXPECT_EQ(now["terrace_space_asked_tokens_total{group=default,space=\u901a\u4e49\u5343\u95ee}"], 3);
+  EXPECT_EQ(now["terrace_space_asked_tokens_total{group=default,space=\u6df1\u5ea6\u6c42\u7d22}"], 4);
+  EXPECT_EQ(now["terrace_space_asked_tokens_total{group=default,space=" + wide.substr(0, 99) + "}"], 5)
+      << "no part of a character is left";
   EXPECT_EQ(now["terrace_space_asked_tokens_total{group=default,space=" + std::string(100, 'x') + "}"], 1);
 }
 

@@ -73,6 +73,9 @@ address = "127.0.0.1:0"
         for expected in ("tokens not computed", "default host", "32.0 MiB", "lookup", "end_inference", "evicted",
                          "not_stored", "none since the start"):
             self.assertIn(expected, text)
+        # The daemon has kept what was before the page was opened.
+        self.assertRegex(text, r"host \d+ % (disk \d+ % )?last \d+ s")
+        self.assertNotIn("nothing in the last hour", text)
         self.assertNotIn("no answer", text)
         self.assertNotRegex(text, r"NaN|undefined|Infinity")
 

@@ -192,6 +192,14 @@ class InPlace(Cases):
         self.assertEqual((bytes(into[0]), bytes(into[1])), (content(1, 8 << 10), content(2)))
         self.assertEqual(two.get([key(2)], [into[0]]), [False], "an object of another size is another object")
 
+    def test_an_empty_object_spoils_nothing(self) -> None:
+        one, two = self.server(), self.server()
+        empty = [self.level1.bytes[0:0]]
+        self.assertFalse(one.set([key(1), key(2)], empty + self.level1.filled([2])))
+        self.assertEqual(two.exists([key(1), key(2)]), [False, True])
+        self.assertTrue(two.set([key(3)], self.level1.filled([3])))
+        self.assertEqual(one.exists([key(3)]), [True])
+
     def test_a_size_that_another_server_adds_later_is_learned(self) -> None:
         one, two = self.server(), self.server()
         one.set([key(1)], self.level1.filled([1]))
@@ -486,10 +494,14 @@ class SizesOfAFamily(unittest.TestCase):
             sizes.add(self.family, nbytes)
         self.assertEqual((len(sizes.of(self.family)), records.stores), (SIZES_MAX, SIZES_MAX))
 
-    def test_a_record_that_is_none_is_an_error(self) -> None:
-        sizes = Sizes(Owner(""), lambda digest: b'"text"'.ljust(RECORD_BYTES), lambda digest, record: None)
-        with self.assertRaisesRegex(ValueError, "expected the size of objects"):
-            sizes.of(self.family)
+    def test_a_record_that_is_none_says_nothing_about_the_others(self) -> None:
+        records = Records()
+        sizes = records.sizes()
+        for number, record in enumerate((b'"text"', b"0", b"-4", b"true", b"{", b"\xff")):
+            records.kept[sizes._key(self.family, number)] = record.ljust(RECORD_BYTES)
+        self.assertEqual(sizes.of(self.family), [])
+        sizes.add(self.family, 100)
+        self.assertEqual((sizes.of(self.family), records.sizes().of(self.family)), ([100], [100]))
 
     def test_their_space_is_that_of_no_family(self) -> None:
         space: SpaceSpec = Records().sizes().space

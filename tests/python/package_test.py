@@ -50,6 +50,23 @@ class Package(DaemonTest):
         self.assertEqual([_duration(seconds) for seconds in (1.5, 75, 200, 7500)],
                          ["1.50 s", "75.0 s", "3 min 20 s", "2 h 05 min"])
 
+    def test_a_process_ends_while_a_daemon_thread_is_inside_a_call(self) -> None:
+        program = """
+import sys, threading, terrace
+daemon = terrace.connect(sys.argv[1], timeout=60)
+space = daemon.open_space(terrace.SpaceSpec("m", "bf16", "l", [terrace.Pool("kv", object_bytes=4096)]))
+inside = threading.Event()
+def work():
+    while True:
+        daemon.lookup(space, range(256))
+        inside.set()
+threading.Thread(target=work, daemon=True).start()
+inside.wait()
+"""
+        for _ in range(5):
+            done = self.run_python("-c", program, self.server.socket)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+
     def test_its_exit_codes_are_those_of_the_command_terrace(self) -> None:
         status = ("-m", "terrace", "status")
         for words, code, text in ((("--socket", "/tmp/no-such-socket"), 3, "/tmp/no-such-socket"),

@@ -139,6 +139,11 @@ class Present(Cases):
         self.assertEqual(one.found([1]), 0)
         self.assertTrue(one.store([1], [0]))
 
+    def test_of_more_pages_than_a_request_may_name_the_first_are_found(self) -> None:
+        one = self.door()
+        self.assertTrue(one.store([0, 1, 2], [0, 1, 2]))
+        self.assertEqual(one.found([0, 1, 2] + [7] * 65536), 3)
+
     def test_cleared_pages_are_gone(self) -> None:
         one = self.door()
         one.store([1], [0])

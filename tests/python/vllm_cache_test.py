@@ -43,12 +43,13 @@ class Engine:
     """A pool with its cache, as one engine process has them."""
 
     def __init__(self, socket: str, limits: Limits = Limits(lookup=PATIENCE), rows: int = ROWS) -> None:
+        self.changes: list[int] = []
         self.path = f"/dev/shm/terrace-test-{os.getpid()}-{id(self)}"
         descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         os.ftruncate(descriptor, rows * ROW_BYTES)
         self.memory = mmap.mmap(descriptor, rows * ROW_BYTES)
         pool = HostPool(descriptor, rows * ROW_BYTES, 0, ROW_BYTES)
-        self.cache = PoolCache(socket, SPECS, pool, name="test", limits=limits)
+        self.cache = PoolCache(socket, SPECS, pool, name="test", limits=limits, changed=self.changes.append)
         self.job = 0
 
     def close(self) -> None:
@@ -269,8 +270,10 @@ class Away(Cases):
             self.assertFalse(one.store([key(2)], [0]).success)
             until(lambda: bool(log.output))  # another thread logs it, possibly later
         self.assertRegex(log.output[0], "is lost|has ended")
+        until(lambda: sum(one.changes) == 0)  # what a gauge shows
         self.daemon.start()
         one.connect()
+        until(lambda: sum(one.changes) == 1)
 
         def found() -> bool:
             one.cache.forget("r")

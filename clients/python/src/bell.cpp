@@ -1,6 +1,7 @@
 #include "bell.hpp"
 
 #include "arguments.hpp"
+#include "gil.hpp"
 
 #include <nanobind/stl/unique_ptr.h>
 
@@ -36,7 +37,7 @@ void bind_bell(nb::module_& in, connection_class& to) {
           "ring_after",
           [](bell_handle& self, uintptr_t stream, const std::string& device) {
             auto queued = [&] {
-              nb::gil_scoped_release others_run;
+              gil_released others_run;
               return self.ring_after(stream, device);
             }();
             value_of(std::move(queued));
@@ -46,7 +47,7 @@ void bind_bell(nb::module_& in, connection_class& to) {
           "open",
           [](bell_handle& self, const std::string& device) {
             auto opened = [&] {
-              nb::gil_scoped_release others_run;
+              gil_released others_run;
               return self.open(device);
             }();
             value_of(std::move(opened));

@@ -2,6 +2,7 @@
 
 #include "arguments.hpp"
 #include "client/device_place.hpp"
+#include "gil.hpp"
 #include "prefix.hpp"
 #include "regions.hpp"
 #include "spaces.hpp"
@@ -27,7 +28,7 @@ void connect(connection_handle* self, const std::string& path, const std::string
                                   .backoff_most = milliseconds_of(backoff_most)};
   auto until = deadline_of(limit);
   auto connected = [&] {
-    nb::gil_scoped_release others_run;
+    gil_released others_run;
     return client::connection::connect(std::move(options), until);
   }();
   new (self) connection_handle{std::make_shared<shared_connection>(value_of(std::move(connected)))};
@@ -74,7 +75,7 @@ region_handle* registered_of(connection_handle& self, const client::device_alloc
 region_handle* register_device(connection_handle& self, uint64_t address, uint64_t bytes, nb::object keeps,
                                const timeout& limit) {
   auto place = [&] {
-    nb::gil_scoped_release others_run;
+    gil_released others_run;
     return client::find_device_memory({.address = address, .bytes = bytes});
   }();
   auto found = value_of(std::move(place));

@@ -1,6 +1,7 @@
 #include "layers.hpp"
 
 #include "arguments.hpp"
+#include "gil.hpp"
 
 #include <nanobind/stl/shared_ptr.h>
 
@@ -8,7 +9,7 @@ namespace terrace::python {
 
 ring_parts::~ring_parts() {
   // Unpinning the page waits for all streams, and whoever lets them go may need the GIL.
-  nb::gil_scoped_release others_run;
+  gil_released others_run;
   gpu.reset();
 }
 
@@ -46,7 +47,7 @@ template <class Call>
 void queue(load_slot& slot, uintptr_t stream, Call&& call) {
   void* on = stream_of(stream);
   const client::engine_device& gpu = slot.of->opened_gpu();
-  nb::gil_scoped_release others_run;
+  gil_released others_run;
   value_of(call(gpu, on));
 }
 
@@ -93,7 +94,7 @@ void bind_layers(nb::module_& in) {
           [](const load_slot& self, uint32_t layer, const timeout& limit) {
             uint32_t wanted = layer_of(self, layer);
             auto until = deadline_of(limit);
-            nb::gil_scoped_release others_run;
+            gil_released others_run;
             return self.of->ring->wait(self.load, wanted, until);
           },
           nb::arg("layer"), nb::kw_only(), nb::arg("timeout") = nb::none())

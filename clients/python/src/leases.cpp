@@ -3,6 +3,7 @@
 #include "arguments.hpp"
 #include "base/copy_memory.hpp"
 #include "exported_bytes.hpp"
+#include "gil.hpp"
 #include "memory_argument.hpp"
 
 namespace terrace::python {
@@ -25,7 +26,7 @@ uint64_t located_handle::copy_into(nb::handle given) const {
   std::vector<std::span<const uint8_t>> from;
   for (nb::handle object : objects)
     from.emplace_back(nb::inst_ptr<exported_bytes>(object)->bytes);
-  nb::gil_scoped_release others_run;
+  gil_released others_run;
   return value_of(client::copy_objects(from, into.bytes));
 }
 
@@ -75,7 +76,7 @@ void reservation_handle::write(nb::handle sources) {
       refuse("expected " + std::to_string(space.size()) + " bytes for object " + std::to_string(i - 1) +
              ", got " + std::to_string(from.back().bytes().size()));
   }
-  nb::gil_scoped_release others_run;
+  gil_released others_run;
   for (size_t k = 0; k < to.size(); ++k)
     copy_memory(to[k].data(), from[k].bytes().data(), to[k].size());
 }

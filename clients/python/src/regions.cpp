@@ -1,6 +1,7 @@
 #include "regions.hpp"
 
 #include "arguments.hpp"
+#include "gil.hpp"
 #include "memory_argument.hpp"
 #include "prefix.hpp"
 
@@ -152,7 +153,7 @@ void bind_arrivals(nb::module_& in) {
           [known](const arrivals_handle& self, uint32_t counter, uint32_t chunks, const timeout& limit) {
             known(self, counter);
             auto until = deadline_of(limit);
-            nb::gil_scoped_release others_run;
+            gil_released others_run;
             return self.counters().wait(counter, chunks, until);
           },
           nb::arg("counter"), nb::arg("chunks"), nb::kw_only(), nb::arg("timeout") = nb::none())
@@ -211,7 +212,7 @@ void bind_regions(nb::module_& in) {
            [](const shared_memory& self) {
              result<void> done;
              {
-               nb::gil_scoped_release others_run;
+               gil_released others_run;
                done = self.region->commit();
              }
              value_of(std::move(done));

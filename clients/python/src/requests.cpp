@@ -2,6 +2,7 @@
 
 #include "arguments.hpp"
 #include "client/segments.hpp"
+#include "gil.hpp"
 #include "layers.hpp"
 #include "memory_argument.hpp"
 #include "options.hpp"
@@ -116,7 +117,7 @@ uint64_t load_under_lease(connection_handle& self, nb::handle lease, nb::handle 
           return daemon.async().read_lease(leased.id, parts.range(), until, wanted, parts.earlier());
         }));
     reading_in_place uses(leased.held.get());
-    nb::gil_scoped_release others_run;
+    gil_released others_run;
     value_of(parts.copy(located.objects));
   }
   return parts.bytes();

@@ -35,7 +35,7 @@ void shared_connection::end_device_regions(client::deadline until) {
     regions.push_back(std::move(each->region));
   std::vector<bool> in_doubt;
   {
-    nb::gil_scoped_release others_run;
+    gil_released others_run;
     for (auto& region : regions) {
       auto ended = region ? region.unregister(until) : result<void>();
       in_doubt.push_back(!ended &&
@@ -110,7 +110,7 @@ void shared_connection::close(client::deadline until) {
     return;
   }
   {
-    nb::gil_scoped_release others_run;
+    gil_released others_run;
     std::lock_guard mine(in_turn_);
     end_left_handles_inside();
     nb::gil_scoped_acquire python;

@@ -11,6 +11,7 @@
 
 #include "client/client.hpp"
 #include "failure.hpp"
+#include "gil.hpp"
 
 #include <nanobind/nanobind.h>
 
@@ -40,7 +41,7 @@ class shared_connection {
   auto use(client::deadline until, Call&& call) {
     check_process();
     check_open();
-    nb::gil_scoped_release others_run;
+    gil_released others_run;
     turn mine(*this, until);
     return call(*daemon_);
   }

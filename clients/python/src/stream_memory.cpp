@@ -3,6 +3,7 @@
 #include "arguments.hpp"
 #include "client/device_memory.hpp"
 #include "client/engine_device.hpp"
+#include "gil.hpp"
 #include "regions.hpp"
 
 #include <memory>
@@ -20,7 +21,7 @@ struct device_memory_handle {
 
   explicit device_memory_handle(std::unique_ptr<client::device_memory> made) : memory(std::move(made)) {}
   ~device_memory_handle() {
-    nb::gil_scoped_release others_run;
+    gil_released others_run;
     memory.reset();
   }
 };
@@ -42,7 +43,7 @@ struct store_counter {
   client::layer_counter last; ///< its value is the one queued last
 
   ~store_counter() {
-    nb::gil_scoped_release others_run; // unpinning the page waits for all streams
+    gil_released others_run; // unpinning the page waits for all streams
     gpu.reset();
   }
 };
@@ -67,7 +68,7 @@ nb::tuple raise_after(store_counter& self, uintptr_t stream) {
   auto next = self.last;
   ++next.value;
   auto queued = [&] {
-    nb::gil_scoped_release others_run; // a full stream waits for room
+    gil_released others_run; // a full stream waits for room
     return self.gpu->write(reinterpret_cast<void*>(stream), next);
   }();
   value_of(std::move(queued));
@@ -83,7 +84,7 @@ void bind_stream_memory(nb::module_& in) {
           "__init__",
           [](device_memory_handle* self, uint64_t nbytes, const std::string& device) {
             auto made = [&] {
-              nb::gil_scoped_release others_run;
+              gil_released others_run;
               return client::device_memory::make({.device = device, .bytes = nbytes});
             }();
             new (self) device_memory_handle(value_of(std::move(made)));

@@ -52,6 +52,7 @@ from .errors import (
     NotFound,
     Unsupported,
 )
+from .simulation import simulate
 from .spaces import (
     DigestUnit,
     FinishReason,
@@ -121,4 +122,5 @@ __all__ = [
     "Unsupported",
     "connect",
     "default_socket",
+    "simulate",
 ]

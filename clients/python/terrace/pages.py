@@ -19,6 +19,7 @@ from .spaces import SpaceSpec
 
 SECONDS_BETWEEN_LINES = 60.0  # interval of log lines of one kind
 LOAD_OPTIONS = Options(priority=64)
+PAGES_OF_A_REQUEST = 65536  # docs/protocol.md
 
 Runs = Sequence[tuple[int, int]]
 
@@ -52,13 +53,15 @@ class Pages:
         self._link.close()
 
     def found(self, spec: SpaceSpec, digests: Sequence[bytes]) -> int:
-        """Returns how many of the pages the space has, up to the first that it lacks."""
+        """Returns how many of the pages the space has, up to the first that it lacks. Of more pages than a request may
+        name, the first are asked for: a part of a prompt is better than nothing of it."""
         session = self._link.session
         if session is None or not digests or self._is_late(session):
             return 0
         try:
             space = self._space(session, spec, self._limits.lookup)
-            ticket = session.connection.submit_lookup(space, Prefix.of_digests(digests), timeout=self._limits.lookup)
+            asked = Prefix.of_digests(digests[:PAGES_OF_A_REQUEST])
+            ticket = session.connection.submit_lookup(space, asked, timeout=self._limits.lookup)
             try:
                 return ticket.result(self._limits.lookup).found_chunks
             except DeadlineExceeded:

@@ -44,18 +44,19 @@ task<chunk_prefix> client_request::hash(prefix_resolver& resolver, size_t object
   }
 }
 
-task<chunk_prefix> client_request::chunks(const client_space& opened, const wire::Prefix& prefix) {
+task<chunk_prefix> client_request::chunks(const client_space& opened, const wire::Prefix& prefix,
+                                          bool leading) {
   if (prefix.tail() && prefix.session() == nullptr) {
     error why{errc::bad_request, "prefix: expected a session with a tail: a partial chunk is found by the "
                                  "sessions and prompts that it belongs to alone"};
     co_await valid(why);
   }
-  auto found = co_await prompt_chunks(*this, opened, prefix);
+  auto found = co_await prompt_chunks(*this, opened, prefix, leading);
   co_return found;
 }
 
 task<chunk_prefix> prompt_chunks(client_request& request, const client_space& opened,
-                                 const wire::Prefix& prefix) {
+                                 const wire::Prefix& prefix, bool leading) {
   if (prefix.session() != nullptr) {
     turn_parts wanted{.tail = prefix.tail()};
     auto found = co_await turn_of_session(request, opened, prefix, wanted);
@@ -64,6 +65,8 @@ task<chunk_prefix> prompt_chunks(client_request& request, const client_space& op
   auto input = input_of(prefix);
   const space_ptr space = opened.space;
   const space_spec& spec = space->spec;
+  if (leading)
+    keep_leading_part(spec, input);
   auto hasher = hasher_for(opened, input.tokens.size());
   size_t chunks = input.tokens.empty() ? input.digests.size() / std::max<size_t>(input.digest_width, 1)
                                        : input.tokens.size() / spec.chunk_tokens;

@@ -38,7 +38,7 @@ session_id to_session_id(const flatbuffers::Vector<uint8_t>* bytes);
 /// Does what `client_request::chunks` does, and a partial chunk may be without a session: for prompts that are named by all of their
 /// tokens.
 task<chunk_prefix> prompt_chunks(client_request& request, const client_space& opened,
-                                 const wire::Prefix& prefix);
+                                 const wire::Prefix& prefix, bool leading = false);
 /// The same for what is about to be stored or saved, see `client_request::tail`.
 task<chunk_prefix> stored_chunks(client_request& request, const client_space& opened,
                                  const wire::Prefix& prefix);

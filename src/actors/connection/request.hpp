@@ -175,7 +175,8 @@ class client_request final : public request_entry, private task_owner {
 
   /// The chunks of a prefix, hashed in slices between other messages if there are many tokens. A session stays as it is; a
   /// partial chunk is refused without one.
-  task<chunk_prefix> chunks(const client_space& opened, const wire::Prefix& prefix);
+  /// `leading`: of a prefix beyond the bounds of a request the leading part, for a question.
+  task<chunk_prefix> chunks(const client_space& opened, const wire::Prefix& prefix, bool leading = false);
   template <class Request>
   auto chunks_of(const client_space& opened, const Request& asked) {
     return chunks(opened, *asked.prefix());

@@ -19,6 +19,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 namespace terrace::actors {
 
@@ -27,9 +28,10 @@ namespace {
 using clock = std::chrono::steady_clock;
 
 // Tags that are not operations of the path: a tick of the detector, the end of a pause, by direction, and the
-// read of the superblock.
-constexpr uint64_t look_tag = 1ULL << 59; // it is time to look at the file
-constexpr uint64_t seen_tag = 1ULL << 60; // the file's attributes have arrived
+// reads of the superblock.
+constexpr uint64_t begin_tag = 1ULL << 58; // what the file begins with has arrived
+constexpr uint64_t look_tag = 1ULL << 59;  // it is time to look at the file
+constexpr uint64_t seen_tag = 1ULL << 60;  // the file's attributes have arrived
 constexpr uint64_t tick_tag = 1ULL << 61;
 constexpr uint64_t pause_tag = 1ULL << 62;
 constexpr uint64_t trial_tag = 1ULL << 63;
@@ -53,6 +55,8 @@ class disk_ring final : public path_output {
   void read_superblock() override;
   void warn(const std::string& line) override;
   void wait(std::chrono::nanoseconds how_long, uint64_t tag);
+  /// Reads both copies into the block, which is made if there is none.
+  void read_superblock(std::shared_ptr<std::byte>& into, uint64_t tag);
 
  private:
   disk_pointer self_;
@@ -68,7 +72,8 @@ struct disk_state {
   bool ticking = false;                         ///< a tick of the stall detector is in the ring
   bool trying = false;                          ///< a read of the superblock is in the ring
   std::shared_ptr<look_at_file> looked;
-  std::shared_ptr<std::byte> trial_block; ///< buffer for both copies of the superblock
+  bool reading_begin = false;                          ///< another one, as part of looking at the file
+  std::shared_ptr<std::byte> trial_block, begin_block; ///< buffers for both copies of the superblock
 
   const extent_file& file() const { return *with.path.file; }
 };
@@ -111,17 +116,25 @@ void disk_ring::read_superblock() {
   auto& state = self_->state;
   assert(!state.trying);
   state.trying = true;
-  if (!state.trial_block)
-    state.trial_block.reset(
-        static_cast<std::byte*>(std::aligned_alloc(disk_alignment_bytes, 2 * superblock_bytes)), std::free);
-  std::memset(state.trial_block.get(), 0, 2 * superblock_bytes);
+  read_superblock(state.trial_block, trial_tag);
+}
+
+void disk_ring::read_superblock(std::shared_ptr<std::byte>& into, uint64_t tag) {
+  if (!into)
+    into.reset(static_cast<std::byte*>(std::aligned_alloc(disk_alignment_bytes, 2 * superblock_bytes)),
+               std::free);
+  std::memset(into.get(), 0, 2 * superblock_bytes);
   runtime::io_request request;
   request.code = runtime::io_code::read;
-  request.fd = state.file().fd();
-  request.data = state.trial_block.get();
+  request.fd = self_->state.file().fd();
+  request.data = into.get();
   request.length = 2 * superblock_bytes;
-  request.keep_alive = state.trial_block;
-  in_ring(self_, std::move(request), trial_tag);
+  request.keep_alive = into;
+  in_ring(self_, std::move(request), tag);
+}
+
+std::span<const std::byte, 2 * superblock_bytes> both_copies(const std::shared_ptr<std::byte>& block) {
+  return std::span<const std::byte, 2 * superblock_bytes>(block.get(), 2 * superblock_bytes);
 }
 
 void disk_ring::warn(const std::string& line) { self_->state.with.warn(line); }
@@ -152,7 +165,10 @@ void on_look(disk_pointer self) {
 }
 
 void on_seen(disk_pointer self, int32_t result) {
-  self->state.path->looked(result < 0 ? -result : 0, attributes_of(self->state.looked->seen));
+  auto& state = self->state;
+  state.path->looked(result < 0 ? -result : 0, attributes_of(state.looked->seen));
+  if (!std::exchange(state.reading_begin, true))
+    state.ring->read_superblock(state.begin_block, begin_tag);
   look_later(self);
 }
 
@@ -176,9 +192,7 @@ caf::result<disk_answer> on_request(disk_pointer self, const disk_request& reque
 
 void on_superblock(disk_pointer self, int32_t result) {
   auto& state = self->state;
-  state.path->superblock_read(
-      result, std::span<const std::byte, 2 * superblock_bytes>(state.trial_block.get(), 2 * superblock_bytes),
-      clock::now());
+  state.path->superblock_read(result, both_copies(state.trial_block), clock::now());
 }
 
 void on_tick(disk_pointer self) {
@@ -193,6 +207,9 @@ void on_io_done(disk_pointer self, const runtime::io_done& done) {
     self->state.trying = false;
     if (done.result != -ECANCELED)
       on_superblock(self, done.result);
+  } else if (done.tag == begin_tag) {
+    self->state.reading_begin = false;
+    path.begins(done.result, both_copies(self->state.begin_block));
   } else if (done.tag == seen_tag) {
     if (done.result != -ECANCELED)
       on_seen(self, done.result);

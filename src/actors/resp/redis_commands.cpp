@@ -47,7 +47,7 @@ bool redis_connection::take_step() {
 }
 
 void redis_connection::collect(redis_batch& into) {
-  while (!ends_ && take_step() && collect_step(into)) {
+  while (!ends_ && !guessed_ && take_step() && collect_step(into)) {
   }
 }
 
@@ -153,8 +153,11 @@ bool redis_connection::collect_call(redis_batch& into) {
       return end_step();
     default: {
       std::string reply;
+      const uint64_t wrong_before = talk_.wrong_passwords();
       talk_.serve(calling_->command, words, reply, nullptr);
       into.say(reply);
+      if (talk_.wrong_passwords() != wrong_before)
+        on_guess();
       if (talk_.admitted())
         due_[for_admission] = clock::time_point::max(); // whatever it does next, it may take its time
       if (calling_->command == command::client || calling_->command == command::hello)

@@ -6,6 +6,7 @@
 #include <caf/send.hpp>
 #include <cassert>
 #include <poll.h>
+#include <utility>
 
 namespace terrace::actors {
 
@@ -15,6 +16,8 @@ constexpr auto never = clock::time_point::max();
 
 /// A value is received in parts of this size, so that it shows whether the client continues.
 constexpr size_t value_part_bytes = 1 << 20;
+/// Of what comes behind a violation, so much is received at a time.
+constexpr size_t dropped_bytes = 64 << 10;
 
 } // namespace
 
@@ -112,6 +115,13 @@ void redis_connection::receive_value(std::span<std::byte> into, keep_alive owner
 
 void redis_connection::on_received(int32_t bytes) {
   receiving_ = false;
+  if (drops_rest_) {
+    if (bytes > 0 || bytes == -EINTR || bytes == -EAGAIN)
+      drop_rest();
+    else
+      self_->quit();
+    return;
+  }
   await_by(for_rest, never); // until it receives again: meanwhile the client waits for us
   if (bytes < 0 && bytes != -EINTR && bytes != -EAGAIN) {
     self_->quit();
@@ -159,10 +169,10 @@ void redis_connection::on_hang_up(int32_t events) {
 
 /// Serves what has come, and receives more when all of it is served.
 void redis_connection::pump() {
-  if (pumping_ || serving_ || !space_)
+  if (pumping_ || serving_ || guessed_ || !space_)
     return; // pump is called again later
   pumping_ = true;
-  while (!serving_ && !ends_ && replies_.has_room()) {
+  while (!serving_ && !ends_ && !guessed_ && replies_.has_room()) {
     auto batch = std::make_shared<redis_batch>();
     collect(*batch);
     bool value = batch->empty() && step_ && step_->what == resp::reader_step::kind::value;
@@ -179,7 +189,7 @@ void redis_connection::pump() {
   }
   pumping_ = false;
   send();
-  if (!serving_ && !receiving_ && !ends_ && replies_.has_room() && !step_)
+  if (!serving_ && !receiving_ && !ends_ && !guessed_ && replies_.has_room() && !step_)
     receive();
   finish_if_done();
 }
@@ -197,8 +207,31 @@ void redis_connection::finish_if_done() {
     return;
   if (out_->quiet.in_flight)
     out_->quiet.announced = sending_ = true; // the socket is shut after it
+  else if (violation_ && !eof_ && !receiving_)
+    drop_rest();
   else
     self_->quit();
+}
+
+/// A client that still sends gets the reason before the end: closing a socket with bytes that nobody has read would reset
+/// the connection. The client has the time of a handshake for the rest.
+void redis_connection::drop_rest() {
+  if (!std::exchange(drops_rest_, true)) {
+    ::shutdown(in_->socket->get(), SHUT_WR);
+    in_->dropped.resize(dropped_bytes);
+    await_by(for_rest, environment_.now() + environment_.limits.handshake_deadline);
+  }
+  receiving_ = true;
+  in_->areas[0] = {in_->dropped.data(), in_->dropped.size()};
+  in_->message = {};
+  in_->message.msg_iov = in_->areas.data();
+  in_->message.msg_iovlen = 1;
+  runtime::io_request request;
+  request.code = runtime::io_code::recvmsg;
+  request.fd = in_->socket->get();
+  request.message = &in_->message;
+  request.keep_alive = in_;
+  self_->port().submit(std::move(request), caf::actor_cast<caf::strong_actor_ptr>(self_), io_tag::receive);
 }
 
 void redis_connection::violate(const std::string& text) {
@@ -217,6 +250,15 @@ void redis_connection::on_drain() {
 void redis_connection::on_leave() { self_->quit(); }
 
 // ---- time ----
+
+/// Whoever guesses has to wait for each answer, so that passwords cannot be tried one after the other.
+void redis_connection::on_guess() {
+  auto now = environment_.now();
+  guessed_ = true;
+  redis_->probe->guessed();
+  log_.end("gave a wrong password", now);
+  await_by(for_guess, now + guess_delay);
+}
 
 void redis_connection::begin_context() {
   context_ = std::make_shared<request_context>();
@@ -256,10 +298,18 @@ void redis_connection::on_timer() {
     due_[for_serving] = never;
     context_->ended = errc::deadline;
     sweep();
+    on_turn();
   }
+  if (due_[for_guess] <= now)
+    due_[for_guess] = never;
   auto next = *std::min_element(due_.begin(), due_.end());
   if (next != never)
     await_by(static_cast<size_t>(std::min_element(due_.begin(), due_.end()) - due_.begin()), next);
+  if (guessed_ && due_[for_guess] == never) {
+    guessed_ = false;
+    send();
+    pump();
+  }
 }
 
 /// Answers whatever waits for ended requests.

@@ -114,6 +114,7 @@ struct redis_environment {
       group;            ///< the group's limits, clients and logs are those of its other clients
   std::string password; ///< empty: no password is needed
   std::shared_ptr<metrics::resp_probe> probe;
+  std::shared_ptr<resp::value_turns> turns = std::make_shared<resp::value_turns>();
 };
 using redis_connection_ptr = std::shared_ptr<const redis_environment>;
 
@@ -142,6 +143,8 @@ class redis_connection {
   using item = redis_batch::item;
   /// After this many notices a batch asks the tier, whose answer shows that it has read them.
   static constexpr size_t told_max = 32;
+  /// Time for which the answer to a wrong password is kept back.
+  static constexpr auto guess_delay = std::chrono::seconds(1);
 
   // ---- the socket (redis_connection.cpp) ----
   void receive();
@@ -150,12 +153,14 @@ class redis_connection {
   void on_hang_up(int32_t events);
   void pump();
   void finish_if_done();
+  void drop_rest();
   void violate(const std::string& text); ///< replies and ends
   void watch_hang_up(uint32_t events);
   void await_by(size_t what, clock::time_point at);
   void on_timer();
   void sweep();
   void begin_context();
+  void on_guess();
 
   // ---- replies (redis_sending.cpp) ----
   void send();
@@ -188,6 +193,9 @@ class redis_connection {
   task<> serve(std::shared_ptr<redis_batch> batch);
   task<> serve_reads(std::shared_ptr<redis_batch> batch);
   task<> reply_value(const value_subject& of, const found_values& found, size_t key, bool element);
+  task<result<bool>> reserve(const value_subject& of, reserved_values& values);
+  task<error> await_turn(const value_subject& of, reserved_values& values);
+  void on_turn();
   task<result<bool>> store(const value_subject& of, std::span<const std::string_view> contents);
   task<> serve_writes(std::shared_ptr<redis_batch> batch);
   task<> serve_removals(std::shared_ptr<redis_batch> batch);
@@ -205,7 +213,8 @@ class redis_connection {
     resp::command_reader reader;
     msghdr message{};
     std::array<iovec, 2> areas{};
-    keep_alive owner; ///< owner of a value that is being received
+    keep_alive owner;               ///< owner of a value that is being received
+    std::vector<std::byte> dropped; ///< place of what comes behind a violation
   };
   struct outgoing {
     std::shared_ptr<unique_fd> socket;
@@ -215,7 +224,7 @@ class redis_connection {
     runtime::quiet_send quiet;
   };
   /// The timers.
-  enum : size_t { for_admission, for_rest, for_sending, for_serving, times };
+  enum : size_t { for_admission, for_rest, for_sending, for_serving, for_guess, times };
 
   self_pointer self_;
   redis_connection_ptr redis_;
@@ -244,8 +253,11 @@ class redis_connection {
 
   bool receiving_ = false, sending_ = false, serving_ = false, pumping_ = false;
   bool eof_ = false, drains_ = false, ends_ = false, admitted_ = false;
-  size_t received_value_ = 0;              ///< bytes of the last receive into a value
+  bool drops_rest_ = false;
+  bool guessed_ = false;      ///< it gave a wrong password, whose answer and all that follows is late
+  size_t received_value_ = 0; ///< bytes of the last receive into a value
   std::unique_ptr<task_event> value_came_; ///< set while somebody waits for a part of a value
+  std::unique_ptr<task_event> turn_came_;  ///< set while somebody waits for the turn to replace a value
   std::unique_ptr<task_event> room_came_;  ///< set while somebody waits until replies are sent
   std::array<clock::time_point, times> due_{};
   clock::time_point timer_at_ = clock::time_point::max();

@@ -13,7 +13,7 @@ constexpr uint64_t quiet_bytes_max = 16 << 10;
 } // namespace
 
 void redis_connection::send() {
-  if (sending_ || replies_.empty())
+  if (sending_ || guessed_ || replies_.empty())
     return;
   if (out_->quiet.in_flight) { // its completion is reported, and these follow it
     out_->quiet.announced = sending_ = true;

@@ -158,11 +158,62 @@ void redis_connection::add_value(const object_place& place, keep_alive owner) {
 
 // ---- writing ----
 
+/// The turn has come, or the request has ended.
+void redis_connection::on_turn() {
+  auto came = std::move(turn_came_);
+  if (came)
+    came->set();
+}
+
+/// Waits until all who wanted to replace the value before have done so.
+task<error> redis_connection::await_turn(const value_subject& of, reserved_values& values) {
+  auto work = std::make_shared<std::function<void()>>([this] { on_turn(); });
+  auto me = caf::actor_cast<caf::actor_addr>(self_);
+  auto told = [me, work] {
+    if (auto there = caf::actor_cast<connection_actor>(me))
+      caf::anon_send(there, resume_notice{work});
+  };
+  values.turn = redis_->turns->join(of.objects->keys.front().chunk, told);
+  while (!values.turn->has_turn()) {
+    if (auto ended = why_ended(of.context, "store"); ended.code != errc::ok)
+      co_return ended;
+    turn_came_ = std::make_unique<task_event>();
+    task_event& came = *turn_came_;
+    co_await came;
+  }
+  co_return error{};
+}
+
+/// Reserves places for values. Waits for others that write the same one; returns false if they write some of several.
+task<result<bool>> redis_connection::reserve(const value_subject& of, reserved_values& values) {
+  const bool one = of.objects->size() == 1;
+  if (one && redis_->turns->waited_for(of.objects->keys.front().chunk)) {
+    auto ended = co_await await_turn(of, values);
+    if (ended.code != errc::ok)
+      co_return tl::unexpected(ended);
+  }
+  while (true) {
+    auto reserved = co_await reserve_values<self_pointer>(self_, of, values);
+    if (!reserved || *reserved || !one)
+      co_return reserved;
+    values.credits.clear(); // it holds nothing while it waits
+    error ended;
+    if (!values.turn) {
+      ended = co_await await_turn(of, values);
+    }
+    if (ended.code == errc::ok) {
+      ended = co_await await_writers<self_pointer>(self_, of); // they came before there was a queue
+    }
+    if (ended.code != errc::ok)
+      co_return tl::unexpected(ended);
+  }
+}
+
 /// Stores values that have been received. Returns false if others are writing some of these keys.
 task<result<bool>> redis_connection::store(const value_subject& of,
                                            std::span<const std::string_view> contents) {
   reserved_values values;
-  auto reserved = co_await reserve_values<self_pointer>(self_, of, values);
+  auto reserved = co_await reserve(of, values);
   if (!reserved || !*reserved)
     co_return reserved;
   const segmented_arena& memory = *environment_.group->memory;
@@ -218,7 +269,7 @@ task<> redis_connection::serve_value() {
     one->payload_bytes = {step_->value_bytes};
     value_subject of{environment_.group, space_, one, context_};
     reserved_values values;
-    auto reserved = co_await reserve_values<self_pointer>(self_, of, values);
+    auto reserved = co_await reserve(of, values);
     if (!reserved) {
       failure = reserved.error();
       values = {};

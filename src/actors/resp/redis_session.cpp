@@ -26,7 +26,17 @@ std::string quoted(std::string_view text) {
 } // namespace
 
 bool redis_session::may_call(const command_row* row, std::string_view called, size_t words_count,
-                             std::string& to) const {
+                             std::string& to) {
+  if (admitted_ && (in_transaction_ || same_word(called, "multi"))) {
+    bool ends = in_transaction_ && (same_word(called, "exec") || same_word(called, "discard"));
+    append_error(
+        to, ends ? "EXECABORT" : "ERR",
+        std::string(ends ? "Transaction discarded" : quoted(called) + " was not carried out") +
+            ": this server has no transactions; clients can send commands together without them, redis-py by "
+            "pipeline(transaction=False)");
+    in_transaction_ = !ends;
+    return false;
+  }
   if (row == nullptr) {
     append_error(to, "ERR", "unknown command " + quoted(called) + "; COMMAND lists those of this server");
     return false;
@@ -70,9 +80,12 @@ void redis_session::serve(command what, words said, std::string& to,
   }
 }
 
-bool redis_session::knows(std::string_view user, std::string_view password) const {
+bool redis_session::knows(std::string_view user, std::string_view password) {
   bool right = equal_secrets(password, password_);
-  return user == "default" && right && !password_.empty();
+  if (user == "default" && right && !password_.empty())
+    return true;
+  ++wrong_passwords_;
+  return false;
 }
 
 void redis_session::auth(words said, std::string& to) {

@@ -28,10 +28,11 @@ class redis_session {
   const std::string& name() const { return name_; }
   bool admitted() const { return admitted_; } ///< the client needs no password, or has given it
   bool leaves() const { return leaves_; }     ///< the client said QUIT
+  uint64_t wrong_passwords() const { return wrong_passwords_; }
 
   /// True if the client may call the command now, with this many words, its name included. Otherwise appends
-  /// the reason. `row`: null if there is no such command.
-  bool may_call(const command_row* row, std::string_view called, size_t words_count, std::string& to) const;
+  /// the reason. `row`: null if there is no such command. There are no transactions: from MULTI to EXEC it returns false.
+  bool may_call(const command_row* row, std::string_view called, size_t words_count, std::string& to);
 
   /// Serves a command without keys, except DBSIZE. Precondition: `may_call` returned true. `info`: returns
   /// the text of INFO.
@@ -42,7 +43,7 @@ class redis_session {
   void hello(words said, std::string& to);
   void client(words said, std::string& to);
   void list_commands(words said, std::string& to) const;
-  bool knows(std::string_view user, std::string_view password) const;
+  bool knows(std::string_view user, std::string_view password);
   bool set_name(std::string_view name, std::string& to);
 
   std::string password_;
@@ -51,6 +52,8 @@ class redis_session {
   version version_ = version::resp2;
   bool admitted_;
   bool leaves_ = false;
+  bool in_transaction_ = false;
+  uint64_t wrong_passwords_ = 0;
 };
 
 } // namespace terrace::resp

@@ -160,48 +160,47 @@ task<error> take_credits_for(Self self, const value_subject& of, reserved_values
 /// Reserves space in host memory for the values, and removes earlier ones. From then on until the space is
 /// published or given up, nobody else writes these keys, and nothing brings an earlier value back: host
 /// memory takes none, and what a tier below has, or is writing, is removed there. (delayed: until there is
-/// memory, and others have written the same keys)
+/// memory)
 ///
-/// Returns false if others are writing some of several keys. The caller then reserves them one by one,
+/// Returns false if others are writing some of the keys, and has none then. The caller reserves several keys one by one,
 /// because a request that waits for one key while it has another could wait in a circle.
 template <class Self>
 task<result<bool>> reserve_values(Self self, const value_subject& of, reserved_values& into) {
   auto refused = co_await take_credits_for<Self>(self, of, into);
   if (refused.code != errc::ok)
     co_return tl::unexpected(refused);
+  if (auto failure = why_ended(of.context, "store"); failure.code != errc::ok)
+    co_return tl::unexpected(failure);
   const tier_actor& host = of.group->host;
-  while (true) {
-    if (auto failure = why_ended(of.context, "store"); failure.code != errc::ok)
-      co_return tl::unexpected(failure);
-    acquire_request wanted;
-    wanted.objects = of.objects;
-    wanted.replace = true;
-    wanted.note_access = false;
-    wanted.context = of.context;
-    auto space = co_await ask<acquire_answer>(self, host, std::move(wanted), "host tier");
-    if (auto failure = failure_in(space); failure.code != errc::ok)
-      co_return tl::unexpected(failure);
-    // Held or absent: somebody was writing it when the request came, and had written it or given it up when
-    // there was space.
-    bool whole = std::all_of(space->states.begin(), space->states.end(),
-                             [](acquired_state state) { return state == acquired_state::reserved; });
-    if (whole) {
-      into.space = std::move(*space);
-      break;
-    }
-    *space = {}; // it holds nothing while it waits: neither the others' values nor space
-    if (of.objects->size() != 1)
-      co_return false;
-    await_request writers{of.objects, of.context};
-    auto written = co_await ask<await_answer>(self, host, std::move(writers), "host tier");
-    if (auto failure = failure_in(written); failure.code != errc::ok)
-      co_return tl::unexpected(failure);
-  }
+  acquire_request wanted;
+  wanted.objects = of.objects;
+  wanted.replace = true;
+  wanted.note_access = false;
+  wanted.context = of.context;
+  auto space = co_await ask<acquire_answer>(self, host, std::move(wanted), "host tier");
+  if (auto failure = failure_in(space); failure.code != errc::ok)
+    co_return tl::unexpected(failure);
+  // Held or absent: somebody was writing it when the request came, and had written it or given it up when
+  // there was space.
+  bool whole = std::all_of(space->states.begin(), space->states.end(),
+                           [](acquired_state state) { return state == acquired_state::reserved; });
+  if (!whole)
+    co_return false;
+  into.space = std::move(*space);
   std::vector<bool> removed(of.objects->size());
   auto failure = co_await remove_below<Self>(self, of, removed);
   if (failure.code != errc::ok)
     co_return tl::unexpected(failure);
   co_return true;
+}
+
+/// Waits until nobody writes the values.
+template <class Self>
+task<error> await_writers(Self self, const value_subject& of) {
+  const tier_actor& host = of.group->host;
+  await_request writers{of.objects, of.context};
+  auto written = co_await ask<await_answer>(self, host, std::move(writers), "host tier");
+  co_return failure_in(written);
 }
 
 /// Publishes values whose bytes are in their space, and has them written to the tiers below.

@@ -6,6 +6,7 @@
 // reserved the key in host memory writes it; see `reserve_values`.
 #pragma once
 
+#include "actors/resp/value_turns.hpp"
 #include "actors/transfer/transfer_arguments.hpp"
 #include "base/digest.hpp"
 #include "index/sha256.hpp"
@@ -92,6 +93,7 @@ struct reserved_values {
     credit_ptr credit;
   };
   std::vector<credit_of> credits;
+  std::unique_ptr<resp::value_turns::place> turn; ///< if others want to replace the same value
 };
 
 } // namespace terrace::actors

@@ -262,9 +262,11 @@ std::string describe_left_out(const opened_disk& disk) {
 }
 
 std::string describe_losses(const opened_disk& disk) {
-  uint64_t damaged = 0;
-  for (const opened_path& path : disk.each)
+  uint64_t damaged = 0, outside = 0;
+  for (const opened_path& path : disk.each) {
     damaged += damaged_in(path);
+    outside += path.found.outside;
+  }
   std::string text;
   if (damaged != 0)
     text = std::to_string(damaged) +
@@ -272,6 +274,11 @@ std::string describe_losses(const opened_disk& disk) {
   if (disk.unplaced != 0)
     text += (text.empty() ? "" : "; ") + std::to_string(disk.unplaced) +
             " objects do not fit the present configuration and are lost";
+  if (outside != 0)
+    text += (text.empty() ? "" : "; ") + std::to_string(outside) +
+            " objects were beyond its new end and are lost, because disk.bytes is smaller than before: "
+            "`terrace disk resize` "
+            "before a start moves what has room";
   text = text.empty() ? text : names_of(*disk.paths) + ": " + text;
   for (size_t i = 0; i < disk.paths->size(); ++i)
     if (const extent_file& file = *disk.paths->file(i); !file.damaged_superblock().empty())

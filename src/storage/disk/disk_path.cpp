@@ -15,9 +15,10 @@ metrics::disk_operation operation_of(disk_direction direction) {
 }
 
 metrics::disk_damage kind_of(file_damage damage) {
-  return damage == file_damage::deleted    ? metrics::disk_damage::deleted
-         : damage == file_damage::replaced ? metrics::disk_damage::replaced
-                                           : metrics::disk_damage::truncated;
+  return damage == file_damage::deleted       ? metrics::disk_damage::deleted
+         : damage == file_damage::replaced    ? metrics::disk_damage::replaced
+         : damage == file_damage::overwritten ? metrics::disk_damage::overwritten
+                                              : metrics::disk_damage::truncated;
 }
 
 int first_error(const std::vector<int>& errors) {
@@ -207,6 +208,12 @@ void disk_path::opened(file_attributes attributes) {
   // The file may be cut off by now.
   attributes.bytes = std::max(attributes.bytes, with_.file->capacity_bytes());
   watched_file_ = file_watch(with_.file->path(), attributes);
+}
+
+void disk_path::begins(int32_t result, std::span<const std::byte, 2 * superblock_bytes> both) {
+  // An error, or a part of it, is for those who wait for data.
+  if (result == static_cast<int32_t>(both.size()))
+    watched_file_.begins(error_of_trial(result, both, with_.file->volume(), with_.file->path_index()) == 0);
 }
 
 void disk_path::looked(int error_number, const file_attributes& seen) {

@@ -83,6 +83,8 @@ class disk_path {
   void opened(file_attributes attributes);
   /// The kernel is about to look up the file by its name. Every call is followed by `looked`.
   void looking() { with_.probe->looking(true); }
+  /// Both copies of the superblock were read between two looks. `result`: bytes, or -errno.
+  void begins(int32_t result, std::span<const std::byte, 2 * superblock_bytes> both);
   /// The result of the look-up: 0 and the file's attributes, or an errno.
   void looked(int error_number, const file_attributes& seen);
 

@@ -107,6 +107,7 @@ file_watch::news file_watch::look(int error_number, const file_attributes& seen)
                               seen.device_minor != opened_.device_minor
                           ? file_damage::replaced
                       : seen.bytes < opened_.bytes ? file_damage::truncated
+                      : overwritten_               ? file_damage::overwritten
                                                    : file_damage::none;
   bytes_ = seen.bytes;
   bool again = std::exchange(now_, found) != found;
@@ -126,6 +127,12 @@ std::string file_watch::reason() const {
       return path_ + " was truncated to " + std::to_string(bytes_) + " of " + std::to_string(opened_.bytes) +
              " bytes: objects beyond are lost, and objects stored there may be. Restart the daemon, which "
              "makes it whole";
+    case file_damage::overwritten:
+      return path_ +
+             " no longer begins with its superblock, because something else has written to it: what was "
+             "overwritten is damaged, and nothing of the file is found after a restart. Stop what writes "
+             "there, "
+             "and restart the daemon";
   }
   return {};
 }

@@ -28,7 +28,7 @@ struct file_attributes {
   uint64_t bytes = 0;
 };
 
-enum class file_damage : uint8_t { none, deleted, replaced, truncated };
+enum class file_damage : uint8_t { none, deleted, replaced, truncated, overwritten };
 
 class file_watch {
  public:
@@ -44,8 +44,14 @@ class file_watch {
   /// The look-up of the name gave 0 and the attributes, or an errno. Errors other than a missing file say nothing.
   news look(int error_number, const file_attributes& seen);
 
+  /// What the file begins with is read between looks: whether it has the path's superblock. The next look tells it.
+  void begins(bool with_superblock) { overwritten_ = !with_superblock; }
+
   /// The file was verified in another way. A later `look` may find damage again.
-  void clear() { now_ = file_damage::none; }
+  void clear() {
+    now_ = file_damage::none;
+    overwritten_ = false;
+  }
 
   file_damage now() const { return now_; }
   std::string reason() const; ///< empty if nothing is wrong
@@ -56,6 +62,7 @@ class file_watch {
   file_damage now_ = file_damage::none;
   file_damage found_ = file_damage::none; ///< found by the last look
   uint64_t bytes_ = 0;                    ///< size of the file when it was found truncated
+  bool overwritten_ = false;
 };
 
 class path_health {

@@ -49,6 +49,18 @@ TEST(RedisSession, WithAPasswordNothingGoesBeforeIt) {
   EXPECT_EQ(other.name(), "me");
 }
 
+TEST(RedisSession, NothingOfATransactionIsCarriedOut) {
+  redis_session client("", 7);
+  EXPECT_TRUE(
+      has(say(client, {"MULTI"}), "-ERR 'MULTI' was not carried out: this server has no transactions"));
+  std::string reply;
+  EXPECT_FALSE(client.may_call(find_command("SET"), "SET", 3, reply));
+  EXPECT_TRUE(has(reply, "-ERR 'SET' was not carried out") && has(reply, "transaction=False")) << reply;
+  EXPECT_TRUE(has(say(client, {"exec"}), "-EXECABORT Transaction discarded"));
+  EXPECT_EQ(say(client, {"PING"}), "+PONG\r\n");
+  EXPECT_TRUE(has(say(client, {"EXEC"}), "-ERR unknown command")) << "none has begun";
+}
+
 TEST(RedisSession, HelloChoosesTheVersion) {
   redis_session client("", 7);
   EXPECT_TRUE(say(client, {"HELLO"}).starts_with("*14\r\n"));

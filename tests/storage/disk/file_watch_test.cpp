@@ -30,6 +30,21 @@ TEST(FileWatch, TellsDeletedReplacedAndTruncatedFilesOnce) {
   EXPECT_EQ(watch.reason(), "");
 }
 
+TEST(FileWatch, TellsAFileWhoseBeginningWasOverwritten) {
+  file_watch watch("/d/f", opened);
+  watch.begins(true);
+  EXPECT_EQ(watch.look(0, opened), news::none);
+  watch.begins(false);
+  EXPECT_EQ(watch.look(0, opened), news::changed);
+  EXPECT_EQ(watch.now(), file_damage::overwritten);
+  EXPECT_NE(watch.reason().find("/d/f no longer begins with its superblock"), std::string::npos);
+  EXPECT_EQ(watch.look(ENOENT, {}), news::changed) << "what is worse comes first";
+  EXPECT_EQ(watch.look(0, opened), news::changed);
+  watch.begins(true);
+  EXPECT_EQ(watch.look(0, opened), news::changed);
+  EXPECT_EQ(watch.reason(), "");
+}
+
 TEST(FileWatch, WhatWasClearedIsFoundAgainWithoutBeingNew) {
   file_watch watch("/d/f", opened);
   EXPECT_EQ(watch.look(ENOENT, {}), news::changed);

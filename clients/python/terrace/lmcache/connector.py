@@ -174,10 +174,14 @@ class TerraceConnector:
         return results
 
     def _set(self, keys: Sequence[str], views: Sequence[memoryview]) -> bool:
+        all_stored = True
         for family, places, digests in runs_of(keys):
             if self._owner.revision_of(family.model) is None:
                 return False
             for nbytes, numbers in _by_size(places, views):
+                if nbytes == 0:
+                    all_stored = False  # the others are stored
+                    continue
                 self._sizes.add(family, nbytes)
                 spec = spec_of(family, nbytes, self._owner)
                 for piece in self._stores.pieces([views[places[number]] for number in numbers]):
@@ -188,7 +192,7 @@ class TerraceConnector:
                     stored = [digests[numbers[number]] for number in piece.numbers]
                     if not piece.pages.store(spec, stored, piece.runs, [1] * len(stored)):
                         return False
-        return True
+        return all_stored
 
     # ---- questions ----
 

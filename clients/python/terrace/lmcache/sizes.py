@@ -30,7 +30,7 @@ class Sizes:
         """`load` and `store` move a record by its digest; `load` returns None for an absent one."""
         self._owner, self._load, self._store = owner, load, store
         self._known: dict[Family, list[int]] = {}
-        self._recorded: dict[Family, list[int]] = {}  # sizes when the records were last read
+        self._recorded: dict[Family, list[int | None]] = {}  # sizes when the records were last read; None: of no use
         self._lock = threading.Lock()
         self.space: SpaceSpec = spec_of(Family("lmcache", "sizes", ""), RECORD_BYTES, Owner(revision=""))  #: space of the records
 
@@ -59,18 +59,24 @@ class Sizes:
                 if len(recorded) == number:
                     return
 
-    def _read(self, family: Family) -> list[int]:
-        recorded: list[int] = []
+    def _read(self, family: Family) -> list[int | None]:
+        recorded: list[int | None] = []
         while len(recorded) < SIZES_MAX and (record := self._load(self._key(family, len(recorded)))) is not None:
-            nbytes = json.loads(record)
-            if not isinstance(nbytes, int) or nbytes <= 0:
-                raise ValueError(f"expected the size of objects, got {record[:40]!r}")
-            recorded.append(nbytes)
+            recorded.append(_size(record))
         known = self._known.setdefault(family, [])
-        known.extend(nbytes for nbytes in recorded if nbytes not in known)
+        known.extend(nbytes for nbytes in recorded if nbytes is not None and nbytes not in known)
         self._recorded[family] = recorded
         return recorded
 
     def _key(self, family: Family, number: int) -> bytes:
         text = json.dumps([family.model, family.place, family.salt, self._owner.revision_of(family.model), self._owner.salt, number])
         return hashlib.sha256(text.encode()).digest()
+
+
+def _size(record: bytes) -> int | None:
+    """Returns None for what is no size: it takes a number, and says nothing about the other records."""
+    try:
+        nbytes = json.loads(record)
+    except ValueError:
+        return None
+    return nbytes if type(nbytes) is int and nbytes > 0 else None

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from .._libterrace import Lookup, Loaded, Options, Prefix, Rows, Stored, Ticket
 from ..errors import Error, Gone
+from ..gauge import Change
 from ..options import Limits
 from ..spaces import SpaceSpec
 from .jobs import Finished, Jobs
@@ -56,9 +57,10 @@ class PoolCache:
         name: str = "vllm",
         limits: Limits = Limits(),
         log: logging.Logger = logging.getLogger("terrace.vllm"),
+        changed: Change = lambda change: None,
     ) -> None:
-        """`specs`: the space of each group."""
-        self._link = Link(path, name, specs, pool, log)
+        """`specs`: the space of each group. `changed`: as of a `Link`."""
+        self._link = Link(path, name, specs, pool, log, changed)
         self._pool, self._limits, self._log = pool, limits, log
         self._groups = len(specs)
         self._lookups = Lookups()

@@ -20,7 +20,7 @@ from vllm.platforms import current_platform  # type: ignore[import-not-found]
 from vllm.v1.kv_offload import base  # type: ignore[import-not-found]
 from vllm.v1.kv_offload.tiering.base import JobResult, SecondaryTierManager  # type: ignore[import-not-found]
 
-from .. import options
+from .. import gauge, options
 from .._libterrace import address_of
 from ..connection import default_socket
 from ..options import Limits
@@ -82,7 +82,7 @@ class TerraceTier(SecondaryTierManager):  # type: ignore[misc]
         self._used = False
         self._cache = PoolCache(
             socket or default_socket(), specs, _host_pool(primary_kv_view, row_bytes), name=f"{options.text('name', name)} tier",
-            limits=limits, log=logger,
+            limits=limits, log=logger, changed=gauge.connected("vllm tier"),
         )
         self._cache.await_attempt()
 

@@ -417,7 +417,7 @@ task<> lookup(client_request& request, const wire::Lookup& asked, protocol::desc
   } else if (target.logits_wanted) {
     prefix = co_await prompt_chunks(request, space, sent);
   } else {
-    prefix = co_await request.chunks(space, sent);
+    prefix = co_await request.chunks(space, sent, true);
   }
   set_prefix(target, std::move(prefix));
   size_t objects = object_source(target.space->space, {target.prefix, &target.prefix->chunks}).size();

@@ -1,0 +1,42 @@
+"""Hit ratios of eviction policies on a trace, computed by the command `terrace simulate`."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterable
+from typing import Any
+
+from .errors import BadRequest, Internal, NotFound
+
+
+def simulate(
+    *traces: str | os.PathLike[str],
+    policies: Iterable[str] = (),
+    capacity: Iterable[str | int] = (),
+    command: str = "terrace",
+    **options: str | int | float | bool,
+) -> dict[str, Any]:
+    """Returns what `terrace simulate --json` prints. `capacity`: shares such as "5%", or bytes; `command`: the program, by
+    default from PATH. The other options have the command's names: `second_tier="8x"`, `block_tokens=16`, `chunk_tokens=16`,
+    `jobs=4`. Needs no daemon."""
+    words = [command, "simulate", *(os.path.join(os.curdir, trace) for trace in map(os.fspath, traces)), "--json"]
+    for name, values in (("policies", policies), ("capacity", capacity)):
+        given = ",".join(str(value) for value in values)
+        if given:
+            words += [f"--{name}", given]
+    for name, value in options.items():
+        if value is not False:
+            words.append(f"--{name.replace('_', '-')}")
+            if value is not True:
+                words.append(str(value))
+    try:
+        done = subprocess.run(words, capture_output=True, text=True)
+    except FileNotFoundError:
+        raise NotFound(f"the command {command!r} is not installed: name it with command=") from None
+    if done.returncode != 0:
+        why = done.stderr.strip().splitlines()[-1:] or [f"{command} ended with {done.returncode}"]
+        raise (BadRequest if done.returncode == 2 else Internal)(why[0])
+    made: dict[str, Any] = json.loads(done.stdout)
+    return made
