@@ -179,8 +179,8 @@ struct await_answer {
   bool abandoned = false; ///< a writer gave up one of them; otherwise all were written
 };
 
-/// Asks the source tier, after the destination is reserved, which of these objects are still published, and in no space that
-/// is being cleared (tier/objects/tier_clear.hpp): so nothing that was cleared comes back through a transfer in progress.
+/// Asks the source tier, after the destination is reserved, which of these objects are still published, and not being removed
+/// from all tiers (tier/objects/tier_clear.hpp): so nothing that was removed comes back through a transfer in progress.
 struct confirm_request {
   std::vector<object_id> ids;
 };
@@ -197,11 +197,16 @@ struct remove_request {
   /// Objects being written under the keys are not published; their space stays with the writer until it ends.
   /// False: they go on.
   bool written = true;
+  discard_reason why = discard_reason::replaced;
+  /// As long as whoever removes keeps it, the tier confirms none of these objects. Null: for the other tiers.
+  std::shared_ptr<const void> in_progress{};
 };
 struct remove_answer {
   error failure;
   std::vector<bool> removed; ///< parallel to the keys: it was published
   bool pending = false;      ///< some objects are being written, and go on: send `await_request`
+  uint64_t objects = 0;      ///< removed
+  uint64_t bytes = 0;        ///< physical
 };
 
 /// Removes all objects of the space, or all objects, including held ones: their holders may continue reading.

@@ -1,5 +1,7 @@
 #include "actor_scheduler.hpp"
 
+#include "daemon_heap.hpp"
+
 #include <caf/actor_system.hpp>
 #include <caf/event_based_actor.hpp>
 #include <caf/mailbox_element.hpp>
@@ -149,6 +151,7 @@ void actor_scheduler::run(caf::resumable* job) {
   ++jobs_run_;
   note(job);
   auto* unit = unit_ != nullptr ? unit_ : &own_unit_;
+  daemon_heap::turn turn;
   // One message at a time: with more, some actors end their turn by the machine's clock (runtime/turn_times.hpp).
   auto result = job->resume(unit, 1);
   for (auto left = random_.below(delays_.messages_most); left > 0 && result == caf::resumable::resume_later;

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
@@ -69,22 +70,25 @@ struct client_world {
   scheduler& events;
   daemon_model& model;
   simulated_calls& calls;
-  std::vector<std::string> sockets;  ///< by group
-  std::vector<bool> isolated;        ///< by group
-  std::vector<uint32_t> pools{4096}; ///< bytes of an object
-  uint32_t spaces = 1;               ///< of a group
-  std::vector<std::string> salts{1}; ///< by space
-  uint32_t prompts = 4;              ///< of a space
-  uint32_t chunks = 4;               ///< of a prompt
-  uint32_t shared_chunks = 1;        ///< of four prompts
+  std::vector<std::string> sockets;       ///< by group
+  std::vector<bool> isolated;             ///< by group
+  std::optional<uint32_t> remote_group{}; ///< has a remote tier
+  std::vector<uint32_t> pools{4096};      ///< bytes of an object
+  uint32_t spaces = 1;                    ///< of a group
+  std::vector<std::string> salts{1};      ///< by space
+  uint32_t prompts = 4;                   ///< of a space
+  uint32_t chunks = 4;                    ///< of a prompt
+  uint32_t shared_chunks = 1;             ///< of four prompts
   std::chrono::nanoseconds thinks_most{1'000'000};
-  uint32_t cut = 0; ///< of a million sends and receives of clients, that move only a part
+  std::optional<uint32_t> loud_group{}; ///< its clients think for a much shorter time
+  uint32_t cut = 0;                     ///< of a million sends and receives of clients, that move only a part
   client_mix mix{};
   bool roomy = false;                        ///< nothing is evicted unless somebody asks
   std::chrono::nanoseconds answers_within{}; ///< requests, unless a client holds what they wait for
-  bool healthy = false;                      ///< no operation of the disk fails or takes long
-  bool sound = false;                        ///< and no crash has cut off what was being written
-  bool tails = false;                        ///< some prompts end with a partial chunk
+  std::map<uint32_t, std::vector<std::chrono::nanoseconds>> waits; ///< for such answers, by group
+  bool healthy = false; ///< no operation of the disk fails or takes long
+  bool sound = false;   ///< and no crash has cut off what was being written
+  bool tails = false;   ///< some prompts end with a partial chunk
   bool names_lookups = false;
   std::map<uint32_t, uint64_t> named_lookups;                                         ///< so far, by group
   std::map<std::pair<uint32_t, uint64_t>, std::chrono::nanoseconds> answered_lookups; ///< by group and number
@@ -92,7 +96,8 @@ struct client_world {
   std::set<std::pair<uint32_t, uint64_t>> cancelled_lookups; ///< or about to be
   std::map<std::pair<uint32_t, uint64_t>, simulated_client*> leased_lookups; ///< and who has the lease
   std::vector<std::string> quotas;                                           ///< their names
-  std::function<void()> reload; ///< the configuration is changed and read again; may be null
+  std::function<void()> reload;       ///< the configuration is changed and read again; may be null
+  std::set<named_object> saved_tails; ///< prompt entries refer to them
   struct pinned {
     size_t in_progress = 0; ///< pins and unpins
     uint64_t kept = 0;      ///< in the model

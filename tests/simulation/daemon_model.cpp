@@ -72,11 +72,13 @@ void daemon_model::cleared(const removal& which, bool done) {
   ++clears_answered_;
   for (written& one : written_)
     if (one.object.group == which.group && (!which.space || one.object.space == *which.space) &&
-        one.ended != 0 && one.ended < which.asked && one.dead_at == 0)
-      one.dead_at = now_;
+        one.ended != 0 && one.ended < which.asked && !one.cleared) {
+      one.dead_at = one.dead_at != 0 ? one.dead_at : now_;
+      one.cleared = true;
+    }
 }
 
-void daemon_model::removes(std::span<const named_object> objects) {
+uint64_t daemon_model::removes(std::span<const named_object> objects) {
   for (const named_object& each : objects) {
     there_.erase(each);
     moved_.insert(each);
@@ -84,6 +86,14 @@ void daemon_model::removes(std::span<const named_object> objects) {
       kept.erase(each);
   }
   ++removing_;
+  return now();
+}
+
+void daemon_model::evicted(std::span<const named_object> objects, uint64_t asked) {
+  std::set<named_object> all(objects.begin(), objects.end());
+  for (written& one : written_)
+    if (all.contains(one.object) && one.ended != 0 && one.ended < asked && one.dead_at == 0)
+      one.dead_at = now_;
 }
 
 void daemon_model::removed() {
@@ -111,6 +121,9 @@ void daemon_model::crashed() {
   all_quiet();
   kept_.clear();
   there_.clear();
+  for (written& one : written_)
+    if (!one.cleared)
+      one.dead_at = 0;
 }
 
 void daemon_model::restarted() {
@@ -146,7 +159,8 @@ daemon_model::version daemon_model::check(const named_object& object, std::span<
   else if (one.object != object)
     broke(object.text() + ": the bytes of " + one.object.text());
   else if (one.dead_at != 0 && one.dead_at < asked)
-    broke(object.text() + ": version " + std::to_string(which) + " is back, although it was cleared");
+    broke(object.text() + ": version " + std::to_string(which) + " is back, although it was " +
+          (one.cleared ? "cleared" : "evicted"));
   return which;
 }
 

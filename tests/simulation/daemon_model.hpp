@@ -48,9 +48,11 @@ class daemon_model {
   /// A clear is about to be sent.
   removal clears(uint32_t group, std::optional<uint32_t> space);
   void cleared(const removal& which, bool done);
-  /// A request that may remove some of these is about to be sent; `removed`: it has been answered.
-  void removes(std::span<const named_object> objects);
+  /// A request that may remove some of these is about to be sent; `removed`: it has been answered. Returns its time.
+  uint64_t removes(std::span<const named_object> objects);
   void removed();
+  /// Every tier was asked at that time to remove these, and has.
+  void evicted(std::span<const named_object> objects, uint64_t asked);
 
   /// No request is in progress any more: all were answered, or their connections ended some time ago.
   void all_quiet();
@@ -98,6 +100,7 @@ class daemon_model {
     named_object object;
     uint64_t ended = 0;   ///< 0: not yet
     uint64_t dead_at = 0; ///< 0: it may be there
+    bool cleared = false; ///< it is dead for ever; otherwise a crash may bring it back
   };
 
   uint64_t now_ = 0;

@@ -1,5 +1,7 @@
 #include "daemon_run.hpp"
 
+#include "daemon_heap.hpp"
+
 #include "index/object_header.hpp"
 
 #include <fcntl.h>
@@ -24,6 +26,9 @@ std::string path_of(size_t number) {
 
 /// A bit rots after so many events.
 constexpr uint64_t rot_after = 100;
+
+/// So many times as much is done by loud clients.
+constexpr uint32_t loud = 20;
 
 /// All deadlines are shorter than this.
 constexpr auto longest_request = minutes(30);
@@ -131,11 +136,12 @@ void daemon_run::draw_machine() {
   with.host.segment_bytes = huge_page_bytes;
   with.host.prefault = random_.coin();
   with.disk.path.clear();
-  for (size_t path = 0, paths = random_.coin() ? 1 : random_.between(1, paths_max); path < paths; ++path)
+  uint64_t paths = random_.coin() ? 1 : random_.between(1, paths_max);
+  for (size_t path = 0; path < paths; ++path)
     with.disk.path.push_back(path_of(path));
-  with.disk.bytes = random_.below(4) == 0
-                        ? 0
-                        : groups * (roomy_ ? 2 * all + 4 * mebibyte : mebibyte * random_.between(1, 2));
+  with.disk.bytes = random_.below(4) == 0 ? 0
+                                          : groups * (roomy_ ? 2 * all + 4 * mebibyte
+                                                             : paths * mebibyte * random_.between(1, 2));
   auto policy = [&] { return client_world::policies[random_.below(client_world::policies.size())]; };
   with.host.policy = policy();
   with.disk.policy = policy();
@@ -219,12 +225,16 @@ void daemon_run::draw_clients() {
                   .disk_has_all = !roomy_,
                   .kept_found = world_.healthy,
                   .restart_keeps = all_found && world_.healthy && all_on_disk});
+  if (how_.others == neighbours::loud)
+    world_.loud_group = 1;
   auto count = static_cast<uint32_t>(random_.between(1, 6));
   for (uint32_t i = 0; i < count; ++i) {
     auto group = static_cast<uint32_t>(random_.below(world_.sockets.size()));
     uint64_t seed = random_.next();
     auto acts = static_cast<uint32_t>(random_.between(1, run_bounds().deeds));
     acts = how_.bounds.acts(i) ? std::min(acts, how_.bounds.deeds) : 0;
+    if (group != 0 && how_.others != neighbours::as_drawn)
+      acts = how_.others == neighbours::silent ? 0 : loud * acts;
     clients_.push_back(std::make_unique<simulated_client>(world_, i, group, seed, acts));
   }
   scheduled_.assign(count, false);
@@ -257,6 +267,13 @@ void daemon_run::look_at_clients() {
         simulated_sockets::touch();
       });
     }
+}
+
+std::vector<size_t> daemon_run::clients_of_groups() const {
+  std::vector<size_t> count(world_.sockets.size());
+  for (const auto& each : clients_)
+    ++count[each->group()];
+  return count;
 }
 
 bool daemon_run::advance() {
@@ -316,6 +333,8 @@ void daemon_run::boot() {
   for (int i = 0; i < 200; ++i)
     daemon_->step();
   disk_->set_faults(faults_);
+  heap_at_start_ = daemon_heap::bytes();
+  daemon_heap::begin_peak();
   world_.down = false;
 }
 
@@ -352,6 +371,11 @@ void daemon_run::return_disk() {
   disk_->come_back();
 }
 
+void daemon_run::forget_daemon() {
+  world_.forget_daemon();
+  other_clear_.reset();
+}
+
 void daemon_run::crash() {
   say("the daemon crashes");
   ++crashes_;
@@ -373,7 +397,7 @@ void daemon_run::crash() {
   model_.crashed();
   world_.sound = false;
   redis_.values().crashed();
-  world_.forget_daemon();
+  forget_daemon();
   if (store_)
     store_->lose_daemon();
   daemon_.reset(); // on the old disk, which nobody sees any more
@@ -409,8 +433,12 @@ void daemon_run::restart() {
   redis_.each([](redis_client& one) { one.lose_daemon(); });
   model_.restarted();
   redis_.values().restarted();
-  world_.forget_daemon();
+  forget_daemon();
+  if (store_)
+    store_->lose_daemon();
   daemon_.reset();
+  if (store_)
+    store_->serve_daemon();
   disk_->end_process();
   disk_->set_faults({});
   boot();
@@ -442,11 +470,13 @@ void daemon_run::finish() {
   leave_redis();
   if (store_)
     store_->recover();
+  other_clear_.reset();
   disk_->set_faults({});
   advance_until([] { return false; }, longest_end);
   model_.all_quiet();
   for (uint32_t group = 0; group < world_.sockets.size() && broken().empty(); ++group)
     check_empty(group);
+  check_heap();
   if (!broken().empty())
     return;
   daemon_->drain();

@@ -16,13 +16,18 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace terrace::simulation {
 
+/// How the clients of all groups but the first are.
+enum class neighbours : uint8_t { as_drawn, silent, loud };
+
 struct daemon_run_options {
   run_bounds bounds;
+  neighbours others = neighbours::as_drawn;
   actor_scheduler::trace trace;
 };
 
@@ -51,6 +56,10 @@ class daemon_run {
   uint64_t trace_hash() const { return events_.trace_hash(); }
   std::chrono::nanoseconds virtual_time() const { return events_.now(); }
   uint64_t steps() const { return events_.steps(); }
+  /// How long clients of the group waited for answers that no client held up.
+  const std::vector<std::chrono::nanoseconds>& waits_of(uint32_t group) { return world_.waits[group]; }
+  bool is_healthy() const { return world_.healthy; }
+  std::vector<size_t> clients_of_groups() const;
   uint64_t answers() const { return answers_; }
   uint64_t errors() const { return errors_; }
   uint64_t objects_checked() const { return model_.checked(); }
@@ -68,6 +77,8 @@ class daemon_run {
   void draw_clients();
   void draw_redis(); ///< doors for Redis clients, and these clients (daemon_run_doors.cpp)
   void draw_store(); ///< a server for a remote tier
+  void draw_other_machine(uint32_t group);
+  void on_other_clear(uint32_t group, simulated_store::other_clear what);
   void leave_out();
   void say(const std::string& what);
 
@@ -78,11 +89,13 @@ class daemon_run {
   void return_disk();
   void reload();
   void crash();
+  void forget_daemon();
   void finish();
   void leave_redis();
   void restart();
   class end_check;
   void check_empty(uint32_t group);
+  void check_heap();
   void check_restarted(uint32_t group);
   void check_recovered(uint32_t group);
   bool advance(); ///< false: it is time to stop
@@ -101,6 +114,8 @@ class daemon_run {
   redis_clients redis_{world_, model_};
   seeded_random doors_random_;             ///< of its own, so that seeds without doors are what they were
   std::unique_ptr<simulated_store> store_; ///< null in most runs
+  std::optional<daemon_model::removal>
+      other_clear_; ///< by another machine, which the daemon may not know yet
   daemon_life life_;
   disk_faults faults_;
   bool roomy_ = false;
@@ -112,6 +127,7 @@ class daemon_run {
   uint64_t touches_seen_ = 0;
   std::vector<bool> scheduled_; ///< a client's socket is about to be served
   uint64_t answers_ = 0, errors_ = 0, crashes_ = 0, restarts_ = 0;
+  uint64_t heap_at_start_ = 0; ///< of this daemon
 };
 
 } // namespace terrace::simulation

@@ -2,6 +2,7 @@
 #include "daemon_run.hpp"
 
 #include "index/object_header.hpp"
+#include "remote/realm.hpp"
 
 #include <sys/stat.h>
 
@@ -15,6 +16,7 @@ using std::chrono::seconds;
 namespace {
 
 constexpr uint32_t first_redis_client = 6; ///< its number
+const std::string realm_key(32, 'r');
 
 /// A file that only its owner reads.
 std::string write_secret(const std::string& path, const std::string& secret) {
@@ -83,7 +85,7 @@ void daemon_run::draw_store() {
   remote_options& remote = with.remote.emplace_back();
   remote.address = folder_.path() + "/store";
   remote.group = with.listen[static_cast<size_t>(group - world_.isolated.begin())].group;
-  remote.realm_key_file = write_secret(folder_.path() + "/realm", std::string(32, 'r'));
+  remote.realm_key_file = write_secret(folder_.path() + "/realm", realm_key);
   remote.demotion = std::string(remote_options::demotions[random.below(2)]);
   remote.lookup_budget = std::chrono::milliseconds(random.between(1, random.coin() ? 3 : 60));
   remote.lifetime = std::chrono::minutes(random.coin() ? 1 : 60);
@@ -101,6 +103,27 @@ void daemon_run::draw_store() {
   store_ = std::make_unique<simulated_store>(events_, random.next(), remote.address, habits, world_.trace);
   if (dangerous)
     store_->live_dangerously(most);
+  world_.remote_group = static_cast<uint32_t>(group - world_.isolated.begin());
+  draw_other_machine(*world_.remote_group);
+}
+
+/// In half of these runs another machine shares the store, and clears it.
+void daemon_run::draw_other_machine(uint32_t group) {
+  std::chrono::nanoseconds most(doors_random_.between(100'000'000, 20'000'000'000));
+  if (doors_random_.coin() || !world_.healthy || !how_.bounds.has("store_faults"))
+    return;
+  std::vector<uint8_t> key(realm_key.begin(), realm_key.end());
+  auto names = remote::realm::make(life_.with.remote.front().prefix, key);
+  store_->share(names->epoch_key_of_all(), most, world_.answers_within + seconds(5),
+                [this, group](simulated_store::other_clear what) { on_other_clear(group, what); });
+}
+
+/// What was stored before is away once the daemon knows of the clear, and has had time to clear as well.
+void daemon_run::on_other_clear(uint32_t group, simulated_store::other_clear what) {
+  if (what == simulated_store::other_clear::begins)
+    other_clear_ = model_.clears(group, std::nullopt);
+  else
+    model_.cleared(*std::exchange(other_clear_, std::nullopt), what == simulated_store::other_clear::known);
 }
 
 void daemon_run::leave_redis() {

@@ -1,6 +1,9 @@
 // What a daemon says of itself when all clients have gone.
 #include "daemon_run.hpp"
 
+#include "daemon_heap.hpp"
+#include <iostream>
+
 #include "index/object_header.hpp"
 #include "tests/support/raw_client.hpp"
 
@@ -84,6 +87,23 @@ class daemon_run::end_check {
     }
   }
 
+  /// Tails to which no session and no prompt refers any more have left all tiers.
+  void find_no_tails() {
+    for (uint32_t root = 0; root < world_.prompts; ++root)
+      for (uint32_t chunks = 1; chunks <= world_.chunks; ++chunks) {
+        client_world::prompt of{space_, root, chunks, true};
+        auto tail = world_.objects_of(group_, of, chunks).front();
+        if (world_.saved_tails.contains(tail))
+          continue;
+        auto found = by_.ask(kind::lookup, [&](auto& b) {
+          auto prefix = world_.write_prefix(b, of);
+          return wire::CreateLookup(b, number_, prefix);
+        });
+        if (!found.is_error() && found.template as<wire::LookupAnswer>().found_chunks() > chunks)
+          broke("nobody refers to a tail any more, and it is found: " + tail.text());
+      }
+  }
+
   /// Everything can be evicted, so memory takes a prompt after the other.
   void fill_memory(uint64_t capacity) {
     uint64_t region = make_region();
@@ -91,6 +111,36 @@ class daemon_run::end_check {
       if (auto stored = by_.answer_to(store(region, root));
           stored.is_error() && !is_over_quota(stored.text()))
         broke("a store is refused although everything can be evicted: " + stored.text());
+  }
+
+  /// A store that waits for reserved memory is served once there is room, although nobody else comes who would wake it.
+  void wait_for_reserved(uint64_t capacity) {
+    constexpr uint32_t full_after = 500, store_waits = 20'000; // milliseconds
+    std::vector<uint64_t> reserved;
+    for (uint32_t root = 0; root < chunks_of(capacity) + 2; ++root) {
+      client_world::prompt of{space_, 2000 + 4 * root, 1}; // four begin alike
+      auto made = by_.ask(kind::reserve, [&](auto& b) {
+        auto prefix = world_.write_prefix(b, of);
+        return wire::CreateReserve(b, number_, prefix, 0, 0, full_after);
+      });
+      if (made.is_error())
+        break;
+      reserved.push_back(made.as<wire::ReserveAnswer>().reservation());
+    }
+    if (reserved.empty())
+      return;
+    uint64_t waiting = store(make_region(), 9000, store_waits);
+    run_.advance_until([] { return false; }, std::chrono::milliseconds(full_after));
+    auto freed = world_.events.now();
+    by_.send(kind::abort, [&](auto& b) { return wire::CreateAbort(b, reserved.back()); });
+    auto stored = by_.answer_to(waiting);
+    auto waited = world_.events.now() - freed;
+    reserved.pop_back();
+    for (uint64_t each : reserved)
+      (void) by_.ask(kind::abort, [&](auto& b) { return wire::CreateAbort(b, each); });
+    if (stored.is_error() || waited > world_.answers_within)
+      broke("a store that waits for memory does not get what a reservation gives back: " +
+            (stored.is_error() ? stored.text() : std::string("it takes too long")));
   }
 
  private:
@@ -116,7 +166,7 @@ class daemon_run::end_check {
     return made.as<wire::RegisterRegionAnswer>().region();
   }
 
-  uint64_t store(uint64_t region, uint32_t root) {
+  uint64_t store(uint64_t region, uint32_t root, uint32_t deadline = 0) {
     client_world::prompt of{space_, 1000 + root, 1};
     return by_.send(kind::store, [&](auto& b) {
       auto prefix = world_.write_prefix(b, of);
@@ -127,7 +177,7 @@ class daemon_run::end_check {
         at += pool;
       }
       auto places = b.CreateVectorOfStructs(runs);
-      return wire::CreateStore(b, number_, prefix, 0, 1, static_cast<uint32_t>(region), places);
+      return wire::CreateStore(b, number_, prefix, 0, 1, static_cast<uint32_t>(region), places, 0, deadline);
     });
   }
 
@@ -179,6 +229,14 @@ void daemon_run::check_restarted(uint32_t group) {
       model_.found(found.template as<wire::LookupAnswer>().found_chunks() * world_.pools.size(), expected);
     }
   }
+}
+
+/// Whatever clients did, the daemon has about what it had when it had started.
+void daemon_run::check_heap() {
+  if (!daemon_heap::is_counted() || !broken().empty())
+    return;
+  std::cout << "heap start " << heap_at_start_ << " peak " << daemon_heap::peak() << " end "
+            << daemon_heap::bytes() << "\n";
 }
 
 void daemon_run::check_empty(uint32_t group) {
@@ -244,11 +302,16 @@ void daemon_run::check_empty(uint32_t group) {
   for (uint32_t space = 0; space < world_.spaces && broken().empty(); ++space) {
     end_check of_space(*this, by, group, space);
     uint64_t capacity = of.tiers()->Get(0)->capacity_bytes();
+    // A restart forgets who has referred to what the disk has.
+    if (world_.healthy && crashes_ + restarts_ == 0 && world_.remote_group != group)
+      of_space.find_no_tails();
     bool small = capacity <= small_memory && world_.healthy;
     if (life_.with.disk.enabled())
       of_space.move_down();
     if (small)
       of_space.fill_memory(capacity);
+    if (small && world_.quotas.empty() && !world_.isolated[group])
+      of_space.wait_for_reserved(capacity);
   }
   if (!broken().empty())
     return;

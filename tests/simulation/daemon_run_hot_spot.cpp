@@ -101,7 +101,7 @@ void daemon_run::draw_hot_spot() {
                       static_cast<uint32_t>(random_.between(9000, 30'000))};
       world_.prompts = 12;
       world_.chunks = 6;
-      with.disk.bytes = groups * mebibyte;
+      with.disk.bytes = groups * with.disk.path.size() * mebibyte;
       with.disk.admission = "always";
       with.disk.demotion = "write_through";
       host_has(10);

@@ -79,7 +79,7 @@ const simulated_peer* simulated_calls::peer_of(int socket) const {
 
 int simulated_calls::close(int descriptor) {
   positions_.erase(descriptor);
-  return disk_->close(descriptor);
+  return disk()->close(descriptor);
 }
 
 namespace {
@@ -109,7 +109,7 @@ void describe(const file_facts& facts, struct stat& out) {
 
 int open_file(const char* path, int flags, mode_t mode) {
   if (auto* of = with(path))
-    return answered(of->disk().open(path, flags));
+    return answered(of->disk()->open(path, flags));
   return static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, flags, mode));
 }
 
@@ -118,7 +118,7 @@ int examine(const char* path, struct stat& out) {
   if (of == nullptr)
     return static_cast<int>(::syscall(SYS_newfstatat, AT_FDCWD, path, &out, 0));
   file_facts facts;
-  int found = of->disk().stat(path, facts);
+  int found = of->disk()->stat(path, facts);
   describe(facts, out);
   return answered(found);
 }
@@ -219,7 +219,7 @@ ssize_t simulated_read(int descriptor, void* to, size_t bytes) {
   if (of == nullptr)
     return ::syscall(SYS_read, descriptor, to, bytes);
   uint64_t& at = of->position(descriptor);
-  auto count = answered(of->disk().read(descriptor, at, {static_cast<std::byte*>(to), bytes}));
+  auto count = answered(of->disk()->read(descriptor, at, {static_cast<std::byte*>(to), bytes}));
   at += count > 0 ? static_cast<uint64_t>(count) : 0;
   return count;
 }
@@ -232,7 +232,7 @@ ssize_t simulated_write(int descriptor, const void* from, size_t bytes) {
     return ::syscall(SYS_write, descriptor, from, bytes);
   }
   uint64_t& at = of->position(descriptor);
-  auto count = answered(of->disk().write(descriptor, at, {static_cast<const std::byte*>(from), bytes}));
+  auto count = answered(of->disk()->write(descriptor, at, {static_cast<const std::byte*>(from), bytes}));
   at += count > 0 ? static_cast<uint64_t>(count) : 0;
   return count;
 }
@@ -241,29 +241,29 @@ ssize_t simulated_pread64(int, void*, size_t, off_t) SIMULATED_CALL("pread64");
 ssize_t simulated_pread64(int descriptor, void* to, size_t bytes, off_t at) {
   if (auto* of = with(descriptor))
     return answered(
-        of->disk().read(descriptor, static_cast<uint64_t>(at), {static_cast<std::byte*>(to), bytes}));
+        of->disk()->read(descriptor, static_cast<uint64_t>(at), {static_cast<std::byte*>(to), bytes}));
   return ::syscall(SYS_pread64, descriptor, to, bytes, at);
 }
 
 ssize_t simulated_pwrite64(int, const void*, size_t, off_t) SIMULATED_CALL("pwrite64");
 ssize_t simulated_pwrite64(int descriptor, const void* from, size_t bytes, off_t at) {
   if (auto* of = with(descriptor))
-    return answered(of->disk().write(descriptor, static_cast<uint64_t>(at),
-                                     {static_cast<const std::byte*>(from), bytes}));
+    return answered(of->disk()->write(descriptor, static_cast<uint64_t>(at),
+                                      {static_cast<const std::byte*>(from), bytes}));
   return ::syscall(SYS_pwrite64, descriptor, from, bytes, at);
 }
 
 int simulated_fsync(int) SIMULATED_CALL("fsync");
 int simulated_fsync(int descriptor) {
   if (auto* of = with(descriptor))
-    return answered(of->disk().fsync(descriptor));
+    return answered(of->disk()->fsync(descriptor));
   return static_cast<int>(::syscall(SYS_fsync, descriptor));
 }
 
 int simulated_ftruncate64(int, off_t) SIMULATED_CALL("ftruncate64");
 int simulated_ftruncate64(int descriptor, off_t bytes) {
   if (auto* of = with(descriptor))
-    return answered(of->disk().ftruncate(descriptor, static_cast<uint64_t>(bytes)));
+    return answered(of->disk()->ftruncate(descriptor, static_cast<uint64_t>(bytes)));
   return static_cast<int>(::syscall(SYS_ftruncate, descriptor, bytes));
 }
 
@@ -271,7 +271,7 @@ int simulated_fallocate64(int, int, off_t, off_t) SIMULATED_CALL("fallocate64");
 int simulated_fallocate64(int descriptor, int mode, off_t at, off_t bytes) {
   if (auto* of = with(descriptor))
     return answered(mode != 0 || at != 0 ? -EOPNOTSUPP
-                                         : of->disk().fallocate(descriptor, static_cast<uint64_t>(bytes)));
+                                         : of->disk()->fallocate(descriptor, static_cast<uint64_t>(bytes)));
   return static_cast<int>(::syscall(SYS_fallocate, descriptor, mode, at, bytes));
 }
 
@@ -281,7 +281,7 @@ int simulated_fstat64(int descriptor, struct stat* out) {
   if (of == nullptr)
     return static_cast<int>(::syscall(SYS_fstat, descriptor, out));
   file_facts facts;
-  int found = of->disk().fstat(descriptor, facts);
+  int found = of->disk()->fstat(descriptor, facts);
   describe(facts, *out);
   return answered(found);
 }
@@ -291,7 +291,7 @@ int simulated_fstatvfs64(int descriptor, struct statvfs* out) {
   auto* of = with(descriptor);
   *out = {};
   out->f_frsize = out->f_bsize = sector_bytes;
-  out->f_bfree = out->f_bavail = of != nullptr ? of->disk().free_bytes() / sector_bytes : 0;
+  out->f_bfree = out->f_bavail = of != nullptr ? of->disk()->free_bytes() / sector_bytes : 0;
   return of != nullptr ? 0 : answered(-ENOSYS);
 }
 
@@ -310,7 +310,7 @@ int simulated_fcntl64(int descriptor, int command, ...) {
   if (of == nullptr)
     return static_cast<int>(::syscall(SYS_fcntl, descriptor, command, argument));
   if (command == F_SETFL)
-    return answered(of->disk().set_direct(descriptor, (argument & O_DIRECT) != 0));
+    return answered(of->disk()->set_direct(descriptor, (argument & O_DIRECT) != 0));
   return command == F_GETFL ? O_RDWR : answered(-EINVAL);
 }
 
@@ -327,21 +327,21 @@ int simulated_access(const char* path, int how) {
 int simulated_unlink(const char*) noexcept SIMULATED_CALL("unlink");
 int simulated_unlink(const char* path) noexcept {
   if (auto* of = with(path))
-    return answered(of->disk().unlink(path));
+    return answered(of->disk()->unlink(path));
   return static_cast<int>(::syscall(SYS_unlink, path));
 }
 
 int simulated_rename(const char*, const char*) noexcept SIMULATED_CALL("rename");
 int simulated_rename(const char* from, const char* to) noexcept {
   if (auto* of = with(from))
-    return answered(of->disk().rename(from, to));
+    return answered(of->disk()->rename(from, to));
   return static_cast<int>(::syscall(SYS_rename, from, to));
 }
 
 int simulated_mkdir(const char*, mode_t) noexcept SIMULATED_CALL("mkdir");
 int simulated_mkdir(const char* path, mode_t mode) noexcept {
   if (auto* of = with(path))
-    return answered(of->disk().mkdir(path));
+    return answered(of->disk()->mkdir(path));
   return static_cast<int>(::syscall(SYS_mkdir, path, mode));
 }
 

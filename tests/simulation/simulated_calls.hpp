@@ -8,6 +8,7 @@
 //   ... the daemon opens folder + "/terrace.extents" ...
 #pragma once
 
+#include "daemon_heap.hpp"
 #include "scheduler.hpp"
 #include "simulated_disk.hpp"
 
@@ -58,7 +59,17 @@ class simulated_calls {
   void tell_time(clockid_t clock, timespec& time) const;
   void fill(void* to, size_t bytes);
   const simulated_peer* peer_of(int socket) const;
-  simulated_disk& disk() { return *disk_; }
+  /// What it does is none of the daemon's work.
+  class mounted_disk {
+   public:
+    explicit mounted_disk(simulated_disk& disk) : disk_(disk) {}
+    simulated_disk* operator->() const { return &disk_; }
+
+   private:
+    simulated_disk& disk_;
+    daemon_heap::pause not_its_own_;
+  };
+  mounted_disk disk() { return mounted_disk(*disk_); }
   /// The position of read(2) and write(2).
   uint64_t& position(int descriptor) { return positions_[descriptor]; }
   int close(int descriptor);

@@ -39,6 +39,7 @@ class simulated_client {
   short wants() const;
   void ready(); ///< to be scheduled: what `wants` waits for may be done
 
+  uint32_t group() const { return group_; }
   uint64_t answers() const { return answers_; }
   uint64_t errors() const { return errors_; }
 
@@ -193,7 +194,7 @@ class simulated_client {
   void look_at(reading& of);
   void stop_reading();
   void read_again();
-  void check_wait(const asked& request) const;
+  void check_wait(const asked& request);
 
   client_world& world_;
   uint32_t number_;

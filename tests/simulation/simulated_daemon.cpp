@@ -1,5 +1,7 @@
 #include "simulated_daemon.hpp"
 
+#include "daemon_heap.hpp"
+
 #include "base/random_id.hpp"
 #include "daemon/serve.hpp"
 #include "runtime/kernel_probe.hpp"
@@ -19,6 +21,7 @@ simulated_daemon::simulated_daemon(scheduler& events, simulated_disk& disk, cons
 }
 
 void simulated_daemon::start(const daemon_life& life) {
+  daemon_heap::turn turn;
   salt_entry_keys(random_entry_key_salt());
   environment env;
   env.processors = 1;

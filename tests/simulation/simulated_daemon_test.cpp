@@ -99,6 +99,52 @@ TEST(SimulatedDaemon, ARedisClientThatHasGivenThePasswordMayBeIdle) {
   EXPECT_TRUE(all.ends_with("+OK\r\n+PONG\r\n")) << all;
 }
 
+/// Part of the waits in order; 0.99: the 99th percentile.
+double part_of(std::vector<double> waits, double part) {
+  auto at = waits.begin() + static_cast<std::ptrdiff_t>(part * static_cast<double>(waits.size() - 1));
+  std::nth_element(waits.begin(), at, waits.end());
+  return *at;
+}
+
+/// Copiers and devices are shared by two groups, so each has at least half of them, whatever the other one asks for.
+TEST(SimulatedDaemon, ALoudGroupAtMostDoublesTheWaitsOfAnother) {
+  std::vector<double> alone, beside; // in units of the seed, whose delays are its own
+  for (uint64_t seed = 1, played = 0; played < 20; ++seed) {
+    run_bounds bounds{.seed = seed, .lives = 0};
+    daemon_run quiet({.bounds = bounds, .others = neighbours::silent});
+    auto clients = quiet.clients_of_groups();
+    if (!quiet.is_healthy() || clients.size() != 2 || clients[0] == 0 || clients[1] == 0)
+      continue;
+    ++played;
+    quiet.play();
+    daemon_run loud({.bounds = bounds, .others = neighbours::loud});
+    loud.play();
+    double sum = 0;
+    for (auto each : quiet.waits_of(0))
+      sum += static_cast<double>(each.count());
+    double mean = sum / static_cast<double>(std::max<size_t>(quiet.waits_of(0).size(), 1));
+    for (auto each : quiet.waits_of(0))
+      alone.push_back(static_cast<double>(each.count()) / mean);
+    for (auto each : loud.waits_of(0))
+      beside.push_back(static_cast<double>(each.count()) / mean);
+    if (std::getenv("SHOW")) {
+      auto of = [&](daemon_run& run, double part) {
+        std::vector<double> all;
+        for (auto each : run.waits_of(0))
+          all.push_back(each.count() / 1000.0);
+        return all.empty() ? 0 : part_of(all, part);
+      };
+      std::cout << "seed " << seed << " " << quiet.waits_of(0).size() << " " << loud.waits_of(0).size()
+                << " other " << quiet.waits_of(1).size() << " " << loud.waits_of(1).size() << " p50 "
+                << of(quiet, 0.5) << " " << of(loud, 0.5) << " p99 " << of(quiet, 0.99) << " "
+                << of(loud, 0.99) << " " << (loud.broken().empty() ? "" : loud.broken().front()) << "\n";
+    }
+  }
+  std::cout << "p50 " << part_of(alone, 0.5) << " " << part_of(beside, 0.5) << " p99 " << part_of(alone, 0.99)
+            << " " << part_of(beside, 0.99) << "\n";
+  EXPECT_LE(part_of(beside, 0.99), 2 * part_of(alone, 0.99));
+}
+
 uint64_t number_from(const char* variable, uint64_t otherwise) {
   const char* text = std::getenv(variable);
   return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
@@ -209,6 +255,9 @@ TEST(SimulatedDaemon, KeepsItsPromisesWhateverHappens) {
   uint64_t answers = 0, errors = 0, checked = 0, clears = 0, crashes = 0, restarts = 0, steps = 0, failed = 0;
   uint64_t hash = 0; // the same in every build
   std::chrono::nanoseconds time{};
+  std::ofstream traces; // each seed and its hash, to be compared with another build's
+  if (const char* path = std::getenv("TERRACE_SIMULATION_TRACES"))
+    traces.open(path);
   for (const run_bounds& bounds : all) {
     seed_now = static_cast<sig_atomic_t>(bounds.seed);
     daemon_run run({.bounds = bounds, .trace = trace_if_asked()});
@@ -217,6 +266,7 @@ TEST(SimulatedDaemon, KeepsItsPromisesWhateverHappens) {
       ADD_FAILURE() << each << "\n  repeat it with: ./test simulation --seed " << bounds.seed << " --trace";
     failed += run.broken().empty() ? 0 : 1;
     hash = hash * 31 + run.trace_hash();
+    traces << bounds.seed << " " << run.trace_hash() << "\n";
     answers += run.answers(), errors += run.errors(), checked += run.objects_checked(),
         clears += run.clears();
     crashes += run.crashes(), restarts += run.restarts(), steps += run.steps(), time += run.virtual_time();

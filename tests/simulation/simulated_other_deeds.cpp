@@ -85,8 +85,7 @@ void simulated_client::unpin() {
 
 void simulated_client::evict(bool moves) {
   prompt of = any_prompt();
-  world_.model.removes(objects_of(of));
-  auto done = [this](answer&) { world_.model.removed(); };
+  uint64_t at = world_.model.removes(objects_of(of));
   if (moves)
     ask(
         kind::move,
@@ -95,15 +94,22 @@ void simulated_client::evict(bool moves) {
           return wire::CreateMove(b, spaces_[of.space], prefix, static_cast<uint8_t>(random_.between(1, 2)),
                                   deadline());
         },
-        done);
-  else
+        [this](answer&) { world_.model.removed(); });
+  else {
+    auto tiers = static_cast<uint32_t>(random_.below(4)) * 2; // 0: all
+    bool stays_away = tiers == 0 && world_.healthy && world_.remote_group != group_;
     ask(
         kind::evict,
         [&](builder& b) {
           auto prefix = write(b, of);
-          return wire::CreateEvict(b, spaces_[of.space], prefix, static_cast<uint32_t>(random_.below(4)) * 2);
+          return wire::CreateEvict(b, spaces_[of.space], prefix, tiers);
         },
-        done);
+        [this, of, at, stays_away](answer& got) {
+          world_.model.removed();
+          if (got.good() && stays_away)
+            world_.model.evicted(objects_of(of), at);
+        });
+  }
 }
 
 void simulated_client::clear(bool all) {

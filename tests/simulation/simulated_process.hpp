@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actor_scheduler.hpp"
+#include "daemon_heap.hpp"
 #include "scheduler.hpp"
 #include "simulated_disk.hpp"
 #include "simulated_io.hpp"
@@ -63,6 +64,7 @@ class simulated_process {
     simulated_io& ring() { return *ring_; }
     void deliver() {
       ring_->enter();
+      daemon_heap::turn turn;
       port_.deliver();
     }
 

@@ -271,6 +271,7 @@ void simulated_client::save_prompt() {
   prompt of = any_prompt();
   of.tail = true;
   named_object logits = logits_of(of);
+  world_.saved_tails.insert(objects_of(of, of.chunks).front());
   std::vector<daemon_model::version> versions{world_.model.writes(logits)};
   std::vector<std::byte> bytes(client_world::logits_bytes);
   daemon_model::fill(bytes, versions.front());

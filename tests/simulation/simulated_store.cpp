@@ -4,6 +4,7 @@
 
 #include "protocol/resp/commands.hpp"
 #include "protocol/resp/reply.hpp"
+#include "remote/realm.hpp"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -56,6 +57,7 @@ simulated_store::simulated_store(scheduler& events, uint64_t seed, std::string p
 
 simulated_store::~simulated_store() {
   events_.cancel(happens_);
+  events_.cancel(clears_);
   close(false);
 }
 
@@ -104,6 +106,7 @@ void simulated_store::something_happens() {
     say(empty ? "comes back empty" : "comes back");
     if (empty)
       values_.clear();
+    look_at_token();
     is_there_ = true;
     return listen();
   }
@@ -142,13 +145,66 @@ void simulated_store::recover() {
   bool resp3 = habits_.speaks_resp3;
   habits_ = {.password = password, .speaks_resp3 = resp3};
   events_.cancel(std::exchange(happens_, 0));
+  events_.cancel(std::exchange(clears_, 0));
+  shared_ = {};
   stands_ = false;
   if (!std::exchange(is_there_, true))
     listen();
   simulated_sockets::touch();
 }
 
+// ---- another machine ----
+
+void simulated_store::share(std::string key, nanoseconds most, nanoseconds within,
+                            std::function<void(other_clear)> told) {
+  shared_ = {std::move(key), most, within, std::move(told), {}, {}};
+  clears_ = events_.after(delay(most), [this] { other_machine_clears(); });
+}
+
+void simulated_store::other_machine_clears() {
+  clears_ = events_.after(delay(shared_.most), [this] { other_machine_clears(); });
+  auto token = values_.find(shared_.key);
+  if (!is_there_ || stands_ || !shared_.anew.empty() || token == values_.end() ||
+      token->second.bytes != shared_.known)
+    return;
+  say("is cleared by another machine");
+  shared_.told(other_clear::begins);
+  shared_.anew = remote::epoch_text(random_.next() | 1);
+  token->second = {shared_.anew, std::nullopt};
+  tell(shared_.key);
+  simulated_sockets::touch();
+}
+
+/// The daemon knows it after some time, if the connection lasts and the reply is sent until then.
+void simulated_store::sent_token(uint64_t to, const std::string& token) {
+  events_.after(shared_.within, [this, to, token, life = life_] {
+    auto client_of = std::find_if(clients_.begin(), clients_.end(),
+                                  [to](const client& each) { return each.number == to; });
+    if (!shared_.told || client_of == clients_.end() || life != life_)
+      return;
+    if (!client_of->replies.empty())
+      return sent_token(to, token);
+    shared_.known = token;
+    if (token != shared_.anew)
+      return;
+    shared_.anew.clear();
+    shared_.told(other_clear::known);
+  });
+}
+
+void simulated_store::look_at_token() {
+  auto token = values_.find(shared_.key);
+  bool there = token != values_.end() && token->second.bytes == shared_.anew;
+  if (shared_.anew.empty() || there)
+    return;
+  shared_.anew.clear();
+  shared_.told(other_clear::lost);
+}
+
 void simulated_store::lose_daemon() {
+  ++life_;
+  shared_.known.clear();
+  shared_.anew.clear();
   close(random_.coin());
   listener_.reset();
 }
@@ -338,6 +394,7 @@ void simulated_store::set(client& by, words command, std::string& reply) {
     }
   }
   values_[key] = std::move(written);
+  look_at_token();
   tell(key);
   resp::append_simple(reply, "OK");
 }
@@ -348,6 +405,8 @@ void simulated_store::get(client& by, const std::string& key, std::string& reply
   std::string bytes = values_[key].bytes;
   if (bytes.size() >= object_bytes_least && random_.chance(habits_.wrong))
     spoil(bytes);
+  if (shared_.told && key == shared_.key)
+    sent_token(by.number, bytes);
   resp::append_value(reply, bytes);
 }
 
@@ -378,8 +437,10 @@ bool simulated_store::has(client& by, const std::string& key) {
 }
 
 void simulated_store::erase(const std::string& key) {
-  if (values_.erase(key) != 0)
-    tell(key);
+  if (values_.erase(key) == 0)
+    return;
+  look_at_token();
+  tell(key);
 }
 
 /// Whoever has asked for the key is told once that it has changed.

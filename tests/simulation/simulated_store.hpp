@@ -57,7 +57,17 @@ class simulated_store {
   /// From now on, each time within `most`, something happens to it: it dies, comes back with or without what it had, evicts,
   /// stands still or goes on.
   void live_dangerously(std::chrono::nanoseconds most);
-  /// From now on it serves as it should.
+  /// What another machine does that shares the store.
+  enum class other_clear : uint8_t {
+    begins, ///< it is about to clear everything
+    known,  ///< the daemon has read the new token, some time ago
+    lost,   ///< the new token was replaced or lost before
+  };
+  /// From now on, each time within `most`, another machine clears everything: it replaces the token that `key` names, once the
+  /// daemon knows the present one. `told` hears of it, and `within` a time after the daemon was sent the token.
+  void share(std::string key, std::chrono::nanoseconds most, std::chrono::nanoseconds within,
+             std::function<void(other_clear)> told);
+  /// From now on it serves as it should, and nobody else uses it.
   void recover();
   /// The daemon is killed: what it has sent may have arrived. Until `serve_daemon` nobody connects.
   void lose_daemon();
@@ -84,6 +94,9 @@ class simulated_store {
   using words = std::span<const std::string_view>;
 
   void something_happens();
+  void other_machine_clears();
+  void sent_token(uint64_t to, const std::string& token);
+  void look_at_token();
   void listen();
   void close(bool answers_what_came);
   void accept();
@@ -111,7 +124,15 @@ class simulated_store {
   bool stands_ = false;
   bool is_there_ = true; ///< it lives, and listens unless the daemon is being killed
   std::chrono::nanoseconds happens_most_{};
-  scheduler::event_id accepts_ = 0, happens_ = 0;
+  scheduler::event_id accepts_ = 0, happens_ = 0, clears_ = 0;
+  struct shared {
+    std::string key;
+    std::chrono::nanoseconds most{}, within{};
+    std::function<void(other_clear)> told;
+    std::string known; ///< the token that the daemon has surely read; empty: none
+    std::string anew;  ///< the token of the other machine's clear, until it is known or lost; empty: none
+  } shared_;
+  uint64_t life_ = 0; ///< of the daemon
   uint64_t last_client_ = 0, served_ = 0;
   std::list<client> clients_;
   std::map<std::string, value> values_;

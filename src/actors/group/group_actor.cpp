@@ -9,6 +9,7 @@
 #include "runtime/answer.hpp"
 #include "tier/messages.hpp"
 #include "tier/objects/object_source.hpp"
+#include "tier/objects/tier_clear.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/send.hpp>
@@ -127,18 +128,18 @@ void demote_next(group_pointer self) {
 
 // ---- tails to which nobody refers any more ----
 
-/// Removes one tail at a time. It asks the fastest tier first, and once more at the end, as a clear does (`clear_order`), one
-/// tier at a time about some objects at a time. The tier holds the objects that it has, and is told that they are unwanted in
-/// the turn that finds the tail still without references. Whoever refers to it later asks the tiers later, and finds it gone.
+/// Removes one tail at a time: some objects at a time, from one tier after the other, in the order of a clear. A tier is asked
+/// in the turn that finds the tail still without references. Whoever refers to it later asks the tiers later, and finds it
+/// gone.
 struct tail_removal {
   unreferred_tail what;
   object_source objects;
-  std::vector<tier_actor> tiers; ///< tiers that are still to be asked, last one first
-  size_t next = 0;               ///< number of the next object
-  context_ptr work;              ///< a check counts it as in progress
+  size_t next = 0; ///< number of the next object
+  clear_order order{};
+  context_ptr work; ///< a check counts it as in progress
 };
 using tail_removal_ptr = std::shared_ptr<tail_removal>;
-constexpr size_t removed_at_a_time = 1'024; ///< objects per message
+constexpr size_t removed_at_a_time = 256; ///< objects per message
 
 void remove_next_tail(group_pointer self);
 
@@ -147,43 +148,30 @@ void end_removal(group_pointer self) {
   remove_next_tail(self);
 }
 
-void remove_some(group_pointer self, const tail_removal_ptr& all);
-
-void remove_found(group_pointer self, const tail_removal_ptr& all, const probe_answer& found) {
-  if (self->state.shared->tails().referred(all->what.space->id, all->what.key)) {
-    end_removal(self);
-    return;
-  }
-  if (found.held) {
-    discard_notice notice{{}, discard_reason::unwanted};
-    for (const object_place& place : found.held->places())
-      if (place.present())
-        notice.ids.push_back(place.id);
-    // Probes may overtake other messages.
-    self->send<caf::message_priority::high>(all->tiers.back(), std::move(notice));
-  }
-  remove_some(self, all);
-}
-
 void remove_some(group_pointer self, const tail_removal_ptr& all) {
-  while (all->next >= all->objects.size() && !all->tiers.empty()) {
-    all->tiers.pop_back();
-    all->next = 0;
-  }
-  if (all->tiers.empty()) {
-    self->state.shared->tail_removed();
-    end_removal(self);
+  auto group = self->state.group.lock();
+  while (group && all->next < all->objects.size()) {
+    auto position = all->order.next(group->tiers().size());
+    if (!position) {
+      all->next += removed_at_a_time;
+      all->order = {};
+      continue;
+    }
+    if (self->state.shared->tails().referred(all->what.space->id, all->what.key))
+      return end_removal(self);
+    remove_request wanted{.objects = all->objects.cut(all->next, removed_at_a_time).objects,
+                          .why = discard_reason::unwanted,
+                          .in_progress = all->order.in_progress(*position)};
+    // Probes may overtake other messages.
+    self->request<caf::message_priority::high>(group->tiers()[*position].tier, caf::infinite,
+                                               std::move(wanted))
+        .then([self, all](const remove_answer&) { remove_some(self, all); },
+              [self](const caf::error&) { end_removal(self); });
     return;
   }
-  auto part = all->objects.cut(all->next, removed_at_a_time);
-  all->next += removed_at_a_time;
-  probe_request probe;
-  probe.objects = part.objects;
-  probe.hold = true;
-  probe.range = part.range;
-  self->request(all->tiers.back(), caf::infinite, std::move(probe))
-      .then([self, all](const probe_answer& found) { remove_found(self, all, found); },
-            [self](const caf::error&) { end_removal(self); });
+  if (group)
+    self->state.shared->tail_removed();
+  end_removal(self);
 }
 
 void remove_next_tail(group_pointer self) {
@@ -196,14 +184,9 @@ void remove_next_tail(group_pointer self) {
     return;
   state.removing = true;
   auto chunks = std::make_shared<const std::vector<digest>>(1, next.key);
-  auto all = std::make_shared<tail_removal>(tail_removal{next, {next.space, chunks}, {}});
+  auto all = std::make_shared<tail_removal>(tail_removal{next, {next.space, chunks}, 0, {}, {}});
   all->work = std::make_shared<request_context>();
   all->work->work.begin();
-  for (const tier_handle& tier : group->tiers())
-    all->tiers.push_back(tier.tier);
-  if (all->tiers.size() > 1)
-    all->tiers.push_back(all->tiers.front());
-  std::reverse(all->tiers.begin(), all->tiers.end());
   remove_some(self, all);
 }
 

@@ -101,11 +101,11 @@ void on_notice(tier_pointer self, Notice& notice) {
 }
 
 remove_answer on_remove(tier_pointer self, const remove_request& request) {
-  auto done = self->state.objects().remove(*request.objects, request.written);
+  auto done = self->state.objects().remove(request);
   if (done.of.objects != 0)
     self->state.probe->evicted(metrics::eviction_reason::cleared, done.of.objects, done.of.bytes);
   self->state.changes.free(done.of.freed);
-  return {{}, std::move(done.removed), done.pending};
+  return {{}, std::move(done.removed), done.pending, done.of.objects, done.of.bytes};
 }
 
 caf::result<retire_answer> on_retire(tier_pointer self, const retire_request& request) {

@@ -299,9 +299,8 @@ void residency::restore(std::span<const index_record> records, std::span<const s
 
 bool residency::clear_step(clear_walk& walk) {
   if (walk.next == 0) {
-    std::erase_if(clears_, [](const clear_in_progress& each) { return each.ends.expired(); });
-    if (!walk.in_progress.expired())
-      clears_.push_back({walk.space, walk.in_progress});
+    walk.last = is_last_removal(walk.in_progress);
+    begin_removal({walk.space, nullptr, walk.in_progress});
   }
   if (walk.next == 0 && objects_.durable() != nullptr)
     recount_.begin_clear(walk.space); // to `tier_clear::forget`
@@ -334,12 +333,42 @@ bool residency::clear_step(clear_walk& walk) {
     walk.freed.push_back(extent_of(object));
     residents().erase(id);
   }
-  return walk.next < residents().slots();
+  if (walk.next < residents().slots())
+    return true;
+  if (walk.last)
+    end_removal(walk.in_progress);
+  return false;
 }
 
-bool residency::is_being_cleared(space_id space) const {
-  return std::any_of(clears_.begin(), clears_.end(), [space](const clear_in_progress& each) {
-    return (!each.space || *each.space == space) && !each.ends.expired();
+namespace {
+
+bool are_same(const std::weak_ptr<const void>& one, const std::weak_ptr<const void>& other) {
+  return !one.owner_before(other) && !other.owner_before(one);
+}
+
+} // namespace
+
+bool residency::is_last_removal(const std::weak_ptr<const void>& by) const {
+  return !by.expired() && std::any_of(removals_.begin(), removals_.end(),
+                                      [&by](const auto& each) { return are_same(each.ends, by); });
+}
+
+void residency::end_removal(const std::weak_ptr<const void>& by) {
+  std::erase_if(removals_, [&by](const removal_in_progress& each) { return are_same(each.ends, by); });
+}
+
+void residency::begin_removal(removal_in_progress begun) {
+  std::erase_if(removals_, [](const removal_in_progress& each) { return each.ends.expired(); });
+  if (!begun.ends.expired())
+    removals_.push_back(std::move(begun));
+}
+
+bool residency::is_being_removed(const object_key& key) const {
+  return std::any_of(removals_.begin(), removals_.end(), [&key](const removal_in_progress& each) {
+    if ((each.space && *each.space != key.space) || each.ends.expired())
+      return false;
+    return !each.objects ||
+           std::find(each.objects->keys.begin(), each.objects->keys.end(), key) != each.objects->keys.end();
   });
 }
 
@@ -347,7 +376,7 @@ std::vector<bool> residency::confirm(const std::vector<object_id>& ids) const {
   std::vector<bool> answer(ids.size());
   for (size_t i = 0; i < ids.size(); ++i) {
     const resident* object = table().get(ids[i]);
-    answer[i] = object != nullptr && readable(object->state()) && !is_being_cleared(object->key().space);
+    answer[i] = object != nullptr && readable(object->state()) && !is_being_removed(object->key());
   }
   return answer;
 }
@@ -377,7 +406,12 @@ residency::holders residency::describe_holders() const {
   return now;
 }
 
-residency::removal residency::remove(const object_batch& objects, bool written) {
+residency::removal residency::remove(const remove_request& request) {
+  const object_batch& objects = *request.objects;
+  if (is_last_removal(request.in_progress))
+    end_removal(request.in_progress);
+  else if (objects.size() != 0)
+    begin_removal({objects.keys.front().space, request.objects, request.in_progress});
   removal done;
   done.removed.resize(objects.size());
   std::vector<object_id> published, reserved;
@@ -388,10 +422,10 @@ residency::removal residency::remove(const object_batch& objects, bool written) 
     done.removed[i] = readable(residents().get(*id)->state());
     (done.removed[i] ? published : reserved).push_back(*id);
   }
-  if (written)
+  if (request.written)
     detach(reserved);
-  done.pending = !written && !reserved.empty();
-  done.of = discard(published, discard_reason::replaced);
+  done.pending = !request.written && !reserved.empty();
+  done.of = discard(published, request.why);
   return done;
 }
 

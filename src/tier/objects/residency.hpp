@@ -92,14 +92,14 @@ class residency {
   };
   discard_result discard(const std::vector<object_id>& ids, discard_reason why = discard_reason::damaged);
 
-  /// Removes all published objects with these keys; with `written`, also those being written, which are then
-  /// not published.
+  /// Removes all published objects with these keys, and also those being written if it is asked for, which are then not
+  /// published.
   struct removal {
     std::vector<bool> removed; ///< parallel to the keys: it was published
     bool pending = false;      ///< some objects are being written, and go on
     discard_result of;
   };
-  removal remove(const object_batch& objects, bool written);
+  removal remove(const remove_request& request);
 
   /// Clears in steps: removes all objects of the space, or all objects, even if held or being written; objects being
   /// written will not be published. In a durable tier the journals are not notified: the caller raises the epoch. Objects
@@ -108,16 +108,18 @@ class residency {
     std::optional<space_id> space;
     uint32_t next = 0;                       ///< the next slot
     std::vector<extent> freed;               ///< by the last step
+    bool last = false;                       ///< when it is over, objects are confirmed again
     uint64_t objects = 0;                    ///< removed in all
     uint64_t bytes = 0;                      ///< physical
-    std::weak_ptr<const void> in_progress{}; ///< until it expires, no object of the space is confirmed
+    std::weak_ptr<const void> in_progress{}; ///< see `confirm`
   };
   static constexpr uint32_t clear_slots_max = 8'192; ///< slots looked at in a step
   static constexpr size_t clear_objects_max = 1'024; ///< objects removed in a step
   /// Returns false after the last step.
   bool clear_step(clear_walk& walk);
 
-  /// Returns which of these are still published, and in no space whose clear is in progress; parallel.
+  /// Returns which of these are still published, and not being removed from all tiers; parallel. Whoever removes says so by
+  /// its first `in_progress`. With a second one, the same, it asks for the last time: nothing comes back any more.
   std::vector<bool> confirm(const std::vector<object_id>& ids) const;
 
   /// Null: the tier does not survive restarts.
@@ -165,14 +167,18 @@ class residency {
   bool to_replace(const acquire_request& request, const resident& object) const;
   discard_result drop_replaced(const acquire_request& request, const std::vector<size_t>& wanted);
 
-  struct clear_in_progress {
-    std::optional<space_id> space; ///< none: all
+  struct removal_in_progress {
+    std::optional<space_id> space; ///< none: all spaces
+    batch_ptr objects;             ///< null: all objects
     std::weak_ptr<const void> ends;
   };
-  bool is_being_cleared(space_id space) const;
+  void begin_removal(removal_in_progress begun);
+  bool is_last_removal(const std::weak_ptr<const void>& by) const;
+  void end_removal(const std::weak_ptr<const void>& by);
+  bool is_being_removed(const object_key& key) const;
 
   tier_objects objects_;
-  std::vector<clear_in_progress> clears_;
+  std::vector<removal_in_progress> removals_; ///< some may have ended
   object_departures departures_{objects_};
   tenant_shares shares_{objects_};
   index_recount recount_{objects_};

@@ -21,7 +21,8 @@ namespace terrace {
 // removes reserved objects as well. What still comes up from a slower tier, before that is cleared, the second clear of the
 // fastest removes; and it goes down to none, because the fastest tier confirms nothing of the space until the clear is over
 // (`clear_request::in_progress`). So no concurrent transfer brings back what was cleared. If a tier joined meanwhile, all
-// tiers are asked again, because the new one may have received objects that the first tier still had. Pure.
+// tiers are asked again, because the new one may have received objects that the first tier still had. Whoever removes some
+// objects from all tiers (`remove_request`) asks them in this order, too. Pure.
 
 class clear_order {
  public:

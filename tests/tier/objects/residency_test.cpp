@@ -459,10 +459,10 @@ TEST_F(Residency, ARemovalTakesWhatIsThereAndWhatIsBeingWritten) {
   auto writing = acquire(chain(1, 1));
   bool told = false;
   tier.await(*chain(1, 1), nullptr, [&](const awaited_end&) { told = true; });
-  auto gone = tier.remove(*chain(1, 1), false);
+  auto gone = tier.remove({chain(1, 1), false});
   EXPECT_TRUE(gone.pending);
   EXPECT_FALSE(told);
-  gone = tier.remove(*chain(0, 3), true);
+  gone = tier.remove({chain(0, 3)});
   EXPECT_FALSE(gone.pending);
   EXPECT_EQ(gone.removed, (std::vector{true, false, false}));
   EXPECT_EQ(gone.of.freed.size(), 1u);

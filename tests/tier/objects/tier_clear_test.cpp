@@ -86,6 +86,39 @@ TEST(TierClear, NothingOfTheSpaceIsConfirmedUntilItIsOver) {
   }
 }
 
+TEST(TierClear, WhatIsStoredBehindItsLastVisitIsConfirmed) {
+  residency tier(tier_kind::host);
+  clear_order order;
+  for (bool last : {false, true}) {
+    tier_clear clear({.space = space_id{1}, .in_progress = order.in_progress(0)});
+    while (clear.step(tier)) {
+    }
+    store(tier, 1);
+    EXPECT_EQ(tier.confirm({*tier.table().find(chain(0, 1)->keys.front())}), std::vector{last});
+  }
+}
+
+TEST(TierClear, NothingThatIsBeingRemovedIsConfirmedUntilItIsOver) {
+  residency tier(tier_kind::host);
+  std::optional<clear_order> goes_on(std::in_place);
+  tier.remove({.objects = chain(0, 1), .in_progress = goes_on->in_progress(0)});
+  store(tier, 2); // what came to the tier afterwards
+  std::vector<object_id> ids;
+  auto stored = chain(0, 2);
+  for (const object_key& key : stored->keys)
+    ids.push_back(*tier.table().find(key));
+  EXPECT_EQ(tier.confirm(ids), (std::vector{false, true}));
+  goes_on.reset();
+  EXPECT_EQ(tier.confirm(ids), (std::vector{true, true})) << "also if nobody has ended the removal";
+  goes_on.emplace();
+  remove_request again{.objects = chain(0, 1), .in_progress = goes_on->in_progress(0)};
+  tier.remove(again);
+  tier.remove(again);
+  store(tier, 1);
+  EXPECT_EQ(tier.confirm({*tier.table().find(chain(0, 1)->keys.front())}), std::vector{true})
+      << "the last removal is over";
+}
+
 TEST(TierClear, PathsThatDoNotKnowOfItAreNamedInTheAnswer) {
   residency tier(tier_kind::disk, durable_index(1));
   tier_clear clear({});
