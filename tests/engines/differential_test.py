@@ -239,5 +239,125 @@ class LmcacheFileSystem(unittest.TestCase):
         return sorted(answer.get_indices_list()) if bitmap else answer
 
 
+@unittest.skipIf(importlib.util.find_spec("vllm") is None, "vLLM is not installed here")
+class VllmFileTier(unittest.TestCase):
+    """The file-system tier of vLLM's native offloading, with two groups of layers. A difference on purpose: of a load in which a key is
+    absent the reference keeps what comes before it, and Terrace what comes before it in each group."""
+
+    ROWS, ROW_BYTES, GROUPS = 64, 8192, 2
+
+    def setUp(self) -> None:
+        self.server = Daemon(host_bytes=64 << 20)
+        self.addCleanup(self.server.stop)
+
+    def test_random_calls_have_the_same_answers(self) -> None:
+        for seed in SEEDS:
+            with self.subTest(TERRACE_TEST_SEED=seed):
+                self.run_calls(seed)
+
+    def run_calls(self, seed: int) -> None:
+        import numpy
+        import terrace
+        from terrace.vllm.tier import TerraceTier
+        from vllm.v1.kv_offload.base import ReqContext, make_offload_key
+        from vllm.v1.kv_offload.tiering.base import TransferJob
+        from vllm.v1.kv_offload.tiering.fs.manager import FileSystemTierManager
+
+        source = random.Random(seed)
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        pools = [terrace.Memory(self.ROWS * self.ROW_BYTES) for _ in range(2)]
+        views = [memoryview(pool).cast("B", (self.ROWS, self.ROW_BYTES)) for pool in pools]
+        rows = [numpy.frombuffer(memoryview(pool), numpy.uint8).reshape(self.ROWS, self.ROW_BYTES) for pool in pools]
+        tiers = [
+            FileSystemTierManager(self.spec(), views[0], "fs", folder.name, n_read_threads=1, n_write_threads=1),
+            TerraceTier(self.spec(), views[1], "TerraceTier", socket=self.server.socket, revision=f"of test {seed}",
+                        lookup_seconds=PATIENCE),
+        ]
+        keys = [make_offload_key(hashlib.sha256(b"%d" % i).digest(), i % self.GROUPS) for i in range(40)]
+        stored: set[bytes] = set()
+        for number in range(CALLS):
+            request = ReqContext(req_id=f"{number}")
+            first = source.randrange(len(keys))
+            chosen = keys[first:first + source.choice((0, 1, 2, 7, len(keys)))]
+            if source.random() < 0.3:
+                source.shuffle(chosen)
+            for position, key in enumerate(chosen):
+                request.set_offload_key_position(key, position + 1)
+            what = source.choice(("store", "lookup", "lookup", "load"))
+            chunks = numpy.array(source.sample(range(self.ROWS), len(chosen)), numpy.int64)
+            for tier in tiers:
+                tier.on_new_request(request)
+            if what == "lookup":
+                found = [self.looked_up(tier, chosen, request) for tier in tiers]
+                self.assertEqual(*found)
+            else:
+                for one in rows:
+                    one[:] = 0
+                if what == "store":
+                    for key, row in zip(chosen, chunks):
+                        data = numpy.frombuffer(hashlib.sha256(b"%d %d" % (seed, number) + key).digest() * (self.ROW_BYTES // 32), numpy.uint8)
+                        rows[0][row] = rows[1][row] = data
+                results = []
+                for tier in tiers:
+                    job = TransferJob(number, list(chosen), chunks, what == "load", request)
+                    (tier.submit_load if what == "load" else tier.submit_store)(job)
+                    results.append(self.finished(tier, number))
+                self.assertEqual(results[0].success, results[1].success)
+                if what == "store":
+                    stored.update(chosen)
+                else:
+                    came = [set(chosen) if result.success else set(result.successful_keys or ()) for result in results]
+                    self.assertLessEqual(came[0], came[1])
+                    self.assertLessEqual(came[1], stored)
+                    at = dict(zip(chosen, chunks))
+                    self.assertTrue(all((rows[0][at[key]] == rows[1][at[key]]).all() for key in came[0]), "other bytes")
+                    self.assertTrue(all(rows[1][at[key]].any() for key in came[1]), "no bytes")
+            for tier in tiers:
+                tier.on_request_finished(request)
+        for tier in tiers:
+            tier.shutdown()
+
+    def looked_up(self, tier: Any, keys: list[Any], request: Any) -> list[bool]:
+        """As the scheduler asks: in order, and again in its next step where there is no answer yet, up to the first miss."""
+        from vllm.v1.kv_offload.base import LookupResult, ScheduleEndContext
+
+        hits: dict[bytes, bool] = {}  # a hit is told once
+
+        def answered() -> bool:
+            for key in keys:
+                if key not in hits and (answer := tier.lookup(key, request)) in (LookupResult.HIT, LookupResult.MISS):
+                    hits[key] = answer == LookupResult.HIT
+            tier.on_schedule_end(ScheduleEndContext([], []))
+            self.assertEqual(list(tier.get_finished_jobs()), [])  # a step of the engine
+            known = [hits.get(key) for key in keys]
+            return None not in known[:known.index(False) if False in known else None]
+
+        until(answered)
+        found = [hits.get(key, False) for key in keys]
+        return found[:found.index(False)] if False in found else found
+
+    def finished(self, tier: Any, number: int) -> Any:
+        results: list[Any] = []
+
+        def ended() -> bool:
+            results.extend(tier.get_finished_jobs())
+            return bool(results)
+
+        until(ended)
+        (result,) = results
+        self.assertEqual(result.job_id, number)
+        return result
+
+    def spec(self) -> Any:
+        from vllm.v1.kv_offload import config
+
+        groups = tuple(config.OffloadingGroupConfig(16, (f"layer{group}",), group) for group in range(self.GROUPS))
+        parallel = config.OffloadingParallelConfig(0, 1, 1, 1, 1, 1, 0, 1, None, True)
+        made = config.OffloadingConfig(groups, self.ROW_BYTES, False, {}, "engine", config.OffloadingModelConfig("org/model", "bfloat16"),
+                                       config.OffloadingCacheConfig(16, 1), parallel)
+        return SimpleNamespace(config=made, blocks_per_chunk=1, kv_events_config=SimpleNamespace(enable_kv_cache_events=False))
+
+
 if __name__ == "__main__":
     unittest.main()
