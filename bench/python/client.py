@@ -10,15 +10,18 @@ import sys
 import time
 from collections.abc import Callable
 from statistics import median, quantiles
+from typing import Any
 
 import terrace
 import terrace.aio
 import torch
 from daemon import PATIENCE, Daemon
 from figures import Beside, place, report
-from terrace.link import HostPool
+from terrace.link import HostPool, await_readable
 from terrace.shared import memory_of
 from terrace.vllm.cache import PoolCache
+from terrace.vllm.plan import Part, Plan
+from waiting import until
 
 ROUNDS = 5
 LOAD_ROUNDS = 50
@@ -198,5 +201,76 @@ def vllm_tier_submit() -> None:
         server.stop()
 
 
+def connector_plan(chunk_tokens: int) -> Plan:
+    """Four parts of a layer with 64 bytes each."""
+    parts = [Part(0, (f"layer{i}",), (64,), 64 * i) for i in range(4)]
+    spec = terrace.SpaceSpec(
+        model="bench", dtype="u8", layout="connector", chunk_tokens=chunk_tokens, hash_block_tokens=chunk_tokens,
+        pools=tuple(terrace.Pool(f"part{i}", object_bytes=64) for i in range(4)),
+    )
+    return Plan(spec, chunk_tokens, 1, (0,), parts, 256, 1)
+
+
+def vllm_connector() -> None:
+    """Measures the processor time of both sides of vLLM's connector for a prompt of 32,768 tokens: a store of it, and a warm load between
+    steps. Its blocks are as small as can be, so that no bytes count; in vLLM scheduler and worker are threads or processes."""
+    from vllm_connector_test import CHUNK, Engine, Request  # stands in for vLLM
+
+    blocks = 32_768 // CHUNK
+    server = daemon_with(256 << 20)
+    try:
+        engine = Engine(server.socket, connector_plan(CHUNK), slots=blocks, layered=False, blocks=blocks + 1)
+        engine.connect()
+        every = [list(range(1, blocks + 1))] * engine.groups  # 0 is none
+        taken: dict[str, list[float]] = {}
+
+        def timed(name: str, call: Callable[[], Any]) -> Any:
+            began = time.thread_time_ns()
+            result = call()
+            taken.setdefault(name, []).append((time.thread_time_ns() - began) / 1e3)
+            return result
+
+        def sums(*names: str) -> list[float]:
+            return [sum(times) for times in zip(*(taken[name] for name in names), strict=True)]
+
+        for turn in range(ROUNDS * 20):
+            request = Request("r", blocks, seed=turn)
+            timed("store: lookup", lambda: engine.scheduler.matched(request, 0))
+            until(lambda: engine.scheduler.matched(request, 0)[0] is not None)
+            engine.scheduler.allocated(request, every, 0)
+            _, stores = timed("store: order", lambda: engine.orders(request, every, 0, blocks * CHUNK))
+            engine.worker.prepare(*engine.scheduler.overwritten())
+            engine.worker.begin([])
+            timed("store: save", lambda: engine.worker.save(stores, 0))
+            assert engine.worker.drain(PATIENCE)
+            engine.report()
+            engine.scheduler.finished("r")
+            timed("load: lookup", lambda: engine.scheduler.matched(request, 0))
+            until(lambda: engine.scheduler.matched(request, 0)[0] is not None)
+            found, _ = timed("load: answer", lambda: engine.scheduler.matched(request, 0))
+            assert found == blocks * CHUNK, found
+            timed("load: allocate", lambda: engine.scheduler.allocated(request, every, found))
+            loads, _ = timed("load: order", lambda: engine.orders(request, every, found, 0))
+            engine.worker.prepare(*engine.scheduler.overwritten())
+            timed("load: begin", lambda: engine.worker.begin(loads))
+            received: set[str] = set()
+            spent = 0
+            while "r" not in received:
+                await_readable([engine.worker._link.session.descriptor])  # type: ignore[union-attr]
+                began = time.thread_time_ns()
+                received |= engine.worker.received()[0]
+                spent += time.thread_time_ns() - began
+            taken.setdefault("load: receive", []).append(spent / 1e3)
+            engine.report()
+            engine.scheduler.finished("r")
+        for name in ("store", "load"):
+            parts = [part for part in taken if part.startswith(name)]
+            report(f"vllm_connector_{name}", "us", sums(*parts), **{part.split(": ")[1]: round(median(taken[part]), 1) for part in parts})
+        engine.close()
+    finally:
+        server.stop()
+
+
 if __name__ == "__main__":
-    {"python_lookup": python_lookup, "python_load": python_load, "vllm_tier_submit": vllm_tier_submit}[sys.argv[1]]()
+    {"python_lookup": python_lookup, "python_load": python_load, "vllm_tier_submit": vllm_tier_submit,
+     "vllm_connector": vllm_connector}[sys.argv[1]]()

@@ -106,6 +106,11 @@ class async_requests {
   result<ticket<load_result>> load(const load_request& request, deadline until = {});
   result<ticket<prefetch_result>> prefetch(const prefetch_request& request, deadline until = {});
   result<ticket<store_result>> store(const store_request& request, deadline until = {});
+  /// Others may follow the name until this is answered, which it is once all of the chunks are present. Cancel it if they will
+  /// not be stored.
+  result<ticket<announced_chunks>> announce(const announcement& request, deadline until = {});
+  result<ticket<announced_chunks>> follow(const lookup_id& name, uint32_t chunks = 0, deadline until = {},
+                                          const request_options& options = {});
   result<ticket<reservation>> reserve(const reserve_request& request, deadline until = {});
   result<ticket<store_result>> commit(reservation written, deadline until = {},
                                       const request_options& options = {});
@@ -140,6 +145,8 @@ template <>
 result<store_result> ticket<store_result>::wait(deadline until);
 template <>
 result<reservation> ticket<reservation>::wait(deadline until);
+template <>
+result<announced_chunks> ticket<announced_chunks>::wait(deadline until);
 
 /// The common path: connect, open a space, look up, load, store. Further calls stand on the handles that these return,
 /// in `async` and in `admin`.
@@ -214,6 +221,11 @@ class connection {
   /// had no answer or its lease has ended, `cancelled`, and `deadline`, also for a lookup that never starts.
   result<lookup_result> await_lookup(const lookup_id& id, deadline until = {},
                                      const request_options& options = {});
+
+  /// Waits until the first `chunks` (0: all) of what another connection has announced by this name are present, or no more of
+  /// them will come; also if it is announced after this call. Errors: `deadline`.
+  result<announced_chunks> follow(const lookup_id& name, uint32_t chunks = 0, deadline until = {},
+                                  const request_options& options = {});
 
   /// Ends another connection's lookup or, if it has been answered, that connection's hold on its lease.
   /// False: the lookup is unknown, or nothing of it is left.

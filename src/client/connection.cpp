@@ -250,6 +250,22 @@ result<ticket<lookup_result>> async_requests::await_lookup(const lookup_id& id, 
       [&](body_builder& body) { return encode(body, id, options, context); }, until);
 }
 
+result<ticket<announced_chunks>> async_requests::announce(const announcement& request, deadline until) {
+  return submit_about<announced_chunks>(kind::announce, request, 0, until);
+}
+
+result<ticket<announced_chunks>> async_requests::follow(const lookup_id& name, uint32_t chunks,
+                                                        deadline until, const request_options& options) {
+  const uint32_t left = milliseconds_left(until);
+  return submit<announced_chunks>(
+      core_->now(), kind::follow,
+      [&](body_builder& body) {
+        auto id = body.CreateVector(name.bytes.data(), name.bytes.size());
+        return wire::CreateFollow(body, id, chunks, left, detail::encode(body, options));
+      },
+      until);
+}
+
 result<ticket<load_result>> async_requests::load(const load_request& request, deadline until) {
   auto region = region_id_of(request.region);
   if (!region)

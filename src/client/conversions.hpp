@@ -53,6 +53,8 @@ flatbuffers::Offset<wire::Lookup> encode(body_builder& body, const lookup_reques
                                          const request_context& context);
 flatbuffers::Offset<wire::AwaitLookup> encode(body_builder& body, const lookup_id& lookup,
                                               const request_options& options, const request_context& context);
+flatbuffers::Offset<wire::Announce> encode(body_builder& body, const announcement& request,
+                                           const request_context& context);
 flatbuffers::Offset<wire::Load> encode(body_builder& body, const load_request& request,
                                        const request_context& context);
 flatbuffers::Offset<wire::Prefetch> encode(body_builder& body, const prefetch_request& request,

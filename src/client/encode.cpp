@@ -168,6 +168,14 @@ Offset<wire::Prefetch> encode(body_builder& body, const prefetch_request& reques
                               encode(request.progress, context, progress), request.tiers);
 }
 
+Offset<wire::Announce> encode(body_builder& body, const announcement& request,
+                              const request_context& context) {
+  auto prefix = encode(body, request.what);
+  auto name = body.CreateVector(request.name.bytes.data(), request.name.bytes.size());
+  auto options = encode(body, request.options);
+  return wire::CreateAnnounce(body, context.space, prefix, name, context.deadline_ms, options);
+}
+
 Offset<wire::Store> encode(body_builder& body, const store_request& request, const request_context& context) {
   auto prefix = encode(body, request.what);
   auto runs = encode(body, request.runs);

@@ -294,6 +294,21 @@ struct prefetch_request {
   tier_kind to = tier_kind::host;     ///< may also be `gpu`
 };
 
+/// Chunks that this client is going to store, for others who follow the name.
+struct announcement {
+  space in;
+  prefix what;
+  lookup_id name; ///< unique among the announcements of the trust group in progress
+  request_options options;
+};
+
+/// How far an announcement has got.
+struct announced_chunks {
+  uint32_t announced = 0;
+  uint32_t found = 0; ///< leading ones that are present
+  bool ended = false; ///< no more of them will come
+};
+
 /// A store waits until this 32-bit counter, in a region that is a memfd, has reached `value`, compared modulo
 /// 2^32.
 struct generation {

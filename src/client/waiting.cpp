@@ -142,6 +142,17 @@ result<store_result> ticket<store_result>::wait(deadline until) {
 }
 
 template <>
+result<announced_chunks> ticket<announced_chunks>::wait(deadline until) {
+  if (id_ != 0 && channel_->request_of(id_) == kind::announce)
+    return take<wire::AnnounceAnswer>(until, [](const auto& table) {
+      return announced_chunks{table.announced_chunks(), table.announced_chunks(), true};
+    });
+  return take<wire::FollowAnswer>(until, [](const auto& table) {
+    return announced_chunks{table.announced_chunks(), table.found_chunks(), table.ended()};
+  });
+}
+
+template <>
 result<located_objects> ticket<located_objects>::wait(deadline until) {
   auto in = channel_;
   uint64_t first_token = 0;
@@ -212,6 +223,11 @@ result<lookup_result> connection::lookup(const lookup_request& request, deadline
 result<lookup_result> connection::await_lookup(const lookup_id& id, deadline until,
                                                const request_options& options) {
   return detail::finish(async().await_lookup(id, until, options), until);
+}
+
+result<announced_chunks> connection::follow(const lookup_id& name, uint32_t chunks, deadline until,
+                                            const request_options& options) {
+  return detail::finish(async().follow(name, chunks, until, options), until);
 }
 
 result<located_objects> connection::read_lease(const lease_id& id, chunk_range range, deadline until,

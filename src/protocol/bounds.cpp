@@ -156,6 +156,20 @@ result<void> check(const wire::AwaitLookup& table) {
   return check(table.options());
 }
 
+result<void> check(const wire::Announce& table) {
+  if (auto ok = check(*table.prefix()); !ok)
+    return ok;
+  if (auto ok = check_id("name", table.name(), false); !ok)
+    return ok;
+  return check(table.options());
+}
+
+result<void> check(const wire::Follow& table) {
+  if (auto ok = check_id("name", table.name(), false); !ok)
+    return ok;
+  return check(table.options());
+}
+
 result<void> check(const wire::ReadLease& table) {
   if (auto ok = check_id("lease", table.lease(), false); !ok)
     return ok;

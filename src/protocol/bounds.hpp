@@ -24,6 +24,8 @@ result<void> check(const wire::OpenSpace& table);
 result<void> check(const wire::RegisterRegion& table);
 result<void> check(const wire::Lookup& table);
 result<void> check(const wire::AwaitLookup& table);
+result<void> check(const wire::Announce& table);
+result<void> check(const wire::Follow& table);
 result<void> check(const wire::ReadLease& table);
 result<void> check(const wire::Load& table);
 result<void> check(const wire::Prefetch& table);

@@ -77,9 +77,9 @@ class TokenPool:
     layout = "layer_first"
     dtype = torch.float32
 
-    def __init__(self, width: int, page_size: int = PAGE) -> None:
+    def __init__(self, width: int, page_size: int = PAGE, tokens: int = TOKENS) -> None:
         self.page_size = page_size
-        self.rows = torch.arange(TOKENS * width, dtype=self.dtype).reshape(TOKENS, width) + width
+        self.rows = torch.arange(tokens * width, dtype=self.dtype).reshape(tokens, width) + width
 
     def get_data_page(self, index: int, flat: bool = True) -> torch.Tensor:
         return self.rows[index:index + self.page_size].flatten()

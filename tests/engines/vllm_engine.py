@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import time
 from typing import Any
@@ -27,15 +28,21 @@ class Engine:
         self.door = DOORS[os.environ.get("TERRACE_TEST_DOOR", "tier")]()
         self.adapter = os.environ.get("TERRACE_TEST_ADAPTER", "")
         adapters = {"enable_lora": True, "max_lora_rank": 8, "max_loras": 1} if self.adapter else {}
+        step = os.environ.get("TERRACE_TEST_STEP_TOKENS")
+        steps = {"max_num_batched_tokens": int(step)} if step else {}
         self.llm = LLM(
             model, skip_tokenizer_init=True, dtype="bfloat16", max_model_len=2560, max_num_seqs=8, block_size=BLOCK,
             num_gpu_blocks_override=256, enforce_eager=True, enable_prefix_caching=True, seed=0,
             distributed_executor_backend="uni", disable_log_stats=False, kv_transfer_config=self.door.config(socket),
-            **adapters,
+            **adapters, **steps,
         )
 
-    def generate(self, prompts: list[list[int]], tokens: int = 16, adapted: bool = False) -> dict:
-        settings = SamplingParams(temperature=0, max_tokens=tokens, ignore_eos=True, detokenize=False)
+    def generate(self, prompts: list[list[int]], tokens: int = 16, adapted: bool = False,
+                 parameters: list[dict] | None = None) -> dict:
+        """`parameters`: `kv_transfer_params` of each prompt."""
+        settings = [SamplingParams(temperature=0, max_tokens=tokens, ignore_eos=True, detokenize=False,
+                                   extra_args={"kv_transfer_params": parameters[i]} if parameters else None)
+                    for i in range(len(prompts))]
         adapter = LoRARequest("support", 1, self.adapter) if adapted else None
         began = time.monotonic()
         done = self.llm.generate([{"prompt_token_ids": prompt} for prompt in prompts], settings, use_tqdm=False, lora_request=adapter)
@@ -69,6 +76,11 @@ class Engine:
     def failing_loads(self, kept: int | None) -> dict:
         """From now on all but the first `kept` chunks of a load do not come, and their blocks have garbage in them. None: all come."""
         self.door.failing_loads(kept)
+        return {}
+
+    def die_after_storing(self, chunks: int) -> dict:
+        """This process is killed as soon as the daemon has said that it has so many more chunks."""
+        self.door.die_after_storing(chunks)
         return {}
 
     def way(self) -> dict:
@@ -150,6 +162,19 @@ class Connector:
                 plane.rows[rows] = 0
 
         mover.scatter = wrong
+
+    def die_after_storing(self, chunks: int) -> None:
+        from vllm.distributed.kv_transfer import get_kv_transfer_group
+
+        worker = get_kv_transfer_group()._worker
+        end, until = worker._stores._on_stored, worker.counters.stored_chunks + chunks
+
+        def die(result: Any) -> None:
+            end(result)
+            if worker.counters.stored_chunks >= until:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        worker._stores._on_stored = die
 
     def failing_loads(self, kept: int | None) -> None:
         from vllm.distributed.kv_transfer import get_kv_transfer_group

@@ -76,6 +76,11 @@ std::vector<sample_frame> sample_frames() {
   sample(kind::release, [&](builder& b) { return wire::CreateRelease(b, b.CreateVector(id)); });
   sample(kind::cancel, [](builder& b) { return wire::CreateCancel(b, 1); });
   sample(kind::await_lookup, [&](builder& b) { return wire::CreateAwaitLookup(b, b.CreateVector(id), 5); });
+  sample(kind::announce, [&](builder& b) {
+    auto prefix = by_digests(b);
+    return wire::CreateAnnounce(b, 1, prefix, b.CreateVector(id), 5);
+  });
+  sample(kind::follow, [&](builder& b) { return wire::CreateFollow(b, b.CreateVector(id), 1, 5); });
   sample(kind::prefetch, [&](builder& b) {
     return wire::CreatePrefetch(b, 1, by_digests(b), 0, 0, 1, wire::StopRule::deadline, 100);
   });

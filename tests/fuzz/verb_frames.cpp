@@ -187,6 +187,18 @@ made_frame make_request(kind verb, uint64_t request, input_bytes& from, const ve
       auto name = lookup_name(b, from.take());
       return finish(wire::CreateAwaitLookup(b, name, deadline_of(from.take())));
     }
+    case kind::announce: {
+      uint32_t space = one_of(client.spaces, from.take());
+      chunks named(from);
+      auto prefix = named.write(b);
+      auto name = lookup_name(b, from.take());
+      return finish(wire::CreateAnnounce(b, space, prefix, name, deadline_of(from.take())));
+    }
+    case kind::follow: {
+      auto name = lookup_name(b, from.take());
+      uint8_t count = from.take();
+      return finish(wire::CreateFollow(b, name, count % 8, deadline_of(from.take())));
+    }
     case kind::prefetch: {
       uint32_t space = one_of(client.spaces, from.take());
       chunks named(from);

@@ -113,6 +113,15 @@ std::vector<verb_seed> verb_seeds() {
                             .add(kind::await_lookup, 1, {1, 1})
                             .add(kind::cancel, 0, {1})
                             .add(kind::cancel, 1, {2}));
+  seed("followed_stores", writer()
+                              .ready(0)
+                              .ready(1)
+                              .add(kind::follow, 1, {0, 0, 0})
+                              .add(kind::announce, 0, {0, writer::chunks(0), 0, 0, 0})
+                              .add(kind::follow, 1, {0, 1, 0})
+                              .store(0, 0)
+                              .add(kind::announce, 0, {0, writer::chunks(2), 0, 0, 0})
+                              .add(kind::cancel, 0, {2}));
   seed("sessions", writer()
                        .ready(0)
                        .ready(1)

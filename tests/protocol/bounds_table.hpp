@@ -63,6 +63,8 @@ inline constexpr std::array bounds_table{
     bound{"`trace`", 0, name_bytes_max, "bytes"},
     bound{"`lease`", 16, 16, "bytes"},
     bound{"`lookup_id` of `AwaitLookup`", 16, 16, "bytes"},
+    bound{"`name` of `Announce`", 16, 16, "bytes"},
+    bound{"`name` of `Follow`", 16, 16, "bytes"},
     bound{"`tier` of `SetPolicy`", 1, name_bytes_max, "bytes"},
     bound{"`policy` of `SetPolicy`", 1, name_bytes_max, "bytes"},
 };

@@ -201,6 +201,19 @@ const std::map<std::string_view, trial>& trials() {
          return parsed<wire::AwaitLookup>(
              [&](body_builder& b) { return wire::CreateAwaitLookup(b, b.CreateVector(bytes_of(v))); });
        }},
+      {"`name` of `Announce`",
+       [](uint64_t v) {
+         return parsed<wire::Announce>([&](body_builder& b) {
+           auto tokens = b.CreateVector(std::vector<uint32_t>{7});
+           auto prefix = wire::CreatePrefix(b, tokens);
+           return wire::CreateAnnounce(b, 1, prefix, b.CreateVector(bytes_of(v)));
+         });
+       }},
+      {"`name` of `Follow`",
+       [](uint64_t v) {
+         return parsed<wire::Follow>(
+             [&](body_builder& b) { return wire::CreateFollow(b, b.CreateVector(bytes_of(v))); });
+       }},
       {"`tier` of `SetPolicy`", [](uint64_t v) { return policy_set(v, 1); }},
       {"`policy` of `SetPolicy`", [](uint64_t v) { return policy_set(1, v); }},
   };

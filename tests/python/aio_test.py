@@ -83,6 +83,16 @@ class Asyncio(unittest.IsolatedAsyncioTestCase):
         found = await self.daemon.lookup(self.space, [1] * 48, id=name, timeout=PATIENCE)
         self.assertEqual((await waiting).requested_chunks, found.requested_chunks)
 
+    async def test_an_announcement_lives_as_long_as_its_task(self) -> None:
+        name = os.urandom(16)
+        announced = asyncio.create_task(self.daemon.announce(self.space, [9] * 48, name))
+        followed = asyncio.create_task(self.daemon.follow(name, timeout=PATIENCE))
+        while await self.requests_in_flight() < 3:  # counts the status request itself
+            pass
+        announced.cancel()
+        seen = await followed
+        self.assertEqual((seen.announced_chunks, seen.found_chunks, seen.ended), (3, 0, True))
+
     async def test_a_deadline_ends_a_request_and_the_connection_goes_on(self) -> None:
         with self.assertRaises(terrace.DeadlineExceeded):
             await self.daemon.await_lookup(os.urandom(16), timeout=0.05)

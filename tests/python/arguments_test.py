@@ -113,6 +113,16 @@ class Places(unittest.TestCase):
             with self.subTest(row=row), self.assertRaisesRegex(BadRequest, "expected rows at less than 2\\^64 bytes"):
                 terrace.Rows([row], nbytes, offset=offset)
 
+    def test_parts_of_slots_are_inside_of_them(self) -> None:
+        self.assertEqual(len(terrace.Rows.in_slots(4096, 256, 3, [(0, 64), (64, 192)])), 6)
+        self.assertEqual(len(terrace.Rows.in_slots(0, 256, 0, [(0, 64)])), 0)
+        for slot_bytes, slots, part in ((256, 1, (0, 257)), (256, 1, (257, 0)), (256, 1, (2**64 - 1, 2)), (64, 2**20 + 1, (0, 64)),
+                                        (2**62, 8, (0, 64)), (64, 2**64 - 1, (0, 64))):
+            with self.subTest(part=part, slots=slots), self.assertRaises(BadRequest):
+                terrace.Rows.in_slots(4096, slot_bytes, slots, [part])
+        with self.assertRaises(TypeError):
+            terrace.Rows.in_slots(0, 256, 1, [("0", 64)])  # type: ignore[list-item]
+
     def test_items_and_numbers_of_bytes_are_whole_numbers(self) -> None:
         for item in (("image", "1", 2), ("image", 1.0, 2), ("image", True, 2), ("image", -1, 2)):
             with self.subTest(item=item), self.assertRaises(TypeError):

@@ -420,6 +420,8 @@ class Keys(unittest.TestCase):
         keys = [key(1), key(2, model="b"), key(3)]
         runs = runs_of(keys)
         self.assertEqual([(family.model, places) for family, places, _ in runs], [("a/model", [0, 2]), ("b", [1])])
+        runs = runs_of(["m@1@0@" + "ab" * width for width in (32, 16, 32)])  # digests of one width each
+        self.assertEqual([(places, {len(one) for one in digests}) for _, places, digests in runs], [([0, 2], {32}), ([1], {16})])
 
     def test_what_decides_about_the_bytes_makes_another_space(self) -> None:
         family, owner = Family("m", "1-0", "s"), Owner("r", "t")

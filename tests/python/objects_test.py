@@ -85,6 +85,10 @@ class Objects(DaemonTest):
         self.daemon.load(self.space, prefix, region, terrace.Rows([2, 1, 0], OBJECT_BYTES), timeout=PATIENCE)
         for row, digest in zip((2, 1, 0), chain):
             self.assertEqual(view[row * OBJECT_BYTES:(row + 1) * OBJECT_BYTES], content_of(digest))
+        slots = terrace.Rows.in_slots(OBJECT_BYTES, 2 * OBJECT_BYTES, 3, [(OBJECT_BYTES, OBJECT_BYTES)])
+        self.daemon.load(self.space, prefix, region, slots, timeout=PATIENCE)
+        for row, digest in zip((2, 4, 6), chain):
+            self.assertEqual(view[row * OBJECT_BYTES:(row + 1) * OBJECT_BYTES], content_of(digest))
         for wrong in (terrace.Rows([0, 1], OBJECT_BYTES), terrace.Rows([0, 1, 9], OBJECT_BYTES)):
             with self.assertRaises(terrace.BadRequest):
                 self.daemon.load(self.space, prefix, region, wrong, timeout=PATIENCE)
@@ -245,6 +249,30 @@ class Objects(DaemonTest):
             self.assertEqual(told.found_chunks, 2)
             assert told.lease is not None and asked.lease is not None
             self.assertEqual(told.lease.id, asked.lease.id)
+
+    def test_what_one_announces_another_follows(self) -> None:
+        chain = chain_of(740, 3)
+        name = os.urandom(16)
+        with terrace.connect(self.server.socket, timeout=PATIENCE) as other:
+            some = other.submit_follow(name, chunks=2, timeout=PATIENCE)
+            announced = self.daemon.submit_announce(self.space, Prefix.of_digests(chain), name, timeout=PATIENCE)
+            self.store(chain[:2])
+            seen = some.result(PATIENCE)
+            self.assertEqual((seen.announced_chunks, seen.found_chunks, seen.ended), (3, 2, False))
+            self.store(chain)
+            self.assertEqual(announced.result(PATIENCE).found_chunks, 3)
+            whole = other.follow(name, timeout=PATIENCE)
+            self.assertEqual(repr(whole), "<terrace.Announced: 3 of 3 chunks, ended>")
+            taken_back = self.daemon.submit_announce(self.space, Prefix.of_digests(chain_of(741, 2)), name, timeout=PATIENCE)
+            self.daemon.lookup(self.space, Prefix.of_digests(chain), timeout=PATIENCE)  # it was sent before
+            all_of_it = other.submit_follow(name, timeout=PATIENCE)
+            taken_back.cancel()
+            self.daemon.lookup(self.space, Prefix.of_digests(chain), timeout=PATIENCE)  # and so was the end
+            self.assertEqual(all_of_it.result(PATIENCE).found_chunks, 0)
+            with self.assertRaises(terrace.DeadlineExceeded):
+                other.follow(os.urandom(16), timeout=0.05)
+            with self.assertRaises(terrace.BadRequest):
+                other.follow(b"short", timeout=PATIENCE)
 
     def test_clear_forgets_and_tells_how_much(self) -> None:
         space = self.daemon.open_space(terrace.SpaceSpec("cleared", "u8", "opaque", SPEC.pools, chunk_tokens=CHUNK_TOKENS))

@@ -11,10 +11,12 @@ import unittest
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import terrace
 from daemon import PATIENCE, Daemon
 from kills import PLACES, Messages
+from terrace import pages
 from terrace.link import HostPool
 from terrace.options import Limits
 from terrace.pages import Pages
@@ -120,6 +122,38 @@ class Present(Cases):
         self.assertEqual((one.found([2]), one.found([1, 2])), (1, 0))
         self.assertEqual(one.load([2], [8]), 1)
         self.assertEqual(one.text(8), [b"Kseven", b"Vseven"])
+
+    def test_each_page_of_many_is_known(self) -> None:
+        one = self.door()
+        stored = [1, 2, 4, 5, 6, 9, 12, 13, 20]
+        one.store(stored, list(range(len(stored))))
+        for asked in ([], [1], [3], list(range(1, 3)), list(range(30)), [20, 3, 1, 3, 5, 3, 7, 3, 9, 3, 12]):
+            for alone in (64, 4):  # lookups in flight
+                with self.subTest(asked=asked, alone=alone), mock.patch.object(pages, "ALONE_MAX", alone):
+                    present = one.pages.present(SPEC, [digest(number) for number in asked])
+                    self.assertEqual(present, [number in stored for number in asked])
+
+    def test_batches_beyond_a_requests_bound_go_in_parts(self) -> None:
+        one = self.door()
+        with mock.patch.object(pages, "PAGES_MAX", 2):
+            for page in range(5):
+                one.fill(page, b"%d" % page)
+            self.assertTrue(one.store([1, 2, 3, 4, 5], [0, 1, 2, 3, 4]))
+            self.assertEqual([one.found(asked) for asked in ([1, 2, 3, 4, 5, 6], [1, 2, 3, 9, 4], [1, 2], [9])], [5, 3, 2, 0])
+            self.assertEqual(one.load([1, 2, 3, 4, 5, 6], [10, 11, 12, 13, 14, 15]), 5)
+            self.assertEqual([one.text(10 + page)[0] for page in range(5)], [b"K%d" % page for page in range(5)])
+            self.assertEqual(one.load([1, 2, 9, 4], [20, 21, 22, 23]), 2)
+
+    def test_an_empty_batch_is_answered(self) -> None:
+        one = self.door()
+        self.assertEqual((one.found([]), one.load([], []), one.store([], [])), (0, 0, True))
+
+    def test_without_a_daemon_nothing_is_present(self) -> None:
+        one = self.door()
+        one.store([1], [0])
+        self.daemon.kill()
+        until(lambda: not one.pages.connected)
+        self.assertEqual(one.pages.present(SPEC, [digest(1)] * 9), [False] * 9)
 
     def test_a_load_ends_at_the_first_page_that_is_missing(self) -> None:
         one = self.door()
@@ -275,6 +309,9 @@ class Spaces(unittest.TestCase):
     def test_keys(self) -> None:
         name = digest(1).hex()
         self.assertEqual(digests_of([name]), [digest(1)])
+        for text in ("", "z" * 64, " " * 64, name.upper(), f"{name[:62]}  "):  # keys that are no digests
+            (odd,) = digests_of([text])
+            self.assertEqual(odd, hashlib.sha256(text.encode()).digest())
         (other,) = digests_of([name + "_L0-2"])
         self.assertEqual((len(other), other == digest(1)), (32, False))
 

@@ -43,9 +43,10 @@ def plan_with(trailing: Sequence[int] = (0,)) -> Plan:
 
 
 class ArrayMover:
-    def __init__(self, plan: Plan, memory: terrace.Memory) -> None:
+    def __init__(self, plan: Plan, memory: terrace.Memory, blocks: int = BLOCKS) -> None:
         self.plan = plan
-        self.kv = {name: numpy.zeros((BLOCKS, size), numpy.uint8) for name, size in BYTES.items()}
+        sizes = {name: size for part in plan.parts for name, size in zip(part.layers, part.layer_bytes)}
+        self.kv = {name: numpy.zeros((blocks, size), numpy.uint8) for name, size in sizes.items()}
         slots = (memory.nbytes - COUNTERS_BYTES) // plan.slot_bytes
         staging = numpy.frombuffer(memoryview(memory), numpy.uint8)[COUNTERS_BYTES:].reshape(slots, plan.slot_bytes)
         self.places: dict[str, tuple[int, numpy.ndarray]] = {}
@@ -55,14 +56,14 @@ class ArrayMover:
                 self.places[name] = (part.group, staging[:, at:at + size])
                 at += size
 
-    def rows(self, blocks: Sequence[int]) -> list[int]:
-        return list(blocks)
+    def rows(self, blocks: Sequence[int]) -> numpy.ndarray:
+        return numpy.asarray(blocks)
 
-    def gather(self, rows: Sequence[list[int]], slot: int) -> None:
+    def gather(self, rows: Sequence[numpy.ndarray], slot: int) -> None:
         for name, (group, places) in self.places.items():
             places[slot:slot + len(rows[group])] = self.kv[name][rows[group]]
 
-    def scatter(self, layer: str, rows: list[int], slot: int) -> None:
+    def scatter(self, layer: str, rows: numpy.ndarray, slot: int) -> None:
         self.kv[layer][rows] = self.places[layer][1][slot:slot + len(rows)]
 
     def put(self, layer: str, block: int, data: bytes) -> None:
@@ -97,8 +98,8 @@ class Request:
 class Engine:
     def __init__(self, socket: str, plan: Plan | None = None, *, slots: int = 32, layered: bool = True,
                  lookup: float = PATIENCE, load: float = PATIENCE, workers_socket: str = "", name: str = "engine",
-                 keeps: bool = True) -> None:
-        self.plan = plan or plan_with()
+                 keeps: bool = True, blocks: int = BLOCKS) -> None:
+        self.plan, self.blocks = plan or plan_with(), blocks
         log = __import__("logging").getLogger("terrace.vllm")
         self.scheduler = SchedulerSide(socket, self.plan, name="test", lookup_seconds=lookup, layered=layered, log=log,
                                        adapters=Adapters(None, name, log, started=2**62))
@@ -109,7 +110,7 @@ class Engine:
 
     def staging(self, slots: int) -> Staging:
         memory = terrace.Memory(COUNTERS_BYTES + slots * self.plan.slot_bytes)
-        self.mover: Any = ArrayMover(self.plan, memory)
+        self.mover: Any = ArrayMover(self.plan, memory, self.blocks)
         return HostStaging(self.plan, memory, self.mover)
 
     def connect(self) -> None:

@@ -139,15 +139,23 @@ std::unique_ptr<owned_prefix> of_digests(nb::handle digests, std::optional<uint8
   } else {
     check_sequence(digests, "digests");
     size_t each = width.value_or(0); // 0: the width of the first one
+    auto add = [&](std::span<const uint8_t> bytes) {
+      if (each == 0)
+        each = bytes.size();
+      if (bytes.size() != each || each > digest::max_size)
+        refuse("expected digests of the same width, at most 32 bytes, got one of " +
+               std::to_string(bytes.size()));
+      made->digests.insert(made->digests.end(), bytes.begin(), bytes.end());
+    };
     for (nb::handle one : digests) {
+      if (PyBytes_CheckExact(one.ptr())) { // an engine has thousands of them
+        add({reinterpret_cast<const uint8_t*>(PyBytes_AS_STRING(one.ptr())),
+             static_cast<size_t>(PyBytes_GET_SIZE(one.ptr()))});
+        continue;
+      }
       memory_argument given(one, memory_argument::access::reading);
       check_bytes(given);
-      if (each == 0)
-        each = given.bytes().size();
-      if (given.bytes().size() != each || each > digest::max_size)
-        refuse("expected digests of the same width, at most 32 bytes, got one of " +
-               std::to_string(given.bytes().size()));
-      made->digests.insert(made->digests.end(), given.bytes().begin(), given.bytes().end());
+      add(given.bytes());
     }
     made->digest_width = static_cast<uint8_t>(each == 0 ? digest::max_size : each);
   }

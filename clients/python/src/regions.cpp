@@ -5,6 +5,7 @@
 #include "memory_argument.hpp"
 #include "prefix.hpp"
 
+#include <algorithm>
 #include <limits>
 
 namespace terrace::python {
@@ -174,6 +175,34 @@ uint64_t start_of(uint64_t row, uint64_t row_bytes, uint64_t offset) {
   return begin;
 }
 
+/// The runs of objects in slots that lie side by side from `offset` on: in each slot a run for each of `parts`, which are pairs
+/// of an offset in the slot and a number of bytes.
+row_runs in_slots(uint64_t offset, uint64_t slot_bytes, uint64_t slots, nb::handle parts) {
+  std::vector<client::run> of_slot;
+  for (nb::handle part : parts) {
+    client::run run{.offset = part_of<uint64_t>(part[0], "a number of bytes"),
+                    .bytes = part_of<uint64_t>(part[1], "a number of bytes")};
+    if (run.offset > slot_bytes || run.bytes > slot_bytes - run.offset)
+      refuse("expected parts inside of a slot of " + std::to_string(slot_bytes) + " bytes, got " +
+             std::to_string(run.bytes) + " from " + std::to_string(run.offset) + " on");
+    of_slot.push_back(run);
+  }
+  constexpr uint64_t runs_max = 1U << 20; // the protocol's bound
+  if (slots > runs_max / std::max<uint64_t>(of_slot.size(), 1))
+    refuse("expected at most " + std::to_string(runs_max) + " runs");
+  if (slots != 0)
+    start_of(slots - 1, slot_bytes, offset); // all of them are below 2^64
+  row_runs made;
+  made.runs.reserve(slots * of_slot.size());
+  for (uint64_t slot = 0; slot < slots; ++slot)
+    for (const client::run& part : of_slot)
+      made.runs.push_back({.offset = offset + slot * slot_bytes + part.offset,
+                           .bytes = part.bytes,
+                           .stride = part.bytes,
+                           .count = 1});
+  return made;
+}
+
 } // namespace
 
 void bind_regions(nb::module_& in) {
@@ -194,6 +223,8 @@ void bind_regions(nb::module_& in) {
           },
           nb::arg("rows"), nb::arg("row_bytes"), nb::kw_only(), nb::arg("offset") = 0, nb::arg("stride") = 0,
           nb::arg("count") = 1)
+      .def_static("in_slots", in_slots, nb::arg("offset"), nb::arg("slot_bytes"), nb::arg("slots"),
+                  nb::arg("parts"))
       .def("__len__", [](const row_runs& self) { return self.runs.size(); })
       .def("__repr__",
            [](const row_runs& self) { return "<terrace.Rows: " + std::to_string(self.runs.size()) + ">"; });

@@ -57,6 +57,31 @@ nb::object await_lookup(connection_handle& self, const nb::bytes& id, std::optio
   });
 }
 
+nb::object submit_announce(connection_handle& self, space_handle& space, nb::handle what,
+                           const nb::bytes& name, std::optional<owned_options*> options,
+                           const timeout& limit) {
+  prefix_argument prefix(what);
+  client::announcement request{.in = space_in(self.in, space),
+                               .what = prefix.view(),
+                               .name = id_of<lookup_id>(name),
+                               .options = options_of(options)};
+  auto until = deadline_of(limit);
+  return begin<client::announced_chunks>({self.in, nullptr}, until, [&](client::connection& daemon) {
+    return daemon.async().announce(request, until);
+  });
+}
+
+template <bool waits>
+nb::object follow(connection_handle& self, const nb::bytes& name, uint32_t chunks,
+                  std::optional<owned_options*> options, const timeout& limit) {
+  auto id = id_of<lookup_id>(name);
+  auto with = options_of(options);
+  auto until = deadline_of(limit);
+  return run<client::announced_chunks, waits>({self.in, nullptr}, until, [&](client::connection& daemon) {
+    return daemon.async().follow(id, chunks, until, with);
+  });
+}
+
 /// Checks that places read under the lease before can be given up.
 void check_unused(const lease_argument& leased) {
   if (!leased.held || leased.held->reads_in_use == 0)
@@ -320,6 +345,10 @@ void bind_requests(nb::module_& in, connection_class& to) {
             nb::arg("lease") = false, nb::arg("tiers") = nothing, nb::arg("id") = none,
             nb::arg("digests") = false, nb::arg("options") = none, nb::arg("timeout") = none);
   bind_both(to, "await_lookup", await_lookup<true>, await_lookup<false>, nb::arg("id"), nb::kw_only(),
+            nb::arg("options") = none, nb::arg("timeout") = none);
+  to.def("submit_announce", submit_announce, nb::arg("space"), nb::arg("what"), nb::arg("name"),
+         nb::kw_only(), nb::arg("options") = none, nb::arg("timeout") = none);
+  bind_both(to, "follow", follow<true>, follow<false>, nb::arg("name"), nb::kw_only(), nb::arg("chunks") = 0,
             nb::arg("options") = none, nb::arg("timeout") = none);
   bind_both(to, "read_lease", read_lease<true>, read_lease<false>, nb::arg("lease"), nb::kw_only(),
             nb::arg("first_chunk") = 0, nb::arg("chunks") = 0, nb::arg("pools") = nothing,

@@ -71,6 +71,10 @@ nb::object to_python(const answer_context&, client::load_result&& loaded) {
 }
 nb::object to_python(const answer_context&, client::store_result&& stored) { return nb::cast(stored); }
 
+nb::object to_python(const answer_context&, client::announced_chunks&& announced) {
+  return nb::cast(announced);
+}
+
 nb::object to_python(const answer_context& with, client::reservation&& reserved) {
   return nb::cast(reservation_handle(std::make_shared<held_reservation>(with.in, std::move(reserved))));
 }
@@ -120,6 +124,14 @@ void bind_tickets(nb::module_& in) {
       .def("__repr__", [](const client::store_result& self) {
         return "<terrace.Stored: " + std::to_string(self.stored_chunks) + " chunks new, " +
                std::to_string(self.present_chunks) + " present>";
+      });
+  nb::class_<client::announced_chunks>(in, "Announced")
+      .def_ro("announced_chunks", &client::announced_chunks::announced)
+      .def_ro("found_chunks", &client::announced_chunks::found)
+      .def_ro("ended", &client::announced_chunks::ended)
+      .def("__repr__", [](const client::announced_chunks& self) {
+        return "<terrace.Announced: " + std::to_string(self.found) + " of " + std::to_string(self.announced) +
+               (self.ended ? " chunks, ended>" : " chunks>");
       });
   nb::class_<ticket_handle>(in, "Ticket", nb::is_generic())
       .def_prop_ro("done", [](ticket_handle& self) { return self.request->done(); })

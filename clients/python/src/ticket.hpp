@@ -24,6 +24,7 @@ nb::object to_python(const answer_context& with, client::located_objects&& locat
 nb::object to_python(const answer_context& with, client::load_result&& loaded);
 nb::object to_python(const answer_context& with, client::store_result&& stored);
 nb::object to_python(const answer_context& with, client::reservation&& reserved);
+nb::object to_python(const answer_context& with, client::announced_chunks&& announced);
 
 class ticket {
  public:

@@ -11,6 +11,7 @@
 from importlib.metadata import PackageNotFoundError, version as _version
 
 from ._libterrace import (
+    Announced,
     Arrivals,
     Bell,
     Buffer,
@@ -72,6 +73,7 @@ except PackageNotFoundError:  # the package runs from a tree that is not install
     __version__ = "0"
 
 __all__ = [
+    "Announced",
     "Arrivals",
     "BadRequest",
     "Bell",

@@ -247,6 +247,10 @@ class Rows:
     def __init__(
         self, rows: Tokens, row_bytes: int, *, offset: int = 0, stride: int = 0, count: int = 1
     ) -> None: ...
+    @staticmethod
+    def in_slots(offset: int, slot_bytes: int, slots: int, parts: Sequence[tuple[int, int]]) -> Rows:
+        """The runs of objects in slots that lie side by side from `offset` on: in each slot a run for each of `parts`, which
+        are pairs of an offset in the slot and a number of bytes."""
     def __len__(self) -> int: ...
 
 @final
@@ -391,6 +395,19 @@ class Reservation:
     def write(self, sources: Sequence[BytesLike]) -> None:
         """Copies one source per object."""
     def abort(self) -> None: ...
+
+@final
+class Announced:
+    """How far an announcement has got."""
+
+    @property
+    def announced_chunks(self) -> int: ...
+    @property
+    def found_chunks(self) -> int:
+        """Leading ones that are present."""
+    @property
+    def ended(self) -> bool:
+        """True if no more of them will come."""
 
 @final
 class Ticket(Generic[T]):
@@ -620,6 +637,25 @@ class Connection:
     def submit_await_lookup(
         self, id: bytes, *, options: Options | None = None, timeout: float | None = None
     ) -> Ticket[Lookup]: ...
+    def submit_announce(
+        self,
+        space: Space,
+        what: Prefix | Tokens,
+        name: bytes,
+        *,
+        options: Options | None = None,
+        timeout: float | None = None,
+    ) -> Ticket[Announced]:
+        """Tells who follows `name`, 16 bytes, that this client is going to store these chunks. The ticket is done when all are
+        present, from whatever connection. Cancel it if they will not be stored; it ends with this connection in any case."""
+    def follow(
+        self, name: bytes, *, chunks: int = 0, options: Options | None = None, timeout: float | None = None
+    ) -> Announced:
+        """Waits until the first `chunks` (0: all) of what was announced as `name` are present, or no more of them will come;
+        also if it is announced after this call."""
+    def submit_follow(
+        self, name: bytes, *, chunks: int = 0, options: Options | None = None, timeout: float | None = None
+    ) -> Ticket[Announced]: ...
     def cancel_lookup(self, id: bytes, *, timeout: float | None = None) -> bool: ...
     def adopt(self, id: bytes) -> Lease:
         """Returns a handle on a lease that another connection took. The handle releases that lease. For reading under

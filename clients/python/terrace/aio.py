@@ -83,6 +83,8 @@ class Connection:
 
     lookup = _asks(blocking.Connection.submit_lookup)
     await_lookup = _asks(blocking.Connection.submit_await_lookup)
+    announce = _asks(blocking.Connection.submit_announce)
+    follow = _asks(blocking.Connection.submit_follow)
     read_lease = _asks(blocking.Connection.submit_read_lease)
     load = _asks(blocking.Connection.submit_load)
     store = _asks(blocking.Connection.submit_store)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import queue
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ._libterrace import Lookup, Options, Prefix, Space, Ticket
 from .errors import DeadlineExceeded, Error
@@ -18,8 +18,10 @@ from .options import Limits
 from .spaces import SpaceSpec
 
 SECONDS_BETWEEN_LINES = 60.0  # interval of log lines of one kind
+PAGES_MAX = 16_384  # pages of one request, far below each bound of the protocol
+ALONE_MAX = 64  # lookups of one page each that are in flight together
+ROUNDS = 4  # lookups one after the other before those that are left are asked for one by one
 LOAD_OPTIONS = Options(priority=64)
-PAGES_OF_A_REQUEST = 65536  # docs/protocol.md
 
 Runs = Sequence[tuple[int, int]]
 
@@ -53,28 +55,85 @@ class Pages:
         self._link.close()
 
     def found(self, spec: SpaceSpec, digests: Sequence[bytes]) -> int:
-        """Returns how many of the pages the space has, up to the first that it lacks. Of more pages than a request may
-        name, the first are asked for: a part of a prompt is better than nothing of it."""
+        """Returns how many of the pages the space has, up to the first that it lacks."""
+        count = 0
+        while count < len(digests):
+            part = digests[count:count + PAGES_MAX]
+            found = self._found(spec, part)
+            count += found
+            if found < len(part):
+                break
+        return count
+
+    def present(self, spec: SpaceSpec, digests: Sequence[bytes]) -> list[bool]:
+        """Returns for each of the pages whether the space has it."""
+        present = [False] * len(digests)
+        begin = 0
+        for _ in range(ROUNDS):
+            count = self.found(spec, digests[begin:])
+            present[begin:begin + count] = [True] * count
+            begin += count + 1  # the one behind them is absent
+            if begin >= len(digests):
+                return present
+        for number in range(begin, len(digests), ALONE_MAX):
+            part = self._each_found(spec, digests[number:number + ALONE_MAX])
+            present[number:number + len(part)] = part
+        return present
+
+    def _each_found(self, spec: SpaceSpec, digests: Sequence[bytes]) -> list[bool]:
+        session = self._link.session
+        found = [False] * len(digests)
+        if session is None or self._is_late(session):
+            return found
+        until = time.monotonic() + self._limits.lookup
+        try:
+            space = self._space(session, spec, self._limits.lookup)
+            tickets = [session.connection.submit_lookup(space, Prefix.of_digests([digest]), timeout=self._limits.lookup)
+                       for digest in digests]
+            for number, ticket in enumerate(tickets):
+                try:
+                    found[number] = ticket.result(max(0.0, until - time.monotonic())).found_chunks == 1
+                except DeadlineExceeded:
+                    if not ticket.done:
+                        self._late = (session, ticket)
+                    self._tell_late()
+                    break
+        except Error as problem:
+            self._failed(session, "a lookup", problem)
+        return found
+
+    def _found(self, spec: SpaceSpec, digests: Sequence[bytes]) -> int:
         session = self._link.session
         if session is None or not digests or self._is_late(session):
             return 0
         try:
             space = self._space(session, spec, self._limits.lookup)
-            asked = Prefix.of_digests(digests[:PAGES_OF_A_REQUEST])
-            ticket = session.connection.submit_lookup(space, asked, timeout=self._limits.lookup)
+            ticket = session.connection.submit_lookup(space, Prefix.of_digests(digests), timeout=self._limits.lookup)
             try:
                 return ticket.result(self._limits.lookup).found_chunks
             except DeadlineExceeded:
                 if not ticket.done:
                     self._late = (session, ticket)
-                self._tell("late", f"no answer to a lookup within {self._limits.lookup} s: everything misses until it comes")
+                self._tell_late()
         except Error as problem:
             self._failed(session, "a lookup", problem)
         return 0
 
+    def _tell_late(self) -> None:
+        self._tell("late", f"no answer to a lookup within {self._limits.lookup} s: everything misses until it comes")
+
     def load(self, spec: SpaceSpec, digests: Sequence[bytes], runs: Runs, runs_per_object: Sequence[int]) -> int:
         """Loads pages, and returns how many arrived, up to the first that did not. `runs`: (offset, bytes) in the
         pool, page after page."""
+        arrived = 0
+        for first, end, some in _parts(runs, runs_per_object, len(digests)):
+            came = self._load(spec, digests[first:end], some, runs_per_object[first:end])
+            arrived += came
+            if came < end - first:
+                break
+        return arrived
+
+    def _load(self, spec: SpaceSpec, digests: Sequence[bytes], runs: Runs, runs_per_object: Sequence[int]) -> int:
         session = self._link.session
         if session is None:
             return 0
@@ -94,6 +153,15 @@ class Pages:
     ) -> bool:
         """Stores pages, and returns whether they are present now. `parent`: the page before the first; the daemon
         keeps it as long as the pages after it."""
+        for first, end, some in _parts(runs, runs_per_object, len(digests)):
+            if not self._store(spec, digests[first:end], some, runs_per_object[first:end], parent):
+                return False
+            parent = digests[end - 1]
+        return True
+
+    def _store(
+        self, spec: SpaceSpec, digests: Sequence[bytes], runs: Runs, runs_per_object: Sequence[int], parent: bytes
+    ) -> bool:
         session = self._link.session
         if session is None:
             return False
@@ -165,3 +233,13 @@ class Pages:
         if now - self._told.get(kind, -SECONDS_BETWEEN_LINES) >= SECONDS_BETWEEN_LINES:
             self._told[kind] = now
             self._log.warning("Terrace: %s", text)
+
+
+def _parts(runs: Runs, runs_per_object: Sequence[int], pages: int) -> Iterator[tuple[int, int, Runs]]:
+    """Divides a batch: the first page and the end of each part, and its runs."""
+    at = 0
+    for first in range(0, pages, PAGES_MAX):
+        end = min(pages, first + PAGES_MAX)
+        count = sum(runs_per_object[first:end])
+        yield first, end, runs if end - first == pages else runs[at:at + count]
+        at += count

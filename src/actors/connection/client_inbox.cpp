@@ -319,7 +319,8 @@ void client_inbox::confirmed(pid_t pid) {
 void client_inbox::drain() {
   auto follows = life_.drain(requests_.empty());
   show_phase();
-  for (auto waits : {protocol::kind::subscribe, protocol::kind::recent_lookups})
+  using protocol::kind;
+  for (auto waits : {kind::subscribe, kind::recent_lookups, kind::announce, kind::follow})
     for (request_id id : requests_.of(waits)) // nothing else may ever answer them
       cancel(id, errc::busy);
   take(follows);

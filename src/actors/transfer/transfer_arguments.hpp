@@ -6,6 +6,7 @@
 #include "actors/transfer/tier_handle.hpp"
 #include "base/credit_gate.hpp"
 #include "base/tier_properties.hpp"
+#include "group/announcements.hpp"
 #include "group/recent_lookups.hpp"
 #include "index/tenant_directory.hpp"
 #include "memory/segmented_arena.hpp"
@@ -60,6 +61,7 @@ struct trust_group : tier_list<tier_handle>, volume_state {
   std::shared_ptr<event_log> events =
       std::make_shared<event_log>(event_log::events_max, steady_seconds);       ///< of all tiers
   std::shared_ptr<recent_lookups> lookups = std::make_shared<recent_lookups>(); ///< those under a lease
+  std::shared_ptr<announcements> announced = std::make_shared<announcements>();
   std::shared_ptr<copier_pool> copiers;
   std::shared_ptr<std::atomic<bool>> checking =
       std::make_shared<std::atomic<bool>>(false);      ///< one check at a time

@@ -27,6 +27,7 @@ struct prefix_subject {
   bool hold = false; ///< hold the objects that are found
   bool note_access =
       false; ///< holding is an access, unless an inference was reported; a probe without hold is no access
+  bool counts = true; ///< the tiers count hits and misses
 };
 
 /// The objects that one tier has.

@@ -45,7 +45,7 @@ bool prefix_search::probes_note_access() const { return one_slice() && !has_trai
 probe_request prefix_search::probe() {
   if (!now_.objects)
     now_ = objects_.cut(first_, slice_objects);
-  return {now_.objects, of_.hold, of_.note_access && probes_note_access(), now_.range};
+  return {now_.objects, of_.hold, of_.note_access && probes_note_access(), now_.range, of_.counts};
 }
 
 /// `from` is the first of the slice's objects that `present` is about.
@@ -98,7 +98,7 @@ std::optional<prefix_search::counted> prefix_search::read(size_t tier, const tie
     return std::nullopt;
   size_t hits = present->count(), objects = present->size();
   add_present(tier, std::move(*present), from);
-  return counted{hits, objects - hits};
+  return of_.counts ? counted{hits, objects - hits} : counted{};
 }
 
 found_prefix prefix_search::take() {

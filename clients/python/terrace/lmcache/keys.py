@@ -80,14 +80,14 @@ def family_of(key: str) -> tuple[Family, bytes]:
 
 
 def runs_of(keys: Sequence[str]) -> list[tuple[Family, list[int], list[bytes]]]:
-    """Groups keys by family, in their order: their places and digests."""
-    families: dict[Family, tuple[list[int], list[bytes]]] = {}
+    """Groups keys by family, in their order: their places and digests, which have one width."""
+    families: dict[tuple[Family, int], tuple[list[int], list[bytes]]] = {}
     for place, key in enumerate(keys):
         family, digest = family_of(key)
-        places, digests = families.setdefault(family, ([], []))
+        places, digests = families.setdefault((family, len(digest)), ([], []))
         places.append(place)
         digests.append(digest)
-    return [(family, *rest) for family, rest in families.items()]
+    return [(family, *rest) for (family, _), rest in families.items()]
 
 
 def spec_of(family: Family, nbytes: int, owner: Owner) -> SpaceSpec:

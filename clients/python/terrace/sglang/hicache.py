@@ -32,6 +32,8 @@ from .pools import CopiedPool, Door, OpenDoor, PagePool, SharedPool, StagedPool,
 logger = logging.getLogger("sglang.terrace")
 
 KV = "kv"
+# Versions that let several ranks agree on a length ask for all of them.
+TELLS_LENGTHS = "restorable_prefix_pages" in getattr(PoolTransferResult, "__dataclass_fields__", {})
 
 
 def _version() -> str:
@@ -143,17 +145,18 @@ class TerraceHiCache(HiCacheStorage):  # type: ignore[misc]
         digests = digests_of(keys)
         pages = self._pools[KV].found(digests)
         hits = {KV: pages}
-        usable = pages
+        restorable = set(range(1, pages + 1))  # lengths of prefixes of which each pool has what it needs
         for transfer in pool_transfers or []:
             if transfer.hit_policy == PoolHitPolicy.ALL_PAGES:
-                covered = self._found_in(transfer.name, digests[:pages])
+                fits = set(range(1, self._found_in(transfer.name, digests[:pages]) + 1))
             elif transfer.hit_policy == PoolHitPolicy.TRAILING_PAGES:
-                covered = self._trailing_in(transfer.name, digests[:pages], max(1, len(transfer.keys or ())))
+                fits = self._ends_in(transfer.name, digests[:pages], max(1, len(transfer.keys or ())))
             else:
                 continue  # the transfer decides nothing
-            hits[str(transfer.name)] = covered
-            usable = min(usable, covered)
-        return PoolTransferResult(usable, hits)
+            hits[str(transfer.name)] = max(fits, default=0)
+            restorable &= fits
+        lengths = {"restorable_prefix_pages": sorted(restorable)} if TELLS_LENGTHS else {}
+        return PoolTransferResult(max(restorable, default=0), hits, **lengths)
 
     def batch_get_v2(self, transfers: list[Any], extra_info: Any = None) -> dict[str, list[bool]]:
         results = {}
@@ -177,16 +180,16 @@ class TerraceHiCache(HiCacheStorage):  # type: ignore[misc]
         pool = self._pools.get(str(name))
         return pool.found(digests) if pool is not None else 0
 
-    def _trailing_in(self, name: Any, digests: Sequence[bytes], trailing: int) -> int:
-        """Returns the longest prefix whose last `trailing` pages are present."""
-        end = len(digests)
-        while end > 0:
-            window = digests[max(0, end - trailing):end]
-            found = self._found_in(name, window)
-            if found == len(window):
-                return end
-            end -= len(window) - found  # the window must end before the missing page
-        return 0
+    def _ends_in(self, name: Any, digests: Sequence[bytes], trailing: int) -> set[int]:
+        """Returns the lengths of the prefixes whose last `trailing` pages are present."""
+        pool = self._pools.get(str(name))
+        ends: set[int] = set()
+        count = 0  # present ones in a row
+        for end, here in enumerate(pool.present(digests) if pool is not None else (), 1):
+            count = count + 1 if here else 0
+            if count >= min(trailing, end):
+                ends.add(end)
+        return ends
 
     def _pool_for(self, transfer: Any, keys: Sequence[str]) -> PagePool | None:
         """Returns None if SGLang asks for something other than one page per key."""

@@ -59,5 +59,16 @@ def _some(thing: Any, names: Sequence[str]) -> dict[str, Any]:
 
 def digests_of(keys: Iterable[str]) -> list[bytes]:
     """Returns the digests of SGLang's keys, which are SHA-256 in hexadecimal digits; keys of its `unified` scheme have
-    a suffix."""
-    return [bytes.fromhex(key) if len(key) == 64 else hashlib.sha256(key.encode()).digest() for key in keys]
+    a suffix. Any other text is a key, too."""
+    return [_digest_of(key) for key in keys]
+
+
+def _digest_of(key: str) -> bytes:
+    if len(key) == 64:
+        try:
+            digest = bytes.fromhex(key)
+        except ValueError:
+            digest = b""
+        if len(digest) == 32 and digest.hex() == key:  # not the same digits in capitals, and no blanks
+            return digest
+    return hashlib.sha256(key.encode()).digest()

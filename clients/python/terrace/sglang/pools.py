@@ -32,6 +32,9 @@ class Door:
     def found(self, digests: Sequence[bytes]) -> int:
         return self._pages.found(self._spec, digests)
 
+    def present(self, digests: Sequence[bytes]) -> list[bool]:
+        return self._pages.present(self._spec, digests)
+
     def load(self, digests: Sequence[bytes], runs: Runs, runs_per_object: Sequence[int]) -> int:
         return self._pages.load(self._spec, digests, runs, runs_per_object)
 
@@ -49,9 +52,10 @@ OpenDoor = Callable[[HostPool, str], Door]  #: with the name of what it is for
 
 
 class PagePool(Protocol):
-    """The pages of one SGLang pool in the daemon. `found`, `load` and `store` are called by one thread each."""
+    """The pages of one SGLang pool in the daemon. `found` and `present`, `load`, and `store` are called by one thread each."""
 
     def found(self, digests: Sequence[bytes]) -> int: ...
+    def present(self, digests: Sequence[bytes]) -> list[bool]: ...
     def load(self, digests: Sequence[bytes], indices: Any) -> int: ...
     def store(self, digests: Sequence[bytes], indices: Any, parent: bytes = b"") -> bool: ...
     def clear(self) -> None: ...
@@ -70,6 +74,9 @@ class _Doors:
 
     def found(self, digests: Sequence[bytes]) -> int:
         return self.questions.found(digests)
+
+    def present(self, digests: Sequence[bytes]) -> list[bool]:
+        return self.questions.present(digests)
 
     def clear(self) -> None:
         self.questions.clear()
@@ -112,7 +119,7 @@ class SharedPool(_Doors):
     def _runs(self, digests: Sequence[bytes], indices: Any) -> tuple[list[tuple[int, int]], list[int]]:
         addresses, sizes = self._pool.get_page_buffer_meta(indices)
         runs = [(address - self._base, size) for address, size in zip(addresses, sizes, strict=True)]
-        return runs, [len(runs) // len(digests)] * len(digests)
+        return runs, [len(runs) // max(1, len(digests))] * len(digests)
 
 
 class StagedPool(_Doors):

@@ -45,11 +45,13 @@ class Report:
     away: bool = False  #: a worker has no connection to the daemon, so it fails all loads
     keeps: bool = False  #: a worker has KV to copy from its blocks when there is room, so more steps are needed
     changed: bool = False  #: `away` or `keeps` differs from that worker's last report
+    not_stored: set[str] = field(default_factory=set)  #: requests of which chunks were not stored
 
     def add(self, other: Report) -> Report:
         for number, workers in other.ended.items():
             self.ended[number] = self.ended.get(number, 0) + workers
         self.failed |= other.failed
+        self.not_stored |= other.not_stored
         self.failures = max(self.failures, other.failures)
         self.unusable = self.unusable or other.unusable
         self.away = self.away or other.away
@@ -58,4 +60,4 @@ class Report:
         return self
 
     def __bool__(self) -> bool:
-        return bool(self.ended or self.failed or self.unusable or self.away or self.keeps or self.changed)
+        return bool(self.ended or self.failed or self.not_stored or self.unusable or self.away or self.keeps or self.changed)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from .._libterrace import Rows
 from ..spaces import HitRule, Pool, SpaceSpec
 from ..weights import Weights, model_name
 
@@ -55,11 +56,10 @@ class Plan:
         computes from wrong KV."""
         return self.groups == 1 and self.workers == 1
 
-    def runs(self, offset: int, parts: Sequence[Part], slot: int, chunks: int) -> list[tuple[int, int]]:
+    def runs(self, offset: int, parts: Sequence[Part], slot: int, chunks: int) -> Rows:
         """Returns the places of these parts of chunks in slots, the first of which begins at `offset`."""
         places = [(part.offset, part.nbytes) for part in parts]
-        first = [offset + (slot + i) * self.slot_bytes for i in range(chunks)]
-        return [(begin + inside, nbytes) for begin in first for inside, nbytes in places]
+        return Rows.in_slots(offset + slot * self.slot_bytes, self.slot_bytes, chunks, places)
 
     def of_rank(self, rank: int) -> Plan:
         return replace(self, spec=replace(self.spec, rank=rank))

@@ -20,7 +20,9 @@ from ..link import HANDSHAKE_SECONDS, Link, Session
 from ..spaces import Tier
 from .adapters import Adapters, Tags
 from .block_hashes import BlockHashes, EnginesHashes
+from .handover import Handover
 from .orders import NULL_BLOCK, LoadOrder, Report, StoreOrder
+from .parameters import Parameters, parameters_of
 from .plan import Plan
 
 # so small that a send never waits: everything in flight fits into any socket's buffer
@@ -66,9 +68,10 @@ class Counters:
 class SchedulerSide:
     def __init__(
         self, path: str, plan: Plan, *, name: str, lookup_seconds: float, layered: bool, log: logging.Logger,
-        adapters: Adapters, hashes: BlockHashes = EnginesHashes(),
+        adapters: Adapters, hashes: BlockHashes = EnginesHashes(), store_seconds: float = 60.0,
     ) -> None:
-        """`layered`: what is in host memory is loaded in the step that uses it, if the plan allows it."""
+        """`layered`: what is in host memory is loaded in the step that uses it, if the plan allows it. `store_seconds`: by
+        then workers have stored what they were told to, or do not."""
         self._link = Link(path, name, [plan.spec], None, log)
         self._plan, self._log, self._lookup_seconds = plan, log, lookup_seconds
         self._layered = layered and plan.layered
@@ -91,6 +94,8 @@ class SchedulerSide:
         self._reports = 0
         self._away = False  # a worker had no connection to the daemon when it last reported
         self._told: dict[str, float] = {}
+        self._parameters: dict[str, Parameters] = {}  # of each request
+        self._handover = Handover(store_seconds, self._tell)
         self.counters = Counters()
 
     @property
@@ -122,6 +127,8 @@ class SchedulerSide:
             return 0, False
         if (tags := self._tags_of(request)) is None:
             return 0, False
+        if self._hands_over(request, tags, count if count * chunk > computed else 0):
+            return None, False
         asked = self._asked.get(name)
         if asked is None:
             if count * chunk <= computed or computed % chunk:
@@ -143,6 +150,22 @@ class SchedulerSide:
         if external <= 0 or asked.lease is None:
             return 0, False
         return external, not (self._layered and self._in_memory(asked, computed // chunk, (computed + external) // chunk))
+
+    def _hands_over(self, request: Any, tags: Tags, wanted: int) -> bool:
+        """Announces what the request stores, if it says so. Returns whether it has to wait for chunks that another engine
+        stores."""
+        name = request.request_id
+        if (asks := self._parameters.get(name)) is None:
+            asks = parameters_of(request, lambda text: self._tell("parameters", text))
+            self._parameters[name] = asks
+        session = self._link.session
+        if asks.announce and session is not None:
+            chunks = min(request.num_tokens // self._plan.chunk_tokens, len(request.block_hashes) // self._plan.hashes_per_chunk)
+            self._handover.announce(name, session, asks.announce, self._digests(request, 0, chunks), tags)
+        if not asks.follow or not wanted:
+            return False
+        self._poll()
+        return self._handover.follows(name, self._link.session, asks.follow, wanted, asks.follow_seconds)
 
     def _may_be_back(self, asked: _Asked) -> bool:
         """A worker that was away reports in each step whether it still is, and its last report may be long ago."""
@@ -245,6 +268,9 @@ class SchedulerSide:
         """Returns the orders of a step; `output` is vLLM's SchedulerOutput."""
         loads, self._orders = self._orders, []
         stores: list[StoreOrder] = []
+        if len(self._handover):
+            self._poll()
+        self._handover.advance(self._link.session)
         for new in output.scheduled_new_reqs:
             self._give(new.block_ids, new.num_computed_tokens)
             if (track := self._tracks.get(new.req_id)) is not None:
@@ -302,7 +328,7 @@ class SchedulerSide:
 
     def _digests(self, request: Any, first: int, end: int) -> list[bytes]:
         scale, hashes = self._plan.hashes_per_chunk, self._hashes.of(request)
-        return [bytes(hashes[(i + 1) * scale - 1]) for i in range(first, end)]
+        return list(hashes[(first + 1) * scale - 1 : end * scale : scale])
 
     # ---- what has become of it ----
 
@@ -316,6 +342,7 @@ class SchedulerSide:
                     self._leases[number] = (lease, name, left - workers)
                 else:
                     self._release(self._leases.pop(number)[0])
+        self._handover.withdraw(report.not_stored)
         self._failed |= report.failed & self._tracks.keys()
         if report.failures > self._failures or report.failed:
             self._failures = max(self._failures, report.failures)
@@ -328,7 +355,9 @@ class SchedulerSide:
         """The request is over."""
         if (asked := self._asked.pop(name, None)) is not None and asked.lease is not None:
             self._release(asked.lease)
-        self._tracks.pop(name, None)
+        track = self._tracks.pop(name, None)
+        self._handover.finished(name, (track.stored or 0) if track is not None else 0)
+        self._parameters.pop(name, None)
         self._tags.pop(name, None)
         self._computed.pop(name, None)
         self._hashes.forget(name)

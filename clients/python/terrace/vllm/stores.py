@@ -44,11 +44,12 @@ class _Kept:
 class Stores:
     def __init__(
         self, transfers: Transfers, staging: Staging, plan: Plan, *, seconds: float, keeps: bool,
-        on_stored: Callable[[Stored], None], on_failed: Callable[[], None], on_left_out: Callable[[str, int], None],
+        on_stored: Callable[[Stored], None], on_failed: Callable[[], None],
+        on_left_out: Callable[[str, int, set[str]], None],
     ) -> None:
         """`seconds`: the daemon ends a store by then, and an order is kept no longer. `keeps`: the engine says which
         blocks it overwrites (`overwritten`); otherwise nothing is kept after its step. `on_left_out` is told one of
-        REASONS and the number of chunks."""
+        REASONS, the number of chunks, and of which requests they are."""
         self._transfers, self._staging, self._plan = transfers, staging, plan
         self._seconds, self._keeps = seconds, keeps
         self._on_stored, self._on_failed, self._on_left_out = on_stored, on_failed, on_left_out
@@ -79,7 +80,8 @@ class Stores:
             self._leave_out_all("away")
         until = time.monotonic() - self._seconds
         while self._kept and self._kept[0].since < until:
-            self._leave_out("late", self._kept.pop(0).left)
+            late = self._kept.pop(0)
+            self._leave_out("late", late.left, {late.order.request})
 
     def overwritten(self, blocks: Set[int]) -> None:
         """The engine is about to overwrite these blocks. Of each order the chunks before the first such block stay."""
@@ -88,7 +90,7 @@ class Stores:
             firsts = [i for of_group in for_each_group for i, block in enumerate(of_group) if block in blocks]
             if firsts:
                 end = one.done + min(firsts)
-                self._leave_out("overwritten", one.end - end)
+                self._leave_out("overwritten", one.end - end, {one.order.request})
                 one.end = end
         self._kept = [one for one in self._kept if one.left]
 
@@ -97,13 +99,14 @@ class Stores:
         self._leave_out_all("cleared")
 
     def _leave_out_all(self, reason: str) -> None:
-        left, self._kept = self.kept, []
-        self._leave_out(reason, left)
+        left, requests = self.kept, {one.order.request for one in self._kept}
+        self._kept = []
+        self._leave_out(reason, left, requests)
 
-    def _leave_out(self, reason: str, chunks: int) -> None:
+    def _leave_out(self, reason: str, chunks: int, requests: set[str]) -> None:
         if chunks:
             self._transfers.tell(reason, f"{chunks} blocks are not stored: {REASONS[reason]}")
-            self._on_left_out(reason, chunks)
+            self._on_left_out(reason, chunks, requests)
 
     def _store_window(self, one: _Kept) -> bool:
         """Sends the next chunks of an order. False: there is no room."""
@@ -131,17 +134,17 @@ class Stores:
                 session.spaces[0], Prefix.of_digests(chain, tags=order.tags), session.region, runs,
                 first_chunk=len(chain) - taken, after=after, timeout=self._seconds,
             ),
-            lambda result: self._end(result, taken),
+            lambda result: self._end(result, taken, order.request),
         )
         self._transfers.done_with(window)
         if not sent:  # nothing can follow chunks that are not there
-            self._leave_out("failed", one.left)
+            self._leave_out("failed", one.left, {order.request})
             one.end = one.done
         return True
 
-    def _end(self, result: Result, chunks: int) -> None:
+    def _end(self, result: Result, chunks: int, request: str) -> None:
         if isinstance(result, Stored):
             self._on_stored(result)
         else:
             self._on_failed()
-            self._leave_out("failed", chunks)
+            self._leave_out("failed", chunks, {request})

@@ -128,7 +128,7 @@ class WorkerSide:
         the scheduler knew it when it made the orders."""
         self._layered.finish()
         if failures_seen != self._failures:  # KV computed since then may depend on KV that did not come
-            self._leave_out("spoiled", sum(len(order.digests) for order in orders))
+            self._leave_out("spoiled", sum(len(order.digests) for order in orders), {order.request for order in orders})
             return
         self._stores.store(orders)
 
@@ -203,5 +203,6 @@ class WorkerSide:
     def _fail_store(self) -> None:
         self.counters.stores_failed += 1
 
-    def _leave_out(self, reason: str, chunks: int) -> None:
+    def _leave_out(self, reason: str, chunks: int, requests: set[str]) -> None:
+        self._report.not_stored |= requests
         self.counters.leave_out(reason, chunks)
