@@ -59,6 +59,7 @@ std::span<const benchmark> benchmarks() {
        remote_lookup},
       {"remote_stopped", "a lookup and a load while redis-server stands still, and the first hit afterwards",
        remote_stopped},
+      {"remote_scale", "what stores have to do for 10, 100 and 1,000 daemons, simulated", remote_scale},
       {"reference_engine", "64 requests of a small transformer with their KV in the daemon, and without",
        reference_engine},
       {"engine_ttft", "its time to the first token behind 4,096 tokens from host memory and disk",

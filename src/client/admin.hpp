@@ -115,6 +115,12 @@ struct explain_result {
   std::vector<explained_chunks> runs;
 };
 
+/// A node of a cluster that is a remote tier's store.
+struct remote_node {
+  std::string address, state, reason; ///< as those of the store
+  uint32_t slots = 0;
+};
+
 /// The remote tier of the trust group.
 struct remote_state {
   std::string address, prefix;
@@ -131,7 +137,8 @@ struct remote_state {
   bool memory = false;                    ///< the server has told the next three
   uint64_t used_bytes = 0, max_bytes = 0; ///< max_bytes 0: no bound
   std::string policy;
-  std::string memory_refused; ///< why it has not
+  std::string memory_refused;     ///< why it has not
+  std::vector<remote_node> nodes; ///< none: the store is no cluster
 };
 
 struct remote_step {

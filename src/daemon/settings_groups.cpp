@@ -296,9 +296,16 @@ problems remote_options::contradictions() const {
   if (auto parsed = remote::parse_store_address(address); !parsed)
     found.push_back({"remote.address", address.empty() ? "is missing" : "is \"" + address + "\"",
                      parsed.error().text, "write the address of a Valkey or Redis server"});
-  if (!password_file.empty() && !is_whole_path(password_file))
-    found.push_back(
-        {"remote.password_file", "is \"" + password_file + "\"", "an absolute path", "begin it with '/'"});
+  const auto where = remote::parse_store_address(address);
+  const std::pair<const char*, const std::string*> passwords[] = {
+      {"remote.password_file", &password_file}, {"remote.sentinel_password_file", &sentinel_password_file}};
+  for (const auto& [option, value] : passwords)
+    if (!value->empty() && !is_whole_path(*value))
+      found.push_back({option, "is \"" + *value + "\"", "an absolute path", "begin it with '/'"});
+  if (!sentinel_password_file.empty() && where && where->at != remote::store_address::kind::sentinels)
+    found.push_back({"remote.sentinel_password_file",
+                     "is \"" + sentinel_password_file + "\", but the address names no sentinels",
+                     "an address that begins with sentinel:// or sentinel+tls://", "remove the option"});
   const std::pair<const char*, const std::string*> of_tls[] = {{"remote.tls_ca_file", &tls_ca_file},
                                                                {"remote.tls_client_file", &tls_client_file}};
   for (const auto& [option, value] : of_tls) {
@@ -306,9 +313,9 @@ problems remote_options::contradictions() const {
       continue;
     if (!is_whole_path(*value))
       found.push_back({option, "is \"" + *value + "\"", "an absolute path", "begin it with '/'"});
-    if (!address.starts_with("rediss://"))
+    if (!where || !where->tls)
       found.push_back({option, "is \"" + *value + "\", but the address asks for no TLS",
-                       "an address that begins with rediss://",
+                       "an address that begins with rediss://, sentinel+tls:// or cluster+tls://",
                        "write rediss:// in front of the address, or remove the option"});
   }
   if (realm_key_file.empty())

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <tuple>
 
 namespace terrace {
 
@@ -145,12 +146,15 @@ std::vector<option_problem> machine_problems(const settings& with, const std::st
       found.push_back({"remote.realm_key_file", "is not usable: " + realm.error().text,
                        "a plain file that only the daemon's user reads, with 32 to 1024 random bytes",
                        "make one with `head -c 32 /dev/urandom > FILE`, and set its mode to 0600"});
-    if (!remote.password_file.empty())
-      if (auto password = read_login(remote.password_file); !password)
-        found.push_back(
-            {"remote.password_file", "is not usable: " + password.error().text,
-             "a plain file that only the daemon's user reads, with the password in its first line",
-             "write it, and set its mode to 0600"});
+    const std::pair<std::string, std::string> passwords[] = {
+        {"password_file", remote.password_file}, {"sentinel_password_file", remote.sentinel_password_file}};
+    for (const auto& [option, file] : passwords)
+      if (!file.empty())
+        if (auto password = read_login(file, option); !password)
+          found.push_back(
+              {"remote." + option, "is not usable: " + password.error().text,
+               "a plain file that only the daemon's user reads, with the password in its first line",
+               "write it, and set its mode to 0600"});
     if (auto tls = read_tls(remote); !tls)
       found.push_back(
           {"remote.address", "asks for TLS, and a file for it is not usable: " + tls.error().text,
@@ -218,8 +222,8 @@ result<std::string> read_password(const std::string& file, const std::string& op
   return std::move((*lines)[0]);
 }
 
-result<remote::valkey_login> read_login(const std::string& file) {
-  auto lines = read_lines(file, "password_file of [[remote]]");
+result<remote::valkey_login> read_login(const std::string& file, const std::string& option) {
+  auto lines = read_lines(file, option + " of [[remote]]");
   if (!lines)
     return tl::unexpected(lines.error());
   return remote::valkey_login{.user = std::move((*lines)[1]), .password = std::move((*lines)[0])};
@@ -246,11 +250,16 @@ result<remote::tls_keys_ptr> read_tls(const remote_options& remote) {
 
 result<remote::store_credentials> read_credentials(const remote_options& remote) {
   remote::store_credentials made;
-  if (!remote.password_file.empty()) {
-    auto login = read_login(remote.password_file);
+  const std::tuple<const char*, const std::string*, remote::valkey_login*> logins[] = {
+      {"password_file", &remote.password_file, &made.login},
+      {"sentinel_password_file", &remote.sentinel_password_file, &made.of_sentinels}};
+  for (const auto& [option, file, into] : logins) {
+    if (file->empty())
+      continue;
+    auto login = read_login(*file, option);
     if (!login)
       return tl::unexpected(login.error());
-    made.login = std::move(*login);
+    *into = std::move(*login);
   }
   auto tls = read_tls(remote);
   if (!tls)

@@ -55,6 +55,8 @@ class epoch_token {
   void was_made() { absent_ = false; } ///< by this machine or another one: it is read next
   void was_cleared(time_point now);
 
+  /// The store no longer tells. What is known lasts as if it had been read now.
+  void is_not_told(time_point now) { since_ = now; }
   /// It may have changed.
   void ask_again() { known_ = absent_ = false; }
   /// This machine clears: nothing is used before the store has another token.

@@ -58,8 +58,9 @@ std::string realm::key_of(const remote_identity& object, uint32_t part) const {
   key.append(prefix_).append("t1/");
   append_hex(key, object.space);
   key.append(1, '/').append(epoch_text(object.epoch)).append(1, '/');
-  key.append(std::to_string(object.pool)).append(1, '.').append(std::to_string(object.rank)).append(1, '/');
+  key.append(std::to_string(object.pool)).append(1, '.').append(std::to_string(object.rank)).append("/{");
   append_hex(key, std::span(object.chunk.bytes).first(object.digest_width));
+  key.append(1, '}');
   return part == 0 ? key : key_of_part(key, part);
 }
 

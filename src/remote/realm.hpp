@@ -3,8 +3,8 @@
 // A realm is what several daemons share: a prefix, and a secret key. Two daemons find each other's objects if both
 // are equal and so is every field of the space.
 //
-//   <prefix>t1/<space>/<epoch>/<pool>.<rank>/<digest>          the first part of an object
-//   <prefix>t1/<space>/<epoch>/<pool>.<rank>/<digest>/p<part>  the others, from 1 on
+//   <prefix>t1/<space>/<epoch>/<pool>.<rank>/{<digest>}          the first part of an object
+//   <prefix>t1/<space>/<epoch>/<pool>.<rank>/{<digest>}/p<part>  the others, from 1 on
 //   <prefix>t1/epoch/<space>                                   the space's epoch token (epoch_token.hpp)
 //   <prefix>t1/epoch/<realm>                                   that of all spaces together
 //
@@ -12,7 +12,7 @@
 //   realm   the same of a text instead of a fingerprint
 //   epoch   16 hexadecimal digits: both tokens, combined by exclusive or. Whoever replaces one clears the space, or all
 //   pool, rank, part   decimal
-//   digest  as many hexadecimal digits as the space's digests have
+//   digest  as many hexadecimal digits as the space's digests have; in braces, so that a cluster keeps all parts at one node
 //
 // Whoever reads the store cannot tell which model or salt a space belongs to, and whoever guesses a salt cannot
 // compute the keys of its space. The digests themselves are not hidden: equal prompts of two spaces show equal digests

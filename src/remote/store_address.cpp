@@ -61,69 +61,106 @@ std::optional<store_address> parse_port(std::string_view text) {
   return made;
 }
 
-constexpr size_t sentinels_max = 16;
-
 bool is_host_name(std::string_view text) {
   return !text.empty() && text.size() <= 253 && std::all_of(text.begin(), text.end(), [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_' || c == ':';
   });
 }
 
-result<store_address> parse_sentinels(std::string_view text) {
-  constexpr std::string_view expected =
-      "the numeric addresses of sentinels and the name of the primary that they watch, such as "
-      "sentinel://10.0.0.7:26379,10.0.0.8:26379/NAME, were expected";
-  const auto slash = text.rfind('/');
-  store_address made;
-  made.primary = slash == std::string_view::npos ? std::string_view() : text.substr(slash + 1);
-  auto left = text.substr(0, slash);
-  bool more = true;
-  while (more && made.sentinels.size() < sentinels_max) {
-    const auto comma = left.find(',');
-    auto one = parse_port(left.substr(0, comma));
+result<store_address> parse_server(std::string_view text, bool tls) {
+  auto parsed = text.starts_with('/') && !tls ? parse_path(text) : parse_port(text);
+  if (!parsed)
+    return fail(errc::bad_request,
+                "the path of a Unix socket of at most 107 bytes, or a numeric address with a port "
+                "such as 10.0.0.7:6379 or [fd00::7]:6379, or one behind rediss:// for TLS, sentinel:// for "
+                "sentinels or cluster:// for nodes of a cluster, was expected");
+  return std::move(*parsed);
+}
+
+/// Takes addresses with commas between them; empty: one is none, or there are too many.
+std::vector<store_address> parse_guides(std::string_view text) {
+  std::vector<store_address> made;
+  for (bool more = true; more && made.size() < store_address::guides_max;) {
+    const auto comma = text.find(',');
+    auto one = parse_port(text.substr(0, comma));
     if (!one)
-      break;
-    one->text = left.substr(0, comma);
-    made.sentinels.push_back(std::move(*one));
+      return {};
+    one->text = text.substr(0, comma);
+    made.push_back(std::move(*one));
     more = comma != std::string_view::npos;
-    left = more ? left.substr(comma + 1) : std::string_view();
+    text = more ? text.substr(comma + 1) : std::string_view();
+    if (!more)
+      return made;
   }
-  if (more || !is_host_name(made.primary))
-    return fail(errc::bad_request, std::string(expected));
+  return {};
+}
+
+result<store_address> parse_sentinels(std::string_view text) {
+  const auto slash = text.rfind('/');
+  store_address made{.at = store_address::kind::sentinels};
+  made.primary = slash == std::string_view::npos ? std::string_view() : text.substr(slash + 1);
+  made.guides = parse_guides(text.substr(0, slash));
+  if (made.guides.empty() || !is_host_name(made.primary))
+    return fail(errc::bad_request,
+                "the numeric addresses of sentinels and the name of the primary that they watch, such as "
+                "sentinel://10.0.0.7:26379,10.0.0.8:26379/NAME, were expected");
+  return made;
+}
+
+result<store_address> parse_cluster(std::string_view text) {
+  store_address made{.at = store_address::kind::cluster};
+  made.guides = parse_guides(text);
+  if (made.guides.empty())
+    return fail(
+        errc::bad_request,
+        "the numeric addresses of some nodes of a cluster, such as cluster://10.0.0.7:6379,10.0.0.8:6379, "
+        "were expected");
   return made;
 }
 
 } // namespace
 
 result<store_address> parse_store_address(std::string_view text) {
-  constexpr std::string_view of_sentinels = "sentinel://";
-  if (text.starts_with(of_sentinels)) {
-    auto made = parse_sentinels(text.substr(of_sentinels.size()));
-    if (made)
-      made->text = text;
-    return made;
-  }
-  constexpr std::string_view with_tls = "rediss://", with_name = "?name=";
-  const bool tls = text.starts_with(with_tls);
-  auto where = tls ? text.substr(with_tls.size()) : text;
+  using enum store_address::kind;
+  struct {
+    std::string_view scheme;
+    store_address::kind at;
+    bool tls;
+  } constexpr schemes[] = {{"rediss://", server, true},
+                           {"sentinel://", sentinels, false},
+                           {"sentinel+tls://", sentinels, true},
+                           {"cluster://", cluster, false},
+                           {"cluster+tls://", cluster, true}};
+  auto where = text;
+  store_address::kind at = server;
+  bool tls = false;
+  for (const auto& each : schemes)
+    if (text.starts_with(each.scheme)) {
+      where = text.substr(each.scheme.size());
+      at = each.at;
+      tls = each.tls;
+    }
+  constexpr std::string_view with_name = "?name=";
   std::string_view name;
-  if (auto at = where.find(with_name); tls && at != std::string_view::npos) {
-    name = where.substr(at + with_name.size());
-    where = where.substr(0, at);
+  if (auto begin = where.find(with_name); tls && begin != std::string_view::npos) {
+    name = where.substr(begin + with_name.size());
+    where = where.substr(0, begin);
     if (!is_host_name(name))
       return fail(errc::bad_request, "the name of a host, such as cache.example, was expected behind ?name=");
   }
-  auto parsed = where.starts_with('/') && !tls ? parse_path(where) : parse_port(where);
+  auto parsed = at == sentinels ? parse_sentinels(where)
+                : at == cluster ? parse_cluster(where)
+                                : parse_server(where, tls);
   if (!parsed)
-    return fail(errc::bad_request,
-                "the path of a Unix socket of at most 107 bytes, or a numeric address with a port "
-                "such as 10.0.0.7:6379 or [fd00::7]:6379, or one behind rediss:// for TLS or sentinel:// for "
-                "sentinels, was expected");
+    return parsed;
   parsed->text = text;
   parsed->tls = tls;
   if (!name.empty())
     parsed->name = name;
-  return *parsed;
+  for (store_address& guide : parsed->guides)
+    if (!name.empty())
+      guide.name = name;
+  return parsed;
 }
 
 } // namespace terrace::remote

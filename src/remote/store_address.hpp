@@ -3,6 +3,7 @@
 
 #include "base/error.hpp"
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <sys/socket.h>
@@ -11,22 +12,27 @@
 namespace terrace::remote {
 
 struct store_address {
+  static constexpr size_t guides_max = 16;
+  enum class kind : uint8_t { server, sentinels, cluster };
+
   std::string text; ///< as it was given
   sockaddr_storage bytes{};
-  socklen_t length = 0; ///< 0: sentinels tell where the server is
+  socklen_t length = 0; ///< 0: guides tell where the server is, or the servers are
 
   bool tls = false;
   std::string name{}; ///< with TLS: what the server's certificate is for, a host or the numeric address
 
-  std::vector<store_address> sentinels{}; ///< any of them tells where the server is
-  std::string primary{};                  ///< what they call it
+  kind at = kind::server;
+  std::vector<store_address> guides{}; ///< sentinels, or nodes of the cluster: any of them tells
+  std::string primary{};               ///< what sentinels call the server
 
   bool at_path() const { return bytes.ss_family == AF_UNIX; }
 };
 
-/// Accepts "/path/of/a/socket", "10.0.0.7:6379" and "[fd00::7]:6379", and the latter two behind "rediss://", for TLS, with
-/// "?name=NAME" behind them if the server's certificate is for a name. "sentinel://10.0.0.7:26379,10.0.0.8:26379/NAME" names
-/// sentinels and the primary that they watch. Names of hosts are not resolved, because that blocks.
+/// Accepts "/path/of/a/socket", "10.0.0.7:6379" and "[fd00::7]:6379", and the latter two behind "rediss://", for TLS.
+/// "sentinel://10.0.0.7:26379,10.0.0.8:26379/NAME" names sentinels and the primary that they watch, and
+/// "cluster://10.0.0.7:6379,10.0.0.8:6379" some nodes of a cluster; "sentinel+tls://" and "cluster+tls://" are with TLS for all. With
+/// "?name=NAME" at the end, the certificates are for a name. Names of hosts are not resolved, because that blocks.
 /// Errors: `bad_request` with what was expected.
 result<store_address> parse_store_address(std::string_view text);
 

@@ -25,6 +25,13 @@ store_memory parse_memory(std::string_view text) {
   return found;
 }
 
+store_memory sum_of(const store_memory& one, const store_memory& other) {
+  const bool bounded = one.max_bytes != 0 && other.max_bytes != 0;
+  return {.used_bytes = one.used_bytes + other.used_bytes,
+          .max_bytes = bounded ? one.max_bytes + other.max_bytes : 0,
+          .policy = one.policy == other.policy ? one.policy : one.policy + ", " + other.policy};
+}
+
 std::string memory_warning(const store_memory& memory) {
   if (memory.max_bytes == 0)
     return "maxmemory is not set: the store grows until its machine has no memory left; set maxmemory, and "

@@ -24,8 +24,19 @@ struct store_memory {
 /// Reads the section "memory" of INFO.
 store_memory parse_memory(std::string_view text);
 
+/// That of two nodes of a cluster together.
+store_memory sum_of(const store_memory& one, const store_memory& other);
+
 /// What an operator should change about a server with this memory; empty: nothing.
 std::string memory_warning(const store_memory& memory);
+
+/// A node of a cluster.
+struct store_node {
+  std::string address;
+  std::string state;  ///< "ready", "connecting" or "down"
+  std::string reason; ///< if it is not ready
+  uint32_t slots = 0;
+};
 
 struct store_status_request {};
 struct store_status {
@@ -43,6 +54,7 @@ struct store_status {
   std::optional<store_memory> memory;
   std::string memory_refused; ///< why there is none
   std::vector<std::string> warnings;
+  std::vector<store_node> nodes; ///< none: it is no cluster
 };
 
 /// Asks a store once, over a connection of its own.

@@ -95,7 +95,7 @@ std::string protocol_fault(unsigned long code) {
     case SSL_R_HTTP_REQUEST:
     case SSL_R_RECORD_LENGTH_MISMATCH:
       return "the server does not speak TLS at this port: give the port with TLS, or write the address "
-             "without rediss://";
+             "without rediss:// or +tls";
     case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
       return "the server asks for a certificate of ours: set tls_client_file, or tls-auth-clients of the "
              "server to no";
@@ -141,17 +141,16 @@ result<std::shared_ptr<const tls_keys>> tls_keys::make(const tls_options& option
 
 // ---- one connection ----
 
-tls_stream::tls_stream(tls_keys_ptr keys)
-    : keys_(std::move(keys)), ssl_(SSL_new(keys_->context())), from_server_(BIO_new(BIO_s_mem())),
-      to_server_(BIO_new(BIO_s_mem())) {
-  require_tls(ssl_ != nullptr && from_server_ != nullptr && to_server_ != nullptr);
+tls_stream::tls_stream(tls_keys_ptr keys, const std::string& name)
+    : keys_(std::move(keys)), name_(name.empty() ? keys_->name() : name), ssl_(SSL_new(keys_->context())),
+      from_server_(BIO_new(BIO_s_mem())), to_server_(BIO_new(BIO_s_mem())) {
+  require_tls(ssl_ != nullptr && from_server_ != nullptr && to_server_ != nullptr && !name_.empty());
   BIO_set_mem_eof_return(from_server_, -1); // empty: more will come
   SSL_set_bio(ssl_, from_server_, to_server_);
   SSL_set_connect_state(ssl_);
-  const std::string& name = keys_->name();
-  bool set = is_numeric(name) ? X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl_), name.c_str()) == 1
-                              : SSL_set1_host(ssl_, name.c_str()) == 1 &&
-                                    SSL_set_tlsext_host_name(ssl_, name.c_str()) == 1;
+  bool set = is_numeric(name_) ? X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl_), name_.c_str()) == 1
+                               : SSL_set1_host(ssl_, name_.c_str()) == 1 &&
+                                     SSL_set_tlsext_host_name(ssl_, name_.c_str()) == 1;
   require_tls(set);
   (void) greet();
 }
@@ -164,8 +163,7 @@ error tls_stream::failure() const {
   const long fault = SSL_get_verify_result(ssl_);
   const auto code = ERR_peek_last_error();
   const bool by_us = ERR_GET_REASON(code) == SSL_R_CERTIFICATE_VERIFY_FAILED;
-  std::string text =
-      by_us && fault != X509_V_OK ? certificate_fault(fault, keys_->name()) : protocol_fault(code);
+  std::string text = by_us && fault != X509_V_OK ? certificate_fault(fault, name_) : protocol_fault(code);
   ERR_clear_error();
   return {errc::denied, std::move(text)};
 }

@@ -56,12 +56,14 @@ using tls_keys_ptr = std::shared_ptr<const tls_keys>;
 /// What a connection to a store needs beside its address.
 struct store_credentials {
   valkey_login login;
-  tls_keys_ptr tls; ///< null: without TLS
+  tls_keys_ptr tls;            ///< null: without TLS
+  valkey_login of_sentinels{}; ///< who tell where the server is
 };
 
 class tls_stream {
  public:
-  explicit tls_stream(tls_keys_ptr keys);
+  /// `name`: instead of that of the keys; empty: theirs.
+  explicit tls_stream(tls_keys_ptr keys, const std::string& name = {});
   ~tls_stream();
   tls_stream(const tls_stream&) = delete;
   tls_stream& operator=(const tls_stream&) = delete;
@@ -84,6 +86,7 @@ class tls_stream {
   result<void> greet();
 
   tls_keys_ptr keys_;
+  std::string name_;
   ssl_st* ssl_;
   bio_st* from_server_; ///< owned by `ssl_`, as is the other one
   bio_st* to_server_;
@@ -91,9 +94,9 @@ class tls_stream {
 
 /// What to do if the connection ends, or nothing comes, before TLS is established.
 inline constexpr const char* no_tls_there =
-    "; if it does not speak TLS at this port, write the address without rediss://";
+    "; if it does not speak TLS at this port, write the address without rediss:// or +tls";
 /// The reverse.
-inline constexpr const char* tls_there =
-    "; if it speaks TLS at this port, write the address with rediss:// in front";
+inline constexpr const char* tls_there = "; if it speaks TLS at this port, write the address with rediss:// "
+                                         "in front, or cluster+tls:// or sentinel+tls://";
 
 } // namespace terrace::remote

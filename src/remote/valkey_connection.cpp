@@ -23,8 +23,12 @@ tl::unexpected<error> unexpected_reply(const char* expected) {
                   " was expected; check that the address is that of a Valkey or Redis server");
 }
 
+constexpr std::string_view no_cluster = "ERR This instance has cluster support disabled";
+
 // `word`: the first of what the server says; `text`: what is shown of all of it.
 error meaning_of(std::string_view word, const std::string& text) {
+  constexpr const char* node_of_cluster =
+      "the server is a node of a cluster: write its address with cluster:// in front";
   struct {
     std::string_view word;
     errc code;
@@ -33,9 +37,8 @@ error meaning_of(std::string_view word, const std::string& text) {
       {"NOAUTH", errc::denied, "the server asks for a password: set password_file"},
       {"WRONGPASS", errc::denied, "the server refuses the password: check user and password_file"},
       {"NOPERM", errc::denied,
-       "the user may not do this: let it call HELLO, SELECT, EXISTS, GET, SET, UNLINK, CLIENT, and INFO, "
-       "SCAN and STRLEN "
-       "for operators"},
+       "the user may not do this: let it call HELLO, SELECT, EXISTS, GET, SET, UNLINK, CLIENT, in a cluster "
+       "CLUSTER and ASKING, and INFO, SCAN and STRLEN for operators"},
       {"OOM", errc::no_space, "the store is full and evicts nothing: set maxmemory-policy to allkeys-lru"},
       {"LOADING", errc::busy, "the store is starting: it is asked again"},
       {"BUSY", errc::busy, "the store runs a script: it is asked again"},
@@ -44,12 +47,17 @@ error meaning_of(std::string_view word, const std::string& text) {
       {"MASTERDOWN", errc::busy, "the store is a replica without its primary: it is asked again"},
       {"READONLY", errc::unsupported,
        "the server is a replica: give the address of its primary, or of sentinels that watch it"},
-      {"MOVED", errc::unsupported, "the server belongs to a cluster: give the address of a single server"},
-      {"ASK", errc::unsupported, "the server belongs to a cluster: give the address of a single server"},
-      {"CLUSTERDOWN", errc::unsupported,
-       "the server belongs to a cluster: give the address of a single server"},
+      {"MOVED", errc::unsupported, node_of_cluster},
+      {"ASK", errc::unsupported, node_of_cluster},
+      {"CLUSTERDOWN", errc::busy,
+       "the cluster does not serve all slots: look at CLUSTER INFO, and set cluster-require-full-coverage "
+       "no"},
       {"NOPROTO", errc::unsupported, "the server speaks another protocol: Valkey or Redis was expected"},
   };
+  if (text.starts_with(no_cluster))
+    return {errc::unsupported,
+            "the server is no node of a cluster: write its address without cluster:// (it says: " + text +
+                ")"};
   for (const auto& one : known)
     if (one.word == word)
       return {one.code, std::string(one.fix) + " (it says: " + text + ")"};
@@ -106,6 +114,8 @@ void valkey_connection::info(uint64_t tag, std::string_view section) {
 void valkey_connection::primary(uint64_t tag, std::string_view name) {
   add(tag, command::primary, {"SENTINEL", "GET-MASTER-ADDR-BY-NAME", name});
 }
+void valkey_connection::slots(uint64_t tag) { add(tag, command::slots, {"CLUSTER", "SLOTS"}); }
+void valkey_connection::asking() { add(0, command::asking, {"ASKING"}); }
 void valkey_connection::track(uint64_t tag) {
   assert(can_track());
   add(tag, command::track, {"CLIENT", "TRACKING", "ON"});
@@ -304,8 +314,15 @@ result<void> valkey_connection::take_reply(const reply_step& step) {
     return take_scanned(step);
   if (first.what == command::primary && (step.items != 0 || step.depth != 0))
     return take_primary(step);
+  if (first.what == command::slots && (step.type != reply_type::error || step.depth != 0))
+    return take_slots(step);
   if (step.depth != 0 || step.items != 0)
     return unexpected_reply("a reply of one item");
+  if (first.what == command::asking) { // if it is refused, so is the command behind it
+    if (step.what != reply_step::kind::value)
+      expected_.pop_front();
+    return {};
+  }
   bool is_read =
       first.what == command::read || first.what == command::read_text || first.what == command::info;
   if (step.what == reply_step::kind::value) {
@@ -324,6 +341,7 @@ result<void> valkey_connection::take_reply(const reply_step& step) {
   }
   if (step.type == reply_type::error) {
     finish(command_result::refused, error_of_server(step.text));
+    finished_.back().redirected = parse_redirection(step.text);
     return {};
   }
   return take_item(step);
@@ -338,6 +356,8 @@ void valkey_connection::take_server(const reply_step& step) {
     server_name_ = printable(text);
   else if (greeted_with_ == "version")
     server_version_ = printable(text);
+  else if (greeted_with_ == "mode")
+    in_cluster_ = text == "cluster";
   greeted_with_ = std::move(text);
 }
 
@@ -372,6 +392,58 @@ result<void> valkey_connection::take_primary(const reply_step& step) {
     return {};
   scanned_.text += ":" + std::string(step.text);
   finish(command_result::done, {}, std::exchange(scanned_.text, {}));
+  return {};
+}
+
+// An array of ranges: the first slot, the last one, the primary and its replicas. Each of these is an array too: a host, a port, a
+// name, and properties in pairs. A host that is no numeric address has one among them.
+result<void> valkey_connection::take_slots(const reply_step& step) {
+  constexpr const char* expected = "the slots of a cluster";
+  if (step.what != reply_step::kind::item)
+    return unexpected_reply(expected);
+  const bool is_array = step.type == reply_type::array, is_number = step.type == reply_type::integer;
+  const bool of_primary = slots_.of_range == 3;
+  bool fits = true;
+  if (step.depth == 0) {
+    fits = is_array;
+  } else if (step.depth == 1) {
+    fits = is_array && step.items >= 3;
+    slots_ = {};
+    scanned_.slots.emplace_back();
+  } else if (step.depth == 2) {
+    const size_t place = slots_.of_range++;
+    slots_.of_node = 0;
+    fits = place < 2 ? is_number && step.number >= 0 && step.number < cluster_slots
+                     : is_array && step.items >= 2;
+    if (place < 2)
+      (place == 0 ? scanned_.slots.back().first : scanned_.slots.back().last) =
+          static_cast<uint32_t>(step.number);
+  } else if (step.depth == 3 && of_primary) {
+    const size_t place = slots_.of_node++;
+    if (place == 0)
+      slots_.host = step.text;
+    else if (place == 1)
+      slots_.port = static_cast<uint64_t>(step.number);
+    fits = place != 1 || (is_number && step.number > 0 && step.number <= UINT16_MAX);
+  } else if (step.depth == 4 && of_primary) {
+    if (slots_.property == "ip" && step.type == reply_type::text)
+      slots_.host = step.text;
+    slots_.property = step.text;
+  }
+  if (!fits)
+    return unexpected_reply(expected);
+  if (step.depth >= 3 && of_primary && slots_.port != 0)
+    scanned_.slots.back().primary = address_text(slots_.host, slots_.port);
+  if (!step.last)
+    return {};
+  for (const slot_range& range : scanned_.slots)
+    if (range.first > range.last || range.primary.empty())
+      return unexpected_reply(expected);
+  slots_ = {};
+  scanned_.tag = expected_.front().tag;
+  scanned_.result = command_result::done;
+  finished_.push_back(std::exchange(scanned_, {}));
+  expected_.pop_front();
   return {};
 }
 
@@ -421,7 +493,11 @@ result<void> valkey_connection::take_item(const reply_step& step) {
 }
 
 void valkey_connection::finish(command_result result, error why, std::string text, int64_t number) {
-  finished_.push_back({expected_.front().tag, result, std::move(why), std::move(text), number, {}});
+  finished_.push_back({.tag = expected_.front().tag,
+                       .result = result,
+                       .why = std::move(why),
+                       .text = std::move(text),
+                       .number = number});
   expected_.pop_front();
 }
 

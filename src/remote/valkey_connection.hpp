@@ -17,6 +17,7 @@
 #include "base/keep_alive.hpp"
 #include "protocol/resp/reply.hpp"
 #include "protocol/resp/reply_reader.hpp"
+#include "remote/slot_map.hpp"
 
 #include <array>
 #include <chrono>
@@ -55,7 +56,9 @@ struct finished_command {
       why{}; ///< `denied`: credentials or rights; `busy`, `no_space`: later; `unsupported`: another server is needed
   std::string text;   ///< of `read_text`, `info` and `primary`; of `scan`: the next cursor, "0" at the end
   int64_t number = 0; ///< of `length`: bytes
-  std::vector<std::string> keys{}; ///< of `scan`
+  std::vector<std::string> keys{};         ///< of `scan`
+  std::vector<slot_range> slots{};         ///< of `slots`
+  std::optional<redirection> redirected{}; ///< `refused`, because another node of the cluster has the key
 };
 
 class valkey_connection {
@@ -98,6 +101,10 @@ class valkey_connection {
   /// Asks a sentinel where the primary of this name is: `text` becomes "10.0.0.7:6379" or "[fd00::7]:6379"; `absent` if the
   /// sentinel watches none of this name.
   void primary(uint64_t tag, std::string_view name);
+  /// Asks a node of a cluster who has which slots.
+  void slots(uint64_t tag);
+  /// The next command is for a slot that is on its way to this node. It has no result of its own, and takes the room of a command.
+  void asking();
   /// From now on the server tells which of the keys that this connection asks for have changed. Precondition:
   /// can_track(): in the older protocol a server says OK and then tells nothing.
   void track(uint64_t tag);
@@ -105,6 +112,8 @@ class valkey_connection {
   /// What the server calls itself, such as "redis", and its version; empty for servers without HELLO.
   const std::string& server_name() const { return server_name_; }
   const std::string& server_version() const { return server_version_; }
+  /// It says that it is a node of a cluster.
+  bool in_cluster() const { return in_cluster_; }
 
   // ---- bytes ----
 
@@ -143,7 +152,9 @@ class valkey_connection {
     scan,
     info,
     track,
-    primary
+    primary,
+    slots,
+    asking
   };
   struct expected_reply {
     uint64_t tag = 0;
@@ -168,6 +179,7 @@ class valkey_connection {
   void take_server(const resp::reply_step& step);
   result<void> take_scanned(const resp::reply_step& step);
   result<void> take_primary(const resp::reply_step& step);
+  result<void> take_slots(const resp::reply_step& step);
   void take_pushed(const resp::reply_step& step);
   void take_value();
   void place(std::string_view bytes);
@@ -177,9 +189,15 @@ class valkey_connection {
   valkey_login login_;
   bool ready_ = false;
   bool speaks_resp3_ = false;
+  bool in_cluster_ = false;
   std::string server_name_, server_version_;
   std::string greeted_with_; ///< the last word of the reply to HELLO
   finished_command scanned_; ///< so far
+  struct {
+    size_t of_range = 0, of_node = 0; ///< items so far
+    std::string host, property;
+    uint64_t port = 0;
+  } slots_; ///< the range that is being read
   resp::reply_queue outgoing_;
   resp::reply_reader reader_;
   std::deque<expected_reply> expected_;

@@ -46,6 +46,16 @@ TEST(RemoteSettings, MayAskForTls) {
   EXPECT_TRUE(parse(tls));
 }
 
+TEST(RemoteSettings, MayNameNodesOfAClusterOrSentinels) {
+  const std::string key = "realm_key_file = \"/etc/terrace/realm\"\n", ca = "tls_ca_file = \"/ca.pem\"\n";
+  EXPECT_TRUE(parse("[[remote]]\naddress = \"cluster://10.0.0.7:6379,10.0.0.8:6379\"\n" + key));
+  EXPECT_TRUE(parse("[[remote]]\naddress = \"cluster+tls://10.0.0.7:6379?name=cache.example\"\n" + key + ca));
+  auto parsed = parse("[[remote]]\naddress = \"sentinel+tls://10.0.0.7:26379/kv\"\n" + key + ca +
+                      "sentinel_password_file = \"/etc/terrace/sentinel\"\n");
+  ASSERT_TRUE(parsed) << render_problems(parsed.error());
+  EXPECT_EQ(parsed->remote[0].sentinel_password_file, "/etc/terrace/sentinel");
+}
+
 TEST(RemoteSettings, EachMistakeIsNamed) {
   struct {
     std::string text;
@@ -58,6 +68,10 @@ TEST(RemoteSettings, EachMistakeIsNamed) {
       {at + "lookup_budget = \"2s\"\n", "lookup_budget"},
       {at + "prefix = \"a b\"\n", "at most 64 letters"},
       {at + "password_file = \"valkey\"\n", "an absolute path"},
+      {"[[remote]]\naddress = \"cluster://10.0.0.7\"\n", "cluster://10.0.0.7:6379,10.0.0.8:6379"},
+      {"[[remote]]\naddress = \"cluster://10.0.0.7:6379\"\ntls_ca_file = \"/ca.pem\"\n", "cluster+tls://"},
+      {at + "sentinel_password_file = \"/s\"\n", "but the address names no sentinels"},
+      {at + "sentinel_password_file = \"s\"\n", "an absolute path"},
       {at + "tls_ca_file = \"/ca.pem\"\n",
        "remote[0].tls_ca_file is \"/ca.pem\", but the address asks for no TLS"},
       {at + "tls_client_file = \"/c.pem\"\n", "write rediss:// in front of the address"},

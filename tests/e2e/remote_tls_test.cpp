@@ -71,6 +71,60 @@ class RemoteTls : public RemoteStores {
   std::unique_ptr<remote_machine> machine_;
 };
 
+TEST_F(RemoteTls, SentinelsAreAskedWithTlsAndTheirPassword) {
+  start_tls_store(server_);
+  const std::string of_server = "tls-cert-file " + server_.certificate + "\ntls-key-file " + server_.key +
+                                "\ntls-ca-cert-file " + authority_->file() + "\ntls-auth-clients no\n";
+  temporary_folder folder("/tmp");
+  const uint16_t port = test::free_port();
+  const std::string password = folder / "password";
+  auto sentinel = test::redis_process::sentinel(
+      folder.path(), 0, "kv", static_cast<uint16_t>(std::stoi(port_)),
+      "tls-port " + std::to_string(port) + "\ntls-replication yes\nrequirepass hunter2\n" + of_server);
+  auto section_with = [&](const std::string& secret) {
+    write_file(password, secret + "\n");
+    EXPECT_EQ(::chmod(password.c_str(), 0600), 0);
+    return "[[remote]]\naddress = \"sentinel+tls://127.0.0.1:" + std::to_string(port) +
+           "/kv\"\nrealm_key_file = \"" + key_file() +
+           "\"\nlookup_budget = \"1s\"\ndemotion = \"write_through\"\nsentinel_password_file = \"" +
+           password + "\"\n" + ca();
+  };
+  start(section_with("hunter2"));
+  works();
+  start(section_with("wrong"));
+  EXPECT_TRUE(machine_->daemon.await_log("check user and"));
+}
+
+TEST_F(RemoteTls, AClusterIsUsedWithTls) {
+  port_ = std::to_string(test::free_port());
+  start_store({"--port",
+               "0",
+               "--tls-port",
+               port_,
+               "--bind",
+               "127.0.0.1",
+               "--tls-cert-file",
+               server_.certificate,
+               "--tls-key-file",
+               server_.key,
+               "--tls-ca-cert-file",
+               authority_->file(),
+               "--tls-auth-clients",
+               "no",
+               "--tls-cluster",
+               "yes",
+               "--cluster-enabled",
+               "yes",
+               "--cluster-port",
+               std::to_string(test::free_port())});
+  resp_client redis(store_->socket());
+  ASSERT_EQ(redis.call({"CLUSTER", "ADDSLOTSRANGE", "0", "16383"}), "OK");
+  ASSERT_TRUE(eventually([&] { return redis.call({"CLUSTER", "INFO"}).starts_with("cluster_state:ok"); }));
+  start("[[remote]]\naddress = \"cluster+tls://127.0.0.1:" + port_ + "\"\nrealm_key_file = \"" + key_file() +
+        "\"\nlookup_budget = \"1s\"\ndemotion = \"write_through\"\n" + ca());
+  works();
+}
+
 TEST_F(RemoteTls, CarriesObjectsBitForBit) {
   start_tls_store(server_);
   start(tls_section(ca()));

@@ -38,6 +38,8 @@ std::string read(std::string_view stream, size_t piece) {
       server.scan(6, "0", "k*", 10);
       server.length(7, "k");
       server.info(8, "memory");
+      server.asking();
+      server.slots(9);
     }
     auto area = server.receive_area();
     fuzz::promise(!area.empty() && area.size() <= 64 << 10, "the area is bounded and never empty");
@@ -48,7 +50,9 @@ std::string read(std::string_view stream, size_t piece) {
     while (auto finished = server.next_finished())
       seen += std::to_string(finished->tag) + ":" + std::to_string(static_cast<int>(finished->result)) +
               finished->text + finished->why.text + std::to_string(finished->number) +
-              std::to_string(finished->keys.size()) + ";";
+              std::to_string(finished->keys.size()) + "," +
+              (finished->redirected ? finished->redirected->address : "") +
+              std::to_string(slot_map(finished->slots).primaries().size()) + ";";
     if (!taken) {
       fuzz::promise(taken.error().text.find("secret") == std::string::npos, "no error contains the password");
       seen += "!" + taken.error().text;

@@ -55,6 +55,18 @@ TEST(EpochToken, LastsForAWhileIfTheStoreDoesNotTell) {
   EXPECT_TRUE(token.usable(now + epoch_token::lasts, true));
 }
 
+TEST(EpochToken, LastsForAWhileOnceTheStoreNoLongerTells) {
+  auto token = knows(8);
+  const auto later = now + std::chrono::hours(1);
+  EXPECT_TRUE(token.usable(later, true));
+  token.is_not_told(later);
+  EXPECT_TRUE(token.usable(later + epoch_token::lasts - std::chrono::milliseconds(1), false));
+  EXPECT_FALSE(token.usable(later + epoch_token::lasts, false));
+  epoch_token unknown;
+  unknown.is_not_told(now);
+  EXPECT_FALSE(unknown.usable(now, false));
+}
+
 TEST(EpochToken, TellsTheClearOfAnotherMachine) {
   auto token = knows(8);
   EXPECT_TRUE(token.was_read(epoch_text(9), now));

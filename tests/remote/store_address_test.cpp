@@ -48,9 +48,9 @@ TEST(StoreAddress, MayNameSentinels) {
   EXPECT_EQ(address->text, text);
   EXPECT_EQ(address->length, 0U) << "they tell where the server is";
   EXPECT_EQ(address->primary, "kv-cache");
-  ASSERT_EQ(address->sentinels.size(), 2U);
-  EXPECT_EQ(address->sentinels[0].text, "10.0.0.7:26379");
-  EXPECT_EQ(address->sentinels[1].name, "fd00::7");
+  ASSERT_EQ(address->guides.size(), 2U);
+  EXPECT_EQ(address->guides[0].text, "10.0.0.7:26379");
+  EXPECT_EQ(address->guides[1].name, "fd00::7");
   for (const char* wrong :
        {"sentinel://", "sentinel:///kv", "sentinel://10.0.0.7:26379", "sentinel://10.0.0.7:26379/",
         "sentinel://10.0.0.7/kv", "sentinel://10.0.0.7:26379,/kv", "sentinel://cache:26379/kv"}) {
@@ -59,6 +59,46 @@ TEST(StoreAddress, MayNameSentinels) {
     EXPECT_NE(refused.error().text.find("sentinel://10.0.0.7:26379,10.0.0.8:26379/NAME"), std::string::npos)
         << refused.error().text;
   }
+}
+
+TEST(StoreAddress, MayNameNodesOfACluster) {
+  const std::string text = "cluster://10.0.0.7:6379,[fd00::7]:6380";
+  auto address = parse_store_address(text);
+  ASSERT_TRUE(address) << address.error().text;
+  EXPECT_EQ(address->at, store_address::kind::cluster);
+  EXPECT_EQ(address->text, text);
+  EXPECT_EQ(address->length, 0U);
+  ASSERT_EQ(address->guides.size(), 2U);
+  EXPECT_EQ(address->guides[1].text, "[fd00::7]:6380");
+  EXPECT_TRUE(parse_store_address("cluster://10.0.0.7:6379"));
+  std::string many = "cluster://10.0.0.7:1";
+  for (size_t i = 1; i < store_address::guides_max; ++i)
+    many += ",10.0.0.7:1";
+  EXPECT_TRUE(parse_store_address(many));
+  for (const std::string& wrong :
+       {std::string("cluster://"), std::string("cluster://10.0.0.7"), std::string("cluster://10.0.0.7:6379,"),
+        std::string("cluster://node:6379"), std::string("cluster://10.0.0.7:6379/0"), many + ",10.0.0.7:1"}) {
+    auto refused = parse_store_address(wrong);
+    ASSERT_FALSE(refused) << wrong;
+    EXPECT_NE(refused.error().text.find("cluster://10.0.0.7:6379,10.0.0.8:6379"), std::string::npos)
+        << refused.error().text;
+  }
+}
+
+TEST(StoreAddress, MayAskForTlsOfAllWhoAreNamed) {
+  auto cluster = parse_store_address("cluster+tls://10.0.0.7:6379,10.0.0.8:6379").value();
+  EXPECT_TRUE(cluster.tls);
+  EXPECT_EQ(cluster.name, "") << "each server has its own";
+  EXPECT_EQ(cluster.guides[1].name, "10.0.0.8");
+  auto named = parse_store_address("sentinel+tls://10.0.0.7:26379/kv?name=cache.example").value();
+  EXPECT_TRUE(named.tls);
+  EXPECT_EQ(named.primary, "kv");
+  EXPECT_EQ(named.name, "cache.example");
+  EXPECT_EQ(named.guides[0].name, "cache.example");
+  EXPECT_FALSE(parse_store_address("cluster://10.0.0.7:6379").value().tls);
+  for (const char* wrong : {"cluster://10.0.0.7:6379?name=a", "sentinel://10.0.0.7:1/kv?name=a",
+                            "cluster+tls://10.0.0.7:6379?name=", "rediss+tls://10.0.0.7:1"})
+    EXPECT_FALSE(parse_store_address(wrong)) << wrong;
 }
 
 TEST(StoreAddress, AnythingElseIsRefused) {

@@ -135,6 +135,74 @@ TEST(ValkeyTells, TellsWhereAPrimaryIs) {
   EXPECT_EQ(finished_of(server).result, refused);
 }
 
+TEST(ValkeyTells, TellsWhoHasWhichSlots) {
+  played_server server;
+  for (uint64_t tag = 1; tag <= 3; ++tag)
+    server.slots(tag);
+  EXPECT_TRUE(sent(server).starts_with(words({"CLUSTER", "SLOTS"})));
+  const std::string replica = "*4\r\n$8\r\n10.0.0.9\r\n:7000\r\n$2\r\nid\r\n*0\r\n";
+  ASSERT_TRUE(receive(
+      server,
+      "*3\r\n"
+      "*4\r\n:0\r\n:99\r\n*4\r\n$8\r\n10.0.0.7\r\n:6379\r\n$2\r\nid\r\n*0\r\n" +
+          replica +
+          "*3\r\n:100\r\n:200\r\n*4\r\n_\r\n:6380\r\n$2\r\nid\r\n%1\r\n$8\r\nhostname\r\n$1\r\nh\r\n"
+          "*3\r\n:300\r\n:16383\r\n*4\r\n$1\r\nh\r\n:6381\r\n$2\r\nid\r\n*2\r\n$2\r\nip\r\n$7\r\nfd00::7\r\n"
+          "*0\r\n"
+          "-ERR This instance has cluster support disabled\r\n",
+      5));
+  auto told = finished_of(server);
+  EXPECT_EQ(told.result, done);
+  ASSERT_EQ(told.slots.size(), 3U);
+  EXPECT_EQ(told.slots[0].last, 99U);
+  EXPECT_EQ(told.slots[0].primary, "10.0.0.7:6379");
+  EXPECT_EQ(told.slots[1].primary, ":6380") << "the node does not know its own";
+  EXPECT_EQ(told.slots[2].first, 300U);
+  EXPECT_EQ(told.slots[2].primary, "[fd00::7]:6381") << "names of hosts are not resolved";
+  auto none = finished_of(server);
+  EXPECT_EQ(none.tag, 2U);
+  EXPECT_TRUE(none.slots.empty());
+  EXPECT_EQ(finished_of(server).why.code, errc::unsupported);
+}
+
+TEST(ValkeyTells, SlotsThatAreNoneViolateTheProtocol) {
+  const std::string node = "*2\r\n$1\r\n1\r\n:1\r\n";
+  for (const std::string& said :
+       {std::string(":1\r\n"), std::string("*1\r\n:1\r\n"), std::string("*1\r\n*2\r\n:1\r\n:1\r\n"),
+        "*1\r\n*3\r\n:2\r\n:1\r\n" + node, "*1\r\n*3\r\n:0\r\n:16384\r\n" + node,
+        "*1\r\n*3\r\n:-1\r\n:1\r\n" + node, "*1\r\n*3\r\n" + node + ":0\r\n:1\r\n",
+        std::string("*1\r\n*3\r\n:0\r\n:1\r\n*2\r\n$1\r\n1\r\n:0\r\n"),
+        std::string("*1\r\n*3\r\n:0\r\n:1\r\n*1\r\n$1\r\n1\r\n"),
+        "*1\r\n*3\r\n:0\r\n:1\r\n*2\r\n$5000\r\n" + std::string(5000, 'h') + "\r\n:1\r\n"}) {
+    played_server server;
+    server.slots(1);
+    EXPECT_FALSE(receive(server, said)) << said;
+  }
+}
+
+TEST(ValkeyTells, SaysThatItIsANodeOfACluster) {
+  valkey_connection server({});
+  EXPECT_FALSE(server.in_cluster());
+  ASSERT_TRUE(receive(server, "%2\r\n$4\r\nmode\r\n$7\r\ncluster\r\n$5\r\nproto\r\n:3\r\n"));
+  EXPECT_TRUE(server.in_cluster());
+}
+
+TEST(ValkeyCommands, AskingHasNoResult) {
+  played_server server;
+  server.asking();
+  server.exists(1, "k");
+  server.asking();
+  server.exists(2, "k");
+  EXPECT_TRUE(sent(server).starts_with(words({"ASKING"}) + words({"EXISTS", "k"})));
+  ASSERT_TRUE(
+      receive(server, "+OK\r\n:1\r\n!5000\r\n" + std::string(5000, 'e') + "\r\n-ASK 7 10.0.0.7:1\r\n", 7));
+  EXPECT_EQ(finished_of(server).tag, 1U);
+  auto second = finished_of(server);
+  EXPECT_EQ(second.tag, 2U);
+  EXPECT_EQ(second.redirected, (redirection{true, "10.0.0.7:1"}));
+  EXPECT_FALSE(server.next_finished());
+}
+
 TEST(ValkeyTells, AnAddressWithoutAPortViolatesTheProtocol) {
   for (const char* said : {":1\r\n", "*1\r\n$1\r\n0\r\n", "*2\r\n:1\r\n:2\r\n", "*2\r\n*0\r\n$1\r\n1\r\n"}) {
     played_server server;
@@ -375,6 +443,8 @@ TEST(ValkeyCommands, AnErrorIsOfItsCommandAlone) {
   auto moved = finished_of(server);
   EXPECT_EQ(moved.result, refused);
   EXPECT_EQ(moved.why.code, errc::unsupported);
+  EXPECT_NE(moved.why.text.find("cluster://"), std::string::npos);
+  EXPECT_EQ(moved.redirected, (redirection{false, "127.0.0.1:6381"}));
   EXPECT_EQ(finished_of(server).result, refused);
   EXPECT_EQ(finished_of(server).result, done);
 }
@@ -389,7 +459,9 @@ TEST(ValkeyErrors, SayWhatToDo) {
       {"NOPERM this user has no permissions", errc::denied, "UNLINK"},
       {"OOM command not allowed when used memory > 'maxmemory'.", errc::no_space, "maxmemory-policy"},
       {"READONLY You can't write against a read only replica.", errc::unsupported, "address of its primary"},
-      {"CLUSTERDOWN Hash slot not served", errc::unsupported, "single server"},
+      {"CLUSTERDOWN Hash slot not served", errc::busy, "cluster-require-full-coverage no"},
+      {"ASK 7 10.0.0.7:1", errc::unsupported, "with cluster:// in front"},
+      {"ERR This instance has cluster support disabled", errc::unsupported, "without cluster://"},
       {"MISCONF Errors writing to the AOF file", errc::busy, "log"},
       {"WRONGTYPE Operation against a key", errc::internal, "WRONGTYPE"},
       {"", errc::internal, "refuses a command"},

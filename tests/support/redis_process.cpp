@@ -27,12 +27,13 @@ redis_process::redis_process(const std::string& folder, const std::vector<std::s
 }
 
 redis_process redis_process::sentinel(const std::string& folder, uint16_t port, const std::string& name,
-                                      uint16_t primary) {
+                                      uint16_t primary, const std::string& more) {
   const std::string file = folder + "/sentinel.conf";
   std::ofstream(file) << "bind 127.0.0.1\nprotected-mode no\nport " << port << "\ndir " << folder
                       << "\nsentinel monitor " << name << " 127.0.0.1 " << primary
                       << " 1\nsentinel down-after-milliseconds " << name << " 300\nsentinel failover-timeout "
-                      << name << " 2000\n";
+                      << name << " 2000\n"
+                      << more;
   return {started{}, {"redis-server", file, "--sentinel"}, "Sentinel ID is"};
 }
 

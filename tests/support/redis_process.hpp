@@ -22,8 +22,9 @@ class redis_process {
   explicit redis_process(const std::string& folder, const std::vector<std::string>& options = {});
   /// A sentinel at this port of the loopback address, which watches the primary `name` at another port, and makes its replica
   /// the primary within seconds if it is gone.
+  /// `more`: lines of its configuration.
   static redis_process sentinel(const std::string& folder, uint16_t port, const std::string& name,
-                                uint16_t primary);
+                                uint16_t primary, const std::string& more = {});
   ~redis_process();
   redis_process(const redis_process&) = delete;
   redis_process& operator=(const redis_process&) = delete;

@@ -49,8 +49,15 @@ remote_store::space_state_ptr remote_store::space_of(space_id id, const space_fi
   return space;
 }
 
+/// Whether the store tells when the token changes.
+bool remote_store::told(const token_state& of) const {
+  const node* at = node_of(of.key);
+  return at != nullptr && at->ready() && at->told;
+}
+
+/// A token whose node is lost lasts a while, so that what other nodes have is found until another one has its slots.
 bool remote_store::usable(const token_state& of) const {
-  return phase_ == phase::ready && !of.clearing && of.token.usable(epochs_now(), told_);
+  return serving() && !of.clearing && of.token.usable(epochs_now(), told(of));
 }
 
 uint64_t remote_store::epoch_of(const space_state& space) const {
@@ -98,11 +105,17 @@ task<> remote_store::prepare_spaces(uint64_t number) {
 /// Returns true if the token is usable. `space`: null: the token is that of the realm.
 task<bool> remote_store::learn(token_state& of, space_state_ptr space) {
   constexpr int rounds_max = 8; // others change it meanwhile
-  for (int round = 0; round < rounds_max && phase_ == phase::ready && !usable(of); ++round) {
+  node* other = nullptr;        // that has the token instead
+  bool asking = false;
+  for (int round = 0; round < rounds_max && !usable(of); ++round) {
+    node* at = other != nullptr ? std::exchange(other, nullptr) : node_of(of.key);
+    if (at == nullptr || !at->ready())
+      co_return false;
     const auto next = of.token.next();
     auto reply = std::make_shared<told_reply>();
     std::string text = next == epoch_token::step::read ? std::string() : of.token.written(random_());
     ask_store(
+        *at,
         [next, key = of.key, text](remote::valkey_connection& server) {
           if (next == epoch_token::step::read)
             server.read_text(0, key);
@@ -115,16 +128,22 @@ task<bool> remote_store::learn(token_state& of, space_state_ptr space) {
           if (finished != nullptr)
             reply->said = *finished;
           reply->done.set();
-        });
+        },
+        1, std::exchange(asking, false));
     pump();
     task_event& done = reply->done;
     co_await done;
     if (!reply->said)
       co_return false;
     if (reply->said->result == command_result::refused) {
-      with_.service->set_notice(reply->said->why.text);
-      if (is_replica(*reply->said))
-        close(reply->said->why.text);
+      other = redirected(*at, *reply->said, static_cast<uint32_t>(round));
+      asking = other != nullptr && reply->said->redirected->once;
+      if (other != nullptr)
+        continue;
+      if (!in_cluster() || !reply->said->redirected)
+        with_.service->set_notice(reply->said->why.text);
+      if (lost_its_server(*reply->said))
+        close(*at, reply->said->why.text);
       co_return false;
     }
     bool cleared = false;
@@ -208,7 +227,7 @@ caf::result<forget_answer> remote_store::on_forget(const forget_request& request
 
 task<> remote_store::clear_there(space_state_ptr space, answer<forget_answer> reply, forget_answer told,
                                  uint64_t number) {
-  if (phase_ == phase::ready) {
+  if (serving()) {
     auto wait = prepare(space);
     task_event& done = wait->done;
     co_await done;

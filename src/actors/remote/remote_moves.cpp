@@ -20,10 +20,14 @@ std::string remote_store::key_of(const step& of) const {
   return (of.own ? own_names_ : with_.plan.names).key_of(of.identity, of.part);
 }
 
+remote_store::node* remote_store::node_of(const step& of) const {
+  return node_of(in_cluster() ? key_of(of) : std::string());
+}
+
 caf::result<move_answer> remote_store::on_move(const moved_objects& objects, bool writes) {
   auto reply = make_answer<move_answer>(self_);
   auto promise = reply.promise();
-  if (phase_ != phase::ready || objects.objects.empty()) {
+  if (!serving() || objects.objects.empty()) {
     reply.deliver({{}, std::vector(objects.objects.size(), move_outcome::away)});
     return promise;
   }
@@ -67,7 +71,7 @@ task<> remote_store::move(transfer_ptr all, uint64_t number) {
       co_await learnt;
     }
   }
-  if (phase_ == phase::ready && usable(*space)) {
+  if (serving() && usable(*space)) {
     all->epoch = space->own ? 0 : epoch_of(*space);
     begin_steps(all);
   } else {
@@ -88,6 +92,7 @@ remote::remote_identity remote_store::identity_of(const transfer& of, size_t obj
 void remote_store::begin_steps(const transfer_ptr& all) {
   const uint64_t before = bytes_to_read_;
   const auto now = std::chrono::steady_clock::now();
+  std::vector<step_ptr> lost; // their node is away
   for (size_t i = 0; i < all->moved.objects.size(); ++i) {
     const object_place& place = all->moved.objects[i].place;
     const auto identity = identity_of(*all, i);
@@ -109,13 +114,27 @@ void remote_store::begin_steps(const transfer_ptr& all) {
       next->identity = identity;
       next->bytes = remote::bytes_of_part(place.payload_bytes, part);
       bytes_to_read_ += all->writes ? 0 : next->bytes;
-      (all->writes ? writes_ : reads_).waiting.push_back(std::move(next));
+      if (!enqueue(next, node_of(*next)))
+        lost.push_back(std::move(next));
     }
   }
   to_read(before);
   if (all->parts_left == 0)
     all->reply.deliver(std::move(all->outcome));
+  for (const step_ptr& each : lost) {
+    if (each->reads())
+      with_.counts->missed(metrics::remote_miss::unanswered);
+    end(*each, move_outcome::away);
+  }
   pump();
+}
+
+/// False: the node is away, or there is none.
+bool remote_store::enqueue(step_ptr next, node* at) {
+  if (at == nullptr || !at->ready())
+    return false;
+  (next->reads() ? at->reads : at->writes).waiting.push_back(std::move(next));
+  return true;
 }
 
 /// Removes an object's values from the store.
@@ -125,7 +144,8 @@ void remote_store::remove(const remote::remote_identity& object, bool own, uint6
     next->part = part;
     next->own = own;
     next->identity = object;
-    writes_.waiting.push_back(std::move(next));
+    node* at = node_of(*next);
+    enqueue(std::move(next), at);
   }
 }
 
@@ -134,7 +154,7 @@ void remote_store::remove(const remote::remote_identity& object, bool own, uint6
 void remote_store::on_changes(const index_changes& changes) {
   for (const index_change& change : changes.changes) {
     auto known = spaces_.find(change.space);
-    if (phase_ != phase::ready || change.record.kind != record_kind::remove || known == spaces_.end())
+    if (!serving() || change.record.kind != record_kind::remove || known == spaces_.end())
       continue;
     const space_state& space = *known->second;
     if (!space.own && (!change.unwanted || !usable(space)))
@@ -166,21 +186,23 @@ bool remote_store::begin_next(lane& by) {
     return true;
   }
   by.window.began(next->bytes);
-  begin(*next);
+  begin(*next, *by.link.server());
   by.sent.push_back(std::move(next));
   return true;
 }
 
-void remote_store::begin(step& next) {
+void remote_store::begin(step& next, remote::valkey_connection& server) {
+  if (next.asking)
+    server.asking();
   if (!next.of)
-    writes_.link.server()->erase(0, key_of(next));
+    server.erase(0, key_of(next));
   else if (next.of->writes)
-    write(next);
+    write(next, server);
   else
-    reads_.link.server()->read(0, key_of(next), next.header, next.payload());
+    server.read(0, key_of(next), next.header, next.payload());
 }
 
-void remote_store::write(step& next) {
+void remote_store::write(step& next, remote::valkey_connection& server) {
   const moved_object& object = next.moved();
   const bool whole = next.bytes == object.place.payload_bytes;
   remote::encode({.identity = next.identity,
@@ -190,32 +212,38 @@ void remote_store::write(step& next) {
                   .part = next.part,
                   .checksum = whole && object.checksum ? *object.checksum : payload_checksum(next.payload())},
                  next.header);
-  writes_.link.server()->write(0, key_of(next), next.header, next.payload(), next.of, with_.plan.lifetime);
+  server.write(0, key_of(next), next.header, next.payload(), next.of, with_.plan.lifetime);
 }
 
-void remote_store::on_moved(lane& by, const remote::finished_command& finished) {
+void remote_store::on_moved(node& of, lane& by, const remote::finished_command& finished) {
   assert(!by.sent.empty());
   auto done = std::move(by.sent.front());
   by.sent.pop_front();
   by.window.succeeded(done->bytes);
-  if (&by == &reads_)
-    fit_window();
-  if (finished.result == command_result::refused)
+  if (&by == &of.reads)
+    fit_window(by);
+  if (node* other = redirected(of, finished, done->hops); other != nullptr) {
+    done->asking = finished.redirected->once;
+    ++done->hops;
+    enqueue(std::move(done), other);
+    return pump(*other);
+  }
+  if (finished.result == command_result::refused && (!in_cluster() || !finished.redirected))
     with_.service->set_notice(finished.why.text);
   if (done->reads())
     return finish_read(*done, finished);
   if (done->of)
     end(*done, finished.result == command_result::done ? move_outcome::done : move_outcome::failed);
-  if (is_replica(finished))
-    close(finished.why.text);
+  if (lost_its_server(finished))
+    close(of, finished.why.text);
 }
 
 /// A server makes the replies to all commands that it has received, and keeps them: redis-server is a third slower with 64 MiB
 /// of them than with 4.
-void remote_store::fit_window() {
-  const std::chrono::duration<double> round_trip = reads_.link.round_trip();
+void remote_store::fit_window(lane& reads) {
+  const std::chrono::duration<double> round_trip = reads.link.round_trip();
   const double rate = with_.meter->state(std::chrono::steady_clock::now()).bytes_per_s;
-  reads_.window.keep_within(static_cast<uint64_t>(2 * rate * round_trip.count()));
+  reads.window.keep_within(static_cast<uint64_t>(2 * rate * round_trip.count()));
 }
 
 void remote_store::finish_read(step& done, const remote::finished_command& finished) {
@@ -294,7 +322,7 @@ void remote_store::end(step& ended, move_outcome outcome) {
 /// Nothing is delivered that was cleared while it was read. A token that may have changed is learnt first.
 task<> remote_store::deliver_read(transfer_ptr all, uint64_t number) {
   space_state_ptr space = all->space;
-  if (phase_ == phase::ready && !usable(*space)) {
+  if (serving() && !usable(*space)) {
     auto wait = prepare(space);
     task_event& done = wait->done;
     co_await done;

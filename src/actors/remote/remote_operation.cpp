@@ -5,6 +5,8 @@
 
 #include <caf/typed_event_based_actor.hpp>
 
+#include <algorithm>
+
 namespace terrace::actors {
 
 namespace {
@@ -15,15 +17,26 @@ const char* state_name(bool ready, bool connecting) {
 
 } // namespace
 
-/// The store is asked for its memory if it is in service.
+/// The servers that are in service are asked for their memory.
 caf::result<remote::store_status> remote_store::on_status() {
-  auto reply = make_answer<remote::store_status>(self_);
-  auto promise = reply.promise();
-  remote::store_status status;
-  const bool ready = phase_ == phase::ready;
-  status.address = with_.plan.address.text;
+  struct asking {
+    answer<remote::store_status> reply;
+    remote::store_status status;
+    size_t left = 1;
+    void one_less() {
+      if (--left == 0)
+        reply.deliver(std::move(status));
+    }
+  };
+  auto all = std::make_shared<asking>();
+  all->reply = make_answer<remote::store_status>(self_);
+  auto promise = all->reply.promise();
+  remote::store_status& status = all->status;
+  const auto connects = [](const auto& each) { return each.second->now == phase::connecting; };
+  const bool ready = with_.service->reads();
+  status.address = in_cluster() ? with_.plan.address.text : nodes_.begin()->second->address.text;
   status.prefix = with_.plan.names.prefix();
-  status.state = state_name(ready, phase_ == phase::connecting);
+  status.state = state_name(ready, std::ranges::any_of(nodes_, connects) || guides_.asks);
   status.since = with_.service->since();
   status.reason = with_.service->reason();
   status.notice = with_.service->notice();
@@ -36,34 +49,46 @@ caf::result<remote::store_status> remote_store::on_status() {
   for (size_t why = 0; why < metrics::remote_misses.size(); ++why)
     if (uint64_t count = with_.counts->misses(why); count != 0)
       status.misses.emplace_back(metrics::remote_misses[why], count);
-  if (!ready) {
+  if (!ready)
     status.memory_refused = "the store is not in service";
-    reply.deliver(std::move(status));
-    return promise;
+  status.told = ready;
+  for (const auto& [number, each] : nodes_) {
+    if (in_cluster() && !each->leaves)
+      status.nodes.push_back({each->address.text, state_name(each->ready(), each->now == phase::connecting),
+                              each->why, each->slots});
+    if (!each->ready())
+      continue;
+    status.told &= each->told;
+    status.server = each->questions_link.server()->server_name();
+    status.version = each->questions_link.server()->server_version();
+    ++all->left;
+    ask_store(
+        *each, [](remote::valkey_connection& server) { server.info(0, "memory"); },
+        [all, node = in_cluster() ? "the node at " + each->address.text + ": "
+                                  : std::string()](const remote::finished_command* told) {
+          remote::store_status& known = all->status;
+          if (told == nullptr || told->result != remote::command_result::done) {
+            known.memory_refused = node + (told == nullptr ? "the connection was lost" : told->why.text);
+          } else {
+            const auto memory = remote::parse_memory(told->text);
+            if (auto warning = remote::memory_warning(memory); !warning.empty())
+              known.warnings.push_back(node + warning);
+            known.memory = known.memory ? remote::sum_of(*known.memory, memory) : memory;
+          }
+          all->one_less();
+        });
   }
-  status.told = told_;
-  status.server = questions_link_.server()->server_name();
-  status.version = questions_link_.server()->server_version();
-  ask_store([](remote::valkey_connection& server) { server.info(0, "memory"); },
-            [reply, status](const remote::finished_command* told) mutable {
-              if (told == nullptr)
-                status.memory_refused = "the connection was lost";
-              else if (told->result != remote::command_result::done)
-                status.memory_refused = told->why.text;
-              else
-                status.memory = remote::parse_memory(told->text);
-              if (status.memory)
-                if (auto warning = remote::memory_warning(*status.memory); !warning.empty())
-                  status.warnings.push_back(std::move(warning));
-              reply.deliver(std::move(status));
-            });
+  all->one_less();
   pump();
   return promise;
 }
 
 /// The inspector ends with this actor at the latest.
 store_inspector_actor remote_store::spawn_inspector() {
-  auto inspector = spawn_store_inspector(self_->system(), self_->where(), with_.plan);
+  remote_plan plan = with_.plan;
+  if (!in_cluster())
+    plan.address = nodes_.begin()->second->address;
+  auto inspector = spawn_store_inspector(self_->system(), self_->where(), {std::move(plan), slots_});
   self_->link_to(inspector);
   return inspector;
 }

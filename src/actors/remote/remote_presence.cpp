@@ -74,48 +74,50 @@ std::shared_ptr<remote_store::beliefs> remote_store::believed(const space_state&
   return what;
 }
 
-/// Asks the store for what is unknown. Null: nothing is.
+/// What is asked about some objects, possibly of several nodes.
+struct remote_store::probing : waiting {
+  std::shared_ptr<beliefs> what;
+  size_t left = 1; ///< replies that are waited for, and whoever asks
+  void one_less() {
+    if (--left == 0)
+      end();
+  }
+};
+
+/// Asks the store for what is unknown, all nodes at once. Null: nothing is, or nobody can be asked.
 std::shared_ptr<remote_store::waiting> remote_store::ask_unknown(const std::shared_ptr<beliefs>& what,
                                                                  const object_batch& objects) {
-  std::vector<size_t> unknown;
+  std::map<node*, std::vector<std::pair<size_t, uint32_t>>> of_nodes; // an object, and its number of parts
   for (size_t i = 0; i < objects.size(); ++i)
-    if (what->of[i] == belief::unknown)
-      unknown.push_back(i);
-    else
+    if (what->of[i] != belief::unknown)
       with_.counts->known();
-  if (unknown.empty())
+    else if (node* at = node_of(what->keys[i]); at != nullptr && at->ready())
+      of_nodes[at].emplace_back(i, remote::parts_of(objects.payload_bytes[i]));
+    else if (in_cluster())
+      what->of[i] = belief::absent; // until another node has its slot
+  if (of_nodes.empty())
     return nullptr;
-  struct probing : waiting {
-    size_t left = 0;
-  };
   auto all = std::make_shared<probing>();
-  for (size_t begin = 0; begin < unknown.size(); begin += slice_objects) {
-    const size_t end = std::min(unknown.size(), begin + slice_objects);
-    auto asked =
-        std::make_shared<std::vector<std::pair<size_t, uint32_t>>>(); // object, and its number of parts
-    for (size_t i = begin; i < end; ++i)
-      asked->emplace_back(unknown[i], remote::parts_of(objects.payload_bytes[unknown[i]]));
-    ++all->left;
-    ask_store([what, asked](remote::valkey_connection& server) { ask_for(*what, *asked, server); },
-              [this, what, asked, all, next = size_t{0},
-               now = time_point{}](const remote::finished_command* told) mutable {
-                if (next == 0)
-                  now = presence_now();
-                if (told != nullptr)
-                  note_presence(*what, (*asked)[next++].first, *told, now);
-                if ((told == nullptr || next == asked->size()) && --all->left == 0)
-                  all->end();
-              },
-              asked->size());
-  }
+  all->what = what;
+  for (const auto& [at, unknown] : of_nodes)
+    for (size_t begin = 0; begin < unknown.size(); begin += slice_objects) {
+      const size_t end = std::min(unknown.size(), begin + slice_objects);
+      ask_node(
+          *at, all,
+          {unknown.begin() + static_cast<ptrdiff_t>(begin), unknown.begin() + static_cast<ptrdiff_t>(end)},
+          false, 0);
+    }
+  all->one_less();
   pump();
   return all;
 }
 
-void remote_store::ask_for(const beliefs& what, const std::vector<std::pair<size_t, uint32_t>>& objects,
-                           remote::valkey_connection& server) {
+namespace {
+
+void ask_for(std::span<const std::string> first_keys, std::span<const std::pair<size_t, uint32_t>> objects,
+             remote::valkey_connection& server) {
   for (auto [object, parts] : objects) {
-    const std::string& first = what.keys[object];
+    const std::string& first = first_keys[object];
     if (parts == 1) {
       server.exists(0, first);
       continue;
@@ -126,6 +128,34 @@ void remote_store::ask_for(const beliefs& what, const std::vector<std::pair<size
     std::vector<std::string_view> texts(keys.begin(), keys.end());
     server.exists(0, texts);
   }
+}
+
+} // namespace
+
+/// An object that the node does not have any more is asked for where it says.
+void remote_store::ask_node(node& at, const std::shared_ptr<probing>& all,
+                            std::vector<std::pair<size_t, uint32_t>> objects, bool asking, uint32_t hops) {
+  ++all->left;
+  auto asked = std::make_shared<const std::vector<std::pair<size_t, uint32_t>>>(std::move(objects));
+  ask_store(
+      at, [all, asked](remote::valkey_connection& server) { ask_for(all->what->keys, *asked, server); },
+      [this, &at, all, asked, hops, next = size_t{0},
+       now = time_point{}](const remote::finished_command* told) mutable {
+        if (next == 0)
+          now = presence_now();
+        if (told != nullptr) {
+          const auto object = (*asked)[next++];
+          if (node* other = redirected(at, *told, hops); other != nullptr) {
+            ask_node(*other, all, {object}, told->redirected->once, hops + 1);
+            pump(*other);
+          } else {
+            note_presence(*all->what, object.first, *told, now);
+          }
+        }
+        if (told == nullptr || next == asked->size())
+          all->one_less();
+      },
+      asked->size(), asking);
 }
 
 void remote_store::note_presence(beliefs& what, size_t object, const remote::finished_command& told,
@@ -141,20 +171,21 @@ void remote_store::note_presence(beliefs& what, size_t object, const remote::fin
   with_.counts->asked(told.result == command_result::done);
 }
 
-void remote_store::take_invalidated() {
-  if (questions_link_.server() == nullptr)
+void remote_store::take_invalidated(node& from) {
+  if (from.questions_link.server() == nullptr)
     return;
-  auto changed = questions_link_.server()->take_invalidated();
+  auto changed = from.questions_link.server()->take_invalidated();
   if (!changed.all && changed.keys.empty())
     return;
   if (changed.all)
     book_.forget_all();
   // Tokens are learnt at once, because a clear holds for the other tiers as well.
   auto tell = [&](token_state& of, const space_state_ptr& space) {
-    if (!changed.all && std::find(changed.keys.begin(), changed.keys.end(), of.key) == changed.keys.end())
+    if (changed.all ? node_of(of.key) != &from
+                    : std::find(changed.keys.begin(), changed.keys.end(), of.key) == changed.keys.end())
       return;
     of.token.ask_again();
-    if (phase_ == phase::ready)
+    if (serving())
       prepare(space);
   };
   tell(realm_, nullptr);
@@ -180,7 +211,7 @@ caf::result<find_answer> remote_store::on_find(const find_request& request) {
 
 /// Learns the tokens of the space if they may have changed. Returns true if the space is usable.
 task<bool> remote_store::learn_within(std::shared_ptr<budget> limit, space_state_ptr space) {
-  if (phase_ == phase::ready && !limit->over && !usable(*space)) {
+  if (serving() && !limit->over && !usable(*space)) {
     limit->now = prepare(space);
     task_event& done = limit->now->done;
     co_await done;

@@ -1,5 +1,5 @@
-// REMOTE STORE: the mover of a remote tier, which is one Valkey or Redis server that several machines share, and the keeper of
-// the tier's index.
+// REMOTE STORE: the mover of a remote tier, which is a Valkey or Redis server or a cluster of them that several machines share,
+// and the keeper of the tier's index.
 //
 // The index has what this daemon believes to be in the store: what it has written there, and what it has found there for
 // lookups. Others write to the store and evict from it. So each lookup that is not answered by the tiers above asks here first
@@ -9,14 +9,17 @@
 // Keys have the epoch token of the space and that of the realm (remote/epoch_token.hpp): both are learnt before a space is
 // used. Values of Redis clients, which may be replaced, are named by a key of this run, so that no other machine finds them.
 //
-// There are three connections, because replies come in order: questions do not wait behind payloads, nor reads behind what is
-// written. Payloads are received into host memory where they shall lie, and sent from there, at most 1 MiB for each command.
+// There are three connections to a server, because replies come in order: questions do not wait behind payloads, nor reads behind
+// what is written. Payloads are received into host memory where they shall lie, and sent from there, at most 1 MiB for each command.
 //
-// Clients wait for questions and reads. A store that says nothing to one of them for `patience` ends all three connections:
-// who waits is answered `away`, once the kernel no longer accesses its memory, and until the store has let us in again requests
+// Clients wait for questions and reads. A server that says nothing to one of them for `patience` ends all three connections:
+// who waits is answered `away`, once the kernel no longer accesses its memory, and until the server has let us in again requests
 // are answered at once: `away`, or nothing found.
 //
-// remote_store.cpp has the connections, remote_moves.cpp the objects on their way, remote_presence.cpp what the store has,
+// In a cluster each primary is such a server, a node, and has the keys of its slots. Any node tells who has which slots. It is asked
+// when a command was redirected or a node is lost; the command goes on where the node says.
+//
+// remote_store.cpp has the actor, remote_nodes.cpp the connections, remote_moves.cpp the objects on their way, remote_presence.cpp what the store has,
 // remote_epochs.cpp spaces and clears, and remote_operation.cpp what operators ask.
 #pragma once
 
@@ -29,6 +32,7 @@
 #include "remote/endpoint_state.hpp"
 #include "remote/epoch_token.hpp"
 #include "remote/presence_book.hpp"
+#include "remote/slot_map.hpp"
 #include "remote/store_reports.hpp"
 #include "remote/value_header.hpp"
 #include "runtime/answer.hpp"
@@ -98,6 +102,10 @@ class remote_store {
   static constexpr size_t slice_objects = 128;
   /// A store with slow round trips, for which lookups get more time, gets more as well.
   static constexpr std::chrono::milliseconds patience_min{150}, patience_for_writes{2'000};
+  /// Nodes of a cluster are asked for its slots no more often.
+  static constexpr std::chrono::milliseconds between_maps{100};
+  static constexpr size_t nodes_max = 1'024;
+  static constexpr uint32_t hops_max = 4; ///< of one command that is redirected
 
   remote_store(self_pointer self, remote_store_arguments arguments);
 
@@ -117,7 +125,7 @@ class remote_store {
 
  private:
   enum class phase : uint8_t { down, connecting, ready, closing };
-  enum timer : uint64_t { retry_timer = 1, budget_timer };
+  enum timer : uint64_t { map_timer = 1, budget_timer };
   using time_point = std::chrono::steady_clock::time_point;
   using said = std::function<void(const remote::finished_command*)>; ///< null, once: the connection is lost
 
@@ -173,6 +181,8 @@ class remote_store {
     remote::remote_identity identity{};
     std::array<std::byte, remote::value_header_bytes> header{}; ///< that was received
     uint64_t bytes = 0;                                         ///< of the payload in this part
+    bool asking = false;                                        ///< its slot is on its way to this node
+    uint32_t hops = 0;                                          ///< it was redirected so often
 
     bool reads() const { return of && !of->writes; }
     const moved_object& moved() const { return of->moved.objects[object]; }
@@ -186,19 +196,9 @@ class remote_store {
     std::deque<step_ptr> waiting;
     std::deque<step_ptr> sent; ///< in the order of their replies
     bool room() {
-      return !waiting.empty() && link.ready() && link.server()->has_room() &&
+      return !waiting.empty() && link.ready() && link.server()->has_room(2) &&
              window.has_room(waiting.front()->bytes);
     }
-  };
-  /// Who tells where the server is, if `all` is not empty.
-  struct sentinels {
-    store_link link;
-    std::vector<remote::store_address> all;
-    std::string text, primary; ///< their addresses as they were given, and what they call the server
-    size_t next = 0;
-    size_t asked = 0; ///< in this attempt to connect
-    bool leaves = false;
-    std::string failure; ///< why the last one did not tell; empty: it did
   };
   struct expected_replies {
     said told; ///< called for each of them
@@ -207,6 +207,41 @@ class remote_store {
   struct question_to_store {
     std::function<void(remote::valkey_connection&)> ask;
     expected_replies replies;
+    bool asking = false;
+  };
+  /// The only server, or a primary of the cluster.
+  struct node {
+    node(remote_store& store, uint64_t its_number, remote::store_address where);
+
+    uint64_t number; ///< of no other node, so that completions of one that has left go to nobody
+    remote::store_address address;
+    store_link questions_link;
+    lane reads, writes; ///< the latter with removals
+    phase now = phase::down;
+    remote::breaker breaker{{.failures_in_a_row = 1}};
+    std::string why, warned; ///< it is out of service
+    bool refused = false;    ///< it answers, and cannot be used
+    bool told = false;       ///< it tells which keys have changed
+    uint32_t slots = 0;      ///< that it has, if the store is a cluster
+    bool asked = false;      ///< a command was sent there that another node had redirected
+    bool leaves = false;     ///< it has no slots any more
+    std::deque<question_to_store> questions;
+    std::deque<expected_replies> expected; ///< in the order of their replies
+
+    std::array<store_link*, 3> links() { return {&questions_link, &reads.link, &writes.link}; }
+    bool ready() const { return now == phase::ready; }
+  };
+  /// Who tells where the server is, or who has which slots: sentinels, or nodes of the cluster.
+  struct guides {
+    store_link link;
+    std::vector<remote::store_address> all;
+    size_t next = 0;
+    size_t tried = 0; ///< in this attempt
+    bool asks = false, again = false, leaves = false, refused = false;
+    std::string failure;        ///< why the last one did not tell; empty: it did
+    uint64_t best = UINT64_MAX; ///< the node that has redirected a command last: it knows of the change
+    time_point told_at{};
+    remote::breaker breaker{{.failures_in_a_row = 1}};
   };
   /// What the store may have of some objects.
   struct beliefs {
@@ -215,28 +250,44 @@ class remote_store {
   };
 
   // ---- the connections ----
+  bool in_cluster() const { return with_.plan.address.at == remote::store_address::kind::cluster; }
+  node* add_node(remote::store_address address);
+  node* node_at(const std::string& address);
+  node* node_of(std::string_view key) const;
+  node* node_of(const step& of) const;
+  bool serving() const;
   store_link::callbacks callbacks_of(uint64_t first_tag, std::chrono::nanoseconds silence_max,
                                      std::function<void(const remote::finished_command&)> finished);
-  std::array<store_link*, 3> servers() { return {&questions_link_, &reads_.link, &writes_.link}; }
-  std::array<store_link*, 4> links() {
-    return {&questions_link_, &reads_.link, &writes_.link, &sentinel_.link};
-  }
-  void connect();
-  void ask_sentinel();
-  void on_primary(const remote::finished_command& told);
-  void leave_sentinel(const std::string& why);
-  void after_sentinel();
-  void connect_to_server();
-  bool is_replica(const remote::finished_command& told) const;
-  void on_link_ready();
-  void on_ready();
-  void close(const std::string& why);
-  void lose();
+  store_link::callbacks callbacks_of(uint64_t first_tag, std::chrono::nanoseconds silence_max,
+                                     std::function<void(const remote::finished_command&)> finished, node& of);
+  void connect(node& to);
+  void connect_to_server(node& to);
+  void on_link_ready(node& of);
+  void on_ready(node& is);
+  void tell_state();
+  void close(node& lost, const std::string& why);
+  void lose(node& lost);
   void after(std::chrono::nanoseconds time, uint64_t tag);
   void pump();
-  void ask_store(std::function<void(remote::valkey_connection&)> ask, said told, size_t replies = 1);
-  void on_told(const remote::finished_command& finished);
-  void take_invalidated();
+  void pump(node& with);
+  void on_node_done(const runtime::io_done& done);
+  void erase_left();
+  void ask_guides();
+  void ask_guide();
+  void on_guide_ready();
+  void on_guided(const remote::finished_command& told);
+  void leave_guide(const std::string& why);
+  void after_guide();
+  void no_guide_tells(const std::string& why);
+  void want_map();
+  void use_map();
+  std::vector<std::pair<token_state*, space_state_ptr>> all_tokens();
+  bool lost_its_server(const remote::finished_command& told) const;
+  node* redirected(const node& from, const remote::finished_command& told, uint32_t hops);
+  void ask_store(node& at, std::function<void(remote::valkey_connection&)> ask, said told, size_t replies = 1,
+                 bool asking = false);
+  static void on_told(node& by, const remote::finished_command& finished);
+  void take_invalidated(node& from);
   void run(task<> work, uint64_t number); ///< `work` ends with `ended(number)`
   void ended(uint64_t number) { tasks_.erase(number); }
 
@@ -244,11 +295,12 @@ class remote_store {
   task<> move(transfer_ptr all, uint64_t number);
   void begin_steps(const transfer_ptr& all);
   remote::remote_identity identity_of(const transfer& of, size_t object) const;
+  bool enqueue(step_ptr next, node* at);
   bool begin_next(lane& by);
-  void begin(step& next);
-  void write(step& next);
-  void on_moved(lane& by, const remote::finished_command& finished);
-  void fit_window();
+  void begin(step& next, remote::valkey_connection& server);
+  void write(step& next, remote::valkey_connection& server);
+  void on_moved(node& of, lane& by, const remote::finished_command& finished);
+  void fit_window(lane& reads);
   void finish_read(step& done, const remote::finished_command& finished);
   void reject(step& done, bool ours);
   void end(step& ended, move_outcome outcome);
@@ -266,13 +318,15 @@ class remote_store {
   void on_budget();
   std::shared_ptr<beliefs> believed(const space_state& space, const object_batch& objects) const;
   std::shared_ptr<waiting> ask_unknown(const std::shared_ptr<beliefs>& what, const object_batch& objects);
-  static void ask_for(const beliefs& what, const std::vector<std::pair<size_t, uint32_t>>& objects,
-                      remote::valkey_connection& server);
+  struct probing;
+  void ask_node(node& at, const std::shared_ptr<probing>& all,
+                std::vector<std::pair<size_t, uint32_t>> objects, bool asking, uint32_t hops);
   void note_presence(beliefs& what, size_t object, const remote::finished_command& told, time_point now);
   remote::remote_identity identity_of(const space_state& space, const object_key& key) const;
 
   // ---- spaces ----
   space_state_ptr space_of(space_id id, const space_fingerprint& fingerprint, bool own);
+  bool told(const token_state& of) const;
   bool usable(const token_state& of) const;
   bool usable(const space_state& space) const { return space.own || (usable(realm_) && usable(space.epoch)); }
   uint64_t epoch_of(const space_state& space) const;
@@ -291,15 +345,12 @@ class remote_store {
   remote::realm own_names_; ///< of this run
   std::mt19937_64 random_;
   const uint64_t run_; ///< a random number
-  remote::breaker breaker_{{.failures_in_a_row = 1}};
-  phase phase_ = phase::down;
-  std::string why_, warned_;
-  store_link questions_link_;
-  lane reads_, writes_; ///< the latter with removals
-  sentinels sentinel_;
-  bool told_ = false; ///< the store tells which keys have changed
-  std::deque<question_to_store> questions_;
-  std::deque<expected_replies> asked_; ///< in the order of their replies
+  guides guides_;
+  std::string warned_; ///< no node of the cluster tells
+  uint64_t next_node_ = 0;
+  std::map<uint64_t, std::unique_ptr<node>> nodes_; ///< without a cluster there is one
+  remote::slot_map slots_;
+  std::vector<node*> owners_; ///< of the slots; null: nobody
   uint64_t bytes_to_read_ = 0;
   uint64_t refused_values_ = 0;
   remote::presence_book book_;

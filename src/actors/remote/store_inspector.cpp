@@ -21,6 +21,8 @@ using remote::stale_values;
 
 namespace {
 
+constexpr const char* no_slots = "no node of the cluster has told its slots";
+
 auto inspector_now() { return std::chrono::steady_clock::now(); }
 
 class store_inspector {
@@ -37,20 +39,21 @@ class store_inspector {
   static constexpr uint32_t page_keys = 512, pages_per_s = 40; ///< at most
   static constexpr size_t removed_at_once = 4'096;
 
-  store_inspector(self_pointer self, remote_plan plan)
-      : self_(self), plan_(std::move(plan)),
-        link_({.first_tag = link_tags,
-               .silence_max = std::chrono::seconds(1),
-               .submit =
-                   [this](runtime::io_request request, uint64_t tag) {
-                     return self_->port().submit(std::move(request),
-                                                 caf::actor_cast<caf::strong_actor_ptr>(self_), tag);
-                   },
-               .cancel = [this](runtime::operation_id id) { self_->port().cancel(id); },
-               .ready = [] {},
-               .finished = [this](const remote::finished_command& finished) { on_finished(finished); },
-               .failed = [this](const std::string& why) { on_failed(why); },
-               .turned = [this] { link_.pump(nullptr); }}) {}
+  store_inspector(self_pointer self, inspected_store store)
+      : self_(self), plan_(std::move(store.plan)), slots_(std::move(store.slots)) {
+    if (!in_cluster()) {
+      servers_.push_back(std::make_unique<asked_server>(*this, plan_.address));
+      return;
+    }
+    for (const std::string& primary : slots_.primaries()) {
+      auto address = remote::parse_store_address(primary);
+      if (!address)
+        address = remote::store_address{.text = primary}; // connecting to it fails
+      if (!plan_.address.name.empty())
+        address->name = plan_.address.name;
+      servers_.push_back(std::make_unique<asked_server>(*this, std::move(*address)));
+    }
+  }
 
   caf::result<remote::store_probe> on_probe() {
     probe_reply_ = make_answer<remote::store_probe>(self_);
@@ -74,14 +77,14 @@ class store_inspector {
     if (done.tag == pause_tag)
       wake(pause_);
     else
-      link_.on_io_done(done.tag, done.result);
-    if (link_.reached())
+      servers_[(done.tag - link_tags) / store_link::tags]->link.on_io_done(done.tag, done.result);
+    if (now_ != nullptr && now_->link.reached())
       wake(connected_);
-    if (link_.secured())
+    if (now_ != nullptr && now_->link.secured())
       wake(secured_);
-    if (link_.ready())
+    if (now_ != nullptr && now_->link.ready())
       wake(ready_);
-    if (expected_.empty())
+    if (expected() == 0)
       wake(answered_);
     leave_if_done();
   }
@@ -91,24 +94,58 @@ class store_inspector {
   struct moment {
     task_event* waits = nullptr;
   };
-  struct expected {
-    std::function<void(const remote::finished_command&)> told;
+  using said = std::function<void(const remote::finished_command&)>;
+  /// The only server, or a primary of the cluster.
+  struct asked_server {
+    asked_server(store_inspector& by, remote::store_address where)
+        : address(std::move(where)),
+          link({.first_tag = link_tags + by.servers_.size() * store_link::tags,
+                .silence_max = std::chrono::seconds(1),
+                .submit =
+                    [&by](runtime::io_request request, uint64_t tag) {
+                      return by.self_->port().submit(std::move(request),
+                                                     caf::actor_cast<caf::strong_actor_ptr>(by.self_), tag);
+                    },
+                .cancel = [&by](runtime::operation_id id) { by.self_->port().cancel(id); },
+                .ready = [] {},
+                .finished =
+                    [this](const remote::finished_command& finished) {
+                      auto told = std::move(expected.front());
+                      expected.pop_front();
+                      told(finished);
+                    },
+                .failed = [&by, this](const std::string& why) { by.on_failed(*this, why); },
+                .turned = [this] { link.pump(nullptr); }}) {}
+
+    remote::store_address address;
+    store_link link;
+    std::deque<said> expected; ///< of each reply that has not come
   };
+
+  bool in_cluster() const { return plan_.address.at == remote::store_address::kind::cluster; }
+  size_t expected() const {
+    size_t all = 0;
+    for (const auto& each : servers_)
+      all += each->expected.size();
+    return all;
+  }
+  /// Null: the slot of the key belonged to nobody when the inspector began.
+  asked_server* server_of(const std::string& key) const {
+    if (!in_cluster())
+      return servers_.front().get();
+    const auto owner = slots_.owner(remote::slot_of(key));
+    return owner ? servers_[*owner].get() : nullptr;
+  }
 
   void wake(moment& which) {
     if (auto* waits = std::exchange(which.waits, nullptr))
       waits->set();
   }
 
-  void on_finished(const remote::finished_command& finished) {
-    auto told = std::move(expected_.front().told);
-    expected_.pop_front();
-    told(finished);
-  }
-
-  void on_failed(const std::string& why) {
-    failure_ = why;
-    link_.end();
+  void on_failed(const asked_server& lost, const std::string& why) {
+    failure_ = (in_cluster() ? "the node at " + lost.address.text + ": " : std::string()) + why;
+    for (const auto& each : servers_)
+      each->link.end();
     for (moment* each : {&connected_, &secured_, &ready_, &answered_, &pause_})
       wake(*each);
   }
@@ -116,35 +153,41 @@ class store_inspector {
   void leave_if_done() {
     if (!done_)
       return;
-    link_.end();
-    if (link_.idle())
+    bool idle = true;
+    for (const auto& each : servers_) {
+      each->link.end();
+      idle &= each->link.idle();
+    }
+    if (idle)
       self_->quit();
   }
 
   template <class Ask>
-  void ask(Ask ask, std::function<void(const remote::finished_command&)> told) {
-    ask(*link_.server());
-    expected_.push_back({std::move(told)});
+  void ask(asked_server& of, Ask ask, said told) {
+    ask(*of.link.server());
+    of.expected.push_back(std::move(told));
   }
 
   /// Ends when the replies to all commands have come, or the connection is lost.
   task<> replies() {
-    if (failure_.empty() && !expected_.empty()) {
+    if (failure_.empty() && expected() != 0) {
       task_event all;
       answered_.waits = &all;
-      link_.pump(nullptr);
+      for (const auto& each : servers_)
+        each->link.pump(nullptr);
       co_await all;
     }
   }
 
-  task<> connected() {
+  task<> connected(asked_server& to) {
     task_event there;
-    if (plan_.address.length == 0) {
+    now_ = &to;
+    if (to.address.length == 0) {
       failure_ = "no sentinel has told where the server is";
       co_return;
     }
     connected_.waits = &there;
-    link_.connect(plan_.address, plan_.credentials);
+    to.link.connect(to.address, plan_.credentials);
     if (failure_.empty()) {
       co_await there;
     }
@@ -153,8 +196,8 @@ class store_inspector {
   task<> secured() {
     task_event there;
     secured_.waits = &there;
-    link_.pump(nullptr);
-    if (failure_.empty() && !link_.secured()) {
+    now_->link.pump(nullptr);
+    if (failure_.empty() && !now_->link.secured()) {
       co_await there;
     }
   }
@@ -162,10 +205,12 @@ class store_inspector {
   task<> let_in() {
     task_event there;
     ready_.waits = &there;
-    link_.pump(nullptr);
-    if (failure_.empty() && !link_.ready()) {
+    now_->link.pump(nullptr);
+    if (failure_.empty() && !now_->link.ready()) {
       co_await there;
     }
+    if (failure_.empty() && !in_cluster() && now_->link.server()->in_cluster())
+      failure_ = "it is a node of a cluster: write cluster:// in front of the address";
   }
 
   task<> pause(std::chrono::nanoseconds time) {
@@ -181,7 +226,8 @@ class store_inspector {
   // ---- probe ----
 
   void note(const char* name, std::chrono::steady_clock::time_point begun, std::string failure) {
-    probed_.steps.push_back({name, inspector_now() - begun, std::move(failure)});
+    probed_.steps.push_back({in_cluster() && now_ != nullptr ? now_->address.text + " " + name : name,
+                             inspector_now() - begun, std::move(failure)});
   }
 
   using command = std::function<void(remote::valkey_connection&)>;
@@ -190,7 +236,7 @@ class store_inspector {
   task<bool> command_step(const char* name, command what, std::string wanted) {
     const auto begun = inspector_now();
     std::string failure;
-    ask(what, [&failure, &wanted](const remote::finished_command& told) {
+    ask(*now_, what, [&failure, &wanted](const remote::finished_command& told) {
       if (told.result == command_result::refused)
         failure = told.why.text;
       else if (told.result != command_result::done || (!wanted.empty() && told.text != wanted))
@@ -205,9 +251,18 @@ class store_inspector {
     co_return failure.empty();
   }
 
-  task<> probe_steps() {
+  /// One that is in the slots of the server.
+  std::string probe_key(const asked_server& of) {
+    constexpr int attempts_max = 1 << 20; // one slot of 16,384 is found sooner
+    std::string key;
+    for (int i = 0; i < attempts_max && (key.empty() || server_of(key) != &of); ++i)
+      key = plan_.names.prefix() + "probe/" + remote::epoch_text(random_());
+    return key;
+  }
+
+  task<> probe_steps(asked_server& to) {
     auto begun = inspector_now();
-    co_await connected();
+    co_await connected(to);
     if (!failure_.empty()) {
       note("connect", begun,
            failure_ +
@@ -215,7 +270,7 @@ class store_inspector {
       co_return;
     }
     note("connect", begun, {});
-    if (plan_.address.tls) {
+    if (plan_.credentials.tls) {
       begun = inspector_now();
       co_await secured();
       note("handshake", begun, failure_);
@@ -227,7 +282,7 @@ class store_inspector {
     note("authenticate", begun, failure_);
     if (!failure_.empty())
       co_return;
-    const std::string key = plan_.names.prefix() + "probe/" + remote::epoch_text(random_());
+    const std::string key = probe_key(to);
     const std::string value = "a probe of terrace, " + remote::epoch_text(random_());
     const std::string nothing;
     command set = [&](remote::valkey_connection& server) {
@@ -246,7 +301,12 @@ class store_inspector {
 
   task<> probe() {
     probed_.address = plan_.address.text;
-    co_await probe_steps();
+    if (servers_.empty())
+      note("slots", inspector_now(), no_slots);
+    for (size_t i = 0; i < servers_.size() && (i == 0 || probed_.works()); ++i) {
+      asked_server& next = *servers_[i];
+      co_await probe_steps(next);
+    }
     done_ = true;
     probe_reply_.deliver(std::move(probed_));
   }
@@ -257,10 +317,11 @@ class store_inspector {
   task<std::string> page(std::string cursor, std::string pattern, uint32_t count) {
     std::string next;
     keys_.clear();
-    ask([&](remote::valkey_connection& server) { server.scan(0, cursor, pattern, count); },
+    ask(
+        *now_, [&](remote::valkey_connection& server) { server.scan(0, cursor, pattern, count); },
         [&](const remote::finished_command& told) {
           if (told.result == command_result::refused) {
-            refused_ = told.why.text;
+            refused_ = refusal(told);
           } else {
             next = told.text;
             keys_ = told.keys;
@@ -270,6 +331,11 @@ class store_inspector {
     if (!failure_.empty() || !refused_.empty())
       co_return std::string();
     co_return next;
+  }
+
+  std::string refusal(const remote::finished_command& told) const {
+    return in_cluster() && told.redirected ? "its slots are being moved: sweep again when that has ended"
+                                           : told.why.text;
   }
 
   bool goes_on(const remote::store_sweep_request& request) {
@@ -312,17 +378,22 @@ class store_inspector {
     const auto tokens = found_.tokens();
     for (size_t i = 0; i < tokens.size() && failure_.empty(); ++i) {
       const std::string& key = tokens[i];
-      ask([&](remote::valkey_connection& server) { server.read_text(0, key); },
+      asked_server* of = server_of(key);
+      if (of == nullptr)
+        continue; // nothing is known of its space
+      ask(
+          *of, [&](remote::valkey_connection& server) { server.read_text(0, key); },
           [this, &key](const remote::finished_command& told) {
             if (told.result == command_result::refused)
-              refused_ = told.why.text;
+              refused_ = refusal(told);
             const bool is_there = told.result == command_result::done;
             found_.token_is(key, is_there ? std::optional<std::string_view>(told.text) : std::nullopt);
           });
-      if (!link_.server()->has_room() || i + 1 == tokens.size()) {
+      if (!of->link.server()->has_room()) {
         co_await replies();
       }
     }
+    co_await replies();
   }
 
   /// Removes those of the candidates that are stale by tokens that are read now.
@@ -334,14 +405,16 @@ class store_inspector {
     for (size_t i = 0; i < keys.size() && failure_.empty(); ++i) {
       const std::string& key = keys[i];
       const bool stale = found_.of(key) == stale_values::standing::stale;
+      asked_server* of = server_of(key);
       swept_.current += stale ? 0 : 1;
-      if (stale) {
-        ask_length(key);
+      if (stale && of != nullptr) {
+        ask_length(*of, key);
         if (!dry_run) {
-          ask([&](remote::valkey_connection& server) { server.erase(0, key); }, refusals());
+          ask(
+              *of, [&](remote::valkey_connection& server) { server.erase(0, key); }, refusals());
         }
       }
-      const bool full = expected_.size() + 2 > page_keys;
+      const bool full = expected() + 2 > page_keys;
       if (full || i + 1 == keys.size()) {
         co_await replies();
       }
@@ -351,35 +424,48 @@ class store_inspector {
   std::function<void(const remote::finished_command&)> refusals() {
     return [this](const remote::finished_command& told) {
       if (told.result == command_result::refused)
-        refused_ = told.why.text;
+        refused_ = refusal(told);
     };
   }
 
-  void ask_length(const std::string& key) {
-    ask([&](remote::valkey_connection& server) { server.length(0, key); },
+  void ask_length(asked_server& of, const std::string& key) {
+    ask(
+        of, [&](remote::valkey_connection& server) { server.length(0, key); },
         [this](const remote::finished_command& told) {
           if (told.result == command_result::refused)
-            refused_ = told.why.text;
+            refused_ = refusal(told);
           else if (told.number != 0) // it may have ended meanwhile
             ++swept_.stale;
           swept_.stale_bytes += static_cast<uint64_t>(told.number);
         });
   }
 
+  task<> all_servers(const remote::store_sweep_request& request, bool removes) {
+    for (size_t i = 0; i < servers_.size() && goes_on(request); ++i) {
+      now_ = servers_[i].get();
+      co_await all_keys(request, removes);
+    }
+  }
+
   task<> sweep_steps(const remote::store_sweep_request& request) {
-    co_await connected();
-    if (failure_.empty()) {
-      co_await let_in();
+    if (servers_.empty())
+      failure_ = no_slots;
+    for (size_t i = 0; i < servers_.size() && failure_.empty(); ++i) {
+      asked_server& next = *servers_[i];
+      co_await connected(next);
+      if (failure_.empty()) {
+        co_await let_in();
+      }
     }
     if (!failure_.empty())
       co_return;
     found_.see(plan_.names.epoch_key_of_all()); // another machine may make it meanwhile
-    co_await all_keys(request, false);
+    co_await all_servers(request, false);
     if (goes_on(request)) {
       co_await read_tokens();
     }
     if (goes_on(request)) {
-      co_await all_keys(request, true);
+      co_await all_servers(request, true);
     }
     if (goes_on(request)) {
       co_await remove(request.dry_run);
@@ -399,11 +485,12 @@ class store_inspector {
 
   self_pointer self_;
   remote_plan plan_;
+  remote::slot_map slots_;
   std::mt19937_64 random_{random_entry_key_salt().first};
-  store_link link_;
-  std::string failure_; ///< the connection is lost
-  std::string refused_; ///< a command
-  std::deque<expected> expected_;
+  std::vector<std::unique_ptr<asked_server>> servers_; ///< in a cluster in the order of the primaries
+  asked_server* now_ = nullptr;                        ///< which is connected to, or asked for its keys
+  std::string failure_;                                ///< a connection is lost
+  std::string refused_;                                ///< a command
   moment connected_, secured_, ready_, answered_, pause_;
   answer<remote::store_probe> probe_reply_;
   remote::store_probe probed_;
@@ -416,9 +503,9 @@ class store_inspector {
   task<> progress_; ///< last, because it refers to the others
 };
 
-store_inspector::interface::behavior_type store_inspector_behavior(store_inspector::self_pointer self,
-                                                                   const std::shared_ptr<remote_plan>& plan) {
-  self->state.work = std::make_unique<store_inspector>(self, std::move(*plan));
+store_inspector::interface::behavior_type
+store_inspector_behavior(store_inspector::self_pointer self, const std::shared_ptr<inspected_store>& store) {
+  self->state.work = std::make_unique<store_inspector>(self, std::move(*store));
   return {
       [self](const remote::store_probe_request&) { return self->state.work->on_probe(); },
       [self](const remote::store_sweep_request& request) { return self->state.work->on_sweep(request); },
@@ -429,9 +516,9 @@ store_inspector::interface::behavior_type store_inspector_behavior(store_inspect
 } // namespace
 
 store_inspector_actor spawn_store_inspector(caf::actor_system& system, const runtime::home& home,
-                                            remote_plan plan) {
+                                            inspected_store store) {
   return runtime::spawn_homed(system, home, store_inspector_behavior,
-                              std::make_shared<remote_plan>(std::move(plan)));
+                              std::make_shared<inspected_store>(std::move(store)));
 }
 
 } // namespace terrace::actors

@@ -30,6 +30,7 @@ void store_link::connect(const remote::store_address& address, const remote::sto
   round_trip_ = {};
   at_path_ = address.at_path();
   with_ = with;
+  name_ = address.name;
   socket_ = std::make_shared<unique_fd>(
       ::socket(address.bytes.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (::connect(socket_->get(), reinterpret_cast<const sockaddr*>(&address.bytes), address.length) != 0 &&
@@ -67,7 +68,7 @@ void store_link::on_connected(int32_t result) {
   in_->socket = out_->socket = socket_;
   server_ = in_->server = std::make_shared<remote::valkey_connection>(with_.login);
   if (with_.tls) {
-    tls_ = std::make_unique<remote::tls_stream>(with_.tls);
+    tls_ = std::make_unique<remote::tls_stream>(with_.tls, name_);
     in_->encrypted.resize(piece_bytes);
   }
   call_.turned();
@@ -169,9 +170,10 @@ std::string store_link::explained(const error& why) const {
   constexpr std::byte alert{21};
   const bool is_alert =
       !tls_ && phase_ == phase::greeting && *static_cast<const std::byte*>(in_->area.iov_base) == alert;
-  return is_alert
-             ? std::string("the server speaks TLS at this port: write the address with rediss:// in front")
-             : why.text;
+  return is_alert ? std::string("the server speaks TLS at this port: write the address with rediss:// in "
+                                "front, or cluster+tls:// or "
+                                "sentinel+tls://")
+                  : why.text;
 }
 
 /// What an end or a silence before the server has let us in may mean.

@@ -113,6 +113,7 @@ class store_link {
   phase phase_ = phase::down;
   bool at_path_ = false;
   remote::store_credentials with_;
+  std::string name_;                        ///< that a certificate has to have
   std::unique_ptr<remote::tls_stream> tls_; ///< null: without
   std::shared_ptr<unique_fd> socket_;
   runtime::operation_id connect_id_{};

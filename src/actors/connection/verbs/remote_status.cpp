@@ -28,18 +28,22 @@ flatbuffers::Offset<wire::RemoteState> write(flatbuffers::FlatBufferBuilder& bod
   std::vector<flatbuffers::Offset<wire::RemoteMisses>> misses;
   for (const auto& [reason, count] : state.misses)
     misses.push_back(wire::CreateRemoteMisses(body, body.CreateString(reason.data(), reason.size()), count));
+  std::vector<flatbuffers::Offset<wire::RemoteNode>> nodes;
+  for (const remote::store_node& node : state.nodes)
+    nodes.push_back(wire::CreateRemoteNodeDirect(body, node.address.c_str(), node.state.c_str(),
+                                                 node.reason.c_str(), node.slots));
   const auto warnings = body.CreateVectorOfStrings(state.warnings);
   auto text = [&](const std::string& said) { return body.CreateString(said); };
   const auto memory = state.memory.value_or(remote::store_memory{});
   auto address = text(state.address), prefix = text(state.prefix), name = text(state.state);
   auto reason = text(state.reason), notice = text(state.notice), policy = text(memory.policy);
   auto server = text(state.server), version = text(state.version), refused = text(state.memory_refused);
-  return wire::CreateRemoteState(body, address, prefix, name, static_cast<uint64_t>(state.since.count()),
-                                 reason, notice, warnings, server, version, state.told, state.answers,
-                                 static_cast<uint64_t>(state.mean_answer.count()),
-                                 static_cast<uint64_t>(state.slowest_answer.count()), state.read_bytes,
-                                 state.written_bytes, body.CreateVector(misses), state.memory.has_value(),
-                                 memory.used_bytes, memory.max_bytes, policy, refused);
+  return wire::CreateRemoteState(
+      body, address, prefix, name, static_cast<uint64_t>(state.since.count()), reason, notice, warnings,
+      server, version, state.told, state.answers, static_cast<uint64_t>(state.mean_answer.count()),
+      static_cast<uint64_t>(state.slowest_answer.count()), state.read_bytes, state.written_bytes,
+      body.CreateVector(misses), state.memory.has_value(), memory.used_bytes, memory.max_bytes, policy,
+      refused, nodes.empty() ? 0 : body.CreateVector(nodes));
 }
 
 } // namespace

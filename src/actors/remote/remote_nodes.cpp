@@ -1,0 +1,601 @@
+// The connections of a remote store: to its server, or to the primaries of its cluster, and to those who tell where these are.
+#include "actors/remote/remote_store.hpp"
+
+#include "base/random_id.hpp"
+#include "runtime/io_port.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+
+namespace terrace::actors {
+
+using remote::command_result;
+
+namespace {
+
+constexpr uint64_t first_link_tag = 16;
+constexpr uint64_t links_of_node =
+    4; ///< the last of them is no link: its tag is that of the pause behind a failure
+
+/// The guides have the first tags, then each node has those of its links.
+constexpr uint64_t tags_of(uint64_t node, uint64_t link) {
+  return first_link_tag + (1 + node * links_of_node + link) * store_link::tags;
+}
+
+auto nodes_now() { return std::chrono::steady_clock::now(); }
+
+std::chrono::nanoseconds patience_of(const remote_plan& plan) {
+  return std::max<std::chrono::nanoseconds>(remote_store::patience_min, 4 * plan.lookup_budget);
+}
+
+/// Names that nobody else derives, and that end with this run.
+remote::realm names_of_this_run(const remote::realm& shared) {
+  std::array<boot_id, 2> random{random_boot_id(), random_boot_id()};
+  std::array<uint8_t, sizeof random> key;
+  std::memcpy(key.data(), random.data(), key.size());
+  return shared.with_key(key);
+}
+
+bool same_place(const remote::store_address& one, const remote::store_address& other) {
+  return one.length == other.length && std::memcmp(&one.bytes, &other.bytes, sizeof one.bytes) == 0;
+}
+
+} // namespace
+
+remote_store::remote_store(self_pointer self, remote_store_arguments arguments)
+    : self_(self), with_(std::move(arguments)), own_names_(names_of_this_run(with_.plan.names)),
+      random_(random_entry_key_salt().first),
+      run_(random_()), guides_{.link = store_link(callbacks_of(
+                                   first_link_tag, patience_of(with_.plan),
+                                   [this](const remote::finished_command& told) { on_guided(told); })),
+                               .all = with_.plan.address.guides} {
+  realm_.key = with_.plan.names.epoch_key_of_all();
+  with_.probe->degraded(true);
+  owe_recorded();
+  if (in_cluster())
+    ask_guides();
+  else
+    connect(*add_node(with_.plan.address));
+}
+
+// ---- nodes ----
+
+store_link::callbacks
+remote_store::callbacks_of(uint64_t first_tag, std::chrono::nanoseconds silence_max,
+                           std::function<void(const remote::finished_command&)> finished) {
+  return {.first_tag = first_tag,
+          .silence_max = silence_max,
+          .submit =
+              [this](runtime::io_request request, uint64_t tag) {
+                return self_->port().submit(std::move(request), caf::actor_cast<caf::strong_actor_ptr>(self_),
+                                            tag);
+              },
+          .cancel = [this](runtime::operation_id id) { self_->port().cancel(id); },
+          .ready = [this] { on_guide_ready(); },
+          .finished = std::move(finished),
+          .failed = [this](const std::string& why) { leave_guide(why); },
+          .turned = [this] { pump(); }};
+}
+
+store_link::callbacks
+remote_store::callbacks_of(uint64_t first_tag, std::chrono::nanoseconds silence_max,
+                           std::function<void(const remote::finished_command&)> finished, node& of) {
+  auto call = callbacks_of(first_tag, silence_max, std::move(finished));
+  call.ready = [this, &of] { on_link_ready(of); };
+  call.failed = [this, &of](const std::string& why) { close(of, why); };
+  call.turned = [this, &of] { pump(of); };
+  return call;
+}
+
+remote_store::node::node(remote_store& store, uint64_t its_number, remote::store_address where)
+    : number(its_number), address(std::move(where)),
+      questions_link(store.callbacks_of(
+          tags_of(number, 0), patience_of(store.with_.plan),
+          [this](const remote::finished_command& reply) { on_told(*this, reply); }, *this)),
+      reads{store_link(store.callbacks_of(
+          tags_of(number, 1), patience_of(store.with_.plan),
+          [this, &store](const remote::finished_command& done) { store.on_moved(*this, reads, done); },
+          *this))},
+      writes{store_link(store.callbacks_of(
+          tags_of(number, 2),
+          std::max<std::chrono::nanoseconds>(patience_for_writes, patience_of(store.with_.plan)),
+          [this, &store](const remote::finished_command& done) { store.on_moved(*this, writes, done); },
+          *this))} {}
+
+remote_store::node* remote_store::add_node(remote::store_address address) {
+  const uint64_t number = next_node_++;
+  return (nodes_[number] = std::make_unique<node>(*this, number, std::move(address))).get();
+}
+
+/// The node of the cluster with this address, which is connected to if it is new. Null: it is no address, or there are too many.
+remote_store::node* remote_store::node_at(const std::string& address) {
+  auto parsed = remote::parse_store_address(address);
+  if (!parsed || parsed->length == 0)
+    return nullptr;
+  for (const auto& [number, known] : nodes_)
+    if (!known->leaves && same_place(known->address, *parsed))
+      return known.get();
+  if (nodes_.size() == nodes_max)
+    return nullptr;
+  if (!with_.plan.address.name.empty())
+    parsed->name = with_.plan.address.name;
+  node* made = add_node(std::move(*parsed));
+  connect(*made);
+  return made;
+}
+
+/// Null: nobody has the key's slot.
+remote_store::node* remote_store::node_of(std::string_view key) const {
+  if (!in_cluster())
+    return nodes_.begin()->second.get();
+  return owners_.empty() ? nullptr : owners_[remote::slot_of(key)];
+}
+
+bool remote_store::serving() const {
+  return std::ranges::any_of(nodes_, [](const auto& each) { return each.second->ready(); });
+}
+
+void remote_store::after(std::chrono::nanoseconds time, uint64_t tag) {
+  runtime::io_request wait;
+  wait.code = runtime::io_code::timeout;
+  wait.after = std::max(time, std::chrono::nanoseconds(0));
+  self_->port().submit(std::move(wait), caf::actor_cast<caf::strong_actor_ptr>(self_), tag);
+}
+
+void remote_store::connect(node& to) {
+  to.now = phase::connecting;
+  if (with_.plan.address.at == remote::store_address::kind::sentinels)
+    ask_guides();
+  else
+    connect_to_server(to);
+}
+
+void remote_store::connect_to_server(node& to) {
+  for (store_link* link : to.links())
+    if (to.now == phase::connecting)
+      link->connect(to.address, with_.plan.credentials);
+}
+
+void remote_store::on_link_ready(node& of) {
+  for (const store_link* link : of.links())
+    if (!link->ready())
+      return;
+  remote::valkey_connection& server = *of.questions_link.server();
+  if (server.in_cluster() && !in_cluster()) {
+    of.refused = true;
+    return close(
+        of,
+        "it is a node of a cluster: write cluster:// and the numeric addresses of some of its nodes, such as "
+        "cluster://10.0.0.7:6379,10.0.0.8:6379, as address");
+  }
+  of.told = server.can_track();
+  if (!of.told)
+    return on_ready(of);
+  ask_store(
+      of, [](remote::valkey_connection& to) { to.track(0); },
+      [this, &of](const remote::finished_command* reply) {
+        if (reply == nullptr)
+          return;
+        of.told = reply->result == command_result::done;
+        on_ready(of);
+      });
+}
+
+void remote_store::on_ready(node& is) {
+  is.now = phase::ready;
+  if (is.breaker.now() == remote::breaker::state::half_open)
+    is.breaker.trial_succeeded(nodes_now());
+  is.why.clear();
+  if (!std::exchange(is.warned, {}).empty())
+    with_.log(in_cluster() ? "the node at " + is.address.text + " is in service again"
+                           : "is in service again");
+  tell_state();
+  for (const auto& [of, space] : all_tokens()) {
+    if (node_of(of->key) == &is)
+      of->token.ask_again(); // another machine may have cleared it meanwhile
+    prepare(space);
+  }
+}
+
+/// The realm's first.
+std::vector<std::pair<remote_store::token_state*, remote_store::space_state_ptr>> remote_store::all_tokens() {
+  std::vector<std::pair<token_state*, space_state_ptr>> all{{&realm_, nullptr}};
+  for (const auto& [fingerprint, space] : owed_)
+    all.emplace_back(&space->epoch, space);
+  for (const auto& [id, space] : spaces_)
+    all.emplace_back(&space->epoch, space);
+  return all;
+}
+
+/// The store is in service once all nodes that can be reached are, and as long as one is.
+void remote_store::tell_state() {
+  bool ready = false, connecting = false;
+  std::string away;
+  for (const auto& [number, each] : nodes_) {
+    ready |= each->ready();
+    connecting |= !each->leaves && each->now == phase::connecting && each->warned.empty();
+    if (!each->leaves && !each->ready() && !each->warned.empty() && away.empty())
+      away = each->warned;
+  }
+  with_.probe->degraded(!ready || !away.empty());
+  if (!ready && !away.empty())
+    return with_.service->stops(away);
+  if (!ready)
+    return;
+  if (!connecting && !with_.service->reads())
+    with_.service->serves();
+  const auto uncovered = slots_.uncovered();
+  if (!away.empty())
+    with_.service->set_notice(away + "; what its slots have is missed");
+  else if (in_cluster() && uncovered != 0)
+    with_.service->set_notice(
+        std::to_string(uncovered) +
+        " slots of the cluster belong to no node, and what they have is missed; look at CLUSTER INFO");
+  else
+    with_.service->set_notice({});
+}
+
+/// Ends the connections. What waits is answered once the kernel has let go of its memory.
+void remote_store::close(node& lost, const std::string& why) {
+  if (lost.now == phase::closing)
+    return;
+  const bool told = lost.ready() && lost.told;
+  lost.now = phase::closing;
+  lost.why = (in_cluster() ? "the node at " : "the store at ") + lost.address.text + ": " + why;
+  if (!lost.leaves) {
+    if (lost.why != lost.warned)
+      with_.warn((in_cluster() ? "is out of service in part: " : "is out of service: ") + lost.why);
+    lost.warned = lost.why;
+  }
+  tell_state();
+  for (store_link* link : lost.links())
+    link->end();
+  if (!in_cluster())
+    guides_.link.end();
+  book_.forget_all();
+  for (const auto& [of, space] : all_tokens())
+    if (node_of(of->key) == &lost && !in_cluster())
+      of->token.ask_again();
+    else if (node_of(of->key) == &lost && told)
+      of->token.is_not_told(nodes_now());
+  auto unanswered = std::exchange(lost.expected, {});
+  for (auto& question : std::exchange(lost.questions, {}))
+    unanswered.push_back(std::move(question.replies));
+  for (const expected_replies& replies : unanswered)
+    replies.told(nullptr);
+  if (in_cluster() && !lost.leaves)
+    want_map();
+  lose(lost);
+}
+
+void remote_store::lose(node& lost) {
+  const auto idle = [](const store_link* link) { return link->idle(); };
+  if (lost.now != phase::closing || !std::ranges::all_of(lost.links(), idle) ||
+      (!in_cluster() && !guides_.link.idle()))
+    return;
+  lost.now = phase::down;
+  const bool refused =
+      std::exchange(lost.refused, false) ||
+      std::ranges::any_of(lost.links(), [](const store_link* link) { return link->refused(); }) ||
+      (!in_cluster() && guides_.link.refused());
+  for (store_link* link : lost.links())
+    link->forget();
+  if (!in_cluster())
+    guides_.link.forget();
+  for (lane* each : {&lost.reads, &lost.writes}) {
+    each->window.restart();
+    for (auto* steps : {&each->sent, &each->waiting})
+      for (auto unanswered = std::exchange(*steps, {}); !unanswered.empty(); unanswered.pop_front()) {
+        if (unanswered.front()->reads())
+          with_.counts->missed(metrics::remote_miss::unanswered);
+        end(*unanswered.front(), move_outcome::away);
+      }
+  }
+  if (lost.leaves)
+    return;
+  auto now = nodes_now();
+  using trial = remote::breaker::trial;
+  if (lost.breaker.now() == remote::breaker::state::half_open)
+    lost.breaker.trial_failed(refused ? trial::refused : trial::no_answer, now, random_());
+  else
+    lost.breaker.failed(now, random_());
+  after(lost.breaker.retry_at() - now, tags_of(lost.number, links_of_node - 1));
+}
+
+void remote_store::ask_store(node& at, std::function<void(remote::valkey_connection&)> ask, said told,
+                             size_t replies, bool asking) {
+  assert(replies <= slice_objects);
+  auto timed = [this, told = std::move(told), asked = nodes_now()](const remote::finished_command* reply) {
+    if (reply != nullptr)
+      with_.counts->answered(nodes_now() - asked);
+    told(reply);
+  };
+  at.questions.push_back({std::move(ask), {std::move(timed), replies}, asking});
+}
+
+void remote_store::on_told(node& by, const remote::finished_command& finished) {
+  if (--by.expected.front().left != 0)
+    return by.expected.front().told(&finished);
+  auto last = std::move(by.expected.front());
+  by.expected.pop_front();
+  last.told(&finished);
+}
+
+/// Begins what there is room for, sends and receives.
+void remote_store::pump() {
+  if (guides_.leaves && guides_.link.idle())
+    after_guide();
+  guides_.link.pump(nullptr);
+  for (const auto& [number, each] : nodes_)
+    pump(*each);
+}
+
+void remote_store::pump(node& with) {
+  if (with.now == phase::closing)
+    return lose(with);
+  take_invalidated(with);
+  while (!with.questions.empty() && with.questions_link.ready() &&
+         with.questions_link.server()->has_room(with.questions.front().replies.left + 1)) {
+    auto next = std::move(with.questions.front());
+    with.questions.pop_front();
+    with.expected.push_back(std::move(next.replies));
+    if (next.asking)
+      with.questions_link.server()->asking();
+    next.ask(*with.questions_link.server());
+  }
+  with.questions_link.pump(nullptr);
+  for (lane* each : {&with.reads, &with.writes}) {
+    while (with.ready() && begin_next(*each)) {
+    }
+    each->link.pump(each->sent.empty() ? nullptr : each->sent.front());
+  }
+}
+
+void remote_store::on_io_done(const runtime::io_done& done) {
+  if (done.tag >= first_link_tag) {
+    on_node_done(done);
+  } else {
+    if (done.tag == budget_timer) {
+      on_budget();
+    } else {
+      if (guides_.breaker.now() == remote::breaker::state::open)
+        guides_.breaker.begin_trial();
+      ask_guides();
+    }
+    pump();
+  }
+  erase_left();
+}
+
+void remote_store::on_node_done(const runtime::io_done& done) {
+  const uint64_t link = (done.tag - first_link_tag) / store_link::tags;
+  if (link == 0) {
+    guides_.link.on_io_done(done.tag, done.result);
+    return pump();
+  }
+  auto of = nodes_.find((link - 1) / links_of_node);
+  if (of == nodes_.end())
+    return;
+  node& each = *of->second;
+  const uint64_t place = (link - 1) % links_of_node;
+  if (place != links_of_node - 1) {
+    each.links()[place]->on_io_done(done.tag, done.result);
+  } else if (!each.leaves) {
+    each.breaker.begin_trial();
+    connect(each);
+    if (in_cluster())
+      want_map();
+  }
+  if (!in_cluster() || guides_.leaves)
+    pump();
+  else
+    pump(each);
+}
+
+/// Nodes without slots whose connections have ended.
+void remote_store::erase_left() {
+  std::erase_if(nodes_,
+                [](const auto& each) { return each.second->leaves && each.second->now == phase::down; });
+}
+
+// ---- who tells where the server is, or the slots are ----
+
+/// One after the other is asked, until one tells.
+void remote_store::ask_guides() {
+  guides_.asks = true;
+  guides_.again = false;
+  guides_.tried = 0;
+  if (in_cluster()) { // those that are in service know best
+    std::vector<remote::store_address> all;
+    for (const auto& [number, each] : nodes_)
+      if (each->ready())
+        all.push_back(each->address);
+    std::ranges::shuffle(all, random_);
+    if (auto best = nodes_.find(std::exchange(guides_.best, UINT64_MAX));
+        best != nodes_.end() && best->second->ready())
+      all.insert(all.begin(), best->second->address);
+    for (const remote::store_address& named : with_.plan.address.guides)
+      if (std::ranges::none_of(all, [&](const auto& other) { return same_place(other, named); }))
+        all.push_back(named);
+    guides_.all = std::move(all);
+    guides_.next = 0;
+  }
+  ask_guide();
+}
+
+void remote_store::ask_guide() {
+  guides_.failure = "it does not tell";
+  guides_.leaves = guides_.refused = false;
+  remote::store_credentials with = with_.plan.credentials;
+  if (!in_cluster())
+    with.login = with.of_sentinels;
+  guides_.link.connect(guides_.all[guides_.next], with);
+  if (guides_.leaves && guides_.link.idle())
+    after_guide(); // it has failed at once
+}
+
+void remote_store::on_guide_ready() {
+  if (in_cluster())
+    guides_.link.server()->slots(0);
+  else
+    guides_.link.server()->primary(0, with_.plan.address.primary);
+}
+
+void remote_store::on_guided(const remote::finished_command& told) {
+  const remote::store_address& guide = guides_.all[guides_.next];
+  if (told.result == command_result::refused) {
+    guides_.refused = true;
+    return leave_guide(told.why.text);
+  }
+  if (in_cluster()) {
+    auto ranges = told.slots;
+    for (remote::slot_range& range : ranges)
+      range.primary = remote::completed_address(range.primary, guide.text);
+    if (ranges.empty())
+      return leave_guide("it knows no node that has slots");
+    slots_ = remote::slot_map(ranges);
+    return leave_guide({});
+  }
+  if (told.result == command_result::absent)
+    return leave_guide("it watches no primary of the name " + with_.plan.address.primary +
+                       ": check the name behind the last '/' of address");
+  auto address = remote::parse_store_address(told.text);
+  if (!address || address->at_path())
+    return leave_guide("it names no address and port");
+  node& server = *nodes_.begin()->second;
+  if (!same_place(server.address, *address))
+    with_.log("uses the server at " + told.text + ", as its sentinel at " + guide.text + " tells");
+  if (!with_.plan.address.name.empty())
+    address->name = with_.plan.address.name;
+  address->text = told.text + " (" + with_.plan.address.text + ")";
+  server.address = std::move(*address);
+  leave_guide({});
+}
+
+void remote_store::leave_guide(const std::string& why) {
+  guides_.failure = why;
+  guides_.leaves = true;
+  guides_.link.end();
+}
+
+/// Its connection has ended.
+void remote_store::after_guide() {
+  guides_.leaves = false;
+  guides_.refused |= guides_.link.refused();
+  guides_.link.forget();
+  if (guides_.failure.empty()) {
+    guides_.asks = false;
+    return in_cluster() ? use_map() : connect_to_server(*nodes_.begin()->second);
+  }
+  const std::string of_last = guides_.all[guides_.next].text + ": " + guides_.failure;
+  guides_.next = (guides_.next + 1) % guides_.all.size();
+  if (++guides_.tried != guides_.all.size())
+    return ask_guide();
+  guides_.asks = false;
+  no_guide_tells(of_last);
+}
+
+void remote_store::no_guide_tells(const std::string& why) {
+  if (!in_cluster())
+    return close(*nodes_.begin()->second, "no sentinel tells where it is; the sentinel at " + why);
+  if (!serving()) {
+    const std::string all =
+        "the cluster at " + with_.plan.address.text + ": no node tells its slots; the node at " + why;
+    with_.service->stops(all);
+    if (std::exchange(warned_, all) != all)
+      with_.warn("is out of service: " + all);
+  }
+  const auto now = nodes_now();
+  using trial = remote::breaker::trial;
+  if (guides_.breaker.now() == remote::breaker::state::half_open)
+    guides_.breaker.trial_failed(guides_.refused ? trial::refused : trial::no_answer, now, random_());
+  else
+    guides_.breaker.failed(now, random_());
+  after(guides_.breaker.retry_at() - now, map_timer);
+}
+
+// ---- clusters ----
+
+/// The slots may have other owners. Many machines do not ask at once.
+void remote_store::want_map() {
+  if (guides_.asks) {
+    guides_.again = true;
+    return;
+  }
+  if (guides_.breaker.now() == remote::breaker::state::open)
+    return; // all are asked again when its pause is over
+  const auto now = nodes_now();
+  const auto next = guides_.told_at + between_maps;
+  if (next <= now)
+    return ask_guides();
+  guides_.asks = true;
+  after(next - now + std::chrono::microseconds(random_() % 50'000), map_timer);
+}
+
+void remote_store::use_map() {
+  const auto now = nodes_now();
+  guides_.told_at = now;
+  if (guides_.breaker.now() == remote::breaker::state::half_open)
+    guides_.breaker.trial_succeeded(now);
+  if (!std::exchange(warned_, {}).empty())
+    with_.log("knows the slots of its cluster again");
+  const auto tokens = all_tokens();
+  std::vector<node*> owners_of_tokens;
+  for (const auto& [of, space] : tokens)
+    owners_of_tokens.push_back(node_of(of->key));
+  std::vector<node*> primaries, owners(remote::cluster_slots, nullptr);
+  for (const std::string& address : slots_.primaries())
+    primaries.push_back(node_at(address));
+  for (const auto& [number, each] : nodes_)
+    each->slots = 0;
+  for (uint32_t slot = 0; slot < remote::cluster_slots; ++slot)
+    if (auto owner = slots_.owner(static_cast<uint16_t>(slot)); owner && primaries[*owner] != nullptr) {
+      owners[slot] = primaries[*owner];
+      ++owners[slot]->slots;
+    }
+  const bool changed = owners != owners_;
+  owners_ = std::move(owners);
+  if (changed)
+    book_.forget_all();
+  for (const auto& [number, each] : nodes_)
+    if (each->slots == 0 && !std::exchange(each->asked, false) && !each->leaves) {
+      each->leaves = true;
+      if (each->now != phase::down)
+        close(*each, "it has no slots any more");
+    }
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const auto& [of, space] = tokens[i];
+    if (node_of(of->key) == owners_of_tokens[i])
+      continue;
+    of->token.ask_again();
+    prepare(space);
+  }
+  tell_state();
+  if (guides_.again)
+    want_map();
+}
+
+/// The server is no longer the one that the address means.
+bool remote_store::lost_its_server(const remote::finished_command& told) const {
+  const bool by_sentinels = with_.plan.address.at == remote::store_address::kind::sentinels;
+  return told.result == command_result::refused && !in_cluster() &&
+         (told.redirected || (by_sentinels && told.why.code == errc::unsupported));
+}
+
+/// The node that has the key instead. Null: the command was not redirected, or to one that cannot be asked now.
+remote_store::node* remote_store::redirected(const node& from, const remote::finished_command& told,
+                                             uint32_t hops) {
+  if (!told.redirected || !in_cluster())
+    return nullptr;
+  if (!told.redirected->once) {
+    guides_.best = from.number;
+    want_map();
+  }
+  node* to = node_at(remote::completed_address(told.redirected->address, from.address.text));
+  if (to != nullptr)
+    to->asked = true;
+  return to != nullptr && to->ready() && hops < hops_max ? to : nullptr;
+}
+
+} // namespace terrace::actors

@@ -1,0 +1,73 @@
+// Which slot a key has, who has a slot, and what a node says that has not.
+#include "remote/slot_map.hpp"
+
+#include "remote/realm.hpp"
+
+#include <gtest/gtest.h>
+
+namespace terrace::remote {
+namespace {
+
+TEST(Slots, AreThoseOfTheSpecification) {
+  // As redis-cli CLUSTER KEYSLOT says.
+  EXPECT_EQ(slot_of("123456789"), 0x31c3);
+  EXPECT_EQ(slot_of("foo"), 12182);
+  EXPECT_EQ(slot_of("bar"), 5061);
+  EXPECT_EQ(slot_of(""), 0);
+}
+
+TEST(Slots, AreThoseOfTheTag) {
+  EXPECT_EQ(slot_of("{foo}.a"), slot_of("foo"));
+  EXPECT_EQ(slot_of("b{foo}{bar}"), slot_of("foo"));
+  EXPECT_EQ(slot_of("x{{foo}}"), slot_of("{foo"));
+  EXPECT_EQ(slot_of("a{}{foo}"), 700) << "an empty tag is none";
+  EXPECT_EQ(slot_of("a{foo"), 113) << "nor one without an end";
+}
+
+TEST(Slots, OfAllPartsOfAnObjectAreEqual) {
+  const std::vector<uint8_t> key(32, 1);
+  auto names = realm::make("kv/", key).value();
+  for (uint8_t i = 0; i < 100; ++i) {
+    remote_identity object{.epoch = 1};
+    object.chunk.bytes[0] = i;
+    EXPECT_EQ(slot_of(names.key_of(object, 7)), slot_of(names.key_of(object)));
+  }
+}
+
+TEST(SlotMap, KnowsOwners) {
+  const slot_map none;
+  EXPECT_FALSE(none.owner(0));
+  EXPECT_EQ(none.uncovered(), cluster_slots);
+  const std::vector<slot_range> ranges{
+      {0, 99, "10.0.0.1:1"}, {100, 100, "10.0.0.2:1"}, {200, 16'383, "10.0.0.1:1"}};
+  const slot_map map(ranges);
+  ASSERT_EQ(map.primaries(), (std::vector<std::string>{"10.0.0.1:1", "10.0.0.2:1"}));
+  EXPECT_EQ(map.owner(0), 0U);
+  EXPECT_EQ(map.owner(99), 0U);
+  EXPECT_EQ(map.owner(100), 1U);
+  EXPECT_FALSE(map.owner(101));
+  EXPECT_EQ(map.owner(16'383), 0U);
+  EXPECT_EQ(map.uncovered(), 99U);
+  EXPECT_EQ(map.slots_of(1), 1U);
+}
+
+TEST(Addresses, AreCompletedByThatOfWhoWasAsked) {
+  EXPECT_EQ(address_text("10.0.0.7", 6379), "10.0.0.7:6379");
+  EXPECT_EQ(address_text("fd00::7", 6379), "[fd00::7]:6379");
+  EXPECT_EQ(address_text("", 6379), ":6379");
+  EXPECT_EQ(completed_address(":6379", "[fd00::7]:1"), "[fd00::7]:6379");
+  EXPECT_EQ(completed_address("10.0.0.7:6379", "10.0.0.8:1"), "10.0.0.7:6379");
+}
+
+TEST(Redirections, AreReadFromErrors) {
+  EXPECT_EQ(parse_redirection("MOVED 3999 127.0.0.1:6381"), (redirection{false, "127.0.0.1:6381"}));
+  EXPECT_EQ(parse_redirection("ASK 3999 fd00::7:6381"), (redirection{true, "[fd00::7]:6381"}));
+  EXPECT_EQ(parse_redirection("MOVED 3999 :6381"), (redirection{false, ":6381"}));
+  for (const char* other :
+       {"", "MOVED", "MOVED 1", "MOVED 1 host", "MOVED 1 host:", "MOVED 1 host:0", "MOVED 1 host:65536",
+        "MOVED 1:2 host", "ASKING 1 10.0.0.7:1", "ERR MOVED 1 10.0.0.7:1"})
+    EXPECT_FALSE(parse_redirection(other)) << other;
+}
+
+} // namespace
+} // namespace terrace::remote
