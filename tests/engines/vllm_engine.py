@@ -30,10 +30,11 @@ class Engine:
         adapters = {"enable_lora": True, "max_lora_rank": 8, "max_loras": 1} if self.adapter else {}
         step = os.environ.get("TERRACE_TEST_STEP_TOKENS")
         steps = {"max_num_batched_tokens": int(step)} if step else {}
+        ranks = int(os.environ.get("TERRACE_TEST_RANKS", "1"))
         self.llm = LLM(
             model, skip_tokenizer_init=True, dtype="bfloat16", max_model_len=2560, max_num_seqs=8, block_size=BLOCK,
             num_gpu_blocks_override=256, enforce_eager=True, enable_prefix_caching=True, seed=0,
-            distributed_executor_backend="uni", disable_log_stats=False, kv_transfer_config=self.door.config(socket),
+            distributed_executor_backend="uni" if ranks == 1 else "mp", tensor_parallel_size=ranks, disable_log_stats=False, kv_transfer_config=self.door.config(socket),
             **adapters, **steps,
         )
 
@@ -81,6 +82,12 @@ class Engine:
     def die_after_storing(self, chunks: int) -> dict:
         """This process is killed as soon as the daemon has said that it has so many more chunks."""
         self.door.die_after_storing(chunks)
+        return {}
+
+    def kill_worker(self, rank: int) -> dict:
+        """Of several."""
+        core = self.llm.llm_engine.engine_core.engine_core
+        os.kill(core.model_executor.workers[rank].proc.pid, signal.SIGKILL)
         return {}
 
     def way(self) -> dict:

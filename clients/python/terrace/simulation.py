@@ -21,7 +21,7 @@ def simulate(
     """Returns what `terrace simulate --json` prints. `capacity`: shares such as "5%", or bytes; `command`: the program, by
     default from PATH. The other options have the command's names: `second_tier="8x"`, `block_tokens=16`, `chunk_tokens=16`,
     `jobs=4`. Needs no daemon."""
-    words = [command, "simulate", *(os.path.join(os.curdir, trace) for trace in map(os.fspath, traces)), "--json"]
+    words = [command, "simulate", *(os.path.join(os.curdir, os.fspath(trace)) for trace in traces), "--json"]
     for name, values in (("policies", policies), ("capacity", capacity)):
         given = ",".join(str(value) for value in values)
         if given:

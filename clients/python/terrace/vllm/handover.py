@@ -48,9 +48,12 @@ class Handover:
 
     # ---- what this engine stores ----
 
+    def announces(self, request: str) -> bool:
+        return request in self._promises
+
     def announce(self, request: str, session: Session, name: bytes, digests: Sequence[bytes], tags: Tags) -> None:
-        """Announces these chunks of the request, once."""
-        if request in self._promises or not digests or not self._has_room():
+        """Announces these chunks of the request."""
+        if not digests or not self._has_room():
             return
         try:
             ticket = session.connection.submit_announce(

@@ -159,7 +159,7 @@ class SchedulerSide:
             asks = parameters_of(request, lambda text: self._tell("parameters", text))
             self._parameters[name] = asks
         session = self._link.session
-        if asks.announce and session is not None:
+        if asks.announce and session is not None and not self._handover.announces(name):
             chunks = min(request.num_tokens // self._plan.chunk_tokens, len(request.block_hashes) // self._plan.hashes_per_chunk)
             self._handover.announce(name, session, asks.announce, self._digests(request, 0, chunks), tags)
         if not asks.follow or not wanted:
