@@ -27,9 +27,10 @@ store_memory parse_memory(std::string_view text) {
 
 store_memory sum_of(const store_memory& one, const store_memory& other) {
   const bool bounded = one.max_bytes != 0 && other.max_bytes != 0;
+  const bool named = one.policy.find(other.policy) != std::string::npos;
   return {.used_bytes = one.used_bytes + other.used_bytes,
           .max_bytes = bounded ? one.max_bytes + other.max_bytes : 0,
-          .policy = one.policy == other.policy ? one.policy : one.policy + ", " + other.policy};
+          .policy = named ? one.policy : one.policy + ", " + other.policy};
 }
 
 std::string memory_warning(const store_memory& memory) {

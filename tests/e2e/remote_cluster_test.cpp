@@ -102,12 +102,13 @@ class redis_cluster {
     EXPECT_EQ(ask(to, {"CLUSTER", "SETSLOT", slot, "IMPORTING", id(from)}), "OK");
     EXPECT_EQ(ask(from, {"CLUSTER", "SETSLOT", slot, "MIGRATING", id(to)}), "OK");
   }
-  void move_keys(const std::string& slot, size_t from, size_t to) const {
+  /// At most `count` of them.
+  void move_keys(const std::string& slot, size_t from, size_t to, const std::string& count = "1000") const {
     const std::string moved =
         ask(from, {"EVAL",
-                   "for _, key in ipairs(redis.call('cluster', 'getkeysinslot', ARGV[1], 1000)) do "
+                   "for _, key in ipairs(redis.call('cluster', 'getkeysinslot', ARGV[1], ARGV[3])) do "
                    "redis.call('migrate', '127.0.0.1', ARGV[2], key, 0, 60000) end return 1",
-                   "0", slot, text_of(nodes_[to]->port)});
+                   "0", slot, text_of(nodes_[to]->port), count});
     EXPECT_EQ(moved, "(integer) 1");
   }
   void end_move(const std::string& slot, size_t from, size_t to) const {
@@ -403,6 +404,44 @@ TEST_F(RemoteCluster, ANodeThatJoinsIsUsedOnceItHasSlots) {
   EXPECT_TRUE(eventually([&] { return found(*a, all) == all.size() && status(*a)["nodes"].size() == 4; }));
   auto b = machine();
   EXPECT_EQ(found(*b, all), all.size());
+}
+
+TEST_F(RemoteCluster, AnObjectOfSeveralPartsStaysTogether) {
+  start(0);
+  auto spec = test_space();
+  spec.pools[0].object_bytes = 4 * object_bytes;
+  auto a = machine(spec), b = machine(spec);
+  const auto chain = chain_of(1, 1), contents = chain_of(2, 4);
+  const std::vector<client::run> whole{{.offset = 0, .bytes = 4 * object_bytes}};
+  auto load = [&](remote_machine& at) {
+    auto wanted = at.client->load_of(chain);
+    wanted.runs = whole;
+    auto loaded = (*at.client)->load(wanted, patiently());
+    EXPECT_TRUE(loaded) << loaded.error().text;
+    for (size_t i = 0; i < contents.size(); ++i)
+      EXPECT_TRUE(has_content(contents[i], at.client->piece(i)));
+  };
+  for (size_t i = 0; i < contents.size(); ++i)
+    fill_content(contents[i], a->client->piece(i));
+  auto request = a->client->store_of(chain);
+  request.runs = whole;
+  auto answer = (*a->client)->store(request, patiently());
+  ASSERT_TRUE(answer) << answer.error().text;
+  ASSERT_TRUE(a->finds_all(chain, on_remote));
+  const size_t from = cluster_->owner(object_keys), to = (from + 1) % redis_cluster::primaries;
+  ASSERT_LT(from, redis_cluster::primaries);
+  EXPECT_EQ(cluster_->keys(from, object_keys).size(), 4U) << "all parts are at one node";
+  EXPECT_EQ(b->found(chain), 1U);
+  load(*b);
+  const std::string slot = cluster_->slot(object_of(from));
+  cluster_->begin_move(slot, from, to);
+  cluster_->move_keys(slot, from, to, "2");
+  auto c = machine(spec);
+  EXPECT_EQ(c->found(chain), 0U) << "half of it is on its way";
+  cluster_->move_keys(slot, from, to);
+  cluster_->end_move(slot, from, to);
+  EXPECT_TRUE(c->finds_all(chain));
+  load(*c);
 }
 
 TEST_F(RemoteCluster, SlotsMoveWhileMachinesStoreAndLoad) {

@@ -26,6 +26,17 @@ TEST(StoreMemory, OtherTextsTellNothing) {
   }
 }
 
+TEST(StoreMemory, OfTheNodesOfAClusterIsAddedUp) {
+  const store_memory one{.used_bytes = 1, .max_bytes = 10, .policy = "noeviction"};
+  const store_memory other{.used_bytes = 2, .max_bytes = 20, .policy = "allkeys-lru"};
+  const auto both = sum_of(one, other);
+  EXPECT_EQ(both.used_bytes, 3U);
+  EXPECT_EQ(both.max_bytes, 30U);
+  EXPECT_EQ(both.policy, "noeviction, allkeys-lru");
+  EXPECT_EQ(sum_of(both, one).policy, both.policy) << "each once";
+  EXPECT_EQ(sum_of(both, {.used_bytes = 1}).max_bytes, 0U) << "one node without a bound has none";
+}
+
 TEST(StoreMemory, AWarningSaysWhatToSet) {
   EXPECT_NE(memory_warning({.used_bytes = 1, .max_bytes = 0, .policy = "noeviction"}).find("set maxmemory,"),
             std::string::npos);

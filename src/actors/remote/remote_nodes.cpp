@@ -187,10 +187,11 @@ void remote_store::on_ready(node& is) {
   if (is.breaker.now() == remote::breaker::state::half_open)
     is.breaker.trial_succeeded(nodes_now());
   is.why.clear();
-  if (!std::exchange(is.warned, {}).empty())
+  const bool was_lost = !std::exchange(is.warned, {}).empty();
+  tell_state();
+  if (was_lost)
     with_.log(in_cluster() ? "the node at " + is.address.text + " is in service again"
                            : "is in service again");
-  tell_state();
   for (const auto& [of, space] : all_tokens()) {
     if (node_of(of->key) == &is)
       of->token.ask_again(); // another machine may have cleared it meanwhile
@@ -243,12 +244,12 @@ void remote_store::close(node& lost, const std::string& why) {
   const bool told = lost.ready() && lost.told;
   lost.now = phase::closing;
   lost.why = (in_cluster() ? "the node at " : "the store at ") + lost.address.text + ": " + why;
-  if (!lost.leaves) {
-    if (lost.why != lost.warned)
-      with_.warn((in_cluster() ? "is out of service in part: " : "is out of service: ") + lost.why);
+  const bool is_new = !lost.leaves && lost.why != lost.warned;
+  if (is_new)
     lost.warned = lost.why;
-  }
   tell_state();
+  if (is_new)
+    with_.warn((in_cluster() ? "is out of service in part: " : "is out of service: ") + lost.why);
   for (store_link* link : lost.links())
     link->end();
   if (!in_cluster())
