@@ -4,6 +4,7 @@
 #include <tl/expected.hpp>
 
 #include <cstdint>
+#include <exception>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -39,6 +40,31 @@ struct error {
 
   friend bool operator==(const error&, const error&) = default;
 };
+
+} // namespace terrace
+
+namespace tl {
+
+/// What `value()` of a result without one throws says why there is none. It has what the class of other errors has.
+template <>
+class bad_expected_access<terrace::error> : public std::exception {
+ public:
+  explicit bad_expected_access(terrace::error why) : why_(std::move(why)) {
+    said_ = why_.text + " (" + std::string(terrace::to_string(why_.code)) + ")";
+  }
+  const char* what() const noexcept override { return said_.c_str(); }
+  const terrace::error& error() const& { return why_; }
+  terrace::error& error() & { return why_; }
+  terrace::error&& error() && { return std::move(why_); }
+
+ private:
+  terrace::error why_;
+  std::string said_;
+};
+
+} // namespace tl
+
+namespace terrace {
 
 template <class T>
 using result = tl::expected<T, error>;

@@ -25,6 +25,24 @@ TEST(Result, CarriesAValueOrWhatWentWrong) {
   EXPECT_EQ(bad.error(), (error{errc::busy, "try again"}));
 }
 
+TEST(Result, AValueThatIsNotThereSaysWhy) {
+  result<int> none = fail(errc::gone, "the lease has ended; look up again");
+  try {
+    (void) none.value();
+    FAIL() << "it has no value";
+  } catch (const std::exception& thrown) {
+    EXPECT_STREQ(thrown.what(), "the lease has ended; look up again (gone)");
+  }
+  EXPECT_THROW((void) result<int>(none).value(), tl::bad_expected_access<error>);
+  try {
+    const result<std::string> nothing = fail(errc::busy, "try again");
+    (void) nothing.value();
+    FAIL() << "it has no value";
+  } catch (const tl::bad_expected_access<error>& thrown) {
+    EXPECT_EQ(thrown.error().code, errc::busy);
+  }
+}
+
 TEST(LeaseId, IsEmptyUntilItIsGivenOut) {
   lease_id id;
   EXPECT_TRUE(id.empty());

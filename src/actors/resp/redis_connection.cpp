@@ -257,7 +257,9 @@ void redis_connection::on_guess() {
   guessed_ = true;
   redis_->probe->guessed();
   log_.end("gave a wrong password", now);
-  await_by(for_guess, now + guess_delay);
+  // Whoever has to give the password in a short time may be mistaken once.
+  await_by(for_guess,
+           now + std::min<clock::duration>(guess_delay, environment_.limits.handshake_deadline / 4));
 }
 
 void redis_connection::begin_context() {
