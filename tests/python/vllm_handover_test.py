@@ -138,7 +138,8 @@ class ParametersOfRequests(unittest.TestCase):
         self.assertEqual((len(asks.follow), len(said)), (16, 1))
 
     def test_other_engines_parameters_are_not_looked_at(self) -> None:
-        for given in (None, {}, [], "terrace_follow", {"do_remote_prefill": True, 7: 7}, {"terrace_follow": None}):
+        others: list[Any] = [None, {}, [], "terrace_follow", {"do_remote_prefill": True, 7: 7}, {"terrace_follow": None}]
+        for given in others:
             self.assertEqual(self.read(given), (NOTHING, []))
         self.assertEqual(parameters_of(SimpleNamespace(), print), NOTHING)
 
