@@ -2,7 +2,6 @@
 #include "daemon_run.hpp"
 
 #include "daemon_heap.hpp"
-#include <iostream>
 
 #include "index/object_header.hpp"
 #include "tests/support/raw_client.hpp"
@@ -231,12 +230,22 @@ void daemon_run::check_restarted(uint32_t group) {
   }
 }
 
-/// Whatever clients did, the daemon has about what it had when it had started.
+/// Whatever clients did: what the daemon has on the heap is small, and nearly all of it is gone when they have left.
 void daemon_run::check_heap() {
   if (!daemon_heap::is_counted() || !broken().empty())
     return;
-  std::cout << "heap start " << heap_at_start_ << " peak " << daemon_heap::peak() << " end "
-            << daemon_heap::bytes() << "\n";
+  constexpr uint64_t own = 3 * mebibyte / 2, of_group = own, of_remote_tier = 17 * mebibyte;
+  constexpr uint64_t of_requests = mebibyte; // of a group
+  uint64_t groups = world_.sockets.size();
+  uint64_t most = own + of_group * groups + of_remote_tier * life_.with.remote.size();
+  auto check = [&](const char* when, uint64_t bytes, uint64_t bound) {
+    if (bytes > bound)
+      model_.broke(std::string("the daemon has ") + std::to_string(bytes) + " bytes on the heap " + when +
+                   ": expected at most " + std::to_string(bound) + "; when it had started it had " +
+                   std::to_string(heap_at_start_));
+  };
+  check("while it serves", daemon_heap::peak(), most + of_requests * groups);
+  check("when all clients have left", daemon_heap::bytes(), most);
 }
 
 void daemon_run::check_empty(uint32_t group) {

@@ -122,26 +122,14 @@ TEST(SimulatedDaemon, ALoudGroupAtMostDoublesTheWaitsOfAnother) {
     double sum = 0;
     for (auto each : quiet.waits_of(0))
       sum += static_cast<double>(each.count());
-    double mean = sum / static_cast<double>(std::max<size_t>(quiet.waits_of(0).size(), 1));
+    if (sum == 0) // nothing takes any time in this seed
+      continue;
+    double mean = sum / static_cast<double>(quiet.waits_of(0).size());
     for (auto each : quiet.waits_of(0))
       alone.push_back(static_cast<double>(each.count()) / mean);
     for (auto each : loud.waits_of(0))
       beside.push_back(static_cast<double>(each.count()) / mean);
-    if (std::getenv("SHOW")) {
-      auto of = [&](daemon_run& run, double part) {
-        std::vector<double> all;
-        for (auto each : run.waits_of(0))
-          all.push_back(each.count() / 1000.0);
-        return all.empty() ? 0 : part_of(all, part);
-      };
-      std::cout << "seed " << seed << " " << quiet.waits_of(0).size() << " " << loud.waits_of(0).size()
-                << " other " << quiet.waits_of(1).size() << " " << loud.waits_of(1).size() << " p50 "
-                << of(quiet, 0.5) << " " << of(loud, 0.5) << " p99 " << of(quiet, 0.99) << " "
-                << of(loud, 0.99) << " " << (loud.broken().empty() ? "" : loud.broken().front()) << "\n";
-    }
   }
-  std::cout << "p50 " << part_of(alone, 0.5) << " " << part_of(beside, 0.5) << " p99 " << part_of(alone, 0.99)
-            << " " << part_of(beside, 0.99) << "\n";
   EXPECT_LE(part_of(beside, 0.99), 2 * part_of(alone, 0.99));
 }
 
