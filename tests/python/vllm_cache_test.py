@@ -206,36 +206,6 @@ class Present(Cases):
         self.assertGreaterEqual(len(sent), 8)
         self.assertFalse(one.cache.busy)
 
-    def test_no_call_of_the_scheduler_takes_long(self) -> None:
-        one = self.engine(rows=128)
-        keys = [[key(1000 * turn + i) for i in range(128)] for turn in range(150)]
-        rows = array.array("i", range(128))
-        times: dict[str, list[float]] = {"a lookup": [], "flush": [], "store": [], "load": [], "finished": []}
-        processor: dict[str, list[float]] = {name: [] for name in times}
-
-        def measure(name: str, call: Callable[[], object]) -> object:
-            began, used = time.perf_counter(), time.thread_time()
-            result = call()
-            times[name].append(time.perf_counter() - began)
-            processor[name].append(time.thread_time() - used)
-            return result
-
-        for turn, of_turn in enumerate(keys):
-            for one_key in of_turn:
-                measure("a lookup", lambda: one.cache.lookup(one_key, "r"))
-            measure("flush", one.cache.flush)
-            for name, what in (("store", one.cache.store), ("load", one.cache.load)):
-                one.job += 1
-                measure(name, lambda: what(one.job, of_turn, rows, "r"))
-                until(lambda: bool(measure("finished", one.cache.finished)) or not one.cache.busy)
-            one.cache.forget("r")
-        for name, taken in times.items():
-            percent = quantiles(taken, n=100)
-            used = quantiles(processor[name], n=100)
-            print(f"{name}: p50 {percent[49] * 1e6:.1f} us, p99 {percent[98] * 1e6:.1f} us of {len(taken)};"
-                  f" processor time p50 {used[49] * 1e6:.1f} us, p99 {used[98] * 1e6:.1f} us")
-            self.assertLess(percent[49], 10e-3, name)  # far more than it takes, on a busy machine too
-
 
 class Away(Cases):
     disk_bytes = 64 << 20
