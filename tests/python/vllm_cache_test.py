@@ -8,7 +8,6 @@ import os
 import time
 import unittest
 from collections.abc import Callable
-from statistics import quantiles
 
 import terrace
 from daemon import PATIENCE, Daemon
