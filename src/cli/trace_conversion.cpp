@@ -231,10 +231,10 @@ class text_blocks {
   void add(std::string_view text) {
     bytes_ += text.size();
     rest_ += text;
-    while (rest_.size() >= block_bytes_) {
-      whole_.push_back(XXH3_64bits_withSeed(rest_.data(), block_bytes_, prefix()));
-      rest_.erase(0, block_bytes_);
-    }
+    size_t done = 0;
+    for (; rest_.size() - done >= block_bytes_; done += block_bytes_)
+      whole_.push_back(XXH3_64bits_withSeed(rest_.data() + done, block_bytes_, prefix()));
+    rest_.erase(0, done);
   }
   std::vector<uint64_t> ids() const {
     auto all = whole_;

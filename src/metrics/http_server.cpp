@@ -10,8 +10,10 @@
 
 #include <algorithm>
 #include <arpa/inet.h>
+#include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -26,6 +28,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace terrace::metrics {
@@ -37,6 +40,9 @@ using namespace std::chrono_literals;
 
 constexpr auto peer_time = 10s;
 constexpr size_t head_bytes_max = 16 << 10;
+constexpr size_t dropped_bytes =
+    64 << 10; ///< of what follows a request, at a time: others have their turns as well
+constexpr auto accept_pause = 100ms; ///< while there are no descriptors for connections
 
 /// The bytes of base64; empty if they are none.
 std::string decoded(std::string_view text) {
@@ -144,6 +150,9 @@ result<tls_context> read_tls_file(const std::string& file) {
     ERR_clear_error();
     return fail(errc::bad_request, file + ": " + expected + " was expected (OpenSSL says: " + said + ")");
   };
+  // OpenSSL would ask the terminal for a password, and wait.
+  if (made)
+    SSL_CTX_set_default_passwd_cb(made.get(), [](char*, int, int, void*) { return -1; });
   struct stat status {};
   if (!made || ::stat(file.c_str(), &status) != 0 || !S_ISREG(status.st_mode) || // a fifo would be waited for
       SSL_CTX_use_certificate_chain_file(made.get(), file.c_str()) != 1)
@@ -153,6 +162,8 @@ result<tls_context> read_tls_file(const std::string& file) {
   SSL_CTX_set_min_proto_version(made.get(), TLS1_2_VERSION);
   SSL_CTX_set_mode(made.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                                    SSL_MODE_RELEASE_BUFFERS);
+  SSL_CTX_set_session_cache_mode(made.get(), SSL_SESS_CACHE_OFF); // clients keep their sessions in tickets
+  ERR_clear_error();
   return made;
 }
 
@@ -202,8 +213,10 @@ class http_peer {
  public:
   http_peer(unique_fd socket, SSL_CTX* tls, clock::time_point end)
       : socket_(std::move(socket)), tls_(tls == nullptr ? nullptr : SSL_new(tls), SSL_free), end_(end) {
-    if (!tls_)
+    if (tls == nullptr)
       return;
+    if (!tls_)
+      std::abort(); // no memory; without TLS nothing may be said
     SSL_set_fd(tls_.get(), socket_.get());
     SSL_set_accept_state(tls_.get());
   }
@@ -245,17 +258,22 @@ class http_peer {
     }
     if (!shut_) {
       shut_ = true;
-      if (tls_)
+      if (tls_) {
         SSL_shutdown(tls_.get());
+        ERR_clear_error(); // the next connection would find what is left
+      }
       ::shutdown(socket_.get(), SHUT_WR);
     }
     // Closing a socket with unread bytes would reset the connection before the client has read the answer.
     awaited_ = POLLIN;
     char rest[4096];
-    ssize_t count = 0;
-    while ((count = ::recv(socket_.get(), rest, sizeof rest, 0)) > 0)
-      ;
-    return count < 0 && (errno == EAGAIN || errno == EINTR);
+    for (size_t dropped = 0; dropped < dropped_bytes;) {
+      ssize_t count = ::recv(socket_.get(), rest, sizeof rest, 0);
+      if (count <= 0)
+        return count < 0 && (errno == EAGAIN || errno == EINTR);
+      dropped += static_cast<size_t>(count);
+    }
+    return true;
   }
 
  private:
@@ -349,9 +367,9 @@ class http_server::running {
  public:
   http_options options;
 
-  running(http_options with, unique_fd listening, certificate keys)
+  running(http_options with, unique_fd listening, unique_fd wake, certificate keys)
       : options(std::move(with)), listening_(std::move(listening)), keys_(std::move(keys)),
-        wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), thread_([this] { run(); }) {}
+        wake_(std::move(wake)), thread_([this] { run(); }) {}
 
   ~running() {
     {
@@ -389,7 +407,10 @@ class http_server::running {
     sigfillset(&all); // signals are for others, and a client that leaves raises none
     pthread_sigmask(SIG_SETMASK, &all, nullptr);
     while (auto next = repeated()) {
-      std::vector<pollfd> watched = {{wake_.get(), POLLIN, 0}, {listening_.get(), POLLIN, 0}};
+      const bool accepts = clock::now() >= accepts_from_;
+      std::vector<pollfd> watched = {{wake_.get(), POLLIN, 0}, {accepts ? listening_.get() : -1, POLLIN, 0}};
+      if (!accepts)
+        next = std::min(*next, accepts_from_);
       for (const http_peer& peer : peers_) {
         watched.push_back({peer.descriptor(), peer.awaited(), 0});
         next = std::min(*next, peer.end());
@@ -439,14 +460,28 @@ class http_server::running {
   void accept_peers() {
     if (auto read = keys_.follow(); !read)
       options.warn("the certificate of the metrics is still the former one: " + read.error().text);
-    for (;;) {
+    for (size_t accepted = 0; accepted < peers_max;
+         ++accepted) { // those who are there have their turns as well
       unique_fd peer(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-      if (!peer)
+      if (!peer) {
+        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+          pause_accepting(errno);
         return;
+      }
+      cannot_accept_ = false;
       if (peers_.size() == peers_max)
         peers_.pop_front();
       peers_.emplace_back(std::move(peer), keys_.get(), clock::now() + peer_time);
     }
+  }
+
+  /// The listening socket stays ready meanwhile, and would be polled without end.
+  void pause_accepting(int why) {
+    if (!std::exchange(cannot_accept_, true))
+      options.warn(
+          std::string("metrics cannot accept connections: ") + std::strerror(why) +
+          "; it is tried again until it works; raise RLIMIT_NOFILE (ulimit -n, LimitNOFILE= in systemd)");
+    accepts_from_ = clock::now() + accept_pause;
   }
 
   std::string answer(std::string_view head) {
@@ -477,7 +512,8 @@ class http_server::running {
   bool ends_ = false;
 
   // Of the thread alone.
-  clock::time_point due_{};
+  clock::time_point due_{}, accepts_from_{};
+  bool cannot_accept_ = false; ///< told
   std::list<http_peer> peers_; // the oldest first
   unique_fd listening_;
   certificate keys_;
@@ -512,10 +548,13 @@ result<std::unique_ptr<http_server>> http_server::listen(const http_options& opt
     return fail(errc::busy, holder.empty() ? "(" + std::string(std::strerror(why)) + ")"
                                            : "because " + holder + " listens on that port");
   }
+  unique_fd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake)
+    return fail(errc::busy, "(" + std::string(std::strerror(errno)) + ")");
   http_options with = options;
   with.address.port = port_of(listening.get());
-  return std::unique_ptr<http_server>(
-      new http_server(std::make_unique<running>(std::move(with), std::move(listening), std::move(keys))));
+  return std::unique_ptr<http_server>(new http_server(
+      std::make_unique<running>(std::move(with), std::move(listening), std::move(wake), std::move(keys))));
 }
 
 http_server::http_server(std::unique_ptr<running> server) : running_(std::move(server)) {}

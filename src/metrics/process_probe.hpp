@@ -21,20 +21,23 @@ inline void collect_process(double started, sample_sink& sink) {
   };
   sink.counter("process_cpu_seconds_total", "Processor time of the process, in seconds.", {},
                seconds(used.ru_utime) + seconds(used.ru_stime));
-  uint64_t virtual_pages = 0, resident_pages = 0;
-  std::ifstream("/proc/self/statm") >> virtual_pages >> resident_pages;
   const auto page_bytes = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
-  sink.gauge("process_virtual_memory_bytes", "Virtual memory of the process.", {},
-             static_cast<double>(virtual_pages * page_bytes));
-  sink.gauge("process_resident_memory_bytes", "Resident memory of the process, its shared memory included.",
-             {}, static_cast<double>(resident_pages * page_bytes));
+  uint64_t virtual_pages = 0, resident_pages = 0;
+  // What cannot be read, as without a free descriptor, is left out.
+  if (std::ifstream("/proc/self/statm") >> virtual_pages >> resident_pages) {
+    sink.gauge("process_virtual_memory_bytes", "Virtual memory of the process.", {},
+               static_cast<double>(virtual_pages * page_bytes));
+    sink.gauge("process_resident_memory_bytes", "Resident memory of the process, its shared memory included.",
+               {}, static_cast<double>(resident_pages * page_bytes));
+  }
   sink.gauge("process_start_time_seconds", "Start time of the process, in seconds since 1970.", {}, started);
   std::error_code failed;
   double open = -1; // the one that reads the folder
   for (std::filesystem::directory_iterator fd("/proc/self/fd", failed), end; !failed && fd != end;
        fd.increment(failed))
     ++open;
-  sink.gauge("process_open_fds", "Open descriptors of the process.", {}, open);
+  if (!failed)
+    sink.gauge("process_open_fds", "Open descriptors of the process.", {}, open);
   rlimit most{};
   ::getrlimit(RLIMIT_NOFILE, &most);
   sink.gauge("process_max_fds", "Bound of the number of open descriptors.", {},

@@ -54,6 +54,8 @@ result<void> read_authorities(SSL_CTX* context, const std::string& file) {
 result<void> read_client(SSL_CTX* context, const std::string& file) {
   if (file.empty())
     return {};
+  // OpenSSL would ask the terminal for a password, and wait.
+  SSL_CTX_set_default_passwd_cb(context, [](char*, int, int, void*) { return -1; });
   if (!is_plain_file(file) || SSL_CTX_use_certificate_chain_file(context, file.c_str()) != 1)
     return unusable(file, "a file with a certificate in PEM");
   if (SSL_CTX_use_PrivateKey_file(context, file.c_str(), SSL_FILETYPE_PEM) != 1)

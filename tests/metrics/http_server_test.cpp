@@ -12,6 +12,8 @@
 #include <condition_variable>
 #include <filesystem>
 #include <mutex>
+#include <sys/resource.h>
+#include <thread>
 #include <vector>
 
 namespace terrace::metrics {
@@ -30,13 +32,17 @@ std::unique_ptr<http_server> serve(http_options with = {.address = loopback}) {
   return std::move(*made);
 }
 
-unique_fd connect_to(const http_server& server) {
-  unique_fd peer(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+void connect_with(const unique_fd& peer, const http_server& server) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(server.address().port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   EXPECT_EQ(connect(peer.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+}
+
+unique_fd connect_to(const http_server& server) {
+  unique_fd peer(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  connect_with(peer, server);
   return peer;
 }
 
@@ -104,6 +110,48 @@ TEST(HttpServer, OfTooManyConnectionsTheOldestEnds) {
     silent.push_back(connect_to(*server));
   EXPECT_TRUE(http(server->address().port, "GET /answer HTTP/1.1\r\n\r\n").ends_with("answered"));
   EXPECT_EQ(rest_of(silent.front()), "");
+}
+
+TEST(HttpServer, AClientThatSendsWithoutEndKeepsNobodyWaiting) {
+  auto server = serve();
+  auto endless = connect_to(*server);
+  std::thread sender([&] {
+    const std::string much = "GET /answer HTTP/1.1\r\n\r\n" + std::string(1 << 20, 'x');
+    while (send(endless.get(), much.data(), much.size(), MSG_NOSIGNAL) > 0)
+      ;
+  });
+  for (int i = 0; i < 10; ++i)
+    EXPECT_TRUE(http(server->address().port, "GET /answer HTTP/1.1\r\n\r\n").ends_with("answered"));
+  server.reset(); // ends its connection
+  sender.join();
+}
+
+TEST(HttpServer, SaysOnceThatThereAreNoDescriptorsAndGoesOnWhenThereAre) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<std::string> warnings;
+  auto server = serve({.address = loopback, .warn = [&](const std::string& text) {
+                         std::lock_guard guard(mutex);
+                         warnings.push_back(text);
+                         changed.notify_all();
+                       }});
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  unique_fd peer(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  rlimit none = before;
+  none.rlim_cur = static_cast<rlim_t>(unique_fd(dup(peer.get())).get()); // the lowest that is free
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  connect_with(peer, *server);
+  say(peer, "GET /answer HTTP/1.1\r\n\r\n");
+  {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return !warnings.empty(); });
+  }
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_TRUE(rest_of(peer).ends_with("answered"));
+  server.reset();
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_NE(warnings[0].find("metrics cannot accept connections"), std::string::npos) << warnings[0];
 }
 
 TEST(HttpServer, EndsWithConnectionsThatHaveSaidNothing) {
@@ -204,11 +252,18 @@ TEST_F(HttpServerWithTls, FollowsItsFile) {
 TEST_F(HttpServerWithTls, RefusesAFileThatIsNone) {
   test::certificate_authority authority(folder / ".");
   auto issued = authority.issue("metrics", "IP:127.0.0.1");
+  std::string locked = folder / "locked"; // nobody is asked for its password
+  ASSERT_EQ(
+      test::run({"openssl", "pkey", "-in", issued.key, "-aes256", "-passout", "pass:secret", "-out", locked})
+          .exit_code,
+      0);
+  test::write_file(locked, test::read_file(issued.certificate) + test::read_file(locked));
   for (const auto& [file, expected] :
        {std::pair<std::string, std::string>{folder / "none", "a file with a certificate in PEM"},
         {folder / ".", "a file with a certificate in PEM"},
         {issued.key, "a file with a certificate in PEM"},
-        {issued.certificate, "the private key of its certificate"}}) {
+        {issued.certificate, "the private key of its certificate"},
+        {locked, "the private key of its certificate in PEM, without a password"}}) {
     auto refused = http_server::listen({.address = loopback, .tls_file = file});
     ASSERT_FALSE(refused) << file;
     EXPECT_EQ(refused.error().code, errc::bad_request);

@@ -277,6 +277,12 @@ TEST_F(TlsStream, FilesThatAreNotWhatTheyShouldBeAreNamed) {
   const std::string text = folder_->path() + "/text", none = folder_->path() + "/none";
   test::write_file(text, "no certificate\n");
   auto server = server_;
+  const std::string locked = folder_->path() + "/locked"; // nobody is asked for its password
+  ASSERT_EQ(
+      test::run({"openssl", "pkey", "-in", server.key, "-aes256", "-passout", "pass:secret", "-out", locked})
+          .exit_code,
+      0);
+  test::write_file(locked, test::read_file(server.certificate) + test::read_file(locked));
   struct {
     tls_options with;
     std::string file;
@@ -288,6 +294,7 @@ TEST_F(TlsStream, FilesThatAreNotWhatTheyShouldBeAreNamed) {
       {{.client_file = none}, none, "a certificate in PEM"},
       {{.client_file = text}, text, "a certificate in PEM"},
       {{.client_file = server.certificate}, server.certificate, "the private key of its certificate"},
+      {{.client_file = locked}, locked, "the private key of its certificate in PEM, without a password"},
   };
   for (auto& c : cases) {
     auto made = tls_keys::make(c.with);

@@ -292,7 +292,8 @@ void redis_connection::on_timer() {
     if (due_[what] <= now) {
       constexpr const char* why[] = {"it did not give the password in time",
                                      "a command began and did not end", "it does not read"};
-      log_.end(std::string("ends: ") + why[what], now);
+      if (!drops_rest_) // otherwise the reason has been logged
+        log_.end(std::string("ends: ") + why[what], now);
       self_->quit();
       return;
     }

@@ -27,7 +27,8 @@ std::string quoted(std::string_view text) {
 
 bool redis_session::may_call(const command_row* row, std::string_view called, size_t words_count,
                              std::string& to) {
-  if (admitted_ && (in_transaction_ || same_word(called, "multi"))) {
+  const bool leaves = row != nullptr && row->command == command::quit;
+  if (admitted_ && !leaves && (in_transaction_ || same_word(called, "multi"))) {
     bool ends = in_transaction_ && (same_word(called, "exec") || same_word(called, "discard"));
     append_error(
         to, ends ? "EXECABORT" : "ERR",

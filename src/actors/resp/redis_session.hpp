@@ -31,7 +31,8 @@ class redis_session {
   uint64_t wrong_passwords() const { return wrong_passwords_; }
 
   /// True if the client may call the command now, with this many words, its name included. Otherwise appends
-  /// the reason. `row`: null if there is no such command. There are no transactions: from MULTI to EXEC it returns false.
+  /// the reason. `row`: null if there is no such command. There are no transactions: from MULTI to EXEC it returns
+  /// false, except for QUIT.
   bool may_call(const command_row* row, std::string_view called, size_t words_count, std::string& to);
 
   /// Serves a command without keys, except DBSIZE. Precondition: `may_call` returned true. `info`: returns

@@ -135,8 +135,10 @@ void disk_path::pause_over(disk_direction direction) {
 void disk_path::superblock_read(int32_t result, std::span<const std::byte, 2 * superblock_bytes> both,
                                 time_point now) {
   now_ = now;
-  end_trial(disk_direction::read,
-            error_of_trial(result, both, with_.file->volume(), with_.file->path_index()));
+  const int error_number = error_of_trial(result, both, with_.file->volume(), with_.file->path_index());
+  if (error_number == 0)
+    watched_file_.begins(true);
+  end_trial(disk_direction::read, error_number);
 }
 
 void disk_path::end_trial(disk_direction direction, int error_number) {

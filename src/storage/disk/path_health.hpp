@@ -48,10 +48,7 @@ class file_watch {
   void begins(bool with_superblock) { overwritten_ = !with_superblock; }
 
   /// The file was verified in another way. A later `look` may find damage again.
-  void clear() {
-    now_ = file_damage::none;
-    overwritten_ = false;
-  }
+  void clear() { now_ = file_damage::none; }
 
   file_damage now() const { return now_; }
   std::string reason() const; ///< empty if nothing is wrong

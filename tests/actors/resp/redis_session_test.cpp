@@ -59,6 +59,9 @@ TEST(RedisSession, NothingOfATransactionIsCarriedOut) {
   EXPECT_TRUE(has(say(client, {"exec"}), "-EXECABORT Transaction discarded"));
   EXPECT_EQ(say(client, {"PING"}), "+PONG\r\n");
   EXPECT_TRUE(has(say(client, {"EXEC"}), "-ERR unknown command")) << "none has begun";
+  say(client, {"MULTI"});
+  EXPECT_EQ(say(client, {"QUIT"}), "+OK\r\n");
+  EXPECT_TRUE(client.leaves());
 }
 
 TEST(RedisSession, HelloChoosesTheVersion) {

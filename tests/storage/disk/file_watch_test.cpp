@@ -56,6 +56,17 @@ TEST(FileWatch, WhatWasClearedIsFoundAgainWithoutBeingNew) {
   EXPECT_EQ(watch.look(0, opened), news::changed);
 }
 
+TEST(FileWatch, AWriteThatSucceedsDoesNotMeanThatTheBeginningIsBack) {
+  file_watch watch("/d/f", opened);
+  watch.begins(false);
+  EXPECT_EQ(watch.look(0, opened), news::changed);
+  watch.clear();
+  EXPECT_EQ(watch.reason(), "");
+  EXPECT_EQ(watch.look(0, opened), news::again)
+      << "and not a file that is whole again, and then another damage";
+  EXPECT_EQ(watch.now(), file_damage::overwritten);
+}
+
 TEST(FileWatch, OtherErrorsSayNothing) {
   file_watch watch("/d/f", opened);
   EXPECT_EQ(watch.look(EACCES, {}), news::none);
