@@ -148,7 +148,7 @@ task<bool> remote_store::learn(token_state& of, space_state_ptr space) {
     }
     bool cleared = false;
     if (next == epoch_token::step::clear)
-      of.token.was_cleared(epochs_now());
+      of.token.was_cleared();
     else if (next == epoch_token::step::make)
       of.token.was_made();
     else if (reply->said->result == command_result::done)
