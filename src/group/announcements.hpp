@@ -9,8 +9,8 @@
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -92,13 +92,15 @@ class announcements : public std::enable_shared_from_this<announcements> {
 
   /// `bad_request` while the name is in use.
   result<owner> begin(const lookup_id& name, uint32_t chunks) {
+    std::list<ended_name> place{{name, 0}};
     {
       std::lock_guard lock(mutex_);
       auto [at, is_new] = named_.try_emplace(name);
       if (!is_new && !at->second.ended)
         return fail(errc::bad_request,
                     "an announcement with this name is in progress; expected a unique name");
-      at->second = {{chunks, 0, false}, ++begun_};
+      place.front().number = ++begun_;
+      at->second = {{chunks, 0, false}, begun_, std::move(place)};
       live_.fetch_add(1, std::memory_order_seq_cst);
     }
     changes_.add();
@@ -138,14 +140,14 @@ class announcements : public std::enable_shared_from_this<announcements> {
       entry& known = named_[name];
       known.ended = true;
       live_.fetch_sub(1, std::memory_order_seq_cst);
-      ended_.emplace_back(name, known.number);
+      ended_.splice(ended_.end(), known.place);
       forget_oldest();
     }
     changes_.add();
   }
   void forget_oldest() {
     while (ended_.size() > ended_max) {
-      auto [name, number] = ended_.front();
+      const auto [name, number] = ended_.front();
       ended_.pop_front();
       auto known = named_.find(name);
       if (known != named_.end() && known->second.number == number) // otherwise the name was used again
@@ -154,12 +156,17 @@ class announcements : public std::enable_shared_from_this<announcements> {
     assert(ended_.size() <= ended_max);
   }
 
-  struct entry : state {
+  struct ended_name {
+    lookup_id name;
     uint64_t number = 0; ///< of the announcements, in the order in which they began
+  };
+  struct entry : state {
+    uint64_t number = 0;
+    std::list<ended_name> place{}; ///< its own among those that have ended: an end needs no memory
   };
   mutable std::mutex mutex_;
   std::map<lookup_id, entry> named_;
-  std::deque<std::pair<lookup_id, uint64_t>> ended_; ///< with their numbers, the oldest first
+  std::list<ended_name> ended_; ///< the oldest first
   uint64_t begun_ = 0;
   std::atomic<size_t> live_{0};
   change_count changes_, stores_;

@@ -29,10 +29,8 @@ bool epoch_token::was_read(std::string_view text, time_point now) {
   return former != 0 && former != value_ && (value_ & 1) != 0;
 }
 
-void epoch_token::was_cleared(time_point now) {
-  owes_ = absent_ = false;
-  known_ = true;
-  since_ = now;
+void epoch_token::was_cleared() {
+  owes_ = absent_ = known_ = false;
   becomes(writing_);
 }
 

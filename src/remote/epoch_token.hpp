@@ -17,7 +17,7 @@
 //     switch (token.next()) {
 //       case epoch_token::step::read: ... GET; token.was_read(text, now), or token.was_absent()
 //       case epoch_token::step::make: ... SET NX token.written(random); token.was_made()
-//       case epoch_token::step::clear: ... SET token.written(random); token.was_cleared(now)
+//       case epoch_token::step::clear: ... SET token.written(random); token.was_cleared()
 //
 // Pure, one thread; time and randomness are passed in.
 #pragma once
@@ -53,7 +53,8 @@ class epoch_token {
   bool was_read(std::string_view text, time_point now);
   void was_absent() { absent_ = true; }
   void was_made() { absent_ = false; } ///< by this machine or another one: it is read next
-  void was_cleared(time_point now);
+  void
+  was_cleared(); ///< by this machine: it is read next, because a store tells of keys that were read alone
 
   /// The store no longer tells. What is known lasts as if it had been read now.
   void is_not_told(time_point now) { since_ = now; }

@@ -342,6 +342,7 @@ result<void> valkey_connection::take_reply(const reply_step& step) {
   if (step.type == reply_type::error) {
     finish(command_result::refused, error_of_server(step.text));
     finished_.back().redirected = parse_redirection(step.text);
+    finished_.back().cluster_down = first_word(step.text) == "CLUSTERDOWN";
     return {};
   }
   return take_item(step);

@@ -59,6 +59,8 @@ struct finished_command {
   std::vector<std::string> keys{};         ///< of `scan`
   std::vector<slot_range> slots{};         ///< of `slots`
   std::optional<redirection> redirected{}; ///< `refused`, because another node of the cluster has the key
+  bool cluster_down =
+      false; ///< `refused`, because nobody has the key's slot, or the node has lost the others
 };
 
 class valkey_connection {

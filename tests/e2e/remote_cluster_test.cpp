@@ -115,6 +115,13 @@ class redis_cluster {
     EXPECT_EQ(ask(to, {"CLUSTER", "SETSLOT", slot, "NODE", id(to)}), "OK");
     EXPECT_EQ(ask(from, {"CLUSTER", "SETSLOT", slot, "NODE", id(to)}), "OK");
   }
+  /// Sets a key whose slot is on its way to the node, which has just ended all connections.
+  void lose_and_set(size_t at, const std::string& key, const std::string& value) const {
+    resp_client by(nodes_[at]->server->socket());
+    EXPECT_NE(by.call({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"}), "(integer) 0");
+    EXPECT_EQ(by.call({"ASKING"}), "OK");
+    EXPECT_EQ(by.call({"SET", key, value}), "OK");
+  }
   void move(const std::string& slot, size_t from, size_t to) const {
     begin_move(slot, from, to);
     move_keys(slot, from, to);
@@ -376,6 +383,45 @@ TEST_F(RemoteCluster, ATokenOnItsWayIsReadWhereItGoes) {
   ASSERT_TRUE((*b->client)->admin().clear(nullptr, patiently()));
   EXPECT_TRUE(a->daemon.await_log("was cleared by another machine"));
   EXPECT_EQ(found(*b, all), 0U);
+}
+
+TEST_F(RemoteCluster, ATokenOnItsWayIsReadAgainIfTheNodeThatToldItWasLost) {
+  start(0);
+  auto a = machine();
+  auto all = singles(1, 4);
+  store_all(*a, all);
+  const size_t from = cluster_->owner("terrace/t1/epoch/*"), to = (from + 1) % redis_cluster::primaries;
+  ASSERT_LT(from, redis_cluster::primaries);
+  const std::string token = cluster_->keys(from, "terrace/t1/epoch/*").front();
+  const std::string slot = cluster_->slot(token);
+  cluster_->begin_move(slot, from, to);
+  cluster_->move_keys(slot, from, to);
+  EXPECT_TRUE(eventually([&] { return found(*a, all) == all.size(); }));
+  cluster_->lose_and_set(to, token, "00000000000000f1"); // as another machine's clear does
+  EXPECT_TRUE(a->daemon.await_log("was cleared by another machine"));
+  EXPECT_EQ(found(*a, all), 0U);
+}
+
+TEST_F(RemoteCluster, ASlotThatNobodyHadIsUsedOnceANodeHasIt) {
+  start(0);
+  auto a = machine();
+  auto all = singles(1, 12);
+  store_all(*a, all);
+  const std::string slot = cluster_->slot(object_of(0));
+  for (size_t i = 0; i < redis_cluster::primaries; ++i)
+    cluster_->ask(i, {"CLUSTER", "DELSLOTS", slot});
+  auto b = machine();
+  EXPECT_LT(found(*b, all), all.size());
+  const auto shown = status(*b);
+  EXPECT_NE(shown["notice"].get<std::string>().find("slots of the cluster belong to no node"),
+            std::string::npos)
+      << shown;
+  EXPECT_EQ(cluster_->ask(0, {"CLUSTER", "ADDSLOTS", slot}), "OK");
+  EXPECT_TRUE(eventually([&] {
+    for (const auto& each : all) // what the slot has lost is written when it is used
+      a->client->load_and_check(each);
+    return found(*b, all) == all.size();
+  })) << "nobody has told the daemon that the slot has an owner";
 }
 
 TEST_F(RemoteCluster, ASlotThatHasMovedIsAskedForAtItsNewNode) {

@@ -222,6 +222,14 @@ TEST_F(SharedCache, AClearWithoutTheStoreHoldsWhenItIsBack) {
   EXPECT_GE(stored(), 4) << "the store has kept the values";
   EXPECT_EQ(a_->found(chain), 0U);
   EXPECT_TRUE(b_->finds_none(chain));
+  auto later = chain_of(2, 4);
+  EXPECT_EQ(a_->client->store(later), 4U);
+  ASSERT_TRUE(b_->finds_all(later));
+  cleared = (*b_->client)->admin().clear(&b_->client->space(), patiently());
+  ASSERT_TRUE(cleared) << cleared.error().text;
+  EXPECT_TRUE(a_->daemon.await_log("was cleared by another machine"))
+      << "it is told of the token that it has set";
+  EXPECT_TRUE(a_->finds_none(later));
 }
 
 TEST_F(SharedCache, AClearWithoutTheStoreOutlivesTheDaemon) {

@@ -72,6 +72,24 @@ class Handover(Cases):
         prefill.close()
         self.assertEqual(decode.matched(continued)[0], 2 * CHUNK)
 
+    def test_a_request_is_announced_once(self) -> None:
+        prefill, decode = self.engine(), self.engine()
+        computed = asking("p", announce="x")
+        self.begin(prefill, computed, CHUNKS)
+        waits = asking("d", follow="x", follow_seconds=60)
+        self.assertEqual(decode.matched(waits)[0], CHUNKS * CHUNK)
+        until(lambda: self.ended(prefill))
+        prefill.scheduler.matched(computed, 0)  # as after a preemption
+        self.assertEqual(len(prefill.scheduler._handover), 0)
+        prefill.scheduler.finished("p")
+        self.assertFalse(prefill.scheduler._handover.announces("p"))
+
+    def ended(self, engine: Engine) -> bool:
+        engine.scheduler.orders(SimpleNamespace(
+            scheduled_new_reqs=[], num_scheduled_tokens={},
+            scheduled_cached_reqs=SimpleNamespace(req_ids=[], resumed_req_ids=set(), new_block_ids=[], num_computed_tokens=[])))
+        return len(engine.scheduler._handover) == 0
+
     def test_an_aborted_request_is_not_waited_for(self) -> None:
         prefill, decode = self.engine(), self.engine()
         computed, continued = asking("p", announce="x"), asking("d", follow="x", follow_seconds=60)

@@ -447,6 +447,10 @@ TEST(ValkeyCommands, AnErrorIsOfItsCommandAlone) {
   EXPECT_EQ(moved.redirected, (redirection{false, "127.0.0.1:6381"}));
   EXPECT_EQ(finished_of(server).result, refused);
   EXPECT_EQ(finished_of(server).result, done);
+  server.exists(4, "k");
+  ASSERT_TRUE(receive(server, "-CLUSTERDOWN Hash slot not served\r\n"));
+  EXPECT_TRUE(finished_of(server).cluster_down);
+  EXPECT_FALSE(moved.cluster_down);
 }
 
 TEST(ValkeyErrors, SayWhatToDo) {

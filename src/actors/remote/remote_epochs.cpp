@@ -49,10 +49,10 @@ remote_store::space_state_ptr remote_store::space_of(space_id id, const space_fi
   return space;
 }
 
-/// Whether the store tells when the token changes.
+/// Whether the store tells when the token changes. While its slot is on its way, that is not the node which has the slot.
 bool remote_store::told(const token_state& of) const {
-  const node* at = node_of(of.key);
-  return at != nullptr && at->ready() && at->told;
+  const auto at = nodes_.find(of.read_at);
+  return at != nodes_.end() && at->second->ready() && at->second->told;
 }
 
 /// A token whose node is lost lasts a while, so that what other nodes have is found until another one has its slots.
@@ -84,16 +84,18 @@ task<> remote_store::prepare_spaces(uint64_t number) {
     preparing_.pop_front();
     space_state_ptr all;
     auto learnt = co_await learn(realm_, all);
-    if (learnt && space && !space->own) {
+    const bool owes =
+        space && space->epoch.token.owes_clear(); // of which other machines hear without the realm's
+    if ((learnt || owes) && space && !space->own) {
       token_state& own = space->epoch;
       co_await learn(own, space);
     }
     wait->end();
   }
   prepares_ = false;
-  const auto owes = [](const auto& each) { return each.second->epoch.token.owes_clear(); };
-  if (recorded_ && !realm_.token.owes_clear() && std::none_of(spaces_.begin(), spaces_.end(), owes) &&
-      std::none_of(owed_.begin(), owed_.end(), owes)) {
+  const auto owes_one = [](const auto& each) { return each.second->epoch.token.owes_clear(); };
+  if (recorded_ && !realm_.token.owes_clear() && std::none_of(spaces_.begin(), spaces_.end(), owes_one) &&
+      std::none_of(owed_.begin(), owed_.end(), owes_one)) {
     recorded_ = false;
     owed_.clear();
     const uint64_t settling = next_task_++;
@@ -107,8 +109,11 @@ task<bool> remote_store::learn(token_state& of, space_state_ptr space) {
   constexpr int rounds_max = 8; // others change it meanwhile
   node* other = nullptr;        // that has the token instead
   bool asking = false;
+  uint32_t hops = 0; // of this command
   for (int round = 0; round < rounds_max && !usable(of); ++round) {
     node* at = other != nullptr ? std::exchange(other, nullptr) : node_of(of.key);
+    if (at == nullptr)
+      doubt_map();
     if (at == nullptr || !at->ready())
       co_return false;
     const auto next = of.token.next();
@@ -136,7 +141,7 @@ task<bool> remote_store::learn(token_state& of, space_state_ptr space) {
     if (!reply->said)
       co_return false;
     if (reply->said->result == command_result::refused) {
-      other = redirected(*at, *reply->said, static_cast<uint32_t>(round));
+      other = redirected(*at, *reply->said, hops++);
       asking = other != nullptr && reply->said->redirected->once;
       if (other != nullptr)
         continue;
@@ -146,9 +151,11 @@ task<bool> remote_store::learn(token_state& of, space_state_ptr space) {
         close(*at, reply->said->why.text);
       co_return false;
     }
+    hops = 0;
+    of.read_at = next == epoch_token::step::read ? at->number : of.read_at;
     bool cleared = false;
     if (next == epoch_token::step::clear)
-      of.token.was_cleared(epochs_now());
+      of.token.was_cleared();
     else if (next == epoch_token::step::make)
       of.token.was_made();
     else if (reply->said->result == command_result::done)

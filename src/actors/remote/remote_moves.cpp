@@ -121,6 +121,8 @@ void remote_store::begin_steps(const transfer_ptr& all) {
   to_read(before);
   if (all->parts_left == 0)
     all->reply.deliver(std::move(all->outcome));
+  if (!lost.empty())
+    doubt_map();
   for (const step_ptr& each : lost) {
     if (each->reads())
       with_.counts->missed(metrics::remote_miss::unanswered);

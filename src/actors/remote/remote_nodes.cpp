@@ -193,7 +193,7 @@ void remote_store::on_ready(node& is) {
     with_.log(in_cluster() ? "the node at " + is.address.text + " is in service again"
                            : "is in service again");
   for (const auto& [of, space] : all_tokens()) {
-    if (node_of(of->key) == &is)
+    if (node_of(of->key) == &is || of->read_at == is.number)
       of->token.ask_again(); // another machine may have cleared it meanwhile
     prepare(space);
   }
@@ -258,7 +258,7 @@ void remote_store::close(node& lost, const std::string& why) {
   for (const auto& [of, space] : all_tokens())
     if (node_of(of->key) == &lost && !in_cluster())
       of->token.ask_again();
-    else if (node_of(of->key) == &lost && told)
+    else if (of->read_at == lost.number && told)
       of->token.is_not_told(nodes_now());
   auto unanswered = std::exchange(lost.expected, {});
   for (auto& question : std::exchange(lost.questions, {}))
@@ -455,6 +455,10 @@ void remote_store::on_guided(const remote::finished_command& told) {
       range.primary = remote::completed_address(range.primary, guide.text);
     if (ranges.empty())
       return leave_guide("it knows no node that has slots");
+    if (std::ranges::none_of(ranges, [](const remote::slot_range& range) {
+          return remote::parse_store_address(range.primary).has_value();
+        }))
+      return leave_guide("it names no node by a numeric address: set cluster-preferred-endpoint-type ip");
     slots_ = remote::slot_map(ranges);
     return leave_guide({});
   }
@@ -534,6 +538,14 @@ void remote_store::want_map() {
   after(next - now + std::chrono::microseconds(random_() % 50'000), map_timer);
 }
 
+/// No node has a slot, or one does not serve: nobody tells when that is over. Returns false if the slots were told lately.
+bool remote_store::doubt_map() {
+  if (!in_cluster() || guides_.asks || nodes_now() - guides_.told_at < between_doubts)
+    return false;
+  want_map();
+  return true;
+}
+
 void remote_store::use_map() {
   const auto now = nodes_now();
   guides_.told_at = now;
@@ -587,6 +599,10 @@ bool remote_store::lost_its_server(const remote::finished_command& told) const {
 /// The node that has the key instead. Null: the command was not redirected, or to one that cannot be asked now.
 remote_store::node* remote_store::redirected(const node& from, const remote::finished_command& told,
                                              uint32_t hops) {
+  if (told.cluster_down && doubt_map())
+    for (const auto& [of, space] : all_tokens())
+      if (of->read_at == from.number)
+        of->token.ask_again(); // another node may have its slot, and tell others of a clear
   if (!told.redirected || !in_cluster())
     return nullptr;
   if (!told.redirected->once) {

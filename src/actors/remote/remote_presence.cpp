@@ -87,14 +87,19 @@ struct remote_store::probing : waiting {
 /// Asks the store for what is unknown, all nodes at once. Null: nothing is, or nobody can be asked.
 std::shared_ptr<remote_store::waiting> remote_store::ask_unknown(const std::shared_ptr<beliefs>& what,
                                                                  const object_batch& objects) {
-  std::map<node*, std::vector<std::pair<size_t, uint32_t>>> of_nodes; // an object, and its number of parts
+  std::map<uint64_t, std::vector<std::pair<size_t, uint32_t>>> of_nodes; // an object, and its number of parts
+  bool of_nobody = false;
   for (size_t i = 0; i < objects.size(); ++i)
     if (what->of[i] != belief::unknown)
       with_.counts->known();
-    else if (node* at = node_of(what->keys[i]); at != nullptr && at->ready())
-      of_nodes[at].emplace_back(i, remote::parts_of(objects.payload_bytes[i]));
-    else if (in_cluster())
+    else if (const node* at = node_of(what->keys[i]); at != nullptr && at->ready())
+      of_nodes[at->number].emplace_back(i, remote::parts_of(objects.payload_bytes[i]));
+    else if (in_cluster()) {
       what->of[i] = belief::absent; // until another node has its slot
+      of_nobody |= at == nullptr;
+    }
+  if (of_nobody)
+    doubt_map();
   if (of_nodes.empty())
     return nullptr;
   auto all = std::make_shared<probing>();
@@ -103,7 +108,7 @@ std::shared_ptr<remote_store::waiting> remote_store::ask_unknown(const std::shar
     for (size_t begin = 0; begin < unknown.size(); begin += slice_objects) {
       const size_t end = std::min(unknown.size(), begin + slice_objects);
       ask_node(
-          *at, all,
+          *nodes_.at(at), all,
           {unknown.begin() + static_cast<ptrdiff_t>(begin), unknown.begin() + static_cast<ptrdiff_t>(end)},
           false, 0);
     }
@@ -181,7 +186,7 @@ void remote_store::take_invalidated(node& from) {
     book_.forget_all();
   // Tokens are learnt at once, because a clear holds for the other tiers as well.
   auto tell = [&](token_state& of, const space_state_ptr& space) {
-    if (changed.all ? node_of(of.key) != &from
+    if (changed.all ? node_of(of.key) != &from && of.read_at != from.number
                     : std::find(changed.keys.begin(), changed.keys.end(), of.key) == changed.keys.end())
       return;
     of.token.ask_again();

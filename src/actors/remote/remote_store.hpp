@@ -104,6 +104,8 @@ class remote_store {
   static constexpr std::chrono::milliseconds patience_min{150}, patience_for_writes{2'000};
   /// Nodes of a cluster are asked for its slots no more often.
   static constexpr std::chrono::milliseconds between_maps{100};
+  /// The same of a cluster that does not say who has a slot, or does not serve.
+  static constexpr std::chrono::seconds between_doubts{2};
   static constexpr size_t nodes_max = 1'024;
   static constexpr uint32_t hops_max = 4; ///< of one command that is redirected
 
@@ -147,7 +149,8 @@ class remote_store {
   struct token_state {
     remote::epoch_token token;
     std::string key;
-    bool clearing = false; ///< this machine clears its tiers, because another one has cleared
+    bool clearing = false;         ///< this machine clears its tiers, because another one has cleared
+    uint64_t read_at = UINT64_MAX; ///< the node that has told it last, and tells when it changes
   };
   struct space_state {
     space_id id{};
@@ -280,6 +283,7 @@ class remote_store {
   void after_guide();
   void no_guide_tells(const std::string& why);
   void want_map();
+  bool doubt_map();
   void use_map();
   std::vector<std::pair<token_state*, space_state_ptr>> all_tokens();
   bool lost_its_server(const remote::finished_command& told) const;

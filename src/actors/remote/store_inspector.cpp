@@ -183,7 +183,8 @@ class store_inspector {
     task_event there;
     now_ = &to;
     if (to.address.length == 0) {
-      failure_ = "no sentinel has told where the server is";
+      failure_ = in_cluster() ? "its address is not numeric: set cluster-preferred-endpoint-type ip"
+                              : "no sentinel has told where the server is";
       co_return;
     }
     connected_.waits = &there;

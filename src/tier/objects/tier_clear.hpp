@@ -33,6 +33,8 @@ class clear_order {
         return std::nullopt;
       tiers_ = tiers;
       asked_ = 0;
+      in_progress_ =
+          std::make_shared<char>(); // whose second visit of the fastest tier is the last one of this round
     }
     return asked_++ % tiers_;
   }

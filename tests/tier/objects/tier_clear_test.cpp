@@ -98,6 +98,33 @@ TEST(TierClear, WhatIsStoredBehindItsLastVisitIsConfirmed) {
   }
 }
 
+TEST(TierClear, ATierThatJoinsMeanwhileBeginsAnotherRound) {
+  residency tier(tier_kind::host);
+  clear_order order;
+  auto ask = [&](size_t tiers) {
+    auto next = order.next(tiers);
+    if (next == size_t{0}) {
+      tier_clear clear({.space = space_id{1}, .in_progress = order.in_progress(0)});
+      while (clear.step(tier)) {
+      }
+    }
+    return next;
+  };
+  auto confirmed = [&] {
+    store(tier, 1);
+    return tier.confirm({*tier.table().find(chain(0, 1)->keys.front())}).front();
+  };
+  EXPECT_EQ(ask(1), 0U);
+  EXPECT_FALSE(confirmed());
+  EXPECT_EQ(ask(2), 0U);
+  EXPECT_FALSE(confirmed()) << "the new tier is not cleared yet";
+  EXPECT_EQ(ask(2), 1U);
+  EXPECT_FALSE(confirmed());
+  EXPECT_EQ(ask(2), 0U);
+  EXPECT_TRUE(confirmed());
+  EXPECT_FALSE(ask(2));
+}
+
 TEST(TierClear, NothingThatIsBeingRemovedIsConfirmedUntilItIsOver) {
   residency tier(tier_kind::host);
   std::optional<clear_order> goes_on(std::in_place);

@@ -41,6 +41,7 @@ class Handover:
         """`store_seconds`: by then what a request has ordered to be stored is stored, or not at all."""
         self._store_seconds, self._tell = store_seconds, tell
         self._promises: dict[str, _Promise] = {}  # by request
+        self._announced: set[str] = set()  # requests in progress, once each: what has ended is not announced again
         self._waits: dict[str, _Wait] = {}
 
     def __len__(self) -> int:
@@ -49,7 +50,7 @@ class Handover:
     # ---- what this engine stores ----
 
     def announces(self, request: str) -> bool:
-        return request in self._promises
+        return request in self._announced
 
     def announce(self, request: str, session: Session, name: bytes, digests: Sequence[bytes], tags: Tags) -> None:
         """Announces these chunks of the request."""
@@ -62,6 +63,7 @@ class Handover:
             self._tell("announce", f"what a request stores could not be announced: {problem}")
             return
         self._promises[request] = _Promise(session, ticket, len(digests))
+        self._announced.add(request)
 
     def withdraw(self, requests: Set[str]) -> None:
         """Chunks of these requests will not be stored."""
@@ -70,6 +72,7 @@ class Handover:
 
     def finished(self, request: str, ordered: int) -> None:
         """The request is over. `ordered`: how many of its chunks workers have been told to store; they may still do so."""
+        self._announced.discard(request)
         wait = self._waits.pop(request, None)
         if wait is not None:
             self._end(wait)
@@ -86,6 +89,8 @@ class Handover:
         for request, promise in list(self._promises.items()):
             if promise.session is not session or promise.ticket.done:
                 del self._promises[request]
+                if promise.session is not session:
+                    self._announced.discard(request)
                 self._take(promise.session, promise.ticket, session)
             elif promise.until < now:
                 self._drop(request)

@@ -93,7 +93,6 @@ task<> commit(client_request& request, const wire::Commit& asked, protocol::desc
   job.context = request.context;
   auto& idle = request.actor.idle().stores;
   auto done = co_await run_job<store_result>(request, idle, spawn_store, std::move(job));
-  client.group().announced->stored();
   put_back(client, *reservation);
   co_await request.valid(done.failure);
   size_t present = reservation->present_objects / reservation->objects_per_chunk + done.present_chunks;

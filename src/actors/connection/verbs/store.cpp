@@ -70,7 +70,6 @@ task<> store(client_request& request, const wire::Store& asked, protocol::descri
   auto& idle = request.actor.idle().stores;
   auto done = co_await run_job<store_result>(request, idle, spawn_store, std::move(job));
   space->probe->stored(done.bytes);
-  client.group().announced->stored();
   co_await request.valid(done.failure);
   request.reply([&](flatbuffers::FlatBufferBuilder& body) {
     return wire::CreateStoreAnswer(body, static_cast<uint32_t>(done.stored_chunks),
