@@ -47,7 +47,7 @@ TEST(App, HelpHasExamples) {
 TEST(App, SaysWhatWasExpectedInOneLine) {
   expect_usage({}, "expected a command (");
   expect_usage({"stats"}, "found \"stats\"");
-  expect_usage({"trace"}, "terrace trace: expected a command (generate, info)");
+  expect_usage({"trace"}, "terrace trace: expected a command (generate, info, convert)");
   expect_usage({"trace", "info"}, "TRACE is required");
   expect_usage({"trace", "info", "--limit", "many", "x"},
                "--limit: expected a whole number of at least 0, found \"many\"");

@@ -364,18 +364,24 @@ TEST_F(ValkeyServer, AStoreThatEvictsLosesButNeverMixes) {
   blocking_connection store(server);
   ASSERT_TRUE(store.log_in());
   constexpr size_t bytes = 2 * part_bytes;
-  size_t hits = 0;
-  for (uint8_t i = 0; i < 16; ++i)
-    write(store, object_number(i), filled(bytes));
-  for (uint8_t i = 0; i < 16; ++i) {
+  auto has = [&](uint8_t i) {
     object_memory found(bytes);
     if (read(store, object_number(i), found) != done)
-      continue;
+      return false;
     EXPECT_EQ(fault_of(found, object_number(i)), std::nullopt);
-    ++hits;
+    return true;
+  };
+  // All of them are written within the second that the server's clock of uses counts, so it removes any, also a part of what it
+  // has just got.
+  size_t at_once = 0, at_last = 0;
+  for (uint8_t i = 0; i < 16; ++i) {
+    write(store, object_number(i), filled(bytes));
+    at_once += has(i) ? 1 : 0;
   }
-  EXPECT_GT(hits, 0u);
-  EXPECT_LT(hits, 16u);
+  for (uint8_t i = 0; i < 16; ++i)
+    at_last += has(i) ? 1 : 0;
+  EXPECT_GT(at_once, 0u);
+  EXPECT_LT(at_last, 16u);
 }
 
 TEST_F(ValkeyServer, AReplicaIsNotWrittenTo) {
