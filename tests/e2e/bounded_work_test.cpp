@@ -204,19 +204,23 @@ TEST(BoundedWork, RequestsLargerThanTheGroupsBoundAreServedOneByOne) {
   EXPECT_EQ(answered, 16U);
 }
 
-TEST(BoundedWork, MoreObjectsThanARequestMayHaveAreRefusedWithTheBound) {
-  daemon_under_test daemon;
+/// A question is answered for the leading part, and what would move bytes is refused.
+TEST(BoundedWork, OfMoreObjectsThanARequestMayHaveALookupServesTheLeadingPart) {
+  constexpr uint32_t ranks = 64;
+  daemon_under_test daemon(daemon_options{.host_bytes = 2 * ranks * object_bytes});
+  auto chain = chain_of(1, 1'048'576 / ranks + 1);
   auto spec = test_space();
-  spec.world_size = 64;
+  spec.world_size = ranks;
+  for (spec.rank = 0; spec.rank < ranks; ++spec.rank)
+    tester(daemon.socket(), "rank", object_bytes, spec).store({chain.front()});
+  spec.rank = 0;
   tester client(daemon.socket(), "client", object_bytes, spec);
-  auto chain = chain_of(1, 16'385);
-  client::lookup_request request;
-  request.in = client.space();
-  request.what = client::prefix::of_digests(chain);
-  auto found = client->lookup(request, patiently());
-  ASSERT_FALSE(found);
-  EXPECT_EQ(found.error().code, errc::bad_request);
-  EXPECT_NE(found.error().text.find("1048576"), std::string::npos) << found.error().text;
+  EXPECT_EQ(client.lookup(chain).found_chunks, 1U);
+  auto brought =
+      client->prefetch({.in = client.space(), .what = client::prefix::of_digests(chain)}, patiently());
+  ASSERT_FALSE(brought);
+  EXPECT_EQ(brought.error().code, errc::bad_request);
+  EXPECT_NE(brought.error().text.find("1048576"), std::string::npos) << brought.error().text;
   EXPECT_TRUE(client->admin().status(patiently())) << "the connection goes on";
 }
 

@@ -1,11 +1,13 @@
 """Builds a wheel of clients/python, for the test programs that install one."""
 
+import atexit
 import fcntl
 import hashlib
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -45,8 +47,9 @@ def tools(build):
 
 
 def wheel(build, using):
-    wheels = build / "wheels"
-    shutil.rmtree(wheels, ignore_errors=True)
+    """Returns the wheel in a folder of this process, which ends with it: other processes build theirs in `build`."""
+    wheels = Path(tempfile.mkdtemp(prefix="terrace-wheel-"))
+    atexit.register(shutil.rmtree, wheels, ignore_errors=True)
     # The build folder is kept, so that only changes are compiled.
     environment = {**os.environ, "PATH": f"{using / 'bin'}:{os.environ['PATH']}"}
     done = run(using / "bin/pip", "wheel", "--quiet", "--no-build-isolation", "--no-deps", "--no-index",
