@@ -74,6 +74,7 @@ class alignas(64) resident {
   uint32_t holds() const {
     return holds_;
   } ///< number of leases and transfers that read it; must be 0 for eviction
+  bool pinned() const { return pinned_ != 0; } ///< the policy knows that it has to stay
   uint64_t offset() const { return offset_pages_ * page_bytes; }
   uint64_t physical_bytes() const { return physical_pages_ * page_bytes; }
   uint64_t payload_bytes() const { return payload_bytes_; }
@@ -93,7 +94,8 @@ class alignas(64) resident {
   std::array<uint8_t, digest::max_size> chunk_;
   uint32_t space_;
   uint32_t generation_; ///< incremented when the slot is reused
-  uint32_t holds_;
+  uint32_t holds_ : 31;
+  uint32_t pinned_ : 1;
   uint32_t next_; ///< next slot in its bucket or in the free list
   uint32_t payload_bytes_;
   uint16_t rank_;

@@ -180,6 +180,7 @@ object_id resident_table::insert(const new_resident& from) {
   object.trailing_ = from.trailing ? 1 : 0;
   object.payload_bytes_ = static_cast<uint32_t>(from.payload_bytes);
   object.holds_ = 0;
+  object.pinned_ = 0;
   ++object.generation_;
   move(object, object_state::reserved);
   if (!from.parent.empty())
@@ -312,15 +313,14 @@ void resident_table::remove(object_id id) {
   unlink(static_cast<uint32_t>(static_cast<uint64_t>(id)));
 }
 
-bool resident_table::hold(object_id id) {
+void resident_table::hold(object_id id) {
   resident& object = existing(id);
   assert(readable(object.state_));
   watched_change watched(*this, slot_of(id));
   if (object.holds_++ != 0)
-    return false;
+    return;
   ++held_;
   held_bytes_ += object.physical_bytes();
-  return true;
 }
 
 bool resident_table::release(object_id id) {
@@ -331,6 +331,15 @@ bool resident_table::release(object_id id) {
     return false;
   --held_;
   held_bytes_ -= object.physical_bytes();
+  return true;
+}
+
+bool resident_table::set_pinned(object_id id, bool pinned) {
+  resident& object = existing(id);
+  if (object.pinned() == pinned)
+    return false;
+  watched_change watched(*this, slot_of(id));
+  object.pinned_ = pinned ? 1 : 0;
   return true;
 }
 

@@ -81,10 +81,12 @@ class resident_table {
   /// whoever drops its last hold, erases it.
   void remove(object_id id);
 
-  /// Returns true if this was the first hold. The object must be readable (asserted).
-  bool hold(object_id id);
+  /// The object must be readable (asserted).
+  void hold(object_id id);
   /// Returns true if this was the last hold.
   bool release(object_id id);
+  /// Remembers what the policy knows. Returns true if it knew otherwise.
+  bool set_pinned(object_id id, bool pinned);
 
   size_t size() const { return live_; }
   /// True if there is an object of the space, in any state.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <unordered_set>
 
 namespace terrace {
 
@@ -10,6 +11,32 @@ bool is_demoting(const resident* object) {
   return object != nullptr && object->state() == object_state::demoting;
 }
 } // namespace
+
+bool object_departures::keep_held(victim_answer& named) {
+  std::unordered_set<entry_key> above; // of those that stay
+  size_t left = 0;
+  for (size_t i = 0; i < named.victims.size(); ++i) {
+    auto id = objects_.table().find(named.victims[i]);
+    const resident* object = id ? objects_.table().get(*id) : nullptr;
+    const bool stays = object != nullptr && readable(object->state()) && !may_leave(object);
+    entry_key next = i < named.above.size() ? named.above[i] : entry_key{};
+    const bool under_another = above.contains(named.victims[i]);
+    if (stays && !under_another)
+      objects_.pin(*id);
+    if (stays || under_another) {
+      above.insert(next);
+      continue;
+    }
+    named.victims[left] = named.victims[i];
+    if (i < named.above.size())
+      named.above[left] = next;
+    ++left;
+  }
+  const bool removed = left != named.victims.size();
+  named.victims.resize(left);
+  named.above.resize(std::min(left, named.above.size()));
+  return removed;
+}
 
 object_departures::offer object_departures::offered(const std::vector<entry_key>& victims) const {
   offer answer;
@@ -46,8 +73,10 @@ object_departures::eviction object_departures::evict(const std::vector<entry_key
     }
     // The policy is told again, because two objects may share a name, and a refused victim must not be
     // proposed forever.
-    bool held = object != nullptr && readable(object->state());
-    objects_.tell({held ? note_kind::pin : note_kind::erase, name, {}, 0});
+    if (object != nullptr && readable(object->state()))
+      objects_.pin(*id);
+    else
+      objects_.tell({note_kind::erase, name, {}, 0});
     ++answer.refused;
   }
   return answer;
@@ -79,11 +108,12 @@ object_departures::eviction object_departures::evict_demoted(const std::vector<e
       stays(ids[i]); // it is being written for another reason as well
     // As in `evict`. Another object with this name may be there by now: it was not written, and is proposed again.
     ++answer.refused;
-    const resident* there = objects_.named(victims[i]);
+    auto id = objects_.table().find(victims[i]);
+    const resident* there = id ? objects_.table().get(*id) : nullptr;
     if (there == nullptr || !readable(there->state()))
       objects_.tell({note_kind::erase, victims[i], {}, 0});
     else if (there->holds() != 0)
-      objects_.tell({note_kind::pin, victims[i], {}, 0});
+      objects_.pin(*id);
   }
   return answer;
 }
@@ -146,12 +176,8 @@ std::vector<demoted_object> object_departures::describe(const std::vector<object
 }
 
 void object_departures::begin_write(const std::vector<object_place>& places) {
-  for (const object_place& place : places) {
-    bool first = objects_.table().hold(place.id);
-    const resident& object = *objects_.table().get(place.id);
-    if (first && !is_demoting(&object))
-      objects_.note(note_kind::pin, object);
-  }
+  for (const object_place& place : places)
+    objects_.table().hold(place.id);
 }
 
 std::vector<object_id> object_departures::published_from(uint32_t& next, size_t count_max) const {
@@ -178,13 +204,11 @@ void object_departures::published(object_id id, entry_key parent) {
 
 void object_departures::stays(object_id id) {
   objects_.table().keep(id);
-  const resident& object = *objects_.table().get(id);
-  if (object.holds() != 0) {
-    objects_.note(note_kind::pin, object);
-  } else {
-    objects_.evictable = true;
-    leave(id);
-  }
+  if (objects_.table().get(id)->holds() != 0)
+    return;
+  objects_.unpin(id);
+  objects_.evictable = true;
+  leave(id);
 }
 
 } // namespace terrace

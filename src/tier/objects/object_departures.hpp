@@ -2,8 +2,11 @@
 // only stages. If a tier below gets them, they are written first.
 //
 // An object that is being written because it leaves is `demoting`: it is found like any other one, and a hold, or an
-// object that continues its prefix, makes it `published` again, and it stays. The policy knows an object as pinned while it
-// has holds and is not `demoting`.
+// object that continues its prefix, makes it `published` again, and it stays.
+//
+// The policy names victims without knowing which objects are held: leases on many objects that nobody wants to evict would
+// cost it two notes for each. An object that it names and that has to stay is pinned there (tier_objects::pin) until its last
+// hold ends.
 #pragma once
 
 #include "tier/objects/demotion.hpp"
@@ -23,6 +26,10 @@ class object_departures {
   explicit object_departures(tier_objects& objects) : objects_(objects) {}
 
   // ---- victims ----
+
+  /// Removes victims from `named` that have to stay, and those above them in their chains, because suffixes leave before
+  /// prefixes. The policy is told of the former. Returns true if any was removed: the policy can name others.
+  bool keep_held(victim_answer& named);
 
   /// Returns the extents of those proposed victims that can be evicted now, and their indices.
   struct offer {

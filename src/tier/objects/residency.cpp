@@ -29,12 +29,9 @@ miss_reason reason_of(discard_reason why) {
 } // namespace
 
 object_place residency::hold(object_id id) {
-  bool first = residents().hold(id);
-  const resident& object = *residents().get(id);
-  if (object.state() == object_state::demoting)
+  residents().hold(id);
+  if (residents().get(id)->state() == object_state::demoting)
     departures_.stays(id);
-  else if (first)
-    objects_.note(note_kind::pin, object);
   return objects_.place_of(id);
 }
 
@@ -52,7 +49,8 @@ residency::found residency::probe(const object_batch& objects, bool hold, bool n
   answer.present = object_bitmap(keys.size());
   if (hold)
     answer.places.resize(keys.size());
-  objects_.expect_notes(keys.size() * (size_t{hold} + size_t{note_access}));
+  if (note_access)
+    objects_.expect_notes(keys.size());
   objects_in_access_order(
       ids.size(), [&](size_t i) { return residents().get(ids[i]); },
       [&](size_t i, const resident& object) {
@@ -179,7 +177,6 @@ std::vector<object_place> residency::publish(const std::vector<object_place>& pl
 
 std::vector<extent> residency::release(const std::vector<object_id>& ids) {
   std::vector<extent> freed;
-  objects_.expect_notes(ids.size());
   for (object_id id : ids) {
     if (!residents().release(id))
       continue;
@@ -190,8 +187,8 @@ std::vector<extent> residency::release(const std::vector<object_id>& ids) {
       continue;
     }
     if (object.state() == object_state::demoting)
-      continue; // nobody else holds it, and the policy knows of no hold
-    objects_.note(note_kind::unpin, object);
+      continue; // it is written because it leaves
+    objects_.unpin(id);
     objects_.evictable = !departures_.leave(id) || objects_.evictable;
   }
   return freed;

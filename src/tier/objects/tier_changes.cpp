@@ -80,10 +80,12 @@ victim_request tier_changes::question() {
 }
 
 void tier_changes::choose(victim_answer named) {
+  if (objects_->departures().keep_held(named))
+    round_->more_evictable(); // the policy names other objects next time
   if (round_->own())
     objects_->shares().keep_only_of(round_->tenant(), named);
   else if (objects_->shares().keep(named, round_->tenant()))
-    round_->more_evictable(); // the policy names other objects next time
+    round_->more_evictable();
   round_->offer(std::move(named));
   round_->choose(*objects_);
 }

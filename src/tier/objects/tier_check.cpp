@@ -19,18 +19,12 @@ std::string extent_text(const extent& place) {
 
 checked_object describe_slot(const residency& objects, uint32_t slot) {
   const resident& object = objects.table().at_slot(slot);
-  const tenant_quotas* quotas = objects.shares().quotas();
-  const bool shielded =
-      quotas != nullptr && quotas->guarantees(); // the policy may know it as pinned without holds
   checked_object out;
   out.id = objects.table().id_at(slot);
   out.key = object.key();
   out.place = {object.offset(), object.physical_bytes()};
   out.published = readable(object.state());
-  if (object.state() == object_state::published) // while it is `demoting`, the policy is not told of holds
-    out.pinned = object.holds() != 0 ? checked_object::pin::yes
-                 : shielded          ? checked_object::pin::either
-                                     : checked_object::pin::no;
+  out.pinned = object.pinned();
   out.holds = object.holds();
   out.touched = objects.table().recount()->touched(slot);
   return out;
@@ -78,12 +72,12 @@ std::vector<std::string> check_policy(const eviction_tracker& policy, const chec
     }
     // The total tells of objects that the policy knows beyond these: the name of a removed object may be its
     // successor's.
-    if (!object.published || object.pinned == checked_object::pin::either)
+    if (!object.published)
       continue;
-    bool pinned = policy.pinned(tier, name);
-    if (pinned != (object.pinned == checked_object::pin::yes))
+    if (bool pinned = policy.pinned(tier, name); pinned != object.pinned)
       all.push_back(object_text(object) + " has " + std::to_string(object.holds) +
-                    " holds, and the policy knows it as " + (pinned ? "pinned" : "not pinned"));
+                    " holds, and the policy knows it as " + (pinned ? "pinned" : "not pinned") +
+                    (object.pinned ? ", although it was told" : ", although it was not told"));
   }
   if (size_t residents = policy.residents(tier); residents != slice.published_in_all)
     all.push_back("the policy knows " + std::to_string(residents) + " objects, and lookups find " +

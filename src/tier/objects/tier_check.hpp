@@ -24,7 +24,7 @@ bool check_index(residency& objects, checked_slice& into, std::vector<std::strin
 /// Call after the last slot: checks the totals of the table, and the charges of its tenants.
 std::vector<std::string> check_totals(const residency& objects);
 
-/// Checks that the policy knows exactly the objects that lookups find, and as pinned those that somebody holds.
+/// Checks that the policy knows exactly the objects that lookups find, and as pinned those that it was told of.
 std::vector<std::string> check_policy(const eviction_tracker& policy, const checked_slice& slice);
 
 /// Checks that each object has its extent.

@@ -40,6 +40,16 @@ void tier_objects::note(note_kind kind, const resident& object, entry_key parent
   events.add(kind, object.key());
 }
 
+void tier_objects::pin(object_id id) {
+  if (table().set_pinned(id, true))
+    note(note_kind::pin, *table().get(id));
+}
+
+void tier_objects::unpin(object_id id) {
+  if (table().set_pinned(id, false))
+    note(note_kind::unpin, *table().get(id));
+}
+
 void tier_objects::note_departure(note_kind kind, const resident& object, miss_reason why) {
   note(kind, object);
   events.add_departure(object.name(), why);

@@ -65,6 +65,11 @@ class tier_objects {
   void note(note_kind kind, const resident& object, entry_key parent = {});
   /// The same for an object that leaves.
   void note_departure(note_kind kind, const resident& object, miss_reason why);
+  /// The policy is not told of every hold, only if it names an object that has to stay. It then names it and what it
+  /// continues no more.
+  void pin(object_id id);
+  /// The object may leave: the policy is told so, if it knows otherwise.
+  void unpin(object_id id);
   /// Tells the policy alone.
   void tell(const policy_note& note) { notes_.notes.push_back(note); }
   /// Makes room for `more` notes.

@@ -35,7 +35,7 @@ bool tenant_shares::keep(victim_answer& named, tenant_id maker) {
       of.stays = of.stays || !quotas_->may_lose(tenant, object->physical_bytes(), of.bytes);
       if (of.stays) {
         quotas_->shield_of(tenant)->add(*id, [&](object_id other) { return live_bytes(other); });
-        objects_.note(note_kind::pin, *object);
+        objects_.pin(*id);
         continue;
       }
       of.bytes += object->physical_bytes();
@@ -51,8 +51,8 @@ bool tenant_shares::keep(victim_answer& named, tenant_id maker) {
 /// Objects that are held are unpinned with their last hold.
 void tenant_shares::let_be_named(const std::vector<object_id>& ids) {
   for (object_id id : ids)
-    if (const resident& object = *objects_.table().get(id); object.holds() == 0)
-      objects_.note(note_kind::unpin, object);
+    if (objects_.table().get(id)->holds() == 0)
+      objects_.unpin(id);
 }
 
 void tenant_shares::unshield(tenant_id tenant, uint64_t bytes) {

@@ -200,24 +200,51 @@ TEST_F(Residency, ABareProbeIsNotAUse) {
   EXPECT_TRUE(notes().empty());
 }
 
-TEST_F(Residency, ThePolicyHearsTheFirstHoldAndTheLastRelease) {
+TEST_F(Residency, ThePolicyHearsOfAHoldIfItNamesTheObject) {
   auto places = published(chain(0, 1));
   tier.probe(*chain(0, 1), true, false);
-  EXPECT_EQ(notes(), (note_list{{note_kind::pin, name(0)}}));
   tier.probe(*chain(0, 1), true, false);
   EXPECT_TRUE(notes().empty());
+  const victim_answer named{.victims = {name(0)}, .above = {entry_key{}}, .bytes = 4096};
+  auto left = named;
+  EXPECT_TRUE(tier.departures().keep_held(left));
+  EXPECT_TRUE(left.victims.empty());
+  EXPECT_EQ(notes(), (note_list{{note_kind::pin, name(0)}}));
+  left = named;
+  EXPECT_TRUE(tier.departures().keep_held(left));
+  EXPECT_TRUE(notes().empty()) << "once";
   tier.release({places[0].id});
   EXPECT_TRUE(notes().empty());
   EXPECT_FALSE(tier.take_evictable());
   tier.release({places[0].id});
   EXPECT_EQ(notes(), (note_list{{note_kind::unpin, name(0)}}));
   EXPECT_TRUE(tier.take_evictable());
+  left = named;
+  EXPECT_FALSE(tier.departures().keep_held(left));
+  EXPECT_EQ(left.victims, named.victims);
+  tier.probe(*chain(0, 1), true, false);
+  tier.release({places[0].id});
+  EXPECT_TRUE(notes().empty()) << "it was not named meanwhile";
 }
 
-TEST_F(Residency, PublishingAndHoldingIsAnInsertThenAPin) {
+TEST_F(Residency, WhatAHeldObjectContinuesStays) {
+  published(chain(0, 3));
+  published(chain(10, 1));
+  tier.probe(*chain(2, 1), true, false);
+  tier.take_notes();
+  victim_answer named{.victims = {name(2), name(10), name(1), name(0)},
+                      .above = {name(1), entry_key{}, name(0), entry_key{}},
+                      .bytes = 4 * 4096};
+  EXPECT_TRUE(tier.departures().keep_held(named));
+  EXPECT_EQ(named.victims, std::vector{name(10)});
+  EXPECT_EQ(named.above, std::vector{entry_key{}});
+  EXPECT_EQ(notes(), (note_list{{note_kind::pin, name(2)}})) << "the policy knows what it continues";
+}
+
+TEST_F(Residency, PublishingAndHoldingIsAnInsert) {
   auto acquired = acquire(chain(0, 1));
   tier.publish(acquired.places, true);
-  EXPECT_EQ(notes(), (note_list{{note_kind::insert, name(0)}, {note_kind::pin, name(0)}}));
+  EXPECT_EQ(notes(), (note_list{{note_kind::insert, name(0)}}));
   EXPECT_FALSE(tier.take_evictable());
 }
 

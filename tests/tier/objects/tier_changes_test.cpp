@@ -120,6 +120,35 @@ TEST_F(TierChanges, ARoundEvictsWhatThePolicyNames) {
   EXPECT_EQ(tier.report({}).objects, 3u);
 }
 
+TEST_F(TierChanges, HeldObjectsThatThePolicyNamesStayWithWhatTheyContinueAndItIsAskedAgain) {
+  store(0, 2);
+  store(10, 2);
+  auto held = hold(1);
+  EXPECT_EQ(tier.drain_news().notes.notes.size(), 4u) << "the policy does not know of the hold";
+  tier.begin(round_for(page));
+  tier.question();
+  auto chain = named({1, 0});
+  chain.above.front() = chain.victims.back();
+  tier.choose(std::move(chain));
+  EXPECT_EQ(tier.evict()->objects, 0u);
+  EXPECT_FALSE(tier.take_ended());
+  auto notes = tier.drain_news().notes.notes;
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_EQ(notes.front().kind, note_kind::pin);
+  EXPECT_EQ(notes.front().key, to_entry_key(key_of(1)));
+  tier.question();
+  tier.choose(named({11}));
+  EXPECT_EQ(tier.evict()->objects, 1u);
+  auto ended = tier.take_ended();
+  ASSERT_TRUE(ended);
+  EXPECT_FALSE(ended->failed());
+  tier.drain_news();
+  tier.objects().release(held);
+  auto after = tier.drain_news().notes.notes;
+  ASSERT_EQ(after.size(), 1u);
+  EXPECT_EQ(after.front().kind, note_kind::unpin);
+}
+
 TEST_F(TierChanges, VictimsThatAreWrittenFirstLeaveAfterwards) {
   store(0, 4);
   tier.drain_news();

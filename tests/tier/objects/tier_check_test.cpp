@@ -98,13 +98,17 @@ TEST_F(TierCheck, NamesHowManyThePolicyKnowsTooMany) {
 TEST_F(TierCheck, NamesAnObjectWhosePinHasNoHold) {
   store(1, 5);
   policy.apply({tier_kind::host, {{note_kind::pin, to_entry_key(key_of(3)), {}, each}}, 0});
-  EXPECT_EQ(only(), object_3 + " has 0 holds, and the policy knows it as pinned");
+  EXPECT_EQ(only(), object_3 + " has 0 holds, and the policy knows it as pinned, although it was not told");
 }
 
-TEST_F(TierCheck, NamesAHeldObjectThatThePolicyMayName) {
+TEST_F(TierCheck, NamesAHeldObjectThatThePolicyMayNameAgain) {
   store(3, 1, true);
+  victim_answer named{.victims = {to_entry_key(key_of(3))}, .bytes = each};
+  EXPECT_TRUE(objects().departures().keep_held(named));
+  tell_policy();
+  EXPECT_TRUE(check().empty()) << check().front();
   policy.apply({tier_kind::host, {{note_kind::unpin, to_entry_key(key_of(3)), {}, each}}, 0});
-  EXPECT_EQ(only(), object_3 + " has 1 holds, and the policy knows it as not pinned");
+  EXPECT_EQ(only(), object_3 + " has 1 holds, and the policy knows it as not pinned, although it was told");
 }
 
 TEST_F(TierCheck, NamesAnObjectWhoseExtentIsFree) {

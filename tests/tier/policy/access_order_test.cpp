@@ -70,7 +70,7 @@ TEST(UseOrder, StatesFollowFromTheFirstOn) {
   EXPECT_EQ(order({'s', 's', 's'}), (std::vector<size_t>{0, 1, 2}));
 }
 
-TEST(UseOrder, ATierTellsItOfInsertsHitsHoldsAndUses) {
+TEST(UseOrder, ATierTellsItOfInsertsHitsAndUses) {
   const std::vector<size_t> expected{4, 2, 0, 1, 3, 5};
   residency tier(tier_kind::host);
   auto objects = with_states(3);
@@ -78,8 +78,6 @@ TEST(UseOrder, ATierTellsItOfInsertsHitsHoldsAndUses) {
   ASSERT_EQ(acquired.reserved.size(), 6u);
   auto published = tier.publish(acquired.places, false);
   EXPECT_EQ(told(tier, *objects, note_kind::insert), expected);
-  tier.probe(*objects, true, false);
-  EXPECT_EQ(told(tier, *objects, note_kind::pin), expected);
   tier.probe(*objects, false, true);
   EXPECT_EQ(told(tier, *objects, note_kind::hit), expected);
   acquire(tier, objects);
