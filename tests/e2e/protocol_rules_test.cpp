@@ -411,13 +411,15 @@ void ProtocolRules::add_rows_of_sizes(std::map<std::string, std::vector<trial>>&
   };
   to["chunks of a prefix"] = {
       {lookup(each, of_tokens(65'536)), ""},
-      {lookup(each, of_tokens(65'537)), "65537 chunks"},
+      {lookup(each, of_tokens(65'537)), ""},
+      {prefetch(each, {.prefix = of_tokens(65'537)}), "65537 chunks"},
       {lookup(space_, of_digests(65'536, 8)), ""},
   };
   to["objects of a prefix (chunks x pools x ranks)"] = {
       {lookup(pools, of_digests(65'536, 8)), ""},
       {lookup(ranks, of_digests(1024, 8)), ""},
-      {lookup(ranks, of_digests(1025, 8)), "objects over all pools and ranks"},
+      {lookup(ranks, of_digests(1025, 8)), ""},
+      {prefetch(ranks, {.prefix = of_digests(1025, 8)}), "objects over all pools and ranks"},
   };
   to["objects of a reservation, and their bytes in multiples of 4,096"] = {
       {reserve(tiny, {.prefix = of_digests(staging_size / 4096, 8)}), ""},

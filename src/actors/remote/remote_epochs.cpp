@@ -181,9 +181,6 @@ task<> remote_store::clear_here(space_state_ptr space) {
   auto group = with_.group.lock();
   if (!group)
     co_return;
-  with_.counts->cleared_by_other();
-  with_.log(std::string("was cleared by another machine: ") +
-            (space ? "space " + std::to_string(static_cast<uint32_t>(space->id)) : "all spaces"));
   clear_order order;
   while (auto next = order.next(group->tiers().size())) {
     tier_actor tier = group->tiers()[*next].tier;
@@ -199,6 +196,9 @@ task<> remote_store::clear_here(space_state_ptr space) {
       co_return; // the daemon is shutting down
     order.add(*cleared);
   }
+  with_.counts->cleared_by_other();
+  with_.log(std::string("was cleared by another machine: ") +
+            (space ? "space " + std::to_string(static_cast<uint32_t>(space->id)) : "all spaces"));
   if (order.sum().failure.code != errc::ok)
     with_.warn("was cleared by another machine, and the clear may not hold after a restart: " +
                order.sum().failure.text);
