@@ -24,7 +24,7 @@ struct checked_object {
   object_key key;
   extent place;           ///< in the tier's arena
   bool published = false; ///< lookups find it
-  bool pinned = false; ///< the policy knows it as pinned
+  bool pinned = false;    ///< the policy knows it as pinned
   uint32_t holds = 0;
   bool touched = false; ///< it changed since the walk began
 };
