@@ -163,7 +163,8 @@ class RemoteCluster : public RemoteStores {
     made->await_store();
     EXPECT_TRUE(eventually([&] {
       const auto nodes = status(*made)["nodes"];
-      return std::all_of(nodes.begin(), nodes.end(), [](const auto& each) { return each["state"] == "ready"; });
+      return std::all_of(nodes.begin(), nodes.end(),
+                         [](const auto& each) { return each["state"] == "ready"; });
     })) << "each node has a connection of its own";
     return made;
   }

@@ -110,7 +110,7 @@ TEST(TierClear, ATierThatJoinsMeanwhileBeginsAnotherRound) {
     }
     return next;
   };
-  auto confirmed = [&] {
+  auto confirmed = [&]() -> bool { // not the reference of a vector of bool
     store(tier, 1);
     return tier.confirm({*tier.table().find(chain(0, 1)->keys.front())}).front();
   };
