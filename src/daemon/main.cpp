@@ -97,6 +97,8 @@ exit_code check(const command_line& given, const settings& with, const std::stri
   std::cerr << render(missing);
   if (!missing.empty() && missing.size() == with.disk.path.size())
     return wrong_usage; // with some of its paths the tier starts
+  for (const std::string& line : describe_shrinking(with))
+    std::cerr << line << "\n";
   return print((given.config.empty() ? "the defaults are" : given.config + " is") + " valid\n");
 }
 

@@ -7,6 +7,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace terrace::runtime {
 struct kernel_report;
@@ -37,6 +38,10 @@ exit_code serve(settings with, const settings_reader& read_again, const environm
 /// those of the sockets and of the metrics address.
 result<actors::supervisor_arguments> wire_up(const settings& with, const environment& env,
                                              const runtime::kernel_report& kernel);
+
+/// Says what the disks would forget if the daemon started with these settings, because disk.bytes is smaller than
+/// before. Only reads, also while a daemon uses the disks. Blocks.
+std::vector<std::string> describe_shrinking(const settings& with);
 
 /// Tells the supervisor of the changes of a reload: policies, quotas and memory of the groups.
 void send_changes(const settings& merged, const settings& before, const caf::actor& supervisor);

@@ -1,6 +1,7 @@
 #include "daemon/serve.hpp"
 
 #include "actors/connection/listening_socket.hpp"
+#include "actors/supervision/disk_forecast.hpp"
 #include "actors/supervision/supervisor_actor.hpp"
 #include "base/numeric_address.hpp"
 #include "base/random_id.hpp"
@@ -332,6 +333,14 @@ result<actors::supervisor_arguments> wire_up(const settings& with, const environ
     return tl::unexpected(opened.error());
   }
   return wired;
+}
+
+std::vector<std::string> describe_shrinking(const settings& with) {
+  std::vector<std::string> found;
+  for (const group_options& group : with.groups())
+    for (std::string& line : actors::describe_shrinking(plan_of(with, group, {})))
+      found.push_back(std::move(line));
+  return found;
 }
 
 void send_changes(const settings& merged, const settings& before, const caf::actor& supervisor) {

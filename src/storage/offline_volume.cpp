@@ -99,4 +99,47 @@ result<volume_inspection> inspect(volume_device& from) {
   return is;
 }
 
+namespace {
+
+/// What a file of `bytes` bytes would forget; empty: nothing.
+std::string describe_shrinking(const std::string& path, uint64_t bytes, const volume_owner& owner) {
+  // Opening does not wait for a writer if the path is a FIFO.
+  unique_fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  struct stat is {};
+  if (!fd || ::fstat(fd.get(), &is) != 0 || !S_ISREG(is.st_mode))
+    return {};
+  if (is.st_size % static_cast<off_t>(disk_alignment_bytes) == 0)
+    (void) try_direct(fd.get()); // if this fails, the page cache is used
+  file_device device(path, fd.get());
+  auto block = read_volume(device);
+  if (!block || block->owner.machine != owner.machine ||
+      block->owner.group != owner.group.substr(0, volume_owner::group_bytes_max) ||
+      bytes >= block->capacity_bytes)
+    return {};
+  bool keeps = fits(block->layout, bytes); // otherwise it starts over
+  auto size = static_cast<uint64_t>(is.st_size);
+  auto found = recover(device, *block, arena_bytes(*block, keeps ? std::min(bytes, size) : size));
+  uint64_t objects = found.objects.size() + found.counts.outside;
+  uint64_t lost = keeps ? found.counts.outside : objects;
+  if (lost == 0)
+    return {};
+  return path + ": disk.bytes makes this file smaller, " + std::to_string(bytes) + " bytes instead of " +
+         std::to_string(block->capacity_bytes) + ", and the next start forgets " + std::to_string(lost) +
+         " of its " + std::to_string(objects) + " objects" +
+         (keeps ? ", which lie behind the new end: `terrace disk resize " + path + " " +
+                      std::to_string(bytes) + "` before it moves what has room"
+                : ": its index would take too much of it, so that it starts over");
+}
+
+} // namespace
+
+std::vector<std::string> describe_shrinking(const extent_files_options& files) {
+  uint64_t bytes = files.capacity_bytes / disk_alignment_bytes * disk_alignment_bytes;
+  std::vector<std::string> found;
+  for (const std::string& path : files.paths)
+    if (std::string line = describe_shrinking(path, bytes, files.owner); !line.empty())
+      found.push_back(std::move(line));
+  return found;
+}
+
 } // namespace terrace

@@ -3,6 +3,7 @@
 
 #include "base/unique_fd.hpp"
 #include "storage/checkpoint_header.hpp"
+#include "storage/extent_file.hpp"
 #include "storage/recovery.hpp"
 #include "storage/superblock.hpp"
 #include "storage/volume_device.hpp"
@@ -11,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace terrace {
 
@@ -69,5 +71,10 @@ result<superblock> read_volume(volume_device& from);
 
 /// Returns how many bytes of its arena are within the file.
 uint64_t arena_bytes(const superblock& block, uint64_t file_bytes);
+
+/// Says for each file what an opening with these options would forget because `capacity_bytes` is smaller than before.
+/// Only reads, without a lock: a daemon may be using the files, and then the number is that of the moment. Files that
+/// are not there, are no volume of this owner or cannot be read are left to the opening. Blocks.
+std::vector<std::string> describe_shrinking(const extent_files_options& files);
 
 } // namespace terrace

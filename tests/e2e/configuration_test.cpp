@@ -1,6 +1,8 @@
 // Mistakes in a configuration: at start, with --check, and when it is read again.
 #include "workload.hpp"
 
+#include <sys/stat.h>
+
 #include <filesystem>
 #include <regex>
 
@@ -78,6 +80,73 @@ TEST(Configuration, AMissingDirectoryAmongOthersIsReportedAndNoReasonNotToStart)
   auto checked = terraced({"--check", "--config", folder / "some.toml"});
   EXPECT_EQ(checked.exit_code, 0) << checked.err;
   EXPECT_TRUE(has(checked.err, "/absent\", which does not exist")) << checked.err;
+}
+
+/// A daemon with a disk of 64 MiB that has 40 objects of a MiB.
+struct ASmallerDisk : ::testing::Test {
+  static daemon_options of(uint64_t bytes) {
+    return {.disk_bytes = bytes, .disk = "admission = \"always\"\n"};
+  }
+  daemon_under_test daemon{of(64 * mebibyte)};
+
+  void SetUp() override {
+    ASSERT_TRUE(daemon.await_log("joined"));
+    tester client(daemon.socket());
+    for (uint64_t seed = 1; seed <= 5; ++seed)
+      ASSERT_EQ(client.store(chain_of(seed, 8)), 8U);
+    ASSERT_TRUE(eventually([&] { return client.tier("disk").objects == 40; }));
+  }
+  std::string file() const { return daemon.state() + "/terrace.extents"; }
+  /// What --check says of a disk with this size; it finds no mistake.
+  std::string checked(uint64_t bytes) {
+    daemon.configure(of(bytes));
+    auto ended = terraced({"--check", "--config", daemon.configuration_path()});
+    EXPECT_EQ(ended.exit_code, 0) << ended.err;
+    EXPECT_TRUE(has(ended.out, "is valid")) << ended.out;
+    return ended.err;
+  }
+};
+
+TEST_F(ASmallerDisk, IsForetoldByACheckThatOnlyReads) {
+  std::string in_use = checked(32 * mebibyte);
+  EXPECT_TRUE(
+      has(in_use, file() + ": disk.bytes makes this file smaller, 33554432 bytes instead of 67108864"))
+      << in_use;
+  EXPECT_TRUE(has(in_use, " of its 40 objects, which lie behind the new end: `terrace disk resize " + file() +
+                              " 33554432`"))
+      << in_use;
+  EXPECT_EQ(checked(64 * mebibyte), "");
+  EXPECT_EQ(checked(96 * mebibyte), "");
+  tester client(daemon.socket());
+  EXPECT_EQ(client.load_and_check(chain_of(5, 8)), 8U) << "the daemon has noticed nothing";
+  EXPECT_EQ(client.tier("disk").state, "ready");
+  ASSERT_EQ(daemon.terminate(), 0);
+
+  std::string before = read_file(file());
+  EXPECT_EQ(checked(32 * mebibyte), in_use);
+  EXPECT_TRUE(read_file(file()) == before);
+  EXPECT_TRUE(has(checked(mebibyte), "forgets 40 of its 40 objects: its index would take too much of it"));
+  EXPECT_TRUE(read_file(file()) == before);
+
+  std::string forgets = "forgets ";
+  std::string lost = in_use.substr(in_use.find(forgets) + forgets.size());
+  lost.resize(lost.find(' '));
+  EXPECT_GE(std::stoul(lost), 8U);
+  checked(32 * mebibyte);
+  daemon.start();
+  EXPECT_TRUE(daemon.await_log(lost + " objects were beyond its new end and are lost"));
+}
+
+TEST_F(ASmallerDisk, IsNothingToACheckIfTheFileIsNoVolume) {
+  ASSERT_EQ(daemon.terminate(), 0);
+  std::filesystem::remove(file());
+  EXPECT_EQ(checked(32 * mebibyte), "") << "there is none";
+  write_file(file(), std::string(128 << 10, 'x'));
+  EXPECT_EQ(checked(32 * mebibyte), "") << "the start refuses it";
+  std::filesystem::remove(file());
+  ASSERT_EQ(::mkfifo(file().c_str(), 0600), 0);
+  EXPECT_EQ(checked(32 * mebibyte), "") << "nobody waits for a writer";
+  daemon.is_not_checked();
 }
 
 TEST(Configuration, TwoSpellingsOfOneDirectoryAreFound) {
