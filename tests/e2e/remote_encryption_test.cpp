@@ -315,8 +315,8 @@ TEST_F(RemoteEncryption, AValueWithoutEncryptionInTheirPlaceIsAMiss) {
 
 TEST_F(RemoteEncryption, AnIsolatedGroupMayHaveIt) {
   start_store();
-  a_ = machine({.isolated = true, .more = encrypted()});
-  b_ = machine({.isolated = true, .more = encrypted()});
+  a_ = machine({.more = encrypted(), .isolated = true});
+  b_ = machine({.more = encrypted(), .isolated = true});
   auto chain = chain_of(1, 4);
   store(*a_, chain);
   ASSERT_TRUE(b_->finds_all(chain));
