@@ -39,20 +39,20 @@ bool far_daemon::possible() {
   return installed;
 }
 
-far_daemon::far_daemon(const settings& options)
+far_daemon::far_daemon(const settings& options, bool encrypts)
     : port_(test::free_port()),
       store_(options.folder, {"--port", std::to_string(port_), "--bind", "127.0.0.1"}), bare_(port_),
-      daemon_(options, {.disk = false, .more = section(options.folder + "/realm-key")}),
+      daemon_(options, {.disk = false, .more = section(options.folder + "/realm-key", encrypts)}),
       client_(connect(daemon_.socket())) {
   await("the remote tier is not ready", [&] { return tier_of(client_, "remote").state == "ready"; });
 }
 
-std::string far_daemon::section(const std::string& key) const {
+std::string far_daemon::section(const std::string& key, bool encrypts) const {
   test::write_file(key, std::string(32, 'k'));
   if (::chmod(key.c_str(), 0600) != 0)
     give_up("cannot protect " + key);
   return "[[remote]]\naddress = \"127.0.0.1:" + std::to_string(port_) + "\"\nrealm_key_file = \"" + key +
-         "\"\ndemotion = \"write_through\"\n";
+         "\"\ndemotion = \"write_through\"\n" + (encrypts ? "encrypt = true\n" : "");
 }
 
 // ---- a chain ----

@@ -24,7 +24,7 @@ void await(const char* what, const std::function<bool()>& there);
 /// Everything that is stored is written to the store. There is no disk.
 class far_daemon {
  public:
-  explicit far_daemon(const settings& options);
+  explicit far_daemon(const settings& options, bool encrypts = false);
 
   /// Otherwise the benchmark cannot run, and has said why.
   static bool possible();
@@ -36,7 +36,7 @@ class far_daemon {
   uint16_t port() const { return port_; } ///< of the store
 
  private:
-  std::string section(const std::string& key) const;
+  std::string section(const std::string& key, bool encrypts) const;
 
   uint16_t port_;
   test::redis_process store_;

@@ -38,6 +38,7 @@ std::string format_remote(const client::remote_state& remote) {
   };
   add("reason", remote.reason);
   add("notice", remote.notice);
+  add("values", remote.encrypted ? "encrypted (AES-256-GCM)" : "not encrypted");
   for (const client::remote_node& node : remote.nodes)
     add("node", node.address + ", " + node.state + ", " + format_counted(node.slots, "slot") +
                     (node.reason.empty() ? "" : ": " + node.reason));
@@ -61,6 +62,7 @@ std::string format_remote(const client::remote_state& remote) {
 json remote_json(const client::remote_state& remote) {
   json made = {{"address", remote.address},
                {"prefix", remote.prefix},
+               {"encrypted", remote.encrypted},
                {"state", remote.state},
                {"since_s", remote.since.count()},
                {"reason", remote.reason},

@@ -139,6 +139,7 @@ struct remote_state {
   std::string policy;
   std::string memory_refused;     ///< why it has not
   std::vector<remote_node> nodes; ///< none: the store is no cluster
+  bool encrypted = false;         ///< values are encrypted before they are sent
 };
 
 struct remote_step {

@@ -319,7 +319,9 @@ problems remote_options::contradictions() const {
                        "write rediss:// in front of the address, or remove the option"});
   }
   if (realm_key_file.empty())
-    found.push_back({"remote.realm_key_file", "is missing", "the file with the key that the machines share",
+    found.push_back({"remote.realm_key_file",
+                     encrypt ? "is missing, and `encrypt` derives its keys from it" : "is missing",
+                     "the file with the key that the machines share",
                      "make one with `head -c 32 /dev/urandom > FILE` and name its absolute path"});
   else if (!is_whole_path(realm_key_file))
     found.push_back(
@@ -347,10 +349,10 @@ problems settings::validate_remotes() const {
     if (socket == listen.end())
       found.push_back({option("group"), "is \"" + group + "\", which no socket has",
                        "the group of a [[listen]]", "correct it, or add the [[listen]]"});
-    else if (socket->isolated)
+    else if (socket->isolated && !remote[i].encrypt)
       found.push_back({option("group"), "is \"" + group + "\", which is isolated",
-                       "a group that is not: its bytes would be readable in the store",
-                       "remove the section, or `isolated` from the group's sockets"});
+                       "`encrypt = true` for such a group: its bytes would be readable in the store",
+                       "add `encrypt = true` to the section, or remove `isolated` from the group's sockets"});
     if (std::any_of(remote.begin(), remote.begin() + static_cast<ptrdiff_t>(i), of_group))
       found.push_back({option("group"), "is \"" + group + "\", as is that of another [[remote]]",
                        "one remote tier per group", "remove one of the two sections"});

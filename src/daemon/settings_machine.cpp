@@ -142,7 +142,7 @@ std::vector<option_problem> machine_problems(const settings& with, const std::st
              "a plain file that only the daemon's user reads, with the password in its first line",
              "write it, and set its mode to 0600"});
   for (const remote_options& remote : with.remote) {
-    if (auto realm = read_realm(remote.realm_key_file, remote.prefix); !realm)
+    if (auto realm = read_realm(remote); !realm)
       found.push_back({"remote.realm_key_file", "is not usable: " + realm.error().text,
                        "a plain file that only the daemon's user reads, with 32 to 1024 random bytes",
                        "make one with `head -c 32 /dev/urandom > FILE`, and set its mode to 0600"});
@@ -268,7 +268,8 @@ result<remote::store_credentials> read_credentials(const remote_options& remote)
   return made;
 }
 
-result<remote::realm> read_realm(const std::string& file, const std::string& prefix) {
+result<remote::realm> read_realm(const remote_options& remote) {
+  const std::string& file = remote.realm_key_file;
   const std::string name = file + " (realm_key_file of [[remote]])";
   auto from = open_secret(file, name);
   if (!from)
@@ -276,7 +277,8 @@ result<remote::realm> read_realm(const std::string& file, const std::string& pre
   std::array<char, remote::realm::key_bytes_max + 1> key;
   from->read(key.data(), key.size());
   auto made = remote::realm::make(
-      prefix, {reinterpret_cast<const uint8_t*>(key.data()), static_cast<size_t>(from->gcount())});
+      remote.prefix, {reinterpret_cast<const uint8_t*>(key.data()), static_cast<size_t>(from->gcount())},
+      remote.encrypt);
   if (!made)
     return fail(errc::bad_request, name + ": " + made.error().text);
   return made;

@@ -42,6 +42,6 @@ result<remote::tls_keys_ptr> read_tls(const remote_options& remote);
 result<remote::store_credentials> read_credentials(const remote_options& remote);
 
 /// Reads the key of a realm. Error: it cannot be read, is too short or too long, or others may read it.
-result<remote::realm> read_realm(const std::string& file, const std::string& prefix);
+result<remote::realm> read_realm(const remote_options& remote);
 
 } // namespace terrace

@@ -184,7 +184,7 @@ result<void> open_redis_sockets(const settings& with, const std::vector<group_op
 
 result<void> plan_remotes(const settings& with, actors::supervisor_arguments& wired) {
   for (const remote_options& options : with.remote) {
-    auto names = read_realm(options.realm_key_file, options.prefix);
+    auto names = read_realm(options);
     if (!names)
       return tl::unexpected(names.error());
     remote_plan plan{.address = *remote::parse_store_address(options.address), // validated

@@ -3,6 +3,9 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 
+#include <algorithm>
+#include <array>
+#include <cassert>
 #include <cstdlib>
 
 namespace terrace {
@@ -48,6 +51,16 @@ digest hmac_sha256(std::span<const uint8_t> key, std::span<const uint8_t> messag
                out.bytes.data(), &length) != nullptr &&
           length == out.bytes.size());
   return out;
+}
+
+digest hkdf_sha256(std::span<const uint8_t> key, std::span<const uint8_t> salt, std::string_view info) {
+  constexpr std::array<uint8_t, 32> no_salt{}; // as RFC 5869 says
+  const digest extracted = hmac_sha256(salt.empty() ? no_salt : salt, key);
+  std::array<uint8_t, 256> block{};
+  assert(info.size() < block.size());
+  std::copy(info.begin(), info.end(), block.begin());
+  block[info.size()] = 1; // the first block of the output is all of it
+  return hmac_sha256(extracted.bytes, std::span(block).first(info.size() + 1));
 }
 
 } // namespace terrace

@@ -33,4 +33,8 @@ class sha256 {
 /// HMAC (RFC 2104) with SHA-256. Aborts if libcrypto has no SHA-256.
 digest hmac_sha256(std::span<const uint8_t> key, std::span<const uint8_t> message);
 
+/// Derives a key of 32 bytes by HKDF (RFC 5869) with SHA-256. Keys with different `info` tell nothing of one another. Precondition:
+/// at most 255 bytes of `info`.
+digest hkdf_sha256(std::span<const uint8_t> key, std::span<const uint8_t> salt, std::string_view info);
+
 } // namespace terrace

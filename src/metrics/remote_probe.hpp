@@ -26,11 +26,13 @@ enum class remote_miss : uint8_t {
   other_payload_length,
   other_part,
   wrong_payload,
+  other_encryption,
+  not_authentic,
 };
-constexpr std::array<std::string_view, 12> remote_misses{
-    "absent",     "other_length",  "refused", "cleared",      "unanswered",
-    "not_ours",   "other_version", "damaged", "other_object", "other_payload_length",
-    "other_part", "wrong_payload"};
+constexpr std::array<std::string_view, 14> remote_misses{
+    "absent",     "other_length",  "refused",          "cleared",      "unanswered",
+    "not_ours",   "other_version", "damaged",          "other_object", "other_payload_length",
+    "other_part", "wrong_payload", "other_encryption", "not_authentic"};
 
 /// Safe on any thread.
 class remote_probe {

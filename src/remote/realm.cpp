@@ -33,7 +33,7 @@ bool is_prefix(std::string_view text) {
   return text.size() <= realm::prefix_bytes_max && std::all_of(text.begin(), text.end(), allowed_in_prefix);
 }
 
-result<realm> realm::make(std::string_view prefix, std::span<const uint8_t> key) {
+result<realm> realm::make(std::string_view prefix, std::span<const uint8_t> key, bool encrypts) {
   if (key.size() < key_bytes_min || key.size() > key_bytes_max)
     return fail(errc::bad_request, "a realm key of 32 to 1,024 bytes was expected, not of " +
                                        std::to_string(key.size()) +
@@ -42,7 +42,10 @@ result<realm> realm::make(std::string_view prefix, std::span<const uint8_t> key)
     return fail(errc::bad_request,
                 "a prefix of at most 64 letters, digits, '.', '_', '-' and '/' was expected; shorten it, or "
                 "leave out its other characters");
-  return realm(prefix, key);
+  if (!encrypts)
+    return realm(prefix, key, {});
+  return realm(prefix, hkdf_sha256(key, {}, "terrace remote names").bytes,
+               hkdf_sha256(key, {}, "terrace remote values").bytes);
 }
 
 realm_space realm::space_of(const space_fingerprint& fingerprint) const {

@@ -16,7 +16,10 @@
 //
 // Whoever reads the store cannot tell which model or salt a space belongs to, and whoever guesses a salt cannot
 // compute the keys of its space. The digests themselves are not hidden: equal prompts of two spaces show equal digests
-// unless the spaces have different seeds. Pure.
+// unless the spaces have different seeds.
+//
+// A realm that encrypts its values (value_cipher.hpp) hides the digests as well, and derives the key of its names: it is another
+// realm than the one of the same key and prefix without encryption. Pure.
 #pragma once
 
 #include "base/digest.hpp"
@@ -58,7 +61,7 @@ class realm {
 
   /// Errors (`bad_request`): a key that is too short or too long, a prefix with other characters than letters, digits,
   /// '.', '_', '-' and '/'. No error text contains the key.
-  static result<realm> make(std::string_view prefix, std::span<const uint8_t> key);
+  static result<realm> make(std::string_view prefix, std::span<const uint8_t> key, bool encrypts = false);
 
   realm_space space_of(const space_fingerprint& fingerprint) const;
   std::string key_of(const remote_identity& object, uint32_t part = 0) const;
@@ -69,16 +72,19 @@ class realm {
   std::string epoch_key_of(const realm_space& space) const;
   std::string epoch_key_of_all() const;
   const std::string& prefix() const { return prefix_; }
+  /// That of a `value_cipher`; empty: values are not encrypted.
+  std::span<const uint8_t> cipher_key() const { return cipher_key_; }
 
   /// The names of another realm with the same prefix. Precondition: a key of allowed length.
-  realm with_key(std::span<const uint8_t> key) const { return realm(prefix_, key); }
+  realm with_key(std::span<const uint8_t> key) const { return realm(prefix_, key, cipher_key_); }
 
  private:
-  realm(std::string_view prefix, std::span<const uint8_t> key)
-      : prefix_(prefix), key_(key.begin(), key.end()) {}
+  realm(std::string_view prefix, std::span<const uint8_t> key, std::span<const uint8_t> cipher_key)
+      : prefix_(prefix), key_(key.begin(), key.end()), cipher_key_(cipher_key.begin(), cipher_key.end()) {}
 
   std::string prefix_;
-  std::vector<uint8_t> key_;
+  std::vector<uint8_t> key_; ///< of the names
+  std::vector<uint8_t> cipher_key_;
 };
 
 /// The epoch in the keys of a space. Precondition: neither is 0. The result is not 0 either.

@@ -45,6 +45,7 @@ struct store_status {
   std::string state; ///< "ready", "connecting" or "down"
   std::chrono::seconds since{0};
   std::string reason, notice; ///< the former if it is not ready
+  bool encrypted = false;     ///< values are
   std::string server, version;
   bool told = false; ///< the store tells which keys change
   uint32_t answers = 0;

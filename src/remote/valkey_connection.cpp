@@ -191,8 +191,10 @@ result<void> valkey_connection::take_greeting(const reply_step& step) {
       select_database();
     return {};
   }
-  if (what == command::hello &&
-      (step.text.starts_with("ERR unknown command") || step.text.starts_with("NOPROTO"))) {
+  // Valkey 9 asks for the password before it says that it does not know a command.
+  const bool unknown = step.text.starts_with("ERR unknown command") || step.text.starts_with("NOPROTO") ||
+                       (step.text.starts_with("NOAUTH Authentication required") && !login_.password.empty());
+  if (what == command::hello && unknown) {
     authenticate();
     return {};
   }

@@ -29,7 +29,11 @@ struct stored_header {
   uint32_t zero_too;
   uint64_t checksum;
   uint64_t header_checksum;
-  std::array<uint8_t, 136> rest;
+  std::array<uint8_t, 32> writer;
+  std::array<uint8_t, 12> nonce;
+  uint32_t zero_as_well;
+  std::array<uint8_t, 16> tag;
+  std::array<uint8_t, 72> rest;
 };
 
 static_assert(std::endian::native == std::endian::little);
@@ -38,6 +42,8 @@ static_assert(offsetof(stored_header, space) == 16 && offsetof(stored_header, ch
               offsetof(stored_header, digest_width) == 64);
 static_assert(offsetof(stored_header, epoch) == 72 && offsetof(stored_header, payload_bytes) == 88);
 static_assert(offsetof(stored_header, checksum) == 104 && offsetof(stored_header, header_checksum) == 112);
+static_assert(offsetof(stored_header, writer) == 120 && offsetof(stored_header, nonce) == 152 &&
+              offsetof(stored_header, tag) == 168);
 
 bool is_valid(const value_header& header) {
   const remote_identity& is = header.identity;
@@ -72,17 +78,18 @@ std::optional<rejected_value> compare(const remote_identity& found, const remote
 } // namespace
 
 const char* to_string(value_fault fault) {
-  constexpr const char* names[] = {"not_ours",     "other_version", "damaged",      "other_object",
-                                   "other_length", "other_part",    "wrong_payload"};
+  constexpr const char* names[] = {"not_ours",      "other_version",    "damaged",
+                                   "other_object",  "other_length",     "other_part",
+                                   "wrong_payload", "other_encryption", "not_authentic"};
   static_assert(std::size(names) == value_faults);
   return names[static_cast<size_t>(fault)];
 }
 
 void encode(const value_header& header, std::span<std::byte, value_header_bytes> out) {
-  assert(is_valid(header));
+  assert(is_valid(header) && (!header.seal || header.checksum == 0));
   stored_header raw{};
   raw.magic = value_magic;
-  raw.version = value_header_version;
+  raw.version = header.seal ? sealed_value_header_version : value_header_version;
   raw.pool = header.identity.pool;
   raw.rank = header.identity.rank;
   raw.space = header.identity.space;
@@ -93,8 +100,22 @@ void encode(const value_header& header, std::span<std::byte, value_header_bytes>
   raw.payload_bytes = header.payload_bytes;
   raw.part = header.part;
   raw.checksum = header.checksum;
+  if (header.seal) {
+    raw.writer = header.seal->writer;
+    raw.nonce = header.seal->nonce;
+    raw.tag = header.seal->tag;
+  }
   raw.header_checksum = block_checksum(raw, &stored_header::header_checksum);
   std::memcpy(out.data(), &raw, sizeof raw);
+}
+
+std::array<std::byte, value_header_bytes>
+authenticated_part(std::span<const std::byte, value_header_bytes> header) {
+  stored_header raw;
+  std::memcpy(&raw, header.data(), sizeof raw);
+  raw.header_checksum = 0;
+  raw.tag = {};
+  return std::bit_cast<std::array<std::byte, value_header_bytes>>(raw);
 }
 
 tl::expected<value_header, rejected_value>
@@ -105,9 +126,9 @@ decode_value_header(std::span<const std::byte, value_header_bytes> bytes) {
     return tl::unexpected(rejected_value{
         value_fault::not_ours, "the magic TERRRMT was expected; something else writes under this prefix: "
                                "give Terrace a prefix of its own"});
-  if (raw.version != value_header_version)
-    return tl::unexpected(expected_but_found(value_fault::other_version, "value header version",
-                                             std::to_string(value_header_version),
+  const bool sealed = raw.version == sealed_value_header_version;
+  if (!sealed && raw.version != value_header_version)
+    return tl::unexpected(expected_but_found(value_fault::other_version, "value header version", "1 or 2",
                                              std::to_string(raw.version)));
   if (uint64_t sum = block_checksum(raw, &stored_header::header_checksum); sum != raw.header_checksum)
     return tl::unexpected(expected_but_found(value_fault::damaged, "header checksum",
@@ -123,7 +144,10 @@ decode_value_header(std::span<const std::byte, value_header_bytes> bytes) {
       .payload_bytes = raw.payload_bytes,
       .part = raw.part,
       .checksum = raw.checksum,
+      .seal = {},
   };
+  if (sealed)
+    header.seal = {raw.writer, raw.nonce, raw.tag};
   if (!is_valid(header))
     return tl::unexpected(
         rejected_value{value_fault::damaged,
@@ -132,16 +156,20 @@ decode_value_header(std::span<const std::byte, value_header_bytes> bytes) {
   return header;
 }
 
-tl::expected<uint64_t, rejected_value> verify(std::span<const std::byte, value_header_bytes> header,
-                                              std::span<const std::byte> bytes,
-                                              const expected_part& expected) {
+tl::expected<value_header, rejected_value>
+verify_header(std::span<const std::byte, value_header_bytes> header, const expected_part& expected) {
   auto differs = [](value_fault fault, const char* field, uint64_t want, uint64_t got) {
     return tl::unexpected(expected_but_found(fault, field, std::to_string(want), std::to_string(got)));
   };
-  assert(bytes.size() == bytes_of_part(expected.payload_bytes, expected.part));
   auto found = decode_value_header(header);
   if (!found)
-    return tl::unexpected(found.error());
+    return found;
+  if (found->seal.has_value() != expected.encrypted)
+    return tl::unexpected(rejected_value{
+        value_fault::other_encryption,
+        expected.encrypted
+            ? "an encrypted value was expected, one without encryption found; treated as a miss"
+            : "a value without encryption was expected, an encrypted one found; treated as a miss"});
   if (auto wrong = compare(found->identity, expected.identity))
     return tl::unexpected(*wrong);
   if (found->payload_bytes != expected.payload_bytes)
@@ -151,8 +179,19 @@ tl::expected<uint64_t, rejected_value> verify(std::span<const std::byte, value_h
     return differs(value_fault::other_part, "part", expected.part, found->part);
   if (expected.generation && found->generation != *expected.generation)
     return differs(value_fault::other_part, "generation", *expected.generation, found->generation);
+  return found;
+}
+
+tl::expected<uint64_t, rejected_value> verify(std::span<const std::byte, value_header_bytes> header,
+                                              std::span<const std::byte> bytes,
+                                              const expected_part& expected) {
+  assert(bytes.size() == bytes_of_part(expected.payload_bytes, expected.part) && !expected.encrypted);
+  auto found = verify_header(header, expected);
+  if (!found)
+    return tl::unexpected(found.error());
   if (uint64_t sum = payload_checksum(bytes); sum != found->checksum)
-    return differs(value_fault::wrong_payload, "payload checksum", found->checksum, sum);
+    return tl::unexpected(expected_but_found(value_fault::wrong_payload, "payload checksum",
+                                             std::to_string(found->checksum), std::to_string(sum)));
   return found->generation;
 }
 

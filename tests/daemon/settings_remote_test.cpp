@@ -36,6 +36,13 @@ TEST(RemoteSettings, AreRead) {
   EXPECT_EQ(other.group, "default");
   EXPECT_EQ(other.lookup_budget, std::chrono::milliseconds(2));
   EXPECT_EQ(other.demotion, "selective");
+  EXPECT_FALSE(other.encrypt);
+}
+
+TEST(RemoteSettings, MayEncryptAndThenBeOfAnIsolatedGroup) {
+  auto parsed = parse("[[listen]]\npath = \"/a\"\nisolated = true\n" + at + "encrypt = true\n");
+  ASSERT_TRUE(parsed) << render_problems(parsed.error());
+  EXPECT_TRUE(parsed->remote[0].encrypt);
 }
 
 TEST(RemoteSettings, MayAskForTls) {
@@ -82,6 +89,10 @@ TEST(RemoteSettings, EachMistakeIsNamed) {
       {at + "group = \"other\"\n", "which no socket has"},
       {at + at, "as is that of another [[remote]]"},
       {"[[listen]]\npath = \"/a\"\nisolated = true\n" + at, "which is isolated"},
+      {"[[listen]]\npath = \"/a\"\nisolated = true\n" + at, "add `encrypt = true` to the section"},
+      {address + "encrypt = true\n", "remote[0].realm_key_file is missing, and `encrypt` derives its keys "
+                                     "from it; expected the file with the key"},
+      {at + "encrypt = \"yes\"\n", "encrypt"},
       {at + "demotion = \"write_back\"\n", "one of selective, write_through"},
       {at + "lifetime = \"1s\"\n", "lifetime"},
       {at + "bytes = 5\n", "set maxmemory of the server"},

@@ -50,8 +50,12 @@ class redis_cluster {
         return ask(primaries + i, {"INFO", "replication"}).find("master_link_status:up") != std::string::npos;
       }));
     }
-    for (size_t i = 0; i < nodes_.size(); ++i)
-      EXPECT_TRUE(eventually([&] { return ask(i, {"CLUSTER", "INFO"}).starts_with("cluster_state:ok"); }));
+    for (size_t i = 0; i < nodes_.size(); ++i) // one that has not heard of all slots says ok as well
+      EXPECT_TRUE(eventually([&] {
+        const std::string told = ask(i, {"CLUSTER", "INFO"});
+        return told.starts_with("cluster_state:ok") &&
+               told.find("cluster_slots_assigned:16384") != std::string::npos;
+      }));
   }
 
   static size_t first_slot(size_t primary) { return primary * 16'384 / primaries; }
@@ -158,8 +162,10 @@ class RemoteCluster : public RemoteStores {
   void start(size_t replicas, size_t spares = 0, const std::vector<std::string>& more = {}) {
     cluster_.emplace(replicas, spares, more, replicas == 0 ? "15000" : "2000");
   }
-  std::unique_ptr<remote_machine> machine(client::space_spec spec = test_space()) {
-    auto made = std::make_unique<remote_machine>(daemon_options{.more = cluster_section()}, std::move(spec));
+  std::unique_ptr<remote_machine> machine(client::space_spec spec = test_space(),
+                                          const std::string& more = {}) {
+    auto made = std::make_unique<remote_machine>(
+        daemon_options{.more = cluster_section("demotion = \"write_through\"\n" + more)}, std::move(spec));
     made->await_store();
     EXPECT_TRUE(eventually([&] {
       const auto nodes = status(*made)["nodes"];
@@ -168,6 +174,8 @@ class RemoteCluster : public RemoteStores {
     })) << "each node has a connection of its own";
     return made;
   }
+  /// `more`: lines of both machines' configuration.
+  void store_and_load_while_slots_move(const std::string& more);
   static nlohmann::json status(const remote_machine& of) {
     return answer_of(of.daemon, {"remote", "status"})["remotes"].at(0);
   }
@@ -503,9 +511,9 @@ TEST_F(RemoteCluster, AnObjectOfSeveralPartsStaysTogether) {
   load(*c);
 }
 
-TEST_F(RemoteCluster, SlotsMoveWhileMachinesStoreAndLoad) {
+void RemoteCluster::store_and_load_while_slots_move(const std::string& more) {
   start(0);
-  auto a = machine(), b = machine();
+  auto a = machine(test_space(), more), b = machine(test_space(), more);
   auto all = singles(1, 20), later = singles(100, 20);
   store_all(*a, all);
   std::vector<std::pair<std::string, size_t>> moves; // every slot of an object or a token, and where it is
@@ -530,10 +538,29 @@ TEST_F(RemoteCluster, SlotsMoveWhileMachinesStoreAndLoad) {
   mover.join();
   EXPECT_TRUE(eventually([&] { return found(*b, all) == all.size(); })) << "nothing was lost on its way";
   EXPECT_FALSE(a->daemon.has_logged("was cleared"));
-  auto c = machine();
+  auto c = machine(test_space(), more);
   EXPECT_TRUE(finds_all(*c, all));
   for (const auto& each : all)
     EXPECT_EQ(c->client->load_and_check(each), 1U);
+}
+
+TEST_F(RemoteCluster, SlotsMoveWhileMachinesStoreAndLoad) { store_and_load_while_slots_move(""); }
+
+TEST_F(RemoteCluster, SlotsMoveWhileMachinesStoreAndLoadEncryptedValues) {
+  store_and_load_while_slots_move("encrypt = true\n");
+}
+
+TEST_F(RemoteCluster, EncryptedValuesAreSpreadOverAllNodes) {
+  start(0);
+  auto a = machine(test_space(), "encrypt = true\n"), b = machine(test_space(), "encrypt = true\n");
+  auto chain = chain_of(1, 24);
+  EXPECT_EQ(a->client->store(chain), 24U);
+  ASSERT_TRUE(b->finds_all(chain));
+  EXPECT_EQ(b->client->load_and_check(chain), 24U);
+  EXPECT_EQ(stored(), 24);
+  for (size_t i = 0; i < redis_cluster::primaries; ++i)
+    EXPECT_FALSE(cluster_->keys(i, object_keys).empty());
+  EXPECT_EQ(machine()->found(chain), 0U) << "without encryption";
 }
 
 // ---- wrong use ----

@@ -1,12 +1,15 @@
 // What a remote store sends: replies in pieces of any size to commands that wait for them. A finding is a crash, a
 // result that depends on how the stream was cut, a byte beyond the memory that was given, or a value that passes
-// although it is not the expected object.
+// although it is not the expected object, encrypted or not.
+#include "index/payload_checksum.hpp"
 #include "promise.hpp"
 #include "remote/tls_stream.hpp"
 #include "remote/valkey_connection.hpp"
+#include "remote/value_cipher.hpp"
 #include "remote/value_header.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -67,6 +70,47 @@ std::string read(std::string_view stream, size_t piece) {
   return seen;
 }
 
+/// An encrypted value whose bytes were changed: three bytes of the input each name a place, and what is added there. An odd first byte
+/// makes the checksum of the header right again. It passes only if nothing has changed.
+void open_changed(std::string_view changes) {
+  constexpr size_t sealed_bytes = 1'000;
+  const std::vector<uint8_t> key(32, 1);
+  static value_cipher cipher(key, {});
+  const remote_identity object{.epoch = 1, .digest_width = value_cipher::name_bytes};
+  std::vector<std::byte> value(value_header_bytes + sealed_bytes);
+  auto header = std::span(value).first<value_header_bytes>();
+  auto bytes = std::span(value).subspan(value_header_bytes);
+  const std::vector<std::byte> payload(sealed_bytes, untouched);
+  value_sealing sealing(cipher, {.identity = object, .generation = 1, .payload_bytes = sealed_bytes}, payload,
+                        bytes, header);
+  while (!sealing.done())
+    sealing.advance(333);
+  const auto written = value;
+  const bool forges = !changes.empty() && (changes.front() & 1) != 0;
+  for (changes.remove_prefix(std::min<size_t>(changes.size(), 1)); changes.size() >= 3;
+       changes.remove_prefix(3)) {
+    const size_t at = static_cast<uint8_t>(changes[0]) | static_cast<size_t>(static_cast<uint8_t>(changes[1]))
+                                                             << 8;
+    auto& byte = value[at % value.size()];
+    byte = static_cast<std::byte>(static_cast<uint8_t>(byte) + static_cast<uint8_t>(changes[2]));
+  }
+  if (forges) {
+    constexpr size_t checksum_at = 112;
+    std::fill_n(header.begin() + checksum_at, 8, std::byte{});
+    const uint64_t sum = payload_checksum(header);
+    std::memcpy(header.data() + checksum_at, &sum, sizeof sum);
+  }
+  const bool same = value == written;
+  value_opening opening(cipher, header, bytes,
+                        {.identity = object, .payload_bytes = sealed_bytes, .encrypted = true});
+  while (!opening.done())
+    opening.advance(77);
+  fuzz::promise(opening.verified().has_value() == same,
+                "a value passes if and only if nobody has changed it");
+  if (same)
+    fuzz::promise(std::ranges::equal(bytes, payload), "it comes back as it was");
+}
+
 /// The same bytes as those of a server with TLS: they end the connection, or nothing has come yet.
 std::string read_encrypted(std::string_view stream, size_t piece) {
   static const auto keys = *tls_keys::make({.name = "127.0.0.1"});
@@ -91,6 +135,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0)
     return 0;
   std::string_view stream(reinterpret_cast<const char*>(data) + 1, size - 1);
+  open_changed(stream);
   auto whole = read(stream, SIZE_MAX);
   auto cut = read(stream, size_t{data[0]} % 61 + 1);
   // The commands are sent once the server is ready, so a reply that comes along with the greeting answers none.

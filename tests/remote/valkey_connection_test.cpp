@@ -263,6 +263,19 @@ TEST(ValkeyLogin, AnOlderServerIsGreetedWithoutHello) {
   }
 }
 
+TEST(ValkeyLogin, AServerThatAsksForThePasswordBeforeItKnowsNoHelloGetsIt) {
+  valkey_connection with_password({.password = "secret"});
+  sent(with_password);
+  ASSERT_TRUE(receive(with_password, "-NOAUTH Authentication required.\r\n"));
+  EXPECT_EQ(sent(with_password), words({"AUTH", "secret"}));
+  ASSERT_TRUE(receive(with_password, "+OK\r\n"));
+  EXPECT_TRUE(with_password.ready());
+  valkey_connection refused({.password = "secret"});
+  sent(refused);
+  ASSERT_TRUE(receive(refused, "-NOAUTH Authentication required.\r\n"));
+  EXPECT_EQ(receive(refused, "-NOAUTH Authentication required.\r\n").error().code, errc::denied);
+}
+
 TEST(ValkeyLogin, SaysWhyTheServerDoesNotLetUsIn) {
   struct {
     const char* said;

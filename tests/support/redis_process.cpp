@@ -10,18 +10,24 @@
 
 #include <array>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <stdexcept>
 
 namespace terrace::test {
 
-bool redis_process::installed() { return run({"redis-server", "--version"}).exit_code == 0; }
+std::string redis_process::program() {
+  const char* named = std::getenv("TERRACE_STORE_SERVER");
+  return named != nullptr ? named : "redis-server";
+}
+
+bool redis_process::installed() { return run({program(), "--version"}).exit_code == 0; }
 
 redis_process::redis_process(const std::string& folder, const std::vector<std::string>& options)
     : path_(folder + "/redis.sock") {
-  std::vector<std::string> words = {"redis-server", "--port", "0",     "--unixsocket", path_, "--save", "",
-                                    "--appendonly", "no",     "--dir", folder};
+  std::vector<std::string> words = {program(), "--port",       "0",  "--unixsocket", path_, "--save",
+                                    "",        "--appendonly", "no", "--dir",        folder};
   words.insert(words.end(), options.begin(), options.end());
   start(std::move(words), "eady to accept connections");
 }
@@ -34,7 +40,7 @@ redis_process redis_process::sentinel(const std::string& folder, uint16_t port, 
                       << " 1\nsentinel down-after-milliseconds " << name << " 300\nsentinel failover-timeout "
                       << name << " 2000\n"
                       << more;
-  return {started{}, {"redis-server", file, "--sentinel"}, "Sentinel ID is"};
+  return {started{}, {program(), file, "--sentinel"}, "Sentinel ID is"};
 }
 
 void redis_process::start(std::vector<std::string> words, const std::string& until) {
@@ -62,7 +68,7 @@ void redis_process::start(std::vector<std::string> words, const std::string& unt
     ssize_t count = ::read(output_.get(), part, sizeof part);
     if (count <= 0) {
       reap(pid_);
-      throw std::runtime_error("redis-server does not start: " + printed);
+      throw std::runtime_error(program() + " does not start: " + printed);
     }
     printed.append(part, static_cast<size_t>(count));
   }
@@ -81,7 +87,7 @@ unique_fd redis_process::connect() const {
     throw std::runtime_error("the path of the socket is too long: " + path_);
   std::memcpy(address.sun_path, path_.c_str(), path_.size() + 1);
   if (::connect(to.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-    throw std::runtime_error("redis-server does not listen at " + path_);
+    throw std::runtime_error(program() + " does not listen at " + path_);
   return to;
 }
 

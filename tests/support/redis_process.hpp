@@ -1,4 +1,5 @@
-// A redis-server of Debian's package, without persistence, ended at the end of its scope.
+// A redis-server of Debian's package, without persistence, ended at the end of its scope. `on_valkey` runs a program of tests with
+// valkey-server instead.
 #pragma once
 
 #include "base/unique_fd.hpp"
@@ -14,6 +15,8 @@ namespace terrace::test {
 
 class redis_process {
  public:
+  /// The server's: the one that TERRACE_STORE_SERVER names, or redis-server.
+  static std::string program();
   /// True if the program is installed.
   static bool installed();
 

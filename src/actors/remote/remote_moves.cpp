@@ -82,11 +82,11 @@ task<> remote_store::move(transfer_ptr all, uint64_t number) {
 
 remote::remote_identity remote_store::identity_of(const transfer& of, size_t object) const {
   const moved_object& moved = of.moved.objects[object];
-  return {.space = of.space->name,
-          .epoch = of.space->own ? moved.place.generation : of.epoch,
-          .pool = moved.key.pool,
-          .rank = moved.key.rank,
-          .chunk = moved.key.chunk};
+  return named({.space = of.space->name,
+                .epoch = of.space->own ? moved.place.generation : of.epoch,
+                .pool = moved.key.pool,
+                .rank = moved.key.rank,
+                .chunk = moved.key.chunk});
 }
 
 void remote_store::begin_steps(const transfer_ptr& all) {
@@ -161,11 +161,11 @@ void remote_store::on_changes(const index_changes& changes) {
     const space_state& space = *known->second;
     if (!space.own && (!change.unwanted || !usable(space)))
       continue;
-    remove({.space = space.name,
-            .epoch = space.own ? change.record.generation : epoch_of(space),
-            .pool = change.record.pool,
-            .rank = change.record.rank,
-            .chunk = change.record.chunk},
+    remove(named({.space = space.name,
+                  .epoch = space.own ? change.record.generation : epoch_of(space),
+                  .pool = change.record.pool,
+                  .rank = change.record.rank,
+                  .chunk = change.record.chunk}),
            space.own, change.record.payload_bytes);
   }
   for (space_id gone : changes.gone)
@@ -181,40 +181,103 @@ void remote_store::to_read(uint64_t before) const {
 bool remote_store::begin_next(lane& by) {
   if (!by.room())
     return false;
+  const step& first = *by.waiting.front();
+  const bool unwanted = first.of && first.of->moved.context && !first.of->moved.context->live();
+  if (!unwanted && !is_sealed(by.waiting.front()))
+    return false;
   auto next = std::move(by.waiting.front());
   by.waiting.pop_front();
-  if (next->of && next->of->moved.context && !next->of->moved.context->live()) {
+  if (unwanted) {
     end(*next, move_outcome::away); // nobody waits for it, and the tier keeps what it has
     return true;
   }
   by.window.began(next->bytes);
-  begin(*next, *by.link.server());
+  begin(next, *by.link.server());
   by.sent.push_back(std::move(next));
   return true;
 }
 
-void remote_store::begin(step& next, remote::valkey_connection& server) {
-  if (next.asking)
+void remote_store::begin(const step_ptr& next, remote::valkey_connection& server) {
+  if (next->asking)
     server.asking();
-  if (!next.of)
-    server.erase(0, key_of(next));
-  else if (next.of->writes)
+  if (!next->of)
+    server.erase(0, key_of(*next));
+  else if (next->of->writes)
     write(next, server);
   else
-    server.read(0, key_of(next), next.header, next.payload());
+    server.read(0, key_of(*next), next->header, next->payload());
 }
 
-void remote_store::write(step& next, remote::valkey_connection& server) {
-  const moved_object& object = next.moved();
-  const bool whole = next.bytes == object.place.payload_bytes;
-  remote::encode({.identity = next.identity,
-                  .generation = next.own ? object.place.generation
-                                         : run_ ^ terrace::detail::mix64(object.place.generation),
-                  .payload_bytes = object.place.payload_bytes,
-                  .part = next.part,
-                  .checksum = whole && object.checksum ? *object.checksum : payload_checksum(next.payload())},
-                 next.header);
-  server.write(0, key_of(next), next.header, next.payload(), next.of, with_.plan.lifetime);
+/// Without a checksum.
+remote::value_header remote_store::header_of(const step& written) const {
+  const object_place& place = written.moved().place;
+  return {.identity = written.identity,
+          .generation = written.own ? place.generation : run_ ^ terrace::detail::mix64(place.generation),
+          .payload_bytes = place.payload_bytes,
+          .part = written.part};
+}
+
+void remote_store::write(const step_ptr& next, remote::valkey_connection& server) {
+  if (cipher_)
+    return server.write(0, key_of(*next), next->header, {next->sealed.get(), next->bytes}, next,
+                        with_.plan.lifetime);
+  const moved_object& object = next->moved();
+  const bool whole = next->bytes == object.place.payload_bytes;
+  remote::value_header header = header_of(*next);
+  header.checksum = whole && object.checksum ? *object.checksum : payload_checksum(next->payload());
+  remote::encode(header, next->header);
+  server.write(0, key_of(*next), next->header, next->payload(), next->of, with_.plan.lifetime);
+}
+
+// ---- encryption ----
+
+/// False: the value is encrypted first, by later turns. It stays the first that waits, so a lane has one such value beyond its window.
+bool remote_store::is_sealed(const step_ptr& written) {
+  if (!cipher_ || !written->of || written->reads())
+    return true;
+  if (!written->sealed) {
+    written->sealed = std::make_unique_for_overwrite<std::byte[]>(written->bytes);
+    cross(written);
+  }
+  return written->sealing && written->sealing->done();
+}
+
+void remote_store::cross(step_ptr next) {
+  crossing_.push_back(std::move(next));
+  if (!std::exchange(crosses_, true))
+    caf::anon_send(caf::actor_cast<caf::actor>(self_), values_turn{});
+}
+
+void remote_store::on_values_turn() {
+  crosses_ = false;
+  for (size_t left = values_bytes; left != 0 && !crossing_.empty();) {
+    left -= std::min(left, cross_some(*crossing_.front(), left));
+    auto& first = *crossing_.front();
+    if (first.reads() ? !first.opening->done() : !first.sealing->done())
+      break;
+    auto done = std::move(crossing_.front());
+    crossing_.pop_front();
+    if (done->reads())
+      settle_read(*done, done->opening->verified());
+  }
+  if (!crossing_.empty() && !std::exchange(crosses_, true))
+    caf::anon_send(caf::actor_cast<caf::actor>(self_), values_turn{});
+  pump();
+  erase_left();
+}
+
+/// Returns how many bytes would have taken as long.
+size_t remote_store::cross_some(step& next, size_t bytes_max) {
+  if (next.reads()) {
+    if (!next.opening) // once the part before it has told its generation
+      next.opening =
+          std::make_unique<remote::value_opening>(*cipher_, next.header, next.payload(), expected_of(next));
+    return bytes_of_a_value + next.opening->advance(bytes_max);
+  }
+  if (!next.sealing)
+    next.sealing = std::make_unique<remote::value_sealing>(
+        *cipher_, header_of(next), next.payload(), std::span(next.sealed.get(), next.bytes), next.header);
+  return bytes_of_a_value + next.sealing->advance(bytes_max);
 }
 
 void remote_store::on_moved(node& of, lane& by, const remote::finished_command& finished) {
@@ -233,7 +296,7 @@ void remote_store::on_moved(node& of, lane& by, const remote::finished_command& 
   if (finished.result == command_result::refused && (!in_cluster() || !finished.redirected))
     with_.service->set_notice(finished.why.text);
   if (done->reads())
-    return finish_read(*done, finished);
+    return finish_read(std::move(done), finished);
   if (done->of)
     end(*done, finished.result == command_result::done ? move_outcome::done : move_outcome::failed);
   if (lost_its_server(finished))
@@ -248,25 +311,32 @@ void remote_store::fit_window(lane& reads) {
   reads.window.keep_within(static_cast<uint64_t>(2 * rate * round_trip.count()));
 }
 
-void remote_store::finish_read(step& done, const remote::finished_command& finished) {
-  transfer& of = *done.of;
+void remote_store::finish_read(step_ptr done, const remote::finished_command& finished) {
   if (finished.result == command_result::refused) {
     with_.counts->missed(metrics::remote_miss::refused);
-    return end(done, move_outcome::away);
+    return end(*done, move_outcome::away);
   }
   if (finished.result != command_result::done) {
     with_.counts->missed(finished.result == command_result::absent ? metrics::remote_miss::absent
                                                                    : metrics::remote_miss::other_length);
-    return reject(done, finished.result == command_result::absent);
+    return reject(*done, finished.result == command_result::absent);
   }
-  with_.meter->arrived(done.bytes, std::chrono::steady_clock::now());
-  const object_place& place = done.moved().place;
-  auto& generation = of.generations[done.object];
-  auto verified = remote::verify(done.header, done.payload(),
-                                 {.identity = done.identity,
-                                  .payload_bytes = place.payload_bytes,
-                                  .part = done.part,
-                                  .generation = done.own ? std::optional(place.generation) : generation});
+  with_.meter->arrived(done->bytes, std::chrono::steady_clock::now());
+  if (cipher_)
+    return cross(std::move(done));
+  settle_read(*done, remote::verify(done->header, done->payload(), expected_of(*done)));
+}
+
+remote::expected_part remote_store::expected_of(const step& read) const {
+  const object_place& place = read.moved().place;
+  return {.identity = read.identity,
+          .payload_bytes = place.payload_bytes,
+          .part = read.part,
+          .generation = read.own ? std::optional(place.generation) : read.of->generations[read.object],
+          .encrypted = cipher_ != nullptr};
+}
+
+void remote_store::settle_read(step& done, const tl::expected<uint64_t, remote::rejected_value>& verified) {
   if (!verified) {
     ++refused_values_;
     with_.counts->missed(static_cast<metrics::remote_miss>(
@@ -277,7 +347,7 @@ void remote_store::finish_read(step& done, const remote::finished_command& finis
     return reject(done,
                   fault != remote::value_fault::not_ours && fault != remote::value_fault::other_version);
   }
-  generation = *verified;
+  done.of->generations[done.object] = *verified;
   end(done, move_outcome::done);
 }
 

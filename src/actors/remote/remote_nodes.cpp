@@ -29,12 +29,20 @@ std::chrono::nanoseconds patience_of(const remote_plan& plan) {
   return std::max<std::chrono::nanoseconds>(remote_store::patience_min, 4 * plan.lookup_budget);
 }
 
-/// Names that nobody else derives, and that end with this run.
-remote::realm names_of_this_run(const remote::realm& shared) {
+/// From the kernel.
+std::array<uint8_t, 32> random_bytes() {
   std::array<boot_id, 2> random{random_boot_id(), random_boot_id()};
-  std::array<uint8_t, sizeof random> key;
-  std::memcpy(key.data(), random.data(), key.size());
-  return shared.with_key(key);
+  std::array<uint8_t, 32> bytes;
+  static_assert(sizeof random == sizeof bytes);
+  std::memcpy(bytes.data(), random.data(), bytes.size());
+  return bytes;
+}
+
+/// Null: the realm does not encrypt its values.
+std::unique_ptr<remote::value_cipher> cipher_of(const remote::realm& names) {
+  if (names.cipher_key().empty())
+    return nullptr;
+  return std::make_unique<remote::value_cipher>(names.cipher_key(), random_bytes());
 }
 
 bool same_place(const remote::store_address& one, const remote::store_address& other) {
@@ -44,8 +52,10 @@ bool same_place(const remote::store_address& one, const remote::store_address& o
 } // namespace
 
 remote_store::remote_store(self_pointer self, remote_store_arguments arguments)
-    : self_(self), with_(std::move(arguments)), own_names_(names_of_this_run(with_.plan.names)),
-      random_(random_entry_key_salt().first),
+    : self_(self), with_(std::move(arguments)),
+      own_names_(
+          with_.plan.names.with_key(random_bytes())), // nobody else derives these, and they end with this run
+      cipher_(cipher_of(with_.plan.names)), random_(random_entry_key_salt().first),
       run_(random_()), guides_{.link = store_link(callbacks_of(
                                    first_link_tag, patience_of(with_.plan),
                                    [this](const remote::finished_command& told) { on_guided(told); })),

@@ -36,6 +36,7 @@ caf::result<remote::store_status> remote_store::on_status() {
   const bool ready = with_.service->reads();
   status.address = in_cluster() ? with_.plan.address.text : nodes_.begin()->second->address.text;
   status.prefix = with_.plan.names.prefix();
+  status.encrypted = cipher_ != nullptr;
   status.state = state_name(ready, std::ranges::any_of(nodes_, connects) || guides_.asks);
   status.since = with_.service->since();
   status.reason = with_.service->reason();

@@ -29,8 +29,20 @@ struct part_of_batch {
 } // namespace
 
 remote::remote_identity remote_store::identity_of(const space_state& space, const object_key& key) const {
-  return {
-      .space = space.name, .epoch = epoch_of(space), .pool = key.pool, .rank = key.rank, .chunk = key.chunk};
+  return named({.space = space.name,
+                .epoch = epoch_of(space),
+                .pool = key.pool,
+                .rank = key.rank,
+                .chunk = key.chunk});
+}
+
+/// As keys and headers name the object: encrypted values do not tell its digest.
+remote::remote_identity remote_store::named(remote::remote_identity object) const {
+  if (cipher_) {
+    object.chunk = cipher_->name_of(object.chunk);
+    object.digest_width = remote::value_cipher::name_bytes;
+  }
+  return object;
 }
 
 // ---- the time of a lookup ----

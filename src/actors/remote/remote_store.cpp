@@ -94,6 +94,7 @@ remote_store_behavior(remote_store::self_pointer self,
       [](const add_memory&) {},
       [](const forget_memory&) { return retire_answer{}; }, // nothing refers to an empty segment
       [self](const runtime::io_done& done) { self->state.work->on_io_done(done); },
+      [self](values_turn) { self->state.work->on_values_turn(); },
   };
 }
 
