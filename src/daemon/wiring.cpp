@@ -1,7 +1,6 @@
 #include "daemon/serve.hpp"
 
 #include "actors/connection/listening_socket.hpp"
-#include "actors/supervision/disk_forecast.hpp"
 #include "actors/supervision/supervisor_actor.hpp"
 #include "base/numeric_address.hpp"
 #include "base/random_id.hpp"
@@ -338,7 +337,7 @@ result<actors::supervisor_arguments> wire_up(const settings& with, const environ
 std::vector<std::string> describe_shrinking(const settings& with) {
   std::vector<std::string> found;
   for (const group_options& group : with.groups())
-    for (std::string& line : actors::describe_shrinking(plan_of(with, group, {})))
+    for (std::string& line : describe_shrinking(plan_of(with, group, {})))
       found.push_back(std::move(line));
   return found;
 }

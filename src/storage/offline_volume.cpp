@@ -101,7 +101,7 @@ result<volume_inspection> inspect(volume_device& from) {
 
 namespace {
 
-/// What a file of `bytes` bytes would forget; empty: nothing.
+/// Says what the file would forget if it had `bytes` bytes; empty: nothing.
 std::string describe_shrinking(const std::string& path, uint64_t bytes, const volume_owner& owner) {
   // Opening does not wait for a writer if the path is a FIFO.
   unique_fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));

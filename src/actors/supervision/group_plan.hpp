@@ -14,6 +14,7 @@
 #include "protocol/resp/commands.hpp"
 #include "storage/extent_file.hpp"
 #include "storage/file_lock.hpp"
+#include "storage/offline_volume.hpp"
 #include "tier/policy/group_policies.hpp"
 #include "tier/policy/policy_clock.hpp"
 #include "tier/policy/shadow_policies.hpp"
@@ -120,6 +121,12 @@ inline extent_files_options files_of(const group_plan& plan, const boot_id& boot
   files.object_bytes = plan.disk_object_bytes;
   files.for_readers = plan.direct_disk;
   return files;
+}
+
+/// Names the files that are to be smaller than before, with what the next start forgets. Only reads, also while a daemon
+/// uses the disk. Blocks.
+inline std::vector<std::string> describe_shrinking(const group_plan& plan) {
+  return plan.disk ? describe_shrinking(files_of(plan, {})) : std::vector<std::string>();
 }
 
 } // namespace terrace

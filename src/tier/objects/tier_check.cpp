@@ -17,6 +17,17 @@ std::string extent_text(const extent& place) {
   return std::to_string(place.size) + " bytes at " + std::to_string(place.offset);
 }
 
+/// The policy is told that an object has to stay because somebody holds it, because it is written to a tier below, or
+/// because its tenant is guaranteed a share.
+bool stays_without_reason(const residency& objects, const resident& object) {
+  if (!object.pinned() || object.holds() != 0 || object.state() != object_state::published)
+    return false;
+  tenant_quotas* quotas = objects.shares().quotas();
+  const tenant_shield* shield =
+      quotas == nullptr ? nullptr : quotas->shield_of(quotas->charged(object.key().space));
+  return shield == nullptr || shield->empty();
+}
+
 checked_object describe_slot(const residency& objects, uint32_t slot) {
   const resident& object = objects.table().at_slot(slot);
   checked_object out;
@@ -40,6 +51,9 @@ bool check_index(residency& objects, checked_slice& into, std::vector<std::strin
     if (table.at_slot(slot).state() == object_state::free)
       continue;
     into.objects.push_back(describe_slot(objects, slot));
+    if (stays_without_reason(objects, table.at_slot(slot)))
+      differences.push_back(object_text(into.objects.back()) +
+                            " has 0 holds, and the policy was told that it has to stay");
     if (!table.indexed_rightly(slot))
       differences.push_back(object_text(into.objects.back()) + " is in slot " + std::to_string(slot) +
                             (table.at_slot(slot).state() == object_state::removed

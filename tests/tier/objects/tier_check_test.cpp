@@ -111,6 +111,13 @@ TEST_F(TierCheck, NamesAHeldObjectThatThePolicyMayNameAgain) {
   EXPECT_EQ(only(), object_3 + " has 1 holds, and the policy knows it as not pinned, although it was told");
 }
 
+TEST_F(TierCheck, NamesAnObjectThatNobodyHoldsAndThePolicyWillNotName) {
+  store(3, 1);
+  objects().index()->table().set_pinned(*objects().table().find(key_of(3)), true);
+  policy.apply({tier_kind::host, {{note_kind::pin, to_entry_key(key_of(3)), {}, each}}, 0});
+  EXPECT_EQ(only(), object_3 + " has 0 holds, and the policy was told that it has to stay");
+}
+
 TEST_F(TierCheck, NamesAnObjectWhoseExtentIsFree) {
   auto placed = store(3, 1);
   space->free(std::vector{extent{placed[0].offset, each}});
