@@ -35,23 +35,23 @@ struct scrub_finding {
 };
 
 struct scrub_result {
-  std::array<uint64_t, 4> objects{}; ///< by object_state
+  std::array<uint64_t, 4> objects{}; ///< by stored_state
   uint64_t bytes_read = 0;
   double seconds = 0;
   std::vector<scrub_finding> findings; ///< all objects that are not intact, by offset
   bool interrupted = false;
 
-  uint64_t of(object_state state) const { return objects[static_cast<size_t>(state)]; }
+  uint64_t of(stored_state state) const { return objects[static_cast<size_t>(state)]; }
   uint64_t checked() const { return objects[0] + objects[1] + objects[2] + objects[3]; }
-  uint64_t bad() const { return of(object_state::damaged) + of(object_state::unreadable); }
+  uint64_t bad() const { return of(stored_state::damaged) + of(stored_state::unreadable); }
 };
 
-const char* name_of(object_state state) {
+const char* name_of(stored_state state) {
   switch (state) {
-    case object_state::intact: return "intact";
-    case object_state::superseded: return "superseded";
-    case object_state::damaged: return "damaged";
-    case object_state::unreadable: return "unreadable";
+    case stored_state::intact: return "intact";
+    case stored_state::superseded: return "superseded";
+    case stored_state::damaged: return "damaged";
+    case stored_state::unreadable: return "unreadable";
   }
   return "";
 }
@@ -103,7 +103,7 @@ class scrub_run {
     std::lock_guard lock(mutex_);
     ++done_.objects[static_cast<size_t>(found.state)];
     done_.bytes_read += found.bytes_read;
-    if (found.state != object_state::intact)
+    if (found.state != stored_state::intact)
       done_.findings.push_back({object, std::move(found)});
     bar_.advance(1, fmt::format("{}, {} damaged",
                                 format_rate(static_cast<double>(done_.bytes_read) / seconds_from(begin_)),
@@ -139,17 +139,17 @@ scrub_result scrub(volume_reader& from, const volume_inspection& is, size_t jobs
 std::string format_scrub(const std::string& path, const volume_inspection& is, const scrub_result& scrubbed,
                          size_t list) {
   double rate = scrubbed.seconds > 0 ? static_cast<double>(scrubbed.bytes_read) / scrubbed.seconds : 0;
-  auto count = [&](object_state state) { return format_count(scrubbed.of(state)); };
+  auto count = [&](stored_state state) { return format_count(scrubbed.of(state)); };
   std::string text = format_facts(
       {{"volume", path},
        {scrubbed.interrupted ? "interrupted" : "verified",
         fmt::format("{} of {} objects, {} in {}, {}", format_count(scrubbed.checked()),
                     format_count(is.found.objects.size()), format_bytes(scrubbed.bytes_read),
                     format_duration(scrubbed.seconds * 1e9), format_rate(rate))},
-       {"intact", count(object_state::intact)},
-       {"superseded", count(object_state::superseded) + " whose extents were reused: misses, not damage"},
-       {"damaged", count(object_state::damaged)},
-       {"unreadable", count(object_state::unreadable)},
+       {"intact", count(stored_state::intact)},
+       {"superseded", count(stored_state::superseded) + " whose extents were reused: misses, not damage"},
+       {"damaged", count(stored_state::damaged)},
+       {"unreadable", count(stored_state::unreadable)},
        {"metadata", is.problems() == 0
                         ? "sound"
                         : format_count(is.problems()) + " problems (see terrace disk inspect)"}});
@@ -200,10 +200,10 @@ json scrub_json(const std::string& path, const volume_inspection& is, const scru
   return {{"path", path},
           {"objects", is.found.objects.size()},
           {"checked", scrubbed.checked()},
-          {"intact", scrubbed.of(object_state::intact)},
-          {"superseded", scrubbed.of(object_state::superseded)},
-          {"damaged", scrubbed.of(object_state::damaged)},
-          {"unreadable", scrubbed.of(object_state::unreadable)},
+          {"intact", scrubbed.of(stored_state::intact)},
+          {"superseded", scrubbed.of(stored_state::superseded)},
+          {"damaged", scrubbed.of(stored_state::damaged)},
+          {"unreadable", scrubbed.of(stored_state::unreadable)},
           {"metadata_problems", is.problems()},
           {"interrupted", scrubbed.interrupted},
           {"bytes_read", scrubbed.bytes_read},

@@ -14,11 +14,11 @@ constexpr uint64_t object_bytes_max = 1ULL << 30; ///< largest object on disk; a
 checked_object check_header(const result<object_header>& header, const index_record& object,
                             const object_identity& expected) {
   if (!header)
-    return {object_state::damaged, header.error().text};
+    return {stored_state::damaged, header.error().text};
   if (auto same = matches(*header, expected); !same)
-    return {object_state::superseded, same.error().text};
+    return {stored_state::superseded, same.error().text};
   if (header->payload_bytes != object.payload_bytes)
-    return {object_state::damaged, "the index records " + std::to_string(object.payload_bytes) +
+    return {stored_state::damaged, "the index records " + std::to_string(object.payload_bytes) +
                                        " bytes, its header " + std::to_string(header->payload_bytes)};
   return {};
 }
@@ -27,8 +27,8 @@ checked_object check_header(const result<object_header>& header, const index_rec
 
 checked_object object_checker::check(const index_record& object, const space_fingerprint& space) {
   checked_object found = compare(object, space);
-  if (found.state == object_state::damaged && overwritten(object))
-    return {object_state::superseded, "a newer object was written over a part of it", found.bytes_read};
+  if (found.state == stored_state::damaged && overwritten(object))
+    return {stored_state::superseded, "a newer object was written over a part of it", found.bytes_read};
   return found;
 }
 
@@ -95,12 +95,12 @@ checked_object object_checker::compare(const index_record& object, const space_f
   for (uint64_t done = 0; done < wanted;) {
     auto piece = buffer_.bytes().first(std::min(wanted - done, buffer_.size()));
     if (auto read = from_.read(begin + done, piece); !read)
-      return {object_state::unreadable, read.error().text, done};
+      return {stored_state::unreadable, read.error().text, done};
     std::span<const std::byte> payload = piece;
     if (done == 0) {
       auto header =
           decode(std::span<const std::byte, object_header_bytes>(piece.data(), object_header_bytes));
-      if (auto found = check_header(header, object, expected); found.state != object_state::intact) {
+      if (auto found = check_header(header, object, expected); found.state != stored_state::intact) {
         found.bytes_read = piece.size();
         return found;
       }
@@ -113,8 +113,8 @@ checked_object object_checker::compare(const index_record& object, const space_f
     done += piece.size();
   }
   if (summer.value() != sum)
-    return {object_state::damaged, "its payload does not match its checksum", wanted};
-  return {object_state::intact, {}, wanted};
+    return {stored_state::damaged, "its payload does not match its checksum", wanted};
+  return {stored_state::intact, {}, wanted};
 }
 
 } // namespace terrace

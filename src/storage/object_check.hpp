@@ -13,7 +13,7 @@
 
 namespace terrace {
 
-enum class object_state {
+enum class stored_state {
   intact,
   superseded, ///< another object was written over it: the extent was reused, and the removal did not reach the disk
   damaged, ///< no header, a damaged one, or a payload that does not match its header, and nothing was written over it
@@ -21,7 +21,7 @@ enum class object_state {
 };
 
 struct checked_object {
-  object_state state = object_state::intact;
+  stored_state state = stored_state::intact;
   std::string why; ///< empty if intact
   /// Bytes read from the extent; an object with a wrong header is not read to its end.
   uint64_t bytes_read = 0;

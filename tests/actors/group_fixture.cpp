@@ -41,7 +41,7 @@ caf::behavior gated_copier(caf::stateful_actor<gated_state>* self) {
 
 void group_fixture::start(const parts_wanted& parts) {
   wanted = parts;
-  auto spec = terrace::testing::small_space();
+  auto spec = terrace::test::small_space();
   spec.pools[0].object_bytes = payload;
   in = std::make_shared<opened_space>(opened_space{space_id{1}, spec, spec.fingerprint()});
   std::vector<copier_pool::member> copiers;

@@ -7,7 +7,7 @@
 #include <atomic>
 #include <thread>
 
-namespace terrace::testing {
+namespace terrace::test {
 namespace {
 
 constexpr int64_t us = 1000;
@@ -151,4 +151,4 @@ TEST(PreemptionCount, GrowsWhereProcessorsAreShort) {
 }
 
 } // namespace
-} // namespace terrace::testing
+} // namespace terrace::test

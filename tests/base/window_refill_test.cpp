@@ -39,8 +39,8 @@ TEST(WindowRefill, AGapTakesThePlacesOfTheEnd) {
 }
 
 TEST(WindowRefill, LeavesNoGapAndAsManyObjects) {
-  uint64_t seed = testing::test_seed();
-  SCOPED_TRACE(testing::seed_text(seed));
+  uint64_t seed = test::test_seed();
+  SCOPED_TRACE(test::seed_text(seed));
   std::mt19937_64 random(seed);
   for (int round = 0; round < 2'000; ++round) {
     std::vector<bool> window(random() % 20);

@@ -45,7 +45,7 @@ class disk_command_fixture : public ::testing::Test {
   std::string path_ = file_.path();
   unique_fd fd_{::open(path_.c_str(), O_RDWR | O_CLOEXEC)};
   file_device device_{path_, fd_.get()};
-  ::terrace::testing::volume_builder store_{device_, file_bytes};
+  ::terrace::test::volume_builder store_{device_, file_bytes};
   std::string out_, err_;
 };
 

@@ -87,8 +87,8 @@ TEST_F(DiskInspectAndVerify, VerifyListsWhatIsDamagedAndItsExitCodeSaysSo) {
 TEST_F(DiskInspectAndVerify, VerifyTakesAReusedExtentForNoDamage) {
   index_record old = store_.add(1, 1, 5000);
   index_record other = old;
-  other.chunk = ::terrace::testing::digest_of(99);
-  ::terrace::testing::write_object(device_, store_.block(), other);
+  other.chunk = ::terrace::test::digest_of(99);
+  ::terrace::test::write_object(device_, store_.block(), other);
   EXPECT_EQ(run({"verify", path_, "--json"}), exit_code::ok);
   EXPECT_EQ(json()["superseded"], 1);
 }
@@ -100,10 +100,10 @@ TEST_F(DiskInspectAndVerify, VerifyTakesWhatAKilledDaemonLeftForNoDamage) {
   // Extents were reused, and the removals did not reach the index. One newer object covers the end of one
   // object and the begin of the next; another one is complete, and is not in the index either.
   index_record newer = objects[1];
-  newer.chunk = ::terrace::testing::digest_of(99);
+  newer.chunk = ::terrace::test::digest_of(99);
   newer.generation += 1000;
   newer.offset += 8192;
-  ::terrace::testing::write_object(device_, store_.block(), newer);
+  ::terrace::test::write_object(device_, store_.block(), newer);
   // The last write to the journal was cut off.
   const volume_layout& layout = store_.block().layout;
   std::vector<std::byte> torn(4096, std::byte{7});

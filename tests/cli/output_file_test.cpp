@@ -9,7 +9,7 @@
 #include <filesystem>
 
 namespace terrace::cli {
-namespace {
+namespace output_file_test {
 
 std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
@@ -61,5 +61,5 @@ TEST(OutputFile, FailuresNameThePath) {
   EXPECT_EQ(written.error().text, "/dev/full: cannot be written: No space left on device");
 }
 
-} // namespace
+} // namespace output_file_test
 } // namespace terrace::cli

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace terrace::cli {
-namespace {
+namespace replay_report_test {
 
 using testing::ContainsRegex;
 using testing::HasSubstr;
@@ -92,5 +92,5 @@ TEST(ReplayCounts, OnlyAFullOrBusyCacheIsForgiven) {
   EXPECT_FALSE(c.sound());
 }
 
-} // namespace
+} // namespace replay_report_test
 } // namespace terrace::cli

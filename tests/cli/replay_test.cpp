@@ -9,7 +9,7 @@
 #include <csignal>
 
 namespace terrace::cli {
-namespace {
+namespace replay_test {
 
 using testing::HasSubstr;
 
@@ -272,5 +272,5 @@ TEST(Replay, WithoutPaceNothingIsPrefetched) {
   EXPECT_EQ(cache.prefetches, 0U);
 }
 
-} // namespace
+} // namespace replay_test
 } // namespace terrace::cli

@@ -10,7 +10,7 @@
 #include <algorithm>
 
 namespace terrace::cli {
-namespace {
+namespace simulate_command_test {
 
 using testing::HasSubstr;
 
@@ -180,5 +180,5 @@ TEST(Simulate, APlotThatCannotBeWrittenIsAFailure) {
   EXPECT_THAT(r.err, HasSubstr("/does/not/exist.svg: cannot be written"));
 }
 
-} // namespace
+} // namespace simulate_command_test
 } // namespace terrace::cli

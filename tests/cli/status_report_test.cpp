@@ -6,7 +6,7 @@
 #include <sstream>
 
 namespace terrace::cli {
-namespace {
+namespace status_report_test {
 
 using testing::ContainsRegex;
 using testing::HasSubstr;
@@ -128,5 +128,5 @@ TEST(StatusReport, JsonHasEveryField) {
   EXPECT_EQ(j["clients"][0]["connection"], 7);
 }
 
-} // namespace
+} // namespace status_report_test
 } // namespace terrace::cli

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace terrace::cli {
-namespace {
+namespace trace_statistics_test {
 
 trace_request asking(std::vector<uint64_t> ids, uint32_t tail = 0) {
   trace_request request;
@@ -39,5 +39,5 @@ TEST(TraceStatistics, OfOneRequestHaveNoDispersion) {
   EXPECT_EQ(s.conversations, 1U);
 }
 
-} // namespace
+} // namespace trace_statistics_test
 } // namespace terrace::cli

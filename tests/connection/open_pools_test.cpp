@@ -8,7 +8,7 @@
 using namespace terrace;
 
 TEST(OpenPools, AreTheSpacesWithThePlacesOfTheirTensors) {
-  auto spec = terrace::testing::small_space(); // chunks of 64 tokens
+  auto spec = terrace::test::small_space(); // chunks of 64 tokens
   pool_spec layered{.name = "layers"};
   layered.tensors = {{tensor_format::kv_2ltd, "bfloat16", 2, 4, 8, 0},
                      {tensor_format::kv_mla, "fp8", 1, 4, 16, 4}};
@@ -35,7 +35,7 @@ TEST(OpenPools, AreTheSpacesWithThePlacesOfTheirTensors) {
 }
 
 TEST(OpenPools, AreInTheAnswerOfTheirSpace) {
-  auto spec = terrace::testing::small_space();
+  auto spec = terrace::test::small_space();
   opened_space space{space_id{9}, spec, spec.fingerprint()};
   flatbuffers::FlatBufferBuilder body;
   body.Finish(write_open_space_answer(body, space));

@@ -8,7 +8,7 @@ using namespace terrace;
 using namespace std::chrono_literals;
 using protocol::kind;
 
-namespace {
+namespace request_table_test {
 
 struct RequestTable : testing::Test {
   request_table table{connection_id{7}, {.requests = 2, .bytes = 100, .deadline = 1000ms}};
@@ -16,8 +16,6 @@ struct RequestTable : testing::Test {
 
   context_ptr begin(request_id id, uint64_t bytes = 10) { return table.begin(id, kind::store, bytes, now); }
 };
-
-} // namespace
 
 TEST_F(RequestTable, ARequestKnowsWhoseItIs) {
   auto context = begin(5);
@@ -206,3 +204,5 @@ TEST_F(RequestTable, TheEndOfRequestsThatHadEndedIsNoNews) {
   table.cancel(1, errc::cancelled);
   EXPECT_FALSE(table.end_all(now, [](kind, auto) {}));
 }
+
+} // namespace request_table_test

@@ -69,7 +69,7 @@ TEST(StatusTables, AClientHasItsState) {
 }
 
 TEST(StatusTables, ASpaceHasItsPools) {
-  auto spec = terrace::testing::small_space();
+  auto spec = terrace::test::small_space();
   spec.salt = "secret";
   group_status status;
   status.tiers.resize(2);

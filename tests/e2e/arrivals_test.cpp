@@ -7,7 +7,7 @@
 #include <thread>
 
 namespace terrace::e2e {
-namespace {
+namespace arrivals_test {
 
 constexpr uint32_t chunks = 4;
 
@@ -166,5 +166,5 @@ TEST(Arrivals, NeedCountersInsideAMappedRegion) {
   EXPECT_EQ(client.counters->chunks(1), chunks);
 }
 
-} // namespace
+} // namespace arrivals_test
 } // namespace terrace::e2e

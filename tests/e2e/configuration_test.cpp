@@ -7,7 +7,7 @@
 #include <regex>
 
 namespace terrace::e2e {
-namespace {
+namespace configuration_test {
 
 ended_program terraced(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), program("TERRACED"));
@@ -205,5 +205,5 @@ TEST(Configuration, TheLastLinesOfADaemonThatLogsJsonAreJson) {
   expect_json(wrong.err, "many");
 }
 
-} // namespace
+} // namespace configuration_test
 } // namespace terrace::e2e

@@ -8,7 +8,7 @@
 #include <filesystem>
 
 namespace terrace::e2e {
-namespace {
+namespace damage_test {
 
 constexpr uint64_t disk_bytes = 96 * mebibyte;
 
@@ -119,5 +119,5 @@ TEST_F(Damage, ACopyOfTheSuperblock) {
   EXPECT_EQ(daemon_.log().find("superblock"), std::string::npos) << daemon_.log();
 }
 
-} // namespace
+} // namespace damage_test
 } // namespace terrace::e2e

@@ -6,7 +6,7 @@
 #include <sstream>
 
 namespace terrace::e2e {
-namespace {
+namespace demotion_test {
 
 constexpr uint64_t host_memory = 16 * mebibyte;
 constexpr uint64_t physical_bytes = object_bytes + 4096; // size on disk, see docs/disk-format.md
@@ -207,5 +207,5 @@ TEST_F(Demotion, ADaemonThatIsKilledLosesOnlyWhatWasInMemory) {
   EXPECT_EQ(client_->tier("disk").used_bytes, on_disk_now() * physical_bytes);
 }
 
-} // namespace
+} // namespace demotion_test
 } // namespace terrace::e2e

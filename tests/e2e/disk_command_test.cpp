@@ -10,7 +10,7 @@
 #include <sstream>
 
 namespace terrace::e2e {
-namespace {
+namespace disk_command_test {
 
 constexpr uint64_t disk_bytes = 96 * mebibyte;
 
@@ -128,5 +128,5 @@ TEST_F(DiskCommand, TheDaemonServesWhatWasResizedAndNothingOfWhatWasWiped) {
   EXPECT_EQ(tester(daemon_.socket()).lookup(chain).found_chunks, 0U);
 }
 
-} // namespace
+} // namespace disk_command_test
 } // namespace terrace::e2e

@@ -9,7 +9,7 @@
 #include <fstream>
 
 namespace terrace::e2e {
-namespace {
+namespace disk_paths_test {
 
 namespace fs = std::filesystem;
 
@@ -257,5 +257,5 @@ TEST_F(DiskPaths, OneThatIsCutOffIsNamedAndTheOtherServesOn) {
   EXPECT_EQ(client.load_and_check(fresh), 6U);
 }
 
-} // namespace
+} // namespace disk_paths_test
 } // namespace terrace::e2e

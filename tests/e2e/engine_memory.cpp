@@ -20,7 +20,7 @@ namespace terrace::e2e {
 namespace {
 
 template <class T>
-T value_of(result<T> made) {
+T expected_value(result<T> made) {
   if (!made)
     throw std::runtime_error(made.error().text);
   return std::move(*made);
@@ -30,7 +30,7 @@ std::shared_ptr<const mapping> pages_of(uint64_t bytes) {
   unique_fd memory(::memfd_create("engine", MFD_CLOEXEC));
   if (::ftruncate(memory.get(), static_cast<off_t>(bytes)) != 0)
     throw std::runtime_error("no memory for a test");
-  return std::make_shared<const mapping>(value_of(mapping::map(memory.get(), bytes, true)));
+  return std::make_shared<const mapping>(expected_value(mapping::map(memory.get(), bytes, true)));
 }
 
 } // namespace
@@ -41,22 +41,24 @@ std::string to_string(device_kind kind) {
                                             : "cuda_descriptor";
 }
 
-size_t gpus() { return value_of(value_of(cuda::driver::open(test::driver_library()))->devices()).size(); }
+size_t gpus() {
+  return expected_value(expected_value(cuda::driver::open(test::driver_library()))->devices()).size();
+}
 
 engine_memory::engine_memory(device_kind kind, uint64_t bytes, size_t number) {
   if (kind == device_kind::host) {
     name_ = "host";
-    device_ = value_of(gpu::make_host_device());
+    device_ = expected_value(gpu::make_host_device());
   } else {
-    auto driver = value_of(cuda::driver::open(test::driver_library()));
-    auto uuid = value_of(driver->devices()).at(number).uuid;
+    auto driver = expected_value(cuda::driver::open(test::driver_library()));
+    auto uuid = expected_value(driver->devices()).at(number).uuid;
     name_ = cuda::to_text(uuid);
     gpu::cuda_device_options options;
     options.virtual_memory = kind == device_kind::cuda_descriptor;
-    device_ = value_of(gpu::make_cuda_device(driver, uuid, options));
+    device_ = expected_value(gpu::make_cuda_device(driver, uuid, options));
   }
-  memory_ = value_of(device_->allocate(bytes));
-  handle_ = value_of(memory_->share());
+  memory_ = expected_value(device_->allocate(bytes));
+  handle_ = expected_value(memory_->share());
 }
 
 client::device_allocation engine_memory::shared() const {
@@ -89,11 +91,11 @@ void engine_memory::copy(std::span<uint8_t> host, bool into_device) {
   auto* data = reinterpret_cast<uint8_t*>(pages->data());
   if (into_device)
     std::copy(host.begin(), host.end(), data);
-  auto stream =
-      value_of(gpu::copy_stream::open(device_, into_device ? gpu::direction::load : gpu::direction::store));
+  auto stream = expected_value(
+      gpu::copy_stream::open(device_, into_device ? gpu::direction::load : gpu::direction::store));
   gpu::copy_request request;
   request.region = memory_;
-  request.object = value_of(device_->pin(pages));
+  request.object = expected_value(device_->pin(pages));
   request.parts.resize(1);
   request.parts.front().copies.push_back({0, 0, host.size(), 0, 0, 1});
   if (auto ok = stream->submit(std::move(request)); !ok)
@@ -114,11 +116,11 @@ void engine_memory::copy(std::span<uint8_t> host, bool into_device) {
 
 engine_stream::engine_stream(const engine_memory& of, const client::region& page)
     : from_(of.memory_.get()), device_(of.device_), pages_(pages_of(read_max)),
-      read_into_(value_of(device_->pin(pages_))),
-      page_(value_of(device_->attach(std::make_shared<const gpu::generation_page>(
-          value_of(gpu::generation_page::open(unique_fd(::fcntl(page.descriptor(), F_DUPFD_CLOEXEC, 0)))))))),
-      completions_(value_of(gpu::completion_queue::make())),
-      engine_(value_of(device_->make_engine(completions_))) {}
+      read_into_(expected_value(device_->pin(pages_))),
+      page_(expected_value(device_->attach(std::make_shared<const gpu::generation_page>(expected_value(
+          gpu::generation_page::open(unique_fd(::fcntl(page.descriptor(), F_DUPFD_CLOEXEC, 0)))))))),
+      completions_(expected_value(gpu::completion_queue::make())),
+      engine_(expected_value(device_->make_engine(completions_))) {}
 
 void engine_stream::queue(gpu::copy_engine::step step) {
   step.ticket = step.request = ++queued_;

@@ -237,8 +237,8 @@ TEST_F(PublishedBlocks, AreWhatEnginesFind) {
                     tester(daemon.socket(), "rank 1", 8 * object_bytes, of_two_ranks(1))};
   router_of router(daemon);
   auto chunks = chain_of(7, 20); // each chunk is a prompt of its own
-  uint64_t seed = terrace::testing::test_seed();
-  SCOPED_TRACE(terrace::testing::seed_text(seed));
+  uint64_t seed = terrace::test::test_seed();
+  SCOPED_TRACE(terrace::test::seed_text(seed));
   std::mt19937_64 random(seed);
   for (int round = 0; round < 200; ++round)
     ranks[random() % 2].store({chunks[random() % chunks.size()]}); // evicts one rank's object or the other's

@@ -2,7 +2,7 @@
 #include "workload.hpp"
 
 namespace terrace::e2e {
-namespace {
+namespace follow_test {
 
 using ticket = client::ticket<client::announced_chunks>;
 
@@ -208,5 +208,5 @@ TEST_F(Follow, AShutdownDoesNotWaitForThem) {
   EXPECT_FALSE(announced.wait(patiently()));
 }
 
-} // namespace
+} // namespace follow_test
 } // namespace terrace::e2e

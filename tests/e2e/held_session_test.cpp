@@ -10,7 +10,7 @@
 #include <sstream>
 
 namespace terrace::e2e {
-namespace {
+namespace held_session_test {
 
 using test::child_process;
 using test::child_voice;
@@ -413,5 +413,5 @@ TEST_F(HeldSession, IsListedByTheCommand) {
   EXPECT_NE(json.out.find("\"held_tokens\":64"), std::string::npos) << json.out;
 }
 
-} // namespace
+} // namespace held_session_test
 } // namespace terrace::e2e

@@ -12,7 +12,7 @@
 #include <algorithm>
 
 namespace terrace::e2e {
-namespace {
+namespace layered_device_test {
 
 constexpr uint32_t chunks = 8;
 
@@ -396,5 +396,5 @@ TEST_F(LayeredFault, UnregisteringWaitsForACopyThatHangs) {
   EXPECT_EQ(lost.error().code, errc::gone) << lost.error().text;
 }
 
-} // namespace
+} // namespace layered_device_test
 } // namespace terrace::e2e

@@ -2,7 +2,7 @@
 #include "workload.hpp"
 
 namespace terrace::e2e {
-namespace {
+namespace lease_bounds_test {
 
 constexpr uint64_t host_objects = 31; // in 32 MiB; all leases together hold at most 23
 
@@ -155,5 +155,5 @@ TEST_F(DiskLeases, ShareTheDiskLikeHostMemory) {
   EXPECT_LE((held.size() + others.size()) * object_bytes, disk_bytes * 3 / 4);
 }
 
-} // namespace
+} // namespace lease_bounds_test
 } // namespace terrace::e2e

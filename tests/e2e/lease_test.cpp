@@ -3,7 +3,7 @@
 #include "workload.hpp"
 
 namespace terrace::e2e {
-namespace {
+namespace lease_test {
 
 using test::frame_with;
 using test::raw_client;
@@ -126,5 +126,5 @@ TEST(Lease, CannotBeReleasedTwice) {
   EXPECT_EQ(storer.status().groups.at(0).leases, 0U);
 }
 
-} // namespace
+} // namespace lease_test
 } // namespace terrace::e2e

@@ -2,7 +2,7 @@
 #include "workload.hpp"
 
 namespace terrace::e2e {
-namespace {
+namespace memory_change_test {
 
 constexpr uint64_t segment_bytes = 8 * mebibyte;
 constexpr uint64_t objects_a_segment = 7; // each object has a header block
@@ -122,5 +122,5 @@ TEST(NumaNode, IsRefusedAtStartWhenThereIsNone) {
   EXPECT_NE((checked.out + checked.err).find("host.numa_node is \"1023\""), std::string::npos) << checked.err;
 }
 
-} // namespace
+} // namespace memory_change_test
 } // namespace terrace::e2e

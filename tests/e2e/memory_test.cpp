@@ -4,7 +4,7 @@
 #include <memory>
 
 namespace terrace::e2e {
-namespace {
+namespace memory_test {
 
 constexpr uint64_t host_objects = 31;
 
@@ -144,5 +144,5 @@ TEST_F(BusyMemory, ASmallStorePassesHoweverManyLargeOnesAnotherClientHas) {
   EXPECT_NE(client_.tier("host").waiting_requests, 0U) << "it waited for large ones";
 }
 
-} // namespace
+} // namespace memory_test
 } // namespace terrace::e2e

@@ -17,7 +17,7 @@
 #include <optional>
 
 namespace terrace::e2e {
-namespace {
+namespace operator_test {
 
 using json = nlohmann::json;
 using test::child_process;
@@ -463,5 +463,5 @@ TEST(OperatorMetrics, RevokedLeasesAndWhatTheyLeaveAreCounted) {
   EXPECT_TRUE(has("terrace_pinned_bytes{group=\"default\"} " + std::to_string(pinned->bytes))) << text;
 }
 
-} // namespace
+} // namespace operator_test
 } // namespace terrace::e2e

@@ -15,7 +15,7 @@
 #include <thread>
 
 namespace terrace::e2e {
-namespace {
+namespace oversubscription_test {
 
 using std::chrono::steady_clock;
 
@@ -69,7 +69,7 @@ class Oversubscription : public ::testing::TestWithParam<overload> {
                        .lease = {}, // the default
                        .metrics = "127.0.0.1:" + std::to_string(port_)});
     course_.prefetches = GetParam().disk;
-    course_.seed = terrace::testing::test_seed();
+    course_.seed = terrace::test::test_seed();
     if (GetParam().disk) {
       EXPECT_TRUE(daemon_->await_log("joined"));
     }
@@ -92,7 +92,7 @@ class Oversubscription : public ::testing::TestWithParam<overload> {
 
   void report() {
     auto metrics = test::scrape(port_);
-    std::cout << terrace::testing::seed_text(course_.seed) << '\n';
+    std::cout << terrace::test::seed_text(course_.seed) << '\n';
     for (const auto& one : clients_) {
       std::cout << "moved " << one->moved() << " (loaded " << one->loaded() << ", prefetched "
                 << one->prefetched() << "), longest wait " << one->longest_wait().count() << " s ("
@@ -236,5 +236,5 @@ constexpr overload overloads[] = {
 INSTANTIATE_TEST_SUITE_P(Tiers, Oversubscription, ::testing::ValuesIn(overloads), name_of);
 INSTANTIATE_TEST_SUITE_P(Tiers, OversubscriptionSlow, ::testing::ValuesIn(overloads), name_of);
 
-} // namespace
+} // namespace oversubscription_test
 } // namespace terrace::e2e

@@ -5,7 +5,7 @@
 #include <sstream>
 
 namespace terrace::e2e {
-namespace {
+namespace prompt_entry_test {
 
 constexpr uint32_t chunk = space_chunk_tokens; // 16 tokens
 const std::vector<uint64_t> cursors{3, 4};
@@ -189,5 +189,5 @@ TEST_F(PromptEntry, AClearForgetsIt) {
   EXPECT_TRUE(ask(by(), prompt).logits.empty());
 }
 
-} // namespace
+} // namespace prompt_entry_test
 } // namespace terrace::e2e

@@ -10,7 +10,7 @@
 #include <map>
 
 namespace terrace::e2e {
-namespace {
+namespace protocol_rules_test {
 
 using test::raw_client;
 
@@ -481,5 +481,5 @@ TEST_F(ProtocolRules, AMistakeInARequestCostsNothingElse) {
   expect({load(space_, region_, {.prefix = {}, .lease = lease}), ""});
 }
 
-} // namespace
+} // namespace protocol_rules_test
 } // namespace terrace::e2e

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 namespace terrace::e2e {
-namespace {
+namespace quota_test {
 
 using json = nlohmann::json;
 using test::child_process;
@@ -317,5 +317,5 @@ TEST(QuotaRights, OtherUsersMayNotSeeOrChangeQuotas) {
   EXPECT_EQ(user.wait(), 0);
 }
 
-} // namespace
+} // namespace quota_test
 } // namespace terrace::e2e

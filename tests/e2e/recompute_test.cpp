@@ -6,7 +6,7 @@
 #include <csignal>
 
 namespace terrace::e2e {
-namespace {
+namespace recompute_test {
 
 constexpr uint32_t very_fast = UINT32_MAX; ///< a chunk in 4 ns
 constexpr uint32_t very_slow = 1;          ///< a chunk in 16 s
@@ -251,5 +251,5 @@ TEST_F(RecomputeCounted, RequestsAndTokensAreCounted) {
             std::string::npos);
 }
 
-} // namespace
+} // namespace recompute_test
 } // namespace terrace::e2e

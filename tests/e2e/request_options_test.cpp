@@ -5,7 +5,7 @@
 #include "workload.hpp"
 
 namespace terrace::e2e {
-namespace {
+namespace request_options_test {
 
 constexpr uint32_t chunks = 6;
 constexpr uint32_t in_host = 1U << 1, on_disk = 1U << 2;
@@ -194,5 +194,5 @@ TEST_F(RequestOptions, DefaultTiersThatDoNotExistAreRefused) {
   EXPECT_NE(refused.error().text.find("tiers of the defaults"), std::string::npos) << refused.error().text;
 }
 
-} // namespace
+} // namespace request_options_test
 } // namespace terrace::e2e

@@ -225,8 +225,8 @@ void killed_under_load(daemon_under_test& daemon, std::mt19937_64& random, remem
 }
 
 void many_deaths(uint64_t cycles) {
-  uint64_t seed = terrace::testing::test_seed();
-  SCOPED_TRACE(terrace::testing::seed_text(seed));
+  uint64_t seed = terrace::test::test_seed();
+  SCOPED_TRACE(terrace::test::seed_text(seed));
   std::mt19937_64 random(seed);
   daemon_under_test daemon(small_disk);
   remembered known;

@@ -4,7 +4,7 @@
 #include <cstring>
 
 namespace terrace::e2e {
-namespace {
+namespace scattered_test {
 
 constexpr size_t objects = 24;
 constexpr size_t runs_per_object = 16'384; ///< 393,216 in all: they are checked in slices
@@ -115,5 +115,5 @@ TEST_F(Scattered, ARequestThatEndsWhileItsRunsAreCheckedIsAnswered) {
   EXPECT_EQ(stored->stored_chunks + stored->present_chunks, objects);
 }
 
-} // namespace
+} // namespace scattered_test
 } // namespace terrace::e2e

@@ -17,7 +17,7 @@
 #include <stdexcept>
 
 namespace terrace::e2e {
-namespace {
+namespace session_model_test {
 
 constexpr uint32_t chunk = space_chunk_tokens;
 constexpr uint64_t most_held = 7; // objects: 25 % of 32 MiB
@@ -454,5 +454,5 @@ TEST_P(SessionModel, HoldsAfterEveryStep) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, SessionModel, ::testing::Range(1U, 7U));
 
-} // namespace
+} // namespace session_model_test
 } // namespace terrace::e2e

@@ -7,7 +7,7 @@
 #include <sstream>
 
 namespace terrace::e2e {
-namespace {
+namespace session_tail_test {
 
 using test::child_process;
 using test::child_voice;
@@ -411,5 +411,5 @@ TEST_F(SessionTail, ItsLengthsCanBeAskedFor) {
   EXPECT_NE(listed.out.find("\"tail_tokens\":5,"), std::string::npos) << listed.out;
 }
 
-} // namespace
+} // namespace session_tail_test
 } // namespace terrace::e2e

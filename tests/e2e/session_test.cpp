@@ -6,7 +6,7 @@
 #include <numeric>
 
 namespace terrace::e2e {
-namespace {
+namespace session_test {
 
 using test::child_process;
 using test::child_voice;
@@ -399,5 +399,5 @@ TEST(Session, RefusesWhatItDoesNotSupport) {
   }
 }
 
-} // namespace
+} // namespace session_test
 } // namespace terrace::e2e

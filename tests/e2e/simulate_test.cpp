@@ -84,8 +84,8 @@ TEST_P(SimulateAndReplay, HitTheSameTokens) {
 
 TEST_P(SimulateAndReplay, HitTheSameTokensOfChainsLongerThanHostMemory) {
   temporary_folder folder;
-  uint64_t seed = testing::test_seed();
-  SCOPED_TRACE(testing::seed_text(seed));
+  uint64_t seed = test::test_seed();
+  SCOPED_TRACE(test::seed_text(seed));
   constexpr uint64_t object_bytes = 512 * 64 + 4096;
   for (uint64_t objects : {40, 120}) {
     SCOPED_TRACE(objects);

@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 namespace terrace::e2e {
-namespace {
+namespace small_objects_test {
 
 constexpr uint64_t small_bytes = 5000;
 constexpr uint32_t at_a_time = 1000;
@@ -102,5 +102,5 @@ TEST(SmallObjects, WhatAnIndexHasNoRoomForIsToldAndResizingMakesRoom) {
   EXPECT_TRUE(daemon.await_log("3000 objects found"));
 }
 
-} // namespace
+} // namespace small_objects_test
 } // namespace terrace::e2e

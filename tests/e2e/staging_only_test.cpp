@@ -2,7 +2,7 @@
 #include "workload.hpp"
 
 namespace terrace::e2e {
-namespace {
+namespace staging_only_test {
 
 constexpr uint32_t chunks = 6;
 
@@ -101,5 +101,5 @@ TEST(StagingOnlyWithoutADisk, IsAMistake) {
       << checked.err;
 }
 
-} // namespace
+} // namespace staging_only_test
 } // namespace terrace::e2e

@@ -9,7 +9,7 @@
 #include <random>
 
 namespace terrace::e2e {
-namespace {
+namespace survival_test {
 
 using test::child_process;
 using test::child_voice;
@@ -55,8 +55,8 @@ int store_and_clear(const std::string& socket, const child_voice& voice, uint64_
 }
 
 void many_deaths(uint64_t cycles) {
-  uint64_t seed = terrace::testing::test_seed();
-  SCOPED_TRACE(terrace::testing::seed_text(seed));
+  uint64_t seed = terrace::test::test_seed();
+  SCOPED_TRACE(terrace::test::seed_text(seed));
   std::mt19937_64 random(seed);
   daemon_under_test daemon({.disk_bytes = 96 * mebibyte});
   std::vector<digest> kept;
@@ -94,5 +94,5 @@ TEST(SurvivalSlow, TwoHundredKills) {
   many_deaths(200);
 }
 
-} // namespace
+} // namespace survival_test
 } // namespace terrace::e2e

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 namespace terrace::e2e {
-namespace {
+namespace teardown_test {
 
 constexpr uint64_t gibibyte = 1ULL << 30;
 
@@ -95,5 +95,5 @@ TEST_F(Teardown, StagingMemoryAndSegmentsAreReleasedThere) {
   EXPECT_TRUE(calls_.await_seen("teardown", "close /memfd:terrace-default-3"));
 }
 
-} // namespace
+} // namespace teardown_test
 } // namespace terrace::e2e

@@ -89,8 +89,8 @@ TEST_P(ThrottledDisk, AReplayTakesNoLongerThanWithoutIt) {
   if (!disk.mounted())
     GTEST_SKIP() << "needs libfuse3, /dev/fuse and the right to mount";
   constexpr size_t requests = 30;
-  uint64_t seed = testing::test_seed();
-  SCOPED_TRACE(testing::seed_text(seed));
+  uint64_t seed = test::test_seed();
+  SCOPED_TRACE(test::seed_text(seed));
   auto speed = static_cast<double>(GetParam());
   daemon_under_test daemon(with_disk_at(disk.path()));
   ASSERT_TRUE(daemon.await_log("joined"));

@@ -4,7 +4,7 @@
 #include <sys/mount.h>
 
 namespace terrace::e2e {
-namespace {
+namespace tiers_test {
 
 const daemon_options with_disk{.disk_bytes = 128 * mebibyte};
 
@@ -116,5 +116,5 @@ TEST(Tiers, FullDiskLeavesADaemonThatServesFromHostMemoryAndSaysWhy) {
   EXPECT_EQ(daemon.terminate(), 0);
 }
 
-} // namespace
+} // namespace tiers_test
 } // namespace terrace::e2e

@@ -12,7 +12,7 @@ using namespace terrace;
 namespace {
 
 space_ptr space() {
-  auto spec = terrace::testing::small_space();
+  auto spec = terrace::test::small_space();
   return std::make_shared<const opened_space>(opened_space{space_id{9}, spec, spec.fingerprint()});
 }
 

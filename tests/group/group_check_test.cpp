@@ -23,7 +23,7 @@ struct damaged_groups {
 
 using namespace terrace;
 
-namespace {
+namespace group_check_test {
 
 constexpr connection_id owner{4};
 
@@ -46,8 +46,6 @@ struct GroupCheck : ::testing::Test {
   }
   std::vector<std::string> check() { return check_leases(group, check_group_request{}).differences; }
 };
-
-} // namespace
 
 TEST_F(GroupCheck, ListsLeasesWithWhoKeepsThem) {
   auto first = lease_numbered(1), pinned = lease_numbered(2, {});
@@ -173,3 +171,5 @@ TEST_F(GroupCheck, CountsSessionsInSteps) {
   EXPECT_TRUE(found.differences.empty());
   EXPECT_TRUE(group.answer(check_sessions_request{false}).interrupted) << "there is none in progress";
 }
+
+} // namespace group_check_test

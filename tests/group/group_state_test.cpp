@@ -10,15 +10,15 @@
 
 using namespace terrace;
 
-namespace {
+namespace group_state_test {
 
 struct GroupState : ::testing::Test {
   std::shared_ptr<credit_gate> notices = std::make_shared<credit_gate>();
   group_state group{{.spaces_max = 2}, notices};
-  terrace::testing::played_group actors{group};
+  terrace::test::played_group actors{group};
 
   static space_spec spec(const std::string& model) {
-    auto made = terrace::testing::small_space();
+    auto made = terrace::test::small_space();
     made.model = model;
     return made;
   }
@@ -27,8 +27,6 @@ struct GroupState : ::testing::Test {
 constexpr connection_id owner{4};
 const lease_id id{{1}};
 const lookup_id lookup{{2}};
-
-} // namespace
 
 TEST_F(GroupState, ReportsTheSpacesThatItHas) {
   auto first = group.spaces().open(spec("a"));
@@ -90,7 +88,7 @@ TEST_F(GroupState, AwaitsLookupsById) {
 TEST_F(GroupState, SessionsEndWithTheirOwnerAndAreCounted) {
   auto probe = std::make_shared<metrics::client_probe>();
   group_state counted({.spaces_max = 2}, notices, {}, probe);
-  terrace::testing::played_group of_counted{counted};
+  terrace::test::played_group of_counted{counted};
   session_id kept{{1}}, ends{{2}};
   counted.answer(open_session_request{{kept, owner, space_id{1}, 64, true, false, nullptr, nullptr}});
   counted.answer(open_session_request{{ends, owner, space_id{1}, 64, false, false, nullptr, nullptr}});
@@ -277,7 +275,7 @@ TEST_F(GroupStateHolds, NoMoreThanItsBoundWaitToBeDemoted) {
   auto too_much = account->claim_for(1000, 10'000); // more than sessions hold, whatever they give up
   auto probe = std::make_shared<metrics::client_probe>();
   group_state counted({.spaces_max = 2}, notices, {}, probe, account);
-  terrace::testing::played_group of_counted{counted};
+  terrace::test::played_group of_counted{counted};
   size_t sessions = group_state::demotions_max + 5;
   for (size_t n = 0; n < sessions; ++n) {
     session_id named{};
@@ -316,3 +314,5 @@ TEST_F(GroupState, ListsLeasesAndMarksThoseThatAreRevoked) {
   EXPECT_EQ(use(group.leases(), use_lease_request{id}).failure.code, errc::gone);
   EXPECT_EQ(group.answer(mark_revoked_request{lease_id{{9}}}).failure.code, errc::not_found);
 }
+
+} // namespace group_state_test

@@ -7,10 +7,10 @@
 
 using namespace terrace;
 
-namespace {
+namespace leased_part_test {
 
 space_ptr space() {
-  auto spec = terrace::testing::mixed_space();
+  auto spec = terrace::test::mixed_space();
   return std::make_shared<const opened_space>(opened_space{space_id{9}, spec, spec.fingerprint()});
 }
 
@@ -20,8 +20,6 @@ tier_holds whole_part(const lease_ptr& from, const transfer_scope& scope, uint16
     ;
   return part.take();
 }
-
-} // namespace
 
 TEST(LeasedPart, IsMadeInSteps) {
   constexpr size_t chunks = leased_part::step_objects + 1;
@@ -75,3 +73,5 @@ TEST(LeasedPart, BeginsAtATokenOfThePrompt) {
   from.first_token = 640;
   EXPECT_EQ(token_of(from, {3, 1}), 640u + 3 * from.space->spec.chunk_tokens);
 }
+
+} // namespace leased_part_test

@@ -9,7 +9,7 @@
 using namespace terrace;
 using namespace terrace::test;
 
-namespace {
+namespace lookup_registry_test {
 
 lookup_id id_of(uint32_t number) {
   lookup_id id;
@@ -56,8 +56,6 @@ struct LookupRegistry : ::testing::Test {
     return said;
   }
 };
-
-} // namespace
 
 TEST_F(LookupRegistry, AllWhoWaitHearTheAnswerOnce) {
   ASSERT_TRUE(begin(1));
@@ -221,3 +219,5 @@ TEST_F(LookupRegistry, KeepsNoRequestThatIsAnswered) {
   EXPECT_TRUE(waiter.expired());
   EXPECT_EQ(await(1)->chunks, 3U);
 }
+
+} // namespace lookup_registry_test

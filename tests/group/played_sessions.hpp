@@ -6,7 +6,7 @@
 
 #include <map>
 
-namespace terrace::testing {
+namespace terrace::test {
 
 /// Sessions of a table.
 class played_table {
@@ -136,4 +136,4 @@ class played_group {
   std::map<session_id, session> actors_;
 };
 
-} // namespace terrace::testing
+} // namespace terrace::test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace terrace::testing {
+namespace terrace::test {
 namespace {
 
 constexpr uint64_t logits_bytes = 1'000, entry_bytes = sizeof(prompt_entry) + logits_bytes;
@@ -89,4 +89,4 @@ TEST_F(PromptRegistry, ForgetsThoseOfASpace) {
 }
 
 } // namespace
-} // namespace terrace::testing
+} // namespace terrace::test

@@ -9,7 +9,7 @@
 
 #include <map>
 
-namespace terrace::testing {
+namespace terrace::test {
 namespace {
 
 struct model_session {
@@ -194,4 +194,4 @@ TEST_F(RandomSessions, BehaveLikeAModelThatKeepsAllTokens) {
 }
 
 } // namespace
-} // namespace terrace::testing
+} // namespace terrace::test

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-namespace terrace::testing {
+namespace terrace::test {
 namespace {
 
 class SavedTurn : public ::testing::Test {
@@ -186,4 +186,4 @@ TEST_F(SavedTurn, ATableKeepsItUntilTheNextSaveAndThroughLookups) {
 }
 
 } // namespace
-} // namespace terrace::testing
+} // namespace terrace::test

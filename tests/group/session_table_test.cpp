@@ -5,8 +5,8 @@
 
 #include <gtest/gtest.h>
 
-namespace terrace::testing {
-namespace {
+namespace terrace::test {
+namespace session_table_test {
 
 constexpr connection_id alice{1}, bob{2}, carol{3};
 
@@ -130,5 +130,5 @@ TEST_F(SessionTable, OneOfAFewTokensTakesHalfAKilobyte) {
   RecordProperty("bytes_a_session", static_cast<int>(table_.bytes() / table_.size()));
 }
 
-} // namespace
-} // namespace terrace::testing
+} // namespace session_table_test
+} // namespace terrace::test

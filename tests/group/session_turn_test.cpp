@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace terrace::testing {
+namespace terrace::test {
 namespace {
 
 class SessionTurn : public ::testing::Test {
@@ -209,4 +209,4 @@ TEST(SessionLengths, AreInOrder) {
 }
 
 } // namespace
-} // namespace terrace::testing
+} // namespace terrace::test

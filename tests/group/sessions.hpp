@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace terrace::testing {
+namespace terrace::test {
 
 inline std::vector<uint32_t> tokens_from(uint32_t first, size_t count) {
   std::vector<uint32_t> tokens(count);
@@ -43,4 +43,4 @@ inline result<turn_result> run_turn(const space_spec& spec, token_hasher& hasher
   return turn_result{std::move(whole), turn->after(), hashed};
 }
 
-} // namespace terrace::testing
+} // namespace terrace::test

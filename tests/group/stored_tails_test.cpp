@@ -19,7 +19,7 @@ struct StoredTails : ::testing::Test {
   bool kept(uint64_t number) const { return tails.referred(in->id, named(number)); }
 
   space_registry spaces{{.spaces_max = 2}};
-  space_ptr in = spaces.open(terrace::testing::small_space()).value();
+  space_ptr in = spaces.open(terrace::test::small_space()).value();
   tail_registry tails;
   stored_tails stored{tails};
 };

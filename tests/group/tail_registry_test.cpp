@@ -6,7 +6,7 @@
 
 #include <optional>
 
-namespace terrace::testing {
+namespace terrace::test {
 namespace {
 
 class TailRegistry : public ::testing::Test {
@@ -84,4 +84,4 @@ TEST_F(TailRegistry, BeyondItsBoundTailsStayUntilTheyAreEvicted) {
 }
 
 } // namespace
-} // namespace terrace::testing
+} // namespace terrace::test

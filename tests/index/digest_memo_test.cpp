@@ -8,7 +8,7 @@
 #include <random>
 #include <thread>
 
-namespace terrace::testing {
+namespace terrace::test {
 namespace {
 
 std::vector<uint32_t> random_tokens(std::mt19937& random, size_t count) {
@@ -281,4 +281,4 @@ TEST_F(KnownTokens, AreUsedAndReplacedOnManyThreads) {
 }
 
 } // namespace
-} // namespace terrace::testing
+} // namespace terrace::test

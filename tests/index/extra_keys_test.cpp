@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace terrace::testing {
+namespace terrace::test {
 namespace {
 
 std::vector<uint8_t> bytes(std::span<const uint8_t> encoded) { return {encoded.begin(), encoded.end()}; }
@@ -67,4 +67,4 @@ TEST(ExtraKeys, AreRefusedWhenOutOfOrderEmptyOrTooLong) {
 }
 
 } // namespace
-} // namespace terrace::testing
+} // namespace terrace::test

@@ -9,7 +9,7 @@
 #include <map>
 #include <numeric>
 
-namespace terrace::testing {
+namespace terrace::test {
 namespace {
 
 constexpr hash_algorithm all_algorithms[] = {hash_algorithm::sha256_cbor, hash_algorithm::sha256,
@@ -145,4 +145,4 @@ TEST(FirstBlockKey, AgreesWithAnotherImplementation) {
 }
 
 } // namespace
-} // namespace terrace::testing
+} // namespace terrace::test

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace terrace::testing {
+namespace terrace::test {
 
 inline std::vector<uint8_t> from_hex(const std::string& hex) {
   std::vector<uint8_t> bytes;
@@ -59,4 +59,4 @@ inline std::vector<vector_line> vector_lines(const std::string& kind) {
   return lines;
 }
 
-} // namespace terrace::testing
+} // namespace terrace::test

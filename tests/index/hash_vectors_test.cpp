@@ -6,7 +6,7 @@
 #include <numeric>
 #include <stdexcept>
 
-namespace terrace::testing {
+namespace terrace::test {
 namespace {
 
 hash_algorithm algorithm_named(const std::string& name) {
@@ -73,4 +73,4 @@ TEST(HashVectors, OfVllmHold) {
 }
 
 } // namespace
-} // namespace terrace::testing
+} // namespace terrace::test

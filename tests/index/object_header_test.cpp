@@ -6,7 +6,7 @@
 #include <cstring>
 
 namespace terrace {
-namespace {
+namespace object_header_test {
 
 using bytes_4k = std::array<std::byte, object_header_bytes>;
 
@@ -125,5 +125,5 @@ TEST(ObjectHeader, NamesTheFieldThatTellsAnotherObject) {
   }
 }
 
-} // namespace
+} // namespace object_header_test
 } // namespace terrace

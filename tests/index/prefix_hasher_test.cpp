@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
-namespace terrace::testing {
-namespace {
+namespace terrace::test {
+namespace prefix_hasher_test {
 
 constexpr hash_algorithm all_algorithms[] = {hash_algorithm::sha256_cbor, hash_algorithm::sha256,
                                              hash_algorithm::xxh3_128};
@@ -95,5 +95,5 @@ TEST(Sha256Hasher, HasNoParentInTheFirstBlockWithoutASeed) {
   EXPECT_TRUE(make_token_hasher({.algorithm = hash_algorithm::sha256, .seed = "0"})->root());
 }
 
-} // namespace
-} // namespace terrace::testing
+} // namespace prefix_hasher_test
+} // namespace terrace::test

@@ -6,7 +6,7 @@
 
 #include <random>
 
-namespace terrace::testing {
+namespace terrace::test {
 namespace {
 
 constexpr auto host = tier_kind::host, disk = tier_kind::disk, remote = tier_kind::remote,
@@ -281,4 +281,4 @@ TEST(PrefixPlan, ATailIsTheLastChunkAndHasItsOwnTokens) {
 }
 
 } // namespace
-} // namespace terrace::testing
+} // namespace terrace::test

@@ -7,7 +7,7 @@
 #include <functional>
 #include <numeric>
 
-namespace terrace::testing {
+namespace terrace::test {
 namespace {
 
 class PrefixResolver : public ::testing::Test {
@@ -237,4 +237,4 @@ TEST_F(PrefixResolver, OfAQuestionBeyondTheBoundsTheLeadingPartIsKept) {
 }
 
 } // namespace
-} // namespace terrace::testing
+} // namespace terrace::test

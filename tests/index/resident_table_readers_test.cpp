@@ -12,7 +12,7 @@
 
 using namespace terrace;
 
-namespace {
+namespace resident_table_readers_test {
 
 object_key key(uint64_t number) { return terrace::test::numbered_key(number); }
 
@@ -57,11 +57,9 @@ void look(const resident_table& table, std::mt19937_64& random, sights& into) {
   }
 }
 
-} // namespace
-
 TEST(ResidentTableReaders, SeeWhatStaysAndNothingElseWhileTheOwnerChangesTheTable) {
-  uint64_t seed = terrace::testing::test_seed();
-  SCOPED_TRACE(terrace::testing::seed_text(seed));
+  uint64_t seed = terrace::test::test_seed();
+  SCOPED_TRACE(terrace::test::seed_text(seed));
   resident_table table;
   for (uint64_t number = 0; number < lasting; ++number)
     add(table, number);
@@ -117,3 +115,5 @@ TEST(ResidentTableReaders, AreTurnedAwayWhileItIsShut) {
   EXPECT_TRUE(table.read(look));
   EXPECT_TRUE(looked);
 }
+
+} // namespace resident_table_readers_test

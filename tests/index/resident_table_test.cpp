@@ -285,8 +285,8 @@ TEST(ResidentTable, FindsManyAtOnceInTheirOrder) {
 }
 
 TEST(ResidentTable, FindsManyLikeOneByOneHoweverTheyLie) {
-  uint64_t seed = terrace::testing::test_seed();
-  SCOPED_TRACE(terrace::testing::seed_text(seed));
+  uint64_t seed = terrace::test::test_seed();
+  SCOPED_TRACE(terrace::test::seed_text(seed));
   std::mt19937_64 random(seed);
   constexpr uint64_t numbers = 600;
   resident_table table;
@@ -351,8 +351,8 @@ TEST(ResidentTable, TellsChunksOfOtherSpacesPoolsAndRanksApart) {
 }
 
 TEST(ResidentTable, BehavesLikeAMapUnderRandomUse) {
-  uint64_t seed = terrace::testing::test_seed();
-  SCOPED_TRACE(terrace::testing::seed_text(seed));
+  uint64_t seed = terrace::test::test_seed();
+  SCOPED_TRACE(terrace::test::seed_text(seed));
   std::mt19937_64 random(seed);
 
   struct modelled {

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace terrace::testing {
+namespace terrace::test {
 namespace {
 
 pool_spec shaped(uint32_t layers) {
@@ -71,4 +71,4 @@ TEST(ShapedPools, SayWhatContradicts) {
 }
 
 } // namespace
-} // namespace terrace::testing
+} // namespace terrace::test

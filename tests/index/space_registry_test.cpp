@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace terrace::testing {
+namespace terrace::test {
 namespace {
 
 space_spec of_model(const std::string& model) {
@@ -148,4 +148,4 @@ TEST(SpaceRegistry, ChecksASpecAsItsTrustGroupDemands) {
 }
 
 } // namespace
-} // namespace terrace::testing
+} // namespace terrace::test

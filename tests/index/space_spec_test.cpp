@@ -7,7 +7,7 @@
 #include <functional>
 #include <set>
 
-namespace terrace::testing {
+namespace terrace::test {
 namespace {
 
 space_spec changed(const std::function<void(space_spec&)>& change) {
@@ -135,4 +135,4 @@ TEST(Fingerprint, HasItsGoldenValue) { // a change here voids every file on disk
 }
 
 } // namespace
-} // namespace terrace::testing
+} // namespace terrace::test

@@ -3,7 +3,7 @@
 
 #include "index/space_spec.hpp"
 
-namespace terrace::testing {
+namespace terrace::test {
 
 /// One pool of 1 MiB, chunks of 64, hash blocks of 16.
 inline space_spec small_space() {
@@ -25,4 +25,4 @@ inline space_spec mixed_space() {
   return spec;
 }
 
-} // namespace terrace::testing
+} // namespace terrace::test

@@ -105,8 +105,8 @@ TEST(TableRecount, TellsWhatChangedSinceItBegan) {
 
 /// No difference is found, whatever happens between the steps.
 TEST(TableRecount, CountsRightWhileTheTableChanges) {
-  uint64_t seed = testing::test_seed();
-  SCOPED_TRACE(testing::seed_text(seed));
+  uint64_t seed = test::test_seed();
+  SCOPED_TRACE(test::seed_text(seed));
   std::mt19937_64 random(seed);
   resident_table table;
   std::vector<object_id> there;

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace terrace::testing {
+namespace terrace::test {
 namespace {
 
 using tag_list = std::vector<std::string>;
@@ -45,4 +45,4 @@ TEST(Tags, AreRefusedWhenTooManyEmptyOrTooLong) {
 }
 
 } // namespace
-} // namespace terrace::testing
+} // namespace terrace::test

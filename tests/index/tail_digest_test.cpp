@@ -7,7 +7,7 @@
 
 #include <numeric>
 
-namespace terrace::testing {
+namespace terrace::test {
 namespace {
 
 class TailDigest : public ::testing::Test {
@@ -83,4 +83,4 @@ TEST_F(TailDigest, CountsAsAChunk) {
 }
 
 } // namespace
-} // namespace terrace::testing
+} // namespace terrace::test

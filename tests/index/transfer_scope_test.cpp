@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 using namespace terrace;
-using terrace::testing::mixed_space;
+using terrace::test::mixed_space;
 
 TEST(CheckedRange, ACountOfZeroMeansAllThatFollow) {
   auto range = checked_range(10, 4, 0);

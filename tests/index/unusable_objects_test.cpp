@@ -6,7 +6,7 @@
 #include <optional>
 
 namespace terrace {
-namespace {
+namespace unusable_objects_test {
 
 /// Two ranks, and a pool that is stored once: objects 3 n and 3 n + 1 are ranks of chunk n, 3 n + 2 is replicated.
 space_spec two_ranks() {
@@ -55,5 +55,5 @@ TEST_F(UnusableObjects, AreNoneWhileARankHasNeverCome) {
   EXPECT_EQ(of(present({0})), std::vector<size_t>{});
 }
 
-} // namespace
+} // namespace unusable_objects_test
 } // namespace terrace

@@ -5,7 +5,7 @@
 #include <random>
 #include <sstream>
 
-namespace terrace::testing {
+namespace terrace::test {
 
 namespace {
 
@@ -324,4 +324,4 @@ std::optional<std::string> broken_promise(const allocator_maker& make, const all
   return probe_segments(*subject, options, random);
 }
 
-} // namespace terrace::testing
+} // namespace terrace::test

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-namespace terrace::testing {
+namespace terrace::test {
 
 using allocator_maker = std::function<std::unique_ptr<allocator>()>;
 
@@ -17,4 +17,4 @@ using allocator_maker = std::function<std::unique_ptr<allocator>()>;
 std::optional<std::string> broken_promise(const allocator_maker& make, const allocator_options& options,
                                           uint64_t seed, int steps);
 
-} // namespace terrace::testing
+} // namespace terrace::test

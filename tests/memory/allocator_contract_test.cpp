@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace terrace::testing {
+namespace terrace::test {
 namespace {
 
 constexpr uint64_t kib = 1024;
@@ -211,4 +211,4 @@ TEST(AllocatorCanary, EveryBrokenAllocatorFailsTheCheck) {
 }
 
 } // namespace
-} // namespace terrace::testing
+} // namespace terrace::test

@@ -8,7 +8,7 @@
 
 #include <cstring>
 
-namespace terrace::testing {
+namespace terrace::test {
 namespace {
 
 constexpr uint64_t mib = 1 << 20;
@@ -115,4 +115,4 @@ TEST(Arena, SaysWhenTheKernelHasNoRoomForIt) {
 }
 
 } // namespace
-} // namespace terrace::testing
+} // namespace terrace::test

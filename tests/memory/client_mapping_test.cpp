@@ -8,7 +8,7 @@
 
 #include <cstdio>
 
-namespace terrace::testing {
+namespace terrace::test {
 namespace {
 
 constexpr uint64_t size = 64 << 10;
@@ -99,4 +99,4 @@ TEST(ClientRegion, RefusesDescriptorsByTheNameOfTheirFlag) {
 }
 
 } // namespace
-} // namespace terrace::testing
+} // namespace terrace::test

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <random>
 
-namespace terrace::testing {
+namespace terrace::test {
 namespace {
 
 constexpr uint64_t page = 4096;
@@ -162,4 +162,4 @@ TEST(FreeList, PlacesExactlyAsTheNaiveFirstFit) {
 }
 
 } // namespace
-} // namespace terrace::testing
+} // namespace terrace::test

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <random>
 
-namespace terrace::testing {
+namespace terrace::test {
 namespace {
 
 TEST(FreeRuns, FindsTheFirstRunThatFits) {
@@ -111,4 +111,4 @@ TEST(FreeRuns, AgreesWithAnArrayOfBytes) {
 }
 
 } // namespace
-} // namespace terrace::testing
+} // namespace terrace::test

@@ -6,7 +6,7 @@
 #include <map>
 #include <random>
 
-namespace terrace::testing {
+namespace terrace::test {
 namespace {
 
 TEST(LiveExtents, FindsNothingInAnEmptyTable) {
@@ -38,4 +38,4 @@ TEST(LiveExtents, AgreesWithAMap) {
 }
 
 } // namespace
-} // namespace terrace::testing
+} // namespace terrace::test

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace terrace {
-namespace {
+namespace mixed_allocator_test {
 
 constexpr uint64_t page = 4096;
 
@@ -99,5 +99,5 @@ TEST(Mixed, RefusesSharesThatLeaveAnAreaEmpty) {
   EXPECT_FALSE(make_allocator("mixed", {.capacity_bytes = page}));
 }
 
-} // namespace
+} // namespace mixed_allocator_test
 } // namespace terrace

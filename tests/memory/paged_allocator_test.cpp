@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace terrace::testing {
+namespace terrace::test {
 namespace {
 
 TEST(Paged, GivesConsecutiveSlotsToABatch) {
@@ -38,4 +38,4 @@ TEST(Paged, NeedsASlotSizeThatFits) {
 }
 
 } // namespace
-} // namespace terrace::testing
+} // namespace terrace::test

@@ -5,7 +5,7 @@
 #include <set>
 #include <vector>
 
-namespace terrace::testing {
+namespace terrace::test {
 namespace {
 
 constexpr uint64_t slice = populate_steps::slice_bytes;
@@ -114,4 +114,4 @@ TEST(PopulateRhythm, BecomesRareWherePassesFindNothing) {
 }
 
 } // namespace
-} // namespace terrace::testing
+} // namespace terrace::test

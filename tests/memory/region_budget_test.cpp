@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-namespace terrace::testing {
+namespace terrace::test {
 namespace {
 
 struct RegionBudget : ::testing::Test {
@@ -84,4 +84,4 @@ TEST_F(RegionBudget, ThreadsNeverExceedIt) {
 }
 
 } // namespace
-} // namespace terrace::testing
+} // namespace terrace::test

@@ -14,8 +14,8 @@
 #include <numeric>
 #include <vector>
 
-namespace terrace::testing {
-namespace {
+namespace terrace::test {
+namespace region_populator_test {
 
 constexpr uint64_t page = populate_steps::page_bytes;
 constexpr uint64_t region_bytes = 8 << 20;
@@ -321,5 +321,5 @@ TEST(RegionPopulator, WhatWaitsAtItsEndIsDropped) {
   populator.what->add(regions.front()); // the populator has ended
 }
 
-} // namespace
-} // namespace terrace::testing
+} // namespace region_populator_test
+} // namespace terrace::test

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-namespace terrace::testing {
-namespace {
+namespace terrace::test {
+namespace size_class_allocator_test {
 
 constexpr uint64_t page = 4096;
 
@@ -113,5 +113,5 @@ TEST_F(SizeClass, ChoosesForAWholeBatch) {
   EXPECT_EQ(arena->choose(sizes, candidates), (std::vector<size_t>{1, 2, 3}));
 }
 
-} // namespace
-} // namespace terrace::testing
+} // namespace size_class_allocator_test
+} // namespace terrace::test

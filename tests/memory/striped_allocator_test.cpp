@@ -36,12 +36,12 @@ class StripedContract : public ::testing::TestWithParam<std::string_view> {
                           .alignment_bytes = unit,
                           .boundary_bytes = path_bytes,
                           .slot_bytes = 5000};
-    uint64_t seed = testing::test_seed();
-    SCOPED_TRACE(testing::seed_text(seed));
+    uint64_t seed = test::test_seed();
+    SCOPED_TRACE(test::seed_text(seed));
     auto make = [&]() -> std::unique_ptr<allocator> {
       return striped(GetParam(), std::vector<uint64_t>(paths, path_bytes), always, all);
     };
-    auto broken = testing::broken_promise(make, all, seed, 3'000);
+    auto broken = test::broken_promise(make, all, seed, 3'000);
     EXPECT_FALSE(broken) << *broken;
   }
 };
@@ -210,8 +210,8 @@ TEST_F(Striped, NothingIsChosenWhereOnlyPathsThatAreOutCouldMakeRoom) {
 }
 
 TEST_F(Striped, AChoiceForABatchIsEnoughWhereverItsObjectsLie) {
-  uint64_t seed = testing::test_seed();
-  SCOPED_TRACE(testing::seed_text(seed));
+  uint64_t seed = test::test_seed();
+  SCOPED_TRACE(test::seed_text(seed));
   std::mt19937_64 random(seed);
   for (int round = 0; round < 200; ++round) {
     make({16 + random() % 16, 16 + random() % 16, 16 + random() % 16}, "size_class");

@@ -13,7 +13,7 @@
 #include <future>
 #include <vector>
 
-namespace terrace::testing {
+namespace terrace::test {
 namespace {
 
 /// Blocks the thread of a teardown until `open` is called.
@@ -113,4 +113,4 @@ TEST(Teardown, ReleasesDroppedSegments) {
 }
 
 } // namespace
-} // namespace terrace::testing
+} // namespace terrace::test

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <stdexcept>
 
-namespace terrace::testing {
+namespace terrace::test {
 namespace {
 
 /// Counts uses by class, through a tracker with kmg. Times are in seconds.
@@ -193,4 +193,4 @@ TEST(UseHistory, BelievesTheTurnThatAClientTells) {
 }
 
 } // namespace
-} // namespace terrace::testing
+} // namespace terrace::test

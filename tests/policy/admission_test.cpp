@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace terrace::testing {
+namespace terrace::test {
 namespace {
 
 constexpr policy_time second = 1'000'000'000;
@@ -93,4 +93,4 @@ TEST_F(Admission, BeatsVictimTakesWhatThePolicyHasNotHeardOfYet) {
 }
 
 } // namespace
-} // namespace terrace::testing
+} // namespace terrace::test

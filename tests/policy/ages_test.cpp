@@ -5,8 +5,8 @@
 
 #include <tuple>
 
-namespace terrace::testing {
-namespace {
+namespace terrace::test {
+namespace ages_test {
 
 using namespace std::chrono_literals;
 
@@ -60,5 +60,5 @@ TEST_F(Ages, CountEvictionsAndNothingElse) {
   EXPECT_EQ(seen.evictions, (std::vector<recorded::event>{{0, 31}}));
 }
 
-} // namespace
-} // namespace terrace::testing
+} // namespace ages_test
+} // namespace terrace::test

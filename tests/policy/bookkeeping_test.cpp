@@ -6,7 +6,7 @@
 
 #include <random>
 
-namespace terrace::testing {
+namespace terrace::test {
 namespace {
 
 constexpr double bytes_max = 48;
@@ -89,4 +89,4 @@ INSTANTIATE_TEST_SUITE_P(Registry, Bookkeeping, ::testing::ValuesIn(eviction_pol
                          [](const auto& which) { return std::string(which.param); });
 
 } // namespace
-} // namespace terrace::testing
+} // namespace terrace::test

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace terrace::testing {
+namespace terrace::test {
 namespace {
 
 using chances = std::array<double, age_bins::count>;
@@ -59,4 +59,4 @@ TEST(Foresight, IsNeverLessThanTheValueWithoutIt) {
 }
 
 } // namespace
-} // namespace terrace::testing
+} // namespace terrace::test

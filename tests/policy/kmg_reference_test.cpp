@@ -11,7 +11,7 @@
 #include <random>
 #include <tuple>
 
-namespace terrace::testing {
+namespace terrace::test {
 namespace {
 
 /// The facts about a single chunk that requests ask for, resident or not.
@@ -106,4 +106,4 @@ TEST(KmgReference, NamesTheOldestUnlessAnotherIsClearlyWorthLess) {
 }
 
 } // namespace
-} // namespace terrace::testing
+} // namespace terrace::test

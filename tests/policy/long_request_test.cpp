@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace terrace::testing {
+namespace terrace::test {
 namespace {
 
 /// A table and its history, which records accesses as a tracker does.
@@ -128,4 +128,4 @@ TEST(LongRequest, WhatIsNotRememberedDoesNotCount) {
 }
 
 } // namespace
-} // namespace terrace::testing
+} // namespace terrace::test

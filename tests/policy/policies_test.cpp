@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace terrace::testing {
+namespace terrace::test {
 namespace {
 
 entry_key key(uint64_t n) { return {n, n}; }
@@ -235,4 +235,4 @@ TEST(Priority, FindsAPrefixWhosePrioritySankWhileASuffixHungOnIt) {
 }
 
 } // namespace
-} // namespace terrace::testing
+} // namespace terrace::test

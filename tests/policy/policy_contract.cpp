@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <random>
 
-namespace terrace::testing {
+namespace terrace::test {
 
 bool naive_forest::above(entry_key upper, entry_key lower) const {
   for (auto at = places.find(lower); at != places.end(); at = places.find(at->second.parent))
@@ -179,4 +179,4 @@ std::optional<std::string> broken_promise(policy_subject& subject, uint64_t seed
   return std::nullopt;
 }
 
-} // namespace terrace::testing
+} // namespace terrace::test

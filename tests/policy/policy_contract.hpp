@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace terrace::testing {
+namespace terrace::test {
 
 /// A forest of residents of two tiers as a map: slow and obvious. It forgets a link when no resident depends
 /// on it any more.
@@ -65,4 +65,4 @@ class policy_subject {
 /// otherwise the first broken one.
 std::optional<std::string> broken_promise(policy_subject& subject, uint64_t seed, int steps, uint64_t keys);
 
-} // namespace terrace::testing
+} // namespace terrace::test

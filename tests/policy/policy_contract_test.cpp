@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <random>
 
-namespace terrace::testing {
-namespace {
+namespace terrace::test {
+namespace policy_contract_test {
 
 entry_key key(uint64_t n) { return {n, n}; }
 
@@ -194,5 +194,5 @@ TEST(PolicyCanary, EveryBrokenPolicyFailsTheCheck) {
   EXPECT_TRUE(check(canary::flaw::gives_up_early));
 }
 
-} // namespace
-} // namespace terrace::testing
+} // namespace policy_contract_test
+} // namespace terrace::test

@@ -13,7 +13,7 @@
 #include <random>
 #include <tuple>
 
-namespace terrace::testing {
+namespace terrace::test {
 namespace {
 
 struct item {
@@ -273,4 +273,4 @@ TEST(References, ArePresentForEveryPolicy) {
 }
 
 } // namespace
-} // namespace terrace::testing
+} // namespace terrace::test

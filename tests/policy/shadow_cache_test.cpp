@@ -6,8 +6,8 @@
 
 #include <random>
 
-namespace terrace::testing {
-namespace {
+namespace terrace::test {
+namespace shadow_cache_test {
 
 entry_key key(uint64_t n) { return {n, n}; }
 
@@ -153,5 +153,5 @@ TEST_P(ShadowOf, EveryPolicyStaysWithinItsCapacity) {
 INSTANTIATE_TEST_SUITE_P(Registry, ShadowOf, ::testing::ValuesIn(eviction_policy_names()),
                          [](const auto& which) { return std::string(which.param); });
 
-} // namespace
-} // namespace terrace::testing
+} // namespace shadow_cache_test
+} // namespace terrace::test

@@ -8,8 +8,8 @@
 #include <random>
 #include <set>
 
-namespace terrace::testing {
-namespace {
+namespace terrace::test {
+namespace survival_model_test {
 
 TEST(AgeBins, HoldTheAgesBetweenTheirEdges) {
   EXPECT_EQ(age_bins::of(0), 0);
@@ -264,5 +264,5 @@ TEST(SurvivalModel, AUseIsWorthMoreWhileItIsToBeToldThatMostAreNotWorthIt) {
   EXPECT_LT(model.value(0, 10 * second), 2 * untold.value(0, 10 * second)) << "by then it would be known";
 }
 
-} // namespace
-} // namespace terrace::testing
+} // namespace survival_model_test
+} // namespace terrace::test

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 namespace terrace::remote {
-namespace {
+namespace presence_book_test {
 
 using namespace std::chrono_literals;
 using time_point = presence_book::time_point;
@@ -96,8 +96,8 @@ TEST(PresenceBook, ANewKeyReplacesTheOldestOfItsGroup) {
 }
 
 TEST(PresenceBook, NeverTellsWhatWasNotSaid) {
-  uint64_t seed = testing::test_seed();
-  SCOPED_TRACE(testing::seed_text(seed));
+  uint64_t seed = test::test_seed();
+  SCOPED_TRACE(test::seed_text(seed));
   std::mt19937_64 random(seed);
   presence_book book({.keys_max = 64});
   std::map<int, belief> said;
@@ -120,5 +120,5 @@ TEST(PresenceBook, NeverTellsWhatWasNotSaid) {
   EXPECT_GT(known, 5'000u);
 }
 
-} // namespace
+} // namespace presence_book_test
 } // namespace terrace::remote

@@ -11,7 +11,7 @@
 #include <set>
 
 namespace terrace::remote {
-namespace {
+namespace value_cipher_test {
 
 using header_block = std::array<std::byte, value_header_bytes>;
 
@@ -53,7 +53,7 @@ struct stored_value {
 };
 
 struct written {
-  remote_identity identity = terrace::remote::identity();
+  remote_identity identity = value_cipher_test::identity();
   uint64_t generation = 99;
   uint32_t part = 0;
 };
@@ -394,5 +394,5 @@ TEST_F(ValueCipher, ARealmThatEncryptsIsAnotherRealm) {
   EXPECT_TRUE(std::ranges::equal(encrypts.with_key(bytes_of(other)).cipher_key(), encrypts.cipher_key()));
 }
 
-} // namespace
+} // namespace value_cipher_test
 } // namespace terrace::remote

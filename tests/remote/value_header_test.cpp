@@ -9,7 +9,7 @@
 #include <cstring>
 
 namespace terrace::remote {
-namespace {
+namespace value_header_test {
 
 using header_block = std::array<std::byte, value_header_bytes>;
 
@@ -233,5 +233,5 @@ TEST(VerifyValue, EveryFaultHasItsOwnName) {
   EXPECT_EQ(std::unique(names.begin(), names.end()), names.end());
 }
 
-} // namespace
+} // namespace value_header_test
 } // namespace terrace::remote

@@ -26,10 +26,10 @@ struct turns_state {
   task<> progress;
   turn_wait wait;
 };
-using owner = caf::stateful_actor<turns_state>*;
+using turns_actor = caf::stateful_actor<turns_state>*;
 using events = std::shared_ptr<std::vector<int>>;
 
-task<> three_turns(owner self, events seen) {
+task<> three_turns(turns_actor self, events seen) {
   for (int turn = 1; turn < 3; ++turn) {
     seen->push_back(turn);
     co_await next_turn<go_on_notice>(self, self->state.wait);
@@ -38,7 +38,7 @@ task<> three_turns(owner self, events seen) {
 }
 
 /// Records a 0 for each message from others.
-caf::behavior turns_behavior(owner self, events seen) {
+caf::behavior turns_behavior(turns_actor self, events seen) {
   return {
       [self, seen](begin_turns) {
         self->state.progress = three_turns(self, seen);

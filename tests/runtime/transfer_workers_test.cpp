@@ -8,7 +8,7 @@
 #include <vector>
 
 namespace terrace::runtime {
-namespace {
+namespace transfer_workers_test {
 
 using test::make_outcome;
 using test::outcome;
@@ -60,5 +60,5 @@ TEST(TransferWorkers, WithoutThemTheOthersMoveBytes) {
   EXPECT_EQ(sys.pool().place_transfers().worker, 0u);
 }
 
-} // namespace
+} // namespace transfer_workers_test
 } // namespace terrace::runtime

@@ -18,7 +18,7 @@
 #include <vector>
 
 namespace terrace::simulation {
-namespace {
+namespace actor_scheduler_test {
 
 using namespace terrace::actors;
 using std::chrono::milliseconds;
@@ -112,7 +112,7 @@ class group_run {
   }
 
   void build() {
-    auto spec = terrace::testing::small_space();
+    auto spec = terrace::test::small_space();
     spec.pools[0].object_bytes = payload;
     in_ = std::make_shared<opened_space>(opened_space{space_id{1}, spec, spec.fingerprint()});
     auto load = std::make_shared<copier_load>();
@@ -265,5 +265,5 @@ TEST(ActorScheduler, OtherSeedsInterleaveAGroupInOtherWays) {
   EXPECT_EQ(answers.size(), 20U);
 }
 
-} // namespace
+} // namespace actor_scheduler_test
 } // namespace terrace::simulation

@@ -18,7 +18,7 @@ using std::chrono::nanoseconds;
 
 namespace {
 
-constexpr nanoseconds waits_for_daemon = std::chrono::milliseconds(10);
+constexpr nanoseconds waits_for_door = std::chrono::milliseconds(10);
 constexpr size_t line_end_bytes = 2;
 /// All replies of a test stay in the reader's buffer.
 constexpr resp::reply_limits limits{.text_bytes_max = 1 << 20, .buffer_bytes = 64 << 10};
@@ -129,7 +129,7 @@ void redis_client::act_later() {
   if (acting_ || left_ == 0)
     return;
   acting_ = true;
-  auto most = std::max(world_.all.thinks_most, connected() ? nanoseconds{} : waits_for_daemon);
+  auto most = std::max(world_.all.thinks_most, connected() ? nanoseconds{} : waits_for_door);
   world_.all.events.after(nanoseconds(random_.between(0, static_cast<uint64_t>(most.count()))), [this] {
     acting_ = false;
     act();

@@ -29,8 +29,8 @@ enum deed_of_redis : uint8_t {
   gone
 };
 constexpr std::array<uint32_t, 14> weights{20, 5, 25, 8, 8, 8, 4, 3, 3, 1, 1, 1, 1, 1};
-constexpr size_t asked_together = 48; ///< commands of a client that wait for their replies
-constexpr auto long_pause = std::chrono::seconds(5);
+constexpr size_t commands_together = 48; ///< commands of a client that wait for their replies
+constexpr auto command_pause = std::chrono::seconds(5);
 
 } // namespace
 
@@ -46,7 +46,7 @@ void redis_client::do_one() {
   size_t which = 0;
   while (draw >= mix_[which])
     draw -= mix_[which++];
-  if (asked_.size() >= asked_together && which < strange)
+  if (asked_.size() >= commands_together && which < strange)
     return;
   switch (which) {
     case set_one: return set(false);
@@ -275,7 +275,7 @@ void redis_client::be_hostile() {
 
 void redis_client::pause() {
   acting_ = true;
-  world_.all.events.after(long_pause, [this] {
+  world_.all.events.after(command_pause, [this] {
     acting_ = false;
     act_later();
   });

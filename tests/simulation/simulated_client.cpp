@@ -19,7 +19,7 @@ using protocol::kind;
 namespace {
 
 constexpr uint64_t slots = 16;
-constexpr int64_t loud = 20; ///< a loud client thinks so many times as fast
+constexpr int64_t loud_speed = 20; ///< a loud client thinks so many times as fast
 constexpr std::chrono::nanoseconds waits_for_daemon = std::chrono::milliseconds(10);
 
 } // namespace
@@ -202,7 +202,7 @@ void simulated_client::act_later() {
     return;
   acting_ = true;
   // Nobody asks a daemon that is away millions of times.
-  auto thinks = world_.thinks_most / (world_.loud_group == group_ ? loud : 1);
+  auto thinks = world_.thinks_most / (world_.loud_group == group_ ? loud_speed : 1);
   auto most = static_cast<uint64_t>(
       std::max(thinks, greeted() ? std::chrono::nanoseconds{} : waits_for_daemon).count());
   world_.events.after(std::chrono::nanoseconds(random_.between(0, most)), [this] {

@@ -16,7 +16,7 @@
 #include <vector>
 
 namespace terrace::simulation {
-namespace {
+namespace simulated_io_test {
 
 using runtime::completion;
 using runtime::io_code;
@@ -310,5 +310,5 @@ TEST(SimulatedIo, TheSameSeedDoesTheSame) {
   EXPECT_EQ(seen.size(), seeds);
 }
 
-} // namespace
+} // namespace simulated_io_test
 } // namespace terrace::simulation

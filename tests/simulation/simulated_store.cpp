@@ -27,7 +27,7 @@ using std::chrono::nanoseconds;
 namespace {
 
 /// All words of a command stay in the reader's buffer.
-constexpr resp::reader_limits limits{.word_bytes_max = 2 << 20, .command_bytes_max = 4 << 20};
+constexpr resp::reader_limits command_limits{.word_bytes_max = 2 << 20, .command_bytes_max = 4 << 20};
 /// Values of this length or more are objects; the shorter ones are tokens of clears.
 constexpr size_t object_bytes_least = 256;
 constexpr int waiting_connections = 16;
@@ -271,7 +271,7 @@ void simulated_store::accept() {
     client& made = clients_.emplace_back();
     made.number = ++last_client_;
     made.socket = std::move(socket);
-    made.reader = resp::command_reader(limits);
+    made.reader = resp::command_reader(command_limits);
     made.admitted = habits_.password.empty();
     events_.note({20, made.number});
   }

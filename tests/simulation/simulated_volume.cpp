@@ -13,7 +13,7 @@
 
 namespace terrace::simulation {
 
-using testing::fingerprint_of;
+using test::fingerprint_of;
 
 namespace {
 
@@ -105,7 +105,7 @@ void simulated_volume::take_found(const recovered_volume& found, volume_device& 
   extents_.clear();
   told_.clear();
   for (const index_record& object : found.objects) { // by generation: the newest object of a key stays
-    index_[{object.space, testing::chunk_of(object.chunk)}] = object;
+    index_[{object.space, test::chunk_of(object.chunk)}] = object;
     if (!model_.is_intact(device, journal_->block(), object))
       doubtful_.insert(object.generation);
   }
@@ -187,7 +187,7 @@ void simulated_volume::store() {
   name key{space, random_.below(chunks)};
   index_record record;
   record.space = space;
-  record.chunk = testing::digest_of(key.second);
+  record.chunk = test::digest_of(key.second);
   record.payload_bytes = static_cast<uint32_t>(random_.between(1, 6000));
   record.physical_bytes = physical_bytes_for(record.payload_bytes);
   auto place = free_place(record.physical_bytes);
@@ -214,11 +214,11 @@ void simulated_volume::publish(const index_record& record) {
   if (told_.insert(record.space).second)
     journal_->add(space_record(record.space, fingerprint_of(record.space)));
   journal_->add(record);
-  index_[{record.space, testing::chunk_of(record.chunk)}] = record;
+  index_[{record.space, test::chunk_of(record.chunk)}] = record;
 }
 
 void simulated_volume::stored(const index_record& record, bool good) {
-  name key{record.space, testing::chunk_of(record.chunk)};
+  name key{record.space, test::chunk_of(record.chunk)};
   being_stored_.erase(key);
   if (how_.planted == planted_error::published_unwritten)
     return;

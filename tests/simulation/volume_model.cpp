@@ -13,12 +13,12 @@
 
 namespace terrace::simulation {
 
-using testing::fingerprint_of;
+using test::fingerprint_of;
 
 namespace {
 
 std::string text_of(const index_record& record) {
-  return "object " + std::to_string(testing::chunk_of(record.chunk)) + " of space " +
+  return "object " + std::to_string(test::chunk_of(record.chunk)) + " of space " +
          std::to_string(record.space) + ", epoch " + std::to_string(epoch_of(record.generation)) +
          ", number " + std::to_string(record.generation & ((1ULL << generation_number_bits) - 1)) + ", at " +
          std::to_string(record.offset);
@@ -76,8 +76,8 @@ std::shared_ptr<aligned_buffer> object_bytes(const index_record& record, const s
     uint64_t word = content.next();
     std::memcpy(payload.data() + at, &word, std::min(sizeof word, payload.size() - at));
   }
-  encode(object_header{testing::identity_of(record, block.volume), record.payload_bytes,
-                       record.physical_bytes, payload_checksum(payload)},
+  encode(object_header{test::identity_of(record, block.volume), record.payload_bytes, record.physical_bytes,
+                       payload_checksum(payload)},
          std::span<std::byte, object_header_bytes>(bytes->data(), object_header_bytes));
   return bytes;
 }
@@ -152,7 +152,7 @@ size_t volume_model::check_objects(volume_reader& from, const recovered_volume& 
 
 bool volume_model::is_intact(volume_reader& from, const superblock& block, const index_record& record) {
   object_checker checker(from, block, 4 * disk_alignment_bytes);
-  if (checker.check(record, fingerprint_of(record.space)).state != object_state::intact)
+  if (checker.check(record, fingerprint_of(record.space)).state != stored_state::intact)
     return false;
   aligned_buffer bytes(record.physical_bytes);
   if (!from.read(block.layout.extents_begin + record.offset, bytes.bytes()))

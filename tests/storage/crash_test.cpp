@@ -43,7 +43,7 @@ void live(modelled_volume& volume, const history& how) {
 
 void crash_often(uint64_t seed, int volumes, int lives, const history& how,
                  const simulated_device::crash_faults& faults) {
-  SCOPED_TRACE(testing::seed_text(seed));
+  SCOPED_TRACE(test::seed_text(seed));
   std::mt19937_64 seeds(seed);
   size_t intact = 0;
   for (int s = 0; s < volumes && !::testing::Test::HasFailure(); ++s) {
@@ -56,7 +56,7 @@ void crash_often(uint64_t seed, int volumes, int lives, const history& how,
   EXPECT_GT(intact, 0U) << "a test in which nothing survives shows nothing";
 }
 
-const uint64_t seed = testing::test_seed();
+const uint64_t seed = test::test_seed();
 
 TEST(Crash, DeathOfTheProcessLosesOnlyWhatWasNotWritten) { crash_often(seed, 60, 8, {.checkpoints = 0}, {}); }
 
@@ -79,7 +79,7 @@ TEST(Crash, JournalsThatComeAroundManyTimes) {
 }
 
 TEST(Crash, FlippedBitsInTheMetadataCostObjectsAndNeverBytes) {
-  SCOPED_TRACE(testing::seed_text(seed));
+  SCOPED_TRACE(test::seed_text(seed));
   std::mt19937_64 seeds(seed);
   for (int s = 0; s < 60 && !HasFailure(); ++s) {
     modelled_volume volume(seeds());
@@ -95,7 +95,7 @@ TEST(Crash, FlippedBitsInTheMetadataCostObjectsAndNeverBytes) {
 }
 
 TEST(Crash, UnreadableBlocksCostTheirObjects) {
-  SCOPED_TRACE(testing::seed_text(seed));
+  SCOPED_TRACE(test::seed_text(seed));
   std::mt19937_64 seeds(seed);
   for (int s = 0; s < 100 && !HasFailure(); ++s) {
     modelled_volume volume(seeds());
@@ -111,7 +111,7 @@ TEST(Crash, UnreadableBlocksCostTheirObjects) {
 }
 
 TEST(Crash, AnOrderlyEndLosesNothing) {
-  SCOPED_TRACE(testing::seed_text(seed));
+  SCOPED_TRACE(test::seed_text(seed));
   std::mt19937_64 seeds(seed);
   for (int s = 0; s < 50 && !HasFailure(); ++s) {
     modelled_volume volume(seeds());

@@ -27,8 +27,8 @@ TEST(ExtentClaims, WhatOverlapsTakesNothing) {
 }
 
 TEST(ExtentClaims, AgreesWithAListOfBlocks) {
-  uint64_t seed = testing::test_seed();
-  SCOPED_TRACE(testing::seed_text(seed));
+  uint64_t seed = test::test_seed();
+  SCOPED_TRACE(test::seed_text(seed));
   std::mt19937_64 dice(seed);
   for (int round = 0; round < 50; ++round) {
     std::vector<bool> taken(300);

@@ -20,8 +20,8 @@ std::vector<index_record> with_generations(const std::vector<uint64_t>& generati
 }
 
 TEST(GenerationOrder, IsThatOfAStableSort) {
-  uint64_t seed = testing::test_seed();
-  SCOPED_TRACE(testing::seed_text(seed));
+  uint64_t seed = test::test_seed();
+  SCOPED_TRACE(test::seed_text(seed));
   std::mt19937_64 dice(seed);
   for (uint64_t range : {uint64_t{2}, uint64_t{1000}, uint64_t{1} << 41, UINT64_MAX}) {
     std::vector<uint64_t> generations(2000);

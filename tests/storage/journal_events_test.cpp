@@ -5,7 +5,7 @@
 namespace terrace {
 namespace {
 
-constexpr uint64_t arena_bytes = 1 << 20;
+constexpr uint64_t volume_bytes = 1 << 20;
 
 index_record object(uint64_t generation, uint64_t offset) {
   index_record r;
@@ -24,7 +24,7 @@ std::vector<index_record> published(const journal_events& events) {
 using list = std::vector<index_record>;
 
 TEST(JournalEvents, TheHighestGenerationOfAnOffsetCountsWhateverTheOrder) {
-  journal_events events(arena_bytes);
+  journal_events events(volume_bytes);
   for (const index_record& r :
        {object(5, 4096), object(3, 0), object(7, 4096), object(6, 4096), object(3, 0)})
     events.add(r);
@@ -34,7 +34,7 @@ TEST(JournalEvents, TheHighestGenerationOfAnOffsetCountsWhateverTheOrder) {
 }
 
 TEST(JournalEvents, ARemovalIsLaterThanThePublicationOfItsGeneration) {
-  journal_events events(arena_bytes);
+  journal_events events(volume_bytes);
   events.add(removal_of(object(3, 0)));
   events.add(object(3, 0));
   events.add(removal_of(object(3, 8192)));
@@ -44,7 +44,7 @@ TEST(JournalEvents, ARemovalIsLaterThanThePublicationOfItsGeneration) {
 }
 
 TEST(JournalEvents, SupersedeWhatIsNotNewerAtTheirOffset) {
-  journal_events events(arena_bytes);
+  journal_events events(volume_bytes);
   events.add(removal_of(object(5, 4096)));
   events.settle();
   EXPECT_TRUE(events.supersedes(object(4, 4096)));
@@ -55,11 +55,11 @@ TEST(JournalEvents, SupersedeWhatIsNotNewerAtTheirOffset) {
 }
 
 TEST(JournalEvents, CountBeyondTheArenaToo) {
-  journal_events events(arena_bytes);
-  events.add(object(5, 2 * arena_bytes));
+  journal_events events(volume_bytes);
+  events.add(object(5, 2 * volume_bytes));
   events.settle();
-  EXPECT_TRUE(events.supersedes(object(4, 2 * arena_bytes)));
-  EXPECT_FALSE(events.supersedes(object(4, 3 * arena_bytes)));
+  EXPECT_TRUE(events.supersedes(object(4, 2 * volume_bytes)));
+  EXPECT_FALSE(events.supersedes(object(4, 3 * volume_bytes)));
   EXPECT_EQ(published(events).size(), 1u);
 }
 

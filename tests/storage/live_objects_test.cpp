@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace terrace {
-namespace {
+namespace live_objects_test {
 
 index_record object(uint64_t generation, uint8_t chunk, uint32_t payload_bytes = 1000, uint32_t space = 1) {
   index_record r;
@@ -63,5 +63,5 @@ TEST(LiveObjects, AreSummedBySpaceAndBySize) {
   EXPECT_EQ(sizes[2].sum, (object_sum{2, 4097 + 8192, 2 * 12288}));
 }
 
-} // namespace
+} // namespace live_objects_test
 } // namespace terrace

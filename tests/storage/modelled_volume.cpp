@@ -9,7 +9,7 @@
 
 namespace terrace {
 
-using namespace testing;
+using namespace test;
 
 modelled_volume::modelled_volume(uint64_t seed) : dice_(seed), device_(file_bytes) {
   superblock block;
@@ -75,7 +75,7 @@ void modelled_volume::store(uint32_t space, uint64_t chunk) {
 /// Checks the object as a load would. An object that passes and is not the stored one must never occur.
 bool modelled_volume::is_intact(const index_record& record) {
   object_checker checker(device_, journal_->block(), 2 * disk_alignment_bytes);
-  if (checker.check(record, fingerprint_of(record.space)).state != object_state::intact)
+  if (checker.check(record, fingerprint_of(record.space)).state != stored_state::intact)
     return false;
   aligned_buffer bytes(record.physical_bytes);
   EXPECT_TRUE(device_.read(journal_->block().layout.extents_begin + record.offset, bytes.bytes()));

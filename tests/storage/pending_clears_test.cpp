@@ -13,7 +13,7 @@
 #include <iterator>
 
 namespace terrace {
-namespace {
+namespace pending_clears_test {
 
 using outcome = pending_clears::outcome;
 
@@ -47,8 +47,6 @@ struct PendingClears : testing::Test {
 };
 
 const std::vector<pending_clear> everything{{}};
-
-} // namespace
 
 TEST_F(PendingClears, AreNoneWhereNothingWasRemembered) {
   EXPECT_TRUE(of(0).empty());
@@ -180,4 +178,5 @@ TEST_F(PendingClears, ARecordThatCannotBeReadIsAnError) {
   EXPECT_FALSE(clears.of(files));
 }
 
+} // namespace pending_clears_test
 } // namespace terrace

@@ -7,7 +7,7 @@
 #include <vector>
 
 namespace terrace {
-namespace {
+namespace record_block_test {
 
 using bytes_4k = std::array<std::byte, record_block_bytes>;
 
@@ -85,5 +85,5 @@ TEST(RecordBlock, BlocksOfAnotherStoreOrKindAreNotRead) {
   EXPECT_EQ(read_block(block_kind::image, own, bytes).state, block_state::foreign);
 }
 
-} // namespace
+} // namespace record_block_test
 } // namespace terrace

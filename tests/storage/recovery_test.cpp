@@ -9,7 +9,7 @@
 #include <algorithm>
 
 namespace terrace {
-namespace {
+namespace recovery_test {
 
 constexpr uint64_t file_bytes = 1 << 20;
 
@@ -226,5 +226,5 @@ TEST_F(Recovery, ACheckpointThatClaimsMoreThanItsAreaHoldsIsNone) {
   EXPECT_EQ(found.position.checkpoint_number, 0u);
 }
 
-} // namespace
+} // namespace recovery_test
 } // namespace terrace

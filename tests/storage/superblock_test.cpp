@@ -7,7 +7,7 @@
 #include <algorithm>
 
 namespace terrace {
-namespace {
+namespace superblock_test {
 
 using bytes_4k = std::array<std::byte, superblock_bytes>;
 using both_copies = std::array<std::byte, 2 * superblock_bytes>;
@@ -159,5 +159,5 @@ TEST(Superblock, WithoutRoomForOneMoreSpaceAllIsForgotten) {
   EXPECT_EQ(floor_of(block, {9}), block.epoch);
 }
 
-} // namespace
+} // namespace superblock_test
 } // namespace terrace

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 namespace terrace {
-namespace {
+namespace volume_inspection_test {
 
 constexpr uint64_t file_bytes = 2 << 20;
 
@@ -19,7 +19,7 @@ class StoreInspection : public ::testing::Test {
   }
 
   simulated_device device_{0};
-  testing::volume_builder store_{device_, file_bytes};
+  test::volume_builder store_{device_, file_bytes};
 };
 
 TEST_F(StoreInspection, FindsIdentityObjectsAndSpaces) {
@@ -96,5 +96,5 @@ TEST_F(StoreInspection, RefusesWhatIsNoStore) {
   EXPECT_EQ(is.error().code, errc::not_found);
 }
 
-} // namespace
+} // namespace volume_inspection_test
 } // namespace terrace

@@ -13,7 +13,7 @@
 #include <set>
 
 namespace terrace {
-namespace {
+namespace volume_resize_test {
 
 constexpr uint64_t mebibyte = 1 << 20;
 
@@ -29,9 +29,9 @@ chunks intact_chunks(simulated_device& device) {
     return intact;
   object_checker checker(device, is->block, 64 << 10);
   for (const index_record& object : is->found.objects) {
-    auto found = checker.check(object, testing::fingerprint_of(object.space));
-    EXPECT_EQ(found.state, object_state::intact) << found.why;
-    intact.insert(testing::chunk_of(object.chunk));
+    auto found = checker.check(object, test::fingerprint_of(object.space));
+    EXPECT_EQ(found.state, stored_state::intact) << found.why;
+    intact.insert(test::chunk_of(object.chunk));
   }
   return intact;
 }
@@ -50,19 +50,19 @@ struct filled_volume {
   chunks all() const {
     chunks list;
     for (const auto& [offset, object] : volume.objects())
-      list.insert(testing::chunk_of(object.chunk));
+      list.insert(test::chunk_of(object.chunk));
     return list;
   }
   /// Frees every n-th extent.
   void thin(uint64_t n) {
     auto objects = volume.objects();
     for (const auto& [offset, object] : objects)
-      if (testing::chunk_of(object.chunk) % n != 0)
+      if (test::chunk_of(object.chunk) % n != 0)
         volume.remove(object);
   }
 
   std::unique_ptr<simulated_device> device;
-  testing::volume_builder volume;
+  test::volume_builder volume;
 };
 
 void expect_layout_for(simulated_device& device, uint64_t capacity_bytes) {
@@ -201,8 +201,8 @@ class StoreResizeCrash : public ::testing::TestWithParam<resizing_case> {};
 /// After every single step the volume is there with all objects that have room; and resizing again completes it.
 TEST_P(StoreResizeCrash, LosesNothingWhereverItDies) {
   const resizing_case& how = GetParam();
-  uint64_t seed = testing::test_seed();
-  SCOPED_TRACE(testing::seed_text(seed));
+  uint64_t seed = test::test_seed();
+  SCOPED_TRACE(test::seed_text(seed));
   std::mt19937_64 dice(seed);
   chunks expected;
   {
@@ -240,5 +240,5 @@ INSTANTIATE_TEST_SUITE_P(
                       resizing_case{"shrinking_and_dropping", 6 * mebibyte, 2 * mebibyte, 1, true}),
     [](const auto& of) { return std::string(of.param.name); });
 
-} // namespace
+} // namespace volume_resize_test
 } // namespace terrace

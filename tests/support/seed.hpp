@@ -7,7 +7,7 @@
 #include <random>
 #include <string>
 
-namespace terrace::testing {
+namespace terrace::test {
 
 inline uint64_t test_seed() {
   if (const char* given = std::getenv("TERRACE_TEST_SEED"))
@@ -20,4 +20,4 @@ inline std::string seed_text(uint64_t seed) {
   return "run again with TERRACE_TEST_SEED=" + std::to_string(seed);
 }
 
-} // namespace terrace::testing
+} // namespace terrace::test

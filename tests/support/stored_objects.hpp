@@ -14,7 +14,7 @@
 #include <stdexcept>
 #include <vector>
 
-namespace terrace::testing {
+namespace terrace::test {
 
 inline space_fingerprint fingerprint_of(uint32_t space) { return {static_cast<uint8_t>(space), 0x77}; }
 
@@ -145,4 +145,4 @@ class volume_builder {
   uint64_t next_generation_ = 0;
 };
 
-} // namespace terrace::testing
+} // namespace terrace::test

@@ -27,7 +27,7 @@ struct simulated {
     disk_latency_s = log_uniform(20e-6, latency_max_s);
   }
 
-  space_spec spec = terrace::testing::small_space();
+  space_spec spec = terrace::test::small_space();
   double tokens_per_s = 1;
   double disk_bytes_per_s = 1;
   double disk_latency_s = 0; ///< latency of each request
@@ -123,8 +123,8 @@ std::string describe(const simulated& of) {
 } // namespace
 
 TEST(RecomputeReplay, IsNeverSlowerThanWithoutTheDiskNorThanWithAllOfIt) {
-  auto seed = terrace::testing::test_seed();
-  SCOPED_TRACE(terrace::testing::seed_text(seed));
+  auto seed = terrace::test::test_seed();
+  SCOPED_TRACE(terrace::test::seed_text(seed));
   size_t slow_runs = 0, fast_runs = 0;
   for (uint64_t run = 0; run < 400; ++run) {
     simulated client(seed + run);
@@ -144,8 +144,8 @@ TEST(RecomputeReplay, IsNeverSlowerThanWithoutTheDiskNorThanWithAllOfIt) {
 /// The seek time of a disk is part of the measured speed. Then short reads take longer than expected and long
 /// ones less. More could be read, but the result is not slower than without the disk.
 TEST(RecomputeReplay, WithALatencyOfMillisecondsItIsNotSlowerThanWithoutTheDisk) {
-  auto seed = terrace::testing::test_seed();
-  SCOPED_TRACE(terrace::testing::seed_text(seed));
+  auto seed = terrace::test::test_seed();
+  SCOPED_TRACE(terrace::test::seed_text(seed));
   for (uint64_t run = 0; run < 200; ++run) {
     simulated client(seed + run, 2e-3);
     double start = client.now;
@@ -157,7 +157,7 @@ TEST(RecomputeReplay, WithALatencyOfMillisecondsItIsNotSlowerThanWithoutTheDisk)
 
 /// The first test can fail: it does without the choice.
 TEST(RecomputeReplay, WithoutTheChoiceASlowDiskMakesItSlower) {
-  simulated client(terrace::testing::test_seed());
+  simulated client(terrace::test::test_seed());
   client.chooses = false;
   client.spec.pools[0].object_bytes = 8 << 20;
   client.tokens_per_s = 10'000;
@@ -170,7 +170,7 @@ TEST(RecomputeReplay, WithoutTheChoiceASlowDiskMakesItSlower) {
 
 /// Each change costs at most the reads before it is noticed: the requests of a few seconds.
 TEST(RecomputeReplay, ADiskThatBecomesFastAgainIsUsedAgain) {
-  simulated client(terrace::testing::test_seed());
+  simulated client(terrace::test::test_seed());
   client.spec.pools[0].object_bytes = 2 << 20;
   client.tokens_per_s = 100'000; // 2.56 ms per chunk, as a disk of 820 MB/s reads it
   client.disk_bytes_per_s = 20e6;

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace terrace::testing {
+namespace terrace::test {
 
 /// The bytes that an object of the space takes in an arena.
 inline constexpr uint64_t object = physical_bytes_for(1 << 20);
@@ -37,4 +37,4 @@ inline shadow_use use_of(const space_ptr& in, std::initializer_list<int> chunks,
   return {in, prefix, {}, inference, {}, {}};
 }
 
-} // namespace terrace::testing
+} // namespace terrace::test

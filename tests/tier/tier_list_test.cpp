@@ -9,7 +9,7 @@
 
 using namespace terrace;
 
-namespace {
+namespace tier_list_test {
 
 struct index_of {
   bool none = false;
@@ -34,8 +34,6 @@ std::vector<tier_kind> kinds_searched(const std::vector<entry>& all) {
 }
 
 uint32_t only(tier_kind kind) { return 1U << static_cast<unsigned>(kind); }
-
-} // namespace
 
 TEST(TierList, IsInTheOrderOfSpeed) {
   tier_list<entry> list;
@@ -99,3 +97,5 @@ TEST(SearchedTiers, AreEverythingUnlessATierMayHaveMore) {
   EXPECT_FALSE(both.everything(all));
   EXPECT_FALSE(searched_tiers(all, only(tier_kind::host)).everything(all));
 }
+
+} // namespace tier_list_test

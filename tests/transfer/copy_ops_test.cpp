@@ -148,8 +148,8 @@ struct SealedObjects : ::testing::Test {
   static constexpr uint64_t payload = 5000;
   static constexpr uint64_t physical = physical_bytes_for(payload);
 
-  space_ptr in = std::make_shared<opened_space>(opened_space{space_id{1}, terrace::testing::small_space(),
-                                                             terrace::testing::small_space().fingerprint()});
+  space_ptr in = std::make_shared<opened_space>(
+      opened_space{space_id{1}, terrace::test::small_space(), terrace::test::small_space().fingerprint()});
   std::vector<std::byte> memory = std::vector<std::byte>(2 * physical, std::byte{0x5a});
   volume_id volume = random_volume_id();
   std::vector<sealed_object> objects;

@@ -19,7 +19,7 @@
 using namespace terrace;
 using namespace terrace::test;
 
-namespace {
+namespace copy_parts_test {
 
 constexpr uint64_t page = 4096;
 constexpr uint64_t mebibyte = 1 << 20;
@@ -67,8 +67,6 @@ struct CopyParts : ::testing::Test {
   }
   uint32_t arrived() { return client.values(1).front(); }
 };
-
-} // namespace
 
 TEST_F(CopyParts, AShortCopyIsNotDivided) {
   EXPECT_EQ(copy_parts_max(copy({page})), 1u);
@@ -174,8 +172,8 @@ TEST_F(CopyParts, OfARequestThatEndsAllEnd) {
 
 // Layouts at random: what the parts move and sum is what the whole does.
 TEST_F(CopyParts, MoveWhatTheWholeMoves) {
-  const uint64_t seed = terrace::testing::test_seed();
-  SCOPED_TRACE(terrace::testing::seed_text(seed));
+  const uint64_t seed = terrace::test::test_seed();
+  SCOPED_TRACE(terrace::test::seed_text(seed));
   std::mt19937_64 random(seed);
   auto up_to = [&](uint64_t most) { return random() % most + 1; };
   for (int round = 0; round < 200; ++round) {
@@ -246,16 +244,12 @@ TEST_F(CopyParts, AnswersAreJoinedInTheOrderOfTheParts) {
 
 // ---- first loads ----
 
-namespace {
-
 std::vector<uint64_t> begins(const std::vector<copy_request>& parts) {
   std::vector<uint64_t> all;
   for (const copy_request& part : parts)
     all.push_back(part.runs->pieces(part.objects[0].number, part.range_of(0)).next()->region_offset);
   return all;
 }
-
-} // namespace
 
 TEST_F(CopyParts, OfAFirstLoadBeginAtLargePages) {
   auto populator = std::make_shared<region_populator>();
@@ -290,3 +284,5 @@ TEST_F(CopyParts, OfAFirstLoadWithGapsAreDividedAnywhere) {
   what.outside = {.data = region.data(), .bytes = region.size(), .ahead = &ahead};
   EXPECT_EQ(parts_of(what, 4).size(), 4u);
 }
+
+} // namespace copy_parts_test

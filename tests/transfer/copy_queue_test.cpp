@@ -27,8 +27,8 @@ struct CopyQueue : ::testing::Test {
   copy_queue line{8 * mebibyte};
   std::vector<std::byte> inside = std::vector<std::byte>(16 * mebibyte);
   std::vector<std::byte> region = std::vector<std::byte>(32 * mebibyte, std::byte{7});
-  space_ptr in = std::make_shared<opened_space>(opened_space{space_id{1}, terrace::testing::small_space(),
-                                                             terrace::testing::small_space().fingerprint()});
+  space_ptr in = std::make_shared<opened_space>(
+      opened_space{space_id{1}, terrace::test::small_space(), terrace::test::small_space().fingerprint()});
   std::vector<uint64_t> done; ///< connections, in the order in which their copies ended
 
   bool ahead = false; ///< of demand: the requests made from now on

@@ -16,7 +16,7 @@
 using namespace terrace;
 using namespace terrace::test;
 
-namespace {
+namespace first_load_test {
 
 constexpr uint64_t mebibyte = 1 << 20;
 
@@ -74,8 +74,6 @@ struct FirstLoads : ::testing::Test {
     return made;
   }();
 };
-
-} // namespace
 
 TEST_F(FirstLoads, AskForTheLargePagesThatTheyWriteAsAWhole) {
   const uint64_t loaded = 6 * mebibyte + 777;
@@ -168,3 +166,5 @@ TEST_F(FirstLoads, ThroughADescriptorMapNothing) {
   EXPECT_EQ(answer.bytes, 4 * mebibyte);
   EXPECT_TRUE(asked_for.empty());
 }
+
+} // namespace first_load_test

@@ -9,7 +9,7 @@
 #include <vector>
 
 namespace terrace {
-namespace {
+namespace io_scheduler_test {
 
 constexpr uint64_t kib = 1024;
 constexpr uint64_t mib = 1024 * kib;
@@ -249,8 +249,8 @@ TEST(IoShares, EveryClassHasAName) {
 }
 
 TEST(IoShares, WhateverComesTheLimitsHoldAndEverythingGetsDone) {
-  uint64_t seed = terrace::testing::test_seed();
-  SCOPED_TRACE(terrace::testing::seed_text(seed));
+  uint64_t seed = terrace::test::test_seed();
+  SCOPED_TRACE(terrace::test::seed_text(seed));
   std::mt19937_64 random(seed);
   for (int round = 0; round < 50; ++round) {
     io_limits limits;
@@ -282,5 +282,5 @@ TEST(IoShares, WhateverComesTheLimitsHoldAndEverythingGetsDone) {
   }
 }
 
-} // namespace
+} // namespace io_scheduler_test
 } // namespace terrace

@@ -497,11 +497,11 @@ TEST_F(LoadWindow, ArrivalsAreThoseOfItsWholeChunks) {
   EXPECT_EQ(std::tuple(arrived.first, arrived.count, arrived.chunks), std::tuple(0U, 2U, 2U));
 }
 
-struct some_page final : device_memory {};
+struct a_page final : device_memory {};
 
 TEST_F(LoadWindow, TheLastChunksBringTheGenerations) {
   of.objects_per_chunk = 2;
-  of.generations = {std::make_shared<some_page>(), 8, 2, 5};
+  of.generations = {std::make_shared<a_page>(), 8, 2, 5};
   load_window window(plan, unlimited);
   ASSERT_EQ(window.add_present(acquired("#####.##"), none), step::ready);
   EXPECT_EQ(window.copy().generations.page, nullptr) << "not all have arrived";

@@ -9,7 +9,7 @@
 using namespace terrace;
 using namespace terrace::test;
 
-namespace {
+namespace passage_test {
 
 constexpr uint64_t payload = 4096;
 constexpr uint64_t physical = 8192;
@@ -52,8 +52,6 @@ struct Passage : ::testing::Test {
     return made;
   }
 };
-
-} // namespace
 
 TEST_F(Passage, KnowsWhatTiersBelowHave) {
   EXPECT_TRUE(pass.has(0));
@@ -222,3 +220,5 @@ TEST_F(Passage, IsWorkInProgressUntilItsBytesAreLetGo) {
   EXPECT_EQ(then, before + 1) << "the bytes first";
   EXPECT_EQ(work_mark::now().in_progress, before);
 }
+
+} // namespace passage_test

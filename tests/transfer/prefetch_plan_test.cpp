@@ -42,8 +42,8 @@ prefix_plan plan_of(const space_spec& spec, const std::string& objects) {
 
 struct PrefetchPlan : ::testing::Test {
   prefetch_plan make(const std::string& found) {
-    auto plan = plan_of(terrace::testing::small_space(), found);
-    return {subject(terrace::testing::small_space(), found.size()), plan, plan, window_bytes};
+    auto plan = plan_of(terrace::test::small_space(), found);
+    return {subject(terrace::test::small_space(), found.size()), plan, plan, window_bytes};
   }
   static std::vector<bool> all(const prefetch_plan::window& of) {
     return std::vector<bool>(of.objects->size(), true);
@@ -109,7 +109,7 @@ TEST_F(PrefetchPlan, TheFirstReasonToStopCounts) {
 }
 
 TEST_F(PrefetchPlan, AChainIsCutToTheRoomForWhatIsRead) {
-  auto spec = terrace::testing::small_space();
+  auto spec = terrace::test::small_space();
   auto found = plan_of(spec, "hhdhdd");
   uint64_t each = physical_bytes_for(1 << 20);
   EXPECT_EQ(chunks_that_fit(spec, found, 3 * each), 6u);
@@ -129,7 +129,7 @@ TEST_F(PrefetchPlan, AChainIsCutToTheRoomForWhatIsRead) {
 }
 
 TEST_F(PrefetchPlan, BringsAllRanksAndOnlyTheLastStates) {
-  auto spec = terrace::testing::mixed_space(); // kv on two ranks, a shared one, a state on two ranks
+  auto spec = terrace::test::mixed_space(); // kv on two ranks, a shared one, a state on two ranks
   auto found = plan_of(spec, "ddd..dddddddddd");
   ASSERT_EQ(found.found_chunks, 3u);
   prefetch_plan planned(subject(spec, 3), found, found, window_bytes);
@@ -144,8 +144,8 @@ TEST_F(PrefetchPlan, BringsAllRanksAndOnlyTheLastStates) {
 
 TEST_F(PrefetchPlan, AnnouncesWhatIsDeliveredOnceAndNothingAfterItsEnd) {
   client_counters client;
-  auto plan = plan_of(terrace::testing::small_space(), "dddddddd");
-  auto of = subject(terrace::testing::small_space(), 8);
+  auto plan = plan_of(terrace::test::small_space(), "dddddddd");
+  auto of = subject(terrace::test::small_space(), 8);
   of.arrivals = client.first(1);
   prefetch_plan planned(of, plan, plan, window_bytes);
   auto first = *planned.next(), second = *planned.next(), third = *planned.next(), fourth = *planned.next();

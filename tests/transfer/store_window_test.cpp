@@ -8,7 +8,7 @@
 using namespace terrace;
 using namespace terrace::test;
 
-namespace {
+namespace store_window_test {
 
 constexpr uint64_t payload = 4096;
 constexpr uint64_t physical = 8192;
@@ -32,8 +32,6 @@ struct StoreWindow : ::testing::Test {
     return made;
   }
 };
-
-} // namespace
 
 TEST_F(StoreWindow, AsksForSpaceAndCreditForAllItsObjects) {
   EXPECT_EQ(window.physical_bytes(), 4 * physical_bytes_for(payload));
@@ -123,3 +121,5 @@ TEST_F(StoreWindow, AChunkIsStoredIfAnyOfItsObjectsWasCopied) {
   EXPECT_EQ(chunks.stored, 1u);
   EXPECT_EQ(chunks.present, 1u);
 }
+
+} // namespace store_window_test

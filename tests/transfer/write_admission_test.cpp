@@ -8,7 +8,7 @@
 using namespace terrace;
 using namespace terrace::test;
 
-namespace {
+namespace write_admission_test {
 
 constexpr uint64_t payload = 4096;
 const uint64_t physical = physical_bytes_for(payload);
@@ -34,8 +34,6 @@ write_plan made(size_t objects) {
 write_admission admission(const admission_rules& rules, std::shared_ptr<offers_again> looks = nullptr) {
   return {tier_kind::disk, rules, nullptr, std::move(looks), begin};
 }
-
-} // namespace
 
 TEST(WriteAdmission, AsksNobodyIfEverythingIsAdmitted) {
   auto all = admission({});
@@ -102,3 +100,5 @@ TEST(WriteAdmission, LoadsLookAgainOnlyWhereSomethingMayHaveBeenRefused) {
   ASSERT_TRUE(full);
   EXPECT_FALSE(*full) << "until the tier is full";
 }
+
+} // namespace write_admission_test

@@ -10,7 +10,7 @@
 using namespace terrace;
 using namespace terrace::test;
 
-namespace {
+namespace write_plan_test {
 
 constexpr uint64_t payload = 4096;
 const uint64_t physical = physical_bytes_for(payload);
@@ -55,8 +55,6 @@ struct WritePlan : ::testing::Test {
 };
 
 using state = acquired_state;
-
-} // namespace
 
 TEST_F(WritePlan, WantsWhatIsHeldInHostMemory) {
   auto plan = make(3, {1});
@@ -203,3 +201,5 @@ TEST_F(WritePlan, ItsEndIsToldToWhoeverAsked) {
   EXPECT_EQ(told, 1u);
   plan.end(); // once
 }
+
+} // namespace write_plan_test

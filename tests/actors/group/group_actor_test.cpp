@@ -92,7 +92,7 @@ TEST_F(GroupActor, TheSameSpecIsTheSameSpaceForAll) {
     settle();
     return **answer;
   };
-  auto spec = terrace::testing::small_space();
+  auto spec = terrace::test::small_space();
   auto first = open(spec);
   ASSERT_EQ(first.failure.code, errc::ok) << first.failure.text;
   EXPECT_EQ(open(spec).opened, first.opened);
@@ -104,7 +104,7 @@ TEST_F(GroupActor, TheSameSpecIsTheSameSpaceForAll) {
 
 TEST_F(GroupActor, AnIsolatedGroupRefusesDigestsThatCanBeForged) {
   auto isolated = spawn_group(sys, {.isolated = true});
-  auto spec = terrace::testing::small_space();
+  auto spec = terrace::test::small_space();
   spec.algorithm = hash_algorithm::xxh3_128;
   auto answer = ask<open_space_answer>(isolated, open_space_request{spec});
   settle();

@@ -71,8 +71,8 @@ class SessionActor : public group_fixture {
   size_t sessions() { return asked<sessions_answer>(group_, sessions_request{}).count; }
   bool alive(const session_actor& of) { return use(of).failure.code != errc::internal; }
   session_state_ptr state_of(size_t tokens) {
-    return terrace::testing::run_turn(in_->spec, *hasher_, std::make_shared<const session_state>(),
-                                      {0, {}, terrace::testing::tokens_from(1, tokens), {}})
+    return terrace::test::run_turn(in_->spec, *hasher_, std::make_shared<const session_state>(),
+                                   {0, {}, terrace::test::tokens_from(1, tokens), {}})
         ->after;
   }
   /// A turn after which the session holds a lease.
@@ -90,7 +90,7 @@ class SessionActor : public group_fixture {
   }
 
   space_registry spaces_{{.spaces_max = 2}};
-  space_ptr in_ = spaces_.open(terrace::testing::small_space()).value(); // chunks of 64
+  space_ptr in_ = spaces_.open(terrace::test::small_space()).value(); // chunks of 64
   std::unique_ptr<token_hasher> hasher_ = make_token_hasher(in_->spec);
   std::shared_ptr<lease_ledger> leases_;
   account_ptr held_;

@@ -16,7 +16,7 @@ using namespace terrace::actors::test;
 using namespace std::chrono_literals;
 using runtime::io_code;
 
-namespace {
+namespace supervisor_actor_test {
 
 constexpr uint64_t mebibyte = 1 << 20;
 
@@ -110,8 +110,6 @@ struct Supervisor : socket_fixture<terrace::test::actor_fixture> {
     settle();
   }
 };
-
-} // namespace
 
 TEST_F(Supervisor, IsReadyOnceAndServes) {
   start();
@@ -277,3 +275,5 @@ TEST_F(Supervisor, StopsTheDaemonWhenAnActorOfItDies) {
   EXPECT_TRUE(client.ended());
   EXPECT_EQ(finished, std::vector<bool>{false});
 }
+
+} // namespace supervisor_actor_test

@@ -7,10 +7,10 @@
 namespace terrace::actors {
 namespace {
 
-using testing::chunk;
-using testing::object;
-using testing::space;
-using testing::use_of;
+using test::chunk;
+using test::object;
+using test::space;
+using test::use_of;
 
 struct Shadow : terrace::test::actor_fixture {
   shadow_actor start(std::vector<shadow_plan> plans, clock_source clock = clock_source::steady) {

@@ -11,7 +11,7 @@ using namespace terrace;
 using namespace terrace::actors;
 using namespace terrace::actors::test;
 
-namespace {
+namespace tier_victims_test {
 
 constexpr uint64_t page = 4096;
 constexpr uint64_t small = physical_bytes_for(page); // of an object of one page
@@ -98,8 +98,6 @@ struct TierVictims : terrace::test::actor_fixture {
     return order;
   }
 };
-
-} // namespace
 
 TEST_F(TierVictims, AsksForFourTimesTheBytesWhenThoseNamedAreNoRun) {
   script->order = scattered();
@@ -218,3 +216,5 @@ TEST_F(TierVictims, RefusesToRetireWhatIsNoSegment) {
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->failure.code, errc::bad_request);
 }
+
+} // namespace tier_victims_test

@@ -273,8 +273,8 @@ TEST_F(GiveBack, AtTheEndEverythingIsWrittenDown) {
 }
 
 TEST_F(GiveBack, WhateverHappensTheBytesAreRightAndNothingIsLeftHeld) {
-  uint64_t seed = terrace::testing::test_seed();
-  SCOPED_TRACE(terrace::testing::seed_text(seed));
+  uint64_t seed = terrace::test::test_seed();
+  SCOPED_TRACE(terrace::test::seed_text(seed));
   std::mt19937_64 random(seed);
   auto below = [&](uint64_t n) { return random() % n; };
   begin(demotion_mode::write_back, {.host_objects = 12, .disk_objects = 24});

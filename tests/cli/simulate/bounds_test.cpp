@@ -61,8 +61,8 @@ TEST(BeladyBound, MayRefuseAChunk) {
 }
 
 TEST(BeladyBound, IsTheBestOfAllChoicesOnTinyTraces) {
-  uint64_t seed = testing::test_seed();
-  SCOPED_TRACE(testing::seed_text(seed));
+  uint64_t seed = test::test_seed();
+  SCOPED_TRACE(test::seed_text(seed));
   std::mt19937_64 random(seed);
   for (int round = 0; round < 60; ++round) {
     workload w = drawn_workload(random, {.requests = 9, .depth_max = 3, .branches = 2});
@@ -75,8 +75,8 @@ TEST(BeladyBound, IsTheBestOfAllChoicesOnTinyTraces) {
 }
 
 TEST(BeladyBound, NeverLosesByMoreRoomAndEndsAtTheInfiniteCache) {
-  uint64_t seed = testing::test_seed();
-  SCOPED_TRACE(testing::seed_text(seed));
+  uint64_t seed = test::test_seed();
+  SCOPED_TRACE(test::seed_text(seed));
   std::mt19937_64 random(seed);
   workload w = drawn_workload(random, {.requests = 400, .depth_max = 8, .branches = 2});
   belady_bound bound(w);
@@ -94,8 +94,8 @@ TEST(InfiniteCache, CountsWhatWasSeenBefore) {
 }
 
 TEST(InfiniteCache, IsThatOfASet) {
-  uint64_t seed = testing::test_seed();
-  SCOPED_TRACE(testing::seed_text(seed));
+  uint64_t seed = test::test_seed();
+  SCOPED_TRACE(test::seed_text(seed));
   std::mt19937_64 random(seed);
   workload w = drawn_workload(random, {.requests = 300, .depth_max = 6, .branches = 3});
   std::set<chunk> seen;

@@ -131,8 +131,8 @@ TEST(OneTier, AStoreLeavesNoGapBeforeWhatItKeeps) {
 TEST(OneTier, ChainsLongerThanTheTierNeverPassItsCapacity) {
   // Each request finds what an earlier one left of its chain: the room for the beginning of a chain is made
   // from its end, even from chunks in the window that is being stored.
-  uint64_t seed = testing::test_seed();
-  SCOPED_TRACE(testing::seed_text(seed));
+  uint64_t seed = test::test_seed();
+  SCOPED_TRACE(test::seed_text(seed));
   std::mt19937_64 random(seed);
   for (std::string_view policy : eviction_policy_names())
     for (uint64_t capacity : {4U, 16U, 50U}) {
@@ -163,8 +163,8 @@ TEST(OneTier, ARequestSparesItsOwnChain) {
 }
 
 TEST(OneTier, IsTheNaiveLruOnDrawnTraces) {
-  uint64_t seed = testing::test_seed();
-  SCOPED_TRACE(testing::seed_text(seed));
+  uint64_t seed = test::test_seed();
+  SCOPED_TRACE(test::seed_text(seed));
   std::mt19937_64 random(seed);
   for (int round = 0; round < 30; ++round) {
     workload w = drawn_workload(random, {.requests = 60, .depth_max = 5, .branches = 3});
@@ -200,8 +200,8 @@ TEST(OneTier, KmgStaysWithinTwoPercentOfLruInCachesOfFewChains) {
 class EveryPolicy : public ::testing::TestWithParam<std::string_view> {};
 
 TEST_P(EveryPolicy, StaysWithinTheBoundsAndTheCapacity) {
-  uint64_t seed = testing::test_seed();
-  SCOPED_TRACE(testing::seed_text(seed));
+  uint64_t seed = test::test_seed();
+  SCOPED_TRACE(test::seed_text(seed));
   std::mt19937_64 random(seed);
   workload w = drawn_workload(random, {.requests = 300, .depth_max = 6, .branches = 3});
   belady_bound best(w);

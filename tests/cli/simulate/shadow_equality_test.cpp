@@ -9,7 +9,7 @@
 #include <random>
 
 namespace terrace::simulate {
-namespace {
+namespace shadow_equality_test {
 
 constexpr uint64_t object = 4096;
 
@@ -34,8 +34,8 @@ workload conversations(uint64_t seed) {
 }
 
 TEST_P(Shadow, HitsWhatASimulationOfTheSameRequestsHits) {
-  uint64_t seed = terrace::testing::test_seed();
-  SCOPED_TRACE(terrace::testing::seed_text(seed));
+  uint64_t seed = terrace::test::test_seed();
+  SCOPED_TRACE(terrace::test::seed_text(seed));
   workload w = conversations(seed);
   // In the smallest tier, chains are longer than the tier. Lots are those of the simulation's host tier.
   for (uint64_t chunks : {8, 80, 500}) {
@@ -63,5 +63,5 @@ TEST_P(Shadow, HitsWhatASimulationOfTheSameRequestsHits) {
 INSTANTIATE_TEST_SUITE_P(Policies, Shadow, ::testing::ValuesIn(eviction_policy_names()),
                          [](const auto& which) { return std::string(which.param); });
 
-} // namespace
+} // namespace shadow_equality_test
 } // namespace terrace::simulate

@@ -27,8 +27,8 @@ TEST(ThreeTiers, WhatLeavesOneGoesToTheNext) {
 }
 
 TEST(ThreeTiers, EachStaysWithinItsCapacityAndTheSumWithinTheBound) {
-  uint64_t seed = testing::test_seed();
-  SCOPED_TRACE(testing::seed_text(seed));
+  uint64_t seed = test::test_seed();
+  SCOPED_TRACE(test::seed_text(seed));
   std::mt19937_64 random(seed);
   workload w = drawn_workload(random, {.requests = 300, .depth_max = 6, .branches = 3});
   belady_bound best(w);

@@ -102,8 +102,8 @@ class Admission : public ::testing::TestWithParam<std::tuple<admission_rule, tie
 
 TEST_P(Admission, StaysWithinTheBoundsAndTheCapacities) {
   auto [rule, writes] = GetParam();
-  uint64_t seed = testing::test_seed();
-  SCOPED_TRACE(testing::seed_text(seed));
+  uint64_t seed = test::test_seed();
+  SCOPED_TRACE(test::seed_text(seed));
   std::mt19937_64 random(seed);
   workload w = drawn_workload(random, {.requests = 300, .depth_max = 6, .branches = 3});
   belady_bound best(w);
@@ -135,8 +135,8 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::Values(tier_writes::on_use, tier_writes::on_eviction)));
 
 TEST(TwoTiers, ADiskForAllIsAnInfiniteCache) {
-  uint64_t seed = testing::test_seed();
-  SCOPED_TRACE(testing::seed_text(seed));
+  uint64_t seed = test::test_seed();
+  SCOPED_TRACE(test::seed_text(seed));
   std::mt19937_64 random(seed);
   workload w = drawn_workload(random, {.requests = 300, .depth_max = 6, .branches = 3});
   for (tier_writes writes : {tier_writes::on_use, tier_writes::on_eviction}) {

@@ -6,7 +6,7 @@
 #include <cstring>
 
 namespace terrace::resp {
-namespace {
+namespace reply_reader_test {
 
 using kind = reply_step::kind;
 
@@ -194,5 +194,5 @@ TEST(ReplyReader, ALineHasAnEnd) {
   FAIL() << "a line of 100 bytes";
 }
 
-} // namespace
+} // namespace reply_reader_test
 } // namespace terrace::resp

@@ -11,7 +11,7 @@
 using namespace terrace;
 using namespace terrace::test;
 
-namespace {
+namespace direct_source_test {
 
 constexpr uint64_t payload = 4096;
 const uint64_t physical = physical_bytes_for(payload);
@@ -119,4 +119,4 @@ TEST_F(DirectSource, WhatIsReadCountsUntilItHasArrived) {
   metered_read(nullptr, places).end(1); // nobody asks
 }
 
-} // namespace
+} // namespace direct_source_test

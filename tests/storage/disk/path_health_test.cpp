@@ -7,7 +7,7 @@
 using namespace terrace;
 using namespace std::chrono_literals;
 
-namespace {
+namespace path_health_test {
 
 constexpr auto reading = disk_direction::read;
 constexpr auto writing = disk_direction::write;
@@ -28,8 +28,6 @@ struct PathHealth : ::testing::Test {
     EXPECT_EQ(path.tick(), std::vector{tag});
   }
 };
-
-} // namespace
 
 TEST_F(PathHealth, IsInServiceAtFirst) {
   EXPECT_TRUE(path.reads());
@@ -139,8 +137,6 @@ TEST_F(PathHealth, ATrialDoesNotSucceedBesideStalledOperations) {
   EXPECT_FALSE(path.reads());
 }
 
-namespace {
-
 struct TrialRead : ::testing::Test {
   std::array<std::byte, 2 * superblock_bytes> both{};
   superblock block{.sequence = 1, .capacity_bytes = 1ULL << 30};
@@ -154,8 +150,6 @@ struct TrialRead : ::testing::Test {
     encode(block, std::span(both).first<superblock_bytes>());
   }
 };
-
-} // namespace
 
 TEST_F(TrialRead, TheSuperblockOfThePathIsNoError) {
   EXPECT_EQ(error_of_trial(whole, both, block.volume, 1), 0);
@@ -172,3 +166,5 @@ TEST_F(TrialRead, AnotherFileIsStale) {
   both.fill(std::byte{0});
   EXPECT_EQ(error_of_trial(whole, both, block.volume, 1), ESTALE);
 }
+
+} // namespace path_health_test

@@ -24,7 +24,7 @@ superblock small_volume() {
 }
 
 space_ptr space(uint32_t id) {
-  auto spec = terrace::testing::small_space();
+  auto spec = terrace::test::small_space();
   spec.model += std::to_string(id);
   return std::make_shared<const opened_space>(opened_space{space_id{id}, spec, spec.fingerprint()});
 }

@@ -11,7 +11,7 @@
 using namespace terrace;
 using namespace terrace::test;
 
-namespace {
+namespace path_parts_test {
 
 constexpr uint64_t payload = 4096;
 const uint64_t physical = physical_bytes_for(payload);
@@ -55,8 +55,6 @@ struct PathParts : ::testing::Test {
 
 using outcomes = std::vector<move_outcome>;
 using outcome = move_outcome;
-
-} // namespace
 
 TEST_F(PathParts, GivesEachPathItsOperations) {
   auto request = four<read_request>();
@@ -145,3 +143,5 @@ TEST_F(PathParts, ChecksWhatWasRead) {
   apply(check_answer{{}, {true, false}}, checked, read);
   EXPECT_EQ(read.outcomes, (outcomes{outcome::done, outcome::failed, outcome::failed, outcome::away}));
 }
+
+} // namespace path_parts_test

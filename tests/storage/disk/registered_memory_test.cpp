@@ -4,7 +4,7 @@
 
 using namespace terrace;
 
-namespace {
+namespace registered_memory_test {
 
 constexpr uint64_t page = 4096;
 
@@ -35,8 +35,6 @@ struct RegisteredMemory : ::testing::Test {
     return std::make_shared<const arena>(std::move(*created));
   }
 };
-
-} // namespace
 
 TEST_F(RegisteredMemory, HasSlotsOnceItIsRegistered) {
   EXPECT_EQ(memory.slot_of(first->data(), page), -1);
@@ -118,3 +116,5 @@ TEST_F(RegisteredMemory, ASegmentThatLeavesIsUnregistered) {
   EXPECT_EQ(port.gone[0], std::make_pair(0, 4 * page));
   EXPECT_EQ(memory.slot_of(first->data(), page), -1);
 }
+
+} // namespace registered_memory_test

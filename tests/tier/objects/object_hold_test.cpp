@@ -9,7 +9,7 @@
 
 using namespace terrace;
 
-namespace {
+namespace object_hold_test {
 
 struct recording_sink final : release_sink {
   std::vector<object_id> released;
@@ -53,8 +53,6 @@ struct ObjectHold : ::testing::Test {
     return std::make_shared<object_hold>(tier, places(of));
   }
 };
-
-} // namespace
 
 TEST_F(ObjectHold, TheSinkLooksThroughManyPlaces) {
   struct places_sink final : release_sink {
@@ -187,3 +185,5 @@ TEST(WriteCredit, GoesBackOnceWithItsLastCopy) {
   copy.reset();
   EXPECT_EQ(from->back, 100u);
 }
+
+} // namespace object_hold_test

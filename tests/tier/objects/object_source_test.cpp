@@ -13,7 +13,7 @@ using namespace terrace::test;
 namespace {
 
 space_ptr space() {
-  auto spec = terrace::testing::mixed_space();
+  auto spec = terrace::test::mixed_space();
   return std::make_shared<const opened_space>(opened_space{space_id{9}, spec, spec.fingerprint()});
 }
 
@@ -44,8 +44,8 @@ TEST(ObjectSource, MakesAnyPartOfTheKeysOfAllRanks) {
 }
 
 TEST(ObjectSource, AWholeBatchHasParentsAndSizes) {
-  auto in = std::make_shared<const opened_space>(opened_space{space_id{3}, terrace::testing::small_space(),
-                                                              terrace::testing::small_space().fingerprint()});
+  auto in = std::make_shared<const opened_space>(
+      opened_space{space_id{3}, terrace::test::small_space(), terrace::test::small_space().fingerprint()});
   auto chunks = std::make_shared<std::vector<digest>>();
   for (uint64_t n = 0; n < 7; ++n)
     chunks->push_back(key_of(n).chunk);
@@ -83,8 +83,8 @@ TEST(ObjectSource, WritesKeysIntoTheRoomThatItIsGiven) {
 }
 
 TEST(ObjectSource, OfChunksWithOneObjectThereAreTheDigests) {
-  auto in = std::make_shared<const opened_space>(opened_space{space_id{3}, terrace::testing::small_space(),
-                                                              terrace::testing::small_space().fingerprint()});
+  auto in = std::make_shared<const opened_space>(
+      opened_space{space_id{3}, terrace::test::small_space(), terrace::test::small_space().fingerprint()});
   auto chunks = std::make_shared<std::vector<digest>>();
   for (uint64_t n = 0; n < 7; ++n)
     chunks->push_back(key_of(n).chunk);

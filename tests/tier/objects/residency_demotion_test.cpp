@@ -7,7 +7,7 @@
 using namespace terrace;
 using namespace terrace::test;
 
-namespace {
+namespace residency_demotion_test {
 
 using ids = std::vector<object_id>;
 using note_list = std::vector<std::pair<note_kind, entry_key>>;
@@ -70,8 +70,6 @@ struct ResidencyDemotion : ::testing::Test {
     return out;
   }
 };
-
-} // namespace
 
 TEST_F(ResidencyDemotion, VictimsAreFoundUntilTheyAreEvicted) {
   store(0, 3);
@@ -301,3 +299,5 @@ TEST_F(ResidencyDemotion, WhatWasNotUsedIsNotAmongTheUsed) {
   uses().take();
   EXPECT_EQ(uses().used_twice({places[2].id, places[1].id, places[0].id}), ids{places[1].id});
 }
+
+} // namespace residency_demotion_test

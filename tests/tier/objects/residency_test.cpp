@@ -10,7 +10,7 @@
 using namespace terrace;
 using namespace terrace::test;
 
-namespace {
+namespace residency_test {
 
 /// A tier whose allocator hands out one extent after the other.
 struct Residency : ::testing::Test {
@@ -50,8 +50,6 @@ struct Residency : ::testing::Test {
 
 entry_key name(uint64_t number) { return to_entry_key(key_of(number)); }
 using note_list = std::vector<std::pair<note_kind, entry_key>>;
-
-} // namespace
 
 TEST_F(Residency, ReservedObjectsAreInvisibleUntilTheyArePublished) {
   auto acquired = acquire(chain(0, 2));
@@ -499,3 +497,5 @@ TEST_F(Residency, ARemovalTakesWhatIsThereAndWhatIsBeingWritten) {
   EXPECT_EQ(acquire(chain(1, 1)).states, std::vector(1, acquired_state::reserved)) << "the key is free";
   EXPECT_EQ(tier.abandon({writing.places[0].id}).size(), 1u) << "its space is its writer's until then";
 }
+
+} // namespace residency_test

@@ -8,12 +8,12 @@
 using namespace terrace;
 using namespace terrace::test;
 
-namespace {
+namespace scope_objects_test {
 
 digest chunk(uint64_t number) { return key_of(number).chunk; }
 
 opened_space space() {
-  auto spec = terrace::testing::mixed_space();
+  auto spec = terrace::test::mixed_space();
   return {space_id{9}, spec, spec.fingerprint()};
 }
 
@@ -41,8 +41,6 @@ batch_ptr objects_of(const opened_space& in, std::vector<digest> chunks, const s
   }
   return objects.take();
 }
-
-} // namespace
 
 TEST(ScopeObjects, GoChunkByChunkAndPoolByPoolOnOneRank) {
   auto batch = objects_of(space(), chunks(3), std::nullopt, {{1, 2}, {0, 1, 2}}, 1);
@@ -108,3 +106,5 @@ TEST(ScopeObjects, ManyAreMadeInSlices) {
 TEST(ScopeObjects, AnEmptyRangeHasNone) {
   EXPECT_EQ(objects_of(space(), chunks(2), std::nullopt, {{2, 0}, {0}}, 0)->size(), 0u);
 }
+
+} // namespace scope_objects_test

@@ -8,7 +8,7 @@
 using namespace terrace;
 using namespace terrace::test;
 
-namespace {
+namespace tier_changes_test {
 
 constexpr uint64_t page = 8192; // physical size of an object of 4 KiB
 
@@ -54,8 +54,6 @@ struct TierChanges : ::testing::Test {
     return answer;
   }
 };
-
-} // namespace
 
 TEST_F(TierChanges, NotesAreSentAndAMarkFollowsEveryFewBatches) {
   EXPECT_TRUE(tier.drain_news().notes.notes.empty());
@@ -230,3 +228,5 @@ TEST_F(TierChanges, WithoutAPolicyTheRoundFails) {
   ASSERT_TRUE(ended);
   EXPECT_EQ(ended->holders(), "the eviction policy has ended");
 }
+
+} // namespace tier_changes_test

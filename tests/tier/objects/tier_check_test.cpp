@@ -10,7 +10,7 @@
 using namespace terrace;
 using namespace terrace::test;
 
-namespace {
+namespace tier_check_test {
 
 constexpr uint64_t page = 4096, each = 2 * page; // an object with its header
 
@@ -65,8 +65,6 @@ struct TierCheck : ::testing::Test {
 };
 
 const std::string object_3 = "the object of space 1, pool 0, rank 0, chunk 0300000000000000";
-
-} // namespace
 
 TEST_F(TierCheck, FindsNothingInATierThatIsRight) {
   EXPECT_TRUE(check().empty());
@@ -164,3 +162,5 @@ TEST_F(TierCheck, NamesWhatATenantIsChargedTooMuch) {
   EXPECT_EQ(all[0], "space 1 is charged 32768 bytes, and its objects have 24576");
   EXPECT_EQ(all[1], "tenant one is charged 32768 bytes, and its objects have 24576");
 }
+
+} // namespace tier_check_test

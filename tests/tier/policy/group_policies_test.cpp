@@ -7,7 +7,7 @@
 using namespace terrace;
 using namespace terrace::test;
 
-namespace {
+namespace group_policies_test {
 
 entry_key name(uint64_t number) { return to_entry_key(key_of(number)); }
 
@@ -44,8 +44,6 @@ struct GroupPolicies : ::testing::Test {
     return what;
   }
 };
-
-} // namespace
 
 TEST_F(GroupPolicies, NotesMakeTheOrderOfVictims) {
   note(note_kind::insert, {1, 2, 3, 4});
@@ -139,3 +137,5 @@ TEST(PolicyChange, IsDescribedForTheLog) {
   EXPECT_EQ(describe_change("default", wanted, {{errc::not_found, "there is no disk"}, ""}),
             "group default: the policy of disk was not changed: there is no disk");
 }
+
+} // namespace group_policies_test

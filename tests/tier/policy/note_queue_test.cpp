@@ -154,8 +154,8 @@ TEST_F(NoteQueue, TellsForWhichInferenceEachObjectWasStored) {
 }
 
 TEST_F(NoteQueue, TellsAPolicyThatIsBehindTheSameInTheEnd) {
-  uint64_t seed = terrace::testing::test_seed();
-  SCOPED_TRACE(terrace::testing::seed_text(seed));
+  uint64_t seed = terrace::test::test_seed();
+  SCOPED_TRACE(terrace::test::seed_text(seed));
   std::mt19937_64 random(seed);
   use_up_credit();
   constexpr uint64_t objects = 20;

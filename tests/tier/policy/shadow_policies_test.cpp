@@ -5,12 +5,12 @@
 #include <gtest/gtest.h>
 
 namespace terrace {
-namespace {
+namespace shadow_policies_test {
 
-using testing::chunk;
-using testing::object;
-using testing::space;
-using testing::use_of;
+using test::chunk;
+using test::object;
+using test::space;
+using test::use_of;
 
 TEST(ShadowEntries, FollowThePrefixOnEachRank) {
   auto entries = entries_of(use_of(space({{.name = "kv", .object_bytes = 1 << 20}}, 2), {1, 2}));
@@ -84,5 +84,5 @@ TEST(ShadowPolicies, ForgetASpaceThatIsCleared) {
   EXPECT_EQ(shadows.report().lines[0].residents, 0u);
 }
 
-} // namespace
+} // namespace shadow_policies_test
 } // namespace terrace

@@ -7,7 +7,7 @@
 
 using namespace terrace;
 
-namespace {
+namespace chunk_miss_test {
 
 uint32_t now = 0;
 
@@ -39,8 +39,6 @@ struct ChunkMiss : ::testing::Test {
   }
   void is_there(uint32_t object) { places.at(object) = {tier_kind::host, true}; }
 };
-
-} // namespace
 
 TEST_F(ChunkMiss, NothingIsMissingIfAllThatAPrefixNeedsIsThere) {
   EXPECT_EQ(chunk_examiner(space, log).needed(), (std::vector<uint32_t>{0, 1, 2}));
@@ -85,3 +83,5 @@ TEST_F(ChunkMiss, APoolThatNoChunkNeedsAloneCountsIfThereIsNoOther) {
   states->spec.pools = {{.name = "state", .object_bytes = 4096, .rule = hit_rule::trailing_chunks}};
   EXPECT_EQ(chunk_examiner(states, log).needed(), std::vector<uint32_t>{0});
 }
+
+} // namespace chunk_miss_test

@@ -30,7 +30,7 @@ struct planned : found_prefix {
 /// A group with host memory for 16 objects; leases may hold 12 of them, one connection 9, and 6 beside loads from
 /// below. Objects are characters: '#' present, '.' absent. Ids begin at 1 in host memory, at 101 on the disk.
 struct FoundPrefix : ::testing::Test {
-  space_spec spec = terrace::testing::small_space();
+  space_spec spec = terrace::test::small_space();
   std::shared_ptr<rank_presence> ranks;
   std::shared_ptr<recording_sink> host_tier = std::make_shared<recording_sink>(),
                                   disk_tier = std::make_shared<recording_sink>();

@@ -8,7 +8,7 @@
 
 using namespace terrace;
 
-namespace {
+namespace lease_cut_test {
 
 constexpr uint64_t object = physical_bytes_for(1 << 20);
 
@@ -21,7 +21,7 @@ std::vector<object_place> places(const std::string& present) {
 
 /// Each character is an object; '.' is absent, '=' leased already.
 struct cut {
-  space_spec spec = terrace::testing::small_space();
+  space_spec spec = terrace::test::small_space();
   std::string host, below;
   uint64_t room = 0; ///< objects
 
@@ -56,7 +56,7 @@ struct cut {
 };
 
 space_spec with_states(uint32_t trailing) {
-  auto spec = terrace::testing::small_space();
+  auto spec = terrace::test::small_space();
   spec.pools.push_back(
       {.name = "state", .object_bytes = 1 << 20, .rule = hit_rule::trailing_chunks, .trailing = trailing});
   return spec;
@@ -114,7 +114,7 @@ TEST(LeaseCut, RoomIsClaimedForWhatOnlyTiersBelowHold) {
 }
 
 TEST(LeaseCut, EndsAtAWholeChunk) {
-  auto spec = terrace::testing::small_space();
+  auto spec = terrace::test::small_space();
   spec.world_size = 2;
   cut ranks{.spec = spec, .host = "######", .room = 3};
   EXPECT_EQ(ranks.chunks(), 1u);
@@ -141,4 +141,4 @@ TEST(LeaseCut, NothingIsLeasedIfTheStatesAloneAreTooMuch) {
   EXPECT_EQ(window.chunks(), 0u);
 }
 
-} // namespace
+} // namespace lease_cut_test

@@ -8,12 +8,12 @@
 using namespace terrace;
 using namespace terrace::test;
 
-namespace {
+namespace prefix_search_test {
 
 constexpr size_t slice = prefix_search::slice_objects;
 
 space_ptr space(uint32_t trailing_pools = 0) {
-  auto spec = terrace::testing::small_space();
+  auto spec = terrace::test::small_space();
   for (uint32_t i = 0; i < trailing_pools; ++i)
     spec.pools.push_back({.name = "state", .object_bytes = 1 << 20, .rule = hit_rule::trailing_chunks});
   return std::make_shared<const opened_space>(opened_space{space_id{1}, spec, spec.fingerprint()});
@@ -47,8 +47,6 @@ void publish(tier_index& index, uint64_t first, size_t count) {
     index.table().publish(
         index.table().insert({.key = key_of(n), .physical_bytes = 8192, .payload_bytes = 4096}));
 }
-
-} // namespace
 
 TEST(PrefixSearch, WithoutATierNothingIsFound) {
   auto search = search_for(10, false, {});
@@ -219,3 +217,5 @@ TEST(PrefixSearch, ReadsAnIndexUnlessTheObjectsMustBeHeld) {
   ASSERT_TRUE(holding.next_slice());
   EXPECT_FALSE(holding.read(0, index));
 }
+
+} // namespace prefix_search_test

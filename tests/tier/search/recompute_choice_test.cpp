@@ -9,13 +9,13 @@
 
 using namespace terrace;
 
-namespace {
+namespace recompute_choice_test {
 
 constexpr uint64_t object = physical_bytes_for(1 << 20); // the object of a chunk of 64 tokens
 
 /// A client that computes a chunk in 1 ms; a disk that reads one in `chunk_ms`, with `queued` chunks to read.
 struct RecomputeChoice : ::testing::Test {
-  space_spec spec = terrace::testing::small_space();
+  space_spec spec = terrace::test::small_space();
   recompute_terms terms{.tokens_per_s = 64'000};
   double chunk_ms = 2;
   uint64_t queued = 0; ///< bytes
@@ -46,8 +46,6 @@ struct RecomputeChoice : ::testing::Test {
     return chosen("####....", "....####");
   }
 };
-
-} // namespace
 
 TEST_F(RecomputeChoice, ADiskThatIsFasterThanTheClientIsRead) {
   chunk_ms = 0.9;
@@ -169,3 +167,5 @@ TEST_F(RecomputeChoice, LongPrefixesTakeSeveralSteps) {
   EXPECT_EQ(steps, 3u);
   EXPECT_EQ(choice.chunks(), chunks / 2);
 }
+
+} // namespace recompute_choice_test
