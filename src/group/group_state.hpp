@@ -104,7 +104,7 @@ class group_state {
 
   void tail_removed() { ///< the tail has been removed from the tiers that had it
     if (probe_)
-      probe_->tail_removed();
+      probe_->sessions.tail_removed();
   }
 
   /// Recounts the next sessions (group_check.cpp).

@@ -21,6 +21,37 @@ enum class refusal : uint8_t {
 constexpr size_t refusals = 6;
 std::string_view to_string(refusal reason);
 
+/// Counts what clients keep between their requests, per trust group. Safe on any thread.
+class session_probe {
+ public:
+  void pins_are(uint64_t count, uint64_t bytes) noexcept; ///< the totals of the trust group
+  /// The totals of the trust group. `evicted` counts those evicted since the start because of a bound.
+  void sessions_are(uint64_t count, uint64_t active, uint64_t bytes, uint64_t evicted) noexcept;
+  void prompts_are(uint64_t count, uint64_t bytes,
+                   uint64_t evicted) noexcept; ///< the totals of the trust group, in entries
+  void prompt_asked(bool found) noexcept {
+    (found ? prompts_found_ : prompts_missed_).add();
+  } ///< once per lookup
+  void tails_are(uint64_t count) noexcept {
+    tails_.set(count);
+  } ///< tails of the trust group that somebody refers to
+  /// Removed from the tiers, because nobody refers to it any more.
+  void tail_removed() noexcept { tails_removed_.add(); }
+  void session_turn() noexcept { session_turns_.add(); } ///< a turn was saved
+  /// Host memory that sessions of the trust group hold.
+  void sessions_hold(uint64_t count, uint64_t bytes) noexcept;
+  void session_demoted(bool below) noexcept { (below ? sessions_demoted_ : sessions_released_).add(); }
+  void session_unheld() noexcept { sessions_unheld_.add(); } ///< a session alone is too large
+
+  void collect(const labels& series, sample_sink& sink) const;
+
+ private:
+  gauge sessions_, sessions_active_, session_bytes_, sessions_evicted_, pins_, pinned_bytes_;
+  gauge held_sessions_, session_held_bytes_, tails_, prompts_, prompt_bytes_, prompts_evicted_;
+  counter session_turns_, sessions_demoted_, sessions_released_, sessions_unheld_, tails_removed_;
+  counter prompts_found_, prompts_missed_;
+};
+
 /// Safe on any thread.
 class client_probe {
  public:
@@ -59,25 +90,6 @@ class client_probe {
   void lease_old() noexcept { old_leases_.add(); } ///< once per lease older than lease.warn_after
   void old_lease_ended() noexcept { old_leases_.subtract(); }
 
-  void pins_are(uint64_t count, uint64_t bytes) noexcept; ///< the totals of the trust group
-  /// The totals of the trust group. `evicted` counts those evicted since the start because of a bound.
-  void sessions_are(uint64_t count, uint64_t active, uint64_t bytes, uint64_t evicted) noexcept;
-  void prompts_are(uint64_t count, uint64_t bytes,
-                   uint64_t evicted) noexcept; ///< the totals of the trust group, in entries
-  void prompt_asked(bool found) noexcept {
-    (found ? prompts_found_ : prompts_missed_).add();
-  } ///< once per lookup
-  void tails_are(uint64_t count) noexcept {
-    tails_.set(count);
-  } ///< tails of the trust group that somebody refers to
-  /// Removed from the tiers, because nobody refers to it any more.
-  void tail_removed() noexcept { tails_removed_.add(); }
-  void session_turn() noexcept { session_turns_.add(); } ///< a turn was saved
-  /// Host memory that sessions of the trust group hold.
-  void sessions_hold(uint64_t count, uint64_t bytes) noexcept;
-  void session_demoted(bool below) noexcept { (below ? sessions_demoted_ : sessions_released_).add(); }
-  void session_unheld() noexcept { sessions_unheld_.add(); } ///< a session alone is too large
-
   void told_events(uint64_t count) noexcept { events_told_.add(count); }
   void lost_subscriber() noexcept { subscribers_lost_.add(); } ///< the subscriber read too slowly
   void checked(uint64_t differences) noexcept {                ///< a run of `terrace check`
@@ -87,11 +99,9 @@ class client_probe {
 
   void collect(const labels& series, sample_sink& sink) const;
 
+  session_probe sessions;
+
  private:
-  gauge sessions_, sessions_active_, session_bytes_, sessions_evicted_, pins_, pinned_bytes_;
-  gauge held_sessions_, session_held_bytes_, tails_, prompts_, prompt_bytes_, prompts_evicted_;
-  counter session_turns_, sessions_demoted_, sessions_released_, sessions_unheld_, tails_removed_;
-  counter prompts_found_, prompts_missed_;
   gauge connections_, request_bytes_, staged_bytes_, quarantined_bytes_, leases_, old_leases_;
   counter accepted_, received_bytes_, sent_bytes_, stalls_, leases_taken_, leases_shortened_, leases_revoked_;
   counter checks_, check_differences_;
