@@ -7,7 +7,7 @@
 // checks. Plain values: copy them, compare them, pass each component its own struct.
 #pragma once
 
-#include "index/tenant_quota.hpp"
+#include "index/tenant_directory.hpp"
 
 #include <algorithm>
 #include <array>

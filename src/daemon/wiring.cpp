@@ -1,6 +1,6 @@
 #include "daemon/serve.hpp"
 
-#include "actors/connection/listening_socket.hpp"
+#include "actors/connection/listener_actor.hpp"
 #include "actors/supervision/supervisor_actor.hpp"
 #include "base/numeric_address.hpp"
 #include "base/random_id.hpp"
@@ -8,10 +8,10 @@
 #include "daemon/metrics.hpp"
 #include "daemon/settings_machine.hpp"
 #include "daemon/settings_units.hpp"
-#include "index/memo_pool.hpp"
-#include "runtime/kernel_probe.hpp"
+#include "index/digest_memo.hpp"
 #include "runtime/runtime_options.hpp"
 #include "runtime/thread_priority.hpp"
+#include "runtime/uring.hpp"
 
 #include <caf/actor.hpp>
 #include <caf/send.hpp>

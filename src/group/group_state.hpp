@@ -5,7 +5,6 @@
 #pragma once
 
 #include "base/credit_gate.hpp"
-#include "group/check_messages.hpp"
 #include "group/group_messages.hpp"
 #include "group/lease_registry.hpp"
 #include "group/lookup_registry.hpp"

@@ -11,11 +11,10 @@
 #include "index/prefix_plan.hpp"
 #include "index/resident.hpp"
 #include "index/space_registry.hpp"
-#include "index/tenant_quota.hpp"
+#include "index/tenant_directory.hpp"
 #include "memory/allocator.hpp"
 #include "tier/objects/object_batch.hpp"
 #include "tier/objects/object_hold.hpp"
-#include "tier/objects/object_place.hpp"
 #include "tier/quota/tenant_states.hpp"
 #include "tier/space/write_credit.hpp"
 

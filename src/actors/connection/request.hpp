@@ -16,7 +16,7 @@
 
 #include "actors/connection/connection.hpp"
 #include "actors/lookup/lookup_actor.hpp"
-#include "actors/transfer/load_actor.hpp"
+#include "actors/transfer/transfer_actors.hpp"
 #include "connection/request_values.hpp"
 #include "group/session_turn.hpp"
 #include "index/prefix_resolver.hpp"

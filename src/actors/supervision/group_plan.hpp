@@ -6,7 +6,7 @@
 #include "base/tier_properties.hpp"
 #include "group/prompt_registry.hpp"
 #include "group/session_table.hpp"
-#include "index/tenant_quota.hpp"
+#include "index/tenant_directory.hpp"
 #include "memory/allocator.hpp"
 #include "memory/segmented_arena.hpp"
 #include "memory/teardown.hpp"

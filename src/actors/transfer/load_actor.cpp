@@ -1,4 +1,4 @@
-#include "actors/transfer/load_actor.hpp"
+#include "actors/transfer/transfer_actors.hpp"
 
 #include "actors/transfer/bring.hpp"
 #include "actors/transfer/load_into_device.hpp"

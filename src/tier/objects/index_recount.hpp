@@ -3,7 +3,7 @@
 
 #include "index/table_recount.hpp"
 #include "memory/striped_allocator.hpp"
-#include "tier/objects/journal_sums.hpp"
+#include "tier/objects/index_keeping.hpp"
 #include "tier/objects/tier_objects.hpp"
 
 #include <algorithm>

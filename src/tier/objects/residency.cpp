@@ -1,7 +1,7 @@
 #include "tier/objects/residency.hpp"
 
 #include "index/object_header.hpp"
-#include "tier/objects/object_place.hpp"
+#include "tier/objects/object_batch.hpp"
 
 #include <algorithm>
 #include <cassert>
