@@ -202,7 +202,7 @@ void client_probe::collect(const labels& series, sample_sink& sink) const {
   to.count("terrace_no_store_requests_total",
            "Requests that stored nothing because of their option no_store.", no_store_requests_);
   to.count("terrace_leases_revoked_total", "Leases that an operator ended.", leases_revoked_);
-  to.level("terrace_leases_old", "Leases held longer than lease.warn_after.", old_leases_);
+  to.level("terrace_leases_old", "Leases held longer than twice connection.request_deadline.", old_leases_);
   sessions.collect(series, sink);
   to.count("terrace_events_told_total", "Events and objects of snapshots told to subscribers.", events_told_);
   to.count("terrace_subscribers_lost_total",

@@ -113,7 +113,9 @@ class client_probe {
   void lease_ended() noexcept { leases_.subtract(); } ///< call once per `lease_taken`
   /// An operator did it; `lease_ended` is called as well.
   void lease_revoked() noexcept { leases_revoked_.add(); }
-  void lease_old() noexcept { old_leases_.add(); } ///< once per lease older than lease.warn_after
+  void lease_old() noexcept {
+    old_leases_.add();
+  } ///< once per lease older than twice connection.request_deadline
   void old_lease_ended() noexcept { old_leases_.subtract(); }
 
   void told_events(uint64_t count) noexcept { events_told_.add(count); }

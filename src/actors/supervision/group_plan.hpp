@@ -77,7 +77,6 @@ struct group_plan {
   std::optional<tier_config> disk;
   std::optional<tier_config> gpu; ///< tier in memory of `gpu_device`
   std::string gpu_device;         ///< name of the device
-  bool gpu_peers = false;         ///< other devices may read the tier
   std::optional<remote_plan> remote;
   /// One file per path; set even if the group has no disk tier.
   std::vector<std::string> disk_files;
