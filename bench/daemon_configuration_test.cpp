@@ -17,11 +17,11 @@ TEST(DaemonConfiguration, HasWhatABenchmarkSets) {
   bench_daemon_options with{.workers = 4, .host_bytes = 4096, .disk_bytes = 8192, .isolated = true};
   with.second_group = true;
   with.metrics_port = 99;
-  with.connection = "memo_bytes = 0\n";
+  with.connection = "group_spaces_max = 64\n";
   with.more = "[[resp]]\n";
   EXPECT_EQ(daemon_configuration(with, places),
             "[daemon]\nworkers = 4\n[[listen]]\npath = \"/a/socket\"\nisolated = true\n"
-            "[[listen]]\npath = \"/a/second\"\ngroup = \"second\"\n[connection]\nmemo_bytes = 0\n"
+            "[[listen]]\npath = \"/a/second\"\ngroup = \"second\"\n[connection]\ngroup_spaces_max = 64\n"
             "[host]\nbytes = 4096\n[disk]\npath = \"/a/state\"\nbytes = 8192\n"
             "[metrics]\naddress = \"127.0.0.1:99\"\n[[resp]]\n");
 }

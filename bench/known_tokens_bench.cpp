@@ -78,7 +78,7 @@ void lookup_tokens_cold(const settings& options, const reporter& report) {
       {"lookup_tokens_cold", client::hash_algorithm::sha256, 256},
       {"lookup_tokens_cold_cbor_block16", client::hash_algorithm::sha256_cbor, 16},
   };
-  bench_daemon with(options), without(options, {.connection = "memo_bytes = 0\n"});
+  bench_daemon with(options), without(options, {.connection = "group_bytes = \"16MiB\"\n"});
   auto to_with = connect(with.socket()), to_without = connect(without.socket());
   auto tokens = some_tokens();
   for (const cold_case& c : cases) {

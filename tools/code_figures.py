@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 """Prints how large and how connected the code is, beside the bounds that it should keep (docs/architecture.md).
 
+The bounds are those of a house of 17 rooms. The 18th, `remote`, came with the remote stores, and has one arrow more than the
+house's bound left: docs/decisions/126 says why it is a room.
+
 The figures are counted from the text: no compiler is asked. Public members of a class are its functions and variables that
 a user of the class may name; overloads and templates count once each, and members of its bases do not count.
 """
@@ -110,8 +113,8 @@ def main():
     options = len(re.findall(r"^(?!FORMER)[A-Z]+_OPTION\(", (ROOT / "src/daemon/options.def").read_text(), re.MULTILINE))
     by_prompt, under_lease = messages_of_loads()
     rows = [
-        ("rooms of src/", len(ROOMS), 17),
-        ("arrows between them", sum(len(to) for to in ROOMS.values()), 62),
+        ("rooms of src/", len(ROOMS), 18),
+        ("arrows between them", sum(len(to) for to in ROOMS.values()), 63),
         ("files", len(paths), 800),
         ("lines", sum(lines), 84000),
         (f"files of {SMALL} lines or fewer", sum(count <= SMALL for count in lines), 80),

@@ -4,7 +4,6 @@
 #include "cli/daemon_connection.hpp"
 #include "cli/digest_text.hpp"
 #include "cli/failure.hpp"
-#include "cli/text_tokens.hpp"
 #include "client/types.hpp"
 
 #include <cstdint>
@@ -16,6 +15,17 @@ class App;
 }
 
 namespace terrace::cli {
+
+// The tokens of a text, from the tokenizer of a model.
+
+struct tokenized_text {
+  std::string file;      ///< "-": standard input
+  std::string tokenizer; ///< a model's folder, a tokenizer.json, or a name of Hugging Face
+  bool special = true;   ///< with the tokens that the tokenizer adds to a text, as engines do for completions
+};
+
+/// Asks Python's package tokenizers, which engines use: `python3` must have it.
+outcome<std::vector<uint32_t>> tokens_of_text(const tokenized_text& what);
 
 /// The options that identify a space: its number, or all its fields, as the engine opened it.
 class space_options {

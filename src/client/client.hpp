@@ -148,6 +148,26 @@ result<reservation> ticket<reservation>::wait(deadline until);
 template <>
 result<announced_chunks> ticket<announced_chunks>::wait(deadline until);
 
+namespace detail {
+/// Ends the connection with its owner; what else shares the core then fails with `gone`.
+class core_owner {
+ public:
+  explicit core_owner(std::shared_ptr<core> owned) : core_(std::move(owned)) {}
+  core_owner(core_owner&&) noexcept = default;
+  core_owner& operator=(core_owner&& other) noexcept {
+    std::swap(core_, other.core_);
+    return *this;
+  }
+  ~core_owner();
+
+  core* operator->() const { return core_.get(); }
+  const std::shared_ptr<core>& shared() const { return core_; }
+
+ private:
+  std::shared_ptr<core> core_; ///< null: moved from
+};
+} // namespace detail
+
 /// The common path: connect, open a space, look up, load, store. Further calls stand on the handles that these return,
 /// in `async` and in `admin`.
 class connection {
@@ -157,10 +177,6 @@ class connection {
 
   /// Performs the handshake on a connected stream socket. `reconnect` works if `options.path` is set.
   static result<connection> over(unique_fd socket, connect_options options, deadline until = {});
-
-  connection(connection&&) noexcept;
-  connection& operator=(connection&&) noexcept;
-  ~connection();
 
   // ---- the connection ----
 
@@ -299,8 +315,8 @@ class connection {
   lease adopt(const lease_id& id) const;
 
  private:
-  explicit connection(std::shared_ptr<detail::core> core);
-  std::shared_ptr<detail::core> core_;
+  explicit connection(std::shared_ptr<detail::core> core) : core_(std::move(core)) {}
+  detail::core_owner core_;
 };
 
 /// The second half of load_under_lease, after reading the lease; for callers that read and copy separately.

@@ -23,15 +23,7 @@ using protocol::kind;
 
 // ---- the connection ----
 
-connection::connection(std::shared_ptr<detail::core> core) : core_(std::move(core)) {}
-connection::connection(connection&&) noexcept = default;
-
-connection& connection::operator=(connection&& other) noexcept {
-  std::swap(core_, other.core_);
-  return *this;
-}
-
-connection::~connection() {
+detail::core_owner::~core_owner() {
   if (core_)
     core_->now()->end("this connection was closed by its owner");
 }
@@ -74,7 +66,7 @@ result<registered_region> connection::register_region(int memory, uint64_t bytes
   if (!slot)
     return pass_on(slot);
   registered_region made;
-  made.core_ = core_;
+  made.core_ = core_.shared();
   made.slot_ = *slot;
   made.bytes_ = bytes;
   made.mapped_ = core_->region_at(*slot).mapped;
@@ -93,7 +85,7 @@ result<registered_region> connection::register_device_region(const device_alloca
   if (!slot)
     return pass_on(slot);
   registered_region made;
-  made.core_ = core_;
+  made.core_ = core_.shared();
   made.slot_ = *slot;
   made.bytes_ = memory.bytes;
   return made;
@@ -109,7 +101,7 @@ result<registered_region> connection::register_generations(const region& memory,
   if (!slot)
     return pass_on(slot);
   registered_region made;
-  made.core_ = core_;
+  made.core_ = core_.shared();
   made.slot_ = *slot;
   made.bytes_ = memory.size();
   made.mapped_ = core_->region_at(*slot).mapped;
@@ -118,8 +110,8 @@ result<registered_region> connection::register_generations(const region& memory,
 
 lease connection::adopt(const lease_id& id) const { return lease(core_->now(), id); }
 
-async_requests connection::async() { return async_requests(core_); }
-client::admin connection::admin() const { return client::admin(core_); }
+async_requests connection::async() { return async_requests(core_.shared()); }
+client::admin connection::admin() const { return client::admin(core_.shared()); }
 
 // ---- requests without tickets: their answers hold no resources ----
 

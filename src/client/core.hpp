@@ -4,7 +4,6 @@
 #include "client/channel.hpp"
 #include "client/client.hpp"
 #include "client/conversions.hpp"
-#include "protocol/verb_tables.hpp"
 #include "protocol/verify.hpp"
 
 #include <chrono>

@@ -106,12 +106,12 @@ void session::close() {
 // ---- calls ----
 
 result<session> connection::open_session(const space& where, const session_options& options, deadline until) {
-  return session::open(core_, where, options, until);
+  return session::open(core_.shared(), where, options, until);
 }
 
 session connection::adopt_session(const space& where, const session_id& id, const session_point& at,
                                   const session_options& options) const {
-  return session::adopt(core_, where, id, at, options);
+  return session::adopt(core_.shared(), where, id, at, options);
 }
 
 result<session> session::open(const std::shared_ptr<detail::core>& core, const space& where,

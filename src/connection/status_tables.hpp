@@ -7,7 +7,6 @@
 #include "group/group_messages.hpp"
 #include "index/space_registry.hpp"
 #include "index/tenant_directory.hpp"
-#include "index/tenant_quota.hpp"
 #include "memory/segmented_arena.hpp"
 #include "protocol/terrace_generated.h"
 #include "tier/messages.hpp"

@@ -2,7 +2,7 @@
 
 #include "actors/connection/verbs.hpp"
 #include "actors/supervision/group_plan.hpp"
-#include "index/memo_pool.hpp"
+#include "index/digest_memo.hpp"
 
 #include <algorithm>
 #include <filesystem>

@@ -9,7 +9,7 @@
 #include "daemon/settings_machine.hpp"
 #include "index/sha256.hpp"
 #include "remote/store_reports.hpp"
-#include "runtime/kernel_probe.hpp"
+#include "runtime/uring.hpp"
 #include "runtime/workers.hpp"
 
 #include <caf/actor_system.hpp>

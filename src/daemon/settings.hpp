@@ -7,7 +7,7 @@
 // checks. Plain values: copy them, compare them, pass each component its own struct.
 #pragma once
 
-#include "index/tenant_quota.hpp"
+#include "index/tenant_directory.hpp"
 
 #include <algorithm>
 #include <array>
@@ -122,9 +122,12 @@ struct connection_options {
   uint64_t session_bytes_group() const { return group_bytes / 4; } ///< of the sessions of a trust group
   uint64_t prompt_bytes() const { return group_bytes / 4; } ///< of the logits of a trust group's prompts
   uint64_t prompts_max() const { return group_bytes / (4 * mebibyte); }
+  /// Of the known tokens of a trust group. 0: the group remembers none.
+  uint64_t memo_bytes() const;
   uint64_t sessions_max() const { return group_bytes / (32 * kibibyte); } ///< that a connection owns
   uint64_t sessions_group_max() const { return 4 * sessions_max(); }
   std::chrono::milliseconds handshake_deadline() const { return request_deadline / 3; }
+  std::chrono::milliseconds lease_warn_after() const { return 2 * request_deadline; }
   uint64_t device_staging_bytes() const; ///< between host memory and each GPU
   friend bool operator==(const connection_options&, const connection_options&) = default;
 };

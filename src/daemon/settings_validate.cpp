@@ -80,6 +80,10 @@ uint64_t connection_options::device_staging_bytes() const {
   return std::clamp(staging_bytes / 4 / mebibyte * mebibyte, mebibyte, 16 * gibibyte);
 }
 
+uint64_t connection_options::memo_bytes() const {
+  return (group_bytes - std::min<uint64_t>(group_bytes, option_values::request_bytes_min)) / 16;
+}
+
 uint64_t connection_options::credit_bytes() const {
   return std::max<uint64_t>(group_bytes / 32, option_values::request_bytes_min);
 }

@@ -1,6 +1,6 @@
 #include "daemon/serve.hpp"
 
-#include "actors/connection/listening_socket.hpp"
+#include "actors/connection/listener_actor.hpp"
 #include "actors/supervision/supervisor_actor.hpp"
 #include "base/numeric_address.hpp"
 #include "base/random_id.hpp"
@@ -8,10 +8,10 @@
 #include "daemon/metrics.hpp"
 #include "daemon/settings_machine.hpp"
 #include "daemon/settings_units.hpp"
-#include "index/memo_pool.hpp"
-#include "runtime/kernel_probe.hpp"
+#include "index/digest_memo.hpp"
 #include "runtime/runtime_options.hpp"
 #include "runtime/thread_priority.hpp"
+#include "runtime/uring.hpp"
 
 #include <caf/actor.hpp>
 #include <caf/send.hpp>
@@ -98,7 +98,6 @@ group_plan plan_of(const settings& with, const group_options& group, const std::
     plan.gpu = tier_config_of(with.gpu.tier_bytes, with.disk.allocator, with.host.policy);
     plan.gpu->kind = tier_kind::gpu;
     plan.gpu_device = with.gpu.tier_device;
-    plan.gpu_peers = with.gpu.tier_peers;
     plan.gpu->returning = demotion_of(with.gpu.tier_demotion);
   }
   plan.quotas = with.quotas_of(group.name);
@@ -260,14 +259,15 @@ connection_limits limits_of(const connection_options& with) {
   limits.request_deadline = with.request_deadline;
   limits.request_deadline_max = with.request_deadline_max();
   limits.handshake_deadline = with.handshake_deadline();
+  limits.lease_warn_after = with.lease_warn_after();
   return limits;
 }
 
 memo_pool_ptr memos_of(const connection_options& with, const teardown_ptr& line) {
-  if (with.memo_bytes == 0)
+  if (with.memo_bytes() == 0)
     return nullptr;
   return std::make_shared<memo_pool>(
-      memo_pool::options{with.memo_bytes, random_entry_key_salt().first,
+      memo_pool::options{with.memo_bytes(), random_entry_key_salt().first,
                          [line](std::shared_ptr<void> memo) { line->destroy(std::move(memo)); }});
 }
 
@@ -312,7 +312,6 @@ result<actors::supervisor_arguments> wire_up(const settings& with, const environ
   wired.cost_model->store(with.disk.cost_model);
   wired.limits = limits_of(with.connection);
   wired.limits.groups = with.groups().size();
-  wired.limits.lease_warn_after = with.lease.warn_after;
   wired.limits.pin_percent = with.lease.pin_percent;
   wired.limits.session_percent = with.lease.session_percent;
   wired.copiers = with.copier.threads == 0 ? env.default_copiers() : with.copier.threads;

@@ -1,6 +1,7 @@
 // What clients of a trust group have announced that they compute and store, by names that they chose, for those who follow.
 #pragma once
 
+#include "base/change_count.hpp"
 #include "base/error.hpp"
 #include "base/ids.hpp"
 #include "base/request_context.hpp"
@@ -19,47 +20,6 @@
 #include <vector>
 
 namespace terrace {
-
-/// Counts changes, for those who wait for the next one. Safe on any thread.
-class change_count {
- public:
-  uint64_t now() const {
-    std::lock_guard lock(mutex_);
-    return last_;
-  }
-  void add() {
-    std::vector<waiter> told;
-    {
-      std::lock_guard lock(mutex_);
-      ++last_;
-      told.swap(waiting_);
-    }
-    for (const waiter& each : told)
-      each.tell();
-  }
-  /// Calls `tell`, on any thread, when there is a change behind `after`, unless `context` has ended by then. If there is
-  /// one, calls it at once.
-  void wait(uint64_t after, context_ptr context, std::function<void()> tell) {
-    {
-      std::lock_guard lock(mutex_);
-      std::erase_if(waiting_, [](const waiter& each) { return !each.context->live(); });
-      if (after >= last_) {
-        waiting_.push_back({std::move(context), std::move(tell)});
-        return;
-      }
-    }
-    tell();
-  }
-
- private:
-  struct waiter {
-    context_ptr context;
-    std::function<void()> tell;
-  };
-  mutable std::mutex mutex_;
-  uint64_t last_ = 0;
-  std::vector<waiter> waiting_; ///< requests in flight
-};
 
 /// Safe on any thread. An announcement lives as long as its `owner`.
 class announcements : public std::enable_shared_from_this<announcements> {

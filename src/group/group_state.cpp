@@ -42,7 +42,7 @@ mark_revoked_answer group_state::answer(const mark_revoked_request& request) {
 void group_state::forget_pin(const lease_ptr& pinned) {
   leases_.end(pinned->id, connection_id{});
   if (probe_)
-    probe_->pins_are(pins_.size(), pins_.bytes());
+    probe_->sessions.pins_are(pins_.size(), pins_.bytes());
 }
 
 pin_answer group_state::answer(const pin_request& request) {
@@ -53,7 +53,7 @@ pin_answer group_state::answer(const pin_request& request) {
     leases_.end((*replaced)->id, connection_id{});
   leases_.add(request.lease->id, connection_id{}, request.lease);
   if (probe_)
-    probe_->pins_are(pins_.size(), pins_.bytes());
+    probe_->sessions.pins_are(pins_.size(), pins_.bytes());
   return {};
 }
 
@@ -119,7 +119,7 @@ use_session_answer group_state::answer(const session_used& report) {
 save_session_answer group_state::answer(session_saved& report, cooling& colder) {
   bool saved = report.with_end ? save_end(report) : sessions_.saved(report.id, report.now);
   if (probe_ && saved && !report.with_end)
-    probe_->session_turn();
+    probe_->sessions.session_turn();
   save_session_answer answer{{}, saved ? turn_outcome::saved : turn_outcome::closed, {}};
   if (report.with_end && saved) {
     answer.unheld = report.unheld;
@@ -173,8 +173,8 @@ forget_prompts_answer group_state::answer(const forget_prompts_request& request)
 void group_state::prompts_changed() {
   if (!probe_)
     return;
-  probe_->prompts_are(prompts_.size(), prompts_.bytes(), prompts_.evicted());
-  probe_->tails_are(tails_.size());
+  probe_->sessions.prompts_are(prompts_.size(), prompts_.bytes(), prompts_.evicted());
+  probe_->sessions.tails_are(tails_.size());
 }
 
 // ---- what sessions hold ----
@@ -185,7 +185,7 @@ void group_state::keep_hold(session_saved& report, cooling& colder) {
   if (report.before)
     colder.ending = end_now(std::move(report.before));
   if (!report.unheld.empty() && probe_)
-    probe_->session_unheld();
+    probe_->sessions.session_unheld();
   const session_hold& hold = report.hold;
   if (!hold.lease)
     return;
@@ -262,7 +262,7 @@ demoted_chunks group_state::next_demotion() {
 
 void group_state::demoted(bool below) {
   if (probe_)
-    probe_->session_demoted(below);
+    probe_->sessions.session_demoted(below);
 }
 
 close_session_answer group_state::answer(const close_session_request& request) {
@@ -298,9 +298,9 @@ void group_state::sessions_changed() {
   }
   if (!probe_)
     return;
-  probe_->sessions_are(sessions_.size(), sessions_.active(), sessions_.bytes(), sessions_.evicted());
-  probe_->tails_are(tails_.size());
-  probe_->sessions_hold(holds_.size(), holds_.host_bytes());
+  probe_->sessions.sessions_are(sessions_.size(), sessions_.active(), sessions_.bytes(), sessions_.evicted());
+  probe_->sessions.tails_are(tails_.size());
+  probe_->sessions.sessions_hold(holds_.size(), holds_.host_bytes());
 }
 
 // ---- registries that stand alone ----

@@ -5,7 +5,6 @@
 #pragma once
 
 #include "base/credit_gate.hpp"
-#include "group/check_messages.hpp"
 #include "group/group_messages.hpp"
 #include "group/lease_registry.hpp"
 #include "group/lookup_registry.hpp"
@@ -104,7 +103,7 @@ class group_state {
 
   void tail_removed() { ///< the tail has been removed from the tiers that had it
     if (probe_)
-      probe_->tail_removed();
+      probe_->sessions.tail_removed();
   }
 
   /// Recounts the next sessions (group_check.cpp).

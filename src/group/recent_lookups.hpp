@@ -1,8 +1,8 @@
 // The last lookups under a lease of a trust group, for whoever asks what became of one, and for traces.
 #pragma once
 
+#include "base/change_count.hpp"
 #include "base/ids.hpp"
-#include "base/request_context.hpp"
 #include "index/prefix_resolver.hpp"
 
 #include <algorithm>
@@ -10,7 +10,6 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -43,11 +42,11 @@ class recent_lookups {
       : lookups_max_(kept_max), digests_max_(kept_digests_max) {}
 
   void add(recent_lookup one) {
-    std::vector<waiter> told;
+    uint64_t last = 0;
     std::vector<recent_lookup> left; // their memory is released without the mutex
     {
       std::lock_guard lock(mutex_);
-      one.number = ++last_;
+      one.number = last = ++last_;
       digests_ += one.prefix->chunks.size();
       kept_.push_back(std::move(one));
       while (kept_.size() > lookups_max_ || (digests_ > digests_max_ && kept_.size() > 1)) {
@@ -56,10 +55,8 @@ class recent_lookups {
         kept_.pop_front();
       }
       assert(kept_.size() <= lookups_max_ && (digests_ <= digests_max_ || kept_.size() == 1));
-      told.swap(waiting_);
     }
-    for (const waiter& each : told)
-      each.tell();
+    changes_.reach(last);
   }
 
   struct part {
@@ -85,32 +82,15 @@ class recent_lookups {
     return found;
   }
 
-  /// Calls `tell`, on any thread, when there is a lookup behind `after`, unless `context` has ended by then. If there is
-  /// one, calls it at once.
-  void wait(uint64_t after, context_ptr context, std::function<void()> tell) {
-    {
-      std::lock_guard lock(mutex_);
-      std::erase_if(waiting_, [](const waiter& each) { return !each.context->live(); });
-      if (after >= last_) {
-        waiting_.push_back({std::move(context), std::move(tell)});
-        return;
-      }
-    }
-    tell();
-  }
+  change_count& changes() { return changes_; } ///< its number is that of the last lookup
 
  private:
-  struct waiter {
-    context_ptr context;
-    std::function<void()> tell;
-  };
-
   const size_t lookups_max_, digests_max_;
   mutable std::mutex mutex_;
   std::deque<recent_lookup> kept_;
   size_t digests_ = 0;
   uint64_t last_ = 0;
-  std::vector<waiter> waiting_; ///< requests in flight
+  change_count changes_;
 };
 
 } // namespace terrace

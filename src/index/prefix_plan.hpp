@@ -5,7 +5,7 @@
 #include "base/steps.hpp"
 #include "base/tier_properties.hpp"
 #include "index/chunk_layout.hpp"
-#include "index/rank_presence.hpp"
+#include "index/space_registry.hpp"
 
 #include <algorithm>
 #include <array>

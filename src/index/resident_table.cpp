@@ -1,5 +1,7 @@
 #include "index/resident_table.hpp"
 
+#include "index/table_recount.hpp"
+
 #include <algorithm>
 #include <cassert>
 
@@ -31,6 +33,25 @@ struct chunk_keys {
   bool is(size_t i, const resident& object) const { return object.is(like, chunks[i]); }
 };
 } // namespace
+
+/// Tells a recount in progress of a change of one slot.
+class resident_table::watched_change {
+ public:
+  watched_change(resident_table& table, uint32_t slot) : table_(table), slot_(slot) {
+    if (table_.recount_ != nullptr)
+      table_.recount_->changing(slot_, table_.slots_[slot_]);
+  }
+  watched_change(const watched_change&) = delete;
+  watched_change& operator=(const watched_change&) = delete;
+  ~watched_change() {
+    if (table_.recount_ != nullptr)
+      table_.recount_->changed(slot_, table_.slots_[slot_]);
+  }
+
+ private:
+  resident_table& table_;
+  uint32_t slot_;
+};
 
 resident_table::resident_table() : base_(first_buckets) {
   for (size_t b = 0; b < first_buckets; ++b)
@@ -188,10 +209,11 @@ object_id resident_table::insert(const new_resident& from) {
   uint32_t& bucket = buckets_[bucket_of(object.name().low)];
   object.next_ = bucket;
   bucket = slot;
-  space_use& use = use_of(object.space_);
+  table_totals::sum& use = use_of(object.space_);
   ++use.objects;
   use.bytes += object.physical_bytes();
-  if (++live_ * 4 > buckets_.size() * 3)
+  totals_.all.bytes += object.physical_bytes();
+  if (++totals_.all.objects * 4 > buckets_.size() * 3)
     divide_bucket();
   if (meter_)
     meter_->took(from.key.space, object.physical_bytes());
@@ -199,15 +221,15 @@ object_id resident_table::insert(const new_resident& from) {
 }
 
 void resident_table::reserve(size_t objects) {
-  assert(live_ == 0);
+  assert(size() == 0);
   auto writing = gate_.write();
   while (objects * 4 > buckets_.size() * 3)
     divide_bucket();
 }
 
-resident_table::space_use& resident_table::use_of(uint32_t space) {
+table_totals::sum& resident_table::use_of(uint32_t space) {
   if (counted_ == nullptr || counted_space_ != space) {
-    counted_ = &by_space_[space]; // elements of the map keep their address
+    counted_ = &totals_.by_space[space]; // elements of the map keep their address
     counted_space_ = space;
   }
   return *counted_;
@@ -240,22 +262,24 @@ void resident_table::forget_parent(object_id id) {
 
 void resident_table::move(resident& object, object_state next) {
   assert(may_move(object.state_, next));
-  readable_.store(published() + readable(next) - readable(object.state_), std::memory_order_release);
+  totals_.readable += readable(next);
+  totals_.readable -= readable(object.state_);
+  readable_.store(totals_.readable, std::memory_order_release);
   if (readable(object.state_) && !readable(next)) {
     departed_.store(departed_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
     if (object.holds_ != 0)
       held_departed_.store(held_departed_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
   if (next == object_state::reserved)
-    reserved_bytes_ += object.physical_bytes();
+    totals_.reserved_bytes += object.physical_bytes();
   else if (object.state_ == object_state::reserved)
-    reserved_bytes_ -= object.physical_bytes();
+    totals_.reserved_bytes -= object.physical_bytes();
   object.state_ = next;
 }
 
 void resident_table::measured_by(std::shared_ptr<space_meter> meter) {
   meter_ = std::move(meter);
-  for (const auto& [space, use] : by_space_)
+  for (const auto& [space, use] : totals_.by_space)
     meter_->took(static_cast<space_id>(space), use.bytes);
 }
 
@@ -292,17 +316,18 @@ void resident_table::erase(object_id id) {
     unlink(slot);
   forget_parent(id);
   move(object, object_state::free);
-  space_use& use = use_of(object.space_);
+  table_totals::sum& use = use_of(object.space_);
   use.bytes -= object.physical_bytes();
   if (--use.objects == 0) {
-    by_space_.erase(object.space_);
+    totals_.by_space.erase(object.space_);
     counted_ = nullptr;
   }
   if (meter_)
     meter_->gave_back(static_cast<space_id>(object.space_), object.physical_bytes());
   object.next_ = spare_;
   spare_ = slot;
-  --live_;
+  --totals_.all.objects;
+  totals_.all.bytes -= object.physical_bytes();
 }
 
 void resident_table::remove(object_id id) {
@@ -319,8 +344,8 @@ void resident_table::hold(object_id id) {
   watched_change watched(*this, slot_of(id));
   if (object.holds_++ != 0)
     return;
-  ++held_;
-  held_bytes_ += object.physical_bytes();
+  ++totals_.held.objects;
+  totals_.held.bytes += object.physical_bytes();
 }
 
 bool resident_table::release(object_id id) {
@@ -329,8 +354,8 @@ bool resident_table::release(object_id id) {
   watched_change watched(*this, slot_of(id));
   if (--object.holds_ != 0)
     return false;
-  --held_;
-  held_bytes_ -= object.physical_bytes();
+  --totals_.held.objects;
+  totals_.held.bytes -= object.physical_bytes();
   return true;
 }
 
@@ -341,27 +366,6 @@ bool resident_table::set_pinned(object_id id, bool pinned) {
   watched_change watched(*this, slot_of(id));
   object.pinned_ = pinned ? 1 : 0;
   return true;
-}
-
-// ---- checks ----
-
-bool resident_table::recount_step(uint32_t slots_max) {
-  for (uint32_t n = 0; n < slots_max && recount_->next() < slots(); ++n)
-    recount_->count(slots_[recount_->next()]);
-  return recount_->next() < slots();
-}
-
-table_totals resident_table::kept_totals() const {
-  table_totals kept;
-  kept.readable = published();
-  kept.held = {held_, held_bytes_};
-  kept.reserved_bytes = reserved_bytes_;
-  kept.all.objects = live_;
-  for (const auto& [space, use] : by_space_) {
-    kept.by_space[space] = {use.objects, use.bytes};
-    kept.all.bytes += use.bytes;
-  }
-  return kept;
 }
 
 bool resident_table::indexed_rightly(uint32_t slot) const {

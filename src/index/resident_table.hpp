@@ -6,7 +6,6 @@
 #include "index/resident.hpp"
 #include "index/segmented_array.hpp"
 #include "index/space_registry.hpp"
-#include "index/table_recount.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -16,6 +15,27 @@
 #include <unordered_map>
 
 namespace terrace {
+
+class table_recount;
+
+/// The numbers that a table keeps about its objects. Bytes are physical.
+struct table_totals {
+  struct sum {
+    uint64_t objects = 0;
+    uint64_t bytes = 0;
+    friend bool operator==(const sum&, const sum&) = default;
+  };
+  sum all; ///< objects in any state but free
+  uint64_t readable = 0;
+  sum held;
+  uint64_t reserved_bytes = 0;
+  std::unordered_map<uint32_t, sum> by_space; ///< the spaces that have objects in any state
+
+  uint64_t objects_of(space_id space) const {
+    auto found = by_space.find(static_cast<uint32_t>(space));
+    return found == by_space.end() ? 0 : found->second.objects;
+  }
+};
 
 /// A chained hash table over 32-bit slot numbers that grows by linear hashing (Litwin 1980; Larson 1988): an
 /// insertion splits at most one bucket, so there is never a full rehash and operation time does not depend on
@@ -88,20 +108,8 @@ class resident_table {
   /// Remembers what the policy knows. Returns true if it knew otherwise.
   bool set_pinned(object_id id, bool pinned);
 
-  size_t size() const { return live_; }
-  /// True if there is an object of the space, in any state.
-  bool has(space_id space) const { return by_space_.contains(static_cast<uint32_t>(space)); }
-  /// What the objects of each space have, in any state.
-  struct space_use {
-    uint64_t objects = 0;
-    uint64_t bytes = 0; ///< physical
-  };
-  const std::unordered_map<uint32_t, space_use>& spaces() const { return by_space_; }
-  /// The number of the space's objects, in any state.
-  uint64_t objects_of(space_id space) const {
-    auto use = by_space_.find(static_cast<uint32_t>(space));
-    return use == by_space_.end() ? 0 : use->second.objects;
-  }
+  size_t size() const { return totals_.all.objects; } ///< objects in any state
+  const table_totals& totals() const { return totals_; }
   /// The number of objects that lookups find. Safe on any thread.
   size_t published() const { return readable_.load(std::memory_order_acquire); }
   /// Counts the objects that lookups can no longer find: evicted, cleared or moved away. Safe on any thread:
@@ -109,25 +117,12 @@ class resident_table {
   departure_counts departures() const {
     return {departed_.load(std::memory_order_acquire), held_departed_.load(std::memory_order_acquire)};
   }
-  size_t held() const { return held_; }
-  uint64_t held_bytes() const { return held_bytes_; } ///< physical, like `reserved_bytes`
-  uint64_t reserved_bytes() const { return reserved_bytes_; }
 
   /// From now on the table tells `meter` what objects take, beginning with those that are in the table now.
   void measured_by(std::shared_ptr<space_meter> meter);
 
-  // ---- checks ----
-
-  /// Begins to count all slots again; the caller drives it with `recount_step`. Replaces a recount that has not ended.
-  void begin_recount(table_recount::observer also = nullptr) {
-    recount_ = std::make_unique<table_recount>(slots(), std::move(also));
-  }
-  void end_recount() { recount_ = nullptr; }
-  const table_recount* recount() const { return recount_.get(); } ///< null: no recount is in progress
-  /// Counts at most `slots_max` more slots. Returns false when all are counted.
-  bool recount_step(uint32_t slots_max);
-  /// The totals that the table keeps.
-  table_totals kept_totals() const;
+  /// From now on the table tells `recount` of each change of a slot; null: nobody. A recount calls it itself.
+  void watched_by(table_recount* recount) { recount_ = recount; }
   /// True if the index leads to the object in the slot, or, if the object is removed, no longer does.
   bool indexed_rightly(uint32_t slot) const;
 
@@ -152,24 +147,7 @@ class resident_table {
   friend struct damaged_table; ///< lets tests damage the table
   static constexpr uint32_t none = UINT32_MAX;
 
-  /// Tells a recount in progress of a change of one slot.
-  class watched_change {
-   public:
-    watched_change(resident_table& table, uint32_t slot) : table_(table), slot_(slot) {
-      if (table_.recount_)
-        table_.recount_->changing(slot_, table_.slots_[slot_]);
-    }
-    watched_change(const watched_change&) = delete;
-    watched_change& operator=(const watched_change&) = delete;
-    ~watched_change() {
-      if (table_.recount_)
-        table_.recount_->changed(slot_, table_.slots_[slot_]);
-    }
-
-   private:
-    resident_table& table_;
-    uint32_t slot_;
-  };
+  class watched_change;
 
   size_t bucket_of(uint64_t hash) const {
     size_t b = hash & (base_ - 1);
@@ -190,7 +168,7 @@ class resident_table {
   void forget_parent(object_id id);
   void divide_bucket();
   void unlink(uint32_t slot);
-  space_use& use_of(uint32_t space);
+  table_totals::sum& use_of(uint32_t space);
 
   reader_gate gate_; ///< closed while a slot or a bucket changes, except for holds
   segmented_array<resident> slots_;
@@ -198,18 +176,14 @@ class resident_table {
   size_t base_;                       ///< a power of two
   size_t divided_ = 0;                ///< buckets below it have been split in this round
   uint32_t spare_ = none;             ///< the first free slot
-  std::unordered_map<uint32_t, entry_key> parents_;  ///< parents of the reserved objects, which are few
-  std::unordered_map<uint32_t, space_use> by_space_; ///< the spaces that have any object
-  uint32_t counted_space_ = 0;   ///< the space of `counted_`, remembered because a request has one space
-  space_use* counted_ = nullptr; ///< its element of `by_space_`; null: none
-  std::shared_ptr<space_meter> meter_; ///< null: nobody is told
-  size_t live_ = 0;
-  std::atomic<size_t> readable_{0}; ///< only the owner writes it and the next two
+  std::unordered_map<uint32_t, entry_key> parents_; ///< parents of the reserved objects, which are few
+  table_totals totals_;
+  uint32_t counted_space_ = 0; ///< the space of `counted_`, remembered because a request has one space
+  table_totals::sum* counted_ = nullptr; ///< its element of `totals_.by_space`; null: none
+  std::shared_ptr<space_meter> meter_;   ///< null: nobody is told
+  std::atomic<size_t> readable_{0};      ///< `totals_.readable`; only the owner writes it and the next two
   std::atomic<uint64_t> departed_{0}, held_departed_{0};
-  size_t held_ = 0;
-  uint64_t held_bytes_ = 0;
-  uint64_t reserved_bytes_ = 0;
-  std::unique_ptr<table_recount> recount_; ///< null: no recount is in progress
+  table_recount* recount_ = nullptr; ///< null: no recount is in progress
 };
 
 } // namespace terrace

@@ -4,6 +4,12 @@
 
 namespace terrace {
 
+bool table_recount::step(uint32_t slots_max) {
+  for (uint32_t n = 0; n < slots_max && next_ < table_.slots(); ++n, ++next_)
+    add(next_, table_.at_slot(next_));
+  return next_ < table_.slots();
+}
+
 void table_recount::add(uint32_t slot, const resident& object) {
   if (object.state() == object_state::free)
     return;

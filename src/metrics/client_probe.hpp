@@ -2,12 +2,38 @@
 #pragma once
 
 #include "base/miss_reason.hpp"
-#include "metrics/miss_table.hpp"
 #include "metrics/samples.hpp"
 
 #include <array>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
 
 namespace terrace::metrics {
+
+// Missed tokens per client and reason, with a number of series that clients cannot increase without limit.
+
+/// Clients are counted by their names. The first `named_max` names that miss something have their own series for the
+/// lifetime of the daemon; all further ones share "other". Thread-safe.
+class miss_table {
+ public:
+  static constexpr size_t named_max = 64;
+
+  /// A client chooses its name: see `printable_label`.
+  void missed(const std::string& group, std::string_view client, miss_reason why, uint64_t tokens);
+  /// Reasons without a token have no series.
+  void collect(sample_sink& sink) const;
+
+ private:
+  using by_reason = std::array<uint64_t, miss_reasons>;
+
+  mutable std::mutex mutex_;
+  size_t named_ = 0;
+  std::map<std::pair<std::string, std::string>, by_reason> tokens_; ///< by group and client
+};
 
 /// Why a connection or request was refused.
 enum class refusal : uint8_t {
@@ -20,6 +46,37 @@ enum class refusal : uint8_t {
 };
 constexpr size_t refusals = 6;
 std::string_view to_string(refusal reason);
+
+/// Counts what clients keep between their requests, per trust group. Safe on any thread.
+class session_probe {
+ public:
+  void pins_are(uint64_t count, uint64_t bytes) noexcept; ///< the totals of the trust group
+  /// The totals of the trust group. `evicted` counts those evicted since the start because of a bound.
+  void sessions_are(uint64_t count, uint64_t active, uint64_t bytes, uint64_t evicted) noexcept;
+  void prompts_are(uint64_t count, uint64_t bytes,
+                   uint64_t evicted) noexcept; ///< the totals of the trust group, in entries
+  void prompt_asked(bool found) noexcept {
+    (found ? prompts_found_ : prompts_missed_).add();
+  } ///< once per lookup
+  void tails_are(uint64_t count) noexcept {
+    tails_.set(count);
+  } ///< tails of the trust group that somebody refers to
+  /// Removed from the tiers, because nobody refers to it any more.
+  void tail_removed() noexcept { tails_removed_.add(); }
+  void session_turn() noexcept { session_turns_.add(); } ///< a turn was saved
+  /// Host memory that sessions of the trust group hold.
+  void sessions_hold(uint64_t count, uint64_t bytes) noexcept;
+  void session_demoted(bool below) noexcept { (below ? sessions_demoted_ : sessions_released_).add(); }
+  void session_unheld() noexcept { sessions_unheld_.add(); } ///< a session alone is too large
+
+  void collect(const labels& series, sample_sink& sink) const;
+
+ private:
+  gauge sessions_, sessions_active_, session_bytes_, sessions_evicted_, pins_, pinned_bytes_;
+  gauge held_sessions_, session_held_bytes_, tails_, prompts_, prompt_bytes_, prompts_evicted_;
+  counter session_turns_, sessions_demoted_, sessions_released_, sessions_unheld_, tails_removed_;
+  counter prompts_found_, prompts_missed_;
+};
 
 /// Safe on any thread.
 class client_probe {
@@ -56,27 +113,10 @@ class client_probe {
   void lease_ended() noexcept { leases_.subtract(); } ///< call once per `lease_taken`
   /// An operator did it; `lease_ended` is called as well.
   void lease_revoked() noexcept { leases_revoked_.add(); }
-  void lease_old() noexcept { old_leases_.add(); } ///< once per lease older than lease.warn_after
+  void lease_old() noexcept {
+    old_leases_.add();
+  } ///< once per lease older than twice connection.request_deadline
   void old_lease_ended() noexcept { old_leases_.subtract(); }
-
-  void pins_are(uint64_t count, uint64_t bytes) noexcept; ///< the totals of the trust group
-  /// The totals of the trust group. `evicted` counts those evicted since the start because of a bound.
-  void sessions_are(uint64_t count, uint64_t active, uint64_t bytes, uint64_t evicted) noexcept;
-  void prompts_are(uint64_t count, uint64_t bytes,
-                   uint64_t evicted) noexcept; ///< the totals of the trust group, in entries
-  void prompt_asked(bool found) noexcept {
-    (found ? prompts_found_ : prompts_missed_).add();
-  } ///< once per lookup
-  void tails_are(uint64_t count) noexcept {
-    tails_.set(count);
-  } ///< tails of the trust group that somebody refers to
-  /// Removed from the tiers, because nobody refers to it any more.
-  void tail_removed() noexcept { tails_removed_.add(); }
-  void session_turn() noexcept { session_turns_.add(); } ///< a turn was saved
-  /// Host memory that sessions of the trust group hold.
-  void sessions_hold(uint64_t count, uint64_t bytes) noexcept;
-  void session_demoted(bool below) noexcept { (below ? sessions_demoted_ : sessions_released_).add(); }
-  void session_unheld() noexcept { sessions_unheld_.add(); } ///< a session alone is too large
 
   void told_events(uint64_t count) noexcept { events_told_.add(count); }
   void lost_subscriber() noexcept { subscribers_lost_.add(); } ///< the subscriber read too slowly
@@ -87,11 +127,9 @@ class client_probe {
 
   void collect(const labels& series, sample_sink& sink) const;
 
+  session_probe sessions;
+
  private:
-  gauge sessions_, sessions_active_, session_bytes_, sessions_evicted_, pins_, pinned_bytes_;
-  gauge held_sessions_, session_held_bytes_, tails_, prompts_, prompt_bytes_, prompts_evicted_;
-  counter session_turns_, sessions_demoted_, sessions_released_, sessions_unheld_, tails_removed_;
-  counter prompts_found_, prompts_missed_;
   gauge connections_, request_bytes_, staged_bytes_, quarantined_bytes_, leases_, old_leases_;
   counter accepted_, received_bytes_, sent_bytes_, stalls_, leases_taken_, leases_shortened_, leases_revoked_;
   counter checks_, check_differences_;

@@ -1,8 +1,6 @@
 #include "metrics/exposition.hpp"
 
-#include "metrics/history.hpp"
 #include "metrics/page.hpp"
-#include "metrics/process_probe.hpp"
 #include "metrics/request_probe.hpp"
 #include "metrics/space_table.hpp"
 
@@ -12,14 +10,105 @@
 #include <prometheus/text_serializer.h>
 
 #include <chrono>
+#include <cmath>
 #include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <limits>
 #include <map>
 #include <mutex>
 #include <string_view>
+#include <sys/resource.h>
+#include <unistd.h>
 
 namespace terrace::metrics {
+
+/// Adds up what belongs to a point.
+class history::reading_sink final : public sample_sink {
+ public:
+  explicit reading_sink(point& to) : to_(to) {}
+
+  void counter(std::string_view name, std::string_view, const labels& series, double value) override {
+    if (name == "terrace_space_asked_tokens_total")
+      to_.asked += value;
+    else if (name == "terrace_space_hit_tokens_total")
+      add(series, &level::hit, value);
+  }
+
+  void gauge(std::string_view name, std::string_view, const labels& series, double value) override {
+    if (name == "terrace_tier_used_bytes")
+      add(series, &level::used, value);
+    else if (name == "terrace_tier_capacity_bytes")
+      add(series, &level::capacity, value);
+  }
+
+  void histogram(std::string_view, std::string_view, const labels&, const histogram_snapshot&) override {}
+
+ private:
+  void add(const labels& series, double level::*what, double value) {
+    for (const auto& [label, text] : series)
+      if (label == "tier")
+        if (auto tier = tier_named(text))
+          to_.tiers[static_cast<size_t>(*tier)].*what += value;
+  }
+
+  point& to_;
+};
+
+void history::add(int64_t time_ms, const std::function<void(sample_sink&)>& sources) {
+  point now{.time_ms = time_ms};
+  reading_sink sink(now);
+  sources(sink);
+  if (points_.size() == points_max)
+    points_.pop_front();
+  points_.push_back(now);
+}
+
+std::string history::text() const {
+  auto points = nlohmann::json::array();
+  for (const point& at : points_) {
+    auto tiers = nlohmann::json::object();
+    for (tier_kind tier : all_tiers)
+      if (const level& of = at.tiers[static_cast<size_t>(tier)]; of.capacity > 0)
+        tiers[to_string(tier)] = {{"used", of.used}, {"capacity", of.capacity}, {"hit", of.hit}};
+    points.push_back({{"time_ms", at.time_ms}, {"asked", at.asked}, {"tiers", tiers}});
+  }
+  return nlohmann::json{{"points", points}}.dump();
+}
+
 namespace {
+
+/// The metrics of the process, under the names that all Prometheus clients use. Reads /proc. Safe on any thread.
+void collect_process(double started, sample_sink& sink) {
+  rusage used{};
+  ::getrusage(RUSAGE_SELF, &used);
+  auto seconds = [](const timeval& of) {
+    return static_cast<double>(of.tv_sec) + static_cast<double>(of.tv_usec) * 1e-6;
+  };
+  sink.counter("process_cpu_seconds_total", "Processor time of the process, in seconds.", {},
+               seconds(used.ru_utime) + seconds(used.ru_stime));
+  const auto page_bytes = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  uint64_t virtual_pages = 0, resident_pages = 0;
+  // What cannot be read, as without a free descriptor, is left out.
+  if (std::ifstream("/proc/self/statm") >> virtual_pages >> resident_pages) {
+    sink.gauge("process_virtual_memory_bytes", "Virtual memory of the process.", {},
+               static_cast<double>(virtual_pages * page_bytes));
+    sink.gauge("process_resident_memory_bytes", "Resident memory of the process, its shared memory included.",
+               {}, static_cast<double>(resident_pages * page_bytes));
+  }
+  sink.gauge("process_start_time_seconds", "Start time of the process, in seconds since 1970.", {}, started);
+  std::error_code failed;
+  double open = -1; // the one that reads the folder
+  for (std::filesystem::directory_iterator fd("/proc/self/fd", failed), end; !failed && fd != end;
+       fd.increment(failed))
+    ++open;
+  if (!failed)
+    sink.gauge("process_open_fds", "Open descriptors of the process.", {}, open);
+  rlimit most{};
+  ::getrlimit(RLIMIT_NOFILE, &most);
+  sink.gauge("process_max_fds", "Bound of the number of open descriptors.", {},
+             most.rlim_cur == RLIM_INFINITY ? INFINITY : static_cast<double>(most.rlim_cur));
+}
 
 using json = nlohmann::json;
 using prometheus::ClientMetric;

@@ -3,12 +3,32 @@
 
 #include "base/error.hpp"
 #include "protocol/bounds.hpp"
+#include "protocol/kinds.hpp"
 #include "protocol/terrace_generated.h"
 
 #include <cstdint>
 #include <span>
 
 namespace terrace::protocol {
+
+// The tables of each verb by its kind: `tables_of<kind::lookup>::request` is wire::Lookup.
+
+template <kind Request>
+struct tables_of;
+
+#define TERRACE_VERB(NAME, TABLE, ...)                                                                       \
+  template <>                                                                                                \
+  struct tables_of<kind::NAME> {                                                                             \
+    using request = wire::TABLE;                                                                             \
+    using answer = wire::TABLE##Answer;                                                                      \
+  };
+#include "protocol/verbs.def"
+
+template <kind Request>
+using request_table = typename tables_of<Request>::request;
+
+template <kind Request>
+using answer_table = typename tables_of<Request>::answer;
 
 /// Verifies that `body` contains a well-formed T (every offset inside the body, limited depth and number of
 /// tables), and that its fields are within the bounds of bounds.hpp. The pointer refers to `body`, without a

@@ -1,4 +1,3 @@
-#include "runtime/kernel_probe.hpp"
 #include "runtime/uring.hpp"
 
 #include <sys/mman.h>

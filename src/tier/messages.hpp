@@ -11,11 +11,10 @@
 #include "index/prefix_plan.hpp"
 #include "index/resident.hpp"
 #include "index/space_registry.hpp"
-#include "index/tenant_quota.hpp"
+#include "index/tenant_directory.hpp"
 #include "memory/allocator.hpp"
 #include "tier/objects/object_batch.hpp"
 #include "tier/objects/object_hold.hpp"
-#include "tier/objects/object_place.hpp"
 #include "tier/quota/tenant_states.hpp"
 #include "tier/space/write_credit.hpp"
 
@@ -370,6 +369,23 @@ struct victim_answer {
   std::vector<entry_key> victims;
   std::vector<entry_key> above; ///< parallel: the ancestor that is evictable only after the victim, or empty
   uint64_t bytes = 0;           ///< sum of all victims; less than requested: no more are evictable
+
+  /// Removes the victims for which `leaves(victim, above)`, called in their order, is false. `bytes` stays: it says whether more
+  /// are evictable. Returns true if it removed any.
+  template <class Leaves>
+  bool keep_only(Leaves&& leaves) {
+    const size_t all = victims.size();
+    above.resize(all);
+    size_t left = 0;
+    for (size_t i = 0; i < all; ++i)
+      if (leaves(victims[i], above[i])) {
+        victims[left] = victims[i];
+        above[left++] = above[i];
+      }
+    victims.resize(left);
+    above.resize(left);
+    return left != all;
+  }
 };
 
 // ---- operators ----

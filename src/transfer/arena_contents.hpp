@@ -8,7 +8,7 @@
 // one thread at a time.
 #pragma once
 
-#include "tier/objects/object_place.hpp"
+#include "tier/objects/object_batch.hpp"
 
 #include <cstdint>
 #include <iterator>

@@ -8,8 +8,8 @@
 #include "tier/messages.hpp"
 #include "tier/objects/tier_index.hpp"
 #include "transfer/copy_messages.hpp"
-#include "transfer/direct_messages.hpp"
 #include "transfer/load_plan.hpp"
+#include "transfer/mover_messages.hpp"
 #include "transfer/unread_files.hpp"
 
 #include <algorithm>

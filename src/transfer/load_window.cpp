@@ -19,18 +19,21 @@ void load_window::begin_round() {
   first_left_ = gap_ = asked_ = SIZE_MAX;
   claimed_.reset();
   claimed_below_.reset();
-  leased_round_ = false;
+  below_round_ = false;
 }
 
-bool load_window::begin_leased(const tiers_below& below) {
-  if (!below.reads || !load_.of_lease() || !load_.subject.leased_below() || load_.leased_in_host(part_))
+bool load_window::begin_below(const tier_index& host, const tiers_below& below) {
+  if (!below.reads || !load_.subject.copies())
+    return false;
+  if (load_.of_lease() ? !load_.subject.leased_below() || load_.leased_in_host(part_)
+                       : part_.size() > read_objects_max || !host.surely_lacks(*part_.objects))
     return false;
   begin_round();
-  leased_round_ = true;
+  below_round_ = true;
   places_.assign(part_.size(), {});
-  if (hold_ptr host = held_in(load_.subject.leased, memory_tier))
-    for (size_t i = 0; i < part_.size() && part_.begin + i < host->places().size(); ++i)
-      places_[i] = host->places()[part_.begin + i];
+  if (hold_ptr above = held_in(load_.subject.leased, memory_tier))
+    for (size_t i = 0; i < part_.size() && part_.begin + i < above->places().size(); ++i)
+      places_[i] = above->places()[part_.begin + i];
   return true;
 }
 
@@ -166,7 +169,7 @@ result<acquire_request> load_window::space(const passage& pass) {
   const load_subject& subject = load_.subject;
   acquire_request request;
   request.objects = part_.objects;
-  request.note_access = leased_round_ && notes_access();
+  request.note_access = below_round_ && notes_access();
   request.context = subject.context;
   request.may_fill.resize(part_.size());
   uint64_t wanted = 0;
@@ -198,7 +201,7 @@ void load_window::refused_space(const error& why) {
 }
 
 bool load_window::publishes(const passage& pass) {
-  if (leased_round_)
+  if (below_round_)
     count_others(pass.acquired());
   return pass.others_write() || !load_.passes();
 }

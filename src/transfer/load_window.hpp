@@ -1,12 +1,13 @@
 // A window of a load: what is held in host memory, what is read from the tiers below, and what is delivered.
 //
 // Pure: a load asks the tiers, movers and copiers, and passes their answers to this class. In order, per round:
-// `begin_leased`, or else `present` and `add_present`; to read from below: `leased_below`, `reading`, `space`, the passage,
+// `begin_below`, or else `present` and `add_present`; to read from below: `leased_below`, `reading`, `space`, the passage,
 // during which `publishes` is asked, and `add_read`; to wait for others: `release_and_wait`. At the end `after_rounds`,
 // `copy`, `deliver`, `after_delivery`. Used by one thread at a time. Indices of objects are those in the window.
 #pragma once
 
 #include "tier/messages.hpp"
+#include "tier/objects/tier_index.hpp"
 #include "transfer/copy_messages.hpp"
 #include "transfer/load_plan.hpp"
 #include "transfer/passage.hpp"
@@ -48,9 +49,11 @@ class load_window {
     bool reads = false; ///< at least one can be read now
   };
 
-  /// Begins a round of a window whose objects the lease holds, some of them in tiers below alone: nobody is asked what is
-  /// present, because the answer about the space says so. False: the round begins with `present`.
-  bool begin_leased(const tiers_below& below);
+  /// Begins a round of a window of which something is in tiers below alone: nobody is asked what is present, because the
+  /// answer about the space says so. The lease tells, or the index of host memory, which is read if it can be read now and the
+  /// window has few objects. False: the round begins with `present`.
+  bool begin_below(const tier_index& host, const tiers_below& below);
+  static constexpr size_t read_objects_max = 128; ///< the owner of the index waits for its readers
   /// Begins a round: holds what is present in host memory.
   acquire_request present();
 
@@ -139,9 +142,9 @@ class load_window {
   std::vector<hold_ptr> holds_;
   reservation_ptr passing_; ///< objects that are delivered and not kept
   std::optional<lease_account::claim> claimed_,
-      claimed_below_;         ///< without a copy: for what it holds, and reads
-  bool leased_round_ = false; ///< it began with `begin_leased`
-  int awaited_ = 0;           ///< rounds in which others were writing some of its objects
+      claimed_below_;        ///< without a copy: for what it holds, and reads
+  bool below_round_ = false; ///< it began with `begin_below`
+  int awaited_ = 0;          ///< rounds in which others were writing some of its objects
 };
 
 } // namespace terrace

@@ -6,7 +6,6 @@
 #include "base/ids.hpp"
 #include "tier/policy/policy_messages.hpp"
 #include "tier/tier_config.hpp"
-#include "transfer/write_budget.hpp"
 #include "transfer/write_plan.hpp"
 
 #include <atomic>

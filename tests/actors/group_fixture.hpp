@@ -8,8 +8,7 @@
 
 #include "actors/lookup/lookup_actor.hpp"
 #include "actors/supervision/group_builder.hpp"
-#include "actors/transfer/load_actor.hpp"
-#include "actors/transfer/store_actor.hpp"
+#include "actors/transfer/transfer_actors.hpp"
 #include "index/object_header.hpp"
 #include "objects.hpp"
 #include "tests/index/spaces.hpp"

@@ -1,7 +1,7 @@
 // A listening socket in a folder of the test's own, and clients that connect to it.
 #pragma once
 
-#include "actors/connection/listening_socket.hpp"
+#include "actors/connection/listener_actor.hpp"
 #include "tests/support/raw_client.hpp"
 #include "tests/support/temporary_folder.hpp"
 

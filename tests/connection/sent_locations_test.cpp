@@ -1,4 +1,4 @@
-#include "connection/lease_reading.hpp"
+#include "connection/client_holdings.hpp"
 
 #include <gtest/gtest.h>
 

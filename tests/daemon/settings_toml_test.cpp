@@ -79,7 +79,7 @@ log_level = "loud"
 allocator = "paged"
 [metrix]
 [lease]
-warn_after = 60
+pin_percent = "60"
 )");
   ASSERT_FALSE(parsed);
   std::vector<uint32_t> lines;
@@ -138,8 +138,8 @@ TEST(SettingsToml, RefusesWrongTypesEverywhere) {
                     "[host]\nbytes = -4096",
                     "[host]\nbytes = \"1 GB\"",
                     "[host]\nbytes = 1979-05-27",
-                    "[lease]\nwarn_after = 60",
-                    "[lease]\nwarn_after = \"60\"",
+                    "[disk]\nstall_after = 60",
+                    "[disk]\nstall_after = \"60\"",
                     "[[listen]]\nmode = 600",
                     "[[listen]]\nmode = \"0999\"",
                     "[[listen]]\nuids = 3",

@@ -125,7 +125,6 @@ TEST(Settings, EveryBoundIsEnforced) {
       {"lease.host_percent", [](settings& s) { s.lease.host_percent = 29; }},
       {"lease.connection_percent", [](settings& s) { s.lease.connection_percent = 0; }},
       {"lease.pin_percent", [](settings& s) { s.lease.pin_percent = 101; }},
-      {"lease.warn_after", [](settings& s) { s.lease.warn_after = std::chrono::milliseconds(0); }},
       {"metrics.address", [](settings& s) { s.metrics.address = "0.0.0.0:9464"; }}, // without a token
       {"metrics.address", [](settings& s) { s.metrics.address = "example.org:9464"; }},
   };
@@ -153,6 +152,8 @@ TEST(Settings, BoundsThatFollowFromOthersAreByDefaultThoseOfTheComponents) {
   EXPECT_EQ(with.sessions_group_max(), 131'072u);
   EXPECT_EQ(with.prompts_max(), 256u);
   EXPECT_EQ(with.prompt_bytes(), 256 * mebibyte);
+  EXPECT_EQ(with.memo_bytes(), 63 * mebibyte);
+  EXPECT_EQ(with.lease_warn_after(), std::chrono::seconds(60));
 }
 
 TEST(Settings, BoundsThatFollowFromOthersAreOfUseAtTheLeastAndAtTheMost) {
@@ -164,6 +165,7 @@ TEST(Settings, BoundsThatFollowFromOthersAreOfUseAtTheLeastAndAtTheMost) {
   EXPECT_EQ(with.leases_max(), 1024u);
   EXPECT_EQ(with.lease_objects_max(), 65536u);
   EXPECT_EQ(with.prompts_max(), 4u);
+  EXPECT_EQ(with.memo_bytes(), 0u) << "it remembers no tokens";
   with.group_spaces_max = 1;
   EXPECT_EQ(with.spaces_max(), 64U);
   with.staging_bytes = mebibyte;

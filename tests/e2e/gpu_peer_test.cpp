@@ -82,24 +82,20 @@ TEST_P(GpuPeer, ATierIsReadByAnotherGpu) {
 
 TEST_P(GpuPeer, WithoutAccessLoadsPassHostMemory) {
   SKIP_ON_REAL_DRIVER();
-  for (bool lacking : {true, false}) {
-    gpu_daemon::faults(lacking ? "lack peers" : "");
-    daemon_under_test daemon(with_metrics(8, lacking ? "" : "tier_peers = false\n"));
-    tester client(daemon.socket());
-    auto region = registered(client);
-    auto there = registered_there(client);
-    auto chain = chain_of(1, 6);
-    client.store(chain);
-    ASSERT_TRUE(promoted(client, region, chain));
-    EXPECT_EQ(load_there(client, there, chain), 0U);
-    if (lacking) {
-      EXPECT_TRUE(daemon.await_log("is not read by another device"));
-    }
-    evict(client, chain, on_host);
-    EXPECT_EQ(load_there(client, there, chain), 0U);
-    EXPECT_EQ(client.lookup(chain, false, on_host).found_chunks, chain.size());
-    EXPECT_EQ(status_of(client, *other_).state, "ready");
-  }
+  gpu_daemon::faults("lack peers");
+  daemon_under_test daemon(with_metrics(8));
+  tester client(daemon.socket());
+  auto region = registered(client);
+  auto there = registered_there(client);
+  auto chain = chain_of(1, 6);
+  client.store(chain);
+  ASSERT_TRUE(promoted(client, region, chain));
+  EXPECT_EQ(load_there(client, there, chain), 0U);
+  EXPECT_TRUE(daemon.await_log("is not read by another device"));
+  evict(client, chain, on_host);
+  EXPECT_EQ(load_there(client, there, chain), 0U);
+  EXPECT_EQ(client.lookup(chain, false, on_host).found_chunks, chain.size());
+  EXPECT_EQ(status_of(client, *other_).state, "ready");
 }
 
 TEST_P(GpuPeer, TheReaderMayDie) {

@@ -102,20 +102,4 @@ TEST_F(Announcements, StoresCountWhileSomethingIsAnnounced) {
   EXPECT_EQ(all->stores().now(), before + 1);
 }
 
-TEST(ChangeCount, WaitersAreToldOnceUnlessTheyHaveEnded) {
-  change_count count;
-  auto live = std::make_shared<request_context>(), over = std::make_shared<request_context>();
-  int told = 0;
-  count.wait(0, live, [&] { ++told; });
-  count.wait(0, over, [&] { FAIL() << "its request has ended"; });
-  over->ended = errc::deadline;
-  count.wait(0, live, [] {}); // looks through those that wait
-  count.add();
-  EXPECT_EQ(told, 1);
-  count.add();
-  EXPECT_EQ(told, 1);
-  count.wait(1, live, [&] { ++told; });
-  EXPECT_EQ(told, 2) << "at once";
-}
-
 } // namespace

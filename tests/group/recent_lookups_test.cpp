@@ -61,16 +61,16 @@ TEST(RecentLookups, WaitersAreToldOnceUnlessTheyHaveEnded) {
   recent_lookups kept;
   auto live = std::make_shared<request_context>(), over = std::make_shared<request_context>();
   int told = 0;
-  kept.wait(0, live, [&] { ++told; });
-  kept.wait(0, over, [&] { FAIL() << "its request has ended"; });
+  kept.changes().wait(0, live, [&] { ++told; });
+  kept.changes().wait(0, over, [&] { FAIL() << "its request has ended"; });
   EXPECT_EQ(told, 0);
   over->ended = errc::deadline;
-  kept.wait(0, live, [] {});
+  kept.changes().wait(0, live, [] {});
   kept.add(with_digests(1));
   EXPECT_EQ(told, 1);
   kept.add(with_digests(1));
   EXPECT_EQ(told, 1);
-  kept.wait(1, live, [&] { ++told; });
+  kept.changes().wait(1, live, [&] { ++told; });
   EXPECT_EQ(told, 2) << "at once";
 }
 

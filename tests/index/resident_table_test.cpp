@@ -113,11 +113,11 @@ TEST(ResidentTable, CountsFirstAndLastHolds) {
   object_id id = published(table, 1);
   table.hold(id);
   table.hold(id);
-  EXPECT_EQ(table.held(), 1u);
+  EXPECT_EQ(table.totals().held.objects, 1u);
   EXPECT_FALSE(table.release(id));
-  EXPECT_EQ(table.held(), 1u);
+  EXPECT_EQ(table.totals().held.objects, 1u);
   EXPECT_TRUE(table.release(id));
-  EXPECT_EQ(table.held(), 0u);
+  EXPECT_EQ(table.totals().held.objects, 0u);
 }
 
 TEST(ResidentTable, RemembersThatThePolicyKnowsIt) {
@@ -230,19 +230,19 @@ TEST(ResidentTable, CountsTheBytesThatAreHeldAndReserved) {
   resident_table table;
   object_id one = table.insert(object(1, 8192));
   object_id two = table.insert(object(2, 4096));
-  EXPECT_EQ(table.reserved_bytes(), 12288u);
+  EXPECT_EQ(table.totals().reserved_bytes, 12288u);
   table.publish(one);
   table.hold(one);
   table.hold(one);
-  EXPECT_EQ(table.reserved_bytes(), 4096u);
-  EXPECT_EQ(table.held_bytes(), 8192u);
+  EXPECT_EQ(table.totals().reserved_bytes, 4096u);
+  EXPECT_EQ(table.totals().held.bytes, 8192u);
   table.release(one);
   table.remove(one);
-  EXPECT_EQ(table.held_bytes(), 8192u);
+  EXPECT_EQ(table.totals().held.bytes, 8192u);
   table.release(one);
   table.erase(two);
-  EXPECT_EQ(table.held_bytes(), 0u);
-  EXPECT_EQ(table.reserved_bytes(), 0u);
+  EXPECT_EQ(table.totals().held.bytes, 0u);
+  EXPECT_EQ(table.totals().reserved_bytes, 0u);
 }
 
 TEST(ResidentTable, TakesNoMoreThanEightyBytesAnObject) {
@@ -441,10 +441,10 @@ TEST(ResidentTable, BehavesLikeAMapUnderRandomUse) {
       held += expected.holds != 0;
     }
     ASSERT_EQ(table.size(), model.size());
-    ASSERT_EQ(table.has(key(0).space), !model.empty());
-    ASSERT_FALSE(table.has(static_cast<space_id>(static_cast<uint32_t>(key(0).space) + 1)));
+    ASSERT_EQ(table.totals().objects_of(key(0).space), model.size());
+    ASSERT_EQ(table.totals().objects_of(static_cast<space_id>(static_cast<uint32_t>(key(0).space) + 1)), 0u);
     ASSERT_EQ(table.published(), visible);
-    ASSERT_EQ(table.held(), held);
+    ASSERT_EQ(table.totals().held.objects, held);
     size_t walked = 0;
     table.for_each([&](const resident&) { ++walked; });
     ASSERT_EQ(walked, model.size());

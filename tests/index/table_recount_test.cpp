@@ -1,4 +1,4 @@
-#include "index/resident_table.hpp"
+#include "index/table_recount.hpp"
 #include "tests/support/seed.hpp"
 
 #include <gtest/gtest.h>
@@ -10,13 +10,17 @@ namespace terrace {
 
 /// Damages the totals of a table, as an error in it would.
 struct damaged_table {
-  static void counts_one_more(resident_table& table) { ++table.live_; }
-  static void counts_one_more_readable(resident_table& table) { ++table.readable_; }
-  static void counts_a_held_one(resident_table& table) { ++table.held_; }
-  static void counts_held_bytes(resident_table& table) { table.held_bytes_ += 4096; }
-  static void counts_reserved_bytes(resident_table& table) { table.reserved_bytes_ += 4096; }
-  static void counts_bytes_of(resident_table& table, uint32_t space) { table.by_space_[space].bytes += 4096; }
-  static void counts_objects_of(resident_table& table, uint32_t space) { ++table.by_space_[space].objects; }
+  static void counts_one_more(resident_table& table) { ++table.totals_.all.objects; }
+  static void counts_one_more_readable(resident_table& table) { ++table.totals_.readable; }
+  static void counts_a_held_one(resident_table& table) { ++table.totals_.held.objects; }
+  static void counts_held_bytes(resident_table& table) { table.totals_.held.bytes += 4096; }
+  static void counts_reserved_bytes(resident_table& table) { table.totals_.reserved_bytes += 4096; }
+  static void counts_bytes_of(resident_table& table, uint32_t space) {
+    table.totals_.by_space[space].bytes += 4096;
+  }
+  static void counts_objects_of(resident_table& table, uint32_t space) {
+    ++table.totals_.by_space[space].objects;
+  }
   static void unlinks(resident_table& table, object_id id) { table.unlink(resident_table::slot_of(id)); }
   static void removes_without_unlinking(resident_table& table, object_id id) {
     table.move(table.slots_[resident_table::slot_of(id)], object_state::removed);
@@ -32,12 +36,10 @@ object_id insert(resident_table& table, uint64_t number, uint32_t space = 1) {
 }
 
 std::vector<std::string> recount(resident_table& table) {
-  table.begin_recount();
-  while (table.recount_step(3)) {
+  table_recount walk(table);
+  while (walk.step(3)) {
   }
-  auto differences = differences_of(table.recount()->totals(), table.kept_totals());
-  table.end_recount();
-  return differences;
+  return differences_of(walk.totals(), table.totals());
 }
 
 /// A table with a published and a held object in each of two spaces, and one that is being written.
@@ -95,12 +97,12 @@ TEST(TableRecount, ARemovedObjectThatTheIndexStillLeadsToIsFound) {
 
 TEST(TableRecount, TellsWhatChangedSinceItBegan) {
   small_table of;
-  of.table.begin_recount();
+  table_recount walk(of.table);
   object_id later = insert(of.table, 4);
   of.table.release(of.first);
-  EXPECT_TRUE(of.table.recount()->touched(resident_table::slot_of(of.first)));
-  EXPECT_FALSE(of.table.recount()->touched(resident_table::slot_of(of.second)));
-  EXPECT_TRUE(of.table.recount()->touched(resident_table::slot_of(later)));
+  EXPECT_TRUE(walk.touched(resident_table::slot_of(of.first)));
+  EXPECT_FALSE(walk.touched(resident_table::slot_of(of.second)));
+  EXPECT_TRUE(walk.touched(resident_table::slot_of(later)));
 }
 
 /// No difference is found, whatever happens between the steps.
@@ -145,14 +147,13 @@ TEST(TableRecount, CountsRightWhileTheTableChanges) {
     }
   };
   for (int round = 0; round < 200; ++round) {
-    table.begin_recount();
+    table_recount walk(table);
     do {
       for (size_t n = random() % 20; n != 0; --n)
         change();
-    } while (table.recount_step(1 + static_cast<uint32_t>(random() % 8)));
-    auto found = differences_of(table.recount()->totals(), table.kept_totals());
+    } while (walk.step(1 + static_cast<uint32_t>(random() % 8)));
+    auto found = differences_of(walk.totals(), table.totals());
     ASSERT_TRUE(found.empty()) << found.front() << ", round " << round;
-    table.end_recount();
     for (uint32_t slot = 0; slot < table.slots(); ++slot)
       ASSERT_TRUE(table.indexed_rightly(slot));
   }

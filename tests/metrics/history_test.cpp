@@ -1,5 +1,5 @@
 // What is kept of the last hour.
-#include "metrics/history.hpp"
+#include "metrics/exposition.hpp"
 
 #include <gtest/gtest.h>
 

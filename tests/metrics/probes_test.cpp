@@ -1,7 +1,6 @@
 // Tests what the probes report at a scrape.
 #include "metrics/client_probe.hpp"
 #include "metrics/disk_probe.hpp"
-#include "metrics/miss_table.hpp"
 #include "metrics/request_probe.hpp"
 #include "metrics/space_table.hpp"
 #include "metrics/tier_probe.hpp"

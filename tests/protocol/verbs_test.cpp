@@ -1,7 +1,6 @@
 // Tests what is made from the table of verbs (verbs.def).
-#include "protocol/verb_tables.hpp"
-
 #include "protocol/verify.hpp"
+
 #include "tests/fuzz/sample_frames.hpp"
 
 #include <gtest/gtest.h>

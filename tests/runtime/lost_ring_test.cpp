@@ -1,5 +1,4 @@
 // Kernels and sandboxes that grant a ring and then refuse to enter it.
-#include "runtime/kernel_probe.hpp"
 #include "runtime/uring.hpp"
 #include "support/denied_calls.hpp"
 #include "support/runtime_fixture.hpp"

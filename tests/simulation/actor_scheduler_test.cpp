@@ -3,8 +3,7 @@
 #include "simulated_process.hpp"
 
 #include "actors/supervision/group_builder.hpp"
-#include "actors/transfer/load_actor.hpp"
-#include "actors/transfer/store_actor.hpp"
+#include "actors/transfer/transfer_actors.hpp"
 #include "index/object_header.hpp"
 #include "tests/index/spaces.hpp"
 #include "tests/tier/objects.hpp"

@@ -4,7 +4,7 @@
 
 #include "base/random_id.hpp"
 #include "daemon/serve.hpp"
-#include "runtime/kernel_probe.hpp"
+#include "runtime/uring.hpp"
 
 #include <stdexcept>
 

@@ -28,6 +28,7 @@ struct LoadWindow : ::testing::Test {
       segmented_arena::create({.name = "test", .bytes = 16 * physical, .segment_bytes = 16 * physical})
           .value();
   ledger_ptr leases = std::make_shared<lease_ledger>();
+  tier_index host;
   load_subject of;
   load_result done;
   load_plan plan{of, *memory, *leases, done};
@@ -268,15 +269,15 @@ TEST_F(LoadWindow, WhatTheLeaseHoldsBelowIsReadWithoutAskingWhatIsPresent) {
   of.held_by = std::make_shared<int>();
   of.leased = {{tier_kind::host, hold(8, {0, 1})}, {tier_kind::disk, hold(8, {2, 3}, 101)}};
   load_window window(plan, 4 * physical);
-  EXPECT_FALSE(window.begin_leased(away)) << "the tier cannot be read now";
-  ASSERT_TRUE(window.begin_leased(disk));
+  EXPECT_FALSE(window.begin_below(host, away)) << "the tier cannot be read now";
+  ASSERT_TRUE(window.begin_below(host, disk));
   passage pass(window.reading(*window.leased_below()));
   auto request = window.space(pass);
   ASSERT_TRUE(request);
   EXPECT_EQ(request->may_fill, (std::vector<bool>{false, false, true, true}));
   EXPECT_TRUE(request->note_access) << "nobody else notes it";
   EXPECT_TRUE(window.release_and_wait());
-  ASSERT_TRUE(window.begin_leased(disk));
+  ASSERT_TRUE(window.begin_below(host, disk));
   EXPECT_FALSE(window.space(pass)->note_access) << "a load is one access";
   pass.add_space(acquired("##rr", 5 * physical));
   EXPECT_TRUE(window.publishes(pass));
@@ -285,12 +286,32 @@ TEST_F(LoadWindow, WhatTheLeaseHoldsBelowIsReadWithoutAskingWhatIsPresent) {
 
 TEST_F(LoadWindow, WhatIsPresentIsAskedUnlessTheLeaseSaysThatSomethingIsBelow) {
   of.leased = {{tier_kind::host, hold(8, {0, 1, 2, 3})}, {tier_kind::disk, hold(8, {4}, 101)}};
-  EXPECT_FALSE(load_window(plan, 4 * physical, 4).begin_leased(disk)) << "there is no lease";
+  host.table().insert({of.objects->keys[7], {}, 0, physical, payload, false});
+  EXPECT_FALSE(load_window(plan, 4 * physical, 4).begin_below(host, disk)) << "there is no lease";
   of.held_by = std::make_shared<int>();
-  EXPECT_FALSE(load_window(plan, 4 * physical).begin_leased(disk)) << "it holds all of it in host memory";
-  EXPECT_TRUE(load_window(plan, 4 * physical, 4).begin_leased(disk));
+  EXPECT_FALSE(load_window(plan, 4 * physical).begin_below(host, disk))
+      << "it holds all of it in host memory";
+  EXPECT_TRUE(load_window(plan, 4 * physical, 4).begin_below(host, disk));
   keeps();
-  EXPECT_FALSE(load_window(plan, 4 * physical, 4).begin_leased(disk)) << "what stays is accounted first";
+  EXPECT_FALSE(load_window(plan, 4 * physical, 4).begin_below(host, disk)) << "what stays is accounted first";
+}
+
+TEST_F(LoadWindow, WhatHostMemorySurelyLacksIsReadWithoutAskingWhatIsPresent) {
+  load_window window(plan, 4 * physical);
+  EXPECT_FALSE(window.begin_below(host, away)) << "the tier cannot be read now";
+  ASSERT_TRUE(window.begin_below(host, disk));
+  auto pass = from_disk(window, {0, 1, 2, 3});
+  EXPECT_TRUE(window.space(pass)->note_access) << "nobody else notes it";
+  host.table().insert({of.objects->keys[1], {}, 0, physical, payload, false});
+  EXPECT_FALSE(window.begin_below(host, disk)) << "another request writes one of the objects";
+  EXPECT_TRUE(load_window(plan, 4 * physical, 4).begin_below(host, disk));
+}
+
+TEST_F(LoadWindow, OfManyObjectsHostMemoryIsAsked) {
+  of.objects = chain(1, load_window::read_objects_max + 1, payload);
+  copies();
+  EXPECT_FALSE(load_window(plan, unlimited).begin_below(host, disk));
+  EXPECT_TRUE(load_window(plan, load_window::read_objects_max * physical).begin_below(host, disk));
 }
 
 TEST_F(LoadWindow, TheLeasesPartOfTheWindowKeepsTheLease) {

@@ -1,4 +1,4 @@
-#include "transfer/stall_detector.hpp"
+#include "transfer/device_health.hpp"
 
 #include <gtest/gtest.h>
 

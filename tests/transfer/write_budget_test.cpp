@@ -1,4 +1,4 @@
-#include "transfer/write_budget.hpp"
+#include "transfer/write_plan.hpp"
 
 #include <gtest/gtest.h>
 

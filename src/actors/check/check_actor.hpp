@@ -13,7 +13,7 @@
 
 #include "actors/connection/connection_environment.hpp"
 #include "actors/transfer/transfer_arguments.hpp"
-#include "group/check_messages.hpp"
+#include "group/group_messages.hpp"
 
 #include <memory>
 

@@ -372,7 +372,7 @@ void client_inbox::timer() {
   for (const lease_ptr& old : leases.old) {
     environment_.client_probe->lease_old();
     client_.log().info("holds a lease on " + std::to_string(old->chunks.size()) +
-                       " chunks for longer than lease.warn_after");
+                       " chunks for longer than twice connection.request_deadline");
   }
   bool sending = channel_->sending();
   if (sending && deadlines_.leaves_unread(now) && gate_.group_is_full()) {

@@ -16,7 +16,7 @@
 
 #include "actors/connection/connection.hpp"
 #include "actors/lookup/lookup_actor.hpp"
-#include "actors/transfer/load_actor.hpp"
+#include "actors/transfer/transfer_actors.hpp"
 #include "connection/request_values.hpp"
 #include "group/session_turn.hpp"
 #include "index/prefix_resolver.hpp"
@@ -63,8 +63,7 @@ class client_request final : public request_entry, private task_owner {
   struct waiting_for_turn;
   struct waiting_for_room;
   struct waiting_for_teardown;
-  template <class Log>
-  struct waiting_for_event;
+  struct waiting_for_change;
   struct waiting_for_counter;
 
  public:
@@ -167,9 +166,8 @@ class client_request final : public request_entry, private task_owner {
   waiting_for_teardown unmapped(const char* text);
   /// Leases on many objects that have ended by now are gone. `what`: as above; null: it goes on in any case.
   waiting_for_teardown leases_ended(const char* text = nullptr);
-  /// The log has something behind `sequence`, or the request has ended.
-  template <class Log>
-  waiting_for_event<Log> event(Log& log, uint64_t sequence);
+  /// There is a change behind `number`, or the request has ended.
+  waiting_for_change changed(change_count& changes, uint64_t number);
   /// The counter of the client has the value: at once, or when the client rings.
   waiting_for_counter counted(const client_counter& counter, uint32_t value, const device_memory_ptr& memory);
 

@@ -240,11 +240,10 @@ struct client_request::waiting_for_teardown {
   void await_resume() const noexcept {}
 };
 
-template <class Log>
-struct client_request::waiting_for_event {
+struct client_request::waiting_for_change {
   client_request& request;
-  Log& log;
-  uint64_t sequence;
+  change_count& changes;
+  uint64_t number;
   bool await_ready() const noexcept { return false; }
   template <class Promise>
   void await_suspend(std::coroutine_handle<Promise> frame) {
@@ -255,7 +254,7 @@ struct client_request::waiting_for_event {
             next.go_on();
         });
     request.actor.when_ended(request, again);
-    log.wait(sequence, request.context, request.actor.on_any_thread([again] { (*again)(); }));
+    changes.wait(number, request.context, request.actor.on_any_thread([again] { (*again)(); }));
   }
   void await_resume() const noexcept {}
 };
@@ -294,9 +293,8 @@ inline client_request::waiting_for_teardown client_request::unmapped(const char*
 inline client_request::waiting_for_teardown client_request::leases_ended(const char* text) {
   return waiting_for_teardown{*this, text, true};
 }
-template <class Log>
-client_request::waiting_for_event<Log> client_request::event(Log& log, uint64_t sequence) {
-  return waiting_for_event<Log>{*this, log, sequence};
+inline client_request::waiting_for_change client_request::changed(change_count& changes, uint64_t number) {
+  return waiting_for_change{*this, changes, number};
 }
 inline client_request::waiting_for_counter
 client_request::counted(const client_counter& counter, uint32_t value, const device_memory_ptr& memory) {

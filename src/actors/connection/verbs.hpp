@@ -6,7 +6,7 @@
 #pragma once
 
 #include "actors/connection/transfers.hpp"
-#include "actors/transfer/prefetch_actor.hpp"
+#include "actors/transfer/transfer_actors.hpp"
 
 #include <span>
 

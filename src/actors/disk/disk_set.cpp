@@ -1,7 +1,6 @@
 #include "actors/disk/disk_set.hpp"
 
 #include "actors/disk/disk_actor.hpp"
-#include "actors/disk/journal_actor.hpp"
 #include "base/countdown.hpp"
 #include "runtime/answer.hpp"
 #include "storage/disk/disk_opening.hpp"

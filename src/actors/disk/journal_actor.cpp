@@ -1,6 +1,5 @@
-#include "actors/disk/journal_actor.hpp"
-
 #include "actors/disk/disk_actor.hpp"
+
 #include "actors/disk/stall_tick.hpp"
 #include "runtime/answer.hpp"
 #include "runtime/io_port.hpp"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "runtime/io_request.hpp"
-#include "transfer/stall_detector.hpp"
+#include "transfer/device_health.hpp"
 
 #include <caf/actor_cast.hpp>
 #include <caf/actor_control_block.hpp>

@@ -1,7 +1,6 @@
 #include "actors/group/group_actor.hpp"
 
-#include "actors/session/session_actor.hpp"
-#include "actors/transfer/move_actor.hpp"
+#include "actors/transfer/transfer_actors.hpp"
 #include "actors/transfer/transfer_arguments.hpp"
 #include "base/tier_properties.hpp"
 #include "group/group_state.hpp"

@@ -22,4 +22,10 @@ group_actor spawn_group(caf::actor_system& system, const space_registry::options
                         std::shared_ptr<metrics::client_probe> probe = nullptr, account_ptr held = nullptr,
                         const prompt_bounds& prompts = {});
 
+// SESSION: a conversation that has had a turn lately.
+
+/// Spawns the actor of a session. It owns `what` until it is parked or its group ends it.
+session_actor spawn_session(caf::actor_system& system, group_actor group, const session_id& id,
+                            session turns);
+
 } // namespace terrace::actors

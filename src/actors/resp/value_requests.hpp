@@ -2,7 +2,7 @@
 #pragma once
 
 #include "actors/resp/value_transfer.hpp"
-#include "actors/transfer/load_actor.hpp"
+#include "actors/transfer/transfer_actors.hpp"
 #include "base/tier_properties.hpp"
 #include "runtime/ask.hpp"
 #include "tier/messages.hpp"

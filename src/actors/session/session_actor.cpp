@@ -1,4 +1,4 @@
-#include "actors/session/session_actor.hpp"
+#include "actors/group/group_actor.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/typed_event_based_actor.hpp>

@@ -240,7 +240,7 @@ result<void> join_gpu_tier(caf::actor_system& system, trust_group& group, const 
   tier.mover = mover;
   tier.service = service;
   tier.probe = probes.gpu_tier;
-  tier.device = std::make_shared<const device_tier>(device_tier{mover, service, plan.gpu_peers});
+  tier.device = std::make_shared<const device_tier>(device_tier{mover, service});
   const tier_kind kind = tier.kind;
   join_tier(system, group, std::move(tier), {.space = std::move(*space)});
   caf::anon_send(mover, serve_tier_notice{group.tier(kind)->tier});

@@ -5,7 +5,7 @@
 #include "actors/disk/disk_set.hpp"
 #include "actors/supervision/group_plan.hpp"
 #include "actors/supervision/group_probes.hpp"
-#include "actors/tier/shadow_actor.hpp"
+#include "actors/tier/policy_actor.hpp"
 #include "actors/tier/tier_actor.hpp"
 #include "actors/transfer/write_through_actor.hpp"
 #include "metrics/tier_probe.hpp"

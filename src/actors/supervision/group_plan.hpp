@@ -6,7 +6,7 @@
 #include "base/tier_properties.hpp"
 #include "group/prompt_registry.hpp"
 #include "group/session_table.hpp"
-#include "index/tenant_quota.hpp"
+#include "index/tenant_directory.hpp"
 #include "memory/allocator.hpp"
 #include "memory/segmented_arena.hpp"
 #include "memory/teardown.hpp"
@@ -77,7 +77,6 @@ struct group_plan {
   std::optional<tier_config> disk;
   std::optional<tier_config> gpu; ///< tier in memory of `gpu_device`
   std::string gpu_device;         ///< name of the device
-  bool gpu_peers = false;         ///< other devices may read the tier
   std::optional<remote_plan> remote;
   /// One file per path; set even if the group has no disk tier.
   std::vector<std::string> disk_files;

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "actors/connection/listener_actor.hpp"
-#include "actors/gpu/daemon/gpu_registry_actor.hpp"
+#include "actors/gpu/daemon/device_actor.hpp"
 #include "actors/supervision/group_builder.hpp"
 #include "metrics/exposition.hpp"
 #include "metrics/worker_probe.hpp"

@@ -1,4 +1,4 @@
-#include "actors/tier/allocator_actor.hpp"
+#include "actors/tier/tier_actor.hpp"
 
 #include "runtime/answer.hpp"
 #include "runtime/turns.hpp"

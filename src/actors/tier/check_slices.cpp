@@ -140,7 +140,7 @@ void compare_journals(tier_pointer self, const slice_check_ptr& check) {
 
 /// Counts all objects and what they have of the arena.
 void count_all(tier_pointer self, checked_slice& slice) {
-  table_totals kept = self->state.objects().table().kept_totals();
+  const table_totals& kept = self->state.objects().table().totals();
   slice.published_in_all = kept.readable;
   slice.extents_in_all = kept.all.objects;
   slice.bytes_in_all = kept.all.bytes;
@@ -201,7 +201,7 @@ caf::result<check_tier_answer> on_check(tier_pointer self, const check_tier_requ
     begun.walk = state.check.walk;
     return begun;
   }
-  if (request.walk != state.check.walk || state.objects().table().recount() == nullptr) {
+  if (request.walk != state.check.walk || state.objects().recount().walk() == nullptr) {
     check_tier_answer other;
     other.failure = {errc::busy, "another check of the tier has begun"};
     return other;
@@ -215,7 +215,7 @@ check_held_answer on_check_held(tier_pointer self, const check_held_request& req
   const resident_table& table = self->state.objects().table();
   check_held_answer answer;
   answer.releasing = !self->state.line.empty();
-  answer.writing_bytes = table.reserved_bytes();
+  answer.writing_bytes = table.totals().reserved_bytes;
   for (object_id id : request.ids) {
     const resident* object = table.get(id);
     held_object one;
@@ -225,7 +225,7 @@ check_held_answer on_check_held(tier_pointer self, const check_held_request& req
       one.physical_bytes = object->physical_bytes();
       one.holds = object->holds();
     }
-    const auto* recount = table.recount();
+    const table_recount* recount = self->state.objects().recount().walk();
     one.touched = recount == nullptr || recount->touched(resident_table::slot_of(id));
     answer.held.push_back(one);
   }
@@ -253,11 +253,11 @@ void check_now_and_then(tier_pointer self) {
 void on_check_slice(tier_pointer self) {
   auto& state = self->state;
   assert(state.check.slice_due);
-  if (state.objects().table().recount() != nullptr && state.check.asked) {
+  if (state.objects().recount().walk() != nullptr && state.check.asked) {
     state.check.slice_due = false; // a requested check goes first
     return;
   }
-  if (state.objects().table().recount() == nullptr)
+  if (state.objects().recount().walk() == nullptr)
     begin_walk(self, false);
   look_at_slice(self, [self](const check_tier_answer& made) {
     self->state.check.slice_due = false;

@@ -1,6 +1,5 @@
-#include "actors/tier/shadow_actor.hpp"
-
 #include "actors/tier/policy_actor.hpp"
+
 #include "base/tier_properties.hpp"
 
 #include <caf/actor_system.hpp>

@@ -16,7 +16,7 @@ acquire_answer finish_acquire(tier_pointer self, const acquire_request& request,
   answer.places = std::move(taken.places);
   answer.held = std::make_shared<object_hold>(self->state.sink, std::move(taken.held));
   answer.reserved = std::make_shared<object_reservation>(self->state.sink, std::move(taken.reserved));
-  answer.held_bytes = self->state.objects().table().held_bytes();
+  answer.held_bytes = self->state.objects().table().totals().held.bytes;
   if (request.replace && taken.replaced != 0)
     self->state.probe->evicted(metrics::eviction_reason::cleared, taken.replaced, taken.replaced_bytes);
   self->state.changes.free(taken.unused);

@@ -32,7 +32,7 @@ probe_answer on_probe(tier_pointer self, const probe_request& request) {
   answer.tier = self->state.changes.kind();
   if (request.hold && found.hits != 0)
     answer.held = std::make_shared<object_hold>(self->state.sink, std::move(found.places));
-  answer.held_bytes = self->state.objects().table().held_bytes();
+  answer.held_bytes = self->state.objects().table().totals().held.bytes;
   if (request.counts) {
     self->state.probe->hit(found.hits);
     self->state.probe->missed(found.present.size() - found.hits);
@@ -171,7 +171,7 @@ image_answer on_image(tier_pointer self, const image_request& request) {
 empty_spaces_answer on_empty_spaces(tier_pointer self, const empty_spaces_request& request) {
   empty_spaces_answer answer;
   for (space_id one : request.of)
-    if (!self->state.objects().table().has(one))
+    if (self->state.objects().table().totals().objects_of(one) == 0)
       answer.empty.push_back(one);
   return answer;
 }
@@ -285,7 +285,7 @@ tier_actor::behavior_type tier_behavior(tier_pointer self, std::shared_ptr<tier_
       [self](const tier_status_request&) { return on_status(self); },
       [self](const list_objects_request& request) { return on_list(self, request); },
       [self](const count_objects_request& request) {
-        return count_objects_answer{{}, self->state.objects().table().objects_of(request.space)};
+        return count_objects_answer{{}, self->state.objects().table().totals().objects_of(request.space)};
       });
 }
 

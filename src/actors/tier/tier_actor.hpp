@@ -37,4 +37,16 @@ struct tier_arguments {
 /// Spawns the tier and its allocator. Ends on an exit message; linked to its allocator.
 tier_actor spawn_tier(caf::actor_system& system, tier_arguments arguments);
 
+// ALLOCATOR: the free space of one arena, and the queue of requests waiting for it.
+
+struct allocator_arguments {
+  std::unique_ptr<allocator> space;
+  tier_actor tier; ///< makes room when the allocator asks
+  uint64_t free_ahead_bytes = 0;
+  size_t waiting_max = 4096;
+  std::shared_ptr<metrics::tier_probe> probe; ///< probe of its tier
+};
+
+allocator_actor spawn_allocator(caf::actor_system& system, allocator_arguments arguments);
+
 } // namespace terrace::actors

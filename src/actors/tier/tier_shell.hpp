@@ -1,7 +1,6 @@
 #pragma once
 
 #include "actors/interfaces.hpp"
-#include "actors/tier/allocator_actor.hpp"
 #include "actors/tier/tier_actor.hpp"
 #include "actors/transfer/tier_handle.hpp"
 #include "memory/teardown.hpp"

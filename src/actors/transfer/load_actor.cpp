@@ -1,4 +1,4 @@
-#include "actors/transfer/load_actor.hpp"
+#include "actors/transfer/transfer_actors.hpp"
 
 #include "actors/transfer/bring.hpp"
 #include "actors/transfer/load_into_device.hpp"
@@ -78,7 +78,7 @@ task<error> bring_window(load_pointer self, const load_job& job, load_window& wi
       co_return failure;
     const auto below = below_of(*job.group);
     result<step> next = step::read_below;
-    if (!window.begin_leased(below)) {
+    if (!window.begin_below(*job.group->tiers().front().index, below)) {
       auto present = window.present();
       auto acquired = co_await ask<acquire_answer>(self, job.group->host, std::move(present), "host tier");
       if (auto failure = failure_of(acquired); failure.code != errc::ok)

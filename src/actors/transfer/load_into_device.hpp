@@ -2,7 +2,7 @@
 // and from the disk. Private to the load.
 #pragma once
 
-#include "actors/transfer/load_actor.hpp"
+#include "actors/transfer/transfer_actors.hpp"
 #include "runtime/task.hpp"
 
 #include <caf/stateful_actor.hpp>

@@ -1,4 +1,4 @@
-#include "actors/transfer/move_actor.hpp"
+#include "actors/transfer/transfer_actors.hpp"
 
 #include "actors/transfer/transfer_steps.hpp"
 

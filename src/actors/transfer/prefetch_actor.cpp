@@ -1,4 +1,4 @@
-#include "actors/transfer/prefetch_actor.hpp"
+#include "actors/transfer/transfer_actors.hpp"
 
 #include "actors/transfer/bring.hpp"
 #include "base/tier_properties.hpp"

@@ -1,4 +1,4 @@
-#include "actors/transfer/store_actor.hpp"
+#include "actors/transfer/transfer_actors.hpp"
 
 #include "actors/transfer/transfer_steps.hpp"
 #include "transfer/store_window.hpp"

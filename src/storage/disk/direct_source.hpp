@@ -4,7 +4,7 @@
 #include "storage/disk/disk_paths.hpp"
 #include "storage/disk/disk_service.hpp"
 #include "tier/search/read_meter.hpp"
-#include "transfer/direct_messages.hpp"
+#include "transfer/mover_messages.hpp"
 #include "transfer/unread_files.hpp"
 
 #include <cstdint>

@@ -8,7 +8,6 @@
 #include "storage/disk/disk_messages.hpp"
 #include "storage/superblock.hpp"
 #include "transfer/device_health.hpp"
-#include "transfer/stall_detector.hpp"
 
 #include <array>
 #include <cstdint>

@@ -12,7 +12,6 @@
 #include "storage/index_journal.hpp"
 #include "storage/volume_spaces.hpp"
 #include "tier/objects/index_keeping.hpp"
-#include "tier/objects/journal_sums.hpp"
 
 #include <cstdint>
 #include <functional>

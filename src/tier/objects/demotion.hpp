@@ -5,7 +5,7 @@
 
 #include "base/object_key.hpp"
 #include "tier/messages.hpp"
-#include "tier/objects/object_place.hpp"
+#include "tier/objects/object_batch.hpp"
 
 #include <cstddef>
 #include <cstdint>

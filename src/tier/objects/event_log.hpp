@@ -5,9 +5,9 @@
 // snapshot already shows changes nothing.
 #pragma once
 
+#include "base/change_count.hpp"
 #include "base/ids.hpp"
 #include "base/object_key.hpp"
-#include "base/request_context.hpp"
 #include "base/tier_properties.hpp"
 #include "index/space_spec.hpp"
 #include "tier/objects/departure_log.hpp"
@@ -19,7 +19,6 @@
 #include <cassert>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -88,9 +87,13 @@ class event_log {
   /// Records from now on. Returns the number of the last event.
   uint64_t begin() {
     records_.store(true, std::memory_order_seq_cst);
-    std::lock_guard lock(mutex_);
-    last_ = std::max<uint64_t>(last_, 1); // a new subscription has the cursor 0
-    return last_;
+    uint64_t last = 0;
+    {
+      std::lock_guard lock(mutex_);
+      last_ = last = std::max<uint64_t>(last_, 1); // a new subscription has the cursor 0
+    }
+    changes_.reach(last);
+    return last;
   }
 
   /// Registers a tier of the group: an object that leaves a faster tier counts as demoted if this one has it.
@@ -128,7 +131,7 @@ class event_log {
 
   /// Appends the events in their order and gives them numbers.
   void append(std::span<tier_event> events) {
-    std::vector<waiter> told;
+    uint64_t last = 0;
     {
       std::lock_guard lock(mutex_);
       for (tier_event& event : events) {
@@ -141,23 +144,20 @@ class event_log {
       while (kept_.size() > kept_max_)
         kept_.pop_front();
       assert(kept_.size() <= kept_max_);
-      told.swap(waiting_);
+      last = last_;
     }
-    for (const waiter& each : told)
-      each.tell();
+    changes_.reach(last);
   }
 
   /// The events do not tell everything: every subscriber has lost some.
   void forget() {
-    std::vector<waiter> told;
+    uint64_t last = 0;
     {
       std::lock_guard lock(mutex_);
       kept_.clear();
-      ++last_;
-      told.swap(waiting_);
+      last = ++last_;
     }
-    for (const waiter& each : told)
-      each.tell();
+    changes_.reach(last);
   }
 
   struct part {
@@ -181,29 +181,9 @@ class event_log {
     return found;
   }
 
-  /// Calls `tell`, on any thread, when there is an event behind `after`, unless `context` has ended by then.
-  /// If there is one, calls it at once.
-  void wait(uint64_t after, context_ptr context, std::function<void()> tell) {
-    {
-      std::lock_guard lock(mutex_);
-      std::erase_if(waiting_, [](const waiter& each) { return !each.context->live(); });
-      if (after >= last_) {
-        waiting_.push_back({std::move(context), std::move(tell)});
-        return;
-      }
-    }
-    tell();
-  }
-  size_t waiting() const {
-    std::lock_guard lock(mutex_);
-    return waiting_.size();
-  }
+  change_count& changes() { return changes_; } ///< its number is that of the last event
 
  private:
-  struct waiter {
-    context_ptr context;
-    std::function<void()> tell;
-  };
   bool is_below(const tier_event& event) const {
     object_batch one;
     one.keys = {event.key};
@@ -230,7 +210,7 @@ class event_log {
   uint64_t last_ = 0;
   std::unordered_map<space_id, chunk_need> needs_; ///< needs of the spaces that were opened and not forgotten
   std::set<space_id> told_unknown_;                ///< other spaces, of whose objects somebody was told
-  std::vector<waiter> waiting_;                    ///< requests in flight
+  change_count changes_;
 };
 
 } // namespace terrace

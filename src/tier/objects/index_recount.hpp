@@ -1,8 +1,9 @@
 // Counts the index of a tier again, for checks, and sums up by path what journals must have recorded of it.
 #pragma once
 
+#include "index/table_recount.hpp"
 #include "memory/striped_allocator.hpp"
-#include "tier/objects/journal_sums.hpp"
+#include "tier/objects/index_keeping.hpp"
 #include "tier/objects/tier_objects.hpp"
 
 #include <algorithm>
@@ -19,8 +20,9 @@ class index_recount {
   explicit index_recount(tier_objects& objects) : objects_(objects) {}
 
   void begin();
-  void end() { objects_.table().end_recount(); }
-  bool step(uint32_t slots) { return objects_.table().recount_step(slots); }
+  void end() { walk_.reset(); }
+  bool step(uint32_t slots) { return walk_->step(slots); }
+  const table_recount* walk() const { return walk_ ? &*walk_ : nullptr; } ///< null: no recount is in progress
 
   /// Sums up what the journals of a durable tier on these paths have recorded, before the tier serves.
   void tally_recorded(const path_map& paths);
@@ -37,6 +39,7 @@ class index_recount {
   void tally(std::vector<journal_sums>& by_path, uint32_t slot, const resident& object, bool counts) const;
 
   tier_objects& objects_;
+  std::optional<table_recount> walk_;
   std::optional<path_map> paths_; ///< paths of a durable tier
   std::vector<journal_sums> recorded_, counted_;
   std::vector<std::optional<space_id>> clears_; ///< clears in progress
@@ -63,12 +66,13 @@ inline void index_recount::tally_recorded(const path_map& paths) {
 
 inline void index_recount::begin() {
   if (objects_.durable() == nullptr || !paths_) {
-    objects_.table().begin_recount();
+    walk_.emplace(objects_.table());
     return;
   }
   counted_.assign(paths_->paths(), {});
-  objects_.table().begin_recount(
-      [this](uint32_t slot, const resident& object, bool counts) { tally(counted_, slot, object, counts); });
+  walk_.emplace(objects_.table(), [this](uint32_t slot, const resident& object, bool counts) {
+    tally(counted_, slot, object, counts);
+  });
 }
 
 inline std::vector<journal_sums> index_recount::for_journals() const {

@@ -14,28 +14,17 @@ bool is_demoting(const resident* object) {
 
 bool object_departures::keep_held(victim_answer& named) {
   std::unordered_set<entry_key> above; // of those that stay
-  size_t left = 0;
-  for (size_t i = 0; i < named.victims.size(); ++i) {
-    auto id = objects_.table().find(named.victims[i]);
+  return named.keep_only([&](entry_key victim, entry_key next) {
+    auto id = objects_.table().find(victim);
     const resident* object = id ? objects_.table().get(*id) : nullptr;
     const bool stays = object != nullptr && readable(object->state()) && !may_leave(object);
-    entry_key next = i < named.above.size() ? named.above[i] : entry_key{};
-    const bool under_another = above.contains(named.victims[i]);
+    const bool under_another = above.contains(victim);
     if (stays && !under_another)
       objects_.pin(*id);
-    if (stays || under_another) {
+    if (stays || under_another)
       above.insert(next);
-      continue;
-    }
-    named.victims[left] = named.victims[i];
-    if (i < named.above.size())
-      named.above[left] = next;
-    ++left;
-  }
-  const bool removed = left != named.victims.size();
-  named.victims.resize(left);
-  named.above.resize(std::min(left, named.above.size()));
-  return removed;
+    return !stays && !under_another;
+  });
 }
 
 object_departures::offer object_departures::offered(const std::vector<entry_key>& victims) const {

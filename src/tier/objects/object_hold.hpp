@@ -5,7 +5,7 @@
 #include "base/keep_alive.hpp"
 #include "base/tier_properties.hpp"
 #include "index/resident.hpp"
-#include "tier/objects/object_place.hpp"
+#include "tier/objects/object_batch.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "tier/objects/check_messages.hpp"
-#include "tier/objects/object_place.hpp"
+#include "tier/objects/object_batch.hpp"
 
 #include <array>
 #include <cstddef>

@@ -1,7 +1,7 @@
 #include "tier/objects/residency.hpp"
 
 #include "index/object_header.hpp"
-#include "tier/objects/object_place.hpp"
+#include "tier/objects/object_batch.hpp"
 
 #include <algorithm>
 #include <cassert>
@@ -393,13 +393,14 @@ policy_notes residency::take_notes() {
 
 residency::holders residency::describe_holders() const {
   holders now;
-  uint64_t held = table().held_bytes();
+  uint64_t held = table().totals().held.bytes;
   now.leased_bytes = leased_bytes();
   uint64_t transfers = held - std::min(held, now.leased_bytes);
-  now.only_leases = now.leased_bytes != 0 && transfers == 0 && table().reserved_bytes() == 0;
+  now.only_leases = now.leased_bytes != 0 && transfers == 0 && table().totals().reserved_bytes == 0;
   now.text = "leases and transfers hold " + std::to_string(held) + " bytes in " +
-             std::to_string(table().held()) + " objects (leases " + std::to_string(now.leased_bytes) +
-             "), writes in progress " + std::to_string(table().reserved_bytes()) + " bytes";
+             std::to_string(table().totals().held.objects) + " objects (leases " +
+             std::to_string(now.leased_bytes) + "), writes in progress " +
+             std::to_string(table().totals().reserved_bytes) + " bytes";
   return now;
 }
 

@@ -10,7 +10,6 @@
 #include "tier/objects/index_recount.hpp"
 #include "tier/objects/object_batch.hpp"
 #include "tier/objects/object_departures.hpp"
-#include "tier/objects/object_place.hpp"
 #include "tier/objects/tier_index.hpp"
 #include "tier/objects/tier_objects.hpp"
 #include "tier/policy/policy_messages.hpp"

@@ -57,10 +57,10 @@ tier_report tier_changes::report(const usage_answer& usage) const {
   out.room_bytes = usage.room_bytes;
   out.waiting = usage.waiting;
   out.objects = objects_->table().published();
-  out.held_objects = objects_->table().held();
+  out.held_objects = objects_->table().totals().held.objects;
   out.evictions = objects_->departures().evictions;
   out.errors = objects_->discarded;
-  for (const auto& [space, use] : objects_->table().spaces())
+  for (const auto& [space, use] : objects_->table().totals().by_space)
     out.spaces[space] = {use.objects, use.bytes};
   return out;
 }

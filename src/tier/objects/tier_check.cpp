@@ -28,16 +28,16 @@ bool stays_without_reason(const residency& objects, const resident& object) {
   return shield == nullptr || shield->empty();
 }
 
-checked_object describe_slot(const residency& objects, uint32_t slot) {
-  const resident& object = objects.table().at_slot(slot);
+checked_object describe_slot(const resident_table& table, const table_recount& walk, uint32_t slot) {
+  const resident& object = table.at_slot(slot);
   checked_object out;
-  out.id = objects.table().id_at(slot);
+  out.id = table.id_at(slot);
   out.key = object.key();
   out.place = {object.offset(), object.physical_bytes()};
   out.published = readable(object.state());
   out.pinned = object.pinned();
   out.holds = object.holds();
-  out.touched = objects.table().recount()->touched(slot);
+  out.touched = walk.touched(slot);
   return out;
 }
 
@@ -45,12 +45,13 @@ checked_object describe_slot(const residency& objects, uint32_t slot) {
 
 bool check_index(residency& objects, checked_slice& into, std::vector<std::string>& differences) {
   const resident_table& table = objects.table();
-  uint32_t first = table.recount()->next();
+  const table_recount& walk = *objects.recount().walk();
+  uint32_t first = walk.next();
   bool more = objects.recount().step(check_slots);
-  for (uint32_t slot = first; slot < table.recount()->next(); ++slot) {
+  for (uint32_t slot = first; slot < walk.next(); ++slot) {
     if (table.at_slot(slot).state() == object_state::free)
       continue;
-    into.objects.push_back(describe_slot(objects, slot));
+    into.objects.push_back(describe_slot(table, walk, slot));
     if (stays_without_reason(objects, table.at_slot(slot)))
       differences.push_back(object_text(into.objects.back()) +
                             " has 0 holds, and the policy was told that it has to stay");
@@ -63,11 +64,11 @@ bool check_index(residency& objects, checked_slice& into, std::vector<std::strin
   return more;
 }
 
-std::vector<std::string> check_totals(const residency& objects) {
-  table_totals kept = objects.table().kept_totals();
-  auto all = differences_of(objects.table().recount()->totals(), kept);
+std::vector<std::string> check_totals(residency& objects) {
+  const table_totals& counted = objects.recount().walk()->totals();
+  auto all = differences_of(counted, objects.table().totals());
   if (const tenant_quotas* quotas = objects.shares().quotas())
-    for (std::string& one : quotas->check(objects.table().recount()->totals()))
+    for (std::string& one : quotas->check(counted))
       all.push_back(std::move(one));
   return all;
 }

@@ -17,12 +17,12 @@ namespace terrace {
 
 constexpr uint32_t check_slots = 256; ///< slots of a tier that are looked at in a turn
 
-/// Checks the next slots of the table's recount: adds their objects, and names those that the index does not
+/// Checks the next slots of the recount: adds their objects, and names those that the index does not
 /// lead to. The recount must be in progress. Returns false if all slots were looked at before.
 bool check_index(residency& objects, checked_slice& into, std::vector<std::string>& differences);
 
 /// Call after the last slot: checks the totals of the table, and the charges of its tenants.
-std::vector<std::string> check_totals(const residency& objects);
+std::vector<std::string> check_totals(residency& objects);
 
 /// Checks that the policy knows exactly the objects that lookups find, and as pinned those that it was told of.
 std::vector<std::string> check_policy(const eviction_tracker& policy, const checked_slice& slice);

@@ -8,7 +8,7 @@
 #include "memory/allocator.hpp"
 #include "tier/objects/durable_index.hpp"
 #include "tier/objects/event_log.hpp"
-#include "tier/objects/object_place.hpp"
+#include "tier/objects/object_batch.hpp"
 #include "tier/objects/tier_index.hpp"
 #include "tier/policy/policy_messages.hpp"
 

@@ -48,7 +48,7 @@ class origins {
     if (!kept_ || !space || spaces_.contains(space->id))
       return;
     if (spaces_.size() >= spaces_before_look_) {
-      std::erase_if(spaces_, [&](const auto& each) { return !table.has(each.first); });
+      std::erase_if(spaces_, [&](const auto& each) { return table.totals().objects_of(each.first) == 0; });
       spaces_before_look_ = std::max(spaces_min, spaces_.size() * 2);
     }
     spaces_.emplace(space->id, std::make_shared<const opened_space>(*space));

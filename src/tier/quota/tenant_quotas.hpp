@@ -2,8 +2,8 @@
 #pragma once
 
 #include "index/resident.hpp"
+#include "index/resident_table.hpp"
 #include "index/space_registry.hpp"
-#include "index/table_recount.hpp"
 #include "index/tenant_directory.hpp"
 #include "tier/quota/tenant_states.hpp"
 

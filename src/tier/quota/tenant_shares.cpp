@@ -22,30 +22,22 @@ bool tenant_shares::keep(victim_answer& named, tenant_id maker) {
     bool stays = false; ///< one object had to stay, and those named behind it may be its ancestors
   };
   std::unordered_map<uint32_t, losing> tenants;
-  victim_answer left;
-  left.failure = std::move(named.failure);
-  // Counts all that were named: fewer bytes than requested mean that there are no more.
-  left.bytes = named.bytes;
-  for (size_t i = 0; i < named.victims.size(); ++i) {
-    auto id = objects_.table().find(named.victims[i]);
+  return named.keep_only([&](entry_key victim, entry_key) {
+    auto id = objects_.table().find(victim);
     const resident* object = id ? objects_.table().get(*id) : nullptr;
     tenant_id tenant = object != nullptr ? quotas_->charged(object->key().space) : tenant_id{};
-    if (tenant != tenant_id{} && tenant != maker && object->state() == object_state::published) {
-      losing& of = tenants[static_cast<uint32_t>(tenant)];
-      of.stays = of.stays || !quotas_->may_lose(tenant, object->physical_bytes(), of.bytes);
-      if (of.stays) {
-        quotas_->shield_of(tenant)->add(*id, [&](object_id other) { return live_bytes(other); });
-        objects_.pin(*id);
-        continue;
-      }
+    if (tenant == tenant_id{} || tenant == maker || object->state() != object_state::published)
+      return true;
+    losing& of = tenants[static_cast<uint32_t>(tenant)];
+    of.stays = of.stays || !quotas_->may_lose(tenant, object->physical_bytes(), of.bytes);
+    if (of.stays) {
+      quotas_->shield_of(tenant)->add(*id, [&](object_id other) { return live_bytes(other); });
+      objects_.pin(*id);
+    } else {
       of.bytes += object->physical_bytes();
     }
-    left.victims.push_back(named.victims[i]);
-    left.above.push_back(i < named.above.size() ? named.above[i] : entry_key{});
-  }
-  bool removed = left.victims.size() != named.victims.size();
-  named = std::move(left);
-  return removed;
+    return !of.stays;
+  });
 }
 
 /// Objects that are held are unpinned with their last hold.
@@ -86,19 +78,12 @@ void tenant_shares::published(entry_key name) {
 }
 
 void tenant_shares::keep_only_of(tenant_id tenant, victim_answer& named) {
-  victim_answer left;
-  left.failure = std::move(named.failure);
-  left.bytes = named.bytes;
-  for (size_t i = 0; i < named.victims.size(); ++i) {
-    const resident* object = objects_.named(named.victims[i]);
-    if (object == nullptr || object->holds() != 0 || object->state() != object_state::published ||
-        quotas_->charged(object->key().space) != tenant || (fresh_ && fresh_->contains(named.victims[i])))
-      continue;
-    left.victims.push_back(named.victims[i]);
-    left.above.push_back(i < named.above.size() ? named.above[i] : entry_key{});
-  }
+  named.keep_only([&](entry_key victim, entry_key) {
+    const resident* object = objects_.named(victim);
+    return object != nullptr && object->holds() == 0 && object->state() == object_state::published &&
+           quotas_->charged(object->key().space) == tenant && !(fresh_ && fresh_->contains(victim));
+  });
   fresh_.reset();
-  named = std::move(left);
 }
 
 } // namespace terrace

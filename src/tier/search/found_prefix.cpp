@@ -383,7 +383,7 @@ std::optional<std::vector<access_notice>> found_prefix::next_accesses() {
   if (accessed_ >= objects * (states_too ? 2 : 1))
     return std::nullopt;
   // Objects that every prefix needs come first, from the end on, then states from the beginning on
-  // (tier/objects/object_place.hpp).
+  // (tier/objects/object_batch.hpp).
   bool states = accessed_ >= objects;
   size_t count = std::min(step_objects, objects - accessed_ % objects);
   size_t first = states ? accessed_ - objects : objects - accessed_ - count;

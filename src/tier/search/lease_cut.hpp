@@ -3,7 +3,7 @@
 
 #include "base/steps.hpp"
 #include "index/space_spec.hpp"
-#include "tier/objects/object_place.hpp"
+#include "tier/objects/object_batch.hpp"
 
 #include <cstddef>
 #include <cstdint>

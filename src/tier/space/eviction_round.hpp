@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/request_context.hpp"
-#include "index/tenant_quota.hpp"
+#include "index/tenant_directory.hpp"
 #include "memory/allocator.hpp"
 #include "tier/messages.hpp"
 #include "tier/objects/object_departures.hpp"

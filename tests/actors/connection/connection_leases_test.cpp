@@ -86,7 +86,7 @@ TEST_F(ConnectionLeases, AnOldLeaseIsReportedOnce) {
   pass(environment->limits.lease_warn_after);
   auto warnings = [&] {
     return std::count_if(log.begin(), log.end(), [](const std::string& line) {
-      return line.find("lease.warn_after") != std::string::npos;
+      return line.find("twice connection.request_deadline") != std::string::npos;
     });
   };
   EXPECT_EQ(warnings(), 1);

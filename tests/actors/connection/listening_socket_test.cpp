@@ -1,4 +1,4 @@
-#include "actors/connection/listening_socket.hpp"
+#include "actors/connection/listener_actor.hpp"
 
 #include "tests/support/temporary_folder.hpp"
 

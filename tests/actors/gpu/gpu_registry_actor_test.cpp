@@ -1,4 +1,4 @@
-#include "actors/gpu/daemon/gpu_registry_actor.hpp"
+#include "actors/gpu/daemon/device_actor.hpp"
 
 #include "tests/support/runtime_fixture.hpp"
 #include "transfer/mover_messages.hpp"

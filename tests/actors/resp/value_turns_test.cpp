@@ -1,4 +1,4 @@
-#include "actors/resp/value_turns.hpp"
+#include "actors/resp/value_transfer.hpp"
 
 #include <gtest/gtest.h>
 

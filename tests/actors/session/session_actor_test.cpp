@@ -1,7 +1,6 @@
 // A session's actor owns what the session is, and the group has it back before anybody learns that the actor has ended.
-#include "actors/session/session_actor.hpp"
-
 #include "actors/group/group_actor.hpp"
+
 #include "tests/actors/group_fixture.hpp"
 #include "tests/group/sessions.hpp"
 

@@ -1,5 +1,5 @@
 // What a round of eviction costs in messages between an allocator and its tier, which this test plays.
-#include "actors/tier/allocator_actor.hpp"
+#include "actors/tier/tier_actor.hpp"
 
 #include "objects.hpp"
 #include "tests/support/actor_fixture.hpp"

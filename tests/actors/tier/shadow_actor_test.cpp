@@ -1,6 +1,5 @@
-#include "actors/tier/shadow_actor.hpp"
-
 #include "actors/tier/policy_actor.hpp"
+
 #include "tests/support/actor_fixture.hpp"
 #include "tests/tier/shadow_uses.hpp"
 

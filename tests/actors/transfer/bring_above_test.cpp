@@ -1,5 +1,5 @@
 // Prefetches to a tier faster than host memory.
-#include "actors/transfer/prefetch_actor.hpp"
+#include "actors/transfer/transfer_actors.hpp"
 #include "fast_tier_fixture.hpp"
 #include "tests/support/counters.hpp"
 

@@ -1,5 +1,5 @@
 // A move brings the chunks of a prompt to the disk tier, and has them leave the tiers above.
-#include "actors/transfer/move_actor.hpp"
+#include "actors/transfer/transfer_actors.hpp"
 #include "fast_tier_fixture.hpp"
 
 using namespace terrace;

@@ -1,5 +1,5 @@
 // Prefetches of a group over a simulated ring: who reads, who waits, and what a stop leaves behind.
-#include "actors/transfer/prefetch_actor.hpp"
+#include "actors/transfer/transfer_actors.hpp"
 #include "disk_fixture.hpp"
 #include "tests/support/counters.hpp"
 

@@ -1,5 +1,5 @@
 // Our types and functions against those of cuFile's header.
-#include "gpu/cufile/cufile_types.hpp"
+#include "gpu/cufile/owners.hpp"
 
 #include <cufile.h>
 #include <gtest/gtest.h>

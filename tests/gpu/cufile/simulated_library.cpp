@@ -2,7 +2,7 @@
 // reports uses that the real library leaves undefined, or that it fails at only later. It shares the driver's
 // faults, hangs, calls and violations (tests/gpu/driver/simulation.hpp): sim_fail("cuFileRead", ...) and so
 // on. It finds them in the loaded libcuda.so.1.
-#include "gpu/cufile/cufile_types.hpp"
+#include "gpu/cufile/owners.hpp"
 
 #include <cerrno>
 #include <dlfcn.h>

@@ -48,12 +48,12 @@ TEST(EventLog, WakesWhoWaitsOnce) {
   uint64_t begin = log.begin();
   auto context = std::make_shared<request_context>();
   int told = 0;
-  log.wait(begin, context, [&] { ++told; });
+  log.changes().wait(begin, context, [&] { ++told; });
   EXPECT_EQ(told, 0);
   append(log, 2);
   append(log, 1);
   EXPECT_EQ(told, 1);
-  log.wait(begin, context, [&] { ++told; });
+  log.changes().wait(begin, context, [&] { ++told; });
   EXPECT_EQ(told, 2);
 }
 
@@ -62,10 +62,10 @@ TEST(EventLog, ForgetsWhoWaitsNoLonger) {
   uint64_t begin = log.begin();
   for (int i = 0; i < 1000; ++i) {
     auto context = std::make_shared<request_context>();
-    log.wait(begin, context, [] {});
+    log.changes().wait(begin, context, [] {});
     context->ended = errc::cancelled;
   }
-  EXPECT_LE(log.waiting(), 1u);
+  EXPECT_LE(log.changes().waiting(), 1u);
 }
 
 TEST(EventLog, AJoiningTierMakesEveryoneBeginAnew) {
@@ -73,7 +73,7 @@ TEST(EventLog, AJoiningTierMakesEveryoneBeginAnew) {
   uint64_t begin = log.begin();
   append(log, 2);
   int told = 0;
-  log.wait(begin + 2, std::make_shared<request_context>(), [&] { ++told; });
+  log.changes().wait(begin + 2, std::make_shared<request_context>(), [&] { ++told; });
   log.forget();
   EXPECT_EQ(told, 1);
   EXPECT_TRUE(log.read(begin + 2, 10).lost);

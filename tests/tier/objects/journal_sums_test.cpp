@@ -1,4 +1,4 @@
-#include "tier/objects/journal_sums.hpp"
+#include "tier/objects/index_keeping.hpp"
 
 #include <gtest/gtest.h>
 

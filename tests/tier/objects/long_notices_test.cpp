@@ -36,14 +36,14 @@ struct LongNotices : ::testing::Test {
 
 TEST_F(LongNotices, AReleaseIsAppliedPartByPart) {
   line.add(release_notice{store(2 * step + 1)});
-  EXPECT_EQ(tier.table().held(), 2 * step + 1);
+  EXPECT_EQ(tier.table().totals().held.objects, 2 * step + 1);
   (void) line.step(tier);
-  EXPECT_EQ(tier.table().held(), step + 1);
+  EXPECT_EQ(tier.table().totals().held.objects, step + 1);
   (void) line.step(tier);
   EXPECT_FALSE(line.empty());
   (void) line.step(tier);
   EXPECT_TRUE(line.empty());
-  EXPECT_EQ(tier.table().held(), 0u);
+  EXPECT_EQ(tier.table().totals().held.objects, 0u);
 }
 
 TEST_F(LongNotices, DiscardedObjectsAreFreedWhenTheyAreNotHeld) {

@@ -125,7 +125,7 @@ TEST_F(Residency, HoldsWhatIsThereAndReservesTheRest) {
   EXPECT_TRUE(acquired.held[1].present());
   EXPECT_FALSE(acquired.held[2].present());
   EXPECT_EQ(acquired.reserved.size(), 1u);
-  EXPECT_EQ(tier.table().held(), 2u);
+  EXPECT_EQ(tier.table().totals().held.objects, 2u);
 }
 
 TEST_F(Residency, TellsWhatSomebodyElseIsWriting) {
@@ -384,7 +384,7 @@ TEST_F(Residency, ADetachedObjectFreesItsKeyAtOnceAndItsSpaceWhenItIsAbandoned) 
   EXPECT_EQ(heard, errc::ok);
   EXPECT_TRUE(sees(0));
   EXPECT_TRUE(tier.abandon(first.reserved).empty());
-  EXPECT_EQ(tier.table().held(), 0u);
+  EXPECT_EQ(tier.table().totals().held.objects, 0u);
 }
 
 TEST_F(Residency, PublishedObjectsAreNotDetached) {

@@ -41,7 +41,7 @@ struct TierCheck : ::testing::Test {
     objects().recount().begin();
     while (check_index(objects(), *made, differences)) {
     }
-    table_totals kept = objects().table().kept_totals();
+    const table_totals& kept = objects().table().totals();
     made->published_in_all = kept.readable;
     made->extents_in_all = kept.all.objects;
     made->bytes_in_all = kept.all.bytes;

@@ -1,4 +1,4 @@
-#include "tier/objects/object_place.hpp"
+#include "tier/objects/object_batch.hpp"
 
 #include "index/object_header.hpp"
 #include "tests/tier/objects.hpp"

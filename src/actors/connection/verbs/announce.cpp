@@ -54,7 +54,7 @@ task<> announce(client_request& request, const wire::Announce& asked, protocol::
     if (found == chunks)
       break;
     request.context->work.end(); // it waits most of the time
-    co_await request.event(stores, before);
+    co_await request.changed(stores, before);
   }
   request.reply(
       [&](flatbuffers::FlatBufferBuilder& body) { return wire::CreateAnnounceAnswer(body, chunks); });
@@ -84,7 +84,7 @@ task<> follow(client_request& request, const wire::Follow& asked, protocol::desc
       co_return;
     }
     request.context->work.end(); // it waits most of the time
-    co_await request.event(changes, before);
+    co_await request.changed(changes, before);
   }
 }
 

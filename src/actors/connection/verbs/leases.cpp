@@ -1,6 +1,6 @@
 // leases: those of the client's trust group, for operators: an id is the right to use a lease.
 #include "actors/connection/verbs.hpp"
-#include "connection/lease_reading.hpp"
+#include "connection/client_holdings.hpp"
 #include "group/leased_part.hpp"
 #include "index/object_header.hpp"
 

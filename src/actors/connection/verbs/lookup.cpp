@@ -131,7 +131,7 @@ void answer(client_request& request, const wire::Lookup& asked, const subject& t
   auto cursors = cursors_of(target, plan);
   const prompt_entry_ptr& entry = target.candidates.back().entry;
   if (target.logits_wanted)
-    client.environment().client_probe->prompt_asked(entry != nullptr);
+    client.environment().client_probe->sessions.prompt_asked(entry != nullptr);
   if (target.name) {
     auto outcome = outcome_of(found, spec, held);
     outcome.cursors = cursors;

@@ -1,8 +1,7 @@
 // move: brings the chunks of a prompt to a tier.
 #include "actors/connection/request.hpp"
 #include "actors/connection/verbs.hpp"
-#include "actors/transfer/move_actor.hpp"
-#include "actors/transfer/prefetch_actor.hpp"
+#include "actors/transfer/transfer_actors.hpp"
 #include "base/tier_properties.hpp"
 #include "index/chunk_layout.hpp"
 #include "tier/objects/move_plan.hpp"

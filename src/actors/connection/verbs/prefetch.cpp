@@ -1,7 +1,7 @@
 // prefetch: brings chunks of lower tiers into host memory or a GPU tier before anybody loads them.
 #include "actors/connection/request.hpp"
 #include "actors/connection/verbs.hpp"
-#include "actors/transfer/prefetch_actor.hpp"
+#include "actors/transfer/transfer_actors.hpp"
 #include "base/tier_properties.hpp"
 #include "connection/request_values.hpp"
 #include "transfer/prefetch_plan.hpp"

@@ -63,6 +63,7 @@ task<> recent_lookups(client_request& request, const wire::RecentLookups& asked,
   co_await request.may_govern("lookups tell what all clients of the trust group ask for");
   request.inbox().set_deadline(request, asked.deadline_ms());
   auto& log = *request.client.group().lookups;
+  change_count& changes = log.changes();
   const uint64_t after = asked.after();
   const bool waits = asked.waits();
   request.release_body();
@@ -78,7 +79,7 @@ task<> recent_lookups(client_request& request, const wire::RecentLookups& asked,
       co_return;
     }
     request.context->work.end(); // it waits most of the time
-    co_await request.event(log, after);
+    co_await request.changed(changes, after);
   }
 }
 

@@ -1,6 +1,6 @@
 // reserve: staging memory for chunks that the client writes itself; `commit` publishes them with one copy.
 #include "actors/connection/verbs.hpp"
-#include "actors/transfer/store_actor.hpp"
+#include "actors/transfer/transfer_actors.hpp"
 #include "connection/chunk_reservation.hpp"
 
 namespace terrace::actors::verbs {

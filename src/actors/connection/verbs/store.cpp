@@ -1,6 +1,6 @@
 // store: copies chunks from a region.
 #include "actors/connection/verbs.hpp"
-#include "actors/transfer/store_actor.hpp"
+#include "actors/transfer/transfer_actors.hpp"
 #include "connection/counter_waits.hpp"
 
 #include <optional>

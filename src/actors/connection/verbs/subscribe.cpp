@@ -53,6 +53,7 @@ void tell_events(client_request& request, const std::vector<tier_event>& events,
 /// The events behind `sequence`, now or when there are some.
 task<> follow_events(client_request& request, uint64_t sequence, uint32_t events_max) {
   event_log& log = *request.client.group().events;
+  change_count& changes = log.changes();
   while (true) {
     if (!request.context->live()) {
       request.refuse(
@@ -74,7 +75,7 @@ task<> follow_events(client_request& request, uint64_t sequence, uint32_t events
       co_return;
     }
     request.context->work.end(); // a subscriber waits most of the time
-    co_await request.event(log, sequence);
+    co_await request.changed(changes, sequence);
   }
 }
 

@@ -14,7 +14,7 @@
 #include "runtime/answer.hpp"
 #include "runtime/io_port.hpp"
 #include "runtime/task.hpp"
-#include "transfer/stall_detector.hpp"
+#include "transfer/device_health.hpp"
 
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>

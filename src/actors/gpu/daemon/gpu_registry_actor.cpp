@@ -1,4 +1,4 @@
-#include "actors/gpu/daemon/gpu_registry_actor.hpp"
+#include "actors/gpu/daemon/device_actor.hpp"
 
 #include "base/countdown.hpp"
 #include "gpu/process/device_child.hpp"

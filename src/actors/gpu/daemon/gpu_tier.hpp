@@ -61,15 +61,13 @@ class device_tier_service final : public tier_availability {
 struct device_tier {
   gpu_tier_actor mover;
   std::shared_ptr<const device_tier_service> service;
-  bool peers = false; ///< other devices may read it
 
   bool serves(const device_memory* region) const {
     return region != nullptr && service->reads() && service->is_near(*region);
   }
   /// Whether loads into the region may come from the tier, by a peer copy if it is on another device.
   bool reaches(const device_memory* region) const {
-    return region != nullptr && service->reads() &&
-           (service->is_near(*region) || (peers && service->reaches(*region)));
+    return region != nullptr && service->reads() && (service->is_near(*region) || service->reaches(*region));
   }
 };
 
