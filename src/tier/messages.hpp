@@ -166,6 +166,7 @@ struct publish_request {
 struct publish_answer {
   error failure;
   hold_ptr held;
+  size_t published = 0; ///< objects; the space of the others stays with their writer
 };
 
 /// The answer comes when none of these keys is being written.

@@ -132,4 +132,10 @@ publish_request passage::publication() const {
   return request;
 }
 
+void passage::add_published(const publish_answer& answer) {
+  published_ = answer.held;
+  if (acquired_.reserved)
+    acquired_.reserved->note_published(answer.published);
+}
+
 } // namespace terrace

@@ -108,7 +108,7 @@ class passage {
 
   /// Of `objects()`.
   publish_request publication() const;
-  void add_published(hold_ptr held) { published_ = std::move(held); }
+  void add_published(const publish_answer& answer);
   /// Parallel to `objects()`. Null: nothing was published, or it is not held.
   const hold_ptr& published() const { return published_; }
 

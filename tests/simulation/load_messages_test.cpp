@@ -176,7 +176,7 @@ class LoadMessages : public ::testing::Test {
 /// The tiers below host memory are asked for the object, and told when it has been read: a lease holds it already.
 TEST_F(LoadMessages, OfAPromptOnDiskAreFew) {
   auto lines = messages_of_load({});
-  EXPECT_LE(sent_by_actors(lines), 22U) << listed(lines);
+  EXPECT_LE(sent_by_actors(lines), 21U) << listed(lines);
 }
 
 TEST_F(LoadMessages, UnderALeaseAreFew) {
@@ -190,7 +190,7 @@ TEST_F(LoadMessages, UnderALeaseAreFew) {
   });
   ASSERT_NE(found.lease(), nullptr);
   auto lines = messages_of_load({found.lease()->begin(), found.lease()->end()});
-  EXPECT_LE(sent_by_actors(lines), 19U) << listed(lines);
+  EXPECT_LE(sent_by_actors(lines), 18U) << listed(lines);
 }
 
 } // namespace

@@ -91,7 +91,7 @@ struct LoadWindow : ::testing::Test {
     std::vector<size_t> all(count);
     std::iota(all.begin(), all.end(), 0);
     if (publishes && count != 0)
-      pass.add_published(hold(count, all, 50));
+      pass.add_published({.failure = {}, .held = hold(count, all, 50)});
     window.add_read(pass);
     return pass;
   }
@@ -254,7 +254,7 @@ TEST_F(LoadWindow, NorAreTheObjectsOfAChunkThatIsNotWhole) {
   EXPECT_EQ(request->may_fill, (std::vector<bool>{true, true, false, false, false, false}));
   pass.add_space(acquired("rr...."));
   EXPECT_TRUE(window.publishes(pass));
-  pass.add_published(hold(2, {0, 1}, 50));
+  pass.add_published({.failure = {}, .held = hold(2, {0, 1}, 50)});
   window.add_read(pass);
   EXPECT_EQ(window.after_reading(false), step::ready);
   EXPECT_EQ(window.after_rounds(ok), next::deliver);

@@ -156,7 +156,8 @@ TEST_F(WritePlan, WhatArrivedInHostMemoryGoesOn) {
   passage pass(plan.journey(tier_kind::gpu, direction::into_host, *memory, nullptr));
   pass.add_space(reserved({state::reserved, state::held, state::reserved}));
   pass.add_outcomes(0, {move_outcome::failed, move_outcome::done});
-  pass.add_published(std::make_shared<object_hold>(release_sink_ptr{}, pass.publication().places));
+  pass.add_published(
+      {.failure = {}, .held = std::make_shared<object_hold>(release_sink_ptr{}, pass.publication().places)});
   auto onward = plan.onward(pass);
   ASSERT_EQ(onward.held->places().size(), 3u);
   EXPECT_FALSE(onward.held->places()[0].present());

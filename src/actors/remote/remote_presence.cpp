@@ -303,6 +303,8 @@ task<bool> remote_store::adopt(find_request request, batch_ptr present) {
     if (acquired->states[i] == acquired_state::reserved)
       complete.places.push_back(acquired->places[i]);
   auto published = co_await ask<publish_answer>(self_, tier_, std::move(complete), "remote tier");
+  if (published)
+    acquired->reserved->note_published(published->published);
   co_return published.has_value();
 }
 

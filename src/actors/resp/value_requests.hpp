@@ -218,6 +218,7 @@ task<error> publish_values(Self self, const value_subject& of, reserved_values& 
   auto published = co_await ask<publish_answer>(self, host, std::move(complete), "host tier");
   if (auto failure = failure_in(published); failure.code != errc::ok)
     co_return failure;
+  values.space.reserved->note_published(published->published);
   for (const reserved_values::credit_of& each : values.credits) {
     write_through_notice down{of.space, of.objects, published->held, each.credit};
     down.replaceable = true;

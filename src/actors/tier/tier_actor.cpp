@@ -46,7 +46,8 @@ publish_answer on_publish(tier_pointer self, const publish_request& request) {
   publish_answer answer;
   state.objects().departures().origins().remember(request.space, state.objects().table());
   auto places = state.objects().publish(request.places, request.hold, request.inference);
-  state.probe->admitted(count_present(places));
+  answer.published = count_present(places);
+  state.probe->admitted(answer.published);
   if (request.hold)
     answer.held = std::make_shared<object_hold>(state.sink, std::move(places));
   state.published_in = request.space;

@@ -122,7 +122,7 @@ task<error> bring(Self self, passage& pass, const From& from, const tier_handle&
   auto published = co_await ask<publish_answer>(self, to.tier, std::move(complete), arrival);
   if (!published)
     co_return published.error();
-  pass.add_published(published->held);
+  pass.add_published(*published);
   co_return error{};
 }
 

@@ -65,6 +65,7 @@ task<result<rest>> store_round(store_pointer self, const store_job& job, store_w
   auto published = co_await ask<publish_answer>(self, job.group->host, std::move(complete), "host tier");
   if (!published)
     co_return tl::unexpected(published.error());
+  acquired->reserved->note_published(published->published);
   job.group->announced->stored(); // here, because whoever asked for the store may be gone
   for (const tier_credit& each : credits)
     for (auto& part :

@@ -112,6 +112,13 @@ class object_reservation {
       tier_->abandon(std::move(ids_));
   }
 
+  /// The tier has published so many of the objects. If these are all, the end of the reservation sends nothing.
+  /// Writers, which may be on other threads, only keep their copies.
+  void note_published(size_t objects) {
+    if (objects == ids_.size())
+      ids_.clear();
+  }
+
  private:
   release_sink_ptr tier_;
   std::vector<object_id> ids_;

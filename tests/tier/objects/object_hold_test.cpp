@@ -176,6 +176,18 @@ TEST(ObjectReservation, IsAbandonedOnceWithItsLastCopy) {
   EXPECT_EQ(tier->calls, 1u);
 }
 
+TEST(ObjectReservation, SendsNothingOnceAllIsPublished) {
+  auto tier = std::make_shared<recording_sink>();
+  auto whole = std::make_shared<object_reservation>(tier, numbers({4, 5}));
+  whole->note_published(2);
+  whole.reset();
+  EXPECT_EQ(tier->calls, 0u);
+  auto part = std::make_shared<object_reservation>(tier, numbers({6, 7}));
+  part->note_published(1);
+  part.reset();
+  EXPECT_EQ(tier->abandoned, numbers({6, 7})); // the tier knows which of them is published
+}
+
 TEST(WriteCredit, GoesBackOnceWithItsLastCopy) {
   auto from = std::make_shared<recording_credit_sink>();
   credit_ptr credit = std::make_shared<write_credit>(from, 100);
