@@ -4,7 +4,7 @@
 
 #include "protocol/resp/commands.hpp"
 #include "protocol/resp/reply.hpp"
-#include "remote/realm.hpp"
+#include "remote/value_header.hpp"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -31,6 +31,23 @@ constexpr resp::reader_limits limits{.word_bytes_max = 2 << 20, .command_bytes_m
 /// Values of this length or more are objects; the shorter ones are tokens of clears.
 constexpr size_t object_bytes_least = 256;
 constexpr int waiting_connections = 16;
+
+/// What a forger makes of an encrypted value: its header stays, and its seal and its bytes are those of another one. Empty:
+/// they are not encrypted, or have other lengths.
+std::string forged(const std::string& value, const std::string& other) {
+  auto header_of = [](const std::string& bytes) {
+    return remote::decode_value_header(std::as_bytes(std::span(bytes)).first<remote::value_header_bytes>());
+  };
+  if (value.size() != other.size())
+    return {};
+  auto header = header_of(value), replaced_by = header_of(other);
+  if (!header || !replaced_by || !header->seal || !replaced_by->seal)
+    return {};
+  header->seal = replaced_by->seal;
+  std::string made = other;
+  remote::encode(*header, std::as_writable_bytes(std::span(made)).first<remote::value_header_bytes>());
+  return made;
+}
 
 } // namespace
 
@@ -412,14 +429,18 @@ void simulated_store::get(client& by, const std::string& key, std::string& reply
 
 /// What is returned instead of a value.
 void simulated_store::spoil(std::string& bytes) {
-  switch (random_.below(4)) {
+  auto other = [this]() -> const std::string& {
+    auto at = static_cast<std::ptrdiff_t>(random_.below(values_.size()));
+    return std::next(values_.begin(), at)->second.bytes;
+  };
+  switch (random_.below(5)) {
     case 0: bytes[random_.below(bytes.size())] ^= static_cast<char>(1 << random_.below(8)); return;
     case 1: bytes.resize(random_.below(bytes.size())); return;
     case 2: bytes += bytes; return;
-    default: {
-      auto other = std::next(values_.begin(), static_cast<std::ptrdiff_t>(random_.below(values_.size())));
-      bytes = other->second.bytes;
-    }
+    case 3: bytes = other(); return;
+    default:
+      if (std::string made = forged(bytes, other()); !made.empty())
+        bytes = std::move(made);
   }
 }
 

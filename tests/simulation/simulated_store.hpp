@@ -33,7 +33,7 @@ struct store_habits {
   uint32_t late = 0;   ///< it takes up to `latest`
   uint32_t cut = 0;    ///< a part of the reply comes later
   uint32_t fails = 0;  ///< it is answered with an error
-  uint32_t wrong = 0;  ///< a value has other bytes, another length, or is that of another key
+  uint32_t wrong = 0;  ///< a value has other bytes, another length, is that of another key, or is forged
   uint32_t evicts = 0; ///< the store has evicted it
   std::chrono::nanoseconds latest{std::chrono::seconds(3)};
 
