@@ -115,11 +115,14 @@ void daemon_run::draw_other_machine(uint32_t group) {
   std::chrono::nanoseconds most(doors_random_.between(100'000'000, 20'000'000'000));
   if (doors_random_.coin() || !world_.healthy || !how_.bounds.has("store_faults"))
     return;
-  std::vector<uint8_t> key(realm_key.begin(), realm_key.end());
-  const remote_options& remote = life_.with.remote.front();
-  auto names = remote::realm::make(remote.prefix, key, remote.encrypt);
-  store_->share(names->epoch_key_of_all(), most, world_.answers_within + seconds(5),
+  store_->share(token_of_all(), most, world_.answers_within + seconds(5),
                 [this, group](simulated_store::other_clear what) { on_other_clear(group, what); });
+}
+
+std::string daemon_run::token_of_all() const {
+  const remote_options& with = life_.with.remote.front();
+  std::vector<uint8_t> key(realm_key.begin(), realm_key.end());
+  return remote::realm::make(with.prefix, key, with.encrypt)->epoch_key_of_all();
 }
 
 /// What was stored before is away once the daemon knows of the clear, and has had time to clear as well.

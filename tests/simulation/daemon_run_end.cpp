@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <stdexcept>
@@ -43,13 +44,13 @@ class operator_client {
     simulated_sockets::touch();
     return last_;
   }
-  /// Other answers that come meanwhile are lost.
   test::received answer_to(uint64_t request) {
     for (;;) {
-      auto answer = client_.next();
-      if (answer && answer->id == request)
-        return *answer;
-      if (!answer && !advance_())
+      if (auto early = early_.extract(request))
+        return early.mapped();
+      if (auto answer = client_.next())
+        early_.emplace(answer->id, *answer);
+      else if (!advance_())
         return {kind::error, request, {}};
     }
   }
@@ -58,6 +59,7 @@ class operator_client {
   test::raw_client client_;
   step advance_;
   uint64_t last_ = 0;
+  std::map<uint64_t, test::received> early_; ///< answers that nobody has asked about yet
 };
 
 } // namespace
@@ -76,11 +78,7 @@ class daemon_run::end_check {
   /// Nobody holds anything, so nothing that has moved down stays above.
   void move_down() {
     for (uint32_t root = 0; root < world_.prompts; ++root) {
-      client_world::prompt of{space_, root, world_.chunks};
-      auto moved = by_.ask(kind::move, [&](auto& b) {
-        auto prefix = world_.write_prefix(b, of);
-        return wire::CreateMove(b, number_, prefix, 2);
-      });
+      auto moved = move_down({space_, root, world_.chunks});
       if (!moved.is_error() && moved.as<wire::MoveAnswer>().held()->chunks() != 0)
         broke("chunks that have moved to the disk stay in memory, and nobody holds them");
     }
@@ -142,7 +140,79 @@ class daemon_run::end_check {
             (stored.is_error() ? stored.text() : std::string("it takes too long")));
   }
 
+  /// What is removed while it comes up from the disk is away afterwards. `other` loads it.
+  void remove_while_loading(end_check& other) {
+    constexpr uint32_t root = 4000;
+    constexpr uint64_t events_most = 60, loads_most = 3;
+    auto let_some_happen = [this] {
+      for (uint64_t left = run_.random_.below(events_most); left > 0 && run_.advance(); --left) {
+      }
+    };
+    client_world::prompt of = stored_as(root);
+    uint64_t region = other.make_region();
+    if (by_.answer_to(store(make_region(), root)).is_error() || move_down(of).is_error())
+      return;
+    std::vector<uint64_t> loads;
+    if (run_.random_.coin())
+      loads.push_back(other.load(region, of));
+    let_some_happen();
+    bool clears = run_.random_.coin();
+    uint64_t removal = clears ? by_.send(kind::clear, [&](auto& b) { return wire::CreateClear(b, number_); })
+                              : by_.send(kind::evict, [&](auto& b) {
+                                  auto prefix = world_.write_prefix(b, of);
+                                  return wire::CreateEvict(b, number_, prefix);
+                                });
+    for (uint64_t left = run_.random_.between(1, loads_most); left > 0; --left) {
+      let_some_happen();
+      loads.push_back(other.load(region, of));
+    }
+    auto removed = by_.answer_to(removal);
+    for (uint64_t each : loads)
+      (void) other.by_.answer_to(each);
+    run_.advance_until([] { return false; }, std::chrono::milliseconds(500)); // it is written down
+    if (!removed.is_error() && find(of) != 0)
+      broke(std::string("what was ") + (clears ? "cleared" : "evicted") + " while it was loaded is found");
+  }
+
+  /// What another machine clears in the remote store is away here as well.
+  void clear_elsewhere() {
+    constexpr uint32_t root = 6000;
+    if (by_.answer_to(store(make_region(), root)).is_error())
+      return;
+    client_world::prompt of = stored_as(root);
+    of.chunks = 2; // the store is asked for the second one
+    (void) find(of);
+    auto read_again = std::chrono::seconds(6); // if the store does not tell of changes
+    run_.advance_until([] { return false; }, read_again);
+    if (!run_.store_->clear_as_other_machine(run_.token_of_all()))
+      return;
+    run_.advance_until([] { return false; }, read_again);
+    (void) find(of);
+    run_.advance_until([] { return false; }, read_again);
+    if (find(of) != 0)
+      broke("what another machine has cleared is found");
+  }
+
  private:
+  /// The prompt that `store` stores.
+  client_world::prompt stored_as(uint32_t root) const { return {space_, 1000 + root, 1}; }
+
+  test::received move_down(const client_world::prompt& of) {
+    return by_.ask(kind::move, [&](auto& b) {
+      auto prefix = world_.write_prefix(b, of);
+      return wire::CreateMove(b, number_, prefix, 2);
+    });
+  }
+
+  /// Chunks that are found.
+  uint32_t find(const client_world::prompt& of) {
+    auto found = by_.ask(kind::lookup, [&](auto& b) {
+      auto prefix = world_.write_prefix(b, of);
+      return wire::CreateLookup(b, number_, prefix);
+    });
+    return found.is_error() ? 0 : found.template as<wire::LookupAnswer>().found_chunks();
+  }
+
   /// The chunk alone is more than its tenant may have.
   static bool is_over_quota(const std::string& why) { return why.find(" at once") != std::string::npos; }
 
@@ -166,18 +236,32 @@ class daemon_run::end_check {
   }
 
   uint64_t store(uint64_t region, uint32_t root, uint32_t deadline = 0) {
-    client_world::prompt of{space_, 1000 + root, 1};
+    client_world::prompt of = stored_as(root);
     return by_.send(kind::store, [&](auto& b) {
       auto prefix = world_.write_prefix(b, of);
-      std::vector<wire::Run> runs;
-      uint64_t at = 0;
-      for (uint32_t pool : world_.pools) {
-        runs.emplace_back(at, pool, 0, 1);
-        at += pool;
-      }
-      auto places = b.CreateVectorOfStructs(runs);
+      auto places = b.CreateVectorOfStructs(runs_of_chunk());
       return wire::CreateStore(b, number_, prefix, 0, 1, static_cast<uint32_t>(region), places, 0, deadline);
     });
+  }
+
+  /// Of a prompt with one chunk.
+  uint64_t load(uint64_t region, const client_world::prompt& of) {
+    return by_.send(kind::load, [&](auto& b) {
+      auto prefix = world_.write_prefix(b, of);
+      auto places = b.CreateVectorOfStructs(runs_of_chunk());
+      return wire::CreateLoad(b, number_, prefix, 0, 0, 0, static_cast<uint32_t>(region), places);
+    });
+  }
+
+  /// One object of each pool.
+  std::vector<wire::Run> runs_of_chunk() const {
+    std::vector<wire::Run> runs;
+    uint64_t at = 0;
+    for (uint32_t pool : world_.pools) {
+      runs.emplace_back(at, pool, 0, 1);
+      at += pool;
+    }
+    return runs;
   }
 
   void broke(const std::string& what) {
@@ -246,6 +330,17 @@ void daemon_run::check_heap() {
   };
   check("while it serves", daemon_heap::peak(), most + of_requests * groups);
   check("when all clients have left", daemon_heap::bytes(), most);
+}
+
+/// Removals race with loads, each time with connections of their own, which are slow or fast.
+void daemon_run::check_removals(uint32_t group, uint32_t space) {
+  constexpr int rounds = 16;
+  for (int round = 0; round < rounds && broken().empty(); ++round) {
+    auto step = [this] { return advance(); };
+    operator_client one(world_.sockets[group], step), other(world_.sockets[group], step);
+    end_check removes(*this, one, group, space), loads(*this, other, group, space);
+    removes.remove_while_loading(loads);
+  }
 }
 
 void daemon_run::check_empty(uint32_t group) {
@@ -321,6 +416,10 @@ void daemon_run::check_empty(uint32_t group) {
       of_space.fill_memory(capacity);
     if (small && world_.quotas.empty() && !world_.isolated[group])
       of_space.wait_for_reserved(capacity);
+    if (world_.remote_group == group && world_.healthy)
+      of_space.clear_elsewhere();
+    if (hot_ == hot_spot::clears && world_.healthy)
+      check_removals(group, space);
   }
   if (!broken().empty())
     return;

@@ -61,6 +61,7 @@ store_habits store_habits::draw(seeded_random& random) {
   habits.cut = random.swarm(500'000);
   habits.fails = random.swarm(100'000);
   habits.wrong = random.swarm(200'000);
+  habits.forges = random.coin() ? 500'000 : 0;
   habits.evicts = random.swarm(200'000);
   return habits;
 }
@@ -184,12 +185,20 @@ void simulated_store::other_machine_clears() {
   if (!is_there_ || stands_ || !shared_.anew.empty() || token == values_.end() ||
       token->second.bytes != shared_.known)
     return;
-  say("is cleared by another machine");
   shared_.told(other_clear::begins);
-  shared_.anew = remote::epoch_text(random_.next() | 1);
-  token->second = {shared_.anew, std::nullopt};
-  tell(shared_.key);
+  clear_as_other_machine(shared_.key);
+  shared_.anew = token->second.bytes;
+}
+
+bool simulated_store::clear_as_other_machine(const std::string& key) {
+  auto token = values_.find(key);
+  if (token == values_.end())
+    return false;
+  say("is cleared by another machine");
+  token->second = {remote::epoch_text(random_.next() | 1), std::nullopt};
+  tell(key);
   simulated_sockets::touch();
+  return true;
 }
 
 /// The daemon knows it after some time, if the connection lasts and the reply is sent until then.
@@ -422,6 +431,9 @@ void simulated_store::get(client& by, const std::string& key, std::string& reply
   std::string bytes = values_[key].bytes;
   if (bytes.size() >= object_bytes_least && random_.chance(habits_.wrong))
     spoil(bytes);
+  if (bytes.size() >= object_bytes_least && random_.chance(habits_.forges))
+    if (std::string made = forged(bytes, any_value()); !made.empty())
+      bytes = std::move(made);
   if (shared_.told && key == shared_.key)
     sent_token(by.number, bytes);
   resp::append_value(reply, bytes);
@@ -429,19 +441,17 @@ void simulated_store::get(client& by, const std::string& key, std::string& reply
 
 /// What is returned instead of a value.
 void simulated_store::spoil(std::string& bytes) {
-  auto other = [this]() -> const std::string& {
-    auto at = static_cast<std::ptrdiff_t>(random_.below(values_.size()));
-    return std::next(values_.begin(), at)->second.bytes;
-  };
-  switch (random_.below(5)) {
+  switch (random_.below(4)) {
     case 0: bytes[random_.below(bytes.size())] ^= static_cast<char>(1 << random_.below(8)); return;
     case 1: bytes.resize(random_.below(bytes.size())); return;
     case 2: bytes += bytes; return;
-    case 3: bytes = other(); return;
-    default:
-      if (std::string made = forged(bytes, other()); !made.empty())
-        bytes = std::move(made);
+    default: bytes = any_value();
   }
+}
+
+const std::string& simulated_store::any_value() {
+  auto at = static_cast<std::ptrdiff_t>(random_.below(values_.size()));
+  return std::next(values_.begin(), at)->second.bytes;
 }
 
 bool simulated_store::has(client& by, const std::string& key) {

@@ -20,7 +20,7 @@ import sys
 FOLDER = pathlib.Path(__file__).resolve().parent
 ROOT = FOLDER.parents[2]
 COPY = ROOT / "build" / "planted"
-PLAYED_TOGETHER = 3
+PLAYED_TOGETHER = 1
 PROGRAM = "tests/simulation/test_simulated_daemon"
 
 
