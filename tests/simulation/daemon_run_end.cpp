@@ -453,9 +453,11 @@ void daemon_run::check_empty(uint32_t group) {
     const auto& doors = redis_.world().doors;
     auto door =
         std::find_if(doors.begin(), doors.end(), [&](const auto& each) { return each.first == group; });
-    if (small && world_.quotas.empty() && door != doors.end())
+    // With a tier below, a store also waits for what those values are to write there.
+    bool only_host = !life_.with.disk.enabled() && world_.remote_group != group;
+    if (small && only_host && world_.quotas.empty() && door != doors.end())
       of_space.wait_for_reserved(capacity, door->second);
-    if (world_.remote_group == group && world_.healthy)
+    if (world_.remote_group == group && world_.healthy && broken().empty())
       of_space.clear_elsewhere();
     if (hot_ == hot_spot::clears && world_.healthy)
       check_removals(group, space);
