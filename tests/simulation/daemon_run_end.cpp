@@ -410,8 +410,10 @@ void daemon_run::check_empty(uint32_t group) {
   }
   auto check = by.ask(kind::check, [](auto& b) { return wire::CreateCheck(b); });
   // What ends in another group meanwhile is not this group's.
-  for (int again = 0; again < 5 && !check.is_error() && !check.as<wire::CheckAnswer>().idle(); ++again)
+  for (int again = 0; again < 5 && !check.is_error() && !check.as<wire::CheckAnswer>().idle(); ++again) {
+    advance_until([] { return false; }, std::chrono::seconds(1));
     check = by.ask(kind::check, [](auto& b) { return wire::CreateCheck(b); });
+  }
   if (check.is_error())
     return broke("no check is possible: " + check.text());
   const auto& counted = check.as<wire::CheckAnswer>();
