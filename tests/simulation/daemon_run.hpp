@@ -79,6 +79,7 @@ class daemon_run {
   void draw_store(); ///< a server for a remote tier
   void draw_other_machine(uint32_t group);
   void on_other_clear(uint32_t group, simulated_store::other_clear what);
+  std::string token_of_all() const; ///< the key of the remote store's token whose change clears everything
   void leave_out();
   void say(const std::string& what);
 
@@ -95,6 +96,7 @@ class daemon_run {
   void restart();
   class end_check;
   void check_empty(uint32_t group);
+  void check_removals(uint32_t group, uint32_t space);
   void check_heap();
   void check_restarted(uint32_t group);
   void check_recovered(uint32_t group);

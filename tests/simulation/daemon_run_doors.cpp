@@ -73,11 +73,13 @@ void daemon_run::draw_redis() {
   }
 }
 
-/// The remote tier of the first group that may have one.
+/// The remote tier of the first group that may have one. An isolated one may if its values are encrypted.
 void daemon_run::draw_store() {
   seeded_random& random = doors_random_;
   settings& with = life_.with;
-  auto group = std::find(world_.isolated.begin(), world_.isolated.end(), false);
+  bool encrypts = random.below(3) == 0;
+  auto group =
+      encrypts ? world_.isolated.begin() : std::find(world_.isolated.begin(), world_.isolated.end(), false);
   if (random.below(4) != 0 || group == world_.isolated.end())
     return;
   // Clears that the store is not told of are recorded in a file, also without a disk tier.
@@ -86,6 +88,7 @@ void daemon_run::draw_store() {
   remote.address = folder_.path() + "/store";
   remote.group = with.listen[static_cast<size_t>(group - world_.isolated.begin())].group;
   remote.realm_key_file = write_secret(folder_.path() + "/realm", realm_key);
+  remote.encrypt = encrypts;
   remote.demotion = std::string(remote_options::demotions[random.below(2)]);
   remote.lookup_budget = std::chrono::milliseconds(random.between(1, random.coin() ? 3 : 60));
   remote.lifetime = std::chrono::minutes(random.coin() ? 1 : 60);
@@ -112,10 +115,14 @@ void daemon_run::draw_other_machine(uint32_t group) {
   std::chrono::nanoseconds most(doors_random_.between(100'000'000, 20'000'000'000));
   if (doors_random_.coin() || !world_.healthy || !how_.bounds.has("store_faults"))
     return;
-  std::vector<uint8_t> key(realm_key.begin(), realm_key.end());
-  auto names = remote::realm::make(life_.with.remote.front().prefix, key);
-  store_->share(names->epoch_key_of_all(), most, world_.answers_within + seconds(5),
+  store_->share(token_of_all(), most, world_.answers_within + seconds(5),
                 [this, group](simulated_store::other_clear what) { on_other_clear(group, what); });
+}
+
+std::string daemon_run::token_of_all() const {
+  const remote_options& with = life_.with.remote.front();
+  std::vector<uint8_t> key(realm_key.begin(), realm_key.end());
+  return remote::realm::make(with.prefix, key, with.encrypt)->epoch_key_of_all();
 }
 
 /// What was stored before is away once the daemon knows of the clear, and has had time to clear as well.

@@ -6,10 +6,13 @@
 #include "index/object_header.hpp"
 #include "tests/support/raw_client.hpp"
 
+#include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <stdexcept>
@@ -43,13 +46,13 @@ class operator_client {
     simulated_sockets::touch();
     return last_;
   }
-  /// Other answers that come meanwhile are lost.
   test::received answer_to(uint64_t request) {
     for (;;) {
-      auto answer = client_.next();
-      if (answer && answer->id == request)
-        return *answer;
-      if (!answer && !advance_())
+      if (auto early = early_.extract(request))
+        return early.mapped();
+      if (auto answer = client_.next())
+        early_.emplace(answer->id, *answer);
+      else if (!advance_())
         return {kind::error, request, {}};
     }
   }
@@ -58,6 +61,7 @@ class operator_client {
   test::raw_client client_;
   step advance_;
   uint64_t last_ = 0;
+  std::map<uint64_t, test::received> early_; ///< answers that nobody has asked about yet
 };
 
 } // namespace
@@ -76,11 +80,7 @@ class daemon_run::end_check {
   /// Nobody holds anything, so nothing that has moved down stays above.
   void move_down() {
     for (uint32_t root = 0; root < world_.prompts; ++root) {
-      client_world::prompt of{space_, root, world_.chunks};
-      auto moved = by_.ask(kind::move, [&](auto& b) {
-        auto prefix = world_.write_prefix(b, of);
-        return wire::CreateMove(b, number_, prefix, 2);
-      });
+      auto moved = move_down({space_, root, world_.chunks});
       if (!moved.is_error() && moved.as<wire::MoveAnswer>().held()->chunks() != 0)
         broke("chunks that have moved to the disk stay in memory, and nobody holds them");
     }
@@ -94,12 +94,8 @@ class daemon_run::end_check {
         auto tail = world_.objects_of(group_, of, chunks).front();
         if (world_.saved_tails.contains(tail))
           continue;
-        auto found = by_.ask(kind::lookup, [&](auto& b) {
-          auto prefix = world_.write_prefix(b, of);
-          return wire::CreateLookup(b, number_, prefix);
-        });
-        if (!found.is_error() && found.template as<wire::LookupAnswer>().found_chunks() > chunks)
-          broke("nobody refers to a tail any more, and it is found: " + tail.text());
+        if (saves_tail_of(of))
+          broke("nobody refers to a tail any more, and it is there: " + tail.text());
       }
   }
 
@@ -112,37 +108,146 @@ class daemon_run::end_check {
         broke("a store is refused although everything can be evicted: " + stored.text());
   }
 
-  /// A store that waits for reserved memory is served once there is room, although nobody else comes who would wake it.
-  void wait_for_reserved(uint64_t capacity) {
-    constexpr uint32_t full_after = 500, store_waits = 20'000; // milliseconds
-    std::vector<uint64_t> reserved;
-    for (uint32_t root = 0; root < chunks_of(capacity) + 2; ++root) {
-      client_world::prompt of{space_, 2000 + 4 * root, 1}; // four begin alike
-      auto made = by_.ask(kind::reserve, [&](auto& b) {
-        auto prefix = world_.write_prefix(b, of);
-        return wire::CreateReserve(b, number_, prefix, 0, 0, full_after);
-      });
-      if (made.is_error())
-        break;
-      reserved.push_back(made.as<wire::ReserveAnswer>().reservation());
-    }
-    if (reserved.empty())
-      return;
+  /// Two values of Redis clients, which are still being sent, have all memory. A store that waits for it is served once one of
+  /// these clients has gone, although nobody else comes who would wake it.
+  void wait_for_reserved(uint64_t capacity, const redis_door& door) {
+    constexpr uint32_t store_waits = 20'000; // milliseconds
+    uint64_t half = capacity / 2 / page_bytes * page_bytes;
+    unique_fd first = begin_value(door, 1, half), second = begin_value(door, 2, capacity - half);
+    auto full_after = std::chrono::milliseconds(500);
+    pass(full_after);
     uint64_t waiting = store(make_region(), 9000, store_waits);
-    run_.advance_until([] { return false; }, std::chrono::milliseconds(full_after));
+    pass(full_after);
     auto freed = world_.events.now();
-    by_.send(kind::abort, [&](auto& b) { return wire::CreateAbort(b, reserved.back()); });
+    second.reset();
+    simulated_sockets::touch();
     auto stored = by_.answer_to(waiting);
     auto waited = world_.events.now() - freed;
-    reserved.pop_back();
-    for (uint64_t each : reserved)
-      (void) by_.ask(kind::abort, [&](auto& b) { return wire::CreateAbort(b, each); });
-    if (stored.is_error() || waited > world_.answers_within)
-      broke("a store that waits for memory does not get what a reservation gives back: " +
+    if ((stored.is_error() && !is_over_quota(stored.text())) || waited > world_.answers_within)
+      broke("a store that waits for memory does not get what a client that has gone gives back: " +
             (stored.is_error() ? stored.text() : std::string("it takes too long")));
   }
 
+  /// What is removed while it comes up from the disk is away afterwards. `other` loads it.
+  void remove_while_loading(end_check& other) {
+    constexpr uint32_t root = 4000;
+    constexpr uint64_t events_most = 60, loads_most = 3;
+    auto let_some_happen = [this] {
+      for (uint64_t left = run_.random_.below(events_most); left > 0 && run_.advance(); --left) {
+      }
+    };
+    client_world::prompt of = stored_as(root);
+    uint64_t region = other.make_region();
+    if (by_.answer_to(store(make_region(), root)).is_error() || move_down(of).is_error())
+      return;
+    std::vector<uint64_t> loads;
+    if (run_.random_.coin())
+      loads.push_back(other.load(region, of));
+    let_some_happen();
+    bool clears = run_.random_.coin();
+    uint64_t removal = clears ? by_.send(kind::clear, [&](auto& b) { return wire::CreateClear(b, number_); })
+                              : by_.send(kind::evict, [&](auto& b) {
+                                  auto prefix = world_.write_prefix(b, of);
+                                  return wire::CreateEvict(b, number_, prefix);
+                                });
+    for (uint64_t left = run_.random_.between(1, loads_most); left > 0; --left) {
+      let_some_happen();
+      loads.push_back(other.load(region, of));
+    }
+    auto removed = by_.answer_to(removal);
+    for (uint64_t each : loads)
+      (void) other.by_.answer_to(each);
+    pass(std::chrono::milliseconds(500)); // it is written down
+    if (!removed.is_error() && find(of) != 0)
+      broke(std::string("what was ") + (clears ? "cleared" : "evicted") + " while it was loaded is found");
+  }
+
+  /// What another machine clears in the remote store is away here as well.
+  void clear_elsewhere() {
+    constexpr uint32_t root = 6000;
+    if (by_.answer_to(store(make_region(), root)).is_error())
+      return;
+    client_world::prompt of = stored_as(root);
+    of.chunks = 2; // the store is asked for the second one
+    (void) find(of);
+    auto read_again = std::chrono::seconds(6); // if the store does not tell of changes
+    pass(read_again);
+    if (!run_.store_->clear_as_other_machine(run_.token_of_all()))
+      return;
+    pass(read_again);
+    (void) find(of);
+    pass(read_again);
+    if (find(of) != 0)
+      broke("what another machine has cleared is found");
+  }
+
  private:
+  /// Time passes, even if nothing else is to happen.
+  void pass(std::chrono::nanoseconds time) {
+    auto until = world_.events.now() + time;
+    world_.events.after(time, [] {});
+    run_.advance_until([&] { return world_.events.now() >= until; }, time);
+  }
+
+  /// A Redis client that sends the beginning of a value, which has so many bytes of memory.
+  unique_fd begin_value(const redis_door& door, uint32_t number, uint64_t physical) {
+    std::string name = "terrace-last-" + std::to_string(group_) + "-" + std::to_string(number);
+    unique_fd socket = world_.connect({.name = name + "-" + std::to_string(::getpid()),
+                                       .uid = ::geteuid(),
+                                       .ends = std::make_shared<unique_fd>(::eventfd(0, EFD_CLOEXEC))},
+                                      door.path);
+    auto command = [](const std::vector<std::string>& words) {
+      std::string made = "*" + std::to_string(words.size()) + "\r\n";
+      for (const std::string& word : words)
+        made += "$" + std::to_string(word.size()) + "\r\n" + word + "\r\n";
+      return made;
+    };
+    std::string text = door.password.empty() ? "" : command({"AUTH", door.password});
+    text += command({"SET", name, std::string(physical - physical_bytes_for(0), 'v')});
+    text.resize(text.size() - physical / 2);
+    (void) !::send(socket.get(), text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    simulated_sockets::touch();
+    return socket;
+  }
+
+  /// The prompt that `store` stores.
+  client_world::prompt stored_as(uint32_t root) const { return {space_, 1000 + root, 1}; }
+
+  test::received move_down(const client_world::prompt& of) {
+    return by_.ask(kind::move, [&](auto& b) {
+      auto prefix = world_.write_prefix(b, of);
+      return wire::CreateMove(b, number_, prefix, 2);
+    });
+  }
+
+  /// A session can be saved with this tail, which nobody has stored for it. That is so while others have it.
+  bool saves_tail_of(const client_world::prompt& of) {
+    auto opened = by_.ask(kind::open_session, [&](auto& b) { return wire::CreateOpenSession(b, number_); });
+    if (opened.is_error())
+      return false;
+    const auto* given = opened.template as<wire::OpenSessionAnswer>().session();
+    std::vector<uint8_t> session(given->begin(), given->end());
+    auto saved = by_.ask(kind::save_session, [&](auto& b) {
+      auto sent = b.CreateVector(world_.tokens_of(of, 0));
+      auto id = b.CreateVector(session);
+      auto prefix =
+          wire::CreatePrefix(b, sent, 0, 0, 0, 32, wire::DigestUnit::chunk, 0, 0, 0, 0, 0, id, true);
+      return wire::CreateSaveSession(b, number_, prefix);
+    });
+    (void) by_.ask(kind::close_session,
+                   [&](auto& b) { return wire::CreateCloseSession(b, b.CreateVector(session)); });
+    return !saved.is_error();
+  }
+
+  /// Chunks that are found.
+  uint32_t find(const client_world::prompt& of) {
+    auto found = by_.ask(kind::lookup, [&](auto& b) {
+      auto prefix = world_.write_prefix(b, of);
+      return wire::CreateLookup(b, number_, prefix);
+    });
+    return found.is_error() ? 0 : found.template as<wire::LookupAnswer>().found_chunks();
+  }
+
   /// The chunk alone is more than its tenant may have.
   static bool is_over_quota(const std::string& why) { return why.find(" at once") != std::string::npos; }
 
@@ -166,18 +271,32 @@ class daemon_run::end_check {
   }
 
   uint64_t store(uint64_t region, uint32_t root, uint32_t deadline = 0) {
-    client_world::prompt of{space_, 1000 + root, 1};
+    client_world::prompt of = stored_as(root);
     return by_.send(kind::store, [&](auto& b) {
       auto prefix = world_.write_prefix(b, of);
-      std::vector<wire::Run> runs;
-      uint64_t at = 0;
-      for (uint32_t pool : world_.pools) {
-        runs.emplace_back(at, pool, 0, 1);
-        at += pool;
-      }
-      auto places = b.CreateVectorOfStructs(runs);
+      auto places = b.CreateVectorOfStructs(runs_of_chunk());
       return wire::CreateStore(b, number_, prefix, 0, 1, static_cast<uint32_t>(region), places, 0, deadline);
     });
+  }
+
+  /// Of a prompt with one chunk.
+  uint64_t load(uint64_t region, const client_world::prompt& of) {
+    return by_.send(kind::load, [&](auto& b) {
+      auto prefix = world_.write_prefix(b, of);
+      auto places = b.CreateVectorOfStructs(runs_of_chunk());
+      return wire::CreateLoad(b, number_, prefix, 0, 0, 0, static_cast<uint32_t>(region), places);
+    });
+  }
+
+  /// One object of each pool.
+  std::vector<wire::Run> runs_of_chunk() const {
+    std::vector<wire::Run> runs;
+    uint64_t at = 0;
+    for (uint32_t pool : world_.pools) {
+      runs.emplace_back(at, pool, 0, 1);
+      at += pool;
+    }
+    return runs;
   }
 
   void broke(const std::string& what) {
@@ -248,6 +367,17 @@ void daemon_run::check_heap() {
   check("when all clients have left", daemon_heap::bytes(), most);
 }
 
+/// Removals race with loads, each time with connections of their own, which are slow or fast.
+void daemon_run::check_removals(uint32_t group, uint32_t space) {
+  constexpr int rounds = 16;
+  for (int round = 0; round < rounds && broken().empty(); ++round) {
+    auto step = [this] { return advance(); };
+    operator_client one(world_.sockets[group], step), other(world_.sockets[group], step);
+    end_check removes(*this, one, group, space), loads(*this, other, group, space);
+    removes.remove_while_loading(loads);
+  }
+}
+
 void daemon_run::check_empty(uint32_t group) {
   constexpr uint64_t small_memory = 2 * mebibyte; // which is filled in no time
   say("an operator looks at group " + std::to_string(group));
@@ -280,8 +410,10 @@ void daemon_run::check_empty(uint32_t group) {
   }
   auto check = by.ask(kind::check, [](auto& b) { return wire::CreateCheck(b); });
   // What ends in another group meanwhile is not this group's.
-  for (int again = 0; again < 5 && !check.is_error() && !check.as<wire::CheckAnswer>().idle(); ++again)
+  for (int again = 0; again < 5 && !check.is_error() && !check.as<wire::CheckAnswer>().idle(); ++again) {
+    advance_until([] { return false; }, std::chrono::seconds(1));
     check = by.ask(kind::check, [](auto& b) { return wire::CreateCheck(b); });
+  }
   if (check.is_error())
     return broke("no check is possible: " + check.text());
   const auto& counted = check.as<wire::CheckAnswer>();
@@ -312,15 +444,25 @@ void daemon_run::check_empty(uint32_t group) {
     end_check of_space(*this, by, group, space);
     uint64_t capacity = of.tiers()->Get(0)->capacity_bytes();
     // A restart forgets who has referred to what the disk has.
-    if (world_.healthy && crashes_ + restarts_ == 0 && world_.remote_group != group)
+    if (hot_ == hot_spot::tails && world_.healthy && crashes_ + restarts_ == 0 &&
+        world_.remote_group != group)
       of_space.find_no_tails();
     bool small = capacity <= small_memory && world_.healthy;
     if (life_.with.disk.enabled())
       of_space.move_down();
     if (small)
       of_space.fill_memory(capacity);
-    if (small && world_.quotas.empty() && !world_.isolated[group])
-      of_space.wait_for_reserved(capacity);
+    const auto& doors = redis_.world().doors;
+    auto door =
+        std::find_if(doors.begin(), doors.end(), [&](const auto& each) { return each.first == group; });
+    // With a tier below, a store also waits for what those values are to write there.
+    bool only_host = !life_.with.disk.enabled() && world_.remote_group != group;
+    if (small && only_host && world_.quotas.empty() && door != doors.end())
+      of_space.wait_for_reserved(capacity, door->second);
+    if (world_.remote_group == group && world_.healthy && broken().empty())
+      of_space.clear_elsewhere();
+    if (hot_ == hot_spot::clears && world_.healthy)
+      check_removals(group, space);
   }
   if (!broken().empty())
     return;

@@ -154,7 +154,8 @@ class simulated_client {
   void end_two_turns(uint64_t number, const prompt& next, const prompt& anew,
                      const std::array<std::vector<uint8_t>, 2>& saved);
   void end_turn(uint64_t number, const prompt& now, const flatbuffers::Vector<uint8_t>* digest);
-  flatbuffers::Offset<wire::Prefix> write_turn(builder& b, const session& of, const prompt& next) const;
+  flatbuffers::Offset<wire::Prefix> write_turn(builder& b, const session& of, const prompt& next,
+                                               bool finds_tail = false) const;
   void save_prompt();
   named_object logits_of(const prompt& of) const;
 

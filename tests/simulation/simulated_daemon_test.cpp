@@ -119,6 +119,9 @@ TEST(SimulatedDaemon, ALoudGroupAtMostDoublesTheWaitsOfAnother) {
     quiet.play();
     daemon_run loud({.bounds = bounds, .others = neighbours::loud});
     loud.play();
+    for (const auto* run : {&quiet, &loud})
+      for (const std::string& each : run->broken())
+        ADD_FAILURE() << "seed " << seed << ": " << each;
     double sum = 0;
     for (auto each : quiet.waits_of(0))
       sum += static_cast<double>(each.count());

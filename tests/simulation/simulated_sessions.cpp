@@ -17,9 +17,7 @@ void simulated_client::use_session() {
   session& one = sessions_[random_.below(sessions_.size())];
   if (one.busy)
     return;
-  if (one.at.tail && random_.below(3) == 0)
-    look_up(one.at, false);
-  else if (one.at.chunks == world_.chunks || random_.below(8) == 0)
+  if (one.at.chunks == world_.chunks || random_.below(8) == 0)
     close_session(one.number);
   else if (random_.below(8) == 0)
     fork_session(one);
@@ -115,25 +113,31 @@ void simulated_client::take_turn(session& of) {
   next.tail = false;
   uint32_t space = spaces_[next.space];
   of.busy = true;
-  if (random_.coin()) {
+  if (random_.below(of.at.tail ? 4 : 2) == 0) {
     save_turn(of, next);
     return;
   }
   say("goes on in session " + std::to_string(of.number) + ": " + next.text());
+  // It finds the tail of the turn before, or the whole chunk that begins like it.
+  auto expected = world_.model.expects(objects_of(of.at));
   ask(
       kind::lookup,
       [&](builder& b) {
-        auto prefix = write_turn(b, of, next);
+        auto prefix = write_turn(b, of, next, of.at.tail);
         return wire::CreateLookup(b, space, prefix, false, 0, deadline());
       },
-      [this, number = of.number, next](answer& got) {
+      [this, number = of.number, next, expected](answer& got) {
         auto table = got.good() ? protocol::parse<wire::LookupAnswer>(got.body) : fail(errc::internal, "");
+        if (table)
+          world_.model.found((*table)->found_chunks() * world_.pools.size(), expected);
+        if (session* now = session_of(number))
+          world_.model.ends_keep(std::exchange(now->kept, 0));
         end_turn(number, next, table ? (*table)->session_digest() : nullptr);
       });
 }
 
 flatbuffers::Offset<wire::Prefix> simulated_client::write_turn(builder& b, const session& of,
-                                                               const prompt& next) const {
+                                                               const prompt& next, bool finds_tail) const {
   auto tokens = world_.tokens_of(next, of.at.chunks);
   if (of.at.tail) // which it has already
     tokens.erase(tokens.begin(), tokens.begin() + client_world::tail_tokens);
@@ -141,7 +145,7 @@ flatbuffers::Offset<wire::Prefix> simulated_client::write_turn(builder& b, const
   auto before = of.digest.empty() ? 0 : b.CreateVector(of.digest);
   auto id = b.CreateVector(of.id);
   return wire::CreatePrefix(b, sent, before, of.at.tokens(), 0, 32, wire::DigestUnit::chunk, 0, 0, 0, 0, 0,
-                            id, next.tail);
+                            id, next.tail || finds_tail);
 }
 
 /// The session has these tokens now, or stays as it was.

@@ -4,7 +4,7 @@
 
 #include "protocol/resp/commands.hpp"
 #include "protocol/resp/reply.hpp"
-#include "remote/realm.hpp"
+#include "remote/value_header.hpp"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -32,6 +32,23 @@ constexpr resp::reader_limits command_limits{.word_bytes_max = 2 << 20, .command
 constexpr size_t object_bytes_least = 256;
 constexpr int waiting_connections = 16;
 
+/// What a forger makes of an encrypted value: its header stays, and its seal and its bytes are those of another one. Empty:
+/// they are not encrypted, or have other lengths.
+std::string forged(const std::string& value, const std::string& other) {
+  auto header_of = [](const std::string& bytes) {
+    return remote::decode_value_header(std::as_bytes(std::span(bytes)).first<remote::value_header_bytes>());
+  };
+  if (value.size() != other.size())
+    return {};
+  auto header = header_of(value), replaced_by = header_of(other);
+  if (!header || !replaced_by || !header->seal || !replaced_by->seal)
+    return {};
+  header->seal = replaced_by->seal;
+  std::string made = other;
+  remote::encode(*header, std::as_writable_bytes(std::span(made)).first<remote::value_header_bytes>());
+  return made;
+}
+
 } // namespace
 
 store_habits store_habits::draw(seeded_random& random) {
@@ -44,6 +61,7 @@ store_habits store_habits::draw(seeded_random& random) {
   habits.cut = random.swarm(500'000);
   habits.fails = random.swarm(100'000);
   habits.wrong = random.swarm(200'000);
+  habits.forges = random.coin() ? 500'000 : 0;
   habits.evicts = random.swarm(200'000);
   return habits;
 }
@@ -167,12 +185,20 @@ void simulated_store::other_machine_clears() {
   if (!is_there_ || stands_ || !shared_.anew.empty() || token == values_.end() ||
       token->second.bytes != shared_.known)
     return;
-  say("is cleared by another machine");
   shared_.told(other_clear::begins);
-  shared_.anew = remote::epoch_text(random_.next() | 1);
-  token->second = {shared_.anew, std::nullopt};
-  tell(shared_.key);
+  clear_as_other_machine(shared_.key);
+  shared_.anew = token->second.bytes;
+}
+
+bool simulated_store::clear_as_other_machine(const std::string& key) {
+  auto token = values_.find(key);
+  if (token == values_.end())
+    return false;
+  say("is cleared by another machine");
+  token->second = {remote::epoch_text(random_.next() | 1), std::nullopt};
+  tell(key);
   simulated_sockets::touch();
+  return true;
 }
 
 /// The daemon knows it after some time, if the connection lasts and the reply is sent until then.
@@ -405,6 +431,9 @@ void simulated_store::get(client& by, const std::string& key, std::string& reply
   std::string bytes = values_[key].bytes;
   if (bytes.size() >= object_bytes_least && random_.chance(habits_.wrong))
     spoil(bytes);
+  if (bytes.size() >= object_bytes_least && random_.chance(habits_.forges))
+    if (std::string made = forged(bytes, any_value()); !made.empty())
+      bytes = std::move(made);
   if (shared_.told && key == shared_.key)
     sent_token(by.number, bytes);
   resp::append_value(reply, bytes);
@@ -416,11 +445,13 @@ void simulated_store::spoil(std::string& bytes) {
     case 0: bytes[random_.below(bytes.size())] ^= static_cast<char>(1 << random_.below(8)); return;
     case 1: bytes.resize(random_.below(bytes.size())); return;
     case 2: bytes += bytes; return;
-    default: {
-      auto other = std::next(values_.begin(), static_cast<std::ptrdiff_t>(random_.below(values_.size())));
-      bytes = other->second.bytes;
-    }
+    default: bytes = any_value();
   }
+}
+
+const std::string& simulated_store::any_value() {
+  auto at = static_cast<std::ptrdiff_t>(random_.below(values_.size()));
+  return std::next(values_.begin(), at)->second.bytes;
 }
 
 bool simulated_store::has(client& by, const std::string& key) {

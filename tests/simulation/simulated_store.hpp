@@ -34,6 +34,7 @@ struct store_habits {
   uint32_t cut = 0;    ///< a part of the reply comes later
   uint32_t fails = 0;  ///< it is answered with an error
   uint32_t wrong = 0;  ///< a value has other bytes, another length, or is that of another key
+  uint32_t forges = 0; ///< an encrypted value has the seal and the bytes of another one
   uint32_t evicts = 0; ///< the store has evicted it
   std::chrono::nanoseconds latest{std::chrono::seconds(3)};
 
@@ -67,6 +68,8 @@ class simulated_store {
   /// daemon knows the present one. `told` hears of it, and `within` a time after the daemon was sent the token.
   void share(std::string key, std::chrono::nanoseconds most, std::chrono::nanoseconds within,
              std::function<void(other_clear)> told);
+  /// Another machine clears everything now. False: there is no token that `key` names.
+  bool clear_as_other_machine(const std::string& key);
   /// From now on it serves as it should, and nobody else uses it.
   void recover();
   /// The daemon is killed: what it has sent may have arrived. Until `serve_daemon` nobody connects.
@@ -107,6 +110,7 @@ class simulated_store {
   void set(client& by, words command, std::string& reply);
   void get(client& by, const std::string& key, std::string& reply);
   void spoil(std::string& bytes);
+  const std::string& any_value();
   void send(client& to);
   void send_later(client& to, std::chrono::nanoseconds after);
   bool has(client& by, const std::string& key);

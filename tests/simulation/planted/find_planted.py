@@ -20,7 +20,6 @@ import sys
 FOLDER = pathlib.Path(__file__).resolve().parent
 ROOT = FOLDER.parents[2]
 COPY = ROOT / "build" / "planted"
-PLAYED_TOGETHER = 3
 PROGRAM = "tests/simulation/test_simulated_daemon"
 
 
@@ -68,6 +67,7 @@ def what_finds(program, seeds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=1000)
+    parser.add_argument("--together", type=int, default=3, help="errors that are played at a time, beside one that is built")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     names = options.names or sorted(path.stem for path in FOLDER.glob("*.patch"))
@@ -82,7 +82,7 @@ def main():
         return seed > 0
 
     # One is built while others play their seeds.
-    with concurrent.futures.ThreadPoolExecutor(PLAYED_TOGETHER) as players:
+    with concurrent.futures.ThreadPoolExecutor(options.together) as players:
         played = []
         for name in names:
             program, why = build(name)
