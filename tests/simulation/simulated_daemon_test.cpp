@@ -241,6 +241,7 @@ TEST(SimulatedDaemon, KeepsItsPromisesWhateverHappens) {
   for (int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE})
     std::signal(signal, tell_seed);
   uint64_t answers = 0, errors = 0, checked = 0, clears = 0, crashes = 0, restarts = 0, steps = 0, failed = 0;
+  uint64_t gpu_processes = 0, gpu_bytes = 0;
   uint64_t hash = 0; // the same in every build
   std::chrono::nanoseconds time{};
   std::ofstream traces; // each seed and its hash, to be compared with another build's
@@ -258,6 +259,7 @@ TEST(SimulatedDaemon, KeepsItsPromisesWhateverHappens) {
     answers += run.answers(), errors += run.errors(), checked += run.objects_checked(),
         clears += run.clears();
     crashes += run.crashes(), restarts += run.restarts(), steps += run.steps(), time += run.virtual_time();
+    gpu_processes += run.gpu_processes(), gpu_bytes += run.gpu_bytes();
     if (failed == (GTEST_FLAG_GET(fail_fast) ? 1 : 5))
       break;
   }
@@ -265,7 +267,8 @@ TEST(SimulatedDaemon, KeepsItsPromisesWhateverHappens) {
             << std::chrono::duration_cast<std::chrono::minutes>(time).count()
             << " virtual minutes: " << answers << " answers, " << errors << " errors, " << checked
             << " objects compared, " << clears << " clears, " << crashes << " crashes, " << restarts
-            << " restarts; trace " << std::hex << hash << std::dec << "\n";
+            << " restarts, " << gpu_processes << " processes of GPUs, " << gpu_bytes
+            << " bytes loaded from their tiers; trace " << std::hex << hash << std::dec << "\n";
 }
 
 TEST(SimulatedDaemon, ASeedGivesTheSameTrace) {
