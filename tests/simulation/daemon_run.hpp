@@ -82,6 +82,7 @@ class daemon_run {
   void draw_store(); ///< a server for a remote tier
   void draw_gpu();   ///< a tier in memory of a device, and its faults
   void draw_gpu_bytes();
+  void heat_gpu();
   void forget_gpus();
   void check_gpu(const wire::StatusAnswer& told);
   void draw_other_machine(uint32_t group);

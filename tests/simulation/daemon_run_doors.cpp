@@ -153,8 +153,20 @@ void daemon_run::draw_gpu() {
     world_.sound = false;
     model_.promise_no_more_kept();
   }
-  if (random.coin())
-    world_.mix[static_cast<size_t>(deed::load)] *= 10;
+  heat_gpu();
+}
+
+/// What has left host memory is found in the device's tier only if it was loaded before, and is loaded again.
+void daemon_run::heat_gpu() {
+  if (gpu_random_.below(4) == 0)
+    return;
+  auto often = [this](deed which, uint32_t weight) { world_.mix[static_cast<size_t>(which)] = weight; };
+  world_.prompts = std::min<uint32_t>(world_.prompts, 3);
+  often(deed::load, 200);
+  often(deed::store, 40);
+  often(deed::evict, 40);
+  often(deed::lease, 20);
+  often(deed::load_leased, 40);
 }
 
 /// For a few chunks or for more. The configuration that is read again must be valid.
