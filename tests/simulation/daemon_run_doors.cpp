@@ -132,7 +132,7 @@ void daemon_run::draw_gpu() {
   if (random.below(5) != 0 || !how_.bounds.has("gpu"))
     return;
   gpu_habits habits = gpu_habits::draw(random);
-  gpu_dies_ = random.coin() ? 0 : random.swarm(5'000);
+  gpu_dies_ = random.coin() ? 0 : random.swarm(20'000);
   if (!how_.bounds.has("gpu_faults")) {
     habits = habits.sound();
     gpu_dies_ = 0;
@@ -141,7 +141,7 @@ void daemon_run::draw_gpu() {
   gpu.tier_device = "host";
   gpu.tier_demotion = std::string(gpu_options::demotions[random.below(gpu_options::demotions.size())]);
   gpu.map_arenas = std::string(gpu_options::mapped_arenas[random.below(gpu_options::mapped_arenas.size())]);
-  gpu.deadline = std::chrono::milliseconds(random.between(200, 5'000));
+  gpu.deadline = std::chrono::milliseconds(random.between(200, 3'000));
   draw_gpu_bytes();
   life_.gpus = habits;
   world_.gpu = true;

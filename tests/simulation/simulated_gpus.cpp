@@ -69,9 +69,7 @@ class simulated_engine final : public gpu::copy_engine {
   using copying = void (simulated_engine::*)();
 
   void later(copying then) {
-    const gpu_habits& habits = of_->habits;
-    auto most = of_->random.chance(habits.late) ? habits.latest : habits.most;
-    next_ = of_->events.after(drawn(of_->random, most), [this, then] {
+    next_ = of_->events.after(of_->takes(), [this, then] {
       daemon_heap::pause not_its_own;
       next_ = 0;
       (this->*then)();
@@ -90,7 +88,7 @@ class simulated_engine final : public gpu::copy_engine {
       of_->kill();
     if (of_->random.chance(of_->habits.fails)) {
       failed_request_ = now.request;
-      report(error{errc::internal, "a simulated copy failed"});
+      report(error{of_->random.coin() ? errc::internal : errc::gone, "a simulated copy failed"});
       return;
     }
     later(&simulated_engine::end);
@@ -191,16 +189,20 @@ F* next_definition(const char* name) {
 gpu_habits gpu_habits::draw(seeded_random& random) {
   gpu_habits habits;
   habits.most = std::chrono::nanoseconds(random.swarm(2'000'000));
-  habits.latest = std::chrono::milliseconds(random.between(1, 2000));
+  habits.latest = std::chrono::milliseconds(random.between(1, 4000));
   habits.staging_bytes = 16 * 4096U << random.below(5); // slots of a page to 64 KiB
   if (random.coin())
     return habits;
-  habits.late = random.swarm(100'000);
-  habits.fails = random.swarm(100'000);
-  habits.dies = random.swarm(100'000);
+  habits.late = random.swarm(300'000);
+  habits.fails = random.swarm(300'000);
+  habits.dies = random.swarm(200'000);
   habits.refuses = random.swarm(500'000);
   habits.no_start = random.swarm(500'000);
   return habits;
+}
+
+std::chrono::nanoseconds simulated_gpu::takes() {
+  return drawn(random, random.chance(habits.late) ? habits.latest : habits.most);
 }
 
 void simulated_gpu::kill() {
@@ -208,8 +210,7 @@ void simulated_gpu::kill() {
     return;
   signal = SIGKILL;
   daemon_heap::pause not_its_own;
-  events.after(drawn(random, habits.most),
-               [link = link] { caf::anon_send_exit(link, caf::exit_reason::kill); });
+  events.after(takes(), [link = link] { caf::anon_send_exit(link, caf::exit_reason::kill); });
 }
 
 simulated_gpus::simulated_gpus(scheduler& events, uint64_t seed, const gpu_habits& habits)

@@ -32,8 +32,8 @@ struct gpu_habits {
   std::chrono::nanoseconds most{
       50'000}; ///< from the begin of a copy to its middle, and from there to its end
   // Of a million copies, allocations or processes:
-  uint32_t late = 0;    ///< a half of a copy takes up to `latest`
-  uint32_t fails = 0;   ///< a copy is made in part, and fails
+  uint32_t late = 0;    ///< a half of a copy, or the end of a killed process, takes up to `latest`
+  uint32_t fails = 0;   ///< a copy is made in part, and fails, or the device with it
   uint32_t dies = 0;    ///< the process is killed in the middle of a copy
   uint32_t refuses = 0; ///< there is no memory
   uint32_t no_start = 0;
@@ -58,6 +58,7 @@ struct simulated_gpu {
   int code = 0;      ///< with which it has ended by itself
   bool gone = false; ///< it has ended
   void kill();
+  std::chrono::nanoseconds takes(); ///< a half of a copy, or what it still does when it is killed
 };
 
 class simulated_gpus {
