@@ -263,6 +263,9 @@ TEST(SimulatedDaemon, KeepsItsPromisesWhateverHappens) {
     if (failed == (GTEST_FLAG_GET(fail_fast) ? 1 : 5))
       break;
   }
+  if (all.size() >= 100) {
+    EXPECT_NE(gpu_bytes, 0U) << "no load came from the tier of a device";
+  }
   std::cout << all.size() << " seeds, " << steps << " events in "
             << std::chrono::duration_cast<std::chrono::minutes>(time).count()
             << " virtual minutes: " << answers << " answers, " << errors << " errors, " << checked
