@@ -215,12 +215,13 @@ TEST(SimulatedDaemon, ScriptsOfWhatWasFoundPass) {
       const char* script :
       {// Objects of a remote store came up during a clear, and went down to the disk that it had left.
        "seed=33 lives=1 clients=0,2,3,4,5,6,7,8 deeds=5 events=350 "
-       "without=actor_delays,cancel_lookup,disk_delays,disk_faults,evict,load_leased,pause,pin,prefetch,read_"
+       "without=actor_delays,cancel_lookup,disk_delays,disk_faults,evict,gpu,load_leased,pause,pin,prefetch,"
+       "read_"
        "leased,"
        "release,rot,save_prompt,set_policy,stop_reading,vanishing",
        // A Redis client was closed for a command without its rest, although the daemon had stopped receiving.
        "seed=1497 lives=1 clients=0,1,6,7,8 deeds=120 events=2749 "
-       "without=disk_faults,pause,quota,reload,rot,save_prompt,stop_reading,store_faults,vanishing"}) {
+       "without=disk_faults,gpu,pause,quota,reload,rot,save_prompt,stop_reading,store_faults,vanishing"}) {
     auto bounds = run_bounds::parse(script);
     ASSERT_TRUE(bounds) << script;
     daemon_run run({.bounds = *bounds});
