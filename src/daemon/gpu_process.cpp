@@ -20,8 +20,7 @@ namespace terrace {
 
 namespace {
 
-/// One worker for the daemon's messages, one for loads, one for stores: a driver call of one does not hold up
-/// the others.
+/// One for the daemon's messages, one for loads, one for stores.
 constexpr uint32_t gpu_workers = 3;
 
 } // namespace
@@ -45,7 +44,11 @@ int run_gpu_process(const std::string& device) {
     std::cerr << "terraced --gpu: " << started.error().text << '\n';
     std::_Exit(1);
   }
-  actors::spawn_link(system, workers, unique_fd(gpu::process_socket), device);
+  actors::spawn_link(system, {.socket = unique_fd(gpu::process_socket),
+                              .device = device,
+                              .messages = workers.at(0),
+                              .loads = workers.at(1),
+                              .stores = workers.at(2)});
   // The daemon's end is noticed even while a driver call hangs.
   pollfd daemon{gpu::process_socket, POLLRDHUP, 0};
   while (::poll(&daemon, 1, -1) <= 0) {

@@ -97,6 +97,8 @@ struct client_world {
   std::map<std::pair<uint32_t, uint64_t>, simulated_client*> leased_lookups; ///< and who has the lease
   std::vector<std::string> quotas;                                           ///< their names
   std::function<void()> reload;       ///< the configuration is changed and read again; may be null
+  bool gpu = false;                   ///< clients may have memory of the device
+  bool gpu_fails = false;             ///< and its processes fail
   std::set<named_object> saved_tails; ///< prompt entries refer to them
   struct pinned {
     size_t in_progress = 0; ///< pins and unpins

@@ -77,6 +77,8 @@ class daemon_model {
     bool restart_keeps = false; ///< all that was stored is on disk when the daemon has ended in order
   };
   void promise(const promises& made) { promised_ = made; }
+  /// A device with a tier may fail.
+  void promise_no_more_kept() { promised_.kept_found = false; }
 
   /// What a lookup that is about to be sent must find: leading objects.
   struct expectation {

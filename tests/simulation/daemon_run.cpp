@@ -41,7 +41,7 @@ daemon_run::daemon_run(const daemon_run_options& how)
     : how_(how), random_(how.bounds.seed), events_(random_.next()),
       disk_(std::make_unique<simulated_disk>(random_.next(), disk_capacity)),
       calls_(events_, random_.next()), world_{.events = events_, .model = model_, .calls = calls_},
-      doors_random_(~how.bounds.seed) {
+      doors_random_(~how.bounds.seed), gpu_random_(how.bounds.seed ^ 0x9e3779b97f4a7c15) {
   disk_->mkdir(simulated_calls::folder);
   for (size_t path = 0; path < paths_max; ++path)
     disk_->mkdir(path_of(path));
@@ -75,6 +75,7 @@ void daemon_run::draw() {
   draw_clients();
   draw_redis();
   draw_store();
+  draw_gpu();
   leave_out();
 }
 
@@ -357,6 +358,10 @@ void daemon_run::live() {
     }
     if (left == returns)
       return_disk();
+    if (gpu_random_.chance(gpu_dies_)) {
+      say("the processes of GPUs are killed");
+      daemon_->gpus()->kill();
+    }
     if (rots_ && random_.below(rot_after) == 0)
       disk_->rot();
     if (std::exchange(cleared, model_.clears_answered()) != model_.clears_answered() && random_.coin())
@@ -400,6 +405,7 @@ void daemon_run::crash() {
   forget_daemon();
   if (store_)
     store_->lose_daemon();
+  forget_gpus();
   daemon_.reset(); // on the old disk, which nobody sees any more
   if (store_)
     store_->serve_daemon();
@@ -436,6 +442,7 @@ void daemon_run::restart() {
   forget_daemon();
   if (store_)
     store_->lose_daemon();
+  forget_gpus();
   daemon_.reset();
   if (store_)
     store_->serve_daemon();
@@ -470,6 +477,10 @@ void daemon_run::finish() {
   leave_redis();
   if (store_)
     store_->recover();
+  if (auto* gpus = daemon_->gpus()) {
+    gpus->recover();
+    gpu_processes_ += gpus->started();
+  }
   other_clear_.reset();
   disk_->set_faults({});
   advance_until([] { return false; }, longest_end);

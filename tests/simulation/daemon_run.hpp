@@ -58,7 +58,7 @@ class daemon_run {
   uint64_t steps() const { return events_.steps(); }
   /// How long clients of the group waited for answers that no client held up.
   const std::vector<std::chrono::nanoseconds>& waits_of(uint32_t group) { return world_.waits[group]; }
-  bool is_healthy() const { return world_.healthy; }
+  bool is_healthy() const { return world_.healthy && !world_.gpu_fails; }
   std::vector<size_t> clients_of_groups() const;
   uint64_t answers() const { return answers_; }
   uint64_t errors() const { return errors_; }
@@ -66,6 +66,9 @@ class daemon_run {
   uint64_t clears() const { return model_.clears_answered(); }
   uint64_t crashes() const { return crashes_; }
   uint64_t restarts() const { return restarts_; }
+  uint64_t gpu_processes() const { return gpu_processes_; }
+  /// That loads have found in the tier of a device, as the last daemon says.
+  uint64_t gpu_bytes() const { return gpu_bytes_; }
 
  private:
   void draw();
@@ -77,6 +80,11 @@ class daemon_run {
   void draw_clients();
   void draw_redis(); ///< doors for Redis clients, and these clients (daemon_run_doors.cpp)
   void draw_store(); ///< a server for a remote tier
+  void draw_gpu();   ///< a tier in memory of a device, and its faults
+  void draw_gpu_bytes();
+  void heat_gpu();
+  void forget_gpus();
+  void check_gpu(const wire::StatusAnswer& told);
   void draw_other_machine(uint32_t group);
   void on_other_clear(uint32_t group, simulated_store::other_clear what);
   std::string token_of_all() const; ///< the key of the remote store's token whose change clears everything
@@ -121,14 +129,17 @@ class daemon_run {
   daemon_life life_;
   disk_faults faults_;
   bool roomy_ = false;
-  bool vanishes_ = false; ///< the disk, now and then
-  bool rots_ = false;     ///< bits of the disk change
+  seeded_random gpu_random_; ///< of its own, for the same reason
+  uint32_t gpu_dies_ = 0;    ///< its process, of a million events
+  bool vanishes_ = false;    ///< the disk, now and then
+  bool rots_ = false;        ///< bits of the disk change
   hot_spot hot_ = hot_spot::none;
   std::unique_ptr<simulated_daemon> daemon_;
   std::vector<std::unique_ptr<simulated_client>> clients_;
   uint64_t touches_seen_ = 0;
   std::vector<bool> scheduled_; ///< a client's socket is about to be served
   uint64_t answers_ = 0, errors_ = 0, crashes_ = 0, restarts_ = 0;
+  uint64_t gpu_processes_ = 0, gpu_bytes_ = 0;
   uint64_t heap_at_start_ = 0; ///< of this daemon
 };
 

@@ -1,4 +1,4 @@
-// What some seeds have beside a disk and clients of the protocol: doors for Redis clients, and a remote store.
+// What some seeds have beside a disk and clients of the protocol: doors for Redis clients, a remote store, and a GPU.
 #include "daemon_run.hpp"
 
 #include "index/object_header.hpp"
@@ -131,6 +131,66 @@ void daemon_run::on_other_clear(uint32_t group, simulated_store::other_clear wha
     other_clear_ = model_.clears(group, std::nullopt);
   else
     model_.cleared(*std::exchange(other_clear_, std::nullopt), what == simulated_store::other_clear::known);
+}
+
+/// A tier in memory of a device for each group. Some clients have their memory there, too.
+void daemon_run::draw_gpu() {
+  seeded_random& random = gpu_random_;
+  if (random.below(5) != 0 || !how_.bounds.has("gpu"))
+    return;
+  gpu_habits habits = gpu_habits::draw(random);
+  gpu_dies_ = random.coin() ? 0 : random.swarm(20'000);
+  if (!how_.bounds.has("gpu_faults")) {
+    habits = habits.sound();
+    gpu_dies_ = 0;
+  }
+  gpu_options& gpu = life_.with.gpu;
+  gpu.tier_device = "host";
+  gpu.tier_demotion = std::string(gpu_options::demotions[random.below(gpu_options::demotions.size())]);
+  gpu.map_arenas = std::string(gpu_options::mapped_arenas[random.below(gpu_options::mapped_arenas.size())]);
+  gpu.deadline = std::chrono::milliseconds(random.between(200, 3'000));
+  draw_gpu_bytes();
+  life_.gpus = habits;
+  world_.gpu = true;
+  world_.gpu_fails = habits.fail() || gpu_dies_ != 0;
+  // Copies of all clients follow each other.
+  world_.answers_within += 1000 * habits.most;
+  if (world_.gpu_fails) {
+    world_.answers_within += 4 * gpu.deadline + 4 * habits.latest + seconds(1);
+    world_.sound = false;
+    model_.promise_no_more_kept();
+  }
+  heat_gpu();
+}
+
+/// What has left host memory is found in the device's tier only if it was loaded before, and is loaded again.
+void daemon_run::heat_gpu() {
+  if (gpu_random_.below(4) == 0)
+    return;
+  auto often = [this](deed which, uint32_t weight) { world_.mix[static_cast<size_t>(which)] = weight; };
+  world_.prompts = std::min<uint32_t>(world_.prompts, 3);
+  often(deed::load, 200);
+  often(deed::store, 40);
+  often(deed::evict, 40);
+  often(deed::lease, 20);
+  often(deed::load_leased, 40);
+}
+
+/// For a few chunks or for more. The configuration that is read again must be valid.
+void daemon_run::draw_gpu_bytes() {
+  uint64_t chunk = 0;
+  for (uint32_t bytes : world_.pools)
+    chunk += physical_bytes_for(bytes);
+  uint64_t bytes = chunk * gpu_random_.between(1, 30);
+  life_.with.gpu.tier_bytes = world_.reload ? std::max(bytes, uint64_t{mebibyte}) : bytes;
+}
+
+/// The daemon is about to end. The next one may have a smaller tier.
+void daemon_run::forget_gpus() {
+  if (!daemon_->gpus())
+    return;
+  gpu_processes_ += daemon_->gpus()->started();
+  draw_gpu_bytes();
 }
 
 void daemon_run::leave_redis() {

@@ -355,8 +355,10 @@ void daemon_run::check_heap() {
     return;
   constexpr uint64_t own = 3 * mebibyte / 2, of_group = own, of_remote_tier = 17 * mebibyte;
   constexpr uint64_t of_requests = mebibyte; // of a group
+  constexpr uint64_t of_gpu = mebibyte;      // and its process
   uint64_t groups = world_.sockets.size();
-  uint64_t most = own + of_group * groups + of_remote_tier * life_.with.remote.size();
+  uint64_t most =
+      own + of_group * groups + of_remote_tier * life_.with.remote.size() + (world_.gpu ? of_gpu : 0);
   auto check = [&](const char* when, uint64_t bytes, uint64_t bound) {
     if (bytes > bound)
       model_.broke(std::string("the daemon has ") + std::to_string(bytes) + " bytes on the heap " + when +
@@ -375,6 +377,25 @@ void daemon_run::check_removals(uint32_t group, uint32_t space) {
     operator_client one(world_.sockets[group], step), other(world_.sockets[group], step);
     end_check removes(*this, one, group, space), loads(*this, other, group, space);
     removes.remove_while_loading(loads);
+  }
+}
+
+/// No client has memory of a device any more, so a process has the arenas of tiers alone.
+void daemon_run::check_gpu(const wire::StatusAnswer& told) {
+  if (!world_.gpu)
+    return;
+  for (const auto* tier : *told.groups()->Get(0)->tiers())
+    if (tier->tier()->str() == "gpu")
+      gpu_bytes_ += tier->bytes_read();
+  for (const auto* device : *told.devices()) {
+    uint64_t each = life_.with.gpu.tier_bytes, groups = world_.sockets.size();
+    bool arenas_alone = device->region_bytes() % each == 0 &&
+                        device->region_bytes() / each == device->regions() &&
+                        device->regions() <= (device->pid() == 0 ? 0 : groups);
+    if (!arenas_alone)
+      model_.broke("after the last client: a device has " + std::to_string(device->regions()) +
+                   " regions of " + std::to_string(device->region_bytes()) + " bytes, and tiers have " +
+                   std::to_string(each) + " each");
   }
 }
 
@@ -432,6 +453,7 @@ void daemon_run::check_empty(uint32_t group) {
   const auto& of = *told.groups()->Get(0);
   if (of.leases() != 0 || of.sessions() != 0 || of.region_bytes() != 0)
     broke("leases, sessions or regions are left");
+  check_gpu(told);
   for (const auto* tier : *of.tiers())
     if (tier->tier()->str() == "remote" && tier->state()->str() != "ready")
       broke("the remote store is there again, and is not used: " +

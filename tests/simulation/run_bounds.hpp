@@ -24,8 +24,8 @@ struct run_bounds {
   std::set<std::string> without;             ///< names of deeds, and of `hardships`
 
   /// What makes a life hard beside what clients do.
-  static constexpr std::array hardships{"disk_faults", "disk_delays",  "vanishing", "rot",
-                                        "cuts",        "actor_delays", "redis",     "store_faults"};
+  static constexpr std::array hardships{"disk_faults",  "disk_delays", "vanishing",    "rot", "cuts",
+                                        "actor_delays", "redis",       "store_faults", "gpu", "gpu_faults"};
 
   bool has(const char* name) const { return !without.contains(name); }
   bool acts(uint32_t client) const { return !clients || clients->contains(client); }

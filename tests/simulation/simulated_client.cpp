@@ -19,6 +19,7 @@ using protocol::kind;
 namespace {
 
 constexpr uint64_t slots = 16;
+constexpr int unused = 0x5a;       ///< memory of the client that nobody writes
 constexpr int64_t loud_speed = 20; ///< a loud client thinks so many times as fast
 constexpr std::chrono::nanoseconds waits_for_daemon = std::chrono::milliseconds(10);
 
@@ -100,18 +101,24 @@ void simulated_client::on_greeted(answer& of) {
   make_region();
 }
 
-/// Memory for loads and stores, sealed or not.
+/// Memory for loads and stores, sealed or not. That of a device is.
 void simulated_client::make_region() {
   uint64_t bytes = slots * *std::max_element(world_.pools.begin(), world_.pools.end());
   unique_fd memory(::memfd_create("region", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   (void) !::ftruncate(memory.get(), static_cast<off_t>(bytes));
-  if (random_.coin())
+  bool on_device = world_.gpu && random_.below(4) != 0;
+  if (on_device || random_.coin())
     ::fcntl(memory.get(), F_ADD_SEALS, F_SEAL_SHRINK);
   void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0);
   memory_ = data == MAP_FAILED ? nullptr : static_cast<std::byte*>(data);
   free_.clear();
   for (uint64_t i = 0; i < slots; ++i)
     free_.push_back(i);
+  if (on_device) {
+    device_memory_ = std::move(memory);
+    register_region();
+    return;
+  }
   ask(
       kind::register_region,
       [bytes](builder& b) { return wire::CreateRegisterRegion(b, wire::RegionKind::memfd, bytes); },
@@ -120,6 +127,54 @@ void simulated_client::make_region() {
           region_ = (*made)->region();
       },
       nullptr, memory.release());
+}
+
+/// Memory of the device. Its process may not start, or end meanwhile.
+void simulated_client::register_region() {
+  uint64_t bytes = slots * *std::max_element(world_.pools.begin(), world_.pools.end());
+  ask(
+      kind::register_region,
+      [bytes](builder& b) {
+        auto device = b.CreateString("host");
+        return wire::CreateRegisterRegion(b, wire::RegionKind::device_memory, bytes, device);
+      },
+      [this](answer& of) {
+        if (auto made = protocol::parse<wire::RegisterRegionAnswer>(of.body); of.good() && made) {
+          region_ = (*made)->region();
+          return;
+        }
+        if (!world_.gpu_fails)
+          world_.model.broke("memory of a device is refused, although it does not fail");
+        world_.events.after(waits_for_daemon, [this, connection = connection_] {
+          simulated_sockets::touch();
+          if (connected() && connection_ == connection && region_ == 0)
+            register_region();
+        });
+      },
+      nullptr, ::fcntl(device_memory_.get(), F_DUPFD_CLOEXEC, 0));
+}
+
+/// A request about the region has been answered, maybe because the device's process has ended.
+void simulated_client::lose_region(const answer& why) {
+  if (why.code() == errc::gone && device_memory_)
+    lost_region_ = std::exchange(region_, 0);
+}
+
+/// When no request refers to the lost region any more, it is unregistered. From then on nobody writes into its memory.
+void simulated_client::renew_region() {
+  if (lost_region_ == 0 || free_.size() != slots)
+    return;
+  ask(
+      kind::unregister_region,
+      [lost = std::exchange(lost_region_, 0)](builder& b) { return wire::CreateUnregisterRegion(b, lost); },
+      [this](answer& of) {
+        if (!of.good())
+          world_.model.broke("a region whose process has ended is not unregistered");
+        for (uint64_t i = 0; i < slots; ++i)
+          for (std::byte& each : slot(i, 0))
+            each = static_cast<std::byte>(unused);
+        register_region();
+      });
 }
 
 void simulated_client::unmap() {
@@ -151,7 +206,8 @@ void simulated_client::disconnect(bool process_ends) {
   for (const session& each : sessions_)
     world_.model.ends_keep(each.kept);
   sessions_.clear();
-  region_ = 0;
+  region_ = lost_region_ = 0;
+  device_memory_.reset();
   read_again();
   left_reserved_.clear();
   unmap();
@@ -344,7 +400,7 @@ void simulated_client::take(protocol::frame& frame) {
       text = (*why)->text()->str();
   ++(of.good() ? answers_ : errors_);
   // An actor has ended, or forgot to answer. Devices that fail are told as such, too.
-  if (of.code() == errc::internal && world_.healthy && !world_.down)
+  if (of.code() == errc::internal && world_.healthy && !world_.down && !world_.gpu_fails)
     world_.model.broke("an internal error: " + text);
   auto found = open_.find(frame.request_id);
   if (found == open_.end()) {

@@ -103,6 +103,9 @@ class simulated_client {
   void greet();
   void disconnect(bool process_ends);
   void make_region();
+  void register_region();
+  void lose_region(const answer& why);
+  void renew_region();
   void become_a_process();
   void on_greeted(answer& of);
   void unmap();
@@ -223,6 +226,8 @@ class simulated_client {
 
   std::vector<uint32_t> spaces_;
   uint32_t region_ = 0;
+  unique_fd device_memory_;  ///< the region is memory of the device
+  uint32_t lost_region_ = 0; ///< its process has ended
   std::byte* memory_ = nullptr;
   std::vector<uint64_t> free_; ///< slots of the region
   std::deque<lease> leases_;

@@ -17,6 +17,10 @@ simulated_daemon::simulated_daemon(scheduler& events, simulated_disk& disk, cons
   process_.ring().serve_sockets(life.sockets);
   if (trace_)
     process_.actors().set_trace(trace_);
+  if (life.gpus) {
+    gpus_ = std::make_unique<simulated_gpus>(events_, life.seed, *life.gpus);
+    gpus_->run_on(process_.sys, process_.home());
+  }
   start(life);
 }
 
@@ -38,6 +42,9 @@ void simulated_daemon::start(const daemon_life& life) {
   wired->populator = nullptr;
   calls->let_threads_work_at_once(true); // those that read an index
   wired->detached = false;
+  wired->starts_processes = life.gpus.has_value();
+  if (life.gpus)
+    wired->devices.device.staging_bytes = life.gpus->staging_bytes;
   wired->place = wired->place_transfers = [this] { return process_.home(); };
   wired->log = [this](const std::string& line) { say("log", line); };
   wired->warn = [this](const std::string& line) {
@@ -59,6 +66,11 @@ simulated_daemon::~simulated_daemon() {
   while (!ended() && step()) {
   }
   supervisor_ = nullptr;
+  if (!gpus_)
+    return;
+  gpus_->kill();
+  while (!gpus_->none() && step()) {
+  }
 }
 
 void simulated_daemon::reload(const settings& changed) {

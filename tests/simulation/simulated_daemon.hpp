@@ -1,6 +1,6 @@
 // The daemon as production wires it (daemon/wiring.cpp, the supervisor and all that it spawns), on one thread in virtual
-// time: its files are on a simulated disk, its sockets are real ones, whose readiness a seeded scheduler decides. Left out are
-// what needs another process or thread: GPUs, the HTTP server of the metrics, and the mapping of clients' pages ahead.
+// time: its files are on a simulated disk, its sockets are real ones, whose readiness a seeded scheduler decides, and the processes
+// of its GPUs are simulated. Left out are the HTTP server of the metrics, and the mapping of clients' pages ahead.
 //
 //   simulated_calls calls(events, seed);
 //   calls.mount(disk);
@@ -9,6 +9,7 @@
 #pragma once
 
 #include "simulated_calls.hpp"
+#include "simulated_gpus.hpp"
 #include "simulated_process.hpp"
 
 #include "actors/supervision/supervisor_actor.hpp"
@@ -27,7 +28,8 @@ struct daemon_life {
   io_delays disk;
   socket_habits sockets;
   actor_delays actors;
-  actor_scheduler::trace trace; ///< may be null
+  std::optional<gpu_habits> gpus{}; ///< none: the daemon serves no device
+  actor_scheduler::trace trace;     ///< may be null
 };
 
 /// A socket, 4 MiB of host memory and 8 MiB of disk.
@@ -65,6 +67,8 @@ class simulated_daemon {
   /// It has ended, and no actor failed.
   bool ended_well() const { return finished_.value_or(false); }
   const std::vector<std::string>& warnings() const { return warnings_; }
+  /// Of its GPUs; null: it has none.
+  simulated_gpus* gpus() { return gpus_.get(); }
 
  private:
   void start(const daemon_life& life);
@@ -73,6 +77,7 @@ class simulated_daemon {
   scheduler& events_;
   actor_scheduler::trace trace_;
   simulated_process process_;
+  std::unique_ptr<simulated_gpus> gpus_;
   settings in_force_;
   actors::supervisor_actor supervisor_;
   std::optional<bool> finished_;

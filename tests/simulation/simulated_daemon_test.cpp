@@ -218,12 +218,13 @@ TEST(SimulatedDaemon, ScriptsOfWhatWasFoundPass) {
       const char* script :
       {// Objects of a remote store came up during a clear, and went down to the disk that it had left.
        "seed=33 lives=1 clients=0,2,3,4,5,6,7,8 deeds=5 events=350 "
-       "without=actor_delays,cancel_lookup,disk_delays,disk_faults,evict,load_leased,pause,pin,prefetch,read_"
+       "without=actor_delays,cancel_lookup,disk_delays,disk_faults,evict,gpu,load_leased,pause,pin,prefetch,"
+       "read_"
        "leased,"
        "release,rot,save_prompt,set_policy,stop_reading,vanishing",
        // A Redis client was closed for a command without its rest, although the daemon had stopped receiving.
        "seed=1497 lives=1 clients=0,1,6,7,8 deeds=120 events=2749 "
-       "without=disk_faults,pause,quota,reload,rot,save_prompt,stop_reading,store_faults,vanishing"}) {
+       "without=disk_faults,gpu,pause,quota,reload,rot,save_prompt,stop_reading,store_faults,vanishing"}) {
     auto bounds = run_bounds::parse(script);
     ASSERT_TRUE(bounds) << script;
     daemon_run run({.bounds = *bounds});
@@ -244,6 +245,7 @@ TEST(SimulatedDaemon, KeepsItsPromisesWhateverHappens) {
   for (int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE})
     std::signal(signal, tell_seed);
   uint64_t answers = 0, errors = 0, checked = 0, clears = 0, crashes = 0, restarts = 0, steps = 0, failed = 0;
+  uint64_t gpu_processes = 0, gpu_bytes = 0;
   uint64_t hash = 0; // the same in every build
   std::chrono::nanoseconds time{};
   std::ofstream traces; // each seed and its hash, to be compared with another build's
@@ -261,14 +263,19 @@ TEST(SimulatedDaemon, KeepsItsPromisesWhateverHappens) {
     answers += run.answers(), errors += run.errors(), checked += run.objects_checked(),
         clears += run.clears();
     crashes += run.crashes(), restarts += run.restarts(), steps += run.steps(), time += run.virtual_time();
+    gpu_processes += run.gpu_processes(), gpu_bytes += run.gpu_bytes();
     if (failed == (GTEST_FLAG_GET(fail_fast) ? 1 : 5))
       break;
+  }
+  if (all.size() >= 100) {
+    EXPECT_NE(gpu_bytes, 0U) << "no load came from the tier of a device";
   }
   std::cout << all.size() << " seeds, " << steps << " events in "
             << std::chrono::duration_cast<std::chrono::minutes>(time).count()
             << " virtual minutes: " << answers << " answers, " << errors << " errors, " << checked
             << " objects compared, " << clears << " clears, " << crashes << " crashes, " << restarts
-            << " restarts; trace " << std::hex << hash << std::dec << "\n";
+            << " restarts, " << gpu_processes << " processes of GPUs, " << gpu_bytes
+            << " bytes loaded from their tiers; trace " << std::hex << hash << std::dec << "\n";
 }
 
 TEST(SimulatedDaemon, ASeedGivesTheSameTrace) {

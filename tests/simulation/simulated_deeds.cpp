@@ -93,10 +93,15 @@ uint32_t simulated_client::deadline() {
 }
 
 std::optional<std::vector<uint64_t>> simulated_client::take_slots(const std::vector<named_object>& objects) {
-  if (free_.size() < objects.size() || memory_ == nullptr)
+  if (free_.size() < objects.size() || memory_ == nullptr || region_ == 0)
     return std::nullopt;
   std::vector<uint64_t> taken(free_.end() - static_cast<std::ptrdiff_t>(objects.size()), free_.end());
   free_.resize(free_.size() - objects.size());
+  for (uint64_t number : taken)
+    if (auto bytes = slot(number, 0);
+        device_memory_ &&
+        std::any_of(bytes.begin(), bytes.end(), [&](std::byte each) { return each != bytes.front(); }))
+      world_.model.broke("memory of a client was written when no request referred to it");
   return taken;
 }
 
@@ -107,6 +112,7 @@ void simulated_client::free_slots(const std::vector<uint64_t>& which) {
     std::memset(bytes.data(), 0x5a, bytes.size());
     free_.push_back(number);
   }
+  renew_region();
 }
 
 flatbuffers::Offset<flatbuffers::Vector<const wire::Run*>>
@@ -155,6 +161,7 @@ bool simulated_client::store_objects(const prompt& of, uint32_t first,
         auto table = got.good() ? protocol::parse<wire::StoreAnswer>(got.body) : fail(errc::internal, "");
         bool there = table && (*table)->stored_chunks() + (*table)->present_chunks() == chunks;
         world_.model.stored(versions, at, there);
+        lose_region(got);
         free_slots(slots_of);
         if (done)
           done(there);
@@ -201,6 +208,7 @@ void simulated_client::load(bool leased) {
           world_.model.check(objects[i], slot(slots_of[i], objects[i].pool), at);
         if (table && !id.empty() && count < objects.size() && (*table)->missing() == nullptr)
           world_.model.broke("a load under a lease delivered a part, without a reason");
+        lose_region(got);
         free_slots(slots_of);
       });
 }

@@ -97,6 +97,8 @@ void simulated_client::evict(bool moves) {
         [this](answer&) { world_.model.removed(); });
   else {
     auto tiers = static_cast<uint32_t>(random_.below(4)) * 2; // 0: all
+    if (world_.gpu && random_.coin())
+      tiers = random_.coin() ? 2 : tiers | 1; // host memory alone, or a device's tier as well
     bool stays_away = tiers == 0 && world_.healthy && world_.remote_group != group_;
     ask(
         kind::evict,
@@ -218,6 +220,7 @@ void simulated_client::use_cancelled_lease(uint64_t named) {
         if (got.good())
           world_.model.broke("a load under the lease of lookup " + std::to_string(named) +
                              ", which was cancelled, is answered");
+        lose_region(got);
         free_slots(slots_of);
       });
 }

@@ -111,9 +111,15 @@ void simulated_sockets::complete(all::iterator which, int32_t result) {
   done_(op, result);
 }
 
-/// How many bytes move: at least one, if there is any.
-size_t simulated_sockets::part_of(size_t bytes) {
-  return bytes > 1 && random_.chance(habits_.cut) ? random_.between(1, bytes) : bytes;
+/// How many bytes move: at least one, if there is any. Packets move as a whole.
+size_t simulated_sockets::part_of(int socket, size_t bytes) {
+  if (bytes <= 1 || !random_.chance(habits_.cut))
+    return bytes;
+  int type = SOCK_STREAM;
+  socklen_t length = sizeof type;
+  ::getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &length);
+  size_t part = random_.between(1, bytes);
+  return type == SOCK_SEQPACKET ? bytes : part;
 }
 
 std::optional<int32_t> simulated_sockets::perform(const io_request& request) {
@@ -132,7 +138,7 @@ std::optional<int32_t> simulated_sockets::perform(const io_request& request) {
     case io_code::read: return outcome(::read(request.fd, request.data, request.length));
     case io_code::write: return outcome(::write(request.fd, request.data, request.length));
     case io_code::send:
-      return outcome(::send(request.fd, request.data, part_of(request.length),
+      return outcome(::send(request.fd, request.data, part_of(request.fd, request.length),
                             request.flags | MSG_DONTWAIT | MSG_NOSIGNAL));
     default: return transfer(request);
   }
@@ -146,7 +152,7 @@ std::optional<int32_t> simulated_sockets::transfer(const io_request& request) {
   size_t bytes = 0;
   for (const iovec& area : areas)
     bytes += area.iov_len;
-  size_t left = part_of(bytes);
+  size_t left = part_of(request.fd, bytes);
   for (iovec& area : areas) {
     area.iov_len = std::min(area.iov_len, left);
     left -= area.iov_len;

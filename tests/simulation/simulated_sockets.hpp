@@ -52,7 +52,7 @@ class simulated_sockets {
 
   void attempt(all::iterator which);
   void complete(all::iterator which, int32_t result);
-  size_t part_of(size_t bytes);
+  size_t part_of(int socket, size_t bytes);
   std::optional<int32_t> perform(const runtime::io_request& request);
   std::optional<int32_t> transfer(const runtime::io_request& request);
 

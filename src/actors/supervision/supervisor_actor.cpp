@@ -96,13 +96,14 @@ error start(supervisor_pointer self) {
     copiers.push_back({std::move(copier), std::move(load)});
   }
   state.copiers = std::make_shared<copier_pool>(std::move(copiers));
-  if (state.with.detached) {
+  if (state.with.starts_processes) {
     devices_arguments devices = state.with.devices;
     devices.place = state.with.place;
     devices.device.copiers = state.copiers;
     devices.device.teardown = state.with.teardown;
     devices.device.log = state.with.log;
     devices.device.warn = state.with.warn;
+    devices.device.detached = state.with.detached;
     state.device_processes = spawn_devices(self->system(), std::move(devices));
     self->monitor(state.device_processes);
   }

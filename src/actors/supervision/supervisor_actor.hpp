@@ -51,6 +51,7 @@ struct supervisor_arguments {
   uint32_t copier_slice_us = 0; ///< see copier_arguments
   std::shared_ptr<metrics::copier_probe> copier_probe = std::make_shared<metrics::copier_probe>();
   devices_arguments devices;         ///< its place, copiers and log are the supervisor's
+  bool starts_processes = true;      ///< of devices; false in tests without any
   uint64_t prefault_piece_bytes = 0; ///< 0: no prefault
   boot_id boot;
   std::vector<std::string> ring_features;

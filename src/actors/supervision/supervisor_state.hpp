@@ -93,7 +93,7 @@ struct supervisor_state {
   std::vector<memory_actor> memories; ///< parallel to the groups
   std::vector<listener_actor> listeners;
   metrics_actor metrics;
-  gpu_registry_actor device_processes; ///< null in tests on one thread
+  gpu_registry_actor device_processes; ///< null in tests without any
 
   shutdown_order order;
   std::set<caf::actor_addr> awaited; ///< actors whose end the present phase waits for

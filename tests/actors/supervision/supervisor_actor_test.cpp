@@ -40,6 +40,7 @@ struct Supervisor : socket_fixture<terrace::test::actor_fixture> {
     with.probes.push_back(probes);
     with.place = [this] { return home(); };
     with.detached = false;
+    with.starts_processes = false;
     with.spaces = std::make_shared<metrics::space_table>(4);
     with.log = [this](const std::string& line) { log.push_back(line); };
     with.warn = [this](const std::string& line) { warnings.push_back(line); };

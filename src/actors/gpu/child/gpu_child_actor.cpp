@@ -3,15 +3,14 @@
 #include "actors/gpu/child/stream_actor.hpp"
 #include "actors/gpu/packet_socket.hpp"
 #include "gpu/device.hpp"
-#include "gpu/process/device_child.hpp"
 #include "runtime/io_port.hpp"
 
 #include <caf/actor_cast.hpp>
+#include <caf/exit_reason.hpp>
 #include <caf/send.hpp>
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
-#include <cstdlib>
 #include <unordered_map>
 
 namespace terrace::actors {
@@ -34,8 +33,7 @@ using gpu::process_verb;
 
 struct link_state {
   const char* name = "link";
-  std::string device_name;
-  std::optional<runtime::workers> workers;
+  link_arguments with;
   std::unique_ptr<packet_socket> socket;
   std::shared_ptr<gpu::device> device;
   std::shared_ptr<gpu::memory> staging;
@@ -52,8 +50,10 @@ using link_interface = stream_owner::extend<caf::reacts_to<reader_opened>, caf::
                                             caf::reacts_to<runtime::io_done>>;
 using link_pointer = caf::stateful_actor<link_state, runtime::homed<link_interface::base>>*;
 
-/// Ends with the daemon, or because the device is lost. The kernel and the driver reclaim what is left.
-[[noreturn]] void end_process(int code) { std::_Exit(code); }
+void end_process(link_pointer self, int code) {
+  self->state.with.end(code);
+  self->quit(caf::exit_reason::user_shutdown); // in a test, whose process goes on
+}
 
 void answer_done(link_pointer self, uint64_t id, const error& failure, std::string text = {},
                  std::shared_ptr<unique_fd> descriptor = nullptr) {
@@ -70,7 +70,7 @@ result<std::string> begin_device(link_pointer self, process_packet& packet) {
   auto& state = self->state;
   if (state.device || !packet.descriptor)
     return fail(errc::bad_request, "a second beginning, or one without staging memory");
-  auto opened = gpu::open_device(state.device_name);
+  auto opened = state.with.open(state.with.device);
   if (!opened)
     return tl::unexpected(opened.error());
   auto pages = mapping::map(packet.descriptor->get(), packet.message.bytes, true);
@@ -80,18 +80,18 @@ result<std::string> begin_device(link_pointer self, process_packet& packet) {
   if (!pinned)
     return tl::unexpected(pinned.error());
   auto owner = caf::actor_cast<stream_owner>(self);
-  auto loads =
-      spawn_stream(self->system(), state.workers->at(1), opened->opened, gpu::direction::load, owner);
+  auto loads = spawn_stream(self->system(), state.with.loads, opened->opened, gpu::direction::load, owner);
   if (!loads)
     return tl::unexpected(loads.error());
-  auto stores =
-      spawn_stream(self->system(), state.workers->at(2), opened->opened, gpu::direction::store, owner);
+  auto stores = spawn_stream(self->system(), state.with.stores, opened->opened, gpu::direction::store, owner);
   if (!stores)
     return tl::unexpected(stores.error());
   state.device = std::move(opened->opened);
   state.staging = std::move(*pinned);
   state.loads = *loads;
   state.stores = *stores;
+  self->link_to(state.loads); // they end together
+  self->link_to(state.stores);
   return std::move(opened->description);
 }
 
@@ -318,29 +318,23 @@ void on_link_io(link_pointer self, const runtime::io_done& done) {
   auto& socket = *self->state.socket;
   if (done.tag == packet_socket::send_tag) {
     if (!socket.sent(done.result))
-      end_process(0);
+      end_process(self, 0);
     return;
   }
   auto packet = socket.received(done.result);
-  if (!packet)
-    end_process(0);
-  if (!*packet)
-    end_process(2);
+  if (!packet || !*packet) {
+    end_process(self, packet ? 2 : 0);
+    return;
+  }
   on_packet(self, **packet);
   socket.receive();
 }
 
-struct link_seed {
-  runtime::workers workers;
-  std::shared_ptr<unique_fd> socket;
-  std::string device;
-};
-
-link_interface::behavior_type link_behavior(link_pointer self, const std::shared_ptr<link_seed>& seed) {
+link_interface::behavior_type link_behavior(link_pointer self, const std::shared_ptr<link_arguments>& with) {
   auto& state = self->state;
-  state.device_name = seed->device;
-  state.workers = seed->workers;
-  state.socket = std::make_unique<packet_socket>(seed->socket, self->port(),
+  state.with = std::move(*with);
+  auto socket = std::make_shared<unique_fd>(std::move(state.with.socket));
+  state.socket = std::make_unique<packet_socket>(std::move(socket), self->port(),
                                                  caf::actor_cast<caf::strong_actor_ptr>(self));
   state.socket->receive();
   return {
@@ -353,10 +347,10 @@ link_interface::behavior_type link_behavior(link_pointer self, const std::shared
 
 } // namespace
 
-void spawn_link(caf::actor_system& system, runtime::workers workers, unique_fd socket, std::string device) {
-  auto seed = std::make_shared<link_seed>(
-      link_seed{workers, std::make_shared<unique_fd>(std::move(socket)), std::move(device)});
-  runtime::spawn_homed(system, workers.at(0), link_behavior, seed);
+caf::actor spawn_link(caf::actor_system& system, link_arguments with) {
+  runtime::home at = with.messages;
+  return caf::actor_cast<caf::actor>(
+      runtime::spawn_homed(system, at, link_behavior, std::make_shared<link_arguments>(std::move(with))));
 }
 
 } // namespace terrace::actors

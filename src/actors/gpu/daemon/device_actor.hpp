@@ -38,6 +38,7 @@ struct device_arguments {
   teardown_ptr teardown;                        ///< releases staging memory; null: the device does
   std::shared_ptr<metrics::device_probe> probe; ///< carries the device's name
   std::function<void(const std::string&)> log, warn;
+  bool detached = true; ///< false in tests that start processes on their own thread
 };
 
 /// State of a device that reads files itself. Its actor sets it, any thread reads it.

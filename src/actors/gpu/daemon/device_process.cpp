@@ -124,14 +124,17 @@ void start_process(device_pointer self) {
   ++state.process;
   state.with.probe->started();
   state.with.probe->enters(device_phase::starting);
+  auto start = [device = state.with.probe->name(),
+                to = caf::actor_cast<caf::strong_actor_ptr>(self)](caf::event_based_actor* starter) {
+    child_started notice{std::make_shared<result<gpu::device_child>>(gpu::device_child::start(device))};
+    caf::anon_send(caf::actor_cast<caf::actor>(to), std::move(notice));
+    starter->quit();
+  };
   // A separate thread starts the program, because that blocks until it has begun.
-  self->system().spawn<caf::detached>(
-      [device = state.with.probe->name(),
-       to = caf::actor_cast<caf::strong_actor_ptr>(self)](caf::event_based_actor* starter) {
-        child_started notice{std::make_shared<result<gpu::device_child>>(gpu::device_child::start(device))};
-        caf::anon_send(caf::actor_cast<caf::actor>(to), std::move(notice));
-        starter->quit();
-      });
+  if (state.with.detached)
+    self->system().spawn<caf::detached>(std::move(start));
+  else
+    self->system().spawn(std::move(start));
 }
 
 void watch_exit(device_pointer self) {
