@@ -5,6 +5,7 @@
 #include "index/object_header.hpp"
 #include "index/payload_checksum.hpp"
 
+#include <algorithm>
 #include <cassert>
 #include <chrono>
 
@@ -192,20 +193,21 @@ bool remote_store::begin_next(lane& by) {
     return true;
   }
   by.window.began(next->bytes);
-  begin(next, *by.link.server());
+  next->tag = next_step_++;
+  begin(next, *by.link->server());
   by.sent.push_back(std::move(next));
   return true;
 }
 
-void remote_store::begin(const step_ptr& next, remote::valkey_connection& server) {
+void remote_store::begin(const step_ptr& next, remote::store_commands& server) {
   if (next->asking)
     server.asking();
   if (!next->of)
-    server.erase(0, key_of(*next));
+    server.erase(next->tag, key_of(*next));
   else if (next->of->writes)
     write(next, server);
   else
-    server.read(0, key_of(*next), next->header, next->payload());
+    server.read(next->tag, key_of(*next), next->header, next->payload());
 }
 
 /// Without a checksum.
@@ -217,16 +219,16 @@ remote::value_header remote_store::header_of(const step& written) const {
           .part = written.part};
 }
 
-void remote_store::write(const step_ptr& next, remote::valkey_connection& server) {
+void remote_store::write(const step_ptr& next, remote::store_commands& server) {
   if (cipher_)
-    return server.write(0, key_of(*next), next->header, {next->sealed.get(), next->bytes}, next,
+    return server.write(next->tag, key_of(*next), next->header, {next->sealed.get(), next->bytes}, next,
                         with_.plan.lifetime);
   const moved_object& object = next->moved();
   const bool whole = next->bytes == object.place.payload_bytes;
   remote::value_header header = header_of(*next);
   header.checksum = whole && object.checksum ? *object.checksum : payload_checksum(next->payload());
   remote::encode(header, next->header);
-  server.write(0, key_of(*next), next->header, next->payload(), next->of, with_.plan.lifetime);
+  server.write(next->tag, key_of(*next), next->header, next->payload(), next->of, with_.plan.lifetime);
 }
 
 // ---- encryption ----
@@ -281,9 +283,10 @@ size_t remote_store::cross_some(step& next, size_t bytes_max) {
 }
 
 void remote_store::on_moved(node& of, lane& by, const remote::finished_command& finished) {
-  assert(!by.sent.empty());
-  auto done = std::move(by.sent.front());
-  by.sent.pop_front();
+  auto place = std::ranges::find(by.sent, finished.tag, [](const step_ptr& each) { return each->tag; });
+  assert(place != by.sent.end());
+  auto done = std::move(*place);
+  by.sent.erase(place);
   by.window.succeeded(done->bytes);
   if (&by == &of.reads)
     fit_window(by);
@@ -306,7 +309,7 @@ void remote_store::on_moved(node& of, lane& by, const remote::finished_command& 
 /// A server makes the replies to all commands that it has received, and keeps them: redis-server is a third slower with 64 MiB
 /// of them than with 4.
 void remote_store::fit_window(lane& reads) {
-  const std::chrono::duration<double> round_trip = reads.link.round_trip();
+  const std::chrono::duration<double> round_trip = reads.link->round_trip();
   const double rate = with_.meter->state(std::chrono::steady_clock::now()).bytes_per_s;
   reads.window.keep_within(static_cast<uint64_t>(2 * rate * round_trip.count()));
 }
