@@ -30,6 +30,7 @@ using remote::command_result;
 using remote::finished_command;
 
 constexpr size_t requests_max = 32;         ///< at a time
+constexpr size_t begun_in_turn = 8;         ///< each takes some 30 us; the next turn comes at once
 constexpr size_t error_bytes_max = 4 << 10; ///< of the body of an error
 constexpr size_t list_bytes_max = 4 << 20;
 constexpr long buffer_bytes = 128 << 10; ///< that libcurl copies at a time
@@ -116,8 +117,9 @@ class s3_link final : public store_link, public remote::store_commands {
   }
 
   void pump(keep_alive) override {
-    while (multi_ != nullptr && phase_ != phase::ending && !waiting_.empty() &&
-           window_.has_room(active_.size())) {
+    for (size_t left = begun_in_turn; left != 0 && multi_ != nullptr && phase_ != phase::ending &&
+                                      !waiting_.empty() && window_.has_room(active_.size());
+         --left) {
       auto next = std::move(waiting_.front());
       waiting_.pop_front();
       begin(std::move(next));
@@ -450,7 +452,7 @@ class s3_link final : public store_link, public remote::store_commands {
     curl_easy_setopt(easy, CURLOPT_PROXY, ""); // that of the environment is not for us
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L); // nobody waits for a name that is being resolved
-    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, milliseconds_of(connects_within));
+    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, milliseconds_of(limit));
     curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, milliseconds_of(limit));
     curl_easy_setopt(easy, CURLOPT_HTTPHEADER, made.lines);
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, made.why.data());
@@ -476,7 +478,9 @@ class s3_link final : public store_link, public remote::store_commands {
       curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, &s3_link::on_seek);
       curl_easy_setopt(easy, CURLOPT_SEEKDATA, of);
     }
-    if (with_.tls) {
+    if (with_.tls) { // libcurl would read all certificates of the system for each connection
+      curl_easy_setopt(easy, CURLOPT_CAINFO, nullptr);
+      curl_easy_setopt(easy, CURLOPT_CAPATH, nullptr);
       curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, &s3_link::on_tls);
       curl_easy_setopt(easy, CURLOPT_SSL_CTX_DATA, this);
     }

@@ -13,6 +13,7 @@
 #include <deque>
 #include <functional>
 #include <random>
+#include <span>
 
 namespace terrace::actors {
 
@@ -198,19 +199,19 @@ class store_inspector {
   }
 
   task<> secured() {
-    task_event there;
-    secured_.waits = &there;
     now_->link->pump(nullptr);
     if (failure_.empty() && !now_->link->secured()) {
+      task_event there;
+      secured_.waits = &there;
       co_await there;
     }
   }
 
   task<> let_in() {
-    task_event there;
-    ready_.waits = &there;
     now_->link->pump(nullptr);
     if (failure_.empty() && !now_->link->ready()) {
+      task_event there;
+      ready_.waits = &there;
       co_await there;
     }
     if (failure_.empty() && !in_cluster() && now_->link->server()->in_cluster())
@@ -407,23 +408,31 @@ class store_inspector {
     if (!failure_.empty() || !refused_.empty())
       co_return; // without its tokens nothing is known of a value
     auto keys = std::exchange(candidates_, {});
-    for (size_t i = 0; i < keys.size() && failure_.empty(); ++i) {
-      const std::string& key = keys[i];
-      const bool stale = found_.of(key) == stale_values::standing::stale;
-      asked_server* of = server_of(key);
-      swept_.current += stale ? 0 : 1;
-      if (stale && of != nullptr) {
-        ask_length(*of, key);
-        if (!dry_run) {
-          ask(
-              *of, [&](remote::store_commands& server) { server.erase(0, key); }, refusals());
-        }
-      }
-      const bool full = expected() + 2 > page_keys;
-      if (full || i + 1 == keys.size()) {
-        co_await replies();
-      }
+    for (size_t begin = 0; begin < keys.size() && failure_.empty(); begin += page_keys) {
+      const auto some = std::span(keys).subspan(begin, std::min<size_t>(page_keys, keys.size() - begin));
+      co_await remove_some(some, dry_run);
     }
+  }
+
+  /// A bucket does at once what it is asked: what is there is asked before it goes.
+  task<> remove_some(std::span<const std::string> keys, bool dry_run) {
+    std::vector<std::pair<asked_server*, const std::string*>> stale;
+    for (const std::string& key : keys) {
+      const bool is_stale = found_.of(key) == stale_values::standing::stale;
+      asked_server* of = server_of(key);
+      swept_.current += is_stale ? 0 : 1;
+      if (is_stale && of != nullptr)
+        stale.emplace_back(of, &key);
+    }
+    for (auto [of, key] : stale)
+      ask_length(*of, *key);
+    co_await replies();
+    if (dry_run || !failure_.empty())
+      co_return;
+    for (auto [of, key] : stale)
+      ask(
+          *of, [&](remote::store_commands& server) { server.erase(0, *key); }, refusals());
+    co_await replies();
   }
 
   std::function<void(const remote::finished_command&)> refusals() {
