@@ -81,8 +81,8 @@ class RemoteBucket : public ::testing::Test {
   bool without_buckets() const {
     const std::string configuration = file("probe.toml");
     write_file(configuration, "[[remote]]\naddress = \"s3://127.0.0.1:1/bucket\"\n");
-    return test::run({test::program("TERRACED"), "--config", configuration, "--check"}).err.find("libcurl") !=
-           std::string::npos;
+    const auto checked = test::run({test::program("TERRACED"), "--config", configuration, "--check"});
+    return (checked.out + checked.err).find("libcurl") != std::string::npos;
   }
 };
 
@@ -191,6 +191,24 @@ TEST_F(RemoteBucket, HasOneValueForEachObjectUnderTheDigitsOfItsDigest) {
   EXPECT_EQ(shown["version"], "1.0");
   EXPECT_EQ(shown["tells_changes"], false);
   EXPECT_NE(shown["memory_refused"].get<std::string>().find("bucket"), std::string::npos) << shown;
+}
+
+TEST_F(RemoteBucket, AnObjectOfManyMebibytesIsFewValues) {
+  start_store();
+  const std::string door = file("door.sock");
+  a_ = machine(section() + resp_section(door));
+  std::string value(11 * mebibyte + 77, '\0');
+  for (size_t i = 0; i < value.size(); ++i)
+    value[i] = static_cast<char>(i * 31 + i / 251);
+  resp_client redis(door);
+  EXPECT_EQ(redis.call({"SET", "large", value}), "OK");
+  ASSERT_TRUE(eventually([&] { return a_->client->tier("remote").objects == 1; }));
+  EXPECT_EQ(values().size(), 2U);
+  occupy(*a_->client, 100, objects_in(remote_host_memory) - 1); // which leaves no room for it
+  EXPECT_EQ(leased_objects(*a_->client, 0), 0U);
+  auto found = redis.call({"GET", "large"});
+  EXPECT_EQ(found.size(), value.size()) << found.substr(0, 100);
+  EXPECT_TRUE(found == value);
 }
 
 TEST_F(RemoteBucket, AnOperatorsEvictionRemovesValues) {

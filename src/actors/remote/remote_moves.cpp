@@ -14,7 +14,7 @@ namespace terrace::actors {
 using remote::command_result;
 
 std::span<std::byte> remote_store::step::payload() const {
-  return {moved().memory + object_header_bytes + part * remote::part_bytes, bytes};
+  return {moved().memory + object_header_bytes + begin, bytes};
 }
 
 std::string remote_store::key_of(const step& of) const {
@@ -104,7 +104,7 @@ void remote_store::begin_steps(const transfer_ptr& all) {
     if (all->writes && !all->space->own &&
         book_.of(with_.plan.names.key_of(identity), now) == remote::belief::present)
       continue; // others have written it
-    const uint64_t parts = remote::parts_of(place.payload_bytes);
+    const uint64_t parts = remote::parts_of(place.payload_bytes, bytes_of_each());
     all->parts_left += parts;
     for (uint32_t part = 0; part < parts; ++part) {
       auto next = std::make_shared<step>();
@@ -113,7 +113,8 @@ void remote_store::begin_steps(const transfer_ptr& all) {
       next->part = part;
       next->own = all->space->own;
       next->identity = identity;
-      next->bytes = remote::bytes_of_part(place.payload_bytes, part);
+      next->begin = part * bytes_of_each();
+      next->bytes = remote::bytes_of_part(place.payload_bytes, part, bytes_of_each());
       bytes_to_read_ += all->writes ? 0 : next->bytes;
       if (!enqueue(next, node_of(*next)))
         lost.push_back(std::move(next));
@@ -142,7 +143,7 @@ bool remote_store::enqueue(step_ptr next, node* at) {
 
 /// Removes an object's values from the store.
 void remote_store::remove(const remote::remote_identity& object, bool own, uint64_t payload_bytes) {
-  for (uint32_t part = 0; part < remote::parts_of(payload_bytes); ++part) {
+  for (uint32_t part = 0; part < remote::parts_of(payload_bytes, bytes_of_each()); ++part) {
     auto next = std::make_shared<step>();
     next->part = part;
     next->own = own;
@@ -336,7 +337,8 @@ remote::expected_part remote_store::expected_of(const step& read) const {
           .payload_bytes = place.payload_bytes,
           .part = read.part,
           .generation = read.own ? std::optional(place.generation) : read.of->generations[read.object],
-          .encrypted = cipher_ != nullptr};
+          .encrypted = cipher_ != nullptr,
+          .bytes_of_each = bytes_of_each()};
 }
 
 void remote_store::settle_read(step& done, const tl::expected<uint64_t, remote::rejected_value>& verified) {
@@ -380,7 +382,7 @@ void remote_store::end(step& ended, move_outcome outcome) {
     to_read(before);
   }
   const moved_object& object = ended.moved();
-  const bool last_part = ended.part + 1 == remote::parts_of(object.place.payload_bytes);
+  const bool last_part = ended.part + 1 == remote::parts_of(object.place.payload_bytes, bytes_of_each());
   if (last_part && sum == move_outcome::done) {
     if (of.writes && !ended.own)
       book_.is_present(with_.plan.names.key_of(ended.identity), std::chrono::steady_clock::now());

@@ -32,6 +32,12 @@ std::chrono::nanoseconds patience_of(const remote_plan& plan) {
   return std::max<std::chrono::nanoseconds>(least, 4 * plan.lookup_budget);
 }
 
+/// A connection to a bucket has one value under way, so there are some at a time.
+remote::byte_window window_of(const remote_plan& plan) {
+  constexpr uint64_t of_bucket = 4 * remote::bucket_part_bytes;
+  return is_bucket(plan) ? remote::byte_window({.smallest_bytes = of_bucket}) : remote::byte_window();
+}
+
 std::chrono::nanoseconds patience_for_writes_of(const remote_plan& plan) {
   const auto least =
       is_bucket(plan) ? remote_store::patience_of_bucket_for_writes : remote_store::patience_for_writes;
@@ -118,13 +124,15 @@ remote_store::node::node(remote_store& store, uint64_t its_number, remote::store
                                    [this, &store](const remote::finished_command& done) {
                                      store.on_moved(*this, reads, done);
                                    },
-                                   *this))},
+                                   *this)),
+            window_of(store.with_.plan)},
       writes{make_link(address, store.callbacks_of(
                                     tags_of(number, 2), patience_for_writes_of(store.with_.plan),
                                     [this, &store](const remote::finished_command& done) {
                                       store.on_moved(*this, writes, done);
                                     },
-                                    *this))} {}
+                                    *this)),
+             window_of(store.with_.plan)} {}
 
 remote_store::node* remote_store::add_node(remote::store_address address) {
   const uint64_t number = next_node_++;

@@ -105,7 +105,7 @@ std::shared_ptr<remote_store::waiting> remote_store::ask_unknown(const std::shar
     if (what->of[i] != belief::unknown)
       with_.counts->known();
     else if (const node* at = node_of(what->keys[i]); at != nullptr && at->ready())
-      of_nodes[at->number].emplace_back(i, remote::parts_of(objects.payload_bytes[i]));
+      of_nodes[at->number].emplace_back(i, remote::parts_of(objects.payload_bytes[i], bytes_of_each()));
     else if (in_cluster()) {
       what->of[i] = belief::absent; // until another node has its slot
       of_nobody |= at == nullptr;

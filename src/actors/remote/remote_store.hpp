@@ -10,7 +10,7 @@
 // used. Values of Redis clients, which may be replaced, are named by a key of this run, so that no other machine finds them.
 //
 // There are three links to a server, because replies come in order: questions do not wait behind payloads, nor reads behind
-// what is written. Payloads are received into host memory where they shall lie, and sent from there, at most 1 MiB for each command.
+// what is written. Payloads are received into host memory where they shall lie, and sent from there, at most 1 MiB for each command (8 MiB to a bucket).
 //
 // Clients wait for questions and reads. A server that says nothing to one of them for `patience` ends all three connections:
 // who waits is answered `away`, once the kernel no longer accesses its memory, and until the server has let us in again requests
@@ -209,7 +209,7 @@ class remote_store {
     bool own = false;
     remote::remote_identity identity{};
     std::array<std::byte, remote::value_header_bytes> header{}; ///< that was received
-    uint64_t bytes = 0;                                         ///< of the payload in this part
+    uint64_t begin = 0, bytes = 0;                              ///< of the payload in this part
     bool asking = false;                                        ///< its slot is on its way to this node
     uint32_t hops = 0;                                          ///< it was redirected so often
     std::unique_ptr<std::byte[]> sealed;                        ///< what is written, if values are encrypted
@@ -283,6 +283,7 @@ class remote_store {
 
   // ---- the connections ----
   bool in_cluster() const { return with_.plan.address.at == remote::store_address::kind::cluster; }
+  uint64_t bytes_of_each() const { return is_bucket() ? remote::bucket_part_bytes : remote::part_bytes; }
   bool is_bucket() const { return with_.plan.address.at == remote::store_address::kind::bucket; }
   node* add_node(remote::store_address address);
   node* node_at(const std::string& address);

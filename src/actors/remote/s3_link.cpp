@@ -33,7 +33,8 @@ constexpr size_t requests_max = 32;         ///< at a time
 constexpr size_t begun_in_turn = 8;         ///< each takes some 30 us; the next turn comes at once
 constexpr size_t error_bytes_max = 4 << 10; ///< of the body of an error
 constexpr size_t list_bytes_max = 4 << 20;
-constexpr long buffer_bytes = 128 << 10; ///< that libcurl copies at a time
+constexpr long buffer_bytes = 128 << 10;          ///< that libcurl copies at a time
+constexpr uint64_t slowest_bytes_per_s = 4 << 20; ///< a value has so much more time
 constexpr std::string_view server_header = "server:";
 
 auto s3_now() { return std::chrono::steady_clock::now(); }
@@ -444,7 +445,12 @@ class s3_link final : public store_link, public remote::store_commands {
     for (const std::string& line : remote::s3_headers(address_, made.request, with_.login, now))
       made.lines = curl_slist_append(made.lines, line.c_str());
     made.lines = curl_slist_append(made.lines, "Expect:"); // it would cost a round trip for every value
-    const auto limit = made.what == s3_transfer::kind::greet ? greets_within : call_.silence_max;
+    const uint64_t bytes =
+        made.places[0].size() + made.places[1].size() + made.head.size() + made.payload.size();
+    const auto limit =
+        made.what == s3_transfer::kind::greet
+            ? greets_within
+            : call_.silence_max + std::chrono::nanoseconds(std::chrono::seconds(bytes)) / slowest_bytes_per_s;
     curl_easy_setopt(easy, CURLOPT_URL, remote::s3_url(address_, made.request).c_str());
     curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
     curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
