@@ -53,6 +53,7 @@ LIBRARIES = {
     "CLI/": {"cli", "daemon"},
     "spdlog/": {"actors", "daemon", "runtime"},
     "nlohmann/": {"cli", "metrics"},
+    "curl/": {"actors"},
     "openssl/": {"index", "cli", "metrics", "remote"},
     "xxhash.h": {"index", "storage", "cli"},
     "cuda": {"gpu"},

@@ -295,7 +295,7 @@ problems remote_options::contradictions() const {
   problems found;
   if (auto parsed = remote::parse_store_address(address); !parsed)
     found.push_back({"remote.address", address.empty() ? "is missing" : "is \"" + address + "\"",
-                     parsed.error().text, "write the address of a Valkey or Redis server"});
+                     parsed.error().text, "write the address of a Valkey or Redis server, or of a bucket"});
   const auto where = remote::parse_store_address(address);
   const std::pair<const char*, const std::string*> passwords[] = {
       {"remote.password_file", &password_file}, {"remote.sentinel_password_file", &sentinel_password_file}};
@@ -315,8 +315,10 @@ problems remote_options::contradictions() const {
       found.push_back({option, "is \"" + *value + "\"", "an absolute path", "begin it with '/'"});
     if (!where || !where->tls)
       found.push_back({option, "is \"" + *value + "\", but the address asks for no TLS",
-                       "an address that begins with rediss://, sentinel+tls:// or cluster+tls://",
-                       "write rediss:// in front of the address, or remove the option"});
+                       "an address that begins with rediss://, sentinel+tls://, cluster+tls:// or s3+tls://",
+                       where && where->at == remote::store_address::kind::bucket
+                           ? "write s3+tls:// in front of the address, or remove the option"
+                           : "write rediss:// in front of the address, or remove the option"});
   }
   if (realm_key_file.empty())
     found.push_back({"remote.realm_key_file",

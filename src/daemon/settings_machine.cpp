@@ -150,11 +150,12 @@ std::vector<option_problem> machine_problems(const settings& with, const std::st
         {"password_file", remote.password_file}, {"sentinel_password_file", remote.sentinel_password_file}};
     for (const auto& [option, file] : passwords)
       if (!file.empty())
-        if (auto password = read_login(file, option); !password)
-          found.push_back(
-              {"remote." + option, "is not usable: " + password.error().text,
-               "a plain file that only the daemon's user reads, with the password in its first line",
-               "write it, and set its mode to 0600"});
+        if (auto password = login_of(remote, file, option); !password)
+          found.push_back({"remote." + option, "is not usable: " + password.error().text,
+                           "a plain file that only the daemon's user reads, with the password in its first "
+                           "line and, for a "
+                           "bucket, the access key in its second one",
+                           "write it, and set its mode to 0600"});
     if (auto tls = read_tls(remote); !tls)
       found.push_back(
           {"remote.address", "asks for TLS, and a file for it is not usable: " + tls.error().text,
@@ -222,11 +223,23 @@ result<std::string> read_password(const std::string& file, const std::string& op
   return std::move((*lines)[0]);
 }
 
-result<remote::valkey_login> read_login(const std::string& file, const std::string& option) {
+result<remote::store_login> read_login(const std::string& file, const std::string& option) {
   auto lines = read_lines(file, option + " of [[remote]]");
   if (!lines)
     return tl::unexpected(lines.error());
-  return remote::valkey_login{.user = std::move((*lines)[1]), .password = std::move((*lines)[0])};
+  return remote::store_login{.user = std::move((*lines)[1]), .password = std::move((*lines)[0])};
+}
+
+result<remote::store_login> login_of(const remote_options& remote, const std::string& file,
+                                     const std::string& option) {
+  auto login = read_login(file, option);
+  const auto address = remote::parse_store_address(remote.address);
+  const bool is_bucket = address && address->at == remote::store_address::kind::bucket;
+  if (login && is_bucket && login->user.empty())
+    return fail(errc::bad_request,
+                file + " (" + option +
+                    " of [[remote]]): expected the access key in its second line, behind the secret key");
+  return login;
 }
 
 result<void> check_metrics_tls(const std::string& file) {
@@ -250,13 +263,13 @@ result<remote::tls_keys_ptr> read_tls(const remote_options& remote) {
 
 result<remote::store_credentials> read_credentials(const remote_options& remote) {
   remote::store_credentials made;
-  const std::tuple<const char*, const std::string*, remote::valkey_login*> logins[] = {
+  const std::tuple<const char*, const std::string*, remote::store_login*> logins[] = {
       {"password_file", &remote.password_file, &made.login},
       {"sentinel_password_file", &remote.sentinel_password_file, &made.of_sentinels}};
   for (const auto& [option, file, into] : logins) {
     if (file->empty())
       continue;
-    auto login = read_login(*file, option);
+    auto login = login_of(remote, *file, option);
     if (!login)
       return tl::unexpected(login.error());
     *into = std::move(*login);

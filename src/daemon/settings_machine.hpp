@@ -32,7 +32,10 @@ std::vector<option_problem> machine_problems(const settings& with, const std::st
 /// may read it.
 result<std::string> read_password(const std::string& file, const std::string& option);
 /// The same of a `[[remote]]`, and the user in the second line, if there is one.
-result<remote::valkey_login> read_login(const std::string& file, const std::string& option);
+result<remote::store_login> read_login(const std::string& file, const std::string& option);
+/// The same; for a bucket, the user must be there.
+result<remote::store_login> login_of(const remote_options& remote, const std::string& file,
+                                     const std::string& option);
 /// Error: what is wrong with a file that `metrics.tls_file` names.
 result<void> check_metrics_tls(const std::string& file);
 /// The certificates for a `[[remote]]`; null: its address asks for no TLS.

@@ -26,6 +26,18 @@ void byte_window::restart() {
   in_flight_ = 0;
 }
 
+void request_window::succeeded() {
+  if (size_ == most_ || ++answered_ < size_)
+    return;
+  ++size_;
+  answered_ = 0;
+}
+
+void request_window::too_many() {
+  size_ = std::max<size_t>(1, size_ / 2);
+  answered_ = 0;
+}
+
 void silence::begin(std::chrono::nanoseconds limit) {
   limit_ = limit;
   since_.reset();

@@ -1,9 +1,10 @@
-// How much an endpoint of a remote store is asked for: a window of bytes in flight, the silence after which it has failed, and a
+// How much an endpoint of a remote store is asked for: a window of bytes in flight, one of requests, the silence after which it has failed, and a
 // breaker that keeps requests from it then. Pure, one thread; time and random numbers are passed
 // in, so that many daemons do not act at once and tests decide.
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
@@ -42,6 +43,24 @@ class byte_window {
   uint64_t size_;
   uint64_t bound_ = options_.largest_bytes;
   uint64_t in_flight_ = 0;
+};
+
+/// Requests at a time to a store that answers several at once, and says when these are too many.
+class request_window {
+ public:
+  explicit request_window(size_t most) : most_(most), size_(most) {}
+
+  bool has_room(size_t in_flight) const { return in_flight < size_; }
+  /// One more is asked for at a time, once as many as that have been answered.
+  void succeeded();
+  /// The store asks for fewer: half as many.
+  void too_many();
+
+  size_t size() const { return size_; }
+
+ private:
+  size_t most_, size_;
+  size_t answered_ = 0; ///< since the size has changed
 };
 
 /// Tells when an endpoint of which something is asked has said nothing for too long. A reply that does not end counts as

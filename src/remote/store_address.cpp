@@ -73,7 +73,7 @@ result<store_address> parse_server(std::string_view text, bool tls) {
     return fail(errc::bad_request,
                 "the path of a Unix socket of at most 107 bytes, or a numeric address with a port "
                 "such as 10.0.0.7:6379 or [fd00::7]:6379, or one behind rediss:// for TLS, sentinel:// for "
-                "sentinels or cluster:// for nodes of a cluster, was expected");
+                "sentinels, cluster:// for nodes of a cluster or s3:// for a bucket, was expected");
   return std::move(*parsed);
 }
 
@@ -118,7 +118,64 @@ result<store_address> parse_cluster(std::string_view text) {
   return made;
 }
 
+bool is_bucket_name(std::string_view text) {
+  return text.size() >= 3 && text.size() <= 63 && std::all_of(text.begin(), text.end(), [](unsigned char c) {
+           return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_';
+         });
+}
+
+bool is_region(std::string_view text) {
+  return !text.empty() && text.size() <= 64 && std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return std::islower(c) != 0 || std::isdigit(c) != 0 || c == '-';
+  });
+}
+
+/// A name, a numeric address, or one of IPv6 in brackets, with a port or without. Empty: it is none. A port that the scheme means
+/// anyway is left out, as HTTP clients do in the header Host.
+std::string parse_host(std::string_view text, bool tls) {
+  const auto end = text.starts_with('[') ? text.find(']') + 1 : std::min(text.find(':'), text.size());
+  const auto name = text.substr(0, end);
+  const auto port = text.substr(std::min(end, text.size()));
+  const bool numeric = name.starts_with('[');
+  in6_addr address{};
+  if (numeric ? ::inet_pton(AF_INET6, std::string(name.substr(1, name.size() - 2)).c_str(), &address) != 1
+              : !is_host_name(name) || name.find('_') != std::string_view::npos)
+    return {};
+  if (port.empty())
+    return std::string(name);
+  uint16_t number = 0;
+  const char* last = port.data() + port.size();
+  auto [after, wrong] = std::from_chars(port.data() + 1, last, number);
+  if (port.front() != ':' || wrong != std::errc() || after != last || number == 0)
+    return {};
+  return number == (tls ? 443 : 80) ? std::string(name) : std::string(name) + ":" + std::to_string(number);
+}
+
+result<store_address> parse_bucket(std::string_view text, bool tls) {
+  if (!knows_buckets())
+    return fail(errc::bad_request, "a Valkey or Redis server was expected: this build has no libcurl, which "
+                                   "buckets need; build it with the "
+                                   "package libcurl4-openssl-dev installed");
+  constexpr std::string_view with_region = "?region=";
+  store_address made{.at = store_address::kind::bucket};
+  const auto question = std::min(text.find('?'), text.size());
+  const auto place = text.substr(0, question), rest = text.substr(question);
+  const auto slash = std::min(place.find('/'), place.size());
+  made.host = parse_host(place.substr(0, slash), tls);
+  made.bucket = place.substr(std::min(slash + 1, place.size()));
+  made.region = rest.starts_with(with_region) ? rest.substr(with_region.size())
+                : rest.empty()                ? "us-east-1"
+                                              : "";
+  if (made.host.empty() || !is_bucket_name(made.bucket) || !is_region(made.region))
+    return fail(errc::bad_request,
+                "a host and the name of a bucket, such as s3://10.0.0.7:9000/BUCKET or "
+                "s3+tls://s3.eu-central-1.amazonaws.com/BUCKET?region=eu-central-1, were expected");
+  return made;
+}
+
 } // namespace
+
+bool knows_buckets() { return TERRACE_WITH_CURL != 0; }
 
 result<store_address> parse_store_address(std::string_view text) {
   using enum store_address::kind;
@@ -126,11 +183,10 @@ result<store_address> parse_store_address(std::string_view text) {
     std::string_view scheme;
     store_address::kind at;
     bool tls;
-  } constexpr schemes[] = {{"rediss://", server, true},
-                           {"sentinel://", sentinels, false},
-                           {"sentinel+tls://", sentinels, true},
-                           {"cluster://", cluster, false},
-                           {"cluster+tls://", cluster, true}};
+  } constexpr schemes[] = {{"rediss://", server, true},          {"sentinel://", sentinels, false},
+                           {"sentinel+tls://", sentinels, true}, {"cluster://", cluster, false},
+                           {"cluster+tls://", cluster, true},    {"s3://", bucket, false},
+                           {"s3+tls://", bucket, true}};
   auto where = text;
   store_address::kind at = server;
   bool tls = false;
@@ -142,7 +198,7 @@ result<store_address> parse_store_address(std::string_view text) {
     }
   constexpr std::string_view with_name = "?name=";
   std::string_view name;
-  if (auto begin = where.find(with_name); tls && begin != std::string_view::npos) {
+  if (auto begin = where.find(with_name); tls && at != bucket && begin != std::string_view::npos) {
     name = where.substr(begin + with_name.size());
     where = where.substr(0, begin);
     if (!is_host_name(name))
@@ -150,6 +206,7 @@ result<store_address> parse_store_address(std::string_view text) {
   }
   auto parsed = at == sentinels ? parse_sentinels(where)
                 : at == cluster ? parse_cluster(where)
+                : at == bucket  ? parse_bucket(where, tls)
                                 : parse_server(where, tls);
   if (!parsed)
     return parsed;

@@ -13,11 +13,11 @@ namespace terrace::remote {
 
 struct store_address {
   static constexpr size_t guides_max = 16;
-  enum class kind : uint8_t { server, sentinels, cluster };
+  enum class kind : uint8_t { server, sentinels, cluster, bucket };
 
   std::string text; ///< as it was given
   sockaddr_storage bytes{};
-  socklen_t length = 0; ///< 0: guides tell where the server is, or the servers are
+  socklen_t length = 0; ///< 0: guides tell where the server is, or the servers are; or it is a bucket
 
   bool tls = false;
   std::string name{}; ///< with TLS: what the server's certificate is for, a host or the numeric address
@@ -26,6 +26,10 @@ struct store_address {
   std::vector<store_address> guides{}; ///< sentinels, or nodes of the cluster: any of them tells
   std::string primary{};               ///< what sentinels call the server
 
+  std::string host{};   ///< of a bucket, with the port unless it is that of the scheme, as in the header Host
+  std::string bucket{}; ///< its name
+  std::string region{}; ///< of a bucket
+
   bool at_path() const { return bytes.ss_family == AF_UNIX; }
 };
 
@@ -33,7 +37,12 @@ struct store_address {
 /// "sentinel://10.0.0.7:26379,10.0.0.8:26379/NAME" names sentinels and the primary that they watch, and
 /// "cluster://10.0.0.7:6379,10.0.0.8:6379" some nodes of a cluster; "sentinel+tls://" and "cluster+tls://" are with TLS for all. With
 /// "?name=NAME" at the end, the certificates are for a name. Names of hosts are not resolved, because that blocks.
+/// "s3://HOST:PORT/BUCKET", or "s3+tls://HOST/BUCKET?region=REGION", names a bucket; there the host may have a name, which libcurl
+/// resolves.
 /// Errors: `bad_request` with what was expected.
 result<store_address> parse_store_address(std::string_view text);
+
+/// False: this build has no libcurl, and buckets are no addresses.
+bool knows_buckets();
 
 } // namespace terrace::remote

@@ -141,6 +141,18 @@ result<std::shared_ptr<const tls_keys>> tls_keys::make(const tls_options& option
   return made;
 }
 
+void tls_keys::lend_to(ssl_ctx_st* other) const {
+  SSL_CTX_set_min_proto_version(other, TLS1_2_VERSION);
+  SSL_CTX_set1_cert_store(other, SSL_CTX_get_cert_store(context_));
+  if (X509* own = SSL_CTX_get0_certificate(context_); own != nullptr) {
+    STACK_OF(X509)* chain = nullptr;
+    SSL_CTX_get0_chain_certs(context_, &chain);
+    require_tls(SSL_CTX_use_certificate(other, own) == 1 &&
+                SSL_CTX_use_PrivateKey(other, SSL_CTX_get0_privatekey(context_)) == 1 &&
+                (chain == nullptr || SSL_CTX_set1_chain(other, chain) == 1));
+  }
+}
+
 // ---- one connection ----
 
 tls_stream::tls_stream(tls_keys_ptr keys, const std::string& name)

@@ -13,7 +13,7 @@
 #pragma once
 
 #include "base/error.hpp"
-#include "remote/valkey_connection.hpp"
+#include "remote/store_commands.hpp"
 
 #include <cstddef>
 #include <memory>
@@ -44,6 +44,8 @@ class tls_keys {
   tls_keys& operator=(const tls_keys&) = delete;
 
   ssl_ctx_st* context() const { return context_; }
+  /// Another library's connections verify and show the same certificates.
+  void lend_to(ssl_ctx_st* other) const;
   const std::string& name() const { return name_; }
 
  private:
@@ -55,9 +57,9 @@ using tls_keys_ptr = std::shared_ptr<const tls_keys>;
 
 /// What a connection to a store needs beside its address.
 struct store_credentials {
-  valkey_login login;
-  tls_keys_ptr tls;            ///< null: without TLS
-  valkey_login of_sentinels{}; ///< who tell where the server is
+  store_login login;
+  tls_keys_ptr tls;           ///< null: without TLS
+  store_login of_sentinels{}; ///< who tell where the server is
 };
 
 class tls_stream {

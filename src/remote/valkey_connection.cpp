@@ -72,7 +72,7 @@ error error_of_server(std::string_view said) { return meaning_of(first_word(said
 
 // ---- commands ----
 
-valkey_connection::valkey_connection(valkey_login login) : login_(std::move(login)) { greet(); }
+valkey_connection::valkey_connection(store_login login) : login_(std::move(login)) { greet(); }
 
 std::string& valkey_connection::begin(uint64_t tag, command what) {
   assert(has_room() && (ready_ || what <= command::select));

@@ -18,6 +18,7 @@
 #include "protocol/resp/reply.hpp"
 #include "protocol/resp/reply_reader.hpp"
 #include "remote/slot_map.hpp"
+#include "remote/store_commands.hpp"
 
 #include <array>
 #include <chrono>
@@ -34,88 +35,45 @@
 
 namespace terrace::remote {
 
-struct valkey_login {
-  std::string user;     ///< empty: the server's default user
-  std::string password; ///< empty: none is needed
-  uint32_t database = 0;
-
-  friend bool operator==(const valkey_login&, const valkey_login&) = default;
-};
-
-enum class command_result : uint8_t {
-  done,
-  absent,       ///< no such key; for `write_if_absent`: there was one
-  wrong_length, ///< the value has another length than the memory for it; its bytes were skipped
-  refused,      ///< by the server: `why`
-};
-
-struct finished_command {
-  uint64_t tag = 0;
-  command_result result{};
-  error
-      why{}; ///< `denied`: credentials or rights; `busy`, `no_space`: later; `unsupported`: another server is needed
-  std::string text;   ///< of `read_text`, `info` and `primary`; of `scan`: the next cursor, "0" at the end
-  int64_t number = 0; ///< of `length`: bytes
-  std::vector<std::string> keys{};         ///< of `scan`
-  std::vector<slot_range> slots{};         ///< of `slots`
-  std::optional<redirection> redirected{}; ///< `refused`, because another node of the cluster has the key
-  bool cluster_down =
-      false; ///< `refused`, because nobody has the key's slot, or the node has lost the others
-};
-
-class valkey_connection {
+class valkey_connection : public store_commands {
  public:
-  static constexpr size_t commands_max = 1024;      ///< that wait for their replies
-  static constexpr size_t invalidated_max = 4096;   ///< keys that are kept until somebody takes them
-  static constexpr size_t text_bytes_max = 4 << 10; ///< of `read_text`
+  static constexpr size_t invalidated_max = 4096; ///< keys that are kept until somebody takes them
 
-  explicit valkey_connection(valkey_login login);
+  explicit valkey_connection(store_login login);
 
   /// True once the server has let us in.
-  bool ready() const { return ready_; }
+  bool ready() const override { return ready_; }
 
-  // ---- commands; `tag` comes back with the result. Precondition: ready, and has_room() ----
+  // ---- commands: see store_commands ----
 
-  bool has_room(size_t commands = 1) const { return expected_.size() + commands <= commands_max; }
-  /// True if replies are expected.
-  bool waits() const { return !expected_.empty(); }
-
+  size_t unfinished() const override { return expected_.size(); }
   void ping(uint64_t tag);
-  void exists(uint64_t tag, std::string_view key) { exists(tag, {&key, 1}); }
-  /// `done` if all of them exist, `absent` if one does not.
-  void exists(uint64_t tag, std::span<const std::string_view> keys);
-  /// The value must have exactly the length of both together.
-  void read(uint64_t tag, std::string_view key, std::span<std::byte> header, std::span<std::byte> payload);
-  void read_text(uint64_t tag, std::string_view key);
-  /// `owner` keeps the payload until it is sent. The store forgets the value after `lifetime`; 0: never.
+  using store_commands::exists;
+  void exists(uint64_t tag, std::span<const std::string_view> keys) override;
+  void read(uint64_t tag, std::string_view key, std::span<std::byte> header,
+            std::span<std::byte> payload) override;
+  void read_text(uint64_t tag, std::string_view key) override;
   void write(uint64_t tag, std::string_view key, std::span<const std::byte> header,
-             std::span<const std::byte> payload, keep_alive owner, std::chrono::seconds lifetime);
-  void write_text(uint64_t tag, std::string_view key, std::string_view text);
-  void write_text_if_absent(uint64_t tag, std::string_view key, std::string_view text);
-  void erase(uint64_t tag, std::string_view key);
-  /// The bytes of a text: 0 if there is none.
-  void length(uint64_t tag, std::string_view key);
-  /// Some keys that match the pattern; `count`: how many the server looks at, about. The first cursor is "0". Keys of more than
-  /// 4 KiB are left out.
-  void scan(uint64_t tag, std::string_view cursor, std::string_view pattern, size_t count);
-  /// A section of what the server tells of itself.
-  void info(uint64_t tag, std::string_view section);
+             std::span<const std::byte> payload, keep_alive owner, std::chrono::seconds lifetime) override;
+  void write_text(uint64_t tag, std::string_view key, std::string_view text) override;
+  void write_text_if_absent(uint64_t tag, std::string_view key, std::string_view text) override;
+  void erase(uint64_t tag, std::string_view key) override;
+  void length(uint64_t tag, std::string_view key) override;
+  void scan(uint64_t tag, std::string_view cursor, std::string_view pattern, size_t count) override;
+  void info(uint64_t tag, std::string_view section) override;
   /// Asks a sentinel where the primary of this name is: `text` becomes "10.0.0.7:6379" or "[fd00::7]:6379"; `absent` if the
   /// sentinel watches none of this name.
   void primary(uint64_t tag, std::string_view name);
   /// Asks a node of a cluster who has which slots.
   void slots(uint64_t tag);
-  /// The next command is for a slot that is on its way to this node. It has no result of its own, and takes the room of a command.
-  void asking();
-  /// From now on the server tells which of the keys that this connection asks for have changed. Precondition:
-  /// can_track(): in the older protocol a server says OK and then tells nothing.
-  void track(uint64_t tag);
-  bool can_track() const { return speaks_resp3_; }
-  /// What the server calls itself, such as "redis", and its version; empty for servers without HELLO.
-  const std::string& server_name() const { return server_name_; }
-  const std::string& server_version() const { return server_version_; }
-  /// It says that it is a node of a cluster.
-  bool in_cluster() const { return in_cluster_; }
+  void asking() override;
+  /// In the older protocol a server says OK and then tells nothing.
+  void track(uint64_t tag) override;
+  bool can_track() const override { return speaks_resp3_; }
+  /// Empty for servers without HELLO.
+  const std::string& server_name() const override { return server_name_; }
+  const std::string& server_version() const override { return server_version_; }
+  bool in_cluster() const override { return in_cluster_; }
 
   // ---- bytes ----
 
@@ -131,12 +89,7 @@ class valkey_connection {
 
   // ---- what the server tells by itself ----
 
-  struct invalidated_keys {
-    bool all = false; ///< any key may have changed
-    std::vector<std::string> keys;
-  };
-  /// Returns what has changed since the last call.
-  invalidated_keys take_invalidated() { return std::exchange(invalidated_, {}); }
+  invalidated_keys take_invalidated() override { return std::exchange(invalidated_, {}); }
 
  private:
   enum class command : uint8_t {
@@ -188,7 +141,7 @@ class valkey_connection {
   std::span<std::byte> next_place();
   void finish(command_result result, error why = {}, std::string text = {}, int64_t number = 0);
 
-  valkey_login login_;
+  store_login login_;
   bool ready_ = false;
   bool speaks_resp3_ = false;
   bool in_cluster_ = false;

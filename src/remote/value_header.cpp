@@ -185,7 +185,8 @@ verify_header(std::span<const std::byte, value_header_bytes> header, const expec
 tl::expected<uint64_t, rejected_value> verify(std::span<const std::byte, value_header_bytes> header,
                                               std::span<const std::byte> bytes,
                                               const expected_part& expected) {
-  assert(bytes.size() == bytes_of_part(expected.payload_bytes, expected.part) && !expected.encrypted);
+  assert(bytes.size() == bytes_of_part(expected.payload_bytes, expected.part, expected.bytes_of_each) &&
+         !expected.encrypted);
   auto found = verify_header(header, expected);
   if (!found)
     return tl::unexpected(found.error());

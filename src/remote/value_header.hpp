@@ -6,7 +6,7 @@
 // (value_cipher.hpp) is authentic as well; its digest is another one than the chunk's, and it has no checksum of the payload, which would
 // tell equal payloads.
 //
-// An object whose payload is longer than `part_bytes` is several values, so that a store serves other requests in
+// An object whose payload is longer than `part_bytes` (in a bucket `bucket_part_bytes`) is several values, so that a store serves other requests in
 // between. All parts carry the writer's generation; parts of two writers do not make an object.
 //
 //   offset  bytes  field (little-endian)
@@ -46,7 +46,9 @@ namespace terrace::remote {
 
 constexpr size_t value_header_bytes = 256;
 constexpr uint32_t value_header_version = 1, sealed_value_header_version = 2;
-constexpr uint64_t part_bytes = 1 << 20; ///< of payload in one value
+constexpr uint64_t part_bytes =
+    1 << 20; ///< of payload in one value, in a server that answers one after the other
+constexpr uint64_t bucket_part_bytes = 8 << 20; ///< the same in a bucket, where each value costs a request
 
 /// How a value was encrypted. None of it is secret.
 struct value_seal {
@@ -68,15 +70,15 @@ struct value_header {
   friend bool operator==(const value_header&, const value_header&) = default;
 };
 
-/// Number of values that an object takes; one if it is empty.
-constexpr uint64_t parts_of(uint64_t payload_bytes) {
-  return payload_bytes == 0 ? 1 : (payload_bytes + part_bytes - 1) / part_bytes;
+/// Number of values that an object takes; one if it is empty. `each`: bytes of the payload in a value.
+constexpr uint64_t parts_of(uint64_t payload_bytes, uint64_t each = part_bytes) {
+  return payload_bytes == 0 ? 1 : (payload_bytes + each - 1) / each;
 }
 
 /// Bytes of the payload in this part.
-constexpr uint64_t bytes_of_part(uint64_t payload_bytes, uint64_t part) {
-  uint64_t begin = part * part_bytes;
-  return payload_bytes <= begin ? 0 : payload_bytes - begin < part_bytes ? payload_bytes - begin : part_bytes;
+constexpr uint64_t bytes_of_part(uint64_t payload_bytes, uint64_t part, uint64_t each = part_bytes) {
+  uint64_t begin = part * each;
+  return payload_bytes <= begin ? 0 : payload_bytes - begin < each ? payload_bytes - begin : each;
 }
 
 /// The header must be valid (asserted): a digest of 8 to 32 bytes, a part that the payload has, an epoch that is not 0.
@@ -119,6 +121,7 @@ struct expected_part {
   uint32_t part = 0;
   std::optional<uint64_t> generation{}; ///< that of the object's other parts, once one has been verified
   bool encrypted = false;
+  uint64_t bytes_of_each = part_bytes; ///< of the payload in a value
 };
 
 /// Compares the header of one value with what is expected: everything but its payload.
@@ -126,7 +129,7 @@ tl::expected<value_header, rejected_value>
 verify_header(std::span<const std::byte, value_header_bytes> header, const expected_part& expected);
 
 /// Verifies one value, which is not encrypted, before a byte of it is used. Returns its generation, or why it is not the expected part. It takes
-/// the time of a checksum over at most `part_bytes`.
+/// the time of a checksum over one part.
 tl::expected<uint64_t, rejected_value> verify(std::span<const std::byte, value_header_bytes> header,
                                               std::span<const std::byte> bytes,
                                               const expected_part& expected);

@@ -1,6 +1,8 @@
 // [[remote]]: remote tiers.
 #include "settings_support.hpp"
 
+#include "remote/store_address.hpp"
+
 #include <gtest/gtest.h>
 
 namespace terrace {
@@ -63,6 +65,15 @@ TEST(RemoteSettings, MayNameNodesOfAClusterOrSentinels) {
   EXPECT_EQ(parsed->remote[0].sentinel_password_file, "/etc/terrace/sentinel");
 }
 
+TEST(RemoteSettings, MayNameABucket) {
+  if (!remote::knows_buckets())
+    GTEST_SKIP() << "this build has no libcurl";
+  auto parsed = parse("[[remote]]\naddress = \"s3+tls://s3.example/kv-cache?region=eu-1\"\n"
+                      "realm_key_file = \"/etc/terrace/realm\"\ntls_ca_file = \"/ca.pem\"\n");
+  ASSERT_TRUE(parsed) << render_problems(parsed.error());
+  EXPECT_EQ(parsed->remote[0].address, "s3+tls://s3.example/kv-cache?region=eu-1");
+}
+
 TEST(RemoteSettings, EachMistakeIsNamed) {
   struct {
     std::string text;
@@ -85,6 +96,10 @@ TEST(RemoteSettings, EachMistakeIsNamed) {
       {tls + "tls_ca_file = \"ca.pem\"\n", "an absolute path"},
       {tls + "tls_client_file = \"c.pem\"\n", "an absolute path"},
       {"[[remote]]\naddress = \"rediss:///run/valkey.sock\"\n", "one behind rediss:// for TLS"},
+      {"[[remote]]\naddress = \"s3://10.0.0.7:9000\"\n",
+       remote::knows_buckets() ? "s3://10.0.0.7:9000/BUCKET" : "libcurl4-openssl-dev"},
+      {"[[remote]]\naddress = \"s3://10.0.0.7:9000/kv-cache\"\ntls_ca_file = \"/ca.pem\"\n",
+       remote::knows_buckets() ? "write s3+tls:// in front of the address" : "libcurl4-openssl-dev"},
       {at + "user = \"kv\"\n", "second line of password_file"},
       {at + "group = \"other\"\n", "which no socket has"},
       {at + at, "as is that of another [[remote]]"},

@@ -253,5 +253,24 @@ TEST(Breaker, PausesAreSpreadOverTheirSecondHalf) {
   EXPECT_EQ(seen.size(), 251u);
 }
 
+TEST(RequestWindow, HalvesWhenTheStoreAsksForFewerAndGrowsAgain) {
+  request_window window(8);
+  EXPECT_TRUE(window.has_room(7));
+  EXPECT_FALSE(window.has_room(8));
+  window.too_many();
+  EXPECT_EQ(window.size(), 4U);
+  for (int i = 0; i < 3; ++i)
+    window.succeeded();
+  EXPECT_EQ(window.size(), 4U);
+  window.succeeded();
+  EXPECT_EQ(window.size(), 5U);
+  for (int i = 0; i < 10; ++i)
+    window.too_many();
+  EXPECT_EQ(window.size(), 1U) << "something is always asked";
+  for (int i = 0; i < 100; ++i)
+    window.succeeded();
+  EXPECT_EQ(window.size(), 8U);
+}
+
 } // namespace
 } // namespace terrace::remote

@@ -101,6 +101,45 @@ TEST(StoreAddress, MayAskForTlsOfAllWhoAreNamed) {
     EXPECT_FALSE(parse_store_address(wrong)) << wrong;
 }
 
+TEST(StoreAddress, OfABucket) {
+  if (!knows_buckets())
+    GTEST_SKIP() << "this build has no libcurl";
+  const auto plain = parse_store_address("s3://10.0.0.7:9000/kv-cache").value();
+  EXPECT_EQ(plain.at, store_address::kind::bucket);
+  EXPECT_EQ(plain.host, "10.0.0.7:9000");
+  EXPECT_EQ(plain.bucket, "kv-cache");
+  EXPECT_EQ(plain.region, "us-east-1");
+  EXPECT_FALSE(plain.tls);
+  EXPECT_EQ(plain.text, "s3://10.0.0.7:9000/kv-cache");
+  const auto tls = parse_store_address("s3+tls://s3.eu-central-1.amazonaws.com:443/kv?x").error();
+  EXPECT_NE(tls.text.find("?region="), std::string::npos);
+  const auto far =
+      parse_store_address("s3+tls://s3.eu-central-1.amazonaws.com:443/kv.x?region=eu-central-1").value();
+  EXPECT_TRUE(far.tls);
+  EXPECT_EQ(far.host, "s3.eu-central-1.amazonaws.com") << "as HTTP clients name it";
+  EXPECT_EQ(far.region, "eu-central-1");
+  EXPECT_EQ(parse_store_address("s3://[fd00::7]:80/kv-cache").value().host, "[fd00::7]");
+  EXPECT_EQ(parse_store_address("s3+tls://[fd00::7]:80/kv-cache").value().host, "[fd00::7]:80");
+  for (const char* wrong :
+       {"s3://", "s3://bucket", "s3://host/", "s3://host/ab", "s3://host/kv/deeper", "s3://host:0/kv-cache",
+        "s3://host:/kv-cache", "s3://host:x/kv-cache", "s3://[fd00::7/kv-cache", "s3://[host]/kv-cache",
+        "s3://us:er@host/kv-cache", "s3://host/kv-cache?region=", "s3://host/kv-cache?region=A",
+        "s3://host/kv-cache?name=x", "s3://host/kv cache"}) {
+    auto refused = parse_store_address(wrong);
+    ASSERT_FALSE(refused) << wrong;
+    EXPECT_NE(refused.error().text.find("s3://10.0.0.7:9000/BUCKET"), std::string::npos)
+        << refused.error().text;
+  }
+}
+
+TEST(StoreAddress, OfABucketNeedsLibcurl) {
+  if (knows_buckets())
+    GTEST_SKIP() << "this build has libcurl";
+  const auto refused = parse_store_address("s3://10.0.0.7:9000/kv-cache");
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().text.find("libcurl4-openssl-dev"), std::string::npos);
+}
+
 TEST(StoreAddress, AnythingElseIsRefused) {
   for (const std::string& text : {std::string(""),
                                   std::string("valkey.example:6379"),

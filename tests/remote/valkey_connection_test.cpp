@@ -48,7 +48,7 @@ result<void> receive(valkey_connection& server, std::string_view stream, size_t 
 /// A connection that is ready.
 class played_server : public valkey_connection {
  public:
-  played_server() : valkey_connection(valkey_login{}) {
+  played_server() : valkey_connection(store_login{}) {
     EXPECT_TRUE(receive(*this, "%1\r\n+proto\r\n:3\r\n"));
     EXPECT_TRUE(ready());
     sent(*this);

@@ -22,7 +22,7 @@ using std::chrono::seconds;
 /// A connection with its socket.
 class blocking_connection : public valkey_connection {
  public:
-  explicit blocking_connection(const test::redis_process& server, const valkey_login& login = {})
+  explicit blocking_connection(const test::redis_process& server, const store_login& login = {})
       : valkey_connection(login), socket_(server.connect()) {}
 
   /// Sends and receives until it is ready. Errors: why it will not be.
@@ -298,7 +298,7 @@ TEST_F(ValkeyServer, TellsWhichKeysHaveChanged) {
 TEST_F(ValkeyServer, RefusesWrongCredentials) {
   test::redis_process server(
       folder_.path(), {"--requirepass", "hunter2", "--user", "kv", "on", ">hunter3", "~test/*", "+@all"});
-  auto refusal = [&server](const valkey_login& login) {
+  auto refusal = [&server](const store_login& login) {
     blocking_connection store(server, login);
     auto done = store.log_in();
     EXPECT_FALSE(done);
@@ -307,8 +307,8 @@ TEST_F(ValkeyServer, RefusesWrongCredentials) {
   auto none = refusal({});
   EXPECT_EQ(none.code, errc::denied);
   EXPECT_NE(none.text.find("set password_file"), std::string::npos) << none.text;
-  for (const valkey_login& login :
-       {valkey_login{.password = "hunter3"}, {.user = "kv", .password = "hunter2"}}) {
+  for (const store_login& login :
+       {store_login{.password = "hunter3"}, {.user = "kv", .password = "hunter2"}}) {
     auto wrong = refusal(login);
     EXPECT_EQ(wrong.code, errc::denied);
     EXPECT_NE(wrong.text.find("check user and password_file"), std::string::npos) << wrong.text;

@@ -121,7 +121,7 @@ task<bool> remote_store::learn(token_state& of, space_state_ptr space) {
     std::string text = next == epoch_token::step::read ? std::string() : of.token.written(random_());
     ask_store(
         *at,
-        [next, key = of.key, text](remote::valkey_connection& server) {
+        [next, key = of.key, text](remote::store_commands& server) {
           if (next == epoch_token::step::read)
             server.read_text(0, key);
           else if (next == epoch_token::step::make)

@@ -5,6 +5,7 @@
 #include "index/object_header.hpp"
 #include "index/payload_checksum.hpp"
 
+#include <algorithm>
 #include <cassert>
 #include <chrono>
 
@@ -13,7 +14,7 @@ namespace terrace::actors {
 using remote::command_result;
 
 std::span<std::byte> remote_store::step::payload() const {
-  return {moved().memory + object_header_bytes + part * remote::part_bytes, bytes};
+  return {moved().memory + object_header_bytes + begin, bytes};
 }
 
 std::string remote_store::key_of(const step& of) const {
@@ -103,7 +104,7 @@ void remote_store::begin_steps(const transfer_ptr& all) {
     if (all->writes && !all->space->own &&
         book_.of(with_.plan.names.key_of(identity), now) == remote::belief::present)
       continue; // others have written it
-    const uint64_t parts = remote::parts_of(place.payload_bytes);
+    const uint64_t parts = remote::parts_of(place.payload_bytes, bytes_of_each());
     all->parts_left += parts;
     for (uint32_t part = 0; part < parts; ++part) {
       auto next = std::make_shared<step>();
@@ -112,7 +113,8 @@ void remote_store::begin_steps(const transfer_ptr& all) {
       next->part = part;
       next->own = all->space->own;
       next->identity = identity;
-      next->bytes = remote::bytes_of_part(place.payload_bytes, part);
+      next->begin = part * bytes_of_each();
+      next->bytes = remote::bytes_of_part(place.payload_bytes, part, bytes_of_each());
       bytes_to_read_ += all->writes ? 0 : next->bytes;
       if (!enqueue(next, node_of(*next)))
         lost.push_back(std::move(next));
@@ -141,7 +143,7 @@ bool remote_store::enqueue(step_ptr next, node* at) {
 
 /// Removes an object's values from the store.
 void remote_store::remove(const remote::remote_identity& object, bool own, uint64_t payload_bytes) {
-  for (uint32_t part = 0; part < remote::parts_of(payload_bytes); ++part) {
+  for (uint32_t part = 0; part < remote::parts_of(payload_bytes, bytes_of_each()); ++part) {
     auto next = std::make_shared<step>();
     next->part = part;
     next->own = own;
@@ -192,20 +194,21 @@ bool remote_store::begin_next(lane& by) {
     return true;
   }
   by.window.began(next->bytes);
-  begin(next, *by.link.server());
+  next->tag = next_step_++;
+  begin(next, *by.link->server());
   by.sent.push_back(std::move(next));
   return true;
 }
 
-void remote_store::begin(const step_ptr& next, remote::valkey_connection& server) {
+void remote_store::begin(const step_ptr& next, remote::store_commands& server) {
   if (next->asking)
     server.asking();
   if (!next->of)
-    server.erase(0, key_of(*next));
+    server.erase(next->tag, key_of(*next));
   else if (next->of->writes)
     write(next, server);
   else
-    server.read(0, key_of(*next), next->header, next->payload());
+    server.read(next->tag, key_of(*next), next->header, next->payload());
 }
 
 /// Without a checksum.
@@ -217,16 +220,16 @@ remote::value_header remote_store::header_of(const step& written) const {
           .part = written.part};
 }
 
-void remote_store::write(const step_ptr& next, remote::valkey_connection& server) {
+void remote_store::write(const step_ptr& next, remote::store_commands& server) {
   if (cipher_)
-    return server.write(0, key_of(*next), next->header, {next->sealed.get(), next->bytes}, next,
+    return server.write(next->tag, key_of(*next), next->header, {next->sealed.get(), next->bytes}, next,
                         with_.plan.lifetime);
   const moved_object& object = next->moved();
   const bool whole = next->bytes == object.place.payload_bytes;
   remote::value_header header = header_of(*next);
   header.checksum = whole && object.checksum ? *object.checksum : payload_checksum(next->payload());
   remote::encode(header, next->header);
-  server.write(0, key_of(*next), next->header, next->payload(), next->of, with_.plan.lifetime);
+  server.write(next->tag, key_of(*next), next->header, next->payload(), next->of, with_.plan.lifetime);
 }
 
 // ---- encryption ----
@@ -281,9 +284,10 @@ size_t remote_store::cross_some(step& next, size_t bytes_max) {
 }
 
 void remote_store::on_moved(node& of, lane& by, const remote::finished_command& finished) {
-  assert(!by.sent.empty());
-  auto done = std::move(by.sent.front());
-  by.sent.pop_front();
+  auto place = std::ranges::find(by.sent, finished.tag, [](const step_ptr& each) { return each->tag; });
+  assert(place != by.sent.end());
+  auto done = std::move(*place);
+  by.sent.erase(place);
   by.window.succeeded(done->bytes);
   if (&by == &of.reads)
     fit_window(by);
@@ -306,7 +310,7 @@ void remote_store::on_moved(node& of, lane& by, const remote::finished_command& 
 /// A server makes the replies to all commands that it has received, and keeps them: redis-server is a third slower with 64 MiB
 /// of them than with 4.
 void remote_store::fit_window(lane& reads) {
-  const std::chrono::duration<double> round_trip = reads.link.round_trip();
+  const std::chrono::duration<double> round_trip = reads.link->round_trip();
   const double rate = with_.meter->state(std::chrono::steady_clock::now()).bytes_per_s;
   reads.window.keep_within(static_cast<uint64_t>(2 * rate * round_trip.count()));
 }
@@ -333,7 +337,8 @@ remote::expected_part remote_store::expected_of(const step& read) const {
           .payload_bytes = place.payload_bytes,
           .part = read.part,
           .generation = read.own ? std::optional(place.generation) : read.of->generations[read.object],
-          .encrypted = cipher_ != nullptr};
+          .encrypted = cipher_ != nullptr,
+          .bytes_of_each = bytes_of_each()};
 }
 
 void remote_store::settle_read(step& done, const tl::expected<uint64_t, remote::rejected_value>& verified) {
@@ -377,7 +382,7 @@ void remote_store::end(step& ended, move_outcome outcome) {
     to_read(before);
   }
   const moved_object& object = ended.moved();
-  const bool last_part = ended.part + 1 == remote::parts_of(object.place.payload_bytes);
+  const bool last_part = ended.part + 1 == remote::parts_of(object.place.payload_bytes, bytes_of_each());
   if (last_part && sum == move_outcome::done) {
     if (of.writes && !ended.own)
       book_.is_present(with_.plan.names.key_of(ended.identity), std::chrono::steady_clock::now());

@@ -25,8 +25,23 @@ constexpr uint64_t tags_of(uint64_t node, uint64_t link) {
 
 auto nodes_now() { return std::chrono::steady_clock::now(); }
 
+bool is_bucket(const remote_plan& plan) { return plan.address.at == remote::store_address::kind::bucket; }
+
 std::chrono::nanoseconds patience_of(const remote_plan& plan) {
-  return std::max<std::chrono::nanoseconds>(remote_store::patience_min, 4 * plan.lookup_budget);
+  const auto least = is_bucket(plan) ? remote_store::patience_of_bucket : remote_store::patience_min;
+  return std::max<std::chrono::nanoseconds>(least, 4 * plan.lookup_budget);
+}
+
+/// A connection to a bucket has one value under way, so there are some at a time.
+remote::byte_window window_of(const remote_plan& plan) {
+  constexpr uint64_t of_bucket = 4 * remote::bucket_part_bytes;
+  return is_bucket(plan) ? remote::byte_window({.smallest_bytes = of_bucket}) : remote::byte_window();
+}
+
+std::chrono::nanoseconds patience_for_writes_of(const remote_plan& plan) {
+  const auto least =
+      is_bucket(plan) ? remote_store::patience_of_bucket_for_writes : remote_store::patience_for_writes;
+  return std::max<std::chrono::nanoseconds>(least, patience_of(plan));
 }
 
 /// From the kernel.
@@ -56,7 +71,7 @@ remote_store::remote_store(self_pointer self, remote_store_arguments arguments)
       own_names_(
           with_.plan.names.with_key(random_bytes())), // nobody else derives these, and they end with this run
       cipher_(cipher_of(with_.plan.names)), random_(random_entry_key_salt().first),
-      run_(random_()), guides_{.link = store_link(callbacks_of(
+      run_(random_()), guides_{.link = valkey_link(callbacks_of(
                                    first_link_tag, patience_of(with_.plan),
                                    [this](const remote::finished_command& told) { on_guided(told); })),
                                .all = with_.plan.address.guides} {
@@ -100,18 +115,24 @@ remote_store::callbacks_of(uint64_t first_tag, std::chrono::nanoseconds silence_
 
 remote_store::node::node(remote_store& store, uint64_t its_number, remote::store_address where)
     : number(its_number), address(std::move(where)),
-      questions_link(store.callbacks_of(
-          tags_of(number, 0), patience_of(store.with_.plan),
-          [this](const remote::finished_command& reply) { on_told(*this, reply); }, *this)),
-      reads{store_link(store.callbacks_of(
-          tags_of(number, 1), patience_of(store.with_.plan),
-          [this, &store](const remote::finished_command& done) { store.on_moved(*this, reads, done); },
-          *this))},
-      writes{store_link(store.callbacks_of(
-          tags_of(number, 2),
-          std::max<std::chrono::nanoseconds>(patience_for_writes, patience_of(store.with_.plan)),
-          [this, &store](const remote::finished_command& done) { store.on_moved(*this, writes, done); },
-          *this))} {}
+      questions_link(make_link(
+          address, store.callbacks_of(
+                       tags_of(number, 0), patience_of(store.with_.plan),
+                       [this](const remote::finished_command& reply) { on_told(*this, reply); }, *this))),
+      reads{make_link(address, store.callbacks_of(
+                                   tags_of(number, 1), patience_of(store.with_.plan),
+                                   [this, &store](const remote::finished_command& done) {
+                                     store.on_moved(*this, reads, done);
+                                   },
+                                   *this)),
+            window_of(store.with_.plan)},
+      writes{make_link(address, store.callbacks_of(
+                                    tags_of(number, 2), patience_for_writes_of(store.with_.plan),
+                                    [this, &store](const remote::finished_command& done) {
+                                      store.on_moved(*this, writes, done);
+                                    },
+                                    *this)),
+             window_of(store.with_.plan)} {}
 
 remote_store::node* remote_store::add_node(remote::store_address address) {
   const uint64_t number = next_node_++;
@@ -171,7 +192,7 @@ void remote_store::on_link_ready(node& of) {
   for (const store_link* link : of.links())
     if (!link->ready())
       return;
-  remote::valkey_connection& server = *of.questions_link.server();
+  remote::store_commands& server = *of.questions_link->server();
   if (server.in_cluster() && !in_cluster()) {
     of.refused = true;
     return close(
@@ -183,7 +204,7 @@ void remote_store::on_link_ready(node& of) {
   if (!of.told)
     return on_ready(of);
   ask_store(
-      of, [](remote::valkey_connection& to) { to.track(0); },
+      of, [](remote::store_commands& to) { to.track(0); },
       [this, &of](const remote::finished_command* reply) {
         if (reply == nullptr)
           return;
@@ -314,7 +335,7 @@ void remote_store::lose(node& lost) {
   after(lost.breaker.retry_at() - now, tags_of(lost.number, links_of_node - 1));
 }
 
-void remote_store::ask_store(node& at, std::function<void(remote::valkey_connection&)> ask, said told,
+void remote_store::ask_store(node& at, std::function<void(remote::store_commands&)> ask, said told,
                              size_t replies, bool asking) {
   assert(replies <= slice_objects);
   auto timed = [this, told = std::move(told), asked = nodes_now()](const remote::finished_command* reply) {
@@ -346,20 +367,20 @@ void remote_store::pump(node& with) {
   if (with.now == phase::closing)
     return lose(with);
   take_invalidated(with);
-  while (!with.questions.empty() && with.questions_link.ready() &&
-         with.questions_link.server()->has_room(with.questions.front().replies.left + 1)) {
+  while (!with.questions.empty() && with.questions_link->ready() &&
+         with.questions_link->server()->has_room(with.questions.front().replies.left + 1)) {
     auto next = std::move(with.questions.front());
     with.questions.pop_front();
     with.expected.push_back(std::move(next.replies));
     if (next.asking)
-      with.questions_link.server()->asking();
-    next.ask(*with.questions_link.server());
+      with.questions_link->server()->asking();
+    next.ask(*with.questions_link->server());
   }
-  with.questions_link.pump(nullptr);
+  with.questions_link->pump(nullptr);
   for (lane* each : {&with.reads, &with.writes}) {
     while (with.ready() && begin_next(*each)) {
     }
-    each->link.pump(each->sent.empty() ? nullptr : each->sent.front());
+    each->link->pump(each->sent.empty() ? nullptr : each->sent.front());
   }
 }
 

@@ -60,11 +60,11 @@ caf::result<remote::store_status> remote_store::on_status() {
     if (!each->ready())
       continue;
     status.told &= each->told;
-    status.server = each->questions_link.server()->server_name();
-    status.version = each->questions_link.server()->server_version();
+    status.server = each->questions_link->server()->server_name();
+    status.version = each->questions_link->server()->server_version();
     ++all->left;
     ask_store(
-        *each, [](remote::valkey_connection& server) { server.info(0, "memory"); },
+        *each, [](remote::store_commands& server) { server.info(0, "memory"); },
         [all, node = in_cluster() ? "the node at " + each->address.text + ": "
                                   : std::string()](const remote::finished_command* told) {
           remote::store_status& known = all->status;

@@ -105,7 +105,7 @@ std::shared_ptr<remote_store::waiting> remote_store::ask_unknown(const std::shar
     if (what->of[i] != belief::unknown)
       with_.counts->known();
     else if (const node* at = node_of(what->keys[i]); at != nullptr && at->ready())
-      of_nodes[at->number].emplace_back(i, remote::parts_of(objects.payload_bytes[i]));
+      of_nodes[at->number].emplace_back(i, remote::parts_of(objects.payload_bytes[i], bytes_of_each()));
     else if (in_cluster()) {
       what->of[i] = belief::absent; // until another node has its slot
       of_nobody |= at == nullptr;
@@ -132,7 +132,7 @@ std::shared_ptr<remote_store::waiting> remote_store::ask_unknown(const std::shar
 namespace {
 
 void ask_for(std::span<const std::string> first_keys, std::span<const std::pair<size_t, uint32_t>> objects,
-             remote::valkey_connection& server) {
+             remote::store_commands& server) {
   for (auto [object, parts] : objects) {
     const std::string& first = first_keys[object];
     if (parts == 1) {
@@ -155,7 +155,7 @@ void remote_store::ask_node(node& at, const std::shared_ptr<probing>& all,
   ++all->left;
   auto asked = std::make_shared<const std::vector<std::pair<size_t, uint32_t>>>(std::move(objects));
   ask_store(
-      at, [all, asked](remote::valkey_connection& server) { ask_for(all->what->keys, *asked, server); },
+      at, [all, asked](remote::store_commands& server) { ask_for(all->what->keys, *asked, server); },
       [this, &at, all, asked, hops, next = size_t{0},
        now = time_point{}](const remote::finished_command* told) mutable {
         if (next == 0)
@@ -189,9 +189,9 @@ void remote_store::note_presence(beliefs& what, size_t object, const remote::fin
 }
 
 void remote_store::take_invalidated(node& from) {
-  if (from.questions_link.server() == nullptr)
+  if (from.questions_link->server() == nullptr)
     return;
-  auto changed = from.questions_link.server()->take_invalidated();
+  auto changed = from.questions_link->server()->take_invalidated();
   if (!changed.all && changed.keys.empty())
     return;
   if (changed.all)
@@ -243,12 +243,13 @@ task<> remote_store::find(find_request request, answer<find_answer> reply, uint6
                         resp::is_value_space(request.space->spec));
   auto limit = begin_budget();
   const size_t all = request.objects.size();
+  size_t slice_max = is_bucket() ? first_slice_of_bucket : slice_objects;
   for (size_t next = request.first; !space->own && next < all && !limit->over;) {
     auto learnt = co_await learn_within(limit, space);
     if (!learnt)
       break;
     const uint64_t epoch = epoch_of(*space);
-    auto slice = request.objects.whole(next, slice_objects);
+    auto slice = request.objects.whole(next, slice_max);
     auto known = believed(*space, *slice);
     limit->now = ask_unknown(known, *slice);
     if (limit->now) {
@@ -273,7 +274,8 @@ task<> remote_store::find(find_request request, answer<find_answer> reply, uint6
     found.changed |= adopted || removed;
     if (!goes_on)
       break;
-    next += slice_objects;
+    next += slice->size();
+    slice_max = std::min(2 * slice_max, slice_objects);
   }
   if (limit->over)
     with_.counts->late();

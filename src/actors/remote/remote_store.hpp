@@ -1,4 +1,4 @@
-// REMOTE STORE: the mover of a remote tier, which is a Valkey or Redis server or a cluster of them that several machines share,
+// REMOTE STORE: the mover of a remote tier, which is a Valkey or Redis server, a cluster of them or a bucket that several machines share,
 // and the keeper of the tier's index.
 //
 // The index has what this daemon believes to be in the store: what it has written there, and what it has found there for
@@ -9,8 +9,8 @@
 // Keys have the epoch token of the space and that of the realm (remote/epoch_token.hpp): both are learnt before a space is
 // used. Values of Redis clients, which may be replaced, are named by a key of this run, so that no other machine finds them.
 //
-// There are three connections to a server, because replies come in order: questions do not wait behind payloads, nor reads behind
-// what is written. Payloads are received into host memory where they shall lie, and sent from there, at most 1 MiB for each command.
+// There are three links to a server, because replies come in order: questions do not wait behind payloads, nor reads behind
+// what is written. Payloads are received into host memory where they shall lie, and sent from there, at most 1 MiB for each command (8 MiB to a bucket).
 //
 // Clients wait for questions and reads. A server that says nothing to one of them for `patience` ends all three connections:
 // who waits is answered `away`, once the kernel no longer accesses its memory, and until the server has let us in again requests
@@ -18,6 +18,9 @@
 //
 // In a cluster each primary is such a server, a node, and has the keys of its slots. Any node tells who has which slots. It is asked
 // when a command was redirected or a node is lost; the command goes on where the node says.
+//
+// A bucket of an S3 store is such a server as well: its links have several HTTP connections each, and answer what was asked of them
+// when it is done. It cannot tell of changes.
 //
 // In a realm that encrypts (remote/value_cipher.hpp), values are encrypted into memory of their own before they are written, and decrypted
 // where they were received before anybody is told of them. That is done here, one after the other and `values_bytes` in a turn, so that
@@ -30,6 +33,7 @@
 #include "actors/interfaces.hpp"
 #include "actors/remote/remote_plan.hpp"
 #include "actors/remote/store_link.hpp"
+#include "actors/remote/valkey_link.hpp"
 #include "actors/transfer/transfer_arguments.hpp"
 #include "metrics/remote_probe.hpp"
 #include "metrics/tier_probe.hpp"
@@ -113,15 +117,19 @@ class remote_store {
 
   /// Objects that a lookup asks for at a time.
   static constexpr size_t slice_objects = 128;
+  /// Each object costs a request there, so a lookup of what nobody has asks for few; the slices double.
+  static constexpr size_t first_slice_of_bucket = 8;
   /// A store with slow round trips, for which lookups get more time, gets more as well.
   static constexpr std::chrono::milliseconds patience_min{150}, patience_for_writes{2'000};
+  /// Of each request to a bucket: a store of files and gateways takes its time.
+  static constexpr std::chrono::milliseconds patience_of_bucket{2'000}, patience_of_bucket_for_writes{10'000};
   /// Nodes of a cluster are asked for its slots no more often.
   static constexpr std::chrono::milliseconds between_maps{100};
   /// The same of a cluster that does not say who has a slot, or does not serve.
   static constexpr std::chrono::seconds between_doubts{2};
   static constexpr size_t nodes_max = 1'024;
   /// Encrypted or decrypted in a turn: 0.1 to 0.2 ms, as the kernel takes to copy a piece of a connection.
-  static constexpr size_t values_bytes = store_link::piece_bytes;
+  static constexpr size_t values_bytes = valkey_link::piece_bytes;
   static constexpr size_t bytes_of_a_value = 4'096; ///< take as long as beginning a value
   static constexpr uint32_t hops_max = 4;           ///< of one command that is redirected
 
@@ -197,10 +205,11 @@ class remote_store {
     transfer_ptr of; ///< null: a value is removed
     size_t object = 0;
     uint32_t part = 0;
+    uint64_t tag = 0; ///< of the command
     bool own = false;
     remote::remote_identity identity{};
     std::array<std::byte, remote::value_header_bytes> header{}; ///< that was received
-    uint64_t bytes = 0;                                         ///< of the payload in this part
+    uint64_t begin = 0, bytes = 0;                              ///< of the payload in this part
     bool asking = false;                                        ///< its slot is on its way to this node
     uint32_t hops = 0;                                          ///< it was redirected so often
     std::unique_ptr<std::byte[]> sealed;                        ///< what is written, if values are encrypted
@@ -214,12 +223,12 @@ class remote_store {
   using step_ptr = std::shared_ptr<step>;
   /// A connection for payloads in one direction.
   struct lane {
-    store_link link;
+    std::unique_ptr<store_link> link;
     remote::byte_window window;
     std::deque<step_ptr> waiting;
-    std::deque<step_ptr> sent; ///< in the order of their replies
+    std::deque<step_ptr> sent; ///< in the order in which they were asked for
     bool room() {
-      return !waiting.empty() && link.ready() && link.server()->has_room(2) &&
+      return !waiting.empty() && link->ready() && link->server()->has_room(2) &&
              window.has_room(waiting.front()->bytes);
     }
   };
@@ -228,7 +237,7 @@ class remote_store {
     size_t left = 1;
   };
   struct question_to_store {
-    std::function<void(remote::valkey_connection&)> ask;
+    std::function<void(remote::store_commands&)> ask;
     expected_replies replies;
     bool asking = false;
   };
@@ -238,7 +247,7 @@ class remote_store {
 
     uint64_t number; ///< of no other node, so that completions of one that has left go to nobody
     remote::store_address address;
-    store_link questions_link;
+    std::unique_ptr<store_link> questions_link;
     lane reads, writes; ///< the latter with removals
     phase now = phase::down;
     remote::breaker breaker{{.failures_in_a_row = 1}};
@@ -251,12 +260,12 @@ class remote_store {
     std::deque<question_to_store> questions;
     std::deque<expected_replies> expected; ///< in the order of their replies
 
-    std::array<store_link*, 3> links() { return {&questions_link, &reads.link, &writes.link}; }
+    std::array<store_link*, 3> links() { return {questions_link.get(), reads.link.get(), writes.link.get()}; }
     bool ready() const { return now == phase::ready; }
   };
   /// Who tells where the server is, or who has which slots: sentinels, or nodes of the cluster.
   struct guides {
-    store_link link;
+    valkey_link link;
     std::vector<remote::store_address> all;
     size_t next = 0;
     size_t tried = 0; ///< in this attempt
@@ -274,6 +283,8 @@ class remote_store {
 
   // ---- the connections ----
   bool in_cluster() const { return with_.plan.address.at == remote::store_address::kind::cluster; }
+  uint64_t bytes_of_each() const { return is_bucket() ? remote::bucket_part_bytes : remote::part_bytes; }
+  bool is_bucket() const { return with_.plan.address.at == remote::store_address::kind::bucket; }
   node* add_node(remote::store_address address);
   node* node_at(const std::string& address);
   node* node_of(std::string_view key) const;
@@ -308,7 +319,7 @@ class remote_store {
   std::vector<std::pair<token_state*, space_state_ptr>> all_tokens();
   bool lost_its_server(const remote::finished_command& told) const;
   node* redirected(const node& from, const remote::finished_command& told, uint32_t hops);
-  void ask_store(node& at, std::function<void(remote::valkey_connection&)> ask, said told, size_t replies = 1,
+  void ask_store(node& at, std::function<void(remote::store_commands&)> ask, said told, size_t replies = 1,
                  bool asking = false);
   static void on_told(node& by, const remote::finished_command& finished);
   void take_invalidated(node& from);
@@ -321,8 +332,8 @@ class remote_store {
   remote::remote_identity identity_of(const transfer& of, size_t object) const;
   bool enqueue(step_ptr next, node* at);
   bool begin_next(lane& by);
-  void begin(const step_ptr& next, remote::valkey_connection& server);
-  void write(const step_ptr& next, remote::valkey_connection& server);
+  void begin(const step_ptr& next, remote::store_commands& server);
+  void write(const step_ptr& next, remote::store_commands& server);
   remote::value_header header_of(const step& written) const;
   bool is_sealed(const step_ptr& written);
   void cross(step_ptr next);
@@ -385,6 +396,7 @@ class remote_store {
   std::map<uint64_t, std::unique_ptr<node>> nodes_; ///< without a cluster there is one
   remote::slot_map slots_;
   std::vector<node*> owners_; ///< of the slots; null: nobody
+  uint64_t next_step_ = 1;
   uint64_t bytes_to_read_ = 0;
   uint64_t refused_values_ = 0;
   remote::presence_book book_;

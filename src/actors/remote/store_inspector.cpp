@@ -13,6 +13,7 @@
 #include <deque>
 #include <functional>
 #include <random>
+#include <span>
 
 namespace terrace::actors {
 
@@ -35,6 +36,7 @@ class store_inspector {
   using self_pointer = caf::stateful_actor<shell, runtime::homed<interface::base>>*;
 
   static constexpr uint64_t link_tags = 16, pause_tag = 1;
+  static constexpr std::chrono::seconds patience{1}, patience_with_bucket{5};
   static constexpr uint32_t keys_per_s = 20'000;
   static constexpr uint32_t page_keys = 512, pages_per_s = 40; ///< at most
   static constexpr size_t removed_at_once = 4'096;
@@ -77,12 +79,12 @@ class store_inspector {
     if (done.tag == pause_tag)
       wake(pause_);
     else
-      servers_[(done.tag - link_tags) / store_link::tags]->link.on_io_done(done.tag, done.result);
-    if (now_ != nullptr && now_->link.reached())
+      servers_[(done.tag - link_tags) / store_link::tags]->link->on_io_done(done.tag, done.result);
+    if (now_ != nullptr && now_->link->reached())
       wake(connected_);
-    if (now_ != nullptr && now_->link.secured())
+    if (now_ != nullptr && now_->link->secured())
       wake(secured_);
-    if (now_ != nullptr && now_->link.ready())
+    if (now_ != nullptr && now_->link->ready())
       wake(ready_);
     if (expected() == 0)
       wake(answered_);
@@ -99,30 +101,32 @@ class store_inspector {
   struct asked_server {
     asked_server(store_inspector& by, remote::store_address where)
         : address(std::move(where)),
-          link({.first_tag = link_tags + by.servers_.size() * store_link::tags,
-                .silence_max = std::chrono::seconds(1),
-                .submit =
-                    [&by](runtime::io_request request, uint64_t tag) {
-                      return by.self_->port().submit(std::move(request),
-                                                     caf::actor_cast<caf::strong_actor_ptr>(by.self_), tag);
-                    },
-                .cancel = [&by](runtime::operation_id id) { by.self_->port().cancel(id); },
-                .ready = [] {},
-                .finished =
-                    [this](const remote::finished_command& finished) {
-                      auto told = std::move(expected.front());
-                      expected.pop_front();
-                      told(finished);
-                    },
-                .failed = [&by, this](const std::string& why) { by.on_failed(*this, why); },
-                .turned = [this] { link.pump(nullptr); }}) {}
+          link(make_link(
+              address, {.first_tag = link_tags + by.servers_.size() * store_link::tags,
+                        .silence_max = by.is_bucket() ? patience_with_bucket : patience,
+                        .submit =
+                            [&by](runtime::io_request request, uint64_t tag) {
+                              return by.self_->port().submit(
+                                  std::move(request), caf::actor_cast<caf::strong_actor_ptr>(by.self_), tag);
+                            },
+                        .cancel = [&by](runtime::operation_id id) { by.self_->port().cancel(id); },
+                        .ready = [] {},
+                        .finished =
+                            [this](const remote::finished_command& finished) {
+                              auto told = std::move(expected.front());
+                              expected.pop_front();
+                              told(finished);
+                            },
+                        .failed = [&by, this](const std::string& why) { by.on_failed(*this, why); },
+                        .turned = [this] { link->pump(nullptr); }})) {}
 
     remote::store_address address;
-    store_link link;
+    std::unique_ptr<store_link> link;
     std::deque<said> expected; ///< of each reply that has not come
   };
 
   bool in_cluster() const { return plan_.address.at == remote::store_address::kind::cluster; }
+  bool is_bucket() const { return plan_.address.at == remote::store_address::kind::bucket; }
   size_t expected() const {
     size_t all = 0;
     for (const auto& each : servers_)
@@ -145,7 +149,7 @@ class store_inspector {
   void on_failed(const asked_server& lost, const std::string& why) {
     failure_ = (in_cluster() ? "the node at " + lost.address.text + ": " : std::string()) + why;
     for (const auto& each : servers_)
-      each->link.end();
+      each->link->end();
     for (moment* each : {&connected_, &secured_, &ready_, &answered_, &pause_})
       wake(*each);
   }
@@ -155,8 +159,8 @@ class store_inspector {
       return;
     bool idle = true;
     for (const auto& each : servers_) {
-      each->link.end();
-      idle &= each->link.idle();
+      each->link->end();
+      idle &= each->link->idle();
     }
     if (idle)
       self_->quit();
@@ -164,7 +168,7 @@ class store_inspector {
 
   template <class Ask>
   void ask(asked_server& of, Ask ask, said told) {
-    ask(*of.link.server());
+    ask(*of.link->server());
     of.expected.push_back(std::move(told));
   }
 
@@ -174,7 +178,7 @@ class store_inspector {
       task_event all;
       answered_.waits = &all;
       for (const auto& each : servers_)
-        each->link.pump(nullptr);
+        each->link->pump(nullptr);
       co_await all;
     }
   }
@@ -182,35 +186,35 @@ class store_inspector {
   task<> connected(asked_server& to) {
     task_event there;
     now_ = &to;
-    if (to.address.length == 0) {
+    if (to.address.length == 0 && !is_bucket()) {
       failure_ = in_cluster() ? "its address is not numeric: set cluster-preferred-endpoint-type ip"
                               : "no sentinel has told where the server is";
       co_return;
     }
     connected_.waits = &there;
-    to.link.connect(to.address, plan_.credentials);
+    to.link->connect(to.address, plan_.credentials);
     if (failure_.empty()) {
       co_await there;
     }
   }
 
   task<> secured() {
-    task_event there;
-    secured_.waits = &there;
-    now_->link.pump(nullptr);
-    if (failure_.empty() && !now_->link.secured()) {
+    now_->link->pump(nullptr);
+    if (failure_.empty() && !now_->link->secured()) {
+      task_event there;
+      secured_.waits = &there;
       co_await there;
     }
   }
 
   task<> let_in() {
-    task_event there;
-    ready_.waits = &there;
-    now_->link.pump(nullptr);
-    if (failure_.empty() && !now_->link.ready()) {
+    now_->link->pump(nullptr);
+    if (failure_.empty() && !now_->link->ready()) {
+      task_event there;
+      ready_.waits = &there;
       co_await there;
     }
-    if (failure_.empty() && !in_cluster() && now_->link.server()->in_cluster())
+    if (failure_.empty() && !in_cluster() && now_->link->server()->in_cluster())
       failure_ = "it is a node of a cluster: write cluster:// in front of the address";
   }
 
@@ -231,7 +235,7 @@ class store_inspector {
                              inspector_now() - begun, std::move(failure)});
   }
 
-  using command = std::function<void(remote::valkey_connection&)>;
+  using command = std::function<void(remote::store_commands&)>;
 
   /// `wanted`: the text that is to come back; empty: none.
   task<bool> command_step(const char* name, command what, std::string wanted) {
@@ -264,7 +268,7 @@ class store_inspector {
   task<> probe_steps(asked_server& to) {
     auto begun = inspector_now();
     co_await connected(to);
-    if (!failure_.empty()) {
+    if (!failure_.empty() && !to.link->reached()) {
       note("connect", begun,
            failure_ +
                "; check that the server runs, that address is its address, and that no firewall is between");
@@ -274,8 +278,9 @@ class store_inspector {
     if (plan_.credentials.tls) {
       begun = inspector_now();
       co_await secured();
-      note("handshake", begun, failure_);
-      if (!failure_.empty())
+      const bool shaken = to.link->secured();
+      note("handshake", begun, shaken ? std::string() : failure_);
+      if (!shaken)
         co_return;
     }
     begun = inspector_now();
@@ -286,11 +291,11 @@ class store_inspector {
     const std::string key = probe_key(to);
     const std::string value = "a probe of terrace, " + remote::epoch_text(random_());
     const std::string nothing;
-    command set = [&](remote::valkey_connection& server) {
+    command set = [&](remote::store_commands& server) {
       server.write(0, key, std::as_bytes(std::span(value)), {}, nullptr, std::chrono::seconds(60));
     };
-    command get = [&](remote::valkey_connection& server) { server.read_text(0, key); };
-    command unlink = [&](remote::valkey_connection& server) { server.erase(0, key); };
+    command get = [&](remote::store_commands& server) { server.read_text(0, key); };
+    command unlink = [&](remote::store_commands& server) { server.erase(0, key); };
     auto works = co_await command_step("set", set, nothing);
     if (!works)
       co_return;
@@ -319,7 +324,7 @@ class store_inspector {
     std::string next;
     keys_.clear();
     ask(
-        *now_, [&](remote::valkey_connection& server) { server.scan(0, cursor, pattern, count); },
+        *now_, [&](remote::store_commands& server) { server.scan(0, cursor, pattern, count); },
         [&](const remote::finished_command& told) {
           if (told.result == command_result::refused) {
             refused_ = refusal(told);
@@ -383,14 +388,14 @@ class store_inspector {
       if (of == nullptr)
         continue; // nothing is known of its space
       ask(
-          *of, [&](remote::valkey_connection& server) { server.read_text(0, key); },
+          *of, [&](remote::store_commands& server) { server.read_text(0, key); },
           [this, &key](const remote::finished_command& told) {
             if (told.result == command_result::refused)
               refused_ = refusal(told);
             const bool is_there = told.result == command_result::done;
             found_.token_is(key, is_there ? std::optional<std::string_view>(told.text) : std::nullopt);
           });
-      if (!of->link.server()->has_room()) {
+      if (!of->link->server()->has_room()) {
         co_await replies();
       }
     }
@@ -403,23 +408,31 @@ class store_inspector {
     if (!failure_.empty() || !refused_.empty())
       co_return; // without its tokens nothing is known of a value
     auto keys = std::exchange(candidates_, {});
-    for (size_t i = 0; i < keys.size() && failure_.empty(); ++i) {
-      const std::string& key = keys[i];
-      const bool stale = found_.of(key) == stale_values::standing::stale;
-      asked_server* of = server_of(key);
-      swept_.current += stale ? 0 : 1;
-      if (stale && of != nullptr) {
-        ask_length(*of, key);
-        if (!dry_run) {
-          ask(
-              *of, [&](remote::valkey_connection& server) { server.erase(0, key); }, refusals());
-        }
-      }
-      const bool full = expected() + 2 > page_keys;
-      if (full || i + 1 == keys.size()) {
-        co_await replies();
-      }
+    for (size_t begin = 0; begin < keys.size() && failure_.empty(); begin += page_keys) {
+      const auto some = std::span(keys).subspan(begin, std::min<size_t>(page_keys, keys.size() - begin));
+      co_await remove_some(some, dry_run);
     }
+  }
+
+  /// A bucket does at once what it is asked: what is there is asked before it goes.
+  task<> remove_some(std::span<const std::string> keys, bool dry_run) {
+    std::vector<std::pair<asked_server*, const std::string*>> stale;
+    for (const std::string& key : keys) {
+      const bool is_stale = found_.of(key) == stale_values::standing::stale;
+      asked_server* of = server_of(key);
+      swept_.current += is_stale ? 0 : 1;
+      if (is_stale && of != nullptr)
+        stale.emplace_back(of, &key);
+    }
+    for (auto [of, key] : stale)
+      ask_length(*of, *key);
+    co_await replies();
+    if (dry_run || !failure_.empty())
+      co_return;
+    for (auto [of, key] : stale)
+      ask(
+          *of, [&](remote::store_commands& server) { server.erase(0, *key); }, refusals());
+    co_await replies();
   }
 
   std::function<void(const remote::finished_command&)> refusals() {
@@ -431,7 +444,7 @@ class store_inspector {
 
   void ask_length(asked_server& of, const std::string& key) {
     ask(
-        of, [&](remote::valkey_connection& server) { server.length(0, key); },
+        of, [&](remote::store_commands& server) { server.length(0, key); },
         [this](const remote::finished_command& told) {
           if (told.result == command_result::refused)
             refused_ = refusal(told);

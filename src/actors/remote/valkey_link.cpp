@@ -1,0 +1,313 @@
+#include "actors/remote/valkey_link.hpp"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cerrno>
+#include <cstring>
+
+namespace terrace::actors {
+
+namespace {
+
+auto link_now() { return std::chrono::steady_clock::now(); }
+
+} // namespace
+
+valkey_link::~valkey_link() {
+  if (socket_)
+    ::shutdown(socket_->get(), SHUT_RDWR);
+}
+
+void valkey_link::connect(const remote::store_address& address, const remote::store_credentials& with) {
+  assert(phase_ == phase::down);
+  phase_ = phase::connecting;
+  silence_.begin(connects_within);
+  round_trip_ = {};
+  at_path_ = address.at_path();
+  with_ = with;
+  name_ = address.name;
+  socket_ = std::make_shared<unique_fd>(
+      ::socket(address.bytes.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (::connect(socket_->get(), reinterpret_cast<const sockaddr*>(&address.bytes), address.length) != 0 &&
+      errno != EINPROGRESS)
+    return fail(std::string("it cannot be reached: ") + std::strerror(errno));
+  connecting_ = true;
+  runtime::io_request poll;
+  poll.code = runtime::io_code::poll;
+  poll.fd = socket_->get();
+  poll.events = POLLOUT;
+  poll.keep_alive = socket_;
+  connect_id_ = call_.submit(std::move(poll), call_.first_tag + connected);
+  watch();
+}
+
+void valkey_link::on_connected(int32_t result) {
+  connecting_ = false;
+  if (phase_ == phase::ending)
+    return;
+  int failure = result < 0 ? -result : 0;
+  socklen_t length = sizeof failure;
+  if (failure == 0)
+    ::getsockopt(socket_->get(), SOL_SOCKET, SO_ERROR, &failure, &length);
+  if (failure != 0)
+    return fail(std::string("it cannot be reached: ") + std::strerror(failure));
+  // The ring waits for a socket that blocks.
+  ::fcntl(socket_->get(), F_SETFL, ::fcntl(socket_->get(), F_GETFL) & ~O_NONBLOCK);
+  const int at_once = 1;
+  if (!at_path_)
+    ::setsockopt(socket_->get(), IPPROTO_TCP, TCP_NODELAY, &at_once, sizeof at_once);
+  phase_ = phase::greeting;
+  silence_.begin(greets_within);
+  in_ = std::make_shared<incoming>();
+  out_ = std::make_shared<outgoing>();
+  in_->socket = out_->socket = socket_;
+  server_ = in_->server = std::make_shared<remote::valkey_connection>(with_.login);
+  if (with_.tls) {
+    tls_ = std::make_unique<remote::tls_stream>(with_.tls, name_);
+    in_->encrypted.resize(piece_bytes);
+  }
+  call_.turned();
+}
+
+void valkey_link::pump(keep_alive into) {
+  if (!server_ || phase_ == phase::ending)
+    return;
+  send();
+  receive(std::move(into));
+  watch();
+}
+
+void valkey_link::receive(keep_alive into) {
+  if (receiving_)
+    return;
+  receiving_ = true;
+  auto area = tls_ ? std::span(in_->encrypted) : server_->receive_area();
+  in_->area = {area.data(), std::min<size_t>(area.size(), piece_bytes)};
+  in_->message = {};
+  in_->message.msg_iov = &in_->area;
+  in_->message.msg_iovlen = 1;
+  in_->owner = std::move(into);
+  runtime::io_request request;
+  request.code = runtime::io_code::recvmsg;
+  request.fd = socket_->get();
+  request.message = &in_->message;
+  request.keep_alive = in_;
+  call_.submit(std::move(request), call_.first_tag + received);
+}
+
+void valkey_link::on_received(int32_t bytes) {
+  assert(receiving_);
+  receiving_ = false;
+  if (phase_ == phase::ending)
+    return;
+  if (bytes == 0)
+    return fail(std::string("it has closed the connection") + hint());
+  if (bytes < 0 && bytes != -EINTR && bytes != -EAGAIN)
+    return fail(std::string("the connection failed: ") + std::strerror(-bytes) + hint());
+  if (bytes > 0) {
+    silence_.received(static_cast<uint64_t>(bytes), link_now());
+    auto taken = tls_ ? decrypt(static_cast<size_t>(bytes)) : take(static_cast<size_t>(bytes));
+    if (phase_ == phase::ending)
+      return;
+    if (!taken) {
+      refused_ = taken.error().code != errc::busy;
+      return fail(explained(taken.error()));
+    }
+  }
+  if (phase_ == phase::greeting && server_->ready()) {
+    phase_ = phase::ready;
+    silence_.begin(call_.silence_max);
+    call_.ready();
+  }
+  call_.turned();
+}
+
+std::chrono::microseconds valkey_link::round_trip() {
+  tcp_info info{};
+  socklen_t length = sizeof info;
+  if (!socket_ || ::getsockopt(socket_->get(), IPPROTO_TCP, TCP_INFO, &info, &length) != 0)
+    return round_trip_;
+  const std::chrono::microseconds lately(info.tcpi_rtt);
+  if (round_trip_.count() == 0 || (lately < round_trip_ && lately.count() != 0))
+    round_trip_ = lately;
+  return round_trip_;
+}
+
+/// Bytes of the connection have come. Whoever is told of a result may end the link.
+result<void> valkey_link::take(size_t bytes) {
+  auto taken = server_->received(bytes);
+  while (auto finished = server_->next_finished()) {
+    silence_.heard(link_now());
+    call_.finished(*finished);
+    if (phase_ == phase::ending)
+      break;
+  }
+  return taken;
+}
+
+result<void> valkey_link::decrypt(size_t bytes) {
+  if (auto taken = tls_->received(std::span(in_->encrypted).first(bytes)); !taken)
+    return taken;
+  while (phase_ != phase::ending) {
+    auto count = tls_->read(server_->receive_area());
+    if (!count)
+      return tl::unexpected(count.error());
+    if (*count == 0)
+      break;
+    if (auto taken = take(*count); !taken)
+      return taken;
+  }
+  return {};
+}
+
+/// A server that speaks TLS answers a greeting without by an alert.
+std::string valkey_link::explained(const error& why) const {
+  constexpr std::byte alert{21};
+  const bool is_alert =
+      !tls_ && phase_ == phase::greeting && *static_cast<const std::byte*>(in_->area.iov_base) == alert;
+  return is_alert ? std::string("the server speaks TLS at this port: write the address with rediss:// in "
+                                "front, or cluster+tls:// or "
+                                "sentinel+tls://")
+                  : why.text;
+}
+
+/// What an end or a silence before the server has let us in may mean.
+const char* valkey_link::hint() const {
+  if (phase_ != phase::greeting || at_path_)
+    return "";
+  return tls_ ? tls_->established() ? "" : remote::no_tls_there : remote::tls_there;
+}
+
+/// Fills the memory that is to be sent. False: there is nothing.
+bool valkey_link::encrypt() {
+  if (out_->encrypted.size() == out_->sent) {
+    for (size_t done = 0; tls_->established() && done < piece_bytes && !server_->outgoing().empty();) {
+      const auto part = server_->outgoing().begin(piece_bytes);
+      size_t taken = 0;
+      for (const iovec& area : part.areas) {
+        const size_t some = std::min(area.iov_len, piece_bytes - done);
+        tls_->write({static_cast<const std::byte*>(area.iov_base), some});
+        taken += some;
+        done += some;
+        if (done == piece_bytes)
+          break;
+      }
+      server_->outgoing().sent(taken);
+    }
+    out_->encrypted = tls_->take_outgoing();
+    out_->sent = 0;
+  }
+  out_->area = {out_->encrypted.data() + out_->sent, out_->encrypted.size() - out_->sent};
+  out_->message = {};
+  out_->message.msg_iov = &out_->area;
+  out_->message.msg_iovlen = 1;
+  return out_->area.iov_len != 0;
+}
+
+void valkey_link::send() {
+  if (sending_ || (tls_ ? !encrypt() : server_->outgoing().empty()))
+    return;
+  sending_ = true;
+  if (!tls_) {
+    out_->part = server_->outgoing().begin(piece_bytes);
+    out_->message = {};
+    out_->message.msg_iov = out_->part.areas.data();
+    out_->message.msg_iovlen = out_->part.areas.size();
+  }
+  runtime::io_request request;
+  request.code = runtime::io_code::sendmsg;
+  request.fd = socket_->get();
+  request.message = &out_->message;
+  request.flags = MSG_NOSIGNAL;
+  request.keep_alive = out_;
+  call_.submit(std::move(request), call_.first_tag + sent);
+}
+
+void valkey_link::on_sent(int32_t bytes) {
+  assert(sending_);
+  sending_ = false;
+  out_->part = {};
+  if (phase_ == phase::ending)
+    return;
+  if (bytes <= 0 && bytes != -EINTR && bytes != -EAGAIN)
+    return fail(std::string("the connection failed: ") + std::strerror(-bytes));
+  if (tls_)
+    out_->sent += static_cast<size_t>(std::max(bytes, 0));
+  else
+    server_->outgoing().sent(static_cast<uint64_t>(std::max(bytes, 0)));
+  // What the kernel has taken to the end, the server may not have seen.
+  if (bytes > 0 && (!server_->outgoing().empty() || (tls_ && out_->sent < out_->encrypted.size())))
+    silence_.heard(link_now());
+  call_.turned();
+}
+
+void valkey_link::end() {
+  if (phase_ == phase::down)
+    return;
+  phase_ = phase::ending;
+  if (connecting_)
+    call_.cancel(connect_id_);
+  if (*socket_)
+    ::shutdown(socket_->get(), SHUT_RDWR);
+}
+
+void valkey_link::forget() {
+  assert(idle());
+  phase_ = phase::down;
+  refused_ = suspects_ = false;
+  server_.reset();
+  tls_.reset();
+  in_.reset();
+  out_.reset();
+  socket_.reset();
+}
+
+// ---- silence ----
+
+bool valkey_link::waits() const {
+  return phase_ == phase::connecting || phase_ == phase::greeting ||
+         (server_ && (sending_ || server_->waits()));
+}
+
+/// Looks again when the silence may be over; at least as often as `silence_max`, because the limit changes with the phase.
+void valkey_link::watch() {
+  const auto now = link_now();
+  silence_.awaits(waits(), now);
+  const auto ends = silence_.ends_at();
+  if (ticking_ || !ends || phase_ == phase::ending)
+    return;
+  ticking_ = true;
+  runtime::io_request wait;
+  wait.code = runtime::io_code::timeout;
+  wait.after =
+      std::clamp<std::chrono::nanoseconds>(*ends - now, std::chrono::milliseconds(1), call_.silence_max);
+  call_.submit(std::move(wait), call_.first_tag + tick);
+}
+
+void valkey_link::on_tick() {
+  ticking_ = false;
+  if (phase_ == phase::down || phase_ == phase::ending)
+    return;
+  const auto ends = silence_.ends_at();
+  const bool silent = ends && *ends <= link_now();
+  // If this thread stood still itself, the answer may be here. So it looks twice, and takes what is here in between.
+  if (std::exchange(suspects_, silent) && silent)
+    return fail(std::string("it does not answer") + hint());
+  watch();
+}
+
+void valkey_link::on_io_done(uint64_t done, int32_t result) {
+  switch (done - call_.first_tag) {
+    case connected: return on_connected(result);
+    case received: return on_received(result);
+    case sent: return on_sent(result);
+    default: return on_tick();
+  }
+}
+
+} // namespace terrace::actors

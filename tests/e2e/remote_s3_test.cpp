@@ -1,0 +1,435 @@
+// A remote tier in a bucket of an S3 store: what one machine stored the others load, bit for bit, what fails costs misses only, and
+// what is wrong is told with its fix. The store is one of ours, which fails as it is told; what it has to do the same way as others is
+// done with moto's server as well.
+#include "command_line.hpp"
+#include "remote_fixture.hpp"
+
+#include "tests/support/certificates.hpp"
+#include "tests/support/s3_process.hpp"
+
+#include <algorithm>
+#include <csignal>
+
+namespace terrace::e2e {
+namespace {
+
+using test::s3_process;
+
+class RemoteBucket : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (without_buckets())
+      GTEST_SKIP() << "this build has no libcurl; install the package `libcurl4-openssl-dev`";
+    secret_file("realm", std::string(32, 'k'));
+    secret_file("keys", std::string(s3_process::secret_key) + "\n" + s3_process::access_key + "\n");
+  }
+
+  std::string file(const std::string& name) const { return folder_ / name; }
+  void secret_file(const std::string& name, const std::string& text) const {
+    write_file(file(name), text);
+    ASSERT_EQ(::chmod(file(name).c_str(), 0600), 0);
+  }
+  /// By default lookups have enough time on a busy machine of a test.
+  std::string section(const std::string& more = "", const std::string& scheme = "s3://",
+                      const std::string& lookup_budget = "1s") const {
+    return "[[remote]]\naddress = \"" + scheme + store_->place() + "\"\nrealm_key_file = \"" + file("realm") +
+           "\"\npassword_file = \"" + file("keys") + "\"\nlookup_budget = \"" + lookup_budget +
+           "\"\ndemotion = \"write_through\"\nprefix = \"" + prefix_ + "\"\n" + more;
+  }
+  void start_store(const std::vector<std::string>& options = {}) {
+    store_ = std::make_shared<s3_process>(options);
+  }
+  static std::unique_ptr<remote_machine> machine(const std::string& more) {
+    auto made = std::make_unique<remote_machine>(daemon_options{.more = more});
+    made->await_store();
+    return made;
+  }
+  void start() {
+    start_store();
+    a_ = machine(section());
+  }
+  void start_two() {
+    start();
+    b_ = machine(section());
+  }
+  static void store(const remote_machine& at, const std::vector<digest>& chain) {
+    EXPECT_EQ(at.client->store(chain), chain.size());
+    ASSERT_TRUE(at.finds_all(chain, on_remote));
+  }
+  static void clear(const remote_machine& at) {
+    auto cleared = (*at.client)->admin().clear(&at.client->space(), patiently());
+    ASSERT_TRUE(cleared) << cleared.error().text;
+  }
+  std::vector<std::string> values() {
+    std::vector<std::string> all;
+    std::istringstream names(store_->tell("names"));
+    for (std::string name; names >> name;)
+      if (name.find("/t1/epoch/") == std::string::npos && !name.starts_with("terrace/t1/"))
+        all.push_back(name);
+    return all;
+  }
+  static std::string reason(const remote_machine& of) { return of.client->tier("remote").reason; }
+  static std::string notice(const remote_machine& of) { return of.client->tier("remote").notice; }
+  static bool serves(const remote_machine& of) { return of.client->tier("remote").state == "ready"; }
+
+  temporary_folder folder_{"/tmp"};
+  std::shared_ptr<s3_process> store_;
+  std::string prefix_ = "terrace/";
+  std::unique_ptr<remote_machine> a_, b_;
+
+ private:
+  bool without_buckets() const {
+    const std::string configuration = file("probe.toml");
+    write_file(configuration, "[[remote]]\naddress = \"s3://127.0.0.1:1/bucket\"\n");
+    const auto checked = test::run({test::program("TERRACED"), "--config", configuration, "--check"});
+    return (checked.out + checked.err).find("libcurl") != std::string::npos;
+  }
+};
+
+// ---- the same on every store ----
+
+class AnyBucket : public RemoteBucket, public ::testing::WithParamInterface<const char*> {
+ protected:
+  void SetUp() override {
+    RemoteBucket::SetUp();
+    if (IsSkipped())
+      return;
+    const bool moto = GetParam() == std::string_view("moto");
+    if (moto && !s3_process::has_moto())
+      GTEST_SKIP() << "Python has no moto; it is in the package moto[s3,server] of PyPI";
+    if (!moto)
+      return start_store();
+    static std::shared_ptr<s3_process> only; // it starts within seconds, and so serves all of these tests
+    if (!only)
+      only = std::make_shared<s3_process>(std::vector<std::string>{"--moto"});
+    store_ = only;
+    static int tests = 0;
+    prefix_ = "test" + std::to_string(++tests) + "/";
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Stores, AnyBucket, ::testing::Values("ours", "moto"),
+                         [](const auto& named) { return std::string(named.param); });
+
+TEST_P(AnyBucket, HasWhatHostMemoryEvictedBitForBit) {
+  a_ = machine(section());
+  auto chain = chain_of(1, 4);
+  store(*a_, chain);
+  a_->leave_host(chain);
+  EXPECT_EQ(a_->client->lookup(chain).tiers, std::vector<tier_kind>(4, tier_kind::remote));
+  EXPECT_EQ(a_->client->load_and_check(chain), 4U);
+  EXPECT_EQ(a_->client->lookup(chain).tiers, std::vector<tier_kind>(4, tier_kind::host)) << "promoted";
+  EXPECT_EQ(a_->client->tier("remote").bytes_read, 4 * object_bytes);
+  EXPECT_EQ(a_->daemon.terminate(), 0);
+}
+
+TEST_P(AnyBucket, WhatOneMachineStoredAnotherLoadsUntilItIsCleared) {
+  a_ = machine(section());
+  b_ = machine(section());
+  auto chain = chain_of(1, 4);
+  store(*a_, chain);
+  ASSERT_TRUE(b_->finds_all(chain));
+  EXPECT_EQ(b_->client->load_and_check(chain), 4U);
+  EXPECT_EQ(b_->client->tier("remote").bytes_written, 0U) << "what is there is not written again";
+  clear(*a_);
+  EXPECT_EQ(a_->found(chain), 0U);
+  ASSERT_TRUE(eventually([&] {
+    b_->found(chain_of(9, 1)); // a lookup that asks the store reads the token, if it is older than 5 seconds
+    return b_->found(chain) == 0;
+  })) << "host memory is cleared as well";
+  store(*b_, chain_of(2, 2));
+  ASSERT_TRUE(a_->finds_all(chain_of(2, 2)));
+  EXPECT_EQ(a_->client->load_and_check(chain_of(2, 2)), 2U);
+}
+
+TEST_P(AnyBucket, EncryptedValuesAreShared) {
+  a_ = machine(section("encrypt = true\n"));
+  b_ = machine(section("encrypt = true\n"));
+  auto plain = machine(section());
+  auto chain = chain_of(1, 4);
+  store(*a_, chain);
+  ASSERT_TRUE(b_->finds_all(chain));
+  EXPECT_EQ(b_->client->load_and_check(chain), 4U);
+  EXPECT_EQ(plain->found(chain), 0U) << "another realm";
+}
+
+TEST_P(AnyBucket, AnOperatorProbesAndSweepsIt) {
+  a_ = machine(section());
+  auto probed = answer_of(a_->daemon, {"remote", "probe"});
+  EXPECT_EQ(probed["works"], true) << probed;
+  store(*a_, chain_of(1, 4));
+  clear(*a_);
+  store(*a_, chain_of(2, 2));
+  auto counted = answer_of(a_->daemon, {"remote", "sweep", "--dry-run"});
+  EXPECT_EQ(counted["stale"], 4) << counted;
+  EXPECT_EQ(counted["current"], 2) << counted;
+  EXPECT_EQ(counted["removed"], 0) << counted;
+  EXPECT_GE(counted["stale_bytes"], 4 * object_bytes);
+  EXPECT_EQ(answer_of(a_->daemon, {"remote", "sweep"})["removed"], 4);
+  EXPECT_EQ(answer_of(a_->daemon, {"remote", "sweep"})["stale"], 0);
+  a_->leave_host(chain_of(2, 2));
+  EXPECT_EQ(a_->client->load_and_check(chain_of(2, 2)), 2U);
+}
+
+// ---- what is in the bucket ----
+
+TEST_F(RemoteBucket, HasOneValueForEachObjectUnderTheDigitsOfItsDigest) {
+  start();
+  auto chain = chain_of(1, 4);
+  store(*a_, chain);
+  auto names = values();
+  ASSERT_EQ(names.size(), 4U);
+  for (const digest& chunk : chain) {
+    const std::string hex = to_hex(chunk);
+    EXPECT_TRUE(std::ranges::any_of(names, [&](const std::string& name) {
+      return name.starts_with("terrace/" + hex.substr(0, 2) + "/t1/") &&
+             name.find(hex.substr(0, 16)) != std::string::npos;
+    })) << hex;
+  }
+  auto shown = answer_of(a_->daemon, {"remote", "status"})["remotes"].at(0);
+  EXPECT_EQ(shown["state"], "ready");
+  EXPECT_EQ(shown["server"], "TestStore");
+  EXPECT_EQ(shown["version"], "1.0");
+  EXPECT_EQ(shown["tells_changes"], false);
+  EXPECT_NE(shown["memory_refused"].get<std::string>().find("bucket"), std::string::npos) << shown;
+}
+
+TEST_F(RemoteBucket, AnObjectOfManyMebibytesIsFewValues) {
+  start_store();
+  const std::string door = file("door.sock");
+  a_ = machine(section() + resp_section(door));
+  std::string value(11 * mebibyte + 77, '\0');
+  for (size_t i = 0; i < value.size(); ++i)
+    value[i] = static_cast<char>(i * 31 + i / 251);
+  resp_client redis(door);
+  EXPECT_EQ(redis.call({"SET", "large", value}), "OK");
+  ASSERT_TRUE(eventually([&] { return a_->client->tier("remote").objects == 1; }));
+  EXPECT_EQ(values().size(), 2U);
+  occupy(*a_->client, 100, objects_in(remote_host_memory) - 1); // which leaves no room for it
+  EXPECT_EQ(leased_objects(*a_->client, 0), 0U);
+  auto found = redis.call({"GET", "large"});
+  EXPECT_EQ(found.size(), value.size()) << found.substr(0, 100);
+  EXPECT_TRUE(found == value);
+}
+
+TEST_F(RemoteBucket, AnOperatorsEvictionRemovesValues) {
+  start();
+  auto chain = chain_of(1, 4);
+  store(*a_, chain);
+  auto gone = (*a_->client)
+                  ->admin()
+                  .evict({.in = a_->client->space(), .what = client::prefix::of_digests(chain)}, patiently());
+  ASSERT_TRUE(gone) << gone.error().text;
+  EXPECT_TRUE(eventually([&] { return values().empty(); }));
+}
+
+TEST_F(RemoteBucket, WhatIsGoneIsAMiss) {
+  start_two();
+  auto chain = chain_of(1, 4);
+  store(*a_, chain);
+  ASSERT_TRUE(b_->finds_all(chain));
+  store_->tell("remove");
+  EXPECT_EQ(b_->client->load_and_check(chain), 0U);
+}
+
+TEST_F(RemoteBucket, WrongBytesAreNeverServed) {
+  start_two();
+  auto chain = chain_of(1, 4);
+  store(*a_, chain);
+  ASSERT_TRUE(b_->finds_all(chain));
+  store_->tell("change");
+  EXPECT_EQ(b_->client->load_and_check(chain), 0U);
+  EXPECT_NE(notice(*b_).find("were not as they were written"), std::string::npos) << notice(*b_);
+  EXPECT_TRUE(eventually([&] { return values().size() < 4; })) << "and are removed";
+}
+
+TEST_F(RemoteBucket, BytesThatChangeOnTheirWayAreAMiss) {
+  start_two();
+  auto chain = chain_of(1, 4);
+  store(*a_, chain);
+  ASSERT_TRUE(b_->finds_all(chain));
+  store_->fail("wrong", "GET", 100);
+  EXPECT_EQ(b_->client->load_and_check(chain), 0U);
+}
+
+// ---- conditions of writes ----
+
+TEST_F(RemoteBucket, AStoreThatIgnoresConditionsIsShared) {
+  start_store();
+  store_->fail("ignored", "PUT", 1'000);
+  a_ = machine(section());
+  b_ = machine(section());
+  store(*a_, chain_of(1, 2));
+  ASSERT_TRUE(b_->finds_all(chain_of(1, 2)));
+  EXPECT_EQ(b_->client->load_and_check(chain_of(1, 2)), 2U);
+}
+
+TEST_F(RemoteBucket, AStoreWithoutConditionsIsUsed) {
+  start_store();
+  store_->fail("status-501-NotImplemented", "PUT", 1);
+  a_ = machine(section());
+  store(*a_, chain_of(1, 2));
+  a_->leave_host(chain_of(1, 2));
+  EXPECT_EQ(a_->client->load_and_check(chain_of(1, 2)), 2U);
+}
+
+// ---- failures ----
+
+TEST_F(RemoteBucket, AConnectionThatEndsInAValueCostsThatValue) {
+  start_two();
+  auto chain = chain_of(1, 4);
+  store(*a_, chain);
+  ASSERT_TRUE(b_->finds_all(chain));
+  store_->fail("cut", "GET", 1);
+  EXPECT_LT(b_->client->load_and_check(chain), 4U);
+  EXPECT_TRUE(serves(*b_)) << reason(*b_);
+  EXPECT_NE(notice(*b_).find("interrupted"), std::string::npos) << notice(*b_);
+  EXPECT_TRUE(eventually([&] { return b_->client->load_and_check(chain) == 4; })) << "it is there still";
+}
+
+TEST_F(RemoteBucket, AStoreThatAsksForFewerRequestsStaysInService) {
+  start_two();
+  auto chain = chain_of(1, 4);
+  store(*a_, chain);
+  ASSERT_TRUE(b_->finds_all(chain));
+  store_->fail("status-503-SlowDown", "GET", 4);
+  EXPECT_LT(b_->client->load_and_check(chain), 4U);
+  EXPECT_TRUE(serves(*b_)) << reason(*b_);
+  EXPECT_NE(notice(*b_).find("fewer requests"), std::string::npos) << notice(*b_);
+  EXPECT_TRUE(eventually([&] { return b_->client->load_and_check(chain) == 4; }));
+}
+
+TEST_F(RemoteBucket, AStoreInTroubleIsLeftAndUsedAgain) {
+  start_two();
+  auto chain = chain_of(1, 8);
+  store(*a_, chain);
+  ASSERT_TRUE(b_->finds_all(chain));
+  store_->fail("status-500-InternalError", "ANY", 1'000'000);
+  EXPECT_EQ(b_->client->load_and_check(chain), 0U);
+  ASSERT_TRUE(eventually([&] {
+    b_->found(chain_of(9, 8)); // which asks for 8 objects
+    return !serves(*b_);
+  }));
+  EXPECT_TRUE(b_->daemon.await_log("an error of its own"));
+  store_->fail("status-500-InternalError", "ANY", 0);
+  b_->await_store();
+  EXPECT_TRUE(eventually([&] { return b_->client->load_and_check(chain) == 8; }));
+}
+
+TEST_F(RemoteBucket, AStoreThatDoesNotAnswerIsLeftAndUsedAgain) {
+  start_two();
+  auto chain = chain_of(1, 4);
+  store(*a_, chain);
+  ASSERT_TRUE(b_->finds_all(chain));
+  store_->fail("hang", "ANY", 1'000'000);
+  EXPECT_EQ(b_->client->load_and_check(chain), 0U) << "and the load ends";
+  EXPECT_NE(reason(*b_).find("it does not answer"), std::string::npos) << reason(*b_);
+  store_->fail("hang", "ANY", 0);
+  b_->await_store();
+  EXPECT_TRUE(eventually([&] { return b_->client->load_and_check(chain) == 4; }));
+}
+
+TEST_F(RemoteBucket, AStoreThatEndsConnectionsIsLeftAndUsedAgain) {
+  start();
+  store(*a_, chain_of(1, 2));
+  store_->fail("reset", "ANY", 1'000'000);
+  a_->client->store(chain_of(2, 8));
+  ASSERT_TRUE(eventually([&] { return !serves(*a_); }));
+  store_->fail("reset", "ANY", 0);
+  a_->await_store();
+  store(*a_, chain_of(3, 2));
+}
+
+TEST_F(RemoteBucket, WithoutAStoreTheDaemonServes) {
+  start_store();
+  const std::string with = section();
+  store_.reset();
+  remote_machine alone({.more = with});
+  EXPECT_TRUE(alone.daemon.await_log("it cannot be reached"));
+  EXPECT_EQ(alone.client->store(chain_of(1, 2)), 2U);
+  EXPECT_EQ(alone.client->load_and_check(chain_of(1, 2)), 2U);
+  auto probed = terrace(alone.daemon, {"remote", "probe"});
+  EXPECT_EQ(probed.exit_code, 1);
+  EXPECT_NE(probed.out.find("check that the server runs"), std::string::npos) << probed.out;
+  EXPECT_EQ(alone.daemon.terminate(), 0);
+}
+
+// ---- mistakes of a configuration ----
+
+TEST_F(RemoteBucket, AMissingBucketIsToldAndUsedOnceItIsThere) {
+  start_store();
+  store_->tell("bucket other");
+  remote_machine early({.more = section()});
+  EXPECT_TRUE(early.daemon.await_log("the bucket does not exist: create it"));
+  auto probed = terrace(early.daemon, {"remote", "probe"});
+  EXPECT_EQ(probed.exit_code, 1);
+  EXPECT_NE(probed.out.find("the bucket does not exist"), std::string::npos) << probed.out;
+  store_->tell(std::string("bucket ") + s3_process::bucket);
+  early.await_store();
+  store(early, chain_of(1, 2));
+}
+
+TEST_F(RemoteBucket, WrongKeysAreToldAndNewOnesUsed) {
+  start_store();
+  store_->tell("key AKTERRACE another");
+  remote_machine early({.more = section()});
+  EXPECT_TRUE(early.daemon.await_log("check the first line of password_file"));
+  EXPECT_FALSE(early.daemon.has_logged(s3_process::secret_key));
+  store_->tell("key AKOTHER another");
+  EXPECT_TRUE(early.daemon.await_log("check the second line of password_file"));
+  secret_file("keys", "another\nAKOTHER\n");
+  early.daemon.signal(SIGHUP);
+  early.await_store();
+  store(early, chain_of(1, 2));
+}
+
+TEST_F(RemoteBucket, KeysThatAreTakenBackWhileItServesAreTold) {
+  start();
+  store(*a_, chain_of(1, 2));
+  store_->tell("key AKOTHER another");
+  a_->client->store(chain_of(2, 2));
+  EXPECT_TRUE(a_->daemon.await_log("check the second line of password_file"));
+  ASSERT_TRUE(eventually([&] { return !serves(*a_); }));
+}
+
+TEST_F(RemoteBucket, AMissingRightIsTold) {
+  start_store();
+  store_->fail("status-403-AccessDenied", "PUT", 1'000'000);
+  a_ = machine(section());
+  a_->client->store(chain_of(1, 2));
+  ASSERT_TRUE(eventually([&] { return notice(*a_).find("PutObject") != std::string::npos; })) << notice(*a_);
+  auto probed = terrace(a_->daemon, {"remote", "probe"});
+  EXPECT_EQ(probed.exit_code, 1);
+  EXPECT_NE(probed.out.find("PutObject"), std::string::npos) << probed.out;
+}
+
+TEST_F(RemoteBucket, AFileWithoutTheAccessKeyIsRefused) {
+  start_store();
+  secret_file("keys", "secret\n");
+  write_file(file("daemon.toml"), section());
+  auto checked = test::run({test::program("TERRACED"), "--config", file("daemon.toml"), "--check"});
+  EXPECT_NE(checked.exit_code, 0);
+  EXPECT_NE((checked.out + checked.err).find("expected the access key in its second line"), std::string::npos)
+      << checked.out << checked.err;
+}
+
+// ---- TLS ----
+
+TEST_F(RemoteBucket, SpeaksTls) {
+  if (!test::certificate_authority::installed())
+    GTEST_SKIP() << "no openssl on this machine; install the package `openssl`";
+  test::certificate_authority authority(folder_.path());
+  auto server = authority.issue("server", "IP:127.0.0.1");
+  write_file(file("server.pem"), read_file(server.certificate) + read_file(server.key));
+  start_store({"--tls", file("server.pem")});
+  remote_machine stranger({.more = section("", "s3+tls://")});
+  EXPECT_TRUE(stranger.daemon.await_log("tls_ca_file"));
+  a_ = machine(section("tls_ca_file = \"" + authority.file() + "\"\n", "s3+tls://"));
+  store(*a_, chain_of(1, 4));
+  a_->leave_host(chain_of(1, 4));
+  EXPECT_EQ(a_->client->load_and_check(chain_of(1, 4)), 4U);
+  auto probed = answer_of(a_->daemon, {"remote", "probe"});
+  EXPECT_EQ(probed["works"], true) << probed;
+}
+
+} // namespace
+} // namespace terrace::e2e

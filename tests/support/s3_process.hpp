@@ -1,0 +1,47 @@
+// An S3 store for tests, ended at the end of its scope: a program of ours that verifies signatures and fails as it is told
+// (tests/support/s3_server), or moto's server.
+#pragma once
+
+#include "base/unique_fd.hpp"
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace terrace::test {
+
+class s3_process {
+ public:
+  static constexpr const char *bucket = "kv-cache", *access_key = "AKTERRACE",
+                              *secret_key = "secret/of+terrace:0123456789";
+
+  /// Returns once it serves. Throws if it does not start.
+  explicit s3_process(const std::vector<std::string>& options = {});
+  ~s3_process();
+  s3_process(const s3_process&) = delete;
+  s3_process& operator=(const s3_process&) = delete;
+
+  /// True if Python has moto.
+  static bool has_moto();
+
+  /// "127.0.0.1:PORT/BUCKET"
+  std::string place() const;
+  pid_t pid() const { return pid_; }
+
+  /// One of the commands of tests/support/s3_server; returns its answer.
+  std::string tell(const std::string& command);
+  /// The next `count` requests with this method (or ANY) fail so.
+  void fail(const std::string& how, const std::string& method, int count);
+
+ private:
+  std::string line();
+
+  unique_fd input_, output_;
+  std::string read_;
+  uint16_t port_ = 0;
+  pid_t pid_ = -1;
+};
+
+} // namespace terrace::test
