@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <sstream>
 
 namespace terrace::e2e {
 namespace {
