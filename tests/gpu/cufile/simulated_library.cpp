@@ -62,7 +62,7 @@ struct registered_buffer {
   std::byte* data = nullptr;
 };
 
-struct library {
+struct simulated_library {
   std::mutex mutex;
   bool open = false;
   bool compatibility = true; ///< like the real one without a configuration
@@ -70,8 +70,8 @@ struct library {
   std::map<uint64_t, registered_file> files;
   std::map<uint64_t, registered_buffer> buffers;
 
-  static library& get() {
-    static library one;
+  static simulated_library& get() {
+    static simulated_library one;
     return one;
   }
 };
@@ -92,7 +92,7 @@ ino_t inode_of(int fd) {
 SIM_EXPORT status cuFileSetParameterBool(bool_parameter parameter, bool value) {
   if (auto code = driver::get().enter("cuFileSetParameterBool"))
     return of_fault(code);
-  auto& l = library::get();
+  auto& l = simulated_library::get();
   std::lock_guard lock(l.mutex);
   if (l.open)
     return failed(op_error::driver_already_open);
@@ -111,7 +111,7 @@ SIM_EXPORT status cuFileGetVersion(int* version) {
 SIM_EXPORT status cuFileDriverOpen() {
   if (auto code = driver::get().enter("cuFileDriverOpen"))
     return of_fault(code);
-  auto& l = library::get();
+  auto& l = simulated_library::get();
   std::lock_guard lock(l.mutex);
   if (l.open)
     return failed(op_error::driver_already_open);
@@ -121,7 +121,7 @@ SIM_EXPORT status cuFileDriverOpen() {
 
 SIM_EXPORT status cuFileDriverClose() {
   driver::get().enter("cuFileDriverClose");
-  auto& l = library::get();
+  auto& l = simulated_library::get();
   std::lock_guard lock(l.mutex);
   if (!l.open)
     broken("cuFileDriverClose: twice");
@@ -135,7 +135,7 @@ SIM_EXPORT status cuFileDriverClose() {
 SIM_EXPORT status cuFileDriverGetProperties(driver_properties* properties) {
   if (auto code = driver::get().enter("cuFileDriverGetProperties"))
     return of_fault(code);
-  auto& l = library::get();
+  auto& l = simulated_library::get();
   std::lock_guard lock(l.mutex);
   if (!l.open)
     return failed(op_error::driver_not_initialized);
@@ -150,7 +150,7 @@ SIM_EXPORT status cuFileDriverGetProperties(driver_properties* properties) {
 SIM_EXPORT status cuFileHandleRegister(file_handle* handle, file_descriptor* descriptor) {
   if (auto code = driver::get().enter("cuFileHandleRegister"))
     return of_fault(code);
-  auto& l = library::get();
+  auto& l = simulated_library::get();
   std::lock_guard lock(l.mutex);
   if (!l.open)
     return failed(op_error::driver_not_initialized);
@@ -173,7 +173,7 @@ SIM_EXPORT status cuFileHandleRegister(file_handle* handle, file_descriptor* des
 
 SIM_EXPORT void cuFileHandleDeregister(file_handle handle) {
   driver::get().enter("cuFileHandleDeregister");
-  auto& l = library::get();
+  auto& l = simulated_library::get();
   std::lock_guard lock(l.mutex);
   auto file = l.files.find(reinterpret_cast<uint64_t>(handle));
   if (file == l.files.end()) {
@@ -188,7 +188,7 @@ SIM_EXPORT void cuFileHandleDeregister(file_handle handle) {
 SIM_EXPORT status cuFileBufRegister(const void* address, size_t bytes, int flags) {
   if (auto code = driver::get().enter("cuFileBufRegister"))
     return of_fault(code);
-  auto& l = library::get();
+  auto& l = simulated_library::get();
   std::lock_guard lock(l.mutex);
   if (!l.open)
     return failed(op_error::driver_not_initialized);
@@ -206,7 +206,7 @@ SIM_EXPORT status cuFileBufRegister(const void* address, size_t bytes, int flags
 
 SIM_EXPORT status cuFileBufDeregister(const void* address) {
   driver::get().enter("cuFileBufDeregister");
-  auto& l = library::get();
+  auto& l = simulated_library::get();
   std::lock_guard lock(l.mutex);
   auto base = reinterpret_cast<uint64_t>(address);
   if (l.buffers.erase(base) == 0) {
@@ -229,7 +229,7 @@ SIM_EXPORT ssize_t cuFileRead(file_handle handle, void* address, size_t bytes, o
   int fd = -1;
   std::byte* to = nullptr;
   {
-    auto& l = library::get();
+    auto& l = simulated_library::get();
     std::lock_guard lock(l.mutex);
     auto file = l.files.find(reinterpret_cast<uint64_t>(handle));
     auto buffer = l.buffers.find(reinterpret_cast<uint64_t>(address));
