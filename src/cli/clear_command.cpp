@@ -74,8 +74,10 @@ namespace {
 class evict_command final : public command {
  public:
   void declare(CLI::App& app) override {
-    app.add_option("--tier", tier_, "Remove from this tier only")
-        ->check(CLI::IsMember({"gpu", "host", "disk"}));
+    std::vector<std::string> names;
+    for (tier_kind tier : all_tiers)
+      names.emplace_back(to_string(tier));
+    app.add_option("--tier", tier_, "Remove from this tier only")->check(CLI::IsMember(names));
     prompt_.declare(app);
     daemon_.declare(app);
   }

@@ -22,6 +22,11 @@ bool epoch_token::was_read(std::string_view text, time_point now) {
     owes_ = true;
     return false;
   }
+  // A store that knows no conditions let a machine that had found none replace the token of the clear.
+  if (std::exchange(confirms_, false) && (*read & 1) == 0) {
+    owes_ = true;
+    return false;
+  }
   known_ = true;
   since_ = now;
   const uint64_t former = value_;
@@ -31,6 +36,7 @@ bool epoch_token::was_read(std::string_view text, time_point now) {
 
 void epoch_token::was_cleared() {
   owes_ = absent_ = known_ = false;
+  confirms_ = true;
   becomes(writing_);
 }
 

@@ -51,7 +51,10 @@ class epoch_token {
   /// Returns true if another machine has cleared: the tiers of this one are to be cleared before the token is used.
   /// A text that is no token is replaced, and so is a token from before a clear.
   bool was_read(std::string_view text, time_point now);
-  void was_absent() { absent_ = true; }
+  void was_absent() {
+    absent_ = true;
+    confirms_ = false;
+  }
   void was_made() { absent_ = false; } ///< by this machine or another one: it is read next
   void
   was_cleared(); ///< by this machine: it is read next, because a store tells of keys that were read alone
@@ -72,6 +75,7 @@ class epoch_token {
   std::array<uint64_t, 8> former_{};  ///< the last values before this one; 0: none
   std::array<uint64_t, 8> cleared_{}; ///< the last values before a clear; 0: none
   bool known_ = false, absent_ = false, owes_ = false;
+  bool confirms_ = false; ///< this machine has cleared, and what it reads next shows whether that held
   time_point since_{};
 };
 

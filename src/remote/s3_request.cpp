@@ -84,6 +84,7 @@ bool is_part_number(std::string_view text) {
 
 constexpr size_t parts_before_digest = 4; // t1, space, epoch, and pool and rank
 constexpr size_t spread_digits = 2;
+constexpr std::string_view values = "t1/";
 
 } // namespace
 
@@ -91,9 +92,11 @@ std::string bucket_name_of(std::string_view key) {
   const auto open = key.find('{'), close = key.find('}');
   if (open == std::string_view::npos || close == std::string_view::npos || close <= open + spread_digits)
     return std::string(key);
-  const auto begin = begin_of_last(key.substr(0, open), parts_before_digest + 1); // the last one is empty
-  if (begin == std::string_view::npos)
+  // The prefix need not end in '/'.
+  const auto space = begin_of_last(key.substr(0, open), parts_before_digest); // the last one is empty
+  if (space == std::string_view::npos || !key.substr(0, space).ends_with(values))
     return std::string(key);
+  const size_t begin = space - values.size();
   const auto digest = key.substr(open + 1, close - open - 1);
   std::string name(key.substr(0, begin));
   name.append(digest.substr(0, spread_digits)).append(1, '/').append(key.substr(begin, open - begin));
@@ -106,9 +109,10 @@ std::string key_of_bucket_name(std::string_view name) {
   const auto whole = has_part ? name.substr(0, last) : name;
   const auto digest = begin_of_last(whole, 1);
   const auto begin = begin_of_last(whole, parts_before_digest + 1);
-  const auto spread = begin_of_last(whole, parts_before_digest + 2);
-  if (spread == std::string_view::npos || !whole.substr(begin).starts_with("t1/") ||
-      begin - spread != spread_digits + 1 || !is_hex_digit(whole[spread]) ||
+  if (begin == std::string_view::npos || begin < spread_digits + 1 || whole[begin - 1] != '/')
+    return std::string(name);
+  const size_t spread = begin - spread_digits - 1;
+  if (!whole.substr(begin).starts_with(values) || !is_hex_digit(whole[spread]) ||
       !is_hex_digit(whole[spread + 1]) ||
       whole.substr(digest, spread_digits) != whole.substr(spread, spread_digits))
     return std::string(name);
@@ -120,7 +124,14 @@ std::string key_of_bucket_name(std::string_view name) {
 // ---- requests ----
 
 std::string s3_path(const store_address& bucket, std::string_view name) {
-  return "/" + bucket.bucket + (name.empty() ? "" : "/") + std::string(name);
+  std::string path = "/" + bucket.bucket;
+  for (size_t begin = 0;
+       !name.empty() && begin <= name.size();) { // others may have put any name below the prefix
+    const auto end = std::min(name.find('/', begin), name.size());
+    path.append(1, '/').append(escaped(name.substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  return path;
 }
 
 std::string s3_list_query(std::string_view prefix, size_t count, std::string_view after) {
@@ -168,6 +179,7 @@ std::vector<std::string> s3_headers(const store_address& bucket, const s3_reques
   whole.headers.emplace_back("x-amz-content-sha256", unsigned_payload);
   whole.headers.emplace_back("x-amz-date", time_text(now));
   std::ranges::sort(whole.headers);
+  lines.push_back("Host: " + bucket.host); // libcurl may write an address in another way than it is signed
   lines.push_back("x-amz-content-sha256: " + std::string(unsigned_payload));
   lines.push_back("x-amz-date: " + time_text(now));
   lines.push_back("Authorization: " + s3_authorization(whole, login, bucket.region, unsigned_payload, now));

@@ -96,6 +96,33 @@ TEST(EpochToken, AnOwnClearGoesFirst) {
   EXPECT_EQ(token.value(), 7U);
 }
 
+TEST(EpochToken, AnOwnClearThatAnotherMachinesFirstTokenReplacedIsMadeAgain) {
+  auto token = knows(8);
+  token.owe_clear();
+  token.written(6);
+  token.was_cleared();
+  EXPECT_FALSE(token.was_read(epoch_text(20), now))
+      << "the other one had found no token, and the store knows no conditions";
+  EXPECT_EQ(token.next(), step::clear);
+  token.written(12);
+  token.was_cleared();
+  EXPECT_TRUE(token.was_read(epoch_text(15), now)) << "another machine has cleared as well";
+  EXPECT_TRUE(token.usable(now, true));
+}
+
+TEST(EpochToken, AStoreThatHasLostTheTokenOfAClearGetsAnother) {
+  auto token = knows(8);
+  token.owe_clear();
+  token.written(6);
+  token.was_cleared();
+  token.was_absent();
+  EXPECT_EQ(token.next(), step::make);
+  token.written(20);
+  token.was_made();
+  EXPECT_FALSE(token.was_read(epoch_text(22), now));
+  EXPECT_TRUE(token.usable(now, true));
+}
+
 TEST(EpochToken, AStoreThatGoesBackBehindAClearIsClearedAgain) {
   auto own = knows(8);
   own.owe_clear();

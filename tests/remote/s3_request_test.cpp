@@ -27,11 +27,13 @@ TEST(BucketNames, HaveTwoDigitsOfTheDigestBehindThePrefix) {
 }
 
 TEST(BucketNames, BecomeTheKeysAgain) {
-  for (const char* prefix : {"terrace/", "", "a/ab/t1/"}) {
+  for (const char* prefix : {"terrace/", "", "a/ab/t1/", "terrace", "team/kv"}) {
     const auto names = realm::make(prefix, s3_key_bytes(1)).value();
     for (uint32_t part : {0U, 1U, 12U}) {
       const auto key = names.key_of(s3_identity(), part);
       EXPECT_EQ(key_of_bucket_name(bucket_name_of(key)), key);
+      EXPECT_TRUE(bucket_name_of(key).starts_with(prefix)) << "rights and rules are given by it";
+      EXPECT_NE(bucket_name_of(key), key);
     }
     for (const std::string& other :
          {names.epoch_key_of_all(), names.epoch_key_of(realm_space{}), std::string(prefix) + "probe/1",
@@ -106,15 +108,23 @@ TEST(S3Requests, SignWhatTheySend) {
   const auto bucket = s3_bucket_at("s3+tls://s3.example/kv-cache?region=eu-central-1");
   const s3_request put{.method = "PUT", .path = "/kv-cache/x", .headers = {{"if-none-match", "*"}}};
   const auto lines = s3_headers(bucket, put, amazons_example, s3_at);
-  ASSERT_EQ(lines.size(), 4U);
+  ASSERT_EQ(lines.size(), 5U);
   EXPECT_EQ(lines[0], "if-none-match: *");
-  EXPECT_EQ(lines[1], "x-amz-content-sha256: UNSIGNED-PAYLOAD");
-  EXPECT_EQ(lines[2], "x-amz-date: 20130524T000000Z");
-  EXPECT_TRUE(lines[3].starts_with("Authorization: AWS4-HMAC-SHA256 Credential=AKIAIOSFODNN7EXAMPLE/20130524/"
+  EXPECT_EQ(lines[1], "Host: s3.example");
+  EXPECT_EQ(lines[2], "x-amz-content-sha256: UNSIGNED-PAYLOAD");
+  EXPECT_EQ(lines[3], "x-amz-date: 20130524T000000Z");
+  EXPECT_TRUE(lines[4].starts_with("Authorization: AWS4-HMAC-SHA256 Credential=AKIAIOSFODNN7EXAMPLE/20130524/"
                                    "eu-central-1/s3/aws4_request,SignedHeaders=host;if-none-match;"
                                    "x-amz-content-sha256;x-amz-date,Signature="))
-      << lines[3];
-  EXPECT_EQ(lines[3].find(amazons_example.password), std::string::npos);
+      << lines[4];
+  EXPECT_EQ(lines[4].find(amazons_example.password), std::string::npos);
+}
+
+TEST(S3Requests, EscapeNamesThatOthersHaveGiven) {
+  const auto bucket = s3_bucket_at("s3://10.0.0.7:9000/kv-cache");
+  EXPECT_EQ(s3_path(bucket, ""), "/kv-cache");
+  EXPECT_EQ(s3_path(bucket, "t1/a~b/c-d_e.f"), "/kv-cache/t1/a~b/c-d_e.f");
+  EXPECT_EQ(s3_path(bucket, "t1/x?y=1#z/%41 b/"), "/kv-cache/t1/x%3Fy%3D1%23z/%2541%20b/");
 }
 
 TEST(S3Requests, AreAnonymousWithoutAKey) {

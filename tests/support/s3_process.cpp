@@ -9,6 +9,7 @@
 #include <array>
 #include <csignal>
 #include <stdexcept>
+#include <utility>
 
 namespace terrace::test {
 
@@ -43,9 +44,13 @@ s3_process::s3_process(const std::vector<std::string>& options) {
   port_ = static_cast<uint16_t>(std::stoul(said.substr(sizeof "port")));
 }
 
-s3_process::~s3_process() {
+s3_process::~s3_process() { kill(); }
+
+void s3_process::kill() {
+  if (pid_ < 0)
+    return;
   ::kill(pid_, SIGKILL);
-  reap(pid_);
+  reap(std::exchange(pid_, -1));
 }
 
 std::string s3_process::place() const { return "127.0.0.1:" + std::to_string(port_) + "/" + bucket; }

@@ -29,6 +29,8 @@ class s3_process {
   /// "127.0.0.1:PORT/BUCKET"
   std::string place() const;
   pid_t pid() const { return pid_; }
+  /// Nobody listens at its port from now on.
+  void kill();
 
   /// One of the commands of tests/support/s3_server; returns its answer.
   std::string tell(const std::string& command);

@@ -141,6 +141,8 @@ task<bool> remote_store::learn(token_state& of, space_state_ptr space) {
     if (!reply->said)
       co_return false;
     if (reply->said->result == command_result::refused) {
+      if (next == epoch_token::step::make)
+        of.token.was_made(); // others may have made one since, or cleared: it is read first
       other = redirected(*at, *reply->said, hops++);
       asking = other != nullptr && reply->said->redirected->once;
       if (other != nullptr)

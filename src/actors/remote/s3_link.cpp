@@ -267,16 +267,17 @@ class s3_link final : public store_link, public remote::store_commands {
 
   // ---- what libcurl asks of us ----
 
-  static int on_socket(CURL*, curl_socket_t socket, int what, void* link, void*) {
-    static_cast<s3_link*>(link)->set_events(socket, what);
-    return 0;
+  // An exception cannot pass libcurl: without memory the program ends.
+
+  static int on_socket(CURL*, curl_socket_t socket, int what, void* link, void*) noexcept {
+    return static_cast<s3_link*>(link)->set_events(socket, what) ? 0 : -1;
   }
-  static int on_timer(CURLM*, long milliseconds, void* link) {
+  static int on_timer(CURLM*, long milliseconds, void* link) noexcept {
     auto& due = static_cast<s3_link*>(link)->due_;
     due = milliseconds < 0 ? std::nullopt : std::optional(s3_now() + std::chrono::milliseconds(milliseconds));
     return 0;
   }
-  static size_t on_header(char* bytes, size_t one, size_t count, void* of) {
+  static size_t on_header(char* bytes, size_t one, size_t count, void* of) noexcept {
     auto& [link, transfer] = *static_cast<context*>(of);
     const std::string_view line(bytes, one * count);
     link->reached_ = true;
@@ -288,15 +289,13 @@ class s3_link final : public store_link, public remote::store_commands {
       link->set_server(line.substr(server_header.size()));
     return line.size();
   }
-  static size_t on_body(char* bytes, size_t one, size_t count, void* of) {
+  static size_t on_body(char* bytes, size_t one, size_t count, void* of) noexcept {
     auto& [link, transfer] = *static_cast<context*>(of);
     ++link->heard_;
     return take_body(*transfer, {bytes, one * count}) ? one * count : 0;
   }
-  static size_t on_send(char* into, size_t one, size_t count, void* of) {
-    auto& [link, transfer] = *static_cast<context*>(of);
-    ++link->heard_;
-    return give(*transfer, into, one * count);
+  static size_t on_send(char* into, size_t one, size_t count, void* of) noexcept {
+    return give(*static_cast<context*>(of)->transfer, into, one * count);
   }
   static int on_seek(void* of, curl_off_t offset, int origin) {
     if (origin != SEEK_SET || offset < 0)
@@ -371,21 +370,26 @@ class s3_link final : public store_link, public remote::store_commands {
   }
 
   /// libcurl may close a socket that the ring still polls, so the ring gets a descriptor of its own.
-  void set_events(curl_socket_t socket, int what) {
+  bool set_events(curl_socket_t socket, int what) {
     auto known = sockets_.find(socket);
     if (known != sockets_.end() && known->second.sequence != 0)
       call_.cancel(known->second.id);
     if (what == CURL_POLL_REMOVE) {
       if (known != sockets_.end())
         sockets_.erase(known);
-      return;
+      return true;
     }
     watched_socket& watched = sockets_[socket];
     if (!watched.own)
       watched.own = std::make_shared<unique_fd>(::fcntl(socket, F_DUPFD_CLOEXEC, 0));
+    if (watched.own->get() < 0) { // no descriptor is left
+      sockets_.erase(socket);
+      return false;
+    }
     watched.events =
         ((what & CURL_POLL_IN) != 0 ? POLLIN : 0U) | ((what & CURL_POLL_OUT) != 0 ? POLLOUT : 0U);
     watch(socket, watched);
+    return true;
   }
 
   void watch(curl_socket_t socket, watched_socket& watched) {
@@ -536,17 +540,20 @@ class s3_link final : public store_link, public remote::store_commands {
       all.push_back(std::move(one));
     }
     for (const ended& one : all)
-      if (phase_ != phase::ending)
+      if (lives())
         finish(one.of, one.how, one.status, one.length);
-    while (phase_ != phase::ending && !told_.empty()) {
+    while (lives() && !told_.empty()) {
       auto next = std::move(told_.front());
       told_.pop_front();
       tell(next);
     }
   }
 
+  /// False: it has ended. Who was told of a failure may also have forgotten it, if the ring had nothing of it.
+  bool lives() const { return phase_ == phase::greeting || phase_ == phase::ready; }
+
   void fail(const std::string& why) {
-    if (phase_ != phase::ending)
+    if (lives())
       call_.failed(why);
   }
 
@@ -567,9 +574,10 @@ class s3_link final : public store_link, public remote::store_commands {
       refused_ = verdict.ends;
       return fail(verdict.why.text);
     }
-    if (of->what == s3_transfer::kind::make && status == 501) { // it knows no conditions
-      of->request.headers.clear();
+    if (of->what == s3_transfer::kind::make && status == 501 && !of->request.headers.empty()) {
+      of->request.headers.clear(); // it may know no conditions
       of->body.clear();
+      of->too_long = false;
       waiting_.push_front(of);
       return;
     }
@@ -655,7 +663,7 @@ class s3_link final : public store_link, public remote::store_commands {
       --unfinished_;
       return call_.finished(of->result);
     }
-    while (phase_ != phase::ending && !ordered_.empty() && ordered_.front()->over) {
+    while (lives() && !ordered_.empty() && ordered_.front()->over) {
       auto next = std::move(ordered_.front());
       ordered_.pop_front();
       --unfinished_;

@@ -101,6 +101,7 @@ class S3Link : public ::testing::Test {
                           .failed =
                               [this](const std::string& why) {
                                 failure_ = why;
+                                ++failures_;
                                 link_->end();
                               },
                           .turned = [this] { link_->pump(nullptr); }});
@@ -148,7 +149,7 @@ class S3Link : public ::testing::Test {
   std::unique_ptr<store_link> link_;
   std::deque<finished_command> told_;
   std::string failure_;
-  int times_ready_ = 0;
+  int times_ready_ = 0, failures_ = 0;
 };
 
 std::span<std::byte> bytes_in(std::string& text) { return std::as_writable_bytes(std::span(text)); }
@@ -230,6 +231,23 @@ TEST_F(S3Link, WritesWhereNothingIs) {
   store_.fail("status-501-NotImplemented", "PUT", 1);
   server().write_text_if_absent(0, "token", "third");
   EXPECT_EQ(result(), done) << "without the condition";
+  store_.fail("status-501-NotImplemented", "PUT", 5);
+  server().write_text_if_absent(0, "token", "fourth");
+  EXPECT_EQ(result(), refused) << "it knows no writes at all";
+  store_.fail("status-501-NotImplemented", "PUT", 0);
+}
+
+TEST_F(S3Link, TellsOfItsEndOnceIfManyRequestsFail) {
+  connect();
+  store_.kill();
+  for (uint64_t i = 1; i <= 8; ++i)
+    server().exists(i, "x");
+  while (failure_.empty()) {
+    link_->pump(nullptr);
+    turn();
+  }
+  end();
+  EXPECT_EQ(failures_, 1);
 }
 
 TEST_F(S3Link, ListsPagesOfKeys) {
