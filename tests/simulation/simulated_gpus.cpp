@@ -210,7 +210,11 @@ void simulated_gpu::kill() {
     return;
   signal = SIGKILL;
   daemon_heap::pause not_its_own;
-  events.after(takes(), [link = link] { caf::anon_send_exit(link, caf::exit_reason::kill); });
+  // The daemon may have ended by then, with all its actors.
+  events.after(takes(), [link = caf::actor_cast<caf::actor_addr>(link)] {
+    if (auto process = caf::actor_cast<caf::actor>(link))
+      caf::anon_send_exit(process, caf::exit_reason::kill);
+  });
 }
 
 simulated_gpus::simulated_gpus(scheduler& events, uint64_t seed, const gpu_habits& habits)

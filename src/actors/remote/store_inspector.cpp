@@ -431,7 +431,7 @@ class store_inspector {
       co_return;
     for (auto [of, key] : stale)
       ask(
-          *of, [&](remote::store_commands& server) { server.erase(0, *key); }, refusals());
+          *of, [name = *key](remote::store_commands& server) { server.erase(0, name); }, refusals());
     co_await replies();
   }
 
