@@ -402,7 +402,7 @@ void daemon_run::check_gpu(const wire::StatusAnswer& told) {
 void daemon_run::check_empty(uint32_t group) {
   constexpr uint64_t small_memory = 2 * mebibyte; // which is filled in no time
   say("an operator looks at group " + std::to_string(group));
-  auto until = events_.now() + std::chrono::minutes(5);
+  auto until = events_.now() + std::chrono::hours(1);
   operator_client by(world_.sockets[group], [&] {
     simulated_sockets::touch();
     look_at_sockets();
