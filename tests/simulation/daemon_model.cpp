@@ -142,6 +142,12 @@ uint64_t daemon_model::keeps(std::span<const named_object> objects, uint64_t ask
   return number;
 }
 
+void daemon_model::is_damaged(const named_object& object) {
+  there_.erase(object);
+  for (auto& [number, objects] : kept_)
+    objects.erase(object);
+}
+
 daemon_model::version daemon_model::check(const named_object& object, std::span<const std::byte> bytes,
                                           uint64_t asked) {
   ++checked_;
@@ -183,7 +189,7 @@ void daemon_model::found(size_t count, const expectation& expected) {
     return;
   size_t must = 0; // who kept it when it was asked for has kept it since
   while (must < expected.because.size() &&
-         (expected.because[must] == 0 || kept_.contains(expected.because[must])))
+         (expected.because[must] == 0 || is_kept(expected.because[must], expected.objects[must])))
     ++must;
   if (count < must)
     broke("a lookup found " + std::to_string(count) + " objects where " + std::to_string(must) +

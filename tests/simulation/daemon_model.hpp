@@ -68,6 +68,9 @@ class daemon_model {
 
   // ---- what must hold ----
 
+  /// A client was told that bytes of the object on disk are wrong, as a crash in the middle of a write leaves them: nobody keeps it.
+  void is_damaged(const named_object& object);
+
   /// Bytes that a request of the time `asked` returned for the object. Returns their version.
   version check(const named_object& object, std::span<const std::byte> bytes, uint64_t asked);
   struct promises {
@@ -104,6 +107,11 @@ class daemon_model {
     uint64_t dead_at = 0; ///< 0: it may be there
     bool cleared = false; ///< it is dead for ever; otherwise a crash may bring it back
   };
+
+  bool is_kept(uint64_t number, const named_object& object) const {
+    auto kept = kept_.find(number);
+    return kept != kept_.end() && kept->second.contains(object);
+  }
 
   uint64_t now_ = 0;
   std::vector<written> written_; ///< by version - 1

@@ -202,6 +202,9 @@ void simulated_client::load(bool leased) {
         size_t count = table ? (*table)->delivered_chunks() * world_.pools.size() : 0;
         if (table && (*table)->missing() != nullptr && (*table)->missing()->damaged() && world_.sound)
           world_.model.broke("a load finds a damaged object, although no device fails");
+        if (table && (*table)->missing() != nullptr && (*table)->missing()->damaged())
+          for (size_t i = count; i < std::min(count + world_.pools.size(), objects.size()); ++i)
+            world_.model.is_damaged(objects[i]);
         if (count > objects.size())
           world_.model.broke("a load delivered more than was asked for");
         for (size_t i = 0; i < std::min(count, objects.size()); ++i)
