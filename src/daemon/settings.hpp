@@ -124,7 +124,7 @@ struct connection_options {
   uint64_t session_bytes_group() const { return group_bytes / 4; } ///< of the sessions of a trust group
   uint64_t prompt_bytes() const { return group_bytes / 4; } ///< of the logits of a trust group's prompts
   uint64_t prompts_max() const { return group_bytes / (4 * mebibyte); }
-  /// Of the known tokens of a trust group. 0: the group remembers none.
+  /// Returns the bound of a trust group's known tokens. 0: the group remembers none.
   uint64_t memo_bytes() const;
   uint64_t sessions_max() const { return group_bytes / (32 * kibibyte); } ///< that a connection owns
   uint64_t sessions_group_max() const { return 4 * sessions_max(); }

@@ -33,7 +33,7 @@ std::vector<option_problem> machine_problems(const settings& with, const std::st
 result<std::string> read_password(const std::string& file, const std::string& option);
 /// The same of a `[[remote]]`, and the user in the second line, if there is one.
 result<remote::store_login> read_login(const std::string& file, const std::string& option);
-/// The same; for a bucket, the user must be there.
+/// Reads a login; a bucket needs a user as well.
 result<remote::store_login> login_of(const remote_options& remote, const std::string& file,
                                      const std::string& option);
 /// Error: what is wrong with a file that `metrics.tls_file` names.

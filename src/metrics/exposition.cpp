@@ -89,7 +89,7 @@ void collect_process(double started, sample_sink& sink) {
                seconds(used.ru_utime) + seconds(used.ru_stime));
   const auto page_bytes = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
   uint64_t virtual_pages = 0, resident_pages = 0;
-  // What cannot be read, as without a free descriptor, is left out.
+  // The series are left out if the file cannot be read, as without a free descriptor.
   if (std::ifstream("/proc/self/statm") >> virtual_pages >> resident_pages) {
     sink.gauge("process_virtual_memory_bytes", "Virtual memory of the process.", {},
                static_cast<double>(virtual_pages * page_bytes));

@@ -1,5 +1,5 @@
 // How a bucket is asked: the names of values in it, requests with their signature, and what answers mean. Pure; who moves the bytes is
-// actors/remote/s3_link.hpp.
+// actors/remote/s3_link.cpp.
 //
 // Values have other names there than in a server with commands: <prefix><two digits of the digest>/t1/..., without the braces of the
 // digest. Stores divide a bucket by the begins of names, so two digits early spread the load; the prefix stays first, so that rights

@@ -29,7 +29,7 @@ std::shared_ptr<token_hasher> hasher_for(const client_space& opened, size_t toke
   return std::shared_ptr<token_hasher>(make_token_hasher(opened.space->spec));
 }
 
-/// Of the first tier, which is host memory.
+/// Returns what has left the first tier, which is host memory.
 departure_counts host_departures(const connected_client& client) {
   return client.group().tiers().front().index->table().departures();
 }

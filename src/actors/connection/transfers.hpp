@@ -1,4 +1,4 @@
-// What verbs need that take a prompt or move objects: its chunks, the objects and runs of a transfer, the jobs that move them, and
+// Verbs that take a prompt or move objects find here what they need: its chunks, the objects and runs of a transfer, the jobs that move them, and
 // whom their access concerns.
 #pragma once
 
@@ -34,7 +34,7 @@ struct turn_prefix {
   hashed_turn turn;
 };
 
-/// What a verb wants of a session's prompt.
+/// A verb says with it what it wants of a session's prompt.
 struct turn_parts {
   bool tail = false; ///< the tokens after the last whole chunk are a chunk, too
   bool rest =
@@ -47,7 +47,7 @@ session_id to_session_id(const flatbuffers::Vector<uint8_t>* bytes);
 /// tokens.
 task<chunk_prefix> prompt_chunks(client_request& request, const client_space& opened,
                                  const wire::Prefix& prefix, bool leading = false);
-/// The same for what is about to be stored or saved, see `client_request::tail`.
+/// Resolves the chunks that are about to be stored or saved, see `client_request::tail`.
 task<chunk_prefix> stored_chunks(client_request& request, const client_space& opened,
                                  const wire::Prefix& prefix);
 /// A turn of a session: its tokens up to a base, and those that were sent. `prefix` names a session.

@@ -121,7 +121,7 @@ class remote_store {
   static constexpr size_t first_slice_of_bucket = 8;
   /// A store with slow round trips, for which lookups get more time, gets more as well.
   static constexpr std::chrono::milliseconds patience_min{150}, patience_for_writes{2'000};
-  /// Of each request to a bucket: a store of files and gateways takes its time.
+  /// Each request to a bucket may take so long, because its store consists of files and gateways.
   static constexpr std::chrono::milliseconds patience_of_bucket{2'000}, patience_of_bucket_for_writes{10'000};
   /// Nodes of a cluster are asked for its slots no more often.
   static constexpr std::chrono::milliseconds between_maps{100};

@@ -4,10 +4,6 @@
 
 #include <cassert>
 
-#if TERRACE_WITH_CURL
-#include "actors/remote/s3_link.hpp"
-#endif
-
 namespace terrace::actors {
 
 std::unique_ptr<store_link> make_link(const remote::store_address& address, store_link::callbacks call) {

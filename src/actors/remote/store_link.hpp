@@ -69,6 +69,9 @@ class store_link {
   callbacks call_;
 };
 
+/// The link to a bucket (s3_link.cpp). Precondition: remote::knows_buckets().
+std::unique_ptr<store_link> make_s3_link(store_link::callbacks call);
+
 std::unique_ptr<store_link> make_link(const remote::store_address& address, store_link::callbacks call);
 
 } // namespace terrace::actors

@@ -176,7 +176,7 @@ std::string valkey_link::explained(const error& why) const {
                   : why.text;
 }
 
-/// What an end or a silence before the server has let us in may mean.
+/// Says what an end or a silence may mean before the server has let us in.
 const char* valkey_link::hint() const {
   if (phase_ != phase::greeting || at_path_)
     return "";
@@ -240,7 +240,7 @@ void valkey_link::on_sent(int32_t bytes) {
     out_->sent += static_cast<size_t>(std::max(bytes, 0));
   else
     server_->outgoing().sent(static_cast<uint64_t>(std::max(bytes, 0)));
-  // What the kernel has taken to the end, the server may not have seen.
+  // The server may not have seen what the kernel has taken to the end.
   if (bytes > 0 && (!server_->outgoing().empty() || (tls_ && out_->sent < out_->encrypted.size())))
     silence_.heard(link_now());
   call_.turned();

@@ -15,8 +15,8 @@ namespace terrace::actors {
 // TRANSFER (load): reads objects into host memory and copies them into a region. One actor per request; its
 // connection reuses it.
 //
-// It works in windows: hold what is in host memory; read what only lower tiers have into reserved space and
-// publish it; copy. While it waits for memory it holds none, so two loads cannot wait for each other. It
+// A load works in windows: it holds what is in host memory, reads what only lower tiers have into reserved space,
+// publishes it, and copies. While it waits for memory it holds none, so two loads cannot wait for each other. It
 // always delivers whole chunks, starting with the first: under a lease everything that the lease holds,
 // unless a tier lost it, or an error.
 //

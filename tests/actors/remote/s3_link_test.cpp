@@ -1,5 +1,5 @@
 // The link to a bucket against a store of ours that fails as it is told, with a poll loop in place of the ring.
-#include "actors/remote/s3_link.hpp"
+#include "actors/remote/store_link.hpp"
 #include "tests/support/s3_process.hpp"
 
 #include <gtest/gtest.h>
