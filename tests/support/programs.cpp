@@ -36,26 +36,32 @@ int reap(int pid) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+int start_program(const std::vector<std::string>& words, const std::function<void()>& before) {
+  const pid_t pid = ::fork();
+  if (pid != 0)
+    return pid;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  before();
+  std::vector<char*> arguments;
+  for (const std::string& word : words)
+    arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  ::execvp(arguments[0], arguments.data());
+  ::_exit(127);
+}
+
 ended_program run(const std::vector<std::string>& words, const std::string& input,
                   const std::function<void()>& before) {
   // Files hold any amount of output while nobody reads.
   temporary_folder folder;
   write_file(folder / "in", input);
-  pid_t pid = ::fork();
-  if (pid == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const int pid = start_program(words, [&] {
     ::dup2(::open((folder / "in").c_str(), O_RDONLY), STDIN_FILENO);
     ::dup2(::open((folder / "out").c_str(), O_WRONLY | O_CREAT, 0600), STDOUT_FILENO);
     ::dup2(::open((folder / "err").c_str(), O_WRONLY | O_CREAT, 0600), STDERR_FILENO);
-    std::vector<char*> arguments;
-    for (const std::string& word : words)
-      arguments.push_back(const_cast<char*>(word.c_str()));
-    arguments.push_back(nullptr);
     if (before)
       before();
-    ::execvp(arguments[0], arguments.data());
-    ::_exit(127);
-  }
+  });
   ended_program ended;
   ended.exit_code = reap(pid);
   ended.out = read_file(folder / "out");

@@ -30,6 +30,10 @@ struct ended_program {
 ended_program run(const std::vector<std::string>& words, const std::string& input = {},
                   const std::function<void()>& before = {});
 
+/// Starts a program and returns its number; it ends with this one at the latest. `words` and `before` as in `run`: `before` opens or
+/// duplicates the program's descriptors.
+int start_program(const std::vector<std::string>& words, const std::function<void()>& before);
+
 /// Waits for a child; returns the exit code, or 128 + signal.
 int reap(int pid);
 

@@ -3,7 +3,6 @@
 #include "tests/support/programs.hpp"
 
 #include <fcntl.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -49,18 +48,10 @@ void redis_process::start(std::vector<std::string> words, const std::string& unt
     throw std::runtime_error("pipe2 failed");
   output_.reset(pipe[0]);
   unique_fd theirs(pipe[1]);
-  pid_ = ::fork();
-  if (pid_ == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  pid_ = start_program(words, [&] {
     ::dup2(theirs.get(), STDOUT_FILENO);
     ::dup2(theirs.get(), STDERR_FILENO);
-    std::vector<char*> arguments;
-    for (std::string& word : words)
-      arguments.push_back(word.data());
-    arguments.push_back(nullptr);
-    ::execvp(arguments[0], arguments.data());
-    ::_exit(127);
-  }
+  });
   theirs.reset();
   std::string printed;
   while (printed.find(until) == std::string::npos) {

@@ -3,7 +3,6 @@
 #include "tests/support/programs.hpp"
 
 #include <fcntl.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <array>
@@ -24,23 +23,17 @@ s3_process::s3_process(const std::vector<std::string>& options) {
   input_.reset(to[1]);
   output_.reset(from[0]);
   unique_fd their_input(to[0]), their_output(from[1]);
-  pid_ = ::fork();
-  if (pid_ == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  pid_ = start_program(words, [&] {
     ::dup2(their_input.get(), STDIN_FILENO);
     ::dup2(their_output.get(), STDOUT_FILENO);
-    std::vector<char*> arguments;
-    for (std::string& word : words)
-      arguments.push_back(word.data());
-    arguments.push_back(nullptr);
-    ::execvp(arguments[0], arguments.data());
-    ::_exit(127);
-  }
+  });
   their_input.reset();
   their_output.reset();
   const std::string said = line();
-  if (!said.starts_with("port "))
+  if (!said.starts_with("port ")) {
+    kill();
     throw std::runtime_error("the S3 store does not start: " + said);
+  }
   port_ = static_cast<uint16_t>(std::stoul(said.substr(sizeof "port")));
 }
 
